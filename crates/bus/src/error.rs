@@ -1,0 +1,156 @@
+//! What can go wrong on the way to a device. The doc comments are the
+//! messages; those of set-up name the cause and what mends it.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use crate::Address;
+use crate::vfio_user::message::Malformed;
+
+/// This crate's results.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failure of a device or on the way to one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Not a PCI address.
+    #[error("`{0}` is no PCI address: write 0000:03:00.0 or 03:00.0 (`ixora doctor` lists the devices)")]
+    BadAddress(String),
+    /// Nothing sits at the address.
+    #[error("no PCI device {address}: {path} does not exist (`ixora doctor` lists the devices)")]
+    NoDevice {
+        /// The address asked for.
+        address: Address,
+        /// Where it was looked for.
+        path: String,
+    },
+    /// The system refused a file.
+    #[error("permission denied opening {path}: {fix}")]
+    Denied {
+        /// The file.
+        path: String,
+        /// What to do about it.
+        fix: String,
+    },
+    /// A system call failed.
+    #[error("{doing}: {errno}")]
+    Os {
+        /// What was being done, with the file's name.
+        doing: String,
+        /// The system's answer.
+        errno: Errno,
+    },
+    /// A set-up step failed, and we know why.
+    #[error("{device}: {what}: {fix}")]
+    Setup {
+        /// The device.
+        device: String,
+        /// What is wrong.
+        what: String,
+        /// What to do about it.
+        fix: String,
+    },
+    /// The device has no such BAR.
+    #[error("{device} has no BAR {index}")]
+    NoBar {
+        /// The device.
+        device: String,
+        /// The BAR asked for.
+        index: usize,
+    },
+    /// An access beyond the end.
+    #[error("{device}: {len} bytes at offset {offset:#x} lie outside of {region}")]
+    OutOfRange {
+        /// The device.
+        device: String,
+        /// BAR or configuration space.
+        region: String,
+        /// First byte asked for.
+        offset: u64,
+        /// Bytes asked for.
+        len: usize,
+    },
+    /// The way to the device cannot do this.
+    #[error("{device} cannot {what} this way: {fix}")]
+    Unsupported {
+        /// The device.
+        device: String,
+        /// What was asked.
+        what: &'static str,
+        /// What to do instead.
+        fix: &'static str,
+    },
+    /// Nobody serves the socket.
+    #[error(
+        "cannot connect to {path}: {errno}: start the model first, e.g. `ixora model 82599 --socket {path}`"
+    )]
+    Connect {
+        /// The socket.
+        path: String,
+        /// The system's answer.
+        errno: Errno,
+    },
+    /// The peer hung up.
+    #[error("{peer} hung up")]
+    HungUp {
+        /// Socket of the peer.
+        peer: String,
+    },
+    /// The peer gave no answer in time.
+    #[error("{peer} gave no answer to {command} within {after:?}")]
+    TimedOut {
+        /// Socket of the peer.
+        peer: String,
+        /// The vfio-user command.
+        command: &'static str,
+        /// How long we waited.
+        after: Duration,
+    },
+    /// The peer answered with an error.
+    #[error("{peer} refused {command}: {errno}")]
+    Refused {
+        /// Socket of the peer.
+        peer: String,
+        /// The vfio-user command.
+        command: &'static str,
+        /// The peer's errno.
+        errno: Errno,
+    },
+    /// The peer broke the vfio-user protocol.
+    #[error("{peer} broke the vfio-user protocol: {what}")]
+    Protocol {
+        /// Socket of the peer.
+        peer: String,
+        /// What it did.
+        what: String,
+    },
+    /// The peer sent a message that cannot be read.
+    #[error("{peer} sent a malformed vfio-user message: {malformed}")]
+    Malformed {
+        /// Socket of the peer.
+        peer: String,
+        /// What is wrong with the message.
+        malformed: Malformed,
+    },
+}
+
+impl Error {
+    /// A failed system call. `doing` reads like "opening /dev/x".
+    pub(crate) fn os(doing: impl Into<String>, errno: impl Into<io::Error>) -> Error {
+        let errno = Errno::from_io_error(&errno.into()).unwrap_or(Errno::IO);
+        Error::Os { doing: doing.into(), errno }
+    }
+
+    /// A file that would not open; `fix` is for want of permission.
+    pub(crate) fn opening(path: &Path, error: io::Error, fix: impl FnOnce() -> String) -> Error {
+        let path = path.display().to_string();
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Error::Denied { path, fix: fix() },
+            _ => Error::os(format!("opening {path}"), error),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! PCI devices from user space: one abstraction, three ways in.
+//!
+//! [`Pci`] is a device, [`Bar`] one of its register windows, [`Register`] one
+//! register with its pointer worked out beforehand. Behind them stands a
+//! [`Backend`]: [`sysfs`] (resource files, no IOMMU), [`vfio`] (container and
+//! group) or [`vfio_user`] (the device lives in another process). A register
+//! access is the same volatile load or store whichever it is.
+//!
+//! Facts from the PCI Local Bus Specification 3.0, Linux's `Documentation/PCI`
+//! and `linux/vfio.h`, and the vfio-user protocol 0.1. Not here: DMA memory
+//! itself (crate `memory`), hot-plug, bridges, SR-IOV.
+
+mod address;
+mod bar;
+pub mod config_space;
+mod error;
+mod mapping;
+pub mod order;
+mod pci;
+pub mod scan;
+pub mod sysfs;
+pub mod tsc;
+pub mod vfio;
+pub mod vfio_user;
+
+use std::os::fd::BorrowedFd;
+
+pub use address::Address;
+pub use bar::{Bar, Register};
+pub use error::{Error, Result};
+pub use mapping::Mapping;
+pub use pci::{Ids, Pci};
+pub use scan::scan;
+
+/// Which addresses a device uses when it reaches into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addressing {
+    /// No IOMMU between: the device sees physical addresses, which we look up.
+    Physical,
+    /// An IOMMU (VFIO) or a model (vfio-user): the device sees the addresses
+    /// that we choose when we map.
+    Virtual,
+}
+
+/// Memory offered to a device for DMA.
+///
+/// Whoever makes one vouches that `addr..addr + len` is mapped readable and
+/// writable, and stays so until the range is unmapped again.
+#[derive(Clone, Copy, Debug)]
+pub struct DmaRange<'a> {
+    /// The file behind the memory; a device in another process needs it.
+    pub fd: Option<BorrowedFd<'a>>,
+    /// Where in that file the range begins, in bytes.
+    pub fd_offset: u64,
+    /// Where this process sees the range.
+    pub addr: *mut u8,
+    /// Length in bytes, a multiple of the page size.
+    pub len: usize,
+    /// Where the device sees the range.
+    pub iova: u64,
+}
+
+/// Memory space or I/O ports (PCI 3.0, section 6.2.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Memory-mapped registers.
+    Memory,
+    /// I/O ports: never mapped, each access is a system call.
+    Io,
+}
+
+/// A stretch of a BAR that is mapped into this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Area {
+    base: *mut u8,
+    offset: u32,
+    len: u32,
+}
+
+// SAFETY: an Area is an address and two numbers; `Area::new`'s promise covers
+// volatile access to it from any thread.
+unsafe impl Send for Area {}
+// SAFETY: as above.
+unsafe impl Sync for Area {}
+
+impl Area {
+    /// Says that bytes `offset..offset + len` of the BAR are seen at `base`.
+    ///
+    /// # Safety
+    /// `base..base + len` must be mapped readable and writable, outside of any
+    /// Rust object, aligned to a page, for as long as the backend lives that
+    /// hands the area out.
+    pub unsafe fn new(base: *mut u8, offset: u32, len: u32) -> Area {
+        Area { base, offset, len }
+    }
+
+    /// First byte of the BAR that the area covers.
+    pub fn offset(&self) -> u32 {
+        self.offset
+    }
+
+    /// Bytes covered.
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether nothing is covered.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The pointer for `width` bytes at `offset` of the BAR, if all of them
+    /// lie in the area.
+    #[inline(always)]
+    fn pointer(&self, offset: u32, width: u32) -> Option<*mut u8> {
+        let inside = offset.wrapping_sub(self.offset);
+        (inside < self.len && self.len - inside >= width)
+            // SAFETY: `inside` is below `len`, all of which is mapped.
+            .then(|| unsafe { self.base.add(inside as usize) })
+    }
+}
+
+/// Size, kind and mapped stretches of a BAR.
+#[derive(Clone, Debug)]
+pub struct BarLayout {
+    /// Size in bytes.
+    pub size: u64,
+    /// Memory or I/O ports.
+    pub kind: Kind,
+    /// The parts mapped into this process; what is not in here is trapped.
+    pub mapped: Vec<Area>,
+}
+
+/// One way to a PCI device. Offsets and lengths are bytes; registers are
+/// little endian.
+///
+/// Implementations never panic on what the device or its server does: a
+/// request that fails is an [`Error`].
+pub trait Backend: Send + Sync + std::fmt::Debug {
+    /// The device's name as a user wrote it: `0000:03:00.0` or
+    /// `vfio-user:/path.sock`.
+    fn name(&self) -> String;
+    /// Reads the configuration space.
+    fn read_config(&self, offset: u16, data: &mut [u8]) -> Result<()>;
+    /// Writes the configuration space.
+    fn write_config(&self, offset: u16, data: &[u8]) -> Result<()>;
+    /// Describes BAR `index` (0 to 5), mapping what can be mapped. A BAR the
+    /// device does not have is [`Error::NoBar`].
+    fn bar_layout(&self, index: usize) -> Result<BarLayout>;
+    /// Reads from a BAR the slow way: trapped pages and I/O ports.
+    fn read_bar(&self, index: usize, offset: u32, data: &mut [u8]) -> Result<()>;
+    /// Writes to a BAR the slow way.
+    fn write_bar(&self, index: usize, offset: u32, data: &[u8]) -> Result<()>;
+    /// Which addresses the device uses for DMA.
+    fn addressing(&self) -> Addressing;
+    /// Lets the device reach `range`; nothing to do where addressing is physical.
+    fn map_dma(&self, range: &DmaRange<'_>) -> Result<()>;
+    /// Takes back what [`map_dma`](Backend::map_dma) gave.
+    fn unmap_dma(&self, iova: u64, len: usize) -> Result<()>;
+    /// MSI-X vectors that can be wired to eventfds; 0 if none.
+    fn interrupt_vectors(&self) -> u16;
+    /// Wires `vector` to `event`, or unwires it.
+    fn set_interrupt(&self, vector: u16, event: Option<BorrowedFd<'_>>) -> Result<()>;
+    /// Function-level reset; [`Error::Unsupported`] where there is none and
+    /// the device's own reset has to do.
+    fn reset(&self) -> Result<()>;
+    /// The NUMA node the device hangs on, if known.
+    fn numa_node(&self) -> Option<u32> {
+        None
+    }
+    /// `Err` with the first fault once the peer hung up or the device is gone.
+    fn health(&self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! A PCI device: identity, bus mastering and BARs, over any way in. Facts from
+//! PCI Local Bus Specification 3.0, section 6.1 (the header of type 0).
+
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::{Address, Backend, Bar, Result, sysfs::Sysfs, vfio::Vfio, vfio_user};
+
+const COMMAND: u16 = 0x04;
+const COMMAND_IO: u16 = 1 << 0;
+const COMMAND_MEMORY: u16 = 1 << 1;
+const COMMAND_BUS_MASTER: u16 = 1 << 2;
+
+/// Who made the device and what it is (PCI 3.0, section 6.2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ids {
+    /// Vendor, 0x8086 is Intel.
+    pub vendor: u16,
+    /// Device.
+    pub device: u16,
+    /// Revision.
+    pub revision: u8,
+    /// Base class, subclass and programming interface; 0x020000 is Ethernet.
+    pub class: u32,
+    /// Vendor of the board.
+    pub subsystem_vendor: u16,
+    /// Device id the board's vendor gave.
+    pub subsystem: u16,
+}
+
+/// A PCI device. Clones share it; all of [`Backend`] is reachable through it.
+#[derive(Clone, Debug)]
+pub struct Pci(Arc<dyn Backend>);
+
+impl Deref for Pci {
+    type Target = dyn Backend;
+
+    fn deref(&self) -> &(dyn Backend + 'static) {
+        &*self.0
+    }
+}
+
+impl Pci {
+    /// A device behind any backend.
+    pub fn new(backend: Arc<dyn Backend>) -> Pci {
+        Pci(backend)
+    }
+
+    /// Opens a local device: by VFIO when it is bound to vfio-pci, else by
+    /// sysfs, which unbinds the kernel's driver until the device is dropped.
+    pub fn open_address(address: Address) -> Result<Pci> {
+        if Vfio::is_bound(address) {
+            return Ok(Pci(Arc::new(Vfio::open(address)?)));
+        }
+        Ok(Pci(Arc::new(Sysfs::open(address)?)))
+    }
+
+    /// Connects to a device served over vfio-user.
+    pub fn connect(path: &Path) -> Result<Pci> {
+        Ok(Pci(Arc::new(vfio_user::client::Client::connect(path)?)))
+    }
+
+    /// Reads the identity.
+    pub fn ids(&self) -> Result<Ids> {
+        let mut header = [0; 0x30];
+        self.read_config(0, &mut header)?;
+        let word = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+        Ok(Ids {
+            vendor: word(0x00),
+            device: word(0x02),
+            revision: header[0x08],
+            class: u32::from(word(0x0A)) << 8 | u32::from(header[0x09]),
+            subsystem_vendor: word(0x2C),
+            subsystem: word(0x2E),
+        })
+    }
+
+    /// Allows or forbids DMA. Allowing it also turns on the decoding of the
+    /// BARs, without which no register answers.
+    pub fn set_bus_master(&self, on: bool) -> Result<()> {
+        let mut command = [0; 2];
+        self.read_config(COMMAND, &mut command)?;
+        let old = u16::from_le_bytes(command);
+        let new = match on {
+            true => old | COMMAND_IO | COMMAND_MEMORY | COMMAND_BUS_MASTER,
+            false => old & !COMMAND_BUS_MASTER,
+        };
+        self.write_config(COMMAND, &new.to_le_bytes())
+    }
+
+    /// The window of BAR `index`, 0 to 5.
+    pub fn bar(&self, index: usize) -> Result<Bar> {
+        let layout = self.bar_layout(index)?;
+        Ok(Bar::new(self.0.clone(), index, layout))
+    }
+}

@@ -1,0 +1,240 @@
+//! A device by Linux's VFIO: an IOMMU between it and memory, interrupts as
+//! eventfds, no root once the group's file is given away. The way in is a
+//! container and a group (VFIO_TYPE1v2). Facts from `linux/vfio.h` and
+//! `Documentation/driver-api/vfio.rst`, Linux 6.18.
+//!
+//! Not here: iommufd and the device's own cdev, no-IOMMU groups, interrupts
+//! other than MSI-X.
+
+mod container;
+mod ioctl;
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::io::Errno;
+use vfio_bindings::bindings::vfio::{
+    VFIO_DEVICE_FLAGS_RESET, VFIO_IRQ_SET_ACTION_TRIGGER, VFIO_IRQ_SET_DATA_EVENTFD,
+    VFIO_PCI_CONFIG_REGION_INDEX, VFIO_PCI_MSIX_IRQ_INDEX, VFIO_REGION_INFO_FLAG_MMAP,
+};
+
+use crate::scan::link_name;
+use crate::vfio_user::message::{REGION_INFO, Region, decode_region};
+use crate::{Address, Addressing, Area, Backend, BarLayout, DmaRange, Error, Kind, Mapping, Result};
+use container::{Container, Group};
+
+/// Room for a region's description; sparse areas are few.
+const REGION_ROOM: usize = 4096;
+/// Most a description may ask for.
+const REGION_MOST: usize = 1 << 16;
+
+/// A device opened by VFIO. One IOMMU address space serves all such devices of
+/// the process.
+#[derive(Debug)]
+pub struct Vfio {
+    address: Address,
+    directory: PathBuf,
+    device: File,
+    config: Region,
+    bars: Vec<Option<VfioBar>>,
+    vectors: u16,
+    resettable: bool,
+    /// Whether MSI-X has been turned on, with all vectors unwired.
+    enabled: Mutex<bool>,
+    container: Arc<Container>,
+    _group: Arc<Group>, // after the device: a group in use cannot leave
+}
+
+#[derive(Debug)]
+struct VfioBar {
+    region: Region,
+    kind: Kind,
+    mapped: Vec<(u32, Mapping)>,
+}
+
+impl Vfio {
+    /// Whether the device's kernel driver is vfio-pci.
+    pub fn is_bound(address: Address) -> bool {
+        let directory = Path::new("/sys/bus/pci/devices").join(address.to_string());
+        link_name(&directory, "driver").as_deref() == Some("vfio-pci")
+    }
+
+    /// Opens the device at `address`, which must be bound to vfio-pci.
+    pub fn open(address: Address) -> Result<Vfio> {
+        Vfio::open_in(Path::new("/sys"), Path::new("/dev/vfio"), address)
+    }
+
+    /// Opens the device with sysfs at `sys` and VFIO's files in `dev`.
+    pub fn open_in(sys: &Path, dev: &Path, address: Address) -> Result<Vfio> {
+        let directory = sys.join("bus/pci/devices").join(address.to_string());
+        if !directory.exists() {
+            return Err(Error::NoDevice { address, path: directory.display().to_string() });
+        }
+        let number = container::group_number(&directory, address)?;
+        let container = Container::shared(dev)?;
+        let group = container.group(dev, &directory, number, address)?;
+        let device = ioctl::open_device(&group.file, &address.to_string()).map_err(|errno| {
+            Error::os(format!("{address}: opening the device of VFIO group {number}"), errno)
+        })?;
+        let failed = |what: &str, errno: Errno| Error::os(format!("{address}: {what}"), errno);
+        let info = ioctl::device_info(&device).map_err(|errno| failed("VFIO_DEVICE_GET_INFO", errno))?;
+        let irqs = ioctl::irq_info(&device, VFIO_PCI_MSIX_IRQ_INDEX);
+        let mut vfio = Vfio {
+            address,
+            directory,
+            config: region(&device, VFIO_PCI_CONFIG_REGION_INDEX)
+                .map_err(|errno| failed("config region", errno))?,
+            device,
+            bars: Vec::new(),
+            vectors: irqs.map_or(0, |irqs| irqs.count.min(2048) as u16),
+            resettable: info.flags & VFIO_DEVICE_FLAGS_RESET != 0,
+            enabled: Mutex::new(false),
+            container,
+            _group: group,
+        };
+        for index in 0..6 {
+            let bar = vfio.open_bar(index)?;
+            vfio.bars.push(bar);
+        }
+        Ok(vfio)
+    }
+
+    fn open_bar(&self, index: u32) -> Result<Option<VfioBar>> {
+        let region = match region(&self.device, index) {
+            Ok(region) if region.size > 0 => region,
+            Ok(_) => return Ok(None),
+            Err(errno) => return Err(self.failed("VFIO_DEVICE_GET_REGION_INFO", errno)),
+        };
+        let mut register = [0; 4];
+        self.read_config(0x10 + 4 * index as u16, &mut register)?;
+        let kind = if register[0] & 1 != 0 { Kind::Io } else { Kind::Memory };
+        let mut mapped = Vec::new();
+        if region.flags & VFIO_REGION_INFO_FLAG_MMAP != 0 {
+            let whole = vec![(0, region.size)];
+            for &(offset, len) in region.areas.as_ref().unwrap_or(&whole) {
+                let (Ok(from), Ok(bytes)) = (u32::try_from(offset), u32::try_from(len)) else { continue };
+                mapped.push((from, Mapping::new(&self.device, region.offset + offset, bytes as usize)?));
+            }
+        }
+        Ok(Some(VfioBar { region, kind, mapped }))
+    }
+
+    fn bar(&self, index: usize) -> Result<&VfioBar> {
+        let bar = self.bars.get(index).and_then(Option::as_ref);
+        bar.ok_or_else(|| Error::NoBar { device: self.name(), index })
+    }
+
+    /// Where in the device's file `len` bytes of a region are.
+    fn at(&self, region: &Region, offset: u64, len: usize) -> Result<u64> {
+        let inside = offset.checked_add(len as u64).is_some_and(|end| end <= region.size);
+        let name = || format!("region {} ({:#x} bytes)", region.index, region.size);
+        let outside = || Error::OutOfRange { device: self.name(), region: name(), offset, len };
+        inside.then(|| region.offset + offset).ok_or_else(outside)
+    }
+
+    fn failed(&self, what: &str, error: impl Into<std::io::Error>) -> Error {
+        Error::os(format!("{}: {what}", self.address), error)
+    }
+}
+
+/// Asks for a region's description, again if it needs more room.
+fn region(device: &File, index: u32) -> std::result::Result<Region, Errno> {
+    let mut room = REGION_ROOM;
+    loop {
+        let mut body = vec![0; room];
+        body[0..4].copy_from_slice(&(room as u32).to_le_bytes());
+        body[8..12].copy_from_slice(&index.to_le_bytes());
+        ioctl::region_info(device, &mut body)?;
+        let needed = u32::from_le_bytes([body[0], body[1], body[2], body[3]]) as usize;
+        if needed <= room || needed > REGION_MOST {
+            body.truncate(needed.max(REGION_INFO));
+            return decode_region(&body).map_err(|malformed| malformed.errno());
+        }
+        room = needed;
+    }
+}
+
+impl Backend for Vfio {
+    fn name(&self) -> String {
+        self.address.to_string()
+    }
+
+    fn read_config(&self, offset: u16, data: &mut [u8]) -> Result<()> {
+        let at = self.at(&self.config, offset.into(), data.len())?;
+        self.device.read_exact_at(data, at).map_err(|error| self.failed("reading config space", error))
+    }
+
+    fn write_config(&self, offset: u16, data: &[u8]) -> Result<()> {
+        let at = self.at(&self.config, offset.into(), data.len())?;
+        self.device.write_all_at(data, at).map_err(|error| self.failed("writing config space", error))
+    }
+
+    fn bar_layout(&self, index: usize) -> Result<BarLayout> {
+        let VfioBar { region, kind, mapped } = self.bar(index)?;
+        // SAFETY: the mappings live in `self.bars`, as long as the backend.
+        let area =
+            |(offset, map): &(u32, Mapping)| unsafe { Area::new(map.base(), *offset, map.len() as u32) };
+        Ok(BarLayout { size: region.size, kind: *kind, mapped: mapped.iter().map(area).collect() })
+    }
+
+    fn read_bar(&self, index: usize, offset: u32, data: &mut [u8]) -> Result<()> {
+        let at = self.at(&self.bar(index)?.region, offset.into(), data.len())?;
+        self.device.read_exact_at(data, at).map_err(|error| self.failed("reading a BAR", error))
+    }
+
+    fn write_bar(&self, index: usize, offset: u32, data: &[u8]) -> Result<()> {
+        let at = self.at(&self.bar(index)?.region, offset.into(), data.len())?;
+        self.device.write_all_at(data, at).map_err(|error| self.failed("writing a BAR", error))
+    }
+
+    fn addressing(&self) -> Addressing {
+        Addressing::Virtual
+    }
+
+    fn map_dma(&self, range: &DmaRange<'_>) -> Result<()> {
+        self.container.map(range, self.address)
+    }
+
+    fn unmap_dma(&self, iova: u64, len: usize) -> Result<()> {
+        self.container.unmap(iova, len as u64, self.address)
+    }
+
+    fn interrupt_vectors(&self) -> u16 {
+        self.vectors
+    }
+
+    fn set_interrupt(&self, vector: u16, event: Option<BorrowedFd<'_>>) -> Result<()> {
+        if vector >= self.vectors {
+            let region = format!("the {} MSI-X vectors", self.vectors);
+            return Err(Error::OutOfRange { device: self.name(), region, offset: vector.into(), len: 1 });
+        }
+        let how = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+        let set = |start: u16, fds: &[i32]| {
+            let set = ioctl::set_irqs(&self.device, how, VFIO_PCI_MSIX_IRQ_INDEX, start.into(), fds);
+            set.map_err(|errno| self.failed("VFIO_DEVICE_SET_IRQS", errno))
+        };
+        let mut enabled = self.enabled.lock().unwrap_or_else(PoisonError::into_inner);
+        // Older kernels fix the number of vectors when the first is wired, so
+        // that one call names them all (-1: unwired).
+        if !*enabled {
+            set(0, &vec![-1; self.vectors.into()])?;
+            *enabled = true;
+        }
+        set(vector, &[event.map_or(-1, |event| event.as_fd().as_raw_fd())])
+    }
+
+    fn reset(&self) -> Result<()> {
+        if !self.resettable {
+            let fix = "use the device's own reset register";
+            return Err(Error::Unsupported { device: self.name(), what: "be reset", fix });
+        }
+        ioctl::reset(&self.device).map_err(|errno| self.failed("VFIO_DEVICE_RESET", errno))
+    }
+
+    fn numa_node(&self) -> Option<u32> {
+        std::fs::read_to_string(self.directory.join("numa_node")).ok()?.trim().parse().ok()
+    }
+}

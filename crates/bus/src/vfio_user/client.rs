@@ -1,0 +1,458 @@
+//! The driver's end of vfio-user 0.1: a [`Backend`] over a unix socket.
+//!
+//! Registers in pages that the server shares are mapped; others are a message
+//! each, writes without waiting for an answer. The socket keeps their order,
+//! so a later read sees them. Any fault of the peer (silence, garbage, hanging
+//! up) ends the connection for good: [`Backend::health`] tells the first.
+//!
+//! A server that shrinks the file behind its mapped pages would end us with
+//! SIGBUS: files are sealed against that where they allow it.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{SealFlags, fcntl_add_seals, fstat};
+use rustix::io::Errno;
+use vfio_bindings::bindings::vfio::{
+    VFIO_DEVICE_FLAGS_PCI, VFIO_DEVICE_FLAGS_RESET, VFIO_IRQ_SET_ACTION_TRIGGER, VFIO_IRQ_SET_DATA_EVENTFD,
+    VFIO_PCI_CONFIG_REGION_INDEX, VFIO_PCI_MSIX_IRQ_INDEX, VFIO_REGION_INFO_FLAG_MMAP,
+};
+
+use super::dma::Ranges;
+use super::message::{self, Access, Command, Encoder, Malformed, Region, flags};
+use super::transport::{Fault, Patience, Received, receive, send};
+use crate::{Addressing, Area, Backend, BarLayout, DmaRange, Error, Kind, Mapping, Result};
+
+/// How long a request may take unless said otherwise.
+pub const TIME_LIMIT: Duration = Duration::from_secs(5);
+/// Most parts of one BAR that we map.
+const MAX_AREAS: usize = 1024;
+/// Room for a region's description in the first request.
+const REGION_ROOM: u32 = 4096;
+const CONFIG: u32 = VFIO_PCI_CONFIG_REGION_INDEX;
+const PAGE: u64 = 4096;
+
+/// A device served over vfio-user.
+#[derive(Debug)]
+pub struct Client {
+    peer: String,
+    stream: UnixStream,
+    link: Mutex<Link>,
+    bars: Vec<Option<ClientBar>>,
+    vectors: u16,
+    resettable: bool,
+    limit: Duration,
+    max_transfer: usize,
+    fault: OnceLock<Error>,
+}
+
+#[derive(Debug)]
+struct ClientBar {
+    size: u64,
+    kind: Kind,
+    mapped: Vec<(u32, Mapping)>,
+}
+
+/// What the one who talks to the peer holds.
+#[derive(Debug, Default)]
+struct Link {
+    next_id: u16,
+    /// Commands sent without waiting since the last that we waited for.
+    posted: u16,
+    ranges: Ranges,
+}
+
+impl Client {
+    /// Connects to the server at `path`.
+    pub fn connect(path: &Path) -> Result<Client> {
+        let stream = UnixStream::connect(path).map_err(|error| Error::Connect {
+            path: path.display().to_string(),
+            errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+        })?;
+        Client::over(stream, format!("vfio-user:{}", path.display()), TIME_LIMIT)
+    }
+
+    /// Speaks to the server at the other end of `stream`; `peer` names it and
+    /// `limit` bounds each request.
+    pub fn over(stream: UnixStream, peer: String, limit: Duration) -> Result<Client> {
+        let mut client = Client {
+            peer,
+            stream,
+            link: Mutex::default(),
+            bars: Vec::new(),
+            vectors: 0,
+            resettable: false,
+            limit,
+            max_transfer: message::MAX_TRANSFER,
+            fault: OnceLock::new(),
+        };
+        client.negotiate()?;
+        client.look()?;
+        Ok(client)
+    }
+
+    fn negotiate(&mut self) -> Result<()> {
+        let (major, minor) = message::VERSION;
+        let body = |encoder: Encoder| encoder.u16(major).u16(minor).bytes(&message::capabilities());
+        let reply = self.ask(Command::Version, &[], body).map_err(|error| match error {
+            Error::Refused { peer, errno: Errno::BUSY, .. } => Error::Setup {
+                device: peer,
+                what: "another client is attached".to_owned(),
+                fix: "end that one first, or serve a second model on a socket of its own".to_owned(),
+            },
+            other => other,
+        })?;
+        let version = message::decode_version(&reply.body).map_err(|malformed| self.malformed(malformed))?;
+        if version.major != major {
+            return Err(
+                self.broke(format!("it speaks version {}.{}, not {major}", version.major, version.minor))
+            );
+        }
+        if version.max_fds == 0 {
+            return Err(self.broke("it takes no file descriptors, so no memory can be shared".to_owned()));
+        }
+        self.max_transfer = version.max_transfer;
+        Ok(())
+    }
+
+    /// Learns what the device is made of.
+    fn look(&mut self) -> Result<()> {
+        let reply = self.ask(Command::DeviceInfo, &[], |body| body.u32(16).u32(0).u32(0).u32(0))?;
+        let info = message::decode_device_info(&reply.body).map_err(|malformed| self.malformed(malformed))?;
+        if info.flags & VFIO_DEVICE_FLAGS_PCI == 0 {
+            return Err(self.broke("its device is no PCI device".to_owned()));
+        }
+        self.resettable = info.flags & VFIO_DEVICE_FLAGS_RESET != 0;
+        if info.irqs > VFIO_PCI_MSIX_IRQ_INDEX {
+            let index = VFIO_PCI_MSIX_IRQ_INDEX;
+            let reply = self.ask(Command::IrqInfo, &[], |body| body.u32(16).u32(0).u32(index).u32(0))?;
+            let irqs =
+                message::decode_irq_info(&reply.body).map_err(|malformed| self.malformed(malformed))?;
+            self.vectors = irqs.count.min(2048) as u16; // what a table can hold
+        }
+        for index in 0..info.regions.min(6) {
+            let bar = self.look_at_bar(index)?;
+            self.bars.push(bar);
+        }
+        Ok(())
+    }
+
+    fn look_at_bar(&self, index: u32) -> Result<Option<ClientBar>> {
+        let (mut region, mut file) = self.region(index, REGION_ROOM)?;
+        if region.argsz > REGION_ROOM && region.argsz as usize <= message::MAX_TRANSFER {
+            (region, file) = self.region(index, region.argsz)?;
+        }
+        if region.size == 0 {
+            return Ok(None);
+        }
+        let mut register = [0; 4];
+        self.read_config(0x10 + 4 * index as u16, &mut register)?;
+        let kind = if register[0] & 1 != 0 { Kind::Io } else { Kind::Memory };
+        let mut mapped = Vec::new();
+        if let (Some(file), true) = (file, region.flags & VFIO_REGION_INFO_FLAG_MMAP != 0) {
+            mapped = self.map_areas(&region, file)?;
+        }
+        Ok(Some(ClientBar { size: region.size, kind, mapped }))
+    }
+
+    fn region(&self, index: u32, room: u32) -> Result<(Region, Option<OwnedFd>)> {
+        let body = |body: Encoder| body.u32(room).u32(0).u32(index).u32(0).u64(0).u64(0);
+        let mut reply = self.ask(Command::RegionInfo, &[], body)?;
+        let region = message::decode_region(&reply.body).map_err(|malformed| self.malformed(malformed))?;
+        if region.index != index {
+            return Err(self.broke(format!("asked for region {index}, it described {}", region.index)));
+        }
+        Ok((region, reply.fds.pop()))
+    }
+
+    /// Maps the parts of a BAR that the server lets us map, none beyond the
+    /// end of its file.
+    fn map_areas(&self, region: &Region, file: OwnedFd) -> Result<Vec<(u32, Mapping)>> {
+        let whole = vec![(0, region.size)];
+        let areas = region.areas.as_ref().unwrap_or(&whole);
+        let _ = fcntl_add_seals(&file, SealFlags::SHRINK); // where it can be had
+        let end = fstat(&file).map_or(0, |stat| stat.st_size as u64);
+        let mut mapped = Vec::new();
+        for &(offset, len) in areas.iter().filter(|area| area.1 != 0) {
+            let fits = offset.checked_add(len).is_some_and(|to| to <= region.size.min(u32::MAX.into()));
+            let at = region
+                .offset
+                .checked_add(offset)
+                .filter(|at| at.checked_add(len).is_some_and(|to| to <= end));
+            let aligned = (offset | len | region.offset) % PAGE == 0;
+            let (true, true, Some(at), true) = (fits, aligned, at, mapped.len() < MAX_AREAS) else {
+                let index = region.index;
+                return Err(self.broke(format!("region {index} has no {len:#x} bytes at {offset:#x} to map")));
+            };
+            mapped.push((offset as u32, Mapping::new(&file, at, len as usize)?));
+        }
+        Ok(mapped)
+    }
+
+    fn bar(&self, index: usize) -> Result<&ClientBar> {
+        let bar = self.bars.get(index).and_then(Option::as_ref);
+        bar.ok_or_else(|| Error::NoBar { device: self.peer.clone(), index })
+    }
+
+    fn check(&self, index: usize, offset: u32, len: usize) -> Result<()> {
+        let size = self.bar(index)?.size;
+        let end = u64::from(offset) + len as u64;
+        let (device, region) = (self.peer.clone(), format!("BAR {index} ({size:#x} bytes)"));
+        let error = Error::OutOfRange { device, region, offset: offset.into(), len };
+        if end <= size { Ok(()) } else { Err(error) }
+    }
+
+    fn read(&self, region: u32, offset: u64, data: &mut [u8]) -> Result<()> {
+        let mut offset = offset;
+        for chunk in data.chunks_mut(self.max_transfer) {
+            let access = Access { offset, region, count: chunk.len() as u32 };
+            let reply = self.ask(Command::RegionRead, &[], |body| body.access(access))?;
+            let read = message::decode_read(&reply.body).map_err(|malformed| self.malformed(malformed))?;
+            if read.len() != chunk.len() {
+                return Err(self.broke(format!("asked for {} bytes, it sent {}", chunk.len(), read.len())));
+            }
+            chunk.copy_from_slice(read);
+            offset += chunk.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn write(&self, region: u32, offset: u64, data: &[u8], posted: bool) -> Result<()> {
+        let mut offset = offset;
+        for chunk in data.chunks(self.max_transfer) {
+            let access = Access { offset, region, count: chunk.len() as u32 };
+            let body = |body: Encoder| body.access(access).bytes(chunk);
+            match posted {
+                true => self.tell(Command::RegionWrite, body)?,
+                false => drop(self.ask(Command::RegionWrite, &[], body)?),
+            }
+            offset += chunk.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Talking: one request at a time, and its reply.
+impl Client {
+    fn lock(&self) -> Result<MutexGuard<'_, Link>> {
+        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        self.fault.get().map_or(Ok(link), |fault| Err(fault.clone()))
+    }
+
+    /// Keeps the first fault: the connection is of no use any more.
+    fn fail(&self, error: Error) -> Error {
+        let _ = self.stream.shutdown(std::net::Shutdown::Both);
+        self.fault.get_or_init(|| error).clone()
+    }
+
+    fn broke(&self, what: String) -> Error {
+        self.fail(Error::Protocol { peer: self.peer.clone(), what })
+    }
+
+    fn malformed(&self, malformed: Malformed) -> Error {
+        self.fail(Error::Malformed { peer: self.peer.clone(), malformed })
+    }
+
+    fn failed(&self, command: Command, fault: Fault) -> Error {
+        let (peer, command, after) = (self.peer.clone(), command.name(), self.limit);
+        self.fail(match fault {
+            Fault::HungUp => Error::HungUp { peer },
+            Fault::TimedOut | Fault::Stopped => Error::TimedOut { peer, command, after },
+            Fault::Malformed(malformed) => Error::Malformed { peer, malformed },
+            Fault::Os(errno) => Error::Os { doing: format!("{peer}: {command}"), errno },
+        })
+    }
+
+    /// Sends a command without waiting, where that is safe: a device that has
+    /// to ask us for memory while it obeys needs somebody who answers.
+    fn tell(&self, command: Command, body: impl FnOnce(Encoder) -> Encoder) -> Result<()> {
+        let mut link = self.lock()?;
+        if !link.ranges.all_have_fds() {
+            drop(link);
+            return self.ask(command, &[], body).map(drop);
+        }
+        // A full window of ids would make a late reply ambiguous.
+        if link.posted == u16::MAX / 2 {
+            drop(link);
+            return self.ask(command, &[], body).map(drop);
+        }
+        let encoder = Encoder::request(link.next_id, command, flags::NO_REPLY);
+        link.next_id = link.next_id.wrapping_add(1);
+        link.posted += 1;
+        let patience = Patience::default().until(self.limit);
+        send(&self.stream, &body(encoder).finish(), &[], patience)
+            .map_err(|fault| self.failed(command, fault))
+    }
+
+    /// Sends a command and waits for its reply.
+    fn ask(
+        &self,
+        command: Command,
+        fds: &[BorrowedFd<'_>],
+        body: impl FnOnce(Encoder) -> Encoder,
+    ) -> Result<Received> {
+        self.ask_and(command, fds, body, |_| ())
+    }
+
+    /// As [`ask`](Client::ask); `then` changes the link before others may.
+    fn ask_and(
+        &self,
+        command: Command,
+        fds: &[BorrowedFd<'_>],
+        body: impl FnOnce(Encoder) -> Encoder,
+        then: impl FnOnce(&mut Link),
+    ) -> Result<Received> {
+        let mut link = self.lock()?;
+        let id = link.next_id;
+        link.next_id = id.wrapping_add(1);
+        let bytes = body(Encoder::request(id, command, 0)).finish();
+        let patience = Patience::default().until(self.limit);
+        send(&self.stream, &bytes, fds, patience).map_err(|fault| self.failed(command, fault))?;
+        let reply = self.reply(&mut link, id, command, patience)?;
+        link.posted = 0;
+        if let Some(errno) = reply.header.error() {
+            return Err(Error::Refused { peer: self.peer.clone(), command: command.name(), errno });
+        }
+        then(&mut link);
+        Ok(reply)
+    }
+
+    /// Waits for the reply to `id`, answering what the server asks meanwhile.
+    fn reply(&self, link: &mut Link, id: u16, command: Command, patience: Patience<'_>) -> Result<Received> {
+        loop {
+            let message =
+                receive(&self.stream, patience, self.limit).map_err(|fault| self.failed(command, fault))?;
+            let header = message.header;
+            if !header.is_reply() {
+                let reply = link.ranges.reply(&header, &message.body);
+                if header.wants_reply() {
+                    send(&self.stream, &reply, &[], patience).map_err(|fault| self.failed(command, fault))?;
+                }
+            } else if header.id == id && header.command == command as u16 {
+                return Ok(message);
+            } else if (1..=link.posted).contains(&id.wrapping_sub(header.id)) {
+                // Some servers answer what wanted no answer, at least when
+                // they refuse it.
+                if let Some(errno) = header.error() {
+                    tracing::warn!("{}: a posted write was refused: {errno}", self.peer);
+                }
+            } else {
+                let (got, number) = (header.id, header.command);
+                return Err(self.broke(format!("waiting for {id}, it answered {got}, command {number}")));
+            }
+        }
+    }
+}
+
+impl Backend for Client {
+    fn name(&self) -> String {
+        self.peer.clone()
+    }
+
+    fn read_config(&self, offset: u16, data: &mut [u8]) -> Result<()> {
+        self.read(CONFIG, offset.into(), data)
+    }
+
+    fn write_config(&self, offset: u16, data: &[u8]) -> Result<()> {
+        self.write(CONFIG, offset.into(), data, false)
+    }
+
+    fn bar_layout(&self, index: usize) -> Result<BarLayout> {
+        let ClientBar { size, kind, mapped } = self.bar(index)?;
+        // SAFETY: the mappings live in `self.bars`, as long as the backend.
+        let area =
+            |(offset, map): &(u32, Mapping)| unsafe { Area::new(map.base(), *offset, map.len() as u32) };
+        Ok(BarLayout { size: *size, kind: *kind, mapped: mapped.iter().map(area).collect() })
+    }
+
+    fn read_bar(&self, index: usize, offset: u32, data: &mut [u8]) -> Result<()> {
+        self.check(index, offset, data.len())?;
+        self.read(index as u32, offset.into(), data)
+    }
+
+    fn write_bar(&self, index: usize, offset: u32, data: &[u8]) -> Result<()> {
+        self.check(index, offset, data.len())?;
+        self.write(index as u32, offset.into(), data, true)
+    }
+
+    fn addressing(&self) -> Addressing {
+        Addressing::Virtual
+    }
+
+    fn map_dma(&self, range: &DmaRange<'_>) -> Result<()> {
+        let access = flags::DMA_READ | flags::DMA_WRITE;
+        let (offset, iova, len) = (range.fd_offset, range.iova, range.len as u64);
+        let body = |body: Encoder| body.u32(32).u32(access).u64(offset).u64(iova).u64(len);
+        let fds = range.fd.as_slice();
+        self.ask_and(Command::DmaMap, fds, body, |link| link.ranges.insert(range)).map(drop)
+    }
+
+    fn unmap_dma(&self, iova: u64, len: usize) -> Result<()> {
+        let len = len as u64;
+        let body = |body: Encoder| body.u32(24).u32(0).u64(iova).u64(len);
+        self.ask_and(Command::DmaUnmap, &[], body, |link| link.ranges.remove(iova, len)).map(drop)
+    }
+
+    fn interrupt_vectors(&self) -> u16 {
+        self.vectors
+    }
+
+    fn set_interrupt(&self, vector: u16, event: Option<BorrowedFd<'_>>) -> Result<()> {
+        // No file descriptor with the message: the vector is unwired.
+        let how = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+        let (index, start) = (VFIO_PCI_MSIX_IRQ_INDEX, vector.into());
+        let body = |body: Encoder| body.u32(20).u32(how).u32(index).u32(start).u32(1);
+        self.ask(Command::SetIrqs, event.as_slice(), body).map(drop)
+    }
+
+    fn reset(&self) -> Result<()> {
+        if !self.resettable {
+            let fix = "use the device's own reset register";
+            return Err(Error::Unsupported { device: self.name(), what: "be reset", fix });
+        }
+        self.ask(Command::Reset, &[], |body| body).map(drop)
+    }
+
+    fn health(&self) -> Result<()> {
+        if let Some(fault) = self.fault.get() {
+            return Err(fault.clone());
+        }
+        let mut fds = [PollFd::new(&self.stream, PollFlags::RDHUP)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let polled = poll(&mut fds, Some(&now));
+        let gone = PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR;
+        match polled {
+            Ok(1..) if fds[0].revents().intersects(gone) => {
+                Err(self.fail(Error::HungUp { peer: self.peer.clone() }))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Lets a client read `bytes` as all its server ever says: for fuzzing.
+#[doc(hidden)]
+pub fn feed(bytes: &[u8]) {
+    use std::io::Write;
+    let Ok((stream, mut server)) = UnixStream::pair() else { return };
+    let _ = server.set_nonblocking(true);
+    let _ = server.write(bytes);
+    let _ = server.shutdown(std::net::Shutdown::Write);
+    let Ok(client) = Client::over(stream, "vfio-user:fuzz".to_owned(), Duration::from_secs(1)) else {
+        return;
+    };
+    let mut word = [0; 4];
+    for index in 0..6 {
+        let _ = client.bar_layout(index);
+        let _ = client.write_bar(index, 0, &word);
+        let _ = client.read_bar(index, 0, &mut word);
+    }
+    let _ = client.set_interrupt(0, None);
+    let _ = client.unmap_dma(0, 4096);
+    let _ = client.reset();
+    let _ = client.health();
+}

@@ -1,0 +1,82 @@
+//! Answers a server's `DMA_READ` and `DMA_WRITE` from the ranges that we
+//! offered it: bounds first, then a copy. A server asks this way for memory
+//! whose file it was not given.
+
+use std::ptr;
+
+use rustix::io::Errno;
+
+use super::message::{Encoder, Header, MAX_TRANSFER, Request};
+use crate::DmaRange;
+
+/// A range the server may reach.
+#[derive(Clone, Copy, Debug)]
+struct Offered {
+    iova: u64,
+    len: u64,
+    addr: *mut u8,
+    has_fd: bool,
+}
+
+/// All ranges the server may reach.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges(Vec<Offered>);
+
+// SAFETY: the addresses are touched only through `answer`, by whoever holds the
+// lock around this; `DmaRange` vouches that they stay mapped.
+unsafe impl Send for Ranges {}
+
+impl Ranges {
+    pub(crate) fn insert(&mut self, range: &DmaRange<'_>) {
+        let (iova, addr, has_fd) = (range.iova, range.addr, range.fd.is_some());
+        self.0.push(Offered { iova, len: range.len as u64, addr, has_fd });
+    }
+
+    pub(crate) fn remove(&mut self, iova: u64, len: u64) {
+        self.0.retain(|range| range.iova < iova || range.iova - iova >= len);
+    }
+
+    /// Whether the server can map every range by itself, and so never asks.
+    pub(crate) fn all_have_fds(&self) -> bool {
+        self.0.iter().all(|range| range.has_fd)
+    }
+
+    /// Where `count` bytes at `iova` are, all within one range.
+    fn find(&self, iova: u64, count: u64) -> Result<*mut u8, Errno> {
+        let inside = |range: &&Offered| {
+            let from = iova.checked_sub(range.iova);
+            from.is_some_and(|from| from <= range.len && range.len - from >= count)
+        };
+        let range = self.0.iter().find(inside).ok_or(Errno::FAULT)?;
+        // SAFETY: `iova` lies within the range, whose bytes are all mapped.
+        Ok(unsafe { range.addr.add((iova - range.iova) as usize) })
+    }
+
+    fn answer(&self, header: &Header, request: &Request<'_>) -> Result<Vec<u8>, Errno> {
+        match *request {
+            Request::DmaRead { count, .. } if count > MAX_TRANSFER as u64 => Err(Errno::MSGSIZE),
+            Request::DmaRead { iova, count } => {
+                let from = self.find(iova, count)?;
+                let mut data = vec![0; count as usize];
+                // SAFETY: `find` checked all `count` bytes; `data` is as long.
+                unsafe { ptr::copy_nonoverlapping(from, data.as_mut_ptr(), data.len()) };
+                Ok(Encoder::reply(header).u64(iova).u64(count).bytes(&data).finish())
+            }
+            Request::DmaWrite { iova, data } => {
+                let to = self.find(iova, data.len() as u64)?;
+                // SAFETY: `find` checked that all of `data` fits.
+                unsafe { ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
+                Ok(Encoder::reply(header).u64(iova).u64(data.len() as u64).finish())
+            }
+            _ => Err(Errno::OPNOTSUPP),
+        }
+    }
+
+    /// The reply to a command that the server sent us.
+    pub(crate) fn reply(&self, header: &Header, body: &[u8]) -> Vec<u8> {
+        let request = super::message::decode_request(header.command, body);
+        let request = request.map_err(super::message::Malformed::errno);
+        let reply = request.and_then(|request| self.answer(header, &request));
+        reply.unwrap_or_else(|errno| Encoder::error(header, errno))
+    }
+}

@@ -1,0 +1,246 @@
+//! The device's end of vfio-user 0.1: a socket on which one client at a time
+//! is served. Whatever a client sends, the answer is a reply, an error reply
+//! or the end of its connection.
+//!
+//! Maps without a file reach the device as such; asking the client for their
+//! bytes (`DMA_READ`, `DMA_WRITE` from here) is not done.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+
+pub use super::served::{DmaAccess, RegionInfo, Served, Shared};
+
+use super::message::{Command, Encoder, HEADER, decode_header};
+use super::session::Session;
+use super::transport::{Fault, Patience, Received, receive, send};
+use crate::{Error, Result};
+
+/// How long a client may take to send the rest of a message or to take a reply.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
+/// How long a client that is refused may take to say what it wants.
+const REFUSAL_LIMIT: Duration = Duration::from_secs(1);
+/// Most clients that wait to be refused; more are closed at once.
+const MAX_REFUSED: usize = 8;
+
+/// A socket on which one client at a time is served; the file goes away when
+/// the server is dropped.
+#[derive(Debug)]
+pub struct Server {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Device and inode of the file, to remove no other's.
+    identity: (u64, u64),
+    refused: Vec<(UnixStream, Instant)>,
+}
+
+impl Server {
+    /// Binds the socket. A file left by a server that is gone is replaced.
+    pub fn bind(path: &Path) -> Result<Server> {
+        let named = || format!("binding {}", path.display());
+        remove_stale(path)?;
+        let listener = UnixListener::bind(path).map_err(|error| Error::os(named(), error))?;
+        listener.set_nonblocking(true).map_err(|error| Error::os(named(), error))?;
+        let file = std::fs::symlink_metadata(path).map_err(|error| Error::os(named(), error))?;
+        Ok(Server {
+            listener,
+            path: path.to_owned(),
+            identity: (file.dev(), file.ino()),
+            refused: Vec::new(),
+        })
+    }
+
+    /// The socket's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits for a client and serves it till it hangs up or `stop` turns true,
+    /// both of which are `Ok`. `Err` tells what the client did that ended it;
+    /// the server can serve the next one.
+    pub fn serve_one(&mut self, device: &mut dyn Served, stop: &AtomicBool) -> Result<()> {
+        let patience = Patience { stop: Some(stop), deadline: None };
+        let stream = loop {
+            // Whoever was about to be refused has been waiting longest.
+            if !self.refused.is_empty() {
+                break self.refused.remove(0).0;
+            }
+            match self.listener.accept() {
+                Ok((stream, _)) => break stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(Error::os(format!("accepting on {}", self.path.display()), error)),
+            }
+            match patience.wait(&mut [PollFd::new(&self.listener, PollFlags::IN)]) {
+                Ok(()) => {}
+                Err(Fault::Stopped) => return Ok(()),
+                Err(fault) => return Err(error(&self.name(), fault)),
+            }
+        };
+        let name = self.name();
+        let outcome = converse(&stream, device, patience, Some(self));
+        finish(&name, outcome, device)
+    }
+
+    fn name(&self) -> String {
+        format!("client of {}", self.path.display())
+    }
+
+    /// Tells other clients that one is attached.
+    fn refuse_others(&mut self) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.refused.len() < MAX_REFUSED {
+                self.refused.push((stream, Instant::now()));
+            }
+        }
+        self.refused.retain(|(stream, since)| !refuse(stream) && since.elapsed() < REFUSAL_LIMIT);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let ours =
+            std::fs::symlink_metadata(&self.path).is_ok_and(|file| (file.dev(), file.ino()) == self.identity);
+        if ours {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Removes a socket that nobody listens on.
+fn remove_stale(path: &Path) -> Result<()> {
+    let refused = match UnixStream::connect(path) {
+        Ok(_) => {
+            return Err(Error::Setup {
+                device: path.display().to_string(),
+                what: "another process serves this socket".to_owned(),
+                fix: "end it, or choose another path".to_owned(),
+            });
+        }
+        Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+    };
+    // ECONNREFUSED is also what a file that is no socket says.
+    let socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.mode() & 0o170_000 == 0o140_000);
+    if refused && socket {
+        std::fs::remove_file(path)
+            .map_err(|error| Error::os(format!("removing {}", path.display()), error))?;
+    }
+    Ok(())
+}
+
+/// Answers a client's first message with `EBUSY`, once it is here. Whether the
+/// client is done with.
+fn refuse(stream: &UnixStream) -> bool {
+    let now = Patience { deadline: Some(Instant::now() + Duration::from_millis(1)), stop: None };
+    match receive(stream, now, Duration::ZERO) {
+        Ok(message) => {
+            let _ = send(stream, &Encoder::error(&message.header, Errno::BUSY), &[], now);
+            true
+        }
+        Err(fault) => fault != Fault::TimedOut,
+    }
+}
+
+/// Serves the client at the other end of `stream`, which came from anywhere,
+/// till it hangs up or `stop` turns true.
+pub fn serve_stream(stream: &UnixStream, device: &mut dyn Served, stop: &AtomicBool) -> Result<()> {
+    let patience = Patience { stop: Some(stop), deadline: None };
+    let outcome = converse(stream, device, patience, None);
+    finish("client", outcome, device)
+}
+
+fn finish(name: &str, outcome: Fault, device: &mut dyn Served) -> Result<()> {
+    device.disconnected();
+    match outcome {
+        Fault::HungUp | Fault::Stopped => Ok(()),
+        fault => Err(error(name, fault)),
+    }
+}
+
+fn error(name: &str, fault: Fault) -> Error {
+    let peer = name.to_owned();
+    match fault {
+        Fault::HungUp | Fault::Stopped => Error::HungUp { peer },
+        Fault::TimedOut => Error::TimedOut { peer, command: "a message", after: TIME_LIMIT },
+        Fault::Malformed(malformed) => Error::Malformed { peer, malformed },
+        Fault::Os(errno) => Error::Os { doing: format!("serving {peer}"), errno },
+    }
+}
+
+/// Takes messages and answers them until that ends; tells why it ended.
+fn converse(
+    stream: &UnixStream,
+    device: &mut dyn Served,
+    patience: Patience<'_>,
+    mut server: Option<&mut Server>,
+) -> Fault {
+    let mut session = Session::new(device);
+    loop {
+        if let Some(server) = server.as_deref_mut() {
+            if let Err(fault) = wait_for_message(stream, server, patience) {
+                return fault;
+            }
+        }
+        let outcome = receive(stream, patience, TIME_LIMIT).and_then(|message| {
+            let reply = step(&mut session, message)?;
+            let Some((bytes, file)) = reply else { return Ok(()) };
+            send(stream, &bytes, file.as_slice(), patience.until(TIME_LIMIT))
+        });
+        // Whoever cannot agree on a version has nothing more to say.
+        match outcome {
+            Ok(()) if session.negotiated() => {}
+            Ok(()) => return Fault::HungUp,
+            Err(fault) => return fault,
+        }
+    }
+}
+
+type Reply<'a> = Option<(Vec<u8>, Option<std::os::fd::BorrowedFd<'a>>)>;
+
+fn step<'a>(session: &'a mut Session<'_>, message: Received) -> std::result::Result<Reply<'a>, Fault> {
+    if message.header.is_reply() {
+        // We asked nothing; guessing what it answers would lose step.
+        return Err(Fault::Malformed(super::message::Malformed::Command(message.header.command)));
+    }
+    let fds = if message.too_many_fds { Err(Errno::INVAL) } else { Ok(message.fds) };
+    Ok(session.answer(&message.header, &message.body, fds))
+}
+
+/// Waits for the client, refusing others meanwhile.
+fn wait_for_message(
+    stream: &UnixStream,
+    server: &mut Server,
+    patience: Patience<'_>,
+) -> std::result::Result<(), Fault> {
+    loop {
+        let busy = server.refused.iter().map(|(stream, _)| stream);
+        let mut fds = vec![PollFd::new(stream, PollFlags::IN), PollFd::new(&server.listener, PollFlags::IN)];
+        fds.extend(busy.map(|stream| PollFd::new(stream, PollFlags::IN)));
+        patience.wait(&mut fds)?;
+        if !fds[0].revents().is_empty() {
+            return Ok(()); // first: a client that hung up makes room
+        }
+        server.refuse_others();
+    }
+}
+
+/// Answers a recorded stream of messages without a socket: for fuzzing.
+#[doc(hidden)]
+pub fn feed(device: &mut dyn Served, mut bytes: &[u8]) {
+    let version = Encoder::request(0, Command::Version, 0).u16(0).u16(1).finish();
+    let mut session = Session::new(device);
+    let first = decode_header(&version).expect("our own header");
+    session.answer(&first, &version[HEADER..], Ok(Vec::new()));
+    while let Ok(header) = decode_header(bytes) {
+        let body = bytes.get(HEADER..).unwrap_or_default();
+        let body = &body[..header.body_len().min(body.len())];
+        session.answer(&header, body, Ok(Vec::new()));
+        bytes = &bytes[(HEADER + body.len()).min(bytes.len())..];
+    }
+    device.disconnected();
+}

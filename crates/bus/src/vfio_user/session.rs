@@ -1,0 +1,303 @@
+//! One client's conversation, without its socket: a message in, a reply out.
+//! Every index, length and flag is the client's word and is checked before the
+//! device hears of it; what is refused is answered with the errno that the
+//! kernel's VFIO would give.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{FileType, SealFlags, fcntl_add_seals, fstat};
+use rustix::io::Errno;
+use vfio_bindings::bindings::vfio::{
+    VFIO_DEVICE_FLAGS_PCI, VFIO_DEVICE_FLAGS_RESET, VFIO_IRQ_INFO_EVENTFD, VFIO_IRQ_SET_ACTION_TRIGGER,
+    VFIO_IRQ_SET_ACTION_TYPE_MASK, VFIO_IRQ_SET_DATA_EVENTFD, VFIO_IRQ_SET_DATA_NONE,
+    VFIO_IRQ_SET_DATA_TYPE_MASK, VFIO_PCI_CONFIG_REGION_INDEX, VFIO_PCI_MSIX_IRQ_INDEX, VFIO_PCI_NUM_IRQS,
+    VFIO_PCI_NUM_REGIONS, VFIO_REGION_INFO_FLAG_CAPS, VFIO_REGION_INFO_FLAG_MMAP, VFIO_REGION_INFO_FLAG_READ,
+    VFIO_REGION_INFO_FLAG_WRITE,
+};
+
+use super::message::{
+    self, Access, Encoder, Header, MAX_TRANSFER, Region, Request, SetIrqs, decode_request, flags,
+};
+use super::served::{DmaAccess, RegionInfo, Served};
+
+/// Bytes of a PCI Express function's configuration space.
+const CONFIG_SIZE: u64 = 4096;
+const CONFIG: u32 = VFIO_PCI_CONFIG_REGION_INDEX;
+const MSIX: u32 = VFIO_PCI_MSIX_IRQ_INDEX;
+const PAGE: u64 = 4096;
+/// Most ranges a client may offer; what the kernel's VFIO allows by default.
+const MAX_RANGES: usize = 65535;
+
+type Answer = Result<Encoder, Errno>;
+
+/// A device and what one client did to it.
+pub(crate) struct Session<'d> {
+    device: &'d mut dyn Served,
+    regions: Vec<RegionInfo>,
+    /// Length of each offered range, by its start.
+    ranges: BTreeMap<u64, u64>,
+    negotiated: bool,
+}
+
+impl<'d> Session<'d> {
+    pub(crate) fn new(device: &'d mut dyn Served) -> Session<'d> {
+        let regions = device.regions();
+        Session { device, regions, ranges: BTreeMap::new(), negotiated: false }
+    }
+
+    /// Obeys a command. The reply, unless none is wanted, and the file
+    /// descriptor that goes with it.
+    pub(crate) fn answer(
+        &mut self,
+        header: &Header,
+        body: &[u8],
+        fds: Result<Vec<OwnedFd>, Errno>,
+    ) -> Option<(Vec<u8>, Option<BorrowedFd<'_>>)> {
+        let request = decode_request(header.command, body).map_err(message::Malformed::errno);
+        let shares = match request {
+            Ok(Request::RegionInfo { argsz, index }) => Some((argsz, index)),
+            _ => None,
+        };
+        let outcome = request.and_then(|request| self.obey(Encoder::reply(header), request, fds?));
+        if let Err(errno) = &outcome {
+            tracing::debug!("vfio-user command {} refused: {errno}", header.command);
+        }
+        let refused = outcome.is_err();
+        let reply = outcome.map_or_else(|errno| Encoder::error(header, errno), Encoder::finish);
+        let file = shares.filter(|_| !refused).and_then(|(argsz, index)| self.file(argsz, index));
+        header.wants_reply().then_some((reply, file))
+    }
+
+    fn obey(&mut self, reply: Encoder, request: Request<'_>, fds: Vec<OwnedFd>) -> Answer {
+        let takes_fds = matches!(request, Request::DmaMap { .. } | Request::SetIrqs(_));
+        let first = matches!(request, Request::Version(_));
+        // The version comes first, and once.
+        if (!takes_fds && !fds.is_empty()) || first == self.negotiated {
+            return Err(Errno::INVAL);
+        }
+        match request {
+            Request::Version(version) => self.version(reply, version),
+            Request::DmaMap { flags, offset, iova, len } => {
+                self.map(flags, offset, iova, len, fds)?;
+                Ok(reply)
+            }
+            Request::DmaUnmap { flags, iova, len } => {
+                self.unmap(flags, iova, len)?;
+                Ok(reply.u32(24).u32(flags).u64(iova).u64(len))
+            }
+            Request::DeviceInfo => {
+                let flags = VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET;
+                Ok(reply.u32(16).u32(flags).u32(VFIO_PCI_NUM_REGIONS).u32(VFIO_PCI_NUM_IRQS))
+            }
+            Request::RegionInfo { argsz, index } => Ok(reply.region(&self.describe(index)?, argsz)),
+            Request::IrqInfo { index } => self.irq_info(reply, index),
+            Request::SetIrqs(set) => {
+                self.set_irqs(set, fds)?;
+                Ok(reply)
+            }
+            Request::RegionRead(access) => self.read(reply, access),
+            Request::RegionWrite(access, data) => {
+                self.write(access, data)?;
+                Ok(reply.access(access))
+            }
+            Request::RegionWriteMulti(writes) => {
+                for write in writes.iter() {
+                    let (access, data) = write.map_err(message::Malformed::errno)?;
+                    self.write(access, data)?;
+                }
+                Ok(reply.u64(writes.len() as u64))
+            }
+            Request::Reset => {
+                self.device.reset();
+                Ok(reply)
+            }
+            Request::RegionIoFds | Request::DmaRead { .. } | Request::DmaWrite { .. } => {
+                Err(Errno::OPNOTSUPP)
+            }
+        }
+    }
+
+    fn version(&mut self, reply: Encoder, version: message::Version) -> Answer {
+        let (major, minor) = message::VERSION;
+        if version.major != major {
+            return Err(Errno::INVAL);
+        }
+        self.negotiated = true;
+        Ok(reply.u16(major).u16(minor.min(version.minor)).bytes(&message::capabilities()))
+    }
+
+    /// Whether a client attached properly.
+    pub(crate) fn negotiated(&self) -> bool {
+        self.negotiated
+    }
+
+    fn bar(&self, index: u32) -> Option<&RegionInfo> {
+        self.regions.iter().find(|region| region.bar as u32 == index && index < 6)
+    }
+
+    /// The file that goes with a region's description, if the asker had room
+    /// for the part that tells what of it may be mapped.
+    fn file(&self, argsz: u32, index: u32) -> Option<BorrowedFd<'_>> {
+        let shared = self.bar(index)?.shared.as_ref()?;
+        let needed = message::REGION_INFO + 16 + 16 * shared.areas.len();
+        (argsz as usize >= needed).then(|| shared.fd.as_fd())
+    }
+
+    fn describe(&self, index: u32) -> Result<Region, Errno> {
+        let mut region = Region { argsz: 0, flags: 0, index, size: 0, offset: 0, areas: None };
+        let access = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
+        if index >= VFIO_PCI_NUM_REGIONS {
+            return Err(Errno::INVAL);
+        } else if index == CONFIG {
+            (region.flags, region.size) = (access, CONFIG_SIZE);
+        } else if let Some(bar) = self.bar(index) {
+            (region.flags, region.size) = (access, bar.size);
+            if let Some(shared) = &bar.shared {
+                region.flags |= VFIO_REGION_INFO_FLAG_MMAP | VFIO_REGION_INFO_FLAG_CAPS;
+                region.offset = shared.fd_offset;
+                region.areas = Some(shared.areas.clone());
+            }
+        }
+        Ok(region)
+    }
+
+    fn check(&self, access: Access) -> Result<(), Errno> {
+        let size = match access.region {
+            CONFIG => CONFIG_SIZE,
+            index => self.bar(index).map_or(0, |bar| bar.size),
+        };
+        let end = access.offset.checked_add(access.count.into());
+        let inside = end.is_some_and(|end| end <= size);
+        if inside && access.count as usize <= MAX_TRANSFER { Ok(()) } else { Err(Errno::INVAL) }
+    }
+
+    fn read(&mut self, reply: Encoder, access: Access) -> Answer {
+        self.check(access)?;
+        let mut data = vec![0; access.count as usize];
+        match access.region {
+            CONFIG => self.device.read_config(access.offset as u16, &mut data),
+            index => self.device.read_bar(index as usize, access.offset, &mut data),
+        }
+        Ok(reply.access(access).bytes(&data))
+    }
+
+    fn write(&mut self, access: Access, data: &[u8]) -> Result<(), Errno> {
+        self.check(access)?;
+        match access.region {
+            CONFIG => self.device.write_config(access.offset as u16, data),
+            index => self.device.write_bar(index as usize, access.offset, data),
+        }
+        Ok(())
+    }
+
+    fn irq_info(&self, reply: Encoder, index: u32) -> Answer {
+        let count = match index {
+            MSIX => self.device.interrupt_vectors().into(),
+            VFIO_PCI_NUM_IRQS.. => return Err(Errno::INVAL),
+            _ => 0,
+        };
+        let flags = if count == 0 { 0 } else { VFIO_IRQ_INFO_EVENTFD };
+        Ok(reply.u32(16).u32(flags).u32(index).u32(count))
+    }
+
+    fn set_irqs(&mut self, set: SetIrqs, fds: Vec<OwnedFd>) -> Result<(), Errno> {
+        let vectors = match set.index {
+            MSIX => u32::from(self.device.interrupt_vectors()),
+            VFIO_PCI_NUM_IRQS.. => return Err(Errno::INVAL),
+            _ => 0,
+        };
+        let end = set.start.checked_add(set.count).filter(|&end| end <= vectors).ok_or(Errno::INVAL)?;
+        let data = set.flags & VFIO_IRQ_SET_DATA_TYPE_MASK;
+        if set.flags & VFIO_IRQ_SET_ACTION_TYPE_MASK != VFIO_IRQ_SET_ACTION_TRIGGER {
+            return Err(Errno::OPNOTSUPP); // masking is in the MSI-X table
+        }
+        match (data, set.count) {
+            (VFIO_IRQ_SET_DATA_NONE, 0) if fds.is_empty() => self.wire(0..vectors, Vec::new()),
+            (VFIO_IRQ_SET_DATA_EVENTFD, 1..) if fds.is_empty() || fds.len() == set.count as usize => {
+                self.wire(set.start..end, fds);
+            }
+            (VFIO_IRQ_SET_DATA_NONE, 1..) => return Err(Errno::OPNOTSUPP), // raising is the device's
+            _ => return Err(Errno::INVAL),
+        }
+        Ok(())
+    }
+
+    /// Wires each of `vectors` to the next of `fds`, or unwires it.
+    fn wire(&mut self, vectors: std::ops::Range<u32>, fds: Vec<OwnedFd>) {
+        let mut fds = fds.into_iter();
+        for vector in vectors {
+            self.device.set_interrupt(vector as u16, fds.next());
+        }
+    }
+
+    fn map(
+        &mut self,
+        access: u32,
+        offset: u64,
+        iova: u64,
+        len: u64,
+        mut fds: Vec<OwnedFd>,
+    ) -> Result<(), Errno> {
+        let end = iova.checked_add(len).ok_or(Errno::INVAL)?;
+        if len == 0 || (iova | len | offset) % PAGE != 0 || fds.len() > 1 {
+            return Err(Errno::INVAL);
+        }
+        let before = self.ranges.range(..end).next_back();
+        if before.is_some_and(|(start, len)| start + len > iova) {
+            return Err(Errno::EXIST);
+        }
+        if self.ranges.len() == MAX_RANGES {
+            return Err(Errno::NOSPC);
+        }
+        let file = fds.pop();
+        if let Some(file) = &file {
+            check_file(file, offset, len)?;
+        }
+        let (read, write) = (access & flags::DMA_READ != 0, access & flags::DMA_WRITE != 0);
+        self.device.map_dma(iova, len, file, offset, DmaAccess { read, write }).map_err(errno)?;
+        self.ranges.insert(iova, len);
+        Ok(())
+    }
+
+    fn unmap(&mut self, how: u32, iova: u64, len: u64) -> Result<(), Errno> {
+        let inside: Vec<(u64, u64)> = match how {
+            flags::DMA_UNMAP_ALL if iova == 0 && len == 0 => {
+                self.ranges.iter().map(|(&iova, &len)| (iova, len)).collect()
+            }
+            0 => {
+                let end = iova.checked_add(len).ok_or(Errno::INVAL)?;
+                let overlapping =
+                    self.ranges.range(..end).rev().take_while(|(start, len)| *start + *len > iova);
+                let overlapping: Vec<(u64, u64)> = overlapping.map(|(&start, &len)| (start, len)).collect();
+                // A range goes whole or not at all, as in VFIO's type 1 v2.
+                if overlapping.is_empty() {
+                    return Err(Errno::NOENT);
+                } else if overlapping.iter().any(|&(start, len)| start < iova || start + len > end) {
+                    return Err(Errno::INVAL);
+                }
+                overlapping
+            }
+            _ => return Err(Errno::OPNOTSUPP),
+        };
+        for (iova, len) in inside {
+            self.device.unmap_dma(iova, len).map_err(errno)?;
+            self.ranges.remove(&iova);
+        }
+        Ok(())
+    }
+}
+
+/// The memory must lie within the file, or touching it would end the process.
+fn check_file(file: &OwnedFd, offset: u64, len: u64) -> Result<(), Errno> {
+    let _ = fcntl_add_seals(file, SealFlags::SHRINK); // where it can be had
+    let stat = fstat(file)?;
+    let end = offset.checked_add(len).ok_or(Errno::INVAL)?;
+    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    if regular && end <= stat.st_size as u64 { Ok(()) } else { Err(Errno::INVAL) }
+}
+
+fn errno(error: io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}

@@ -1,0 +1,182 @@
+//! Whole messages over a unix stream, with file descriptors (unix(7),
+//! `SCM_RIGHTS`). A message is read to its end before anything judges it, so
+//! the stream never loses step; every wait has a limit.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+use super::message::{HEADER, Header, MAX_FDS, Malformed, decode_header};
+
+/// How often a waiting thread looks whether it should stop.
+pub(crate) const STOP_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Why no message came or went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The peer closed its end.
+    HungUp,
+    /// The limit passed.
+    TimedOut,
+    /// We were told to stop.
+    Stopped,
+    /// The header is none: the stream cannot be followed any longer.
+    Malformed(Malformed),
+    /// The system refused.
+    Os(Errno),
+}
+
+/// How long a wait may last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Patience<'a> {
+    /// Until when, if there is an end.
+    pub deadline: Option<Instant>,
+    /// Ends the wait when it turns true.
+    pub stop: Option<&'a AtomicBool>,
+}
+
+impl Patience<'_> {
+    pub(crate) fn until(self, after: Duration) -> Self {
+        Patience { deadline: Some(Instant::now() + after), ..self }
+    }
+
+    /// How long the next poll may wait.
+    fn slice(&self) -> Result<Timespec, Fault> {
+        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(Fault::Stopped);
+        }
+        let mut slice = if self.stop.is_some() { STOP_INTERVAL } else { Duration::from_secs(3600) };
+        if let Some(deadline) = self.deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Fault::TimedOut);
+            }
+            slice = slice.min(left);
+        }
+        Ok(Timespec { tv_sec: slice.as_secs() as i64, tv_nsec: slice.subsec_nanos().into() })
+    }
+
+    /// Waits until one of `fds` has an event.
+    pub(crate) fn wait(&self, fds: &mut [PollFd<'_>]) -> Result<(), Fault> {
+        loop {
+            let slice = self.slice()?;
+            match poll(fds, Some(&slice)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(errno) => return Err(Fault::Os(errno)),
+            }
+        }
+    }
+}
+
+/// A message as it came.
+#[derive(Debug, Default)]
+pub(crate) struct Received {
+    pub header: Header,
+    pub body: Vec<u8>,
+    /// Closed when dropped, whatever becomes of the message.
+    pub fds: Vec<OwnedFd>,
+    /// More came than a message may carry; the system closed the rest.
+    pub too_many_fds: bool,
+}
+
+/// Reads one message. `idle` bounds the wait for its first byte; once that is
+/// here the rest has to follow within `limit`, or by the end of `idle`.
+pub(crate) fn receive(stream: &UnixStream, idle: Patience<'_>, limit: Duration) -> Result<Received, Fault> {
+    idle.slice()?; // also where the peer never lets us wait
+    let mut message = Received::default();
+    let mut bytes = [0; HEADER];
+    let first = read_some(stream, &mut bytes, idle, &mut message)?;
+    let deadline = idle.deadline.unwrap_or_else(|| Instant::now() + limit);
+    let patience = Patience { deadline: Some(deadline), ..idle };
+    read_all(stream, &mut bytes[first..], patience, &mut message)?;
+    message.header = decode_header(&bytes).map_err(Fault::Malformed)?;
+    let mut body = vec![0; message.header.body_len()];
+    read_all(stream, &mut body, patience, &mut message)?;
+    message.body = body;
+    Ok(message)
+}
+
+fn read_all(
+    stream: &UnixStream,
+    mut data: &mut [u8],
+    patience: Patience<'_>,
+    message: &mut Received,
+) -> Result<(), Fault> {
+    while !data.is_empty() {
+        let count = read_some(stream, data, patience, message)?;
+        data = &mut data[count..];
+    }
+    Ok(())
+}
+
+/// Reads at least one byte, and the file descriptors that come with it.
+fn read_some(
+    stream: &UnixStream,
+    data: &mut [u8],
+    patience: Patience<'_>,
+    message: &mut Received,
+) -> Result<usize, Fault> {
+    loop {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+        let got = match recvmsg(stream, &mut [IoSliceMut::new(data)], &mut control, flags) {
+            Ok(got) => got,
+            Err(Errno::AGAIN) => {
+                patience.wait(&mut [PollFd::new(stream, PollFlags::IN)])?;
+                continue;
+            }
+            Err(Errno::INTR) => continue,
+            Err(Errno::CONNRESET) => return Err(Fault::HungUp),
+            Err(errno) => return Err(Fault::Os(errno)),
+        };
+        for ancillary in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(fds) = ancillary {
+                message.fds.extend(fds);
+            }
+        }
+        message.too_many_fds |= got.flags.contains(ReturnFlags::CTRUNC) || message.fds.len() > MAX_FDS;
+        message.fds.truncate(MAX_FDS);
+        return if got.bytes == 0 { Err(Fault::HungUp) } else { Ok(got.bytes) };
+    }
+}
+
+/// Writes one message; the file descriptors go with its first byte.
+pub(crate) fn send(
+    stream: &UnixStream,
+    mut bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+    patience: Patience<'_>,
+) -> Result<(), Fault> {
+    let mut fds = fds;
+    while !bytes.is_empty() {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+            return Err(Fault::Malformed(Malformed::Fds));
+        }
+        match sendmsg(stream, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+        {
+            Ok(count) => {
+                bytes = &bytes[count..];
+                fds = &[];
+            }
+            Err(Errno::AGAIN) => patience.wait(&mut [PollFd::new(stream, PollFlags::OUT)])?,
+            Err(Errno::INTR) => {}
+            Err(Errno::PIPE | Errno::CONNRESET) => return Err(Fault::HungUp),
+            Err(errno) => return Err(Fault::Os(errno)),
+        }
+    }
+    Ok(())
+}

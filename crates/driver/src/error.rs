@@ -1,0 +1,100 @@
+//! What can go wrong while a device is set up. On the packet path nothing
+//! fails: there, losses are counters.
+
+/// Why a device could not be driven.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The way to the device failed.
+    #[error(transparent)]
+    Bus(#[from] bus::Error),
+    /// Memory for rings or buffers could not be had.
+    #[error(transparent)]
+    Memory(#[from] memory::Error),
+    /// No driver knows the device.
+    #[error("{device}: no driver for {vendor:04x}:{id:04x}; {known}")]
+    UnknownDevice {
+        /// The device's name.
+        device: String,
+        /// PCI vendor.
+        vendor: u16,
+        /// PCI device id.
+        id: u16,
+        /// What this build can drive.
+        known: &'static str,
+    },
+    /// The register window is smaller than the chip's.
+    #[error(
+        "{device}: BAR{bar} has {len} bytes, the registers need {needed}: this is not the device its id says, or its server is wrong"
+    )]
+    BarTooSmall {
+        /// The device's name.
+        device: String,
+        /// Which BAR.
+        bar: usize,
+        /// Its size in bytes.
+        len: u32,
+        /// What the driver will touch.
+        needed: u32,
+    },
+    /// A register did not reach the state the datasheet promises.
+    #[error(
+        "{device}: {register} ({offset:#07x}) still reads {last:#010x} after {waited_ms} ms, expected {mask:#010x} to be {wanted:#010x}: {meaning}"
+    )]
+    Timeout {
+        /// The device's name.
+        device: String,
+        /// The register, as the datasheet names it.
+        register: &'static str,
+        /// Its offset in BAR0.
+        offset: u32,
+        /// The last value read.
+        last: u32,
+        /// Bits waited for.
+        mask: u32,
+        /// What they should have become.
+        wanted: u32,
+        /// How long was waited.
+        waited_ms: u64,
+        /// What it means and what to do.
+        meaning: &'static str,
+    },
+    /// An option is outside what the device can do.
+    #[error("{option} is {value}, but {limit}")]
+    Option {
+        /// Which option.
+        option: &'static str,
+        /// What was asked for.
+        value: usize,
+        /// What is possible.
+        limit: &'static str,
+    },
+    /// The device has no valid address of its own.
+    #[error(
+        "{device}: the EEPROM gave no valid MAC address ({mac:02x?}): the NIC's EEPROM is blank or was not read"
+    )]
+    NoMacAddress {
+        /// The device's name.
+        device: String,
+        /// What RAL0 and RAH0 held.
+        mac: [u8; 6],
+    },
+    /// The system gave no eventfd for an interrupt.
+    #[error("cannot create an eventfd for an interrupt: {source}; raise the limit on open files (ulimit -n)")]
+    EventFd {
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A table of the device is full.
+    #[error("{device}: all {capacity} entries of {table} are in use")]
+    TableFull {
+        /// The device's name.
+        device: String,
+        /// Which table.
+        table: &'static str,
+        /// How many it holds.
+        capacity: usize,
+    },
+}
+
+/// The result of setting something up.
+pub type Result<T> = std::result::Result<T, Error>;

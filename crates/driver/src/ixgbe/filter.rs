@@ -1,0 +1,126 @@
+//! Which frames are received (datasheet 7.1.1): own addresses, multicast,
+//! promiscuous modes, VLANs. The filters may change only while receive is off
+//! (8.2.3.7.1), so each change halts the receiver for a moment.
+
+use regs::ixgbe::{FCTRL, MCSTCTRL, MTA, RAH, RAL, VFTA, VLNCTRL};
+
+use super::device::Ixgbe;
+use crate::{Error, Result};
+
+/// Receive address registers; entry 0 is the port's own address.
+const ADDRESSES: usize = 128;
+
+impl Ixgbe {
+    /// Receives every frame, or only what is addressed to the port.
+    pub fn set_promiscuous(&mut self, on: bool) -> Result<()> {
+        self.change_filter(FCTRL::UPE | FCTRL::MPE, on)
+    }
+
+    /// Receives every multicast frame, or only those of [`Self::add_multicast`].
+    pub fn set_all_multicast(&mut self, on: bool) -> Result<()> {
+        self.change_filter(FCTRL::MPE, on)
+    }
+
+    /// Receives broadcast frames, as is the default, or not.
+    pub fn set_broadcast(&mut self, on: bool) -> Result<()> {
+        self.change_filter(FCTRL::BAM, on)
+    }
+
+    fn change_filter(&mut self, bits: u32, on: bool) -> Result<()> {
+        self.shared().with_rx_halted(|bar| match on {
+            true => bar.set32(FCTRL::AT, bits),
+            false => bar.clear32(FCTRL::AT, bits),
+        })
+    }
+
+    /// Receives frames to one more unicast address.
+    ///
+    /// # Errors
+    /// [`Error::TableFull`] after 127.
+    pub fn add_unicast(&mut self, mac: [u8; 6]) -> Result<()> {
+        let bar = self.shared().bar.clone();
+        let free = (1..ADDRESSES).find(|&n| bar.read32(RAH::at(n)) & RAH::AV == 0);
+        let n = free.ok_or_else(|| Error::TableFull {
+            device: self.shared().name.clone(),
+            table: "receive addresses (RAL, RAH)",
+            capacity: ADDRESSES - 1,
+        })?;
+        self.shared().with_rx_halted(|bar| {
+            let [low, high] = address_words(mac);
+            bar.write32(RAL::at(n), low);
+            bar.write32(RAH::at(n), high | RAH::AV);
+        })
+    }
+
+    /// No longer receives frames to an address added before; whether it was.
+    pub fn remove_unicast(&mut self, mac: [u8; 6]) -> Result<bool> {
+        let [low, high] = address_words(mac);
+        let bar = self.shared().bar.clone();
+        let is_it = |&n: &usize| bar.read32(RAL::at(n)) == low && bar.read32(RAH::at(n)) == high | RAH::AV;
+        let Some(n) = (1..ADDRESSES).find(is_it) else { return Ok(false) };
+        self.shared().with_rx_halted(|bar| bar.write32(RAH::at(n), 0))?;
+        Ok(true)
+    }
+
+    /// Receives frames to a multicast address, and others that share its hash
+    /// (8.2.3.7.7: 4,096 bits over the address's highest 12).
+    pub fn add_multicast(&mut self, mac: [u8; 6]) -> Result<()> {
+        self.shared().with_rx_halted(|bar| {
+            let (register, bit) = multicast_hash(mac);
+            bar.set32(MTA::at(register), 1 << bit);
+            bar.write32(MCSTCTRL::AT, MCSTCTRL::MFE);
+        })
+    }
+
+    /// Receives no frames by multicast hash any more.
+    pub fn clear_multicast(&mut self) -> Result<()> {
+        self.shared().with_rx_halted(|bar| {
+            bar.write32(MCSTCTRL::AT, 0);
+            (0..MTA::COUNT).for_each(|n| bar.write32(MTA::at(n), 0));
+        })
+    }
+
+    /// Turns the VLAN filter on or off: on, only tagged frames of the VLANs of
+    /// [`Self::set_vlan`] are received, and untagged ones.
+    pub fn set_vlan_filter(&mut self, on: bool) -> Result<()> {
+        self.shared().with_rx_halted(|bar| match on {
+            true => bar.set32(VLNCTRL::AT, VLNCTRL::VFE),
+            false => bar.clear32(VLNCTRL::AT, VLNCTRL::VFE),
+        })
+    }
+
+    /// Lets a VLAN through the filter, or not.
+    pub fn set_vlan(&mut self, vlan: u16, on: bool) -> Result<()> {
+        let (register, bit) = (usize::from(vlan >> 5) & 127, 1 << (vlan & 31));
+        self.shared().with_rx_halted(|bar| match on {
+            true => bar.set32(VFTA::at(register), bit),
+            false => bar.clear32(VFTA::at(register), bit),
+        })
+    }
+}
+
+/// An address as RAL and RAH hold it: first byte lowest.
+pub(super) fn address_words(mac: [u8; 6]) -> [u32; 2] {
+    let [a, b, c, d, e, f] = mac;
+    [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, 0, 0])]
+}
+
+/// The register and bit of MTA for an address, with MCSTCTRL.MO = 0: its bits
+/// 47:36 as the datasheet counts them, lowest byte first on the wire.
+fn multicast_hash(mac: [u8; 6]) -> (usize, u32) {
+    let hash = u32::from(mac[4] >> 4) | u32::from(mac[5]) << 4;
+    ((hash >> 5) as usize, hash & 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Datasheet 7.1.1.3 table: with MO = 0 the address 12:34:56:78:9A:BC
+    /// (12 first on the wire) hashes to 0xBC9.
+    #[test]
+    fn multicast_hash_is_the_datasheets() {
+        let (register, bit) = multicast_hash([0x12, 0x34, 0x56, 0x78, 0x9A, 0xBC]);
+        assert_eq!(register * 32 + bit as usize, 0xBC9);
+    }
+}

@@ -1,0 +1,155 @@
+//! From power-on to the first packet, in the datasheet's order (4.6.3).
+
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use bus::Pci;
+use memory::Dma;
+use regs::ixgbe::*;
+
+use super::device::{Ixgbe, Shared};
+use super::filter::address_words;
+use super::interrupt;
+use super::options::Options;
+use super::rx::RxQueue;
+use super::stats::Sums;
+use super::tx::TxQueue;
+use crate::{Error, Result};
+
+impl Ixgbe {
+    /// Resets the device and brings it up with `options`. Returns the port, its
+    /// receive queues and its transmit queues. Receive queues get buffers with
+    /// their first [`RxQueue::recv`]; what arrives before is lost and counted.
+    ///
+    /// # Errors
+    /// When an option is out of range, the device is another one, or a register
+    /// does not reach the state that the datasheet promises.
+    pub fn open(pci: Pci, dma: &Dma, options: Options) -> Result<(Ixgbe, Vec<RxQueue>, Vec<TxQueue>)> {
+        options.check()?;
+        let shared = Arc::new(Shared::attach(pci, dma)?);
+        shared.reset()?;
+        let mac = shared.mac()?;
+        shared.init_rx(mac, &options);
+        shared.init_tx();
+        let rx =
+            (0..options.rx_queues).map(|n| shared.enable_rx(RxQueue::new(&shared, n, &options)?, &options));
+        let mut rx = rx.collect::<Result<Vec<_>>>()?;
+        let tx = (0..options.tx_queues).map(|n| shared.enable_tx(TxQueue::new(&shared, n, &options)?));
+        let tx = tx.collect::<Result<Vec<_>>>()?;
+        interrupt::wire(&shared, &mut rx, &options)?;
+        let port = Ixgbe { shared, mac, options };
+        port.start()?;
+        port.start_link();
+        Ok((port, rx, tx))
+    }
+}
+
+impl Shared {
+    /// Interrupts off, reset, interrupts off, and the units that start by
+    /// themselves (4.6.3 to 4.6.3.2).
+    fn reset(&self) -> Result<()> {
+        self.mask_interrupts();
+        self.quiesce();
+        // Link reset and software reset together are a global reset (4.2.1.6).
+        self.bar.set32(CTRL::AT, CTRL::RST | CTRL::LRST);
+        // The bits clear themselves; 10 ms until the EEPROM is read (4.6.3.2).
+        sleep(Duration::from_millis(10));
+        let meaning = "the device did not come out of reset; a power cycle may help";
+        self.wait(1000, "CTRL", CTRL::AT, CTRL::RST | CTRL::LRST, 0, meaning)?;
+        self.mask_interrupts();
+        let meaning = "the EEPROM was not loaded: it is missing or damaged";
+        self.wait(1000, "EEC", EEC::AT, EEC::AUTO_RD, EEC::AUTO_RD, meaning)?;
+        let meaning = "the receive DMA unit did not initialise";
+        self.wait(1000, "RDRXCTL", RDRXCTL::AT, RDRXCTL::DMAIDONE, RDRXCTL::DMAIDONE, meaning)?;
+        // Counters clear when read (4.6.5).
+        Sums::new().update(&self.bar);
+        Ok(())
+    }
+
+    /// The address that the EEPROM put into the first receive address register.
+    fn mac(&self) -> Result<[u8; 6]> {
+        let [a, b, c, d] = self.bar.read32(RAL::at(0)).to_le_bytes();
+        let [e, f, _, _] = self.bar.read32(RAH::at(0)).to_le_bytes();
+        let mac = [a, b, c, d, e, f];
+        let valid = a & 1 == 0 && mac != [0; 6];
+        valid.then_some(mac).ok_or_else(|| Error::NoMacAddress { device: self.name.clone(), mac })
+    }
+
+    /// The receive side, apart from its queues (4.6.7). Receive is off after the
+    /// reset, as it must be while all this changes.
+    fn init_rx(&self, mac: [u8; 6], options: &Options) {
+        let bar = &self.bar;
+        let [low, high] = address_words(mac);
+        bar.write32(RAL::at(0), low);
+        bar.write32(RAH::at(0), high | RAH::AV);
+        (0..MTA::COUNT).for_each(|n| bar.write32(MTA::at(n), 0));
+        (0..VFTA::COUNT).for_each(|n| bar.write32(VFTA::at(n), 0));
+        let all = if options.promiscuous { FCTRL::UPE | FCTRL::MPE } else { 0 };
+        bar.write32(FCTRL::AT, FCTRL::BAM | all);
+        // One packet buffer of 512 KiB (4.6.11.3.4).
+        bar.write32(RXPBSIZE::at(0), 512 << RXPBSIZE::SIZE_SHIFT);
+        (1..RXPBSIZE::COUNT).for_each(|n| bar.write32(RXPBSIZE::at(n), 0));
+        // Both units strip the CRC, or none does (8.2.3.22.8).
+        bar.set32(HLREG0::AT, HLREG0::RXCRCSTRP | HLREG0::TXCRCEN | HLREG0::TXPADEN);
+        bar.set32(RDRXCTL::AT, RDRXCTL::CRCSTRIP);
+        bar.clear32(RDRXCTL::AT, RDRXCTL::RSCFRSTSIZE_MASK); // 4.6.7.2
+        options.enable_features(bar);
+        bar.set32(CTRL_EXT::AT, CTRL_EXT::NS_DIS); // 4.6.7: no snoop disabled
+    }
+
+    /// Hands a receive ring to the device (4.6.7.1). It owns no buffer yet.
+    fn enable_rx(&self, queue: RxQueue, options: &Options) -> Result<RxQueue> {
+        let (bar, n, ring) = (&self.bar, queue.index, &queue.ring);
+        bar.write32(RDBAL::at(n), ring.iova() as u32);
+        bar.write32(RDBAH::at(n), (ring.iova() >> 32) as u32);
+        bar.write32(RDLEN::at(n), ring.bytes());
+        bar.write32(RDH::at(n), 0);
+        bar.write32(RDT::at(n), 0);
+        // With several queues, a full one drops instead of holding up the rest.
+        let drop = if options.rx_queues > 1 { SRRCTL::DROP_EN } else { 0 };
+        let size = (memory::DATA_ROOM as u32 >> 10) << SRRCTL::BSIZEPACKET_SHIFT;
+        bar.write32(SRRCTL::at(n), SRRCTL::DESCTYPE_ADV_ONE_BUFFER | size | drop);
+        // Bit 12 must be cleared though it resets to one (4.6.7.1).
+        bar.clear32(DCA_RXCTRL::at(n), 1 << 12);
+        let vlan = if options.vlan_strip { RXDCTL::VME } else { 0 };
+        bar.write32(RXDCTL::at(n), bar.read32(RXDCTL::at(n)) | RXDCTL::ENABLE | vlan);
+        let meaning = "the receive queue does not start";
+        self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, RXDCTL::ENABLE, meaning)?;
+        Ok(queue)
+    }
+
+    /// The transmit side, apart from its queues (4.6.8).
+    fn init_tx(&self) {
+        let bar = &self.bar;
+        // The scheduler rests while its mode changes (8.2.3.7.16): no DCB.
+        bar.set32(RTTDCS::AT, RTTDCS::ARBDIS);
+        bar.write32(MTQC::AT, 0);
+        bar.write32(TXPBSIZE::at(0), 160 << TXPBSIZE::SIZE_SHIFT);
+        (1..TXPBSIZE::COUNT).for_each(|n| bar.write32(TXPBSIZE::at(n), 0));
+        bar.write32(TXPBTHRESH::at(0), 160);
+        bar.write32(DTXMXSZRQ::AT, 0xFFF); // its maximum, without DCB (4.6.11.3)
+        bar.clear32(RTTDCS::AT, RTTDCS::ARBDIS);
+        bar.set32(DMATXCTL::AT, DMATXCTL::TE);
+    }
+
+    /// Hands a transmit ring to the device (4.6.8.1).
+    fn enable_tx(&self, queue: TxQueue) -> Result<TxQueue> {
+        let (bar, n, ring) = (&self.bar, queue.index, &queue.ring);
+        bar.write32(TDBAL::at(n), ring.iova() as u32);
+        bar.write32(TDBAH::at(n), (ring.iova() >> 32) as u32);
+        bar.write32(TDLEN::at(n), ring.bytes());
+        bar.write32(TDH::at(n), 0);
+        bar.write32(TDT::at(n), 0);
+        let head = queue.head.as_ref().map_or(0, |head| head.iova() | u64::from(TDWBAL::HEAD_WB_EN));
+        bar.write32(TDWBAL::at(n), head as u32);
+        bar.write32(TDWBAH::at(n), (head >> 32) as u32);
+        // Fetch 36 descriptors ahead when 8 are there; report each as asked
+        // (WTHRESH = 0, required where not every descriptor has RS: 7.2.3.5.1).
+        let thresholds = 36 << TXDCTL::PTHRESH_SHIFT | 8 << TXDCTL::HTHRESH_SHIFT;
+        bar.write32(TXDCTL::at(n), thresholds | TXDCTL::ENABLE);
+        let meaning = "the transmit queue does not start";
+        self.wait(100, "TXDCTL", TXDCTL::at(n), TXDCTL::ENABLE, TXDCTL::ENABLE, meaning)?;
+        Ok(queue)
+    }
+}

@@ -1,0 +1,57 @@
+//! Receive-side scaling (datasheet 7.1.2.8): a Toeplitz hash over addresses and
+//! ports picks an entry of a table of 128, and the entry a queue.
+
+use bus::Bar;
+use regs::ixgbe::{MRQC, RETA, RSSRK};
+
+/// How flows spread over queues.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rss {
+    /// The hash key.
+    pub key: [u8; 40],
+    /// A queue for each of the 128 table entries; `None` deals them out in turn.
+    pub table: Option<Box<[u8; 128]>>,
+    /// Hash TCP and UDP ports too, not only addresses.
+    pub ports: bool,
+}
+
+impl Rss {
+    /// The key that vendors publish test vectors for.
+    pub const KEY: [u8; 40] = [
+        0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0,
+        0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42,
+        0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+    ];
+}
+
+impl Default for Rss {
+    fn default() -> Rss {
+        Rss { key: Rss::KEY, table: None, ports: true }
+    }
+}
+
+/// The most queues the table can name: its entries have four bits.
+pub(super) const RSS_QUEUES: usize = 16;
+
+/// Programs key, table and hash fields; receive must be off (8.2.3.7.12).
+pub(super) fn program(bar: &Bar, rss: &Rss, queues: usize) {
+    for (n, bytes) in rss.key.chunks_exact(4).enumerate() {
+        bar.write32(RSSRK::at(n), u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+    }
+    let queues = queues.min(RSS_QUEUES);
+    let entry = |i: usize| match &rss.table {
+        Some(table) => u32::from(table[i]) % queues as u32,
+        None => (i % queues) as u32,
+    };
+    for n in 0..RETA::COUNT {
+        let word = (0..4).fold(0, |word, byte| word | entry(4 * n + byte) << (8 * byte));
+        bar.write32(RETA::at(n), word);
+    }
+    let addresses = MRQC::RSS_FIELD_IPV4 | MRQC::RSS_FIELD_IPV6;
+    let ports = MRQC::RSS_FIELD_IPV4_TCP
+        | MRQC::RSS_FIELD_IPV4_UDP
+        | MRQC::RSS_FIELD_IPV6_TCP
+        | MRQC::RSS_FIELD_IPV6_UDP;
+    let fields = if rss.ports { addresses | ports } else { addresses };
+    bar.write32(MRQC::AT, if queues > 1 { MRQC::MRQE_RSS | fields } else { 0 });
+}

@@ -1,0 +1,37 @@
+//! Head write-back (datasheet 7.2.3.5.2): instead of a bit in each descriptor,
+//! the device writes its head index to memory. One line to look at, but the
+//! device writes it while we read it; `ixora bench driver --completion` compares.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use memory::{Dma, Region};
+
+use crate::Result;
+
+/// The place to which the device writes its head.
+pub(super) struct Head(Region);
+
+impl Head {
+    pub(super) fn new(dma: &Dma) -> Result<Head> {
+        Ok(Head(dma.alloc(size_of::<AtomicU32>())?))
+    }
+
+    /// The first descriptor the device has not finished with.
+    #[inline(always)]
+    pub(super) fn read(&self) -> u32 {
+        // SAFETY: the region is zeroed, page-aligned, four bytes long and lives
+        // as long as `self`; the device writes it, so it is read atomically.
+        let head = unsafe { self.0.ptr().cast::<AtomicU32>().as_ref() };
+        // Acquire: buffers below the head are reused only after it was seen.
+        head.load(Ordering::Acquire)
+    }
+
+    pub(super) fn iova(&self) -> u64 {
+        self.0.iova(0)
+    }
+
+    /// Keeps the memory for ever: the device may still write to it.
+    pub(super) fn leak(&self) {
+        std::mem::forget(self.0.clone());
+    }
+}

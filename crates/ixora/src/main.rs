@@ -1,0 +1,4 @@
+//! The `ixora` command line.
+#![forbid(unsafe_code)]
+
+fn main() {}

@@ -1,0 +1,69 @@
+//! I/O virtual addresses: which are free, for devices behind an IOMMU and for
+//! device models, where the choice is ours.
+
+use crate::backing::HUGE_PAGE;
+use crate::{Error, Result};
+
+/// IOVAs start here: above 4 GiB, away from the window that x86 keeps for
+/// interrupts (0xFEE0_0000) and from address zero.
+const IOVA_START: u64 = 1 << 32;
+/// IOVAs end here: the narrowest IOMMUs translate 39 bits.
+const IOVA_END: u64 = 1 << 39;
+/// The IOVAs of one address space.
+#[derive(Debug)]
+pub(crate) struct Iovas {
+    next: u64,
+    free: Vec<(u64, usize)>,
+}
+
+impl Default for Iovas {
+    fn default() -> Iovas {
+        Iovas { next: IOVA_START, free: Vec::new() }
+    }
+}
+
+impl Iovas {
+    /// A free stretch for `len` bytes, on a hugepage boundary, so that the IOMMU
+    /// can use large pages too.
+    pub(crate) fn take(&mut self, len: usize) -> Result<u64> {
+        let len = len.next_multiple_of(HUGE_PAGE);
+        if let Some(i) = self.free.iter().position(|&(_, free)| free >= len) {
+            let (iova, free) = self.free.swap_remove(i);
+            if free > len {
+                self.free.push((iova + len as u64, free - len));
+            }
+            return Ok(iova);
+        }
+        let end = self.next + len as u64;
+        if end > IOVA_END {
+            return Err(Error::IovaExhausted { len, limit: IOVA_END });
+        }
+        Ok(std::mem::replace(&mut self.next, end))
+    }
+
+    /// Frees a stretch that [`take`](Self::take) gave for `len` bytes.
+    pub(crate) fn give_back(&mut self, iova: u64, len: usize) {
+        let len = len.next_multiple_of(HUGE_PAGE);
+        match self.free.iter_mut().find(|(start, free)| start + *free as u64 == iova) {
+            Some((_, free)) => *free += len,
+            None => self.free.push((iova, len)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_back_is_used_again_and_never_overlaps() {
+        let mut iovas = Iovas::default();
+        let a = iovas.take(5).expect("fresh");
+        let b = iovas.take(3 * HUGE_PAGE).expect("fresh");
+        assert_eq!(b - a, HUGE_PAGE as u64);
+        iovas.give_back(a, 5);
+        iovas.give_back(b, 3 * HUGE_PAGE);
+        assert_eq!(iovas.take(4 * HUGE_PAGE).expect("merged"), a);
+        assert!(iovas.take(1 << 39).is_err(), "39 bits are all an IOMMU surely has");
+    }
+}

@@ -1,0 +1,85 @@
+//! What stands beside a packet's bytes: the device's word on a received packet,
+//! the application's wishes for one that is sent, and a word for the
+//! application itself.
+
+use crate::offload::{Checksum, PacketType, RxFlags, TxOffload};
+use crate::packet::{HEADROOM, Packet, RxWords, TooLong};
+
+impl Packet {
+    /// What the device said of the packet.
+    pub fn rx_flags(&self) -> RxFlags {
+        RxFlags(self.meta().rx.flags)
+    }
+
+    /// The headers the device found.
+    pub fn packet_type(&self) -> PacketType {
+        PacketType((self.meta().rx.kind >> 4) as u16)
+    }
+
+    /// The receive-side-scaling hash, if the device computed one.
+    pub fn hash(&self) -> Option<u32> {
+        let rx = &self.meta().rx;
+        (rx.kind & 0xF != 0).then_some(rx.hash)
+    }
+
+    /// The VLAN tag the device stripped.
+    pub fn vlan(&self) -> Option<u16> {
+        let rx = &self.meta().rx;
+        (rx.flags & RxFlags::VLAN != 0).then_some(rx.vlan)
+    }
+
+    /// The device's verdict on the IPv4 header checksum.
+    pub fn ip_checksum(&self) -> Checksum {
+        self.rx_flags().ip_checksum()
+    }
+
+    /// The device's verdict on the TCP or UDP checksum.
+    pub fn l4_checksum(&self) -> Checksum {
+        self.rx_flags().l4_checksum()
+    }
+
+    /// Asks the device to do something when the packet is sent.
+    pub fn set_tx_offload(&mut self, offload: TxOffload) {
+        self.meta_mut().tx = offload;
+    }
+
+    /// A word for the application; zero in a fresh packet.
+    pub fn user(&self) -> u64 {
+        self.meta().user
+    }
+
+    /// Sets the application's word.
+    pub fn set_user(&mut self, value: u64) {
+        self.meta_mut().user = value;
+    }
+
+    /// Takes over what the device said of `other`, the last segment of the
+    /// same frame; its length stays its own.
+    pub fn adopt_rx_words(&mut self, other: &Packet) {
+        let len = self.meta().rx.len;
+        self.meta_mut().rx = RxWords { len, ..other.meta().rx };
+    }
+
+    /// Replaces the contents by `data`, in this one buffer.
+    ///
+    /// # Errors
+    /// [`TooLong`] when it does not fit behind the current start.
+    pub fn copy_from(&mut self, data: &[u8]) -> Result<(), TooLong> {
+        self.set_len(data.len())?;
+        self.copy_from_slice(data);
+        Ok(())
+    }
+
+    /// Brings the packet's bytes towards the cache, before they are needed.
+    #[inline(always)]
+    pub fn prefetch(&self) {
+        let first = self.base().wrapping_add(HEADROOM);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch has no effect but on the cache; SSE is always there.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(first.cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = first;
+    }
+}

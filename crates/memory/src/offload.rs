@@ -1,0 +1,118 @@
+//! What a device tells about a received packet, and what it is asked to do
+//! with one that is sent.
+//!
+//! The received side is laid out as the 82599 writes it back (datasheet
+//! 7.1.6.2), so that its driver copies 16 bytes and decodes nothing; other
+//! drivers set the same bits. It is decoded when an application asks.
+
+/// Whether the device verified a checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    /// The device did not look (not such a packet, or not asked to).
+    Unknown,
+    /// It matched.
+    Good,
+    /// It did not match.
+    Bad,
+}
+
+/// What the device said of a received packet, as bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RxFlags(pub u32);
+
+impl RxFlags {
+    /// A VLAN tag was stripped into the metadata.
+    pub const VLAN: u32 = 1 << 3;
+    /// The UDP or TCP checksum was checked.
+    pub const L4_CHECKED: u32 = 1 << 5;
+    /// The IPv4 header checksum was checked.
+    pub const IP_CHECKED: u32 = 1 << 6;
+    /// The UDP or TCP checksum was wrong.
+    pub const L4_BAD: u32 = 1 << 30;
+    /// The IPv4 header checksum was wrong.
+    pub const IP_BAD: u32 = 1 << 31;
+
+    fn verdict(self, checked: u32, bad: u32) -> Checksum {
+        match (self.0 & checked != 0, self.0 & bad != 0) {
+            (false, _) => Checksum::Unknown,
+            (true, false) => Checksum::Good,
+            (true, true) => Checksum::Bad,
+        }
+    }
+
+    /// The verdict on the IPv4 header checksum.
+    pub fn ip_checksum(self) -> Checksum {
+        self.verdict(Self::IP_CHECKED, Self::IP_BAD)
+    }
+
+    /// The verdict on the UDP or TCP checksum.
+    pub fn l4_checksum(self) -> Checksum {
+        self.verdict(Self::L4_CHECKED, Self::L4_BAD)
+    }
+}
+
+/// The headers the device found, as bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PacketType(pub u16);
+
+impl PacketType {
+    /// An IPv4 header.
+    pub const IPV4: u16 = 1 << 0;
+    /// An IPv4 header with options.
+    pub const IPV4_OPTIONS: u16 = 1 << 1;
+    /// An IPv6 header.
+    pub const IPV6: u16 = 1 << 2;
+    /// IPv6 extension headers.
+    pub const IPV6_EXTENSIONS: u16 = 1 << 3;
+    /// A TCP header.
+    pub const TCP: u16 = 1 << 4;
+    /// A UDP header.
+    pub const UDP: u16 = 1 << 5;
+    /// An SCTP header.
+    pub const SCTP: u16 = 1 << 6;
+
+    /// Whether all of `bits` were found.
+    pub fn has(self, bits: u16) -> bool {
+        self.0 & bits == bits
+    }
+}
+
+/// What the device shall do with a packet that is sent. The default asks for
+/// nothing and costs nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C, align(8))]
+pub struct TxOffload {
+    /// [`TxOffload::VLAN`], [`TxOffload::IP_CHECKSUM`], ….
+    pub flags: u8,
+    /// Bytes before the network header: 14, or 18 with a tag in the packet.
+    pub l2_len: u8,
+    /// Bytes of the network header, extension headers included.
+    pub l3_len: u8,
+    /// Bytes of the transport header; needed for segmentation.
+    pub l4_len: u8,
+    /// Payload bytes in each segment, with [`TxOffload::SEGMENT`].
+    pub segment_size: u16,
+    /// The tag to insert, with [`TxOffload::VLAN`].
+    pub vlan: u16,
+}
+
+impl TxOffload {
+    /// Insert `vlan` as an 802.1Q tag.
+    pub const VLAN: u8 = 1 << 0;
+    /// Fill in the IPv4 header checksum.
+    pub const IP_CHECKSUM: u8 = 1 << 1;
+    /// Fill in the TCP checksum; the field holds the pseudo-header's sum.
+    pub const TCP_CHECKSUM: u8 = 1 << 2;
+    /// Fill in the UDP checksum; the field holds the pseudo-header's sum.
+    pub const UDP_CHECKSUM: u8 = 1 << 3;
+    /// The network header is IPv6.
+    pub const IPV6: u8 = 1 << 4;
+    /// Cut the TCP payload into segments of `segment_size`.
+    pub const SEGMENT: u8 = 1 << 5;
+
+    /// Whether the device is asked for anything.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.flags == 0
+    }
+}

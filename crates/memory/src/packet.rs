@@ -1,0 +1,312 @@
+//! A packet: a unique handle to one buffer, or to a chain of them.
+//!
+//! A buffer is one metadata line, [`HEADROOM`] bytes in which headers can grow,
+//! and [`DATA_ROOM`] bytes for the device to fill:
+//!
+//! ```text
+//! | metadata 64 | headroom 256 | data room 2048 |   = 37 cache lines
+//! ```
+//!
+//! The odd number of lines spreads neighbouring buffers over all cache sets; at
+//! 2 KiB apart their first lines would all fall into one set in 32.
+
+use std::mem::{self, ManuallyDrop};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+use crate::offload::TxOffload;
+use crate::pool::Core;
+use crate::returns::Node;
+
+/// Bytes in front of a received packet, free for headers to be pushed.
+pub const HEADROOM: usize = 256;
+/// Bytes a device may write into one buffer.
+pub const DATA_ROOM: usize = 2048;
+/// Bytes from one buffer to the next.
+pub(crate) const SLOT: usize = size_of::<Meta>() + HEADROOM + DATA_ROOM;
+
+/// What stands in front of a buffer's bytes: one cache line.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Meta {
+    /// The device's word on a received packet, as the 82599 writes it back.
+    pub(crate) rx: RxWords,
+    pub(crate) tx: TxOffload,
+    /// Where the data starts, from the end of this line.
+    offset: u16,
+    reserved: [u16; 3],
+    /// The next segment; in the pool's return stack, the next buffer.
+    pub(crate) next: *mut Meta,
+    /// The device's address of the first byte after this line.
+    iova: u64,
+    pub(crate) core: NonNull<Core>,
+    /// Left to applications; zero in a packet fresh from a pool or a port.
+    pub(crate) user: u64,
+}
+
+/// A received packet's metadata in the 82599's order (datasheet 7.1.6.2).
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(16))]
+pub(crate) struct RxWords {
+    /// RSS type in bits 3:0, packet type from bit 4.
+    pub(crate) kind: u32,
+    pub(crate) hash: u32,
+    pub(crate) flags: u32,
+    pub(crate) len: u16,
+    pub(crate) vlan: u16,
+}
+
+const _: () = assert!(size_of::<Meta>() == 64);
+const _: () = assert!(SLOT / 64 % 2 == 1, "an odd number of lines spreads over all cache sets");
+
+// SAFETY: `next` is a field of the node; it links segments only while a packet
+// owns the buffer, and a buffer is pushed only after that packet let go of it.
+unsafe impl Node for Meta {
+    fn next(node: NonNull<Meta>) -> NonNull<*mut Meta> {
+        // SAFETY: a field of a buffer's metadata, which lives as long as its pool.
+        unsafe { NonNull::new_unchecked(&raw mut (*node.as_ptr()).next) }
+    }
+}
+
+impl Meta {
+    pub(crate) fn new(iova: u64, core: NonNull<Core>) -> Meta {
+        Meta {
+            rx: RxWords::default(),
+            tx: TxOffload::default(),
+            offset: HEADROOM as u16,
+            reserved: [0; 3],
+            next: std::ptr::null_mut(),
+            iova,
+            core,
+            user: 0,
+        }
+    }
+
+    /// Ends the use of the link by the return stack.
+    pub(crate) fn clear_link(&mut self) {
+        self.next = std::ptr::null_mut();
+    }
+}
+
+/// A packet that was refused, because it is longer than its buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{wanted} bytes do not fit: the packet has room for {room}")]
+pub struct TooLong {
+    /// Bytes that were asked for.
+    pub wanted: usize,
+    /// Bytes there are.
+    pub room: usize,
+}
+
+/// A packet, owned. Dereferences to the bytes of its first segment. Dropping it
+/// returns its buffers to their pool from any thread; the pool's owner is
+/// quicker with [`Pool::free`](crate::Pool::free).
+#[repr(transparent)]
+pub struct Packet(NonNull<Meta>);
+
+// SAFETY: a packet is the only handle to its buffers, and returning them is an
+// atomic push.
+unsafe impl Send for Packet {}
+// SAFETY: `&Packet` only reads.
+unsafe impl Sync for Packet {}
+
+impl Packet {
+    /// Takes over a buffer.
+    ///
+    /// # Safety
+    /// `meta` must come from [`Packet::into_raw`] and be used once.
+    #[inline(always)]
+    pub(crate) unsafe fn from_raw(meta: NonNull<Meta>) -> Packet {
+        Packet(meta)
+    }
+
+    /// The buffer, which the caller now owns.
+    #[inline(always)]
+    pub(crate) fn into_raw(self) -> NonNull<Meta> {
+        ManuallyDrop::new(self).0
+    }
+
+    #[inline(always)]
+    pub(crate) fn as_raw(&self) -> NonNull<Meta> {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(crate) fn meta(&self) -> &Meta {
+        // SAFETY: the packet owns the buffer, whose metadata is initialised and
+        // lives at least as long.
+        unsafe { self.0.as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn meta_mut(&mut self) -> &mut Meta {
+        // SAFETY: as above, and `&mut self` is exclusive.
+        unsafe { self.0.as_mut() }
+    }
+
+    /// The first byte of the buffer after the metadata.
+    #[inline(always)]
+    pub(crate) fn base(&self) -> *mut u8 {
+        // SAFETY: one past the metadata is the buffer's own headroom.
+        unsafe { self.0.as_ptr().add(1).cast() }
+    }
+
+    /// Bytes in the first segment.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        usize::from(self.meta().rx.len)
+    }
+
+    /// Whether the first segment holds no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Free bytes in front of the data.
+    pub fn headroom(&self) -> usize {
+        usize::from(self.meta().offset)
+    }
+
+    /// Free bytes behind the data.
+    pub fn tailroom(&self) -> usize {
+        HEADROOM + DATA_ROOM - self.headroom() - self.len()
+    }
+
+    /// Makes the first segment `len` bytes long, keeping its start. Bytes that
+    /// were not there before hold whatever the buffer held.
+    ///
+    /// # Errors
+    /// [`TooLong`] when the buffer ends before.
+    pub fn set_len(&mut self, len: usize) -> Result<(), TooLong> {
+        let room = self.len() + self.tailroom();
+        if len > room {
+            return Err(TooLong { wanted: len, room });
+        }
+        self.meta_mut().rx.len = len as u16;
+        Ok(())
+    }
+
+    /// Grows the packet by `n` bytes in front and returns them.
+    ///
+    /// # Errors
+    /// [`TooLong`] when the headroom is used up.
+    pub fn push_front(&mut self, n: usize) -> Result<&mut [u8], TooLong> {
+        let room = self.headroom();
+        if n > room {
+            return Err(TooLong { wanted: n, room });
+        }
+        let meta = self.meta_mut();
+        meta.offset -= n as u16;
+        meta.rx.len += n as u16;
+        Ok(&mut self[..n])
+    }
+
+    /// Removes `n` bytes in front.
+    ///
+    /// # Errors
+    /// [`TooLong`] when there are fewer.
+    pub fn pull_front(&mut self, n: usize) -> Result<(), TooLong> {
+        let room = self.len();
+        if n > room {
+            return Err(TooLong { wanted: n, room });
+        }
+        let meta = self.meta_mut();
+        meta.offset += n as u16;
+        meta.rx.len -= n as u16;
+        Ok(())
+    }
+
+    /// Takes the chain behind the first segment off the packet.
+    #[inline]
+    pub fn split_next(&mut self) -> Option<Packet> {
+        self.next_slot().take()
+    }
+
+    #[inline]
+    pub(crate) fn next_slot(&mut self) -> &mut Option<Packet> {
+        // SAFETY: Option<Packet> is a nullable pointer to Meta, as `next` is;
+        // a non-null value is owned by this packet.
+        unsafe { &mut *(&raw mut self.meta_mut().next).cast::<Option<Packet>>() }
+    }
+
+    /// What the device is asked to do when the packet is sent.
+    #[inline(always)]
+    pub fn tx_offload(&self) -> TxOffload {
+        self.meta().tx
+    }
+
+    /// Whether this is one segment for which the device is asked nothing.
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        let meta = self.meta();
+        meta.tx.is_empty() && meta.next.is_null()
+    }
+
+    /// The device's address of the first byte.
+    #[inline(always)]
+    pub fn iova(&self) -> u64 {
+        let meta = self.meta();
+        meta.iova + u64::from(meta.offset)
+    }
+
+    /// The device's address at which a received packet shall start: behind the
+    /// whole headroom, whatever the packet held before.
+    #[inline(always)]
+    pub fn rx_iova(&self) -> u64 {
+        self.meta().iova + HEADROOM as u64
+    }
+
+    /// Makes this a packet just received at [`Packet::rx_iova`]: two words in
+    /// the order of the 82599's write-back descriptor (datasheet 7.1.6.2):
+    /// RSS and packet type, hash; status and error, length, VLAN tag.
+    /// A length beyond the data room is cut to it.
+    #[inline(always)]
+    pub fn set_received(&mut self, low: u64, high: u64) {
+        let len = ((high >> 32) as u16).min(DATA_ROOM as u16);
+        let meta = self.meta_mut();
+        meta.rx = RxWords {
+            kind: low as u32,
+            hash: (low >> 32) as u32,
+            flags: high as u32,
+            len,
+            vlan: (high >> 48) as u16,
+        };
+        meta.tx = TxOffload::default();
+        meta.offset = HEADROOM as u16;
+        meta.user = 0;
+    }
+}
+
+impl Deref for Packet {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        let start = self.base().wrapping_add(self.headroom());
+        // SAFETY: offset + len stay within the buffer (every setter sees to it),
+        // and the packet owns the buffer, so nobody writes while it is lent.
+        unsafe { std::slice::from_raw_parts(start, self.len()) }
+    }
+}
+
+impl DerefMut for Packet {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        let start = self.base().wrapping_add(self.headroom());
+        // SAFETY: as in `deref`, and `&mut self` is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(start, self.len()) }
+    }
+}
+
+impl Drop for Packet {
+    fn drop(&mut self) {
+        let mut chain = self.split_next();
+        Core::give_back(self.0);
+        while let Some(mut segment) = chain {
+            chain = segment.split_next();
+            Core::give_back(segment.into_raw());
+        }
+    }
+}
+
+const _: () = assert!(mem::size_of::<Option<Packet>>() == mem::size_of::<*mut Meta>());

@@ -1,0 +1,12 @@
+//! What the datasheets state, and nothing else: register offsets, fields,
+//! descriptor layouts, device ids. No I/O, no policy.
+//!
+//! Driver and model use the same table, so a wrong offset would agree with
+//! itself. `tests/` therefore holds a second table, written independently, and
+//! compares the two.
+#![forbid(unsafe_code)]
+
+pub mod ixgbe;
+mod table;
+
+pub use table::{Access, Register};

@@ -1,0 +1,56 @@
+//! The project's own chores. `cargo xtask test` is the one command that passes
+//! the tests, here and in CI; `cargo xtask fuzz` and `cargo xtask count` are
+//! parts of it that are useful by themselves.
+#![forbid(unsafe_code)]
+
+mod count;
+mod fuzz;
+mod step;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The project's own chores")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Everything that must pass: format, lints, tests, model checks, docs,
+    /// dependencies, the reader's path and a minute of each fuzz target.
+    Test {
+        /// Leave out what takes minutes: fuzzing and the dependency check.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Fuzz one target, or each in turn.
+    Fuzz {
+        /// The target, a file in fuzz/fuzz_targets without `.rs`; all if left out.
+        target: Option<String>,
+        /// How long each.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+    },
+    /// Count the lines of code on the reader's path (docs/reading.md).
+    Count,
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().chore {
+        Chore::Test { quick } => test::all(quick),
+        Chore::Fuzz { target, seconds } => fuzz::of(target.as_deref(), seconds),
+        Chore::Count => count::run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
