@@ -108,9 +108,11 @@ impl Bar {
         let width = size_of::<T>() as u32;
         // Registers are aligned to their size; anything else goes the slow
         // way, where the device may refuse it.
-        let aligned = offset.is_multiple_of(width);
-        let mut areas = self.0.layout.mapped.iter().filter(|_| aligned);
-        areas.find_map(|area| area.pointer(offset, width)).map(<*mut u8>::cast)
+        if !offset.is_multiple_of(width) {
+            return None;
+        }
+        let pointer = |area: &Area| area.pointer(offset, width);
+        self.0.layout.mapped.iter().find_map(pointer).map(<*mut u8>::cast)
     }
 
     #[cold]

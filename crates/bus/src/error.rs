@@ -153,4 +153,14 @@ impl Error {
             _ => Error::os(format!("opening {path}"), error),
         }
     }
+
+    pub(crate) fn no_interrupts(device: String) -> Error {
+        let fix = "bind the device to vfio-pci, or poll";
+        Error::Unsupported { device, what: "wire interrupts", fix }
+    }
+
+    pub(crate) fn no_reset(device: String) -> Error {
+        let fix = "use the device's own reset register";
+        Error::Unsupported { device, what: "be reset", fix }
+    }
 }

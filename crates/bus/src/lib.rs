@@ -10,10 +10,14 @@
 //! and `linux/vfio.h`, and the vfio-user protocol 0.1. Not here: DMA memory
 //! itself (crate `memory`), hot-plug, bridges, SR-IOV.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod address;
 mod bar;
+mod claim;
 pub mod config_space;
 mod error;
+mod ids;
 mod mapping;
 pub mod order;
 mod pci;
@@ -28,8 +32,9 @@ use std::os::fd::BorrowedFd;
 pub use address::Address;
 pub use bar::{Bar, Register};
 pub use error::{Error, Result};
-pub use mapping::Mapping;
-pub use pci::{Ids, Pci};
+pub use ids::Ids;
+pub use mapping::{Area, Mapping};
+pub use pci::Pci;
 pub use scan::scan;
 
 /// Which addresses a device uses when it reaches into memory.
@@ -67,57 +72,6 @@ pub enum Kind {
     Memory,
     /// I/O ports: never mapped, each access is a system call.
     Io,
-}
-
-/// A stretch of a BAR that is mapped into this process.
-#[derive(Clone, Copy, Debug)]
-pub struct Area {
-    base: *mut u8,
-    offset: u32,
-    len: u32,
-}
-
-// SAFETY: an Area is an address and two numbers; `Area::new`'s promise covers
-// volatile access to it from any thread.
-unsafe impl Send for Area {}
-// SAFETY: as above.
-unsafe impl Sync for Area {}
-
-impl Area {
-    /// Says that bytes `offset..offset + len` of the BAR are seen at `base`.
-    ///
-    /// # Safety
-    /// `base..base + len` must be mapped readable and writable, outside of any
-    /// Rust object, aligned to a page, for as long as the backend lives that
-    /// hands the area out.
-    pub unsafe fn new(base: *mut u8, offset: u32, len: u32) -> Area {
-        Area { base, offset, len }
-    }
-
-    /// First byte of the BAR that the area covers.
-    pub fn offset(&self) -> u32 {
-        self.offset
-    }
-
-    /// Bytes covered.
-    pub fn len(&self) -> u32 {
-        self.len
-    }
-
-    /// Whether nothing is covered.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The pointer for `width` bytes at `offset` of the BAR, if all of them
-    /// lie in the area.
-    #[inline(always)]
-    fn pointer(&self, offset: u32, width: u32) -> Option<*mut u8> {
-        let inside = offset.wrapping_sub(self.offset);
-        (inside < self.len && self.len - inside >= width)
-            // SAFETY: `inside` is below `len`, all of which is mapped.
-            .then(|| unsafe { self.base.add(inside as usize) })
-    }
 }
 
 /// Size, kind and mapped stretches of a BAR.
@@ -158,9 +112,14 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
     /// Takes back what [`map_dma`](Backend::map_dma) gave.
     fn unmap_dma(&self, iova: u64, len: usize) -> Result<()>;
     /// MSI-X vectors that can be wired to eventfds; 0 if none.
-    fn interrupt_vectors(&self) -> u16;
+    fn interrupt_vectors(&self) -> u16 {
+        0
+    }
     /// Wires `vector` to `event`, or unwires it.
-    fn set_interrupt(&self, vector: u16, event: Option<BorrowedFd<'_>>) -> Result<()>;
+    fn set_interrupt(&self, vector: u16, event: Option<BorrowedFd<'_>>) -> Result<()> {
+        let _ = (vector, event);
+        Err(Error::no_interrupts(self.name()))
+    }
     /// Function-level reset; [`Error::Unsupported`] where there is none and
     /// the device's own reset has to do.
     fn reset(&self) -> Result<()>;

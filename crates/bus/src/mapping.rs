@@ -1,5 +1,5 @@
 //! A shared mapping of a file: BAR pages, and what a server shares with its
-//! client. Unmapped when dropped.
+//! client; unmapped when dropped. And the [`Area`] of a BAR seen through one.
 
 use std::os::fd::AsFd;
 use std::ptr;
@@ -52,5 +52,56 @@ impl Drop for Mapping {
         // it dies with the mapping.
         let unmapped = unsafe { munmap(self.base.cast(), self.len) };
         debug_assert!(unmapped.is_ok());
+    }
+}
+
+/// A stretch of a BAR that is mapped into this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Area {
+    base: *mut u8,
+    offset: u32,
+    len: u32,
+}
+
+// SAFETY: an Area is an address and two numbers; `Area::new`'s promise covers
+// volatile access to it from any thread.
+unsafe impl Send for Area {}
+// SAFETY: as above.
+unsafe impl Sync for Area {}
+
+impl Area {
+    /// Says that bytes `offset..offset + len` of the BAR are seen at `base`.
+    ///
+    /// # Safety
+    /// `base..base + len` must be mapped readable and writable, outside of any
+    /// Rust object, aligned to a page, for as long as the backend lives that
+    /// hands the area out.
+    pub unsafe fn new(base: *mut u8, offset: u32, len: u32) -> Area {
+        Area { base, offset, len }
+    }
+
+    /// First byte of the BAR that the area covers.
+    pub fn offset(&self) -> u32 {
+        self.offset
+    }
+
+    /// Bytes covered.
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether nothing is covered.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The pointer for `width` bytes at `offset` of the BAR, if all of them
+    /// lie in the area.
+    #[inline(always)]
+    pub(crate) fn pointer(&self, offset: u32, width: u32) -> Option<*mut u8> {
+        let inside = offset.wrapping_sub(self.offset);
+        (inside < self.len && self.len - inside >= width)
+            // SAFETY: `inside` is below `len`, all of which is mapped.
+            .then(|| unsafe { self.base.add(inside as usize) })
     }
 }

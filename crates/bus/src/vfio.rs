@@ -228,8 +228,7 @@ impl Backend for Vfio {
 
     fn reset(&self) -> Result<()> {
         if !self.resettable {
-            let fix = "use the device's own reset register";
-            return Err(Error::Unsupported { device: self.name(), what: "be reset", fix });
+            return Err(Error::no_reset(self.name()));
         }
         ioctl::reset(&self.device).map_err(|errno| self.failed("VFIO_DEVICE_RESET", errno))
     }

@@ -237,7 +237,7 @@ fn half_a_message_does_not_keep_the_server_from_stopping() {
     std::thread::sleep(Duration::from_millis(20));
     let started = Instant::now();
     serving.stop();
-    assert!(started.elapsed() < Duration::from_millis(100), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_millis(400), "{:?}", started.elapsed());
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_client_that_takes_no_replies_is_left_in_peace_until_stopped() {
     while (&raw.0).write(&ask).is_ok() {}
     let started = Instant::now();
     serving.stop();
-    assert!(started.elapsed() < Duration::from_millis(150), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_millis(400), "{:?}", started.elapsed());
 }
 
 /// A server that follows a script: each request is answered by `answer`.
@@ -286,7 +286,7 @@ fn decent(header: &Header, body: &[u8], stream: &mut UnixStream) {
 }
 
 fn connect(stream: UnixStream) -> bus::Result<Client> {
-    Client::over(stream, "script".into(), Duration::from_millis(300))
+    Client::over(stream, "script".into(), Duration::from_millis(400))
 }
 
 #[test]

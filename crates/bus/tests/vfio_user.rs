@@ -104,6 +104,8 @@ fn offered_memory_is_the_same_memory() {
         file.as_ref().unwrap().write_all_at(b"from the device", 100).unwrap();
     }
     assert_eq!(memory.read(100, 15), b"from the device");
+    let shrunk = memory.file.set_len(0).unwrap_err();
+    assert_eq!(shrunk.raw_os_error(), Some(libc::EPERM), "a device could be ended with SIGBUS");
     let again = pci.map_dma(&memory.range(0x10_2000, true));
     assert!(
         matches!(again, Err(Error::Refused { command: "DMA_MAP", errno: Errno::EXIST, .. })),
@@ -173,7 +175,7 @@ fn a_server_that_goes_away_is_told_by_health_and_reads_ones() {
     bar.write32(0x1000, 7);
     let started = Instant::now();
     serving.stop();
-    assert!(started.elapsed() < Duration::from_millis(200), "stopping took {:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_millis(400), "stopping took {:?}", started.elapsed());
     let gone = Error::HungUp { peer: pci.name() };
     assert_eq!(pci.health(), Err(gone.clone()));
     assert_eq!((bar.read32(0), bar.read8(1), bar.faults()), (u32::MAX, 0xFF, 2));
@@ -188,12 +190,12 @@ fn a_server_that_goes_away_is_told_by_health_and_reads_ones() {
 fn a_slow_answer_ends_the_connection_in_time() {
     let serving = Serving::start();
     let stream = UnixStream::connect(serving.path()).unwrap();
-    let client = Client::over(stream, "slow".into(), Duration::from_millis(50)).unwrap();
-    serving.state.lock().unwrap().slow = Duration::from_millis(500);
+    let client = Client::over(stream, "slow".into(), Duration::from_millis(200)).unwrap();
+    serving.state.lock().unwrap().slow = Duration::from_millis(1500);
     let started = Instant::now();
     let late = client.read_bar(0, 0, &mut [0; 4]).unwrap_err();
     assert!(matches!(late, Error::TimedOut { command: "REGION_READ", .. }), "{late}");
-    assert!(started.elapsed() < Duration::from_millis(400));
+    assert!(started.elapsed() < Duration::from_millis(1000));
     assert_eq!(client.health(), Err(late), "a late answer must not be taken for another's");
 }
 

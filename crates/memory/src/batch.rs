@@ -33,11 +33,6 @@ impl Batch {
         self.limit - self.len
     }
 
-    /// How many packets fit in all.
-    pub fn limit(&self) -> usize {
-        self.limit
-    }
-
     /// Appends a packet; gives it back when the batch is full.
     #[inline(always)]
     pub fn push(&mut self, packet: Packet) -> Option<Packet> {
@@ -47,13 +42,6 @@ impl Batch {
         self.packets[self.len].write(packet);
         self.len += 1;
         None
-    }
-
-    /// Takes the last packet.
-    pub fn pop(&mut self) -> Option<Packet> {
-        self.len = self.len.checked_sub(1)?;
-        // SAFETY: it was among the first `len`, and is no longer.
-        Some(unsafe { self.packets[self.len].assume_init_read() })
     }
 
     /// Takes all packets, in order.
@@ -69,25 +57,6 @@ impl Batch {
         // The batch counts as empty meanwhile: if the iterator is forgotten,
         // packets leak, and nothing is used twice.
         Drain { next: 0, end: count.min(len), len, batch: self }
-    }
-
-    /// Drops all packets: their pools get them back by the slow way. Prefer
-    /// [`Pool::free_batch`](crate::Pool::free_batch).
-    pub fn clear(&mut self) {
-        self.drain().for_each(drop);
-    }
-
-    /// Brings all packets' first bytes towards the cache.
-    #[inline(always)]
-    pub fn prefetch(&self) {
-        self.iter().for_each(Packet::prefetch);
-    }
-}
-
-impl Default for Batch {
-    /// A batch of 32, where most of the gain of batching is had.
-    fn default() -> Batch {
-        Batch::with_limit(32)
     }
 }
 
@@ -111,13 +80,7 @@ impl DerefMut for Batch {
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        self.clear();
-    }
-}
-
-impl std::fmt::Debug for Batch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
+        self.drain().for_each(drop);
     }
 }
 

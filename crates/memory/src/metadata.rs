@@ -2,8 +2,9 @@
 //! the application's wishes for one that is sent, and a word for the
 //! application itself.
 
+use crate::bounds::TooLong;
 use crate::offload::{Checksum, PacketType, RxFlags, TxOffload};
-use crate::packet::{HEADROOM, Packet, RxWords, TooLong};
+use crate::packet::{HEADROOM, Packet, RxWords};
 
 impl Packet {
     /// What the device said of the packet.

@@ -33,7 +33,7 @@ pub(crate) struct Meta {
     pub(crate) rx: RxWords,
     pub(crate) tx: TxOffload,
     /// Where the data starts, from the end of this line.
-    offset: u16,
+    pub(crate) offset: u16,
     reserved: [u16; 3],
     /// The next segment; in the pool's return stack, the next buffer.
     pub(crate) next: *mut Meta,
@@ -86,16 +86,6 @@ impl Meta {
     pub(crate) fn clear_link(&mut self) {
         self.next = std::ptr::null_mut();
     }
-}
-
-/// A packet that was refused, because it is longer than its buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{wanted} bytes do not fit: the packet has room for {room}")]
-pub struct TooLong {
-    /// Bytes that were asked for.
-    pub wanted: usize,
-    /// Bytes there are.
-    pub room: usize,
 }
 
 /// A packet, owned. Dereferences to the bytes of its first segment. Dropping it
@@ -155,65 +145,6 @@ impl Packet {
     #[inline(always)]
     pub fn len(&self) -> usize {
         usize::from(self.meta().rx.len)
-    }
-
-    /// Whether the first segment holds no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Free bytes in front of the data.
-    pub fn headroom(&self) -> usize {
-        usize::from(self.meta().offset)
-    }
-
-    /// Free bytes behind the data.
-    pub fn tailroom(&self) -> usize {
-        HEADROOM + DATA_ROOM - self.headroom() - self.len()
-    }
-
-    /// Makes the first segment `len` bytes long, keeping its start. Bytes that
-    /// were not there before hold whatever the buffer held.
-    ///
-    /// # Errors
-    /// [`TooLong`] when the buffer ends before.
-    pub fn set_len(&mut self, len: usize) -> Result<(), TooLong> {
-        let room = self.len() + self.tailroom();
-        if len > room {
-            return Err(TooLong { wanted: len, room });
-        }
-        self.meta_mut().rx.len = len as u16;
-        Ok(())
-    }
-
-    /// Grows the packet by `n` bytes in front and returns them.
-    ///
-    /// # Errors
-    /// [`TooLong`] when the headroom is used up.
-    pub fn push_front(&mut self, n: usize) -> Result<&mut [u8], TooLong> {
-        let room = self.headroom();
-        if n > room {
-            return Err(TooLong { wanted: n, room });
-        }
-        let meta = self.meta_mut();
-        meta.offset -= n as u16;
-        meta.rx.len += n as u16;
-        Ok(&mut self[..n])
-    }
-
-    /// Removes `n` bytes in front.
-    ///
-    /// # Errors
-    /// [`TooLong`] when there are fewer.
-    pub fn pull_front(&mut self, n: usize) -> Result<(), TooLong> {
-        let room = self.len();
-        if n > room {
-            return Err(TooLong { wanted: n, room });
-        }
-        let meta = self.meta_mut();
-        meta.offset += n as u16;
-        meta.rx.len -= n as u16;
-        Ok(())
     }
 
     /// Takes the chain behind the first segment off the packet.

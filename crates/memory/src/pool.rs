@@ -11,7 +11,6 @@
 use std::ptr::NonNull;
 
 use crate::backing::HUGE_PAGE;
-use crate::batch::Batch;
 use crate::packet::{Meta, Packet, SLOT};
 use crate::region::{Dma, Region};
 use crate::returns::Returns;
@@ -44,7 +43,7 @@ impl Core {
 pub struct Pool {
     /// Free buffers; the first `free` entries are valid.
     stack: Box<[NonNull<Meta>]>,
-    free: usize,
+    pub(crate) free: usize,
     core: NonNull<Core>,
     first: usize,
     end: usize,
@@ -95,12 +94,6 @@ impl Pool {
         self.stack.len()
     }
 
-    /// How many buffers can be allocated now.
-    pub fn available(&mut self) -> usize {
-        self.collect();
-        self.free
-    }
-
     /// A buffer, holding an empty packet; `None` when all are out.
     #[inline]
     pub fn alloc(&mut self) -> Option<Packet> {
@@ -132,17 +125,6 @@ impl Pool {
         self.free.min(wanted)
     }
 
-    /// Appends up to `count` empty packets to `batch`; how many.
-    pub fn alloc_batch(&mut self, batch: &mut Batch, count: usize) -> usize {
-        let count = self.reserve(count.min(batch.room()));
-        for _ in 0..count {
-            if let Some(packet) = self.alloc() {
-                batch.push(packet);
-            }
-        }
-        count
-    }
-
     /// Frees a packet. One of another pool goes the way of a drop.
     #[inline]
     pub fn free(&mut self, mut packet: Packet) {
@@ -168,16 +150,9 @@ impl Pool {
         self.free += 1;
     }
 
-    /// Frees all packets of a batch.
-    pub fn free_batch(&mut self, batch: &mut Batch) {
-        for packet in batch.drain() {
-            self.free(packet);
-        }
-    }
-
     /// Takes back what other threads returned; whether any buffer is free.
     #[cold]
-    fn collect(&mut self) -> bool {
+    pub(crate) fn collect(&mut self) -> bool {
         // SAFETY: the core lives at least as long as the pool.
         for meta in unsafe { self.core.as_ref() }.returns.take() {
             // SAFETY: the buffer is ours again; links are the return stack's.

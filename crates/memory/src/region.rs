@@ -8,47 +8,20 @@
 //! goes.
 
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex};
 
-use bus::{Addressing, DmaRange, Pci};
+use bus::Addressing;
 
-use crate::attachment::Attachment;
+use crate::Result;
 use crate::backing::{HUGE_PAGE, Mapping, Options, physical_pages};
-use crate::iova::Iovas;
-use crate::{Error, Result};
+use crate::space::{Chunk, Space};
 
 /// Regions start on a page of their own, as descriptor rings like it.
 const REGION_ALIGN: usize = 4096;
 
 /// One address space, shared by the devices attached to it.
 #[derive(Debug, Clone)]
-pub struct Dma(Arc<Space>);
-
-#[derive(Debug)]
-struct Space {
-    options: Options,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct State {
-    pub(crate) devices: Vec<(u64, Pci)>,
-    next_device: u64,
-    pub(crate) chunks: Vec<Weak<Chunk>>,
-    /// The chunk from which small regions are cut, and how much is cut.
-    small: Option<(Weak<Chunk>, usize)>,
-    iovas: Iovas,
-}
-
-/// A mapping known to every device of its space.
-#[derive(Debug)]
-pub(crate) struct Chunk {
-    dma: Dma,
-    mapping: Mapping,
-    /// The IOVA of each hugepage, or one for the whole when it is contiguous.
-    iovas: Vec<u64>,
-    contiguous: bool,
-}
+pub struct Dma(pub(crate) Arc<Space>);
 
 /// A stretch of DMA memory; freed when the last clone is dropped.
 #[derive(Debug, Clone)]
@@ -59,39 +32,9 @@ pub struct Region {
 }
 
 impl Dma {
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // State is consistent after each statement that changes it, so a panic
-        // elsewhere while it was locked does no harm.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Dma {
     /// An address space without devices and memory.
     pub fn new(options: Options) -> Dma {
         Dma(Arc::new(Space { options, state: Mutex::default() }))
-    }
-
-    /// Lets a device into the space: every region, earlier and later, is mapped
-    /// for it until the [`Attachment`] is dropped.
-    ///
-    /// # Errors
-    /// [`Error::MixedAddressing`] when the device sees physical memory and the
-    /// space does not already; [`Error::Bus`] when it refuses a mapping.
-    pub fn attach(&self, pci: &Pci) -> Result<Attachment> {
-        let chunks: Vec<_>; // dropped after the lock, which Chunk::drop takes
-        let mut state = self.state();
-        chunks = state.chunks.iter().filter_map(Weak::upgrade).collect();
-        if pci.addressing() == Addressing::Physical && chunks.iter().any(|c| c.contiguous) {
-            return Err(Error::MixedAddressing { device: pci.name() });
-        }
-        for chunk in &chunks {
-            chunk.map_into(pci)?;
-        }
-        let device = state.next_device;
-        state.next_device += 1;
-        state.devices.push((device, pci.clone()));
-        Ok(Attachment::new(self.clone(), device))
     }
 
     /// Allocates `len` zeroed bytes. Up to 2 MiB are contiguous for the device;
@@ -135,39 +78,6 @@ impl Dma {
         let mapped = devices.iter().try_for_each(|pci| chunk.map_into(pci));
         drop(state);
         mapped.map(|()| chunk)
-    }
-}
-
-impl Chunk {
-    /// The stretches that are contiguous for the device: (IOVA, offset, length).
-    pub(crate) fn stretches(&self) -> impl Iterator<Item = (u64, usize, usize)> {
-        let step = if self.contiguous { self.mapping.len } else { HUGE_PAGE };
-        self.iovas.iter().enumerate().map(move |(i, &iova)| (iova, i * step, step))
-    }
-
-    fn map_into(&self, pci: &Pci) -> Result<()> {
-        for (iova, offset, len) in self.stretches() {
-            let addr = self.mapping.ptr.as_ptr().wrapping_add(offset);
-            let fd = Some(self.mapping.file());
-            pci.map_dma(&DmaRange { fd, fd_offset: offset as u64, addr, len, iova })?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Chunk {
-    fn drop(&mut self) {
-        let mut state = self.dma.state();
-        for (iova, _, len) in self.stretches() {
-            for (_, pci) in &state.devices {
-                if let Err(error) = pci.unmap_dma(iova, len) {
-                    tracing::debug!(device = pci.name(), iova, "cannot unmap: {error}");
-                }
-            }
-        }
-        if self.contiguous {
-            state.iovas.give_back(self.iovas[0], self.mapping.len);
-        }
     }
 }
 

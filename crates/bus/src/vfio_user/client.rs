@@ -69,9 +69,12 @@ struct Link {
 impl Client {
     /// Connects to the server at `path`.
     pub fn connect(path: &Path) -> Result<Client> {
-        let stream = UnixStream::connect(path).map_err(|error| Error::Connect {
-            path: path.display().to_string(),
-            errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+        let shown = path.display().to_string();
+        let stream = UnixStream::connect(path).map_err(|error| {
+            match Errno::from_io_error(&error).unwrap_or(Errno::IO) {
+                errno @ (Errno::NOENT | Errno::CONNREFUSED) => Error::Connect { path: shown, errno },
+                _ => Error::os(format!("connecting to {shown}"), error),
+            }
         })?;
         Client::over(stream, format!("vfio-user:{}", path.display()), TIME_LIMIT)
     }
@@ -183,7 +186,7 @@ impl Client {
                 .offset
                 .checked_add(offset)
                 .filter(|at| at.checked_add(len).is_some_and(|to| to <= end));
-            let aligned = (offset | len | region.offset) % PAGE == 0;
+            let aligned = (offset | len | region.offset).is_multiple_of(PAGE);
             let (true, true, Some(at), true) = (fits, aligned, at, mapped.len() < MAX_AREAS) else {
                 let index = region.index;
                 return Err(self.broke(format!("region {index} has no {len:#x} bytes at {offset:#x} to map")));
@@ -411,8 +414,7 @@ impl Backend for Client {
 
     fn reset(&self) -> Result<()> {
         if !self.resettable {
-            let fix = "use the device's own reset register";
-            return Err(Error::Unsupported { device: self.name(), what: "be reset", fix });
+            return Err(Error::no_reset(self.name()));
         }
         self.ask(Command::Reset, &[], |body| body).map(drop)
     }

@@ -181,10 +181,10 @@ fn converse(
 ) -> Fault {
     let mut session = Session::new(device);
     loop {
-        if let Some(server) = server.as_deref_mut() {
-            if let Err(fault) = wait_for_message(stream, server, patience) {
-                return fault;
-            }
+        if let Some(server) = server.as_deref_mut()
+            && let Err(fault) = wait_for_message(stream, server, patience)
+        {
+            return fault;
         }
         let outcome = receive(stream, patience, TIME_LIMIT).and_then(|message| {
             let reply = step(&mut session, message)?;

@@ -241,7 +241,7 @@ impl<'d> Session<'d> {
         mut fds: Vec<OwnedFd>,
     ) -> Result<(), Errno> {
         let end = iova.checked_add(len).ok_or(Errno::INVAL)?;
-        if len == 0 || (iova | len | offset) % PAGE != 0 || fds.len() > 1 {
+        if len == 0 || !(iova | len | offset).is_multiple_of(PAGE) || fds.len() > 1 {
             return Err(Errno::INVAL);
         }
         let before = self.ranges.range(..end).next_back();

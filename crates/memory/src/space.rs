@@ -1,0 +1,100 @@
+//! One address space for many devices: what each of them must be told of.
+
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+
+use bus::{Addressing, DmaRange, Pci};
+
+use crate::attachment::Attachment;
+use crate::backing::{HUGE_PAGE, Mapping, Options};
+use crate::iova::Iovas;
+use crate::region::Dma;
+use crate::{Error, Result};
+
+#[derive(Debug)]
+pub(crate) struct Space {
+    pub(crate) options: Options,
+    pub(crate) state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) devices: Vec<(u64, Pci)>,
+    pub(crate) next_device: u64,
+    pub(crate) chunks: Vec<Weak<Chunk>>,
+    /// The chunk from which small regions are cut, and how much is cut.
+    pub(crate) small: Option<(Weak<Chunk>, usize)>,
+    pub(crate) iovas: Iovas,
+}
+
+/// A mapping known to every device of its space.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub(crate) dma: Dma,
+    pub(crate) mapping: Mapping,
+    /// The IOVA of each hugepage, or one for the whole when it is contiguous.
+    pub(crate) iovas: Vec<u64>,
+    pub(crate) contiguous: bool,
+}
+
+impl Dma {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // State is consistent after each statement that changes it, so a panic
+        // elsewhere while it was locked does no harm.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a device into the space: every region, earlier and later, is mapped
+    /// for it until the [`Attachment`] is dropped.
+    ///
+    /// # Errors
+    /// [`Error::MixedAddressing`] when the device sees physical memory and the
+    /// space does not already; [`Error::Bus`] when it refuses a mapping.
+    pub fn attach(&self, pci: &Pci) -> Result<Attachment> {
+        let chunks: Vec<_>; // dropped after the lock, which Chunk::drop takes
+        let mut state = self.state();
+        chunks = state.chunks.iter().filter_map(Weak::upgrade).collect();
+        if pci.addressing() == Addressing::Physical && chunks.iter().any(|c| c.contiguous) {
+            return Err(Error::MixedAddressing { device: pci.name() });
+        }
+        for chunk in &chunks {
+            chunk.map_into(pci)?;
+        }
+        let device = state.next_device;
+        state.next_device += 1;
+        state.devices.push((device, pci.clone()));
+        Ok(Attachment::new(self.clone(), device))
+    }
+}
+
+impl Chunk {
+    /// The stretches that are contiguous for the device: (IOVA, offset, length).
+    pub(crate) fn stretches(&self) -> impl Iterator<Item = (u64, usize, usize)> {
+        let step = if self.contiguous { self.mapping.len } else { HUGE_PAGE };
+        self.iovas.iter().enumerate().map(move |(i, &iova)| (iova, i * step, step))
+    }
+
+    pub(crate) fn map_into(&self, pci: &Pci) -> Result<()> {
+        for (iova, offset, len) in self.stretches() {
+            let addr = self.mapping.ptr.as_ptr().wrapping_add(offset);
+            let fd = Some(self.mapping.file());
+            pci.map_dma(&DmaRange { fd, fd_offset: offset as u64, addr, len, iova })?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let mut state = self.dma.state();
+        for (iova, _, len) in self.stretches() {
+            for (_, pci) in &state.devices {
+                if let Err(error) = pci.unmap_dma(iova, len) {
+                    tracing::debug!(device = pci.name(), iova, "cannot unmap: {error}");
+                }
+            }
+        }
+        if self.contiguous {
+            state.iovas.give_back(self.iovas[0], self.mapping.len);
+        }
+    }
+}
