@@ -9,18 +9,18 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Area, Backend, BarLayout, Kind};
+use crate::{Area, Backend, BarLayout};
 
 /// One base address register's window. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Bar(Arc<Window>);
+pub struct Bar(pub(crate) Arc<Window>);
 
 #[derive(Debug)]
-struct Window {
+pub(crate) struct Window {
     backend: Arc<dyn Backend>,
     index: usize,
-    layout: BarLayout,
-    faults: AtomicU64,
+    pub(crate) layout: BarLayout,
+    pub(crate) faults: AtomicU64,
 }
 
 /// `$read(offset)` and `$write(offset, value)` of one width.
@@ -65,26 +65,6 @@ impl Bar {
     /// Size in bytes; a BAR of 4 GiB or more shows its first 4 GiB - 1.
     pub fn len(&self) -> u32 {
         self.0.layout.size.min(u32::MAX.into()) as u32
-    }
-
-    /// Whether the BAR has no bytes at all.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Memory or I/O ports.
-    pub fn kind(&self) -> Kind {
-        self.0.layout.kind
-    }
-
-    /// The parts that need no system call.
-    pub fn mapped(&self) -> &[Area] {
-        &self.0.layout.mapped
-    }
-
-    /// Accesses that failed: out of range, refused, or the device is gone.
-    pub fn faults(&self) -> u64 {
-        self.0.faults.load(Ordering::Relaxed)
     }
 
     /// Sets `bits` of the register at `offset`.

@@ -26,6 +26,7 @@ pub mod sysfs;
 pub mod tsc;
 pub mod vfio;
 pub mod vfio_user;
+mod window;
 
 use std::os::fd::BorrowedFd;
 

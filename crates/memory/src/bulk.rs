@@ -7,6 +7,15 @@ use crate::packet::Packet;
 use crate::pool::Pool;
 
 impl Pool {
+    /// Frees a packet. One of another pool goes the way of a drop.
+    #[inline]
+    pub fn free(&mut self, mut packet: Packet) {
+        while let Some(next) = packet.split_next() {
+            self.free_segment(std::mem::replace(&mut packet, next));
+        }
+        self.free_segment(packet);
+    }
+
     /// How many buffers can be allocated now.
     pub fn available(&mut self) -> usize {
         self.collect();

@@ -16,7 +16,6 @@ use std::ptr::NonNull;
 
 use crate::offload::TxOffload;
 use crate::pool::Core;
-use crate::returns::Node;
 
 /// Bytes in front of a received packet, free for headers to be pushed.
 pub const HEADROOM: usize = 256;
@@ -59,15 +58,6 @@ pub(crate) struct RxWords {
 const _: () = assert!(size_of::<Meta>() == 64);
 const _: () = assert!(SLOT / 64 % 2 == 1, "an odd number of lines spreads over all cache sets");
 
-// SAFETY: `next` is a field of the node; it links segments only while a packet
-// owns the buffer, and a buffer is pushed only after that packet let go of it.
-unsafe impl Node for Meta {
-    fn next(node: NonNull<Meta>) -> NonNull<*mut Meta> {
-        // SAFETY: a field of a buffer's metadata, which lives as long as its pool.
-        unsafe { NonNull::new_unchecked(&raw mut (*node.as_ptr()).next) }
-    }
-}
-
 impl Meta {
     pub(crate) fn new(iova: u64, core: NonNull<Core>) -> Meta {
         Meta {
@@ -80,11 +70,6 @@ impl Meta {
             core,
             user: 0,
         }
-    }
-
-    /// Ends the use of the link by the return stack.
-    pub(crate) fn clear_link(&mut self) {
-        self.next = std::ptr::null_mut();
     }
 }
 
@@ -145,19 +130,6 @@ impl Packet {
     #[inline(always)]
     pub fn len(&self) -> usize {
         usize::from(self.meta().rx.len)
-    }
-
-    /// Takes the chain behind the first segment off the packet.
-    #[inline]
-    pub fn split_next(&mut self) -> Option<Packet> {
-        self.next_slot().take()
-    }
-
-    #[inline]
-    pub(crate) fn next_slot(&mut self) -> &mut Option<Packet> {
-        // SAFETY: Option<Packet> is a nullable pointer to Meta, as `next` is;
-        // a non-null value is owned by this packet.
-        unsafe { &mut *(&raw mut self.meta_mut().next).cast::<Option<Packet>>() }
     }
 
     /// What the device is asked to do when the packet is sent.
@@ -226,17 +198,6 @@ impl DerefMut for Packet {
         let start = self.base().wrapping_add(self.headroom());
         // SAFETY: as in `deref`, and `&mut self` is exclusive.
         unsafe { std::slice::from_raw_parts_mut(start, self.len()) }
-    }
-}
-
-impl Drop for Packet {
-    fn drop(&mut self) {
-        let mut chain = self.split_next();
-        Core::give_back(self.0);
-        while let Some(mut segment) = chain {
-            chain = segment.split_next();
-            Core::give_back(segment.into_raw());
-        }
     }
 }
 

@@ -125,15 +125,6 @@ impl Pool {
         self.free.min(wanted)
     }
 
-    /// Frees a packet. One of another pool goes the way of a drop.
-    #[inline]
-    pub fn free(&mut self, mut packet: Packet) {
-        while let Some(next) = packet.split_next() {
-            self.free_segment(std::mem::replace(&mut packet, next));
-        }
-        self.free_segment(packet);
-    }
-
     /// Frees a packet of one segment without looking at it: what a transmit
     /// queue uses, which holds every segment by itself.
     #[inline(always)]

@@ -16,9 +16,6 @@ use crate::Result;
 use crate::backing::{HUGE_PAGE, Mapping, Options, physical_pages};
 use crate::space::{Chunk, Space};
 
-/// Regions start on a page of their own, as descriptor rings like it.
-const REGION_ALIGN: usize = 4096;
-
 /// One address space, shared by the devices attached to it.
 #[derive(Debug, Clone)]
 pub struct Dma(pub(crate) Arc<Space>);
@@ -26,9 +23,9 @@ pub struct Dma(pub(crate) Arc<Space>);
 /// A stretch of DMA memory; freed when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Region {
-    chunk: Arc<Chunk>,
-    start: usize,
-    len: usize,
+    pub(crate) chunk: Arc<Chunk>,
+    pub(crate) start: usize,
+    pub(crate) len: usize,
 }
 
 impl Dma {
@@ -44,23 +41,10 @@ impl Dma {
             let chunk = self.chunk(len)?;
             return Ok(Region { chunk, start: 0, len });
         }
-        let mut small = self.state().small.take();
-        if let Some((weak, used)) = &mut small
-            && let Some(chunk) = weak.upgrade()
-            && *used + len <= chunk.mapping.len.min(HUGE_PAGE)
-        {
-            let region = Region { chunk, start: *used, len };
-            *used = (*used + len).next_multiple_of(REGION_ALIGN);
-            self.state().small = small;
-            return Ok(region);
-        }
-        let chunk = self.chunk(HUGE_PAGE)?;
-        let used = len.next_multiple_of(REGION_ALIGN);
-        self.state().small = Some((Arc::downgrade(&chunk), used));
-        Ok(Region { chunk, start: 0, len })
+        self.cut(len)
     }
 
-    fn chunk(&self, len: usize) -> Result<Arc<Chunk>> {
+    pub(crate) fn chunk(&self, len: usize) -> Result<Arc<Chunk>> {
         let mut state = self.state();
         let physical = state.devices.iter().any(|(_, pci)| pci.addressing() == Addressing::Physical);
         let mapping = Mapping::new(self.0.options, len, physical)?;

@@ -1,10 +1,26 @@
 //! Packets of several buffers: a chain, owned by its first segment.
 
 use std::fmt;
+use std::ptr::NonNull;
 
-use crate::packet::Packet;
+use crate::packet::{Meta, Packet};
+use crate::pool::Core;
+use crate::returns::Node;
 
 impl Packet {
+    /// Takes the chain behind the first segment off the packet.
+    #[inline]
+    pub fn split_next(&mut self) -> Option<Packet> {
+        self.next_slot().take()
+    }
+
+    #[inline]
+    pub(crate) fn next_slot(&mut self) -> &mut Option<Packet> {
+        // SAFETY: Option<Packet> is a nullable pointer to Meta, as `next` is;
+        // a non-null value is owned by this packet.
+        unsafe { &mut *(&raw mut self.meta_mut().next).cast::<Option<Packet>>() }
+    }
+
     /// The next segment, which is a packet of its own.
     pub fn next(&self) -> Option<&Packet> {
         // SAFETY: a null pointer is the niche of Option<Packet>, and a non-null
@@ -44,5 +60,32 @@ impl Packet {
 impl fmt::Debug for Packet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Packet").field("len", &self.total_len()).field("data", &&self[..]).finish()
+    }
+}
+
+impl Drop for Packet {
+    fn drop(&mut self) {
+        let mut chain = self.split_next();
+        Core::give_back(self.as_raw());
+        while let Some(mut segment) = chain {
+            chain = segment.split_next();
+            Core::give_back(segment.into_raw());
+        }
+    }
+}
+
+// SAFETY: `next` is a field of the node; it links segments only while a packet
+// owns the buffer, and a buffer is pushed only after that packet let go of it.
+unsafe impl Node for Meta {
+    fn next(node: NonNull<Meta>) -> NonNull<*mut Meta> {
+        // SAFETY: a field of a buffer's metadata, which lives as long as its pool.
+        unsafe { NonNull::new_unchecked(&raw mut (*node.as_ptr()).next) }
+    }
+}
+
+impl Meta {
+    /// Ends the use of the link by the return stack.
+    pub(crate) fn clear_link(&mut self) {
+        self.next = std::ptr::null_mut();
     }
 }

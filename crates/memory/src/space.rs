@@ -1,14 +1,17 @@
 //! One address space for many devices: what each of them must be told of.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bus::{Addressing, DmaRange, Pci};
 
 use crate::attachment::Attachment;
 use crate::backing::{HUGE_PAGE, Mapping, Options};
 use crate::iova::Iovas;
-use crate::region::Dma;
+use crate::region::{Dma, Region};
 use crate::{Error, Result};
+
+/// Regions start on a page of their own, as descriptor rings like it.
+const REGION_ALIGN: usize = 4096;
 
 #[derive(Debug)]
 pub(crate) struct Space {
@@ -63,6 +66,26 @@ impl Dma {
         state.next_device += 1;
         state.devices.push((device, pci.clone()));
         Ok(Attachment::new(self.clone(), device))
+    }
+}
+
+impl Dma {
+    /// Cuts a small region out of a shared chunk.
+    pub(crate) fn cut(&self, len: usize) -> Result<Region> {
+        let mut small = self.state().small.take();
+        if let Some((weak, used)) = &mut small
+            && let Some(chunk) = weak.upgrade()
+            && *used + len <= chunk.mapping.len.min(HUGE_PAGE)
+        {
+            let region = Region { chunk, start: *used, len };
+            *used = (*used + len).next_multiple_of(REGION_ALIGN);
+            self.state().small = small;
+            return Ok(region);
+        }
+        let chunk = self.chunk(HUGE_PAGE)?;
+        let used = len.next_multiple_of(REGION_ALIGN);
+        self.state().small = Some((Arc::downgrade(&chunk), used));
+        Ok(Region { chunk, start: 0, len })
     }
 }
 

@@ -10,11 +10,7 @@ use regs::ixgbe::*;
 
 use super::device::{Ixgbe, Shared};
 use super::filter::address_words;
-use super::interrupt;
-use super::options::Options;
-use super::rx::RxQueue;
-use super::stats::Sums;
-use super::tx::TxQueue;
+use super::{interrupt, options::Options, rx::RxQueue, stats::Sums, tx::TxQueue};
 use crate::{Error, Result};
 
 impl Ixgbe {

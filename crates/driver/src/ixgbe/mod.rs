@@ -12,6 +12,7 @@ mod interrupt;
 mod layout;
 mod offload;
 mod options;
+mod quiet;
 mod rss;
 mod rx;
 mod scatter;

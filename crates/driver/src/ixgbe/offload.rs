@@ -2,6 +2,8 @@
 //! segmentation, and packets of several segments. A context descriptor tells
 //! the device where the headers end; it holds until the next one.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use memory::{Drain, Packet, Pool, TxOffload};
 
 use super::layout::*;
@@ -68,6 +70,14 @@ fn headers(offload: TxOffload) -> u64 {
 }
 
 impl TxQueue {
+    /// Fills the next descriptor with a context (7.2.3.2.3): no packet.
+    fn put_context(&mut self, words: [u64; 2]) {
+        let descriptor = self.ring.at(self.next);
+        descriptor[0].store(words[0], Relaxed);
+        descriptor[1].store(words[1], Relaxed);
+        self.next = self.next.wrapping_add(1);
+    }
+
     /// Sends the packet in front, which wants an offload or has several
     /// segments: its bytes, or `None` when the ring has no room for it now. A
     /// packet that can never be sent is dropped and counted.

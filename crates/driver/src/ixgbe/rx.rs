@@ -4,15 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use super::layout::{DD, RX_EOP, RX_ERROR};
 use bus::{Register, order};
 use memory::{Batch, DATA_ROOM, Pool};
 use regs::ixgbe::RDT;
 
-use super::device::Shared;
-use super::interrupt::Signal;
-use super::options::Options;
-use super::scatter::Scatter;
+use super::layout::{DD, RX_EOP, RX_ERROR};
+use super::{device::Shared, interrupt::Signal, options::Options, scatter::Scatter};
 use crate::ring::{Ring, Slots};
 use crate::{Result, RxStats};
 
@@ -88,22 +85,18 @@ impl RxQueue {
             batch.push(packet);
         }
         self.refill(pool);
-        self.count(batch.len() - before, bytes)
+        let received = batch.len() - before;
+        self.stats.packets += received as u64;
+        self.stats.bytes += bytes;
+        self.stats.bursts += u64::from(received > 0);
+        self.stats.empty_polls += u64::from(received == 0);
+        received
     }
 
     /// How many descriptors the device owns.
     #[inline(always)]
     fn owned(&self) -> u32 {
         self.filled.wrapping_sub(self.next)
-    }
-
-    #[inline(always)]
-    fn count(&mut self, packets: usize, bytes: u64) -> usize {
-        self.stats.packets += packets as u64;
-        self.stats.bytes += bytes;
-        self.stats.bursts += u64::from(packets > 0);
-        self.stats.empty_polls += u64::from(packets == 0);
-        packets
     }
 
     /// Gives the device a buffer for each descriptor it has used up.
@@ -128,21 +121,6 @@ impl RxQueue {
         if count > 0 {
             order::before_doorbell();
             self.tail.write(self.filled & self.ring.mask());
-        }
-    }
-
-    /// Counters since the queue was opened.
-    pub fn stats(&self) -> RxStats {
-        self.stats
-    }
-}
-
-impl Drop for RxQueue {
-    fn drop(&mut self) {
-        // The device must be quiet before its buffers go back to their pool.
-        if !self.shared.disable_rx(self.index) {
-            self.slots.leak();
-            self.ring.leak();
         }
     }
 }

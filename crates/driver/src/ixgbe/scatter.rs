@@ -75,7 +75,7 @@ impl RxQueue {
             }
             rest => {
                 self.stats.bad_descriptor += 1;
-                rest.map(|chain| pool.free(chain));
+                rest.into_iter().for_each(|chain| pool.free(chain));
                 0
             }
         }

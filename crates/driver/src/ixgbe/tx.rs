@@ -10,11 +10,8 @@ use bus::{Register, order};
 use memory::{Batch, Packet, Pool};
 use regs::ixgbe::TDT;
 
-use super::device::Shared;
 use super::layout::{DD, TX_DATA, TX_EOP, TX_PAYLEN_SHIFT, TX_REPORT};
-use super::offload::Context;
-use super::options::{Completion, Options};
-use super::writeback::Head;
+use super::{device::Shared, offload::Context, options::*, writeback::Head};
 use crate::ring::{Ring, Slots};
 use crate::{Result, TxStats};
 
@@ -24,12 +21,12 @@ const REPORT_EVERY: u32 = 32;
 /// A transmit queue. Stops transmitting when dropped.
 pub struct TxQueue {
     pub(super) ring: Ring,
-    slots: Slots,
+    pub(super) slots: Slots,
     /// The first descriptor that is not free, free-running.
     clean: u32,
     /// The next descriptor to fill, free-running.
-    next: u32,
-    /// One past the last descriptor that asked for a report.
+    pub(super) next: u32,
+    /// The last descriptor that asked for a report.
     reported: u32,
     /// Descriptors that asked for a report and are not yet freed.
     reports: VecDeque<u32>,
@@ -53,7 +50,7 @@ impl TxQueue {
             slots: Slots::new(&ring),
             clean: 0,
             next: 0,
-            reported: 0,
+            reported: u32::MAX,
             reports: VecDeque::with_capacity(options.tx_ring),
             head,
             tail: shared.bar.register(TDT::at(index)),
@@ -71,36 +68,30 @@ impl TxQueue {
     #[inline]
     pub fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         self.clean(pool);
-        let (start, before) = (self.next, batch.len());
-        let mut bytes = 0;
+        let (start, before, mut bytes) = (self.next, self.stats.unsendable, 0);
         let mut packets = batch.drain();
+        let offered = packets.len();
         while let Some(packet) = packets.peek() {
-            let len = packet.len();
-            if packet.is_plain() && len != 0 {
-                if self.room() == 0 {
-                    break;
-                }
+            let len = packet.len() as u64;
+            if packet.is_plain() && len != 0 && self.room() != 0 {
                 let Some(packet) = packets.next() else { break };
-                bytes += len as u64;
-                let len = len as u64;
                 self.put(packet, TX_DATA | TX_EOP | len | len << TX_PAYLEN_SHIFT);
+                bytes += len;
             } else {
-                match self.send_special(&mut packets, pool) {
-                    Some(sent) => bytes += sent,
-                    None => break,
-                }
+                // Offloads, several segments, nothing to send, or no room.
+                let Some(sent) = self.send_special(&mut packets, pool) else { break };
+                bytes += sent;
             }
         }
+        let (left, unsendable) = (packets.len(), self.stats.unsendable - before);
         drop(packets);
-        self.stats.ring_full += batch.len() as u64;
+        self.stats.packets += (offered - left) as u64 - unsendable;
+        self.stats.bytes += bytes;
+        self.stats.ring_full += left as u64;
         if self.next != start {
             self.ring_doorbell();
-            self.stats.bursts += 1;
         }
-        self.stats.bytes += bytes;
-        let taken = before - batch.len();
-        self.stats.packets += taken as u64;
-        taken
+        offered - left
     }
 
     /// Frees what the device has sent; how many descriptors it still owns.
@@ -140,10 +131,9 @@ impl TxQueue {
     /// Fills the next descriptor. The caller has seen that there is room.
     #[inline(always)]
     pub(super) fn put(&mut self, packet: Packet, mut command: u64) {
-        if command & TX_EOP != 0 && self.next.wrapping_sub(self.reported) >= REPORT_EVERY - 1 {
+        if command & TX_EOP != 0 && self.next.wrapping_sub(self.reported) >= REPORT_EVERY {
             command |= TX_REPORT;
-            self.reports.push_back(self.next);
-            self.reported = self.next.wrapping_add(1);
+            self.report(self.next);
         }
         let descriptor = self.ring.at(self.next);
         descriptor[0].store(packet.iova(), Relaxed);
@@ -152,28 +142,29 @@ impl TxQueue {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Fills the next descriptor with a context (7.2.3.2.3): no packet.
-    pub(super) fn put_context(&mut self, words: [u64; 2]) {
-        let descriptor = self.ring.at(self.next);
-        descriptor[0].store(words[0], Relaxed);
-        descriptor[1].store(words[1], Relaxed);
-        self.next = self.next.wrapping_add(1);
-    }
-
     /// Tells the device of all that was put since the last time.
     #[inline(always)]
     fn ring_doorbell(&mut self) {
         // The last packet of a call always reports, or its buffer would stay
         // out until others push it on.
-        if self.reported != self.next {
-            let last = self.next.wrapping_sub(1);
+        let last = self.next.wrapping_sub(1);
+        if self.reported != last {
             let command = &self.ring.at(last)[1];
             command.store(command.load(Relaxed) | TX_REPORT, Relaxed);
-            self.reports.push_back(last);
-            self.reported = self.next;
+            self.report(last);
         }
+        self.stats.bursts += 1;
         order::before_doorbell();
         self.tail.write(self.next & self.ring.mask());
+    }
+
+    /// Remembers that the descriptor at `index` reports.
+    #[inline(always)]
+    fn report(&mut self, index: u32) {
+        self.reported = index;
+        if self.head.is_none() {
+            self.reports.push_back(index);
+        }
     }
 
     /// Descriptors that the device owns.
@@ -186,21 +177,5 @@ impl TxQueue {
     #[inline(always)]
     pub(super) fn room(&self) -> u32 {
         self.ring.size() - 1 - self.in_flight()
-    }
-
-    /// Counters since the queue was opened.
-    pub fn stats(&self) -> TxStats {
-        self.stats
-    }
-}
-
-impl Drop for TxQueue {
-    fn drop(&mut self) {
-        // The device must be quiet before its buffers go back to their pools.
-        if !self.shared.disable_tx(self.index) {
-            self.slots.leak();
-            self.ring.leak();
-            self.head.iter().for_each(Head::leak);
-        }
     }
 }

@@ -41,7 +41,7 @@ const LEN: usize = {
     sum
 };
 
-const ALL: [Register; LEN] = {
+static ALL: [Register; LEN] = {
     let mut all = [CTRL::REGISTER; LEN];
     let (mut group, mut i, mut n) = (0, 0, 0);
     while n < LEN {

@@ -1,0 +1,27 @@
+//! What a register window is, for those who want to know before they use it.
+
+use std::sync::atomic::Ordering;
+
+use crate::{Area, Bar, Kind};
+
+impl Bar {
+    /// Whether the BAR has no bytes at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Memory or I/O ports.
+    pub fn kind(&self) -> Kind {
+        self.0.layout.kind
+    }
+
+    /// The parts that need no system call.
+    pub fn mapped(&self) -> &[Area] {
+        &self.0.layout.mapped
+    }
+
+    /// Accesses that failed: out of range, refused, or the device is gone.
+    pub fn faults(&self) -> u64 {
+        self.0.faults.load(Ordering::Relaxed)
+    }
+}
