@@ -1,4 +1,47 @@
 //! The `ixora` command line.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod apps;
+mod bench;
+mod cli;
+mod demo;
+mod doctor;
+mod failure;
+mod live;
+mod open;
+mod rate;
+mod run;
+mod serve;
+mod signal;
+mod summary;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Arguments, Command};
+pub use failure::Failure;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let filter = tracing_subscriber::EnvFilter::try_from_env("IXORA_LOG");
+    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    let done = match &arguments.command {
+        Command::Fwd(fwd) => apps::fwd::run(fwd),
+        Command::Pktgen(pktgen) => apps::pktgen::run(pktgen),
+        Command::Pcap(pcap) => apps::pcap::run(pcap),
+        Command::Echo(echo) => apps::echo::run(echo),
+        Command::Model(model) => serve::run(model),
+        Command::Demo(demo) => demo::run(demo),
+        Command::Doctor(doctor) => doctor::run(doctor),
+        Command::Bench { what } => bench::run(what),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.status)
+        }
+    }
+}

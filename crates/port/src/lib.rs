@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ixgbe;
+pub mod pcap;
 mod stats;
 
 pub use driver::{Counter, RxStats, TxStats};

@@ -1,2 +1,10 @@
-//! Packet formats from Ethernet to TCP, as views over bytes in place
+//! Packet formats, as facts over bytes.
+//!
+//! So far: Ethernet addresses and the internet checksum, which the command line
+//! and the ports need.
 #![forbid(unsafe_code)]
+
+pub mod checksum;
+mod mac;
+
+pub use mac::{InvalidMac, MacAddress};

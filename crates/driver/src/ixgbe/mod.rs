@@ -26,3 +26,8 @@ pub use options::{Completion, Options};
 pub use rss::Rss;
 pub use rx::RxQueue;
 pub use tx::TxQueue;
+
+/// Whether the driver knows an Intel device by its PCI id.
+pub fn knows(device: u16) -> bool {
+    regs::ixgbe::device(device).is_some()
+}

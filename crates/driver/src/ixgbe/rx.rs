@@ -8,7 +8,7 @@ use bus::{Register, order};
 use memory::{Batch, DATA_ROOM, Pool};
 use regs::ixgbe::RDT;
 
-use super::layout::{DD, RX_EOP, RX_ERROR};
+use super::layout::{RX_DONE, RX_EOP, RX_ERROR};
 use super::{device::Shared, interrupt::Signal, options::Options, scatter::Scatter};
 use crate::ring::{Ring, Slots};
 use crate::{Result, RxStats};
@@ -67,7 +67,7 @@ impl RxQueue {
             let descriptor = self.ring.at(self.next);
             // Acquire: everything the device wrote before the done bit is seen.
             let high = descriptor[1].load(Acquire);
-            if high & DD == 0 {
+            if high & RX_DONE == 0 {
                 break;
             }
             let low = descriptor[0].load(Relaxed);

@@ -21,8 +21,10 @@ enum Place {
     Pair(u32, u32),
     /// The sum of several registers: first, stride, count.
     Sum(u32, u32, usize),
+    /// Likewise, on the pages of the receive queues' registers.
+    Queue(u32, u32, usize),
 }
-use Place::{One, Pair, Sum};
+use Place::{One, Pair, Queue, Sum};
 
 macro_rules! counters {
     ($($name:ident $place:expr, $loss:ident, $what:literal;)*) => {
@@ -76,8 +78,8 @@ counters! {
     MPTC One(r::MPTC::AT), info, "multicast frames sent";
     BPTC One(r::BPTC::AT), info, "broadcast frames sent";
     XEC One(r::XEC::AT), info, "frames with a wrong checksum, delivered";
-    QPRC Sum(r::QPRC::at(0), 0x40, 16), info, "frames received into queues";
-    QPRDC Sum(r::QPRDC::at(0), 0x40, 16), loss, "frames dropped because a queue had no descriptor";
+    QPRC Queue(r::QPRC::at(0), 0x40, 16), info, "frames received into queues";
+    QPRDC Queue(r::QPRDC::at(0), 0x40, 16), loss, "frames dropped because a queue had no descriptor";
     QPTC Sum(r::QPTC::at(0), 4, 16), info, "frames sent from queues";
 }
 
@@ -87,10 +89,20 @@ impl Source {
         match self.place {
             One(at) => u64::from(bar.read32(at)),
             Pair(low, high) => u64::from(bar.read32(low)) | u64::from(bar.read32(high)) << 32,
-            Sum(first, stride, count) => {
+            Sum(first, stride, count) | Queue(first, stride, count) => {
                 (0..count as u32).map(|n| u64::from(bar.read32(first + n * stride))).sum()
             }
         }
+    }
+
+    /// Whether reading leaves the counter as it is. A device model cannot see a
+    /// read of pages that it shares with us; it traps the rest of the statistics.
+    /// Real devices map all, and all counters clear.
+    fn stays(&self, bar: &Bar) -> bool {
+        let mapped = |at: u32| {
+            bar.mapped().iter().any(|area| (area.offset()..area.offset() + area.len()).contains(&at))
+        };
+        matches!(self.place, Queue(at, ..) if mapped(at) && !mapped(r::GPRC::AT))
     }
 }
 
@@ -105,8 +117,9 @@ impl Sums {
 
     /// Adds what the device counted since the last time.
     pub(super) fn update(&mut self, bar: &Bar) {
-        for (sum, counter) in self.0.iter_mut().zip(SOURCES) {
-            *sum = sum.wrapping_add(counter.read(bar));
+        for (sum, source) in self.0.iter_mut().zip(SOURCES) {
+            let counted = source.read(bar);
+            *sum = if source.stays(bar) { counted } else { sum.wrapping_add(counted) };
         }
     }
 

@@ -10,7 +10,7 @@ use bus::{Register, order};
 use memory::{Batch, Packet, Pool};
 use regs::ixgbe::TDT;
 
-use super::layout::{DD, TX_DATA, TX_EOP, TX_PAYLEN_SHIFT, TX_REPORT};
+use super::layout::{TX_DATA, TX_DONE, TX_EOP, TX_PAYLEN_SHIFT, TX_REPORT};
 use super::{device::Shared, offload::Context, options::*, writeback::Head};
 use crate::ring::{Ring, Slots};
 use crate::{Result, TxStats};
@@ -119,7 +119,7 @@ impl TxQueue {
         while let Some(&report) = self.reports.front() {
             // Acquire: the device reads the buffer before it sets the bit, and
             // we reuse the buffer only after we saw it.
-            if self.ring.at(report)[1].load(Acquire) & DD == 0 {
+            if self.ring.at(report)[1].load(Acquire) & TX_DONE == 0 {
                 break;
             }
             done = report.wrapping_sub(self.clean).wrapping_add(1);

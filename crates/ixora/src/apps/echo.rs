@@ -1,0 +1,44 @@
+//! Sends back every packet with its Ethernet addresses swapped.
+
+use port::{Batch, Pool, RxQueue, TxQueue};
+
+use crate::{Failure, cli, open, run};
+
+/// One queue pair.
+struct Echo {
+    rx: Box<dyn RxQueue>,
+    tx: Box<dyn TxQueue>,
+}
+
+impl run::Work for Echo {
+    fn turn(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+        let received = self.rx.recv(pool, batch);
+        if received == 0 {
+            self.tx.clean(pool);
+            return 0;
+        }
+        for packet in batch.iter_mut() {
+            if let Some((to, from)) = packet.get_mut(..12).map(|addresses| addresses.split_at_mut(6)) {
+                to.swap_with_slice(from);
+            }
+        }
+        self.tx.send(pool, batch);
+        pool.free_batch(batch);
+        received
+    }
+
+    fn queues(&mut self) -> run::Queues<'_> {
+        run::Queues { rx: Some(&mut *self.rx), tx: Some(&mut *self.tx) }
+    }
+}
+
+/// `ixora echo A`.
+pub fn run(arguments: &cli::Echo) -> Result<(), Failure> {
+    let options = &arguments.port;
+    let mut ports = open::ports(&[&arguments.a], options)?;
+    let mut work: Vec<Box<dyn run::Work>> = Vec::new();
+    for n in 0..options.queues {
+        work.push(Box::new(Echo { rx: ports.rx(0, n)?, tx: ports.tx(0, n)? }));
+    }
+    run::run("echo", ports, work, options, None)
+}

@@ -1,0 +1,51 @@
+//! Forwards between two ports, both ways: what arrives on one leaves on the
+//! other. The loop is `Forward::turn`.
+
+use port::{Batch, Pool, RxQueue, TxQueue};
+
+use crate::{Failure, cli, open, run};
+
+/// One direction: packets from `rx` go to `tx`.
+pub struct Forward {
+    pub rx: Box<dyn RxQueue>,
+    pub tx: Box<dyn TxQueue>,
+    pub touch: bool,
+}
+
+impl run::Work for Forward {
+    /// Receives a batch and sends it. What a full transmit ring refuses is
+    /// dropped; the queue counts it (`ring_full`).
+    fn turn(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+        let received = self.rx.recv(pool, batch);
+        if received == 0 {
+            self.tx.clean(pool);
+            return 0;
+        }
+        if self.touch {
+            for packet in batch.iter_mut() {
+                packet[0] = packet[0].wrapping_add(1);
+            }
+        }
+        self.tx.send(pool, batch);
+        pool.free_batch(batch);
+        received
+    }
+
+    fn queues(&mut self) -> run::Queues<'_> {
+        run::Queues { rx: Some(&mut *self.rx), tx: Some(&mut *self.tx) }
+    }
+}
+
+/// `ixora fwd A B`: queue n of one port goes to queue n of the other.
+pub fn run(arguments: &cli::Fwd) -> Result<(), Failure> {
+    let options = &arguments.port;
+    let mut ports = open::ports(&[&arguments.a, &arguments.b], options)?;
+    let mut work: Vec<Box<dyn run::Work>> = Vec::new();
+    for n in 0..options.queues {
+        for (from, to) in [(0, 1), (1, 0)] {
+            let (rx, tx) = (ports.rx(from, n)?, ports.tx(to, n)?);
+            work.push(Box::new(Forward { rx, tx, touch: arguments.touch }));
+        }
+    }
+    run::run("fwd", ports, work, options, None)
+}

@@ -1,0 +1,6 @@
+//! The applications: each is a loop over batches.
+
+pub mod echo;
+pub mod fwd;
+pub mod pcap;
+pub mod pktgen;

@@ -1,0 +1,96 @@
+//! Captures what a port receives, as pcapng.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use port::pcap::{Notes, Writer};
+use port::{Batch, Packet, Pool, RxQueue};
+
+use crate::{Failure, cli, open, run};
+
+/// The file, shared by the queues' threads, and what may still be written.
+struct Output {
+    writer: Writer<BufWriter<File>>,
+    left: u64,
+    error: Option<std::io::Error>,
+}
+
+/// One receive queue.
+struct Capture {
+    rx: Box<dyn RxQueue>,
+    output: Arc<Mutex<Output>>,
+    path: String,
+    done: bool,
+}
+
+impl Output {
+    fn write(&mut self, packet: &Packet, now_ns: u64) {
+        let joined: Vec<u8>;
+        let bytes = match packet.next() {
+            None => &packet[..],
+            Some(_) => {
+                joined = packet.segments().flat_map(|segment| segment.iter().copied()).collect();
+                &joined
+            }
+        };
+        match self.writer.write(0, now_ns, bytes, Notes::default()) {
+            Ok(()) => self.left -= 1,
+            Err(error) => self.error = Some(error),
+        }
+    }
+}
+
+impl run::Work for Capture {
+    fn turn(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+        let received = self.rx.recv(pool, batch);
+        if received == 0 {
+            return 0;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos() as u64);
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        for packet in batch.iter() {
+            if output.left > 0 && output.error.is_none() {
+                output.write(packet, now);
+            }
+        }
+        self.done = output.left == 0;
+        drop(output);
+        pool.free_batch(batch);
+        received
+    }
+
+    fn queues(&mut self) -> run::Queues<'_> {
+        run::Queues { rx: Some(&mut *self.rx), tx: None }
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn failure(&mut self) -> Option<Failure> {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.error.take().map(|error| Failure::new(format!("cannot write {}: {error}", self.path)))
+    }
+}
+
+/// `ixora pcap A FILE`.
+pub fn run(arguments: &cli::Pcap) -> Result<(), Failure> {
+    let options = &arguments.port;
+    let path = arguments.file.display().to_string();
+    let failed = |error: std::io::Error| Failure::new(format!("cannot write {path}: {error}"));
+    let file = BufWriter::new(File::create(&arguments.file).map_err(failed)?);
+    let mut ports = open::ports(&[&arguments.a], options)?;
+    let writer = Writer::new(file, &[arguments.a.as_str()]).map_err(failed)?;
+    let left = arguments.count.unwrap_or(u64::MAX);
+    let output = Arc::new(Mutex::new(Output { writer, left, error: None }));
+    let mut work: Vec<Box<dyn run::Work>> = Vec::new();
+    for n in 0..options.queues {
+        let (rx, output, path) = (ports.rx(0, n)?, output.clone(), path.clone());
+        work.push(Box::new(Capture { rx, output, path, done: false }));
+    }
+    let ran = run::run("pcap", ports, work, options, None);
+    output.lock().unwrap_or_else(PoisonError::into_inner).writer.flush().map_err(failed)?;
+    ran
+}

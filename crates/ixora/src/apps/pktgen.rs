@@ -1,0 +1,146 @@
+//! Sends UDP packets: pre-filled, so that the loop only writes a sequence number
+//! and a source port.
+
+use port::{Batch, Packet, Pool, TxQueue};
+use wire::MacAddress;
+
+use crate::rate::Rate;
+use crate::{Failure, cli, open, run};
+
+/// Where the UDP source port and its checksum stand in the frame.
+const SOURCE_PORT: usize = 34;
+/// Where the payload starts: Ethernet, IPv4, UDP.
+const PAYLOAD: usize = 42;
+
+/// One transmit queue's generator.
+struct Generator {
+    tx: Box<dyn TxQueue>,
+    template: Vec<u8>,
+    flows: u16,
+    sequence: u64,
+    /// Packets this generator may still send.
+    left: u64,
+    pace: Pace,
+}
+
+/// Sends so many packets per TSC tick, catching up at most one batch.
+struct Pace {
+    per_tick: Option<f64>,
+    last: u64,
+    credit: f64,
+}
+
+impl Pace {
+    fn new(rate: Option<f64>) -> Pace {
+        let per_tick = rate.map(|rate| rate / bus::tsc::hz() as f64);
+        Pace { per_tick, last: bus::tsc::now(), credit: 0.0 }
+    }
+
+    /// How many packets of up to `most` are due now.
+    fn due(&mut self, most: usize) -> usize {
+        let Some(per_tick) = self.per_tick else { return most };
+        let now = bus::tsc::now();
+        self.credit = (self.credit + (now - self.last) as f64 * per_tick).min(most as f64);
+        self.last = now;
+        self.credit as usize
+    }
+
+    fn spend(&mut self, packets: usize) {
+        self.credit -= packets as f64;
+    }
+}
+
+impl run::Work for Generator {
+    fn turn(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+        let due = self.pace.due(batch.room()).min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        if due == 0 {
+            self.tx.clean(pool);
+            return 0;
+        }
+        if pool.alloc_batch(batch, due) == 0 {
+            self.tx.clean(pool);
+        }
+        for packet in batch.iter_mut() {
+            fill(packet, &self.template, self.sequence, self.flows);
+            self.sequence += 1;
+        }
+        let sent = self.tx.send(pool, batch);
+        // Not lost: those the ring had no room for were not sent yet.
+        self.sequence -= batch.len() as u64;
+        pool.free_batch(batch);
+        self.pace.spend(sent);
+        self.left -= sent as u64;
+        sent
+    }
+
+    fn queues(&mut self) -> run::Queues<'_> {
+        run::Queues { rx: None, tx: Some(&mut *self.tx) }
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == 0
+    }
+}
+
+/// Writes the packet: the template, its flow and its number.
+fn fill(packet: &mut Packet, template: &[u8], sequence: u64, flows: u16) {
+    if packet.copy_from(template).is_err() {
+        return; // the size was checked against the buffer's
+    }
+    let port = 1024_u16.wrapping_add((sequence % u64::from(flows.max(1))) as u16);
+    packet[SOURCE_PORT..SOURCE_PORT + 2].copy_from_slice(&port.to_be_bytes());
+    if let Some(number) = packet.get_mut(PAYLOAD..PAYLOAD + 8) {
+        number.copy_from_slice(&sequence.to_be_bytes());
+    }
+}
+
+/// An Ethernet frame of `size` bytes, CRC included in the count but not in the
+/// frame: IPv4, UDP without checksum (RFC 768 allows that over IPv4).
+fn template(from: MacAddress, to: MacAddress, size: usize) -> Vec<u8> {
+    let mut frame = vec![0; size - 4];
+    frame[0..6].copy_from_slice(&to.0);
+    frame[6..12].copy_from_slice(&from.0);
+    frame[12..14].copy_from_slice(&0x0800_u16.to_be_bytes());
+    let ip_len = (frame.len() - 14) as u16;
+    let ip = &mut frame[14..34];
+    ip[0] = 0x45;
+    ip[2..4].copy_from_slice(&ip_len.to_be_bytes());
+    ip[8] = 64;
+    ip[9] = 17;
+    ip[12..16].copy_from_slice(&[10, 0, 0, 1]);
+    ip[16..20].copy_from_slice(&[10, 0, 0, 2]);
+    let checksum = wire::checksum::of(ip);
+    ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+    frame[36..38].copy_from_slice(&9_u16.to_be_bytes()); // the discard port
+    frame[38..40].copy_from_slice(&(ip_len - 20).to_be_bytes());
+    frame
+}
+
+/// `ixora pktgen A`.
+pub fn run(arguments: &cli::Pktgen) -> Result<(), Failure> {
+    let options = &arguments.port;
+    if !(64..=memory::DATA_ROOM + 4).contains(&arguments.size) {
+        return Err(Failure::usage(format!(
+            "--size {} is not possible: 64 to 2052, CRC included",
+            arguments.size
+        )));
+    }
+    let mut ports = open::ports(&[&arguments.a], options)?;
+    let from = MacAddress(ports.mac(0));
+    let to = arguments.to.unwrap_or(MacAddress([0xFF; 6]));
+    let queues = options.queues as u64;
+    let mut work: Vec<Box<dyn run::Work>> = Vec::new();
+    for n in 0..queues {
+        let count = arguments.count.map(|count| count / queues + u64::from(n < count % queues));
+        let Rate(rate) = arguments.rate;
+        work.push(Box::new(Generator {
+            tx: ports.tx(0, n as usize)?,
+            template: template(from, to, arguments.size),
+            flows: arguments.flows,
+            sequence: 0,
+            left: count.unwrap_or(u64::MAX),
+            pace: Pace::new(rate.map(|rate| rate / queues as f64)),
+        }));
+    }
+    run::run("pktgen", ports, work, options, None)
+}

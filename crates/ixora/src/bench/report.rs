@@ -1,0 +1,156 @@
+//! The table and its JSON.
+
+use std::fs::File;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::conditions::Conditions;
+use super::distance::NEAR;
+use super::{Setting, Workload};
+use crate::Failure;
+
+/// Smallest, middle and largest of some figures.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Spread {
+    /// Smallest.
+    pub min: f64,
+    /// Median.
+    pub median: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of nothing: zeros.
+    pub fn of(mut figures: Vec<f64>) -> Spread {
+        figures.sort_by(f64::total_cmp);
+        match figures[..] {
+            [] => Spread::default(),
+            [min, .., max] => Spread { min, median: figures[figures.len() / 2], max },
+            [one] => Spread { min: one, median: one, max: one },
+        }
+    }
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// What was set.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// One or two.
+    pub cores: usize,
+    /// TSC cycles for each packet that was moved.
+    pub cycles_per_packet: Spread,
+    /// Packets per second, in millions, at the median.
+    pub mpps: f64,
+    /// Share of calls that found nothing.
+    pub empty_polls: f64,
+    /// Packets in a call that found some.
+    pub batch_fill: f64,
+    /// Instructions for each packet, by callgrind.
+    pub instructions_per_packet: Option<f64>,
+    /// Windows that were measured.
+    pub windows: usize,
+    /// Of these, windows between two near calibrations; the figures are theirs
+    /// if there are any.
+    pub near_windows: usize,
+    /// Round trips between the cores in TSC cycles, before and after each window.
+    pub distance: Option<Spread>,
+}
+
+/// Rows and conditions.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    conditions: Conditions,
+    cpus: Vec<usize>,
+    rows: Vec<Row>,
+    notes: Vec<&'static str>,
+}
+
+impl Report {
+    /// An empty report.
+    pub fn new(cpus: Vec<usize>) -> Report {
+        Report { conditions: Conditions::now(), cpus, rows: Vec::new(), notes: Vec::new() }
+    }
+
+    /// Prints what the figures depend on, and the table's head.
+    pub fn print_conditions(&self) {
+        let c = &self.conditions;
+        let virtualised = if c.virtualised { ", virtualised" } else { "" };
+        let pages = if c.hugepages { "hugepages" } else { "ordinary pages" };
+        println!(
+            "{} ({} cores{virtualised}), TSC {:.3} GHz, Linux {}",
+            c.cpu,
+            c.cores,
+            c.tsc_hz as f64 / 1e9,
+            c.kernel
+        );
+        println!(
+            "cores {:?}, {pages}; the device is a model: doorbells are stores, not PCIe writes",
+            self.cpus
+        );
+        println!("near: a round trip between the cores below {NEAR} TSC cycles");
+        println!();
+        println!(
+            "{:<6}{:>6}{:>6}{:>6}  {:>22}{:>8}{:>8}{:>7}{:>8}  {:>11}{:>10}",
+            "work",
+            "cores",
+            "batch",
+            "ring",
+            "TSC cycles/packet",
+            "Mpps",
+            "empty",
+            "fill",
+            "instr",
+            "round trip",
+            "near"
+        );
+    }
+
+    /// Adds and prints a line.
+    pub fn add(&mut self, row: Row) {
+        let work = match row.setting.workload {
+            Workload::Rx => "rx",
+            Workload::Tx => "tx",
+            Workload::Fwd => "fwd",
+            Workload::Touch => "touch",
+        };
+        let c = row.cycles_per_packet;
+        let instructions = row.instructions_per_packet.map_or("-".to_owned(), |i| format!("{i:.1}"));
+        let distance = row.distance.map_or("-".to_owned(), |d| format!("{:.0}..{:.0}", d.min, d.max));
+        let near =
+            if row.cores == 2 { format!("{}/{}", row.near_windows, row.windows) } else { "-".to_owned() };
+        println!(
+            "{work:<6}{:>6}{:>6}{:>6}  {:>22}{:>8.1}{:>7.0}%{:>7.1}{instructions:>8}  {distance:>11}{near:>10}",
+            row.cores,
+            row.setting.batch,
+            row.setting.ring,
+            format!("{:.1} ({:.1} to {:.1})", c.median, c.min, c.max),
+            row.mpps,
+            row.empty_polls * 100.0,
+            row.batch_fill,
+        );
+        self.rows.push(row);
+    }
+
+    /// Says something once, below the table.
+    pub fn note(&mut self, note: &'static str) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Prints the notes and writes the JSON.
+    pub fn finish(&self, json: Option<&Path>) -> Result<(), Failure> {
+        for note in &self.notes {
+            println!("note: {note}");
+        }
+        let Some(path) = json else { return Ok(()) };
+        let failed =
+            |error: std::io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
+        let file = File::create(path).map_err(failed)?;
+        serde_json::to_writer_pretty(file, self).map_err(|error| failed(error.into()))
+    }
+}

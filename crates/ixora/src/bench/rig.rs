@@ -1,0 +1,132 @@
+//! Ports on models in this process, and the work they are given.
+
+use driver::ixgbe::{Completion, Options};
+use memory::{Batch, Dma, Pool};
+use port::ixgbe::IxgbePort;
+use port::{Port, RxQueue, TxQueue};
+use testbed::inprocess::Handle;
+
+use super::{CompletionName, Setting, Workload};
+use crate::Failure;
+
+/// One port's queues, and the step of its model.
+struct Lane {
+    rx: Box<dyn RxQueue>,
+    tx: Box<dyn TxQueue>,
+    _port: IxgbePort,
+}
+
+/// Two ports, a pool and a batch.
+pub struct Rig {
+    lanes: [Lane; 2],
+    handles: Vec<Handle>,
+    pool: Pool,
+    batch: Batch,
+    workload: Workload,
+    frame: usize,
+}
+
+/// What some calls did.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Done {
+    pub packets: u64,
+    pub calls: u64,
+    pub empty: u64,
+}
+
+impl Rig {
+    /// Opens both ports.
+    pub fn new(setting: &Setting) -> Result<Rig, Failure> {
+        let dma = Dma::new(memory::Options::default());
+        let wire = match setting.workload {
+            Workload::Tx => "sink".to_owned(),
+            _ => format!("gen:size={},rate=max,flows=64", setting.size),
+        };
+        let mut handles = Vec::new();
+        let mut open = || -> Result<Lane, Failure> {
+            let (pci, handle) = crate::open::model(&wire)?;
+            handles.push(handle);
+            let completion = match setting.completion {
+                CompletionName::Report => Completion::Report,
+                CompletionName::Head => Completion::Head,
+            };
+            let (rx_ring, tx_ring) = (setting.ring, setting.ring);
+            let options = Options { rx_ring, tx_ring, completion, link_wait_ms: 0, ..Options::default() };
+            let mut port = IxgbePort::open(pci, &dma, options)?;
+            let queues = (port.rx_queue(0), port.tx_queue(0));
+            let (Some(rx), Some(tx)) = queues else { return Err(Failure::new("a port without queues")) };
+            Ok(Lane { rx, tx, _port: port })
+        };
+        let lanes = [open()?, open()?];
+        let pool = Pool::new(&dma, 4 * setting.ring + 2 * Batch::MAX)?;
+        let (batch, frame) = (Batch::with_limit(setting.batch), setting.size.saturating_sub(4));
+        Ok(Rig { lanes, handles, pool, batch, workload: setting.workload, frame })
+    }
+
+    /// The models, to be stepped elsewhere.
+    pub fn handles(&self) -> &[Handle] {
+        &self.handles
+    }
+
+    /// Steps both models.
+    pub fn step(&self) {
+        for handle in &self.handles {
+            handle.step_now();
+        }
+    }
+
+    /// The driver's part: one call for each port. Not inlined, so that callgrind
+    /// can tell it from the model's part by name.
+    #[inline(never)]
+    pub fn driver_calls(&mut self, done: &mut Done) {
+        let Rig { lanes: [a, b], pool, batch, workload, frame, .. } = self;
+        let moved = match workload {
+            Workload::Rx => [receive(a, pool, batch), receive(b, pool, batch)],
+            Workload::Tx => [send(a, pool, batch, *frame), send(b, pool, batch, *frame)],
+            Workload::Fwd => [forward::<false>(a, b, pool, batch), forward::<false>(b, a, pool, batch)],
+            Workload::Touch => [forward::<true>(a, b, pool, batch), forward::<true>(b, a, pool, batch)],
+        };
+        for n in moved {
+            done.packets += n as u64;
+            done.calls += 1;
+            done.empty += u64::from(n == 0);
+        }
+    }
+}
+
+#[inline(always)]
+fn receive(lane: &mut Lane, pool: &mut Pool, batch: &mut Batch) -> usize {
+    let received = lane.rx.recv(pool, batch);
+    pool.free_batch(batch);
+    received
+}
+
+#[inline(always)]
+fn send(lane: &mut Lane, pool: &mut Pool, batch: &mut Batch, frame: usize) -> usize {
+    let room = batch.room();
+    pool.alloc_batch(batch, room);
+    for packet in batch.iter_mut() {
+        // The bytes are whatever the buffer held: what a frame says is not the
+        // driver's business.
+        let _ = packet.set_len(frame);
+    }
+    let sent = lane.tx.send(pool, batch);
+    pool.free_batch(batch);
+    sent
+}
+
+#[inline(always)]
+fn forward<const TOUCH: bool>(from: &mut Lane, to: &mut Lane, pool: &mut Pool, batch: &mut Batch) -> usize {
+    let received = from.rx.recv(pool, batch);
+    if received == 0 {
+        return 0;
+    }
+    if TOUCH {
+        for packet in batch.iter_mut() {
+            packet[0] = packet[0].wrapping_add(1);
+        }
+    }
+    let sent = to.tx.send(pool, batch);
+    pool.free_batch(batch);
+    sent
+}

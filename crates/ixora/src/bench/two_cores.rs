@@ -1,0 +1,99 @@
+//! Two cores: the model runs beside the driver. Each window stands between two
+//! calibrations, because the cores' distance changes within seconds.
+
+use std::sync::Arc;
+use std::thread;
+
+use testbed::{Idle, inprocess};
+
+use super::Setting;
+use super::conditions::pin;
+use super::distance::{Line, NEAR};
+use super::report::{Row, Spread};
+use super::rig::{Done, Rig};
+use crate::Failure;
+
+/// Seconds in a window.
+const WINDOW: f64 = 0.1;
+
+struct Window {
+    done: Done,
+    ticks: u64,
+    before: u64,
+    after: u64,
+}
+
+impl Window {
+    fn is_near(&self) -> bool {
+        self.before < NEAR && self.after < NEAR
+    }
+
+    fn cycles_per_packet(&self) -> f64 {
+        self.ticks as f64 / self.done.packets.max(1) as f64
+    }
+}
+
+/// Measures one setting.
+pub fn measure(setting: &Setting, driver: usize, model: usize, windows: usize) -> Result<Row, Failure> {
+    pin(driver);
+    let mut rig = Rig::new(setting)?;
+    let line = Arc::new(Line::default());
+    let mut seen = Vec::with_capacity(windows);
+    for _ in 0..windows.max(1) {
+        seen.push(window(&mut rig, &line, model)?);
+    }
+    let near = seen.iter().filter(|w| w.is_near()).count();
+    let chosen: Vec<&Window> = seen.iter().filter(|w| near == 0 || w.is_near()).collect();
+    let sum = |part: fn(&Done) -> u64| chosen.iter().map(|w| part(&w.done)).sum::<u64>() as f64;
+    let (packets, calls, empty) = (sum(|d| d.packets), sum(|d| d.calls), sum(|d| d.empty));
+    let ticks: u64 = chosen.iter().map(|w| w.ticks).sum();
+    Ok(Row {
+        setting: *setting,
+        cores: 2,
+        cycles_per_packet: Spread::of(chosen.iter().map(|w| w.cycles_per_packet()).collect()),
+        mpps: packets / (ticks as f64 / bus::tsc::hz() as f64) / 1e6,
+        empty_polls: empty / calls,
+        batch_fill: packets / (calls - empty).max(1.0),
+        instructions_per_packet: None,
+        windows: seen.len(),
+        near_windows: near,
+        distance: Some(Spread::of(seen.iter().flat_map(|w| [w.before as f64, w.after as f64]).collect())),
+    })
+}
+
+fn window(rig: &mut Rig, line: &Arc<Line>, model: usize) -> Result<Window, Failure> {
+    let before = distance(line, model);
+    let stepper = inprocess::spawn(rig.handles(), Some(model), Idle::Spin);
+    let stepper =
+        stepper.map_err(|error| Failure::new(format!("cannot start the model's thread: {error}")))?;
+    let length = (bus::tsc::hz() as f64 * WINDOW) as u64;
+    let mut done = Done::default();
+    let warm = bus::tsc::now();
+    while bus::tsc::now() - warm < length / 10 {
+        rig.driver_calls(&mut done);
+    }
+    done = Done::default();
+    let start = bus::tsc::now();
+    while bus::tsc::now() - start < length {
+        for _ in 0..64 {
+            rig.driver_calls(&mut done);
+        }
+    }
+    let ticks = bus::tsc::now() - start;
+    drop(stepper);
+    let after = distance(line, model);
+    Ok(Window { done, ticks, before, after })
+}
+
+/// The round trip between this thread's core and the model's.
+fn distance(line: &Arc<Line>, model: usize) -> u64 {
+    let answering = line.clone();
+    let thread = thread::spawn(move || {
+        pin(model);
+        answering.answer();
+    });
+    let ticks = line.measure();
+    // It only answers; a panic there has nothing to tell.
+    let _ = thread.join();
+    ticks
+}

@@ -1,0 +1,227 @@
+//! The command line's words.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::bench::Bench;
+use crate::rate::{Rate, duration};
+
+/// User-space networking that a person can read, run and measure.
+///
+/// A PORT is `0000:03:00.0` (a PCI address: VFIO when the device is bound to
+/// vfio-pci, else sysfs), `vfio-user:/path.sock` (a device served by another
+/// process), or `model:82599[,wire=WIRE]` (a device model in this process).
+#[derive(Parser, Debug)]
+#[command(name = "ixora", version, max_term_width = 100)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Forward between two ports, both ways.
+    Fwd(Fwd),
+    /// Send generated packets.
+    Pktgen(Pktgen),
+    /// Capture what a port receives, for Wireshark.
+    Pcap(Pcap),
+    /// Send back every packet, addresses swapped.
+    Echo(Echo),
+    /// Serve a device model over vfio-user.
+    Model(Model),
+    /// Two modelled NICs, traffic and a forwarder: no root, no hugepages, no NIC.
+    Demo(Demo),
+    /// What this machine can do, what is missing, and how to mend it.
+    Doctor(Doctor),
+    /// Measure.
+    Bench {
+        #[command(subcommand)]
+        what: Bench,
+    },
+}
+
+/// How ports are opened and polled.
+#[derive(Args, Debug, Clone)]
+pub struct PortOptions {
+    /// Packets in a batch, 1 to 256.
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub batch: u16,
+    /// Descriptors in each ring: a power of two, 64 to 4096.
+    #[arg(long, default_value_t = 512)]
+    pub ring: usize,
+    /// Descriptors in receive rings, if not as --ring.
+    #[arg(long)]
+    pub rx_ring: Option<usize>,
+    /// Descriptors in transmit rings, if not as --ring.
+    #[arg(long)]
+    pub tx_ring: Option<usize>,
+    /// Queues of each port; flows spread over them by RSS.
+    #[arg(long, default_value_t = 1)]
+    pub queues: usize,
+    /// Threads that share the queues.
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+    /// Cores for the threads, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    pub cpu: Vec<usize>,
+    /// Where packet memory comes from.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub hugepages: Hugepages,
+    /// NUMA node of the packet memory; the first port's node if left out.
+    #[arg(long)]
+    pub numa: Option<u32>,
+    /// Largest frame in bytes, without CRC; above 2048, frames span buffers.
+    #[arg(long, default_value_t = 1514)]
+    pub max_frame: usize,
+    /// Receive only what is addressed to the port.
+    #[arg(long)]
+    pub no_promiscuous: bool,
+    /// Sleep on interrupts when there is nothing to do.
+    #[arg(long)]
+    pub interrupts: bool,
+    /// Let the device report sent packets by head write-back.
+    #[arg(long)]
+    pub head_writeback: bool,
+    /// Stop after this time: 10s, 500ms, 2m.
+    #[arg(long, value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Print statistics as JSON when done, and nothing else.
+    #[arg(long)]
+    pub json: bool,
+    /// No live line.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// A source of packet memory.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hugepages {
+    /// Hugepages if there are some.
+    Auto,
+    /// A mounted hugetlbfs.
+    Hugetlbfs,
+    /// Anonymous hugepages.
+    Memfd,
+    /// Ordinary pages.
+    None,
+}
+
+#[derive(Args, Debug)]
+pub struct Fwd {
+    /// One port.
+    pub a: String,
+    /// The other port.
+    pub b: String,
+    /// Change one byte of each packet, so that its data must be fetched.
+    #[arg(long)]
+    pub touch: bool,
+    #[command(flatten)]
+    pub port: PortOptions,
+}
+
+#[derive(Args, Debug)]
+pub struct Pktgen {
+    /// The port to send on.
+    pub a: String,
+    /// Frame size in bytes, with CRC.
+    #[arg(long, default_value_t = 64)]
+    pub size: usize,
+    /// Packets per second: 1000, 500k, 14.88M, max.
+    #[arg(long, default_value = "max")]
+    pub rate: Rate,
+    /// Flows, told apart by their UDP source port.
+    #[arg(long, default_value_t = 1)]
+    pub flows: u16,
+    /// Stop after so many packets.
+    #[arg(long)]
+    pub count: Option<u64>,
+    /// Destination address; broadcast if left out.
+    #[arg(long)]
+    pub to: Option<wire::MacAddress>,
+    #[command(flatten)]
+    pub port: PortOptions,
+}
+
+#[derive(Args, Debug)]
+pub struct Pcap {
+    /// The port to receive on.
+    pub a: String,
+    /// The file to write, pcapng.
+    pub file: PathBuf,
+    /// Stop after so many packets.
+    #[arg(long)]
+    pub count: Option<u64>,
+    #[command(flatten)]
+    pub port: PortOptions,
+}
+
+#[derive(Args, Debug)]
+pub struct Echo {
+    /// The port.
+    pub a: String,
+    #[command(flatten)]
+    pub port: PortOptions,
+}
+
+#[derive(Args, Debug)]
+pub struct Model {
+    /// The chip: 82599.
+    pub chip: String,
+    /// Where to listen; several serve several devices from one process.
+    #[arg(long, required = true)]
+    pub socket: Vec<PathBuf>,
+    /// What is in the port: loop, pair, sink, gen:…, pcap:FILE, record:FILE,
+    /// tap:NAME, unix:PATH; joined by +. One for each socket, or one for all.
+    #[arg(long, default_value = "sink")]
+    pub wire: Vec<String>,
+    /// The core that runs the models.
+    #[arg(long)]
+    pub core: Option<usize>,
+    /// Injected faults, as in drop=0.01,corrupt=0.001,seed=7.
+    #[arg(long)]
+    pub fault: Option<String>,
+    /// Stop after this time.
+    #[arg(long, value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Print statistics and the linter's report as JSON when done.
+    #[arg(long)]
+    pub json: bool,
+    /// Take requests on standard input, and end with it.
+    #[arg(long, hide = true)]
+    pub control: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Demo {
+    /// How long.
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    pub duration: Duration,
+    /// Packets per second offered to each port; 14.88M is 10 Gbit/s of 64 bytes.
+    #[arg(long, default_value = "14.88M")]
+    pub rate: Rate,
+    /// Frame size in bytes, with CRC.
+    #[arg(long, default_value_t = 64)]
+    pub size: usize,
+    /// Packets in a batch, 1 to 256.
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub batch: u16,
+    /// Descriptors in each ring: a power of two, 64 to 4096.
+    #[arg(long, default_value_t = 512)]
+    pub ring: usize,
+    /// Print the summary as JSON, and nothing else.
+    #[arg(long)]
+    pub json: bool,
+    /// No live line.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Doctor {
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}

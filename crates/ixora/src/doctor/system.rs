@@ -1,0 +1,61 @@
+//! The files a look at the machine needs, below a root that tests may replace.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A machine, as its files show it.
+pub struct System {
+    root: PathBuf,
+}
+
+impl System {
+    /// This machine.
+    pub fn root() -> System {
+        System { root: PathBuf::from("/") }
+    }
+
+    /// Another root, for tests.
+    #[cfg(test)]
+    pub fn at(root: &Path) -> System {
+        System { root: root.to_owned() }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// A file's text without its last line end; empty when there is none.
+    pub fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap_or_default().trim_end().to_owned()
+    }
+
+    /// A number in a file.
+    pub fn number(&self, path: &str) -> Option<u64> {
+        self.read(path).parse().ok()
+    }
+
+    /// Whether there is such a file.
+    pub fn has(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
+
+    /// The names in a directory, sorted.
+    pub fn list(&self, path: &str) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.path(path)) else { return Vec::new() };
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Where sysfs is.
+    pub fn sysfs(&self) -> PathBuf {
+        self.path("/sys")
+    }
+
+    /// The root itself.
+    pub fn is_here(&self) -> bool {
+        self.root == Path::new("/")
+    }
+}

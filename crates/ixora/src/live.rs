@@ -1,0 +1,94 @@
+//! The live line: what happens now, on standard error, once a second.
+
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::cli::PortOptions;
+use crate::open::Ports;
+use crate::run::Progress;
+
+/// What was shown last, to show differences.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    packets: u64,
+    turns: u64,
+    empty: u64,
+    busy: u64,
+}
+
+impl Seen {
+    fn now(progress: &Progress) -> Seen {
+        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        Seen {
+            packets: load(&progress.packets),
+            turns: load(&progress.turns),
+            empty: load(&progress.empty),
+            busy: load(&progress.busy),
+        }
+    }
+}
+
+/// Watches until the work is done, its time is over, a signal came or a device
+/// is lost.
+pub fn watch(
+    ports: &mut Ports,
+    progress: &Progress,
+    options: &PortOptions,
+    stop: &AtomicBool,
+    start: Instant,
+) {
+    let silent = options.quiet || options.json;
+    let terminal = std::io::stderr().is_terminal();
+    let end = options.duration.map(|duration| start + duration);
+    let mut shown = (start, Seen::default());
+    while !stop.load(Ordering::Relaxed) && progress.working.load(Ordering::Relaxed) > 0 {
+        let now = Instant::now();
+        if end.is_some_and(|end| now >= end) || ports.list.iter().any(|port| port.health().is_err()) {
+            break;
+        }
+        if now - shown.0 >= Duration::from_secs(1) && !silent {
+            let seen = Seen::now(progress);
+            show(&line(ports, shown.1, seen, now - shown.0), terminal);
+            shown = (now, seen);
+        }
+        let left = end.map_or(Duration::MAX, |end| end - now);
+        sleep(left.min(Duration::from_millis(20)));
+    }
+    if terminal && !silent {
+        eprintln!();
+    }
+}
+
+fn show(line: &str, terminal: bool) {
+    let mut out = std::io::stderr().lock();
+    // Nobody to read it is no reason to stop.
+    let _ = match terminal {
+        true => write!(out, "\r\x1b[K{line}").and_then(|()| out.flush()),
+        false => writeln!(out, "{line}"),
+    };
+}
+
+fn line(ports: &mut Ports, before: Seen, now: Seen, elapsed: Duration) -> String {
+    let packets = now.packets - before.packets;
+    let full = (now.turns - before.turns) - (now.empty - before.empty);
+    let ratio = |a: u64, b: u64| if b == 0 { 0.0 } else { a as f64 / b as f64 };
+    let mut line = format!(
+        "{:7.2} Mpps  {:6.1} cycles/packet  batch fill {:5.1}  empty polls {:3.0} %",
+        packets as f64 / elapsed.as_secs_f64() / 1e6,
+        ratio(now.busy - before.busy, packets),
+        ratio(packets, full),
+        ratio(now.empty - before.empty, now.turns - before.turns) * 100.0,
+    );
+    let mut lost = std::collections::BTreeMap::<&'static str, u64>::new();
+    for port in &mut ports.list {
+        for loss in port.stats().losses() {
+            *lost.entry(loss.name).or_default() += loss.value;
+        }
+    }
+    for (name, count) in lost {
+        line.push_str(&format!("  {name} {count}"));
+    }
+    line
+}

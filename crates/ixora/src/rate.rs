@@ -1,0 +1,76 @@
+//! Rates and times as people write them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Packets per second; `None` is as fast as possible.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate(pub Option<f64>);
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Rate, String> {
+        if text == "max" {
+            return Ok(Rate(None));
+        }
+        let (number, unit) = match text.strip_suffix(['k', 'K']) {
+            Some(number) => (number, 1e3),
+            None => text.strip_suffix(['m', 'M']).map_or((text, 1.0), |number| (number, 1e6)),
+        };
+        match number.parse::<f64>() {
+            Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(Rate(Some(rate * unit))),
+            _ => Err(format!("{text:?} is no rate: write packets per second as 1000, 500k, 14.88M, or max")),
+        }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => f.write_str("max"),
+            Some(rate) if rate >= 1e6 => write!(f, "{}M", rate / 1e6),
+            Some(rate) => write!(f, "{rate}"),
+        }
+    }
+}
+
+/// A time such as 10s, 500ms, 2m or 1h; a bare number is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.find(|c: char| c.is_ascii_alphabetic()) {
+        Some(at) => text.split_at(at),
+        None => (text, "s"),
+    };
+    let scale = match unit {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("{text:?} is no time: write 10s, 500ms, 2m or 1h")),
+    };
+    let seconds = number.parse::<f64>().ok().map(|n| n * scale);
+    seconds
+        .and_then(|s| Duration::try_from_secs_f64(s).ok())
+        .ok_or_else(|| format!("{text:?} is no time: write 10s, 500ms, 2m or 1h"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_read_as_written() {
+        assert_eq!("14.88M".parse(), Ok(Rate(Some(14.88e6))));
+        assert_eq!("500k".parse(), Ok(Rate(Some(5e5))));
+        assert_eq!("max".parse(), Ok(Rate(None)));
+        assert!("fast".parse::<Rate>().is_err() && "-1".parse::<Rate>().is_err());
+    }
+
+    #[test]
+    fn times_read_as_written() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert!(duration("soon").is_err() && duration("-3s").is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! `ixora model`: device models behind sockets, for any vfio-user client.
+
+use std::io::BufRead;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use testbed::serve::{Endpoint, Options, Report, Serving};
+use testbed::wire::{self, Ledger, Plug};
+use testbed::{Finding, Idle, ixgbe};
+
+use crate::{Failure, cli, open, signal};
+
+/// What a parent process may ask on standard input with `--control`. When its
+/// end closes, this process ends too.
+enum Request {
+    /// Generators stop; what is under way runs out.
+    StopSources,
+    /// Print the report as one line of JSON.
+    Report,
+    /// The other end is closed.
+    End,
+}
+
+/// Serves until a signal comes, the time is over, or the parent is gone.
+pub fn run(arguments: &cli::Model) -> Result<(), Failure> {
+    open::known_chip(&arguments.chip)?;
+    let stop = signal::stop_flag()?;
+    let options = Options { core: arguments.core, idle: Idle::Yield };
+    let serving = Serving::start(endpoints(arguments)?, options)?;
+    for socket in serving.sockets() {
+        tracing::info!("serving vfio-user:{}", socket.display());
+        if !arguments.control && !arguments.json {
+            eprintln!("serving {}; attach with: ixora fwd vfio-user:{0} …", socket.display());
+        }
+    }
+    let end = arguments.duration.map(|duration| Instant::now() + duration);
+    let requests = arguments.control.then(|| listen(stop.clone()));
+    while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
+        match requests.as_ref().map(|requests| requests.recv_timeout(Duration::from_millis(50))) {
+            None => thread::sleep(Duration::from_millis(50)),
+            Some(Ok(Request::StopSources)) => serving.stop_sources(),
+            Some(Ok(Request::Report)) => print_line(&serving.report()),
+            Some(Ok(Request::End)) => break,
+            Some(Err(_)) => {}
+        }
+    }
+    let report = serving.stop();
+    match (arguments.control, arguments.json) {
+        (true, _) => {}
+        (false, true) => print_line(&report),
+        (false, false) => print(&report),
+    }
+    Ok(())
+}
+
+fn endpoints(arguments: &cli::Model) -> Result<Vec<Endpoint>, Failure> {
+    let (sockets, wires) = (&arguments.socket, &arguments.wire);
+    if wires.len() != 1 && wires.len() != sockets.len() {
+        let (s, w) = (sockets.len(), wires.len());
+        return Err(Failure::usage(format!(
+            "{s} sockets, but {w} wires: give one --wire for each --socket, or one"
+        )));
+    }
+    let fault = arguments.fault.as_deref().map(str::parse::<testbed::fault::Spec>).transpose();
+    let fault = fault.map_err(|error| Failure::usage(error.to_string()))?;
+    let mut plugs = Vec::new();
+    for n in 0..sockets.len() {
+        let spec: wire::Spec = wires[n % wires.len()].parse()?;
+        plugs.push(Plug { spec, mac: ixgbe::mac(n as u8) });
+    }
+    let cables = wire::plug(&plugs, &Arc::new(Ledger::default()))?;
+    let mut endpoints = Vec::new();
+    for ((socket, plug), cable) in sockets.iter().zip(&plugs).zip(cables) {
+        let options = ixgbe::Options { fault, ..ixgbe::Options::with_mac(plug.mac) };
+        let device = ixgbe::open(&options, cable)
+            .map_err(|error| Failure::new(format!("cannot make a model's pages: {error}")))?;
+        endpoints.push(Endpoint { socket: socket.clone(), device });
+    }
+    Ok(endpoints)
+}
+
+/// Reads requests in a thread of its own, which ends with standard input.
+fn listen(stop: Arc<AtomicBool>) -> std::sync::mpsc::Receiver<Request> {
+    let (to, from) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            let request = match line.trim() {
+                "stop-sources" => Request::StopSources,
+                "report" => Request::Report,
+                _ => continue,
+            };
+            if to.send(request).is_err() {
+                return;
+            }
+        }
+        let _ = to.send(Request::End);
+        stop.store(true, Ordering::Relaxed);
+    });
+    from
+}
+
+fn print_line(report: &Report) {
+    if let Ok(text) = serde_json::to_string(report) {
+        println!("{text}");
+    }
+}
+
+fn print(report: &Report) {
+    for endpoint in &report.endpoints {
+        let device = &endpoint.device;
+        println!("{} ({}), wire {}", endpoint.socket, device.chip, device.wire.wire);
+        println!(
+            "  to host    offered {}  delivered {}  waiting {}",
+            device.wire.to_host.offered, device.wire.to_host.delivered, device.wire.to_host.waiting
+        );
+        println!(
+            "  from host  offered {}  delivered {}",
+            device.wire.from_host.offered, device.wire.from_host.delivered
+        );
+        let lost = device.wire.to_host.lost.iter().chain(&device.wire.from_host.lost).chain(&device.drops);
+        for (name, count) in lost.filter(|(_, count)| **count > 0) {
+            println!("  lost  {name:<24} {count}");
+        }
+        for (name, count) in device.faults.iter().chain(&device.wire.faults) {
+            println!("  injected  {name:<20} {count}");
+        }
+        if let Some(fault) = &endpoint.last_fault {
+            println!("  a client broke the protocol ({} times), last: {fault}", endpoint.client_faults);
+        }
+        print_findings(&device.findings);
+    }
+}
+
+/// Prints what the linter found.
+pub fn print_findings(findings: &[Finding]) {
+    for finding in findings {
+        println!("  {} {} at {} ({} times)", finding.severity, finding.rule, finding.register, finding.count);
+        println!("    {} (datasheet {})", finding.sentence, finding.section);
+        println!("    on hardware: {}", finding.consequence);
+    }
+}

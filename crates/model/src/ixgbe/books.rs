@@ -1,0 +1,99 @@
+//! The books: what came, what was lost and why, and what the driver did wrong.
+//!
+//! Every frame the wire offers is delivered, lost by one of the names here, or
+//! still in the packet buffer; every packet the host queues is sent, or lost by
+//! one of the names.
+
+use super::interrupts::Interrupts;
+use super::lint::{Lint, Register, Rule};
+use super::statistics::Statistics;
+
+macro_rules! drops {
+    ($($(#[doc = $what:literal])* $name:ident,)*) => {
+        /// Packets lost, by why.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct Drops {
+            $($(#[doc = $what])* pub $name: u64,)*
+        }
+
+        impl Drops {
+            /// All of them, with their names.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+        }
+    };
+}
+
+drops! {
+    /// The queue had no descriptor, and its DROP_EN was set.
+    rx_no_descriptor,
+    /// No address filter wanted it.
+    rx_filtered_mac,
+    /// The VLAN filter did not want it.
+    rx_filtered_vlan,
+    /// The packet buffer was full.
+    rx_fifo_full,
+    /// The CRC was wrong, or a symbol was illegal.
+    rx_crc,
+    /// It was shorter than 64 bytes with its CRC.
+    rx_undersize,
+    /// It was longer than MAXFRS allows.
+    rx_oversize,
+    /// It needs more descriptors than the ring has.
+    rx_ring_too_small,
+    /// A buffer's address is not mapped.
+    rx_dma_fault,
+    /// It was meant for a queue that is not enabled.
+    rx_queue_disabled,
+    /// Receive was off, or the link looped back.
+    rx_disabled,
+    /// It was in the packet buffer when the device was reset.
+    rx_reset,
+    /// The link was down when it came.
+    rx_link_down,
+    /// Its descriptors make no sense.
+    tx_bad_descriptor,
+    /// A buffer's address is not mapped.
+    tx_dma_fault,
+    /// It is longer than the device can send.
+    tx_oversize,
+    /// Software was to supply the CRC, and it is wrong.
+    tx_bad_crc,
+    /// Its queue was disabled, or the device reset, before its last descriptor.
+    tx_disabled,
+}
+
+impl Drops {
+    /// All that was lost on the way to the host.
+    pub fn rx(&self) -> u64 {
+        self.iter().filter(|(name, _)| name.starts_with("rx_")).map(|(_, count)| count).sum()
+    }
+
+    /// All that was lost on the way to the wire.
+    pub fn tx(&self) -> u64 {
+        self.iter().filter(|(name, _)| name.starts_with("tx_")).map(|(_, count)| count).sum()
+    }
+}
+
+/// What the data path has to tell, apart from packets.
+#[derive(Debug, Default)]
+pub(super) struct Books {
+    pub drops: Drops,
+    pub statistics: Statistics,
+    pub interrupts: Interrupts,
+    pub lint: Lint,
+    /// Frames the wire gave, looped ones included.
+    pub rx_offered: u64,
+    /// Packets the host queued, each segment of a large one counting.
+    pub tx_offered: u64,
+}
+
+impl Books {
+    /// Reports a rule broken; a new kind is logged.
+    pub fn report(&mut self, rule: Rule, register: Register, value: u64) {
+        if let Some(finding) = self.lint.report(rule, register, value) {
+            tracing::debug!(%finding, "driver");
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! The linter: what a driver does that the datasheet forbids or leaves
+//! undefined, reported once for each rule and register.
+//!
+//! The rules and their words are in [`rules`]; this file keeps the findings.
+//! Memory is bounded by [`MOST_FINDINGS`], however hostile the driver; what
+//! does not fit is counted in [`Lint::dropped`]. Section numbers are those of
+//! the 82599 datasheet, rev. 3.4. Nothing here changes what the device does.
+
+pub mod rules;
+
+pub use rules::{Rule, Severity};
+use std::collections::HashMap;
+use std::fmt;
+
+/// Most findings kept. Further kinds are counted but not described.
+pub const MOST_FINDINGS: usize = 512;
+
+/// After CTRL.RST no register at all may be accessed for this long (8.2.3.1.1).
+pub const RESET_SILENCE_NS: u64 = 1_000_000;
+/// Nor, for this long, any but those a driver waits with (4.6.3.2).
+pub const RESET_WINDOW_NS: u64 = 10_000_000;
+
+/// A register as a finding names it: `SRRCTL[3]`, or an offset alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Register {
+    /// The datasheet's name; empty when the offset is in no table.
+    pub name: &'static str,
+    /// Which one of an array.
+    pub index: Option<u16>,
+    /// Byte offset in BAR0.
+    pub offset: u32,
+}
+
+impl Register {
+    /// A register that is not one of many.
+    pub const fn single(name: &'static str, offset: u32) -> Register {
+        Register { name, index: None, offset }
+    }
+
+    /// Number `index` of an array of registers.
+    pub const fn indexed(name: &'static str, index: u16, offset: u32) -> Register {
+        Register { name, index: Some(index), offset }
+    }
+
+    /// An offset no table knows.
+    pub const fn unknown(offset: u32) -> Register {
+        Register::single("", offset)
+    }
+}
+
+impl fmt::Display for Register {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.name, self.index) {
+            ("", _) => write!(f, "{:#07x}", self.offset),
+            (name, None) => write!(f, "{name} ({:#07x})", self.offset),
+            (name, Some(index)) => write!(f, "{name}[{index}] ({:#07x})", self.offset),
+        }
+    }
+}
+
+/// How software may use a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Reading only; also counters that a read clears.
+    ReadOnly,
+    /// Reading and writing; also bits that a written 1 clears.
+    ReadWrite,
+    /// Writing only.
+    WriteOnly,
+}
+
+/// What the register table says about one offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fact {
+    /// The register's name and index.
+    pub register: Register,
+    /// How it may be used.
+    pub mode: Mode,
+    /// Bits that must keep their default; 0 when the table does not say.
+    pub reserved: u32,
+    /// Value after reset, of which the reserved bits count.
+    pub default: u32,
+}
+
+/// One access of the driver to BAR0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// Byte offset.
+    pub offset: u32,
+    /// Bytes: 1, 2, 4 or 8.
+    pub size: usize,
+    /// The value written; `None` for a read.
+    pub written: Option<u32>,
+}
+
+/// One thing a driver did wrong, however often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule broken.
+    pub rule: Rule,
+    /// Where.
+    pub register: Register,
+    /// The value written or read, or the address or length at fault, of the
+    /// first time.
+    pub value: u64,
+    /// How often so far.
+    pub count: u64,
+}
+
+impl Finding {
+    /// Section of the datasheet that holds the rule.
+    pub fn section(&self) -> &'static str {
+        self.rule.section()
+    }
+
+    /// What the datasheet forbids.
+    pub fn sentence(&self) -> &'static str {
+        self.rule.sentence()
+    }
+
+    /// What real hardware would do.
+    pub fn consequence(&self) -> &'static str {
+        self.rule.consequence()
+    }
+
+    /// How bad it is.
+    pub fn severity(&self) -> Severity {
+        self.rule.severity()
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {:?} at {} value {:#x} (section {}, {} times): {} {}",
+            self.severity(),
+            self.rule,
+            self.register,
+            self.value,
+            self.section(),
+            self.count,
+            self.sentence(),
+            self.consequence()
+        )
+    }
+}
+
+/// All findings about one driver.
+#[derive(Debug, Clone, Default)]
+pub struct Lint {
+    findings: Vec<Finding>,
+    known: HashMap<(Rule, u32), usize>,
+    dropped: u64,
+    reset_at_ns: Option<u64>,
+    unmasked_since_reset: Option<bool>,
+}
+
+impl Lint {
+    /// No findings yet.
+    pub fn new() -> Lint {
+        Lint::default()
+    }
+
+    /// Records that `rule` was broken at `register`. A new kind gives its
+    /// finding back, so that the caller can say it aloud once.
+    pub fn report(&mut self, rule: Rule, register: Register, value: u64) -> Option<&Finding> {
+        if let Some(&at) = self.known.get(&(rule, register.offset)) {
+            let count = &mut self.findings[at].count;
+            *count = count.saturating_add(1);
+            return None;
+        }
+        if self.findings.len() >= MOST_FINDINGS {
+            self.dropped = self.dropped.saturating_add(1);
+            return None;
+        }
+        self.known.insert((rule, register.offset), self.findings.len());
+        self.findings.push(Finding { rule, register, value, count: 1 });
+        self.findings.last()
+    }
+
+    /// The generic rules, for any access: width, alignment, whether there is
+    /// a register (`fact` is what the table says), and how it may be used.
+    pub fn check(&mut self, access: Access, fact: Option<&Fact>) {
+        let value = u64::from(access.written.unwrap_or(0));
+        let register = fact.map_or(Register::unknown(access.offset), |fact| fact.register);
+        if access.size < 4 {
+            self.report(Rule::NarrowAccess, register, value);
+        }
+        if !access.offset.is_multiple_of(4) {
+            self.report(Rule::UnalignedAccess, register, value);
+            return;
+        }
+        let Some(fact) = fact else {
+            self.report(Rule::UnknownRegister, register, value);
+            return;
+        };
+        match (access.written, fact.mode) {
+            (Some(_), Mode::ReadOnly) => {
+                self.report(Rule::ReadOnlyWritten, register, value);
+            }
+            (Some(written), _) if (written ^ fact.default) & fact.reserved != 0 => {
+                self.report(Rule::ReservedBitsWritten, register, value);
+            }
+            (None, Mode::WriteOnly) => {
+                self.report(Rule::WriteOnlyRead, register, value);
+            }
+            _ => {}
+        }
+    }
+
+    /// [`Lint::report`] about a queue, for rules that belong to a descriptor
+    /// ring rather than to a register: `name` is that of its tail.
+    pub fn report_queue(&mut self, rule: Rule, name: &'static str, queue: u16, value: u64) {
+        let offset = match name {
+            "RDT" if queue < 64 => 0x1018 + 0x40 * u32::from(queue),
+            "RDT" => 0xD018 + 0x40 * u32::from(queue.saturating_sub(64)),
+            _ => 0x6018 + 0x40 * u32::from(queue),
+        };
+        self.report(rule, Register::indexed(name, queue, offset), value);
+    }
+
+    /// The findings in the order of their first time.
+    pub fn iter(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter()
+    }
+
+    /// Number of kinds found.
+    pub fn len(&self) -> usize {
+        self.findings.len()
+    }
+
+    /// Whether the driver did nothing wrong.
+    pub fn is_empty(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Reports that found no room.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// How often a rule was broken, at all registers together.
+    pub fn count(&self, rule: Rule) -> u64 {
+        let of_rule = self.findings.iter().filter(|finding| finding.rule == rule);
+        of_rule.map(|finding| finding.count).sum()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        *self = Lint::default();
+    }
+
+    /// The driver wrote CTRL.RST: the quiet time starts, and the interrupts
+    /// have to be masked again before anything is unmasked.
+    pub fn note_reset(&mut self, now_ns: u64) {
+        self.reset_at_ns = Some(now_ns);
+        self.unmasked_since_reset = Some(false);
+    }
+
+    /// Any access to BAR0: too early after a reset? After the silence, reads
+    /// of CTRL and STATUS are how a driver waits, and EEC how it sees the
+    /// load finish.
+    #[inline]
+    pub fn note_access(&mut self, register: Register, value: u64, now_ns: u64) {
+        let Some(since) = self.reset_at_ns.map(|at| now_ns.saturating_sub(at)) else {
+            return;
+        };
+        if since >= RESET_WINDOW_NS {
+            self.reset_at_ns = None;
+        } else if since < RESET_SILENCE_NS || !matches!(register.offset, 0x0 | 0x4 | 0x8 | 0x1_0010) {
+            self.report(Rule::ResetNotWaited, register, value);
+        }
+    }
+
+    /// A write of EIMC: the interrupts are off, as 4.6.3.1 wants after reset.
+    pub fn note_masked(&mut self) {
+        self.unmasked_since_reset = None;
+    }
+
+    /// A write of EIMS, or of a receive or transmit enable, before the mask.
+    pub fn note_enabled(&mut self, register: Register, value: u64) {
+        if self.unmasked_since_reset == Some(false) {
+            self.unmasked_since_reset = Some(true);
+            self.report(Rule::InterruptsBeforeReset, register, value);
+        }
+    }
+}
+
+impl fmt::Display for Lint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.findings {
+            writeln!(f, "{finding}")?;
+        }
+        if self.dropped > 0 {
+            writeln!(f, "{} further reports found no room", self.dropped)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RDT0: Register = Register::indexed("RDT", 0, 0x1018);
+
+    #[test]
+    fn one_finding_for_each_rule_and_register() {
+        let mut lint = Lint::new();
+        assert!(lint.report(Rule::TailOutOfRange, RDT0, 9999).is_some());
+        assert!(lint.report(Rule::TailOutOfRange, RDT0, 8888).is_none());
+        let other = Register::indexed("RDT", 1, 0x1058);
+        assert!(lint.report(Rule::TailOutOfRange, other, 7).is_some());
+        assert_eq!(lint.len(), 2);
+        assert_eq!(lint.count(Rule::TailOutOfRange), 3);
+        let first = lint.iter().next().expect("reported");
+        assert_eq!((first.value, first.count), (9999, 2));
+    }
+
+    #[test]
+    fn a_hostile_driver_cannot_grow_it() {
+        let mut lint = Lint::new();
+        for offset in 0..100_000 {
+            lint.report(Rule::UnknownRegister, Register::unknown(offset), 0);
+        }
+        assert_eq!(lint.len(), MOST_FINDINGS);
+        assert_eq!(lint.known.len(), MOST_FINDINGS);
+        assert_eq!(lint.dropped(), 100_000 - MOST_FINDINGS as u64);
+        assert!(lint.to_string().contains("found no room"));
+    }
+
+    #[test]
+    fn each_generic_rule_finds_its_access_and_a_good_one_passes() {
+        let fact = |mode| Fact { register: Register::single("X", 0x40), mode, reserved: 0xF0, default: 0x10 };
+        let at = |offset, size, written| Access { offset, size, written };
+        let read_write = fact(Mode::ReadWrite);
+        let cases = [
+            (at(0x40, 4, Some(0x1F)), Some(read_write), None),
+            (at(0x40, 4, None), Some(read_write), None),
+            (at(0x40, 4, Some(0x0F)), Some(read_write), Some(Rule::ReservedBitsWritten)),
+            (at(0x40, 4, Some(0x10)), Some(fact(Mode::ReadOnly)), Some(Rule::ReadOnlyWritten)),
+            (at(0x40, 4, None), Some(fact(Mode::WriteOnly)), Some(Rule::WriteOnlyRead)),
+            (at(0x40, 2, None), Some(read_write), Some(Rule::NarrowAccess)),
+            (at(0x41, 4, None), None, Some(Rule::UnalignedAccess)),
+            (at(0x44, 4, None), None, Some(Rule::UnknownRegister)),
+        ];
+        for (access, fact, expected) in cases {
+            let mut lint = Lint::new();
+            lint.check(access, fact.as_ref());
+            assert_eq!(lint.iter().next().map(|finding| finding.rule), expected, "{access:?}");
+        }
+    }
+
+    #[test]
+    fn a_finding_reads_as_a_sentence() {
+        let mut lint = Lint::new();
+        lint.report_queue(Rule::TailBeforeEnable, "RDT", 3, 511);
+        let text = lint.to_string();
+        assert!(text.contains("RDT[3] (0x010d8)"), "{text}");
+        assert!(text.contains("0x1ff") && text.contains("section "), "{text}");
+    }
+
+    #[test]
+    fn the_quiet_time_after_a_reset_ends() {
+        let status = Register::single("STATUS", 8);
+        let mut lint = Lint::new();
+        lint.note_access(RDT0, 0, 0);
+        lint.note_reset(1_000);
+        lint.note_access(status, 0, 1_000 + RESET_SILENCE_NS);
+        assert!(lint.is_empty());
+        lint.note_access(status, 0, 1_000 + RESET_SILENCE_NS - 1);
+        lint.note_access(RDT0, 0, 1_000 + RESET_WINDOW_NS - 1);
+        assert_eq!(lint.count(Rule::ResetNotWaited), 2);
+        lint.note_access(RDT0, 0, 1_000 + RESET_WINDOW_NS);
+        assert_eq!(lint.count(Rule::ResetNotWaited), 2);
+    }
+
+    #[test]
+    fn interrupts_must_be_masked_after_a_reset() {
+        let eims = Register::single("EIMS", 0x880);
+        let mut lint = Lint::new();
+        lint.note_reset(0);
+        lint.note_masked();
+        lint.note_enabled(eims, 1);
+        assert!(lint.is_empty());
+        lint.note_reset(0);
+        lint.note_enabled(eims, 1);
+        lint.note_enabled(eims, 1);
+        assert_eq!(lint.count(Rule::InterruptsBeforeReset), 1);
+    }
+
+    #[test]
+    fn every_rule_has_its_words() {
+        for rule in Rule::ALL {
+            assert!(!rule.section().is_empty());
+            for text in [rule.sentence(), rule.consequence()] {
+                assert!(text.ends_with('.') && text.len() > 20, "{rule:?}: {text}");
+            }
+        }
+    }
+}

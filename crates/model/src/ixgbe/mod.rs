@@ -1,0 +1,311 @@
+//! The Intel 82599 from inside: what its registers do, and where packets go.
+//!
+//! 82599 datasheet rev. 3.4, the physical function. [`Ixgbe::step`] does some
+//! bounded work; [`Ixgbe::read`] and [`Ixgbe::write`] are accesses to BAR 0
+//! outside the polled pages (inside them, too, for a driver that maps nothing).
+//! Virtual functions, Flow Director, receive coalescing, DCB, FCoE, IPsec and
+//! timestamps are not modelled: their registers keep what is written.
+
+mod books;
+mod checksum;
+mod dispatch;
+pub mod eeprom;
+mod fifo;
+mod filter;
+mod headers;
+pub mod i2c;
+pub mod interrupts;
+pub mod link;
+pub mod lint;
+pub mod mdio;
+mod offload;
+mod packet;
+mod queue;
+mod registers;
+mod rss;
+mod rx;
+mod rx_queue;
+pub mod semaphore;
+pub mod statistics;
+mod survey;
+mod tx;
+
+#[cfg(test)]
+mod tests;
+
+pub use books::Drops;
+
+use books::Books;
+use eeprom::Eeprom;
+use i2c::{I2c, module::Module};
+use link::{Link, Reset};
+use lint::{Lint, Rule};
+use mdio::{Mdio, Phy};
+use registers::Registers;
+use rx::Rx;
+use semaphore::Semaphore;
+use statistics::Totals;
+use tx::Tx;
+
+use crate::{Dma, Fault, Interrupts, Pages, Wire};
+use regs::ixgbe::{HLREG0, RXDCTL, TXDCTL};
+
+/// Queues are looked at for being enabled or disabled this often.
+const SURVEY_NS: u64 = 50_000;
+/// ... and every so many steps, for a caller whose clock stands still.
+const SURVEY_STEPS: u32 = 128;
+
+/// What distinguishes one 82599 from another.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The EEPROM's contents, with the MAC address.
+    pub eeprom: eeprom::Config,
+    /// The port and its medium.
+    pub link: link::Config,
+    /// The SFP+ module in the cage.
+    pub module: Option<Module>,
+    /// An external PHY on the MDIO bus.
+    pub phy: Option<Phy>,
+}
+
+/// An 82599. `D` is its view of host memory, `P` the pages it shares.
+pub struct Ixgbe<D: Dma, P: Pages> {
+    dma: D,
+    pages: P,
+    now_ns: u64,
+    steps: u32,
+    next_survey_ns: u64,
+    generation: u64,
+    /// Registers have changed that the data path has not yet taken over.
+    stale: bool,
+    registers: Registers,
+    rx: Rx<D::Window>,
+    tx: Tx<D::Window>,
+    books: Books,
+    link: Link,
+    eeprom: Eeprom,
+    i2c: I2c,
+    mdio: Mdio,
+    semaphore: Semaphore,
+    host: Option<Box<dyn Interrupts>>,
+}
+
+impl<D: Dma, P: Pages> Ixgbe<D, P> {
+    /// A device that was just powered on.
+    pub fn new(dma: D, pages: P, options: &Options) -> Ixgbe<D, P> {
+        let eeprom = Eeprom::new(&options.eeprom);
+        let registers = Registers::new(eeprom.mac());
+        let mut device = Ixgbe {
+            now_ns: 0,
+            steps: 0,
+            next_survey_ns: 0,
+            generation: dma.generation(),
+            stale: true,
+            rx: Rx::new(&registers),
+            tx: Tx::new(),
+            registers,
+            books: Books::default(),
+            link: Link::new(options.link, 0),
+            eeprom,
+            i2c: I2c::new(options.module.clone()),
+            mdio: Mdio::new(options.phy.clone()),
+            semaphore: Semaphore::new(options.phy.is_some()),
+            host: None,
+            dma,
+            pages,
+        };
+        device.clear_pages();
+        device
+    }
+
+    /// Does some of the work there is and returns how many packets moved; 0
+    /// means idle. `now_ns` must not go backwards. The work is bounded: 64
+    /// frames from the wire, 64 descriptors of each transmit queue.
+    pub fn step<C: Wire>(&mut self, wire: &mut C, now_ns: u64) -> usize {
+        self.now_ns = now_ns;
+        self.steps = self.steps.wrapping_add(1);
+        if now_ns >= self.next_survey_ns || self.steps.is_multiple_of(SURVEY_STEPS) {
+            self.next_survey_ns = now_ns.saturating_add(SURVEY_NS);
+            self.follow_link(wire.is_up());
+            self.survey();
+        }
+        let generation = self.dma.generation();
+        if generation != self.generation {
+            self.generation = generation;
+            self.translate();
+        }
+        if self.stale {
+            self.configure();
+        }
+        let moved = if self.registers.read(HLREG0::AT) & HLREG0::LPBK != 0 {
+            self.step_looped(wire)
+        } else {
+            self.step_wired(wire)
+        };
+        if let Some(host) = &mut self.host {
+            self.books.interrupts.poll(now_ns, &mut |vector| host.raise(vector));
+        }
+        moved
+    }
+
+    #[inline(always)]
+    fn step_wired<C: Wire>(&mut self, wire: &mut C) -> usize {
+        let Ixgbe { dma, pages, books, rx, tx, .. } = self;
+        let mut moved = 0;
+        if tx.enabled && self.link.is_up() && !self.link.tx_paused(self.now_ns) {
+            moved += tx.step(dma, pages, books, &mut |_, frame| wire.transmit(frame));
+        }
+        moved + rx.step(dma, pages, books, Some(wire))
+    }
+
+    /// MAC loopback (HLREG0.LPBK): what is sent is received; the wire is deaf.
+    #[cold]
+    fn step_looped<C: Wire>(&mut self, wire: &mut C) -> usize {
+        let Ixgbe { dma, pages, books, rx, tx, .. } = self;
+        let mut moved = 0;
+        if tx.enabled {
+            let (dma, pages) = (&*dma, &*pages);
+            moved += tx.step(dma, pages, books, &mut |books, frame| {
+                books.rx_offered += 1;
+                rx.arrive(dma, pages, books, frame, Fault::None, false);
+            });
+        }
+        moved += rx.step(dma, pages, books, None::<&mut C>);
+        if !wire.is_patient() {
+            let mut scratch = vec![0; crate::MAX_FRAME];
+            let taken = wire.receive_burst(&mut scratch, 64, &mut |_, _| {});
+            books.rx_offered += taken as u64;
+            books.drops.rx_disabled += taken as u64;
+            moved += taken;
+        }
+        moved
+    }
+
+    /// The data path takes over what the registers say.
+    #[cold]
+    fn configure(&mut self) {
+        self.stale = false;
+        self.rx.configure(&self.registers, self.link.is_up(), &mut self.books);
+        self.tx.configure(&self.registers);
+    }
+
+    /// Mappings have changed: rings are translated anew.
+    #[cold]
+    fn translate(&mut self) {
+        for &n in &self.rx.active {
+            self.rx.queues[usize::from(n)].ring.translate(&self.dma, &mut self.books);
+        }
+        for &n in &self.tx.active {
+            self.tx.queues[usize::from(n)].ring.translate(&self.dma, &mut self.books);
+        }
+    }
+
+    /// A reset of the whole function, as by FLR or power.
+    pub fn reset(&mut self) {
+        self.reset_device(Reset::Link);
+    }
+
+    fn reset_device(&mut self, reset: Reset) {
+        self.books.lint.note_reset(self.now_ns);
+        self.stop_queues();
+        self.books.drops.rx_reset += self.rx.fifo.clear();
+        self.clear_pages();
+        self.registers.reset(self.eeprom.mac());
+        self.books.interrupts.reset();
+        self.books.statistics.reset();
+        self.link.reset(reset, self.now_ns);
+        self.eeprom.reset();
+        self.i2c.reset();
+        self.mdio.reset();
+        self.semaphore.reset();
+        self.stale = true;
+    }
+
+    fn follow_link(&mut self, light: bool) {
+        let mut changed = self.link.set_link(light, self.now_ns);
+        changed |= self.link.poll(self.now_ns);
+        if changed {
+            self.link_changed();
+        }
+    }
+
+    fn link_changed(&mut self) {
+        self.books.interrupts.cause_other(interrupts::LSC);
+        self.mdio.set_link(self.link.is_up());
+        if let Some(module) = self.i2c.module_mut() {
+            module.set_light(self.link.is_up());
+        }
+        self.stale = true;
+    }
+
+    /// Where interrupts go; without one they stay pending.
+    pub fn set_interrupts(&mut self, host: Option<Box<dyn Interrupts>>) {
+        self.host = host;
+    }
+
+    /// Packets lost so far, by name.
+    pub fn drops(&self) -> &Drops {
+        &self.books.drops
+    }
+
+    /// Frames the wire has given (looped ones count, too), and packets the host
+    /// has queued, each segment of a large one counting.
+    pub fn offered(&self) -> (u64, u64) {
+        (self.books.rx_offered, self.books.tx_offered)
+    }
+
+    /// Frames in the packet buffer, waiting for a descriptor.
+    pub fn waiting(&self) -> usize {
+        self.rx.fifo.len()
+    }
+
+    /// What moved since power-on; nothing clears it.
+    pub fn totals(&mut self) -> Totals {
+        self.settle();
+        *self.books.statistics.totals()
+    }
+
+    /// What the driver did wrong.
+    pub fn lint(&self) -> &Lint {
+        &self.books.lint
+    }
+
+    /// Reports a rule that somebody else sees broken, such as the PCI side.
+    pub fn report(&mut self, rule: Rule, register: lint::Register, value: u64) {
+        self.books.report(rule, register, value);
+    }
+
+    /// The link, for its speed and state.
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Interrupts delivered since power-on.
+    pub fn interrupts(&self) -> u64 {
+        self.books.interrupts.delivered()
+    }
+
+    /// The pages it shares with the driver.
+    pub fn pages(&self) -> &P {
+        &self.pages
+    }
+
+    /// Its view of host memory.
+    pub fn dma(&self) -> &D {
+        &self.dma
+    }
+
+    /// The permanent MAC address.
+    pub fn mac(&self) -> [u8; 6] {
+        self.eeprom.mac()
+    }
+
+    /// Enabled receive and transmit queues.
+    pub fn queues(&self) -> (usize, usize) {
+        (self.rx.active.len(), self.tx.active.len())
+    }
+}
+
+/// The enable bit, at the same place in RXDCTL and TXDCTL.
+const ENABLE: u32 = RXDCTL::ENABLE;
+const _: () = assert!(RXDCTL::ENABLE == TXDCTL::ENABLE);

@@ -1,0 +1,191 @@
+//! What the chip writes into packets on their way out: checksums, and the
+//! headers of the segments a large packet is cut into.
+//!
+//! 82599 datasheet rev. 3.4, sections 7.2.4 (segmentation) and 7.2.5
+//! (checksums). The driver puts the pseudo header's sum where the transport
+//! checksum goes; what it put there is used, right or wrong. IPv4, IPv6, TCP,
+//! UDP and SCTP; no tunnels.
+
+use regs::ixgbe::descriptor::{tx_context_high, tx_context_low};
+
+use super::checksum::{crc32c, fold, sum};
+use super::lint::Rule;
+
+/// Smallest segment size taken; a smaller one is a driver's error.
+const LEAST_MSS: usize = 16;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Transport {
+    Tcp,
+    Udp,
+    Sctp,
+}
+
+/// A context descriptor: where a packet's headers are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Headers {
+    l3: usize,
+    l4: usize,
+    l4_len: usize,
+    ipv4: bool,
+    transport: Transport,
+    mss: usize,
+}
+
+/// How a packet is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// Bytes of the headers.
+    pub headers: usize,
+    /// Bytes behind the headers.
+    pub payload: usize,
+    /// How many pieces.
+    pub segments: usize,
+}
+
+/// Puts the checksum of everything from `start` into `field`.
+pub(super) fn insert_checksum(data: &mut [u8], start: usize, field: usize) -> bool {
+    let Some(covered) = data.get(start..).filter(|covered| !covered.is_empty()) else { return false };
+    let value = !fold(sum(covered));
+    let Some(place) = data.get_mut(field..field + 2) else { return false };
+    place.copy_from_slice(&value.to_le_bytes());
+    true
+}
+
+fn add_be16(data: &mut [u8], at: usize, amount: u16) {
+    let value = u16::from_be_bytes([data[at], data[at + 1]]).wrapping_add(amount);
+    data[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
+
+impl Headers {
+    /// Reads a context descriptor's words.
+    pub fn new([low, high]: [u64; 2]) -> Headers {
+        let l3 = (low >> tx_context_low::MACLEN_SHIFT & tx_context_low::MACLEN_MASK) as usize;
+        Headers {
+            l3,
+            l4: l3 + (low & tx_context_low::IPLEN_MASK) as usize,
+            l4_len: (high >> tx_context_high::L4LEN_SHIFT & 0xFF) as usize,
+            ipv4: high & tx_context_high::IPV4 != 0,
+            transport: match high & tx_context_high::L4T_MASK {
+                tx_context_high::L4T_TCP => Transport::Tcp,
+                tx_context_high::L4T_SCTP => Transport::Sctp,
+                _ => Transport::Udp,
+            },
+            mss: (high >> tx_context_high::MSS_SHIFT) as usize,
+        }
+    }
+
+    /// Checksums of a packet that is not cut; `false` when the headers do not
+    /// lie inside it.
+    pub fn insert_checksums(&self, data: &mut [u8], ip: bool, l4: bool) -> bool {
+        (!ip || self.insert_ip(data)) && (!l4 || self.insert_l4(data, 0))
+    }
+
+    fn insert_ip(&self, data: &mut [u8]) -> bool {
+        // IPv6 has no checksum: the request is passed over.
+        if !self.ipv4 {
+            return true;
+        }
+        let Some(header) = data.get_mut(self.l3..self.l4).filter(|header| header.len() >= 20) else {
+            return false;
+        };
+        header[10..12].fill(0);
+        let value = !fold(sum(header));
+        header[10..12].copy_from_slice(&value.to_le_bytes());
+        true
+    }
+
+    /// `extra` is added to the sum the driver has put into the field.
+    fn insert_l4(&self, data: &mut [u8], extra: u64) -> bool {
+        let field = match self.transport {
+            Transport::Tcp => 16,
+            Transport::Udp => 6,
+            Transport::Sctp => 8,
+        };
+        let Some(l4) = data.get_mut(self.l4..) else { return false };
+        if self.transport == Transport::Sctp {
+            let Some(place) = l4.get_mut(field..field + 4) else { return false };
+            place.fill(0);
+            let value = crc32c(l4).to_le_bytes();
+            l4[field..field + 4].copy_from_slice(&value);
+            return true;
+        }
+        if l4.len() < field + 2 {
+            return false;
+        }
+        let value = !fold(sum(l4) + extra);
+        // A UDP checksum of zero would say that there is none (RFC 768).
+        let value = if value == 0 && self.transport == Transport::Udp { 0xFFFF } else { value };
+        l4[field..field + 2].copy_from_slice(&value.to_le_bytes());
+        true
+    }
+
+    /// How a packet of `len` bytes is cut, or which rule forbids it.
+    pub fn cut(&self, len: usize) -> Result<Cut, Rule> {
+        let headers = self.l4 + self.l4_len;
+        let least = match self.transport {
+            Transport::Tcp => 20,
+            Transport::Udp => 8,
+            Transport::Sctp => return Err(Rule::ContextLengthsInvalid),
+        };
+        if self.l4_len < least || self.l3 < 14 || self.l4 < self.l3 + if self.ipv4 { 20 } else { 40 } {
+            return Err(Rule::ContextLengthsInvalid);
+        }
+        if headers >= len {
+            return Err(Rule::TsoHeaderSplit);
+        }
+        if self.mss < LEAST_MSS {
+            return Err(Rule::TsoBadMss);
+        }
+        let payload = len - headers;
+        Ok(Cut { headers, payload, segments: payload.div_ceil(self.mss) })
+    }
+
+    /// Appends segment `n` of `whole` to `out`: headers, brought up to date, and
+    /// its piece. `flags` are what the first, middle and last may carry.
+    pub fn segment(&self, whole: &[u8], cut: Cut, n: usize, flags: &[u16; 3], out: &mut Vec<u8>) {
+        let from = n * self.mss;
+        let piece = &whole[cut.headers..][from..(from + self.mss).min(cut.payload)];
+        out.extend_from_slice(&whole[..cut.headers]);
+        out.extend_from_slice(piece);
+        let behind_l3 = (self.l4_len + piece.len()) as u16;
+        if self.ipv4 {
+            let total = (self.l4 - self.l3) as u16 + behind_l3;
+            out[self.l3 + 2..self.l3 + 4].copy_from_slice(&total.to_be_bytes());
+            add_be16(out, self.l3 + 4, n as u16);
+            self.insert_ip(out);
+        } else {
+            let extensions = (self.l4 - self.l3 - 40) as u16;
+            out[self.l3 + 4..self.l3 + 6].copy_from_slice(&(extensions + behind_l3).to_be_bytes());
+        }
+        if self.transport == Transport::Tcp {
+            self.adjust_tcp(out, cut, n, flags);
+        } else {
+            out[self.l4 + 4..self.l4 + 6].copy_from_slice(&behind_l3.to_be_bytes());
+        }
+        // The driver's pseudo header has no length (7.2.4.7).
+        let length = u64::from(u16::from_le_bytes(behind_l3.to_be_bytes()));
+        self.insert_l4(out, length);
+    }
+
+    /// Sequence number and flags of segment `n`.
+    fn adjust_tcp(&self, out: &mut [u8], cut: Cut, n: usize, flags: &[u16; 3]) {
+        let at = self.l4 + 4;
+        if let Some(field) = out[at..].first_chunk_mut::<4>() {
+            let sequence = u32::from_be_bytes(*field).wrapping_add((n * self.mss) as u32);
+            *field = sequence.to_be_bytes();
+        }
+        let last = n + 1 == cut.segments;
+        // A packet of one segment keeps all its flags.
+        let allowed = match (n == 0, last) {
+            (true, true) => 0xFFF,
+            (true, false) => flags[0],
+            (false, false) => flags[1],
+            (false, true) => flags[2],
+        };
+        let at = self.l4 + 12;
+        let field = u16::from_be_bytes([out[at], out[at + 1]]);
+        let kept = field & (0xF000 | allowed);
+        out[at..at + 2].copy_from_slice(&kept.to_be_bytes());
+    }
+}

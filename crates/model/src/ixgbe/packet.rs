@@ -1,0 +1,297 @@
+//! A packet put together from several descriptors, and what its context asks
+//! for: tags, checksums, segments.
+//!
+//! 82599 datasheet rev. 3.4, sections 7.2.3.2 (descriptors) and 7.2.4 and 7.2.5
+//! (offloads). A chain is taken to its end however it looks; what makes no
+//! sense is lost as a whole and counted.
+
+use regs::ixgbe::descriptor::{tx, tx_context_high, tx_context_low, tx_legacy};
+
+use super::books::Books;
+use super::checksum::crc32;
+use super::lint::Rule;
+use super::offload::{self, Headers};
+use super::queue::Place;
+use super::statistics::TxBurst;
+use super::tx::{Sender, Settings};
+use crate::{Dma, MAX_FRAME, MIN_FRAME};
+
+/// Most descriptors of a packet (7.2.1.1).
+const MOST_DESCRIPTORS: u32 = 40;
+
+/// Longest packet that is cut: 18 bits of PAYLEN and the headers.
+const LONGEST_CUT: usize = (1 << 18) + 1024;
+
+/// Longest packet that is not cut (7.2.1.2).
+const LONGEST: usize = 15_872;
+
+const LEAST: usize = 17;
+
+/// A descriptor's words.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields {
+    pub address: u64,
+    pub command: u64,
+}
+
+/// Why a packet is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loss {
+    Descriptor,
+    Dma,
+    Oversize,
+    Crc,
+}
+
+impl Loss {
+    fn count(self, books: &mut Books) {
+        let drops = &mut books.drops;
+        *match self {
+            Loss::Descriptor => &mut drops.tx_bad_descriptor,
+            Loss::Dma => &mut drops.tx_dma_fault,
+            Loss::Oversize => &mut drops.tx_oversize,
+            Loss::Crc => &mut drops.tx_bad_crc,
+        } += 1;
+    }
+}
+
+/// A packet in the making, and the contexts of its queue.
+#[derive(Debug, Default)]
+pub(super) struct Packet {
+    data: Vec<u8>,
+    descriptors: u32,
+    /// Second word of the first descriptor.
+    first: u64,
+    loss: Option<Loss>,
+    contexts: [Option<[u64; 2]>; 2],
+    frame: Vec<u8>,
+}
+
+impl Packet {
+    /// Whether descriptors have come and the last has not.
+    #[inline(always)]
+    pub fn is_open(&self) -> bool {
+        self.descriptors > 0
+    }
+
+    /// Takes the next descriptor of the queue.
+    #[cold]
+    pub fn take<D, O>(&mut self, sender: &mut Sender<'_, D, O>, fields: Fields, burst: &mut TxBurst, place: Place)
+    where
+        D: Dma,
+        O: FnMut(&mut Books, &[u8]),
+    {
+        let Fields { address, command } = fields;
+        let extended = command & tx::DEXT != 0;
+        let kind = command & tx::DTYP_MASK;
+        if extended && kind == tx::DTYP_CONTEXT {
+            if self.is_open() {
+                place.lint(sender.books, Rule::EopFieldsInconsistent, command);
+            }
+            let index = (command >> tx_context_high::IDX_SHIFT & 1) as usize;
+            self.contexts[index] = Some([address, command]);
+            return;
+        }
+        if !self.is_open() {
+            (self.first, self.loss) = (command, None);
+            self.data.clear();
+        }
+        self.descriptors += 1;
+        if extended && kind != tx::DTYP_DATA {
+            place.lint(sender.books, Rule::UnsupportedDescriptorType, command);
+            self.lose(Loss::Descriptor);
+        } else if (command ^ self.first) & tx::DEXT != 0 {
+            place.lint(sender.books, Rule::EopFieldsInconsistent, command);
+            self.lose(Loss::Descriptor);
+        }
+        self.append(sender, fields, place);
+        if command & tx::EOP != 0 {
+            self.descriptors = 0;
+            self.finish(sender, command, burst, place);
+        }
+    }
+
+    fn lose(&mut self, loss: Loss) {
+        self.loss.get_or_insert(loss);
+    }
+
+    fn append<D: Dma, O>(&mut self, sender: &mut Sender<'_, D, O>, fields: Fields, place: Place) {
+        let len = (fields.command & tx::LENGTH_MASK) as usize;
+        if len == 0 {
+            place.lint(sender.books, Rule::ZeroLengthDescriptor, fields.command);
+            self.lose(Loss::Descriptor);
+        }
+        if self.descriptors == MOST_DESCRIPTORS + 1 {
+            place.lint(sender.books, Rule::ChainWithoutEop, u64::from(self.descriptors));
+            self.lose(Loss::Descriptor);
+        }
+        // The count must not wrap, however long the chain.
+        self.descriptors = self.descriptors.min(MOST_DESCRIPTORS + 2);
+        if self.loss.is_some() {
+            return;
+        }
+        let at = self.data.len();
+        if at + len > LONGEST_CUT {
+            place.lint(sender.books, Rule::TxTooLong, (at + len) as u64);
+            return self.lose(Loss::Oversize);
+        }
+        self.data.resize(at + len, 0);
+        if !sender.dma.read(fields.address, &mut self.data[at..]) {
+            place.lint(sender.books, Rule::BufferAddressUnmapped, fields.address);
+            self.lose(Loss::Dma);
+        }
+    }
+
+    /// The last descriptor has come.
+    fn finish<D, O>(&mut self, sender: &mut Sender<'_, D, O>, last: u64, burst: &mut TxBurst, place: Place)
+    where
+        D: Dma,
+        O: FnMut(&mut Books, &[u8]),
+    {
+        let sent = match self.loss.take() {
+            Some(loss) => Err(loss),
+            None if self.first & tx::DEXT == 0 => self.finish_legacy(sender, last, burst, place),
+            None if self.first & tx::TSE != 0 => self.finish_cut(sender, burst, place),
+            None => self.finish_whole(sender, burst, place),
+        };
+        if let Err(loss) = sent {
+            sender.books.tx_offered += 1;
+            loss.count(sender.books);
+        }
+        // A packet of the largest size is rare: its memory is not kept for ever.
+        if self.data.capacity() > LONGEST_CUT {
+            self.data = Vec::new();
+        }
+    }
+
+    fn finish_legacy<D, O>(&mut self, sender: &mut Sender<'_, D, O>, last: u64, burst: &mut TxBurst, place: Place) -> Result<(), Loss>
+    where
+        D: Dma,
+        O: FnMut(&mut Books, &[u8]),
+    {
+        check_length(self.data.len(), sender, place)?;
+        if last & tx_legacy::IC != 0 {
+            let start = (last >> tx_legacy::CSS_SHIFT & 0xFF) as usize;
+            let field = (last >> tx_legacy::CSO_SHIFT & 0xFF) as usize;
+            if !offload::insert_checksum(&mut self.data, start, field) {
+                place.lint(sender.books, Rule::ContextLengthsInvalid, last);
+            }
+        }
+        let tag = (last & tx_legacy::VLE != 0).then_some((last >> tx_legacy::VLAN_SHIFT) as u16);
+        self.emit(sender, last & tx_legacy::IFCS != 0, tag, burst)
+    }
+
+    /// The context a packet refers to; a lint and a loss when it never came.
+    fn context<D, O>(&self, sender: &mut Sender<'_, D, O>, place: Place) -> Result<[u64; 2], Loss> {
+        let index = (self.first >> tx::IDX_SHIFT & 1) as usize;
+        self.contexts[index].ok_or_else(|| {
+            place.lint(sender.books, Rule::ContextMissing, self.first);
+            Loss::Descriptor
+        })
+    }
+
+    fn finish_whole<D, O>(&mut self, sender: &mut Sender<'_, D, O>, burst: &mut TxBurst, place: Place) -> Result<(), Loss>
+    where
+        D: Dma,
+        O: FnMut(&mut Books, &[u8]),
+    {
+        check_length(self.data.len(), sender, place)?;
+        if self.first >> tx::PAYLEN_SHIFT != self.data.len() as u64 {
+            place.lint(sender.books, Rule::EopFieldsInconsistent, self.first);
+        }
+        let mut tag = None;
+        if self.first & (tx::IXSM | tx::TXSM | tx::VLE) != 0 {
+            let context = self.context(sender, place)?;
+            let headers = Headers::new(context);
+            let sums = (self.first & tx::IXSM != 0, self.first & tx::TXSM != 0);
+            if !headers.insert_checksums(&mut self.data, sums.0, sums.1) {
+                place.lint(sender.books, Rule::ContextLengthsInvalid, context[0]);
+                return Err(Loss::Descriptor);
+            }
+            tag = (self.first & tx::VLE != 0).then_some((context[0] >> tx_context_low::VLAN_SHIFT) as u16);
+        }
+        self.emit(sender, self.first & tx::IFCS != 0, tag, burst)
+    }
+
+    /// Cuts the packet into segments, each a frame (7.2.4).
+    fn finish_cut<D, O>(&mut self, sender: &mut Sender<'_, D, O>, burst: &mut TxBurst, place: Place) -> Result<(), Loss>
+    where
+        D: Dma,
+        O: FnMut(&mut Books, &[u8]),
+    {
+        let context = self.context(sender, place)?;
+        let headers = Headers::new(context);
+        let cut = match headers.cut(self.data.len()) {
+            Ok(cut) => cut,
+            Err(rule) => {
+                place.lint(sender.books, rule, context[1]);
+                return Err(Loss::Descriptor);
+            }
+        };
+        if self.first >> tx::PAYLEN_SHIFT != cut.payload as u64 {
+            place.lint(sender.books, Rule::EopFieldsInconsistent, self.first);
+        }
+        let tag = (self.first & tx::VLE != 0).then_some((context[0] >> tx_context_low::VLAN_SHIFT) as u16);
+        let whole = std::mem::take(&mut self.data);
+        let crc = self.first & tx::IFCS != 0;
+        for n in 0..cut.segments {
+            self.data.clear();
+            headers.segment(&whole, cut, n, &sender.settings.flags, &mut self.data);
+            if let Err(loss) = self.emit(sender, crc, tag, burst) {
+                sender.books.tx_offered += 1;
+                loss.count(sender.books);
+            }
+        }
+        self.data = whole;
+        Ok(())
+    }
+
+    /// Sends `self.data`, tagged and padded.
+    fn emit<D, O>(&mut self, sender: &mut Sender<'_, D, O>, crc: bool, tag: Option<u16>, burst: &mut TxBurst) -> Result<(), Loss>
+    where
+        D: Dma,
+        O: FnMut(&mut Books, &[u8]),
+    {
+        let Settings { pad, append_crc, vlan_type, .. } = *sender.settings;
+        let mut data = &self.data[..];
+        if !(crc && append_crc) {
+            // Software brings the CRC along, which wires here do not carry.
+            let (frame, given) = data.split_last_chunk::<4>().ok_or(Loss::Crc)?;
+            if u32::from_le_bytes(*given) != crc32(frame) {
+                return Err(Loss::Crc);
+            }
+            data = frame;
+        }
+        self.frame.clear();
+        match tag {
+            Some(tag) if data.len() >= 12 => {
+                self.frame.extend_from_slice(&data[..12]);
+                self.frame.extend_from_slice(&vlan_type.to_be_bytes());
+                self.frame.extend_from_slice(&tag.to_be_bytes());
+                self.frame.extend_from_slice(&data[12..]);
+            }
+            _ => self.frame.extend_from_slice(data),
+        }
+        if self.frame.len() < MIN_FRAME && pad {
+            self.frame.resize(MIN_FRAME, 0);
+        }
+        if self.frame.len() > MAX_FRAME {
+            return Err(Loss::Oversize);
+        }
+        sender.books.tx_offered += 1;
+        sender.send(burst, &self.frame);
+        Ok(())
+    }
+}
+
+fn check_length<D, O>(len: usize, sender: &mut Sender<'_, D, O>, place: Place) -> Result<(), Loss> {
+    if len > LONGEST {
+        place.lint(sender.books, Rule::TxTooLong, len as u64);
+        return Err(Loss::Oversize);
+    }
+    if len < LEAST && !sender.settings.pad {
+        place.lint(sender.books, Rule::TxTooShort, len as u64);
+        return Err(Loss::Descriptor);
+    }
+    Ok(())
+}

@@ -1,0 +1,326 @@
+//! One receive queue: buffers fetched ahead, frames written into them, and
+//! descriptors written back a burst at a time.
+//!
+//! 82599 datasheet rev. 3.4, sections 7.1.5, 7.1.6 and 7.1.9.
+
+use regs::ixgbe::descriptor::{rx_high, rx_legacy};
+use regs::ixgbe::{RDBAL, RXDCTL, SRRCTL};
+
+use super::books::Books;
+use super::checksum::crc32;
+use super::lint::{Register, Rule};
+use super::queue::{FETCH, Place, Ring};
+use super::rx::Ticket;
+use super::statistics::{RxBurst, RxLoss};
+use crate::{Dma, Pages, Window};
+
+/// A receive queue.
+#[derive(Debug)]
+pub(super) struct RxQueue<W> {
+    pub ring: Ring<W>,
+    /// Buffer addresses of the descriptors fetched.
+    addresses: [u64; FETCH],
+    /// What to write back into those used up.
+    done: [[u64; 2]; FETCH],
+    written: usize,
+    /// Bytes of a buffer (SRRCTL.BSIZEPACKET).
+    buffer: usize,
+    /// The same, but 0 while no frame goes into a buffer as it is.
+    room: usize,
+    srrctl: u32,
+    drop: bool,
+    legacy: bool,
+    strip_tag: bool,
+    keep_crc: bool,
+    burst: RxBurst,
+    edited: Vec<u8>,
+}
+
+impl<W: Window> RxQueue<W> {
+    pub fn new(number: usize) -> RxQueue<W> {
+        let place = Place { tail_name: "RDT", number: number as u16, base: RDBAL::at(number) };
+        RxQueue {
+            ring: Ring::new(place),
+            addresses: [0; FETCH],
+            done: [[0; 2]; FETCH],
+            written: 0,
+            buffer: 0,
+            room: 0,
+            srrctl: 0,
+            drop: false,
+            legacy: false,
+            strip_tag: false,
+            keep_crc: false,
+            burst: RxBurst { queue: number as u16, ..RxBurst::default() },
+            edited: Vec::new(),
+        }
+    }
+
+    /// The queue was enabled.
+    pub fn enable<D, P>(&mut self, dma: &D, pages: &P, books: &mut Books)
+    where
+        D: Dma<Window = W>,
+        P: Pages,
+    {
+        self.ring.enable(dma, pages, books);
+        self.written = 0;
+        self.srrctl = !pages.load(self.srrctl_at());
+        self.inspect(pages, books);
+    }
+
+    /// The queue was disabled: what is fetched goes back unused.
+    pub fn disable<P: Pages>(&mut self, pages: &P, books: &mut Books) {
+        self.write_back(books);
+        self.settle(books);
+        self.ring.disable(pages);
+        self.written = 0;
+        self.make_room();
+    }
+
+    fn srrctl_at(&self) -> u32 {
+        SRRCTL::at(usize::from(self.ring.place.number))
+    }
+
+    /// Looks at the registers of an enabled queue.
+    pub fn inspect<P: Pages>(&mut self, pages: &P, books: &mut Books) {
+        let srrctl = pages.load(self.srrctl_at());
+        self.strip_tag = pages.load(self.ring.place.control()) & RXDCTL::VME != 0;
+        if srrctl == self.srrctl {
+            return;
+        }
+        self.srrctl = srrctl;
+        let register = Register::indexed("SRRCTL", self.ring.place.number, self.srrctl_at());
+        let kib = srrctl & SRRCTL::BSIZEPACKET_MASK;
+        if !(1..=16).contains(&kib) {
+            books.report(Rule::SrrctlBufferInvalid, register, u64::from(srrctl));
+        }
+        self.buffer = (kib.clamp(1, 16) as usize) << 10;
+        self.make_room();
+        self.drop = srrctl & SRRCTL::DROP_EN != 0;
+        let kind = srrctl & SRRCTL::DESCTYPE_MASK;
+        self.legacy = kind == SRRCTL::DESCTYPE_LEGACY;
+        if !self.legacy && kind != SRRCTL::DESCTYPE_ADV_ONE_BUFFER {
+            books.report(Rule::UnsupportedRxDescriptorType, register, u64::from(srrctl));
+        }
+    }
+
+    fn make_room(&mut self) {
+        self.room = if self.ring.enabled && !self.keep_crc { self.buffer } else { 0 };
+    }
+
+    /// HLREG0.RXCRCSTRP is off.
+    pub fn keep_crc(&mut self, keep: bool) {
+        self.keep_crc = keep;
+        self.make_room();
+    }
+
+    /// Whether a frame fits one buffer as it is.
+    #[inline(always)]
+    pub fn is_simple(&self, ticket: &Ticket, len: usize) -> bool {
+        let edits = self.keep_crc | (self.strip_tag & ticket.tag.is_some());
+        !edits & (len <= self.buffer) & self.ring.enabled
+    }
+
+    /// Whether a frame without a tag fits one buffer.
+    #[inline(always)]
+    pub fn takes_plain(&self, len: usize) -> bool {
+        len <= self.room
+    }
+
+    /// Whether a descriptor is at hand.
+    #[inline(always)]
+    pub fn ensure<P: Pages>(&mut self, pages: &P, books: &mut Books) -> bool {
+        self.ring.next < self.ring.got || self.fetch(pages, books)
+    }
+
+    #[inline(never)]
+    fn fetch<P: Pages>(&mut self, pages: &P, books: &mut Books) -> bool {
+        self.write_back(books);
+        self.written = 0;
+        let addresses = &mut self.addresses;
+        let got = self.ring.fetch(pages, books, |n, window, offset| {
+            addresses[n] = window.load(offset);
+        });
+        got > 0
+    }
+
+    /// Writes a frame into the next buffer. The caller has seen that it fits.
+    #[inline(always)]
+    pub fn put<D: Dma>(&mut self, dma: &D, books: &mut Books, low: u64, status: u64, frame: &[u8]) {
+        let n = self.ring.next & (FETCH - 1);
+        let status = status | rx_high::DD | rx_high::EOP;
+        self.done[n] = [low, status | (frame.len() as u64) << rx_high::LENGTH_SHIFT];
+        self.ring.next += 1;
+        if write(dma, self.addresses[n], frame) {
+            self.burst.add(frame);
+        } else {
+            self.fault(books, n);
+        }
+    }
+
+    /// The buffer's address leads nowhere. The device cannot see that its
+    /// posted writes vanish; the driver gets a descriptor and no packet.
+    #[cold]
+    fn fault(&mut self, books: &mut Books, n: usize) {
+        self.ring.place.lint(books, Rule::BufferAddressUnmapped, self.addresses[n]);
+        self.done[n][1] |= rx_high::RXE;
+        books.drops.rx_dma_fault += 1;
+    }
+
+    /// No descriptor: with DROP_EN the frame is lost, else it waits (`false`).
+    #[cold]
+    pub fn starved(&mut self, books: &mut Books, len: usize) -> bool {
+        if self.drop {
+            books.drops.rx_no_descriptor += 1;
+            let queue = self.ring.place.number;
+            books.statistics.add_rx_loss(RxLoss::NoDescriptor { queue }, 1, len as u64);
+        }
+        self.drop
+    }
+
+    /// A frame that is edited or takes several buffers, or has no queue.
+    #[cold]
+    pub fn place_any<D, P>(&mut self, dma: &D, pages: &P, books: &mut Books, ticket: &Ticket, frame: &[u8]) -> bool
+    where
+        D: Dma<Window = W>,
+        P: Pages,
+    {
+        if !self.ring.enabled {
+            books.drops.rx_queue_disabled += 1;
+            self.ring.place.lint(books, Rule::RedirectionToDisabledQueue, 0);
+            return true;
+        }
+        let mut ticket = *ticket;
+        let mut edited = std::mem::take(&mut self.edited);
+        edited.clear();
+        match ticket.tag.filter(|_| self.strip_tag) {
+            Some(tag) => {
+                edited.extend_from_slice(&frame[..12]);
+                edited.extend_from_slice(&frame[16..]);
+                ticket.status |= rx_high::VP | u64::from(tag) << rx_high::VLAN_SHIFT;
+            }
+            None => edited.extend_from_slice(frame),
+        }
+        if self.keep_crc {
+            edited.extend_from_slice(&crc32(frame).to_le_bytes());
+        }
+        let placed = self.scatter(dma, pages, books, &ticket, &edited);
+        self.edited = edited;
+        placed
+    }
+
+    /// Writes a frame into as many buffers as it takes, all or nothing.
+    fn scatter<D, P>(&mut self, dma: &D, pages: &P, books: &mut Books, ticket: &Ticket, frame: &[u8]) -> bool
+    where
+        D: Dma<Window = W>,
+        P: Pages,
+    {
+        let needed = frame.len().div_ceil(self.buffer);
+        if self.ring.size() > 0 && needed >= self.ring.size() as usize {
+            self.ring.place.lint(books, Rule::BufferBelowSrrctl, frame.len() as u64);
+            books.drops.rx_ring_too_small += 1;
+            return true;
+        }
+        // At most 16 of 1 KiB, so one fetch is always enough.
+        if self.ring.got - self.ring.next < needed {
+            self.write_back(books);
+            self.ring.unfetch();
+            self.fetch(pages, books);
+        }
+        if self.ring.got - self.ring.next < needed {
+            return self.starved(books, frame.len());
+        }
+        let mut sound = true;
+        for (index, piece) in frame.chunks(self.buffer).enumerate() {
+            let n = self.ring.next;
+            sound &= dma.write(self.addresses[n], piece);
+            let length = (piece.len() as u64) << rx_high::LENGTH_SHIFT;
+            let last = index + 1 == needed;
+            self.done[n] = match last {
+                true => [ticket.low, ticket.status | rx_high::DD | rx_high::EOP | length],
+                false => [ticket.low, rx_high::DD | length],
+            };
+            self.ring.next += 1;
+        }
+        if sound {
+            self.burst.add(frame);
+            // The counters take the CRC as read.
+            self.burst.bytes -= if self.keep_crc { 4 } else { 0 };
+        } else {
+            let last = self.ring.next - 1;
+            self.fault(books, last);
+        }
+        true
+    }
+
+    /// Whether something waits to be written back.
+    #[inline(always)]
+    pub fn has_done(&self) -> bool {
+        self.written < self.ring.next
+    }
+
+    /// Writes back what is done since the last time.
+    #[inline]
+    pub fn write_back(&mut self, books: &mut Books) {
+        let (from, to) = (self.written, self.ring.next.min(FETCH));
+        self.written = to;
+        let Some(window) = self.ring.window() else { return };
+        if from < to && window.load(self.ring.offset(from)) != self.addresses[from] {
+            self.ring.place.lint(books, Rule::DescriptorReusedWhileOwned, self.addresses[from]);
+        }
+        let Some(window) = self.ring.window() else { return };
+        for n in from..to {
+            let offset = self.ring.offset(n);
+            let [low, high] = self.done[n];
+            // DD goes last: the driver reads the rest once it sees it.
+            if self.legacy {
+                window.store_release(offset + 8, legacy(high));
+            } else {
+                window.store(offset, low);
+                window.store_release(offset + 8, high);
+            }
+        }
+    }
+
+    /// The queue has nothing to do: shows its head.
+    #[inline(always)]
+    pub fn idle<P: Pages>(&mut self, pages: &P) {
+        self.ring.publish(pages);
+    }
+
+    /// Hands the counts over.
+    pub fn settle(&mut self, books: &mut Books) {
+        if self.burst.packets > 0 {
+            books.statistics.add_rx_burst(&self.burst);
+            self.burst = RxBurst { queue: self.burst.queue, ..RxBurst::default() };
+        }
+    }
+}
+
+/// Writes a frame; short ones, of which there are most, as one block.
+#[inline(always)]
+fn write<D: Dma>(dma: &D, iova: u64, frame: &[u8]) -> bool {
+    if let Ok(shortest) = <&[u8; 60]>::try_from(frame) {
+        return dma.write(iova, shortest);
+    }
+    if let Ok(line) = <&[u8; 64]>::try_from(frame) {
+        return dma.write(iova, line);
+    }
+    dma.write(iova, frame)
+}
+
+/// The second word of a legacy write-back for that of an advanced one.
+fn legacy(high: u64) -> u64 {
+    let to = |from: u64, bit: u64| if high & from != 0 { bit } else { 0 };
+    (high >> rx_high::LENGTH_SHIFT & rx_legacy::LENGTH_MASK)
+        | high >> rx_high::VLAN_SHIFT << rx_legacy::VLAN_SHIFT
+        | to(rx_high::DD, rx_legacy::DD)
+        | to(rx_high::EOP, rx_legacy::EOP)
+        | to(rx_high::VP, rx_legacy::VP)
+        | to(rx_high::L4I, rx_legacy::L4CS)
+        | to(rx_high::IPCS, rx_legacy::IPCS)
+        | to(rx_high::PIF, rx_legacy::PIF)
+        | to(rx_high::RXE, rx_legacy::RXE)
+        | to(rx_high::L4E, rx_legacy::TCPE)
+        | to(rx_high::IPE, rx_legacy::IPE)
+}

@@ -1,0 +1,305 @@
+//! Transmitting: descriptors are fetched in bursts, packets read from host
+//! memory and given to the wire, and completion reported where it was asked for.
+//!
+//! 82599 datasheet rev. 3.4, section 7.2. A packet of one buffer without
+//! offloads takes the short way here; all others go through [`Packet`].
+//! Rate limits, DCB and IPsec are not modelled.
+
+use regs::ixgbe::descriptor::tx;
+use regs::ixgbe::*;
+
+use super::books::Books;
+use super::lint::Rule;
+use super::packet::{Fields, Packet};
+use super::queue::{FETCH, Place, Ring};
+use super::registers::Registers;
+use super::statistics::TxBurst;
+use crate::{Dma, MAX_FRAME, MIN_FRAME, Pages, Window};
+
+/// Fetches of a queue in a step, at most.
+const FETCHES: usize = 2;
+
+/// Bytes a queue may send in a step before others have their turn.
+const BUDGET: usize = 1 << 20;
+
+/// Longest packet taken the short way.
+const SHORT_WAY: u64 = 2048;
+
+/// Shortest packet the device takes (7.2.1.2), CRC not counted.
+const LEAST: u64 = 17;
+
+const PLAIN_MASK: u64 =
+    tx::DTYP_MASK | tx::EOP | tx::IFCS | tx::DEXT | tx::VLE | tx::TSE | tx::IXSM | tx::TXSM;
+const PLAIN: u64 = tx::DTYP_DATA | tx::EOP | tx::IFCS | tx::DEXT;
+
+/// What the registers say for all queues.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Settings {
+    /// HLREG0.TXPADEN.
+    pub pad: bool,
+    /// HLREG0.TXCRCEN.
+    pub append_crc: bool,
+    /// The tag's type (DMATXCTL.VT).
+    pub vlan_type: u16,
+    /// TCP flags of the first, middle and last segment.
+    pub flags: [u16; 3],
+}
+
+/// The transmit side.
+#[derive(Debug)]
+pub(super) struct Tx<W> {
+    pub queues: Vec<TxQueue<W>>,
+    /// Queues that are enabled.
+    pub active: Vec<u8>,
+    /// DMATXCTL.TE.
+    pub enabled: bool,
+    settings: Settings,
+    scratch: Box<[u8; SHORT_WAY as usize]>,
+}
+
+impl<W: Window> Tx<W> {
+    pub fn new() -> Tx<W> {
+        Tx {
+            queues: (0..TDT::COUNT).map(TxQueue::new).collect(),
+            active: Vec::new(),
+            enabled: false,
+            settings: Settings::default(),
+            scratch: Box::new([0; SHORT_WAY as usize]),
+        }
+    }
+
+    /// Takes over the registers.
+    pub fn configure(&mut self, registers: &Registers) {
+        let hlreg0 = registers.read(HLREG0::AT);
+        let (first, last) = (registers.read(DTXTCPFLGL::AT), registers.read(DTXTCPFLGH::AT));
+        self.enabled = registers.read(DMATXCTL::AT) & DMATXCTL::TE != 0;
+        self.settings = Settings {
+            pad: hlreg0 & HLREG0::TXPADEN != 0,
+            append_crc: hlreg0 & HLREG0::TXCRCEN != 0,
+            vlan_type: (registers.read(DMATXCTL::AT) >> DMATXCTL::VT_SHIFT) as u16,
+            flags: [first as u16 & 0xFFF, (first >> 16) as u16 & 0xFFF, last as u16 & 0xFFF],
+        };
+    }
+
+    /// Sends what is queued, a burst from each queue; returns how many packets.
+    #[inline(always)]
+    pub fn step<D, P>(
+        &mut self,
+        dma: &D,
+        pages: &P,
+        books: &mut Books,
+        out: &mut impl FnMut(&mut Books, &[u8]),
+    ) -> usize
+    where
+        D: Dma<Window = W>,
+        P: Pages,
+    {
+        let mut sent = 0;
+        for &n in &self.active {
+            let queue = &mut self.queues[usize::from(n)];
+            let mut sender = Sender { dma, books, settings: &self.settings, out };
+            sent += queue.step(&mut sender, pages, &mut self.scratch);
+        }
+        sent
+    }
+}
+
+/// Where packets come from and go to.
+pub(super) struct Sender<'a, D, O> {
+    pub dma: &'a D,
+    pub books: &'a mut Books,
+    pub settings: &'a Settings,
+    pub out: &'a mut O,
+}
+
+impl<D: Dma, O: FnMut(&mut Books, &[u8])> Sender<'_, D, O> {
+    /// A whole frame for the wire.
+    #[inline(always)]
+    pub fn send(&mut self, burst: &mut TxBurst, frame: &[u8]) {
+        burst.add(frame);
+        (self.out)(self.books, frame);
+    }
+}
+
+/// A transmit queue.
+#[derive(Debug)]
+pub(super) struct TxQueue<W> {
+    pub ring: Ring<W>,
+    words: [[u64; 2]; FETCH],
+    packet: Packet,
+    /// Address for head write-back, if it is on.
+    head_at: Option<u64>,
+    burst: TxBurst,
+}
+
+impl<W: Window> TxQueue<W> {
+    pub fn new(number: usize) -> TxQueue<W> {
+        let place = Place { tail_name: "TDT", number: number as u16, base: TDBAL::at(number) };
+        TxQueue {
+            ring: Ring::new(place),
+            words: [[0; 2]; FETCH],
+            packet: Packet::default(),
+            head_at: None,
+            burst: TxBurst { queue: number as u16, ..TxBurst::default() },
+        }
+    }
+
+    /// The queue was enabled.
+    pub fn enable<D, P>(&mut self, dma: &D, pages: &P, books: &mut Books)
+    where
+        D: Dma<Window = W>,
+        P: Pages,
+    {
+        self.ring.enable(dma, pages, books);
+        self.packet = Packet::default();
+        self.inspect(pages, books);
+    }
+
+    /// The queue was disabled: a packet not yet whole is lost.
+    pub fn disable<P: Pages>(&mut self, pages: &P, books: &mut Books) {
+        if self.packet.is_open() {
+            books.tx_offered += 1;
+            books.drops.tx_disabled += 1;
+        }
+        self.packet = Packet::default();
+        self.settle(books);
+        self.ring.disable(pages);
+    }
+
+    /// Looks at the registers of an enabled queue.
+    pub fn inspect<P: Pages>(&mut self, pages: &P, books: &mut Books) {
+        let number = usize::from(self.ring.place.number);
+        let low = pages.load(TDWBAL::at(number));
+        let high = pages.load(TDWBAH::at(number));
+        let on = low & TDWBAL::HEAD_WB_EN != 0;
+        let address = u64::from(high) << 32 | u64::from(low & !3);
+        if on && self.head_at != Some(address) {
+            if low & 2 != 0 {
+                self.ring.place.lint(books, Rule::HeadWriteBackUnaligned, u64::from(low));
+            }
+            let txdctl = pages.load(self.ring.place.control());
+            if txdctl & TXDCTL::WTHRESH_MASK != 0 {
+                self.ring.place.lint(books, Rule::WthreshWithHeadWriteBack, u64::from(txdctl));
+            }
+        }
+        self.head_at = on.then_some(address);
+    }
+
+    #[inline(always)]
+    fn step<D, P, O>(&mut self, sender: &mut Sender<'_, D, O>, pages: &P, scratch: &mut [u8; SHORT_WAY as usize]) -> usize
+    where
+        D: Dma<Window = W>,
+        P: Pages,
+        O: FnMut(&mut Books, &[u8]),
+    {
+        let before = self.burst.packets;
+        for _ in 0..FETCHES {
+            let words = &mut self.words;
+            let got = self.ring.fetch(pages, sender.books, |n, window, offset| {
+                words[n] = [window.load(offset), window.load(offset + 8)];
+            });
+            if got == 0 {
+                self.ring.publish(pages);
+                break;
+            }
+            let start = self.burst.bytes;
+            while self.ring.next < got && self.burst.bytes - start < BUDGET as u64 {
+                let n = self.ring.next & (FETCH - 1);
+                self.ring.next += 1;
+                self.take(sender, self.words[n], scratch);
+            }
+            self.report(sender, self.ring.next);
+            if self.ring.next < got {
+                // Out of budget: the rest is fetched again.
+                self.ring.unfetch();
+                break;
+            }
+        }
+        let sent = self.burst.packets.wrapping_sub(before) as usize;
+        if self.burst.packets > 1 << 20 {
+            self.settle(sender.books);
+        }
+        sent
+    }
+
+    /// One descriptor.
+    #[inline(always)]
+    fn take<D, O>(&mut self, sender: &mut Sender<'_, D, O>, [address, command]: [u64; 2], scratch: &mut [u8; SHORT_WAY as usize])
+    where
+        D: Dma<Window = W>,
+        O: FnMut(&mut Books, &[u8]),
+    {
+        let len = command & tx::LENGTH_MASK;
+        let plain = command & PLAIN_MASK == PLAIN
+            && (LEAST..=SHORT_WAY).contains(&len)
+            && command >> tx::PAYLEN_SHIFT == len
+            && !self.packet.is_open()
+            && sender.settings.append_crc;
+        if !plain {
+            let fields = Fields { address, command };
+            return self.packet.take(sender, fields, &mut self.burst, self.ring.place);
+        }
+        let len = len as usize;
+        sender.books.tx_offered += 1;
+        if !read(sender.dma, address, &mut scratch[..len]) {
+            self.ring.place.lint(sender.books, Rule::BufferAddressUnmapped, address);
+            sender.books.drops.tx_dma_fault += 1;
+            return;
+        }
+        let mut whole = len;
+        if len < MIN_FRAME && sender.settings.pad {
+            scratch[len..MIN_FRAME].fill(0);
+            whole = MIN_FRAME;
+        }
+        sender.send(&mut self.burst, &scratch[..whole]);
+    }
+
+    /// Tells the driver how far we are, where it asked for that (7.2.3.5).
+    #[inline(always)]
+    fn report<D, O>(&mut self, sender: &mut Sender<'_, D, O>, taken: usize)
+    where
+        D: Dma<Window = W>,
+    {
+        let mut asked = 0u32;
+        for (n, words) in self.words[..taken.min(FETCH)].iter().enumerate() {
+            asked |= ((words[1] & tx::RS != 0) as u32) << n;
+        }
+        let Some(window) = self.ring.window().filter(|_| asked != 0) else { return };
+        if let Some(address) = self.head_at {
+            let head = self.ring.head();
+            if !sender.dma.write(address, &head.to_le_bytes()) {
+                self.ring.place.lint(sender.books, Rule::BufferAddressUnmapped, address);
+            }
+        } else {
+            while asked != 0 {
+                let n = asked.trailing_zeros() as usize;
+                asked &= asked - 1;
+                // Release: the buffers were read before the driver reuses them.
+                window.store_release(self.ring.offset(n) + 8, self.words[n][1] | tx::DD);
+            }
+        }
+        sender.books.interrupts.cause_tx(usize::from(self.ring.place.number));
+    }
+
+    /// Hands the counts over.
+    pub fn settle(&mut self, books: &mut Books) {
+        if self.burst.packets > 0 {
+            books.statistics.add_tx_burst(&self.burst);
+            self.burst = TxBurst { queue: self.burst.queue, ..TxBurst::default() };
+        }
+    }
+}
+
+/// Reads a packet; short ones, of which there are most, as one block.
+#[inline(always)]
+fn read<D: Dma>(dma: &D, iova: u64, data: &mut [u8]) -> bool {
+    if let Ok(shortest) = <&mut [u8; 60]>::try_from(&mut *data) {
+        return dma.read(iova, shortest);
+    }
+    if let Ok(line) = <&mut [u8; 64]>::try_from(&mut *data) {
+        return dma.read(iova, line);
+    }
+    dma.read(iova, data)
+}
+
+const _: () = assert!(MAX_FRAME > SHORT_WAY as usize);

@@ -1,0 +1,128 @@
+//! The same NICs from inside: register access in, a view of DMA memory out.
+//!
+//! A model is a value that somebody steps. It sees host memory through [`Dma`],
+//! the registers it shares with the driver through [`Pages`], the cable through
+//! [`Wire`] and wakes the host through [`Interrupts`]. It owns no thread, no
+//! clock (time is an argument) and no memory of the host's. Everything that
+//! comes from outside is hostile: bounded, counted, never a panic.
+#![forbid(unsafe_code)]
+
+pub mod fixture;
+pub mod ixgbe;
+
+/// The device's view of host memory. Implementors check every access; outside
+/// of what is mapped they answer `None` or `false` and touch nothing.
+pub trait Dma {
+    /// A translated stretch of memory, see [`Window`].
+    type Window: Window;
+
+    /// Translates `len` bytes at `iova` once, for a descriptor ring. Valid until
+    /// [`Dma::generation`] changes; the model asks again then.
+    fn window(&self, iova: u64, len: u64) -> Option<Self::Window>;
+
+    /// Copies from host memory; `false` when any byte is not mapped.
+    fn read(&self, iova: u64, data: &mut [u8]) -> bool;
+
+    /// Copies to host memory; `false` when any byte is not mapped.
+    fn write(&self, iova: u64, data: &[u8]) -> bool;
+
+    /// Changes whenever a mapping is added or removed.
+    fn generation(&self) -> u64;
+}
+
+/// A translated stretch of host memory, accessed in 8-byte little-endian words
+/// at byte offsets that are multiples of 8. Out of range: loads give 0 and
+/// stores are ignored.
+pub trait Window {
+    /// Relaxed load.
+    fn load(&self, offset: usize) -> u64;
+    /// Acquire load.
+    fn load_acquire(&self, offset: usize) -> u64;
+    /// Relaxed store.
+    fn store(&self, offset: usize, value: u64);
+    /// Release store: what was stored before is seen before it.
+    fn store_release(&self, offset: usize, value: u64);
+}
+
+/// The polled pages of BAR 0, memory that driver and model both see: 0x1000 to
+/// 0x1FFF, 0x6000 to 0x7FFF and 0xD000 to 0xDFFF. Offsets are those of BAR 0.
+pub trait Pages {
+    /// Acquire load.
+    fn load(&self, offset: u32) -> u32;
+    /// Release store.
+    fn store(&self, offset: u32, value: u32);
+}
+
+/// What happened to a frame on its way over the wire.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing: the CRC is right.
+    #[default]
+    None,
+    /// The CRC is wrong.
+    Crc,
+    /// An illegal symbol came within the frame.
+    Symbol,
+}
+
+/// Longest frame a wire may carry, in bytes without CRC.
+pub const MAX_FRAME: usize = 16 * 1024 - 4;
+
+/// Shortest legal frame, in bytes without CRC (IEEE 802.3, 4A.2.3).
+pub const MIN_FRAME: usize = 60;
+
+/// The cable. Frames have no CRC, here as in every software network; a wire
+/// says through [`Fault`] when it was wrong.
+pub trait Wire {
+    /// Writes the next frame for the host into `frame` (of [`MAX_FRAME`] bytes)
+    /// and says how long it is; `None` when nothing waits.
+    fn receive(&mut self, frame: &mut [u8]) -> Option<usize>;
+
+    /// Takes a frame from the host.
+    fn transmit(&mut self, frame: &[u8]);
+
+    /// What happened to the frame that [`Wire::receive`] gave last.
+    fn fault(&self) -> Fault {
+        Fault::None
+    }
+
+    /// Gives up to `max` frames to `sink`, for a wire that need not copy them
+    /// first; returns how many it gave. A frame is [`MAX_FRAME`] bytes at most;
+    /// one shorter than [`MIN_FRAME`] is a runt, and lost. `scratch` is
+    /// [`MAX_FRAME`] bytes to build frames in.
+    ///
+    /// As it stands it pads what [`Wire::receive`] gives, as a sender's MAC
+    /// would, unless the frame has a [`Fault`].
+    #[inline]
+    fn receive_burst(&mut self, scratch: &mut [u8], max: usize, sink: &mut impl FnMut(&[u8], Fault)) -> usize {
+        for given in 0..max {
+            let Some(len) = self.receive(scratch) else { return given };
+            let mut len = len.min(scratch.len());
+            let fault = self.fault();
+            if len < MIN_FRAME && fault == Fault::None {
+                scratch[len..MIN_FRAME].fill(0);
+                len = MIN_FRAME;
+            }
+            sink(&scratch[..len], fault);
+        }
+        max
+    }
+
+    /// Whether frames may wait at the other end while the NIC has no room: a
+    /// source without a rate of its own. An impatient wire's frames are lost
+    /// (and counted) when the packet buffer is full.
+    fn is_patient(&self) -> bool {
+        false
+    }
+
+    /// Whether the other end is there: loss of light takes the link down.
+    fn is_up(&self) -> bool {
+        true
+    }
+}
+
+/// Wakes the host: MSI-X vectors, or vector 0 for MSI and INTx.
+pub trait Interrupts: Send {
+    /// Sends the message of `vector`.
+    fn raise(&mut self, vector: u16);
+}

@@ -1,0 +1,288 @@
+//! Faults of a device: descriptors that come back late, never, with a wrong
+//! length or as garbage. A decorator around any [`model::Dma`].
+//!
+//! It knows the write-back formats of Intel's 10 and 40 Gbit/s NICs (82599
+//! datasheet rev. 3.4, sections 7.1.6.2 and 7.2.3.2.4): the second word of 16
+//! bytes says *done* in bit 0 (receive) or bit 32 (transmit). Only such stores
+//! are touched.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use model::{Dma, Window};
+
+use super::{Random, Spec};
+
+const RX_DONE: u64 = 1 << 0;
+const TX_DONE: u64 = 1 << 32;
+const RX_LENGTH_SHIFT: u32 = 32;
+const MAX_LATE_STEPS: u64 = 64;
+/// Stores held back at a time; more are made at once.
+const MAX_HELD: usize = 1024;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    late: u64,
+    stuck: u64,
+    length: u64,
+    garbage: u64,
+}
+
+#[derive(Debug)]
+struct Held<W> {
+    due_step: u64,
+    window: Arc<W>,
+    offset: usize,
+    value: u64,
+}
+
+#[derive(Debug)]
+struct State<W> {
+    spec: Spec,
+    random: Random,
+    counts: Counts,
+    step: u64,
+    generation: u64,
+    held: Vec<Held<W>>,
+}
+
+/// What becomes of a store.
+enum Verdict {
+    Store(u64),
+    Nothing,
+}
+
+impl<W> State<W> {
+    fn judge(&mut self, window: &Arc<W>, offset: usize, value: u64) -> Verdict {
+        let (rx, tx) = (value & RX_DONE != 0, value & TX_DONE != 0);
+        if offset % 16 != 8 || !(rx || tx) {
+            return Verdict::Store(value);
+        }
+        let spec = self.spec;
+        if self.random.happens(spec.stuck) {
+            self.counts.stuck += 1;
+            return Verdict::Nothing;
+        }
+        let mut value = value;
+        if self.random.happens(spec.garbage) {
+            self.counts.garbage += 1;
+            // Still done, or it would only be stuck.
+            value = self.random.next() | if rx { RX_DONE } else { TX_DONE };
+        } else if rx && self.random.happens(spec.length) {
+            self.counts.length += 1;
+            let length = self.random.below(1 << 16);
+            value = value & !(0xFFFF << RX_LENGTH_SHIFT) | length << RX_LENGTH_SHIFT;
+        }
+        if self.random.happens(spec.late) && self.held.len() < MAX_HELD {
+            self.counts.late += 1;
+            let due_step = self.step + 1 + self.random.below(MAX_LATE_STEPS);
+            self.held.push(Held { due_step, window: window.clone(), offset, value });
+            return Verdict::Nothing;
+        }
+        Verdict::Store(value)
+    }
+}
+
+/// Counts and steps a [`FaultyDma`] from outside of the model that owns it.
+#[derive(Debug)]
+pub struct Handle<W>(Arc<Mutex<State<W>>>);
+
+impl<W> Clone for Handle<W> {
+    fn clone(&self) -> Handle<W> {
+        Handle(self.0.clone())
+    }
+}
+
+impl<W: Window> Handle<W> {
+    fn state(&self) -> MutexGuard<'_, State<W>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One step of the device has passed: makes the stores that are due.
+    pub fn step(&self) {
+        let mut state = self.state();
+        state.step += 1;
+        let step = state.step;
+        state.held.retain(|held| {
+            let due = held.due_step <= step;
+            if due {
+                held.window.store_release(held.offset, held.value);
+            }
+            !due
+        });
+    }
+
+    /// Drops what is held back: after a reset, or when memory is taken back.
+    pub fn forget(&self) {
+        self.state().held.clear();
+    }
+
+    /// Faults that were injected, by name.
+    pub fn counts(&self) -> BTreeMap<String, u64> {
+        let Counts { late, stuck, length, garbage } = self.state().counts;
+        let all = [("late", late), ("stuck", stuck), ("length", length), ("garbage", garbage)];
+        all.into_iter().filter(|&(_, n)| n > 0).map(|(name, n)| (name.to_owned(), n)).collect()
+    }
+}
+
+/// A view of host memory through which write-backs go wrong.
+#[derive(Debug)]
+pub struct FaultyDma<D: Dma> {
+    dma: D,
+    handle: Handle<D::Window>,
+}
+
+impl<D: Dma> FaultyDma<D> {
+    /// Decorates `dma`; the handle must be stepped with the device.
+    pub fn new(dma: D, spec: Spec) -> (FaultyDma<D>, Handle<D::Window>) {
+        let state = State {
+            spec,
+            random: Random::new(spec.seed),
+            counts: Counts::default(),
+            step: 0,
+            generation: dma.generation(),
+            held: Vec::new(),
+        };
+        let handle = Handle(Arc::new(Mutex::new(state)));
+        (FaultyDma { dma, handle: handle.clone() }, handle)
+    }
+}
+
+impl<D: Dma> Dma for FaultyDma<D> {
+    type Window = FaultyWindow<D::Window>;
+
+    fn window(&self, iova: u64, len: u64) -> Option<Self::Window> {
+        let window = Arc::new(self.dma.window(iova, len)?);
+        Some(FaultyWindow { window, handle: self.handle.clone() })
+    }
+
+    fn read(&self, iova: u64, data: &mut [u8]) -> bool {
+        self.dma.read(iova, data)
+    }
+
+    fn write(&self, iova: u64, data: &[u8]) -> bool {
+        self.dma.write(iova, data)
+    }
+
+    fn generation(&self) -> u64 {
+        let generation = self.dma.generation();
+        let mut state = self.handle.state();
+        if state.generation != generation {
+            state.generation = generation;
+            state.held.clear();
+        }
+        generation
+    }
+}
+
+/// A descriptor ring whose write-backs go wrong.
+#[derive(Debug)]
+pub struct FaultyWindow<W> {
+    window: Arc<W>,
+    handle: Handle<W>,
+}
+
+impl<W: Window> Window for FaultyWindow<W> {
+    fn load(&self, offset: usize) -> u64 {
+        self.window.load(offset)
+    }
+
+    fn load_acquire(&self, offset: usize) -> u64 {
+        self.window.load_acquire(offset)
+    }
+
+    fn store(&self, offset: usize, value: u64) {
+        match self.handle.state().judge(&self.window, offset, value) {
+            Verdict::Store(value) => self.window.store(offset, value),
+            Verdict::Nothing => {}
+        }
+    }
+
+    fn store_release(&self, offset: usize, value: u64) {
+        match self.handle.state().judge(&self.window, offset, value) {
+            Verdict::Store(value) => self.window.store_release(offset, value),
+            Verdict::Nothing => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::view::BarPages;
+    use crate::view::{Access, View};
+
+    fn ring(spec: &str) -> (View, FaultyWindow<crate::view::Window>, Handle<crate::view::Window>) {
+        let view = View::default();
+        let file = BarPages::new(0x1000).unwrap().file().try_clone_to_owned().unwrap();
+        view.map(0, 0x1000, file, 0, Access::BOTH).unwrap();
+        let (dma, handle) = FaultyDma::new(view.clone(), spec.parse().unwrap());
+        let window = dma.window(0, 0x1000).unwrap();
+        (view, window, handle)
+    }
+
+    const RX: u64 = 60 << RX_LENGTH_SHIFT | 0b11;
+
+    #[test]
+    fn without_faults_nothing_changes() {
+        let (_, window, handle) = ring("");
+        window.store(0, 5);
+        window.store_release(8, RX);
+        assert_eq!((window.load(0), window.load_acquire(8)), (5, RX));
+        assert!(handle.counts().is_empty());
+    }
+
+    #[test]
+    fn a_stuck_descriptor_never_comes() {
+        let (_, window, handle) = ring("stuck=1");
+        window.store_release(8, RX);
+        window.store_release(24, TX_DONE);
+        (0..1000).for_each(|_| handle.step());
+        assert_eq!((window.load(8), window.load(24)), (0, 0));
+        assert_eq!(handle.counts()["stuck"], 2);
+    }
+
+    #[test]
+    fn a_late_descriptor_comes_after_steps() {
+        let (_, window, handle) = ring("late=1");
+        window.store_release(8, RX);
+        assert_eq!(window.load(8), 0);
+        (0..=MAX_LATE_STEPS).for_each(|_| handle.step());
+        assert_eq!(window.load(8), RX);
+        assert_eq!(handle.counts()["late"], 1);
+    }
+
+    #[test]
+    fn what_is_late_is_forgotten_when_memory_goes() {
+        let (view, window, handle) = ring("late=1");
+        let dma = FaultyDma { dma: view.clone(), handle: handle.clone() };
+        window.store_release(8, RX);
+        view.clear();
+        dma.generation();
+        (0..=MAX_LATE_STEPS).for_each(|_| handle.step());
+        assert_eq!(window.load(8), 0);
+    }
+
+    #[test]
+    fn a_wrong_length_changes_nothing_else() {
+        let (_, window, handle) = ring("length=1");
+        window.store_release(8, RX);
+        let mask = !(0xFFFF << RX_LENGTH_SHIFT);
+        assert_eq!(window.load(8) & mask, RX & mask);
+        assert_ne!(window.load(8), RX);
+        window.store_release(24, TX_DONE);
+        assert_eq!(window.load(24), TX_DONE, "transmit has no length");
+        assert_eq!(handle.counts()["length"], 1);
+    }
+
+    #[test]
+    fn garbage_still_says_done() {
+        let (_, window, handle) = ring("garbage=1");
+        window.store_release(8, RX);
+        window.store_release(24, TX_DONE);
+        assert!(window.load(8) & RX_DONE != 0 && window.load(8) != RX);
+        assert!(window.load(24) & TX_DONE != 0 && window.load(24) != TX_DONE);
+        assert_eq!(handle.counts()["garbage"], 2);
+    }
+}

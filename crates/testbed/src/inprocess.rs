@@ -1,0 +1,179 @@
+//! A driver and a model in one process, without sockets: for tests, benches and
+//! `model:82599`.
+//!
+//! The driver gets a [`Pci`]; whoever holds the [`Handle`] steps the model, from
+//! the same thread between calls of the driver (the same every time) or from a
+//! thread of its own.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use bus::{Addressing, Area, Backend, BarLayout, DmaRange, Error, Pci, Result};
+use rustix::io::Errno;
+
+use crate::device::{Device, DeviceReport};
+use crate::station::{Idle, Station, Stepper};
+use crate::view::BarPages;
+use crate::wire::Cable;
+
+/// A model as a way to a device.
+#[derive(Debug)]
+pub struct InProcess {
+    name: String,
+    station: Arc<Station>,
+    /// Keeps the mapped areas alive as long as the backend lives.
+    pages: BarPages,
+}
+
+impl InProcess {
+    /// Joins a device to a driver of this process.
+    #[expect(clippy::new_ret_no_self, reason = "the backend lives behind the Pci")]
+    pub fn new(mut device: Device) -> (Pci, Handle) {
+        let name = format!("model:{}", device.report().chip);
+        let pages = device.pages().clone();
+        let station = Station::new(device);
+        station.set_attached(true);
+        station.enter().attach();
+        let handle = Handle { station: station.clone() };
+        (Pci::new(Arc::new(InProcess { name, station, pages })), handle)
+    }
+
+    fn os(&self, doing: &str, error: &std::io::Error) -> Error {
+        let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
+        Error::Os { doing: format!("{}: {doing}", self.name), errno }
+    }
+
+    fn check(&self, index: usize, offset: u32, len: usize) -> Result<()> {
+        let no_bar = || Error::NoBar { device: self.name.clone(), index };
+        let bar = self.station.enter().bar(index).ok_or_else(no_bar)?;
+        if u64::from(offset) + len as u64 > u64::from(bar.size) {
+            let (device, region) = (self.name.clone(), format!("BAR {index}"));
+            return Err(Error::OutOfRange { device, region, offset: offset.into(), len });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for InProcess {
+    fn drop(&mut self) {
+        self.station.set_attached(false);
+        self.station.enter().detach();
+    }
+}
+
+impl Backend for InProcess {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn read_config(&self, offset: u16, data: &mut [u8]) -> Result<()> {
+        self.station.enter().read_config(offset, data);
+        Ok(())
+    }
+
+    fn write_config(&self, offset: u16, data: &[u8]) -> Result<()> {
+        self.station.enter().write_config(offset, data);
+        Ok(())
+    }
+
+    fn bar_layout(&self, index: usize) -> Result<BarLayout> {
+        self.check(index, 0, 0)?;
+        let device = self.station.enter();
+        let bar = device.bar(index).ok_or_else(|| Error::NoBar { device: self.name.clone(), index })?;
+        let polled = if index == 0 { device.shape().polled.as_slice() } else { &[] };
+        let area = |&(offset, len): &(u32, u32)| {
+            let base = self.pages.pointer(offset)?;
+            // SAFETY: the shape's stretches are whole pages of the BAR's file,
+            // all of which is mapped as long as `self.pages` lives.
+            Some(unsafe { Area::new(base, offset, len) })
+        };
+        let mapped = polled.iter().filter_map(area).collect();
+        Ok(BarLayout { size: bar.size.into(), kind: bar.kind, mapped })
+    }
+
+    fn read_bar(&self, index: usize, offset: u32, data: &mut [u8]) -> Result<()> {
+        self.check(index, offset, data.len())?;
+        self.station.access().read_bar(index, offset.into(), data);
+        Ok(())
+    }
+
+    fn write_bar(&self, index: usize, offset: u32, data: &[u8]) -> Result<()> {
+        self.check(index, offset, data.len())?;
+        self.station.access().write_bar(index, offset.into(), data);
+        Ok(())
+    }
+
+    fn addressing(&self) -> Addressing {
+        Addressing::Virtual
+    }
+
+    fn map_dma(&self, range: &DmaRange<'_>) -> Result<()> {
+        self.station.enter().map(range).map_err(|error| self.os("mapping memory", &error))
+    }
+
+    fn unmap_dma(&self, iova: u64, len: usize) -> Result<()> {
+        self.station.enter().unmap(iova, len as u64).map_err(|error| self.os("unmapping memory", &error))
+    }
+
+    fn interrupt_vectors(&self) -> u16 {
+        self.station.enter().shape().vectors
+    }
+
+    fn set_interrupt(&self, vector: u16, event: Option<BorrowedFd<'_>>) -> Result<()> {
+        let event = event.map(|event| event.try_clone_to_owned()).transpose();
+        let event = event.map_err(|error| self.os("copying an eventfd", &error))?;
+        self.station.enter().set_interrupt(vector, event);
+        Ok(())
+    }
+
+    fn reset(&self) -> Result<()> {
+        self.station.enter().reset();
+        Ok(())
+    }
+}
+
+/// Steps and watches a model that a driver of this process uses.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    station: Arc<Station>,
+}
+
+impl Handle {
+    /// One step at a time of the caller's choosing, which must not go back.
+    /// Packets moved.
+    pub fn step(&self, now_ns: u64) -> usize {
+        let mut device = self.station.enter();
+        device.follows_clock = false;
+        device.step(now_ns)
+    }
+
+    /// One step, now by the machine's clock, which began with the device.
+    pub fn step_now(&self) -> usize {
+        self.station.step_now()
+    }
+
+    /// Looks at the cable.
+    pub fn with_cable<T>(&self, look: impl FnOnce(&mut Cable) -> T) -> T {
+        look(self.station.enter().cable())
+    }
+
+    /// What the device counted so far.
+    pub fn report(&self) -> DeviceReport {
+        self.station.enter().report()
+    }
+}
+
+/// Steps some models in a thread of their own until the [`Stepper`] is dropped.
+pub fn spawn(handles: &[Handle], core: Option<usize>, idle: Idle) -> std::io::Result<Stepper> {
+    let stations = handles.iter().map(|handle| handle.station.clone()).collect();
+    Stepper::start(stations, core, idle)
+}
+
+/// Does what needs models that run meanwhile, such as opening the driver, which
+/// waits for the device; the stepping thread ends with it.
+pub fn while_stepping<T>(handles: &[Handle], work: impl FnOnce() -> T) -> std::io::Result<T> {
+    let mut stepper = spawn(handles, None, Idle::Yield)?;
+    let done = work();
+    stepper.stop();
+    Ok(done)
+}

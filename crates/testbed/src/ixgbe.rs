@@ -1,0 +1,168 @@
+//! The 82599 model as a PCI function: identity and BARs of an X520 adapter.
+//!
+//! 82599 datasheet rev. 3.4, sections 8.1 (BARs) and 9.3 (configuration
+//! space); PCI ids as the adapter's EEPROM gives them.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use bus::Ids;
+use bus::config_space::{BarType, ConfigSpace};
+use model::ixgbe::lint::{Register, Rule};
+use model::ixgbe::{Ixgbe, Options as ModelOptions};
+use model::{Dma, Window};
+
+use crate::device::{Chip, Device, FaultHandle, Finding, Parts, Shape, Vectors};
+use crate::fault;
+use crate::fault::dma::FaultyDma;
+use crate::view::{BarPages, Trust, View};
+use crate::wire::Cable;
+
+/// Bytes of BAR 0.
+const REGISTERS: u32 = 128 << 10;
+/// Ring registers, which the model polls: receive queues 0 to 63, transmit
+/// queues, receive queues 64 to 127.
+const POLLED: [(u32, u32); 3] = [(0x1000, 0x1000), (0x6000, 0x2000), (0xD000, 0x1000)];
+const VECTORS: u16 = 64;
+/// The MSI-X table's BAR, and where the pending bits begin in it.
+const TABLE: u32 = 16 << 10;
+const PENDING: u32 = 8 << 10;
+
+/// What distinguishes one served 82599 from another.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// EEPROM with the MAC address, medium and module.
+    pub model: ModelOptions,
+    /// How much clients are trusted.
+    pub trust: Trust,
+    /// Faults of the device; those of the cable are its own.
+    pub fault: Option<fault::Spec>,
+}
+
+impl Options {
+    /// An X520 with an SFP+ module and this address.
+    pub fn with_mac(mac: [u8; 6]) -> Options {
+        let mut options = Options::default();
+        options.model.eeprom.mac = mac;
+        let serial = format!("IX{:02X}{:02X}{:02X}", mac[3], mac[4], mac[5]);
+        options.model.module = Some(model::ixgbe::i2c::module::Module::short_range("IXORA", &serial));
+        options
+    }
+}
+
+/// The address of device `index` of a testbed: locally administered.
+pub fn mac(index: u8) -> [u8; 6] {
+    [0x02, 0x49, 0x58, 0x00, 0x00, index.wrapping_add(1)]
+}
+
+/// An 82599 with `cable` in its port.
+///
+/// # Errors
+/// What making its shared pages says.
+pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
+    let view = View::new(options.trust);
+    let pages = BarPages::new(REGISTERS)?;
+    let vectors = Vectors::default();
+    let (dma, shared) = (view.clone(), pages.clone());
+    let (chip, faults): (Box<dyn Chip>, Option<Box<dyn FaultHandle>>) = match options.fault {
+        Some(spec) if spec.has_dma() => {
+            let (dma, handle) = FaultyDma::new(dma, spec);
+            (Box::new(new(dma, shared, options, &vectors)), Some(Box::new(handle)))
+        }
+        _ => (Box::new(new(dma, shared, options, &vectors)), None),
+    };
+    let shape = shape(options.model.eeprom.device_id);
+    Ok(Device::new(Parts { chip, shape, view, pages, vectors, cable, faults }))
+}
+
+fn new<D: Dma>(dma: D, pages: BarPages, options: &Options, vectors: &Vectors) -> Ixgbe<D, BarPages> {
+    let mut chip = Ixgbe::new(dma, pages, &options.model);
+    chip.set_interrupts(Some(Box::new(vectors.clone())));
+    chip
+}
+
+fn shape(device: u16) -> Shape {
+    let ids = Ids {
+        vendor: 0x8086,
+        device,
+        revision: 1,
+        class: 0x02_0000,
+        subsystem_vendor: 0x8086,
+        subsystem: 0x0003,
+    };
+    let config = ConfigSpace::new(ids)
+        .with_bar(0, BarType::Memory64, REGISTERS.into())
+        .with_bar(2, BarType::Io, 32)
+        .with_bar(4, BarType::Memory64, TABLE.into())
+        .with_interrupt_pin(1)
+        .with_power_management(0x40)
+        .with_msix(0x70, VECTORS, (4, 0), (4, PENDING))
+        .with_pcie(0xA0, 8);
+    let polled = POLLED.to_vec();
+    Shape { config, registers: REGISTERS, polled, ports: 32, table: TABLE, vectors: VECTORS }
+}
+
+impl<D> Chip for Ixgbe<D, BarPages>
+where
+    D: Dma + Send,
+    D::Window: Window + Send,
+{
+    fn name(&self) -> &'static str {
+        "82599"
+    }
+
+    fn read(&mut self, offset: u32) -> u32 {
+        Ixgbe::read(self, offset)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        Ixgbe::write(self, offset, value);
+    }
+
+    fn odd(&mut self, offset: u32) {
+        self.report(Rule::UnalignedAccess, Register::unknown(offset), 0);
+    }
+
+    #[inline]
+    fn step(&mut self, cable: &mut Cable, now_ns: u64) -> usize {
+        Ixgbe::step(self, cable, now_ns)
+    }
+
+    fn reset(&mut self) {
+        Ixgbe::reset(self);
+    }
+
+    fn counters(&mut self) -> BTreeMap<String, u64> {
+        let totals = self.totals();
+        let (rx_offered, tx_offered) = self.offered();
+        let all = [
+            ("rx_offered", rx_offered),
+            ("rx_packets", totals.rx_packets),
+            ("rx_bytes", totals.rx_bytes),
+            ("rx_waiting", self.waiting() as u64),
+            ("tx_offered", tx_offered),
+            ("tx_packets", totals.tx_packets),
+            ("tx_bytes", totals.tx_bytes),
+        ];
+        all.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+    }
+
+    fn drops(&self) -> BTreeMap<String, u64> {
+        let lost = Ixgbe::drops(self).iter().filter(|&(_, count)| count > 0);
+        lost.map(|(name, count)| (name.to_owned(), count)).collect()
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let finding = |finding: &model::ixgbe::lint::Finding| Finding {
+            rule: finding.rule.name().to_owned(),
+            severity: finding.severity().to_string(),
+            register: finding.register.to_string(),
+            value: finding.value,
+            section: finding.section().to_owned(),
+            sentence: finding.sentence().to_owned(),
+            consequence: finding.consequence().to_owned(),
+            count: finding.count,
+        };
+        self.lint().iter().map(finding).collect()
+    }
+}

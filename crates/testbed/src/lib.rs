@@ -1,0 +1,21 @@
+//! Models plugged into drivers: the one room that sees both sides.
+//!
+//! [`ixgbe::open`] makes a [`Device`] with a [`wire::Cable`] in its port;
+//! [`inprocess`] joins it to a driver of this process, [`serve`] to whoever
+//! speaks vfio-user. [`view`] is how a model reaches host memory, and [`fault`]
+//! what goes wrong on purpose.
+//!
+//! Not here: the models themselves (crate `model`) and the vfio-user protocol
+//! (crate `bus`). Nothing here is needed with a real NIC.
+
+pub mod device;
+pub mod fault;
+pub mod inprocess;
+pub mod ixgbe;
+pub mod serve;
+mod station;
+pub mod view;
+pub mod wire;
+
+pub use device::{Device, DeviceReport, Finding};
+pub use station::{Idle, Stepper};

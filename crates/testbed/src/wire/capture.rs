@@ -1,0 +1,164 @@
+//! Captures as wires: `pcap` sends a file's packets, `record` writes a file.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use port::pcap::{Direction, Notes, Reader, Writer};
+
+use super::rate::Pacer;
+use super::{Rate, SpecError};
+
+/// Bytes and packets that are kept in memory.
+const MAX_BYTES: usize = 512 << 20;
+const MAX_PACKETS: usize = 1 << 24;
+
+/// Sends the packets of a file, which is read at once.
+#[derive(Debug)]
+pub(super) struct Capture {
+    bytes: Vec<u8>,
+    /// Where each packet ends.
+    ends: Vec<u32>,
+    at: usize,
+    repeat: bool,
+    done: bool,
+    pacer: Pacer,
+}
+
+impl Capture {
+    pub(super) fn open(path: &Path, repeat: bool, rate: Rate) -> Result<Capture, SpecError> {
+        let failed = |error: &dyn std::fmt::Display, fix| SpecError::Open {
+            what: path.display().to_string(),
+            error: error.to_string(),
+            fix,
+        };
+        let file = File::open(path).map_err(|error| failed(&error, ""))?;
+        let wrong = |error: port::pcap::Error| failed(&error, ": give a pcap or pcapng file of Ethernet");
+        let mut reader = Reader::new(BufReader::with_capacity(1 << 16, file)).map_err(wrong)?;
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        while let Some(packet) = reader.next().map_err(wrong)? {
+            if packet.data.len() > model::MAX_FRAME {
+                return Err(failed(&"a packet is longer than any NIC takes (16380 bytes)", ""));
+            }
+            bytes.extend_from_slice(packet.data);
+            ends.push(bytes.len() as u32);
+            if bytes.len() > MAX_BYTES || ends.len() > MAX_PACKETS {
+                return Err(failed(&"more than 512 MiB or 16 M packets", ": cut it with `editcap -c`"));
+            }
+        }
+        let done = ends.is_empty();
+        Ok(Capture { bytes, ends, at: 0, repeat, done, pacer: Pacer::new(rate) })
+    }
+
+    pub(super) fn is_patient(&self) -> bool {
+        self.pacer.is_patient()
+    }
+
+    pub(super) fn skipped(&self) -> u64 {
+        self.pacer.skipped()
+    }
+
+    pub(super) fn advance(&mut self, now_ns: u64) {
+        if !self.done {
+            self.pacer.advance(now_ns);
+        }
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.done = true;
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Gives up to `max` packets to `take`; how many.
+    pub(super) fn burst(&mut self, max: usize, mut take: impl FnMut(&[u8])) -> usize {
+        let mut given = 0;
+        while given < max && !self.done && self.pacer.due() > 0 {
+            let start = self.at.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+            take(&self.bytes[start..self.ends[self.at] as usize]);
+            self.pacer.take(1);
+            given += 1;
+            self.at += 1;
+            if self.at == self.ends.len() {
+                self.at = 0;
+                self.done = !self.repeat;
+            }
+        }
+        given
+    }
+}
+
+/// Which way a frame went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    ToHost,
+    FromHost,
+}
+
+/// Writes both directions to a pcapng file.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    writer: Writer<BufWriter<File>>,
+    left: u64,
+    /// What to add to the time passed in to get the time of day.
+    epoch_ns: Option<u64>,
+    /// Frames that could not be written; after the first none is tried.
+    failed: u64,
+    over_limit: u64,
+}
+
+impl Recorder {
+    pub(super) fn create(path: &Path, limit: u64) -> Result<Recorder, SpecError> {
+        let failed = |error: std::io::Error| SpecError::Open {
+            what: format!("creating {}", path.display()),
+            error: error.to_string(),
+            fix: "",
+        };
+        let file = File::create(path).map_err(failed)?;
+        let writer = Writer::new(BufWriter::with_capacity(1 << 16, file), &["ixora wire"]).map_err(failed)?;
+        Ok(Recorder { writer, left: limit, epoch_ns: None, failed: 0, over_limit: 0 })
+    }
+
+    pub(super) fn record(&mut self, way: Way, now_ns: u64, frame: &[u8]) {
+        if self.failed > 0 {
+            self.failed += 1;
+            return;
+        }
+        if self.left == 0 {
+            self.over_limit += 1;
+            return;
+        }
+        self.left -= 1;
+        let epoch = *self.epoch_ns.get_or_insert_with(|| {
+            let today = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            u64::try_from(today.as_nanos()).unwrap_or(0).saturating_sub(now_ns)
+        });
+        let direction = match way {
+            Way::ToHost => Direction::Inbound,
+            Way::FromHost => Direction::Outbound,
+        };
+        let notes = Notes { direction, ..Notes::default() };
+        if let Err(error) = self.writer.write(0, epoch + now_ns, frame, notes) {
+            tracing::warn!("recording ends: {error}");
+            self.failed += 1;
+        }
+    }
+
+    pub(super) fn flush(&mut self) {
+        if self.failed == 0
+            && let Err(error) = self.writer.flush()
+        {
+            tracing::warn!("recording ends: {error}");
+            self.failed += 1;
+        }
+    }
+
+    /// Frames that were not recorded, by cause.
+    pub(super) fn failed(&self) -> Vec<(&'static str, u64)> {
+        let all = [("not recorded: write failed", self.failed), ("not recorded: limit", self.over_limit)];
+        all.into_iter().filter(|&(_, count)| count > 0).collect()
+    }
+}

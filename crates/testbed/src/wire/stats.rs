@@ -1,0 +1,54 @@
+//! What a cable counted.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::CheckStats;
+
+/// One direction of a cable, in frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Direction {
+    /// Frames that were put in at one end.
+    pub offered: u64,
+    /// Frames that the cable itself made: injected duplicates.
+    pub made: u64,
+    /// Frames that came out at the other end.
+    pub delivered: u64,
+    /// Bytes of these, without CRC.
+    pub bytes: u64,
+    /// Frames that are still inside.
+    pub waiting: u64,
+    /// Frames that were lost, by cause.
+    pub lost: BTreeMap<String, u64>,
+}
+
+impl Direction {
+    /// Whether every frame is accounted for.
+    pub fn balances(&self) -> bool {
+        self.offered + self.made == self.delivered + self.waiting + self.lost.values().sum::<u64>()
+    }
+
+    pub(crate) fn lose(&mut self, cause: &'static str, frames: u64) {
+        if frames > 0 {
+            *self.lost.entry(cause.to_owned()).or_default() += frames;
+        }
+    }
+}
+
+/// Both directions of a cable.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireStats {
+    /// The wire as it was asked for.
+    pub wire: String,
+    /// Toward the host: what the device received.
+    pub to_host: Direction,
+    /// From the host: what the device sent.
+    pub from_host: Direction,
+    /// Frames that were due while nobody stepped the device, and never offered.
+    pub skipped: u64,
+    /// What the sink found, where it was asked to check.
+    pub check: Option<CheckStats>,
+    /// Faults that were injected, by name.
+    pub faults: BTreeMap<String, u64>,
+}

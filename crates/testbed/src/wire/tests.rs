@@ -1,0 +1,404 @@
+use std::sync::Arc;
+
+use model::{Fault, MAX_FRAME, Wire};
+use proptest::prelude::*;
+
+use super::*;
+
+const MAC: [u8; 6] = [2, 0, 0, 0, 0, 9];
+
+fn cables(texts: &[&str]) -> Vec<Cable> {
+    let plugs: Vec<Plug> = texts.iter().map(|text| Plug { spec: text.parse().unwrap(), mac: MAC }).collect();
+    plug(&plugs, &Arc::default()).unwrap()
+}
+
+fn cable(text: &str) -> Cable {
+    cables(&[text]).pop().unwrap()
+}
+
+fn burst(cable: &mut Cable, max: usize) -> Vec<Vec<u8>> {
+    let (mut frames, mut scratch) = (Vec::new(), vec![0; MAX_FRAME]);
+    let given = cable.receive_burst(&mut scratch, max, &mut |frame, _| frames.push(frame.to_vec()));
+    assert_eq!(given, frames.len());
+    frames
+}
+
+fn balanced(cable: &Cable) -> WireStats {
+    let stats = cable.stats();
+    assert!(stats.to_host.balances() && stats.from_host.balances(), "{stats:#?}");
+    stats
+}
+
+/// Carries what `from` gives to `to`, as a forwarder would.
+fn forward(from: &mut Cable, to: &mut Cable, count: usize) {
+    for frame in burst(from, count) {
+        to.transmit(&frame);
+    }
+}
+
+#[test]
+fn generated_frames_pass_the_check_in_all_sizes_and_flows() {
+    for text in
+        ["gen", "gen:size=65", "gen:size=imix,flows=7", "gen:size=64-1518,flows=100", "gen:size=9018,flows=3"]
+    {
+        let mut both = cables(&[text, "sink:check"]);
+        let [from, to] = &mut both[..] else { unreachable!() };
+        forward(from, to, 5_000);
+        let check = balanced(to).check.unwrap();
+        let clean =
+            CheckStats { received: 5_000, generators: check.generators.clone(), ..CheckStats::default() };
+        assert_eq!(check, clean, "{text}");
+        from.advance(1);
+        assert_eq!(to.stats().check.unwrap().generators[0].sent, 5_000);
+        balanced(from);
+    }
+}
+
+#[test]
+fn sizes_are_those_on_the_wire() {
+    let lens = |text: &str, count| burst(&mut cable(text), count).iter().map(Vec::len).collect::<Vec<_>>();
+    assert_eq!(lens("gen:size=64", 2), [60, 60]);
+    assert_eq!(lens("gen:size=imix", 12).iter().filter(|&&len| len == 1514).count(), 1);
+    let range = lens("gen:size=64-1518", 64);
+    assert_eq!((range[0], range[63]), (60, 1514));
+}
+
+#[test]
+fn flows_differ_in_address_and_port_and_go_to_the_device() {
+    let frames = burst(&mut cable("gen:flows=300"), 300);
+    let tuples: std::collections::HashSet<_> = frames.iter().map(|frame| frame[26..38].to_vec()).collect();
+    assert_eq!(tuples.len(), 300);
+    assert!(frames.iter().all(|frame| frame[..6] == MAC));
+    assert_eq!(burst(&mut cable("gen:dst=ff:ff:ff:ff:ff:ff"), 1)[0][..6], [0xFF; 6]);
+}
+
+#[test]
+fn the_check_tells_loss_duplicates_reordering_and_corruption() {
+    let mut frames = burst(&mut cable("gen"), 100);
+    frames.remove(10);
+    frames.swap(20, 22);
+    frames.insert(30, frames[25].clone());
+    frames[40][59] ^= 1;
+    frames[41][30] ^= 1;
+    frames.push(vec![0; 60]);
+    let mut sink = cable("sink:check");
+    frames.iter().for_each(|frame| sink.transmit(frame));
+    let check = sink.stats().check.unwrap();
+    assert_eq!((check.received, check.missing), (97, 3));
+    assert_eq!((check.duplicated, check.reordered, check.corrupt, check.foreign), (1, 2, 2, 1));
+}
+
+#[test]
+fn a_check_of_tags_does_not_look_at_checksums() {
+    let mut frame = burst(&mut cable("gen"), 1).pop().unwrap();
+    frame[41] ^= 1;
+    let mut sink = cable("sink:check=tag");
+    sink.transmit(&frame);
+    assert_eq!(sink.stats().check.unwrap().received, 1);
+}
+
+#[test]
+fn a_tagged_frame_is_still_ours() {
+    let mut frame = burst(&mut cable("gen"), 1).pop().unwrap();
+    frame.splice(12..12, [0x81, 0, 0, 5]);
+    let mut sink = cable("sink:check");
+    sink.transmit(&frame);
+    assert_eq!(sink.stats().check.unwrap().received, 1);
+}
+
+#[test]
+fn two_generators_are_told_apart() {
+    let mut both = cables(&["gen+sink:check", "gen+sink:check"]);
+    let [a, b] = &mut both[..] else { unreachable!() };
+    forward(a, b, 30);
+    forward(b, a, 20);
+    a.advance(1);
+    b.advance(1);
+    let got = |cable: &Cable| {
+        let check = cable.stats().check.unwrap();
+        check.generators.iter().map(|it| (it.generator, it.sent, it.received)).collect::<Vec<_>>()
+    };
+    assert_eq!((got(b), got(a)), (vec![(0, 30, 30)], vec![(1, 20, 20)]));
+}
+
+#[test]
+fn a_count_ends_the_source_and_so_does_stop() {
+    let mut gen_count = cable("gen:count=5");
+    assert_eq!(burst(&mut gen_count, 64).len(), 5);
+    assert!(gen_count.is_source_done() && burst(&mut gen_count, 64).is_empty());
+    let mut stopped = cable("gen");
+    stopped.stop_source();
+    assert!(burst(&mut stopped, 64).is_empty());
+}
+
+#[test]
+fn a_rate_is_kept_and_not_patient() {
+    let mut paced = cable("gen:rate=1M");
+    assert!(!paced.is_patient() && cable("gen").is_patient());
+    paced.advance(0);
+    assert!(burst(&mut paced, 64).is_empty());
+    paced.advance(10_000);
+    assert_eq!(burst(&mut paced, 64).len(), 10);
+}
+
+#[test]
+fn a_loop_gives_back_and_counts_what_it_has_no_room_for() {
+    let mut wire = cable("loop");
+    (0..5_000_u32).for_each(|n| wire.transmit(&[n as u8; 60]));
+    let stats = balanced(&wire);
+    assert_eq!((stats.from_host.lost["loop full"], stats.from_host.waiting), (904, 4096));
+    assert_eq!(burst(&mut wire, 5_000).len(), 4096);
+    assert_eq!(balanced(&wire).to_host.delivered, 4096);
+}
+
+#[test]
+fn a_pair_carries_both_ways_and_counts_what_it_loses() {
+    let mut both = cables(&["pair", "pair"]);
+    let [a, b] = &mut both[..] else { unreachable!() };
+    (0..100).for_each(|n| a.transmit(&[n; 64]));
+    b.transmit(&[7; 99]);
+    a.advance(1);
+    b.advance(1);
+    assert_eq!(burst(b, 200), (0..100).map(|n| vec![n; 64]).collect::<Vec<_>>());
+    assert_eq!(burst(a, 200), [vec![7; 99]]);
+    (0..10_000).for_each(|_| a.transmit(&[1; 60]));
+    a.advance(2);
+    let (sent, received) = (balanced(a).from_host, balanced(b).to_host);
+    assert!(sent.lost["peer's queue full"] > 0);
+    assert_eq!(sent.delivered, received.offered);
+}
+
+#[test]
+fn short_frames_are_padded_as_a_mac_does() {
+    let mut both = cables(&["pair", "pair"]);
+    both[0].transmit(&[1; 14]);
+    both[0].advance(1);
+    let frames = burst(&mut both[1], 1);
+    assert_eq!((frames[0].len(), frames[0][13], frames[0][14]), (60, 1, 0));
+}
+
+#[test]
+fn what_is_recorded_can_be_sent_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a+b.pcapng");
+    let text = format!("gen:count=50+record:{}+sink:check", file.display());
+    let mut wire = cable(&text);
+    wire.advance(5);
+    let frames = burst(&mut wire, 64);
+    wire.transmit(&frames[0]);
+    wire.flush();
+    let mut again = cable(&format!("pcap:{}", file.display()));
+    let mut expected = frames.clone();
+    expected.push(frames[0].clone());
+    assert_eq!(burst(&mut again, 100), expected);
+    assert!(again.is_source_done());
+    let mut repeated = cable(&format!("pcap:{},loop", file.display()));
+    assert_eq!(burst(&mut repeated, 200).len(), 200);
+}
+
+#[test]
+fn a_recorder_stops_at_its_limit_and_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("out.pcapng");
+    let mut wire = cable(&format!("record:{},limit=2", file.display()));
+    (0..5).for_each(|_| wire.transmit(&[0; 60]));
+    wire.flush();
+    assert_eq!(wire.stats().faults["not recorded: limit"], 3);
+    assert_eq!(burst(&mut cable(&format!("pcap:{}", file.display())), 9).len(), 2);
+}
+
+#[test]
+fn a_capture_that_is_none_is_an_error_with_its_name() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), b"no capture at all").unwrap();
+    let spec: Spec = format!("pcap:{}", file.path().display()).parse().unwrap();
+    let error = Cable::open(&spec).unwrap_err().to_string();
+    assert!(error.contains(&*file.path().to_string_lossy()) && error.contains("neither pcap"), "{error}");
+}
+
+#[test]
+fn datagrams_cross_and_losses_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let mut a = cable(&format!("unix:{},remote={}", path("a"), path("b")));
+    a.transmit(&[1; 60]);
+    assert_eq!(balanced(&a).from_host.lost["no peer"], 1);
+    let mut b = cable(&format!("unix:{}", path("b")));
+    b.transmit(&[1; 60]);
+    assert_eq!(balanced(&b).from_host.lost["no peer"], 1, "nobody to answer yet");
+    a.transmit(&[2; 99]);
+    assert_eq!(burst(&mut b, 9), [vec![2; 99]]);
+    b.transmit(&[3; 70]);
+    assert_eq!(burst(&mut a, 9), [vec![3; 70]]);
+    for _ in 0..100_000 {
+        a.transmit(&[4; 60]);
+    }
+    assert!(balanced(&a).from_host.lost["peer too slow"] > 0);
+    drop((a, b));
+    assert!(!std::path::Path::new(&path("a")).exists());
+}
+
+#[test]
+fn a_socket_left_behind_is_replaced_and_a_used_one_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s");
+    drop(std::os::unix::net::UnixDatagram::bind(&path).unwrap());
+    let spec: Spec = format!("unix:{}", path.display()).parse().unwrap();
+    let first = Cable::open(&spec).unwrap();
+    assert!(Cable::open(&spec).unwrap_err().to_string().contains("another process has it"));
+    drop(first);
+}
+
+#[test]
+#[ignore = "needs root: run under `unshare -n`, so that the interface is nobody else's"]
+fn a_tap_carries_frames_once_it_is_up() {
+    let mut wire = cable("tap:ixora0");
+    wire.transmit(&[0xFF; 60]);
+    assert_eq!(balanced(&wire).from_host.lost["interface down"], 1);
+    let up = std::process::Command::new("ip").args(["link", "set", "ixora0", "up"]).status().unwrap();
+    assert!(up.success());
+    wire.transmit(&[0xFF; 60]);
+    assert_eq!(balanced(&wire).from_host.delivered, 1);
+    // The kernel looks for IPv6 routers on every new interface.
+    let got = (0..100).any(|round| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        wire.advance(round * 1_000_000);
+        !burst(&mut wire, 1).is_empty()
+    });
+    assert!(got, "the kernel sent nothing");
+}
+
+#[test]
+fn each_fault_happens_and_the_books_balance() {
+    for fault in ["drop", "corrupt", "crc", "truncate", "duplicate", "reorder"] {
+        let mut both = cables(&[&format!("gen:count=2000+fault:{fault}=0.1,seed=3"), "sink:check"]);
+        let [from, to] = &mut both[..] else { unreachable!() };
+        let mut bad_crc = 0;
+        let mut scratch = vec![0; MAX_FRAME];
+        for now in 0..100 {
+            from.advance(now * 1_000_000);
+            from.receive_burst(&mut scratch, 64, &mut |frame, fault| match fault {
+                Fault::None => to.transmit(frame),
+                _ => bad_crc += 1,
+            });
+        }
+        let stats = balanced(from);
+        let injected = stats.faults[fault];
+        assert!((120..300).contains(&injected), "{fault}: {injected}");
+        let check = to.stats().check.unwrap();
+        match fault {
+            "drop" => assert_eq!(stats.to_host.lost["fault: dropped"], injected),
+            "crc" => assert_eq!((bad_crc, check.received), (injected, 2000 - injected)),
+            "duplicate" => assert_eq!(check.duplicated, injected),
+            "reorder" => assert!(check.received == 2000 && check.reordered > 0),
+            // Some bits of the Ethernet header are not checked.
+            "corrupt" => assert!(check.corrupt + check.foreign > injected / 2),
+            _ => assert!(check.foreign + check.corrupt > injected / 2),
+        }
+        assert_eq!(stats.faults.len(), 1);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_faults() {
+    let run = |seed: u32| burst(&mut cable(&format!("gen+fault:drop=0.3,corrupt=0.3,seed={seed}")), 200);
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+#[test]
+fn a_flapping_link_goes_down_and_comes_back() {
+    let mut wire = cable("gen+fault:flap=100ms/10ms");
+    let mut at = |ms: u64| {
+        wire.advance(ms * 1_000_000);
+        wire.is_up()
+    };
+    assert_eq!([0, 89, 91, 99, 101].map(&mut at), [true, true, false, false, true]);
+    wire.advance(195 * 1_000_000);
+    assert!(burst(&mut wire, 10).is_empty());
+    assert!(balanced(&wire).to_host.lost["fault: link down"] > 0);
+}
+
+#[test]
+fn faults_from_the_host_are_counted_too() {
+    let mut wire = cable("sink+fault:drop=0.5,crc=0.5,duplicate=0.2,reorder=0.2");
+    (0..1000).for_each(|_| wire.transmit(&[0; 60]));
+    wire.advance(1);
+    wire.advance(10_000_000);
+    let stats = balanced(&wire);
+    assert!(stats.from_host.lost["fault: wrong CRC"] > 0 && stats.from_host.waiting == 0);
+}
+
+#[test]
+fn wires_are_refused_with_what_to_write() {
+    for (text, hint) in [
+        ("", "use loop"),
+        ("cat5", "use loop"),
+        ("gen:size=63", "64 to 15872"),
+        ("gen:size=100-64", "64 to 15872"),
+        ("gen:rate=fast", "or `max`"),
+        ("gen:flows=0", "1 to 65536"),
+        ("gen:flows=70000", "1 to 65536"),
+        ("gen:count=-1", "10M"),
+        ("gen:dst=1:2", "02:00"),
+        ("gen:speed=1", "size, rate"),
+        ("gen+pair", "cannot be one wire"),
+        ("loop+sink", "cannot be one wire"),
+        ("gen+gen", "cannot be one wire"),
+        ("gen+pcap:x", "cannot be one wire"),
+        ("loop:x", "no option `x`"),
+        ("sink:chek", "check"),
+        ("pcap", "pcap:in.pcapng"),
+        ("pcap:x,twice", "loop, rate"),
+        ("record:", "record:out.pcapng"),
+        ("record:x,limit=y", "frames"),
+        ("tap", "tap:ixora0"),
+        ("tap:a/b", "15 bytes"),
+        ("tap:0123456789abcdef", "15 bytes"),
+        ("unix", "unix:/tmp"),
+        ("unix:/x,remote=", "remote=PATH"),
+        ("gen+fault:drop=2", "0 to 1"),
+    ] {
+        let error = text.parse::<Spec>().expect_err(text).to_string();
+        assert!(error.contains(hint), "{text}: {error}");
+    }
+    let one = [Plug { spec: "pair".parse().unwrap(), mac: MAC }];
+    assert!(plug(&one, &Arc::default()).unwrap_err().to_string().contains("even number"));
+    let big = "gen:flows=65536,size=9000".parse().unwrap();
+    assert!(Cable::open(&big).unwrap_err().to_string().contains("fewer flows"));
+}
+
+#[test]
+fn a_plus_in_a_path_is_not_a_joint() {
+    let spec: Spec = "gen+record:/tmp/a+b.pcapng+sink:check".parse().unwrap();
+    assert_eq!(spec.to_string(), "gen+record:/tmp/a+b.pcapng+sink:check");
+    assert_eq!(spec.record, Some(("/tmp/a+b.pcapng".into(), u64::MAX)));
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_parser_panic(text in "(gen|pcap|sink|unix|tap|fault|record)?[:+]?(size|rate|flows|count|dst|check)?=?.{0,20}") {
+        let _ = text.parse::<Spec>();
+    }
+
+    #[test]
+    fn what_can_be_said_can_be_read(size in 64_usize..15_872, flows in 1_u32..65_536, count: u64, rate in 1_u64..1_000_000_000) {
+        let text = format!("gen:size={size},flows={flows},count={count},rate={}", Rate::PerSecond(rate));
+        let spec: Spec = text.parse().unwrap();
+        let expected = GeneratorSpec {
+            size: Sizes::Fixed(size), flows, count: Some(count), rate: Rate::PerSecond(rate), to: None,
+        };
+        let end = spec::EndSpec::Traffic { source: Some(SourceSpec::Generator(expected)), check: None };
+        prop_assert_eq!(spec.end, end);
+    }
+
+    #[test]
+    fn no_frame_makes_the_sink_panic(frame in prop::collection::vec(any::<u8>(), 0..100), ours: bool, at in 0_usize..60, value: u8) {
+        let mut sink = cable("sink:check");
+        let mut generated = burst(&mut cable("gen"), 1).pop().unwrap();
+        generated[at] = value;
+        sink.transmit(if ours { &generated } else { &frame });
+        let check = sink.stats().check.unwrap();
+        prop_assert_eq!(check.received + check.corrupt + check.foreign, 1);
+    }
+}

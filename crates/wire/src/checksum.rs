@@ -1,0 +1,65 @@
+//! The internet checksum (RFC 1071) and its incremental update (RFC 1624).
+
+/// The sum of 16-bit big-endian words in one's complement, not yet inverted. An
+/// odd last byte counts as the high byte of a word.
+pub fn sum(bytes: &[u8]) -> u16 {
+    // Native 32-bit words are summed into 64 bits: the one's complement sum does
+    // not mind the byte order (RFC 1071, section 2B), which is swapped at the end.
+    let mut words = bytes.chunks_exact(4);
+    let mut total: u64 = words.by_ref().map(|w| u64::from(u32::from_ne_bytes([w[0], w[1], w[2], w[3]]))).sum();
+    let mut last = [0; 4];
+    last[..words.remainder().len()].copy_from_slice(words.remainder());
+    total += u64::from(u32::from_ne_bytes(last));
+    u16::from_be(fold(total))
+}
+
+/// The checksum to put into a header whose checksum field is zero.
+pub fn of(bytes: &[u8]) -> u16 {
+    !sum(bytes)
+}
+
+/// The checksum after a 16-bit word of the data changed (RFC 1624, equation 3).
+pub fn update(checksum: u16, from: u16, to: u16) -> u16 {
+    !fold(u64::from(!checksum) + u64::from(!from) + u64::from(to))
+}
+
+fn fold(mut total: u64) -> u16 {
+    while total > 0xFFFF {
+        total = (total & 0xFFFF) + (total >> 16);
+    }
+    total as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// RFC 1071, section 3.
+    #[test]
+    fn the_rfcs_example() {
+        assert_eq!(sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), 0xddf2);
+    }
+
+    fn slow(bytes: &[u8]) -> u16 {
+        let word = |w: &[u8]| u64::from(w[0]) << 8 | u64::from(*w.get(1).unwrap_or(&0));
+        fold(bytes.chunks(2).map(word).sum())
+    }
+
+    proptest! {
+        #[test]
+        fn fast_is_slow(bytes: Vec<u8>) {
+            prop_assert_eq!(sum(&bytes), slow(&bytes));
+        }
+
+        #[test]
+        fn an_update_is_as_good_as_a_new_sum(mut words in prop::collection::vec(any::<u16>(), 2..40), to: u16) {
+            let bytes = |words: &[u16]| words.iter().flat_map(|w| w.to_be_bytes()).collect::<Vec<u8>>();
+            words[1] |= 1; // a header is never all zeros
+            let before = of(&bytes(&words));
+            let after = update(before, words[0], to);
+            words[0] = to;
+            prop_assert_eq!(after, of(&bytes(&words)));
+        }
+    }
+}

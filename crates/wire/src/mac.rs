@@ -1,0 +1,66 @@
+//! Ethernet addresses (IEEE 802-2014, section 8).
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An Ethernet address, first byte on the wire first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct MacAddress(pub [u8; 6]);
+
+/// A text that is no Ethernet address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidMac(String);
+
+impl fmt::Display for InvalidMac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no Ethernet address: write six bytes as 02:00:5e:10:00:01", self.0)
+    }
+}
+
+impl std::error::Error for InvalidMac {}
+
+impl MacAddress {
+    /// Everyone.
+    pub const BROADCAST: MacAddress = MacAddress([0xFF; 6]);
+
+    /// Whether the address names a group.
+    pub fn is_multicast(self) -> bool {
+        self.0[0] & 1 != 0
+    }
+}
+
+impl FromStr for MacAddress {
+    type Err = InvalidMac;
+
+    fn from_str(text: &str) -> Result<MacAddress, InvalidMac> {
+        let invalid = || InvalidMac(text.to_owned());
+        let mut bytes = [0; 6];
+        let mut parts = text.split([':', '-']);
+        for byte in &mut bytes {
+            let part = parts.next().filter(|part| part.len() == 2).ok_or_else(invalid)?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| invalid())?;
+        }
+        if parts.next().is_some() { Err(invalid()) } else { Ok(MacAddress(bytes)) }
+    }
+}
+
+impl fmt::Display for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_read_as_written() {
+        let mac: MacAddress = "02:00:5e:10:00:ff".parse().expect("valid");
+        assert_eq!(mac.to_string(), "02:00:5e:10:00:ff");
+        for bad in ["", "02:00:5e:10:00", "02:00:5e:10:00:ff:00", "02:00:5e:10:00:gg", "2:0:5e:10:0:ff"] {
+            assert!(bad.parse::<MacAddress>().is_err(), "{bad}");
+        }
+    }
+}
