@@ -4,7 +4,6 @@
 //! An access that cannot be made reads all ones and writes nothing, as on a
 //! bus whose device is gone; it is counted, and never a panic.
 
-use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,7 +79,7 @@ impl Bar {
     /// The register at `offset`, its pointer worked out once for the hot path.
     pub fn register(&self, offset: u32) -> Register {
         let pointer = self.pointer::<u32>(offset).unwrap_or(ptr::null_mut());
-        Register { pointer: NonNull::new(pointer), offset, bar: self.clone(), owner: PhantomData }
+        Register { pointer: NonNull::new(pointer), offset, bar: self.clone() }
     }
 
     #[inline]
@@ -108,7 +107,6 @@ pub struct Register {
     pointer: Option<NonNull<u32>>,
     offset: u32,
     bar: Bar,
-    owner: PhantomData<*mut ()>,
 }
 
 // SAFETY: the page stays mapped while `bar` lives, whichever thread looks.

@@ -20,7 +20,7 @@ pub(crate) type Descriptor = [AtomicU64; 2];
 pub(crate) struct Ring {
     descriptors: NonNull<Descriptor>,
     mask: u32,
-    region: Region,
+    pub(crate) region: Region,
 }
 
 // SAFETY: the ring is the only handle to its descriptors on the host's side, and
@@ -36,7 +36,6 @@ impl Ring {
     }
 
     /// The descriptor at a free-running index.
-    #[inline(always)]
     pub(crate) fn at(&self, index: u32) -> &Descriptor {
         // SAFETY: the masked index is below the ring's size; the region is
         // zeroed, aligned to a page and lives as long as `self`.
@@ -60,16 +59,11 @@ impl Ring {
     pub(crate) fn bytes(&self) -> u32 {
         self.size() * size_of::<Descriptor>() as u32
     }
-
-    /// Keeps the memory for ever: the device may still write to it.
-    pub(crate) fn leak(&self) {
-        mem::forget(self.region.clone());
-    }
 }
 
 /// The packets behind a ring's descriptors, at the same indices.
 pub(crate) struct Slots {
-    packets: Box<[Option<Packet>]>,
+    pub(crate) packets: Box<[Option<Packet>]>,
     mask: u32,
 }
 
@@ -80,7 +74,6 @@ impl Slots {
     }
 
     /// Puts a packet into an empty slot.
-    #[inline(always)]
     pub(crate) fn put(&mut self, index: u32, packet: Packet) {
         let slot = self.slot(index);
         debug_assert!(slot.is_none());
@@ -89,18 +82,10 @@ impl Slots {
     }
 
     /// Takes the packet out of a slot.
-    #[inline(always)]
     pub(crate) fn take(&mut self, index: u32) -> Option<Packet> {
         self.slot(index).take()
     }
 
-    /// Forgets all packets: the device may still write to their buffers.
-    pub(crate) fn leak(&mut self) {
-        mem::forget(mem::take(&mut self.packets));
-        self.packets = (0..=self.mask).map(|_| None).collect();
-    }
-
-    #[inline(always)]
     fn slot(&mut self, index: u32) -> &mut Option<Packet> {
         // SAFETY: there is a slot for each value under the mask.
         unsafe { self.packets.get_unchecked_mut((index & self.mask) as usize) }

@@ -7,6 +7,19 @@ use crate::packet::Packet;
 use crate::pool::Pool;
 
 impl Pool {
+    /// How many buffers the pool has in all.
+    pub fn capacity(&self) -> usize {
+        self.stack.len()
+    }
+
+    /// A buffer, holding an empty packet; `None` when all are out.
+    #[inline]
+    pub fn alloc(&mut self) -> Option<Packet> {
+        let mut packet = self.alloc_for_rx()?;
+        packet.set_received(0, 0);
+        Some(packet)
+    }
+
     /// Frees a packet. One of another pool goes the way of a drop.
     #[inline]
     pub fn free(&mut self, mut packet: Packet) {

@@ -10,7 +10,7 @@
 //! The odd number of lines spreads neighbouring buffers over all cache sets; at
 //! 2 KiB apart their first lines would all fall into one set in 32.
 
-use std::mem::{self, ManuallyDrop};
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -200,5 +200,3 @@ impl DerefMut for Packet {
         unsafe { std::slice::from_raw_parts_mut(start, self.len()) }
     }
 }
-
-const _: () = assert!(mem::size_of::<Option<Packet>>() == mem::size_of::<*mut Meta>());

@@ -42,7 +42,7 @@ impl Core {
 #[derive(Debug)]
 pub struct Pool {
     /// Free buffers; the first `free` entries are valid.
-    stack: Box<[NonNull<Meta>]>,
+    pub(crate) stack: Box<[NonNull<Meta>]>,
     pub(crate) free: usize,
     core: NonNull<Core>,
     first: usize,
@@ -87,19 +87,6 @@ impl Pool {
         };
         let stack: Box<[_]> = (0..count).rev().map(slot).collect();
         Ok(Pool { stack, free: count, core, first, end })
-    }
-
-    /// How many buffers the pool has in all.
-    pub fn capacity(&self) -> usize {
-        self.stack.len()
-    }
-
-    /// A buffer, holding an empty packet; `None` when all are out.
-    #[inline]
-    pub fn alloc(&mut self) -> Option<Packet> {
-        let mut packet = self.alloc_for_rx()?;
-        packet.set_received(0, 0);
-        Some(packet)
     }
 
     /// A buffer for a device to fill: its metadata is whatever it was, until

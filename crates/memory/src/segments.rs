@@ -89,3 +89,5 @@ impl Meta {
         self.next = std::ptr::null_mut();
     }
 }
+
+const _: () = assert!(size_of::<Option<Packet>>() == size_of::<*mut Meta>());

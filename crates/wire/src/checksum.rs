@@ -6,7 +6,8 @@ pub fn sum(bytes: &[u8]) -> u16 {
     // Native 32-bit words are summed into 64 bits: the one's complement sum does
     // not mind the byte order (RFC 1071, section 2B), which is swapped at the end.
     let mut words = bytes.chunks_exact(4);
-    let mut total: u64 = words.by_ref().map(|w| u64::from(u32::from_ne_bytes([w[0], w[1], w[2], w[3]]))).sum();
+    let mut total: u64 =
+        words.by_ref().map(|w| u64::from(u32::from_ne_bytes([w[0], w[1], w[2], w[3]]))).sum();
     let mut last = [0; 4];
     last[..words.remainder().len()].copy_from_slice(words.remainder());
     total += u64::from(u32::from_ne_bytes(last));

@@ -147,6 +147,15 @@ impl Shared {
         wait(&self.bar, &self.name, limit_ms, &Until { register, offset, mask, wanted, meaning })
     }
 
+    /// The address that the EEPROM put into the first receive address register.
+    pub(super) fn mac(&self) -> Result<[u8; 6]> {
+        let [a, b, c, d] = self.bar.read32(RAL::at(0)).to_le_bytes();
+        let [e, f, _, _] = self.bar.read32(RAH::at(0)).to_le_bytes();
+        let mac = [a, b, c, d, e, f];
+        let valid = a & 1 == 0 && mac != [0; 6];
+        valid.then_some(mac).ok_or_else(|| Error::NoMacAddress { device: self.name.clone(), mac })
+    }
+
     pub(super) fn mask_interrupts(&self) {
         // Bit 31 is reserved (8.2.3.5.4).
         self.bar.write32(EIMC::AT, 0x7FFF_FFFF);

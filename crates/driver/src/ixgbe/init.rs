@@ -11,7 +11,7 @@ use regs::ixgbe::*;
 use super::device::{Ixgbe, Shared};
 use super::filter::address_words;
 use super::{interrupt, options::Options, rx::RxQueue, stats::Sums, tx::TxQueue};
-use crate::{Error, Result};
+use crate::Result;
 
 impl Ixgbe {
     /// Resets the device and brings it up with `options`. Returns the port, its
@@ -25,7 +25,7 @@ impl Ixgbe {
         options.check()?;
         let shared = Arc::new(Shared::attach(pci, dma)?);
         shared.reset()?;
-        let mac = shared.mac()?;
+        let mac = shared.mac()?; // the EEPROM put it into RAL0 and RAH0
         shared.init_rx(mac, &options);
         shared.init_tx();
         let rx =
@@ -61,15 +61,6 @@ impl Shared {
         // Counters clear when read (4.6.5).
         Sums::new().update(&self.bar);
         Ok(())
-    }
-
-    /// The address that the EEPROM put into the first receive address register.
-    fn mac(&self) -> Result<[u8; 6]> {
-        let [a, b, c, d] = self.bar.read32(RAL::at(0)).to_le_bytes();
-        let [e, f, _, _] = self.bar.read32(RAH::at(0)).to_le_bytes();
-        let mac = [a, b, c, d, e, f];
-        let valid = a & 1 == 0 && mac != [0; 6];
-        valid.then_some(mac).ok_or_else(|| Error::NoMacAddress { device: self.name.clone(), mac })
     }
 
     /// The receive side, apart from its queues (4.6.7). Receive is off after the

@@ -1,9 +1,12 @@
 //! Dropping a queue: the device must have let go of its ring before the memory
 //! is used for anything else. And what a queue counted.
 
+use std::mem;
+
 use super::rx::RxQueue;
 use super::tx::TxQueue;
 use super::writeback::Head;
+use crate::ring::{Ring, Slots};
 use crate::{RxStats, TxStats};
 
 impl RxQueue {
@@ -24,8 +27,7 @@ impl Drop for RxQueue {
     fn drop(&mut self) {
         // The device must be quiet before its buffers go back to their pool.
         if !self.shared.disable_rx(self.index) {
-            self.slots.leak();
-            self.ring.leak();
+            leak(&self.ring, &mut self.slots);
         }
     }
 }
@@ -34,9 +36,14 @@ impl Drop for TxQueue {
     fn drop(&mut self) {
         // The device must be quiet before its buffers go back to their pools.
         if !self.shared.disable_tx(self.index) {
-            self.slots.leak();
-            self.ring.leak();
+            leak(&self.ring, &mut self.slots);
             self.head.iter().for_each(Head::leak);
         }
     }
+}
+
+/// Keeps a ring and its buffers for ever: the device may still write to them.
+fn leak(ring: &Ring, slots: &mut Slots) {
+    mem::forget(ring.region.clone());
+    mem::forget(mem::take(&mut slots.packets));
 }

@@ -56,7 +56,6 @@ impl RxQueue {
 
     /// Appends up to [`Batch::room`] received packets to `batch` and gives the
     /// device fresh buffers from `pool`. Returns how many packets were appended.
-    #[inline]
     pub fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         let before = batch.len();
         let mut bytes = 0;
@@ -94,13 +93,11 @@ impl RxQueue {
     }
 
     /// How many descriptors the device owns.
-    #[inline(always)]
     fn owned(&self) -> u32 {
         self.filled.wrapping_sub(self.next)
     }
 
     /// Gives the device a buffer for each descriptor it has used up.
-    #[inline(always)]
     fn refill(&mut self, pool: &mut Pool) {
         // One descriptor stays empty: head = tail means that the device owns
         // nothing (7.1.9).

@@ -65,28 +65,25 @@ impl TxQueue {
     /// Takes packets from the front of `batch` for the device to send; what the
     /// ring has no room for stays. Sent buffers go back to `pool`, or to the
     /// pool they came from. Returns how many packets were taken.
-    #[inline]
     pub fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         self.clean(pool);
-        let (start, before, mut bytes) = (self.next, self.stats.unsendable, 0);
-        let mut packets = batch.drain();
+        let (start, mut packets) = (self.next, batch.drain());
         let offered = packets.len();
         while let Some(packet) = packets.peek() {
-            let len = packet.len() as u64;
+            let mut len = packet.len() as u64;
             if packet.is_plain() && len != 0 && self.room() != 0 {
                 let Some(packet) = packets.next() else { break };
                 self.put(packet, TX_DATA | TX_EOP | len | len << TX_PAYLEN_SHIFT);
-                bytes += len;
             } else {
                 // Offloads, several segments, nothing to send, or no room.
                 let Some(sent) = self.send_special(&mut packets, pool) else { break };
-                bytes += sent;
+                len = sent;
             }
+            self.stats.packets += u64::from(len > 0);
+            self.stats.bytes += len;
         }
-        let (left, unsendable) = (packets.len(), self.stats.unsendable - before);
+        let left = packets.len();
         drop(packets);
-        self.stats.packets += (offered - left) as u64 - unsendable;
-        self.stats.bytes += bytes;
         self.stats.ring_full += left as u64;
         if self.next != start {
             self.ring_doorbell();
@@ -95,7 +92,6 @@ impl TxQueue {
     }
 
     /// Frees what the device has sent; how many descriptors it still owns.
-    #[inline]
     pub fn clean(&mut self, pool: &mut Pool) -> usize {
         let done = match &self.head {
             // Never past `next`, whatever the device wrote.
@@ -113,7 +109,6 @@ impl TxQueue {
     }
 
     /// How many descriptors the device has finished with, by its reports.
-    #[inline(always)]
     fn done_by_reports(&mut self) -> u32 {
         let mut done = 0;
         while let Some(&report) = self.reports.front() {
@@ -129,7 +124,6 @@ impl TxQueue {
     }
 
     /// Fills the next descriptor. The caller has seen that there is room.
-    #[inline(always)]
     pub(super) fn put(&mut self, packet: Packet, mut command: u64) {
         if command & TX_EOP != 0 && self.next.wrapping_sub(self.reported) >= REPORT_EVERY {
             command |= TX_REPORT;
@@ -143,7 +137,6 @@ impl TxQueue {
     }
 
     /// Tells the device of all that was put since the last time.
-    #[inline(always)]
     fn ring_doorbell(&mut self) {
         // The last packet of a call always reports, or its buffer would stay
         // out until others push it on.
@@ -159,7 +152,6 @@ impl TxQueue {
     }
 
     /// Remembers that the descriptor at `index` reports.
-    #[inline(always)]
     fn report(&mut self, index: u32) {
         self.reported = index;
         if self.head.is_none() {
@@ -168,13 +160,11 @@ impl TxQueue {
     }
 
     /// Descriptors that the device owns.
-    #[inline(always)]
     fn in_flight(&self) -> u32 {
         self.next.wrapping_sub(self.clean)
     }
 
     /// Free descriptors; one stays empty, for head = tail means none (7.2.3.3).
-    #[inline(always)]
     pub(super) fn room(&self) -> u32 {
         self.ring.size() - 1 - self.in_flight()
     }
