@@ -21,7 +21,8 @@ const PACKETS: u64 = 40_000_000;
 fn frame(len: usize) -> Vec<u8> {
     let mut frame = vec![0; len];
     frame[..14].copy_from_slice(&[2, 0x49, 0x58, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
-    frame[14..34].copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0x66, 0xbd, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame[14..34]
+        .copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0x66, 0xbd, 10, 0, 0, 1, 10, 0, 0, 2]);
     frame[34..42].copy_from_slice(&[0, 1, 0, 2, 0, 26, 0xeb, 0xb4]);
     frame
 }
@@ -124,14 +125,22 @@ impl Bench {
 }
 
 fn main() {
+    let only = std::env::args().nth(1);
     for (name, forward, rss) in
         [("receive", false, false), ("receive, RSS", false, true), ("receive and transmit", true, false)]
     {
+        if only.as_deref().is_some_and(|only| only != name) {
+            continue;
+        }
         let mut bench = bring_up(rss);
         bench.run(forward);
         let ns = bench.run(forward);
         let drops: Vec<_> = bench.device.drops().iter().filter(|drop| drop.1 > 0).collect();
-        println!("{name}: {ns:.1} ns a packet, {:.1} Mpps, sent {}, lost {drops:?}", 1000.0 / ns, bench.wire.sunk);
+        println!(
+            "{name}: {ns:.1} ns a packet, {:.1} Mpps, sent {}, lost {drops:?}",
+            1000.0 / ns,
+            bench.wire.sunk
+        );
         for finding in bench.device.lint().iter() {
             println!("  {finding}");
         }

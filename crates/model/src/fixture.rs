@@ -74,12 +74,14 @@ impl Dma for Memory {
         let Some(start) = self.place(iova, data.len() as u64) else { return false };
         let words = &self.words[start / 8..(start + data.len()).div_ceil(8)];
         if start % 8 == 0 {
-            for (to, word) in data.chunks_mut(8).zip(words) {
-                let from = word.load(Ordering::Relaxed).to_le_bytes();
-                match to.first_chunk_mut() {
-                    Some(to) => *to = from,
-                    None => to.copy_from_slice(&from[..to.len()]),
-                }
+            let (whole, rest) = data.as_chunks_mut::<8>();
+            for (to, word) in whole.iter_mut().zip(words) {
+                *to = word.load(Ordering::Relaxed).to_le_bytes();
+            }
+            let mut last = words.get(whole.len()).map_or(0, |word| word.load(Ordering::Relaxed));
+            for to in rest {
+                *to = last as u8;
+                last >>= 8;
             }
         } else {
             for (n, to) in data.iter_mut().enumerate() {
@@ -104,7 +106,12 @@ impl Dma for Memory {
             for (from, word) in whole.iter().zip(words) {
                 word.store(u64::from_le_bytes(*from), Ordering::Relaxed);
             }
-            if !rest.is_empty() {
+            if let (Some(last), false) = (data.last_chunk::<8>(), rest.is_empty()) {
+                // The rest by way of the last eight bytes, shifted into place.
+                let (spare, word) = (64 - 8 * rest.len() as u32, &words[whole.len()]);
+                let kept = word.load(Ordering::Relaxed) & (u64::MAX << (64 - spare));
+                word.store(kept | u64::from_le_bytes(*last) >> spare, Ordering::Relaxed);
+            } else if !rest.is_empty() {
                 set(whole.len() * 8, rest);
             }
         } else {

@@ -94,7 +94,12 @@ pub trait Wire {
     /// As it stands it pads what [`Wire::receive`] gives, as a sender's MAC
     /// would, unless the frame has a [`Fault`].
     #[inline]
-    fn receive_burst(&mut self, scratch: &mut [u8], max: usize, sink: &mut impl FnMut(&[u8], Fault)) -> usize {
+    fn receive_burst(
+        &mut self,
+        scratch: &mut [u8],
+        max: usize,
+        sink: &mut impl FnMut(&[u8], Fault),
+    ) -> usize {
         for given in 0..max {
             let Some(len) = self.receive(scratch) else { return given };
             let mut len = len.min(scratch.len());

@@ -2,15 +2,19 @@
 //! them on the way through. Sums are of little-endian 16-bit words, which gives
 //! the same bytes in memory as network order does (RFC 1071, 2(B)).
 
+/// Adds with the carry brought round: sums of any words stay sums of 16-bit
+/// words (RFC 1071, 2(A)).
+#[inline(always)]
+pub(super) fn add(a: u64, b: u64) -> u64 {
+    let (sum, carry) = a.overflowing_add(b);
+    sum + u64::from(carry)
+}
+
 /// The sum of `data` as 16-bit words, not folded; a last odd byte is padded.
 #[inline]
 pub(super) fn sum(data: &[u8]) -> u64 {
     let (words, rest) = data.as_chunks::<8>();
-    let mut total = 0;
-    for word in words {
-        let word = u64::from_le_bytes(*word);
-        total += (word & 0xFFFF_FFFF) + (word >> 32);
-    }
+    let total = words.iter().fold(0, |total, word| add(total, u64::from_le_bytes(*word)));
     // What is left over, by way of the last eight bytes: a copy of so few would
     // cost more than all the rest.
     let last = match data.last_chunk::<8>() {
@@ -20,16 +24,15 @@ pub(super) fn sum(data: &[u8]) -> u64 {
         }
         None => data.iter().rev().fold(0, |last, byte| last << 8 | u64::from(*byte)),
     };
-    total + (last & 0xFFFF_FFFF) + (last >> 32)
+    add(total, last)
 }
 
 /// The sum's 16 bits with end-around carry; 0xFFFF over a valid checksum.
-#[inline]
+#[inline(always)]
 pub(super) fn fold(sum: u64) -> u16 {
-    let sum = (sum & 0xFFFF_FFFF) + (sum >> 32);
-    let sum = (sum & 0xFFFF) + (sum >> 16 & 0xFFFF) + (sum >> 32);
-    let sum = (sum & 0xFFFF) + (sum >> 16);
-    ((sum & 0xFFFF) + (sum >> 16)) as u16
+    // The upper half takes the lower half's carry.
+    let half = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
+    (half.wrapping_add(half.rotate_left(16)) >> 16) as u16
 }
 
 /// What a pseudo header adds apart from its addresses: protocol and length.
@@ -61,9 +64,7 @@ const fn crc_table(polynomial: u32) -> [u32; 256] {
 }
 
 fn crc_with(table: &[u32; 256], data: &[u8]) -> u32 {
-    !data.iter().fold(!0, |crc: u32, byte| {
-        crc >> 8 ^ table[usize::from(crc as u8 ^ byte)]
-    })
+    !data.iter().fold(!0, |crc: u32, byte| crc >> 8 ^ table[usize::from(crc as u8 ^ byte)])
 }
 
 /// The Ethernet CRC of a frame (IEEE 802.3, 3.2.9), to be appended little-endian.
@@ -84,7 +85,7 @@ mod tests {
     fn rfc_1071_example() {
         let data = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(fold(sum(&data)).to_le_bytes(), [0xdd, 0xf2]);
-        assert_eq!(fold(sum(&[0xFF; 9001])), fold(u64::from(0xFFu16) ));
+        assert_eq!(fold(sum(&[0xFF; 9001])), fold(u64::from(0xFFu16)));
     }
 
     #[test]

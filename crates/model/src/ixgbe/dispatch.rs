@@ -73,9 +73,13 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         let kept = self.registers.read(offset);
         match offset {
             // Nothing is ever between the blocks here, so both rest at once.
-            SECRXSTAT::AT if self.registers.read(SECRXCTRL::AT) & SECRXCTRL::RX_DIS != 0 => SECRXSTAT::SECRX_RDY,
+            SECRXSTAT::AT if self.registers.read(SECRXCTRL::AT) & SECRXCTRL::RX_DIS != 0 => {
+                SECRXSTAT::SECRX_RDY
+            }
             SECRXSTAT::AT => 0,
-            SECTXSTAT::AT if self.registers.read(SECTXCTRL::AT) & SECTXCTRL::TX_DIS != 0 => SECTXSTAT::SECTX_RDY,
+            SECTXSTAT::AT if self.registers.read(SECTXCTRL::AT) & SECTXCTRL::TX_DIS != 0 => {
+                SECTXSTAT::SECTX_RDY
+            }
             SECTXSTAT::AT => 0,
             RDRXCTL::AT => kept | RDRXCTL::DMAIDONE,
             FDIRCTRL::AT => kept | FDIRCTRL::INIT_DONE,
@@ -215,7 +219,9 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             let value = self.registers.read(RDRXCTL::AT);
             self.books.report(Rule::DrxWithoutCrcAgreement, named(RDRXCTL::AT), u64::from(value));
         }
-        let size = |n| u64::from((self.registers.read(RXPBSIZE::at(n)) & RXPBSIZE::SIZE_MASK) >> RXPBSIZE::SIZE_SHIFT);
+        let size = |n| {
+            u64::from((self.registers.read(RXPBSIZE::at(n)) & RXPBSIZE::SIZE_MASK) >> RXPBSIZE::SIZE_SHIFT)
+        };
         let booked: u64 = (0..RXPBSIZE::COUNT).map(size).sum();
         if booked > 512 {
             self.books.report(Rule::PacketBufferOverbooked, named(RXPBSIZE::at(0)), booked);

@@ -93,10 +93,7 @@ impl Filter {
     pub fn address(&self, frame: &[u8; 8]) -> Pass {
         let destination = u64::from_le_bytes(*frame) & ADDRESS;
         let multicast = destination & 1 != 0;
-        if destination == self.own
-            || (!multicast && self.unicast_all)
-            || (multicast && self.multicast_all)
-        {
+        if destination == self.own || (!multicast && self.unicast_all) || (multicast && self.multicast_all) {
             return Pass::Exact;
         }
         self.address_of_many(destination)
@@ -172,7 +169,8 @@ impl Filter {
         };
         let matches = |tuple: &&Tuple| {
             (0..2).all(|n| (tuple.addresses[n] ^ addresses[n]) & tuple.address_masks[n] == 0)
-                && (tuple.port_mask == 0 || ports.is_some_and(|ports| (ports ^ tuple.ports) & tuple.port_mask == 0))
+                && (tuple.port_mask == 0
+                    || ports.is_some_and(|ports| (ports ^ tuple.ports) & tuple.port_mask == 0))
                 && tuple.protocol.is_none_or(|wanted| wanted == protocol)
         };
         self.tuples.iter().find(matches).map(|tuple| tuple.queue)

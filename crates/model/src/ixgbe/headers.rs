@@ -4,7 +4,7 @@
 //! 82599 datasheet rev. 3.4, sections 7.1.6.2 (bits) and 7.1.11 (checksums).
 //! Tunnels, IPsec and FCoE are not looked into; SCTP is named but not checked.
 
-use super::checksum::{fold, pseudo, sum};
+use super::checksum::{add, fold, pseudo, sum};
 use regs::ixgbe::descriptor::rx_high::{IPCS, IPE, L4E, L4I};
 use regs::ixgbe::descriptor::rx_low::{
     PACKET_IPV4, PACKET_IPV4E, PACKET_IPV6, PACKET_IPV6E, PACKET_SCTP, PACKET_TCP, PACKET_UDP,
@@ -38,44 +38,41 @@ fn be16(frame: &[u8], at: usize) -> Option<u16> {
 }
 
 #[inline(always)]
-fn le32(frame: &[u8; 60], at: usize) -> u64 {
-    u64::from(u32::from_le_bytes([
-        frame[at],
-        frame[at + 1],
-        frame[at + 2],
-        frame[at + 3],
-    ]))
+fn le<const N: usize>(head: &[u8; 60], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word[..N].copy_from_slice(&head[at..at + N]);
+    u64::from_le_bytes(word)
 }
 
 /// The verdict on a frame that is untagged IPv4 without options, not
 /// fragmented, with TCP or UDP whole: nearly all of them. 0 for all others.
 #[inline(always)]
 pub(super) fn plain(frame: &[u8], head: &[u8; 60]) -> u64 {
-    let kind = u32::from_be_bytes([head[12], head[13], head[14], head[23]]);
-    let udp = kind == 0x0800_4511;
-    if (!udp && kind != 0x0800_4506) || head[20] & 0x3F | head[21] != 0 {
+    let udp = head[23] == UDP;
+    let like_ipv4 = le::<4>(head, 12) & 0xFF_FFFF == 0x45_0008;
+    if !like_ipv4 || (!udp && head[23] != TCP) || le::<2>(head, 20) & 0xFF3F != 0 {
         return 0;
     }
     let len = usize::from(u16::from_be_bytes([head[16], head[17]]));
-    let addresses = le32(head, 26) + le32(head, 30);
     let covered = if len == 46 {
         // The shortest frame: all at fixed places.
-        le32(head, 34) + le32(head, 38) + le32(head, 42) + le32(head, 46) + le32(head, 50) + le32(head, 54)
-            + u64::from(u16::from_le_bytes([head[58], head[59]]))
+        add(add(le::<8>(head, 34), le::<8>(head, 42)), add(le::<8>(head, 50), le::<2>(head, 58)))
     } else {
-        let Some(l4) = frame.get(34..14 + len).filter(|l4| l4.len() >= if udp { 8 } else { 20 }) else { return 0 };
+        let least = if udp { 8 } else { 20 };
+        let Some(l4) = frame.get(34..14 + len).filter(|l4| l4.len() >= least) else { return 0 };
         sum(l4)
     };
-    let ip = le32(head, 14) + le32(head, 18) + le32(head, 22) + addresses;
+    let addresses = le::<8>(head, 26);
+    let ip = add(add(le::<8>(head, 14), le::<4>(head, 22)), addresses);
     let mut verdict = IPCS;
     if fold(ip) != 0xFFFF {
         verdict |= IPE;
     }
     // A checksum of zero says that the sender made none (RFC 768).
-    if !udp || head[40] | head[41] != 0 {
+    if !udp || le::<2>(head, 40) != 0 {
         verdict |= L4I;
-        // No underflow: a length below 28 has been sent away.
-        if fold(addresses + pseudo(head[23], (len as u32).wrapping_sub(20)) + covered) != 0xFFFF {
+        let pseudo = pseudo(head[23], (len as u32).wrapping_sub(20));
+        if fold(add(add(addresses, pseudo), covered)) != 0xFFFF {
             verdict |= L4E;
         }
     }
@@ -177,7 +174,7 @@ fn transport(l4: &[u8], at: usize, addresses: u64, headers: &mut Headers) -> Opt
     if headers.protocol != SCTP && !absent {
         headers.verdict |= L4I;
         let pseudo = pseudo(headers.protocol, l4.len() as u32);
-        if fold(addresses + pseudo + sum(l4)) != 0xFFFF {
+        if fold(add(add(addresses, pseudo), sum(l4))) != 0xFFFF {
             headers.verdict |= L4E;
         }
     }

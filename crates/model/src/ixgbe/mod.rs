@@ -120,7 +120,8 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
 
     /// Does some of the work there is and returns how many packets moved; 0
     /// means idle. `now_ns` must not go backwards. The work is bounded: 64
-    /// frames from the wire, 64 descriptors of each transmit queue.
+    /// frames from the wire, 64 descriptors of each transmit queue and 4 MiB (and
+    /// one packet) of them all.
     pub fn step<C: Wire>(&mut self, wire: &mut C, now_ns: u64) -> usize {
         self.now_ns = now_ns;
         self.steps = self.steps.wrapping_add(1);

@@ -8,11 +8,11 @@
 
 use regs::ixgbe::descriptor::{tx_context_high, tx_context_low};
 
-use super::checksum::{crc32c, fold, sum};
+use super::checksum::{add, crc32c, fold, sum};
 use super::lint::Rule;
 
 /// Smallest segment size taken; a smaller one is a driver's error.
-const LEAST_MSS: usize = 16;
+const LEAST_MSS: usize = 48;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Transport {
@@ -113,7 +113,7 @@ impl Headers {
         if l4.len() < field + 2 {
             return false;
         }
-        let value = !fold(sum(l4) + extra);
+        let value = !fold(add(sum(l4), extra));
         // A UDP checksum of zero would say that there is none (RFC 768).
         let value = if value == 0 && self.transport == Transport::Udp { 0xFFFF } else { value };
         l4[field..field + 2].copy_from_slice(&value.to_le_bytes());

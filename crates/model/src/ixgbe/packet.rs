@@ -13,7 +13,7 @@ use super::lint::Rule;
 use super::offload::{self, Headers};
 use super::queue::Place;
 use super::statistics::TxBurst;
-use super::tx::{Sender, Settings};
+use super::tx::{RESERVED, Sender, Settings};
 use crate::{Dma, MAX_FRAME, MIN_FRAME};
 
 /// Most descriptors of a packet (7.2.1.1).
@@ -76,8 +76,13 @@ impl Packet {
 
     /// Takes the next descriptor of the queue.
     #[cold]
-    pub fn take<D, O>(&mut self, sender: &mut Sender<'_, D, O>, fields: Fields, burst: &mut TxBurst, place: Place)
-    where
+    pub fn take<D, O>(
+        &mut self,
+        sender: &mut Sender<'_, D, O>,
+        fields: Fields,
+        burst: &mut TxBurst,
+        place: Place,
+    ) where
         D: Dma,
         O: FnMut(&mut Books, &[u8]),
     {
@@ -91,6 +96,9 @@ impl Packet {
             let index = (command >> tx_context_high::IDX_SHIFT & 1) as usize;
             self.contexts[index] = Some([address, command]);
             return;
+        }
+        if extended && command & RESERVED != 0 {
+            place.lint(sender.books, Rule::ReservedBitsWritten, command);
         }
         if !self.is_open() {
             (self.first, self.loss) = (command, None);
@@ -135,6 +143,7 @@ impl Packet {
             place.lint(sender.books, Rule::TxTooLong, (at + len) as u64);
             return self.lose(Loss::Oversize);
         }
+        sender.spent += len;
         self.data.resize(at + len, 0);
         if !sender.dma.read(fields.address, &mut self.data[at..]) {
             place.lint(sender.books, Rule::BufferAddressUnmapped, fields.address);
@@ -164,7 +173,13 @@ impl Packet {
         }
     }
 
-    fn finish_legacy<D, O>(&mut self, sender: &mut Sender<'_, D, O>, last: u64, burst: &mut TxBurst, place: Place) -> Result<(), Loss>
+    fn finish_legacy<D, O>(
+        &mut self,
+        sender: &mut Sender<'_, D, O>,
+        last: u64,
+        burst: &mut TxBurst,
+        place: Place,
+    ) -> Result<(), Loss>
     where
         D: Dma,
         O: FnMut(&mut Books, &[u8]),
@@ -190,7 +205,12 @@ impl Packet {
         })
     }
 
-    fn finish_whole<D, O>(&mut self, sender: &mut Sender<'_, D, O>, burst: &mut TxBurst, place: Place) -> Result<(), Loss>
+    fn finish_whole<D, O>(
+        &mut self,
+        sender: &mut Sender<'_, D, O>,
+        burst: &mut TxBurst,
+        place: Place,
+    ) -> Result<(), Loss>
     where
         D: Dma,
         O: FnMut(&mut Books, &[u8]),
@@ -214,7 +234,12 @@ impl Packet {
     }
 
     /// Cuts the packet into segments, each a frame (7.2.4).
-    fn finish_cut<D, O>(&mut self, sender: &mut Sender<'_, D, O>, burst: &mut TxBurst, place: Place) -> Result<(), Loss>
+    fn finish_cut<D, O>(
+        &mut self,
+        sender: &mut Sender<'_, D, O>,
+        burst: &mut TxBurst,
+        place: Place,
+    ) -> Result<(), Loss>
     where
         D: Dma,
         O: FnMut(&mut Books, &[u8]),
@@ -247,7 +272,13 @@ impl Packet {
     }
 
     /// Sends `self.data`, tagged and padded.
-    fn emit<D, O>(&mut self, sender: &mut Sender<'_, D, O>, crc: bool, tag: Option<u16>, burst: &mut TxBurst) -> Result<(), Loss>
+    fn emit<D, O>(
+        &mut self,
+        sender: &mut Sender<'_, D, O>,
+        crc: bool,
+        tag: Option<u16>,
+        burst: &mut TxBurst,
+    ) -> Result<(), Loss>
     where
         D: Dma,
         O: FnMut(&mut Books, &[u8]),

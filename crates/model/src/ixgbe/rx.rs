@@ -173,8 +173,15 @@ impl<W: Window> Rx<W> {
 
     /// A frame from the wire. The caller counts it as offered.
     #[inline(always)]
-    pub fn arrive<D, P>(&mut self, dma: &D, pages: &P, books: &mut Books, frame: &[u8], fault: Fault, patient: bool)
-    where
+    pub fn arrive<D, P>(
+        &mut self,
+        dma: &D,
+        pages: &P,
+        books: &mut Books,
+        frame: &[u8],
+        fault: Fault,
+        patient: bool,
+    ) where
         D: Dma<Window = W>,
         P: Pages,
     {
@@ -192,10 +199,7 @@ impl<W: Window> Rx<W> {
                 n = queue;
             }
             let queue = &mut self.queues[usize::from(n) & 127];
-            if verdict != 0
-                && queue.takes_plain(frame.len())
-                && queue.ensure(pages, books)
-            {
+            if verdict != 0 && queue.takes_plain(frame.len()) && queue.ensure(pages, books) {
                 if verdict & (rx_high::IPE | rx_high::L4E) != 0 {
                     count_checksum_error(books);
                 }
@@ -207,8 +211,15 @@ impl<W: Window> Rx<W> {
 
     /// Any frame.
     #[inline(never)]
-    fn arrive_any<D, P>(&mut self, dma: &D, pages: &P, books: &mut Books, frame: &[u8], fault: Fault, patient: bool)
-    where
+    fn arrive_any<D, P>(
+        &mut self,
+        dma: &D,
+        pages: &P,
+        books: &mut Books,
+        frame: &[u8],
+        fault: Fault,
+        patient: bool,
+    ) where
         D: Dma<Window = W>,
         P: Pages,
     {
@@ -223,8 +234,15 @@ impl<W: Window> Rx<W> {
     }
 
     /// Puts a frame into its queue or into the packet buffer.
-    fn seat<D, P>(&mut self, dma: &D, pages: &P, books: &mut Books, frame: &[u8], ticket: Ticket, patient: bool)
-    where
+    fn seat<D, P>(
+        &mut self,
+        dma: &D,
+        pages: &P,
+        books: &mut Books,
+        frame: &[u8],
+        ticket: Ticket,
+        patient: bool,
+    ) where
         D: Dma<Window = W>,
         P: Pages,
     {
@@ -265,7 +283,11 @@ impl<W: Window> Rx<W> {
         let headers = parse(frame, self.filter.vlan_type);
         let unwanted_vlan = !self.filter.vlan(&headers);
         if pass == Pass::No || unwanted_vlan {
-            let lost = if pass == Pass::No { &mut books.drops.rx_filtered_mac } else { &mut books.drops.rx_filtered_vlan };
+            let lost = if pass == Pass::No {
+                &mut books.drops.rx_filtered_mac
+            } else {
+                &mut books.drops.rx_filtered_vlan
+            };
             *lost += 1;
             books.statistics.add_rx_loss(RxLoss::Filtered, 1, frame.len() as u64);
             return None;

@@ -180,7 +180,14 @@ impl<W: Window> RxQueue<W> {
 
     /// A frame that is edited or takes several buffers, or has no queue.
     #[cold]
-    pub fn place_any<D, P>(&mut self, dma: &D, pages: &P, books: &mut Books, ticket: &Ticket, frame: &[u8]) -> bool
+    pub fn place_any<D, P>(
+        &mut self,
+        dma: &D,
+        pages: &P,
+        books: &mut Books,
+        ticket: &Ticket,
+        frame: &[u8],
+    ) -> bool
     where
         D: Dma<Window = W>,
         P: Pages,

@@ -19,8 +19,8 @@ use crate::{Dma, MAX_FRAME, MIN_FRAME, Pages, Window};
 /// Fetches of a queue in a step, at most.
 const FETCHES: usize = 2;
 
-/// Bytes a queue may send in a step before others have their turn.
-const BUDGET: usize = 1 << 20;
+/// Bytes read and sent in a step, of all queues; one packet may go beyond.
+const BUDGET: usize = 4 << 20;
 
 /// Longest packet taken the short way.
 const SHORT_WAY: u64 = 2048;
@@ -28,8 +28,11 @@ const SHORT_WAY: u64 = 2048;
 /// Shortest packet the device takes (7.2.1.2), CRC not counted.
 const LEAST: u64 = 17;
 
+/// Bits 26 and 28 and STA above DD: the driver must leave them zero.
+pub(super) const RESERVED: u64 = 1 << 26 | 1 << 28 | 0xE << 32;
+
 const PLAIN_MASK: u64 =
-    tx::DTYP_MASK | tx::EOP | tx::IFCS | tx::DEXT | tx::VLE | tx::TSE | tx::IXSM | tx::TXSM;
+    RESERVED | tx::DTYP_MASK | tx::EOP | tx::IFCS | tx::DEXT | tx::VLE | tx::TSE | tx::IXSM | tx::TXSM;
 const PLAIN: u64 = tx::DTYP_DATA | tx::EOP | tx::IFCS | tx::DEXT;
 
 /// What the registers say for all queues.
@@ -54,6 +57,8 @@ pub(super) struct Tx<W> {
     /// DMATXCTL.TE.
     pub enabled: bool,
     settings: Settings,
+    /// Which of the active queues is served first.
+    turn: usize,
     scratch: Box<[u8; SHORT_WAY as usize]>,
 }
 
@@ -64,6 +69,7 @@ impl<W: Window> Tx<W> {
             active: Vec::new(),
             enabled: false,
             settings: Settings::default(),
+            turn: 0,
             scratch: Box::new([0; SHORT_WAY as usize]),
         }
     }
@@ -94,11 +100,17 @@ impl<W: Window> Tx<W> {
         D: Dma<Window = W>,
         P: Pages,
     {
-        let mut sent = 0;
-        for &n in &self.active {
-            let queue = &mut self.queues[usize::from(n)];
-            let mut sender = Sender { dma, books, settings: &self.settings, out };
-            sent += queue.step(&mut sender, pages, &mut self.scratch);
+        let (mut sent, queues) = (0, self.active.len());
+        let mut sender = Sender { dma, books, settings: &self.settings, out, spent: 0 };
+        // Round robin, from where the budget ended last time.
+        for turn in 0..queues {
+            let at = self.turn + turn;
+            let n = self.active[if at < queues { at } else { at % queues }];
+            sent += self.queues[usize::from(n)].step(&mut sender, pages, &mut self.scratch);
+            if sender.spent >= BUDGET {
+                self.turn = (at + 1) % queues;
+                break;
+            }
         }
         sent
     }
@@ -110,12 +122,15 @@ pub(super) struct Sender<'a, D, O> {
     pub books: &'a mut Books,
     pub settings: &'a Settings,
     pub out: &'a mut O,
+    /// Bytes read and sent so far in this step.
+    pub spent: usize,
 }
 
 impl<D: Dma, O: FnMut(&mut Books, &[u8])> Sender<'_, D, O> {
     /// A whole frame for the wire.
     #[inline(always)]
     pub fn send(&mut self, burst: &mut TxBurst, frame: &[u8]) {
+        self.spent += frame.len();
         burst.add(frame);
         (self.out)(self.books, frame);
     }
@@ -129,6 +144,8 @@ pub(super) struct TxQueue<W> {
     packet: Packet,
     /// Address for head write-back, if it is on.
     head_at: Option<u64>,
+    /// Descriptors taken since one asked for a report.
+    unreported: usize,
     burst: TxBurst,
 }
 
@@ -140,6 +157,7 @@ impl<W: Window> TxQueue<W> {
             words: [[0; 2]; FETCH],
             packet: Packet::default(),
             head_at: None,
+            unreported: 0,
             burst: TxBurst { queue: number as u16, ..TxBurst::default() },
         }
     }
@@ -186,7 +204,12 @@ impl<W: Window> TxQueue<W> {
     }
 
     #[inline(always)]
-    fn step<D, P, O>(&mut self, sender: &mut Sender<'_, D, O>, pages: &P, scratch: &mut [u8; SHORT_WAY as usize]) -> usize
+    fn step<D, P, O>(
+        &mut self,
+        sender: &mut Sender<'_, D, O>,
+        pages: &P,
+        scratch: &mut [u8; SHORT_WAY as usize],
+    ) -> usize
     where
         D: Dma<Window = W>,
         P: Pages,
@@ -202,13 +225,14 @@ impl<W: Window> TxQueue<W> {
                 self.ring.publish(pages);
                 break;
             }
-            let start = self.burst.bytes;
-            while self.ring.next < got && self.burst.bytes - start < BUDGET as u64 {
+            let mut asked = 0u32;
+            while self.ring.next < got && sender.spent < BUDGET {
                 let n = self.ring.next & (FETCH - 1);
                 self.ring.next += 1;
+                asked |= u32::from(self.words[n][1] & tx::RS != 0) << n;
                 self.take(sender, self.words[n], scratch);
             }
-            self.report(sender, self.ring.next);
+            self.report(sender, self.ring.next, asked);
             if self.ring.next < got {
                 // Out of budget: the rest is fetched again.
                 self.ring.unfetch();
@@ -224,8 +248,12 @@ impl<W: Window> TxQueue<W> {
 
     /// One descriptor.
     #[inline(always)]
-    fn take<D, O>(&mut self, sender: &mut Sender<'_, D, O>, [address, command]: [u64; 2], scratch: &mut [u8; SHORT_WAY as usize])
-    where
+    fn take<D, O>(
+        &mut self,
+        sender: &mut Sender<'_, D, O>,
+        [address, command]: [u64; 2],
+        scratch: &mut [u8; SHORT_WAY as usize],
+    ) where
         D: Dma<Window = W>,
         O: FnMut(&mut Books, &[u8]),
     {
@@ -256,15 +284,20 @@ impl<W: Window> TxQueue<W> {
 
     /// Tells the driver how far we are, where it asked for that (7.2.3.5).
     #[inline(always)]
-    fn report<D, O>(&mut self, sender: &mut Sender<'_, D, O>, taken: usize)
+    fn report<D, O>(&mut self, sender: &mut Sender<'_, D, O>, taken: usize, mut asked: u32)
     where
         D: Dma<Window = W>,
     {
-        let mut asked = 0u32;
-        for (n, words) in self.words[..taken.min(FETCH)].iter().enumerate() {
-            asked |= ((words[1] & tx::RS != 0) as u32) << n;
+        if asked == 0 {
+            self.unreported += taken;
+            if self.unreported >= self.ring.size() as usize {
+                self.ring.place.lint(sender.books, Rule::TxReportStatusMissing, self.unreported as u64);
+                self.unreported = 0;
+            }
+            return;
         }
-        let Some(window) = self.ring.window().filter(|_| asked != 0) else { return };
+        self.unreported = 0;
+        let Some(window) = self.ring.window() else { return };
         if let Some(address) = self.head_at {
             let head = self.ring.head();
             if !sender.dma.write(address, &head.to_le_bytes()) {

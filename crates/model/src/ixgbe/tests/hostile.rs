@@ -1,3 +1,8 @@
+//! Drivers that break the rules, one by one and at random.
+//!
+//! Whatever they do: no panic, bounded work, a finding of the linter where a
+//! rule is broken, and books that balance.
+
 use proptest::prelude::*;
 use regs::ixgbe::descriptor::{tx, tx_context_high, tx_context_low};
 
@@ -101,9 +106,9 @@ fn buffers_that_lead_nowhere() {
 #[test]
 fn memory_taken_away_while_running() {
     let mut rig = Rig::up(2);
+    rig.put_data(1, &udp([10, 0, 0, 1], [1, 2], 18), 0);
     rig.memory.map_only(SHARE);
     rig.cable.send(&udp([10, 0, 0, 1], [1, 2], 18));
-    rig.put_data(1, &udp([10, 0, 0, 1], [1, 2], 18), 0);
     rig.ring_tx(1);
     assert!(rig.sent().is_empty(), "queue 1's ring is gone");
     assert!(rig.linted(Rule::RingUnmapped));
@@ -140,7 +145,7 @@ fn transmit_descriptors_without_sense() {
         }
         rig.put_data(0, &frame, 0);
         rig.ring_tx(0);
-        assert_eq!(rig.sent(), [frame.clone()], "{rule:?}: only the good one");
+        assert_eq!(rig.sent(), std::slice::from_ref(&frame), "{rule:?}: only the good one");
         assert!(rig.linted(rule), "{rule:?}: {}", rig.device.lint());
         assert_eq!(rig.device.drops().tx_bad_descriptor, 1);
         rig.balance();
@@ -180,6 +185,50 @@ fn segments_of_one_byte_would_be_endless() {
     rig.put_data(0, &tcp(100), tx::TSE);
     rig.ring_tx(0);
     assert!(rig.sent().is_empty());
+    rig.balance();
+}
+
+#[test]
+fn a_driver_that_never_asks_how_far_the_device_is() {
+    let mut rig = Rig::up(1);
+    let frame = udp([10, 0, 0, 1], [1, 2], 100);
+    for _ in 0..RING {
+        rig.put_data(0, &frame, 0);
+        rig.ring_tx(0);
+        rig.step();
+    }
+    assert!(rig.linted(Rule::TxReportStatusMissing));
+    assert!(!rig.linted(Rule::ReservedBitsWritten));
+    let at = rig.put_data(0, &frame, 1 << 26);
+    rig.ring_tx(0);
+    rig.step();
+    assert!(rig.linted(Rule::ReservedBitsWritten), "{at:#x}");
+    assert_eq!(rig.cable.from_host.len() as u64, RING + 1);
+}
+
+#[test]
+fn a_step_is_bounded_in_bytes() {
+    let mut rig = Rig::up(2);
+    let high = tx::DTYP_CONTEXT | tx::DEXT | tx_context_high::IPV4 | tx_context_high::L4T_TCP;
+    let sizes = 20 << tx_context_high::L4LEN_SHIFT | 8000 << tx_context_high::MSS_SHIFT;
+    let piece = tx::DTYP_DATA | tx::DEXT | tx::IFCS | tx::TSE | 60_000;
+    let payload = (240_000 - 54) << tx::PAYLEN_SHIFT;
+    for queue in 0..2 {
+        rig.put(queue, [20 | 14 << tx_context_low::MACLEN_SHIFT, high | sizes]);
+        for _ in 0..12 {
+            for last in [0, 0, 0, tx::EOP] {
+                rig.put(queue, [IOVA, piece | payload | last]);
+            }
+        }
+        rig.ring_tx(queue);
+    }
+    let mut bytes = Vec::new();
+    while rig.device.step(&mut rig.cable, rig.now) > 0 {
+        bytes.push(rig.cable.from_host.drain(..).map(|frame| frame.len()).sum::<usize>());
+    }
+    assert!(bytes.iter().all(|&step| step < 3 << 20), "{bytes:?}");
+    // Thirty segments of each packet, each with headers of 54 bytes.
+    assert_eq!(bytes.iter().sum::<usize>(), 24 * (240_000 + 29 * 54));
     rig.balance();
 }
 
@@ -239,9 +288,8 @@ fn offset() -> impl Strategy<Value = u32> {
 }
 
 fn act() -> impl Strategy<Value = Act> {
-    let command = (any::<u64>(), any::<bool>()).prop_map(|(word, sane)| {
-        if sane { word | tx::DEXT | tx::DTYP_DATA } else { word }
-    });
+    let command = (any::<u64>(), any::<bool>())
+        .prop_map(|(word, sane)| if sane { word | tx::DEXT | tx::DTYP_DATA } else { word });
     prop_oneof![
         2 => (offset(), value()).prop_map(|(offset, value)| Act::Register(offset, value)),
         2 => (offset(), value()).prop_map(|(offset, value)| Act::Page(offset, value)),

@@ -249,7 +249,8 @@ fn ipv4(protocol: u8, source: [u8; 4], l4: &[u8], field: usize) -> Vec<u8> {
 }
 
 fn udp(source: [u8; 4], ports: [u16; 2], payload: usize) -> Vec<u8> {
-    let mut l4 = [ports[0].to_be_bytes(), ports[1].to_be_bytes(), (8 + payload as u16).to_be_bytes(), [0; 2]].concat();
+    let mut l4 =
+        [ports[0].to_be_bytes(), ports[1].to_be_bytes(), (8 + payload as u16).to_be_bytes(), [0; 2]].concat();
     l4.extend((0..payload).map(|n| n as u8));
     ipv4(17, source, &l4, 6)
 }

@@ -1,3 +1,8 @@
+//! Receiving: what the driver finds in its descriptors for what the wire gave.
+//!
+//! 82599 datasheet rev. 3.4, section 7.1. Hashes and checksums are computed
+//! here by plainer means than the model's.
+
 use regs::ixgbe::descriptor::{rx_high, rx_low};
 
 use super::*;
@@ -209,7 +214,10 @@ fn filters_choose_queues() {
         &[
             (ETQF::at(2), 0x88F7 | ETQF::ENABLE),
             (ETQS::at(2), 2 << ETQS::QUEUE_SHIFT | ETQS::QUEUE_ENABLE),
-            (FTQF::at(0), FTQF::PROTOCOL_UDP | 1 << FTQF::PRIORITY_SHIFT | 0b0111 << FTQF::MASK_SHIFT | FTQF::ENABLE),
+            (
+                FTQF::at(0),
+                FTQF::PROTOCOL_UDP | 1 << FTQF::PRIORITY_SHIFT | 0b0111 << FTQF::MASK_SHIFT | FTQF::ENABLE,
+            ),
             (SDPQF::at(0), u32::from(53u16.to_be()) << 16),
             (L34TIMIR::at(0), 3 << L34TIMIR::QUEUE_SHIFT),
         ],
@@ -278,9 +286,13 @@ fn damaged_frames_are_counted() {
     rig.cable.to_host.push_back((frame, Fault::Symbol));
     rig.step();
     assert_eq!(rig.receive(0), None);
-    for (name, offset) in
-        [("CRCERRS", CRCERRS::AT), ("RFC", RFC::AT), ("RJC", RJC::AT), ("ROC", ROC::AT), ("ILLERRC", ILLERRC::AT)]
-    {
+    for (name, offset) in [
+        ("CRCERRS", CRCERRS::AT),
+        ("RFC", RFC::AT),
+        ("RJC", RJC::AT),
+        ("ROC", ROC::AT),
+        ("ILLERRC", ILLERRC::AT),
+    ] {
         assert_eq!(rig.device.read(offset), 1, "{name}");
         assert_eq!(rig.device.read(offset), 0, "{name} clears when read");
     }

@@ -1,3 +1,8 @@
+//! Registers, resets, interrupts and the link, as a driver meets them.
+//!
+//! 82599 datasheet rev. 3.4, chapters 4, 7.3 and 8. What each component does by
+//! itself is tested beside it.
+
 use std::sync::mpsc::{Sender, channel};
 
 use super::*;

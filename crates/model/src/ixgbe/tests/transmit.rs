@@ -1,3 +1,8 @@
+//! Transmitting: what leaves for what the driver queued.
+//!
+//! 82599 datasheet rev. 3.4, section 7.2. Packets are made with right checksums
+//! and taken apart again, so the model's arithmetic is not used on itself.
+
 use regs::ixgbe::descriptor::{tx, tx_context_high, tx_context_low, tx_legacy};
 
 use super::*;
