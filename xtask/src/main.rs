@@ -5,6 +5,7 @@
 
 mod count;
 mod fuzz;
+mod instructions;
 mod step;
 mod test;
 
@@ -38,6 +39,8 @@ enum Chore {
     },
     /// Count the lines of code on the reader's path (docs/reading.md).
     Count,
+    /// Count the driver's instructions per packet and compare with the limits.
+    Instructions,
 }
 
 fn main() -> ExitCode {
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Chore::Test { quick } => test::all(quick),
         Chore::Fuzz { target, seconds } => fuzz::of(target.as_deref(), seconds),
         Chore::Count => count::run(),
+        Chore::Instructions => instructions::check(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

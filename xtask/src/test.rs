@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::step::{Failure, cargo, root, run};
-use crate::{count, fuzz};
+use crate::{count, fuzz, instructions};
 
 /// Seconds for each fuzz target.
 const FUZZ_SECONDS: u64 = 60;
@@ -19,6 +19,7 @@ pub fn all(quick: bool) -> Result<(), Failure> {
     )?;
     count::run()?;
     if !quick {
+        instructions::check()?;
         run("dependencies", &mut deny()?)?;
         fuzz::of(None, FUZZ_SECONDS)?;
     }

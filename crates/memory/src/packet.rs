@@ -10,7 +10,7 @@
 //! The odd number of lines spreads neighbouring buffers over all cache sets; at
 //! 2 KiB apart their first lines would all fall into one set in 32.
 
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, transmute};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -165,15 +165,11 @@ impl Packet {
     /// A length beyond the data room is cut to it.
     #[inline(always)]
     pub fn set_received(&mut self, low: u64, high: u64) {
-        let len = ((high >> 32) as u16).min(DATA_ROOM as u16);
         let meta = self.meta_mut();
-        meta.rx = RxWords {
-            kind: low as u32,
-            hash: (low >> 32) as u32,
-            flags: high as u32,
-            len,
-            vlan: (high >> 48) as u16,
-        };
+        // SAFETY: both are 16 bytes, and any bits make the integers of RxWords;
+        // its fields stand in the words' order (little-endian, as checked).
+        meta.rx = unsafe { transmute::<[u64; 2], RxWords>([low, high]) };
+        meta.rx.len = meta.rx.len.min(DATA_ROOM as u16);
         meta.tx = TxOffload::default();
         meta.offset = HEADROOM as u16;
         meta.user = 0;

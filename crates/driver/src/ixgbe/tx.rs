@@ -124,6 +124,7 @@ impl TxQueue {
     }
 
     /// Fills the next descriptor. The caller has seen that there is room.
+    #[inline(always)]
     pub(super) fn put(&mut self, packet: Packet, mut command: u64) {
         if command & TX_EOP != 0 && self.next.wrapping_sub(self.reported) >= REPORT_EVERY {
             command |= TX_REPORT;

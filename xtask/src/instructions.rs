@@ -1,0 +1,60 @@
+//! The instructions that the driver spends on a packet, counted by callgrind: the
+//! same every time on one compiler, so a regression of the hot path fails the
+//! test command where a timed test would only flicker.
+
+use std::process::{Command, Stdio};
+
+use crate::step::{Failure, cargo, root, run};
+
+/// What each workload may take at batch 32, ring 512: what it takes, and about
+/// a twelfth more for the compiler's moods.
+const LIMITS: [(&str, f64); 4] = [("rx", 120.0), ("tx", 118.0), ("fwd", 175.0), ("touch", 184.0)];
+
+/// Counts, and compares with the limits.
+pub fn check() -> Result<(), Failure> {
+    if !valgrind()? {
+        println!("==> instructions: skipped, there is no valgrind; install it: apt-get install valgrind");
+        return Ok(());
+    }
+    let json = root().join("target/instructions.json");
+    let mut bench = cargo(&["run", "--release", "--locked", "--package", "ixora", "--", "bench", "driver"]);
+    bench.args(["--cores", "one", "--batch", "32", "--ring", "512", "--instructions", "--json"]).arg(&json);
+    run("instructions per packet", &mut bench)?;
+    let text = std::fs::read_to_string(&json).map_err(|e| format!("{}: {e}", json.display()))?;
+    let report: serde_json::Value =
+        serde_json::from_str(&text).map_err(|e| format!("{}: {e}", json.display()))?;
+    for (workload, limit) in LIMITS {
+        let rows = report["rows"].as_array().into_iter().flatten();
+        let mut counts =
+            rows.filter(|row| row["workload"] == workload).map(|row| &row["instructions_per_packet"]);
+        match counts.next().and_then(serde_json::Value::as_f64) {
+            Some(count) if count <= limit => println!("{workload}: {count:.1} of {limit} allowed"),
+            Some(count) => {
+                return Err(format!(
+                    "{workload} takes {count:.1} instructions a packet, {limit} are allowed: see what changed with \
+                     `ixora bench driver --instructions`, or raise the limit in xtask/src/instructions.rs and say why"
+                ));
+            }
+            None => return Err(format!("the benchmark counted no instructions for {workload}")),
+        }
+    }
+    Ok(())
+}
+
+/// Whether valgrind can be run; where CI has root, it is installed.
+fn valgrind() -> Result<bool, Failure> {
+    let works = || {
+        Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_ok_and(|s| s.success())
+    };
+    if works() {
+        return Ok(true);
+    }
+    if std::env::var_os("CI").is_none() {
+        return Ok(false);
+    }
+    run(
+        "install valgrind",
+        Command::new("apt-get").args(["install", "--yes", "--no-install-recommends", "valgrind"]),
+    )?;
+    if works() { Ok(true) } else { Err("valgrind was installed but does not run".to_owned()) }
+}
