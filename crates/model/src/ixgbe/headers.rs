@@ -55,8 +55,10 @@ pub(super) fn plain(frame: &[u8], head: &[u8; 60]) -> u64 {
     }
     let len = usize::from(u16::from_be_bytes([head[16], head[17]]));
     let covered = if len == 46 {
-        // The shortest frame: all at fixed places.
-        add(add(le::<8>(head, 34), le::<8>(head, 42)), add(le::<8>(head, 50), le::<2>(head, 58)))
+        // The shortest frame: all at fixed places, in words as a source that
+        // has just written its payload (from 44 on) is likely to have left them:
+        // loads across two fresh stores would wait for both.
+        add(add(le::<8>(head, 34), le::<2>(head, 42)), add(le::<8>(head, 44), le::<8>(head, 52)))
     } else {
         let least = if udp { 8 } else { 20 };
         let Some(l4) = frame.get(34..14 + len).filter(|l4| l4.len() >= least) else { return 0 };

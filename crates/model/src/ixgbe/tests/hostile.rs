@@ -303,7 +303,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_driver_takes_it_down(acts in prop::collection::vec(act(), 1..200), started in any::<bool>(), patient in any::<bool>()) {
