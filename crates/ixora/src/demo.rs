@@ -26,7 +26,7 @@ const DRAIN: Duration = Duration::from_millis(300);
 pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
     let interrupted = signal::stop_flag()?;
     let two_cores = thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
-    let wire = format!("gen:size={},rate={},flows=64+sink:check", arguments.size, arguments.rate);
+    let wire = format!("gen:size={},rate={},flows=64,hold+sink:check=tag", arguments.size, arguments.rate);
     if !arguments.json {
         println!("two 82599 models with wires {wire}");
         println!("our driver attaches over vfio-user and forwards both ways for {:?}", arguments.duration);
@@ -99,6 +99,7 @@ fn forward(
     thread::scope(|scope| {
         let (ended, interrupted) = (stop.clone(), interrupted.clone());
         scope.spawn(move || {
+            models.start_sources();
             let end = Instant::now() + duration;
             let running = || !interrupted.load(Ordering::Relaxed) && !ended.load(Ordering::Relaxed);
             while running() && Instant::now() < end {

@@ -15,6 +15,8 @@ use crate::{Failure, cli, open, signal};
 /// What a parent process may ask on standard input with `--control`. When its
 /// end closes, this process ends too.
 enum Request {
+    /// Generators that hold their frames begin.
+    StartSources,
     /// Generators stop; what is under way runs out.
     StopSources,
     /// Print the report as one line of JSON.
@@ -40,6 +42,7 @@ pub fn run(arguments: &cli::Model) -> Result<(), Failure> {
     while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
         match requests.as_ref().map(|requests| requests.recv_timeout(Duration::from_millis(50))) {
             None => thread::sleep(Duration::from_millis(50)),
+            Some(Ok(Request::StartSources)) => serving.start_sources(),
             Some(Ok(Request::StopSources)) => serving.stop_sources(),
             Some(Ok(Request::Report)) => print_line(&serving.report()),
             Some(Ok(Request::End)) => break,
@@ -87,6 +90,7 @@ fn listen(stop: Arc<AtomicBool>) -> std::sync::mpsc::Receiver<Request> {
     thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             let request = match line.trim() {
+                "start-sources" => Request::StartSources,
                 "stop-sources" => Request::StopSources,
                 "report" => Request::Report,
                 _ => continue,

@@ -130,6 +130,13 @@ impl Serving {
         Some(look(line.station.enter().cable()))
     }
 
+    /// Generators that were asked to hold their frames begin.
+    pub fn start_sources(&self) {
+        for line in &self.lines {
+            line.station.enter().cable().start_source();
+        }
+    }
+
     /// Generators and captures give nothing from now on, so that what is under
     /// way can arrive and the books balance.
     pub fn stop_sources(&self) {
@@ -171,8 +178,9 @@ impl Line {
             let Err(error) = server.serve_one(&mut client, stop) else { continue };
             client.disconnected();
             tracing::warn!(socket = %self.socket.display(), "client lost: {error}");
-            self.faults.fetch_add(1, Ordering::Relaxed);
+            // What happened before how often: who sees the count finds the words.
             *self.last_fault() = Some(error.to_string());
+            self.faults.fetch_add(1, Ordering::Release);
             // An error that comes at once, again and again, is not to spin.
             thread::sleep(Duration::from_millis(1));
         }
@@ -186,7 +194,7 @@ impl Line {
         EndpointReport {
             socket: self.socket.display().to_string(),
             attached: self.station.is_attached(),
-            client_faults: self.faults.load(Ordering::Relaxed),
+            client_faults: self.faults.load(Ordering::Acquire),
             last_fault: self.last_fault().clone(),
             device: self.station.enter().report(),
         }

@@ -23,7 +23,9 @@ impl run::Work for Forward {
         }
         if self.touch {
             for packet in batch.iter_mut() {
-                packet[0] = packet[0].wrapping_add(1);
+                if let Some(byte) = packet.get_mut(1) {
+                    *byte = byte.wrapping_add(1);
+                }
             }
         }
         self.tx.send(pool, batch);

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Below this many TSC ticks a round trip stays within one cache complex.
-pub const NEAR: u64 = 400;
+pub const NEAR: u64 = 250;
 /// Round trips in one measurement.
 const ROUNDS: u64 = 200;
 

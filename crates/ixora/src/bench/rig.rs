@@ -123,7 +123,9 @@ fn forward<const TOUCH: bool>(from: &mut Lane, to: &mut Lane, pool: &mut Pool, b
     }
     if TOUCH {
         for packet in batch.iter_mut() {
-            packet[0] = packet[0].wrapping_add(1);
+            if let Some(byte) = packet.get_mut(1) {
+                *byte = byte.wrapping_add(1);
+            }
         }
     }
     let sent = to.tx.send(pool, batch);

@@ -75,6 +75,11 @@ impl Models {
         }
     }
 
+    /// The generators begin.
+    pub fn start_sources(&mut self) {
+        self.ask("start-sources");
+    }
+
     /// The generators send no more.
     pub fn stop_sources(&mut self) {
         self.ask("stop-sources");

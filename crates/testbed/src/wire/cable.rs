@@ -190,6 +190,13 @@ impl Cable {
         self.drain_faults();
     }
 
+    /// A generator that was asked to hold its frames begins.
+    pub fn start_source(&mut self) {
+        if let End::Traffic { source: Source::Generator(generator), .. } = &mut self.end {
+            generator.start();
+        }
+    }
+
     /// The source gives nothing any more: what is under way can run out.
     pub fn stop_source(&mut self) {
         match &mut self.end {

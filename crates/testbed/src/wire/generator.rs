@@ -40,6 +40,7 @@ pub(super) struct Generator {
     flow: u32,
     sent: u64,
     left: u64,
+    held: bool,
 }
 
 impl Generator {
@@ -69,6 +70,7 @@ impl Generator {
             flow: 0,
             sent: 0,
             left: spec.count.unwrap_or(u64::MAX),
+            held: spec.hold,
         };
         let mut start = 0;
         for n in 0..count {
@@ -90,10 +92,15 @@ impl Generator {
     }
 
     pub(super) fn advance(&mut self, now_ns: u64) {
-        if self.left > 0 {
+        if self.left > 0 && !self.held {
             self.pacer.advance(now_ns);
         }
         self.ledger.publish(self.id, self.sent);
+    }
+
+    /// Frames from now on, if it was asked to hold them.
+    pub(super) fn start(&mut self) {
+        self.held = false;
     }
 
     /// No frame from now on.
@@ -109,7 +116,8 @@ impl Generator {
     /// Gives up to `max` frames to `take`; how many, and their bytes.
     #[inline]
     pub(super) fn burst(&mut self, max: usize, mut take: impl FnMut(&[u8])) -> (usize, u64) {
-        let count = (max as u64).min(self.pacer.due()).min(self.left);
+        let due = if self.held { 0 } else { self.pacer.due() };
+        let count = (max as u64).min(due).min(self.left);
         let mut bytes = 0;
         for _ in 0..count {
             let slot = self.slots[self.at];

@@ -3,7 +3,7 @@
 //! ```text
 //! wire      = part *( "+" part )
 //! part      = "loop" | "pair" | "sink" [":check" ["=tag"]]
-//!           | "gen" [":" *( size= | rate= | flows= | count= | dst= )]
+//!           | "gen" [":" *( size= | rate= | flows= | count= | dst= | hold )]
 //!           | "pcap:" FILE *( ",loop" | ",rate=" )
 //!           | "record:" FILE [",limit=" FRAMES]
 //!           | "tap:" NAME
@@ -170,11 +170,20 @@ pub struct GeneratorSpec {
     pub count: Option<u64>,
     /// Destination address; `None`: the device's own.
     pub to: Option<[u8; 6]>,
+    /// Sends nothing before [`Cable::start_source`](super::Cable::start_source).
+    pub hold: bool,
 }
 
 impl Default for GeneratorSpec {
     fn default() -> GeneratorSpec {
-        GeneratorSpec { size: Sizes::Fixed(64), rate: Rate::Max, flows: 1, count: None, to: None }
+        GeneratorSpec {
+            size: Sizes::Fixed(64),
+            rate: Rate::Max,
+            flows: 1,
+            count: None,
+            to: None,
+            hold: false,
+        }
     }
 }
 
@@ -327,7 +336,8 @@ fn generator(rest: Option<&str>) -> Result<GeneratorSpec, SpecError> {
             "flows" => spec.flows = flows(value)?,
             "count" => spec.count = Some(number("count", value)?),
             "dst" => spec.to = Some(mac(value)?),
-            _ => return Err(unknown("gen", key, "size, rate, flows, count, dst")),
+            "hold" if value.is_empty() => spec.hold = true,
+            _ => return Err(unknown("gen", key, "size, rate, flows, count, dst, hold")),
         }
     }
     Ok(spec)

@@ -386,6 +386,7 @@ proptest! {
         let text = format!("gen:size={size},flows={flows},count={count},rate={}", Rate::PerSecond(rate));
         let spec: Spec = text.parse().unwrap();
         let expected = GeneratorSpec {
+            hold: false,
             size: Sizes::Fixed(size), flows, count: Some(count), rate: Rate::PerSecond(rate), to: None,
         };
         let end = spec::EndSpec::Traffic { source: Some(SourceSpec::Generator(expected)), check: None };
@@ -401,4 +402,19 @@ proptest! {
         let check = sink.stats().check.unwrap();
         prop_assert_eq!(check.received + check.corrupt + check.foreign, 1);
     }
+}
+
+#[test]
+fn a_generator_that_holds_waits_to_be_started() {
+    let mut cable = Cable::open(&"gen:rate=1M,hold".parse().expect("a wire")).expect("opens");
+    let mut frame = vec![0; model::MAX_FRAME];
+    for now in [0, 1_000_000, 2_000_000] {
+        cable.advance(now);
+        assert_eq!(model::Wire::receive(&mut cable, &mut frame), None);
+    }
+    cable.start_source();
+    cable.advance(3_000_000);
+    cable.advance(3_100_000);
+    let given = std::iter::from_fn(|| model::Wire::receive(&mut cable, &mut frame)).count();
+    assert_eq!(given, 100, "what was held back is not owed");
 }
