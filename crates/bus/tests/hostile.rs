@@ -89,6 +89,8 @@ fn wrong_requests_get_errors_and_the_stream_keeps_step() {
         ("read of a huge count", command(Command::RegionRead).u64(0).u32(0).u32(u32::MAX), EINVAL),
         ("read of no region", command(Command::RegionRead).u64(0).u32(99).u32(4), EINVAL),
         ("read of no BAR", command(Command::RegionRead).u64(0).u32(1).u32(4), EINVAL),
+        ("read of nothing in no BAR", command(Command::RegionRead).u64(0).u32(1).u32(0), EINVAL),
+        ("write of nothing to no region", command(Command::RegionWrite).u64(0).u32(u32::MAX).u32(0), EINVAL),
         ("config beyond the end", command(Command::RegionRead).u64(4094).u32(7).u32(4), EINVAL),
         (
             "write that tells more than it has",

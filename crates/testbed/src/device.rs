@@ -205,7 +205,9 @@ pub struct Device {
     port_address: u32,
     now_ns: u64,
     /// Whether it was stepped by the machine's clock, not the caller's.
-    pub(crate) follows_clock: bool,
+    follows_clock: bool,
+    /// How far the caller's time had gone ahead of the machine's clock.
+    ahead_ns: u64,
     report: DeviceReport,
 }
 
@@ -228,6 +230,7 @@ impl Device {
             port_address: 0,
             now_ns: 0,
             follows_clock: false,
+            ahead_ns: 0,
             report: DeviceReport::default(),
         }
     }
@@ -247,6 +250,34 @@ impl Device {
         self.report.busy_steps += u64::from(moved > 0);
         self.report.packets += moved as u64;
         moved
+    }
+
+    /// One step by the caller's own time.
+    pub(crate) fn step_by_hand(&mut self, now_ns: u64) -> usize {
+        self.follows_clock = false;
+        self.step(now_ns)
+    }
+
+    /// Follows the machine's clock from now on. Time that the caller has gone
+    /// ahead stays so, or it would stand still until the clock had come after.
+    #[inline]
+    pub(crate) fn follow_clock(&mut self, clock_ns: u64) {
+        if !self.follows_clock {
+            self.follows_clock = true;
+            self.ahead_ns = self.now_ns.saturating_sub(clock_ns);
+        }
+    }
+
+    /// One step by the machine's clock.
+    #[inline]
+    pub(crate) fn step_by_clock(&mut self, clock_ns: u64) -> usize {
+        self.follow_clock(clock_ns);
+        self.step(clock_ns + self.ahead_ns)
+    }
+
+    /// Whether it is stepped by the machine's clock.
+    pub(crate) fn follows_clock(&self) -> bool {
+        self.follows_clock
     }
 
     /// The cable in its port.

@@ -142,9 +142,7 @@ impl Handle {
     /// One step at a time of the caller's choosing, which must not go back.
     /// Packets moved.
     pub fn step(&self, now_ns: u64) -> usize {
-        let mut device = self.station.enter();
-        device.follows_clock = false;
-        device.step(now_ns)
+        self.station.enter().step_by_hand(now_ns)
     }
 
     /// One step, now by the machine's clock, which began with the device.

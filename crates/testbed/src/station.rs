@@ -46,8 +46,8 @@ impl Station {
     /// thread was not let run.
     pub(crate) fn access(&self) -> MutexGuard<'_, Device> {
         let mut device = self.enter();
-        if device.follows_clock {
-            device.step(self.clock.now_ns());
+        if device.follows_clock() {
+            device.step_by_clock(self.clock.now_ns());
         }
         device
     }
@@ -73,18 +73,16 @@ impl Station {
     /// One step, now.
     pub(crate) fn step_now(&self) -> usize {
         let mut device = self.lock();
-        device.follows_clock = true;
-        device.step(self.clock.now_ns())
+        device.step_by_clock(self.clock.now_ns())
     }
 
     /// Steps until somebody waits, nothing moves or `rounds` are over; packets
     /// moved.
     fn run(&self, rounds: usize) -> usize {
         let mut device = self.lock();
-        device.follows_clock = true;
         let mut moved = 0;
         for _ in 0..rounds {
-            let now = device.step(self.clock.now_ns());
+            let now = device.step_by_clock(self.clock.now_ns());
             moved += now;
             if now == 0 || self.is_awaited() {
                 break;
@@ -149,6 +147,9 @@ impl Stepper {
         core: Option<usize>,
         idle: Idle,
     ) -> std::io::Result<Stepper> {
+        // From now on, not from the first step: accesses may come before the
+        // thread is let run.
+        stations.iter().for_each(|station| station.enter().follow_clock(station.clock.now_ns()));
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = thread::Builder::new().name("model".to_owned()).spawn(move || {

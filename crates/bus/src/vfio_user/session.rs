@@ -166,7 +166,8 @@ impl<'d> Session<'d> {
     fn check(&self, access: Access) -> Result<(), Errno> {
         let size = match access.region {
             CONFIG => CONFIG_SIZE,
-            index => self.bar(index).map_or(0, |bar| bar.size),
+            // Not even an access of no bytes goes to a BAR that is not there.
+            index => self.bar(index).ok_or(Errno::INVAL)?.size,
         };
         let end = access.offset.checked_add(access.count.into());
         let inside = end.is_some_and(|end| end <= size);

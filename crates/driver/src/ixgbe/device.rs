@@ -10,6 +10,7 @@ use memory::{Attachment, Dma};
 use regs::ixgbe::*;
 
 use super::options::Options;
+use super::rss;
 use super::stats::Sums;
 use crate::wait::{Until, wait};
 use crate::{Counter, Error, Result};
@@ -23,6 +24,8 @@ pub struct Ixgbe {
     pub(super) shared: Arc<Shared>,
     pub(super) mac: [u8; 6],
     pub(super) options: Options,
+    pub(super) promiscuous: bool,
+    pub(super) all_multicast: bool,
 }
 
 /// What the port and its queues share.
@@ -209,25 +212,45 @@ impl Shared {
         emptied
     }
 
-    /// Takes a ring back; `false` when the device may still write to it.
+    /// Takes a ring back; `false` when the device may still write to it. Frames
+    /// are led elsewhere first (4.6.7.1.2), or not received when no queue is
+    /// left for them.
     pub(super) fn disable_rx(&self, n: usize) -> bool {
-        self.bar.clear32(RXDCTL::at(n), RXDCTL::ENABLE);
+        let withdrawn = self.halt_rx(|bar| {
+            bar.clear32(RXDCTL::at(n), RXDCTL::ENABLE);
+            (!rss::withdraw(bar, n)).then_some(false)
+        });
+        if let Err(error) = withdrawn {
+            tracing::debug!("{error}");
+            self.bar.clear32(RXDCTL::at(n), RXDCTL::ENABLE);
+        }
         let meaning = "the receive queue does not stop: its memory is kept for good";
         let stopped = self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, 0, meaning);
-        // A packet may still be on its way into memory (4.6.7.1.2: 100 us).
-        sleep(Duration::from_micros(100));
         self.quiet(stopped)
     }
 
-    /// Takes a ring back; `false` when the device may still read it.
+    /// Takes a ring back; `false` when the device may still read it. What was
+    /// queued is sent first, if the link lets it (4.6.8.1.2).
     pub(super) fn disable_tx(&self, n: usize) -> bool {
+        if self.bar.read32(LINKS::AT) & LINKS::LINK_UP != 0 {
+            let tail = self.bar.read32(TDT::at(n));
+            let meaning = "packets that were queued are not sent";
+            if let Err(error) = self.wait(100, "TDH", TDH::at(n), u32::MAX, tail, meaning) {
+                tracing::debug!("{error}");
+            }
+        }
         self.bar.clear32(TXDCTL::at(n), TXDCTL::ENABLE);
         let meaning = "the transmit queue does not stop: its memory is kept for good";
         let stopped = self.wait(100, "TXDCTL", TXDCTL::at(n), TXDCTL::ENABLE, 0, meaning);
         self.quiet(stopped)
     }
 
+    /// Whether the device has let go of a ring that it was told to stop.
     fn quiet(&self, stopped: Result<()>) -> bool {
+        // A packet may still be on its way (4.6.7.1.2: 100 us). What the device
+        // wrote before it answers a read has arrived with the answer.
+        sleep(Duration::from_micros(100));
+        self.bar.read32(STATUS::AT);
         match stopped {
             Ok(()) => true,
             // A device that is gone does no DMA.
@@ -249,7 +272,8 @@ impl Drop for Shared {
         self.mask_interrupts();
         self.quiesce();
         self.bar.set32(CTRL::AT, CTRL::RST | CTRL::LRST);
-        sleep(Duration::from_millis(1));
+        // Whoever opens it next may do so at once (4.6.3.2: 10 ms).
+        sleep(Duration::from_millis(10));
         if let Err(error) = self.pci.set_bus_master(false) {
             tracing::debug!(port = self.name, "cannot clear bus mastering: {error}");
         }

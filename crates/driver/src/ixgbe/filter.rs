@@ -13,23 +13,31 @@ const ADDRESSES: usize = 128;
 impl Ixgbe {
     /// Receives every frame, or only what is addressed to the port.
     pub fn set_promiscuous(&mut self, on: bool) -> Result<()> {
-        self.change_filter(FCTRL::UPE | FCTRL::MPE, on)
+        self.promiscuous = on;
+        self.set_modes()
     }
 
     /// Receives every multicast frame, or only those of [`Self::add_multicast`].
     pub fn set_all_multicast(&mut self, on: bool) -> Result<()> {
-        self.change_filter(FCTRL::MPE, on)
+        self.all_multicast = on;
+        self.set_modes()
+    }
+
+    /// One bit serves both modes, so that each must know of the other.
+    fn set_modes(&mut self) -> Result<()> {
+        let unicast = if self.promiscuous { FCTRL::UPE } else { 0 };
+        let multicast = if self.promiscuous || self.all_multicast { FCTRL::MPE } else { 0 };
+        self.shared().with_rx_halted(|bar| {
+            let others = bar.read32(FCTRL::AT) & !(FCTRL::UPE | FCTRL::MPE);
+            bar.write32(FCTRL::AT, others | unicast | multicast);
+        })
     }
 
     /// Receives broadcast frames, as is the default, or not.
     pub fn set_broadcast(&mut self, on: bool) -> Result<()> {
-        self.change_filter(FCTRL::BAM, on)
-    }
-
-    fn change_filter(&mut self, bits: u32, on: bool) -> Result<()> {
         self.shared().with_rx_halted(|bar| match on {
-            true => bar.set32(FCTRL::AT, bits),
-            false => bar.clear32(FCTRL::AT, bits),
+            true => bar.set32(FCTRL::AT, FCTRL::BAM),
+            false => bar.clear32(FCTRL::AT, FCTRL::BAM),
         })
     }
 

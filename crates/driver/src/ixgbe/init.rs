@@ -22,7 +22,7 @@ impl Ixgbe {
     /// When an option is out of range, the device is another one, or a register
     /// does not reach the state that the datasheet promises.
     pub fn open(pci: Pci, dma: &Dma, options: Options) -> Result<(Ixgbe, Vec<RxQueue>, Vec<TxQueue>)> {
-        options.check()?;
+        let options = options.checked()?;
         let shared = Arc::new(Shared::attach(pci, dma)?);
         shared.reset()?;
         let mac = shared.mac()?; // the EEPROM put it into RAL0 and RAH0
@@ -34,7 +34,7 @@ impl Ixgbe {
         let tx = (0..options.tx_queues).map(|n| shared.enable_tx(TxQueue::new(&shared, n, &options)?));
         let tx = tx.collect::<Result<Vec<_>>>()?;
         interrupt::wire(&shared, &mut rx, &options)?;
-        let port = Ixgbe { shared, mac, options };
+        let port = Ixgbe { shared, mac, promiscuous: options.promiscuous, options, all_multicast: false };
         port.start()?;
         port.start_link();
         Ok((port, rx, tx))

@@ -20,7 +20,7 @@ pub enum Completion {
 /// How a port is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Receive queues, 1 to 128; more than 16 need no RSS table entry each.
+    /// Receive queues, 1 to 128; RSS reaches the first 16 of them.
     pub rx_queues: usize,
     /// Transmit queues, 1 to 128; zero means as many as receive queues.
     pub tx_queues: usize,
@@ -70,7 +70,16 @@ impl Options {
     /// The most queues of either kind.
     pub const MAX_QUEUES: usize = 128;
 
-    pub(super) fn check(&self) -> Result<()> {
+    /// The options with defaults filled in, or what is wrong with them.
+    pub(super) fn checked(mut self) -> Result<Options> {
+        if self.tx_queues == 0 {
+            self.tx_queues = self.rx_queues;
+        }
+        self.check()?;
+        Ok(self)
+    }
+
+    fn check(&self) -> Result<()> {
         let ring = |option, value: usize| {
             (value.is_power_of_two() && (64..=4096).contains(&value)).then_some(()).ok_or(Error::Option {
                 option,
@@ -100,9 +109,9 @@ impl Options {
         range(
             "the largest frame",
             self.max_frame,
-            60,
+            1514,
             15_500,
-            "the device takes frames of 60 to 15,500 bytes",
+            "the limit can be set from 1,514 to 15,500 bytes",
         )
     }
 
@@ -114,9 +123,10 @@ impl Options {
             bar.write32(MAXFRS::AT, with_crc << MAXFRS::MFS_SHIFT);
             bar.set32(HLREG0::AT, HLREG0::JUMBOEN);
         }
-        if self.rx_checksum {
-            bar.set32(RXCSUM::AT, RXCSUM::IPPCSE | RXCSUM::PCSD);
-        }
+        // PCSD gives the hash the place that a fragment's checksum would take
+        // (8.2.3.7.5), whether checksums are wanted or not.
+        let checksums = if self.rx_checksum { RXCSUM::IPPCSE } else { 0 };
+        bar.set32(RXCSUM::AT, RXCSUM::PCSD | checksums);
         rss::program(bar, &self.rss, self.rx_queues);
     }
 

@@ -2,7 +2,7 @@
 //! ports picks an entry of a table of 128, and the entry a queue.
 
 use bus::Bar;
-use regs::ixgbe::{MRQC, RETA, RSSRK};
+use regs::ixgbe::{MRQC, RETA, RSSRK, RXDCTL};
 
 /// How flows spread over queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,4 +54,23 @@ pub(super) fn program(bar: &Bar, rss: &Rss, queues: usize) {
         | MRQC::RSS_FIELD_IPV6_UDP;
     let fields = if rss.ports { addresses | ports } else { addresses };
     bar.write32(MRQC::AT, if queues > 1 { MRQC::MRQE_RSS | fields } else { 0 });
+}
+
+/// Gives a disabled queue's share of the table to the others; `false` when none
+/// is left to receive. Receive must be off.
+pub(super) fn withdraw(bar: &Bar, queue: usize) -> bool {
+    let enabled = |&n: &usize| n != queue && bar.read32(RXDCTL::at(n)) & RXDCTL::ENABLE != 0;
+    let others: Vec<usize> = (0..RSS_QUEUES).filter(enabled).collect();
+    if others.is_empty() {
+        return false;
+    }
+    for n in 0..RETA::COUNT {
+        let mut entries = bar.read32(RETA::at(n)).to_le_bytes();
+        for (byte, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| usize::from(**entry) == queue)
+        {
+            *entry = others[(4 * n + byte) % others.len()] as u8;
+        }
+        bar.write32(RETA::at(n), u32::from_le_bytes(entries));
+    }
+    true
 }

@@ -119,7 +119,7 @@ registers! {
     GSCL_2 @ 0x11014, RW, "8.2.3.4", "PCIe statistics control 2" {}
     GSCL_3 @ 0x11018, RW, "8.2.3.4", "PCIe statistics control 3" {}
     GSCL_4 @ 0x1101C, RW, "8.2.3.4", "PCIe statistics control 4" {}
-    GSCN[4; 4] @ 0x11020, RW, "8.2.3.4", "PCIe statistics counters" {}
+    GSCN[4; 4] @ 0x11020, RO, "8.2.3.4", "PCIe statistics counters" {}
     GSCL_5[4; 4] @ 0x11030, RW, "8.2.3.4", "PCIe statistics control 5 to 8" {}
     PCIEPIPEADR @ 0x11004, RW, "8.2.3.4", "PCIe pipe address (shares GTV's place)" {}
     GCR_EXT @ 0x11050, RW, "8.2.3.4", "PCIe control, extended" {
@@ -130,7 +130,6 @@ registers! {
     MREVID @ 0x11064, RO, "8.2.3.4", "Mirrored revision id" {}
     PICAUSE @ 0x110B0, W1C, "8.2.3.4", "PCIe interrupt cause" {}
     PIENA @ 0x110B8, RW, "8.2.3.4", "PCIe interrupt enable" {}
-    PCIE_CAP_EXT @ 0x11098, RW, "8.2.3.4", "PCIe capabilities, extended" {}
     CIAA @ 0x11088, RW, "8.2.3.4", "Configuration access: address" {
         BUSY = 1 << 31;
     }

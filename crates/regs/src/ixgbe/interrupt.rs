@@ -59,5 +59,6 @@ registers! {
     EIMS_EX[2; 4] @ 0x00AA0, RW, "8.2.3.5.8", "Interrupt mask set, per vector" {}
     EIMC_EX[2; 4] @ 0x00AB0, WO, "8.2.3.5.9", "Interrupt mask clear, per vector" {}
     EIAM_EX[2; 4] @ 0x00AD0, RW, "8.2.3.5.10", "Interrupt auto mask, per vector" {}
-    PBACL[1; 4] @ 0x11068 | [7] @ 0x110C0, W1C, "8.2.3.6", "MSI-X pending bits clear" {}
+    PBACL[8; 4] @ 0x110C0, W1C, "8.2.3.6", "MSI-X pending bits clear" {}
+    PBACL_ALIAS @ 0x11068, W1C, "8.2.3.6", "The first of them, where the 82598 has it" {}
 }

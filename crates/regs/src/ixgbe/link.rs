@@ -76,11 +76,9 @@ registers! {
         MFS_MASK = 0xFFFF << 16;
     }
     MHADD @ 0x04268, RW, "8.2.3.22.13", "Largest frame, by its old name" {}
-    XGCS @ 0x04288, RW, "8.2.3.22.14", "XGXS control and status" {}
-    PCSS1 @ 0x0428C, RO, "8.2.3.22.14", "XGXS status 1" {}
-    PCSS2 @ 0x04290, RO, "8.2.3.22.15", "XGXS status 2" {}
-    XPCSS @ 0x04290, RO, "8.2.3.22.15", "10GBASE-X PCS status (shares PCSS2's place)" {}
-    UCCR @ 0x04294, RO, "8.2.3.22.16", "10GBASE-R PCS status" {}
+    PCSS1 @ 0x04288, RO, "8.2.3.22.14", "XGXS status 1" {}
+    PCSS2 @ 0x0428C, RO, "8.2.3.22.15", "XGXS status 2" {}
+    XPCSS @ 0x04290, RO, "8.2.3.22.16", "10GBASE-X PCS status" {}
     MFLCN @ 0x04294, RW, "8.2.3.22.34", "MAC flow control" {
         PMCF = 1 << 0;
         DPF = 1 << 1;
@@ -129,18 +127,20 @@ registers! {
         TEN_GIG_SFI = 2 << 16;
         PD_MASK = 0xF << 28;
     }
+    AUTOC3 @ 0x042AC, RW, "8.2.3.22", "Auto-negotiation control 3" {}
     ANLP1 @ 0x042B0, RO, "8.2.3.22.24", "Link partner ability 1" {
         SYM_PAUSE = 1 << 10;
         ASM_PAUSE = 1 << 11;
     }
     ANLP2 @ 0x042B4, RO, "8.2.3.22.25", "Link partner ability 2" {}
     MACC @ 0x04330, RW, "8.2.3.22.30", "MAC and link control" {}
-    MMNGC @ 0x042D0, RW, "8.2.3.22.26", "MAC manageability control" {}
+    MMNGC @ 0x042D0, RO, "8.2.3.22.26", "MAC manageability control" {}
     ANLPNP1 @ 0x042D4, RO, "8.2.3.22.27", "Link partner next page 1" {}
     ANLPNP2 @ 0x042D8, RO, "8.2.3.22.28", "Link partner next page 2" {}
     CORECTL @ 0x014F00, RW, "8.2.3.22.32", "Core analog configuration" {}
     SMADARCTL @ 0x14F10, RW, "8.2.3.22.33", "Core common configuration" {}
     KRPCSFC @ 0x042E0, RW, "8.2.3.22.29", "KR PCS and FEC control" {}
+    KRPCSS @ 0x042E4, RO, "8.2.3.22", "KR PCS status" {}
     FECS1 @ 0x042E8, RO, "8.2.3.22", "FEC status 1" {}
     FECS2 @ 0x042EC, RO, "8.2.3.22", "FEC status 2" {}
 }

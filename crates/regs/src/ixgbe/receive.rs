@@ -225,9 +225,11 @@ registers! {
     PFVLVFB[128; 4] @ 0x0F200, RW, "8.2.3.27", "VLAN pool filter bitmap" {}
     PFUTA[128; 4] @ 0x0F400, RW, "8.2.3.27", "Unicast table" {}
     PFMRCTL[4; 4] @ 0x0F600, RW, "8.2.3.27", "Mirror rule control" {}
+    PFMRVLAN[8; 4] @ 0x0F610, RW, "8.2.3.27", "Mirror rule: VLANs" {}
+    PFMRVM[8; 4] @ 0x0F630, RW, "8.2.3.27", "Mirror rule: pools" {}
     PFVMTXSW[2; 4] @ 0x05180, RW, "8.2.3.27", "Pool transmit switching" {}
     PFQDE @ 0x02F04, RW, "8.2.3.8", "Queue drop enable" {}
-    WQBR_RX[64; 4] @ 0x02FB0, W1C, "8.2.3.27", "Wrong queue behaviour, receive" {}
+    WQBR_RX[4; 4] @ 0x02FB0, W1C, "8.2.3.27", "Wrong queue behaviour, receive" {}
 
     FCRXCTRL @ 0x05100, RW, "8.2.3.16", "FCoE receive control" {}
     FCRECTL @ 0x0ED00, RW, "8.2.3.16", "FCoE redirection control" {}

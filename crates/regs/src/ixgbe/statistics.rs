@@ -57,7 +57,6 @@ registers! {
     MPTC @ 0x040F0, RC, "8.2.3.23.47", "Multicast packets sent" {}
     BPTC @ 0x040F4, RC, "8.2.3.23.48", "Broadcast packets sent" {}
     XEC @ 0x04120, RC, "8.2.3.23.50", "Packets with a wrong checksum, delivered" {}
-    LDPC @ 0x041F4, RC, "8.2.3.23", "Packets dropped in link-down (82599 has none; reads zero)" {}
     RNBC[8; 4] @ 0x03FC0, RC, "8.2.3.23", "Times a packet found no descriptor (82598)" {}
     RXDGPC @ 0x02F50, RC, "8.2.3.23.51", "DMA: good packets received" {}
     RXDGBCL @ 0x02F54, RC, "8.2.3.23.52", "DMA: good bytes received, low" {}
@@ -68,6 +67,12 @@ registers! {
     RXLPBKPC @ 0x02F68, RC, "8.2.3.23", "DMA: loopback packets received" {}
     RXLPBKBCL @ 0x02F6C, RC, "8.2.3.23", "DMA: loopback bytes received, low" {}
     RXLPBKBCH @ 0x02F70, RC, "8.2.3.23", "DMA: loopback bytes received, high" {}
+    RXDLPBKPC @ 0x02F74, RC, "8.2.3.23", "DMA: duplicated loopback packets received" {}
+    RXDLPBKBCL @ 0x02F78, RC, "8.2.3.23", "DMA: duplicated loopback bytes received, low" {}
+    RXDLPBKBCH @ 0x02F7C, RC, "8.2.3.23", "DMA: duplicated loopback bytes received, high" {}
+    RXNFGPC @ 0x041B0, RC, "8.2.3.23", "Good packets received, whatever the filters say" {}
+    RXNFGBCL @ 0x041B4, RC, "8.2.3.23", "Good bytes received, whatever the filters say, low" {}
+    RXNFGBCH @ 0x041B8, RC, "8.2.3.23", "Good bytes received, whatever the filters say, high" {}
     TXDGPC @ 0x087A0, RC, "8.2.3.23.53", "DMA: good packets sent" {}
     TXDGBCL @ 0x087A4, RC, "8.2.3.23.54", "DMA: good bytes sent, low" {}
     TXDGBCH @ 0x087A8, RC, "8.2.3.23.54", "DMA: good bytes sent, high" {}
@@ -79,6 +84,7 @@ registers! {
     QBRC_L[16; 0x40] @ 0x01034, RC, "8.2.3.23.76", "Bytes received, per counter, low" {}
     QBRC_H[16; 0x40] @ 0x01038, RC, "8.2.3.23.77", "Bytes received, per counter, high" {}
     QPTC[16; 4] @ 0x08680, RC, "8.2.3.23.78", "Packets sent, per counter" {}
+    QPTC_ALIAS[16; 0x40] @ 0x06030, RC, "8.2.3.23.78", "Packets sent, where the 82598 has it" {}
     QBTC_L[16; 8] @ 0x08700, RC, "8.2.3.23.79", "Bytes sent, per counter, low" {}
     QBTC_H[16; 8] @ 0x08704, RC, "8.2.3.23.80", "Bytes sent, per counter, high" {}
     FCCRC @ 0x05118, RC, "8.2.3.23", "FCoE frames with a wrong CRC" {}

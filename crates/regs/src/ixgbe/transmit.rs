@@ -45,8 +45,7 @@ registers! {
     TXPBTHRESH[8; 4] @ 0x04950, RW, "8.2.3.9.16", "Transmit packet buffer threshold" {}
     LBDRPEN @ 0x0CA00, RW, "8.2.3.9", "Loopback drop enable" {}
     TIPG @ 0x0CB00, RW, "8.2.3.9", "Inter-packet gap (82598)" {}
-    DTXCTL @ 0x07E00, RW, "8.2.3.9", "Transmit DMA control (82598)" {}
-    WQBR_TX[32; 4] @ 0x08130, W1C, "8.2.3.27", "Wrong queue behaviour, transmit" {}
+    WQBR_TX[4; 4] @ 0x08130, W1C, "8.2.3.27", "Wrong queue behaviour, transmit" {}
     TEOFF @ 0x04A94, RW, "8.2.3.16", "FCoE transmit EOF" {}
     TSOFF @ 0x04A98, RW, "8.2.3.16", "FCoE transmit SOF" {}
 

@@ -5,6 +5,7 @@
 //! nothing is mapped any more, the books balance, and the linter found nothing.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod broken;
 pub mod frames;
 
 use bus::Pci;
