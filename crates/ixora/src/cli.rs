@@ -1,5 +1,7 @@
 //! The command line's words.
 
+mod examples;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use crate::rate::{Rate, duration};
 /// vfio-pci, else sysfs), `vfio-user:/path.sock` (a device served by another
 /// process), or `model:82599[,wire=WIRE]` (a device model in this process).
 #[derive(Parser, Debug)]
-#[command(name = "ixora", version, max_term_width = 100)]
+#[command(name = "ixora", version, max_term_width = 100, after_help = examples::ALL)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -23,20 +25,28 @@ pub struct Arguments {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Forward between two ports, both ways.
+    #[command(after_help = examples::FWD)]
     Fwd(Fwd),
     /// Send generated packets.
+    #[command(after_help = examples::PKTGEN)]
     Pktgen(Pktgen),
     /// Capture what a port receives, for Wireshark.
+    #[command(after_help = examples::PCAP)]
     Pcap(Pcap),
     /// Send back every packet, addresses swapped.
+    #[command(after_help = examples::ECHO)]
     Echo(Echo),
     /// Serve a device model over vfio-user.
+    #[command(after_help = examples::MODEL)]
     Model(Model),
     /// Two modelled NICs, traffic and a forwarder: no root, no hugepages, no NIC.
+    #[command(after_help = examples::DEMO)]
     Demo(Demo),
     /// What this machine can do, what is missing, and how to mend it.
+    #[command(after_help = examples::DOCTOR)]
     Doctor(Doctor),
     /// Measure.
+    #[command(after_help = examples::BENCH)]
     Bench {
         #[command(subcommand)]
         what: Bench,
@@ -50,19 +60,19 @@ pub struct PortOptions {
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub batch: u16,
     /// Descriptors in each ring: a power of two, 64 to 4096.
-    #[arg(long, default_value_t = 512)]
+    #[arg(long, default_value_t = 512, value_parser = ring)]
     pub ring: usize,
     /// Descriptors in receive rings, if not as --ring.
-    #[arg(long)]
+    #[arg(long, value_parser = ring)]
     pub rx_ring: Option<usize>,
     /// Descriptors in transmit rings, if not as --ring.
-    #[arg(long)]
+    #[arg(long, value_parser = ring)]
     pub tx_ring: Option<usize>,
     /// Queues of each port; flows spread over them by RSS.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = queues)]
     pub queues: usize,
     /// Threads that share the queues.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = threads)]
     pub threads: usize,
     /// Cores for the threads, separated by commas.
     #[arg(long, value_delimiter = ',')]
@@ -88,12 +98,30 @@ pub struct PortOptions {
     /// Stop after this time: 10s, 500ms, 2m.
     #[arg(long, value_parser = duration)]
     pub duration: Option<Duration>,
+    /// Stop after so many packets; fwd and echo may move some more.
+    #[arg(long)]
+    pub count: Option<u64>,
     /// Print statistics as JSON when done, and nothing else.
     #[arg(long)]
     pub json: bool,
     /// No live line.
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// Descriptors in a ring.
+fn ring(text: &str) -> Result<usize, String> {
+    let ring = text.parse().ok().filter(|ring: &usize| ring.is_power_of_two() && (64..=4096).contains(ring));
+    ring.ok_or_else(|| "write a power of two from 64 to 4096".to_owned())
+}
+
+fn queues(text: &str) -> Result<usize, String> {
+    let most = driver::ixgbe::Options::MAX_QUEUES;
+    text.parse().ok().filter(|n| (1..=most).contains(n)).ok_or_else(|| format!("write 1 to {most}"))
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| (1..=1024).contains(n)).ok_or_else(|| "write 1 to 1024".to_owned())
 }
 
 /// A source of packet memory.
@@ -133,11 +161,8 @@ pub struct Pktgen {
     #[arg(long, default_value = "max")]
     pub rate: Rate,
     /// Flows, told apart by their UDP source port.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub flows: u16,
-    /// Stop after so many packets.
-    #[arg(long)]
-    pub count: Option<u64>,
     /// Destination address; broadcast if left out.
     #[arg(long)]
     pub to: Option<wire::MacAddress>,
@@ -151,9 +176,6 @@ pub struct Pcap {
     pub a: String,
     /// The file to write, pcapng.
     pub file: PathBuf,
-    /// Stop after so many packets.
-    #[arg(long)]
-    pub count: Option<u64>,
     #[command(flatten)]
     pub port: PortOptions,
 }
@@ -209,7 +231,7 @@ pub struct Demo {
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub batch: u16,
     /// Descriptors in each ring: a power of two, 64 to 4096.
-    #[arg(long, default_value_t = 512)]
+    #[arg(long, default_value_t = 512, value_parser = ring)]
     pub ring: usize,
     /// Print the summary as JSON, and nothing else.
     #[arg(long)]

@@ -5,28 +5,39 @@
 mod books;
 mod models;
 
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+use testbed::serve::Report;
+use testbed::wire::Spec;
+
 use crate::apps::fwd::Forward;
 use crate::cli::{Hugepages, PortOptions};
 use crate::open::Ports;
+use crate::run::{Outcome, Progress};
 use crate::summary::Summary;
 use crate::{Failure, cli, open, run, serve, signal};
 use books::Books;
 use models::Models;
 
-/// How long what is under way may take to arrive once the generators stopped.
-const DRAIN: Duration = Duration::from_millis(300);
+/// What is under way has arrived when nothing has moved for this long.
+const QUIET: Duration = Duration::from_millis(250);
+/// How long it may take to arrive once the generators stopped.
+const DRAIN: Duration = Duration::from_secs(5);
 
 /// Runs the demo; fails when the books do not balance or nothing moved.
 pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
     let interrupted = signal::stop_flag()?;
     let two_cores = thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
     let wire = format!("gen:size={},rate={},flows=64,hold+sink:check=tag", arguments.size, arguments.rate);
+    wire.parse::<Spec>()?;
     if !arguments.json {
         println!("two 82599 models with wires {wire}");
         println!("our driver attaches over vfio-user and forwards both ways for {:?}", arguments.duration);
@@ -34,23 +45,38 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
     let mut models = Models::start(&wire, two_cores.then_some(1))?;
     let options = port_options(arguments, two_cores);
     let names = models.ports();
-    let mut ports = open::ports(&names.iter().collect::<Vec<_>>(), &options)?;
-    let summary = forward(&mut ports, &mut models, &options, arguments.duration, &interrupted)?;
-    let report = models.report()?;
+    let mut ports = open::ports(&names.each_ref().map(String::as_str), &options, &interrupted)?;
+    let Outcome { summary, failure } =
+        forward(&mut ports, &mut models, &options, arguments.duration, &interrupted)?;
+    // Without the models' side there are no books, but what we counted is shown.
+    let report = match &failure {
+        None => models.report(),
+        Some(_) => Err(Failure::new("the run did not come to its end")),
+    };
     drop(ports);
-    models.stop();
-    let books = Books::new(&summary, &report);
+    drop(models);
+    let (report, missing) = match report {
+        Ok(report) => (Some(report), None),
+        Err(missing) => (None, Some(missing)),
+    };
+    let books = report.as_ref().map(|report| Books::new(&summary, report));
     match arguments.json {
-        true => books.print_json(&summary, &report),
-        false => {
-            summary.print(false);
-            books.print();
-            report.endpoints.iter().for_each(|endpoint| serve::print_findings(&endpoint.device.findings));
-            println!("{NEXT}");
-        }
+        true => println!("{:#}", json!({ "summary": summary, "books": books, "models": report })),
+        false => print(&summary, books.as_ref(), report.as_ref()),
     }
-    summary.verdict()?;
-    books.verdict()
+    if let Some(failure) = failure.or(missing) {
+        return Err(failure);
+    }
+    books.map_or(Ok(()), |books| books.verdict(interrupted.load(Ordering::Relaxed)))
+}
+
+fn print(summary: &Summary, books: Option<&Books>, report: Option<&Report>) {
+    summary.print(false);
+    if let (Some(books), Some(report)) = (books, report) {
+        books.print();
+        report.endpoints.iter().for_each(|endpoint| serve::print_findings(&endpoint.device.findings));
+        println!("{NEXT}");
+    }
 }
 
 const NEXT: &str = "
@@ -72,11 +98,12 @@ fn port_options(arguments: &cli::Demo, two_cores: bool) -> PortOptions {
         cpu: if two_cores { vec![0] } else { Vec::new() },
         hugepages: Hugepages::Auto,
         numa: None,
-        max_frame: 1514,
+        max_frame: arguments.size.saturating_sub(4).max(1514),
         no_promiscuous: false,
         interrupts: false,
         head_writeback: false,
         duration: None,
+        count: None,
         json: arguments.json,
         quiet: arguments.quiet,
     }
@@ -89,39 +116,67 @@ fn forward(
     models: &mut Models,
     options: &PortOptions,
     duration: Duration,
-    interrupted: &Arc<AtomicBool>,
-) -> Result<Summary, Failure> {
+    interrupted: &AtomicBool,
+) -> Result<Outcome, Failure> {
     let mut work: Vec<Box<dyn run::Work>> = Vec::new();
     for (from, to) in [(0, 1), (1, 0)] {
         work.push(Box::new(Forward { rx: ports.rx(from, 0)?, tx: ports.tx(to, 0)?, touch: true }));
     }
-    let stop = Arc::new(AtomicBool::new(false));
+    let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::default()));
     thread::scope(|scope| {
-        let (ended, interrupted) = (stop.clone(), interrupted.clone());
-        scope.spawn(move || {
+        scope.spawn(|| {
             models.start_sources();
             let end = Instant::now() + duration;
-            let running = || !interrupted.load(Ordering::Relaxed) && !ended.load(Ordering::Relaxed);
-            while running() && Instant::now() < end {
-                thread::sleep(Duration::from_millis(20));
+            let stopped = || stop.load(Ordering::Relaxed);
+            while !interrupted.load(Ordering::Relaxed) && !stopped() && Instant::now() < end {
+                thread::sleep(Duration::from_millis(10));
             }
             models.stop_sources();
-            thread::sleep(DRAIN);
-            ended.store(true, Ordering::Relaxed);
+            drain(&progress, &stop);
+            stop.store(true, Ordering::Relaxed);
         });
-        run::measure("demo", ports, work, options, &stop)
+        let outcome = run::measure("demo", ports, work, options, &stop, &progress);
+        stop.store(true, Ordering::Relaxed); // also where the run did not begin
+        outcome
     })
+}
+
+/// Waits until nothing moves any more.
+fn drain(progress: &Progress, stop: &AtomicBool) {
+    let limit = Instant::now() + DRAIN;
+    let (mut seen, mut since) = (0, Instant::now());
+    while since.elapsed() < QUIET && Instant::now() < limit && !stop.load(Ordering::Relaxed) {
+        let now = progress.packets.load(Ordering::Relaxed);
+        if now != seen {
+            (seen, since) = (now, Instant::now());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// A directory that goes when this goes.
 struct Scratch(PathBuf);
 
 impl Scratch {
+    /// Makes one that only this user can look into; a name that somebody else
+    /// left there is not taken.
     fn new() -> Result<Scratch, Failure> {
-        let path = std::env::temp_dir().join(format!("ixora-demo-{}", std::process::id()));
-        let failed = |error| Failure::new(format!("cannot make {}: {error}", path.display()));
-        std::fs::create_dir(&path).map_err(failed)?;
-        Ok(Scratch(path))
+        let place = std::env::temp_dir();
+        let mut made = None;
+        for n in 0..100 {
+            let path = place.join(format!("ixora-demo-{}-{n}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Scratch(path)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    made = Some(error);
+                    break;
+                }
+            }
+        }
+        let why = made.map_or("too many are there already".to_owned(), |error| error.to_string());
+        Err(Failure::new(format!("cannot make a directory for sockets in {}: {why}", place.display()))
+            .fix("export TMPDIR=/some/writable/directory"))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use testbed::wire::SpecError;
+
 /// A failed command.
 #[derive(Debug)]
 pub struct Failure {
@@ -22,6 +24,11 @@ impl Failure {
         Failure { status: 2, ..Failure::new(cause) }
     }
 
+    /// What went wrong.
+    pub fn cause(&self) -> &str {
+        &self.cause
+    }
+
     /// What to do about it.
     pub fn fix(mut self, fix: impl Into<String>) -> Failure {
         self.fix = Some(fix.into());
@@ -40,13 +47,31 @@ impl fmt::Display for Failure {
 }
 
 macro_rules! from {
-    ($($error:ty)*) => {$(
+    ($($error:ty: $wrong_use:pat,)*) => {$(
         impl From<$error> for Failure {
             fn from(error: $error) -> Failure {
-                Failure::new(error.to_string())
+                match error {
+                    $wrong_use => Failure::usage(error.to_string()),
+                    _ => Failure::new(error.to_string()),
+                }
             }
         }
     )*};
 }
 
-from! { bus::Error memory::Error driver::Error port::Error testbed::wire::SpecError }
+// Beside each error: what of it is wrong use, and no failure.
+from! {
+    bus::Error: bus::Error::BadAddress(_),
+    memory::Error: memory::Error::PoolSize { .. },
+    driver::Error: driver::Error::Option { .. },
+    port::Error: port::Error::Driver(driver::Error::Option { .. }),
+}
+
+impl From<SpecError> for Failure {
+    fn from(error: SpecError) -> Failure {
+        match error {
+            SpecError::Open { .. } => Failure::new(error.to_string()),
+            _ => Failure::usage(error.to_string()),
+        }
+    }
+}

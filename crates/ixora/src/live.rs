@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::cli::PortOptions;
 use crate::open::Ports;
-use crate::run::Progress;
+use crate::run::{LOSSES, Progress};
 
 /// What was shown last, to show differences.
 #[derive(Clone, Copy, Default)]
@@ -43,6 +43,7 @@ pub fn watch(
     let terminal = std::io::stderr().is_terminal();
     let end = options.duration.map(|duration| start + duration);
     let mut shown = (start, Seen::default());
+    let mut open = false; // a line that was begun and not ended
     while !stop.load(Ordering::Relaxed) && progress.working.load(Ordering::Relaxed) > 0 {
         let now = Instant::now();
         if end.is_some_and(|end| now >= end) || ports.list.iter().any(|port| port.health().is_err()) {
@@ -50,13 +51,14 @@ pub fn watch(
         }
         if now - shown.0 >= Duration::from_secs(1) && !silent {
             let seen = Seen::now(progress);
-            show(&line(ports, shown.1, seen, now - shown.0), terminal);
+            show(&line(ports, progress, shown.1, seen, now - shown.0), terminal);
             shown = (now, seen);
+            open = terminal;
         }
         let left = end.map_or(Duration::MAX, |end| end - now);
         sleep(left.min(Duration::from_millis(20)));
     }
-    if terminal && !silent {
+    if open {
         eprintln!();
     }
 }
@@ -70,7 +72,7 @@ fn show(line: &str, terminal: bool) {
     };
 }
 
-fn line(ports: &mut Ports, before: Seen, now: Seen, elapsed: Duration) -> String {
+fn line(ports: &mut Ports, progress: &Progress, before: Seen, now: Seen, elapsed: Duration) -> String {
     let packets = now.packets - before.packets;
     let full = (now.turns - before.turns) - (now.empty - before.empty);
     let ratio = |a: u64, b: u64| if b == 0 { 0.0 } else { a as f64 / b as f64 };
@@ -82,6 +84,12 @@ fn line(ports: &mut Ports, before: Seen, now: Seen, elapsed: Duration) -> String
         ratio(now.empty - before.empty, now.turns - before.turns) * 100.0,
     );
     let mut lost = std::collections::BTreeMap::<&'static str, u64>::new();
+    for (name, count) in LOSSES.into_iter().zip(&progress.lost) {
+        match count.load(Ordering::Relaxed) {
+            0 => {}
+            count => *lost.entry(name).or_default() += count,
+        }
+    }
     for port in &mut ports.list {
         for loss in port.stats().losses() {
             *lost.entry(loss.name).or_default() += loss.value;

@@ -1,6 +1,9 @@
 //! The `ixora` command line.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod out;
+
 mod apps;
 mod bench;
 mod cli;
@@ -26,7 +29,12 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let filter = tracing_subscriber::EnvFilter::try_from_env("IXORA_LOG");
     let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .without_time()
+        .log_internal_errors(false)
+        .init();
     let done = match &arguments.command {
         Command::Fwd(fwd) => apps::fwd::run(fwd),
         Command::Pktgen(pktgen) => apps::pktgen::run(pktgen),

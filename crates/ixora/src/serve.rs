@@ -25,6 +25,9 @@ enum Request {
     End,
 }
 
+/// What `--control` prints first, once clients may come.
+pub const READY: &str = "ready";
+
 /// Serves until a signal comes, the time is over, or the parent is gone.
 pub fn run(arguments: &cli::Model) -> Result<(), Failure> {
     open::known_chip(&arguments.chip)?;
@@ -39,6 +42,9 @@ pub fn run(arguments: &cli::Model) -> Result<(), Failure> {
     }
     let end = arguments.duration.map(|duration| Instant::now() + duration);
     let requests = arguments.control.then(|| listen(stop.clone()));
+    if arguments.control {
+        println!("{READY}"); // all sockets listen
+    }
     while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
         match requests.as_ref().map(|requests| requests.recv_timeout(Duration::from_millis(50))) {
             None => thread::sleep(Duration::from_millis(50)),

@@ -2,7 +2,7 @@
 
 use port::{Batch, Pool, RxQueue, TxQueue};
 
-use crate::{Failure, cli, open, run};
+use crate::{Failure, cli, open, run, signal};
 
 /// One queue pair.
 struct Echo {
@@ -35,10 +35,11 @@ impl run::Work for Echo {
 /// `ixora echo A`.
 pub fn run(arguments: &cli::Echo) -> Result<(), Failure> {
     let options = &arguments.port;
-    let mut ports = open::ports(&[&arguments.a], options)?;
+    let stop = signal::stop_flag()?;
+    let mut ports = open::ports(&[&arguments.a], options, &stop)?;
     let mut work: Vec<Box<dyn run::Work>> = Vec::new();
     for n in 0..options.queues {
         work.push(Box::new(Echo { rx: ports.rx(0, n)?, tx: ports.tx(0, n)? }));
     }
-    run::run("echo", ports, work, options, None)
+    run::run("echo", ports, work, options, &stop)
 }

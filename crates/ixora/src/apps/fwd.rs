@@ -3,7 +3,7 @@
 
 use port::{Batch, Pool, RxQueue, TxQueue};
 
-use crate::{Failure, cli, open, run};
+use crate::{Failure, cli, open, run, signal};
 
 /// One direction: packets from `rx` go to `tx`.
 pub struct Forward {
@@ -41,7 +41,8 @@ impl run::Work for Forward {
 /// `ixora fwd A B`: queue n of one port goes to queue n of the other.
 pub fn run(arguments: &cli::Fwd) -> Result<(), Failure> {
     let options = &arguments.port;
-    let mut ports = open::ports(&[&arguments.a, &arguments.b], options)?;
+    let stop = signal::stop_flag()?;
+    let mut ports = open::ports(&[&arguments.a, &arguments.b], options, &stop)?;
     let mut work: Vec<Box<dyn run::Work>> = Vec::new();
     for n in 0..options.queues {
         for (from, to) in [(0, 1), (1, 0)] {
@@ -49,5 +50,5 @@ pub fn run(arguments: &cli::Fwd) -> Result<(), Failure> {
             work.push(Box::new(Forward { rx, tx, touch: arguments.touch }));
         }
     }
-    run::run("fwd", ports, work, options, None)
+    run::run("fwd", ports, work, options, &stop)
 }

@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use port::pcap::{Notes, Writer};
 use port::{Batch, Packet, Pool, RxQueue};
 
-use crate::{Failure, cli, open, run};
+use crate::{Failure, cli, open, run, signal};
 
 /// The file, shared by the queues' threads, and what may still be written.
 struct Output {
@@ -22,7 +22,6 @@ struct Capture {
     rx: Box<dyn RxQueue>,
     output: Arc<Mutex<Output>>,
     path: String,
-    done: bool,
 }
 
 impl Output {
@@ -42,23 +41,30 @@ impl Output {
     }
 }
 
+impl Capture {
+    fn output(&self) -> MutexGuard<'_, Output> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl run::Work for Capture {
+    /// What comes after the last packet that was asked for is not counted.
     fn turn(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
-        let received = self.rx.recv(pool, batch);
-        if received == 0 {
+        if self.rx.recv(pool, batch) == 0 {
             return 0;
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos() as u64);
-        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut output = self.output();
+        let before = output.left;
         for packet in batch.iter() {
             if output.left > 0 && output.error.is_none() {
                 output.write(packet, now);
             }
         }
-        self.done = output.left == 0;
+        let written = before - output.left;
         drop(output);
         pool.free_batch(batch);
-        received
+        written as usize
     }
 
     fn queues(&mut self) -> run::Queues<'_> {
@@ -66,31 +72,33 @@ impl run::Work for Capture {
     }
 
     fn is_done(&self) -> bool {
-        self.done
+        self.output().left == 0
     }
 
     fn failure(&mut self) -> Option<Failure> {
-        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        output.error.take().map(|error| Failure::new(format!("cannot write {}: {error}", self.path)))
+        let error = self.output().error.take()?;
+        Some(Failure::new(format!("cannot write {}: {error}", self.path)))
     }
 }
 
-/// `ixora pcap A FILE`.
+/// `ixora pcap A FILE`. The file is made when the port is open, so that a wrong
+/// name costs no older capture.
 pub fn run(arguments: &cli::Pcap) -> Result<(), Failure> {
-    let options = &arguments.port;
+    let options = &cli::PortOptions { count: None, ..arguments.port.clone() };
     let path = arguments.file.display().to_string();
     let failed = |error: std::io::Error| Failure::new(format!("cannot write {path}: {error}"));
+    let stop = signal::stop_flag()?;
+    let mut ports = open::ports(&[&arguments.a], options, &stop)?;
     let file = BufWriter::new(File::create(&arguments.file).map_err(failed)?);
-    let mut ports = open::ports(&[&arguments.a], options)?;
     let writer = Writer::new(file, &[arguments.a.as_str()]).map_err(failed)?;
-    let left = arguments.count.unwrap_or(u64::MAX);
+    let left = arguments.port.count.unwrap_or(u64::MAX);
     let output = Arc::new(Mutex::new(Output { writer, left, error: None }));
     let mut work: Vec<Box<dyn run::Work>> = Vec::new();
     for n in 0..options.queues {
         let (rx, output, path) = (ports.rx(0, n)?, output.clone(), path.clone());
-        work.push(Box::new(Capture { rx, output, path, done: false }));
+        work.push(Box::new(Capture { rx, output, path }));
     }
-    let ran = run::run("pcap", ports, work, options, None);
-    output.lock().unwrap_or_else(PoisonError::into_inner).writer.flush().map_err(failed)?;
-    ran
+    let ran = run::run("pcap", ports, work, options, &stop);
+    let flushed = output.lock().unwrap_or_else(PoisonError::into_inner).writer.flush();
+    ran.and(flushed.map_err(failed))
 }

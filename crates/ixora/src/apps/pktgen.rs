@@ -5,7 +5,7 @@ use port::{Batch, Packet, Pool, TxQueue};
 use wire::MacAddress;
 
 use crate::rate::Rate;
-use crate::{Failure, cli, open, run};
+use crate::{Failure, cli, open, run, signal};
 
 /// Where the UDP source port and its checksum stand in the frame.
 const SOURCE_PORT: usize = 34;
@@ -40,7 +40,7 @@ impl Pace {
     fn due(&mut self, most: usize) -> usize {
         let Some(per_tick) = self.per_tick else { return most };
         let now = bus::tsc::now();
-        self.credit = (self.credit + (now - self.last) as f64 * per_tick).min(most as f64);
+        self.credit = (self.credit + now.saturating_sub(self.last) as f64 * per_tick).min(most as f64);
         self.last = now;
         self.credit as usize
     }
@@ -118,20 +118,21 @@ fn template(from: MacAddress, to: MacAddress, size: usize) -> Vec<u8> {
 
 /// `ixora pktgen A`.
 pub fn run(arguments: &cli::Pktgen) -> Result<(), Failure> {
-    let options = &arguments.port;
     if !(64..=memory::DATA_ROOM + 4).contains(&arguments.size) {
-        return Err(Failure::usage(format!(
-            "--size {} is not possible: 64 to 2052, CRC included",
-            arguments.size
-        )));
+        let size = arguments.size;
+        return Err(Failure::usage(format!("--size {size} is not possible: 64 to 2052, CRC included")));
     }
-    let mut ports = open::ports(&[&arguments.a], options)?;
+    // The frame without CRC must fit, or the device would not send it.
+    let max_frame = arguments.port.max_frame.max(arguments.size - 4);
+    let options = &cli::PortOptions { max_frame, count: None, ..arguments.port.clone() };
+    let stop = signal::stop_flag()?;
+    let mut ports = open::ports(&[&arguments.a], options, &stop)?;
     let from = MacAddress(ports.mac(0));
-    let to = arguments.to.unwrap_or(MacAddress([0xFF; 6]));
+    let to = arguments.to.unwrap_or(MacAddress::BROADCAST);
     let queues = options.queues as u64;
     let mut work: Vec<Box<dyn run::Work>> = Vec::new();
     for n in 0..queues {
-        let count = arguments.count.map(|count| count / queues + u64::from(n < count % queues));
+        let count = arguments.port.count.map(|count| count / queues + u64::from(n < count % queues));
         let Rate(rate) = arguments.rate;
         work.push(Box::new(Generator {
             tx: ports.tx(0, n as usize)?,
@@ -142,5 +143,5 @@ pub fn run(arguments: &cli::Pktgen) -> Result<(), Failure> {
             pace: Pace::new(rate.map(|rate| rate / queues as f64)),
         }));
     }
-    run::run("pktgen", ports, work, options, None)
+    run::run("pktgen", ports, work, options, &stop)
 }

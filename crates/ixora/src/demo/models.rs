@@ -2,8 +2,10 @@
 //! through its standard input. It ends when that closes, so it cannot outlive us.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,15 +13,19 @@ use testbed::serve::Report;
 
 use super::Scratch;
 use crate::Failure;
+use crate::serve::READY;
 
-/// How long the process may take to listen.
-const START: Duration = Duration::from_secs(5);
+/// How long the process may take to listen, and to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How long it may take to end.
+const END: Duration = Duration::from_secs(2);
 
 /// Two models in a process of their own.
 pub struct Models {
     child: Child,
     requests: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
+    /// The lines it prints; closed when it ends.
+    answers: Receiver<String>,
     sockets: [PathBuf; 2],
     _scratch: Scratch,
 }
@@ -39,28 +45,30 @@ impl Models {
         if let Some(core) = core {
             command.args(["--core", &core.to_string()]);
         }
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        // A group of its own: Ctrl-C is for us, the models go on until the books
+        // are closed.
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn();
         let mut child = child.map_err(|e| Failure::new(format!("cannot start the models' process: {e}")))?;
-        let (requests, answers) = (child.stdin.take(), child.stdout.take());
-        let Some(answers) = answers else { return Err(Failure::new("the models' process has no output")) };
-        let mut models =
-            Models { child, requests, answers: BufReader::new(answers), sockets, _scratch: scratch };
-        models.await_sockets()?;
-        Ok(models)
+        let (to, answers) = channel();
+        let (requests, output) = (child.stdin.take(), child.stdout.take());
+        let models = Models { child, requests, answers, sockets, _scratch: scratch };
+        thread::spawn(move || {
+            let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines());
+            lines.map_while(Result::ok).try_for_each(|line| to.send(line))
+        });
+        match models.answer()? {
+            line if line == READY => Ok(models),
+            line => Err(Failure::new(format!("the models' process said {line:?}, not {READY:?}"))),
+        }
     }
 
-    fn await_sockets(&mut self) -> Result<(), Failure> {
-        let limit = Instant::now() + START;
-        while !self.sockets.iter().all(|socket| socket.exists()) {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(Failure::new(format!("the models' process ended at once ({status})")));
+    fn answer(&self) -> Result<String, Failure> {
+        self.answers.recv_timeout(ANSWER).map_err(|error| match error {
+            RecvTimeoutError::Timeout => {
+                Failure::new(format!("the models' process gave no answer within {ANSWER:?}"))
             }
-            if Instant::now() > limit {
-                return Err(Failure::new(format!("the models' process does not listen after {START:?}")));
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        Ok(())
+            RecvTimeoutError::Disconnected => Failure::new("the models' process has ended"),
+        })
     }
 
     /// The models as ports.
@@ -88,20 +96,13 @@ impl Models {
     /// What the models counted.
     pub fn report(&mut self) -> Result<Report, Failure> {
         self.ask("report");
-        let mut line = String::new();
-        let gone = |why: String| Failure::new(format!("no report from the models' process: {why}"));
-        self.answers.read_line(&mut line).map_err(|error| gone(error.to_string()))?;
-        serde_json::from_str(&line).map_err(|error| gone(error.to_string()))
-    }
-
-    /// Ends the process and waits for it.
-    pub fn stop(mut self) {
-        self.end();
+        let wrong = |error| Failure::new(format!("no report from the models' process: {error}"));
+        serde_json::from_str(&self.answer()?).map_err(wrong)
     }
 
     fn end(&mut self) {
         self.requests = None;
-        let limit = Instant::now() + Duration::from_secs(2);
+        let limit = Instant::now() + END;
         while Instant::now() < limit {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
@@ -114,6 +115,7 @@ impl Models {
 }
 
 impl Drop for Models {
+    /// Ends the process and waits for it.
     fn drop(&mut self) {
         self.end();
     }

@@ -1,0 +1,58 @@
+//! What `--help` ends with: lines to copy.
+
+pub const ALL: &str = "\
+Examples:
+  ixora demo                                              nothing needed
+  ixora model 82599 --socket /tmp/nic --wire gen:rate=1M  a NIC, in one terminal
+  ixora pcap vfio-user:/tmp/nic out.pcapng                and its driver, in another
+  ixora fwd 0000:03:00.0 0000:03:00.1                     two real ports (see ixora doctor)
+
+Exit status: 0 when all went well, 1 when something failed, 2 for wrong use.
+IXORA_LOG=debug shows what the driver does.";
+
+pub const FWD: &str = "\
+Examples:
+  ixora fwd 0000:03:00.0 0000:03:00.1
+  ixora fwd vfio-user:/tmp/a vfio-user:/tmp/b --queues 4 --threads 2 --cpu 2,3
+  ixora fwd model:82599,wire=gen:rate=1M model:82599,wire=sink:check --duration 5s --json";
+
+pub const PKTGEN: &str = "\
+Examples:
+  ixora pktgen 0000:03:00.0 --size 64 --rate 14.88M --flows 16
+  ixora pktgen vfio-user:/tmp/nic --count 10000 --rate 100k --to 02:00:5e:10:00:01";
+
+pub const PCAP: &str = "\
+Examples:
+  ixora pcap 0000:03:00.0 out.pcapng --count 1000
+  ixora pcap vfio-user:/tmp/nic out.pcapng --duration 10s --interrupts";
+
+pub const ECHO: &str = "\
+Examples:
+  ixora echo 0000:03:00.0
+  ixora echo model:82599,wire=gen:rate=10k+sink --duration 2s";
+
+pub const MODEL: &str = "\
+Examples:
+  ixora model 82599 --socket /tmp/nic --wire gen:size=64,rate=1M,flows=16
+  ixora model 82599 --socket /tmp/a --socket /tmp/b --wire pair
+  ixora model 82599 --socket /tmp/nic --wire tap:ixora0       (root)
+  ixora model 82599 --socket /tmp/nic --wire loop --fault late=0.01,seed=7
+
+SIGINT and SIGTERM end it; it prints what every wire carried and lost, and what
+the linter found.";
+
+pub const DEMO: &str = "\
+Examples:
+  ixora demo
+  ixora demo --rate max --duration 3s
+  ixora demo --size 1518 --rate 800k --json";
+
+pub const DOCTOR: &str = "\
+Examples:
+  ixora doctor
+  ixora doctor --json";
+
+pub const BENCH: &str = "\
+Examples:
+  ixora bench driver --workload fwd --batch 32 --ring 512
+  ixora bench driver --cores one --json rows.json";

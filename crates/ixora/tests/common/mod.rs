@@ -1,0 +1,155 @@
+//! Running the program with a time limit, so that a hang is a failure with its
+//! output, not a test run that never ends.
+#![allow(dead_code, reason = "not every test file needs all of it")]
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a run left.
+#[derive(Debug)]
+pub struct Done {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Done {
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:#?}"))
+    }
+}
+
+/// A running program; killed when dropped.
+pub struct Running(Option<Child>);
+
+/// The program under test.
+pub const IXORA: &str = env!("CARGO_BIN_EXE_ixora");
+
+/// Starts `ixora` with arguments split at spaces; temporary files go to `place`.
+pub fn start(place: &Path, arguments: &str) -> Running {
+    start_command(Command::new(IXORA).args(arguments.split(' ')), place)
+}
+
+/// Starts any command the same way.
+pub fn start_command(command: &mut Command, place: &Path) -> Running {
+    let child = command
+        .env("TMPDIR", place)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    Running(Some(child))
+}
+
+/// Runs `ixora` to its end.
+pub fn run(place: &Path, arguments: &str) -> Done {
+    start(place, arguments).wait(20)
+}
+
+impl Running {
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.0.as_ref().expect("still running").id()
+    }
+
+    /// Closes our ends of its standard output and error.
+    pub fn hang_up(&mut self) {
+        let child = self.0.as_mut().expect("still running");
+        drop((child.stdout.take(), child.stderr.take()));
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let id = rustix::process::Pid::from_raw(self.id() as i32).expect("an id");
+        rustix::process::kill_process(id, signal).expect("the process is there");
+    }
+
+    /// Waits at most so many seconds, then fails the test with what was printed.
+    pub fn wait(mut self, seconds: u64) -> Done {
+        let mut child = self.0.take().expect("still running");
+        let out = child.stdout.take().map(read);
+        let err = child.stderr.take().map(read);
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut late = false;
+        let status = loop {
+            match child.try_wait().expect("a child of ours") {
+                Some(status) => break status,
+                None if Instant::now() > end => {
+                    late = true;
+                    let _ = child.kill();
+                    break child.wait().expect("a child of ours");
+                }
+                None => thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        let all = |pipe: Option<thread::JoinHandle<String>>| {
+            pipe.map(|pipe| pipe.join().expect("no panic")).unwrap_or_default()
+        };
+        let (stdout, stderr) = (all(out), all(err));
+        let done = Done { status, stdout, stderr };
+        assert!(!late, "still running after {seconds} s: {done:#?}");
+        done
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Collects what a pipe gives, in a thread of its own.
+fn read(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut text = String::new();
+        let _ = from.read_to_string(&mut text);
+        text
+    })
+}
+
+/// Waits until a condition holds.
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !condition() {
+        assert!(Instant::now() < end, "no {what} after 10 s");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Serves a model at `place/nic` with `--json` and waits for its socket; also
+/// the port's name.
+pub fn model(place: &Path, options: &str) -> (Running, String) {
+    let socket = place.join("nic");
+    let model = start(place, &format!("model 82599 --json --socket {} {options}", socket.display()));
+    until("socket", || socket.exists());
+    (model, format!("vfio-user:{}", socket.display()))
+}
+
+/// Whether network interfaces can be made here. Where they cannot, a test says
+/// so and is passed over; where everything must run (`CI=true`), it fails.
+pub fn may_make_interfaces() -> bool {
+    let may = rustix::process::geteuid().is_root();
+    let must = std::env::var("CI").is_ok_and(|ci| ci == "true");
+    assert!(may || !must, "CI=true, but network interfaces need root");
+    if !may {
+        println!("passed over: a network interface of our own needs root");
+    }
+    may
+}
+
+/// The names in a directory.
+pub fn names(place: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(place).expect("a directory");
+    entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+}

@@ -1,0 +1,183 @@
+//! How runs end: by time, by count, by a signal, by a peer that says nothing,
+//! by a reader who is gone. And what they print meanwhile.
+
+mod common;
+
+use std::os::unix::net::UnixListener;
+use std::time::{Duration, Instant};
+
+use common::{model, names, run, start, until};
+use rustix::process::{Pid, Signal, kill_process};
+
+#[test]
+fn a_forwarder_ends_by_time_and_by_count() {
+    let place = tempfile::tempdir().expect("a directory");
+    let ports = "model:82599,wire=gen:rate=20k model:82599,wire=gen:rate=20k";
+    let done = run(place.path(), &format!("fwd {ports} --count 1000 --duration 10s --json"));
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let summary = done.json();
+    assert!(summary["packets"].as_u64().is_some_and(|n| n >= 1000), "{summary:#}");
+    assert!(summary["seconds"].as_f64().is_some_and(|s| s < 8.0), "{summary:#}");
+    let done = run(place.path(), &format!("fwd {ports} --duration 300ms --json --touch"));
+    let seconds = done.json()["seconds"].as_f64().expect("a number");
+    assert!((0.3..3.0).contains(&seconds), "{seconds}");
+    assert_eq!(done.json()["error"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_generator_sends_large_frames_and_spreads_them_over_queues() {
+    let place = tempfile::tempdir().expect("a directory");
+    let port = "model:82599,wire=sink";
+    let options = "--count 1001 --rate 50k --size 2052 --queues 3 --threads 2 --cpu 0 --head-writeback";
+    let done = run(place.path(), &format!("pktgen {port} {options} --json"));
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let summary = done.json();
+    assert_eq!(summary["tx_packets"], 1001);
+    assert_eq!(summary["ports"][0]["counters"]["GPTC"], 1001, "{summary:#}");
+    assert_eq!(summary["missing_buffers"], 0);
+}
+
+#[test]
+fn the_demo_forwards_frames_of_several_buffers() {
+    let place = tempfile::tempdir().expect("a directory");
+    let done = run(place.path(), "demo --duration 500ms --rate 5k --size 9000 --json");
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    assert_eq!(done.json()["books"]["balanced"], true);
+}
+
+#[test]
+fn an_interrupt_wakes_a_sleeping_capture() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (_model, port) = model(place.path(), "--wire gen:rate=1k");
+    let file = place.path().join("out.pcapng");
+    let done = run(place.path(), &format!("pcap {port} {} --count 300 --interrupts --json", file.display()));
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    assert_eq!(done.json()["packets"], 300);
+    let turns = done.json()["empty_polls"].as_f64().expect("a number");
+    assert!(turns > 0.0, "it polled, too");
+    let sent = run(place.path(), &format!("pktgen {port} --count 500 --rate 10k --interrupts --json"));
+    let seconds = sent.json()["seconds"].as_f64().expect("a number");
+    assert!(seconds < 1.0, "a sender does not sleep on the receiver's interrupts: {seconds} s");
+}
+
+#[test]
+fn a_served_model_reports_when_told_to_end() {
+    let place = tempfile::tempdir().expect("a directory");
+    let socket = place.path().join("nic");
+    let model = start(place.path(), &format!("model 82599 --wire sink --socket {}", socket.display()));
+    until("socket", || socket.exists());
+    let sent = run(place.path(), &format!("pktgen vfio-user:{} --count 100", socket.display()));
+    assert_eq!(sent.code(), Some(0), "{sent:#?}");
+    model.signal(Signal::TERM);
+    let done = model.wait(10);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    assert!(done.stdout.contains("from host  offered 100  delivered 100"), "{done:#?}");
+    assert!(done.stderr.contains("serving"), "{done:#?}");
+    assert_eq!(names(place.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_peer_that_says_nothing_is_named() {
+    let place = tempfile::tempdir().expect("a directory");
+    let socket = place.path().join("mute");
+    let _mute = UnixListener::bind(&socket).expect("a socket");
+    let begin = Instant::now();
+    let done = run(place.path(), &format!("fwd vfio-user:{} model:82599", socket.display()));
+    assert_eq!(done.code(), Some(1), "{done:#?}");
+    assert!(done.stderr.contains("mute gave no answer"), "{done:#?}");
+    assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn models_that_hang_end_the_demo_too() {
+    let place = tempfile::tempdir().expect("a directory");
+    let demo = start(place.path(), "demo --duration 60s --rate 10k --json");
+    until("sockets", || names(place.path()).len() == 1);
+    std::thread::sleep(Duration::from_millis(500));
+    let child = child_of(demo.id());
+    kill_process(child, Signal::STOP).expect("the models run");
+    demo.signal(Signal::INT);
+    let done = demo.wait(25);
+    assert_eq!(done.code(), Some(1), "{done:#?}");
+    assert!(done.stderr.contains("gave no answer"), "{done:#?}");
+    // The shape stays: no books, but what was counted and why there are none.
+    assert!(done.json()["books"].is_null() && done.json()["summary"]["error"].is_string());
+    assert_eq!(names(place.path()), Vec::<String>::new());
+    assert!(kill_process(child, Signal::CONT).is_err(), "the models' process is gone");
+}
+
+fn child_of(id: u32) -> Pid {
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("a list");
+    let child = children.split_whitespace().next().expect("a child").parse().expect("a number");
+    Pid::from_raw(child).expect("an id")
+}
+
+#[test]
+fn a_reader_who_is_gone_is_no_reason_to_panic() {
+    let place = tempfile::tempdir().expect("a directory");
+    for arguments in [
+        "demo --duration 200ms --rate 10k",
+        "doctor",
+        "doctor --json",
+        "fwd model:82599,wire=gen:rate=1k model:82599,wire=sink --duration 1200ms",
+        "pktgen model:82599 --count 10 --json",
+        "--help",
+    ] {
+        let mut running = start(place.path(), arguments);
+        running.hang_up();
+        assert_eq!(running.wait(15).code(), Some(0), "{arguments}");
+    }
+    let mut running = start(place.path(), "echo nonsense");
+    running.hang_up();
+    assert_eq!(running.wait(15).code(), Some(2));
+    assert_eq!(names(place.path()), Vec::<String>::new());
+}
+
+#[test]
+fn live_lines_are_lines_and_can_be_silenced() {
+    let place = tempfile::tempdir().expect("a directory");
+    let run = |options| run(place.path(), &format!("echo model:82599 --duration 1500ms {options}"));
+    let loud = run("--batch 8");
+    assert_eq!(loud.stderr.lines().count(), 1, "{loud:#?}");
+    assert!(loud.stderr.contains("Mpps") && !loud.stderr.contains('\r'), "{loud:#?}");
+    for options in ["--quiet", "--json"] {
+        assert_eq!(run(options).stderr, "");
+    }
+}
+
+#[test]
+fn a_full_disk_ends_a_capture_with_its_name() {
+    let place = tempfile::tempdir().expect("a directory");
+    let done = run(place.path(), "pcap model:82599,wire=gen:rate=50k /dev/full --queues 2 --threads 2");
+    assert_eq!(done.code(), Some(1), "{done:#?}");
+    assert!(done.stderr.contains("cannot write /dev/full"), "{done:#?}");
+}
+
+#[test]
+fn a_wrong_port_costs_no_older_capture() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("old.pcapng");
+    std::fs::write(&file, "precious").expect("a file");
+    let done = run(place.path(), &format!("pcap vfio-user:/nonexistent {}", file.display()));
+    assert_eq!(done.code(), Some(1), "{done:#?}");
+    assert_eq!(std::fs::read_to_string(&file).expect("a file"), "precious");
+}
+
+#[test]
+fn help_has_examples_and_they_are_accepted() {
+    let place = tempfile::tempdir().expect("a directory");
+    for command in ["", "fwd ", "pktgen ", "pcap ", "echo ", "model ", "demo ", "doctor ", "bench "] {
+        let help = run(place.path(), &format!("{command}--help"));
+        assert_eq!(help.code(), Some(0), "{help:#?}");
+        let examples = help.stdout.lines().filter_map(|line| line.strip_prefix("  ixora "));
+        let examples: Vec<_> = examples.map(|line| line.split("  ").next().unwrap_or_default()).collect();
+        assert!(!examples.is_empty(), "{command}: {help:#?}");
+        for example in examples {
+            // `--help` at the end: the words are looked at, nothing is done.
+            let read = run(place.path(), &format!("{example} --help"));
+            assert_eq!(read.code(), Some(0), "{example}: {read:#?}");
+        }
+    }
+    let version = run(place.path(), "--version");
+    assert_eq!(version.stdout.trim(), format!("ixora {}", env!("CARGO_PKG_VERSION")));
+}

@@ -1,0 +1,129 @@
+//! Applications on served models, and what they say when there is none.
+
+mod common;
+
+use std::fs::File;
+use std::time::Instant;
+
+use common::{model, run, start};
+use port::pcap::Reader;
+use rustix::process::Signal;
+
+#[test]
+fn what_pktgen_sends_the_sink_gets() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (model, port) = model(place.path(), "--wire sink");
+    let sent = run(place.path(), &format!("pktgen {port} --count 10000 --rate 100k --json"));
+    assert_eq!(sent.code(), Some(0), "{sent:#?}");
+    assert_eq!(sent.json()["tx_packets"], 10_000);
+    model.signal(Signal::TERM);
+    let served = model.wait(10);
+    assert_eq!(served.code(), Some(0), "{served:#?}");
+    let wire = served.json()["endpoints"][0]["device"]["wire"]["from_host"].clone();
+    assert_eq!(wire["delivered"], 10_000, "{wire:#}");
+    assert!(!place.path().join("nic").exists(), "the socket goes with its server");
+}
+
+#[test]
+fn a_capture_holds_what_was_received() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (_model, port) = model(place.path(), "--wire gen:rate=20k,flows=4,size=128");
+    let file = place.path().join("out.pcapng");
+    let done = run(place.path(), &format!("pcap {port} {} --count 500 --json", file.display()));
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let mut reader = Reader::new(File::open(&file).expect("written")).expect("pcapng");
+    let mut packets = 0;
+    while let Some(record) = reader.next().expect("whole blocks") {
+        assert_eq!(record.data.len(), 124);
+        packets += 1;
+    }
+    assert_eq!(packets, 500);
+}
+
+#[test]
+fn models_in_the_process_forward_and_count_each_loss() {
+    let place = tempfile::tempdir().expect("a directory");
+    let port = "model:82599,wire=gen:rate=50k,count=5000,flows=8";
+    let done = run(place.path(), &format!("fwd {port} {port} --queues 2 --threads 2 --duration 1s --json"));
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let summary = done.json();
+    assert_eq!(summary["missing_buffers"], 0);
+    let losses: u64 = summary["losses"].as_object().expect("a map").values().filter_map(|n| n.as_u64()).sum();
+    let sent = summary["tx_packets"].as_u64().expect("a number");
+    assert!(sent > 0 && sent + losses <= 10_000, "{summary:#}");
+}
+
+#[test]
+fn a_server_that_dies_ends_a_forwarder_with_its_name() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (model, port) = model(place.path(), "--wire gen:rate=10k");
+    let echo = start(place.path(), &format!("echo {port} --json"));
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    model.signal(Signal::KILL);
+    let done = echo.wait(15);
+    assert_eq!(done.code(), Some(1), "{done:#?}");
+    assert!(done.stderr.contains("nic"), "{done:#?}");
+}
+
+#[test]
+fn a_second_client_is_refused() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (_model, port) = model(place.path(), "--wire gen:rate=10k");
+    let first = start(place.path(), &format!("echo {port} --json"));
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    let second = run(place.path(), &format!("echo {port} --json"));
+    assert_eq!(second.code(), Some(1), "{second:#?}");
+    assert!(second.stderr.contains("another client is attached"), "{second:#?}");
+    first.signal(Signal::TERM);
+    let first = first.wait(10);
+    assert_eq!(first.code(), Some(0), "{first:#?}");
+}
+
+#[test]
+fn what_is_not_there_is_named_at_once() {
+    let place = tempfile::tempdir().expect("a directory");
+    for (arguments, code, says) in [
+        ("echo vfio-user:/nonexistent/nic", 1, "/nonexistent/nic"),
+        ("echo 0000:7f:1f.7", 1, "0000:7f:1f.7"),
+        ("echo garbage", 2, "fix: "),
+        ("echo model:486", 2, "82599"),
+        ("echo model:82599,wire=string", 2, "string"),
+        ("echo model:82599 --ring 100", 2, "power of two"),
+        ("echo model:82599 --batch 257", 2, "256"),
+        ("echo model:82599 --queues 129", 2, "128"),
+        ("pktgen model:82599 --size 63", 2, "64"),
+        ("pktgen model:82599 --rate fast", 2, "500k"),
+        ("echo model:82599 --batch 0", 2, "1..=256"),
+        ("echo model:82599 --max-frame 20000", 2, "15,500"),
+        ("echo model:82599 --cpu 4000", 2, "may use 0"),
+        ("echo model:82599,wire=gen:size=10", 2, "64 to 15872"),
+        ("echo model:82599,wire=pcap:/nonexistent", 1, "/nonexistent"),
+        ("fwd vfio-user:/x vfio-user:/x", 2, "twice"),
+        ("fwd model:82599,wire=pair model:82599", 2, "pair"),
+        ("pcap model:82599 /nonexistent/out.pcapng", 1, "/nonexistent/out.pcapng"),
+        ("demo --size 10", 2, "64 to 15872"),
+        ("demo --ring 100", 2, "power of two"),
+        ("demo --duration soon", 2, "500ms"),
+        ("model 486 --socket x", 2, "82599"),
+        ("model 82599 --socket /nonexistent/nic", 1, "/nonexistent/nic"),
+        ("model 82599 --socket x --wire cat5", 2, "use loop"),
+        ("model 82599 --socket x --wire loop --wire sink", 2, "one --wire for each"),
+        ("model 82599 --socket x --fault fly=1", 2, "garbage"),
+    ] {
+        let begin = Instant::now();
+        let done = run(place.path(), arguments);
+        assert_eq!(done.code(), Some(code), "{arguments}: {done:#?}");
+        assert!(done.stderr.contains(says), "{arguments}: {done:#?}");
+        assert!(begin.elapsed().as_secs() < 6, "{arguments} took {:?}", begin.elapsed());
+    }
+}
+
+#[test]
+fn the_doctor_speaks_json() {
+    let place = tempfile::tempdir().expect("a directory");
+    let done = run(place.path(), "doctor --json");
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let checks = done.json();
+    let demo = checks.as_array().expect("a list").iter().find(|check| check["name"] == "demo");
+    assert_eq!(demo.expect("checked")["state"], "ok");
+}

@@ -1,0 +1,177 @@
+//! Wires between the program and others: what goes in at one end comes out at
+//! the other.
+
+mod common;
+
+use std::fs::File;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use common::{Done, IXORA, may_make_interfaces, model, run, start, start_command, until};
+use port::pcap::Reader;
+use rustix::process::Signal;
+
+/// The packets of a capture.
+fn captured(path: &Path) -> Vec<Vec<u8>> {
+    let mut reader = Reader::new(File::open(path).expect("written")).expect("pcapng");
+    let mut packets = Vec::new();
+    while let Some(record) = reader.next().expect("whole blocks") {
+        packets.push(record.data.to_vec());
+    }
+    packets
+}
+
+/// What was delivered from the host, by a served model's JSON.
+fn device(done: &Done, index: usize) -> serde_json::Value {
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    done.json()["endpoints"][index]["device"].clone()
+}
+
+#[test]
+fn a_capture_has_exactly_what_the_port_received() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (model, port) = model(place.path(), "--wire gen:rate=5k,count=1000,size=64");
+    let file = place.path().join("out.pcapng");
+    let done = run(place.path(), &format!("pcap {port} {} --duration 600ms --json", file.display()));
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let packets = captured(&file);
+    assert!(!packets.is_empty(), "{done:#?}");
+    assert_eq!(done.json()["packets"], packets.len());
+    assert_eq!(done.json()["rx_packets"], packets.len());
+    assert!(packets.iter().all(|packet| packet.len() == 60));
+    model.signal(Signal::TERM);
+    let device = device(&model.wait(10), 0);
+    let lost: u64 = device["drops"].as_object().expect("a map").values().filter_map(|n| n.as_u64()).sum();
+    assert_eq!(device["wire"]["to_host"]["delivered"], packets.len() as u64 + lost, "{device:#}");
+}
+
+#[test]
+fn a_pair_carries_packets_to_the_other_device() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (a, b) = (place.path().join("a"), place.path().join("b"));
+    let sockets = format!("--socket {} --socket {}", a.display(), b.display());
+    let model = start(place.path(), &format!("model 82599 --json --wire pair {sockets}"));
+    until("sockets", || a.exists() && b.exists());
+    let file = place.path().join("out.pcapng");
+    let capture =
+        start(place.path(), &format!("pcap vfio-user:{} {} --count 100 --json", b.display(), file.display()));
+    // The file is made when the port is open.
+    until("capture", || file.exists());
+    let sender = start(
+        place.path(),
+        &format!("pktgen vfio-user:{} --rate 5k --flows 3 --to 02:00:5e:10:00:01", a.display()),
+    );
+    let done = capture.wait(15);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let packets = captured(&file);
+    assert_eq!(packets.len(), 100);
+    assert!(packets.iter().all(|packet| packet[..6] == [2, 0, 0x5E, 0x10, 0, 1]));
+    // Destination, then the number that each packet carries behind its headers.
+    let number = |packet: &[u8]| u64::from_be_bytes(packet[42..50].try_into().expect("eight bytes"));
+    assert!(packets.windows(2).all(|two| number(&two[1]) == number(&two[0]) + 1), "in order, none missing");
+    sender.signal(Signal::INT);
+    let sent = sender.wait(10);
+    assert_eq!(sent.code(), Some(0), "{sent:#?}");
+    assert!(sent.stdout.starts_with("pktgen: "), "{sent:#?}");
+    model.signal(Signal::TERM);
+    assert_eq!(device(&model.wait(10), 1)["wire"]["wire"], "pair");
+}
+
+#[test]
+fn an_echo_comes_back() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (model, port) = model(place.path(), "--wire gen:rate=20k,flows=8+sink:check");
+    let done = run(place.path(), &format!("echo {port} --duration 500ms --json"));
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let sent = done.json()["tx_packets"].as_u64().expect("a number");
+    assert!(sent > 1000, "{done:#?}");
+    model.signal(Signal::TERM);
+    let device = device(&model.wait(10), 0);
+    assert_eq!(device["wire"]["from_host"]["delivered"], sent);
+    assert_eq!(device["wire"]["check"]["corrupt"], 0, "{device:#}");
+    assert_eq!(device["wire"]["check"]["received"], sent, "the generator's frames, all of them");
+}
+
+#[test]
+fn faults_are_injected_and_counted() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (model, port) = model(place.path(), "--wire gen:rate=20k+sink --fault length=0.2,seed=7");
+    let done = run(place.path(), &format!("echo {port} --duration 500ms --json"));
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    assert_eq!(done.json()["missing_buffers"], 0);
+    model.signal(Signal::TERM);
+    let device = device(&model.wait(10), 0);
+    assert!(device["faults"]["length"].as_u64().is_some_and(|n| n > 0), "{device:#}");
+}
+
+#[test]
+fn frames_come_and_go_as_datagrams() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (local, remote) = (place.path().join("local"), place.path().join("remote"));
+    let peer = UnixDatagram::bind(&remote).expect("a socket");
+    peer.set_read_timeout(Some(Duration::from_millis(100))).expect("a socket");
+    let wire = format!("unix:{},remote={}", local.display(), remote.display());
+    let (model, port) = model(place.path(), &format!("--wire {wire}"));
+    let echo = start(place.path(), &format!("echo {port}"));
+    let mut frame = [0x55; 60];
+    frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 0xA, 2, 0, 0, 0, 0, 0xB]);
+    let mut answer = [0; 2000];
+    until("answer", || {
+        peer.send_to(&frame, &local).expect("the wire listens");
+        peer.recv(&mut answer).is_ok_and(|len| len == 60)
+    });
+    assert_eq!(answer[..12], [2, 0, 0, 0, 0, 0xB, 2, 0, 0, 0, 0, 0xA]);
+    assert_eq!(answer[12..60], frame[12..]);
+    echo.signal(Signal::TERM);
+    let done = echo.wait(10);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    model.signal(Signal::TERM);
+    assert_eq!(model.wait(10).code(), Some(0));
+    assert!(!local.exists(), "the wire's socket goes with it");
+}
+
+#[test]
+fn the_kernel_is_at_the_end_of_a_tap() {
+    if !may_make_interfaces() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    let socket = place.path().join("nic");
+    // A network of its own: the interface and its addresses are nobody else's.
+    let mut command = Command::new("unshare");
+    command.args(["-n", IXORA, "model", "82599", "--json", "--wire", "tap:ixora0", "--socket"]).arg(&socket);
+    let model = start_command(&mut command, place.path());
+    until("socket", || socket.exists());
+    let id = model.id().to_string();
+    let inside = |command: &str| {
+        let done = Command::new("nsenter").args(["-t", &id, "-n", "bash", "-c", command]).output();
+        let done = done.expect("nsenter runs");
+        assert!(done.status.success(), "{command}: {done:#?}");
+    };
+    inside("ip link set ixora0 up && ip address add 10.9.9.1/24 dev ixora0");
+    let port = format!("vfio-user:{}", socket.display());
+    let sent = run(place.path(), &format!("pktgen {port} --count 200 --rate 10k --json"));
+    assert_eq!(sent.code(), Some(0), "{sent:#?}");
+    until("packets in the kernel", || received(&id, "ixora0") >= 200);
+    let file = place.path().join("out.pcapng");
+    let capture = start(place.path(), &format!("pcap {port} {}", file.display()));
+    until("capture", || file.exists());
+    // The kernel asks who 10.9.9.2 is.
+    inside("echo x > /dev/udp/10.9.9.2/9");
+    std::thread::sleep(Duration::from_millis(300));
+    capture.signal(Signal::INT);
+    assert_eq!(capture.wait(10).code(), Some(0));
+    let arp = |packet: &Vec<u8>| packet[12..14] == [0x08, 0x06];
+    assert!(captured(&file).iter().any(arp), "{:x?}", captured(&file));
+    model.signal(Signal::TERM);
+    assert_eq!(model.wait(10).code(), Some(0));
+}
+
+/// Packets that an interface in another process's network received.
+fn received(id: &str, interface: &str) -> u64 {
+    let table = std::fs::read_to_string(format!("/proc/{id}/net/dev")).expect("a table");
+    let line = table.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+}
