@@ -37,7 +37,9 @@ pub fn of(target: Option<&str>, seconds: u64) -> Result<(), Failure> {
         let mut command = Command::new(fuzz.join("target").join(TARGET).join("release").join(&name));
         command
             .arg(format!("-max_total_time={seconds}"))
-            .args(["-timeout=10", "-rss_limit_mb=4096", "-print_final_stats=1", "-verbosity=0"])
+            // Long inputs from the start: what breaks takes several acts.
+            .args(["-len_control=0", "-timeout=10", "-rss_limit_mb=4096"])
+            .args(["-print_final_stats=1", "-verbosity=0"])
             .arg(format!("-artifact_prefix={}/", artifacts.display()))
             .arg(&corpus)
             .current_dir(&fuzz);

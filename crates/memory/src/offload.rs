@@ -107,7 +107,9 @@ impl TxOffload {
     pub const UDP_CHECKSUM: u8 = 1 << 3;
     /// The network header is IPv6.
     pub const IPV6: u8 = 1 << 4;
-    /// Cut the TCP payload into segments of `segment_size`.
+    /// Cut the TCP payload into segments of `segment_size`; checksums are filled
+    /// in. The TCP checksum field holds the pseudo-header's sum without its
+    /// length, which differs from segment to segment (82599 datasheet 7.2.4.7).
     pub const SEGMENT: u8 = 1 << 5;
 
     /// Whether the device is asked for anything.

@@ -151,7 +151,8 @@ pub trait Port: Send {
     fn health(&self) -> Result<()> {
         Ok(())
     }
-    /// Stops the device: no more DMA when this returns. Queues that are still
-    /// held elsewhere give nothing and take nothing from then on.
+    /// Stops receiving: what comes from the wire goes nowhere from then on. What
+    /// was received stays in the rings, and sending goes on. Dropping the port
+    /// and its queues ends all DMA.
     fn stop(&mut self) -> Result<()>;
 }

@@ -7,6 +7,7 @@ use common::frames::{self, Sums, is_right, payload};
 use common::{Bench, contents};
 use driver::ixgbe::Options;
 use memory::{Checksum, DATA_ROOM, TxOffload};
+use regs::ixgbe::{HLREG0, MAXFRS};
 
 fn jumbo() -> Options {
     Options { max_frame: 9000, ..Options::default() }
@@ -141,4 +142,21 @@ fn jumbo_traffic_through_a_small_pool_keeps_every_buffer() {
     let check = reports[0].wire.check.as_ref().unwrap();
     let lost: u64 = reports[0].drops.values().sum();
     assert_eq!((check.received + lost, check.corrupt, check.reordered), (3000, 0, 0), "{:#?}", reports[0]);
+}
+
+#[test]
+fn a_device_that_sends_longer_frames_than_it_was_told_is_not_believed() {
+    let mut bench = Bench::pair(&Options::default());
+    // Behind the driver's back: it has asked for frames of one buffer.
+    let bar = bench.pcis[1].bar(0).unwrap();
+    bar.write32(MAXFRS::AT, 9004 << MAXFRS::MFS_SHIFT);
+    bar.set32(HLREG0::AT, HLREG0::JUMBOEN);
+    let (long, short) = (frames::udp4(&payload(6000), Sums::Full), frames::udp4(&payload(600), Sums::Full));
+    for n in 1..=200 {
+        assert_eq!(bench.cross(&long, TxOffload::default()).len(), 0, "not even its beginning");
+        assert_eq!(bench.sides[1].rx[0].stats().bad_descriptor, n);
+        assert_eq!(bench.cross_one(&short, TxOffload::default()), short, "the next one is whole");
+    }
+    bench.meanwhile(|bench| bench.sides.clear());
+    assert_eq!(bench.pool.available(), bench.pool.capacity(), "every buffer is back");
 }

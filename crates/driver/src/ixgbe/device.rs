@@ -235,7 +235,8 @@ impl Shared {
         if self.bar.read32(LINKS::AT) & LINKS::LINK_UP != 0 {
             let tail = self.bar.read32(TDT::at(n));
             let meaning = "packets that were queued are not sent";
-            if let Err(error) = self.wait(100, "TDH", TDH::at(n), u32::MAX, tail, meaning) {
+            // A full ring of jumbo frames takes 300 ms at 1 Gbit/s.
+            if let Err(error) = self.wait(500, "TDH", TDH::at(n), u32::MAX, tail, meaning) {
                 tracing::debug!("{error}");
             }
         }

@@ -33,7 +33,8 @@ pub struct Options {
     pub max_frame: usize,
     /// Receive everything, not only what is addressed to the port.
     pub promiscuous: bool,
-    /// Have the device check IPv4, TCP and UDP checksums.
+    /// Sum up IP payloads too (RXCSUM.IPPCSE). Verdicts on IPv4, TCP and UDP
+    /// checksums come in any case: the device has no switch for them.
     pub rx_checksum: bool,
     /// Have the device take VLAN tags off into the metadata.
     pub vlan_strip: bool,

@@ -24,6 +24,8 @@ pub struct Side {
 
 /// Ports, their models, and a pool for all.
 pub struct Bench {
+    /// Held to the end: a device that nobody has forgets what was mapped.
+    pub pcis: Vec<Pci>,
     pub sides: Vec<Side>,
     pub handles: Vec<Handle>,
     pub dma: Dma,
@@ -59,8 +61,8 @@ impl Bench {
             let (device, rx, tx) = Ixgbe::open(pci, &dma, options.clone()).unwrap();
             Side { device, rx, tx }
         };
-        let sides = while_stepping(&handles, || pcis.into_iter().map(open).collect()).unwrap();
-        let mut bench = Bench { sides, handles, dma, pool };
+        let sides = while_stepping(&handles, || pcis.iter().cloned().map(open).collect()).unwrap();
+        let mut bench = Bench { pcis, sides, handles, dma, pool };
         bench.fill();
         bench
     }
@@ -141,7 +143,7 @@ impl Bench {
 
     /// Closes all ports; what the models say in the end.
     pub fn finish(self) -> Vec<DeviceReport> {
-        let Bench { sides, handles, mut pool, .. } = self;
+        let Bench { pcis: _held, sides, handles, mut pool, .. } = self;
         while_stepping(&handles, || drop(sides)).unwrap();
         assert_eq!(pool.available(), pool.capacity(), "every buffer is back");
         let reports: Vec<_> = handles.iter().map(Handle::report).collect();
