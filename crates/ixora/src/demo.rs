@@ -35,15 +35,19 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Runs the demo; fails when the books do not balance or nothing moved.
 pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
     let interrupted = signal::stop_flag()?;
-    let two_cores = thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
+    // The driver and the models get a core each, where there are two.
+    let (ours, theirs) = match run::usable_cores()[..] {
+        [ours, theirs, ..] => (Some(ours), Some(theirs)),
+        _ => (None, None),
+    };
     let wire = format!("gen:size={},rate={},flows=64,hold+sink:check=tag", arguments.size, arguments.rate);
     wire.parse::<Spec>()?;
     if !arguments.json {
         println!("two 82599 models with wires {wire}");
         println!("our driver attaches over vfio-user and forwards both ways for {:?}", arguments.duration);
     }
-    let mut models = Models::start(&wire, two_cores.then_some(1))?;
-    let options = port_options(arguments, two_cores);
+    let mut models = Models::start(&wire, theirs)?;
+    let options = port_options(arguments, ours);
     let names = models.ports();
     let mut ports = open::ports(&names.each_ref().map(String::as_str), &options, &interrupted)?;
     let Outcome { summary, failure } =
@@ -87,7 +91,7 @@ try next:
   ixora bench driver                            cycles per packet, batch by batch
   ixora doctor                                  what this machine needs for a real NIC";
 
-fn port_options(arguments: &cli::Demo, two_cores: bool) -> PortOptions {
+fn port_options(arguments: &cli::Demo, core: Option<usize>) -> PortOptions {
     PortOptions {
         batch: arguments.batch,
         ring: arguments.ring,
@@ -95,7 +99,7 @@ fn port_options(arguments: &cli::Demo, two_cores: bool) -> PortOptions {
         tx_ring: None,
         queues: 1,
         threads: 1,
-        cpu: if two_cores { vec![0] } else { Vec::new() },
+        cpu: core.into_iter().collect(),
         hugepages: Hugepages::Auto,
         numa: None,
         max_frame: arguments.size.saturating_sub(4).max(1514),

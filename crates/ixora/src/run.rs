@@ -154,15 +154,18 @@ fn workers(
     Ok(workers)
 }
 
-/// Refuses cores that this process may not use.
+/// The cores this process may use.
+pub fn usable_cores() -> Vec<usize> {
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap_or_default();
+    (0..rustix::thread::CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect()
+}
+
 fn check_cores(cores: &[usize]) -> Result<(), Failure> {
-    let Ok(allowed) = rustix::thread::sched_getaffinity(None) else { return Ok(()) };
-    let max = rustix::thread::CpuSet::MAX_CPU;
-    match cores.iter().find(|&&core| core >= max || !allowed.is_set(core)) {
+    let usable = usable_cores();
+    match cores.iter().find(|core| !usable.contains(core)) {
         None => Ok(()),
         Some(core) => {
-            let usable: Vec<String> =
-                (0..max).filter(|&core| allowed.is_set(core)).map(|core| core.to_string()).collect();
+            let usable: Vec<String> = usable.iter().map(usize::to_string).collect();
             let fix = format!("this process may use {}", usable.join(","));
             Err(Failure::usage(format!("--cpu {core} is not possible")).fix(fix))
         }

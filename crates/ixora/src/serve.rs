@@ -42,8 +42,9 @@ pub fn run(arguments: &cli::Model) -> Result<(), Failure> {
     }
     let end = arguments.duration.map(|duration| Instant::now() + duration);
     let requests = arguments.control.then(|| listen(stop.clone()));
-    if arguments.control {
-        println!("{READY}"); // all sockets listen
+    match arguments.control {
+        true => println!("{READY}"),      // all sockets listen
+        false => serving.start_sources(), // nobody will ask for those that hold
     }
     while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
         match requests.as_ref().map(|requests| requests.recv_timeout(Duration::from_millis(50))) {

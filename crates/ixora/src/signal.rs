@@ -1,16 +1,18 @@
-//! SIGINT and SIGTERM end a command cleanly; a second one ends it at once.
+//! SIGINT, SIGTERM and SIGHUP end a command cleanly; a second one ends it at
+//! once.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::Failure;
 
-/// A flag that SIGINT and SIGTERM set.
+/// A flag that these signals set. SIGHUP stays ignored where `nohup` said so.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
         let failed = |error| Failure::new(format!("cannot catch signal {signal}: {error}"));
         // In this order: the first signal finds the flag unset and only sets
         // it, the second one finds it set and exits with 128 + the signal.
@@ -19,4 +21,12 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
         signal_hook::flag::register(signal, stop.clone()).map_err(failed)?;
     }
     Ok(stop)
+}
+
+/// Whether the signal was ignored when this process began (proc(5), `SigIgn`).
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }

@@ -24,7 +24,7 @@ fn an_interrupt_ends_it_with_its_books() {
     let demo = start(place.path(), "demo --duration 60s --rate 100k --json");
     until("sockets", || names(place.path()).len() == 1);
     std::thread::sleep(std::time::Duration::from_millis(500));
-    demo.signal(Signal::INT);
+    demo.interrupt_group();
     let done = demo.wait(10);
     assert_eq!(done.code(), Some(0), "{done:#?}");
     assert_eq!(done.json()["books"]["balanced"], true);

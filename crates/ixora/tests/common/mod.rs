@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -44,6 +45,7 @@ pub fn start_command(command: &mut Command, place: &Path) -> Running {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        .process_group(0)
         .spawn()
         .expect("the program starts");
     Running(Some(child))
@@ -70,6 +72,12 @@ impl Running {
     pub fn signal(&self, signal: rustix::process::Signal) {
         let id = rustix::process::Pid::from_raw(self.id() as i32).expect("an id");
         rustix::process::kill_process(id, signal).expect("the process is there");
+    }
+
+    /// Interrupts it and all its children, as Ctrl-C on a terminal does.
+    pub fn interrupt_group(&self) {
+        let id = rustix::process::Pid::from_raw(self.id() as i32).expect("an id");
+        rustix::process::kill_process_group(id, rustix::process::Signal::INT).expect("the group is there");
     }
 
     /// Waits at most so many seconds, then fails the test with what was printed.
