@@ -147,7 +147,7 @@ fn our_client_drives_their_server() {
         bar.write32(0x10, value);
         assert_eq!(bar.read32(0x10), value);
     }
-    // A refused posted write is answered all the same, and out of turn.
+    // A refused write is no end of the connection.
     bar.write32(0xF00, 1);
     assert_eq!((bar.read32(0x10), bar.read32(0xF00)), (99, 0));
     pci.health().unwrap();

@@ -200,7 +200,7 @@ fn a_slow_answer_ends_the_connection_in_time() {
 }
 
 #[test]
-fn posted_writes_do_not_fill_up_anything() {
+fn writes_outlast_the_message_ids() {
     let serving = Serving::start();
     let bar = Pci::connect(serving.path()).unwrap().bar(0).unwrap();
     for value in 0..70_000 {

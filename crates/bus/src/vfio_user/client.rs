@@ -61,8 +61,6 @@ struct ClientBar {
 #[derive(Debug, Default)]
 struct Link {
     next_id: u16,
-    /// Commands sent without waiting since the last that we waited for.
-    posted: u16,
     ranges: Ranges,
 }
 
@@ -224,15 +222,14 @@ impl Client {
         Ok(())
     }
 
-    fn write(&self, region: u32, offset: u64, data: &[u8], posted: bool) -> Result<()> {
+    fn write(&self, region: u32, offset: u64, data: &[u8]) -> Result<()> {
         let mut offset = offset;
         for chunk in data.chunks(self.max_transfer) {
             let access = Access { offset, region, count: chunk.len() as u32 };
             let body = |body: Encoder| body.access(access).bytes(chunk);
-            match posted {
-                true => self.tell(Command::RegionWrite, body)?,
-                false => drop(self.ask(Command::RegionWrite, &[], body)?),
-            }
+            // Not posted, though the protocol would allow it: PCI keeps writes to
+            // a device in order, and a store to a mapped page overtakes a message.
+            self.ask(Command::RegionWrite, &[], body)?;
             offset += chunk.len() as u64;
         }
         Ok(())
@@ -270,27 +267,6 @@ impl Client {
         })
     }
 
-    /// Sends a command without waiting, where that is safe: a device that has
-    /// to ask us for memory while it obeys needs somebody who answers.
-    fn tell(&self, command: Command, body: impl FnOnce(Encoder) -> Encoder) -> Result<()> {
-        let mut link = self.lock()?;
-        if !link.ranges.all_have_fds() {
-            drop(link);
-            return self.ask(command, &[], body).map(drop);
-        }
-        // A full window of ids would make a late reply ambiguous.
-        if link.posted == u16::MAX / 2 {
-            drop(link);
-            return self.ask(command, &[], body).map(drop);
-        }
-        let encoder = Encoder::request(link.next_id, command, flags::NO_REPLY);
-        link.next_id = link.next_id.wrapping_add(1);
-        link.posted += 1;
-        let patience = Patience::default().until(self.limit);
-        send(&self.stream, &body(encoder).finish(), &[], patience)
-            .map_err(|fault| self.failed(command, fault))
-    }
-
     /// Sends a command and waits for its reply.
     fn ask(
         &self,
@@ -316,7 +292,6 @@ impl Client {
         let patience = Patience::default().until(self.limit);
         send(&self.stream, &bytes, fds, patience).map_err(|fault| self.failed(command, fault))?;
         let reply = self.reply(&mut link, id, command, patience)?;
-        link.posted = 0;
         if let Some(errno) = reply.header.error() {
             return Err(Error::Refused { peer: self.peer.clone(), command: command.name(), errno });
         }
@@ -337,12 +312,6 @@ impl Client {
                 }
             } else if header.id == id && header.command == command as u16 {
                 return Ok(message);
-            } else if (1..=link.posted).contains(&id.wrapping_sub(header.id)) {
-                // Some servers answer what wanted no answer, at least when
-                // they refuse it.
-                if let Some(errno) = header.error() {
-                    tracing::warn!("{}: a posted write was refused: {errno}", self.peer);
-                }
             } else {
                 let (got, number) = (header.id, header.command);
                 return Err(self.broke(format!("waiting for {id}, it answered {got}, command {number}")));
@@ -361,7 +330,7 @@ impl Backend for Client {
     }
 
     fn write_config(&self, offset: u16, data: &[u8]) -> Result<()> {
-        self.write(CONFIG, offset.into(), data, false)
+        self.write(CONFIG, offset.into(), data)
     }
 
     fn bar_layout(&self, index: usize) -> Result<BarLayout> {
@@ -379,7 +348,7 @@ impl Backend for Client {
 
     fn write_bar(&self, index: usize, offset: u32, data: &[u8]) -> Result<()> {
         self.check(index, offset, data.len())?;
-        self.write(index as u32, offset.into(), data, true)
+        self.write(index as u32, offset.into(), data)
     }
 
     fn addressing(&self) -> Addressing {

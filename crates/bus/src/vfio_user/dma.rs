@@ -15,7 +15,6 @@ struct Offered {
     iova: u64,
     len: u64,
     addr: *mut u8,
-    has_fd: bool,
 }
 
 /// All ranges the server may reach.
@@ -28,17 +27,11 @@ unsafe impl Send for Ranges {}
 
 impl Ranges {
     pub(crate) fn insert(&mut self, range: &DmaRange<'_>) {
-        let (iova, addr, has_fd) = (range.iova, range.addr, range.fd.is_some());
-        self.0.push(Offered { iova, len: range.len as u64, addr, has_fd });
+        self.0.push(Offered { iova: range.iova, len: range.len as u64, addr: range.addr });
     }
 
     pub(crate) fn remove(&mut self, iova: u64, len: u64) {
         self.0.retain(|range| range.iova < iova || range.iova - iova >= len);
-    }
-
-    /// Whether the server can map every range by itself, and so never asks.
-    pub(crate) fn all_have_fds(&self) -> bool {
-        self.0.iter().all(|range| range.has_fd)
     }
 
     /// Where `count` bytes at `iova` are, all within one range.
