@@ -1,4 +1,7 @@
-//! The internet checksum (RFC 1071) and its incremental update (RFC 1624).
+//! The internet checksum (RFC 1071), its incremental update (RFC 1624), and the
+//! pseudo headers of IPv4 (RFC 9293, section 3.1) and IPv6 (RFC 8200, section 8.1).
+
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The sum of 16-bit big-endian words in one's complement, not yet inverted. An
 /// odd last byte counts as the high byte of a word.
@@ -22,6 +25,30 @@ pub fn of(bytes: &[u8]) -> u16 {
 /// The checksum after a 16-bit word of the data changed (RFC 1624, equation 3).
 pub fn update(checksum: u16, from: u16, to: u16) -> u16 {
     !fold(u64::from(!checksum) + u64::from(!from) + u64::from(to))
+}
+
+/// The checksum after a 32-bit word of the data changed, such as an address.
+pub fn update_u32(checksum: u16, from: u32, to: u32) -> u16 {
+    let high = update(checksum, (from >> 16) as u16, (to >> 16) as u16);
+    update(high, from as u16, to as u16)
+}
+
+/// The sum of two stretches of data whose sums are `a` and `b`, the first of which
+/// has an even number of bytes.
+pub fn combine(a: u16, b: u16) -> u16 {
+    fold(u64::from(a) + u64::from(b))
+}
+
+/// The sum of the pseudo header before an upper layer packet of `len` bytes in IPv4.
+pub fn pseudo_header_v4(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8, len: u32) -> u16 {
+    let total = u64::from(u32::from(src)) + u64::from(u32::from(dst));
+    fold(total + u64::from(protocol) + u64::from(len))
+}
+
+/// The sum of the pseudo header before an upper layer packet of `len` bytes in IPv6.
+pub fn pseudo_header_v6(src: Ipv6Addr, dst: Ipv6Addr, protocol: u8, len: u32) -> u16 {
+    let addresses = u64::from(sum(&src.octets())) + u64::from(sum(&dst.octets()));
+    fold(addresses + u64::from(protocol) + u64::from(len))
 }
 
 fn fold(mut total: u64) -> u16 {

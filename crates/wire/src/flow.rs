@@ -1,0 +1,163 @@
+//! Which flow a frame belongs to: where its layers begin, and the five fields that
+//! name the flow. Up to [`MAX_TAGS`] VLAN tags and [`ipv6::MAX_EXTENSIONS`] extension
+//! headers are skipped; tunnels are not looked into. No checksum is verified.
+
+use crate::ethernet::{self, EtherType};
+use crate::field::u16_at;
+use crate::ip::{Addresses, Protocol};
+use crate::{Error, Result, ipv4, ipv6, tcp, toeplitz, udp, vlan};
+
+/// A service tag and a customer tag.
+pub const MAX_TAGS: usize = 2;
+
+/// Where a frame's layers begin, and whose frame it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flow {
+    /// Bytes before the IP header: Ethernet's header and the tags.
+    pub l2_len: usize,
+    /// Bytes of the IP header, with options or extension headers.
+    pub l3_len: usize,
+    /// Bytes of the TCP or UDP header; 0 for other protocols and for fragments.
+    pub l4_len: usize,
+    /// Bytes from the frame's start to the end of the IP packet: what lies behind is
+    /// padding.
+    pub end: usize,
+    /// The outer tag's control information.
+    pub vlan: Option<u16>,
+    /// From whom and to whom.
+    pub addresses: Addresses,
+    /// The protocol above IP.
+    pub protocol: Protocol,
+    /// Source and destination port of a TCP or UDP packet that is no fragment. First
+    /// fragments do hold ports, but a flow whose packets had them only now and then
+    /// would fall apart.
+    pub ports: Option<(u16, u16)>,
+    /// Whether the packet is a fragment, first ones included.
+    pub fragment: bool,
+}
+
+impl Flow {
+    /// The flow of an Ethernet frame. [`Error::Unsupported`] when it carries no IP.
+    pub fn of(frame: &[u8]) -> Result<Flow> {
+        let ethernet = ethernet::Frame::new_checked(frame)?;
+        let mut ethertype = ethernet.ethertype();
+        let mut l2_len = ethernet::HEADER_LEN;
+        let mut control = None;
+        for _ in 0..MAX_TAGS {
+            if !ethertype.is_tag() {
+                break;
+            }
+            let tag = vlan::Tag::new_checked(&frame[l2_len..])?;
+            control = control.or(Some(tag.control()));
+            ethertype = tag.ethertype();
+            l2_len += vlan::HEADER_LEN;
+        }
+        let packet = &frame[l2_len..];
+        let flow = match ethertype {
+            EtherType::IPV4 => Flow::of_ipv4(&ipv4::Packet::new_checked(packet)?),
+            EtherType::IPV6 => Flow::of_ipv6(&ipv6::Packet::new_checked(packet)?)?,
+            _ => return Err(Error::Unsupported),
+        };
+        Flow { l2_len, end: flow.end + l2_len, vlan: control, ..flow }.with_ports(frame)
+    }
+
+    fn of_ipv4(packet: &ipv4::Packet<&[u8]>) -> Flow {
+        Flow {
+            l2_len: 0,
+            l3_len: packet.header_len(),
+            l4_len: 0,
+            end: packet.total_len(),
+            vlan: None,
+            addresses: packet.addresses(),
+            protocol: packet.protocol(),
+            ports: None,
+            fragment: packet.is_fragment(),
+        }
+    }
+
+    fn of_ipv6(packet: &ipv6::Packet<&[u8]>) -> Result<Flow> {
+        let upper = packet.upper_layer()?;
+        Ok(Flow {
+            l2_len: 0,
+            l3_len: ipv6::HEADER_LEN + upper.offset,
+            l4_len: 0,
+            end: ipv6::HEADER_LEN + packet.payload_len(),
+            vlan: None,
+            addresses: packet.addresses(),
+            protocol: upper.protocol,
+            ports: None,
+            // One fragment that is the whole packet (RFC 6946) is none.
+            fragment: upper.fragment.is_some_and(|fragment| fragment.more || fragment.offset != 0),
+        })
+    }
+
+    fn with_ports(mut self, frame: &[u8]) -> Result<Flow> {
+        if self.fragment {
+            return Ok(self);
+        }
+        let upper = &frame[self.l4_offset()..self.end];
+        self.l4_len = match self.protocol {
+            Protocol::TCP => tcp::Segment::new_checked(upper)?.header_len(),
+            Protocol::UDP if upper.len() < udp::HEADER_LEN => return Err(Error::Truncated),
+            Protocol::UDP => udp::HEADER_LEN,
+            _ => return Ok(self),
+        };
+        self.ports = Some((u16_at(upper, 0), u16_at(upper, 2)));
+        Ok(self)
+    }
+
+    /// Where the IP header begins, in bytes.
+    pub fn l3_offset(&self) -> usize {
+        self.l2_len
+    }
+
+    /// Where the layer above IP begins, in bytes.
+    pub fn l4_offset(&self) -> usize {
+        self.l2_len + self.l3_len
+    }
+
+    /// What the payload of TCP and UDP is, in a frame this flow was read from.
+    pub fn payload_range(&self) -> std::ops::Range<usize> {
+        self.l4_offset() + self.l4_len..self.end
+    }
+
+    /// What a NIC hashes to spread flows: addresses, then ports where there are any.
+    pub fn rss_input(&self) -> RssInput {
+        let mut input = RssInput { bytes: [0; toeplitz::MAX_INPUT], len: 0 };
+        match self.addresses {
+            Addresses::V4 { src, dst } => {
+                input.push(&src.octets());
+                input.push(&dst.octets());
+            }
+            Addresses::V6 { src, dst } => {
+                input.push(&src.octets());
+                input.push(&dst.octets());
+            }
+        }
+        if let Some((src, dst)) = self.ports {
+            input.push(&src.to_be_bytes());
+            input.push(&dst.to_be_bytes());
+        }
+        input
+    }
+}
+
+/// What a NIC hashes, as bytes: see [`Flow::rss_input`].
+#[derive(Debug, Clone, Copy)]
+pub struct RssInput {
+    bytes: [u8; toeplitz::MAX_INPUT],
+    len: usize,
+}
+
+impl RssInput {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+}
+
+impl AsRef<[u8]> for RssInput {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}

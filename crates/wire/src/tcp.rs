@@ -1,0 +1,296 @@
+//! TCP segments (RFC 9293, section 3.1). Only the header: sequence numbers are
+//! plain numbers here, and what they mean is the business of whoever keeps state.
+
+use std::ops::BitOr;
+
+use crate::field::{set_u16, set_u32, u16_at, u32_at};
+use crate::ip::{Addresses, Protocol};
+use crate::tcp_option::{Options, TcpOption};
+use crate::{Error, Result, checksum};
+
+/// Bytes of the header without options.
+pub const HEADER_LEN: usize = 20;
+/// Bytes of the longest header.
+pub const MAX_HEADER_LEN: usize = 60;
+
+/// The control bits, as one byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// No more data will come.
+    pub const FIN: Flags = Flags(1);
+    /// Sequence numbers begin here.
+    pub const SYN: Flags = Flags(2);
+    /// The connection is no more.
+    pub const RST: Flags = Flags(4);
+    /// Hand the data on at once.
+    pub const PSH: Flags = Flags(8);
+    /// The acknowledgement number counts.
+    pub const ACK: Flags = Flags(16);
+    /// The urgent pointer counts.
+    pub const URG: Flags = Flags(32);
+    /// The receiver has seen congestion (RFC 3168).
+    pub const ECE: Flags = Flags(64);
+    /// The sender has answered to it (RFC 3168).
+    pub const CWR: Flags = Flags(128);
+
+    /// Whether all of `flags` are set.
+    pub fn contains(self, flags: Flags) -> bool {
+        self.0 & flags.0 == flags.0
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Flags;
+
+    fn bitor(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+}
+
+view! {
+    /// A segment in place, to the end of the bytes: TCP has no length of its own.
+    Segment
+}
+
+fn check_bytes(bytes: &[u8]) -> Result<()> {
+    if bytes.len() < HEADER_LEN {
+        return Err(Error::Truncated);
+    }
+    let header_len = usize::from(bytes[12] >> 4) * 4;
+    if header_len < HEADER_LEN {
+        return Err(Error::Malformed);
+    }
+    if bytes.len() < header_len { Err(Error::Truncated) } else { Ok(()) }
+}
+
+impl<T: AsRef<[u8]>> Segment<T> {
+    /// From which port.
+    pub fn src_port(&self) -> u16 {
+        u16_at(self.as_ref(), 0)
+    }
+
+    /// To which port.
+    pub fn dst_port(&self) -> u16 {
+        u16_at(self.as_ref(), 2)
+    }
+
+    /// The number of the first byte.
+    pub fn sequence(&self) -> u32 {
+        u32_at(self.as_ref(), 4)
+    }
+
+    /// The number of the next byte expected.
+    pub fn acknowledgement(&self) -> u32 {
+        u32_at(self.as_ref(), 8)
+    }
+
+    /// Bytes of the header with its options.
+    pub fn header_len(&self) -> usize {
+        usize::from(self.as_ref()[12] >> 4) * 4
+    }
+
+    /// The control bits.
+    pub fn flags(&self) -> Flags {
+        Flags(self.as_ref()[13])
+    }
+
+    /// Bytes the sender would take, not yet scaled.
+    pub fn window(&self) -> u16 {
+        u16_at(self.as_ref(), 14)
+    }
+
+    /// The checksum as it stands.
+    pub fn checksum(&self) -> u16 {
+        u16_at(self.as_ref(), 16)
+    }
+
+    /// Where urgent data ends.
+    pub fn urgent(&self) -> u16 {
+        u16_at(self.as_ref(), 18)
+    }
+
+    /// The options, one by one.
+    pub fn options(&self) -> Options<'_> {
+        Options::new(&self.as_ref()[HEADER_LEN..self.header_len()])
+    }
+
+    /// What the segment carries.
+    pub fn payload(&self) -> &[u8] {
+        &self.as_ref()[self.header_len()..]
+    }
+
+    /// Whether the checksum is right.
+    pub fn verify_checksum(&self, addresses: Addresses) -> bool {
+        self.sum(addresses) == 0xFFFF
+    }
+
+    fn sum(&self, addresses: Addresses) -> u16 {
+        let pseudo = addresses.pseudo_header(Protocol::TCP, self.as_ref().len());
+        checksum::combine(pseudo, checksum::sum(self.as_ref()))
+    }
+}
+
+impl<T: AsRef<[u8]> + AsMut<[u8]>> Segment<T> {
+    /// Sets from which port.
+    pub fn set_src_port(&mut self, port: u16) {
+        set_u16(self.bytes.as_mut(), 0, port);
+    }
+
+    /// Sets to which port.
+    pub fn set_dst_port(&mut self, port: u16) {
+        set_u16(self.bytes.as_mut(), 2, port);
+    }
+
+    /// Sets the number of the first byte.
+    pub fn set_sequence(&mut self, sequence: u32) {
+        set_u32(self.bytes.as_mut(), 4, sequence);
+    }
+
+    /// Sets the number of the next byte expected.
+    pub fn set_acknowledgement(&mut self, acknowledgement: u32) {
+        set_u32(self.bytes.as_mut(), 8, acknowledgement);
+    }
+
+    /// Sets the header's length, in bytes: a multiple of 4, 20 to 60. The reserved
+    /// bits beside it become 0.
+    pub fn set_header_len(&mut self, len: usize) {
+        self.bytes.as_mut()[12] = ((len / 4) as u8) << 4;
+    }
+
+    /// Sets the control bits.
+    pub fn set_flags(&mut self, flags: Flags) {
+        self.bytes.as_mut()[13] = flags.0;
+    }
+
+    /// Sets the bytes the sender would take.
+    pub fn set_window(&mut self, window: u16) {
+        set_u16(self.bytes.as_mut(), 14, window);
+    }
+
+    /// Sets the checksum.
+    pub fn set_checksum(&mut self, checksum: u16) {
+        set_u16(self.bytes.as_mut(), 16, checksum);
+    }
+
+    /// Sets where urgent data ends.
+    pub fn set_urgent(&mut self, urgent: u16) {
+        set_u16(self.bytes.as_mut(), 18, urgent);
+    }
+
+    /// The options, undecoded.
+    pub fn options_mut(&mut self) -> &mut [u8] {
+        let end = self.header_len();
+        &mut self.bytes.as_mut()[HEADER_LEN..end]
+    }
+
+    /// What the segment carries.
+    pub fn payload_mut(&mut self) -> &mut [u8] {
+        let start = self.header_len();
+        &mut self.bytes.as_mut()[start..]
+    }
+
+    /// Computes the checksum over pseudo header, header and payload, and sets it.
+    pub fn fill_checksum(&mut self, addresses: Addresses) {
+        self.set_checksum(0);
+        let checksum = !self.sum(addresses);
+        self.set_checksum(checksum);
+    }
+
+    /// Sets the sum of the pseudo header alone: where a NIC that makes checksums
+    /// starts from.
+    pub fn fill_pseudo_checksum(&mut self, addresses: Addresses) {
+        let pseudo = addresses.pseudo_header(Protocol::TCP, self.as_ref().len());
+        self.set_checksum(pseudo);
+    }
+}
+
+/// What a TCP header means. SACK blocks and unknown options are left out: read them
+/// from [`Segment::options`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Repr {
+    /// From which port.
+    pub src_port: u16,
+    /// To which port.
+    pub dst_port: u16,
+    /// The number of the first byte.
+    pub sequence: u32,
+    /// The number of the next byte expected; counts when `flags` has ACK.
+    pub acknowledgement: u32,
+    /// The control bits.
+    pub flags: Flags,
+    /// Bytes the sender would take, not yet scaled.
+    pub window: u16,
+    /// Where urgent data ends; counts when `flags` has URG.
+    pub urgent: u16,
+    /// The largest segment the sender takes, in bytes.
+    pub max_segment: Option<u16>,
+    /// By how many bits later windows are shifted, 0 to 14.
+    pub window_scale: Option<u8>,
+    /// Whether the sender understands selective acknowledgements.
+    pub sack_permitted: bool,
+    /// The sender's clock, and the clock it answers to.
+    pub timestamps: Option<(u32, u32)>,
+}
+
+impl Repr {
+    /// Reads the header. Of an option that stands there twice, the last one counts.
+    pub fn parse<T: AsRef<[u8]>>(segment: &Segment<T>) -> Result<Repr> {
+        segment.check()?;
+        let mut repr = Repr {
+            src_port: segment.src_port(),
+            dst_port: segment.dst_port(),
+            sequence: segment.sequence(),
+            acknowledgement: segment.acknowledgement(),
+            flags: segment.flags(),
+            window: segment.window(),
+            urgent: segment.urgent(),
+            ..Repr::default()
+        };
+        for option in segment.options() {
+            match option? {
+                TcpOption::MaxSegment(bytes) => repr.max_segment = Some(bytes),
+                // RFC 7323, section 2.3: a larger shift counts as 14.
+                TcpOption::WindowScale(shift) => repr.window_scale = Some(shift.min(14)),
+                TcpOption::SackPermitted => repr.sack_permitted = true,
+                TcpOption::Timestamps { value, echo } => repr.timestamps = Some((value, echo)),
+                TcpOption::Sack(_) | TcpOption::Unknown { .. } => {}
+            }
+        }
+        Ok(repr)
+    }
+
+    fn options(&self) -> [Option<TcpOption<'static>>; 4] {
+        [
+            self.max_segment.map(TcpOption::MaxSegment),
+            self.window_scale.map(TcpOption::WindowScale),
+            self.sack_permitted.then_some(TcpOption::SackPermitted),
+            self.timestamps.map(|(value, echo)| TcpOption::Timestamps { value, echo }),
+        ]
+    }
+
+    /// Bytes that [`Repr::emit`] writes, options and their padding included.
+    pub fn header_len(&self) -> usize {
+        let options: usize = self.options().iter().flatten().map(TcpOption::len).sum();
+        HEADER_LEN + options.next_multiple_of(4)
+    }
+
+    /// Writes the header; the checksum is still to be filled in.
+    pub fn emit<T: AsRef<[u8]> + AsMut<[u8]>>(&self, segment: &mut Segment<T>) {
+        segment.set_src_port(self.src_port);
+        segment.set_dst_port(self.dst_port);
+        segment.set_sequence(self.sequence);
+        segment.set_acknowledgement(self.acknowledgement);
+        segment.set_header_len(self.header_len());
+        segment.set_flags(self.flags);
+        segment.set_window(self.window);
+        segment.set_checksum(0);
+        segment.set_urgent(self.urgent);
+        let mut rest = segment.options_mut();
+        for option in self.options().iter().flatten() {
+            rest = option.emit(rest);
+        }
+        rest.fill(0); // end of options
+    }
+}

@@ -1,0 +1,171 @@
+//! TCP options: maximum segment size (RFC 9293), window scale and timestamps (RFC
+//! 7323), selective acknowledgement (RFC 2018). Others are passed on undecoded.
+
+use crate::field::{set_array, u16_at, u32_at};
+use crate::{Error, Result};
+
+const END: u8 = 0;
+const NO_OPERATION: u8 = 1;
+const MAX_SEGMENT: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+
+/// One option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TcpOption<'a> {
+    /// The largest segment the sender takes, in bytes.
+    MaxSegment(u16),
+    /// By how many bits later windows are shifted, as it stands.
+    WindowScale(u8),
+    /// The sender understands selective acknowledgements.
+    SackPermitted,
+    /// Blocks that have arrived: pairs of 32-bit sequence numbers, see [`sack_blocks`].
+    Sack(&'a [u8]),
+    /// The sender's clock and the clock it answers to.
+    Timestamps {
+        /// The sender's clock.
+        value: u32,
+        /// The other side's clock, as last seen.
+        echo: u32,
+    },
+    /// Any other, undecoded.
+    Unknown {
+        /// Which.
+        kind: u8,
+        /// All behind kind and length.
+        data: &'a [u8],
+    },
+}
+
+/// The blocks of a SACK option: the first byte of each, and the first behind it.
+pub fn sack_blocks(data: &[u8]) -> impl Iterator<Item = (u32, u32)> {
+    data.chunks_exact(8).map(|block| (u32_at(block, 0), u32_at(block, 4)))
+}
+
+impl TcpOption<'_> {
+    /// Bytes of the option, kind and length included; at most 255 of [`Self::Unknown`]
+    /// make sense, and at most 40 fit into a header.
+    #[allow(clippy::len_without_is_empty, reason = "no option is empty")]
+    pub fn len(&self) -> usize {
+        match self {
+            TcpOption::MaxSegment(_) => 4,
+            TcpOption::WindowScale(_) => 3,
+            TcpOption::SackPermitted => 2,
+            TcpOption::Timestamps { .. } => 10,
+            TcpOption::Sack(data) | TcpOption::Unknown { data, .. } => 2 + data.len(),
+        }
+    }
+
+    /// Writes the option at the start of `bytes`, and returns what is left of them.
+    /// Panics when they are shorter than [`Self::len`].
+    pub fn emit<'b>(&self, bytes: &'b mut [u8]) -> &'b mut [u8] {
+        let (option, rest) = bytes.split_at_mut(self.len());
+        option[1] = option.len() as u8;
+        option[0] = match *self {
+            TcpOption::MaxSegment(segment) => {
+                set_array(option, 2, &segment.to_be_bytes());
+                MAX_SEGMENT
+            }
+            TcpOption::WindowScale(shift) => {
+                option[2] = shift;
+                WINDOW_SCALE
+            }
+            TcpOption::SackPermitted => SACK_PERMITTED,
+            TcpOption::Sack(data) => {
+                set_array(option, 2, data);
+                SACK
+            }
+            TcpOption::Timestamps { value, echo } => {
+                set_array(option, 2, &value.to_be_bytes());
+                set_array(option, 6, &echo.to_be_bytes());
+                TIMESTAMPS
+            }
+            TcpOption::Unknown { kind, data } => {
+                set_array(option, 2, data);
+                kind
+            }
+        };
+        rest
+    }
+}
+
+/// The options of a header, one by one; the first broken one ends them.
+#[derive(Debug, Clone)]
+pub struct Options<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Options<'a> {
+    /// The options in `bytes`, which are those of a header and nothing else.
+    pub fn new(bytes: &'a [u8]) -> Options<'a> {
+        Options { rest: bytes }
+    }
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = Result<TcpOption<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = std::mem::take(&mut self.rest);
+        let padding = rest.iter().take_while(|&&kind| kind == NO_OPERATION).count();
+        let rest = &rest[padding..];
+        let (kind, len) = match *rest {
+            [] | [END, ..] => return None,
+            [_] => return Some(Err(Error::Truncated)),
+            [kind, len, ..] => (kind, usize::from(len)),
+        };
+        if len < 2 {
+            return Some(Err(Error::Malformed));
+        }
+        let Some((option, rest)) = rest.split_at_checked(len) else {
+            return Some(Err(Error::Truncated));
+        };
+        self.rest = rest;
+        let data = &option[2..];
+        Some(match (kind, len) {
+            (MAX_SEGMENT, 4) => Ok(TcpOption::MaxSegment(u16_at(data, 0))),
+            (WINDOW_SCALE, 3) => Ok(TcpOption::WindowScale(data[0])),
+            (SACK_PERMITTED, 2) => Ok(TcpOption::SackPermitted),
+            (TIMESTAMPS, 10) => Ok(TcpOption::Timestamps { value: u32_at(data, 0), echo: u32_at(data, 4) }),
+            (SACK, _) if data.len().is_multiple_of(8) => Ok(TcpOption::Sack(data)),
+            (MAX_SEGMENT | WINDOW_SCALE | SACK_PERMITTED | TIMESTAMPS | SACK, _) => Err(Error::Malformed),
+            _ => Ok(TcpOption::Unknown { kind, data }),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_read_as_their_bytes() {
+        let bytes = [2, 4, 5, 0xB4, 1, 3, 3, 7, 4, 2, 5, 10, 0, 0, 0, 1, 0, 0, 0, 9, 0, 2];
+        let options: Result<Vec<_>> = Options::new(&bytes).collect();
+        let expected = vec![
+            TcpOption::MaxSegment(1460),
+            TcpOption::WindowScale(7),
+            TcpOption::SackPermitted,
+            TcpOption::Sack(&bytes[12..20]),
+        ];
+        assert_eq!(options, Ok(expected));
+        assert_eq!(sack_blocks(&bytes[12..20]).collect::<Vec<_>>(), [(1, 9)]);
+    }
+
+    #[test]
+    fn broken_options_end_the_walk() {
+        for (bytes, error) in [
+            (&[9, 0, 1, 1][..], Error::Malformed), // a length of zero would never end
+            (&[9, 1], Error::Malformed),
+            (&[9, 5, 0], Error::Truncated),
+            (&[1, 9], Error::Truncated),
+        ] {
+            let items: Vec<_> = Options::new(bytes).collect();
+            assert_eq!(items, [Err(error)], "{bytes:?}");
+        }
+        let items: Vec<_> = Options::new(&[2, 3, 5, 4, 2]).collect();
+        assert_eq!(items, [Err(Error::Malformed), Ok(TcpOption::SackPermitted)]);
+    }
+}
