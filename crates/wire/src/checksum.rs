@@ -3,18 +3,30 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::field::array_at;
+
 /// The sum of 16-bit big-endian words in one's complement, not yet inverted. An
 /// odd last byte counts as the high byte of a word.
 pub fn sum(bytes: &[u8]) -> u16 {
-    // Native 32-bit words are summed into 64 bits: the one's complement sum does
-    // not mind the byte order (RFC 1071, section 2B), which is swapped at the end.
-    let mut words = bytes.chunks_exact(4);
-    let mut total: u64 =
-        words.by_ref().map(|w| u64::from(u32::from_ne_bytes([w[0], w[1], w[2], w[3]]))).sum();
+    // Native words of eight bytes: the one's complement sum does not mind the byte
+    // order (RFC 1071, section 2B), which is swapped at the end. Both halves have
+    // a sum of their own, because adding carries back would chain every step to
+    // the one before it. Their sum holds for data below 16 GiB.
+    let (mut low, mut high) = (0, 0);
+    let mut words = bytes.chunks_exact(8);
+    for word in words.by_ref() {
+        let word = u64::from_ne_bytes(array_at(word, 0));
+        low += word & 0xFFFF_FFFF;
+        high += word >> 32;
+    }
+    // The rest in words of four: a header of 20 bytes ends in one, and gathering it
+    // into eight bytes first would stall on reading what was just stored.
+    let mut words = words.remainder().chunks_exact(4);
+    low += words.by_ref().map(|word| u64::from(u32::from_ne_bytes(array_at(word, 0)))).sum::<u64>();
     let mut last = [0; 4];
     last[..words.remainder().len()].copy_from_slice(words.remainder());
-    total += u64::from(u32::from_ne_bytes(last));
-    u16::from_be(fold(total))
+    low += u64::from(u32::from_ne_bytes(last));
+    u16::from_be(fold(low + high))
 }
 
 /// The checksum to put into a header whose checksum field is zero.

@@ -22,7 +22,7 @@ registers! {
     }
     EICS @ 0x00808, WO reserved 1 << 31, "8.2.3.5.2", "Interrupt cause set" {}
     EIAC @ 0x00810, RW, "8.2.3.5.5", "Interrupt auto clear" {}
-    EITR[24; 4] @ 0x00820 | [104] @ 0x12300, RW, "8.2.3.5.12", "Interrupt throttling" {
+    EITR[24; 4] @ 0x00820 | [105] @ 0x12300, RW, "8.2.3.5.12", "Interrupt throttling" {
         LLI_EN = 1 << 0;
         INTERVAL_SHIFT = 3;
         INTERVAL_MASK = 0xFF8;

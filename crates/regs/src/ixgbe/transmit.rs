@@ -65,7 +65,7 @@ registers! {
     RTTUP2TC @ 0x0C800, RW, "8.2.3.10.5", "Transmit user priority to traffic class" {}
     RTRPT4C[8; 4] @ 0x02140, RW, "8.2.3.10.6", "Receive packet plane, per class: configuration" {}
     TXLLQ[4; 4] @ 0x082E0, RW, "8.2.3.10.7", "Strict low latency transmit queues" {}
-    RTRPT4S[8; 4] @ 0x02160, RW, "8.2.3.10.8", "Receive packet plane, per class: status" {}
+    RTRPT4S[8; 4] @ 0x02160, RO, "8.2.3.10.8", "Receive packet plane, per class: status" {}
     RTTDT2C[8; 4] @ 0x04910, RW, "8.2.3.10.9", "Transmit descriptor plane, per class: configuration" {}
     RTTPT2C[8; 4] @ 0x0CD20, RW, "8.2.3.10.10", "Transmit packet plane, per class: configuration" {}
     RTTPT2S[8; 4] @ 0x0CD40, RO, "8.2.3.10.11", "Transmit packet plane, per class: status" {}
@@ -98,9 +98,9 @@ registers! {
         SECRX_RDY = 1 << 0;
         SECRX_OFF_DIS = 1 << 1;
     }
-    LSECTXCAP @ 0x08A00, RW, "8.2.3.13", "LinkSec transmit capabilities" {}
+    LSECTXCAP @ 0x08A00, RO, "8.2.3.13", "LinkSec transmit capabilities" {}
     LSECTXCTRL @ 0x08A04, RW, "8.2.3.13", "LinkSec transmit control" {}
-    LSECRXCAP @ 0x08F00, RW, "8.2.3.13", "LinkSec receive capabilities" {}
+    LSECRXCAP @ 0x08F00, RO, "8.2.3.13", "LinkSec receive capabilities" {}
     LSECRXCTRL @ 0x08F04, RW, "8.2.3.13", "LinkSec receive control" {}
     IPSTXIDX @ 0x08900, RW, "8.2.3.14", "IPsec transmit index" {}
     IPSTXSALT @ 0x08904, RW, "8.2.3.14", "IPsec transmit salt" {}
