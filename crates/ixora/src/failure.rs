@@ -46,25 +46,64 @@ impl fmt::Display for Failure {
     }
 }
 
-macro_rules! from {
-    ($($error:ty: $wrong_use:pat,)*) => {$(
-        impl From<$error> for Failure {
-            fn from(error: $error) -> Failure {
-                match error {
-                    $wrong_use => Failure::usage(error.to_string()),
-                    _ => Failure::new(error.to_string()),
-                }
-            }
-        }
-    )*};
+/// A failure whose text ends with its fix: that gets a line of its own.
+fn parted(text: &str, fix: &str) -> Failure {
+    let cause = text.strip_suffix(fix).unwrap_or(text);
+    Failure::new(cause.trim_end_matches([' ', ':', ';', '('])).fix(fix)
 }
 
-// Beside each error: what of it is wrong use, and no failure.
-from! {
-    bus::Error: bus::Error::BadAddress(_),
-    memory::Error: memory::Error::PoolSize { .. },
-    driver::Error: driver::Error::Option { .. },
-    port::Error: port::Error::Driver(driver::Error::Option { .. }),
+impl From<bus::Error> for Failure {
+    fn from(error: bus::Error) -> Failure {
+        use bus::Error::{BadAddress, Connect, Denied, NoDevice, Setup, Unsupported};
+        let text = error.to_string();
+        match &error {
+            BadAddress(_) => Failure::usage(text),
+            Denied { fix, .. } | Setup { fix, .. } => parted(&text, fix),
+            Unsupported { fix, .. } => parted(&text, fix),
+            Connect { path, errno } => Failure::new(format!("cannot connect to {path}: {errno}"))
+                .fix(format!("start the model first: ixora model 82599 --socket {path}")),
+            NoDevice { address, .. } => {
+                Failure::new(format!("no PCI device {address}")).fix("ixora doctor lists the devices")
+            }
+            _ => Failure::new(text),
+        }
+    }
+}
+
+impl From<memory::Error> for Failure {
+    fn from(error: memory::Error) -> Failure {
+        use memory::Error::{Bus, NoHugepages, NoHugetlbfs, PoolSize, System};
+        let text = error.to_string();
+        let last = text.rsplit_once("; ").map_or("", |(_, last)| last);
+        match error {
+            Bus(error) => error.into(),
+            PoolSize { .. } => Failure::usage(text),
+            NoHugepages(_) | NoHugetlbfs => parted(&text, last),
+            System { source, .. } if source.kind() == std::io::ErrorKind::OutOfMemory => Failure::new(text)
+                .fix("leave --hugepages out, or reserve some: echo 512 > /proc/sys/vm/nr_hugepages"),
+            _ => Failure::new(text),
+        }
+    }
+}
+
+impl From<driver::Error> for Failure {
+    fn from(error: driver::Error) -> Failure {
+        match error {
+            driver::Error::Bus(error) => error.into(),
+            driver::Error::Memory(error) => error.into(),
+            driver::Error::Option { .. } => Failure::usage(error.to_string()),
+            _ => Failure::new(error.to_string()),
+        }
+    }
+}
+
+impl From<port::Error> for Failure {
+    fn from(error: port::Error) -> Failure {
+        match error {
+            port::Error::Driver(error) => error.into(),
+            _ => Failure::new(error.to_string()),
+        }
+    }
 }
 
 impl From<SpecError> for Failure {

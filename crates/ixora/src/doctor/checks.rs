@@ -11,6 +11,7 @@ pub fn all(system: &System) -> Vec<Check> {
         demo(),
         kernel(system),
         processor(system),
+        clock(system),
         hugepages(system),
         hugetlbfs(system),
         iommu(system),
@@ -19,6 +20,7 @@ pub fn all(system: &System) -> Vec<Check> {
         files(),
         isolation(system),
         governor(system),
+        perf(system),
     ];
     checks.extend(nics(system));
     checks
@@ -59,47 +61,56 @@ fn demo() -> Check {
 }
 
 fn kernel(system: &System) -> Check {
-    check("kernel", State::Info, system.read("/proc/sys/kernel/osrelease"), "")
+    let (release, words) = (system.read("/proc/sys/kernel/osrelease"), system.read("/proc/cmdline"));
+    // Of the whole command line, what matters to a polling core or to VFIO.
+    let ours = ["isolcpus=", "nohz_full=", "rcu_nocbs=", "intel_iommu=", "amd_iommu=", "iommu=", "hugepages"];
+    let set = words.split_whitespace().filter(|word| ours.iter().any(|start| word.starts_with(start)));
+    let set: Vec<&str> = set.collect();
+    let seen = if set.is_empty() { release } else { format!("{release}, booted with {}", set.join(" ")) };
+    check("kernel", State::Info, seen, "")
 }
 
 fn processor(system: &System) -> Check {
-    let cpuinfo = system.read("/proc/cpuinfo");
-    let field = |name: &str| {
-        cpuinfo
-            .lines()
-            .find(|l| l.starts_with(name))
-            .and_then(|l| l.split_once(':'))
-            .map_or("", |(_, v)| v.trim())
-    };
-    let has = |flag: &str| field("flags").split(' ').any(|f| f == flag);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let place = if has("hypervisor") { ", in a virtual machine" } else { "" };
-    let seen = format!("{} with {cores} cores{place}", field("model name"));
-    let steady = has("constant_tsc") && has("nonstop_tsc");
-    check(
-        "processor",
-        ok_if(steady && cores > 1, State::Warn),
-        seen,
-        "cycles are measured by a constant TSC, and the demo likes a core for the driver and one for the models",
-    )
+    let place = if system.is_virtual() { ", in a virtual machine" } else { "" };
+    let seen = format!("{} with {cores} cores{place}", system.cpu("model name"));
+    let meaning = "the demo likes a core for the driver and one for the models; with one they take turns";
+    check("processor", ok_if(cores > 1, State::Warn), seen, meaning)
+}
+
+/// Cycles are counted by the TSC (Intel SDM volume 3, section 18.17: invariant).
+fn clock(system: &System) -> Check {
+    let source = system.read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    let flags = system.cpu("flags");
+    let has = |flag: &str| flags.split(' ').any(|f| f == flag);
+    let (steady, known) = (has("constant_tsc") && has("nonstop_tsc"), !flags.is_empty());
+    let seen = match (known, steady) {
+        (false, _) => "the processor has no TSC; nanoseconds are counted".to_owned(),
+        (true, true) => format!("the TSC is invariant; the kernel's clock is {source}"),
+        (true, false) => format!("the TSC may change its speed; the kernel's clock is {source}"),
+    };
+    let state = if known { ok_if(steady, State::Warn) } else { State::Info };
+    check("clock", state, seen, "cycles per packet mean little: read Mpps instead")
 }
 
 fn hugepages(system: &System) -> Check {
-    let at = "/sys/kernel/mm/hugepages/hugepages-2048kB";
-    let (total, free) =
-        (system.number(&format!("{at}/nr_hugepages")), system.number(&format!("{at}/free_hugepages")));
-    let (total, free) = (total.unwrap_or(0), free.unwrap_or(0));
-    let mut seen = format!("{free} of {total} 2 MiB pages free");
-    for node in system.list("/sys/devices/system/node").iter().filter(|n| n.starts_with("node")) {
-        let at = format!("/sys/devices/system/node/{node}/hugepages/hugepages-2048kB/free_hugepages");
-        if let Some(free) = system.number(&at) {
-            seen.push_str(&format!(", {free} on {node}"));
-        }
+    let count =
+        |at: &str, what: &str| system.number(&format!("{at}/hugepages-2048kB/{what}_hugepages")).unwrap_or(0);
+    let all = "/sys/kernel/mm/hugepages";
+    let free = count(all, "free");
+    let mut seen = format!("{free} of {} 2 MiB pages free", count(all, "nr"));
+    for node in system.list("/sys/devices/system/node").iter().filter(|name| is_node(name)) {
+        let at = format!("/sys/devices/system/node/{node}/hugepages");
+        seen.push_str(&format!(", {} of {} on {node}", count(&at, "free"), count(&at, "nr")));
     }
     let meaning =
         "a NIC reached through sysfs sees physical addresses and needs them; elsewhere they save TLB misses";
     check("hugepages", ok_if(free >= 64, State::Warn), seen, meaning)
-        .mend("echo 512 > /proc/sys/vm/nr_hugepages")
+        .mend(as_root("echo 512 > /proc/sys/vm/nr_hugepages"))
+}
+
+fn is_node(name: &str) -> bool {
+    name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 fn hugetlbfs(system: &System) -> Check {
@@ -107,7 +118,7 @@ fn hugetlbfs(system: &System) -> Check {
     match memory::backing::hugetlbfs_mount(&mounts) {
         Some(place) => check("hugetlbfs", State::Ok, format!("mounted at {place}"), ""),
         None => check("hugetlbfs", State::Info, "not mounted; anonymous hugepages serve as well", "")
-            .mend("mkdir -p /dev/hugepages && mount -t hugetlbfs nodev /dev/hugepages"),
+            .mend(as_root("mkdir -p /dev/hugepages && mount -t hugetlbfs nodev /dev/hugepages")),
     }
 }
 
@@ -117,61 +128,105 @@ fn iommu(system: &System) -> Check {
     let asked = ["intel_iommu=on", "amd_iommu=on", "iommu=pt"].iter().find(|word| words.contains(**word));
     let seen = match (groups, asked) {
         (0, None) => "off".to_owned(),
-        (0, Some(word)) => {
-            format!("{word} is set, but there are no groups: turn it on in the firmware (VT-d, AMD-Vi)")
-        }
+        (0, Some(word)) => format!("{word} is set, but there are no groups"),
         (n, _) => format!("on, {n} groups"),
     };
     let meaning = "VFIO needs it to drive a NIC without root and to keep it to our memory";
-    check("iommu", ok_if(groups > 0, State::Missing), seen, meaning)
-        .mend("add intel_iommu=on iommu=pt (or amd_iommu=on) to the kernel's command line and reboot")
+    // AMD's is on wherever the firmware lets it.
+    let amd = system.cpu("vendor_id") == "AuthenticAMD";
+    let fix = match (asked, system.is_virtual()) {
+        (_, true) => "start the virtual machine with a virtual IOMMU (QEMU: -device intel-iommu)".to_owned(),
+        (Some(_), _) => "turn the IOMMU on in the firmware (VT-d, AMD-Vi)".to_owned(),
+        (None, _) if amd => boot_with(system, "iommu=pt"),
+        (None, _) => boot_with(system, "intel_iommu=on iommu=pt"),
+    };
+    check("iommu", ok_if(groups > 0, State::Missing), seen, meaning).mend(fix)
+}
+
+/// How this system adds words to its kernel's command line.
+fn boot_with(system: &System, words: &str) -> String {
+    if ["/usr/sbin/grubby", "/usr/bin/grubby"].iter().any(|tool| system.has(tool)) {
+        return as_root(&format!("grubby --update-kernel=ALL --args=\"{words}\" && reboot"));
+    }
+    if system.has("/usr/sbin/update-grub") {
+        // Debian's GRUB reads all of grub.d; what is there already stays.
+        let (line, at) =
+            (format!("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\""), "/etc/default/grub.d");
+        let root = sudo();
+        return format!(
+            "{root}mkdir -p {at} && echo '{line}' | {root}tee -a {at}/ixora.cfg && {root}update-grub && {root}reboot"
+        );
+    }
+    format!("add {words} to the kernel's command line and reboot")
+}
+
+/// What stands before a command that only root may run.
+fn sudo() -> &'static str {
+    if rustix::process::geteuid().is_root() { "" } else { "sudo " }
+}
+
+/// A command, redirections included, for whoever is asking.
+fn as_root(command: &str) -> String {
+    if sudo().is_empty() { command.to_owned() } else { format!("sudo sh -c '{command}'") }
 }
 
 fn vfio(system: &System) -> Check {
     let module = system.has("/sys/bus/pci/drivers/vfio-pci");
     let device = system.has("/dev/vfio/vfio");
-    let groups: Vec<String> = system.list("/dev/vfio").into_iter().filter(|name| name != "vfio").collect();
+    let names = system.list("/dev/vfio").into_iter();
+    let groups: Vec<String> = names.filter(|name| name.parse::<u32>().is_ok()).collect();
+    let closed: Vec<String> = groups.iter().map(|group| format!("/dev/vfio/{group}")).collect();
+    let closed: Vec<String> = closed.into_iter().filter(|path| !system.may_use(path)).collect();
+    let meaning = "the way to a NIC that needs no root";
     let seen = match (module, device) {
         (true, true) if groups.is_empty() => "vfio-pci is loaded; no device is bound to it".to_owned(),
+        (true, true) if !closed.is_empty() => format!("not allowed to use {}", closed.join(", ")),
         (true, true) => format!("vfio-pci is loaded; groups {}", groups.join(", ")),
         (false, true) => "vfio is there, but vfio-pci is not loaded".to_owned(),
         (_, false) => "not there".to_owned(),
     };
-    check("vfio", ok_if(module && device, State::Missing), seen, "the way to a NIC that needs no root")
-        .mend("modprobe vfio-pci")
+    match module && device {
+        false => check("vfio", State::Missing, seen, meaning).mend(as_root("modprobe vfio-pci")),
+        true => check("vfio", ok_if(closed.is_empty(), State::Missing), seen, meaning)
+            .mend(format!("sudo chown $USER {}", closed.join(" "))),
+    }
 }
 
 fn memlock() -> Check {
     let limit = getrlimit(Resource::Memlock).current;
     let enough = limit.is_none_or(|bytes| bytes >= 256 << 20) || rustix::process::geteuid().is_root();
     let seen = limit.map_or("unlimited".to_owned(), |bytes| format!("{} KiB", bytes >> 10));
-    check(
-        "memlock",
-        ok_if(enough, State::Warn),
-        seen,
-        "VFIO pins packet memory and counts it against this limit",
-    )
-    .mend("ulimit -l unlimited (or memlock in /etc/security/limits.conf)")
+    let meaning = "VFIO pins packet memory and counts it against this limit";
+    check("memlock", ok_if(enough, State::Warn), seen, meaning)
+        .mend(format!("{}prlimit --pid $$ --memlock=unlimited:unlimited", sudo()))
 }
 
 fn files() -> Check {
     let limit = getrlimit(Resource::Nofile).current;
     let enough = limit.is_none_or(|n| n >= 1024);
     let seen = limit.map_or("unlimited".to_owned(), |n| n.to_string());
-    check("open files", ok_if(enough, State::Warn), seen, "each interrupt vector and socket is one")
-        .mend("ulimit -n 4096")
+    let meaning = "each interrupt vector and socket is one";
+    check("open files", ok_if(enough, State::Warn), seen, meaning).mend("ulimit -n 4096")
 }
 
 fn isolation(system: &System) -> Check {
     let isolated = system.read("/sys/devices/system/cpu/isolated");
     let tickless = system.read("/sys/devices/system/cpu/nohz_full");
+    let tickless =
+        if tickless.starts_with(|c: char| c.is_ascii_digit()) { tickless } else { "none".to_owned() };
     if isolated.is_empty() {
+        // The last core: the first has the system's own work.
+        let last = std::thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(1);
         let meaning = "other processes may interrupt a polling core";
-        return check("isolation", State::Info, "no core is isolated", meaning).mend(
-            "add isolcpus=1 nohz_full=1 rcu_nocbs=1 to the kernel's command line, for the cores that poll",
-        );
+        return check(
+            "isolation",
+            State::Info,
+            format!("no core is isolated, tickless: {tickless}"),
+            meaning,
+        )
+        .mend(boot_with(system, &format!("isolcpus={last} nohz_full={last} rcu_nocbs={last}")));
     }
-    check("isolation", State::Ok, format!("cores {isolated} isolated, {tickless} tickless"), "")
+    check("isolation", State::Ok, format!("isolated: {isolated}, tickless: {tickless}"), "")
 }
 
 fn governor(system: &System) -> Check {
@@ -180,8 +235,25 @@ fn governor(system: &System) -> Check {
         "" => check("governor", State::Info, "the system does not say", ""),
         "performance" => check("governor", State::Ok, governor, ""),
         _ => check("governor", State::Warn, governor, "cores slow down between bursts")
-            .mend("cpupower frequency-set -g performance"),
+            .mend(as_root("cpupower frequency-set -g performance")),
     }
+}
+
+/// Above 2, a process may not even measure itself (kernel's perf security guide).
+fn perf(system: &System) -> Check {
+    let counters = ["cpu", "cpu_core", "armv8_pmuv3_0"];
+    let counters = counters.iter().any(|pmu| system.has(&format!("/sys/bus/event_source/devices/{pmu}")));
+    let level = system.read("/proc/sys/kernel/perf_event_paranoid").parse::<i32>().ok();
+    let closed = level.is_some_and(|level| level > 2) && !rustix::process::geteuid().is_root();
+    let meaning = "perf shows where cycles go; ixora itself counts them without it";
+    let (state, seen) = match (counters, closed, level) {
+        (_, _, None) => (State::Info, "this kernel has no perf events".to_owned()),
+        (false, ..) => (State::Info, "no hardware counters here".to_owned()),
+        (true, true, Some(level)) => (State::Warn, format!("closed to users (perf_event_paranoid {level})")),
+        (true, false, Some(_)) => (State::Ok, "hardware counters can be read".to_owned()),
+    };
+    let found = check("perf", state, seen, meaning);
+    if state == State::Warn { found.mend(as_root("sysctl kernel.perf_event_paranoid=1")) } else { found }
 }
 
 fn nics(system: &System) -> Vec<Check> {
@@ -197,58 +269,142 @@ fn nics(system: &System) -> Vec<Check> {
             "",
         )];
     }
-    found.iter().map(nic).collect()
+    found.iter().map(|found| nic(system, found)).collect()
 }
 
-fn nic(found: &bus::scan::Found) -> Check {
+fn nic(system: &System, found: &bus::scan::Found) -> Check {
     let ours = found.ids.vendor == 0x8086 && driver::ixgbe::knows(found.ids.device);
-    let bound = found.driver.as_deref();
+    let up = |name: &&String| is_up(system, found.address, name);
+    let up: Vec<&str> = found.interfaces.iter().filter(up).map(String::as_str).collect();
+    let mut seen = format!("{} {:04x}:{:04x}", found.address, found.ids.vendor, found.ids.device);
+    let driver = found.driver.as_ref().map_or("no driver".to_owned(), |driver| format!("driver {driver}"));
     let node = found.numa_node.map_or("unknown NUMA node".to_owned(), |node| format!("NUMA node {node}"));
-    let seen = format!(
-        "{} {:04x}:{:04x}, {}, {node}{}",
-        found.address,
-        found.ids.vendor,
-        found.ids.device,
-        bound.map_or("no driver".to_owned(), |driver| format!("driver {driver}")),
-        if ours { "" } else { "; ixora has no driver for it" },
-    );
-    match (ours, bound) {
-        (true, Some("vfio-pci")) => check("nic", State::Ok, seen, ""),
-        (true, _) => {
-            let address = found.address;
-            let at = format!("/sys/bus/pci/devices/{address}");
-            check("nic", State::Warn, seen, "bind it to vfio-pci, and it needs no root").mend(format!(
-                "echo vfio-pci > {at}/driver_override; echo {address} > {at}/driver/unbind; echo {address} > /sys/bus/pci/drivers_probe"
-            ))
-        }
-        (false, _) => check("nic", State::Info, seen, ""),
+    let group = found.iommu_group.map(|group| format!("IOMMU group {group}"));
+    let interface =
+        (!found.interfaces.is_empty()).then(|| format!("interface {}", found.interfaces.join(" ")));
+    let used = (!up.is_empty()).then(|| "in use".to_owned());
+    for word in [Some(driver), Some(node), group, interface, used].into_iter().flatten() {
+        seen.push_str(&format!(", {word}"));
     }
+    if !ours {
+        seen.push_str("; ixora has no driver for it");
+        return check("nic", State::Info, seen, "");
+    }
+    if found.driver.as_deref() == Some("vfio-pci") {
+        return check("nic", State::Ok, seen, "");
+    }
+    let meaning = match up.is_empty() {
+        true => "bind it to vfio-pci, and it needs no root",
+        false => "bound to vfio-pci it needs no root, but the connections on its interface end",
+    };
+    check("nic", State::Warn, seen, meaning).mend(as_root(&bind(found, &up)))
+}
+
+/// Whether an interface is up (IFF_UP): then it is not taken from the kernel.
+fn is_up(system: &System, address: bus::Address, interface: &str) -> bool {
+    let flags = system.read(&format!("/sys/bus/pci/devices/{address}/net/{interface}/flags"));
+    u32::from_str_radix(flags.trim_start_matches("0x"), 16).is_ok_and(|flags| flags & 1 == 1)
+}
+
+/// Takes a NIC from its driver, if it has one, and gives it to vfio-pci.
+fn bind(found: &bus::scan::Found, up: &[&str]) -> String {
+    let address = found.address;
+    let at = format!("/sys/bus/pci/devices/{address}");
+    let mut command: String = up.iter().map(|name| format!("ip link set {name} down && ")).collect();
+    command.push_str(&format!("echo vfio-pci > {at}/driver_override"));
+    if found.driver.is_some() {
+        command.push_str(&format!(" && echo {address} > {at}/driver/unbind"));
+    }
+    command + &format!(" && echo {address} > /sys/bus/pci/drivers_probe")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A machine that has everything but an IOMMU.
-    #[test]
-    fn what_is_missing_comes_with_its_fix() {
+    /// A machine made of these files.
+    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, System) {
         let root = tempfile::tempdir().expect("a directory");
-        let put = |path: &str, text: &str| {
+        for (path, text) in files {
             let path = root.path().join(path);
             std::fs::create_dir_all(path.parent().expect("below the root")).expect("a directory");
             std::fs::write(path, text).expect("a file");
-        };
-        put("proc/cmdline", "quiet\n");
-        put("proc/mounts", "none /mnt/huge hugetlbfs rw,pagesize=2M 0 0\n");
-        put("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "512\n");
-        put("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "500\n");
+        }
         let system = System::at(root.path());
-        let by_name = |name| all(&system).into_iter().find(|check| check.name == name).expect("checked");
-        assert_eq!(by_name("hugepages").state, State::Ok);
-        assert_eq!(by_name("hugetlbfs").seen, "mounted at /mnt/huge");
-        let iommu = by_name("iommu");
+        (root, system)
+    }
+
+    fn by_name(system: &System, name: &str) -> Check {
+        all(system).into_iter().find(|check| check.name == name).expect("checked")
+    }
+
+    #[test]
+    fn what_is_missing_comes_with_its_fix() {
+        let (_root, system) = machine(&[
+            ("proc/cmdline", "quiet isolcpus=1\n"),
+            ("proc/mounts", "none /mnt/huge hugetlbfs rw,pagesize=2M 0 0\n"),
+            ("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "512\n"),
+            ("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "500\n"),
+            ("sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "512\n"),
+            ("sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages", "500\n"),
+        ]);
+        let hugepages = by_name(&system, "hugepages");
+        assert_eq!((hugepages.state, hugepages.fix), (State::Ok, None));
+        assert_eq!(hugepages.seen, "500 of 512 2 MiB pages free, 500 of 512 on node0");
+        assert_eq!(by_name(&system, "hugetlbfs").seen, "mounted at /mnt/huge");
+        assert!(by_name(&system, "kernel").seen.ends_with("booted with isolcpus=1"));
+        let iommu = by_name(&system, "iommu");
         assert_eq!(iommu.state, State::Missing);
         assert!(iommu.fix.expect("has a fix").contains("intel_iommu=on"));
-        assert!(by_name("vfio").fix.expect("has a fix").contains("modprobe"));
+        assert!(by_name(&system, "vfio").fix.expect("has a fix").contains("modprobe"));
+    }
+
+    #[test]
+    fn the_way_to_an_iommu_is_the_machines_own() {
+        let fix = |files: &[(&str, &str)]| {
+            let (_root, system) = machine(files);
+            by_name(&system, "iommu").fix.expect("has a fix")
+        };
+        let amd = fix(&[("proc/cpuinfo", "vendor_id : AuthenticAMD\n"), ("usr/sbin/grubby", "")]);
+        assert!(amd.contains("grubby --update-kernel=ALL --args=\"iommu=pt\""), "{amd}");
+        let debian = fix(&[("usr/sbin/update-grub", "")]);
+        assert!(debian.contains("$GRUB_CMDLINE_LINUX intel_iommu=on iommu=pt") && debian.contains("tee -a"));
+        assert!(fix(&[("proc/cmdline", "intel_iommu=on")]).contains("firmware"));
+        assert!(fix(&[("proc/cpuinfo", "flags : fpu hypervisor\n")]).contains("virtual IOMMU"));
+    }
+
+    #[test]
+    fn a_clock_that_may_stop_is_no_clock() {
+        let state = |flags: &str| {
+            let (_root, system) = machine(&[("proc/cpuinfo", &format!("flags\t\t: {flags}\n"))]);
+            by_name(&system, "clock").state
+        };
+        assert_eq!(state("fpu constant_tsc nonstop_tsc"), State::Ok);
+        assert_eq!(state("fpu constant_tsc"), State::Warn);
+    }
+
+    #[test]
+    fn a_nic_in_use_is_not_taken_in_silence() {
+        let at = "sys/bus/pci/devices/0000:03:00.0";
+        let file = |name: &str, text: &str| (format!("{at}/{name}"), text.to_owned());
+        let check = |flags: &str| {
+            let files = [
+                file("vendor", "0x8086\n"),
+                file("device", "0x10fb\n"),
+                file("class", "0x020000\n"),
+                file("numa_node", "1\n"),
+                file("net/eth7/flags", flags),
+            ];
+            let files = files.each_ref().map(|(path, text)| (path.as_str(), text.as_str()));
+            let (_root, system) = machine(&files);
+            by_name(&system, "nic")
+        };
+        let up = check("0x1003\n");
+        assert!(up.seen.contains("NUMA node 1, interface eth7, in use"), "{}", up.seen);
+        assert!(up.meaning.contains("connections"));
+        assert!(up.fix.expect("has a fix").contains("ip link set eth7 down && echo vfio-pci > /sys/bus"));
+        let down = check("0x1002\n");
+        assert!(!down.seen.contains("in use") && !down.meaning.contains("connections"));
+        assert!(!down.fix.expect("has a fix").contains("unbind"), "it has no driver to take it from");
     }
 }

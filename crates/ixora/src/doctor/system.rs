@@ -49,6 +49,25 @@ impl System {
         names
     }
 
+    /// A field of the first processor in `/proc/cpuinfo`; empty when unknown.
+    pub fn cpu(&self, name: &str) -> String {
+        let text = self.read("/proc/cpuinfo");
+        let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+        let value = fields.find(|(field, _)| field.trim() == name).map(|(_, value)| value.trim());
+        value.unwrap_or_default().to_owned()
+    }
+
+    /// Whether this is a virtual machine.
+    pub fn is_virtual(&self) -> bool {
+        self.cpu("flags").split(' ').any(|flag| flag == "hypervisor")
+    }
+
+    /// Whether this process may read and write a file.
+    pub fn may_use(&self, path: &str) -> bool {
+        use rustix::fs::Access;
+        rustix::fs::access(self.path(path), Access::READ_OK | Access::WRITE_OK).is_ok()
+    }
+
     /// Where sysfs is.
     pub fn sysfs(&self) -> PathBuf {
         self.path("/sys")
