@@ -2,13 +2,14 @@
 
 mod examples;
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::Bench;
-use crate::rate::{Rate, duration};
+use crate::rate::{Rate, Size, duration};
 
 /// User-space networking that a person can read, run and measure.
 ///
@@ -86,6 +87,9 @@ pub struct PortOptions {
     /// Largest frame in bytes, without CRC; above 2048, frames span buffers.
     #[arg(long, default_value_t = 1514)]
     pub max_frame: usize,
+    /// Receive everything, whatever its destination; this is the default.
+    #[arg(long, overrides_with = "no_promiscuous")]
+    pub promiscuous: bool,
     /// Receive only what is addressed to the port.
     #[arg(long)]
     pub no_promiscuous: bool,
@@ -154,9 +158,10 @@ pub struct Fwd {
 pub struct Pktgen {
     /// The port to send on.
     pub a: String,
-    /// Frame size in bytes, with CRC.
-    #[arg(long, default_value_t = 64)]
-    pub size: usize,
+    /// Frame size in bytes, with CRC, 64 to 2052; or imix, 7 of 64, 4 of 594
+    /// and 1 of 1518.
+    #[arg(long, default_value = "64")]
+    pub size: Size,
     /// Packets per second: 1000, 500k, 14.88M, max.
     #[arg(long, default_value = "max")]
     pub rate: Rate,
@@ -184,6 +189,10 @@ pub struct Pcap {
 pub struct Echo {
     /// The port.
     pub a: String,
+    /// Answer ARP requests and pings for this IPv4 address; all else goes back
+    /// with its addresses swapped.
+    #[arg(long)]
+    pub ip: Option<Ipv4Addr>,
     #[command(flatten)]
     pub port: PortOptions,
 }
@@ -214,6 +223,10 @@ pub struct Model {
     /// Take requests on standard input, and end with it.
     #[arg(long, hide = true)]
     pub control: bool,
+    /// Remove this directory, if it is empty, when all sockets are gone: a
+    /// parent that was killed cannot.
+    #[arg(long, hide = true)]
+    pub scratch: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -50,7 +50,7 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
     let options = port_options(arguments, ours);
     let names = models.ports();
     let mut ports = open::ports(&names.each_ref().map(String::as_str), &options, &interrupted)?;
-    let Outcome { summary, failure } =
+    let Outcome { summary, pieces, failure } =
         forward(&mut ports, &mut models, &options, arguments.duration, &interrupted)?;
     // Without the models' side there are no books, but what we counted is shown.
     let report = match &failure {
@@ -63,7 +63,7 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
         Ok(report) => (Some(report), None),
         Err(missing) => (None, Some(missing)),
     };
-    let books = report.as_ref().map(|report| Books::new(&summary, report));
+    let books = report.as_ref().and_then(|report| Books::new(&pieces, report));
     match arguments.json {
         true => println!("{:#}", json!({ "summary": summary, "books": books, "models": report })),
         false => print(&summary, books.as_ref(), report.as_ref()),
@@ -71,7 +71,8 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
     if let Some(failure) = failure.or(missing) {
         return Err(failure);
     }
-    books.map_or(Ok(()), |books| books.verdict(interrupted.load(Ordering::Relaxed)))
+    let books = books.ok_or_else(|| Failure::new("the models' report is not about two devices"))?;
+    books.verdict(interrupted.load(Ordering::Relaxed))
 }
 
 fn print(summary: &Summary, books: Option<&Books>, report: Option<&Report>) {
@@ -103,6 +104,7 @@ fn port_options(arguments: &cli::Demo, core: Option<usize>) -> PortOptions {
         hugepages: Hugepages::Auto,
         numa: None,
         max_frame: arguments.size.saturating_sub(4).max(1514),
+        promiscuous: true,
         no_promiscuous: false,
         interrupts: false,
         head_writeback: false,
@@ -158,6 +160,9 @@ fn drain(progress: &Progress, stop: &AtomicBool) {
     }
 }
 
+/// Bytes of a socket's path, without the NUL (unix(7), `sun_path`).
+const LONGEST_PATH: usize = 107;
+
 /// A directory that goes when this goes.
 struct Scratch(PathBuf);
 
@@ -169,6 +174,12 @@ impl Scratch {
         let mut made = None;
         for n in 0..100 {
             let path = place.join(format!("ixora-demo-{}-{n}", std::process::id()));
+            if path.as_os_str().len() + "/a".len() > LONGEST_PATH {
+                let place = place.display();
+                return Err(
+                    Failure::new(format!("{place} is too long a path for sockets")).fix("export TMPDIR=/tmp")
+                );
+            }
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Scratch(path)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}

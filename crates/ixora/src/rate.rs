@@ -1,4 +1,4 @@
-//! Rates and times as people write them.
+//! Rates, sizes and times as people write them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,6 +36,54 @@ impl fmt::Display for Rate {
     }
 }
 
+/// Sizes of frames, with CRC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// All the same.
+    Bytes(usize),
+    /// The simple internet mix: of twelve frames seven have 64 bytes, four 594
+    /// and one 1518.
+    Imix,
+}
+
+impl Size {
+    /// The smallest Ethernet frame.
+    const LEAST: usize = 64;
+    /// What fits one buffer, and the CRC.
+    const MOST: usize = memory::DATA_ROOM + 4;
+
+    /// The sizes that there are, and which of them each frame of a cycle has.
+    pub fn cycle(self) -> (Vec<usize>, &'static [u8]) {
+        match self {
+            Size::Bytes(size) => (vec![size], &[0]),
+            Size::Imix => (vec![64, 594, 1518], &[0, 1, 0, 0, 1, 0, 2, 0, 1, 0, 1, 0]),
+        }
+    }
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        if text == "imix" {
+            return Ok(Size::Imix);
+        }
+        let (least, most) = (Size::LEAST, Size::MOST);
+        let size = text.parse().ok().filter(|size| (least..=most).contains(size));
+        let wrong = || format!("{text:?} is no size: write {least} to {most} bytes, CRC included, or imix");
+        size.map(Size::Bytes).ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Size::Bytes(size) => write!(f, "{size}"),
+            Size::Imix => f.write_str("imix"),
+        }
+    }
+}
+
 /// A time such as 10s, 500ms, 2m or 1h; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.find(|c: char| c.is_ascii_alphabetic()) {
@@ -65,6 +113,23 @@ mod tests {
         assert_eq!("500k".parse(), Ok(Rate(Some(5e5))));
         assert_eq!("max".parse(), Ok(Rate(None)));
         assert!("fast".parse::<Rate>().is_err() && "-1".parse::<Rate>().is_err());
+    }
+
+    #[test]
+    fn sizes_read_as_written() {
+        assert_eq!("64".parse(), Ok(Size::Bytes(64)));
+        assert_eq!("2052".parse(), Ok(Size::Bytes(2052)));
+        assert_eq!("imix".parse(), Ok(Size::Imix));
+        for bad in ["63", "2053", "-64", "large", ""] {
+            assert!(bad.parse::<Size>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_mix_is_seven_to_four_to_one() {
+        let (sizes, cycle) = Size::Imix.cycle();
+        let of = |index: u8| cycle.iter().filter(|&&n| n == index).count();
+        assert_eq!((sizes.len(), of(0), of(1), of(2)), (3, 7, 4, 1));
     }
 
     #[test]

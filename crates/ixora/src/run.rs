@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Instant;
 
 use memory::{Batch, Pool};
-use port::{RxQueue, TxQueue};
+use port::{RxQueue, RxStats, TxQueue, TxStats};
 
 use crate::cli::PortOptions;
 use crate::open::Ports;
@@ -56,9 +56,18 @@ pub struct Progress {
 /// The driver's own losses, in the order of [`Progress::lost`].
 pub const LOSSES: [&str; 3] = ["ring_full", "bad_descriptor", "unsendable"];
 
+/// What one piece of work counted at its queues.
+#[derive(Debug, Default, Clone)]
+pub struct Piece {
+    pub rx: Option<RxStats>,
+    pub tx: Option<TxStats>,
+}
+
 /// How a run came out.
 pub struct Outcome {
     pub summary: Summary,
+    /// In the order of the work; nothing of a thread that panicked.
+    pub pieces: Vec<Piece>,
     pub failure: Option<Failure>,
 }
 
@@ -92,7 +101,9 @@ pub fn measure(
 ) -> Result<Outcome, Failure> {
     check_cores(&options.cpu)?;
     let start = Instant::now();
+    let mut pieces = vec![Piece::default(); work.len()];
     let workers = workers(ports, work, options, stop, progress)?;
+    let threads = workers.len().max(1);
     let mut running = Vec::new();
     let mut failure = None;
     for (n, worker) in workers.into_iter().enumerate() {
@@ -108,13 +119,17 @@ pub fn measure(
     live::watch(ports, progress, options, stop, start);
     stop.store(true, Ordering::Relaxed);
     let mut summary = Summary::new(name, start.elapsed());
-    for thread in running {
+    for (n, thread) in running.into_iter().enumerate() {
         let Ok(done) = thread.join() else {
             failure = failure.or_else(|| Some(Failure::new("a thread panicked: this is a bug in ixora")));
             continue;
         };
-        done.rx.iter().for_each(|rx| summary.add_rx(rx));
-        done.tx.iter().for_each(|tx| summary.add_tx(tx));
+        // As `workers` dealt them out.
+        for (to, piece) in pieces.iter_mut().skip(n).step_by(threads).zip(done.pieces) {
+            piece.rx.iter().for_each(|rx| summary.add_rx(rx));
+            piece.tx.iter().for_each(|tx| summary.add_tx(tx));
+            *to = piece;
+        }
         summary.missing_buffers += done.missing as u64;
         failure = failure.or(done.failure);
     }
@@ -122,7 +137,7 @@ pub fn measure(
     let lost = || ports.list.iter().find_map(|port| port.health().err()).map(Failure::from);
     let failure = failure.or_else(lost).or_else(|| summary.missing());
     summary.error = failure.as_ref().map(|failure| failure.cause().to_owned());
-    Ok(Outcome { summary, failure })
+    Ok(Outcome { summary, pieces, failure })
 }
 
 /// The threads' parts: pieces of work in turn, and a pool for each. Made before

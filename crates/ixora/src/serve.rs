@@ -57,6 +57,9 @@ pub fn run(arguments: &cli::Model) -> Result<(), Failure> {
         }
     }
     let report = serving.stop();
+    if let Some(scratch) = &arguments.scratch {
+        let _ = std::fs::remove_dir(scratch); // a parent that lives does it, too
+    }
     match (arguments.control, arguments.json) {
         (true, _) => {}
         (false, true) => print_line(&report),

@@ -218,3 +218,11 @@ fn an_interrupt_ends_the_wait_for_a_link() {
     assert_eq!(done.code(), Some(1), "{done:#?}");
     assert!(done.stderr.contains("interrupted before the ports were open"), "{done:#?}");
 }
+
+#[test]
+fn a_warning_in_a_file_has_no_colours() {
+    let place = tempfile::tempdir().expect("a directory");
+    let done = run(place.path(), "echo model:82599 --threads 4 --duration 100ms --quiet");
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    assert!(done.stderr.contains("1 threads instead of 4") && !done.stderr.contains('\x1b'), "{done:#?}");
+}

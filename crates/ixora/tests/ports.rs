@@ -83,8 +83,15 @@ fn a_second_client_is_refused() {
 fn what_is_not_there_is_named_at_once() {
     let place = tempfile::tempdir().expect("a directory");
     for (arguments, code, says) in [
-        ("echo vfio-user:/nonexistent/nic", 1, "/nonexistent/nic"),
-        ("echo 0000:7f:1f.7", 1, "0000:7f:1f.7"),
+        (
+            "echo vfio-user:/nonexistent/nic",
+            1,
+            "fix: start the model first: ixora model 82599 --socket /nonexistent/nic",
+        ),
+        ("echo 0000:7f:1f.7", 1, "0000:7f:1f.7\nfix: ixora doctor"),
+        ("fwd vfio-user:/nonexistent/a vfio-user:/nonexistent/b", 1, "/nonexistent/a"),
+        ("echo model:82599 --ip 10.9.9", 2, "10.9.9"),
+        ("pktgen model:82599 --size large", 2, "imix"),
         ("echo garbage", 2, "fix: "),
         ("echo model:486", 2, "82599"),
         ("echo model:82599,wire=string", 2, "string"),

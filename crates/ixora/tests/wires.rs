@@ -48,6 +48,24 @@ fn a_capture_has_exactly_what_the_port_received() {
 }
 
 #[test]
+fn the_internet_mix_is_on_the_wire() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("sent.pcapng");
+    let port = format!("model:82599,wire=record:{}", file.display());
+    let done = run(place.path(), &format!("pktgen {port} --size imix --count 120 --rate 50k --json"));
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let packets = captured(&file);
+    let of = |len: usize| packets.iter().filter(|packet| packet.len() == len).count();
+    assert_eq!((packets.len(), of(60), of(590), of(1514)), (120, 70, 40, 10));
+    for packet in &packets {
+        let flow = wire::Flow::of(packet).expect("a whole UDP packet");
+        assert_eq!((flow.end, flow.ports), (packet.len(), Some((1024, 9))));
+        let header = wire::ipv4::Packet::new_checked(&packet[14..]).expect("an IPv4 packet");
+        assert!(header.verify_checksum());
+    }
+}
+
+#[test]
 fn a_pair_carries_packets_to_the_other_device() {
     let place = tempfile::tempdir().expect("a directory");
     let (a, b) = (place.path().join("a"), place.path().join("b"));

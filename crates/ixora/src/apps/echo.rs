@@ -1,13 +1,17 @@
-//! Sends back every packet with its Ethernet addresses swapped.
+//! Sends back every packet with its Ethernet addresses swapped; asked to be a
+//! host, it answers ARP requests and pings instead of repeating them.
 
 use port::{Batch, Pool, RxQueue, TxQueue};
+use wire::MacAddress;
 
+use super::host::Host;
 use crate::{Failure, cli, open, run, signal};
 
 /// One queue pair.
 struct Echo {
     rx: Box<dyn RxQueue>,
     tx: Box<dyn TxQueue>,
+    host: Option<Host>,
 }
 
 impl run::Work for Echo {
@@ -18,6 +22,9 @@ impl run::Work for Echo {
             return 0;
         }
         for packet in batch.iter_mut() {
+            if self.host.is_some_and(|host| host.answer(packet)) {
+                continue;
+            }
             if let Some((to, from)) = packet.get_mut(..12).map(|addresses| addresses.split_at_mut(6)) {
                 to.swap_with_slice(from);
             }
@@ -38,8 +45,10 @@ pub fn run(arguments: &cli::Echo) -> Result<(), Failure> {
     let stop = signal::stop_flag()?;
     let mut ports = open::ports(&[&arguments.a], options, &stop)?;
     let mut work: Vec<Box<dyn run::Work>> = Vec::new();
+    let mac = MacAddress(ports.mac(0));
+    let host = arguments.ip.map(|ip| Host { mac, ip });
     for n in 0..options.queues {
-        work.push(Box::new(Echo { rx: ports.rx(0, n)?, tx: ports.tx(0, n)? }));
+        work.push(Box::new(Echo { rx: ports.rx(0, n)?, tx: ports.tx(0, n)?, host }));
     }
     run::run("echo", ports, work, options, &stop)
 }

@@ -2,5 +2,6 @@
 
 pub mod echo;
 pub mod fwd;
+mod host;
 pub mod pcap;
 pub mod pktgen;

@@ -1,21 +1,30 @@
 //! Sends UDP packets: pre-filled, so that the loop only writes a sequence number
 //! and a source port.
 
+use std::net::Ipv4Addr;
+
 use port::{Batch, Packet, Pool, TxQueue};
-use wire::MacAddress;
+use wire::ethernet::{self, EtherType};
+use wire::ip::Protocol;
+use wire::{MacAddress, ipv4, udp};
 
 use crate::rate::Rate;
 use crate::{Failure, cli, open, run, signal};
 
-/// Where the UDP source port and its checksum stand in the frame.
-const SOURCE_PORT: usize = 34;
-/// Where the payload starts: Ethernet, IPv4, UDP.
-const PAYLOAD: usize = 42;
+/// Where the UDP header begins, with the source port.
+const UDP: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN;
+/// Where the payload begins.
+const PAYLOAD: usize = UDP + udp::HEADER_LEN;
+/// The port that throws all away (RFC 863).
+const DISCARD: u16 = 9;
 
 /// One transmit queue's generator.
 struct Generator {
     tx: Box<dyn TxQueue>,
-    template: Vec<u8>,
+    /// A frame of each size.
+    templates: Vec<Vec<u8>>,
+    /// Which of them is sent, over and over.
+    cycle: &'static [u8],
     flows: u16,
     sequence: u64,
     /// Packets this generator may still send.
@@ -61,7 +70,9 @@ impl run::Work for Generator {
             self.tx.clean(pool);
         }
         for packet in batch.iter_mut() {
-            fill(packet, &self.template, self.sequence, self.flows);
+            let turn = (self.sequence % self.cycle.len() as u64) as usize;
+            let template = &self.templates[usize::from(self.cycle[turn])];
+            fill(packet, template, self.sequence, self.flows);
             self.sequence += 1;
         }
         let sent = self.tx.send(pool, batch);
@@ -88,7 +99,7 @@ fn fill(packet: &mut Packet, template: &[u8], sequence: u64, flows: u16) {
         return; // the size was checked against the buffer's
     }
     let port = 1024_u16.wrapping_add((sequence % u64::from(flows.max(1))) as u16);
-    packet[SOURCE_PORT..SOURCE_PORT + 2].copy_from_slice(&port.to_be_bytes());
+    packet[UDP..UDP + 2].copy_from_slice(&port.to_be_bytes());
     if let Some(number) = packet.get_mut(PAYLOAD..PAYLOAD + 8) {
         number.copy_from_slice(&sequence.to_be_bytes());
     }
@@ -97,33 +108,35 @@ fn fill(packet: &mut Packet, template: &[u8], sequence: u64, flows: u16) {
 /// An Ethernet frame of `size` bytes, CRC included in the count but not in the
 /// frame: IPv4, UDP without checksum (RFC 768 allows that over IPv4).
 fn template(from: MacAddress, to: MacAddress, size: usize) -> Vec<u8> {
-    let mut frame = vec![0; size - 4];
-    frame[0..6].copy_from_slice(&to.0);
-    frame[6..12].copy_from_slice(&from.0);
-    frame[12..14].copy_from_slice(&0x0800_u16.to_be_bytes());
-    let ip_len = (frame.len() - 14) as u16;
-    let ip = &mut frame[14..34];
-    ip[0] = 0x45;
-    ip[2..4].copy_from_slice(&ip_len.to_be_bytes());
-    ip[8] = 64;
-    ip[9] = 17;
-    ip[12..16].copy_from_slice(&[10, 0, 0, 1]);
-    ip[16..20].copy_from_slice(&[10, 0, 0, 2]);
-    let checksum = wire::checksum::of(ip);
-    ip[10..12].copy_from_slice(&checksum.to_be_bytes());
-    frame[36..38].copy_from_slice(&9_u16.to_be_bytes()); // the discard port
-    frame[38..40].copy_from_slice(&(ip_len - 20).to_be_bytes());
-    frame
+    let mut bytes = vec![0; size - 4];
+    let payload_len = bytes.len() - PAYLOAD;
+    let mut frame = ethernet::Frame::new_unchecked(&mut bytes[..]);
+    ethernet::Repr { dst: to, src: from, ethertype: EtherType::IPV4 }.emit(&mut frame);
+    let mut packet = ipv4::Packet::new_unchecked(frame.payload_mut());
+    let header = ipv4::Repr {
+        src: Ipv4Addr::new(10, 0, 0, 1),
+        dst: Ipv4Addr::new(10, 0, 0, 2),
+        protocol: Protocol::UDP,
+        ttl: 64,
+        traffic_class: 0,
+        identification: 0,
+        dont_fragment: false,
+        more_fragments: false,
+        fragment_offset: 0,
+        payload_len: udp::HEADER_LEN + payload_len,
+    };
+    header.emit(&mut packet);
+    let mut datagram = udp::Datagram::new_unchecked(packet.payload_mut());
+    udp::Repr { src_port: 0, dst_port: DISCARD, payload_len }.emit(&mut datagram);
+    bytes
 }
 
 /// `ixora pktgen A`.
 pub fn run(arguments: &cli::Pktgen) -> Result<(), Failure> {
-    if !(64..=memory::DATA_ROOM + 4).contains(&arguments.size) {
-        let size = arguments.size;
-        return Err(Failure::usage(format!("--size {size} is not possible: 64 to 2052, CRC included")));
-    }
-    // The frame without CRC must fit, or the device would not send it.
-    let max_frame = arguments.port.max_frame.max(arguments.size - 4);
+    let (sizes, cycle) = arguments.size.cycle();
+    // The largest frame without CRC must fit, or the device would not send it.
+    let largest = sizes.iter().max().map_or(0, |size| size - 4);
+    let max_frame = arguments.port.max_frame.max(largest);
     let options = &cli::PortOptions { max_frame, count: None, ..arguments.port.clone() };
     let stop = signal::stop_flag()?;
     let mut ports = open::ports(&[&arguments.a], options, &stop)?;
@@ -136,7 +149,8 @@ pub fn run(arguments: &cli::Pktgen) -> Result<(), Failure> {
         let Rate(rate) = arguments.rate;
         work.push(Box::new(Generator {
             tx: ports.tx(0, n as usize)?,
-            template: template(from, to, arguments.size),
+            templates: sizes.iter().map(|&size| template(from, to, size)).collect(),
+            cycle,
             flows: arguments.flows,
             sequence: 0,
             left: count.unwrap_or(u64::MAX),

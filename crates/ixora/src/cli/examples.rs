@@ -19,6 +19,7 @@ Examples:
 pub const PKTGEN: &str = "\
 Examples:
   ixora pktgen 0000:03:00.0 --size 64 --rate 14.88M --flows 16
+  ixora pktgen 0000:03:00.0 --size imix --rate 2M --duration 30s
   ixora pktgen vfio-user:/tmp/nic --count 10000 --rate 100k --to 02:00:5e:10:00:01";
 
 pub const PCAP: &str = "\
@@ -29,6 +30,7 @@ Examples:
 pub const ECHO: &str = "\
 Examples:
   ixora echo 0000:03:00.0
+  ixora echo vfio-user:/tmp/nic --ip 10.9.9.2             and ping 10.9.9.2
   ixora echo model:82599,wire=gen:rate=10k+sink --duration 2s";
 
 pub const MODEL: &str = "\

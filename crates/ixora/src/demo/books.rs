@@ -1,16 +1,18 @@
 //! The books: every packet that was offered was delivered, or lost under a name.
+//! Each direction has its own, so that an error in one cannot hide behind an
+//! error in the other.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use testbed::serve::Report;
+use testbed::serve::{EndpointReport, Report};
 
 use crate::Failure;
-use crate::summary::Summary;
+use crate::run::Piece;
 
-/// Where all packets went.
-#[derive(Debug, Serialize)]
-pub struct Books {
+/// Where packets went.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Account {
     /// Packets the generators put on the wires.
     offered: u64,
     /// Packets the sinks took from the wires.
@@ -21,55 +23,199 @@ pub struct Books {
     waiting: u64,
     /// offered = delivered + lost + waiting.
     balanced: bool,
+    /// Packets that were due but never offered, because the models' core was
+    /// behind: no loss, but less than the rate that was asked for.
+    skipped: u64,
+}
+
+/// One way through the forwarder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Direction {
+    /// In words.
+    name: &'static str,
+    /// Its account.
+    #[serde(flatten)]
+    account: Account,
+}
+
+/// Both directions, and their sum.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Books {
+    /// The sum; balanced when both directions are.
+    #[serde(flatten)]
+    total: Account,
+    /// Both ways.
+    directions: [Direction; 2],
+}
+
+impl Account {
+    /// From all three that a packet passes: the device that receives it, the
+    /// driver's piece of work, the device that sends it.
+    fn new(rx: &EndpointReport, piece: &Piece, tx: &EndpointReport) -> Account {
+        let (to_host, from_host) = (&rx.device.wire.to_host, &tx.device.wire.from_host);
+        let mut account = Account {
+            offered: to_host.offered + to_host.made,
+            delivered: from_host.delivered,
+            waiting: to_host.waiting
+                + rx.device.counters.get("rx_waiting").copied().unwrap_or(0)
+                + from_host.waiting,
+            skipped: rx.device.wire.skipped,
+            ..Account::default()
+        };
+        // A device's losses say whether it was receiving or sending.
+        let received = rx.device.drops.iter().filter(|(name, _)| !name.starts_with("tx_"));
+        let sent = tx.device.drops.iter().filter(|(name, _)| name.starts_with("tx_"));
+        for (name, count) in to_host.lost.iter().chain(received).chain(sent).chain(&from_host.lost) {
+            account.lose(name, *count);
+        }
+        account.lose("bad_descriptor", piece.rx.map_or(0, |rx| rx.bad_descriptor));
+        account.lose("ring_full", piece.tx.map_or(0, |tx| tx.ring_full));
+        account.lose("unsendable", piece.tx.map_or(0, |tx| tx.unsendable));
+        account.balanced = account.offered == account.accounted();
+        account
+    }
+
+    fn lose(&mut self, name: &str, count: u64) {
+        if count > 0 {
+            *self.lost.entry(name.to_owned()).or_default() += count;
+        }
+    }
+
+    fn accounted(&self) -> u64 {
+        self.delivered + self.waiting + self.lost.values().sum::<u64>()
+    }
+
+    fn add(&mut self, other: &Account) {
+        self.offered += other.offered;
+        self.delivered += other.delivered;
+        self.waiting += other.waiting;
+        self.skipped += other.skipped;
+        other.lost.iter().for_each(|(name, count)| self.lose(name, *count));
+    }
 }
 
 impl Books {
-    /// From both sides: the driver's summary and the models' report.
-    pub fn new(summary: &Summary, report: &Report) -> Books {
-        let (mut offered, mut delivered, mut waiting) = (0, 0, 0);
-        let mut lost = BTreeMap::<String, u64>::new();
-        for endpoint in &report.endpoints {
-            let device = &endpoint.device;
-            offered += device.wire.to_host.offered + device.wire.to_host.made;
-            delivered += device.wire.from_host.delivered;
-            waiting += device.wire.to_host.waiting + device.wire.from_host.waiting;
-            waiting += device.counters.get("rx_waiting").copied().unwrap_or(0);
-            let losses =
-                device.wire.to_host.lost.iter().chain(&device.wire.from_host.lost).chain(&device.drops);
-            for (name, count) in losses.filter(|(_, count)| **count > 0) {
-                *lost.entry(name.clone()).or_default() += count;
-            }
-        }
-        // The driver's own; the devices' counters are the models' once more.
-        for name in ["ring_full", "bad_descriptor", "unsendable"] {
-            if let Some(count) = summary.losses.get(name) {
-                *lost.entry(name.to_owned()).or_default() += count;
-            }
-        }
-        let balanced = offered == delivered + waiting + lost.values().sum::<u64>();
-        Books { offered, delivered, lost, waiting, balanced }
+    /// From both sides: what the driver's pieces of work counted, one for each
+    /// direction, and the models' report. `None` unless there are two of each.
+    pub fn new(pieces: &[Piece], report: &Report) -> Option<Books> {
+        let ([there, back], [a, b]) = (pieces, report.endpoints.as_slice()) else { return None };
+        let directions = [
+            Direction { name: "a to b", account: Account::new(a, there, b) },
+            Direction { name: "b to a", account: Account::new(b, back, a) },
+        ];
+        let mut total = Account::default();
+        directions.iter().for_each(|direction| total.add(&direction.account));
+        total.balanced = directions.iter().all(|direction| direction.account.balanced);
+        Some(Books { total, directions })
     }
 
-    /// Prints the account.
+    /// Prints the accounts beside each other.
     pub fn print(&self) {
-        println!("\nbooks");
-        println!("  offered    {:>14}", self.offered);
-        println!("  delivered  {:>14}", self.delivered);
-        for (name, count) in &self.lost {
-            println!("  lost       {count:>14}  {name}");
+        let accounts = self.directions.iter().map(|direction| &direction.account).chain([&self.total]);
+        let accounts: Vec<&Account> = accounts.collect();
+        let row = |what: &str, number: &dyn Fn(&Account) -> u64| {
+            let columns: Vec<String> = accounts.iter().map(|a| format!("{:>14}", number(a))).collect();
+            println!("  {what:<26}{}", columns.concat());
+        };
+        let [there, back] = self.directions.each_ref().map(|direction| direction.name);
+        println!("\n{:<28}{there:>14}{back:>14}{:>14}", "books", "both");
+        row("offered", &|account| account.offered);
+        row("delivered", &|account| account.delivered);
+        for name in self.total.lost.keys() {
+            row(&format!("lost  {name}"), &|account| account.lost.get(name).copied().unwrap_or(0));
         }
-        if self.waiting > 0 {
-            println!("  waiting    {:>14}", self.waiting);
+        if self.total.waiting > 0 {
+            row("waiting", &|account| account.waiting);
         }
-        println!("  {}", if self.balanced { "balanced" } else { "NOT BALANCED" });
+        for Direction { name, account } in self.directions.iter().filter(|d| !d.account.balanced) {
+            println!("  {name}: {} offered, but {} accounted for", account.offered, account.accounted());
+        }
+        println!("  {}", if self.total.balanced { "balanced" } else { "NOT BALANCED" });
+        let due = self.total.offered + self.total.skipped;
+        if self.total.skipped > due / 100 {
+            let share = self.total.offered as f64 * 100.0 / due as f64;
+            println!("  the models' core kept up with {share:.0} % of the rate; the rest was never offered");
+        }
     }
 
     /// The demo's verdict; `interrupted` by a signal, it need not have begun.
     pub fn verdict(&self, interrupted: bool) -> Result<(), Failure> {
-        match (self.balanced, self.delivered, interrupted) {
-            (false, ..) => Err(Failure::new("the books do not balance: packets vanished without a name")),
-            (true, 0, false) => Err(Failure::new("no packet was delivered")),
+        if !self.total.balanced {
+            return Err(Failure::new("the books do not balance: packets vanished without a name"));
+        }
+        let idle = self.directions.iter().find(|direction| direction.account.delivered == 0);
+        match idle {
+            Some(Direction { name, .. }) if !interrupted => {
+                Err(Failure::new(format!("no packet was delivered from {name}")))
+            }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use port::{RxStats, TxStats};
+
+    /// Ten packets each way: one is lost in the NIC, two at a full ring.
+    fn run() -> (Vec<Piece>, Report) {
+        let mut endpoint = EndpointReport::default();
+        endpoint.device.wire.to_host.offered = 10;
+        endpoint.device.wire.from_host.delivered = 7;
+        endpoint.device.drops.insert("rx_fifo_full".to_owned(), 1);
+        let tx = TxStats { ring_full: 2, ..TxStats::default() };
+        let piece = Piece { rx: Some(RxStats::default()), tx: Some(tx) };
+        (vec![piece; 2], Report { elapsed_ms: 1, endpoints: vec![endpoint; 2] })
+    }
+
+    #[test]
+    fn named_losses_balance_the_books() {
+        let (pieces, report) = run();
+        let books = Books::new(&pieces, &report).expect("two directions");
+        assert_eq!((books.total.offered, books.total.delivered), (20, 14));
+        assert_eq!(books.total.lost["ring_full"], 4);
+        assert!(books.verdict(false).is_ok());
+    }
+
+    #[test]
+    fn what_was_never_offered_is_told_but_not_owed() {
+        let (pieces, mut report) = run();
+        report.endpoints[0].device.wire.skipped = 5;
+        let books = Books::new(&pieces, &report).expect("two directions");
+        assert_eq!((books.directions[0].account.skipped, books.total.skipped), (5, 5));
+        assert!(books.total.balanced && books.total.offered == 20);
+    }
+
+    #[test]
+    fn one_direction_does_not_make_up_for_the_other() {
+        let (pieces, mut report) = run();
+        report.endpoints[0].device.wire.from_host.delivered += 1;
+        report.endpoints[1].device.wire.from_host.delivered -= 1;
+        let books = Books::new(&pieces, &report).expect("two directions");
+        assert_eq!(books.total.offered, books.total.accounted());
+        assert!(books.verdict(false).is_err() && books.verdict(true).is_err());
+    }
+
+    #[test]
+    fn a_device_that_loses_what_it_sends_is_charged_to_the_right_direction() {
+        let (pieces, mut report) = run();
+        report.endpoints[1].device.wire.from_host.delivered -= 3;
+        report.endpoints[1].device.drops.insert("tx_oversize".to_owned(), 3);
+        let books = Books::new(&pieces, &report).expect("two directions");
+        assert_eq!(books.directions[0].account.lost["tx_oversize"], 3);
+        assert!(books.total.balanced && !books.directions[1].account.lost.contains_key("tx_oversize"));
+    }
+
+    #[test]
+    fn a_direction_in_which_nothing_moved_is_no_success() {
+        let (pieces, mut report) = run();
+        report.endpoints[1].device.wire.to_host.offered = 0;
+        report.endpoints[1].device.drops.clear();
+        report.endpoints[0].device.wire.from_host.delivered = 0;
+        let still = [pieces[0].clone(), Piece::default()];
+        let books = Books::new(&still, &report).expect("two directions");
+        assert!(books.total.balanced);
+        assert!(books.verdict(false).is_err() && books.verdict(true).is_ok());
     }
 }

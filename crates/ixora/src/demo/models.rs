@@ -39,6 +39,7 @@ impl Models {
             std::env::current_exe().map_err(|e| Failure::new(format!("cannot find this program: {e}")))?;
         let mut command = Command::new(program);
         command.args(["model", "82599", "--control", "--wire", wire]);
+        command.arg("--scratch").arg(&scratch.0);
         for socket in &sockets {
             command.arg("--socket").arg(socket);
         }

@@ -7,10 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use memory::{Batch, Pool};
-use port::{RxStats, TxStats};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::{Progress, Work};
+use super::{Piece, Progress, Work};
 use crate::Failure;
 use crate::cli::PortOptions;
 
@@ -39,8 +38,7 @@ pub(super) struct Worker {
 
 /// What one thread brings back.
 pub(super) struct Finished {
-    pub rx: Vec<RxStats>,
-    pub tx: Vec<TxStats>,
+    pub pieces: Vec<Piece>,
     pub missing: usize,
     pub failure: Option<Failure>,
 }
@@ -192,15 +190,14 @@ impl Worker {
         while sending() > 0 && Instant::now() < deadline {
             thread::yield_now();
         }
-        let (mut rx, mut tx) = (Vec::new(), Vec::new());
-        for piece in &mut work {
+        let counted = work.iter_mut().map(|piece| {
             let queues = piece.queues();
-            rx.extend(queues.rx.map(|rx| rx.stats()));
-            tx.extend(queues.tx.map(|tx| tx.stats()));
-        }
+            Piece { rx: queues.rx.map(|rx| rx.stats()), tx: queues.tx.map(|tx| tx.stats()) }
+        });
+        let pieces = counted.collect();
         drop(work);
         pool.free_batch(&mut batch);
         let missing = pool.capacity() - pool.available();
-        Finished { rx, tx, missing, failure }
+        Finished { pieces, missing, failure }
     }
 }
