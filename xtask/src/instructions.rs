@@ -18,7 +18,20 @@ pub fn check() -> Result<(), Failure> {
     }
     let json = root().join("target/instructions.json");
     let mut bench = cargo(&["run", "--release", "--locked", "--package", "ixora", "--", "bench", "driver"]);
-    bench.args(["--cores", "one", "--batch", "32", "--ring", "512", "--instructions", "--json"]).arg(&json);
+    bench
+        .args([
+            "--device",
+            "82599",
+            "--cores",
+            "one",
+            "--batch",
+            "32",
+            "--ring",
+            "512",
+            "--instructions",
+            "--json",
+        ])
+        .arg(&json);
     run("instructions per packet", &mut bench)?;
     let text = std::fs::read_to_string(&json).map_err(|e| format!("{}: {e}", json.display()))?;
     let report: serde_json::Value =

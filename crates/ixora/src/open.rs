@@ -54,10 +54,19 @@ pub fn model(wire: &str) -> Result<(bus::Pci, Handle), Failure> {
     join(Cable::open(&wire.parse()?)?, testbed::ixgbe::mac(0))
 }
 
+/// A device that gives the same packet of `len` bytes again and again.
+pub fn lean(len: usize) -> Result<(bus::Pci, Handle), Failure> {
+    let cable = Cable::open(&"sink".parse()?)?; // nothing comes out of its port
+    Ok(InProcess::new(testbed::lean::open(testbed::ixgbe::mac(0), len, cable).map_err(no_pages)?))
+}
+
+fn no_pages(error: std::io::Error) -> Failure {
+    Failure::new(format!("cannot make a model's pages: {error}"))
+}
+
 fn join(cable: Cable, mac: [u8; 6]) -> Result<(bus::Pci, Handle), Failure> {
-    let device = testbed::ixgbe::open(&testbed::ixgbe::Options::with_mac(mac), cable)
-        .map_err(|error| Failure::new(format!("cannot make a model's pages: {error}")))?;
-    Ok(InProcess::new(device))
+    let options = testbed::ixgbe::Options::with_mac(mac);
+    Ok(InProcess::new(testbed::ixgbe::open(&options, cable).map_err(no_pages)?))
 }
 
 /// Finds and starts the ports, until `stop` says that nobody wants them.

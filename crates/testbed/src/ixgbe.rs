@@ -19,7 +19,7 @@ use crate::view::{BarPages, Trust, View};
 use crate::wire::Cable;
 
 /// Bytes of BAR 0.
-const REGISTERS: u32 = 128 << 10;
+pub(crate) const REGISTERS: u32 = 128 << 10;
 /// Ring registers, which the model polls: receive queues 0 to 63, transmit
 /// queues, receive queues 64 to 127.
 const POLLED: [(u32, u32); 3] = [(0x1000, 0x1000), (0x6000, 0x2000), (0xD000, 0x1000)];
@@ -81,7 +81,8 @@ fn new<D: Dma>(dma: D, pages: BarPages, options: &Options, vectors: &Vectors) ->
     chip
 }
 
-fn shape(device: u16) -> Shape {
+/// The function that an adapter with this device id is.
+pub(crate) fn shape(device: u16) -> Shape {
     let ids = Ids {
         vendor: 0x8086,
         device,

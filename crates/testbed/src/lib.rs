@@ -12,6 +12,7 @@ pub mod device;
 pub mod fault;
 pub mod inprocess;
 pub mod ixgbe;
+pub mod lean;
 pub mod serve;
 mod station;
 pub mod view;

@@ -43,6 +43,9 @@ pub struct DriverArguments {
     /// Ring sizes, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "64,512,4096")]
     ring: Vec<usize>,
+    /// Devices, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "lean,82599")]
+    device: Vec<DeviceName>,
     /// Frame size in bytes, with CRC.
     #[arg(long, default_value_t = 64)]
     size: usize,
@@ -83,6 +86,30 @@ pub enum Workload {
     Touch,
 }
 
+/// What the driver is measured on.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum DeviceName {
+    /// As little device as possible: what is left is the driver.
+    #[value(name = "lean")]
+    #[serde(rename = "lean")]
+    Lean,
+    /// The model of the 82599, with all that it checks; on two cores a driver
+    /// waits for it.
+    #[value(name = "82599")]
+    #[serde(rename = "82599")]
+    Full,
+}
+
+impl DeviceName {
+    /// As on the command line.
+    fn name(self) -> &'static str {
+        match self {
+            DeviceName::Lean => "lean",
+            DeviceName::Full => "82599",
+        }
+    }
+}
+
 /// How sent packets are reported.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -107,6 +134,8 @@ pub enum Cores {
 /// One line of the table: what was set.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Setting {
+    /// What it was done on.
+    pub device: DeviceName,
     /// What was done.
     pub workload: Workload,
     /// Packets a call, at most.
@@ -122,13 +151,14 @@ pub struct Setting {
 /// Measures and prints a table.
 pub fn run(bench: &Bench) -> Result<(), crate::Failure> {
     let Bench::Driver(arguments) = bench;
+    let settings = arguments.settings();
     if let Some(packets) = arguments.only_packets {
-        return one_core::run_packets(&arguments.first(), packets);
+        return settings.iter().try_for_each(|setting| one_core::run_packets(setting, packets));
     }
     let cores = conditions::cores(); // before this thread is pinned to one
     let mut report = Report::new(arguments.cpu.clone());
     report.print_conditions();
-    for setting in arguments.settings() {
+    for setting in settings {
         if arguments.cores != Cores::Two {
             let mut row = one_core::measure(&setting, arguments.driver_core())?;
             if arguments.instructions {
@@ -149,27 +179,26 @@ pub fn run(bench: &Bench) -> Result<(), crate::Failure> {
 }
 
 impl DriverArguments {
-    fn settings(&self) -> impl Iterator<Item = Setting> {
-        let settings = self.workload.iter().flat_map(move |&workload| {
-            let rings = self.ring.iter().map(move |&ring| (workload, ring));
-            rings.flat_map(move |(workload, ring)| {
-                self.batch.iter().map(move |&batch| (workload, ring, batch))
-            })
-        });
-        settings.map(|(workload, ring, batch)| self.setting(workload, ring, batch))
-    }
-
-    fn setting(&self, workload: Workload, ring: usize, batch: usize) -> Setting {
-        Setting { workload, batch, ring, size: self.size, completion: self.completion }
-    }
-
-    fn first(&self) -> Setting {
-        let at = |list: &[usize], default| list.first().copied().unwrap_or(default);
-        self.setting(
-            self.workload.first().copied().unwrap_or(Workload::Fwd),
-            at(&self.ring, 512),
-            at(&self.batch, 32),
-        )
+    /// Every combination; what was named first varies slowest.
+    fn settings(&self) -> Vec<Setting> {
+        let mut settings = Vec::new();
+        for &device in &self.device {
+            for &workload in &self.workload {
+                for &ring in &self.ring {
+                    let (size, completion) = (self.size, self.completion);
+                    let batches = self.batch.iter();
+                    settings.extend(batches.map(|&batch| Setting {
+                        device,
+                        workload,
+                        batch,
+                        ring,
+                        size,
+                        completion,
+                    }));
+                }
+            }
+        }
+        settings
     }
 
     fn driver_core(&self) -> Option<usize> {

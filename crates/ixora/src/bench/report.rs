@@ -88,13 +88,14 @@ impl Report {
             c.kernel
         );
         println!(
-            "cores {:?}, {pages}; the device is a model: doorbells are stores, not PCIe writes",
+            "cores {:?}, {pages}; the devices are models: doorbells are stores, not PCIe writes",
             self.cpus
         );
         println!("near: a round trip between the cores below {NEAR} TSC cycles");
         println!();
         println!(
-            "{:<6}{:>6}{:>6}{:>6}  {:>22}{:>8}{:>8}{:>7}{:>8}  {:>11}{:>10}",
+            "{:<7}{:<6}{:>6}{:>6}{:>6}  {:>22}{:>8}{:>8}{:>7}{:>8}  {:>11}{:>10}",
+            "device",
             "work",
             "cores",
             "batch",
@@ -123,7 +124,8 @@ impl Report {
         let near =
             if row.cores == 2 { format!("{}/{}", row.near_windows, row.windows) } else { "-".to_owned() };
         println!(
-            "{work:<6}{:>6}{:>6}{:>6}  {:>22}{:>8.1}{:>7.0}%{:>7.1}{instructions:>8}  {distance:>11}{near:>10}",
+            "{:<7}{work:<6}{:>6}{:>6}{:>6}  {:>22}{:>8.1}{:>7.0}%{:>7.1}{instructions:>8}  {distance:>11}{near:>10}",
+            row.setting.device.name(),
             row.cores,
             row.setting.batch,
             row.setting.ring,

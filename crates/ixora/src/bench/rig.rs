@@ -4,9 +4,9 @@ use driver::ixgbe::{Completion, Options};
 use memory::{Batch, Dma, Pool};
 use port::ixgbe::IxgbePort;
 use port::{Port, RxQueue, TxQueue};
-use testbed::inprocess::Handle;
+use testbed::inprocess::{self, Handle};
 
-use super::{CompletionName, Setting, Workload};
+use super::{CompletionName, DeviceName, Setting, Workload};
 use crate::Failure;
 
 /// One port's queues, and the step of its model.
@@ -38,21 +38,19 @@ impl Rig {
     /// Opens both ports.
     pub fn new(setting: &Setting) -> Result<Rig, Failure> {
         let dma = Dma::new(memory::Options::default());
-        let wire = match setting.workload {
-            Workload::Tx => "sink".to_owned(),
-            _ => format!("gen:size={},rate=max,flows=64", setting.size),
-        };
         let mut handles = Vec::new();
         let mut open = || -> Result<Lane, Failure> {
-            let (pci, handle) = crate::open::model(&wire)?;
-            handles.push(handle);
+            let (pci, handle) = device(setting)?;
             let completion = match setting.completion {
                 CompletionName::Report => Completion::Report,
                 CompletionName::Head => Completion::Head,
             };
             let (rx_ring, tx_ring) = (setting.ring, setting.ring);
             let options = Options { rx_ring, tx_ring, completion, link_wait_ms: 0, ..Options::default() };
-            let mut port = IxgbePort::open(pci, &dma, options)?;
+            let open = || IxgbePort::open(pci, &dma, options);
+            let opened = inprocess::while_stepping(std::slice::from_ref(&handle), open);
+            let mut port = opened.map_err(super::two_cores::no_thread)??;
+            handles.push(handle);
             let queues = (port.rx_queue(0), port.tx_queue(0));
             let (Some(rx), Some(tx)) = queues else { return Err(Failure::new("a port without queues")) };
             Ok(Lane { rx, tx, _port: port })
@@ -91,6 +89,18 @@ impl Rig {
             done.calls += 1;
             done.empty += u64::from(n == 0);
         }
+    }
+}
+
+/// A device that gives and takes as the workload asks.
+fn device(setting: &Setting) -> Result<(bus::Pci, Handle), Failure> {
+    let wire = match setting.workload {
+        Workload::Tx => "sink".to_owned(),
+        _ => format!("gen:size={},rate=max,flows=64", setting.size),
+    };
+    match setting.device {
+        DeviceName::Full => crate::open::model(&wire),
+        DeviceName::Lean => crate::open::lean(setting.size.saturating_sub(4)),
     }
 }
 

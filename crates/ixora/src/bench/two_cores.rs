@@ -63,9 +63,7 @@ pub fn measure(setting: &Setting, driver: usize, model: usize, windows: usize) -
 
 fn window(rig: &mut Rig, line: &Arc<Line>, model: usize) -> Result<Window, Failure> {
     let before = distance(line, model);
-    let stepper = inprocess::spawn(rig.handles(), Some(model), Idle::Spin);
-    let stepper =
-        stepper.map_err(|error| Failure::new(format!("cannot start the model's thread: {error}")))?;
+    let stepper = inprocess::spawn(rig.handles(), Some(model), Idle::Spin).map_err(no_thread)?;
     let length = (bus::tsc::hz() as f64 * WINDOW) as u64;
     let mut done = Done::default();
     let warm = bus::tsc::now();
@@ -83,6 +81,11 @@ fn window(rig: &mut Rig, line: &Arc<Line>, model: usize) -> Result<Window, Failu
     drop(stepper);
     let after = distance(line, model);
     Ok(Window { done, ticks, before, after })
+}
+
+/// Why nothing steps the models.
+pub fn no_thread(error: std::io::Error) -> Failure {
+    Failure::new(format!("cannot start the model's thread: {error}"))
 }
 
 /// The round trip between this thread's core and the model's.

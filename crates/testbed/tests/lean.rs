@@ -1,0 +1,39 @@
+//! The lean device under the 82599 driver: what is sent and received agrees.
+
+use driver::ixgbe::{Ixgbe, Options};
+use memory::{Batch, Dma, Pool};
+use testbed::inprocess::{self, InProcess};
+use testbed::wire::Cable;
+
+#[test]
+fn counts_agree_on_both_sides() {
+    let cable = Cable::open(&"sink".parse().expect("a wire")).expect("a cable");
+    let device = testbed::lean::open([2, 0, 0, 0, 0, 9], 60, cable).expect("a device");
+    let (pci, handle) = InProcess::new(device);
+    let dma = Dma::new(memory::Options::default());
+    let options = Options { rx_ring: 64, tx_ring: 64, link_wait_ms: 0, ..Options::default() };
+    let opened = inprocess::while_stepping(std::slice::from_ref(&handle), || Ixgbe::open(pci, &dma, options));
+    let (port, mut rx, mut tx) = opened.expect("a thread").expect("it comes up");
+    assert_eq!(port.mac(), [2, 0, 0, 0, 0, 9]);
+    let mut pool = Pool::new(&dma, 512).expect("memory");
+    let mut batch = Batch::with_limit(32);
+    let (mut now, mut forwarded) = (1_000_000_000, 0);
+    while forwarded < 10_000 {
+        now += 1000;
+        handle.step(now);
+        let received = rx[0].recv(&mut pool, &mut batch);
+        assert!(batch.iter().all(|packet| packet.len() == 60 && packet[..6] == [0xFF; 6]));
+        forwarded += received as u64;
+        while !batch.is_empty() {
+            tx[0].send(&mut pool, &mut batch);
+            now += 1000;
+            handle.step(now);
+        }
+    }
+    let report = handle.report();
+    assert_eq!(report.counters["tx_packets"], forwarded);
+    assert!(report.counters["rx_packets"] >= forwarded);
+    assert!(report.drops.is_empty(), "{report:?}");
+    drop((port, rx, tx));
+    assert_eq!(pool.available(), pool.capacity());
+}
