@@ -6,7 +6,9 @@
 //! compares the two.
 #![forbid(unsafe_code)]
 
+pub mod igb;
 pub mod ixgbe;
 mod table;
+pub mod virtio;
 
 pub use table::{Access, Register};

@@ -131,6 +131,7 @@ registers! {
     ANLP1 @ 0x042B0, RO, "8.2.3.22.24", "Link partner ability 1" {
         SYM_PAUSE = 1 << 10;
         ASM_PAUSE = 1 << 11;
+        AN_STATE_MASK = 0xF << 16;
     }
     ANLP2 @ 0x042B4, RO, "8.2.3.22.25", "Link partner ability 2" {}
     MACC @ 0x04330, RW, "8.2.3.22.30", "MAC and link control" {}
