@@ -1,0 +1,107 @@
+//! The scenarios: a guest, what it meets, and what must come of it.
+//!
+//! Each has a name, a time limit and a log, and needs nothing of the others.
+//! Programs of the project are run as they are, from the build's directory.
+
+mod forward;
+mod guest_vfio;
+mod igb;
+mod linux_ixgbe;
+mod linux_virtio;
+mod served;
+
+use std::path::{Path, PathBuf};
+
+use crate::Result;
+use crate::guest::Guest;
+use crate::vm::Outcome;
+
+pub use served::Served;
+
+/// What scenarios share.
+#[derive(Debug)]
+pub struct Bench {
+    /// QEMU, kernel and tools.
+    pub guest: Guest,
+    /// The program under test.
+    pub ixora: PathBuf,
+    /// Where logs and sockets go; each scenario has a directory of its own.
+    pub logs: PathBuf,
+}
+
+impl Bench {
+    /// The directory of a scenario, empty.
+    pub(crate) fn directory(&self, name: &str) -> Result<PathBuf> {
+        let path = self.logs.join(name);
+        let _ = std::fs::remove_dir_all(&path); // what an earlier run left
+        std::fs::create_dir_all(&path).map_err(crate::Error::at(&path))?;
+        Ok(path)
+    }
+
+    /// Where the console of a scenario is kept.
+    pub fn log(&self, name: &str) -> PathBuf {
+        self.logs.join(name).join("console.log")
+    }
+
+    pub(crate) fn ixora(&self) -> &Path {
+        &self.ixora
+    }
+}
+
+/// One test of the lab.
+#[derive(Debug, Clone, Copy)]
+pub struct Scenario {
+    /// As it is written on the command line.
+    pub name: &'static str,
+    /// One line.
+    pub about: &'static str,
+    /// Does it.
+    pub run: fn(&Bench, &str) -> Result<Outcome>,
+}
+
+/// All of them, in the order in which they run.
+pub const ALL: &[Scenario] = &[
+    Scenario {
+        name: "linux-ixgbe-sfp",
+        about: "Linux's ixgbe on the 82599 model, fibre with an SFP+ module",
+        run: linux_ixgbe::sfp,
+    },
+    Scenario {
+        name: "linux-ixgbe-kx4",
+        about: "Linux's ixgbe on the 82599 model, a backplane without a module",
+        run: linux_ixgbe::kx4,
+    },
+    Scenario {
+        name: "guest-vfio",
+        about: "our program in a guest: VFIO behind an IOMMU, two NICs of QEMU",
+        run: guest_vfio::run,
+    },
+    Scenario {
+        name: "linux-bridge-igb",
+        about: "Linux's bridge between two 82576 of QEMU: that generator and checker are right",
+        run: forward::bridge,
+    },
+    Scenario {
+        name: "linux-virtio",
+        about: "Linux's virtio_net on the virtio model, packed rings, two queue pairs",
+        run: linux_virtio::run,
+    },
+    Scenario {
+        name: "igb-features",
+        about: "our igb driver on QEMU's 82576 by VFIO: link, filters, VLAN, checksums, jumbo, RSS, interrupts",
+        run: igb::features,
+    },
+    Scenario {
+        name: "igb-fwd",
+        about: "our igb driver forwards a million frames between two 82576s, and is flooded",
+        run: igb::forward,
+    },
+];
+
+/// Those whose name has one of the words in it; all for no words.
+pub fn chosen(words: &[String]) -> Vec<&'static Scenario> {
+    let wanted = |scenario: &&Scenario| {
+        words.is_empty() || words.iter().any(|word| scenario.name.contains(word.as_str()))
+    };
+    ALL.iter().filter(wanted).collect()
+}

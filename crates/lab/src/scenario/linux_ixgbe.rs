@@ -1,0 +1,65 @@
+//! Linux's ixgbe driver, unmodified, on two 82599 models joined by a cable.
+//!
+//! One guest, two network namespaces, one NIC in each. The script in
+//! `linux_ixgbe.sh` says what is looked at; the linter's report of the whole run
+//! up to the driver's
+//! own diagnosis is a check, too. A rule that Linux breaks with a reason stands in
+//! [`EXPLAINED`] with that reason.
+
+use std::time::Duration;
+
+use super::{Bench, Served};
+use crate::Result;
+use crate::vm::{Outcome, Vm};
+
+const SCRIPT: &str = include_str!("linux_ixgbe.sh");
+
+/// Rules of the linter that Linux 6.1 breaks at a register, each with the
+/// reason why it works all the same.
+const EXPLAINED: &[(&str, &str)] = &[
+    // Section 8.2.3.1.1 wants 1 ms without any access after CTRL.RST. The driver
+    // reads STATUS at once, only to push the posted write out, and then waits.
+    ("ResetNotWaited", "STATUS"),
+    // 8.2.3.7.1 wants RXEN off while FCTRL changes. The driver switches
+    // promiscuous mode under traffic; a frame or two may be judged by the old rule.
+    ("FilterChangedWhileReceiving", "FCTRL"),
+    // Bits 12 and 13, pause frames on the 82598: the driver shares the code.
+    ("ReservedBitsWritten", "FCTRL"),
+    // Bit 31, the 82598's name for all causes but the queues'.
+    ("ReservedBitsWritten", "EIMS"),
+    // 4.6.3.1 has interrupts masked once more after a reset. The driver does so
+    // only before; the reset itself leaves none enabled.
+    ("InterruptsBeforeReset", "RXCTRL"),
+    // DCA_CTRL (8.2.3.11), which the register table does not have.
+    ("UnknownRegister", "0x11074"),
+];
+
+/// As fibre: the driver reads the module over I2C.
+pub fn sfp(bench: &Bench, name: &str) -> Result<Outcome> {
+    run(bench, name, "10fb")
+}
+
+/// As a backplane: no module, the link trains by itself.
+pub fn kx4(bench: &Bench, name: &str) -> Result<Outcome> {
+    run(bench, name, "10f7")
+}
+
+fn run(bench: &Bench, name: &str, id: &str) -> Result<Outcome> {
+    let directory = bench.directory(name)?;
+    let sockets = [directory.join("a.sock"), directory.join("b.sock")];
+    let paths = sockets.each_ref().map(|path| path.display().to_string());
+    let words = ["82599", "--socket", &paths[0], "--socket", &paths[1], "--wire", "pair", "--device-id", id];
+    let mut served = Served::start(bench.ixora(), &words, &directory.join("model.log"))?;
+    let mut vm = Vm::new(&bench.guest, bench.log(name), SCRIPT).served(&sockets[0]).served(&sockets[1]);
+    vm.limit = Duration::from_secs(240);
+    vm.files.file("lab/environment", format!("ID={id}\n").as_bytes());
+    let mut running = vm.start()?;
+    running.says("LAB: judge"); // or it ended: then the report is all there is
+    let findings = served.findings(EXPLAINED)?;
+    let mut outcome = running.wait()?;
+    match findings.is_empty() {
+        true => outcome.passed.push("linter: nothing found".to_owned()),
+        false => outcome.failed.extend(findings.iter().map(|finding| format!("linter: {finding}"))),
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,110 @@
+//! Device models in a process of their own: `ixora model`, and its report.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::{Error, Result};
+
+/// A model process; it ends with its handle.
+#[derive(Debug)]
+pub struct Served {
+    child: Child,
+    requests: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    program: PathBuf,
+}
+
+impl Served {
+    /// Starts `ixora model` with `words` and waits until clients may come.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the program does not start or ends at once.
+    pub fn start(program: &Path, words: &[&str], log: &Path) -> Result<Served> {
+        let errors = std::fs::File::create(log).map_err(Error::at(log))?;
+        let mut child = Command::new(program)
+            .arg("model")
+            .args(words)
+            .arg("--control")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .map_err(Error::at(program))?;
+        let requests = child.stdin.take();
+        let answers = BufReader::new(child.stdout.take().expect("it was piped"));
+        let mut served = Served { child, requests, answers, program: program.to_owned() };
+        match served.line()?.as_str() {
+            "ready" => Ok(served),
+            other => {
+                Err(served.malformed(&format!("said `{other}` instead of `ready`: see {}", log.display())))
+            }
+        }
+    }
+
+    /// Its report: an `endpoints` array with `device` each.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] when the process has ended or its words are no JSON.
+    pub fn report(&mut self) -> Result<Value> {
+        if let Some(requests) = &mut self.requests {
+            let sent = requests.write_all(b"report\n").and_then(|()| requests.flush());
+            sent.map_err(Error::at(&self.program))?;
+        }
+        let line = self.line()?;
+        serde_json::from_str(&line).map_err(|error| self.malformed(&format!("its report: {error}")))
+    }
+
+    /// What the linter found, a sentence each; rules that are `explained` at a
+    /// register are left out.
+    ///
+    /// # Errors
+    /// As [`Served::report`].
+    pub fn findings(&mut self, explained: &[(&str, &str)]) -> Result<Vec<String>> {
+        let report = self.report()?;
+        let mut found = Vec::new();
+        for endpoint in report["endpoints"].as_array().into_iter().flatten() {
+            for finding in endpoint["device"]["findings"].as_array().into_iter().flatten() {
+                let word = |key: &str| finding[key].as_str().unwrap_or("?").to_owned();
+                let (rule, register) = (word("rule"), word("register"));
+                if !explained.iter().any(|(r, at)| *r == rule && register.starts_with(at)) {
+                    found.push(format!(
+                        "{} at {} value {} ({} times): {}",
+                        rule,
+                        register,
+                        finding["value"],
+                        finding["count"],
+                        word("sentence")
+                    ));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).map_err(Error::at(&self.program))?;
+        Ok(line.trim().to_owned())
+    }
+
+    fn malformed(&self, reason: &str) -> Error {
+        Error::Malformed { path: self.program.clone(), reason: reason.to_owned() }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.requests.take()); // it ends when nobody can ask any more
+        for _ in 0..100 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

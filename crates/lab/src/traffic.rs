@@ -1,0 +1,201 @@
+//! The host as generator and checker: numbered frames into one NIC of a guest,
+//! and every one expected from the other, in order and unchanged.
+//!
+//! Each cable is a unix datagram socket with one raw frame a datagram, as QEMU's
+//! `-netdev dgram` has it. A window bounds what is under way, so that the
+//! offered rate follows what the guest can do; a wide one saturates it.
+
+use std::io::ErrorKind;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{Error, Result};
+
+/// Local experimental EtherType (IEEE 802, 0x88B5).
+const ETHER_TYPE: [u8; 2] = [0x88, 0xB5];
+/// Where the number and the payload begin.
+const NUMBER: usize = 14;
+const PAYLOAD: usize = 18;
+/// Frame sizes without CRC, by turns.
+const SIZES: [usize; 8] = [60, 64, 127, 256, 594, 1024, 1400, 1514];
+/// After so long without a frame, what is under way is lost.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// What came of it, in frames. Those that never came are the difference.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Given to the guest.
+    pub sent: u32,
+    /// Came back in order and unchanged.
+    pub back: u32,
+    /// Came back with other bytes or another length.
+    pub changed: u32,
+    /// Came after a later one, or twice.
+    pub overtaken: u32,
+}
+
+/// The host's end of a cable, and where the guest's will be.
+#[derive(Debug)]
+pub struct Cable {
+    socket: UnixDatagram,
+    ours: PathBuf,
+    theirs: PathBuf,
+}
+
+impl Cable {
+    /// Binds the host's end in a directory, before the guest starts.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the path is taken or too long for a socket.
+    pub fn new(directory: &Path, name: &str) -> Result<Cable> {
+        let ours = directory.join(format!("{name}.host"));
+        let theirs = directory.join(format!("{name}.guest"));
+        let socket = UnixDatagram::bind(&ours).map_err(Error::at(&ours))?;
+        socket.set_nonblocking(true).map_err(Error::at(&ours))?;
+        Ok(Cable { socket, ours, theirs })
+    }
+
+    /// The guest's end, as QEMU's `-netdev` wants it.
+    pub fn netdev(&self, id: &str) -> String {
+        let (local, remote) = (self.theirs.display(), self.ours.display());
+        format!("dgram,id={id},local.type=unix,local.path={local},remote.type=unix,remote.path={remote}")
+    }
+}
+
+/// Sends `count` frames into one cable and takes them from the other, at most
+/// `window` under way; as fast as they go for none.
+pub fn exchange(into: &Cable, out_of: &Cable, count: u32, window: Option<u32>) -> Traffic {
+    let (mut traffic, mut next) = (Traffic::default(), 0);
+    let (mut frame, mut buffer) = (vec![0; 1514], vec![0; 2048]);
+    let mut last = Instant::now();
+    let window = window.unwrap_or(u32::MAX);
+    while next < count {
+        let mut moved = false;
+        while traffic.sent < count && traffic.sent - next < window {
+            let length = fill(&mut frame, traffic.sent);
+            if into.socket.send_to(&frame[..length], &into.theirs).is_err() {
+                break; // its queue is full, or it is gone: the silence tells
+            }
+            traffic.sent += 1;
+            moved = true;
+            if traffic.sent.is_multiple_of(32) {
+                break; // what has come back waits
+            }
+        }
+        loop {
+            match out_of.socket.recv(&mut buffer) {
+                Ok(length) => judge(&buffer[..length], &mut next, &mut traffic),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => break,
+            }
+            moved = true;
+        }
+        if moved {
+            last = Instant::now();
+        } else if last.elapsed() > SILENCE {
+            if traffic.sent == next || traffic.sent == count {
+                break; // nothing can be sent, or nothing is left to come
+            }
+            (next, last) = (traffic.sent, Instant::now()); // the rest is lost
+        } else {
+            thread::sleep(Duration::from_micros(20));
+        }
+    }
+    traffic
+}
+
+/// Writes frame `number` and returns its length.
+fn fill(frame: &mut [u8], number: u32) -> usize {
+    let length = SIZES[number as usize % SIZES.len()];
+    frame[..6].copy_from_slice(&[0x02, 0, 0, 0, 0, 2]);
+    frame[6..12].copy_from_slice(&[0x02, 0, 0, 0, 0, 1]);
+    frame[12..NUMBER].copy_from_slice(&ETHER_TYPE);
+    frame[NUMBER..PAYLOAD].copy_from_slice(&number.to_le_bytes());
+    let mut state = u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    for chunk in frame[PAYLOAD..length].chunks_mut(8) {
+        // xorshift64: another pattern in each frame.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        chunk.copy_from_slice(&state.to_le_bytes()[..chunk.len()]);
+    }
+    length
+}
+
+/// Compares a frame with what was sent under its number. Frames of the guest's
+/// own are passed over.
+fn judge(frame: &[u8], next: &mut u32, traffic: &mut Traffic) {
+    let number = frame.get(NUMBER..PAYLOAD).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
+    let Some(number) = number.filter(|_| frame[12..NUMBER] == ETHER_TYPE) else { return };
+    if number >= traffic.sent {
+        traffic.changed += 1; // never sent: the number itself is broken
+        return;
+    }
+    if number < *next {
+        traffic.overtaken += 1;
+        return;
+    }
+    *next = number + 1;
+    let mut expected = [0; 1514];
+    let length = fill(&mut expected, number);
+    match frame == &expected[..length] {
+        true => traffic.back += 1,
+        false => traffic.changed += 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A guest that sees each frame: what it lets pass goes back.
+    fn through(count: u32, mut guest: impl FnMut(u32, &mut Vec<u8>) -> bool + Send) -> Traffic {
+        let home = tempfile::tempdir().expect("a directory");
+        let cables = ["a", "b"].map(|name| Cable::new(home.path(), name).expect("bound"));
+        let far = cables.each_ref().map(|cable| UnixDatagram::bind(&cable.theirs).expect("bound"));
+        far[0].set_read_timeout(Some(Duration::from_secs(1))).expect("set");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut buffer, mut seen) = (vec![0; 2048], 0);
+                while let Ok(length) = far[0].recv(&mut buffer) {
+                    let mut frame = buffer[..length].to_vec();
+                    if guest(seen, &mut frame) {
+                        far[1].send_to(&frame, &cables[1].ours).expect("sent");
+                    }
+                    seen += 1;
+                }
+            });
+            exchange(&cables[0], &cables[1], count, Some(8))
+        })
+    }
+
+    #[test]
+    fn an_honest_forwarder_gives_all_back() {
+        let all = Traffic { sent: 1000, back: 1000, ..Traffic::default() };
+        assert_eq!(through(1000, |_, _| true), all);
+    }
+
+    #[test]
+    fn a_lost_and_a_changed_frame_are_seen() {
+        let seen = through(100, |n, frame| {
+            frame[40] ^= u8::from(n == 20);
+            n != 10
+        });
+        assert_eq!(seen, Traffic { sent: 100, back: 98, changed: 1, overtaken: 0 });
+    }
+
+    #[test]
+    fn frames_that_swap_are_seen() {
+        let mut traffic = Traffic { sent: 3, ..Traffic::default() };
+        let mut next = 0;
+        for number in [1, 0, 2] {
+            let mut frame = [0; 1514];
+            let length = fill(&mut frame, number);
+            judge(&frame[..length], &mut next, &mut traffic);
+        }
+        judge(b"arp", &mut next, &mut traffic);
+        assert_eq!((traffic.back, traffic.overtaken), (2, 1));
+    }
+}

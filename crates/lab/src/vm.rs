@@ -1,0 +1,257 @@
+//! One virtual machine: its command line, its console, and what it said.
+//!
+//! QEMU 11's own translator (TCG), q35, a serial console in a file. A guest
+//! says `LAB: ok NAME` and `LAB: fail NAME WHY`, and `LAB: end` before it powers
+//! off; anything else is for the reader of the log.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::guest::Guest;
+use crate::initramfs::Archive;
+use crate::{Error, Result};
+
+const WORDS: &str = "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off tsc=reliable \
+                     no_timer_check noreplace-smp net.ifnames=0 rdinit=/init";
+
+/// What is to be booted.
+#[derive(Debug)]
+pub struct Vm<'a> {
+    guest: &'a Guest,
+    /// Virtual processors.
+    pub cpus: usize,
+    /// Memory in MiB; other processes may map it.
+    pub memory_mib: usize,
+    /// With an IOMMU, so that VFIO works inside.
+    pub iommu: bool,
+    /// Further arguments of QEMU: devices and their back ends.
+    pub arguments: Vec<String>,
+    /// What is added to the base: `lab/test.sh` among it.
+    pub files: Archive,
+    /// How long it may take.
+    pub limit: Duration,
+    /// Where its console goes, and QEMU's own complaints.
+    pub log: PathBuf,
+}
+
+/// How a machine ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The test ran to its end.
+    Finished,
+    /// QEMU ended before the test.
+    Died,
+    /// The time was over.
+    TimeLimit,
+}
+
+/// What a machine said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Checks that passed.
+    pub passed: Vec<String>,
+    /// Checks that failed, each with its reason.
+    pub failed: Vec<String>,
+    /// How it ended.
+    pub end: End,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+impl Outcome {
+    /// Whether all went well, and something was checked at all.
+    pub fn is_good(&self) -> bool {
+        self.end == End::Finished && self.failed.is_empty() && !self.passed.is_empty()
+    }
+}
+
+impl<'a> Vm<'a> {
+    /// Two processors, 512 MiB, a minute, and a test.
+    pub fn new(guest: &'a Guest, log: PathBuf, script: &str) -> Vm<'a> {
+        let mut files = Archive::new();
+        files.file("lab/test.sh", script.as_bytes());
+        let limit = Duration::from_secs(60);
+        Vm { guest, cpus: 2, memory_mib: 512, iommu: false, arguments: Vec::new(), files, limit, log }
+    }
+
+    /// Adds arguments of QEMU.
+    pub fn with(mut self, arguments: &[&str]) -> Vm<'a> {
+        self.arguments.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        self
+    }
+
+    /// A device that another process serves at a socket.
+    pub fn served(self, socket: &Path) -> Vm<'a> {
+        let device = format!(
+            r#"{{"driver":"vfio-user-pci","socket":{{"path":"{}","type":"unix"}}}}"#,
+            socket.display()
+        );
+        self.with(&["-device", &device])
+    }
+
+    /// Number `n` of QEMU's own NICs, `igb`, `e1000e` or `virtio-net-pci` with
+    /// options, behind a `-netdev` with the id `nN`. Each has a port of its own:
+    /// the virtual functions of two 82576 do not fit side by side.
+    pub fn nic(self, device: &str, netdev: &str, n: usize) -> Vm<'a> {
+        let port = format!("pcie-root-port,id=r{n},chassis={n},addr=0x{:x}", n + 5);
+        let nic = format!("{device},netdev=n{n},bus=r{n}");
+        self.with(&["-netdev", netdev, "-device", &port, "-device", &nic])
+    }
+
+    /// Two NICs of QEMU's own on one cable.
+    pub fn pair(self, devices: [&str; 2]) -> Vm<'a> {
+        let [a, b] = devices;
+        self.nic(a, "hubport,id=n0,hubid=0", 0).nic(b, "hubport,id=n1,hubid=0", 1)
+    }
+
+    /// A program of the host, as `usr/bin/NAME`.
+    ///
+    /// # Errors
+    /// As [`crate::guest::host_program`].
+    pub fn host_program(mut self, name: &str, program: &Path) -> Result<Vm<'a>> {
+        crate::guest::host_program(&mut self.files, &format!("usr/bin/{name}"), program)?;
+        Ok(self)
+    }
+
+    /// Boots it.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the log or the archive cannot be written;
+    /// [`Error::Program`] when QEMU does not start.
+    pub fn start(self) -> Result<Running> {
+        let directory = self.log.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(directory).map_err(Error::at(directory))?;
+        let archive = self.log.with_extension("cpio");
+        let mut bytes = self.guest.base().finish();
+        bytes.extend(self.files.clone().finish());
+        fs::write(&archive, bytes).map_err(Error::at(&archive))?;
+        let log = File::create(&self.log).map_err(Error::at(&self.log))?;
+        let errors = log.try_clone().map_err(Error::at(&self.log))?;
+        let mut command = self.guest.qemu().command("usr/bin/qemu-system-x86_64")?;
+        let root = self.guest.qemu().root();
+        let split = if self.iommu { ",kernel-irqchip=split" } else { "" };
+        let memory = format!("memory-backend-memfd,id=m,size={}M,share=on", self.memory_mib);
+        let words = if self.iommu { format!("{WORDS} intel_iommu=on") } else { WORDS.to_owned() };
+        command.env("QEMU_MODULE_DIR", root.join("usr/lib/x86_64-linux-gnu/qemu"));
+        for share in ["usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"] {
+            command.arg("-L").arg(root.join(share));
+        }
+        command.args(["-accel", "tcg,thread=multi", "-nodefaults", "-no-user-config", "-no-reboot"]);
+        command.args(["-display", "none", "-serial", "stdio", "-cpu", "max"]);
+        command.args(["-smp", &self.cpus.to_string(), "-object", &memory]);
+        command.args(["-m", &format!("{}M", self.memory_mib)]);
+        command.args(["-M", &format!("q35,memory-backend=m{split}")]);
+        if self.iommu {
+            command.args(["-device", "intel-iommu,intremap=on,caching-mode=on"]);
+        }
+        command.arg("-kernel").arg(self.guest.kernel().image());
+        command.arg("-initrd").arg(&archive).args(["-append", &words]).args(&self.arguments);
+        command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        let child = command.spawn().map_err(|source| Error::Program {
+            program: "qemu-system-x86_64".to_owned(),
+            package: "qemu-system-x86",
+            source,
+        })?;
+        Ok(Running { child, start: Instant::now(), limit: self.limit, log: self.log, archive })
+    }
+
+    /// Boots it and waits for its end.
+    ///
+    /// # Errors
+    /// As [`Vm::start`].
+    pub fn run(self) -> Result<Outcome> {
+        self.start()?.wait()
+    }
+}
+
+/// A machine under way; it ends with its handle.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    start: Instant,
+    limit: Duration,
+    log: PathBuf,
+    archive: PathBuf,
+}
+
+impl Running {
+    /// What its console said so far.
+    pub fn console(&self) -> String {
+        fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    }
+
+    /// Waits until the console has said something; `false` when the machine
+    /// ended or the time was over first.
+    pub fn says(&mut self, text: &str) -> bool {
+        loop {
+            if self.console().contains(text) {
+                return true;
+            }
+            if self.start.elapsed() >= self.limit || !matches!(self.child.try_wait(), Ok(None)) {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits for the machine's end, or for its time to be over.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the log cannot be read.
+    pub fn wait(mut self) -> Result<Outcome> {
+        let mut timely = true;
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if self.start.elapsed() >= self.limit {
+                timely = false;
+                break;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        let elapsed = self.start.elapsed();
+        let text = fs::read(&self.log).map_err(Error::at(&self.log))?;
+        Ok(outcome(&String::from_utf8_lossy(&text), timely, elapsed))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill(); // it may have ended
+        let _ = self.child.wait();
+        let _ = fs::remove_file(&self.archive);
+    }
+}
+
+fn outcome(console: &str, timely: bool, elapsed: Duration) -> Outcome {
+    let marks = console.lines().filter_map(|line| line.trim().split_once("LAB: ")).map(|(_, mark)| mark);
+    let (mut passed, mut failed, mut end) = (Vec::new(), Vec::new(), End::Died);
+    for mark in marks {
+        match mark.split_once(' ') {
+            Some(("ok", name)) => passed.push(name.to_owned()),
+            Some(("fail", why)) => failed.push(why.to_owned()),
+            None if mark == "end" => end = End::Finished,
+            _ => {}
+        }
+    }
+    let end = if timely { end } else { End::TimeLimit };
+    Outcome { passed, failed, end, elapsed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_console_is_judged_by_its_marks() {
+        let console = "[    0.1] Linux\r\nLAB: ok link\r\nnoise\r\nLAB: fail ping 3 lost\r\nLAB: end\r\n";
+        let said = outcome(console, true, Duration::ZERO);
+        assert_eq!((said.passed, said.failed), (vec!["link".to_owned()], vec!["ping 3 lost".to_owned()]));
+        assert_eq!(said.end, End::Finished);
+        assert!(outcome("LAB: ok a\nLAB: end", true, Duration::ZERO).is_good());
+        assert!(!outcome("LAB: ok a\n", true, Duration::ZERO).is_good(), "QEMU died");
+        assert!(!outcome("LAB: ok a\nLAB: end", false, Duration::ZERO).is_good(), "too late");
+        assert!(!outcome("LAB: end", true, Duration::ZERO).is_good(), "nothing was checked");
+    }
+}
