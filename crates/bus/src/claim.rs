@@ -1,7 +1,7 @@
 //! Taking a device from the kernel for as long as it is open by sysfs, and
 //! giving it back: nobody else may be using it, its driver is unbound and
-//! bound again afterwards, and its DMA ends first. Facts from Linux's
-//! `ABI/testing/sysfs-bus-pci`.
+//! bound again afterwards, and its DMA ends first; [`give_back`] does so for a
+//! process that could not. Facts from Linux's `ABI/testing/sysfs-bus-pci`.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -23,8 +23,9 @@ pub(crate) struct Claim {
     pub(crate) directory: PathBuf,
     /// Its configuration space, locked against other users of this crate.
     pub(crate) config: File,
-    /// The kernel driver to bind again.
-    driver: Option<PathBuf>,
+    /// Where its kernel driver takes it back. Open from the beginning: a process
+    /// that gave up its privileges could not open it in the end.
+    bind: Option<(PathBuf, File)>,
 }
 
 impl Claim {
@@ -34,19 +35,17 @@ impl Claim {
             return Err(Error::NoDevice { address, path: directory.display().to_string() });
         }
         scan::refuse_interface_in_use(&directory, address)?;
-        let config = open(&directory, "config")?;
-        flock(&config, FlockOperation::NonBlockingLockExclusive).map_err(|_| Error::Setup {
-            device: address.to_string(),
-            what: "another process drives the device".to_owned(),
-            fix: format!("end it first: fuser {}/config names it", directory.display()),
-        })?;
-        let driver = fs::canonicalize(directory.join("driver")).ok();
-        if let Some(driver) = &driver {
-            let path = driver.join("unbind");
-            fs::write(&path, address.to_string())
-                .map_err(|error| Error::opening(&path, error, || vfio_hint(&directory)))?;
+        refuse_translation(&directory, address)?;
+        let config = lock(&directory, address)?;
+        let mut bind = None;
+        if let Ok(driver) = fs::canonicalize(directory.join("driver")) {
+            let failed = |path: &Path, error| Error::opening(path, error, || vfio_hint(&directory));
+            let (to, from) = (driver.join("bind"), driver.join("unbind"));
+            let file = OpenOptions::new().write(true).open(&to).map_err(|error| failed(&to, error))?;
+            fs::write(&from, address.to_string()).map_err(|error| failed(&from, error))?;
+            bind = Some((to, file));
         }
-        Ok(Claim { address, directory, config, driver })
+        Ok(Claim { address, directory, config, bind })
     }
 
     /// Opens a file of the device's directory for reading and writing.
@@ -55,17 +54,64 @@ impl Claim {
     }
 }
 
+/// Ends the DMA of a device whose process was killed, and lets the kernel's
+/// driver have it. Refused while a process of this crate has it open; leaves a
+/// device alone that has a driver.
+pub fn give_back(address: Address) -> Result<()> {
+    give_back_in(Path::new("/sys"), address)
+}
+
+/// As [`give_back`], in the sysfs tree at `root`.
+pub fn give_back_in(root: &Path, address: Address) -> Result<()> {
+    let directory = root.join("bus/pci/devices").join(address.to_string());
+    let config = lock(&directory, address)?;
+    if directory.join("driver").exists() {
+        return Ok(());
+    }
+    let failed = |error| Error::os(format!("{address}: ending bus mastering"), error);
+    end_dma(&config).map_err(failed)?;
+    let path = root.join("bus/pci/drivers_probe");
+    fs::write(&path, address.to_string()).map_err(|error| Error::opening(&path, error, String::new))
+}
+
+/// Opens the configuration space for this process alone, as far as they use
+/// this crate.
+fn lock(directory: &Path, address: Address) -> Result<File> {
+    let config = open(directory, "config")?;
+    flock(&config, FlockOperation::NonBlockingLockExclusive).map_err(|_| Error::Setup {
+        device: address.to_string(),
+        what: "another process drives the device".to_owned(),
+        fix: format!("end it first: fuser {}/config names it", directory.display()),
+    })?;
+    Ok(config)
+}
+
+/// Refuses a device behind an IOMMU that translates: the physical addresses that
+/// we would give it lead nowhere (Linux's `ABI/testing/sysfs-kernel-iommu_groups`).
+fn refuse_translation(directory: &Path, address: Address) -> Result<()> {
+    let kind = fs::read_to_string(directory.join("iommu_group/type")).unwrap_or_default();
+    if !kind.starts_with("DMA") {
+        return Ok(()); // "identity", or no IOMMU
+    }
+    let what = format!("the IOMMU keeps it from our memory (its group is {})", kind.trim());
+    Err(Error::Setup { device: address.to_string(), what, fix: bind_to_vfio(directory) })
+}
+
+fn end_dma(config: &File) -> std::io::Result<()> {
+    let mut command = [0];
+    config.read_exact_at(&mut command, COMMAND)?;
+    command[0] &= !COMMAND_BUS_MASTER;
+    config.write_all_at(&command, COMMAND)
+}
+
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut command = [0];
-        let read = self.config.read_exact_at(&mut command, COMMAND);
-        command[0] &= !COMMAND_BUS_MASTER;
-        if let Err(error) = read.and_then(|()| self.config.write_all_at(&command, COMMAND)) {
+        if let Err(error) = end_dma(&self.config) {
             tracing::warn!("{}: ending bus mastering: {error}", self.address);
         }
-        let Some(driver) = &self.driver else { return };
-        if let Err(error) = fs::write(driver.join("bind"), self.address.to_string()) {
-            tracing::warn!("{}: binding {} again: {error}", self.address, driver.display());
+        let Some((path, file)) = &self.bind else { return };
+        if let Err(error) = file.write_all_at(self.address.to_string().as_bytes(), 0) {
+            tracing::warn!("{}: giving it back by {}: {error}", self.address, path.display());
         }
     }
 }
@@ -77,9 +123,13 @@ fn open(directory: &Path, name: &str) -> Result<File> {
 }
 
 fn vfio_hint(directory: &Path) -> String {
+    format!("run as root, or {}", bind_to_vfio(directory))
+}
+
+fn bind_to_vfio(directory: &Path) -> String {
     let (path, name) = (directory.display(), directory.file_name().unwrap_or_default().display());
     format!(
-        "run as root, or bind the device to vfio-pci: echo vfio-pci > {path}/driver_override; \
+        "bind the device to vfio-pci: echo vfio-pci > {path}/driver_override; \
          echo {name} > {path}/driver/unbind; echo {name} > /sys/bus/pci/drivers_probe"
     )
 }

@@ -36,6 +36,7 @@ const STATUS_CLEARABLE: u16 = 0xF900;
 const ID_POWER: u8 = 0x01;
 const ID_PCIE: u8 = 0x10;
 const ID_MSIX: u8 = 0x11;
+const ID_VENDOR: u8 = 0x09;
 const MSIX_ENABLE: u16 = 1 << 15;
 const MSIX_MASK: u16 = 1 << 14;
 const PCIE_FLR: u16 = 1 << 15;
@@ -166,6 +167,20 @@ impl ConfigSpace {
         self.allow(at + 0x28, &0x001F_u16.to_le_bytes());
         self.put16(at + 0x30, 2); // target speed
         self.pcie = Some(at);
+        self
+    }
+
+    /// Adds a vendor-specific capability at offset `at`: `content` follows the
+    /// head, whose length byte is part of this (6.7, appendix H). Bits set in
+    /// `writable`, which begins where `content` does, take what is written.
+    #[must_use]
+    pub fn with_vendor_capability(mut self, at: usize, content: &[u8], writable: &[u8]) -> ConfigSpace {
+        let len = 3 + content.len();
+        assert!(len <= 0xFF && writable.len() <= content.len(), "a capability has 255 bytes at most");
+        self.add_capability(at, ID_VENDOR, len.next_multiple_of(4));
+        self.put(at + 2, &[len as u8]);
+        self.put(at + 3, content);
+        self.allow(at + 3, writable);
         self
     }
 
@@ -313,6 +328,16 @@ mod tests {
         space.reset();
         assert!(!space.bus_master() && !space.memory_enabled());
         assert_eq!((0..64).map(|word| read32(&space, word * 4)).collect::<Vec<_>>(), before);
+    }
+
+    #[test]
+    fn a_vendor_capability_keeps_what_is_not_writable() {
+        let ids = Ids { vendor: 0x1AF4, device: 0x1041, ..Ids::default() };
+        let mut space = ConfigSpace::new(ids).with_vendor_capability(0x40, &[5, 1, 2, 3, 4], &[0, 0xFF]);
+        space.write(0x42, &[0xAA; 6]);
+        assert_eq!((read32(&space, 0x40), read32(&space, 0x44)), (0x0508_0009, 0x0403_02AA));
+        space.reset();
+        assert_eq!(read32(&space, 0x44), 0x0403_0201);
     }
 
     #[test]

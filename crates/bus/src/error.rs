@@ -120,8 +120,8 @@ pub enum Error {
         /// The peer's errno.
         errno: Errno,
     },
-    /// The peer broke the vfio-user protocol.
-    #[error("{peer} broke the vfio-user protocol: {what}")]
+    /// The peer broke the protocol (vfio-user, vhost-user).
+    #[error("{peer} broke the protocol: {what}")]
     Protocol {
         /// Socket of the peer.
         peer: String,

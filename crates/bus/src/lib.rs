@@ -21,21 +21,25 @@ mod ids;
 mod mapping;
 pub mod order;
 mod pci;
+mod range;
 pub mod scan;
 pub mod sysfs;
 pub mod tsc;
 pub mod vfio;
 pub mod vfio_user;
+pub mod vhost_user;
 mod window;
 
 use std::os::fd::BorrowedFd;
 
 pub use address::Address;
 pub use bar::{Bar, Register};
+pub use claim::{give_back, give_back_in};
 pub use error::{Error, Result};
 pub use ids::Ids;
 pub use mapping::{Area, Mapping};
 pub use pci::Pci;
+pub use range::DmaRange;
 pub use scan::scan;
 
 /// Which addresses a device uses when it reaches into memory.
@@ -46,24 +50,6 @@ pub enum Addressing {
     /// An IOMMU (VFIO) or a model (vfio-user): the device sees the addresses
     /// that we choose when we map.
     Virtual,
-}
-
-/// Memory offered to a device for DMA.
-///
-/// Whoever makes one vouches that `addr..addr + len` is mapped readable and
-/// writable, and stays so until the range is unmapped again.
-#[derive(Clone, Copy, Debug)]
-pub struct DmaRange<'a> {
-    /// The file behind the memory; a device in another process needs it.
-    pub fd: Option<BorrowedFd<'a>>,
-    /// Where in that file the range begins, in bytes.
-    pub fd_offset: u64,
-    /// Where this process sees the range.
-    pub addr: *mut u8,
-    /// Length in bytes, a multiple of the page size.
-    pub len: usize,
-    /// Where the device sees the range.
-    pub iova: u64,
 }
 
 /// Memory space or I/O ports (PCI 3.0, section 6.2.5.1).

@@ -4,6 +4,7 @@
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::{Address, Backend, Bar, Result, sysfs::Sysfs, vfio::Vfio, vfio_user};
 
@@ -41,7 +42,13 @@ impl Pci {
 
     /// Connects to a device served over vfio-user.
     pub fn connect(path: &Path) -> Result<Pci> {
-        Ok(Pci(Arc::new(vfio_user::client::Client::connect(path)?)))
+        Pci::connect_until(path, &Arc::default())
+    }
+
+    /// As [`connect`](Pci::connect); a server that says nothing is waited for
+    /// until `stop` turns true.
+    pub fn connect_until(path: &Path, stop: &Arc<AtomicBool>) -> Result<Pci> {
+        Ok(Pci(Arc::new(vfio_user::client::Client::connect(path, stop)?)))
     }
 
     /// Allows or forbids DMA. Allowing it also turns on the decoding of the

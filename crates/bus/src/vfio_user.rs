@@ -12,4 +12,4 @@ pub mod message;
 mod served;
 pub mod server;
 mod session;
-mod transport;
+pub(crate) mod transport;

@@ -113,7 +113,8 @@ fn what_sysfs_can_and_cannot() {
         (sysfs.addressing(), sysfs.numa_node(), sysfs.interrupt_vectors()),
         (Addressing::Physical, Some(1), 0)
     );
-    let range = DmaRange { fd: None, fd_offset: 0, addr: std::ptr::null_mut(), len: 4096, iova: 0 };
+    // SAFETY: nothing is done with it, which is what is tested.
+    let range = unsafe { DmaRange::new(std::ptr::null_mut(), 4096, 0, None) };
     sysfs.map_dma(&range).unwrap();
     sysfs.unmap_dma(0, 4096).unwrap();
     let event = fs::File::open("/dev/null").unwrap();
@@ -138,6 +139,39 @@ fn a_device_in_use_is_left_alone() {
     assert!(error.contains("another process drives the device"), "{error}");
     drop(first);
     tree.open().unwrap();
+}
+
+#[test]
+fn a_device_behind_an_iommu_is_not_for_physical_addresses() {
+    let tree = Tree::new();
+    let group = tree.root.path().join("kernel/iommu_groups/7");
+    fs::create_dir_all(&group).unwrap();
+    fs::write(group.join("type"), "DMA-FQ\n").unwrap();
+    symlink(&group, tree.device.join("iommu_group")).unwrap();
+    let error = tree.open().unwrap_err().to_string();
+    assert!(error.contains("group is DMA-FQ") && error.contains("bind the device to vfio-pci: "), "{error}");
+    assert_eq!(tree.driver_file("unbind"), "");
+    fs::write(group.join("type"), "identity\n").unwrap();
+    tree.open().unwrap();
+}
+
+#[test]
+fn what_a_killed_process_held_is_given_back() {
+    let tree = Tree::new();
+    let give_back = || bus::give_back_in(tree.root.path(), address());
+    let (probe, driver) = (tree.root.path().join("bus/pci/drivers_probe"), tree.device.join("driver"));
+    let config = || fs::read(tree.device.join("config")).unwrap()[4];
+    let pci = Pci::new(Arc::new(tree.open().unwrap()));
+    pci.set_bus_master(true).unwrap();
+    let error = give_back().unwrap_err().to_string();
+    assert!(error.contains("another process drives the device"), "{error}");
+    drop(pci);
+    fs::write(tree.device.join("config"), [0, 0, 0, 0, 7, 0]).unwrap();
+    give_back().unwrap();
+    assert_eq!((config(), probe.exists()), (7, false), "its driver has it");
+    fs::remove_file(&driver).unwrap();
+    give_back().unwrap();
+    assert_eq!((config(), fs::read_to_string(&probe).unwrap().as_str()), (3, NAME));
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn offered_memory_is_the_same_memory() {
     pci.unmap_dma(0x10_0000, 4 * PAGE).unwrap();
     assert!(serving.state.lock().unwrap().maps.is_empty());
     // The file is too short for what the range claims.
-    let beyond = bus::DmaRange { fd_offset: PAGE as u64, ..memory.range(0x10_0000, true) };
+    let beyond = memory.range_from(0x10_0000, Some(PAGE as u64));
     assert!(matches!(pci.map_dma(&beyond), Err(Error::Refused { errno: Errno::INVAL, .. })));
     let odd = memory.range(0x10_0001, true);
     assert!(matches!(pci.map_dma(&odd), Err(Error::Refused { errno: Errno::INVAL, .. })));

@@ -10,6 +10,9 @@ pub enum Error {
     /// Memory for rings or buffers could not be had.
     #[error(transparent)]
     Memory(#[from] memory::Error),
+    /// A virtio device is not what it should be.
+    #[error(transparent)]
+    Virtio(#[from] crate::virtio::Fault),
     /// No driver knows the device.
     #[error("{device}: no driver for {vendor:04x}:{id:04x}; {known}")]
     UnknownDevice {

@@ -7,9 +7,13 @@
 //! and the last value read.
 
 mod error;
+pub mod igb;
+pub mod intel;
 pub mod ixgbe;
+mod prefetch;
 mod ring;
 mod stats;
+pub mod virtio;
 mod wait;
 
 pub use error::{Error, Result};

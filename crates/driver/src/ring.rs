@@ -5,8 +5,8 @@
 //! on x86 and Arm a relaxed access is a plain load or store. The word that
 //! passes ownership is read with acquire; the doorbell passes it the other way.
 
-use std::mem;
 use std::ptr::NonNull;
+use std::slice;
 use std::sync::atomic::AtomicU64;
 
 use memory::{Dma, Packet, Region};
@@ -16,9 +16,11 @@ use crate::Result;
 /// One descriptor: its address word and its command or status word.
 pub(crate) type Descriptor = [AtomicU64; 2];
 
-/// A ring whose size is a power of two, indexed by a free-running counter.
+/// A ring whose size is a power of two, indexed by a free-running counter, and
+/// the packets behind its descriptors.
 pub(crate) struct Ring {
     descriptors: NonNull<Descriptor>,
+    pub(crate) packets: Box<[Option<Packet>]>,
     mask: u32,
     pub(crate) region: Region,
 }
@@ -32,22 +34,36 @@ impl Ring {
     pub(crate) fn new(dma: &Dma, size: usize) -> Result<Ring> {
         assert!(size.is_power_of_two(), "ring sizes are checked with the options");
         let region = dma.alloc(size * size_of::<Descriptor>())?;
-        Ok(Ring { descriptors: region.ptr().cast(), mask: size as u32 - 1, region })
+        let packets = (0..size).map(|_| None).collect();
+        Ok(Ring { descriptors: region.ptr().cast(), packets, mask: size as u32 - 1, region })
+    }
+
+    /// Up to `count` descriptors and their packets from a free-running index on,
+    /// fewer where the ring's end comes first.
+    #[inline(always)]
+    pub(crate) fn stretch(&mut self, index: u32, count: u32) -> (&[Descriptor], &mut [Option<Packet>]) {
+        let size = self.packets.len();
+        // SAFETY: the region has as many descriptors, zeroed and aligned to a
+        // page, and lives as long as `self`.
+        let descriptors = unsafe { slice::from_raw_parts(self.descriptors.as_ptr(), size) };
+        let start = self.offset(index) as usize;
+        let end = size.min(start + count as usize);
+        (&descriptors[start..end], &mut self.packets[start..end])
     }
 
     /// The descriptor at a free-running index.
     pub(crate) fn at(&self, index: u32) -> &Descriptor {
-        // SAFETY: the masked index is below the ring's size; the region is
-        // zeroed, aligned to a page and lives as long as `self`.
-        unsafe { self.descriptors.add((index & self.mask) as usize).as_ref() }
+        // SAFETY: below the ring's size; as in `stretch`.
+        unsafe { self.descriptors.add(self.offset(index) as usize).as_ref() }
+    }
+
+    /// Where a free-running index stands in the ring, as head and tail count.
+    pub(crate) fn offset(&self, index: u32) -> u32 {
+        index & self.mask
     }
 
     pub(crate) fn size(&self) -> u32 {
         self.mask + 1
-    }
-
-    pub(crate) fn mask(&self) -> u32 {
-        self.mask
     }
 
     /// The device's address of the first descriptor.
@@ -58,36 +74,5 @@ impl Ring {
     /// Length in bytes, as the device wants it.
     pub(crate) fn bytes(&self) -> u32 {
         self.size() * size_of::<Descriptor>() as u32
-    }
-}
-
-/// The packets behind a ring's descriptors, at the same indices.
-pub(crate) struct Slots {
-    pub(crate) packets: Box<[Option<Packet>]>,
-    mask: u32,
-}
-
-impl Slots {
-    pub(crate) fn new(ring: &Ring) -> Slots {
-        let packets = (0..ring.size()).map(|_| None).collect();
-        Slots { packets, mask: ring.mask() }
-    }
-
-    /// Puts a packet into an empty slot.
-    pub(crate) fn put(&mut self, index: u32, packet: Packet) {
-        let slot = self.slot(index);
-        debug_assert!(slot.is_none());
-        // Not assigned, so that no drop of an old value is compiled in.
-        mem::forget(slot.replace(packet));
-    }
-
-    /// Takes the packet out of a slot.
-    pub(crate) fn take(&mut self, index: u32) -> Option<Packet> {
-        self.slot(index).take()
-    }
-
-    fn slot(&mut self, index: u32) -> &mut Option<Packet> {
-        // SAFETY: there is a slot for each value under the mask.
-        unsafe { self.packets.get_unchecked_mut((index & self.mask) as usize) }
     }
 }

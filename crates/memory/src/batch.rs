@@ -11,7 +11,8 @@ use crate::packet::Packet;
 /// Up to 256 packets.
 pub struct Batch {
     packets: [MaybeUninit<Packet>; Batch::MAX],
-    /// The first `len` are packets.
+    /// Packets are `len` from `start` on.
+    start: usize,
     len: usize,
     limit: usize,
 }
@@ -24,7 +25,7 @@ impl Batch {
     /// [`Batch::MAX`].
     pub fn with_limit(limit: usize) -> Batch {
         let packets = [const { MaybeUninit::uninit() }; Batch::MAX];
-        Batch { packets, len: 0, limit: limit.clamp(1, Batch::MAX) }
+        Batch { packets, start: 0, len: 0, limit: limit.clamp(1, Batch::MAX) }
     }
 
     /// How many more packets fit.
@@ -39,24 +40,69 @@ impl Batch {
         if self.len >= self.limit {
             return Some(packet);
         }
+        self.tidy();
         self.packets[self.len].write(packet);
         self.len += 1;
         None
     }
 
-    /// Takes all packets, in order.
-    pub fn drain(&mut self) -> Drain<'_> {
-        self.drain_front(self.len)
+    /// Appends what `give` gives, until it gives nothing or the batch is full.
+    #[inline(always)]
+    pub fn fill(&mut self, mut give: impl FnMut() -> Option<Packet>) {
+        self.tidy();
+        let mut len = self.len;
+        for place in &mut self.packets[len..self.limit] {
+            let Some(packet) = give() else { break };
+            place.write(packet);
+            len += 1;
+        }
+        self.len = len;
     }
 
-    /// Takes the first `count` packets (fewer if there are fewer), in order. The
-    /// rest move to the front when the iterator is dropped.
+    /// Gives up to `count` packets from the front to `take`, for as long as they
+    /// are what is asked for; how many.
     #[inline(always)]
-    pub fn drain_front(&mut self, count: usize) -> Drain<'_> {
-        let len = mem::replace(&mut self.len, 0);
-        // The batch counts as empty meanwhile: if the iterator is forgotten,
-        // packets leak, and nothing is used twice.
-        Drain { next: 0, end: count.min(len), len, batch: self }
+    pub fn give(
+        &mut self,
+        count: usize,
+        is: impl Fn(&Packet) -> bool,
+        mut take: impl FnMut(Packet),
+    ) -> usize {
+        let (start, len) = (self.start, mem::replace(&mut self.len, 0)); // a panic of `take` leaks
+        let mut given = 0;
+        for packet in &self.packets[start..start + len.min(count)] {
+            // SAFETY: one of the `len` packets, and not taken yet.
+            if !is(unsafe { packet.assume_init_ref() }) {
+                break;
+            }
+            // SAFETY: as above, and each is read once.
+            take(unsafe { packet.assume_init_read() });
+            given += 1;
+        }
+        (self.start, self.len) = (start + given, len - given);
+        given
+    }
+
+    /// Takes the first packet.
+    #[inline(always)]
+    pub fn pop_front(&mut self) -> Option<Packet> {
+        let mut front = None;
+        self.give(1, |_| true, |packet| front = Some(packet));
+        front
+    }
+
+    /// Takes packets from the front, in order; what is not taken stays.
+    pub fn drain(&mut self) -> impl Iterator<Item = Packet> {
+        std::iter::from_fn(|| self.pop_front())
+    }
+
+    /// Moves the packets to the front of the array, to append behind them.
+    #[inline(always)]
+    fn tidy(&mut self) {
+        if self.start > 0 {
+            self.packets[..self.start + self.len].rotate_left(self.start);
+            self.start = 0;
+        }
     }
 }
 
@@ -65,74 +111,21 @@ impl Deref for Batch {
 
     #[inline(always)]
     fn deref(&self) -> &[Packet] {
-        // SAFETY: the first `len` are packets, and len <= MAX.
-        unsafe { std::slice::from_raw_parts(self.packets.as_ptr().cast(), self.len) }
+        // SAFETY: `len` from `start` on are packets, and within the array.
+        unsafe { std::slice::from_raw_parts(self.packets.as_ptr().add(self.start).cast(), self.len) }
     }
 }
 
 impl DerefMut for Batch {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [Packet] {
-        // SAFETY: the first `len` are packets, and len <= MAX.
-        unsafe { std::slice::from_raw_parts_mut(self.packets.as_mut_ptr().cast(), self.len) }
+        // SAFETY: `len` from `start` on are packets, and within the array.
+        unsafe { std::slice::from_raw_parts_mut(self.packets.as_mut_ptr().add(self.start).cast(), self.len) }
     }
 }
 
 impl Drop for Batch {
     fn drop(&mut self) {
         self.drain().for_each(drop);
-    }
-}
-
-/// Packets on their way out of a batch.
-pub struct Drain<'a> {
-    batch: &'a mut Batch,
-    next: usize,
-    end: usize,
-    len: usize,
-}
-
-impl Drain<'_> {
-    /// The packet that comes next, still in the batch.
-    #[inline(always)]
-    pub fn peek(&self) -> Option<&Packet> {
-        if self.next == self.end {
-            return None;
-        }
-        // SAFETY: next < end <= the batch's old length, and it was not taken yet.
-        Some(unsafe { self.batch.packets.get_unchecked(self.next).assume_init_ref() })
-    }
-}
-
-impl Iterator for Drain<'_> {
-    type Item = Packet;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Packet> {
-        if self.next == self.end {
-            return None;
-        }
-        let i = self.next;
-        self.next += 1;
-        // SAFETY: i < end <= the batch's old length, and each is read once.
-        Some(unsafe { self.batch.packets.get_unchecked(i).assume_init_read() })
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.end - self.next, Some(self.end - self.next))
-    }
-}
-
-impl ExactSizeIterator for Drain<'_> {}
-
-impl Drop for Drain<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // What was not taken stays, in order.
-        let rest = self.len - self.next;
-        if rest > 0 && self.next > 0 {
-            self.batch.packets[..self.len].rotate_left(self.next);
-        }
-        self.batch.len = rest;
     }
 }

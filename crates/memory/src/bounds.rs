@@ -20,7 +20,7 @@ impl Packet {
 
     /// Free bytes in front of the data.
     pub fn headroom(&self) -> usize {
-        usize::from(self.meta().offset)
+        self.meta().offset
     }
 
     /// Free bytes behind the data.
@@ -52,7 +52,7 @@ impl Packet {
             return Err(TooLong { wanted: n, room });
         }
         let meta = self.meta_mut();
-        meta.offset -= n as u16;
+        meta.offset -= n;
         meta.rx.len += n as u16;
         Ok(&mut self[..n])
     }
@@ -67,7 +67,7 @@ impl Packet {
             return Err(TooLong { wanted: n, room });
         }
         let meta = self.meta_mut();
-        meta.offset += n as u16;
+        meta.offset += n;
         meta.rx.len -= n as u16;
         Ok(())
     }

@@ -15,18 +15,26 @@ impl Pool {
     /// A buffer, holding an empty packet; `None` when all are out.
     #[inline]
     pub fn alloc(&mut self) -> Option<Packet> {
-        let mut packet = self.alloc_for_rx()?;
+        let mut packet = self.fresh(1).next()?;
         packet.set_received(0, 0);
         Some(packet)
     }
 
     /// Frees a packet. One of another pool goes the way of a drop.
     #[inline]
-    pub fn free(&mut self, mut packet: Packet) {
-        while let Some(next) = packet.split_next() {
-            self.free_segment(std::mem::replace(&mut packet, next));
-        }
-        self.free_segment(packet);
+    pub fn free(&mut self, packet: Packet) {
+        let mut rest = Some(packet);
+        self.free_segments(std::iter::from_fn(|| {
+            let mut segment = rest.take()?;
+            rest = segment.split_next();
+            Some(segment)
+        }));
+    }
+
+    /// Frees a packet of one segment without looking at it.
+    #[inline(always)]
+    pub fn free_segment(&mut self, packet: Packet) {
+        self.free_segments(std::iter::once(packet));
     }
 
     /// How many buffers can be allocated now.
@@ -37,20 +45,24 @@ impl Pool {
 
     /// Appends up to `count` empty packets to `batch`; how many.
     pub fn alloc_batch(&mut self, batch: &mut Batch, count: usize) -> usize {
-        let count = self.reserve(count.min(batch.room()));
-        for _ in 0..count {
-            if let Some(packet) = self.alloc() {
-                batch.push(packet);
-            }
-        }
-        count
+        let before = batch.len();
+        let mut fresh = self.fresh(count.min(batch.room()));
+        batch.fill(|| {
+            let mut packet = fresh.next()?;
+            packet.set_received(0, 0);
+            Some(packet)
+        });
+        batch.len() - before
     }
 
     /// Frees all packets of a batch.
     pub fn free_batch(&mut self, batch: &mut Batch) {
-        for packet in batch.drain() {
-            self.free(packet);
-        }
+        let mut rest: Option<Packet> = None;
+        self.free_segments(std::iter::from_fn(|| {
+            let mut segment = rest.take().or_else(|| batch.pop_front())?;
+            rest = segment.split_next();
+            Some(segment)
+        }));
     }
 }
 

@@ -17,6 +17,7 @@ pub mod backing;
 pub mod batch;
 mod bounds;
 mod bulk;
+mod core;
 mod iova;
 mod metadata;
 pub mod offload;
@@ -29,7 +30,7 @@ mod space;
 
 pub use attachment::Attachment;
 pub use backing::{Backing, Options};
-pub use batch::{Batch, Drain};
+pub use batch::Batch;
 pub use bounds::TooLong;
 pub use offload::{Checksum, PacketType, RxFlags, TxOffload};
 pub use packet::{DATA_ROOM, HEADROOM, Packet};

@@ -14,8 +14,8 @@ use std::mem::{ManuallyDrop, transmute};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
+use crate::core::Core;
 use crate::offload::TxOffload;
-use crate::pool::Core;
 
 /// Bytes in front of a received packet, free for headers to be pushed.
 pub const HEADROOM: usize = 256;
@@ -32,15 +32,14 @@ pub(crate) struct Meta {
     pub(crate) rx: RxWords,
     pub(crate) tx: TxOffload,
     /// Where the data starts, from the end of this line.
-    pub(crate) offset: u16,
-    reserved: [u16; 3],
+    pub(crate) offset: usize,
+    /// Left to applications; zero in a packet fresh from a pool or a port.
+    pub(crate) user: u64,
     /// The next segment; in the pool's return stack, the next buffer.
     pub(crate) next: *mut Meta,
     /// The device's address of the first byte after this line.
     iova: u64,
     pub(crate) core: NonNull<Core>,
-    /// Left to applications; zero in a packet fresh from a pool or a port.
-    pub(crate) user: u64,
 }
 
 /// A received packet's metadata in the 82599's order (datasheet 7.1.6.2).
@@ -63,8 +62,7 @@ impl Meta {
         Meta {
             rx: RxWords::default(),
             tx: TxOffload::default(),
-            offset: HEADROOM as u16,
-            reserved: [0; 3],
+            offset: HEADROOM,
             next: std::ptr::null_mut(),
             iova,
             core,
@@ -77,7 +75,7 @@ impl Meta {
 /// returns its buffers to their pool from any thread; the pool's owner is
 /// quicker with [`Pool::free`](crate::Pool::free).
 #[repr(transparent)]
-pub struct Packet(NonNull<Meta>);
+pub struct Packet(pub(crate) NonNull<Meta>);
 
 // SAFETY: a packet is the only handle to its buffers, and returning them is an
 // atomic push.
@@ -99,11 +97,6 @@ impl Packet {
     #[inline(always)]
     pub(crate) fn into_raw(self) -> NonNull<Meta> {
         ManuallyDrop::new(self).0
-    }
-
-    #[inline(always)]
-    pub(crate) fn as_raw(&self) -> NonNull<Meta> {
-        self.0
     }
 
     #[inline(always)]
@@ -149,7 +142,7 @@ impl Packet {
     #[inline(always)]
     pub fn iova(&self) -> u64 {
         let meta = self.meta();
-        meta.iova + u64::from(meta.offset)
+        meta.iova + meta.offset as u64
     }
 
     /// The device's address at which a received packet shall start: behind the
@@ -169,10 +162,11 @@ impl Packet {
         // SAFETY: both are 16 bytes, and any bits make the integers of RxWords;
         // its fields stand in the words' order (little-endian, as checked).
         meta.rx = unsafe { transmute::<[u64; 2], RxWords>([low, high]) };
-        meta.rx.len = meta.rx.len.min(DATA_ROOM as u16);
+        if (high >> 32) as u16 > DATA_ROOM as u16 {
+            meta.rx.len = DATA_ROOM as u16;
+        }
         meta.tx = TxOffload::default();
-        meta.offset = HEADROOM as u16;
-        meta.user = 0;
+        (meta.offset, meta.user) = (HEADROOM, 0);
     }
 }
 

@@ -8,35 +8,15 @@
 //! outgrow the pool. A pool may go before its packets: the last one frees the
 //! memory.
 
+use std::iter::Rev;
 use std::ptr::NonNull;
+use std::slice;
 
 use crate::backing::HUGE_PAGE;
+use crate::core::Core;
 use crate::packet::{Meta, Packet, SLOT};
-use crate::region::{Dma, Region};
-use crate::returns::Returns;
+use crate::region::Dma;
 use crate::{Error, Result};
-
-/// The part of a pool that its packets refer to; outlives them all.
-#[derive(Debug)]
-pub(crate) struct Core {
-    returns: Returns<Meta>,
-    /// Keeps the buffers mapped.
-    _region: Region,
-}
-
-impl Core {
-    /// Returns a buffer from any thread.
-    pub(crate) fn give_back(meta: NonNull<Meta>) {
-        // SAFETY: the caller owned the buffer, and a core outlives its buffers.
-        let core = unsafe { (*meta.as_ptr()).core };
-        // SAFETY: as above.
-        if unsafe { core.as_ref() }.returns.push(meta) {
-            // SAFETY: the pool is gone and this was its last buffer, so nobody
-            // else knows the core, which `Pool::new` took from a box.
-            drop(unsafe { Box::from_raw(core.as_ptr()) });
-        }
-    }
-}
 
 /// Buffers for packets. See the [module's page](self).
 #[derive(Debug)]
@@ -44,7 +24,7 @@ pub struct Pool {
     /// Free buffers; the first `free` entries are valid.
     pub(crate) stack: Box<[NonNull<Meta>]>,
     pub(crate) free: usize,
-    core: NonNull<Core>,
+    pub(crate) core: NonNull<Core>,
     first: usize,
     end: usize,
 }
@@ -74,8 +54,7 @@ impl Pool {
         let iovas: Vec<u64> = (0..count).map(|i| region.iova(offset(i) + size_of::<Meta>())).collect();
         let first = base.addr().get();
         let end = first + region.len();
-        let core = Box::new(Core { returns: Returns::new(), _region: region });
-        let core = NonNull::from(Box::leak(core));
+        let core = Core::new(region);
         // Last buffer first, so that the first one goes out first.
         let slot = |i: usize| {
             // SAFETY: the region holds `offset(count - 1) + SLOT` bytes.
@@ -89,66 +68,61 @@ impl Pool {
         Ok(Pool { stack, free: count, core, first, end })
     }
 
-    /// A buffer for a device to fill: its metadata is whatever it was, until
-    /// [`Packet::set_received`]. `None` when all are out.
+    /// Up to `wanted` buffers, fewer when fewer are free, for a device to fill:
+    /// their metadata is whatever it was, until [`Packet::set_received`].
     #[inline(always)]
-    pub fn alloc_for_rx(&mut self) -> Option<Packet> {
-        if self.free == 0 && !self.collect() {
-            return None;
-        }
-        self.free -= 1;
-        // SAFETY: `free` was above zero and never exceeds the stack's length;
-        // the entry below it is a buffer that the pool owned until now.
-        Some(unsafe { Packet::from_raw(*self.stack.get_unchecked(self.free)) })
-    }
-
-    /// Makes sure that `wanted` buffers can be allocated if as many are home;
-    /// how many of them can.
-    #[inline]
-    pub fn reserve(&mut self, wanted: usize) -> usize {
+    pub fn fresh(&mut self, wanted: usize) -> Fresh<'_> {
         if self.free < wanted {
             self.collect();
         }
-        self.free.min(wanted)
+        let before = self.free;
+        self.free -= wanted.min(before); // they count as taken from here on
+        Fresh(self.stack[self.free..before].iter().rev())
     }
 
-    /// Frees a packet of one segment without looking at it: what a transmit
-    /// queue uses, which holds every segment by itself.
+    /// Frees packets of one segment each, without looking at them: what a
+    /// transmit queue uses, which holds every segment by itself.
     #[inline(always)]
-    pub fn free_segment(&mut self, packet: Packet) {
-        let address = packet.as_raw().addr().get();
-        if address.wrapping_sub(self.first) >= self.end - self.first {
-            return; // not ours: the drop returns it
+    pub fn free_segments(&mut self, packets: impl Iterator<Item = Packet>) {
+        let (first, len, mut free) = (self.first, self.end - self.first, self.free);
+        for meta in packets.map(Packet::into_raw) {
+            if meta.addr().get().wrapping_sub(first) >= len {
+                Core::give_back(meta); // not ours
+                continue;
+            }
+            debug_assert!(free < self.stack.len());
+            // SAFETY: the buffer is ours by its address and was out, so fewer
+            // than all are on the stack.
+            unsafe { *self.stack.get_unchecked_mut(free) = meta };
+            free += 1;
         }
-        let meta = packet.into_raw();
-        debug_assert!(self.free < self.stack.len());
-        // SAFETY: the buffer is ours by its address and was out, so fewer than
-        // all are on the stack.
-        unsafe { *self.stack.get_unchecked_mut(self.free) = meta };
-        self.free += 1;
-    }
-
-    /// Takes back what other threads returned; whether any buffer is free.
-    #[cold]
-    pub(crate) fn collect(&mut self) -> bool {
-        // SAFETY: the core lives at least as long as the pool.
-        for meta in unsafe { self.core.as_ref() }.returns.take() {
-            // SAFETY: the buffer is ours again; links are the return stack's.
-            unsafe { (*meta.as_ptr()).clear_link() };
-            self.stack[self.free] = meta;
-            self.free += 1;
-        }
-        self.free > 0
+        self.free = free;
     }
 }
 
-impl Drop for Pool {
+/// Buffers on their way out of a pool, the one that came last first. What is not
+/// taken comes back the slow way.
+pub struct Fresh<'a>(Rev<slice::Iter<'a, NonNull<Meta>>>);
+
+impl Iterator for Fresh<'_> {
+    type Item = Packet;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Packet> {
+        // SAFETY: the pool owned the buffers until they were taken from its
+        // stack, and each is given out once.
+        self.0.next().map(|&meta| unsafe { Packet::from_raw(meta) })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Fresh<'_> {}
+
+impl Drop for Fresh<'_> {
     fn drop(&mut self) {
-        // SAFETY: the core lives at least as long as the pool.
-        if unsafe { self.core.as_ref() }.returns.close(self.free, self.stack.len()) {
-            // SAFETY: no packet is out, so nobody else knows the core, which
-            // `new` took from a box.
-            drop(unsafe { Box::from_raw(self.core.as_ptr()) });
-        }
+        self.for_each(drop);
     }
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::ptr::NonNull;
 
+use crate::core::Core;
 use crate::packet::{Meta, Packet};
-use crate::pool::Core;
 use crate::returns::Node;
 
 impl Packet {
@@ -66,7 +66,7 @@ impl fmt::Debug for Packet {
 impl Drop for Packet {
     fn drop(&mut self) {
         let mut chain = self.split_next();
-        Core::give_back(self.as_raw());
+        Core::give_back(self.0);
         while let Some(mut segment) = chain {
             chain = segment.split_next();
             Core::give_back(segment.into_raw());

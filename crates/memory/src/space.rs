@@ -99,8 +99,10 @@ impl Chunk {
     pub(crate) fn map_into(&self, pci: &Pci) -> Result<()> {
         for (iova, offset, len) in self.stretches() {
             let addr = self.mapping.ptr.as_ptr().wrapping_add(offset);
-            let fd = Some(self.mapping.file());
-            pci.map_dma(&DmaRange { fd, fd_offset: offset as u64, addr, len, iova })?;
+            let file = Some((self.mapping.file(), offset as u64));
+            // SAFETY: a stretch of our mapping, which holds no Rust object; it
+            // is unmapped from each device before it goes, when we are dropped.
+            pci.map_dma(&unsafe { DmaRange::new(addr, len, iova, file) })?;
         }
         Ok(())
     }

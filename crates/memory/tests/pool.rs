@@ -144,7 +144,7 @@ proptest! {
 
     /// What leaves a batch in front leaves in order, and the rest stays in order.
     #[test]
-    fn a_batch_keeps_order(count in 0..256usize, front in 0..300usize, taken in 0..300usize) {
+    fn a_batch_keeps_order(count in 0..256usize, most in 0..300usize, good in 0..300u64, taken in 0..300usize) {
         let mut pool = pool(256);
         let mut batch = Batch::with_limit(256);
         for n in 0..count {
@@ -152,9 +152,12 @@ proptest! {
             packet.set_user(n as u64);
             prop_assert!(batch.push(packet).is_none());
         }
-        let left: Vec<u64> = batch.drain_front(front).take(taken).map(|p| p.user()).collect();
+        let mut left = Vec::new();
+        let given = batch.give(most, |packet| packet.user() < good, |packet| left.push(packet.user()));
+        prop_assert_eq!((given, left.len()), (count.min(most).min(good as usize), given));
+        left.extend(batch.drain().take(taken).map(|packet| packet.user()));
+        prop_assert_eq!(left.len(), count.min(given + taken));
         let rest: Vec<u64> = batch.iter().map(Packet::user).collect();
-        prop_assert_eq!(left.len(), count.min(front).min(taken));
         let all: Vec<u64> = left.into_iter().chain(rest).collect();
         prop_assert_eq!(all, (0..count as u64).collect::<Vec<_>>());
         pool.free_batch(&mut batch);

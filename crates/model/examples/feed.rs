@@ -141,7 +141,7 @@ fn main() {
             1000.0 / ns,
             bench.wire.sunk
         );
-        for finding in bench.device.lint().iter() {
+        for finding in bench.device.lint().findings().iter() {
             println!("  {finding}");
         }
         assert!(bench.memory.generation() == 1);

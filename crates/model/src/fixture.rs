@@ -5,6 +5,8 @@
 //! for whoever plays the driver. All is safe code, so it is slower than what
 //! the testbed uses.
 
+pub mod guest;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -142,6 +144,23 @@ impl Stretch {
         let index = offset / 8;
         (index < self.count).then(|| self.words.get(self.first + index)).flatten()
     }
+
+    /// Stores a shorter word, and leaves alone what another thread stores beside
+    /// it meanwhile.
+    #[inline]
+    fn merge(&self, offset: usize, mask: u64, value: u64) {
+        let shift = 8 * (offset % 8);
+        if let Some(word) = self.word(offset) {
+            let mut old = word.load(Ordering::Relaxed);
+            loop {
+                let new = old & !(mask << shift) | value << shift;
+                match word.compare_exchange_weak(old, new, Ordering::Release, Ordering::Relaxed) {
+                    Ok(_) => return,
+                    Err(now) => old = now,
+                }
+            }
+        }
+    }
 }
 
 impl Window for Stretch {
@@ -164,6 +183,14 @@ impl Window for Stretch {
         if let Some(word) = self.word(offset) {
             word.store(value, Ordering::Release);
         }
+    }
+    #[inline]
+    fn store16_release(&self, offset: usize, value: u16) {
+        self.merge(offset, 0xFFFF, value.into());
+    }
+    #[inline]
+    fn store32(&self, offset: usize, value: u32) {
+        self.merge(offset, 0xFFFF_FFFF, value.into());
     }
 }
 

@@ -7,8 +7,12 @@
 //! comes from outside is hostile: bounded, counted, never a panic.
 #![forbid(unsafe_code)]
 
+mod books;
+mod checksum;
 pub mod fixture;
 pub mod ixgbe;
+pub mod lint;
+pub mod virtio;
 
 /// The device's view of host memory. Implementors check every access; outside
 /// of what is mapped they answer `None` or `false` and touch nothing.
@@ -30,9 +34,13 @@ pub trait Dma {
     fn generation(&self) -> u64;
 }
 
-/// A translated stretch of host memory, accessed in 8-byte little-endian words
-/// at byte offsets that are multiples of 8. Out of range: loads give 0 and
-/// stores are ignored.
+/// A translated stretch of host memory, accessed in little-endian words of 2, 4
+/// and 8 bytes at byte offsets that are multiples of the word's length. Out of
+/// range: loads give 0 and stores are ignored.
+///
+/// As they stand, the shorter stores write back the whole 8 bytes around them,
+/// which loses what the host stores beside them meanwhile: implementors whose
+/// host runs at the same time have their own.
 pub trait Window {
     /// Relaxed load.
     fn load(&self, offset: usize) -> u64;
@@ -42,6 +50,36 @@ pub trait Window {
     fn store(&self, offset: usize, value: u64);
     /// Release store: what was stored before is seen before it.
     fn store_release(&self, offset: usize, value: u64);
+
+    /// Relaxed load of 16 bits.
+    #[inline]
+    fn load16(&self, offset: usize) -> u16 {
+        (self.load(offset & !7) >> (8 * (offset & 6))) as u16
+    }
+    /// Acquire load of 16 bits.
+    #[inline]
+    fn load16_acquire(&self, offset: usize) -> u16 {
+        (self.load_acquire(offset & !7) >> (8 * (offset & 6))) as u16
+    }
+    /// Acquire load of 32 bits.
+    #[inline]
+    fn load32_acquire(&self, offset: usize) -> u32 {
+        (self.load_acquire(offset & !7) >> (8 * (offset & 4))) as u32
+    }
+    /// Release store of 16 bits.
+    #[inline]
+    fn store16_release(&self, offset: usize, value: u16) {
+        let shift = 8 * (offset & 6);
+        let rest = self.load(offset & !7) & !(0xFFFF << shift);
+        self.store_release(offset & !7, rest | u64::from(value) << shift);
+    }
+    /// Relaxed store of 32 bits.
+    #[inline]
+    fn store32(&self, offset: usize, value: u32) {
+        let shift = 8 * (offset & 4);
+        let rest = self.load(offset & !7) & !(0xFFFF_FFFF << shift);
+        self.store(offset & !7, rest | u64::from(value) << shift);
+    }
 }
 
 /// The polled pages of BAR 0, memory that driver and model both see: 0x1000 to

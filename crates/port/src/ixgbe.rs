@@ -1,11 +1,9 @@
 //! The 82599 family as a [`Port`].
 
-use std::os::fd::BorrowedFd;
-
 use driver::ixgbe::{Ixgbe, Options, RxQueue as Rx, TxQueue as Tx};
-use memory::{Batch, Dma, Pool};
+use memory::Dma;
 
-use crate::{Capabilities, Link, Port, PortStats, Result, RxQueue, RxStats, TxQueue, TxStats};
+use crate::{Capabilities, Link, Port, PortStats, Result, RxQueue, TxQueue};
 
 /// An opened 82599, with the queues nobody has taken yet.
 pub struct IxgbePort {
@@ -87,39 +85,5 @@ impl Port for IxgbePort {
 
     fn stop(&mut self) -> Result<()> {
         Ok(self.device.stop()?)
-    }
-}
-
-impl RxQueue for Rx {
-    #[inline]
-    fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
-        Rx::recv(self, pool, batch)
-    }
-
-    fn stats(&self) -> RxStats {
-        Rx::stats(self)
-    }
-
-    fn arm(&mut self) -> Option<BorrowedFd<'_>> {
-        Rx::arm(self)
-    }
-
-    fn disarm(&mut self) {
-        Rx::disarm(self);
-    }
-}
-
-impl TxQueue for Tx {
-    #[inline]
-    fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
-        Tx::send(self, pool, batch)
-    }
-
-    fn clean(&mut self, pool: &mut Pool) -> usize {
-        Tx::clean(self, pool)
-    }
-
-    fn stats(&self) -> TxStats {
-        Tx::stats(self)
     }
 }

@@ -9,12 +9,17 @@
 //! ([`PortStats`]).
 #![forbid(unsafe_code)]
 
+pub mod igb;
+pub mod intel;
 pub mod ixgbe;
+mod open;
 pub mod pcap;
 mod stats;
+pub mod virtio;
 
 pub use driver::{Counter, RxStats, TxStats};
 pub use memory::{Batch, Packet, Pool};
+pub use open::{Options, open};
 pub use stats::PortStats;
 
 use std::fmt;

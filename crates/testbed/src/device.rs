@@ -4,82 +4,24 @@
 //! [`Chip`] is what differs between models; [`Device`] is the rest, and the same
 //! whether a driver reaches it in this process or over vfio-user.
 
+mod report;
+mod vectors;
+mod words;
+
+pub use report::{DeviceReport, Finding};
+pub use vectors::Vectors;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bus::Kind;
 use bus::config_space::ConfigSpace;
-use serde::{Deserialize, Serialize};
+use regs::virtio::pci::capability;
 
+use crate::vhost_user::Rings;
 use crate::view::{BarPages, View};
-use crate::wire::{Cable, WireStats};
-
-/// MSI-X messages: an eventfd for each vector. Clones share them.
-#[derive(Clone, Debug, Default)]
-pub struct Vectors(Arc<Mutex<VectorState>>);
-
-#[derive(Debug, Default)]
-struct VectorState {
-    events: Vec<Option<OwnedFd>>,
-    raised: u64,
-    unwired: u64,
-}
-
-impl Vectors {
-    fn state(&self) -> MutexGuard<'_, VectorState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self, vector: u16, event: Option<OwnedFd>) {
-        let mut state = self.state();
-        let at = usize::from(vector);
-        if state.events.len() <= at {
-            state.events.resize_with(at + 1, || None);
-        }
-        state.events[at] = event;
-    }
-
-    fn clear(&self) {
-        self.state().events.clear();
-    }
-}
-
-impl model::Interrupts for Vectors {
-    fn raise(&mut self, vector: u16) {
-        let mut state = self.state();
-        let Some(Some(event)) = state.events.get(usize::from(vector)) else {
-            state.unwired += 1;
-            return;
-        };
-        // An eventfd that is full already wakes whoever waits; other errors are
-        // the client's, which gave something else.
-        let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
-        state.raised += 1;
-    }
-}
-
-/// One thing that the driver did and should not have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// The rule's name.
-    pub rule: String,
-    /// How bad it is.
-    pub severity: String,
-    /// Where.
-    pub register: String,
-    /// The value, address or length at fault, of the first time.
-    pub value: u64,
-    /// The datasheet's section.
-    pub section: String,
-    /// What is wrong, in a sentence.
-    pub sentence: String,
-    /// What real hardware would do.
-    pub consequence: String,
-    /// How often.
-    pub count: u64,
-}
+use crate::wire::Cable;
 
 /// A model of a chip, whatever chip it is.
 pub trait Chip: Send {
@@ -91,6 +33,15 @@ pub trait Chip: Send {
     fn write(&mut self, offset: u32, value: u32);
     /// An access of a width or alignment that no register has was made.
     fn odd(&mut self, offset: u32);
+    /// Reads bytes of BAR 0; `false` for a width or alignment that no register
+    /// has. As it stands, registers have 32 bits.
+    fn read_bytes(&mut self, offset: u32, data: &mut [u8]) -> bool {
+        words::read(self, offset, data)
+    }
+    /// Writes bytes of BAR 0, as [`Chip::read_bytes`].
+    fn write_bytes(&mut self, offset: u32, data: &[u8]) -> bool {
+        words::write(self, offset, data)
+    }
     /// Does what is to be done now; packets moved.
     fn step(&mut self, cable: &mut Cable, now_ns: u64) -> usize;
     /// As after power-on.
@@ -101,6 +52,10 @@ pub trait Chip: Send {
     fn drops(&self) -> BTreeMap<String, u64>;
     /// What the linter found.
     fn findings(&self) -> Vec<Finding>;
+    /// Its rings, if they can be set up from outside, as vhost-user does.
+    fn rings(&mut self) -> Option<&mut dyn Rings> {
+        None
+    }
 }
 
 /// The shape of a PCI function.
@@ -118,6 +73,9 @@ pub struct Shape {
     pub table: u32,
     /// MSI-X vectors.
     pub vectors: u16,
+    /// Where a capability lies through which BARs are accessed by way of the
+    /// configuration space (virtio 1.3, section 4.1.4.9).
+    pub window: Option<u16>,
 }
 
 /// A BAR, as [`Device::bar`] tells.
@@ -127,41 +85,6 @@ pub struct BarShape {
     pub size: u32,
     /// Memory or I/O ports.
     pub kind: Kind,
-}
-
-/// What a device counted; a snapshot.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeviceReport {
-    /// The chip.
-    pub chip: String,
-    /// Packets the model moved, either way.
-    pub packets: u64,
-    /// Steps it made.
-    pub steps: u64,
-    /// Steps in which packets moved.
-    pub busy_steps: u64,
-    /// Interrupts sent.
-    pub interrupts: u64,
-    /// Interrupts of vectors that nobody listens to.
-    pub interrupts_unwired: u64,
-    /// Accesses of trapped registers.
-    pub trapped: u64,
-    /// Accesses of a width or alignment that no register has.
-    pub odd_accesses: u64,
-    /// Ranges of host memory that are mapped, and their bytes.
-    pub mapped: (usize, u64),
-    /// Clients that attached so far.
-    pub clients: u64,
-    /// The chip's own counters.
-    pub counters: BTreeMap<String, u64>,
-    /// Packets that the chip lost, by name.
-    pub drops: BTreeMap<String, u64>,
-    /// Faults of the device that were injected.
-    pub faults: BTreeMap<String, u64>,
-    /// The cable.
-    pub wire: WireStats,
-    /// What the driver did wrong.
-    pub findings: Vec<Finding>,
 }
 
 /// Injected faults, as the device drives them.
@@ -315,6 +238,18 @@ impl Device {
         (size > 0).then_some(BarShape { size, kind })
     }
 
+    pub(crate) fn rings(&mut self) -> Option<&mut dyn Rings> {
+        self.parts.chip.rings()
+    }
+
+    /// Sets what a PCI driver sets to let the device reach memory; over
+    /// vhost-user there is no configuration space to do that through.
+    pub(crate) fn let_reach_memory(&mut self) {
+        const COMMAND: u16 = 0x04;
+        const BUS_MASTER: u8 = 1 << 2;
+        self.write_config(COMMAND, &[BUS_MASTER, 0]);
+    }
+
     pub(crate) fn shape(&self) -> &Shape {
         &self.parts.shape
     }
@@ -333,12 +268,37 @@ impl Device {
         }
     }
 
-    pub(crate) fn read_config(&self, offset: u16, data: &mut [u8]) {
+    pub(crate) fn read_config(&mut self, offset: u16, data: &mut [u8]) {
         self.parts.shape.config.read(offset, data);
+        if let Some((bar, at, len)) = self.window(offset, data.len()) {
+            self.read_bar(bar, at, &mut data[..len]);
+        }
+    }
+
+    /// What an access to the window's data reaches: BAR, offset and length.
+    fn window(&self, offset: u16, len: usize) -> Option<(usize, u64, usize)> {
+        let window = self.parts.shape.window?;
+        if offset != window + capability::PCI_CFG_DATA {
+            return None;
+        }
+        let mut fields = [0; capability::BYTES_LONG as usize];
+        self.parts.shape.config.read(window, &mut fields);
+        let word =
+            |at: u16| fields[usize::from(at)..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+        let wanted = word(capability::LENGTH) as usize;
+        let whole = matches!(wanted, 1 | 2 | 4) && wanted <= len;
+        whole.then_some((
+            fields[usize::from(capability::BAR)].into(),
+            word(capability::OFFSET).into(),
+            wanted,
+        ))
     }
 
     pub(crate) fn write_config(&mut self, offset: u16, data: &[u8]) {
         self.parts.shape.config.write(offset, data);
+        if let Some((bar, at, len)) = self.window(offset, data.len()) {
+            self.write_bar(bar, at, &data[..len]);
+        }
         self.parts.view.set_enabled(self.parts.shape.config.bus_master());
         if self.parts.shape.config.take_reset() {
             self.parts.shape.config.reset();
@@ -352,14 +312,17 @@ impl Device {
         data.fill(0xFF);
         let Some(offset) = self.inside(bar, offset, data.len()) else { return };
         match bar {
-            0 => self.read_registers(offset, data),
+            0 => {
+                let fits = self.parts.chip.read_bytes(offset, data);
+                self.report.odd_accesses += u64::from(!fits);
+            }
             2 => {
                 let word = match offset {
                     0..4 => self.port_address,
                     4..8 => self.register(self.port_address),
                     _ => 0,
                 };
-                copy_out(word, offset, data);
+                words::copy_out(word, offset, data);
             }
             _ => data.copy_from_slice(&self.table[offset as usize..][..data.len()]),
         }
@@ -370,7 +333,10 @@ impl Device {
         self.report.trapped += 1;
         let Some(offset) = self.inside(bar, offset, data.len()) else { return };
         match bar {
-            0 => self.write_registers(offset, data),
+            0 => {
+                let fits = self.parts.chip.write_bytes(offset, data);
+                self.report.odd_accesses += u64::from(!fits);
+            }
             2 => match (offset, <[u8; 4]>::try_from(data)) {
                 (0, Ok(word)) => self.port_address = u32::from_le_bytes(word),
                 (4, Ok(word)) => self.set_register(self.port_address, u32::from_le_bytes(word)),
@@ -384,32 +350,6 @@ impl Device {
         let size = self.bar(bar)?.size;
         let offset = u32::try_from(offset).ok()?;
         (len as u64 + u64::from(offset) <= u64::from(size)).then_some(offset)
-    }
-
-    /// Registers are 32 bits wide; wider accesses are several, narrower ones
-    /// read the register that they lie in.
-    fn read_registers(&mut self, offset: u32, data: &mut [u8]) {
-        let mut done = 0;
-        while done < data.len() {
-            let at = offset + done as u32;
-            let part = (4 - at as usize % 4).min(data.len() - done);
-            if part < 4 {
-                self.odd(at);
-            }
-            let word = self.register(at);
-            copy_out(word, at, &mut data[done..done + part]);
-            done += part;
-        }
-    }
-
-    /// Narrower writes are ignored, as the chips do (82599, section 8.1.2).
-    fn write_registers(&mut self, offset: u32, data: &[u8]) {
-        if !offset.is_multiple_of(4) || !data.len().is_multiple_of(4) {
-            return self.odd(offset);
-        }
-        for (at, word) in (offset..).step_by(4).zip(data.as_chunks::<4>().0) {
-            self.set_register(at, u32::from_le_bytes(*word));
-        }
     }
 
     fn odd(&mut self, offset: u32) {
@@ -461,19 +401,10 @@ impl Device {
         // SAFETY: whoever makes a DmaRange vouches that it stays mapped until
         // it is unmapped; that goes through `Device::unmap`, which holds the
         // device's lock as does every step.
-        unsafe { self.parts.view.map_here(range.iova, range.addr, range.len) }
+        unsafe { self.parts.view.map_here(range.iova(), range.addr(), range.len()) }
     }
 
     pub(crate) fn unmap(&self, iova: u64, len: u64) -> io::Result<()> {
         self.parts.view.unmap(iova, len)
-    }
-}
-
-/// The bytes of a register that an access at `offset` wants.
-fn copy_out(word: u32, offset: u32, data: &mut [u8]) {
-    let bytes = word.to_le_bytes();
-    let skip = offset as usize % 4;
-    for (byte, &from) in data.iter_mut().zip(&bytes[skip..]) {
-        *byte = from;
     }
 }

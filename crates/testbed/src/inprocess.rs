@@ -34,7 +34,7 @@ impl InProcess {
         let station = Station::new(device);
         station.set_attached(true);
         station.enter().attach();
-        let handle = Handle { station: station.clone() };
+        let handle = Handle::over(station.clone());
         (Pci::new(Arc::new(InProcess { name, station, pages })), handle)
     }
 
@@ -139,6 +139,10 @@ pub struct Handle {
 }
 
 impl Handle {
+    pub(crate) fn over(station: Arc<Station>) -> Handle {
+        Handle { station }
+    }
+
     /// One step at a time of the caller's choosing, which must not go back.
     /// Packets moved.
     pub fn step(&self, now_ns: u64) -> usize {

@@ -48,6 +48,17 @@ impl Options {
         options.model.module = Some(model::ixgbe::i2c::module::Module::short_range("IXORA", &serial));
         options
     }
+
+    /// Another adapter with the same chip: 0x10FB has a cage with a module,
+    /// 0x10F7 a backplane (KX4) and no cage.
+    pub fn set_device_id(&mut self, id: u16) {
+        self.model.eeprom.device_id = id;
+        if id == 0x10F7 {
+            self.model.link.media = model::ixgbe::link::Media::Backplane;
+            self.model.link.autoc = 0xC09C_8004; // LMS 4: KX4, KX and KR with autonegotiation
+            self.model.module = None;
+        }
+    }
 }
 
 /// The address of device `index` of a testbed: locally administered.
@@ -95,12 +106,11 @@ pub(crate) fn shape(device: u16) -> Shape {
         .with_bar(0, BarType::Memory64, REGISTERS.into())
         .with_bar(2, BarType::Io, 32)
         .with_bar(4, BarType::Memory64, TABLE.into())
-        .with_interrupt_pin(1)
         .with_power_management(0x40)
         .with_msix(0x70, VECTORS, (4, 0), (4, PENDING))
         .with_pcie(0xA0, 8);
     let polled = POLLED.to_vec();
-    Shape { config, registers: REGISTERS, polled, ports: 32, table: TABLE, vectors: VECTORS }
+    Shape { config, registers: REGISTERS, polled, ports: 32, table: TABLE, vectors: VECTORS, window: None }
 }
 
 impl<D> Chip for Ixgbe<D, BarPages>
@@ -154,16 +164,6 @@ where
     }
 
     fn findings(&self) -> Vec<Finding> {
-        let finding = |finding: &model::ixgbe::lint::Finding| Finding {
-            rule: finding.rule.name().to_owned(),
-            severity: finding.severity().to_string(),
-            register: finding.register.to_string(),
-            value: finding.value,
-            section: finding.section().to_owned(),
-            sentence: finding.sentence().to_owned(),
-            consequence: finding.consequence().to_owned(),
-            count: finding.count,
-        };
-        self.lint().iter().map(finding).collect()
+        self.lint().findings().iter().map(Finding::from).collect()
     }
 }

@@ -20,7 +20,7 @@ use model::ixgbe::eeprom::{Config, Eeprom};
 use model::{Dma, Pages, Window as _};
 use regs::ixgbe::descriptor::{rx_high, tx};
 use regs::ixgbe::{
-    CTRL, EEC, EERD, LINKS, MSCA, RAH, RAL, RDBAH, RDBAL, RDH, RDLEN, RDRXCTL, RDT, RXCTRL, RXDCTL,
+    ANLP1, CTRL, EEC, EERD, LINKS, MSCA, RAH, RAL, RDBAH, RDBAL, RDH, RDLEN, RDRXCTL, RDT, RXCTRL, RXDCTL,
     SECRXSTAT, SECTXSTAT, TDBAH, TDBAL, TDH, TDLEN, TDT, TDWBAH, TDWBAL, TXDCTL,
 };
 
@@ -91,12 +91,12 @@ pub fn open(mac: [u8; 6], len: usize, cable: Cable) -> io::Result<Device> {
 
 /// A backplane adapter (KX4): it has no module or PHY that a driver would look
 /// for.
-const DEVICE: u16 = 0x10F7;
+pub const DEVICE: u16 = 0x10F7;
 
 impl Lean {
     fn new(view: View, pages: BarPages, mac: [u8; 6], len: usize) -> Lean {
         let eeprom = Eeprom::new(&Config { mac, device_id: DEVICE, ..Config::default() });
-        let lean = Lean {
+        let mut lean = Lean {
             view,
             pages,
             eeprom,
@@ -114,13 +114,14 @@ impl Lean {
     }
 
     /// The registers that do not begin at zero (8.2.3).
-    fn power_on(&self) {
+    fn power_on(&mut self) {
         self.pages.clear(0, ixgbe::REGISTERS);
         let [a, b, c, d, e, f] = self.mac;
         let values = [
-            (EEC::AT, EEC::AUTO_RD | EEC::PRES),
+            (EEC::AT, self.eeprom.read(EEC::AT).unwrap_or(0)),
             (RDRXCTL::AT, RDRXCTL::DMAIDONE),
             (LINKS::AT, LINKS::LINK_UP | LINKS::LINK_SPEED_10G | LINKS::MAC_LINK_STAT),
+            (ANLP1::AT, ANLP1::AN_STATE_MASK),
             (SECRXSTAT::AT, SECRXSTAT::SECRX_RDY),
             (SECTXSTAT::AT, SECTXSTAT::SECTX_RDY),
             (RAL::at(0), u32::from_le_bytes([a, b, c, d])),
@@ -132,15 +133,11 @@ impl Lean {
     /// Answers what a driver waits for, and follows its queues.
     #[cold]
     fn upkeep(&mut self) {
-        if self.pages.load(CTRL::AT) & (CTRL::RST | CTRL::LRST) != 0 {
-            (self.rx, self.tx) = (Vec::new(), Vec::new());
-            self.power_on();
-        }
+        self.follow_reset();
         let word = self.pages.load(EERD::AT);
         if word & EERD::START != 0 {
-            let index = (word & EERD::ADDR_MASK) >> EERD::ADDR_SHIFT;
-            let data = u32::from(self.eeprom.word(index as usize));
-            self.pages.store(EERD::AT, word & EERD::ADDR_MASK | EERD::DONE | data << EERD::DATA_SHIFT);
+            self.eeprom.write(EERD::AT, word);
+            self.pages.store(EERD::AT, self.eeprom.read(EERD::AT).unwrap_or(0));
         }
         let command = self.pages.load(MSCA::AT);
         if command & MSCA::MDI_COMMAND != 0 {
@@ -148,6 +145,15 @@ impl Lean {
         }
         self.follow_receive();
         self.follow_transmit();
+    }
+
+    /// Drivers wait no longer than some microseconds for a reset to begin.
+    #[inline]
+    fn follow_reset(&mut self) {
+        if self.pages.load(CTRL::AT) & (CTRL::RST | CTRL::LRST) != 0 {
+            (self.rx, self.tx) = (Vec::new(), Vec::new());
+            self.power_on();
+        }
     }
 
     fn follow_receive(&mut self) {
@@ -275,7 +281,11 @@ impl Chip for Lean {
             self.upkeep_at_ns = now_ns + PERIOD_NS;
             self.upkeep();
         }
-        (self.receive() + self.transmit()) as usize
+        let moved = self.receive() + self.transmit();
+        if moved == 0 {
+            self.follow_reset();
+        }
+        moved as usize
     }
 
     fn reset(&mut self) {

@@ -1,6 +1,6 @@
 //! Models plugged into drivers: the one room that sees both sides.
 //!
-//! [`ixgbe::open`] makes a [`Device`] with a [`wire::Cable`] in its port;
+//! [`ixgbe::open`] and [`virtio::open`] make a [`Device`] with a [`wire::Cable`] in its port;
 //! [`inprocess`] joins it to a driver of this process, [`serve`] to whoever
 //! speaks vfio-user. [`view`] is how a model reaches host memory, and [`fault`]
 //! what goes wrong on purpose.
@@ -13,9 +13,13 @@ pub mod fault;
 pub mod inprocess;
 pub mod ixgbe;
 pub mod lean;
+pub mod outside;
 pub mod serve;
 mod station;
+pub mod testpmd;
+pub mod vhost_user;
 pub mod view;
+pub mod virtio;
 pub mod wire;
 
 pub use device::{Device, DeviceReport, Finding};

@@ -81,13 +81,20 @@ pub struct Serving {
     begin: Instant,
 }
 
-impl Serving {
-    /// Binds all sockets and begins to serve.
+/// Devices whose sockets are bound, but not served yet: in between, a process
+/// can give up what it needed to get here, before there are threads that have it.
+#[derive(Debug)]
+pub struct Bound {
+    lines: Vec<Arc<Line>>,
+    servers: Vec<Server>,
+}
+
+impl Bound {
+    /// Binds all sockets.
     ///
     /// # Errors
-    /// What binding says; then nothing is served.
-    pub fn start(endpoints: Vec<Endpoint>, options: Options) -> bus::Result<Serving> {
-        let stop = Arc::new(AtomicBool::new(false));
+    /// What binding says; then none is bound.
+    pub fn bind(endpoints: Vec<Endpoint>) -> bus::Result<Bound> {
         let (mut lines, mut servers) = (Vec::new(), Vec::new());
         for Endpoint { socket, device } in endpoints {
             servers.push(Server::bind(&socket)?);
@@ -95,6 +102,16 @@ impl Serving {
             let (faults, last_fault) = (AtomicU64::new(0), Mutex::new(None));
             lines.push(Arc::new(Line { socket, station, faults, last_fault }));
         }
+        Ok(Bound { lines, servers })
+    }
+
+    /// Begins to serve.
+    ///
+    /// # Errors
+    /// When threads cannot be started; then nothing is served.
+    pub fn serve(self, options: Options) -> bus::Result<Serving> {
+        let Bound { lines, servers } = self;
+        let stop = Arc::new(AtomicBool::new(false));
         let thread_failed = |error: io::Error| bus::Error::Os {
             doing: "starting a thread".to_owned(),
             errno: rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN),
@@ -110,6 +127,16 @@ impl Serving {
             serving.threads.push(thread);
         }
         Ok(serving)
+    }
+}
+
+impl Serving {
+    /// Binds all sockets and begins to serve.
+    ///
+    /// # Errors
+    /// What binding says; then nothing is served.
+    pub fn start(endpoints: Vec<Endpoint>, options: Options) -> bus::Result<Serving> {
+        Bound::bind(endpoints)?.serve(options)
     }
 
     /// What was counted so far. Waits no longer than a register access does.
@@ -298,6 +325,9 @@ impl Served for Client<'_> {
 /// The pages of BAR 0 that clients may map. Without a file to give they are
 /// trapped, which is slow but right.
 fn share(device: &Device) -> Option<Shared> {
+    if device.shape().polled.is_empty() {
+        return None;
+    }
     let fd = device.pages().file().try_clone_to_owned().ok()?;
     let areas = device.shape().polled.iter().map(|&(offset, len)| (offset.into(), len.into())).collect();
     Some(Shared { fd, fd_offset: 0, areas })

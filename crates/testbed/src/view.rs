@@ -20,7 +20,7 @@ mod pages;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use mapping::Mapping;
@@ -91,7 +91,12 @@ struct Table {
     disabled: AtomicBool,
 }
 
-/// The range that was used last, flattened to what the check needs. `len` zero
+/// How many ranges are remembered, and how much of the address space shares
+/// one: clients that map hugepages one by one use many at a time.
+const REMEMBERED: usize = 64;
+const REACH: u32 = 21;
+
+/// A range that was used lately, flattened to what the check needs. `len` zero
 /// matches nothing.
 #[derive(Clone, Copy, Debug)]
 struct Last {
@@ -109,15 +114,15 @@ const NONE: Last =
 pub struct View {
     table: Arc<Table>,
     trust: Trust,
-    /// What this clone knows of the table, as of `seen`. Holds the mapping that
+    /// What this clone knows of the table, as of `seen`. Holds the mappings that
     /// `last` points into.
     known: RefCell<Vec<Range>>,
     seen: Cell<u64>,
-    last: Cell<Last>,
+    last: Box<[Cell<Last>; REMEMBERED]>,
 }
 
-// SAFETY: the pointer in `last` points into a mapping that `known` holds, which
-// moves with the view; mappings may be used and dropped by any thread.
+// SAFETY: the pointers in `last` point into mappings that `known` holds, which
+// move with the view; mappings may be used and dropped by any thread.
 unsafe impl Send for View {}
 
 impl Clone for View {
@@ -140,7 +145,8 @@ impl View {
 
     fn over(table: Arc<Table>, trust: Trust) -> View {
         // Generations begin at zero: `seen` differs, so the first access looks.
-        View { table, trust, known: RefCell::default(), seen: Cell::new(u64::MAX), last: Cell::new(NONE) }
+        let last = Box::new([const { Cell::new(NONE) }; REMEMBERED]);
+        View { table, trust, known: RefCell::default(), seen: Cell::new(u64::MAX), last }
     }
 
     /// Lets the device reach `len` bytes of `file` from `offset` at `iova`.
@@ -276,7 +282,7 @@ impl View {
         if self.table.generation.load(Ordering::Relaxed) != self.seen.get() {
             self.refresh();
         }
-        let last = self.last.get();
+        let last = self.slot(iova).get();
         let inside = iova.wrapping_sub(last.iova);
         let allowed = if write { last.access.write } else { last.access.read };
         if inside <= last.len && len <= last.len - inside && allowed {
@@ -285,6 +291,11 @@ impl View {
             return Some(unsafe { last.base.add(inside as usize) });
         }
         self.search(iova, len, write)
+    }
+
+    #[inline(always)]
+    fn slot(&self, iova: u64) -> &Cell<Last> {
+        &self.last[(iova >> REACH) as usize % REMEMBERED]
     }
 
     #[cold]
@@ -297,7 +308,7 @@ impl View {
             return None;
         }
         let base = range.mapping.as_ref()?.base();
-        self.last.set(Last { iova: range.iova, len: range.len, base, access: range.access });
+        self.slot(iova).set(Last { iova: range.iova, len: range.len, base, access: range.access });
         // SAFETY: `inside` is less than the mapping's length.
         Some(unsafe { base.add(inside as usize) })
     }
@@ -305,7 +316,7 @@ impl View {
     #[cold]
     fn refresh(&self) {
         let ranges = self.ranges();
-        self.last.set(NONE);
+        self.last.iter().for_each(|last| last.set(NONE));
         self.seen.set(self.table.generation.load(Ordering::Relaxed));
         let mut known = self.known.borrow_mut();
         known.clear();
@@ -379,6 +390,23 @@ impl Window {
         // others while it is borrowed.
         (index < self.words && !self.mapping.is_revoked()).then(|| unsafe { &*self.base.add(index) })
     }
+
+    /// The 16 bits at `offset`, rounded down to a multiple of 2.
+    #[inline(always)]
+    fn half(&self, offset: usize) -> Option<&AtomicU16> {
+        let word: *const AtomicU64 = self.word(offset)?;
+        // SAFETY: within the word just checked, and aligned in it. All accesses
+        // to host memory are atomic, those of the other side not ours to choose.
+        Some(unsafe { &*word.cast::<AtomicU16>().add(offset % 8 / 2) })
+    }
+
+    /// The 32 bits at `offset`, rounded down to a multiple of 4.
+    #[inline(always)]
+    fn double(&self, offset: usize) -> Option<&AtomicU32> {
+        let word: *const AtomicU64 = self.word(offset)?;
+        // SAFETY: as above.
+        Some(unsafe { &*word.cast::<AtomicU32>().add(offset % 8 / 4) })
+    }
 }
 
 impl model::Window for Window {
@@ -403,6 +431,35 @@ impl model::Window for Window {
     fn store_release(&self, offset: usize, v: u64) {
         if let Some(word) = self.word(offset) {
             word.store(v.to_le(), Ordering::Release);
+        }
+    }
+
+    #[inline(always)]
+    fn load16(&self, offset: usize) -> u16 {
+        self.half(offset).map_or(0, |half| u16::from_le(half.load(Ordering::Relaxed)))
+    }
+
+    #[inline(always)]
+    fn load16_acquire(&self, offset: usize) -> u16 {
+        self.half(offset).map_or(0, |half| u16::from_le(half.load(Ordering::Acquire)))
+    }
+
+    #[inline(always)]
+    fn load32_acquire(&self, offset: usize) -> u32 {
+        self.double(offset).map_or(0, |double| u32::from_le(double.load(Ordering::Acquire)))
+    }
+
+    #[inline(always)]
+    fn store16_release(&self, offset: usize, v: u16) {
+        if let Some(half) = self.half(offset) {
+            half.store(v.to_le(), Ordering::Release);
+        }
+    }
+
+    #[inline(always)]
+    fn store32(&self, offset: usize, v: u32) {
+        if let Some(double) = self.double(offset) {
+            double.store(v.to_le(), Ordering::Relaxed);
         }
     }
 }

@@ -136,7 +136,7 @@ impl Container {
     }
 
     pub(super) fn map(&self, range: &DmaRange<'_>, address: Address) -> Result<()> {
-        let (addr, len, iova) = (range.addr as u64, range.len as u64, range.iova);
+        let (addr, len, iova) = (range.addr() as u64, range.len() as u64, range.iova());
         let mut state = lock(&self.state);
         if let Some(mapped) = state.maps.get_mut(&iova) {
             if (mapped.addr, mapped.len) != (addr, len) {

@@ -11,12 +11,15 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{SealFlags, fcntl_add_seals, fstat};
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use vfio_bindings::bindings::vfio::{
     VFIO_DEVICE_FLAGS_PCI, VFIO_DEVICE_FLAGS_RESET, VFIO_IRQ_SET_ACTION_TRIGGER, VFIO_IRQ_SET_DATA_EVENTFD,
     VFIO_PCI_CONFIG_REGION_INDEX, VFIO_PCI_MSIX_IRQ_INDEX, VFIO_REGION_INFO_FLAG_MMAP,
@@ -29,6 +32,8 @@ use crate::{Addressing, Area, Backend, BarLayout, DmaRange, Error, Kind, Mapping
 
 /// How long a request may take unless said otherwise.
 pub const TIME_LIMIT: Duration = Duration::from_secs(5);
+/// How long a server that takes no connection just now is left alone.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
 /// Most parts of one BAR that we map.
 const MAX_AREAS: usize = 1024;
 /// Room for a region's description in the first request.
@@ -46,6 +51,9 @@ pub struct Client {
     vectors: u16,
     resettable: bool,
     limit: Duration,
+    /// Ends a wait early; only until we are connected, for the end of a driver
+    /// needs its answers.
+    stop: Option<Arc<AtomicBool>>,
     max_transfer: usize,
     fault: OnceLock<Error>,
 }
@@ -65,21 +73,30 @@ struct Link {
 }
 
 impl Client {
-    /// Connects to the server at `path`.
-    pub fn connect(path: &Path) -> Result<Client> {
-        let shown = path.display().to_string();
-        let stream = UnixStream::connect(path).map_err(|error| {
-            match Errno::from_io_error(&error).unwrap_or(Errno::IO) {
-                errno @ (Errno::NOENT | Errno::CONNREFUSED) => Error::Connect { path: shown, errno },
-                _ => Error::os(format!("connecting to {shown}"), error),
+    /// Connects to the server at `path`, until `stop` turns true.
+    pub fn connect(path: &Path, stop: &Arc<AtomicBool>) -> Result<Client> {
+        let stream = dial(path, TIME_LIMIT, stop).map_err(|errno| {
+            let shown = path.display().to_string();
+            match errno {
+                Errno::NOENT | Errno::CONNREFUSED => Error::Connect { path: shown, errno },
+                _ => Error::os(format!("connecting to {shown}"), errno),
             }
         })?;
-        Client::over(stream, format!("vfio-user:{}", path.display()), TIME_LIMIT)
+        Client::speak(stream, format!("vfio-user:{}", path.display()), TIME_LIMIT, Some(stop.clone()))
     }
 
     /// Speaks to the server at the other end of `stream`; `peer` names it and
     /// `limit` bounds each request.
     pub fn over(stream: UnixStream, peer: String, limit: Duration) -> Result<Client> {
+        Client::speak(stream, peer, limit, None)
+    }
+
+    fn speak(
+        stream: UnixStream,
+        peer: String,
+        limit: Duration,
+        stop: Option<Arc<AtomicBool>>,
+    ) -> Result<Client> {
         let mut client = Client {
             peer,
             stream,
@@ -88,11 +105,13 @@ impl Client {
             vectors: 0,
             resettable: false,
             limit,
+            stop,
             max_transfer: message::MAX_TRANSFER,
             fault: OnceLock::new(),
         };
         client.negotiate()?;
         client.look()?;
+        client.stop = None;
         Ok(client)
     }
 
@@ -236,6 +255,27 @@ impl Client {
     }
 }
 
+/// Connects. A server too busy to take the connection is asked again, until
+/// `limit` has passed or `stop` is true.
+fn dial(path: &Path, limit: Duration, stop: &AtomicBool) -> std::result::Result<UnixStream, Errno> {
+    let end = Instant::now() + limit;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let address = SocketAddrUnix::new(path)?;
+    loop {
+        match connect(&socket, &address) {
+            Ok(()) => return Ok(socket.into()),
+            // Its queue of connections is full (connect(2)); nothing tells when not.
+            Err(Errno::AGAIN) if Instant::now() < end => sleep(ASK_AGAIN),
+            Err(Errno::AGAIN) => return Err(Errno::TIMEDOUT),
+            Err(errno) => return Err(errno),
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(Errno::INTR);
+        }
+    }
+}
+
 /// Talking: one request at a time, and its reply.
 impl Client {
     fn lock(&self) -> Result<MutexGuard<'_, Link>> {
@@ -261,7 +301,8 @@ impl Client {
         let (peer, command, after) = (self.peer.clone(), command.name(), self.limit);
         self.fail(match fault {
             Fault::HungUp => Error::HungUp { peer },
-            Fault::TimedOut | Fault::Stopped => Error::TimedOut { peer, command, after },
+            Fault::TimedOut => Error::TimedOut { peer, command, after },
+            Fault::Stopped => Error::Os { doing: format!("{peer}: {command}"), errno: Errno::INTR },
             Fault::Malformed(malformed) => Error::Malformed { peer, malformed },
             Fault::Os(errno) => Error::Os { doing: format!("{peer}: {command}"), errno },
         })
@@ -289,7 +330,7 @@ impl Client {
         let id = link.next_id;
         link.next_id = id.wrapping_add(1);
         let bytes = body(Encoder::request(id, command, 0)).finish();
-        let patience = Patience::default().until(self.limit);
+        let patience = Patience { stop: self.stop.as_deref(), deadline: None }.until(self.limit);
         send(&self.stream, &bytes, fds, patience).map_err(|fault| self.failed(command, fault))?;
         let reply = self.reply(&mut link, id, command, patience)?;
         if let Some(errno) = reply.header.error() {
@@ -357,10 +398,10 @@ impl Backend for Client {
 
     fn map_dma(&self, range: &DmaRange<'_>) -> Result<()> {
         let access = flags::DMA_READ | flags::DMA_WRITE;
-        let (offset, iova, len) = (range.fd_offset, range.iova, range.len as u64);
+        let (offset, iova, len) = (range.fd_offset(), range.iova(), range.len() as u64);
         let body = |body: Encoder| body.u32(32).u32(access).u64(offset).u64(iova).u64(len);
-        let fds = range.fd.as_slice();
-        self.ask_and(Command::DmaMap, fds, body, |link| link.ranges.insert(range)).map(drop)
+        let fd = range.fd();
+        self.ask_and(Command::DmaMap, fd.as_slice(), body, |link| link.ranges.insert(range)).map(drop)
     }
 
     fn unmap_dma(&self, iova: u64, len: usize) -> Result<()> {

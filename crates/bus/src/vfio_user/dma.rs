@@ -27,7 +27,7 @@ unsafe impl Send for Ranges {}
 
 impl Ranges {
     pub(crate) fn insert(&mut self, range: &DmaRange<'_>) {
-        self.0.push(Offered { iova: range.iova, len: range.len as u64, addr: range.addr });
+        self.0.push(Offered { iova: range.iova(), len: range.len() as u64, addr: range.addr() });
     }
 
     pub(crate) fn remove(&mut self, iova: u64, len: u64) {

@@ -113,7 +113,7 @@ impl Drop for Server {
 }
 
 /// Removes a socket that nobody listens on.
-fn remove_stale(path: &Path) -> Result<()> {
+pub(crate) fn remove_stale(path: &Path) -> Result<()> {
     let refused = match UnixStream::connect(path) {
         Ok(_) => {
             return Err(Error::Setup {

@@ -107,7 +107,7 @@ pub(crate) fn receive(stream: &UnixStream, idle: Patience<'_>, limit: Duration) 
     Ok(message)
 }
 
-fn read_all(
+pub(crate) fn read_all(
     stream: &UnixStream,
     mut data: &mut [u8],
     patience: Patience<'_>,

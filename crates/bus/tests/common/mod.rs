@@ -197,8 +197,14 @@ impl Memory {
     }
 
     pub fn range(&self, iova: u64, with_fd: bool) -> bus::DmaRange<'_> {
-        let fd = with_fd.then(|| self.file.as_fd());
-        bus::DmaRange { fd, fd_offset: 0, addr: self.mapping.base(), len: self.mapping.len(), iova }
+        self.range_from(iova, with_fd.then_some(0))
+    }
+
+    /// A range that claims to begin at `offset` of the file, or to have none.
+    pub fn range_from(&self, iova: u64, offset: Option<u64>) -> bus::DmaRange<'_> {
+        let file = offset.map(|offset| (self.file.as_fd(), offset));
+        // SAFETY: nobody asks for it any more when a test lets it go.
+        unsafe { bus::DmaRange::new(self.mapping.base(), self.mapping.len(), iova, file) }
     }
 
     pub fn read(&self, offset: u64, len: usize) -> Vec<u8> {

@@ -5,6 +5,7 @@
 use regs::ixgbe::{FCTRL, MCSTCTRL, MTA, RAH, RAL, VFTA, VLNCTRL};
 
 use super::device::Ixgbe;
+use crate::intel::address::{address_words, multicast_hash};
 use crate::{Error, Result};
 
 /// Receive address registers; entry 0 is the port's own address.
@@ -104,31 +105,5 @@ impl Ixgbe {
             true => bar.set32(VFTA::at(register), bit),
             false => bar.clear32(VFTA::at(register), bit),
         })
-    }
-}
-
-/// An address as RAL and RAH hold it: first byte lowest.
-pub(super) fn address_words(mac: [u8; 6]) -> [u32; 2] {
-    let [a, b, c, d, e, f] = mac;
-    [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, 0, 0])]
-}
-
-/// The register and bit of MTA for an address, with MCSTCTRL.MO = 0: its bits
-/// 47:36 as the datasheet counts them, lowest byte first on the wire.
-fn multicast_hash(mac: [u8; 6]) -> (usize, u32) {
-    let hash = u32::from(mac[4] >> 4) | u32::from(mac[5]) << 4;
-    ((hash >> 5) as usize, hash & 31)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Datasheet 7.1.1.3 table: with MO = 0 the address 12:34:56:78:9A:BC
-    /// (12 first on the wire) hashes to 0xBC9.
-    #[test]
-    fn multicast_hash_is_the_datasheets() {
-        let (register, bit) = multicast_hash([0x12, 0x34, 0x56, 0x78, 0x9A, 0xBC]);
-        assert_eq!(register * 32 + bit as usize, 0xBC9);
     }
 }

@@ -1,6 +1,6 @@
 //! From power-on to the first packet, in the datasheet's order (4.6.3).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -8,10 +8,9 @@ use bus::Pci;
 use memory::Dma;
 use regs::ixgbe::*;
 
-use super::device::{Ixgbe, Shared};
-use super::filter::address_words;
-use super::{interrupt, options::Options, rx::RxQueue, stats::Sums, tx::TxQueue};
+use super::{device::Ixgbe, device::Shared, facts::FACTS, interrupt};
 use crate::Result;
+use crate::intel::{Device, Options, RxQueue, TxQueue, address::address_words};
 
 impl Ixgbe {
     /// Resets the device and brings it up with `options`. Returns the port, its
@@ -22,8 +21,9 @@ impl Ixgbe {
     /// When an option is out of range, the device is another one, or a register
     /// does not reach the state that the datasheet promises.
     pub fn open(pci: Pci, dma: &Dma, options: Options) -> Result<(Ixgbe, Vec<RxQueue>, Vec<TxQueue>)> {
-        let options = options.checked()?;
-        let shared = Arc::new(Shared::attach(pci, dma)?);
+        let options = options.checked(&FACTS)?;
+        let device = Device::attach(pci, dma, &FACTS)?;
+        let shared = Arc::new(Shared { device, rx_halt: Mutex::default() });
         shared.reset()?;
         let mac = shared.mac()?; // the EEPROM put it into RAL0 and RAH0
         shared.init_rx(mac, &options);
@@ -58,8 +58,7 @@ impl Shared {
         self.wait(1000, "EEC", EEC::AT, EEC::AUTO_RD, EEC::AUTO_RD, meaning)?;
         let meaning = "the receive DMA unit did not initialise";
         self.wait(1000, "RDRXCTL", RDRXCTL::AT, RDRXCTL::DMAIDONE, RDRXCTL::DMAIDONE, meaning)?;
-        // Counters clear when read (4.6.5).
-        Sums::new().update(&self.bar);
+        self.clear_counters();
         Ok(())
     }
 
@@ -81,7 +80,7 @@ impl Shared {
         bar.set32(HLREG0::AT, HLREG0::RXCRCSTRP | HLREG0::TXCRCEN | HLREG0::TXPADEN);
         bar.set32(RDRXCTL::AT, RDRXCTL::CRCSTRIP);
         bar.clear32(RDRXCTL::AT, RDRXCTL::RSCFRSTSIZE_MASK); // 4.6.7.2
-        options.enable_features(bar);
+        self.enable_features(options);
         bar.set32(CTRL_EXT::AT, CTRL_EXT::NS_DIS); // 4.6.7: no snoop disabled
     }
 

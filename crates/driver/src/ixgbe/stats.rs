@@ -1,41 +1,10 @@
-//! The device's own counters (datasheet 8.2.3.23). They clear when read, so they
-//! are summed here; losses are marked, so that the books can be balanced.
+//! The 82599's own counters (datasheet 8.2.3.23); losses are marked, so that the
+//! books can be balanced.
 
-use bus::Bar;
 use regs::ixgbe as r;
 
-use crate::Counter;
-
-/// A counter of the device, and the registers that hold it.
-struct Source {
-    name: &'static str,
-    what: &'static str,
-    loss: bool,
-    place: Place,
-}
-
-enum Place {
-    /// One register.
-    One(u32),
-    /// A low and a high register; the low one is read first and latches.
-    Pair(u32, u32),
-    /// The sum of several registers: first, stride, count.
-    Sum(u32, u32, usize),
-    /// Likewise, on the pages of the receive queues' registers.
-    Queue(u32, u32, usize),
-}
-use Place::{One, Pair, Queue, Sum};
-
-macro_rules! counters {
-    ($($name:ident $place:expr, $loss:ident, $what:literal;)*) => {
-        /// All counters, in the datasheet's order.
-        const SOURCES: &[Source] = &[
-            $(Source { name: stringify!($name), what: $what, loss: counters!(@ $loss), place: $place }),*
-        ];
-    };
-    (@ loss) => { true };
-    (@ info) => { false };
-}
+use crate::intel::stats::Place::{One, Pair, Queue, Sum};
+use crate::intel::stats::counters;
 
 counters! {
     CRCERRS One(r::CRCERRS::AT), loss, "frames with a wrong CRC";
@@ -81,51 +50,4 @@ counters! {
     QPRC Queue(r::QPRC::at(0), 0x40, 16), info, "frames received into queues";
     QPRDC Queue(r::QPRDC::at(0), 0x40, 16), loss, "frames dropped because a queue had no descriptor";
     QPTC Sum(r::QPTC::at(0), 4, 16), info, "frames sent from queues";
-}
-
-impl Source {
-    /// Reads the counter, which thereby starts again at zero.
-    fn read(&self, bar: &Bar) -> u64 {
-        match self.place {
-            One(at) => u64::from(bar.read32(at)),
-            Pair(low, high) => u64::from(bar.read32(low)) | u64::from(bar.read32(high)) << 32,
-            Sum(first, stride, count) | Queue(first, stride, count) => {
-                (0..count as u32).map(|n| u64::from(bar.read32(first + n * stride))).sum()
-            }
-        }
-    }
-
-    /// Whether reading leaves the counter as it is. A device model cannot see a
-    /// read of pages that it shares with us; it traps the rest of the statistics.
-    /// Real devices map all, and all counters clear.
-    fn stays(&self, bar: &Bar) -> bool {
-        let mapped = |at: u32| {
-            bar.mapped().iter().any(|area| (area.offset()..area.offset() + area.len()).contains(&at))
-        };
-        matches!(self.place, Queue(at, ..) if mapped(at) && !mapped(r::GPRC::AT))
-    }
-}
-
-/// Sums since the device was opened, in the order of `SOURCES`.
-#[derive(Debug, Clone)]
-pub(super) struct Sums([u64; SOURCES.len()]);
-
-impl Sums {
-    pub(super) fn new() -> Sums {
-        Sums([0; SOURCES.len()])
-    }
-
-    /// Adds what the device counted since the last time.
-    pub(super) fn update(&mut self, bar: &Bar) {
-        for (sum, source) in self.0.iter_mut().zip(SOURCES) {
-            let counted = source.read(bar);
-            *sum = if source.stays(bar) { counted } else { sum.wrapping_add(counted) };
-        }
-    }
-
-    pub(super) fn counters(&self) -> Vec<Counter> {
-        let counter =
-            |(s, &value): (&Source, &u64)| Counter { name: s.name, value, loss: s.loss, what: s.what };
-        SOURCES.iter().zip(&self.0).map(counter).collect()
-    }
 }

@@ -8,24 +8,7 @@ use super::interrupts::Interrupts;
 use super::lint::{Lint, Register, Rule};
 use super::statistics::Statistics;
 
-macro_rules! drops {
-    ($($(#[doc = $what:literal])* $name:ident,)*) => {
-        /// Packets lost, by why.
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-        pub struct Drops {
-            $($(#[doc = $what])* pub $name: u64,)*
-        }
-
-        impl Drops {
-            /// All of them, with their names.
-            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name)),*].into_iter()
-            }
-        }
-    };
-}
-
-drops! {
+crate::books::drops! {
     /// The queue had no descriptor, and its DROP_EN was set.
     rx_no_descriptor,
     /// No address filter wanted it.
@@ -62,18 +45,6 @@ drops! {
     tx_bad_crc,
     /// Its queue was disabled, or the device reset, before its last descriptor.
     tx_disabled,
-}
-
-impl Drops {
-    /// All that was lost on the way to the host.
-    pub fn rx(&self) -> u64 {
-        self.iter().filter(|(name, _)| name.starts_with("rx_")).map(|(_, count)| count).sum()
-    }
-
-    /// All that was lost on the way to the wire.
-    pub fn tx(&self) -> u64 {
-        self.iter().filter(|(name, _)| name.starts_with("tx_")).map(|(_, count)| count).sum()
-    }
 }
 
 /// What the data path has to tell, apart from packets.

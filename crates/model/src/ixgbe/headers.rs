@@ -4,7 +4,7 @@
 //! 82599 datasheet rev. 3.4, sections 7.1.6.2 (bits) and 7.1.11 (checksums).
 //! Tunnels, IPsec and FCoE are not looked into; SCTP is named but not checked.
 
-use super::checksum::{add, fold, pseudo, sum};
+use crate::checksum::{add, fold, pseudo, sum};
 use regs::ixgbe::descriptor::rx_high::{IPCS, IPE, L4E, L4I};
 use regs::ixgbe::descriptor::rx_low::{
     PACKET_IPV4, PACKET_IPV4E, PACKET_IPV6, PACKET_IPV6E, PACKET_SCTP, PACKET_TCP, PACKET_UDP,

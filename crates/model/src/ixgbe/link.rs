@@ -330,7 +330,9 @@ impl Link {
             AUTOC2 => self.autoc2,
             LINKS => self.read_links(),
             LINKS2 => 0,
-            ANLP1 if !self.negotiates() => 0,
+            // On a backplane any restart sets the arbitration going, whatever LMS
+            // says: Linux's pipeline reset toggles LMS[2] and counts on it.
+            ANLP1 if !self.negotiates() && self.config.media == Media::Fiber => 0,
             ANLP1 if self.is_up() => AN_GOOD,
             ANLP1 => AN_WORKING,
             ANLP2 | ANLPNP1 | ANLPNP2 | KRPCSS => 0,
@@ -527,6 +529,11 @@ mod tests {
         link.poll(2 * MS);
         assert_eq!(link.read(LINKS, 0), Some(LINKS_AN_DONE | FIBER_10G));
         assert_eq!(link.read(ANLP1, 0), Some(AN_GOOD));
+        // The pipeline reset of Linux, from an LMS that negotiates to one that does not.
+        let autoc = link.read(AUTOC, 0).expect("owned") | AUTOC_RESTART;
+        link.write(AUTOC, autoc ^ 4 << AUTOC_LMS_SHIFT, 5 * MS);
+        link.poll(9 * MS);
+        assert_ne!(link.read(ANLP1, 9 * MS).expect("owned") & 0xF_0000, 0);
     }
 
     #[test]

@@ -1,19 +1,16 @@
 //! The linter: what a driver does that the datasheet forbids or leaves
 //! undefined, reported once for each rule and register.
 //!
-//! The rules and their words are in [`rules`]; this file keeps the findings.
-//! Memory is bounded by [`MOST_FINDINGS`], however hostile the driver; what
-//! does not fit is counted in [`Lint::dropped`]. Section numbers are those of
-//! the 82599 datasheet, rev. 3.4. Nothing here changes what the device does.
+//! The rules and their words are in [`rules`]; findings are kept as in all
+//! models ([`crate::lint`]). Section numbers are those of the 82599 datasheet,
+//! rev. 3.4. Nothing here changes what the device does.
 
 pub mod rules;
 
-pub use rules::{Rule, Severity};
-use std::collections::HashMap;
 use std::fmt;
 
-/// Most findings kept. Further kinds are counted but not described.
-pub const MOST_FINDINGS: usize = 512;
+use crate::lint::Findings;
+pub use rules::Rule;
 
 /// After CTRL.RST no register at all may be accessed for this long (8.2.3.1.1).
 pub const RESET_SILENCE_NS: u64 = 1_000_000;
@@ -21,7 +18,7 @@ pub const RESET_SILENCE_NS: u64 = 1_000_000;
 pub const RESET_WINDOW_NS: u64 = 10_000_000;
 
 /// A register as a finding names it: `SRRCTL[3]`, or an offset alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Register {
     /// The datasheet's name; empty when the offset is in no table.
     pub name: &'static str,
@@ -94,64 +91,12 @@ pub struct Access {
 }
 
 /// One thing a driver did wrong, however often.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The rule broken.
-    pub rule: Rule,
-    /// Where.
-    pub register: Register,
-    /// The value written or read, or the address or length at fault, of the
-    /// first time.
-    pub value: u64,
-    /// How often so far.
-    pub count: u64,
-}
-
-impl Finding {
-    /// Section of the datasheet that holds the rule.
-    pub fn section(&self) -> &'static str {
-        self.rule.section()
-    }
-
-    /// What the datasheet forbids.
-    pub fn sentence(&self) -> &'static str {
-        self.rule.sentence()
-    }
-
-    /// What real hardware would do.
-    pub fn consequence(&self) -> &'static str {
-        self.rule.consequence()
-    }
-
-    /// How bad it is.
-    pub fn severity(&self) -> Severity {
-        self.rule.severity()
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {:?} at {} value {:#x} (section {}, {} times): {} {}",
-            self.severity(),
-            self.rule,
-            self.register,
-            self.value,
-            self.section(),
-            self.count,
-            self.sentence(),
-            self.consequence()
-        )
-    }
-}
+pub type Finding = crate::lint::Finding<Rule, Register>;
 
 /// All findings about one driver.
 #[derive(Debug, Clone, Default)]
 pub struct Lint {
-    findings: Vec<Finding>,
-    known: HashMap<(Rule, u32), usize>,
-    dropped: u64,
+    findings: Findings<Rule, Register>,
     reset_at_ns: Option<u64>,
     unmasked_since_reset: Option<bool>,
 }
@@ -165,18 +110,7 @@ impl Lint {
     /// Records that `rule` was broken at `register`. A new kind gives its
     /// finding back, so that the caller can say it aloud once.
     pub fn report(&mut self, rule: Rule, register: Register, value: u64) -> Option<&Finding> {
-        if let Some(&at) = self.known.get(&(rule, register.offset)) {
-            let count = &mut self.findings[at].count;
-            *count = count.saturating_add(1);
-            return None;
-        }
-        if self.findings.len() >= MOST_FINDINGS {
-            self.dropped = self.dropped.saturating_add(1);
-            return None;
-        }
-        self.known.insert((rule, register.offset), self.findings.len());
-        self.findings.push(Finding { rule, register, value, count: 1 });
-        self.findings.last()
+        self.findings.report(rule, register, value)
     }
 
     /// The generic rules, for any access: width, alignment, whether there is
@@ -220,14 +154,9 @@ impl Lint {
         self.report(rule, Register::indexed(name, queue, offset), value);
     }
 
-    /// The findings in the order of their first time.
-    pub fn iter(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter()
-    }
-
-    /// Number of kinds found.
-    pub fn len(&self) -> usize {
-        self.findings.len()
+    /// The findings.
+    pub fn findings(&self) -> &Findings<Rule, Register> {
+        &self.findings
     }
 
     /// Whether the driver did nothing wrong.
@@ -235,15 +164,9 @@ impl Lint {
         self.findings.is_empty()
     }
 
-    /// Reports that found no room.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
-    }
-
     /// How often a rule was broken, at all registers together.
     pub fn count(&self, rule: Rule) -> u64 {
-        let of_rule = self.findings.iter().filter(|finding| finding.rule == rule);
-        of_rule.map(|finding| finding.count).sum()
+        self.findings.count(rule)
     }
 
     /// Forgets everything.
@@ -289,46 +212,16 @@ impl Lint {
 
 impl fmt::Display for Lint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for finding in &self.findings {
-            writeln!(f, "{finding}")?;
-        }
-        if self.dropped > 0 {
-            writeln!(f, "{} further reports found no room", self.dropped)?;
-        }
-        Ok(())
+        self.findings.fmt(f)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lint::Rule as _;
 
     const RDT0: Register = Register::indexed("RDT", 0, 0x1018);
-
-    #[test]
-    fn one_finding_for_each_rule_and_register() {
-        let mut lint = Lint::new();
-        assert!(lint.report(Rule::TailOutOfRange, RDT0, 9999).is_some());
-        assert!(lint.report(Rule::TailOutOfRange, RDT0, 8888).is_none());
-        let other = Register::indexed("RDT", 1, 0x1058);
-        assert!(lint.report(Rule::TailOutOfRange, other, 7).is_some());
-        assert_eq!(lint.len(), 2);
-        assert_eq!(lint.count(Rule::TailOutOfRange), 3);
-        let first = lint.iter().next().expect("reported");
-        assert_eq!((first.value, first.count), (9999, 2));
-    }
-
-    #[test]
-    fn a_hostile_driver_cannot_grow_it() {
-        let mut lint = Lint::new();
-        for offset in 0..100_000 {
-            lint.report(Rule::UnknownRegister, Register::unknown(offset), 0);
-        }
-        assert_eq!(lint.len(), MOST_FINDINGS);
-        assert_eq!(lint.known.len(), MOST_FINDINGS);
-        assert_eq!(lint.dropped(), 100_000 - MOST_FINDINGS as u64);
-        assert!(lint.to_string().contains("found no room"));
-    }
 
     #[test]
     fn each_generic_rule_finds_its_access_and_a_good_one_passes() {
@@ -348,7 +241,7 @@ mod tests {
         for (access, fact, expected) in cases {
             let mut lint = Lint::new();
             lint.check(access, fact.as_ref());
-            assert_eq!(lint.iter().next().map(|finding| finding.rule), expected, "{access:?}");
+            assert_eq!(lint.findings().iter().next().map(|finding| finding.rule), expected, "{access:?}");
         }
     }
 
@@ -393,8 +286,9 @@ mod tests {
     #[test]
     fn every_rule_has_its_words() {
         for rule in Rule::ALL {
-            assert!(!rule.section().is_empty());
-            for text in [rule.sentence(), rule.consequence()] {
+            let words = rule.words();
+            assert!(!words.section.is_empty());
+            for text in [words.sentence, words.consequence] {
                 assert!(text.ends_with('.') && text.len() > 20, "{rule:?}: {text}");
             }
         }

@@ -7,7 +7,6 @@
 //! timestamps are not modelled: their registers keep what is written.
 
 mod books;
-mod checksum;
 mod dispatch;
 pub mod eeprom;
 mod fifo;

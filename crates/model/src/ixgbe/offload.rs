@@ -8,8 +8,8 @@
 
 use regs::ixgbe::descriptor::{tx_context_high, tx_context_low};
 
-use super::checksum::{add, crc32c, fold, sum};
 use super::lint::Rule;
+use crate::checksum::{add, crc32c, fold, sum};
 
 /// Smallest segment size taken; a smaller one is a driver's error.
 const LEAST_MSS: usize = 48;

@@ -8,12 +8,12 @@
 use regs::ixgbe::descriptor::{tx, tx_context_high, tx_context_low, tx_legacy};
 
 use super::books::Books;
-use super::checksum::crc32;
 use super::lint::Rule;
 use super::offload::{self, Headers};
 use super::queue::Place;
 use super::statistics::TxBurst;
 use super::tx::{RESERVED, Sender, Settings};
+use crate::checksum::crc32;
 use crate::{Dma, MAX_FRAME, MIN_FRAME};
 
 /// Most descriptors of a packet (7.2.1.1).

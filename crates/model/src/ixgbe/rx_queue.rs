@@ -7,11 +7,11 @@ use regs::ixgbe::descriptor::{rx_high, rx_legacy};
 use regs::ixgbe::{RDBAL, RXDCTL, SRRCTL};
 
 use super::books::Books;
-use super::checksum::crc32;
 use super::lint::{Register, Rule};
 use super::queue::{FETCH, Place, Ring};
 use super::rx::Ticket;
 use super::statistics::{RxBurst, RxLoss};
+use crate::checksum::crc32;
 use crate::{Dma, Pages, Window};
 
 /// A receive queue.

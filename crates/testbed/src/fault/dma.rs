@@ -204,6 +204,26 @@ impl<W: Window> Window for FaultyWindow<W> {
             Verdict::Nothing => {}
         }
     }
+
+    fn load16(&self, offset: usize) -> u16 {
+        self.window.load16(offset)
+    }
+
+    fn load16_acquire(&self, offset: usize) -> u16 {
+        self.window.load16_acquire(offset)
+    }
+
+    fn load32_acquire(&self, offset: usize) -> u32 {
+        self.window.load32_acquire(offset)
+    }
+
+    fn store16_release(&self, offset: usize, value: u16) {
+        self.window.store16_release(offset, value);
+    }
+
+    fn store32(&self, offset: usize, value: u32) {
+        self.window.store32(offset, value);
+    }
 }
 
 #[cfg(test)]

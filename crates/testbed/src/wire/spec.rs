@@ -15,7 +15,7 @@
 //! `pair`, `tap` and `unix` are both. `record` and `fault` go with any.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::Rate;
@@ -232,6 +232,14 @@ impl Spec {
     /// Whether it is a `pair`, which needs a second one.
     pub fn is_pair(&self) -> bool {
         self.end == EndSpec::Pair
+    }
+
+    /// The socket that it binds, if it is a `unix` wire.
+    pub fn socket(&self) -> Option<&Path> {
+        match &self.end {
+            EndSpec::Unix { local, .. } => Some(local),
+            _ => None,
+        }
     }
 }
 

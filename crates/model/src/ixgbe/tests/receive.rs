@@ -315,7 +315,7 @@ fn the_crc_is_kept_on_request() {
     rig.step();
     let got = rig.receive(0).expect("received").data;
     assert_eq!(got[..frame.len()], frame);
-    assert_eq!(got[frame.len()..], super::super::checksum::crc32(&frame).to_le_bytes());
+    assert_eq!(got[frame.len()..], crate::checksum::crc32(&frame).to_le_bytes());
 }
 
 #[test]

@@ -34,6 +34,15 @@ fn a_reset_forgets_the_driver() {
 }
 
 #[test]
+fn all_interrupts_may_be_masked_with_all_ones() {
+    let mut rig = Rig::cold();
+    rig.write(EIMC::AT, u32::MAX);
+    assert!(!rig.linted(Rule::ReservedBitsWritten));
+    rig.write(EIMS::AT, 1 << 31);
+    assert!(rig.linted(Rule::ReservedBitsWritten));
+}
+
+#[test]
 fn old_places_show_the_same() {
     let mut rig = Rig::cold();
     rig.write(0x5818, 0x1234_0001);

@@ -230,7 +230,7 @@ fn nothing_leaves_while_the_link_is_down() {
 fn software_may_bring_its_own_crc() {
     let mut rig = Rig::up(1);
     let frame = udp([10, 0, 0, 1], [1, 2], 80);
-    let crc = super::super::checksum::crc32(&frame).to_le_bytes();
+    let crc = crate::checksum::crc32(&frame).to_le_bytes();
     for (crc, arrives) in [(crc, true), ([0; 4], false)] {
         let data = [&frame[..], &crc].concat();
         let at = rig.put_data(0, &data, 0);

@@ -1,0 +1,99 @@
+//! A socket on which one vhost-user peer is awaited: a back end that connects
+//! to us ("server mode" of the front end), or a front end for a back end.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+
+use crate::vfio_user::server::remove_stale;
+use crate::vfio_user::transport::{Fault, Patience};
+use crate::{Error, Result};
+
+/// A socket; its file goes away when this is dropped.
+#[derive(Debug)]
+pub struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+    /// Device and inode of the file, to remove no other's.
+    identity: (u64, u64),
+}
+
+impl Listener {
+    /// Binds the socket. A file left by a process that is gone is replaced.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] when another process listens there; what binding says.
+    pub fn bind(path: &Path) -> Result<Listener> {
+        let failed = |error: io::Error| Error::os(format!("binding {}", path.display()), error);
+        remove_stale(path)?;
+        let socket = UnixListener::bind(path).map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        let file = std::fs::symlink_metadata(path).map_err(failed)?;
+        Ok(Listener { socket, path: path.to_owned(), identity: (file.dev(), file.ino()) })
+    }
+
+    /// The socket's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A peer that is waiting, if there is one.
+    ///
+    /// # Errors
+    /// What accepting says.
+    pub fn accept_waiting(&self) -> Result<Option<UnixStream>> {
+        match self.socket.accept() {
+            Ok((stream, _)) => Ok(Some(stream)),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted => Ok(None),
+                _ => Err(Error::os(format!("accepting on {}", self.path.display()), error)),
+            },
+        }
+    }
+
+    /// Waits for a peer for as long as `limit`, or till `stop` turns true;
+    /// `None` when none came.
+    ///
+    /// # Errors
+    /// What accepting says.
+    pub fn accept(&self, limit: Option<Duration>, stop: Option<&AtomicBool>) -> Result<Option<UnixStream>> {
+        let mut patience = Patience { stop, deadline: None };
+        if let Some(limit) = limit {
+            patience = patience.until(limit);
+        }
+        loop {
+            if let Some(stream) = self.accept_waiting()? {
+                return Ok(Some(stream));
+            }
+            match patience.wait(&mut [PollFd::new(&self.socket, PollFlags::IN)]) {
+                Ok(()) => {}
+                Err(Fault::Os(errno)) => {
+                    return Err(Error::os(format!("waiting on {}", self.path.display()), errno));
+                }
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let ours =
+            std::fs::symlink_metadata(&self.path).is_ok_and(|file| (file.dev(), file.ino()) == self.identity);
+        if ours {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The memory that the back end is told of: a file, where in it, where we see
+//! it and the guest physical address, which is our IOVA.
+//!
+//! Regions are not merged: each chunk of crate `memory` is a file of its own,
+//! and a region lies in one file.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::message::Message;
+use crate::{DmaRange, Error, Result};
+
+/// Most regions where the back end does not take them one by one
+/// (`SET_MEM_TABLE`).
+pub const MAX_REGIONS: usize = super::message::MAX_FDS;
+
+/// One region.
+#[derive(Debug)]
+pub(super) struct Region {
+    file: OwnedFd,
+    offset: u64,
+    addr: u64,
+    len: u64,
+    iova: u64,
+}
+
+impl Region {
+    pub(super) fn new(range: &DmaRange<'_>, peer: &str) -> Result<Region> {
+        let device = || peer.to_owned();
+        let file = range.fd().ok_or_else(|| Error::Unsupported {
+            device: device(),
+            what: "reach memory that has no file",
+            fix: "allocate it through memory::Dma",
+        })?;
+        let file = file
+            .try_clone_to_owned()
+            .map_err(|error| Error::os(format!("{peer}: keeping the file of a region"), error))?;
+        let (addr, len) = (range.addr().addr() as u64, range.len() as u64);
+        Ok(Region { file, offset: range.fd_offset(), addr, len, iova: range.iova() })
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// The four fields of the region's description.
+    pub(super) fn describe(&self, message: Message) -> Message {
+        message.u64(self.iova).u64(self.len).u64(self.addr).u64(self.offset)
+    }
+}
+
+/// All regions, in the order they came.
+#[derive(Debug, Default)]
+pub(super) struct Table(Vec<Region>);
+
+impl Table {
+    pub(super) fn push(&mut self, region: Region) {
+        self.0.push(region);
+    }
+
+    pub(super) fn last(&self) -> Option<&Region> {
+        self.0.last()
+    }
+
+    pub(super) fn regions(&self) -> &[Region] {
+        &self.0
+    }
+
+    /// Takes out what lies within `iova..iova + len`.
+    pub(super) fn remove(&mut self, iova: u64, len: u64) -> Vec<Region> {
+        self.0.extract_if(.., |region| region.iova.checked_sub(iova).is_some_and(|at| at < len)).collect()
+    }
+
+    /// Takes back the region pushed last.
+    pub(super) fn pop(&mut self) {
+        self.0.pop();
+    }
+
+    /// Where this process sees `iova`.
+    pub(super) fn address(&self, iova: u64) -> Option<u64> {
+        let inside = |region: &&Region| iova.checked_sub(region.iova).is_some_and(|at| at < region.len);
+        self.0.iter().find(inside).map(|region| region.addr + (iova - region.iova))
+    }
+}

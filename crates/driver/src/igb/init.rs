@@ -1,0 +1,142 @@
+//! From power-on to the first packet, in the datasheet's order (4.5).
+
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::Duration;
+
+use bus::Pci;
+use memory::Dma;
+use regs::igb::*;
+
+use super::{device::Igb, device::Shared, facts::FACTS, interrupt};
+use crate::Result;
+use crate::intel::{Device, Options, RxQueue, TxQueue, address::address_words, rss};
+
+impl Igb {
+    /// Resets the device and brings it up with `options`. Returns the port, its
+    /// receive queues and its transmit queues. Receive queues get buffers with
+    /// their first [`RxQueue::recv`]; what arrives before is lost.
+    ///
+    /// # Errors
+    /// When an option is out of range, the device is another one, or a register
+    /// does not reach the state that the datasheet promises.
+    pub fn open(pci: Pci, dma: &Dma, options: Options) -> Result<(Igb, Vec<RxQueue>, Vec<TxQueue>)> {
+        let options = options.checked(&FACTS)?;
+        let device = Device::attach(pci, dma, &FACTS)?;
+        let shared = Arc::new(Shared { device, receive: Mutex::default() });
+        shared.reset()?;
+        let mac = shared.mac()?; // the EEPROM put it into RAL0 and RAH0
+        shared.init_rx(mac, &options);
+        shared.init_tx();
+        let rx =
+            (0..options.rx_queues).map(|n| shared.enable_rx(RxQueue::new(&shared, n, &options)?, &options));
+        let mut rx = rx.collect::<Result<Vec<_>>>()?;
+        let tx = (0..options.tx_queues).map(|n| shared.enable_tx(TxQueue::new(&shared, n, &options)?));
+        let tx = tx.collect::<Result<Vec<_>>>()?;
+        interrupt::wire(&shared, &mut rx, &options)?;
+        let port = Igb { shared, mac, promiscuous: options.promiscuous, options, all_multicast: false };
+        port.start()?;
+        port.shared.start_link()?;
+        port.shared.wait_for_link(port.options.link_wait_ms, || port.link().0);
+        Ok((port, rx, tx))
+    }
+}
+
+impl Shared {
+    /// Interrupts off, reset, interrupts off (4.5.4, 4.5.5), and counters from
+    /// zero (4.5.8).
+    fn reset(&self) -> Result<()> {
+        let bar = &self.bar;
+        self.mask_interrupts();
+        bar.write32(RCTL::AT, 0);
+        bar.write32(TCTL::AT, TCTL::PSP);
+        self.quiesce();
+        bar.set32(CTRL::AT, CTRL::RST);
+        // The bit clears itself; the EEPROM is read meanwhile (4.3.1).
+        sleep(Duration::from_millis(10));
+        let meaning = "the device did not come out of reset; a power cycle may help";
+        self.wait(1000, "CTRL", CTRL::AT, CTRL::RST, 0, meaning)?;
+        self.mask_interrupts();
+        // INCORRECT in QEMU, which never sets the bit; whether there was something
+        // to read shows in the address.
+        let read = self.wait(20, "EEC", EEC::AT, EEC::AUTO_RD, EEC::AUTO_RD, "no word of the EEPROM");
+        if let Err(error) = read {
+            tracing::debug!("{error}");
+        }
+        bar.set32(CTRL_EXT::AT, CTRL_EXT::DRV_LOAD); // tells the firmware
+        self.clear_counters();
+        Ok(())
+    }
+
+    /// The receive side, apart from its queues (4.5.9). Receive is off after the
+    /// reset, as it must be while all this changes.
+    fn init_rx(&self, mac: [u8; 6], options: &Options) {
+        let bar = &self.bar;
+        let [low, high] = address_words(mac);
+        bar.write32(RAL::at(0), low);
+        bar.write32(RAH::at(0), high | RAH::AV);
+        (1..RAL::COUNT).for_each(|n| bar.write32(RAH::at(n), 0));
+        (0..MTA::COUNT).for_each(|n| bar.write32(MTA::at(n), 0));
+        (0..VFTA::COUNT).for_each(|n| bar.write32(VFTA::at(n), 0));
+        // PCSD gives the hash the place of a fragment's checksum.
+        let checksums = RXCSUM::IPOFLD | RXCSUM::TUOFLD | RXCSUM::CRCOFL;
+        bar.write32(RXCSUM::AT, RXCSUM::PCSD | if options.rx_checksum { checksums } else { 0 });
+        rss::program(bar, &FACTS, &options.rss, options.rx_queues);
+        let jumbo = if options.max_frame > 1514 { RCTL::LPE } else { 0 };
+        bar.write32(RLPML::AT, options.max_frame as u32 + 12); // CRC and two tags
+        let all = if options.promiscuous { RCTL::UPE | RCTL::MPE } else { 0 };
+        bar.write32(RCTL::AT, RCTL::BAM | RCTL::SECRC | jumbo | all);
+        match options.vlan_strip {
+            true => bar.set32(CTRL::AT, CTRL::VME),
+            false => bar.clear32(CTRL::AT, CTRL::VME),
+        }
+    }
+
+    /// Hands a receive ring to the device (4.5.9.1). It owns no buffer yet.
+    fn enable_rx(&self, queue: RxQueue, options: &Options) -> Result<RxQueue> {
+        let (bar, n, ring) = (&self.bar, queue.index, &queue.ring);
+        bar.clear32(RXDCTL::at(n), RXDCTL::ENABLE); // queue 0 resets to enabled
+        bar.write32(RDBAL::at(n), ring.iova() as u32);
+        bar.write32(RDBAH::at(n), (ring.iova() >> 32) as u32);
+        bar.write32(RDLEN::at(n), ring.bytes());
+        bar.write32(RDH::at(n), 0);
+        bar.write32(RDT::at(n), 0);
+        // With several queues, a full one drops instead of holding up the rest.
+        let drop = if options.rx_queues > 1 { SRRCTL::DROP_EN } else { 0 };
+        let size = (memory::DATA_ROOM as u32 >> 10) << SRRCTL::BSIZEPACKET_SHIFT;
+        bar.write32(SRRCTL::at(n), SRRCTL::DESCTYPE_ADV_ONE_BUFFER | size | drop);
+        // Fetch eight ahead when eight are there; write each back at once.
+        let thresholds = 8 << RXDCTL::PTHRESH_SHIFT | 8 << RXDCTL::HTHRESH_SHIFT | 1 << RXDCTL::WTHRESH_SHIFT;
+        bar.write32(RXDCTL::at(n), thresholds | RXDCTL::ENABLE);
+        let meaning = "the receive queue does not start";
+        self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, RXDCTL::ENABLE, meaning)?;
+        Ok(queue)
+    }
+
+    /// The transmit side, apart from its queues (4.5.10).
+    fn init_tx(&self) {
+        // Collisions are of half duplex: the values that the datasheet asks for.
+        let collisions = 15 << TCTL::CT_SHIFT | 0x40 << TCTL::BST_SHIFT;
+        self.bar.write32(TCTL::AT, TCTL::EN | TCTL::PSP | collisions);
+    }
+
+    /// Hands a transmit ring to the device (4.5.10.1).
+    fn enable_tx(&self, queue: TxQueue) -> Result<TxQueue> {
+        let (bar, n, ring) = (&self.bar, queue.index, &queue.ring);
+        bar.clear32(TXDCTL::at(n), TXDCTL::ENABLE); // queue 0 resets to enabled
+        bar.write32(TDBAL::at(n), ring.iova() as u32);
+        bar.write32(TDBAH::at(n), (ring.iova() >> 32) as u32);
+        bar.write32(TDLEN::at(n), ring.bytes());
+        bar.write32(TDH::at(n), 0);
+        bar.write32(TDT::at(n), 0);
+        let head = queue.head.as_ref().map_or(0, |head| head.iova() | u64::from(TDWBAL::HEAD_WB_EN));
+        bar.write32(TDWBAH::at(n), (head >> 32) as u32);
+        bar.write32(TDWBAL::at(n), head as u32);
+        // Fetch eight ahead when one is there; report each as asked (WTHRESH = 0).
+        let thresholds = 8 << TXDCTL::PTHRESH_SHIFT | 1 << TXDCTL::HTHRESH_SHIFT;
+        bar.write32(TXDCTL::at(n), thresholds | TXDCTL::ENABLE);
+        let meaning = "the transmit queue does not start";
+        self.wait(100, "TXDCTL", TXDCTL::at(n), TXDCTL::ENABLE, TXDCTL::ENABLE, meaning)?;
+        Ok(queue)
+    }
+}

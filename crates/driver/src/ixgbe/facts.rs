@@ -1,0 +1,55 @@
+//! Where the 82599 has what Intel's NICs have in common, and the features that
+//! are not on every driver's path.
+
+use regs::ixgbe::*;
+
+use super::device::Shared;
+use super::stats::SOURCES;
+use crate::intel::{Facts, Options, rss};
+
+/// The 82599 and its relatives.
+pub(super) static FACTS: Facts = Facts {
+    knows: super::knows,
+    known: "this build drives Intel 82599, X520, X540 and X550 (ixgbe)",
+    ral: RAL::REGISTER,
+    rah: RAH::REGISTER,
+    rdt: RDT::REGISTER,
+    rxdctl: RXDCTL::REGISTER,
+    tdt: TDT::REGISTER,
+    reta: RETA::REGISTER,
+    rssrk: RSSRK::REGISTER,
+    mrqc: MRQC::REGISTER,
+    rss_addresses: MRQC::MRQE_RSS | MRQC::RSS_FIELD_IPV4 | MRQC::RSS_FIELD_IPV6,
+    rss_ports: MRQC::RSS_FIELD_IPV4_TCP
+        | MRQC::RSS_FIELD_IPV4_UDP
+        | MRQC::RSS_FIELD_IPV6_TCP
+        | MRQC::RSS_FIELD_IPV6_UDP,
+    eims: EIMS_EX::REGISTER,
+    eimc: EIMC_EX::REGISTER,
+    vectors: 64,
+    queues: 128,
+    queues_limit: "the device has 1 to 128",
+    longest: 15_500, // MAXFRS, 8.2.3.22.13: 15.5 KiB in practice
+    longest_limit: "the limit can be set from 1,514 to 15,500 bytes",
+    rx_suspect: descriptor::rx_high::RXE,
+    rx_words: |words| words,
+    counters: SOURCES,
+};
+
+impl Shared {
+    /// Programs the features that are not on every driver's path; receive must
+    /// be off.
+    pub(super) fn enable_features(&self, options: &Options) {
+        let bar = &self.bar;
+        if options.max_frame > 1514 {
+            let with_crc = options.max_frame as u32 + 4;
+            bar.write32(MAXFRS::AT, with_crc << MAXFRS::MFS_SHIFT);
+            bar.set32(HLREG0::AT, HLREG0::JUMBOEN);
+        }
+        // PCSD gives the hash the place that a fragment's checksum would take
+        // (8.2.3.7.5), whether checksums are wanted or not.
+        let checksums = if options.rx_checksum { RXCSUM::IPPCSE } else { 0 };
+        bar.set32(RXCSUM::AT, RXCSUM::PCSD | checksums);
+        rss::program(bar, &FACTS, &options.rss, options.rx_queues);
+    }
+}

@@ -1,0 +1,264 @@
+//! The port as a whole: link, counters, modes, stopping, health, and what
+//! becomes of memory that the device may still reach.
+
+use std::any::Any;
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use memory::{Attachment, Dma};
+use regs::virtio::device::status;
+use regs::virtio::feature::net;
+use regs::virtio::net::config as field;
+
+use super::config;
+use super::control::Control;
+use super::fault::Fault;
+use super::options::Options;
+use super::stats::Tally;
+use super::transport::{READY, Transport};
+use super::{
+    features,
+    queue::{RxQueue, TxQueue},
+};
+use crate::{Counter, Result};
+
+/// A virtio network device. Queues are handed out by [`Virtio::open`]; this keeps
+/// what they share. The device is reset when it and all queues are dropped.
+pub struct Virtio {
+    pub(super) shared: Arc<Shared>,
+    pub(super) mac: [u8; 6],
+    pub(super) options: Options,
+}
+
+/// What the port and its queues share.
+pub(super) struct Shared {
+    pub(super) name: String,
+    pub(super) transport: Arc<dyn Transport>,
+    pub(super) dma: Dma,
+    /// Keeps the memory mapped for the device.
+    pub(super) _attachment: Attachment,
+    pub(super) features: u64,
+    pub(super) mtu: Option<u16>,
+    pub(super) control: Mutex<Option<Control>>,
+    /// Receiving is stopped.
+    pub(super) stopped: AtomicBool,
+    /// The device was reset for good: it reaches no memory any more.
+    pub(super) quiet: AtomicBool,
+    fault: OnceLock<Fault>,
+    /// Rings and packets of queues that were dropped before the device was reset.
+    retired: Mutex<Vec<Box<dyn Any + Send>>>,
+    tallies: Mutex<Vec<Arc<Tally>>>,
+    generation: AtomicU32,
+    config_changes: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn new(
+        transport: Arc<dyn Transport>,
+        dma: &Dma,
+        attachment: Attachment,
+        features: u64,
+        mtu: Option<u16>,
+    ) -> Shared {
+        Shared {
+            name: transport.pci().name(),
+            generation: AtomicU32::new(transport.generation()),
+            transport,
+            dma: dma.clone(),
+            _attachment: attachment,
+            features,
+            mtu,
+            control: Mutex::new(None),
+            stopped: AtomicBool::new(false),
+            quiet: AtomicBool::new(false),
+            fault: OnceLock::new(),
+            retired: Mutex::default(),
+            tallies: Mutex::default(),
+            config_changes: AtomicU64::new(0),
+        }
+    }
+
+    /// A line for a queue's counters.
+    pub(super) fn tally(&self) -> Arc<Tally> {
+        let tally = Arc::new(Tally::default());
+        self.tallies.lock().unwrap_or_else(PoisonError::into_inner).push(tally.clone());
+        tally
+    }
+
+    /// Remembers the first thing that went wrong.
+    #[cold]
+    pub(super) fn accuse(&self, fault: Fault) {
+        if self.fault.set(fault.clone()).is_ok() {
+            tracing::error!("{fault}");
+        }
+    }
+
+    /// Keeps memory until the device cannot reach it any more.
+    pub(super) fn retire(&self, memory: Box<dyn Any + Send>) {
+        if !self.quiet.load(Relaxed) {
+            self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+        }
+    }
+
+    /// Sends a command (5.1.6.5), if `feature` allows it.
+    pub(super) fn command(
+        &self,
+        feature: u64,
+        name: &'static str,
+        command: [u8; 2],
+        data: &[u8],
+    ) -> Result<()> {
+        let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        match control.as_mut().filter(|_| self.features & feature != 0) {
+            Some(control) => control.command(&*self.transport, name, command, data),
+            None => {
+                let feature = features::DECISIONS.iter().find(|d| d.bit == feature).map_or("", |d| d.name);
+                Err(Fault::NoCommand { device: self.name.clone(), command: name, feature }.into())
+            }
+        }
+    }
+
+    /// The device's status, unless it is what it should be.
+    fn status(&self) -> Result<()> {
+        let (device, status) = (self.name.clone(), self.transport.status());
+        if status & status::NEEDS_RESET != 0 && status != u8::MAX {
+            return Err(Fault::NeedsReset { device, status }.into());
+        }
+        if status & READY != READY || status == u8::MAX {
+            return Err(Fault::WasReset { device, status }.into());
+        }
+        Ok(())
+    }
+
+    /// Notices that the configuration changed.
+    fn watch(&self) {
+        let now = self.transport.generation();
+        if self.generation.swap(now, Relaxed) != now {
+            self.config_changes.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+impl Virtio {
+    /// The port's own address.
+    pub fn mac(&self) -> [u8; 6] {
+        self.mac
+    }
+
+    /// The device's name: a PCI address or a socket.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// The options it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The features that were agreed upon (`regs::virtio::feature`).
+    pub fn features(&self) -> u64 {
+        self.shared.features
+    }
+
+    /// Their names.
+    pub fn feature_names(&self) -> String {
+        features::names(self.shared.features)
+    }
+
+    /// Whether the link is up, and its speed in Mbit/s, zero if unknown
+    /// (5.1.4). Without a status field it always is.
+    pub fn link(&self) -> (bool, u32) {
+        let (shared, transport) = (&self.shared, &*self.shared.transport);
+        shared.watch();
+        let up = match shared.features & net::STATUS {
+            0 => true,
+            _ => config::read16(transport, field::STATUS).is_ok_and(|s| s & field::LINK_UP != 0),
+        };
+        let speed = match shared.features & net::SPEED_DUPLEX {
+            0 => 0,
+            _ => config::read(transport, field::SPEED).map_or(0, u32::from_le_bytes),
+        };
+        // Values above 2^31 - 1 mean that it is not known (5.1.4.2).
+        (up, if up && speed <= i32::MAX as u32 { speed } else { 0 })
+    }
+
+    /// What the queues counted, and how often the configuration changed.
+    pub fn counters(&self) -> Vec<Counter> {
+        self.shared.watch();
+        let tallies = self.shared.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counters = Tally::sums(tallies.iter().map(|tally| &**tally));
+        counters.push(Counter {
+            name: "config_changes",
+            value: self.shared.config_changes.load(Relaxed),
+            loss: false,
+            what: "changes of the device's configuration",
+        });
+        counters
+    }
+
+    /// Stops receiving: what was received stays in the rings and can be taken,
+    /// later packets go nowhere (counted as `rx_stopped`). Sending goes on. A
+    /// virtio device has no such switch, so the queues do it.
+    pub fn stop(&self) -> Result<()> {
+        self.shared.stopped.store(true, Relaxed);
+        Ok(())
+    }
+
+    /// Receives again after [`Self::stop`].
+    pub fn start(&self) -> Result<()> {
+        self.shared.stopped.store(false, Relaxed);
+        Ok(())
+    }
+
+    /// The first thing that went wrong: the way to the device, what it did to a
+    /// queue, or its status.
+    pub fn health(&self) -> Result<()> {
+        let shared = &self.shared;
+        shared.transport.health()?;
+        match shared.fault.get() {
+            Some(fault) => Err(fault.clone().into()),
+            None => shared.status(),
+        }
+    }
+
+    /// Resets the device and brings it up again with the same options, after it
+    /// asked for a reset or lied. The old queues' buffers go back to their pools.
+    pub fn restart(self, rx: Vec<RxQueue>, tx: Vec<TxQueue>) -> Result<super::Opened> {
+        let Virtio { shared, options, .. } = self;
+        shared.transport.reset()?;
+        shared.release();
+        drop((rx, tx));
+        let (transport, dma) = (shared.transport.clone(), shared.dma.clone());
+        drop(shared);
+        Virtio::open_on(transport, &dma, options)
+    }
+}
+
+impl Shared {
+    /// The device reaches no memory any more: frees what was kept for it.
+    pub(super) fn release(&self) {
+        self.quiet.store(true, Relaxed);
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if *self.quiet.get_mut() {
+            return;
+        }
+        // A device that is gone does no DMA; any other is left as it was found.
+        if self.transport.health().is_ok()
+            && let Err(error) = self.transport.reset()
+            && self.transport.health().is_ok()
+        {
+            tracing::error!("{error}; its rings and buffers are kept for good");
+            mem::forget(mem::take(&mut self.retired));
+            mem::forget(self.control.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        }
+        if let Err(error) = self.transport.pci().set_bus_master(false) {
+            tracing::debug!(port = self.name, "cannot clear bus mastering: {error}");
+        }
+    }
+}

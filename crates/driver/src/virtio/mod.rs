@@ -1,0 +1,54 @@
+//! The network device of virtio (OASIS virtio 1.3, sections 2, 4.1 and 5.1):
+//! legacy, transitional and modern devices on PCI, and back ends of vhost-user.
+//!
+//! [`Virtio::open`] brings a device up and hands out queues over split or packed
+//! rings, whichever the device has. The header that stands in front of each
+//! packet lives in the packet's headroom. Which features are taken, and why, is
+//! one table in `features`. A device is not trusted: what it returns is checked
+//! against what it was given, and its first lie stops the queue and is told by
+//! [`Virtio::health`].
+//!
+//! Not here: receive offloads that merge segments, RSS (the device spreads flows
+//! as it likes), migration, and the counters that virtio 1.3 lets a device keep.
+
+mod capability;
+mod checksum;
+mod config;
+mod control;
+mod device;
+mod fault;
+mod features;
+mod header;
+mod headers;
+mod init;
+mod interrupt;
+mod merge;
+mod modes;
+mod offload;
+mod options;
+mod packed;
+mod queue;
+mod ring;
+mod rx;
+mod slots;
+mod split;
+mod stats;
+mod tables;
+#[cfg(test)]
+mod tests;
+pub mod transport;
+mod tx;
+mod words;
+
+pub use device::Virtio;
+pub use fault::Fault;
+pub use options::{Interface, Options};
+pub use queue::{RxQueue, TxQueue};
+
+/// A port and its queues: receive queue `n` and transmit queue `n` are a pair.
+pub type Opened = (Virtio, Vec<RxQueue>, Vec<TxQueue>);
+
+/// Whether a PCI device is one that this driver knows.
+pub fn knows(vendor: u16, device: u16) -> bool {
+    vendor == regs::virtio::device::VENDOR && regs::virtio::device::is_net(device)
+}

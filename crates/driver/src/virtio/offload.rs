@@ -1,0 +1,164 @@
+//! Packets that ask for something, have several segments, or whose header does
+//! not fit in front (virtio 1.3, 5.1.6.2). What the device cannot do is done
+//! here, if it can be done without copying the packet: VLAN tags, checksums.
+
+use memory::{Batch, Packet, Pool, TxOffload};
+use regs::virtio::net::header;
+
+use super::checksum;
+use super::header::Header;
+use super::ring::{Part, Ring};
+use super::tx::Tx;
+
+/// Where TCP and UDP have their checksum.
+const TCP_CHECKSUM: usize = 16;
+const UDP_CHECKSUM: usize = 6;
+/// Where IPv4 has its checksum.
+const IPV4_CHECKSUM: usize = 10;
+/// An 802.1Q tag goes behind the two addresses.
+const ADDRESSES: usize = 12;
+const TAG: usize = 4;
+/// The most parts of a packet: 64 KiB in buffers of 2 KiB, and a header.
+pub(super) const MAX_PARTS: usize = 34;
+/// The longest packet that can be cut: the length field of IPv4.
+const MAX_SEGMENTED: usize = 65_535 + 18;
+
+impl<R: Ring> Tx<R> {
+    /// Sends the packet in front: its bytes, or `None` when it was dropped and
+    /// counted because it can never be sent. The ring has room.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn send_special(&mut self, batch: &mut Batch, pool: &mut Pool) -> Option<u64> {
+        let packet = batch.first()?;
+        if !self.sendable(packet) {
+            self.refuse(batch, pool);
+            return None;
+        }
+        let mut packet = batch.pop_front()?;
+        let asked = packet.tx_offload();
+        let header = match self.prepare(&mut packet, asked) {
+            Some(header) => header,
+            None => {
+                self.stats.unsendable += 1;
+                pool.free(packet);
+                return None;
+            }
+        };
+        let len = packet.total_len() as u64;
+        self.chains += u32::from(packet.next().is_some());
+        self.put(packet, &header);
+        Some(len)
+    }
+
+    /// Whether the device can send the packet at all.
+    fn sendable(&self, packet: &Packet) -> bool {
+        let asked = packet.tx_offload();
+        let has = |flag| asked.flags & flag != 0;
+        let total = packet.total_len();
+        let headers = usize::from(asked.l2_len) + usize::from(asked.l3_len) + usize::from(asked.l4_len);
+        let cut = has(TxOffload::SEGMENT);
+        let able = !cut || self.able.segment[usize::from(has(TxOffload::IPV6))];
+        let limit = if cut { MAX_SEGMENTED } else { self.able.frame };
+        let sound = asked.is_empty() || headers <= packet.len();
+        let cuts = !cut || asked.segment_size > 0 && headers < total && asked.l4_len > 0;
+        // One part for the header where it does not fit in front.
+        let apart = !self.able.joined || packet.headroom() < self.able.header + TAG;
+        let parts = packet.segments().count() + usize::from(apart);
+        able && sound
+            && cuts
+            && total <= limit
+            && parts <= self.able.parts
+            && packet.segments().all(|segment| !segment.is_empty())
+            && !(has(TxOffload::VLAN) && (packet.len() < ADDRESSES || packet.headroom() < TAG))
+    }
+
+    /// Does here what the device does not do; the header that asks for the rest.
+    fn prepare(&self, packet: &mut Packet, asked: TxOffload) -> Option<Header> {
+        let has = |flag| asked.flags & flag != 0;
+        let mut network = usize::from(asked.l2_len);
+        if has(TxOffload::VLAN) {
+            insert_tag(packet, asked.vlan)?;
+            network += TAG;
+        }
+        let transport = network + usize::from(asked.l3_len);
+        let cut = has(TxOffload::SEGMENT);
+        if has(TxOffload::IP_CHECKSUM) || cut && !has(TxOffload::IPV6) {
+            fill_ipv4(packet.get_mut(network..transport)?)?;
+        }
+        let tcp = has(TxOffload::TCP_CHECKSUM) || cut;
+        if !tcp && !has(TxOffload::UDP_CHECKSUM) {
+            return Some(Header::default());
+        }
+        let offset = if tcp { TCP_CHECKSUM } else { UDP_CHECKSUM };
+        let mut header = Header::default();
+        if cut {
+            // virtio's field holds the pseudo-header's sum with the length, as
+            // Linux has it; `TxOffload` leaves the length out.
+            let len = packet.total_len() - transport;
+            let field = packet.get_mut(transport + offset..)?.first_chunk_mut()?;
+            checksum::add_to_field(field, len as u32);
+            header.gso_type = if has(TxOffload::IPV6) { header::GSO_TCPV6 } else { header::GSO_TCPV4 };
+            header.gso_size = asked.segment_size;
+            header.hdr_len = (transport + usize::from(asked.l4_len)) as u16;
+        }
+        if self.able.checksum {
+            header.flags = header::NEEDS_CSUM;
+            (header.csum_start, header.csum_offset) = (transport as u16, offset as u16);
+        } else if !checksum::complete(packet, transport, offset) {
+            return None;
+        }
+        Some(header)
+    }
+
+    /// Puts a packet with its header into the next slot.
+    pub(super) fn put(&mut self, mut packet: Packet, header: &Header) {
+        let bytes = header.bytes();
+        if !self.able.joined || packet.headroom() < self.able.header {
+            return self.put_apart(packet, &bytes);
+        }
+        if let Ok(front) = packet.push_front(self.able.header) {
+            front.copy_from_slice(&bytes[..front.len()]);
+        }
+        let id = self.ring.ids().next();
+        self.put_segments(id, None, packet);
+    }
+
+    /// Likewise, the header in memory of its own.
+    #[cold]
+    pub(super) fn put_apart(&mut self, packet: Packet, bytes: &[u8]) {
+        let id = self.ring.ids().next();
+        let mut whole = [0; header::BYTES_HASH];
+        whole[..bytes.len()].copy_from_slice(bytes);
+        let first = self.headers.fill(id, &whole, self.able.header);
+        self.put_segments(id, Some(first), packet);
+    }
+
+    fn put_segments(&mut self, id: u16, first: Option<Part>, packet: Packet) {
+        let part = |s: &Packet| Part { address: s.iova(), len: s.len() as u32, write: false };
+        let mut parts = [Part { address: 0, len: 0, write: false }; MAX_PARTS];
+        let mut count = 0;
+        for (place, part) in parts.iter_mut().zip(first.into_iter().chain(packet.segments().map(part))) {
+            *place = part;
+            count += 1;
+        }
+        self.slots.put(id, packet);
+        self.ring.put_parts(&parts[..count]);
+    }
+}
+
+/// Puts an 802.1Q tag between the addresses and the type.
+fn insert_tag(packet: &mut Packet, vlan: u16) -> Option<()> {
+    packet.push_front(TAG).ok()?;
+    packet.copy_within(TAG..TAG + ADDRESSES, 0);
+    let [high, low] = vlan.to_be_bytes();
+    packet.get_mut(ADDRESSES..ADDRESSES + TAG)?.copy_from_slice(&[0x81, 0x00, high, low]);
+    Some(())
+}
+
+/// Fills in the checksum of an IPv4 header.
+fn fill_ipv4(header: &mut [u8]) -> Option<()> {
+    header.get_mut(IPV4_CHECKSUM..IPV4_CHECKSUM + 2)?.fill(0);
+    let sum = checksum::of(header);
+    header.get_mut(IPV4_CHECKSUM..IPV4_CHECKSUM + 2)?.copy_from_slice(&sum.to_be_bytes());
+    Some(())
+}

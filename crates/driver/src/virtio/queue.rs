@@ -1,0 +1,141 @@
+//! The queues as applications hold them, over either kind of ring: one branch a
+//! batch says which.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use memory::{Batch, Pool};
+
+use super::packed::Packed;
+use super::ring::Ring;
+use super::rx::Rx;
+use super::split::Split;
+use super::tx::Tx;
+use crate::{RxStats, TxStats};
+
+/// How long a dropped transmit queue waits for what was queued.
+const DRAIN: Duration = Duration::from_millis(100);
+
+/// A receive queue.
+pub struct RxQueue(pub(super) RxKind);
+
+/// A transmit queue.
+pub struct TxQueue(pub(super) TxKind);
+
+#[expect(clippy::large_enum_variant, reason = "a queue is made once and stays where it is")]
+pub(super) enum RxKind {
+    Split(Rx<Split>),
+    Packed(Rx<Packed>),
+}
+
+#[expect(clippy::large_enum_variant, reason = "a queue is made once and stays where it is")]
+pub(super) enum TxKind {
+    Split(Tx<Split>),
+    Packed(Tx<Packed>),
+}
+
+macro_rules! both {
+    ($kind:ident, $queue:expr, $q:ident => $do:expr) => {
+        match $queue {
+            $kind::Split($q) => $do,
+            $kind::Packed($q) => $do,
+        }
+    };
+}
+
+impl RxQueue {
+    /// Appends up to [`Batch::room`] received packets to `batch` and gives the
+    /// device fresh buffers from `pool`. Returns how many packets were appended.
+    pub fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+        both!(RxKind, &mut self.0, q => q.recv(pool, batch))
+    }
+
+    /// Counters since the queue was opened.
+    pub fn stats(&self) -> RxStats {
+        both!(RxKind, &self.0, q => q.stats)
+    }
+
+    /// Arms the queue's interrupt and returns the eventfd that becomes readable
+    /// with the next packet; `None` when the port was opened without interrupts.
+    /// Poll the ring once more after arming: a packet that came before does not
+    /// signal again.
+    pub fn arm(&mut self) -> Option<BorrowedFd<'_>> {
+        both!(RxKind, &mut self.0, q => {
+            q.signal.as_ref()?;
+            q.ring.arm();
+            q.signal.as_ref().map(super::interrupt::Signal::fd)
+        })
+    }
+
+    /// Ends what [`arm`](Self::arm) began: the loop polls again.
+    pub fn disarm(&mut self) {
+        both!(RxKind, &mut self.0, q => {
+            if let Some(signal) = &q.signal {
+                q.ring.disarm();
+                signal.clear();
+            }
+        });
+    }
+}
+
+impl TxQueue {
+    /// Takes packets from the front of `batch` for the device to send; what the
+    /// ring has no room for stays. Sent buffers go back to `pool`, or to the pool
+    /// they came from. Returns how many packets were taken.
+    pub fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+        both!(TxKind, &mut self.0, q => q.send(pool, batch))
+    }
+
+    /// Frees what the device has sent; how many packets it still has.
+    pub fn clean(&mut self, pool: &mut Pool) -> usize {
+        both!(TxKind, &mut self.0, q => q.clean(pool))
+    }
+
+    /// Counters since the queue was opened.
+    pub fn stats(&self) -> TxStats {
+        both!(TxKind, &self.0, q => q.stats)
+    }
+}
+
+impl<R: Ring> Drop for Rx<R> {
+    fn drop(&mut self) {
+        let shared = self.shared.clone();
+        // The device must be quiet before its buffers go back to their pool.
+        if shared.quiet.load(Relaxed) || shared.transport.stop_queue(self.queue) {
+            return;
+        }
+        shared.retire(Box::new(self.take_memory()));
+    }
+}
+
+impl<R: Ring> Drop for Tx<R> {
+    fn drop(&mut self) {
+        let shared = self.shared.clone();
+        if shared.quiet.load(Relaxed) {
+            return;
+        }
+        self.drain();
+        if shared.transport.stop_queue(self.queue) {
+            return;
+        }
+        shared.retire(Box::new(self.take_memory()));
+    }
+}
+
+impl<R: Ring> Tx<R> {
+    /// Waits until what was queued is sent, if the device goes on with it.
+    fn drain(&mut self) {
+        let limit = Instant::now() + DRAIN;
+        while self.ring.ids().outstanding() > 0 && self.ring.lie().is_none() {
+            self.ring.look();
+            while let Some(used) = self.ring.pop() {
+                drop(self.slots.take(used.id));
+            }
+            if Instant::now() > limit || self.shared.transport.health().is_err() {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+}

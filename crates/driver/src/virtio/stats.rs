@@ -1,0 +1,52 @@
+//! What the queues counted, where the port can read it: a virtio device counts
+//! little itself. Each queue writes its own line, once for a batch.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::Counter;
+
+macro_rules! tally {
+    ($($field:ident $loss:literal $what:literal;)*) => {
+        /// Counters of one queue, written by the thread that holds it.
+        #[derive(Debug, Default)]
+        #[repr(align(64))]
+        pub(super) struct Tally { $(pub(super) $field: AtomicU64),* }
+
+        impl Tally {
+            /// The sums over several queues, by name.
+            pub(super) fn sums<'a>(tallies: impl Iterator<Item = &'a Tally> + Clone) -> Vec<Counter> {
+                vec![$({
+                    let value = tallies.clone().map(|t| t.$field.load(Relaxed)).sum();
+                    Counter { name: stringify!($field), value, loss: $loss, what: $what }
+                }),*]
+            }
+        }
+    };
+}
+
+tally! {
+    rx_packets false "packets received";
+    rx_bytes false "their bytes";
+    rx_bad_descriptor true "packets whose length, header or number of buffers made no sense";
+    rx_no_buffer false "times a buffer was wanted from an empty pool";
+    rx_stopped false "packets that came after the port was stopped";
+    rx_checksum_filled false "packets whose checksum the driver filled in";
+    rx_kicks false "notifications of receive queues";
+    tx_packets false "packets handed to the device";
+    tx_bytes false "their bytes";
+    tx_unsendable true "packets that cannot be sent";
+    tx_kicks false "notifications of transmit queues";
+}
+
+/// Stores a count; the line has one writer.
+#[inline(always)]
+pub(super) fn set(counter: &AtomicU64, value: u64) {
+    counter.store(value, Relaxed);
+}
+
+/// Adds to a count; the line has one writer, so no atomic addition is needed.
+#[inline(always)]
+pub(super) fn add(counter: &AtomicU64, value: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(value), Relaxed);
+}

@@ -1,0 +1,205 @@
+//! A queue: where it lies, whether it runs, and what the driver did to it.
+
+use super::bell::Bell;
+use super::books::Books;
+use super::chain::{Breach, Chain};
+use super::lint::{Place as Where, Rule};
+use super::ring::{PACKED_START, Place, Ring, Rules};
+use crate::{Dma, Window};
+
+/// One queue.
+#[derive(Debug)]
+pub(super) struct Queue<W> {
+    pub index: u16,
+    /// Where it lies, once it was set up.
+    place: Option<Place>,
+    /// Where to go on when it is opened.
+    base: u32,
+    ring: Option<Ring<W>>,
+    /// A queue that is not enabled takes and gives nothing.
+    pub is_enabled: bool,
+    /// The driver broke it; a reset mends it.
+    pub is_broken: bool,
+    pub vector: Option<u16>,
+    /// Whether buffers are looked for only when the driver has notified us.
+    sleeps: bool,
+    /// It found nothing, and the driver was asked to notify.
+    is_asleep: bool,
+    rules: Rules,
+}
+
+impl<W: Window> Queue<W> {
+    pub fn new(index: u16) -> Queue<W> {
+        Queue {
+            index,
+            place: None,
+            base: 0,
+            ring: None,
+            is_enabled: true,
+            is_broken: false,
+            vector: None,
+            sleeps: false,
+            is_asleep: false,
+            rules: Rules::default(),
+        }
+    }
+
+    pub fn is_set_up(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// Entries, while it is set up.
+    pub fn size(&self) -> u32 {
+        self.place.map_or(0, |place| place.size.into())
+    }
+
+    /// Whether buffers can be taken and used.
+    #[inline(always)]
+    pub fn is_on(&self) -> bool {
+        self.ring.is_some() && self.is_enabled && !self.is_broken
+    }
+
+    /// The driver set the queue up; it goes on behind `base`, if that is known.
+    pub fn set_up(&mut self, place: Place, base: Option<u32>, rules: Rules) {
+        let start = if rules.packed { PACKED_START } else { 0 };
+        (self.place, self.base, self.rules) = (Some(place), base.unwrap_or(start), rules);
+        (self.ring, self.is_broken) = (None, false);
+    }
+
+    /// Takes a queue back; where it would go on.
+    pub fn take_down(&mut self) -> u32 {
+        let base = self.ring.take().map_or(self.base, |ring| ring.base());
+        *self = Queue { vector: self.vector, ..Queue::new(self.index) };
+        base
+    }
+
+    /// Asks for the queue's memory, again when mappings have changed.
+    pub fn open<D: Dma<Window = W>>(&mut self, dma: &D, books: &mut Books, sleeps: bool) {
+        let Some(place) = self.place.filter(|_| !self.is_broken) else { return };
+        if let Some(ring) = self.ring.take() {
+            self.base = ring.base();
+        }
+        self.ring = Ring::open(dma, &place, self.rules, self.base);
+        (self.sleeps, self.is_asleep) = (sleeps, false);
+        match &self.ring {
+            Some(ring) => ring.want_kick(false),
+            None => books.report(Rule::RingUnmapped, Where::Queue(self.index), place.descriptors),
+        }
+    }
+
+    /// The driver has notified us.
+    pub fn kick(&mut self) {
+        if std::mem::take(&mut self.is_asleep)
+            && let Some(ring) = &self.ring
+        {
+            ring.want_kick(false);
+        }
+    }
+
+    /// How many buffers are at hand, `wanted` at most.
+    pub fn at_hand(&mut self, wanted: u16, books: &mut Books) -> u16 {
+        if !self.is_on() || self.is_asleep {
+            return 0;
+        }
+        let found = self.ring.as_mut().map_or(Ok(0), |ring| ring.at_hand(wanted));
+        found.unwrap_or_else(|breach| {
+            self.break_down(breach, books);
+            0
+        })
+    }
+
+    /// Takes the next buffer into `chain`; `false` when there is none, or no
+    /// longer any because the driver broke the queue.
+    #[inline(always)]
+    pub fn take<D: Dma<Window = W>>(&mut self, dma: &D, chain: &mut Chain, books: &mut Books) -> bool {
+        if self.is_asleep {
+            return false;
+        }
+        let Some(ring) = &mut self.ring else { return false };
+        match ring.take(dma, chain) {
+            Ok(true) => {
+                if chain.is_mixed | chain.has_empty {
+                    self.note(chain, books);
+                }
+                true
+            }
+            Ok(false) => self.sleeps && self.doze(dma, chain, books),
+            Err(breach) => {
+                self.break_down(breach, books);
+                false
+            }
+        }
+    }
+
+    #[cold]
+    fn note(&self, chain: &Chain, books: &mut Books) {
+        if chain.is_mixed {
+            books.report(Rule::ReadableAfterWritable, Where::Queue(self.index), chain.id.into());
+        }
+        if chain.has_empty {
+            books.report(Rule::BufferEmpty, Where::Queue(self.index), chain.id.into());
+        }
+    }
+
+    /// Nothing is there: asks for a notification, and looks once more, for the
+    /// driver may have made a buffer available before it saw that.
+    #[cold]
+    fn doze<D: Dma<Window = W>>(&mut self, dma: &D, chain: &mut Chain, books: &mut Books) -> bool {
+        let Some(ring) = &mut self.ring else { return false };
+        ring.want_kick(true);
+        match ring.take(dma, chain) {
+            Ok(true) => {
+                ring.want_kick(false);
+                true
+            }
+            Ok(false) => {
+                self.is_asleep = true;
+                false
+            }
+            Err(breach) => {
+                self.break_down(breach, books);
+                false
+            }
+        }
+    }
+
+    #[cold]
+    fn break_down(&mut self, breach: Breach, books: &mut Books) {
+        self.is_broken = true;
+        books.totals.broken_queues += 1;
+        books.report(breach.rule, Where::Queue(self.index), breach.value);
+    }
+
+    /// Gives back the last buffer taken and not put.
+    pub fn untake(&mut self, span: u16) {
+        if let Some(ring) = &mut self.ring {
+            ring.untake(span);
+        }
+    }
+
+    /// Has used a buffer and wrote `len` bytes to it.
+    #[inline(always)]
+    pub fn put(&mut self, id: u16, span: u16, len: u32) {
+        if let Some(ring) = &mut self.ring {
+            ring.put(id, span, len);
+        }
+    }
+
+    /// Has used a buffer up that there was nothing to write to.
+    #[inline(always)]
+    pub fn put_read(&mut self, id: u16, span: u16) {
+        if let Some(ring) = &mut self.ring {
+            ring.put_read(id, span);
+        }
+    }
+
+    /// Shows the driver what was used since the last time, and wakes it if it
+    /// wants to be.
+    #[inline(always)]
+    pub fn publish(&mut self, books: &mut Books, bell: &mut Bell) {
+        let Some(ring) = &mut self.ring else { return };
+        if ring.publish() {
+            bell.ring_queue(self.vector, &mut books.totals);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What stands between a front end and crate `vhost`, which reads and answers
+//! without a time limit: a message is let through once it is here as a whole,
+//! and there is room for its answer. One message it refuses that QEMU sends: a
+//! ring enabled before features are set. That one is taken here.
+
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bus::vhost_user::message::{HEADER, Header, MAX_BODY, Request, flags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, ioctl_fionread};
+use rustix::net::{RecvFlags, recv};
+
+/// How long a front end may take for the rest of a message, or to read answers.
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(5);
+/// How often a waiting thread looks whether it should stop.
+const STOP_INTERVAL: Duration = Duration::from_millis(50);
+/// How often it looks whether the rest has come.
+const REST_INTERVAL: Duration = Duration::from_millis(1);
+
+/// What came of waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A whole message is here.
+    Message,
+    /// Nothing, for a while.
+    Quiet,
+    /// Somebody knocks at the listener.
+    Knock,
+    /// We were told to stop.
+    Stopped,
+}
+
+/// Why the session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Fault {
+    /// Not a fault between two messages.
+    #[error("hung up")]
+    HungUp,
+    #[error("hung up in the middle of a message")]
+    Cut,
+    #[error("sent the begin of a message and no end within {TIME_LIMIT:?}")]
+    Unfinished,
+    #[error("claims a message of {0} bytes")]
+    TooLong(u32),
+    #[error("does not read its answers")]
+    Deaf,
+    #[error("cannot be listened to: {0}")]
+    Os(Errno),
+}
+
+/// Waits a while for a message on `stream` or a knock on `listener`.
+pub(super) fn wait(
+    stream: &UnixStream,
+    listener: &bus::vhost_user::Listener,
+    stop: &AtomicBool,
+) -> Result<Event, Fault> {
+    if stop.load(Ordering::Relaxed) {
+        return Ok(Event::Stopped);
+    }
+    let mut fds = [PollFd::new(stream, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+    match poll(&mut fds, Some(&timespec(STOP_INTERVAL))) {
+        Ok(0) | Err(Errno::INTR) => return Ok(Event::Quiet),
+        Ok(_) => {}
+        Err(errno) => return Err(Fault::Os(errno)),
+    }
+    if !fds[1].revents().is_empty() {
+        return Ok(Event::Knock);
+    }
+    pass(stream, stop)
+}
+
+/// Something came: waits for the whole of it.
+pub(super) fn pass(stream: &UnixStream, stop: &AtomicBool) -> Result<Event, Fault> {
+    let deadline = Instant::now() + TIME_LIMIT;
+    while !stop.load(Ordering::Relaxed) {
+        let here = ioctl_fionread(stream).map_err(Fault::Os)?;
+        if is_whole(stream, here)? {
+            return room(stream).map(|()| Event::Message);
+        }
+        // All that is here was counted before the hang-up is looked for.
+        if hung_up(stream)? && ioctl_fionread(stream).map_err(Fault::Os)? == here {
+            return Err(if here == 0 { Fault::HungUp } else { Fault::Cut });
+        }
+        if Instant::now() >= deadline {
+            return Err(Fault::Unfinished);
+        }
+        std::thread::sleep(REST_INTERVAL);
+    }
+    Ok(Event::Stopped)
+}
+
+fn is_whole(stream: &UnixStream, here: u64) -> Result<bool, Fault> {
+    let mut bytes = [0; HEADER];
+    if here < HEADER as u64 {
+        return Ok(false);
+    }
+    match recv(stream, &mut bytes, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Ok((count, _)) if count == HEADER => {}
+        // In pieces that are not looked across: the crate takes them together.
+        Ok(_) | Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
+        Err(errno) => return Err(Fault::Os(errno)),
+    }
+    let size = Header::decode(&bytes).size;
+    if size as usize > MAX_BODY {
+        return Err(Fault::TooLong(size));
+    }
+    Ok(here >= HEADER as u64 + u64::from(size))
+}
+
+/// Whether an answer fits. A stream counts as writable while at least three
+/// quarters of its buffer are free, which is far more than an answer has.
+fn room(stream: &UnixStream) -> Result<(), Fault> {
+    let mut fds = [PollFd::new(stream, PollFlags::OUT)];
+    match poll(&mut fds, Some(&timespec(TIME_LIMIT))) {
+        Ok(1..) => Ok(()),
+        Ok(_) | Err(Errno::INTR) => Err(Fault::Deaf),
+        Err(errno) => Err(Fault::Os(errno)),
+    }
+}
+
+fn hung_up(stream: &UnixStream) -> Result<bool, Fault> {
+    let mut fds = [PollFd::new(stream, PollFlags::RDHUP)];
+    poll(&mut fds, Some(&timespec(Duration::ZERO))).map_err(Fault::Os)?;
+    Ok(fds[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR))
+}
+
+/// The body of `SET_VRING_ENABLE`: which ring, and whether.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Enable {
+    pub index: u32,
+    pub on: u32,
+    /// Whether an acknowledgement is wanted.
+    pub acknowledged: bool,
+}
+
+impl Enable {
+    const BYTES: usize = HEADER + 8;
+
+    /// Takes the message that was let through, if it is this one.
+    pub fn take(stream: &UnixStream) -> Result<Option<Enable>, Fault> {
+        let mut bytes = [0; Enable::BYTES];
+        let (count, _) =
+            recv(stream, &mut bytes, RecvFlags::PEEK | RecvFlags::DONTWAIT).map_err(Fault::Os)?;
+        let Some(header) = bytes.first_chunk().map(Header::decode) else { return Ok(None) };
+        let whole = count == bytes.len() && header.size as usize == bytes.len() - HEADER;
+        if header.request != Request::SetVringEnable as u32 || !whole {
+            return Ok(None);
+        }
+        recv(stream, &mut bytes, RecvFlags::DONTWAIT).map_err(Fault::Os)?;
+        let (fields, _) = bytes[HEADER..].as_chunks::<4>();
+        let [index, on] = [0, 1].map(|n| u32::from_le_bytes(fields[n]));
+        Ok(Some(Enable { index, on, acknowledged: header.flags & flags::NEED_REPLY != 0 }))
+    }
+
+    /// Says that it was done, if that is wanted.
+    pub fn answer(self, mut stream: &UnixStream) -> Result<(), Fault> {
+        use std::io::Write;
+        if !self.acknowledged {
+            return Ok(());
+        }
+        let head = [Request::SetVringEnable as u32, flags::VERSION | flags::REPLY, 8];
+        let reply = [head.map(u32::to_le_bytes).concat(), vec![0; 8]].concat();
+        stream.write_all(&reply).map_err(|_| Fault::HungUp)
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() }
+}

@@ -1,0 +1,169 @@
+//! One front end's session: what its messages do to the device.
+//!
+//! QEMU 10.0, "Vhost-user Protocol". Messages reach this through crate `vhost`,
+//! which has checked their shape; what they say is checked here. An error ends
+//! the session.
+
+mod handler;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, MutexGuard};
+
+use bus::vhost_user::Ring;
+use bus::vhost_user::message::F_PROTOCOL_FEATURES;
+use rustix::io::Errno;
+use vhost::vhost_user::{Error, Result, VhostUserBackendReqHandlerMut};
+
+use super::gate::{Enable, Fault};
+use super::memory::Memory;
+use super::rings::{Rings, State};
+use crate::device::Device;
+use crate::station::Station;
+
+/// The session's state. Dropping it leaves the device as new.
+pub(super) struct Session {
+    station: Arc<Station>,
+    memory: Memory,
+    rings: Vec<State>,
+    features: u64,
+    offered: u64,
+}
+
+impl Session {
+    /// Attaches to the device, which has to have [`Rings`].
+    pub fn new(station: Arc<Station>) -> io::Result<Session> {
+        let (pairs, offered) = {
+            let mut device = station.enter();
+            device.attach();
+            device.let_reach_memory();
+            let rings = device.rings().ok_or(Errno::OPNOTSUPP)?;
+            (rings.pairs(), rings.features() | F_PROTOCOL_FEATURES)
+        };
+        station.set_attached(true);
+        let rings = (0..2 * pairs).map(|_| State::default()).collect();
+        Ok(Session { station, memory: Memory::default(), rings, features: 0, offered })
+    }
+
+    /// Maps `len` bytes of `file` at 0, both as the front end and as the device
+    /// see them.
+    pub fn map(&mut self, file: std::fs::File, len: u64) -> io::Result<()> {
+        let station = self.station.clone();
+        let region = super::memory::Region { guest: 0, len, user: 0, offset: 0 };
+        self.memory.add(station.enter().view(), region, file)
+    }
+
+    /// Takes a message that enables a ring before features are set, as QEMU's
+    /// do; whether it was one.
+    pub fn enable_early(&mut self, stream: &UnixStream) -> std::result::Result<bool, String> {
+        if self.speaks_protocol_features() {
+            return Ok(false);
+        }
+        let said = |fault: Fault| fault.to_string();
+        let Some(enable) = Enable::take(stream).map_err(said)? else { return Ok(false) };
+        self.set_vring_enable(enable.index, enable.on != 0)
+            .map_err(|error| format!("was refused: {error}"))?;
+        enable.answer(stream).map_err(said)?;
+        Ok(true)
+    }
+
+    /// Tells the front end of rings that it broke, once each.
+    pub fn report_broken(&mut self) {
+        let station = self.station.clone();
+        let mut device = station.enter();
+        let Some(rings) = device.rings() else { return };
+        for (index, state) in self.rings.iter_mut().enumerate() {
+            if state.error.is_some() && rings.is_broken(index as u16) {
+                let event = state.error.take();
+                // Full is told already; another error is the front end's.
+                let _ = event.map(|event| rustix::io::write(&event, &1_u64.to_ne_bytes()));
+            }
+        }
+    }
+
+    /// Changes the device; no step is under way meanwhile.
+    fn device(&self) -> MutexGuard<'_, Device> {
+        self.station.enter()
+    }
+
+    fn ring(&mut self, index: u32) -> Result<&mut State> {
+        self.rings.get_mut(index as usize).ok_or(Error::InvalidParam)
+    }
+
+    /// Starts a ring that can run and does not yet.
+    fn settle(&mut self, index: u32) -> Result<()> {
+        let state = self.rings.get(index as usize).ok_or(Error::InvalidParam)?;
+        let (Some(addresses), true, None) = (state.addresses, state.kicked, state.running) else {
+            return Ok(());
+        };
+        let guest = self.translate(addresses).ok_or(refuse("a ring lies outside of memory"))?;
+        let [descriptors, driver, device] = guest;
+        let ring = Ring { size: state.size, descriptors, driver, device, base: state.base };
+        let enabled = state.enabled;
+        self.with_rings(|rings| {
+            if !rings.start(index as u16, &ring) {
+                return Err(refuse("a ring has a size or an address that no ring has"));
+            }
+            rings.enable(index as u16, enabled);
+            Ok(())
+        })?;
+        self.ring(index)?.running = Some(guest);
+        Ok(())
+    }
+
+    fn halt(&mut self, index: u32) -> Result<u32> {
+        if self.ring(index)?.running.take().is_some() {
+            let base = self.with_rings(|rings| Ok(rings.stop(index as u16)))?;
+            self.ring(index)?.base = base;
+        }
+        Ok(self.ring(index)?.base)
+    }
+
+    /// Memory moved: rings move along, or stop where they are gone.
+    fn follow_memory(&mut self) -> Result<()> {
+        for index in 0..self.rings.len() as u32 {
+            let state = self.ring(index)?;
+            let (Some(was), Some(addresses)) = (state.running, state.addresses) else { continue };
+            let now = self.translate(addresses);
+            if now != Some(was) {
+                self.halt(index)?;
+                if now.is_some() {
+                    self.settle(index)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn translate(&self, addresses: [u64; 3]) -> Option<[u64; 3]> {
+        let [descriptors, driver, device] = addresses.map(|user| self.memory.guest(user));
+        Some([descriptors?, driver?, device?])
+    }
+
+    fn with_rings<T>(&self, change: impl FnOnce(&mut dyn Rings) -> Result<T>) -> Result<T> {
+        match self.device().rings() {
+            Some(rings) => change(rings),
+            None => Err(Error::BackendInternalError),
+        }
+    }
+
+    fn set_call(&self, index: u8, event: Option<OwnedFd>) {
+        self.device().set_interrupt(index.into(), event);
+    }
+
+    fn speaks_protocol_features(&self) -> bool {
+        self.features & F_PROTOCOL_FEATURES != 0
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.station.set_attached(false);
+        self.station.enter().detach();
+    }
+}
+
+fn refuse(what: &'static str) -> Error {
+    Error::ReqHandlerError(io::Error::other(what))
+}
