@@ -7,10 +7,12 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod captive;
 pub mod client;
 pub mod headers;
 pub mod liar;
 pub mod rig;
+pub mod rings;
 pub mod served;
 
 use arbitrary::{Arbitrary, Unstructured};

@@ -28,24 +28,38 @@ pub fn of(target: Option<&str>, seconds: u64) -> Result<(), Failure> {
         "build the fuzz targets",
         build.env("RUSTFLAGS", COVERAGE).env("CARGO_TARGET_DIR", fuzz.join("target")),
     )?;
-    for name in targets {
-        let corpus = fuzz.join("corpus").join(&name);
-        let artifacts = fuzz.join("artifacts").join(&name);
-        for directory in [&corpus, &artifacts] {
-            fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-        }
-        let mut command = Command::new(fuzz.join("target").join(TARGET).join("release").join(&name));
-        command
-            .arg(format!("-max_total_time={seconds}"))
-            // Long inputs from the start: what breaks takes several acts.
-            .args(["-len_control=0", "-timeout=10", "-rss_limit_mb=4096"])
-            .args(["-print_final_stats=1", "-verbosity=0"])
-            .arg(format!("-artifact_prefix={}/", artifacts.display()))
-            .arg(&corpus)
-            .current_dir(&fuzz);
-        run(&format!("fuzz {name}"), &mut command)?;
+    // Two cores are what CI has; each target has one of its own.
+    for pair in targets.chunks(2) {
+        let done = std::thread::scope(|scope| {
+            let running: Vec<_> = pair.iter().map(|name| scope.spawn(|| one(name, seconds))).collect();
+            running
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|_| Err("a panic".to_owned())))
+                .collect()
+        });
+        let done: Vec<Result<(), Failure>> = done;
+        done.into_iter().collect::<Result<(), Failure>>()?;
     }
     Ok(())
+}
+
+fn one(name: &str, seconds: u64) -> Result<(), Failure> {
+    let fuzz = root().join("fuzz");
+    let corpus = fuzz.join("corpus").join(name);
+    let artifacts = fuzz.join("artifacts").join(name);
+    for directory in [&corpus, &artifacts] {
+        fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    }
+    let mut command = Command::new(fuzz.join("target").join(TARGET).join("release").join(name));
+    command
+        .arg(format!("-max_total_time={seconds}"))
+        // Long inputs from the start: what breaks takes several acts.
+        .args(["-len_control=0", "-timeout=10", "-rss_limit_mb=4096"])
+        .args(["-print_final_stats=1", "-verbosity=0"])
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        .arg(&corpus)
+        .current_dir(&fuzz);
+    run(&format!("fuzz {name}"), &mut command)
 }
 
 fn names(directory: &std::path::Path) -> Result<Vec<String>, Failure> {

@@ -6,6 +6,8 @@
 mod count;
 mod fuzz;
 mod instructions;
+mod lab;
+mod peers;
 mod step;
 mod test;
 
@@ -37,6 +39,20 @@ enum Chore {
         #[arg(long, default_value_t = 60)]
         seconds: u64,
     },
+    /// Virtual machines in which our drivers and models meet what others wrote.
+    Lab {
+        /// Scenarios, by a part of their names; all if left out.
+        names: Vec<String>,
+        /// Say which there are.
+        #[arg(long)]
+        list: bool,
+    },
+    /// Measure our drivers beside DPDK's, which is fetched; needs root.
+    Peers {
+        /// For both benches, such as --windows 10.
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
     /// Count the lines of code on the reader's path (docs/reading.md).
     Count,
     /// Count the driver's instructions per packet and compare with the limits.
@@ -47,6 +63,12 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Test { quick } => test::all(quick),
         Chore::Fuzz { target, seconds } => fuzz::of(target.as_deref(), seconds),
+        Chore::Lab { list: true, .. } => {
+            lab::list();
+            Ok(())
+        }
+        Chore::Lab { names, .. } => lab::of(&names),
+        Chore::Peers { arguments } => peers::measure(&arguments),
         Chore::Count => count::run(),
         Chore::Instructions => instructions::check(),
     };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::step::{Failure, cargo, root, run};
-use crate::{count, fuzz, instructions};
+use crate::{count, fuzz, instructions, lab};
 
 /// Seconds for each fuzz target.
 const FUZZ_SECONDS: u64 = 60;
@@ -22,6 +22,7 @@ pub fn all(quick: bool) -> Result<(), Failure> {
         instructions::check()?;
         run("dependencies", &mut deny()?)?;
         fuzz::of(None, FUZZ_SECONDS)?;
+        lab::of(&[])?;
     }
     let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
     run("docs", docs.env("RUSTDOCFLAGS", "-D warnings"))?;

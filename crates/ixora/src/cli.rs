@@ -46,6 +46,9 @@ pub enum Command {
     /// What this machine can do, what is missing, and how to mend it.
     #[command(after_help = examples::DOCTOR)]
     Doctor(Doctor),
+    /// Remove the leavings of another process when it has ended.
+    #[command(hide = true)]
+    Janitor(Janitor),
     /// Measure.
     #[command(after_help = examples::BENCH)]
     Bench {
@@ -111,12 +114,21 @@ pub struct PortOptions {
     /// No live line.
     #[arg(long, short)]
     pub quiet: bool,
+    /// Keep privileges and all system calls, to debug.
+    #[arg(long)]
+    pub no_confine: bool,
 }
 
 /// Descriptors in a ring.
 fn ring(text: &str) -> Result<usize, String> {
     let ring = text.parse().ok().filter(|ring: &usize| ring.is_power_of_two() && (64..=4096).contains(ring));
     ring.ok_or_else(|| "write a power of two from 64 to 4096".to_owned())
+}
+
+/// A PCI device id of which the model knows the medium.
+fn device_id(text: &str) -> Result<u16, String> {
+    let id = u16::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+    id.filter(|id| matches!(id, 0x10FB | 0x10F7)).ok_or_else(|| "write 10fb or 10f7".to_owned())
 }
 
 fn queues(text: &str) -> Result<usize, String> {
@@ -199,15 +211,22 @@ pub struct Echo {
 
 #[derive(Args, Debug)]
 pub struct Model {
-    /// The chip: 82599.
+    /// The chip: 82599 or virtio-net.
     pub chip: String,
-    /// Where to listen; several serve several devices from one process.
-    #[arg(long, required = true)]
+    /// Where to listen for vfio-user clients; several serve several devices from
+    /// one process.
+    #[arg(long, required_unless_present = "vhost_user", conflicts_with = "vhost_user")]
     pub socket: Vec<PathBuf>,
+    /// Where to listen for vhost-user front ends instead (virtio-net).
+    #[arg(long)]
+    pub vhost_user: Vec<PathBuf>,
     /// What is in the port: loop, pair, sink, gen:…, pcap:FILE, record:FILE,
     /// tap:NAME, unix:PATH; joined by +. One for each socket, or one for all.
     #[arg(long, default_value = "sink")]
     pub wire: Vec<String>,
+    /// The PCI device id, in hexadecimal: 10fb (SFP+) or 10f7 (backplane, KX4).
+    #[arg(long, value_parser = device_id)]
+    pub device_id: Option<u16>,
     /// The core that runs the models.
     #[arg(long)]
     pub core: Option<usize>,
@@ -220,13 +239,20 @@ pub struct Model {
     /// Print statistics and the linter's report as JSON when done.
     #[arg(long)]
     pub json: bool,
-    /// Take requests on standard input, and end with it.
+    /// Keep privileges and all system calls, to debug.
+    #[arg(long)]
+    pub no_confine: bool,
+    /// Take requests on standard input, and end with it; the sockets are the
+    /// parent's to remove.
     #[arg(long, hide = true)]
     pub control: bool,
-    /// Remove this directory, if it is empty, when all sockets are gone: a
-    /// parent that was killed cannot.
-    #[arg(long, hide = true)]
-    pub scratch: Option<PathBuf>,
+}
+
+impl Model {
+    /// Where to listen, whatever is spoken there.
+    pub fn sockets(&self) -> &[PathBuf] {
+        if self.vhost_user.is_empty() { &self.socket } else { &self.vhost_user }
+    }
 }
 
 #[derive(Args, Debug)]
@@ -252,6 +278,9 @@ pub struct Demo {
     /// No live line.
     #[arg(long, short)]
     pub quiet: bool,
+    /// Keep privileges and all system calls, to debug.
+    #[arg(long)]
+    pub no_confine: bool,
 }
 
 #[derive(Args, Debug)]
@@ -259,4 +288,17 @@ pub struct Doctor {
     /// As JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Janitor {
+    /// A socket to remove.
+    #[arg(long)]
+    pub socket: Vec<PathBuf>,
+    /// A directory to remove with all that is in it.
+    #[arg(long)]
+    pub directory: Vec<PathBuf>,
+    /// A device to take from a process that was killed.
+    #[arg(long)]
+    pub device: Vec<bus::Address>,
 }

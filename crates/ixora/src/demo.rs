@@ -21,7 +21,7 @@ use testbed::wire::Spec;
 use crate::apps::fwd::Forward;
 use crate::cli::{Hugepages, PortOptions};
 use crate::open::Ports;
-use crate::run::{Outcome, Progress};
+use crate::run::{Crew, Outcome, Progress};
 use crate::summary::Summary;
 use crate::{Failure, cli, open, run, serve, signal};
 use books::Books;
@@ -46,7 +46,7 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
         println!("two 82599 models with wires {wire}");
         println!("our driver attaches over vfio-user and forwards both ways for {:?}", arguments.duration);
     }
-    let mut models = Models::start(&wire, theirs)?;
+    let mut models = Models::start(&wire, theirs, arguments.no_confine)?;
     let options = port_options(arguments, ours);
     let names = models.ports();
     let mut ports = open::ports(&names.each_ref().map(String::as_str), &options, &interrupted)?;
@@ -112,6 +112,7 @@ fn port_options(arguments: &cli::Demo, core: Option<usize>) -> PortOptions {
         count: None,
         json: arguments.json,
         quiet: arguments.quiet,
+        no_confine: arguments.no_confine,
     }
 }
 
@@ -129,7 +130,9 @@ fn forward(
         work.push(Box::new(Forward { rx: ports.rx(from, 0)?, tx: ports.tx(to, 0)?, touch: true }));
     }
     let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::default()));
-    thread::scope(|scope| {
+    let crew = Crew::new(ports, work, options, &stop, &progress)?;
+    let confinement = ports.confine(options, models.process())?;
+    Ok(thread::scope(|scope| {
         scope.spawn(|| {
             models.start_sources();
             let end = Instant::now() + duration;
@@ -141,10 +144,8 @@ fn forward(
             drain(&progress, &stop);
             stop.store(true, Ordering::Relaxed);
         });
-        let outcome = run::measure("demo", ports, work, options, &stop, &progress);
-        stop.store(true, Ordering::Relaxed); // also where the run did not begin
-        outcome
-    })
+        crew.measure("demo", ports, options, confinement)
+    }))
 }
 
 /// Waits until nothing moves any more.

@@ -6,10 +6,13 @@ mod out;
 
 mod apps;
 mod bench;
+mod chip;
 mod cli;
+mod confine;
 mod demo;
 mod doctor;
 mod failure;
+mod janitor;
 mod live;
 mod open;
 mod rate;
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Command::Model(model) => serve::run(model),
         Command::Demo(demo) => demo::run(demo),
         Command::Doctor(doctor) => doctor::run(doctor),
+        Command::Janitor(janitor) => janitor::run(janitor),
         Command::Bench { what } => bench::run(what),
     };
     match done {

@@ -6,16 +6,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use driver::ixgbe::{Completion, Options};
+use driver::virtio::Virtio;
+use driver::virtio::transport::{Transport, VhostUser};
 use memory::{Backing, Dma};
-use port::ixgbe::IxgbePort;
+use port::virtio::VirtioPort;
 use port::{Port, RxQueue, TxQueue};
+use rustix::process::Pid;
 use testbed::inprocess::{self, Handle, InProcess};
+use testbed::outside::Outside;
 use testbed::wire::{self, Cable, Ledger, Plug};
 use testbed::{Idle, Stepper};
 
 use crate::Failure;
+use crate::chip::{Chip, Traits};
 use crate::cli::{Hugepages, PortOptions};
+use crate::confine::{Confinement, Needs};
+use crate::janitor::{Janitor, Leavings};
 
 /// How long links may take to come up; a port without one is opened all the same.
 const LINK: Duration = Duration::from_secs(10);
@@ -25,10 +31,43 @@ pub struct Ports {
     pub dma: Dma,
     pub list: Vec<Box<dyn Port>>,
     /// Steps the models of `model:` ports; drops after the ports.
-    _stepper: Option<Stepper>,
+    stepper: Option<Stepper>,
+    extras: Extras,
+    /// Tidies up after a process that no longer may; waited for at the very end.
+    janitor: Option<Janitor>,
+}
+
+/// What comes with the devices.
+struct Extras {
+    /// Those that are models.
+    models: Vec<Handle>,
+    /// Sockets that wires bound, and devices taken from the kernel.
+    leavings: Leavings,
+}
+
+impl Extras {
+    fn step(&self) -> Result<Option<Stepper>, Failure> {
+        let failed = |error| Failure::new(format!("cannot start the model's thread: {error}"));
+        let some = !self.models.is_empty();
+        some.then(|| inprocess::spawn(&self.models, None, Idle::Yield).map_err(failed)).transpose()
+    }
 }
 
 impl Ports {
+    /// All is open and no thread runs but this one: gives up what only opening
+    /// needed, unless the user wants to keep it.
+    pub fn confine(&mut self, options: &PortOptions, child: Option<Pid>) -> Result<Confinement, Failure> {
+        if options.no_confine {
+            return Ok(Confinement::none());
+        }
+        self.janitor = Janitor::call(&self.extras.leavings)?;
+        self.stepper = None; // its thread would keep its privileges
+        let datagrams = !self.extras.leavings.sockets.is_empty();
+        let confinement = Confinement::begin(Needs { datagrams, child, ..Needs::default() })?;
+        self.stepper = self.extras.step()?;
+        Ok(confinement)
+    }
+
     /// Takes a receive queue.
     pub fn rx(&mut self, port: usize, queue: usize) -> Result<Box<dyn RxQueue>, Failure> {
         let port = &mut self.list[port];
@@ -51,7 +90,7 @@ impl Ports {
 
 /// A device in this process, with a wire in its port.
 pub fn model(wire: &str) -> Result<(bus::Pci, Handle), Failure> {
-    join(Cable::open(&wire.parse()?)?, testbed::ixgbe::mac(0))
+    join(Chip::Ixgbe, Cable::open(&wire.parse()?)?, testbed::ixgbe::mac(0))
 }
 
 /// A device that gives the same packet of `len` bytes again and again.
@@ -60,25 +99,31 @@ pub fn lean(len: usize) -> Result<(bus::Pci, Handle), Failure> {
     Ok(InProcess::new(testbed::lean::open(testbed::ixgbe::mac(0), len, cable).map_err(no_pages)?))
 }
 
+/// As [`lean`], for a driver of another process.
+pub fn lean_outside(index: u8, len: usize) -> Result<(Outside, Handle), Failure> {
+    let cable = Cable::open(&"sink".parse()?)?;
+    let device = testbed::lean::open(testbed::ixgbe::mac(index), len, cable).map_err(no_pages)?;
+    Outside::new(device).map_err(no_pages)
+}
+
 fn no_pages(error: std::io::Error) -> Failure {
     Failure::new(format!("cannot make a model's pages: {error}"))
 }
 
-fn join(cable: Cable, mac: [u8; 6]) -> Result<(bus::Pci, Handle), Failure> {
-    let options = testbed::ixgbe::Options::with_mac(mac);
-    Ok(InProcess::new(testbed::ixgbe::open(&options, cable).map_err(no_pages)?))
+fn join(chip: Chip, cable: Cable, mac: [u8; 6]) -> Result<(bus::Pci, Handle), Failure> {
+    Ok(InProcess::new(chip.device(Traits { mac, ..Traits::default() }, cable)?))
 }
 
 /// Finds and starts the ports, until `stop` says that nobody wants them.
-pub fn ports(names: &[&str], options: &PortOptions, stop: &AtomicBool) -> Result<Ports, Failure> {
-    let (devices, handles) = devices(names, stop)?;
+pub fn ports(names: &[&str], options: &PortOptions, stop: &Arc<AtomicBool>) -> Result<Ports, Failure> {
+    let (devices, extras) = devices(names, stop)?;
     if options.interrupts
-        && let Some(mute) = devices.iter().find(|pci| pci.interrupt_vectors() == 0)
+        && let Some(mute) = devices.iter().map(Way::pci).find(|pci| pci.interrupt_vectors() == 0)
     {
         return Err(Failure::new(format!("{} has no interrupts this way", mute.name()))
             .fix("bind the device to vfio-pci, or leave --interrupts out"));
     }
-    let numa_node = options.numa.or_else(|| devices.first().and_then(|pci| pci.numa_node()));
+    let numa_node = options.numa.or_else(|| devices.first().and_then(|way| way.pci().numa_node()));
     let backing = match options.hugepages {
         Hugepages::Auto => Backing::Auto,
         Hugepages::Hugetlbfs => Backing::Hugetlbfs,
@@ -86,37 +131,58 @@ pub fn ports(names: &[&str], options: &PortOptions, stop: &AtomicBool) -> Result
         Hugepages::None => Backing::Memfd,
     };
     let dma = Dma::new(memory::Options { backing, numa_node });
-    let stepper = match handles.as_slice() {
-        [] => None,
-        handles => Some(
-            inprocess::spawn(handles, None, Idle::Yield)
-                .map_err(|error| Failure::new(format!("cannot start the model's thread: {error}")))?,
-        ),
-    };
+    let stepper = extras.step()?;
     let mut list: Vec<Box<dyn Port>> = Vec::new();
-    for pci in devices {
+    let driver_options = driver_options(options);
+    for way in devices {
         go_on(stop)?;
-        list.push(Box::new(IxgbePort::open(pci, &dma, driver_options(options))?));
+        list.push(way.open(&dma, &driver_options)?);
     }
     await_links(&list, stop)?;
-    for handle in &handles {
+    for handle in &extras.models {
         handle.with_cable(Cable::start_source);
     }
-    Ok(Ports { dma, list, _stepper: stepper })
+    Ok(Ports { dma, list, stepper, extras, janitor: None })
 }
 
-fn driver_options(options: &PortOptions) -> Options {
-    Options {
-        rx_queues: options.queues,
-        tx_queues: options.queues,
+fn driver_options(options: &PortOptions) -> port::Options {
+    port::Options {
+        queues: options.queues,
         rx_ring: options.rx_ring.unwrap_or(options.ring),
         tx_ring: options.tx_ring.unwrap_or(options.ring),
         max_frame: options.max_frame,
         promiscuous: !options.no_promiscuous,
         interrupts: options.interrupts,
-        completion: if options.head_writeback { Completion::Head } else { Completion::Report },
+        head_writeback: options.head_writeback,
+        checksums: false,
         link_wait_ms: 0, // all links at once, and a signal ends the wait
-        ..Options::default()
+    }
+}
+
+/// A way to a device, found and not opened yet.
+enum Way {
+    /// On PCI, or as if it were.
+    Pci(bus::Pci),
+    /// Another process is the device.
+    VhostUser(Arc<VhostUser>),
+}
+
+impl Way {
+    fn pci(&self) -> &bus::Pci {
+        match self {
+            Way::Pci(pci) => pci,
+            Way::VhostUser(transport) => transport.pci(),
+        }
+    }
+
+    fn open(self, dma: &Dma, options: &port::Options) -> Result<Box<dyn Port>, Failure> {
+        match self {
+            Way::Pci(pci) => Ok(port::open(pci, dma, options)?),
+            Way::VhostUser(transport) => {
+                let opened = Virtio::open_on(transport, dma, options.virtio())?;
+                Ok(Box::new(VirtioPort::of(opened)))
+            }
+        }
     }
 }
 
@@ -147,8 +213,9 @@ fn await_links(ports: &[Box<dyn Port>], stop: &AtomicBool) -> Result<(), Failure
 /// A port's name, taken apart.
 enum Name<'a> {
     VfioUser(&'a Path),
+    VhostUser(&'a Path),
     Pci(bus::Address),
-    Model(Box<wire::Spec>),
+    Model(Chip, Box<wire::Spec>),
 }
 
 impl Name<'_> {
@@ -156,57 +223,64 @@ impl Name<'_> {
         if let Some(path) = name.strip_prefix("vfio-user:").filter(|path| !path.is_empty()) {
             return Ok(Name::VfioUser(Path::new(path)));
         }
+        if let Some(path) = name.strip_prefix("vhost-user:").filter(|path| !path.is_empty()) {
+            return Ok(Name::VhostUser(Path::new(path)));
+        }
         if let Some(chip) = name.strip_prefix("model:") {
             let (chip, wire) = chip.split_once(",wire=").unwrap_or((chip, "loop"));
-            known_chip(chip)?;
-            return Ok(Name::Model(Box::new(wire.parse()?)));
+            return Ok(Name::Model(chip.parse()?, Box::new(wire.parse()?)));
         }
         let address = name.parse().map_err(|_| {
             Failure::usage(format!("{name:?} is no port"))
-                .fix("write a PCI address (0000:03:00.0), vfio-user:/path.sock, or model:82599[,wire=WIRE]")
+                .fix("write a PCI address (0000:03:00.0), vfio-user:/path.sock, vhost-user:/path.sock, or model:82599 or model:virtio-net[,wire=WIRE]")
         })?;
         Ok(Name::Pci(address))
     }
 }
 
-/// The devices and, of those that are models, what steps them. Nothing is
-/// touched before all names make sense.
-fn devices(names: &[&str], stop: &AtomicBool) -> Result<(Vec<bus::Pci>, Vec<Handle>), Failure> {
+/// The devices, and what comes with them. Nothing is touched before all names
+/// make sense.
+fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Way>, Extras), Failure> {
     let parsed = names.iter().map(|name| Name::parse(name)).collect::<Result<Vec<_>, _>>()?;
     for (n, name) in names.iter().enumerate() {
-        if !matches!(parsed[n], Name::Model(_)) && names[..n].contains(name) {
+        if !matches!(parsed[n], Name::Model(..)) && names[..n].contains(name) {
             return Err(Failure::usage(format!("{name} is given twice")).fix("name two different ports"));
         }
     }
     let mut plugs = Vec::new();
     for name in &parsed {
-        if let Name::Model(spec) = name {
+        if let Name::Model(_, spec) = name {
             plugs.push(Plug { spec: (**spec).clone(), mac: testbed::ixgbe::mac(plugs.len() as u8) });
         }
     }
     let cables = wire::plug(&plugs, &Arc::new(Ledger::default()))?;
-    let mut models = cables.into_iter().zip(&plugs);
-    let (mut devices, mut handles) = (Vec::new(), Vec::new());
+    let mut plugged = cables.into_iter().zip(&plugs);
+    let sockets = plugs.iter().filter_map(|plug| plug.spec.socket()).map(Path::to_owned).collect();
+    let leavings = Leavings { sockets, ..Leavings::default() };
+    let (mut devices, mut extras) = (Vec::new(), Extras { models: Vec::new(), leavings });
     for name in parsed {
         go_on(stop)?;
         devices.push(match name {
-            Name::VfioUser(path) => bus::Pci::connect(path)?,
-            Name::Pci(address) => bus::Pci::open_address(address)?,
-            Name::Model(_) => {
-                let (cable, plug) = models.next().expect("a plug was made for each model");
-                let (pci, handle) = join(cable, plug.mac)?;
-                handles.push(handle);
-                pci
+            Name::VfioUser(path) => {
+                // Interrupted while it waited: that is what happened.
+                let pci = bus::Pci::connect_until(path, stop);
+                Way::Pci(pci.or_else(|error| go_on(stop).and(Err(error.into())))?)
+            }
+            Name::VhostUser(path) => Way::VhostUser(Arc::new(VhostUser::connect(path, None)?)),
+            Name::Pci(address) => {
+                let pci = bus::Pci::open_address(address)?;
+                if pci.addressing() == bus::Addressing::Physical {
+                    extras.leavings.devices.push(address); // by sysfs
+                }
+                Way::Pci(pci)
+            }
+            Name::Model(chip, _) => {
+                let (cable, plug) = plugged.next().expect("a plug was made for each model");
+                let (pci, handle) = join(chip, cable, plug.mac)?;
+                extras.models.push(handle);
+                Way::Pci(pci)
             }
         });
     }
-    Ok((devices, handles))
-}
-
-/// Refuses chips there is no model of.
-pub fn known_chip(chip: &str) -> Result<(), Failure> {
-    match chip {
-        "82599" => Ok(()),
-        _ => Err(Failure::usage(format!("there is no model of {chip:?}")).fix("use 82599")),
-    }
+    Ok((devices, extras))
 }

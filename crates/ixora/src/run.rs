@@ -3,8 +3,8 @@
 
 mod worker;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
@@ -12,6 +12,7 @@ use memory::{Batch, Pool};
 use port::{RxQueue, RxStats, TxQueue, TxStats};
 
 use crate::cli::PortOptions;
+use crate::confine::Confinement;
 use crate::open::Ports;
 use crate::summary::Summary;
 use crate::{Failure, live};
@@ -80,64 +81,106 @@ pub fn run(
     options: &PortOptions,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), Failure> {
-    let outcome = measure(name, &mut ports, work, options, stop, &Arc::default())?;
+    let crew = Crew::new(&ports, work, options, stop, &Arc::default())?;
+    let confinement = ports.confine(options, None)?;
+    let outcome = crew.measure(name, &mut ports, options, confinement);
     drop(ports);
     outcome.summary.print(options.json);
     outcome.failure.map_or(Ok(()), Err)
 }
 
-/// Runs `work` and returns what was counted. The ports stay open.
-///
-/// # Errors
-/// When the run could not begin. What ended it early is in the outcome, beside
-/// what was counted until then.
-pub fn measure(
-    name: &'static str,
-    ports: &mut Ports,
-    work: Vec<Box<dyn Work>>,
-    options: &PortOptions,
-    stop: &Arc<AtomicBool>,
-    progress: &Arc<Progress>,
-) -> Result<Outcome, Failure> {
-    check_cores(&options.cpu)?;
-    let start = Instant::now();
-    let mut pieces = vec![Piece::default(); work.len()];
-    let workers = workers(ports, work, options, stop, progress)?;
-    let threads = workers.len().max(1);
-    let mut running = Vec::new();
-    let mut failure = None;
-    for (n, worker) in workers.into_iter().enumerate() {
-        match thread::Builder::new().name(format!("{name}-{n}")).spawn(move || worker.run()) {
-            Ok(thread) => running.push(thread),
-            Err(error) => {
-                failure = Some(Failure::new(format!("cannot start a thread: {error}")));
-                stop.store(true, Ordering::Relaxed);
-                break;
+/// The threads to be: they have their work and their memory, and do not run yet.
+pub struct Crew {
+    workers: Vec<Worker>,
+    /// Pieces of work.
+    pieces: usize,
+    stop: Arc<AtomicBool>,
+    progress: Arc<Progress>,
+}
+
+impl Crew {
+    /// Shares out `work`, and makes a pool for each share.
+    ///
+    /// # Errors
+    /// Cores that cannot be had, and memory.
+    pub fn new(
+        ports: &Ports,
+        work: Vec<Box<dyn Work>>,
+        options: &PortOptions,
+        stop: &Arc<AtomicBool>,
+        progress: &Arc<Progress>,
+    ) -> Result<Crew, Failure> {
+        check_cores(&options.cpu)?;
+        let pieces = work.len();
+        let workers = workers(ports, work, options, stop, progress)?;
+        Ok(Crew { workers, pieces, stop: stop.clone(), progress: progress.clone() })
+    }
+
+    /// Works, closes the ports and returns what was counted; what ended it early
+    /// is beside that.
+    pub fn measure(
+        self,
+        name: &'static str,
+        ports: &mut Ports,
+        options: &PortOptions,
+        confinement: Confinement,
+    ) -> Outcome {
+        let Crew { workers, pieces, stop, progress } = self;
+        let threads = workers.len().max(1);
+        let (mut running, mut failure) = (Vec::new(), None);
+        // No packet is touched before system calls are confined.
+        let gate = Arc::new(Mutex::new(()));
+        let closed = gate.lock();
+        for (n, worker) in workers.into_iter().enumerate() {
+            let gate = gate.clone();
+            let run = move || {
+                drop(gate.lock());
+                worker.run()
+            };
+            match thread::Builder::new().name(format!("{name}-{n}")).spawn(run) {
+                Ok(thread) => running.push(thread),
+                Err(error) => {
+                    failure = Some(Failure::new(format!("cannot start a thread: {error}")));
+                    break;
+                }
             }
         }
-    }
-    live::watch(ports, progress, options, stop, start);
-    stop.store(true, Ordering::Relaxed);
-    let mut summary = Summary::new(name, start.elapsed());
-    for (n, thread) in running.into_iter().enumerate() {
-        let Ok(done) = thread.join() else {
-            failure = failure.or_else(|| Some(Failure::new("a thread panicked: this is a bug in ixora")));
-            continue;
-        };
-        // As `workers` dealt them out.
-        for (to, piece) in pieces.iter_mut().skip(n).step_by(threads).zip(done.pieces) {
-            piece.rx.iter().for_each(|rx| summary.add_rx(rx));
-            piece.tx.iter().for_each(|tx| summary.add_tx(tx));
-            *to = piece;
+        failure = failure.or_else(|| confinement.complete().err());
+        if failure.is_some() {
+            stop.store(true, Ordering::Relaxed);
         }
-        summary.missing_buffers += done.missing as u64;
-        failure = failure.or(done.failure);
+        drop(closed);
+        let start = Instant::now();
+        live::watch(ports, &progress, options, &stop, start);
+        stop.store(true, Ordering::Relaxed);
+        let mut summary = Summary::new(name, start.elapsed());
+        let (mut counted, mut pools) = (vec![Piece::default(); pieces], Vec::new());
+        for (n, thread) in running.into_iter().enumerate() {
+            let Ok(done) = thread.join() else {
+                let panicked = || Failure::new("a thread panicked: this is a bug in ixora");
+                failure = failure.or_else(|| Some(panicked()));
+                continue;
+            };
+            // As `workers` dealt them out.
+            for (to, piece) in counted.iter_mut().skip(n).step_by(threads).zip(done.pieces) {
+                piece.rx.iter().for_each(|rx| summary.add_rx(rx));
+                piece.tx.iter().for_each(|tx| summary.add_tx(tx));
+                *to = piece;
+            }
+            pools.push(done.pool);
+            failure = failure.or(done.failure);
+        }
+        summary.finish(ports, &progress);
+        let lost = || ports.list.iter().find_map(|port| port.health().err()).map(Failure::from);
+        let failure = failure.or_else(lost);
+        // A virtio device gives no queue back by itself: only with the port.
+        ports.list.clear();
+        let missing = pools.iter_mut().map(|pool| pool.capacity() - pool.available());
+        summary.missing_buffers = missing.sum::<usize>() as u64;
+        let failure = failure.or_else(|| summary.missing());
+        summary.error = failure.as_ref().map(|failure| failure.cause().to_owned());
+        Outcome { summary, pieces: counted, failure }
     }
-    summary.finish(ports, progress);
-    let lost = || ports.list.iter().find_map(|port| port.health().err()).map(Failure::from);
-    let failure = failure.or_else(lost).or_else(|| summary.missing());
-    summary.error = failure.as_ref().map(|failure| failure.cause().to_owned());
-    Ok(Outcome { summary, pieces, failure })
 }
 
 /// The threads' parts: pieces of work in turn, and a pool for each. Made before

@@ -1,16 +1,21 @@
 //! `ixora model`: device models behind sockets, for any vfio-user client.
 
 use std::io::BufRead;
+use std::os::unix::fs::lchown;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use testbed::serve::{Endpoint, Options, Report, Serving};
+use testbed::serve::{Endpoint, Options, Report};
 use testbed::wire::{self, Ledger, Plug};
-use testbed::{Finding, Idle, ixgbe};
+use testbed::{Finding, Idle, ixgbe, serve, vhost_user};
 
-use crate::{Failure, cli, open, signal};
+use crate::chip::{Chip, Traits};
+use crate::confine::{Confinement, Needs, caller};
+use crate::janitor::{Janitor, Leavings};
+use crate::{Failure, cli, signal};
 
 /// What a parent process may ask on standard input with `--control`. When its
 /// end closes, this process ends too.
@@ -28,20 +33,83 @@ enum Request {
 /// What `--control` prints first, once clients may come.
 pub const READY: &str = "ready";
 
+/// Devices whose sockets are bound, for either protocol.
+enum Bound {
+    VfioUser(serve::Bound),
+    VhostUser(vhost_user::Bound),
+}
+
+impl Bound {
+    fn bind(arguments: &cli::Model, endpoints: Vec<Endpoint>) -> Result<Bound, Failure> {
+        Ok(match arguments.vhost_user.is_empty() {
+            true => Bound::VfioUser(serve::Bound::bind(endpoints)?),
+            false => Bound::VhostUser(vhost_user::Bound::bind(endpoints)?),
+        })
+    }
+
+    fn serve(self, options: Options) -> Result<Serving, Failure> {
+        Ok(match self {
+            Bound::VfioUser(bound) => Serving::VfioUser(bound.serve(options)?),
+            Bound::VhostUser(bound) => Serving::VhostUser(bound.serve(options)?),
+        })
+    }
+}
+
+/// Devices that are served.
+enum Serving {
+    VfioUser(serve::Serving),
+    VhostUser(vhost_user::Serving),
+}
+
+impl Serving {
+    fn start_sources(&self) {
+        match self {
+            Serving::VfioUser(serving) => serving.start_sources(),
+            Serving::VhostUser(serving) => serving.start_sources(),
+        }
+    }
+
+    fn stop_sources(&self) {
+        match self {
+            Serving::VfioUser(serving) => serving.stop_sources(),
+            Serving::VhostUser(serving) => serving.stop_sources(),
+        }
+    }
+
+    fn report(&self) -> Report {
+        match self {
+            Serving::VfioUser(serving) => serving.report(),
+            Serving::VhostUser(serving) => serving.report(),
+        }
+    }
+
+    fn stop(self) -> Report {
+        match self {
+            Serving::VfioUser(serving) => serving.stop(),
+            Serving::VhostUser(serving) => serving.stop(),
+        }
+    }
+}
+
 /// Serves until a signal comes, the time is over, or the parent is gone.
 pub fn run(arguments: &cli::Model) -> Result<(), Failure> {
-    open::known_chip(&arguments.chip)?;
+    let chip = arguments.chip.parse()?;
     let stop = signal::stop_flag()?;
     let options = Options { core: arguments.core, idle: Idle::Yield };
-    let serving = Serving::start(endpoints(arguments)?, options)?;
-    for socket in serving.sockets() {
-        tracing::info!("serving vfio-user:{}", socket.display());
+    let (endpoints, wires) = endpoints(arguments, chip)?;
+    let bound = Bound::bind(arguments, endpoints)?;
+    let (confinement, janitor) = confine(arguments, wires)?;
+    let serving = bound.serve(options)?;
+    let requests = arguments.control.then(|| listen(stop.clone()));
+    confinement.complete()?;
+    let protocol = if arguments.vhost_user.is_empty() { "vfio-user" } else { "vhost-user" };
+    for socket in arguments.sockets() {
+        tracing::info!("serving {protocol}:{}", socket.display());
         if !arguments.control && !arguments.json {
-            eprintln!("serving {}; attach with: ixora fwd vfio-user:{0} …", socket.display());
+            eprintln!("serving {}; attach with: ixora fwd {protocol}:{0} …", socket.display());
         }
     }
     let end = arguments.duration.map(|duration| Instant::now() + duration);
-    let requests = arguments.control.then(|| listen(stop.clone()));
     match arguments.control {
         true => println!("{READY}"),      // all sockets listen
         false => serving.start_sources(), // nobody will ask for those that hold
@@ -57,9 +125,7 @@ pub fn run(arguments: &cli::Model) -> Result<(), Failure> {
         }
     }
     let report = serving.stop();
-    if let Some(scratch) = &arguments.scratch {
-        let _ = std::fs::remove_dir(scratch); // a parent that lives does it, too
-    }
+    drop(janitor);
     match (arguments.control, arguments.json) {
         (true, _) => {}
         (false, true) => print_line(&report),
@@ -68,8 +134,30 @@ pub fn run(arguments: &cli::Model) -> Result<(), Failure> {
     Ok(())
 }
 
-fn endpoints(arguments: &cli::Model) -> Result<Vec<Endpoint>, Failure> {
-    let (sockets, wires) = (&arguments.socket, &arguments.wire);
+/// Gives up what only opening needed. `wires` are the sockets that wires bound.
+fn confine(arguments: &cli::Model, wires: Vec<PathBuf>) -> Result<(Confinement, Option<Janitor>), Failure> {
+    if arguments.no_confine {
+        return Ok((Confinement::none(), None));
+    }
+    let datagrams = !wires.is_empty();
+    let served = if arguments.control { &[] } else { arguments.sockets() };
+    if let Some((user, group)) = caller() {
+        // Who called `sudo` is to attach to what is served.
+        for socket in arguments.sockets() {
+            lchown(socket, Some(user), Some(group)).map_err(|error| {
+                Failure::new(format!("cannot give {} to user {user}: {error}", socket.display()))
+            })?;
+        }
+    }
+    let leavings = Leavings { sockets: [served, &wires].concat(), ..Leavings::default() };
+    let janitor = Janitor::call(&leavings)?;
+    let confinement = Confinement::begin(Needs { clients: true, datagrams, child: None })?;
+    Ok((confinement, janitor))
+}
+
+/// The devices, and the sockets that their wires bound.
+fn endpoints(arguments: &cli::Model, chip: Chip) -> Result<(Vec<Endpoint>, Vec<PathBuf>), Failure> {
+    let (sockets, wires) = (arguments.sockets(), &arguments.wire);
     if wires.len() != 1 && wires.len() != sockets.len() {
         let (s, w) = (sockets.len(), wires.len());
         return Err(Failure::usage(format!(
@@ -86,12 +174,12 @@ fn endpoints(arguments: &cli::Model) -> Result<Vec<Endpoint>, Failure> {
     let cables = wire::plug(&plugs, &Arc::new(Ledger::default()))?;
     let mut endpoints = Vec::new();
     for ((socket, plug), cable) in sockets.iter().zip(&plugs).zip(cables) {
-        let options = ixgbe::Options { fault, ..ixgbe::Options::with_mac(plug.mac) };
-        let device = ixgbe::open(&options, cable)
-            .map_err(|error| Failure::new(format!("cannot make a model's pages: {error}")))?;
+        let traits = Traits { mac: plug.mac, device_id: arguments.device_id, fault };
+        let device = chip.device(traits, cable)?;
         endpoints.push(Endpoint { socket: socket.clone(), device });
     }
-    Ok(endpoints)
+    let bound = plugs.iter().filter_map(|plug| plug.spec.socket()).map(Path::to_owned);
+    Ok((endpoints, bound.collect()))
 }
 
 /// Reads requests in a thread of its own, which ends with standard input.

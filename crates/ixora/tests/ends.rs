@@ -3,10 +3,14 @@
 
 mod common;
 
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use common::{model, names, run, start, until};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
@@ -110,6 +114,42 @@ fn a_peer_that_says_nothing_is_named() {
     assert_eq!(done.code(), Some(1), "{done:#?}");
     assert!(done.stderr.contains("mute gave no answer"), "{done:#?}");
     assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn an_interrupt_ends_the_wait_for_a_peer_that_says_nothing() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("mute");
+    let address = SocketAddrUnix::new(&path).expect("short enough");
+    let mute = unix_stream_socket();
+    bind(&mute, &address).expect("a free name");
+    listen(&mute, 1).expect("a socket");
+    let mut waiting = Vec::new();
+    // One that is let in and told nothing; one that a full queue keeps out.
+    for full in [false, true] {
+        while full && waiting.len() < 10 {
+            let client = unix_stream_socket();
+            if connect(&client, &address).is_err() {
+                break;
+            }
+            waiting.push(client);
+        }
+        let echo = start(place.path(), &format!("echo vfio-user:{}", path.display()));
+        std::thread::sleep(Duration::from_millis(300));
+        let begin = Instant::now();
+        echo.signal(Signal::INT);
+        let done = echo.wait(10);
+        assert_eq!(done.code(), Some(1), "{done:#?}");
+        assert!(done.stderr.contains("interrupted before the ports were open"), "{done:#?}");
+        assert!(begin.elapsed() < Duration::from_secs(1), "full {full}: {:?}", begin.elapsed());
+    }
+    assert!(waiting.len() < 10, "the queue is full in the end");
+}
+
+/// One that never blocks.
+fn unix_stream_socket() -> OwnedFd {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).expect("a socket")
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use super::{CompletionName, Setting, Workload};
+use super::{CompletionName, Setting};
 use crate::Failure;
 
 /// Packets under callgrind, which runs fifty times slower.
@@ -15,12 +15,7 @@ pub fn count(setting: &Setting) -> Result<f64, Failure> {
     let program =
         std::env::current_exe().map_err(|e| Failure::new(format!("cannot find this program: {e}")))?;
     let output = std::env::temp_dir().join(format!("ixora-callgrind-{}", std::process::id()));
-    let workload = match setting.workload {
-        Workload::Rx => "rx",
-        Workload::Tx => "tx",
-        Workload::Fwd => "fwd",
-        Workload::Touch => "touch",
-    };
+    let workload = setting.workload.name();
     let completion = match setting.completion {
         CompletionName::Report => "report",
         CompletionName::Head => "head",

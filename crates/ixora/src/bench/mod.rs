@@ -13,9 +13,11 @@ pub use conditions::pin;
 mod distance;
 mod instructions;
 mod one_core;
+mod peers;
 mod report;
 mod rig;
 mod two_cores;
+mod virtio;
 
 use std::path::PathBuf;
 
@@ -29,6 +31,10 @@ use report::Report;
 pub enum Bench {
     /// The 82599 driver on its model.
     Driver(DriverArguments),
+    /// The 82599 driver beside DPDK's, in turns on the same lean device; root.
+    Peers(peers::Arguments),
+    /// The virtio driver beside DPDK's virtio-user, in turns on DPDK's vhost.
+    Virtio(virtio::Arguments),
 }
 
 /// How to measure the driver.
@@ -84,6 +90,21 @@ pub enum Workload {
     Fwd,
     /// Forward and change one byte of each packet.
     Touch,
+    /// Forward and swap each packet's Ethernet addresses.
+    Macswap,
+}
+
+impl Workload {
+    /// As on the command line.
+    fn name(self) -> &'static str {
+        match self {
+            Workload::Rx => "rx",
+            Workload::Tx => "tx",
+            Workload::Fwd => "fwd",
+            Workload::Touch => "touch",
+            Workload::Macswap => "macswap",
+        }
+    }
 }
 
 /// What the driver is measured on.
@@ -150,7 +171,14 @@ pub struct Setting {
 
 /// Measures and prints a table.
 pub fn run(bench: &Bench) -> Result<(), crate::Failure> {
-    let Bench::Driver(arguments) = bench;
+    match bench {
+        Bench::Driver(arguments) => driver(arguments),
+        Bench::Peers(arguments) => peers::run(arguments),
+        Bench::Virtio(arguments) => virtio::run(arguments),
+    }
+}
+
+fn driver(arguments: &DriverArguments) -> Result<(), crate::Failure> {
     let settings = arguments.settings();
     if let Some(packets) = arguments.only_packets {
         return settings.iter().try_for_each(|setting| one_core::run_packets(setting, packets));

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::json;
 
+use super::Setting;
 use super::conditions::Conditions;
 use super::distance::NEAR;
-use super::{Setting, Workload};
 use crate::Failure;
 
 /// Smallest, middle and largest of some figures.
@@ -61,7 +62,7 @@ pub struct Row {
 }
 
 /// Rows and conditions.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Report {
     conditions: Conditions,
     cpus: Vec<usize>,
@@ -75,8 +76,8 @@ impl Report {
         Report { conditions: Conditions::now(), cpus, rows: Vec::new(), notes: Vec::new() }
     }
 
-    /// Prints what the figures depend on, and the table's head.
-    pub fn print_conditions(&self) {
+    /// Prints what the figures depend on.
+    pub fn print_machine(&self) {
         let c = &self.conditions;
         let virtualised = if c.virtualised { ", virtualised" } else { "" };
         let pages = if c.hugepages { "hugepages" } else { "ordinary pages" };
@@ -92,9 +93,14 @@ impl Report {
             self.cpus
         );
         println!("near: a round trip between the cores below {NEAR} TSC cycles");
+    }
+
+    /// Prints what the figures depend on, and the table's head.
+    pub fn print_conditions(&self) {
+        self.print_machine();
         println!();
         println!(
-            "{:<7}{:<6}{:>6}{:>6}{:>6}  {:>22}{:>8}{:>8}{:>7}{:>8}  {:>11}{:>10}",
+            "{:<7}{:<8}{:>6}{:>6}{:>6}  {:>22}{:>8}{:>8}{:>7}{:>8}  {:>11}{:>10}",
             "device",
             "work",
             "cores",
@@ -112,19 +118,14 @@ impl Report {
 
     /// Adds and prints a line.
     pub fn add(&mut self, row: Row) {
-        let work = match row.setting.workload {
-            Workload::Rx => "rx",
-            Workload::Tx => "tx",
-            Workload::Fwd => "fwd",
-            Workload::Touch => "touch",
-        };
+        let work = row.setting.workload.name();
         let c = row.cycles_per_packet;
         let instructions = row.instructions_per_packet.map_or("-".to_owned(), |i| format!("{i:.1}"));
         let distance = row.distance.map_or("-".to_owned(), |d| format!("{:.0}..{:.0}", d.min, d.max));
         let near =
             if row.cores == 2 { format!("{}/{}", row.near_windows, row.windows) } else { "-".to_owned() };
         println!(
-            "{:<7}{work:<6}{:>6}{:>6}{:>6}  {:>22}{:>8.1}{:>7.0}%{:>7.1}{instructions:>8}  {distance:>11}{near:>10}",
+            "{:<7}{work:<8}{:>6}{:>6}{:>6}  {:>22}{:>8.1}{:>7.0}%{:>7.1}{instructions:>8}  {distance:>11}{near:>10}",
             row.setting.device.name(),
             row.cores,
             row.setting.batch,
@@ -149,10 +150,18 @@ impl Report {
         for note in &self.notes {
             println!("note: {note}");
         }
+        self.write(json, &self.rows)
+    }
+
+    /// Writes other rows than this report's under its conditions.
+    pub fn write(&self, json: Option<&Path>, rows: &impl Serialize) -> Result<(), Failure> {
         let Some(path) = json else { return Ok(()) };
         let failed =
             |error: std::io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
         let file = File::create(path).map_err(failed)?;
-        serde_json::to_writer_pretty(file, self).map_err(|error| failed(error.into()))
+        let all = json!({
+            "conditions": self.conditions, "cpus": self.cpus, "rows": rows, "notes": self.notes,
+        });
+        serde_json::to_writer_pretty(file, &all).map_err(|error| failed(error.into()))
     }
 }

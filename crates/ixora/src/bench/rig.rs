@@ -1,7 +1,7 @@
 //! Ports on models in this process, and the work they are given.
 
 use driver::ixgbe::{Completion, Options};
-use memory::{Batch, Dma, Pool};
+use memory::{Batch, Dma, Packet, Pool};
 use port::ixgbe::IxgbePort;
 use port::{Port, RxQueue, TxQueue};
 use testbed::inprocess::{self, Handle};
@@ -81,8 +81,9 @@ impl Rig {
         let moved = match workload {
             Workload::Rx => [receive(a, pool, batch), receive(b, pool, batch)],
             Workload::Tx => [send(a, pool, batch, *frame), send(b, pool, batch, *frame)],
-            Workload::Fwd => [forward::<false>(a, b, pool, batch), forward::<false>(b, a, pool, batch)],
-            Workload::Touch => [forward::<true>(a, b, pool, batch), forward::<true>(b, a, pool, batch)],
+            Workload::Fwd => both_ways(a, b, pool, batch, |_| ()),
+            Workload::Touch => both_ways(a, b, pool, batch, touch),
+            Workload::Macswap => both_ways(a, b, pool, batch, swap_addresses),
         };
         for n in moved {
             done.packets += n as u64;
@@ -126,19 +127,44 @@ fn send(lane: &mut Lane, pool: &mut Pool, batch: &mut Batch, frame: usize) -> us
 }
 
 #[inline(always)]
-fn forward<const TOUCH: bool>(from: &mut Lane, to: &mut Lane, pool: &mut Pool, batch: &mut Batch) -> usize {
+fn both_ways(
+    a: &mut Lane,
+    b: &mut Lane,
+    pool: &mut Pool,
+    batch: &mut Batch,
+    work: impl Fn(&mut Packet),
+) -> [usize; 2] {
+    [forward(a, b, pool, batch, &work), forward(b, a, pool, batch, &work)]
+}
+
+#[inline(always)]
+fn forward(
+    from: &mut Lane,
+    to: &mut Lane,
+    pool: &mut Pool,
+    batch: &mut Batch,
+    work: &impl Fn(&mut Packet),
+) -> usize {
     let received = from.rx.recv(pool, batch);
     if received == 0 {
         return 0;
     }
-    if TOUCH {
-        for packet in batch.iter_mut() {
-            if let Some(byte) = packet.get_mut(1) {
-                *byte = byte.wrapping_add(1);
-            }
-        }
-    }
+    batch.iter_mut().for_each(work);
     let sent = to.tx.send(pool, batch);
     pool.free_batch(batch);
     sent
+}
+
+#[inline(always)]
+fn touch(packet: &mut Packet) {
+    if let Some(byte) = packet.get_mut(1) {
+        *byte = byte.wrapping_add(1);
+    }
+}
+
+#[inline(always)]
+fn swap_addresses(packet: &mut Packet) {
+    if let Some((to, from)) = packet.get_mut(..12).map(|addresses| addresses.split_at_mut(6)) {
+        to.swap_with_slice(from);
+    }
 }

@@ -14,21 +14,24 @@ use super::rig::{Done, Rig};
 use crate::Failure;
 
 /// Seconds in a window.
-const WINDOW: f64 = 0.1;
+pub const WINDOW: f64 = 0.1;
 
-struct Window {
-    done: Done,
-    ticks: u64,
-    before: u64,
-    after: u64,
+/// One window, and the distance of the cores on both sides of it.
+pub struct Window {
+    pub done: Done,
+    pub ticks: u64,
+    pub before: u64,
+    pub after: u64,
 }
 
 impl Window {
-    fn is_near(&self) -> bool {
+    /// Whether the cores were near throughout, as far as is known.
+    pub fn is_near(&self) -> bool {
         self.before < NEAR && self.after < NEAR
     }
 
-    fn cycles_per_packet(&self) -> f64 {
+    /// TSC cycles for each packet.
+    pub fn cycles_per_packet(&self) -> f64 {
         self.ticks as f64 / self.done.packets.max(1) as f64
     }
 }
@@ -61,7 +64,8 @@ pub fn measure(setting: &Setting, driver: usize, model: usize, windows: usize) -
     })
 }
 
-fn window(rig: &mut Rig, line: &Arc<Line>, model: usize) -> Result<Window, Failure> {
+/// Measures for [`WINDOW`].
+pub fn window(rig: &mut Rig, line: &Arc<Line>, model: usize) -> Result<Window, Failure> {
     let before = distance(line, model);
     let stepper = inprocess::spawn(rig.handles(), Some(model), Idle::Spin).map_err(no_thread)?;
     let length = (bus::tsc::hz() as f64 * WINDOW) as u64;
@@ -89,7 +93,7 @@ pub fn no_thread(error: std::io::Error) -> Failure {
 }
 
 /// The round trip between this thread's core and the model's.
-fn distance(line: &Arc<Line>, model: usize) -> u64 {
+pub fn distance(line: &Arc<Line>, model: usize) -> u64 {
     let answering = line.clone();
     let thread = thread::spawn(move || {
         pin(model);

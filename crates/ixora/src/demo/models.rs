@@ -1,18 +1,21 @@
 //! The models' process: this program again, as `ixora model`, told what to do
 //! through its standard input. It ends when that closes, so it cannot outlive us.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::Pid;
 use testbed::serve::Report;
 
 use super::Scratch;
 use crate::Failure;
+use crate::janitor::{Janitor, Leavings};
 use crate::serve::READY;
 
 /// How long the process may take to listen, and to answer.
@@ -24,22 +27,27 @@ const END: Duration = Duration::from_secs(2);
 pub struct Models {
     child: Child,
     requests: Option<ChildStdin>,
-    /// The lines it prints; closed when it ends.
-    answers: Receiver<String>,
+    /// What it prints, and what came of it before the end of a line.
+    output: Option<ChildStdout>,
+    begun: Vec<u8>,
     sockets: [PathBuf; 2],
     _scratch: Scratch,
+    /// Removes the directory where we may not, or were killed.
+    _janitor: Option<Janitor>,
 }
 
 impl Models {
     /// Starts the process and waits until both sockets are there.
-    pub fn start(wire: &str, core: Option<usize>) -> Result<Models, Failure> {
+    pub fn start(wire: &str, core: Option<usize>, no_confine: bool) -> Result<Models, Failure> {
         let scratch = Scratch::new()?;
         let sockets = ["a", "b"].map(|name| scratch.0.join(name));
         let program =
             std::env::current_exe().map_err(|e| Failure::new(format!("cannot find this program: {e}")))?;
         let mut command = Command::new(program);
         command.args(["model", "82599", "--control", "--wire", wire]);
-        command.arg("--scratch").arg(&scratch.0);
+        if no_confine {
+            command.arg("--no-confine");
+        }
         for socket in &sockets {
             command.arg("--socket").arg(socket);
         }
@@ -50,26 +58,56 @@ impl Models {
         // are closed.
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn();
         let mut child = child.map_err(|e| Failure::new(format!("cannot start the models' process: {e}")))?;
-        let (to, answers) = channel();
         let (requests, output) = (child.stdin.take(), child.stdout.take());
-        let models = Models { child, requests, answers, sockets, _scratch: scratch };
-        thread::spawn(move || {
-            let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines());
-            lines.map_while(Result::ok).try_for_each(|line| to.send(line))
-        });
+        let leavings = Leavings { directories: vec![scratch.0.clone()], ..Leavings::default() };
+        let _janitor = Janitor::call(&leavings)?;
+        let begun = Vec::new();
+        let mut models = Models { child, requests, output, begun, sockets, _scratch: scratch, _janitor };
         match models.answer()? {
             line if line == READY => Ok(models),
             line => Err(Failure::new(format!("the models' process said {line:?}, not {READY:?}"))),
         }
     }
 
-    fn answer(&self) -> Result<String, Failure> {
-        self.answers.recv_timeout(ANSWER).map_err(|error| match error {
-            RecvTimeoutError::Timeout => {
-                Failure::new(format!("the models' process gave no answer within {ANSWER:?}"))
+    /// The next line that it prints.
+    fn answer(&mut self) -> Result<String, Failure> {
+        let limit = Instant::now() + ANSWER;
+        loop {
+            if let Some(end) = self.begun.iter().position(|&byte| byte == b'\n') {
+                let line = self.begun.drain(..=end).take(end).collect();
+                return String::from_utf8(line)
+                    .map_err(|_| Failure::new("the models' process printed no text"));
             }
-            RecvTimeoutError::Disconnected => Failure::new("the models' process has ended"),
-        })
+            self.read_some(limit.saturating_duration_since(Instant::now()))?;
+        }
+    }
+
+    /// Waits at most so long for something that it prints.
+    fn read_some(&mut self, left: Duration) -> Result<(), Failure> {
+        let ended = || Failure::new("the models' process has ended");
+        let output = self.output.as_mut().ok_or_else(ended)?;
+        let mut fds = [PollFd::new(output, PollFlags::IN)];
+        let limit = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut fds, Some(&limit)) {
+            Ok(1..) if !left.is_zero() => {}
+            Err(Errno::INTR) => return Ok(()),
+            _ => return Err(Failure::new(format!("the models' process gave no answer within {ANSWER:?}"))),
+        }
+        let mut bytes = [0; 4096];
+        match output.read(&mut bytes) {
+            Ok(0) => Err(ended()),
+            Ok(count) => {
+                self.begun.extend_from_slice(&bytes[..count]);
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(Failure::new(format!("the models' process cannot be heard: {error}"))),
+        }
+    }
+
+    /// The process.
+    pub fn process(&self) -> Option<Pid> {
+        Pid::from_raw(self.child.id() as i32)
     }
 
     /// The models as ports.

@@ -17,6 +17,7 @@ pub fn all(system: &System) -> Vec<Check> {
         iommu(system),
         vfio(system),
         memlock(),
+        confinement(system),
         files(),
         isolation(system),
         governor(system),
@@ -201,6 +202,34 @@ fn memlock() -> Check {
         .mend(format!("{}prlimit --pid $$ --memlock=unlimited:unlimited", sudo()))
 }
 
+/// What is left to whoever takes a program over: `crate::confine`.
+fn confinement(system: &System) -> Check {
+    // Kernels before 4.14 have filters and no list of what they can do.
+    let filters = system.read("/proc/sys/kernel/seccomp/actions_avail").split(' ').any(|act| act == "errno");
+    let landlock = if system.is_here() { crate::confine::landlock_version() } else { None };
+    let (state, seen, meaning) = match (filters, landlock) {
+        (false, _) => (
+            State::Missing,
+            "the kernel says nothing of seccomp filters".to_owned(),
+            "programs run with --no-confine only: they keep their privileges",
+        ),
+        (true, None) => (
+            State::Info,
+            "system calls are filtered; the kernel has no landlock as a second wall".to_owned(),
+            "",
+        ),
+        (true, Some(version)) => {
+            (State::Ok, format!("system calls are filtered, files refused by landlock {version}"), "")
+        }
+    };
+    let found = check("confinement", state, seen, meaning);
+    let (modules, wanted) = (system.read("/sys/kernel/security/lsm"), state == State::Info);
+    match !modules.is_empty() && !modules.contains("landlock") && wanted {
+        true => found.mend(boot_with(system, &format!("lsm=landlock,{modules}"))),
+        false => found,
+    }
+}
+
 fn files() -> Check {
     let limit = getrlimit(Resource::Nofile).current;
     let enough = limit.is_none_or(|n| n >= 1024);
@@ -371,6 +400,20 @@ mod tests {
         assert!(debian.contains("$GRUB_CMDLINE_LINUX intel_iommu=on iommu=pt") && debian.contains("tee -a"));
         assert!(fix(&[("proc/cmdline", "intel_iommu=on")]).contains("firmware"));
         assert!(fix(&[("proc/cpuinfo", "flags : fpu hypervisor\n")]).contains("virtual IOMMU"));
+    }
+
+    #[test]
+    fn confinement_is_told_and_can_be_mended() {
+        let seen = |files: &[(&str, &str)]| {
+            let (_root, system) = machine(files);
+            by_name(&system, "confinement")
+        };
+        assert_eq!(seen(&[]).state, State::Missing);
+        let filters = ("proc/sys/kernel/seccomp/actions_avail", "kill_process errno allow\n");
+        let bare = seen(&[filters]);
+        assert_eq!((bare.state, bare.fix), (State::Info, None));
+        let fix = seen(&[filters, ("sys/kernel/security/lsm", "lockdown,yama\n")]).fix.expect("has a fix");
+        assert!(fix.contains("lsm=landlock,lockdown,yama"), "{fix}");
     }
 
     #[test]

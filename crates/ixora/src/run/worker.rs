@@ -39,7 +39,8 @@ pub(super) struct Worker {
 /// What one thread brings back.
 pub(super) struct Finished {
     pub pieces: Vec<Piece>,
-    pub missing: usize,
+    /// To be counted once nobody else holds its buffers.
+    pub pool: Pool,
     pub failure: Option<Failure>,
 }
 
@@ -178,8 +179,7 @@ impl Worker {
         signals.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect()
     }
 
-    /// Lets the device send what it has, then takes the rings down and counts
-    /// the buffers.
+    /// Lets the device send what it has, then takes the rings down.
     fn finish(self, failure: Option<Failure>) -> Finished {
         let Worker { mut work, mut pool, mut batch, .. } = self;
         let deadline = Instant::now() + Duration::from_millis(200);
@@ -197,7 +197,6 @@ impl Worker {
         let pieces = counted.collect();
         drop(work);
         pool.free_batch(&mut batch);
-        let missing = pool.capacity() - pool.available();
-        Finished { pieces, missing, failure }
+        Finished { pieces, pool, failure }
     }
 }

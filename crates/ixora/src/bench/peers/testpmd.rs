@@ -1,0 +1,198 @@
+//! DPDK's own forwarder, `testpmd`, with its ixgbe driver on two lean devices.
+
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use testbed::inprocess::Handle;
+use testbed::outside::Outside;
+use testbed::testpmd::Dpdk;
+
+use super::memory::hugepages;
+use super::sysfs::{ENTER, Tree, address};
+use super::{Arguments, Work};
+use crate::Failure;
+
+/// MiB of hugepages that it is given.
+pub const MEMORY: u64 = 256;
+/// How long it may take to come up, and how often it may fail to.
+const START: Duration = Duration::from_secs(10);
+const TRIES: usize = 4;
+
+/// How DPDK's driver is made to work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// SIMD receive and transmit, its default where no offloads are asked for.
+    Vector,
+    /// Bulk-allocating receive and simple transmit.
+    Scalar,
+}
+
+/// A running testpmd, stopped except while it is measured.
+#[derive(Debug)]
+pub struct Testpmd {
+    child: Child,
+    pub handles: Vec<Handle>,
+    /// Dropped after the child was killed.
+    _outsides: Vec<Outside>,
+    tree: Tree,
+}
+
+impl Testpmd {
+    /// Starts it and waits until it forwards. Its driver waits by the microsecond
+    /// for what a device of this kind does when it is let run: more than one try.
+    pub fn start(arguments: &Arguments, path: Path, work: Work) -> Result<Testpmd, Failure> {
+        let mut tries = (0..TRIES).map(|_| Testpmd::launch(arguments, path, work));
+        tries.find(Result::is_ok).unwrap_or_else(|| Testpmd::launch(arguments, path, work))
+    }
+
+    fn launch(arguments: &Arguments, path: Path, work: Work) -> Result<Testpmd, Failure> {
+        let (mut outsides, mut handles) = (Vec::new(), Vec::new());
+        for n in 0..2 {
+            let (outside, handle) = crate::open::lean_outside(n, arguments.size.saturating_sub(4))?;
+            outsides.push(outside);
+            handles.push(handle);
+        }
+        let registers: Vec<_> = outsides.iter().map(Outside::registers).collect();
+        let failed = |what: &str, error| Failure::new(format!("{what}: {error}"));
+        let tree = Tree::new(&registers, testbed::lean::DEVICE)
+            .map_err(|error| failed("cannot make a tree of devices", error))?;
+        // It looks at registers as soon as it starts, from its main thread on
+        // the device's core, and waits for some of them by the microsecond.
+        let core = Some(arguments.driver_core());
+        let stepper = testbed::inprocess::spawn(&handles, core, testbed::Idle::Spin)
+            .map_err(crate::bench::two_cores::no_thread)?;
+        let child = command(arguments, &tree, path, work)
+            .and_then(|mut command| command.spawn())
+            .map_err(|error| failed("cannot start testpmd", error))?;
+        let mut testpmd = Testpmd { child, handles, _outsides: outsides, tree };
+        testpmd.share_memory()?;
+        testpmd.await_packets()?;
+        testpmd.signal(Signal::STOP);
+        drop(stepper);
+        Ok(testpmd)
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        if let Some(id) = Pid::from_raw(self.child.id() as i32) {
+            let _ = kill_process(id, signal); // a child that is gone is noticed elsewhere
+        }
+    }
+
+    /// Packets that both devices have sent for it.
+    pub fn sent(&self) -> u64 {
+        self.count("tx_packets")
+    }
+
+    /// Packets whose buffers the devices could not reach.
+    pub fn unreachable(&self) -> u64 {
+        let drops = self.handles.iter().map(|handle| handle.report().drops);
+        drops.map(|drops| drops.values().sum::<u64>()).sum()
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        let counters = self.handles.iter().map(|handle| handle.report().counters);
+        counters.map(|counters| counters.get(name).copied().unwrap_or(0)).sum()
+    }
+
+    /// Shows its hugepages to the devices. It has all of them before it looks
+    /// for devices (`-m`), and may have no more.
+    fn share_memory(&mut self) -> Result<(), Failure> {
+        let begin = Instant::now();
+        let expected = (MEMORY << 20) / (2 << 20);
+        loop {
+            self.check(begin)?;
+            let pages = hugepages(self.child.id()).unwrap_or_default(); // not there yet
+            if pages.len() as u64 >= expected {
+                return self.map(pages);
+            }
+            sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn map(&self, pages: Vec<super::memory::Hugepage>) -> Result<(), Failure> {
+        let failed = |error| Failure::new(format!("cannot map a page of testpmd's: {error}"));
+        for page in pages {
+            for outside in &self._outsides {
+                let file = page.file.try_clone().map_err(failed)?;
+                outside.map(page.physical, page.len, file, page.offset).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn await_packets(&mut self) -> Result<(), Failure> {
+        let begin = Instant::now();
+        while self.sent() < 100_000 {
+            self.check(begin)?;
+            sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Whether it still has time and lives.
+    fn check(&mut self, begin: Instant) -> Result<(), Failure> {
+        let said = |testpmd: &Testpmd| {
+            let text = std::fs::read_to_string(testpmd.tree.path().join("log")).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            lines[lines.len().saturating_sub(12)..].join("\n  ")
+        };
+        if let Ok(Some(status)) = self.child.try_wait() {
+            return Err(Failure::new(format!("testpmd ended with {status}:\n  {}", said(self))));
+        }
+        match begin.elapsed() > START {
+            true => Err(Failure::new(format!("testpmd forwards nothing after {START:?}:\n  {}", said(self)))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for Testpmd {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(arguments: &Arguments, tree: &Tree, path: Path, work: Work) -> std::io::Result<Command> {
+    let log = File::create(tree.path().join("log"))?;
+    let dpdk = match &arguments.dpdk {
+        Some(root) => Dpdk::at(root)?,
+        None => {
+            Dpdk::find().ok_or_else(|| std::io::Error::other("no DPDK: cargo xtask peers fetches one"))?
+        }
+    };
+    let testpmd = dpdk.command(&["bus_pci", "mempool_ring", "net_ixgbe"])?;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", ENTER]).arg(tree.path());
+    command.arg(testpmd.get_program()).args(testpmd.get_args());
+    command.env("SYSFS_PCI_DEVICES", tree.devices());
+    let lcores = format!("0@{},1@{}", arguments.model_core(), arguments.driver_core());
+    command.args([
+        "--lcores",
+        &lcores,
+        "--no-telemetry",
+        "--no-shconf",
+        "--iova-mode=pa",
+        "--socket-limit",
+        &MEMORY.to_string(),
+    ]);
+    command.args(["-m", &MEMORY.to_string(), "--file-prefix", &format!("ixora{}", std::process::id())]);
+    if path == Path::Scalar {
+        command.arg("--force-max-simd-bitwidth=64");
+    }
+    command.args(["-a", &address(0), "-a", &address(1)]);
+    let (ring, batch) = (arguments.ring, arguments.batch);
+    let forward = match work {
+        Work::Forward => "io",
+        Work::Macswap => "macswap",
+    };
+    command.args(["--", "--auto-start", "--nb-cores=1", "--disable-link-check", "--total-num-mbufs=8192"]);
+    command.arg(format!("--forward-mode={forward}"));
+    command.args([format!("--rxd={ring}"), format!("--txd={ring}"), format!("--burst={batch}")]);
+    command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log);
+    Ok(command)
+}

@@ -1,0 +1,62 @@
+//! What a process gives up once all is open: its user, its capabilities, the
+//! file system and most system calls. Whoever takes it over through a packet or
+//! a device then has the descriptors that are open, and little else. Facts from
+//! Linux's `seccomp(2)`, `landlock(7)`, `capabilities(7)`; the paper's section 3.6.
+//!
+//! In two steps, because all but the filter of system calls is a thread's own
+//! and passed on to the threads it starts: [`Confinement::begin`] comes when
+//! there is one thread, [`Confinement::complete`] when the others run. What it
+//! is no defence against stands in `docs/security.md`: a device without an IOMMU.
+
+mod calls;
+mod files;
+mod privileges;
+
+use rustix::process::Pid;
+
+use crate::Failure;
+
+pub use files::landlock_version;
+pub use privileges::{caller, keep_files};
+
+/// What a process still needs when all is open.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Needs {
+    /// To accept clients on sockets that listen.
+    pub clients: bool,
+    /// To send datagrams to sockets in the file system: `unix:` wires.
+    pub datagrams: bool,
+    /// To end this child.
+    pub child: Option<Pid>,
+}
+
+/// A confinement that has begun, or none.
+#[must_use = "system calls are confined by `complete`"]
+pub struct Confinement(Option<Needs>);
+
+impl Confinement {
+    /// None, as the user asked.
+    pub fn none() -> Confinement {
+        Confinement(None)
+    }
+
+    /// Gives up privileges and the file system, for this thread and those that
+    /// it starts from now on.
+    pub fn begin(needs: Needs) -> Result<Confinement, Failure> {
+        let user = privileges::drop_all(needs).map_err(|error| failed("dropping privileges", error))?;
+        let landlock = files::refuse_all(needs).map_err(|error| failed("landlock", error))?;
+        tracing::info!("confined: {user}, no capabilities, {landlock}");
+        Ok(Confinement(Some(needs)))
+    }
+
+    /// Lets no thread of the process do other system calls than it needs.
+    pub fn complete(self) -> Result<(), Failure> {
+        let Some(needs) = self.0 else { return Ok(()) };
+        calls::confine(needs).map_err(|error| failed("seccomp", error))
+    }
+}
+
+fn failed(what: &str, error: impl std::fmt::Display) -> Failure {
+    Failure::new(format!("cannot confine this process: {what}: {error}"))
+        .fix("--no-confine goes on without; ixora doctor tells what this kernel offers")
+}

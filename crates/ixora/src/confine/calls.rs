@@ -1,0 +1,179 @@
+//! The system calls that remain, for all threads (`seccomp(2)`, filters). All
+//! others fail with `EPERM`: the process goes on, packets flow, and devices are
+//! given back in the end, which a killed process could not do.
+//!
+//! What a call is asked to do is looked at only where numbers tell it: a filter
+//! cannot follow pointers, so no call that takes a path is here.
+
+use std::collections::BTreeMap;
+
+use libc::c_long;
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
+
+use super::Needs;
+
+/// Calls that need no second look.
+const ALWAYS: &[c_long] = &[
+    // What is open.
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_pread64,
+    libc::SYS_pwrite64,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_shutdown,
+    libc::SYS_fstat,
+    libc::SYS_close,
+    libc::SYS_ppoll,
+    libc::SYS_eventfd2, // a queue that is set up again
+    // Memory.
+    libc::SYS_brk,
+    libc::SYS_mremap,
+    libc::SYS_munmap,
+    libc::SYS_madvise,
+    // Time.
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_nanosleep,
+    libc::SYS_restart_syscall,
+    // Threads: those that run begin, wait and end.
+    libc::SYS_futex,
+    libc::SYS_sched_yield,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_set_robust_list,
+    libc::SYS_rseq,
+    libc::SYS_sigaltstack,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_getrandom,
+    libc::SYS_wait4,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+];
+
+/// Calls that only this architecture has.
+#[cfg(target_arch = "x86_64")]
+const OLD: &[c_long] = &[libc::SYS_poll];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD: &[c_long] = &[];
+
+/// Requests of `ioctl`: whether it is a terminal, how much waits to be read, and
+/// giving a VFIO device back. Not `TIOCSTI`, which types for the user.
+const IOCTLS: &[u64] = &[libc::TCGETS, libc::FIONREAD, VFIO + 10, VFIO + 11, VFIO + 14];
+/// VFIO's first request, `_IO(';', 100)`: 10 is `VFIO_DEVICE_SET_IRQS`, 11
+/// `VFIO_DEVICE_RESET`, 14 `VFIO_IOMMU_UNMAP_DMA` (linux/vfio.h).
+const VFIO: u64 = (b';' as u64) << 8 | 100;
+
+/// Commands of `fcntl`: copying a descriptor to hand it on, looking at one, and
+/// sealing a client's memory.
+const FCNTLS: &[u64] = &[
+    libc::F_DUPFD_CLOEXEC as u64,
+    libc::F_GETFD as u64,
+    libc::F_GETFL as u64,
+    libc::F_ADD_SEALS as u64,
+    libc::F_GET_SEALS as u64,
+];
+
+/// Refuses all other calls to all threads of this process, for good.
+pub fn confine(needs: Needs) -> Result<(), seccompiler::Error> {
+    seccompiler::apply_filter_all_threads(&filter(needs)?)
+}
+
+fn filter(needs: Needs) -> Result<BpfProgram, BackendError> {
+    let refuse = SeccompAction::Errno(libc::EPERM as u32);
+    let machine = std::env::consts::ARCH.try_into()?;
+    SeccompFilter::new(rules(needs)?.into_iter().collect(), refuse, SeccompAction::Allow, machine)?.try_into()
+}
+
+type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
+
+fn rules(needs: Needs) -> Result<Rules, BackendError> {
+    let mut rules: Rules = ALWAYS.iter().chain(OLD).map(|&call| (call, Vec::new())).collect();
+    let executable = SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64);
+    rules.insert(libc::SYS_mmap, vec![only(2, executable.clone(), 0)?]);
+    rules.insert(libc::SYS_mprotect, vec![only(2, executable, 0)?]);
+    rules.insert(libc::SYS_ioctl, one_of(1, IOCTLS)?);
+    rules.insert(libc::SYS_fcntl, one_of(1, FCNTLS)?);
+    rules.insert(libc::SYS_prctl, one_of(0, &[libc::PR_SET_NAME as u64])?);
+    // A thread that begins pins itself.
+    rules.insert(libc::SYS_sched_setaffinity, one_of(0, &[0])?);
+    // Ending itself (`abort`), and a child.
+    let ourselves = rustix::process::getpid().as_raw_nonzero().get() as u64;
+    rules.insert(libc::SYS_tgkill, one_of(0, &[ourselves])?);
+    if let Some(child) = needs.child {
+        rules.insert(libc::SYS_kill, one_of(0, &[child.as_raw_nonzero().get() as u64])?);
+    }
+    if needs.clients {
+        rules.insert(libc::SYS_accept4, Vec::new());
+    }
+    if needs.datagrams {
+        rules.insert(libc::SYS_sendto, Vec::new());
+    }
+    Ok(rules)
+}
+
+/// Calls whose argument number `argument` is one of `values`; 32 bits of it.
+fn one_of(argument: u8, values: &[u64]) -> Result<Vec<SeccompRule>, BackendError> {
+    values.iter().map(|&value| only(argument, SeccompCmpOp::Eq, value)).collect()
+}
+
+fn only(argument: u8, compare: SeccompCmpOp, value: u64) -> Result<SeccompRule, BackendError> {
+    SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Dword, compare, value)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_takes_a_path_or_makes_a_process_is_let_through() {
+        let all = Needs { clients: true, datagrams: true, child: rustix::process::Pid::from_raw(4711) };
+        let rules = rules(all).expect("values fit");
+        for call in [
+            libc::SYS_openat,
+            libc::SYS_openat2,
+            libc::SYS_unlinkat,
+            libc::SYS_newfstatat,
+            libc::SYS_statx,
+            libc::SYS_socket,
+            libc::SYS_connect,
+            libc::SYS_bind,
+            libc::SYS_execve,
+            libc::SYS_execveat,
+            libc::SYS_clone,
+            libc::SYS_clone3,
+            libc::SYS_ptrace,
+            libc::SYS_process_vm_writev,
+            libc::SYS_pidfd_getfd,
+            libc::SYS_bpf,
+            libc::SYS_io_uring_setup,
+            libc::SYS_keyctl,
+            libc::SYS_setuid,
+        ] {
+            assert!(!rules.contains_key(&call), "system call {call}");
+        }
+        assert_eq!(rules[&libc::SYS_kill].len(), 1, "one process only");
+        let few = super::rules(Needs::default()).expect("values fit");
+        for call in [libc::SYS_kill, libc::SYS_accept4, libc::SYS_sendto] {
+            assert!(rules.contains_key(&call) && !few.contains_key(&call), "system call {call}");
+        }
+    }
+
+    #[test]
+    fn both_machines_have_a_filter() {
+        for machine in [seccompiler::TargetArch::x86_64, seccompiler::TargetArch::aarch64] {
+            let rules = rules(Needs::default()).expect("values fit").into_iter().collect();
+            let filter = SeccompFilter::new(rules, SeccompAction::Errno(1), SeccompAction::Allow, machine);
+            let program: BpfProgram = filter.and_then(TryInto::try_into).expect("it compiles");
+            assert!(program.len() < 1000, "{}: the kernel walks through it", program.len());
+        }
+    }
+}
