@@ -97,17 +97,8 @@ rules! {
     TxEnableBeforeDma, Error, "4.6.8",
         "TXDCTL.ENABLE was set before DMATXCTL.TE.",
         "The queue does not become enabled and the driver's wait times out.";
-    EnableNotAwaited, Warning, "4.6.7",
-        "A queue was used before its enable bit read back as set.",
-        "The bit takes effect only after the queue's logic is ready; what was written before is lost.";
-    DisableNotAwaited, Warning, "4.6.7.1.2",
-        "A queue's ring was released or changed before its enable bit read back as clear.",
-        "The device may still write packets into memory that has been given away.";
     RegisterNeedsRxDisabled, Warning, "4.6.7",
         "A register that may change only with receive off was written with RXCTRL.RXEN set.",
-        "Packets inside the device are handled half one way and half the other.";
-    RegisterNeedsTxDisabled, Warning, "4.6.8",
-        "A register that may change only with transmit off was written while it was on.",
         "Packets inside the device are handled half one way and half the other.";
     ArbiterNotDisabled, Warning, "8.2.3.9.15",
         "DTXMXSZRQ, MTQC or TXPBSIZE was written with RTTDCS.ARBDIS clear.",
@@ -130,24 +121,9 @@ rules! {
     ResetWithoutMasterDisable, Warning, "5.2.5.3.2",
         "CTRL.RST was written without first disabling bus mastering and waiting.",
         "A request under way is cut off and may hang the bus interface.";
-    NoBusMaster, Error, "9.3.3.3",
-        "The device was told to use memory with bus mastering off in the command register.",
-        "No descriptor is ever fetched: nothing is received or sent.";
     DrxWithoutCrcAgreement, Error, "8.2.3.8.8",
         "RDRXCTL.CRCSTRIP and HLREG0.RXCRCSTRP differ.",
         "The lengths reported are off by four bytes or packets are cut.";
-    RscWithoutCrcStrip, Error, "7.11",
-        "Receive side coalescing is on while the CRC is not stripped.",
-        "Checksums end up inside the coalesced data.";
-    RscWithSmallBuffers, Error, "7.11",
-        "Receive side coalescing is on with a MAXDESC times buffer size above 64 KB minus one.",
-        "A length overflows and data is lost.";
-    DropAndFlowControl, Warning, "3.7.7",
-        "Dropping for lack of descriptors is on together with flow control for the same traffic.",
-        "The pause frames never help: packets are dropped before the buffer fills.";
-    ReservedQueueBits, Warning, "8.2.3.8.6, 8.2.3.9.10",
-        "RXDCTL or TXDCTL was written with thresholds the device does not support.",
-        "Write-backs come late or not at all and the ring appears to stall.";
     WthreshWithHeadWriteBack, Error, "7.2.3.5.2",
         "TXDCTL.WTHRESH is not zero while head write-back is on.",
         "Head write-back values are wrong.";
@@ -160,40 +136,10 @@ rules! {
     BufferBelowSrrctl, Error, "8.2.3.8.7",
         "A packet needed more buffers than the ring can ever hold.",
         "The packet can never be delivered and the queue is stuck.";
-    MaxFrameInvalid, Warning, "8.2.3.22",
-        "MAXFRS is below the smallest or above the largest frame the device handles.",
-        "Every packet, or none, counts as too long.";
-    MulticastTableWithoutEnable, Notice, "8.2.3.7.7",
-        "The multicast table was filled while MCSTCTRL.MFE was clear.",
-        "The table is not used and multicast packets are filtered by exact match alone.";
     RssWithoutKey, Warning, "7.1.2.8",
         "RSS was turned on with a key of zeroes.",
         "Every packet hashes to zero and one queue takes all.";
     RedirectionToDisabledQueue, Error, "7.1.2.8",
         "A packet was directed to a queue that is not enabled.",
         "The packet is dropped, and with dropping off it blocks the whole receive path.";
-    InterruptVectorInvalid, Warning, "7.3.4",
-        "An interrupt cause is mapped to a vector the device or the mode does not have.",
-        "The interrupt is never delivered.";
-    UnmappedCause, Notice, "7.3.4",
-        "A cause that is enabled is mapped to no vector.",
-        "The interrupt is never delivered.";
-    IntervalReservedBits, Warning, "8.2.3.5",
-        "EITR was written with reserved bits or an interval the link speed does not allow.",
-        "The interval is not the one meant.";
-    ModeChangedWithPending, Warning, "8.2.3.5",
-        "GPIE was changed between legacy and MSI-X mode while causes were enabled.",
-        "Causes pending at that moment may be lost.";
-    AutocWithoutRestart, Notice, "8.2.3.22.19",
-        "AUTOC was changed without its restart bit.",
-        "The new link settings do not take effect until the next restart.";
-    LinkUsedWhileDown, Notice, "4.6.4",
-        "Packets were queued for transmission while the link was down.",
-        "They stay in the ring until the link comes up, or are dropped when the ring is stopped.";
-    CountersNotCleared, Notice, "4.6.5",
-        "Packets were received before the statistics registers were read once to clear them.",
-        "The first values include whatever was counted before.";
-    ContinuousReset, Warning, "4.6.3.2",
-        "CTRL.RST was written again before the previous reset had finished.",
-        "The load of the EEPROM starts over and may not complete.";
 }
