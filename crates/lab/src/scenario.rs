@@ -96,6 +96,21 @@ pub const ALL: &[Scenario] = &[
         about: "our igb driver forwards a million frames between two 82576s, and is flooded",
         run: igb::forward,
     },
+    Scenario {
+        name: "virtio-legacy-fwd",
+        about: "our forwarder on legacy virtio: I/O ports, physical addresses; a million frames",
+        run: forward::virtio_legacy,
+    },
+    Scenario {
+        name: "virtio-modern-fwd",
+        about: "our forwarder on modern virtio, split rings, by VFIO as an ordinary user; a million frames",
+        run: forward::virtio_modern,
+    },
+    Scenario {
+        name: "virtio-packed-fwd",
+        about: "our forwarder on modern virtio, packed rings, by VFIO as an ordinary user; a million frames",
+        run: forward::virtio_packed,
+    },
 ];
 
 /// Those whose name has one of the words in it; all for no words.

@@ -65,7 +65,8 @@ fn judge(outcome: &mut Outcome, name: &str, good: bool, seen: &dyn std::fmt::Deb
     }
 }
 
-fn both(cables: &[Cable; 2], count: u32, window: Option<u32>) -> [Traffic; 2] {
+/// Frames in both directions at once.
+pub(super) fn both(cables: &[Cable; 2], count: u32, window: Option<u32>) -> [Traffic; 2] {
     let [a, b] = cables;
     std::thread::scope(|scope| {
         let there = scope.spawn(|| exchange(a, b, count, window));
