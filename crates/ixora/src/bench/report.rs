@@ -1,6 +1,7 @@
 //! The table and its JSON.
 
 use std::fs::File;
+use std::io::IsTerminal;
 use std::path::Path;
 
 use serde::Serialize;
@@ -10,6 +11,20 @@ use super::Setting;
 use super::conditions::Conditions;
 use super::distance::NEAR;
 use crate::Failure;
+
+/// Tells a person who waits how far the measurement is.
+pub fn show_progress(done: usize, windows: usize) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r{done} of {windows} windows ");
+    }
+}
+
+/// Wipes what [`show_progress`] left.
+pub fn end_progress() {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r{:24}\r", "");
+    }
+}
 
 /// Smallest, middle and largest of some figures.
 #[derive(Debug, Clone, Copy, Default, Serialize)]

@@ -22,7 +22,7 @@ use testbed::testpmd::{Dpdk, Setup, Testpmd};
 
 use super::conditions::pin;
 use super::distance::{Line, NEAR};
-use super::report::{Report, Spread};
+use super::report::{Report, Spread, end_progress, show_progress};
 use super::two_cores::distance;
 use crate::Failure;
 
@@ -176,11 +176,11 @@ fn measure(
     let line = Arc::new(Line::default());
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for n in 0..arguments.windows.max(1) {
-        eprint!("\r{} of {} windows ", n + 1, arguments.windows);
+        show_progress(n + 1, arguments.windows);
         a.push(apart(&line, device, &back, || Ok(ours.window()))?);
         b.push(apart(&line, device, &back, || their_window(&mut theirs))?);
     }
-    eprint!("\r{:24}\r", "");
+    end_progress();
     ours.device.health()?;
     Ok(Pair::of(ring, peer, &a, &b))
 }

@@ -11,7 +11,6 @@ mod memory;
 mod sysfs;
 mod testpmd;
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;
@@ -24,7 +23,7 @@ use testbed::{Idle, inprocess};
 
 use super::conditions::pin;
 use super::distance::{Line, NEAR};
-use super::report::{Report, Spread};
+use super::report::{Report, Spread, end_progress, show_progress};
 use super::rig::Rig;
 use super::two_cores::{self, Window};
 use super::{CompletionName, DeviceName, Setting, Workload};
@@ -134,17 +133,12 @@ fn measure(arguments: &Arguments, path: Path, work: Work) -> Result<Pair, Failur
     let peer = Testpmd::start(arguments, path, work)?;
     let line = Arc::new(Line::default());
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    let progress = std::io::stderr().is_terminal();
     for n in 0..arguments.windows.max(1) {
-        if progress {
-            eprint!("\r{} of {} windows ", n + 1, arguments.windows);
-        }
+        show_progress(n + 1, arguments.windows);
         ours.push(two_cores::window(&mut rig, &line, arguments.model_core())?);
         theirs.push(window(&peer, &line, arguments.model_core())?);
     }
-    if progress {
-        eprint!("\r{:24}\r", "");
-    }
+    end_progress();
     if peer.unreachable() > 0 {
         return Err(Failure::new("DPDK's memory was not all mapped: the figures mean nothing"));
     }
