@@ -10,10 +10,10 @@ use crate::packet::Packet;
 
 /// Up to 256 packets.
 pub struct Batch {
-    packets: [MaybeUninit<Packet>; Batch::MAX],
+    pub(crate) packets: [MaybeUninit<Packet>; Batch::MAX],
     /// Packets are `len` from `start` on.
-    start: usize,
-    len: usize,
+    pub(crate) start: usize,
+    pub(crate) len: usize,
     limit: usize,
 }
 

@@ -1,6 +1,7 @@
 //! Conveniences of pools and batches together, away from the queues' own path.
 
 use std::fmt;
+use std::mem;
 
 use crate::batch::Batch;
 use crate::packet::Packet;
@@ -70,6 +71,46 @@ impl Batch {
     /// How many packets fit in all.
     pub fn limit(&self) -> usize {
         self.room() + self.len()
+    }
+
+    /// Sorts packets out: those for which `sort` says where to are handed to
+    /// `take`, in order, the others stay, in order. Both closures are lent `state`.
+    #[inline(always)]
+    pub fn split<S, T>(
+        &mut self,
+        state: &mut S,
+        mut sort: impl FnMut(&mut S, usize, &mut Packet) -> Option<T>,
+        mut take: impl FnMut(&mut S, T, Packet),
+    ) {
+        let (start, len) = (self.start, mem::replace(&mut self.len, 0)); // a panic leaks
+        let mut kept = 0;
+        for place in 0..len {
+            // SAFETY: one of the `len` packets that were there, and not moved yet.
+            match sort(state, place, unsafe { self.packets[start + place].assume_init_mut() }) {
+                None => {
+                    if kept != place {
+                        self.packets.swap(start + kept, start + place);
+                    }
+                    kept += 1;
+                }
+                // SAFETY: as above; its place is overwritten by the swap (which
+                // moves bits, whatever they are) or lies behind the end.
+                Some(to) => take(state, to, unsafe { self.packets[start + place].assume_init_read() }),
+            }
+        }
+        self.len = kept;
+    }
+
+    /// Moves up to `count` packets from the front of `other` to the end of this
+    /// one, as many as fit; how many.
+    pub fn take_from(&mut self, other: &mut Batch, count: usize) -> usize {
+        let before = self.len();
+        let mut left = count;
+        self.fill(|| {
+            left = left.checked_sub(1)?;
+            other.pop_front()
+        });
+        self.len() - before
     }
 
     /// Drops all packets: their pools get them back by the slow way. Prefer

@@ -12,6 +12,7 @@
 #[cfg(not(target_endian = "little"))]
 compile_error!("descriptors and packet metadata share a little-endian layout");
 
+pub mod annotation;
 mod attachment;
 pub mod backing;
 pub mod batch;
@@ -28,6 +29,7 @@ mod returns;
 mod segments;
 mod space;
 
+pub use annotation::Annotations;
 pub use attachment::Attachment;
 pub use backing::{Backing, Options};
 pub use batch::Batch;

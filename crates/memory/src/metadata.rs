@@ -4,7 +4,7 @@
 
 use crate::bounds::TooLong;
 use crate::offload::{Checksum, PacketType, RxFlags, TxOffload};
-use crate::packet::{HEADROOM, Packet, RxWords};
+use crate::packet::{DATA_ROOM, HEADROOM, Packet, RxWords};
 
 impl Packet {
     /// What the device said of the packet.
@@ -69,6 +69,28 @@ impl Packet {
         self.set_len(data.len())?;
         self.copy_from_slice(data);
         Ok(())
+    }
+
+    /// Replaces the contents by `data`, beginning `headroom` bytes into the buffer.
+    ///
+    /// # Errors
+    /// [`TooLong`] when it does not fit behind that.
+    pub fn copy_at(&mut self, headroom: usize, data: &[u8]) -> Result<(), TooLong> {
+        let room = (HEADROOM + DATA_ROOM).saturating_sub(headroom);
+        if data.len() > room {
+            return Err(TooLong { wanted: data.len(), room });
+        }
+        let meta = self.meta_mut();
+        (meta.offset, meta.rx.len) = (headroom, data.len() as u16);
+        self.copy_from_slice(data);
+        Ok(())
+    }
+
+    /// Takes over all that stands beside the bytes of `other`; the length stays.
+    pub fn copy_metadata(&mut self, other: &Packet) {
+        self.adopt_rx_words(other);
+        let (from, to) = (other.meta(), self.meta_mut());
+        (to.tx, to.user, to.annotations) = (from.tx, from.user, from.annotations);
     }
 
     /// Brings the packet's bytes towards the cache, before they are needed.

@@ -1,10 +1,11 @@
 //! A packet: a unique handle to one buffer, or to a chain of them.
 //!
-//! A buffer is one metadata line, [`HEADROOM`] bytes in which headers can grow,
-//! and [`DATA_ROOM`] bytes for the device to fill:
+//! A buffer is a line of metadata, a line of [`annotation`](crate::annotation)s that drivers never touch,
+//! [`HEADROOM`] bytes in which headers can grow, and [`DATA_ROOM`] bytes for the
+//! device to fill:
 //!
 //! ```text
-//! | metadata 64 | headroom 256 | data room 2048 |   = 37 cache lines
+//! | metadata 64 | annotations 64 | headroom 192 | data room 2048 |   = 37 cache lines
 //! ```
 //!
 //! The odd number of lines spreads neighbouring buffers over all cache sets; at
@@ -14,32 +15,34 @@ use std::mem::{ManuallyDrop, transmute};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
+use crate::annotation::Annotations;
 use crate::core::Core;
 use crate::offload::TxOffload;
 
 /// Bytes in front of a received packet, free for headers to be pushed.
-pub const HEADROOM: usize = 256;
+pub const HEADROOM: usize = 192;
 /// Bytes a device may write into one buffer.
 pub const DATA_ROOM: usize = 2048;
 /// Bytes from one buffer to the next.
 pub(crate) const SLOT: usize = size_of::<Meta>() + HEADROOM + DATA_ROOM;
 
-/// What stands in front of a buffer's bytes: one cache line.
+/// What stands in front of a buffer's bytes: two cache lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Meta {
     /// The device's word on a received packet, as the 82599 writes it back.
     pub(crate) rx: RxWords,
     pub(crate) tx: TxOffload,
-    /// Where the data starts, from the end of this line.
+    /// Where the data starts, from the end of the metadata.
     pub(crate) offset: usize,
     /// Left to applications; zero in a packet fresh from a pool or a port.
     pub(crate) user: u64,
     /// The next segment; in the pool's return stack, the next buffer.
     pub(crate) next: *mut Meta,
-    /// The device's address of the first byte after this line.
+    /// The device's address of the first byte after the metadata.
     iova: u64,
     pub(crate) core: NonNull<Core>,
+    pub(crate) annotations: Annotations,
 }
 
 /// A received packet's metadata in the 82599's order (datasheet 7.1.6.2).
@@ -54,7 +57,7 @@ pub(crate) struct RxWords {
     pub(crate) vlan: u16,
 }
 
-const _: () = assert!(size_of::<Meta>() == 64);
+const _: () = assert!(size_of::<Meta>() == 128);
 const _: () = assert!(SLOT / 64 % 2 == 1, "an odd number of lines spreads over all cache sets");
 
 impl Meta {
@@ -67,6 +70,7 @@ impl Meta {
             iova,
             core,
             user: 0,
+            annotations: Annotations::default(),
         }
     }
 }

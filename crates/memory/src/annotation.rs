@@ -1,0 +1,165 @@
+//! Annotations: what the elements of a router tell each other about a packet.
+//!
+//! One cache line beside each packet's bytes. Its first [`AREA`] bytes are
+//! Click's annotation area, at Click's offsets (`packet_anno.hh`), because
+//! configurations name them; then a timestamp and the places of the headers.
+//! A packet fresh from a pool or a port holds whatever was there before:
+//! whoever brings packets into a router calls [`Packet::clear_annotations`].
+
+use crate::packet::{DATA_ROOM, HEADROOM, Packet};
+
+/// Bytes of the area that configurations can address.
+pub const AREA: usize = 48;
+
+/// No header was found yet.
+const UNSET: u16 = u16::MAX;
+
+/// How a packet came, as Linux says it (`PACKET_HOST`, …).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Reach {
+    /// To this host.
+    #[default]
+    Host,
+    /// To everyone.
+    Broadcast,
+    /// To a group.
+    Multicast,
+    /// To another host; seen because the port is promiscuous.
+    OtherHost,
+    /// Sent by this host.
+    Outgoing,
+}
+
+/// The annotations of one packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Annotations {
+    /// The area that configurations can address.
+    pub area: [u8; AREA],
+    /// When the packet came, in nanoseconds since 1970; zero if nobody said.
+    pub timestamp_ns: i64,
+    /// Places of the headers, from the start of the buffer.
+    link: u16,
+    network: u16,
+    transport: u16,
+    /// To whom it came.
+    pub reach: Reach,
+}
+
+const _: () = assert!(size_of::<Annotations>() == 64);
+
+impl Default for Annotations {
+    fn default() -> Annotations {
+        Annotations {
+            area: [0; AREA],
+            timestamp_ns: 0,
+            link: UNSET,
+            network: UNSET,
+            transport: UNSET,
+            reach: Reach::Host,
+        }
+    }
+}
+
+/// A header of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Header {
+    /// The link layer's: Ethernet.
+    Link,
+    /// The network layer's: IP.
+    Network,
+    /// The transport layer's: TCP, UDP, ICMP.
+    Transport,
+}
+
+impl Annotations {
+    #[inline(always)]
+    fn place(&self, header: Header) -> u16 {
+        match header {
+            Header::Link => self.link,
+            Header::Network => self.network,
+            Header::Transport => self.transport,
+        }
+    }
+}
+
+impl Packet {
+    /// The annotations.
+    #[inline(always)]
+    pub fn annotations(&self) -> &Annotations {
+        &self.meta().annotations
+    }
+
+    /// The annotations, to change them.
+    #[inline(always)]
+    pub fn annotations_mut(&mut self) -> &mut Annotations {
+        &mut self.meta_mut().annotations
+    }
+
+    /// Nothing is known of the packet.
+    #[inline(always)]
+    pub fn clear_annotations(&mut self) {
+        self.meta_mut().annotations = Annotations::default();
+    }
+
+    /// Says that a header begins `at` bytes behind the start of the data. A place
+    /// that no buffer has is forgotten.
+    #[inline(always)]
+    pub fn set_header(&mut self, header: Header, at: usize) {
+        let place = self.headroom() + at;
+        let place = if place <= HEADROOM + DATA_ROOM { place as u16 } else { UNSET };
+        let annotations = self.annotations_mut();
+        match header {
+            Header::Link => annotations.link = place,
+            Header::Network => annotations.network = place,
+            Header::Transport => annotations.transport = place,
+        }
+    }
+
+    /// Forgets where a header is.
+    pub fn clear_header(&mut self, header: Header) {
+        self.set_header(header, usize::MAX / 2);
+    }
+
+    /// Where a header begins, in bytes from the start of the data: below zero
+    /// when it was stripped.
+    #[inline(always)]
+    pub fn header_offset(&self, header: Header) -> Option<isize> {
+        let place = self.annotations().place(header);
+        (place != UNSET).then(|| place as isize - self.headroom() as isize)
+    }
+
+    /// Whether it is known where a header begins.
+    #[inline(always)]
+    pub fn has_header(&self, header: Header) -> bool {
+        self.annotations().place(header) != UNSET
+    }
+
+    /// A header and all that follows it in the first segment, also when it was
+    /// stripped; `None` when nobody said where it is, or it begins behind the
+    /// end of the data.
+    #[inline(always)]
+    pub fn header(&self, header: Header) -> Option<&[u8]> {
+        let place = usize::from(self.annotations().place(header));
+        let end = self.headroom() + self.len();
+        if place > end {
+            return None; // also when it is not set
+        }
+        // SAFETY: `place..end` lies in the buffer, as `Deref` says of the end;
+        // the packet owns it, and all of a buffer is initialised memory.
+        Some(unsafe { std::slice::from_raw_parts(self.base().add(place), end - place) })
+    }
+
+    /// As [`header`](Self::header), to change it.
+    #[inline(always)]
+    pub fn header_mut(&mut self, header: Header) -> Option<&mut [u8]> {
+        let place = usize::from(self.annotations().place(header));
+        let end = self.headroom() + self.len();
+        if place > end {
+            return None;
+        }
+        // SAFETY: as above, and `&mut self` is exclusive.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.base().add(place), end - place) })
+    }
+}
