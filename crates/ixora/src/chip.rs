@@ -52,12 +52,12 @@ impl Chip {
             Chip::Virtio if device_id.is_some() => {
                 return Err(Failure::usage("virtio-net has one device id").fix("leave --device-id out"));
             }
-            Chip::Virtio if fault.is_some_and(|spec| spec.has_dma()) => {
-                return Err(
-                    Failure::usage("virtio-net has no faults of its own").fix("give them to the wire")
-                );
+            Chip::Virtio if fault.is_some_and(|spec| spec.has_dma() && !spec.has_rings()) => {
+                return Err(Failure::usage("virtio-net has no such faults").fix(
+                    "its faults are jump, foreign, twice, lap, length and garbage; others go to the wire",
+                ));
             }
-            Chip::Virtio => virtio::open(&virtio::Options::with_mac(mac), cable),
+            Chip::Virtio => virtio::open(&virtio::Options { fault, ..virtio::Options::with_mac(mac) }, cable),
         };
         device.map_err(|error| Failure::new(format!("cannot make a model's pages: {error}")))
     }

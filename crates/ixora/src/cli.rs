@@ -1,6 +1,7 @@
 //! The command line's words.
 
 mod examples;
+pub mod vm;
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -14,8 +15,10 @@ use crate::rate::{Rate, Size, duration};
 /// User-space networking that a person can read, run and measure.
 ///
 /// A PORT is `0000:03:00.0` (a PCI address: VFIO when the device is bound to
-/// vfio-pci, else sysfs), `vfio-user:/path.sock` (a device served by another
-/// process), or `model:82599[,wire=WIRE]` (a device model in this process).
+/// vfio-pci, else sysfs), `vfio-user:/path.sock` or `vhost-user:/path.sock` (a
+/// device served by another process), `model:82599[,wire=WIRE]` (a device model in
+/// this process), or an interface of Linux's: `af_xdp:NAME[,generic][,copy]`,
+/// `af_packet:NAME`, `tap:NAME`.
 #[derive(Parser, Debug)]
 #[command(name = "ixora", version, max_term_width = 100, after_help = examples::ALL)]
 pub struct Arguments {
@@ -40,9 +43,18 @@ pub enum Command {
     /// Serve a device model over vfio-user.
     #[command(after_help = examples::MODEL)]
     Model(Model),
+    /// Run a router written in Click's language.
+    Click(Box<crate::click::Click>),
     /// Two modelled NICs, traffic and a forwarder: no root, no hugepages, no NIC.
     #[command(after_help = examples::DEMO)]
     Demo(Demo),
+    /// A small virtual machine, this program in it, and this host at its cables:
+    /// no root, no KVM.
+    #[command(after_help = examples::VM)]
+    Vm {
+        #[command(subcommand)]
+        what: vm::Vm,
+    },
     /// What this machine can do, what is missing, and how to mend it.
     #[command(after_help = examples::DOCTOR)]
     Doctor(Doctor),
@@ -227,6 +239,10 @@ pub struct Model {
     /// The PCI device id, in hexadecimal: 10fb (SFP+) or 10f7 (backplane, KX4).
     #[arg(long, value_parser = device_id)]
     pub device_id: Option<u16>,
+    /// Let drivers map no registers: every access comes to the model, in order.
+    /// Slower, but counters in the queues' registers clear when they are read.
+    #[arg(long)]
+    pub trap: bool,
     /// The core that runs the models.
     #[arg(long)]
     pub core: Option<usize>,

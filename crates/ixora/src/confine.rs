@@ -26,6 +26,9 @@ pub struct Needs {
     pub clients: bool,
     /// To send datagrams to sockets in the file system: `unix:` wires.
     pub datagrams: bool,
+    /// To ask sockets of the kernel's interfaces what they lost, and to read frames
+    /// in several buffers.
+    pub interfaces: bool,
     /// To end this child.
     pub child: Option<Pid>,
 }

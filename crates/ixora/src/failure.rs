@@ -24,6 +24,16 @@ impl Failure {
         Failure { status: 2, ..Failure::new(cause) }
     }
 
+    /// All was said already; only the exit status is left.
+    pub fn status(status: u8) -> Failure {
+        Failure { status, ..Failure::new("") }
+    }
+
+    /// Whether there is something to say.
+    pub fn is_silent(&self) -> bool {
+        self.cause.is_empty()
+    }
+
     /// What went wrong.
     pub fn cause(&self) -> &str {
         &self.cause
@@ -99,8 +109,10 @@ impl From<driver::Error> for Failure {
 
 impl From<port::Error> for Failure {
     fn from(error: port::Error) -> Failure {
+        let text = error.to_string();
         match error {
             port::Error::Driver(error) => error.into(),
+            port::Error::Setup { fix, .. } => parted(&text, &fix),
             _ => Failure::new(error.to_string()),
         }
     }

@@ -8,6 +8,7 @@ mod apps;
 mod bench;
 mod chip;
 mod cli;
+mod click;
 mod confine;
 mod demo;
 mod doctor;
@@ -20,6 +21,7 @@ mod run;
 mod serve;
 mod signal;
 mod summary;
+mod vm;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -47,6 +49,8 @@ fn main() -> ExitCode {
         Command::Echo(echo) => apps::echo::run(echo),
         Command::Model(model) => serve::run(model),
         Command::Demo(demo) => demo::run(demo),
+        Command::Click(click) => click::run(click),
+        Command::Vm { what } => vm::run(what),
         Command::Doctor(doctor) => doctor::run(doctor),
         Command::Janitor(janitor) => janitor::run(janitor),
         Command::Bench { what } => bench::run(what),
@@ -54,7 +58,9 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            if !failure.is_silent() {
+                eprintln!("{failure}");
+            }
             ExitCode::from(failure.status)
         }
     }

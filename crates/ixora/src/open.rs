@@ -10,7 +10,7 @@ use driver::virtio::Virtio;
 use driver::virtio::transport::{Transport, VhostUser};
 use memory::{Backing, Dma};
 use port::virtio::VirtioPort;
-use port::{Port, RxQueue, TxQueue};
+use port::{Kind, Port, RxQueue, TxQueue};
 use rustix::process::Pid;
 use testbed::inprocess::{self, Handle, InProcess};
 use testbed::outside::Outside;
@@ -43,6 +43,8 @@ struct Extras {
     models: Vec<Handle>,
     /// Sockets that wires bound, and devices taken from the kernel.
     leavings: Leavings,
+    /// Some ports are interfaces of the kernel's.
+    interfaces: bool,
 }
 
 impl Extras {
@@ -63,7 +65,8 @@ impl Ports {
         self.janitor = Janitor::call(&self.extras.leavings)?;
         self.stepper = None; // its thread would keep its privileges
         let datagrams = !self.extras.leavings.sockets.is_empty();
-        let confinement = Confinement::begin(Needs { datagrams, child, ..Needs::default() })?;
+        let interfaces = self.extras.interfaces;
+        let confinement = Confinement::begin(Needs { datagrams, child, interfaces, ..Needs::default() })?;
         self.stepper = self.extras.step()?;
         Ok(confinement)
     }
@@ -116,33 +119,56 @@ fn join(chip: Chip, cable: Cable, mac: [u8; 6]) -> Result<(bus::Pci, Handle), Fa
 
 /// Finds and starts the ports, until `stop` says that nobody wants them.
 pub fn ports(names: &[&str], options: &PortOptions, stop: &Arc<AtomicBool>) -> Result<Ports, Failure> {
+    ports_in(None, names, options, stop)
+}
+
+/// As [`ports`], in memory that is there already.
+pub fn ports_in(
+    dma: Option<&Dma>,
+    names: &[&str],
+    options: &PortOptions,
+    stop: &Arc<AtomicBool>,
+) -> Result<Ports, Failure> {
     let (devices, extras) = devices(names, stop)?;
     if options.interrupts
-        && let Some(mute) = devices.iter().map(Way::pci).find(|pci| pci.interrupt_vectors() == 0)
+        && let Some(mute) = devices.iter().filter_map(Way::pci).find(|pci| pci.interrupt_vectors() == 0)
     {
         return Err(Failure::new(format!("{} has no interrupts this way", mute.name()))
             .fix("bind the device to vfio-pci, or leave --interrupts out"));
     }
-    let numa_node = options.numa.or_else(|| devices.first().and_then(|way| way.pci().numa_node()));
+    let numa_node = options.numa.or_else(|| devices.first().and_then(|way| way.pci()?.numa_node()));
     let backing = match options.hugepages {
         Hugepages::Auto => Backing::Auto,
         Hugepages::Hugetlbfs => Backing::Hugetlbfs,
         Hugepages::Memfd => Backing::MemfdHuge,
         Hugepages::None => Backing::Memfd,
     };
-    let dma = Dma::new(memory::Options { backing, numa_node });
+    let dma = dma.cloned().unwrap_or_else(|| Dma::new(memory::Options { backing, numa_node }));
     let stepper = extras.step()?;
-    let mut list: Vec<Box<dyn Port>> = Vec::new();
-    let driver_options = driver_options(options);
-    for way in devices {
-        go_on(stop)?;
-        list.push(way.open(&dma, &driver_options)?);
-    }
+    let list = open_all(devices, &dma, &driver_options(options), stop)?;
     await_links(&list, stop)?;
     for handle in &extras.models {
         handle.with_cable(Cable::start_source);
     }
     Ok(Ports { dma, list, stepper, extras, janitor: None })
+}
+
+/// Opens the ports, in their order in the list: devices first, because those that
+/// see physical memory must be there before any is handed out.
+fn open_all(
+    devices: Vec<Way>,
+    dma: &Dma,
+    options: &port::Options,
+    stop: &AtomicBool,
+) -> Result<Vec<Box<dyn Port>>, Failure> {
+    let mut opened: Vec<Option<Box<dyn Port>>> = devices.iter().map(|_| None).collect();
+    let (last, first): (Vec<_>, Vec<_>) =
+        devices.into_iter().enumerate().partition(|(_, way)| way.pci().is_none());
+    for (place, way) in first.into_iter().chain(last) {
+        go_on(stop)?;
+        opened[place] = Some(way.open(dma, options)?);
+    }
+    Ok(opened.into_iter().flatten().collect())
 }
 
 fn driver_options(options: &PortOptions) -> port::Options {
@@ -165,13 +191,17 @@ enum Way {
     Pci(bus::Pci),
     /// Another process is the device.
     VhostUser(Arc<VhostUser>),
+    /// Linux has an interface of this name.
+    Interface(Kind, String),
 }
 
 impl Way {
-    fn pci(&self) -> &bus::Pci {
+    /// The device; an interface of Linux's is none of ours.
+    fn pci(&self) -> Option<&bus::Pci> {
         match self {
-            Way::Pci(pci) => pci,
-            Way::VhostUser(transport) => transport.pci(),
+            Way::Pci(pci) => Some(pci),
+            Way::VhostUser(transport) => Some(transport.pci()),
+            Way::Interface(..) => None,
         }
     }
 
@@ -182,6 +212,7 @@ impl Way {
                 let opened = Virtio::open_on(transport, dma, options.virtio())?;
                 Ok(Box::new(VirtioPort::of(opened)))
             }
+            Way::Interface(kind, name) => Ok(kind.open(&name, dma, options)?),
         }
     }
 }
@@ -215,6 +246,7 @@ enum Name<'a> {
     VfioUser(&'a Path),
     VhostUser(&'a Path),
     Pci(bus::Address),
+    Interface(Kind, &'a str),
     Model(Chip, Box<wire::Spec>),
 }
 
@@ -230,9 +262,12 @@ impl Name<'_> {
             let (chip, wire) = chip.split_once(",wire=").unwrap_or((chip, "loop"));
             return Ok(Name::Model(chip.parse()?, Box::new(wire.parse()?)));
         }
+        if let Some((kind, interface)) = Kind::of(name) {
+            return Ok(Name::Interface(kind, interface));
+        }
         let address = name.parse().map_err(|_| {
             Failure::usage(format!("{name:?} is no port"))
-                .fix("write a PCI address (0000:03:00.0), vfio-user:/path.sock, vhost-user:/path.sock, or model:82599 or model:virtio-net[,wire=WIRE]")
+                .fix("write a PCI address (0000:03:00.0), vfio-user:/path.sock, vhost-user:/path.sock, af_xdp:NAME, af_packet:NAME or tap:NAME for an interface of Linux's, or model:82599 or model:virtio-net[,wire=WIRE]")
         })?;
         Ok(Name::Pci(address))
     }
@@ -257,7 +292,7 @@ fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Way>, Extras),
     let mut plugged = cables.into_iter().zip(&plugs);
     let sockets = plugs.iter().filter_map(|plug| plug.spec.socket()).map(Path::to_owned).collect();
     let leavings = Leavings { sockets, ..Leavings::default() };
-    let (mut devices, mut extras) = (Vec::new(), Extras { models: Vec::new(), leavings });
+    let (mut devices, mut extras) = (Vec::new(), Extras { models: Vec::new(), leavings, interfaces: false });
     for name in parsed {
         go_on(stop)?;
         devices.push(match name {
@@ -273,6 +308,10 @@ fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Way>, Extras),
                     extras.leavings.devices.push(address); // by sysfs
                 }
                 Way::Pci(pci)
+            }
+            Name::Interface(kind, interface) => {
+                extras.interfaces = true;
+                Way::Interface(kind, interface.to_owned())
             }
             Name::Model(chip, _) => {
                 let (cable, plug) = plugged.next().expect("a plug was made for each model");

@@ -151,7 +151,7 @@ fn confine(arguments: &cli::Model, wires: Vec<PathBuf>) -> Result<(Confinement, 
     }
     let leavings = Leavings { sockets: [served, &wires].concat(), ..Leavings::default() };
     let janitor = Janitor::call(&leavings)?;
-    let confinement = Confinement::begin(Needs { clients: true, datagrams, child: None })?;
+    let confinement = Confinement::begin(Needs { clients: true, datagrams, ..Needs::default() })?;
     Ok((confinement, janitor))
 }
 
@@ -175,7 +175,10 @@ fn endpoints(arguments: &cli::Model, chip: Chip) -> Result<(Vec<Endpoint>, Vec<P
     let mut endpoints = Vec::new();
     for ((socket, plug), cable) in sockets.iter().zip(&plugs).zip(cables) {
         let traits = Traits { mac: plug.mac, device_id: arguments.device_id, fault };
-        let device = chip.device(traits, cable)?;
+        let mut device = chip.device(traits, cable)?;
+        if arguments.trap {
+            device.trap_all();
+        }
         endpoints.push(Endpoint { socket: socket.clone(), device });
     }
     let bound = plugs.iter().filter_map(|plug| plug.spec.socket()).map(Path::to_owned);

@@ -108,6 +108,18 @@ fn libraries(base: &mut Archive, tree: &Tree, program: PathBuf) -> Result<()> {
     add_listed(base, &output.stdout)
 }
 
+/// Puts a program of unpacked packages into an archive, with the tree's libraries
+/// where they are looked for.
+///
+/// # Errors
+/// [`Error::Missing`] when it is not in the tree, [`Error::File`] when it cannot
+/// be read or the tree's loader does not start.
+pub fn tree_program(archive: &mut Archive, tree: &Tree, program: &str) -> Result<()> {
+    let file = tree.file(program)?;
+    archive.copy(program, &file)?;
+    libraries(archive, tree, file)
+}
+
 /// Puts a program of the host into an archive, with the host's libraries and
 /// loader where they are looked for: they are as new as those of the base, or
 /// newer, and serve its tools, too.

@@ -12,6 +12,7 @@ pub mod guest;
 pub mod initramfs;
 pub mod kernel;
 pub mod packages;
+pub mod rig;
 pub mod scenario;
 pub mod traffic;
 pub mod vm;

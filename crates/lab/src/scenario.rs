@@ -3,11 +3,15 @@
 //! Each has a name, a time limit and a log, and needs nothing of the others.
 //! Programs of the project are run as they are, from the build's directory.
 
+mod apps;
+mod books;
+mod dpdk_ixgbe;
 mod forward;
 mod guest_vfio;
 mod igb;
 mod linux_ixgbe;
 mod linux_virtio;
+mod ovs;
 mod served;
 
 use std::path::{Path, PathBuf};
@@ -72,6 +76,16 @@ pub const ALL: &[Scenario] = &[
         run: linux_ixgbe::kx4,
     },
     Scenario {
+        name: "dpdk-ixgbe",
+        about: "DPDK's ixgbe driver on two 82599 models, by VFIO in a guest: counters, filters, offloads",
+        run: dpdk_ixgbe::all,
+    },
+    Scenario {
+        name: "dpdk-ixgbe-mapped",
+        about: "likewise with mapped ring registers, as a backplane without a module: half a million frames",
+        run: dpdk_ixgbe::mapped,
+    },
+    Scenario {
         name: "guest-vfio",
         about: "our program in a guest: VFIO behind an IOMMU, two NICs of QEMU",
         run: guest_vfio::run,
@@ -84,7 +98,12 @@ pub const ALL: &[Scenario] = &[
     Scenario {
         name: "linux-virtio",
         about: "Linux's virtio_net on the virtio model, packed rings, two queue pairs",
-        run: linux_virtio::run,
+        run: linux_virtio::pci,
+    },
+    Scenario {
+        name: "linux-virtio-vhost",
+        about: "Linux's virtio_net in QEMU's devices, their rings over vhost-user on the virtio model",
+        run: linux_virtio::vhost,
     },
     Scenario {
         name: "igb-features",
@@ -93,23 +112,43 @@ pub const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "igb-fwd",
-        about: "our igb driver forwards a million frames between two 82576s, and is flooded",
-        run: igb::forward,
+        about: "our forwarder on two 82576, by VFIO as an ordinary user: a million frames, then too many",
+        run: forward::igb,
     },
     Scenario {
         name: "virtio-legacy-fwd",
-        about: "our forwarder on legacy virtio: I/O ports, physical addresses; a million frames",
+        about: "our forwarder on legacy virtio: I/O ports, physical addresses; a million frames, then too many",
         run: forward::virtio_legacy,
     },
     Scenario {
+        name: "virtio-transitional-fwd",
+        about: "our forwarder on transitional virtio: capabilities, physical addresses; likewise",
+        run: forward::virtio_transitional,
+    },
+    Scenario {
         name: "virtio-modern-fwd",
-        about: "our forwarder on modern virtio, split rings, by VFIO as an ordinary user; a million frames",
+        about: "our forwarder on modern virtio, split rings, by VFIO as an ordinary user; likewise",
         run: forward::virtio_modern,
     },
     Scenario {
         name: "virtio-packed-fwd",
-        about: "our forwarder on modern virtio, packed rings, by VFIO as an ordinary user; a million frames",
+        about: "our forwarder on modern virtio, packed rings, by VFIO as an ordinary user; likewise",
         run: forward::virtio_packed,
+    },
+    Scenario {
+        name: "igb-apps",
+        about: "our pktgen, pcap and echo on two 82576; tcpdump and Linux's ping judge them",
+        run: apps::igb,
+    },
+    Scenario {
+        name: "virtio-apps",
+        about: "our pktgen, pcap and echo on modern virtio; likewise",
+        run: apps::virtio,
+    },
+    Scenario {
+        name: "ovs-dpdk",
+        about: "our pktgen and pcap, joined by Open vSwitch with DPDK through vhost-user; no guest",
+        run: ovs::run,
     },
 ];
 

@@ -3,7 +3,9 @@
 //!
 //! Each cable is a unix datagram socket with one raw frame a datagram, as QEMU's
 //! `-netdev dgram` has it. A window bounds what is under way, so that the
-//! offered rate follows what the guest can do; a wide one saturates it.
+//! offered rate follows what the guest can do; [`overload`] offers more.
+
+mod overload;
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
@@ -12,6 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
+
+pub use overload::{Load, overload};
 
 /// Local experimental EtherType (IEEE 802, 0x88B5).
 const ETHER_TYPE: [u8; 2] = [0x88, 0xB5];
@@ -22,12 +26,16 @@ const PAYLOAD: usize = 18;
 const SIZES: [usize; 8] = [60, 64, 127, 256, 594, 1024, 1400, 1514];
 /// After so long without a frame, what is under way is lost.
 const SILENCE: Duration = Duration::from_secs(3);
+/// Between two looks, when there is nothing to do.
+const PAUSE: Duration = Duration::from_micros(20);
 
 /// What came of it, in frames. Those that never came are the difference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Given to the guest.
+    /// Taken by the guest's end of the cable.
     pub sent: u32,
+    /// Offered and not taken: there was no room.
+    pub refused: u32,
     /// Came back in order and unchanged.
     pub back: u32,
     /// Came back with other bytes or another length.
@@ -57,6 +65,31 @@ impl Cable {
         Ok(Cable { socket, ours, theirs })
     }
 
+    /// The guest's end, as the device models' `--wire` wants it.
+    pub fn wire(&self) -> String {
+        format!("unix:{},remote={}", self.theirs.display(), self.ours.display())
+    }
+
+    /// Gives the guest a frame; `false` when its queue is full or it is gone.
+    pub fn send(&self, frame: &[u8]) -> bool {
+        self.socket.send_to(frame, &self.theirs).is_ok()
+    }
+
+    /// The next frame of the guest's, if one comes before the time is over.
+    pub fn recv(&self, within: Duration) -> Option<Vec<u8>> {
+        let (begin, mut buffer) = (Instant::now(), vec![0; 1 << 16]);
+        loop {
+            if let Ok(length) = self.socket.recv(&mut buffer) {
+                buffer.truncate(length);
+                return Some(buffer);
+            }
+            if begin.elapsed() >= within {
+                return None;
+            }
+            thread::sleep(Duration::from_micros(50));
+        }
+    }
+
     /// The guest's end, as QEMU's `-netdev` wants it.
     pub fn netdev(&self, id: &str) -> String {
         let (local, remote) = (self.theirs.display(), self.ours.display());
@@ -65,12 +98,11 @@ impl Cable {
 }
 
 /// Sends `count` frames into one cable and takes them from the other, at most
-/// `window` under way; as fast as they go for none.
-pub fn exchange(into: &Cable, out_of: &Cable, count: u32, window: Option<u32>) -> Traffic {
+/// `window` under way.
+pub fn exchange(into: &Cable, out_of: &Cable, count: u32, window: u32) -> Traffic {
     let (mut traffic, mut next) = (Traffic::default(), 0);
     let (mut frame, mut buffer) = (vec![0; 1514], vec![0; 2048]);
     let mut last = Instant::now();
-    let window = window.unwrap_or(u32::MAX);
     while next < count {
         let mut moved = false;
         while traffic.sent < count && traffic.sent - next < window {
@@ -100,10 +132,20 @@ pub fn exchange(into: &Cable, out_of: &Cable, count: u32, window: Option<u32>) -
             }
             (next, last) = (traffic.sent, Instant::now()); // the rest is lost
         } else {
-            thread::sleep(Duration::from_micros(20));
+            thread::sleep(PAUSE);
         }
     }
     traffic
+}
+
+/// Traffic in both directions at once: there, then back.
+pub fn both(cables: &[Cable; 2], each: impl Fn(&Cable, &Cable) -> Traffic + Sync) -> [Traffic; 2] {
+    let ([a, b], each) = (cables, &each);
+    thread::scope(|scope| {
+        let there = scope.spawn(move || each(a, b));
+        let back = each(b, a);
+        [there.join().unwrap_or_default(), back]
+    })
 }
 
 /// Writes frame `number` and returns its length.
@@ -167,7 +209,7 @@ mod tests {
                     seen += 1;
                 }
             });
-            exchange(&cables[0], &cables[1], count, Some(8))
+            exchange(&cables[0], &cables[1], count, 8)
         })
     }
 
@@ -183,7 +225,7 @@ mod tests {
             frame[40] ^= u8::from(n == 20);
             n != 10
         });
-        assert_eq!(seen, Traffic { sent: 100, back: 98, changed: 1, overtaken: 0 });
+        assert_eq!(seen, Traffic { sent: 100, back: 98, changed: 1, ..Traffic::default() });
     }
 
     #[test]

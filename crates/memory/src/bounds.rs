@@ -14,16 +14,19 @@ pub struct TooLong {
 
 impl Packet {
     /// Whether the first segment holds no bytes.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Free bytes in front of the data.
+    #[inline]
     pub fn headroom(&self) -> usize {
         self.meta().offset
     }
 
     /// Free bytes behind the data.
+    #[inline]
     pub fn tailroom(&self) -> usize {
         HEADROOM + DATA_ROOM - self.headroom() - self.len()
     }
@@ -33,6 +36,7 @@ impl Packet {
     ///
     /// # Errors
     /// [`TooLong`] when the buffer ends before.
+    #[inline]
     pub fn set_len(&mut self, len: usize) -> Result<(), TooLong> {
         let room = self.len() + self.tailroom();
         if len > room {
@@ -46,6 +50,7 @@ impl Packet {
     ///
     /// # Errors
     /// [`TooLong`] when the headroom is used up.
+    #[inline]
     pub fn push_front(&mut self, n: usize) -> Result<&mut [u8], TooLong> {
         let room = self.headroom();
         if n > room {
@@ -61,6 +66,7 @@ impl Packet {
     ///
     /// # Errors
     /// [`TooLong`] when there are fewer.
+    #[inline]
     pub fn pull_front(&mut self, n: usize) -> Result<(), TooLong> {
         let room = self.len();
         if n > room {

@@ -45,11 +45,13 @@ impl Packet {
     }
 
     /// A word for the application; zero in a fresh packet.
+    #[inline]
     pub fn user(&self) -> u64 {
         self.meta().user
     }
 
     /// Sets the application's word.
+    #[inline]
     pub fn set_user(&mut self, value: u64) {
         self.meta_mut().user = value;
     }
@@ -65,6 +67,7 @@ impl Packet {
     ///
     /// # Errors
     /// [`TooLong`] when it does not fit behind the current start.
+    #[inline]
     pub fn copy_from(&mut self, data: &[u8]) -> Result<(), TooLong> {
         self.set_len(data.len())?;
         self.copy_from_slice(data);
@@ -75,6 +78,7 @@ impl Packet {
     ///
     /// # Errors
     /// [`TooLong`] when it does not fit behind that.
+    #[inline]
     pub fn copy_at(&mut self, headroom: usize, data: &[u8]) -> Result<(), TooLong> {
         let room = (HEADROOM + DATA_ROOM).saturating_sub(headroom);
         if data.len() > room {

@@ -70,7 +70,7 @@ fn splitting_a_batch_keeps_order_on_both_sides() {
     let mut taken = vec![];
     let sort = |_: &mut Vec<_>, place: usize, packet: &mut memory::Packet| {
         assert_eq!((place + 1) as u64, packet.user(), "each is asked about once, in order");
-        (packet.user() % 3 != 0).then_some(())
+        (!packet.user().is_multiple_of(3)).then_some(())
     };
     batch.split(&mut taken, sort, |taken, (), packet| taken.push(packet));
     assert!(batch.iter().map(|p| p.user()).eq((3..40).step_by(3)));

@@ -7,19 +7,30 @@
 //! nothing is allocated behind the application's back, and no queue holds a
 //! lock. Losses are counted where they happen and reported by name
 //! ([`PortStats`]).
-#![forbid(unsafe_code)]
+//!
+//! Unsafe code is where memory or an option is shared with the kernel, and there
+//! alone: `shared`, and the modules that say so in front.
+#![deny(unsafe_code)]
 
+pub mod af_packet;
+pub mod af_xdp;
+mod books;
+mod checksum;
+mod frame;
 pub mod igb;
 pub mod intel;
+mod interface;
 pub mod ixgbe;
 mod open;
 pub mod pcap;
+mod shared;
 mod stats;
+pub mod tap;
 pub mod virtio;
 
 pub use driver::{Counter, RxStats, TxStats};
 pub use memory::{Batch, Packet, Pool};
-pub use open::{Options, open};
+pub use open::{Kind, Options, open};
 pub use stats::PortStats;
 
 use std::fmt;
@@ -128,6 +139,41 @@ pub enum Error {
         /// What the system or the format said.
         source: std::io::Error,
     },
+    /// {port}: {what}: {fix}
+    #[error("{port}: {what}: {fix}")]
+    Setup {
+        /// The port's name.
+        port: String,
+        /// What is wrong.
+        what: String,
+        /// What to do about it.
+        fix: String,
+    },
+    /// {port}: {doing}: {source}
+    #[error("{port}: {doing}: {source}")]
+    System {
+        /// The port's name.
+        port: String,
+        /// What was being done.
+        doing: &'static str,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// {port}: {what}
+    #[error("{port}: {what}")]
+    Lost {
+        /// The port's name.
+        port: String,
+        /// What became of it.
+        what: &'static str,
+    },
+}
+
+impl Error {
+    /// A step of setting up that failed, and we know why.
+    fn setup(port: &str, what: String, fix: impl Into<String>) -> Error {
+        Error::Setup { port: port.to_owned(), what, fix: fix.into() }
+    }
 }
 
 /// The result of an operation on a port.

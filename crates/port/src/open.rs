@@ -1,10 +1,13 @@
 //! From a PCI device to a port: the driver that knows its ids, with the options
-//! that all drivers share.
+//! that all drivers share; and from a name to an interface of Linux's.
 
 use bus::Pci;
 use driver::{Error, ixgbe, virtio};
 use memory::Dma;
 
+use crate::af_packet::AfPacketPort;
+use crate::af_xdp::AfXdpPort;
+use crate::tap::TapPort;
 use crate::virtio::VirtioPort;
 use crate::{Port, Result};
 
@@ -101,4 +104,43 @@ pub fn open(pci: Pci, dma: &Dma, options: &Options) -> Result<Box<dyn Port>> {
     let known =
         "this build drives Intel 82599, X520, X540, X550 (ixgbe), 82576 (igb) and virtio network devices";
     Err(Error::UnknownDevice { device: pci.name(), vendor: ids.vendor, id: ids.device, known }.into())
+}
+
+/// A way to a network interface of Linux's: what stands before the colon in a
+/// port's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `tap:NAME`, see [`crate::tap`].
+    Tap,
+    /// `af_packet:NAME`, see [`crate::af_packet`].
+    AfPacket,
+    /// `af_xdp:NAME[,generic][,copy]`, see [`crate::af_xdp`].
+    AfXdp,
+}
+
+impl Kind {
+    /// Takes a port's name apart, into the way and the interface; `None` when it is
+    /// no interface's.
+    pub fn of(name: &str) -> Option<(Kind, &str)> {
+        let (way, interface) = name.split_once(':')?;
+        let kind = match way {
+            "tap" => Kind::Tap,
+            "af_packet" => Kind::AfPacket,
+            "af_xdp" => Kind::AfXdp,
+            _ => return None,
+        };
+        (!interface.is_empty()).then_some((kind, interface))
+    }
+
+    /// Opens an interface this way.
+    ///
+    /// # Errors
+    /// As the kind's port says.
+    pub fn open(self, interface: &str, dma: &Dma, options: &Options) -> Result<Box<dyn Port>> {
+        Ok(match self {
+            Kind::Tap => Box::new(TapPort::open(interface, options)?),
+            Kind::AfPacket => Box::new(AfPacketPort::open(interface, options)?),
+            Kind::AfXdp => Box::new(AfXdpPort::open(interface, dma, options)?),
+        })
+    }
 }

@@ -17,6 +17,7 @@ use std::os::fd::OwnedFd;
 
 use bus::Kind;
 use bus::config_space::ConfigSpace;
+use model::virtio::Mishap;
 use regs::virtio::pci::capability;
 
 use crate::vhost_user::Rings;
@@ -52,6 +53,12 @@ pub trait Chip: Send {
     fn drops(&self) -> BTreeMap<String, u64>;
     /// What the linter found.
     fn findings(&self) -> Vec<Finding>;
+    /// Does of its own accord what a device never should; `false` for one that
+    /// knows nothing of the kind.
+    fn suffer(&mut self, mishap: Mishap) -> bool {
+        let _ = mishap;
+        false
+    }
     /// Its rings, if they can be set up from outside, as vhost-user does.
     fn rings(&mut self) -> Option<&mut dyn Rings> {
         None
@@ -203,6 +210,12 @@ impl Device {
         self.follows_clock
     }
 
+    /// Lets drivers map no registers, before the first one comes: every access is
+    /// seen, in order, and counters in the polled pages clear when read.
+    pub fn trap_all(&mut self) {
+        self.parts.shape.polled.clear();
+    }
+
     /// The cable in its port.
     pub fn cable(&mut self) -> &mut Cable {
         &mut self.parts.cable
@@ -236,6 +249,12 @@ impl Device {
             _ => return None,
         };
         (size > 0).then_some(BarShape { size, kind })
+    }
+
+    /// The device does of its own accord what it never should; `false` for one
+    /// that knows nothing of the kind.
+    pub fn suffer(&mut self, mishap: Mishap) -> bool {
+        self.parts.chip.suffer(mishap)
     }
 
     pub(crate) fn rings(&mut self) -> Option<&mut dyn Rings> {

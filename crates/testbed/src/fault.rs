@@ -4,10 +4,12 @@
 //! A [`Spec`] names them: `drop=0.01,corrupt=0.001,seed=7`. Faults of the cable
 //! (`drop`, `corrupt`, `crc`, `truncate`, `duplicate`, `reorder`, `flap`) are
 //! injected by the wires, faults of the device (`late`, `stuck`, `length`,
-//! `garbage`: what it writes back to descriptors) by [`dma`]. Each that happens
-//! is counted by name.
+//! `garbage`: what it writes back to descriptors) by [`dma`]; a virtio device's
+//! (`jump`, `foreign`, `twice`, `lap`, `length`, `garbage`) by [`rings`]. Each
+//! that happens is counted by name.
 
 pub mod dma;
+pub mod rings;
 pub(crate) mod wire;
 
 use std::str::FromStr;
@@ -72,12 +74,20 @@ pub struct Spec {
     pub length: Chance,
     /// A descriptor is written back with random bits.
     pub garbage: Chance,
+    /// virtio, split: the used index is anything.
+    pub jump: Chance,
+    /// virtio: a buffer is returned that no ring has.
+    pub foreign: Chance,
+    /// virtio: a buffer is returned again.
+    pub twice: Chance,
+    /// virtio, packed: the flags are those of another lap.
+    pub lap: Chance,
     /// Where the random numbers begin.
     pub seed: u64,
 }
 
-const HAS: &str = "drop, corrupt, crc, truncate, duplicate, reorder, late, stuck, length, garbage (each a \
-                   probability), flap=PERIOD/DOWN, seed";
+const HAS: &str = "drop, corrupt, crc, truncate, duplicate, reorder, late, stuck, length, garbage, jump, \
+                   foreign, twice, lap (each a probability), flap=PERIOD/DOWN, seed";
 
 impl Spec {
     /// Whether there are faults of the cable.
@@ -88,7 +98,14 @@ impl Spec {
 
     /// Whether there are faults of the device.
     pub fn has_dma(&self) -> bool {
-        [self.late, self.stuck, self.length, self.garbage].iter().any(|chance| !chance.is_never())
+        let chances = [self.late, self.stuck, self.length, self.garbage];
+        self.has_rings() || chances.iter().any(|chance| !chance.is_never())
+    }
+
+    /// Whether there are faults that a virtio device has.
+    pub fn has_rings(&self) -> bool {
+        let chances = [self.jump, self.foreign, self.twice, self.lap, self.length, self.garbage];
+        chances.iter().any(|chance| !chance.is_never())
     }
 }
 
@@ -110,6 +127,10 @@ impl FromStr for Spec {
                 "stuck" => &mut spec.stuck,
                 "length" => &mut spec.length,
                 "garbage" => &mut spec.garbage,
+                "jump" => &mut spec.jump,
+                "foreign" => &mut spec.foreign,
+                "twice" => &mut spec.twice,
+                "lap" => &mut spec.lap,
                 "flap" => {
                     spec.flap = Some(flap(value)?);
                     continue;

@@ -9,6 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use bus::{Addressing, Area, Backend, BarLayout, DmaRange, Error, Pci, Result};
+use model::virtio::Mishap;
 use rustix::io::Errno;
 
 use crate::device::{Device, DeviceReport};
@@ -157,6 +158,11 @@ impl Handle {
     /// Looks at the cable.
     pub fn with_cable<T>(&self, look: impl FnOnce(&mut Cable) -> T) -> T {
         look(self.station.enter().cable())
+    }
+
+    /// Lets the device do what it never should; `false` for one that cannot.
+    pub fn suffer(&self, mishap: Mishap) -> bool {
+        self.station.enter().suffer(mishap)
     }
 
     /// What the device counted so far.

@@ -1,7 +1,7 @@
 //! The device's view of its host: DMA memory and the shared pages of BAR0.
 //!
 //! A [`View`] finds the bytes behind an IOVA, checks the whole access against
-//! one mapped range and then touches memory through a pointer. Its clones share
+//! the mapped ranges and then touches memory through a pointer. Its clones share
 //! one table of ranges: the thread that talks to the client adds and removes
 //! ranges in one clone, the thread that steps the model reads through another.
 //! What lies outside of every range is refused, never touched.
@@ -13,6 +13,7 @@
 //! the host may change at any time, so that nothing here ever forms a
 //! reference to them, and no value read is trusted.
 
+mod across;
 mod copy;
 mod mapping;
 mod pages;
@@ -331,20 +332,21 @@ impl model::Dma for View {
 
     fn window(&self, iova: u64, len: u64) -> Option<Window> {
         // Descriptors are read and written back: a ring needs both.
-        self.find(iova, len, false)?;
-        let base = self.find(iova, len, true)?;
-        if !(base as usize).is_multiple_of(8) {
-            return None;
-        }
+        let Some(base) = self.find(iova, len, false).and_then(|_| self.find(iova, len, true)) else {
+            return self.window_across(iova, len);
+        };
         let known = self.known.borrow();
         let range = known.iter().find(|range| iova.wrapping_sub(range.iova) < range.len)?;
         let mapping = range.mapping.clone()?;
-        Some(Window { base: base.cast(), words: (len / 8) as usize, mapping })
+        drop(known);
+        Window::over(base, len, mapping)
     }
 
     #[inline(always)]
     fn read(&self, iova: u64, data: &mut [u8]) -> bool {
-        let Some(from) = self.find(iova, data.len() as u64, false) else { return false };
+        let Some(from) = self.find(iova, data.len() as u64, false) else {
+            return self.read_across(iova, data);
+        };
         // SAFETY: `find` checked all of the bytes; `data` is this process's own
         // and the host's memory is never borrowed, so the two do not overlap.
         unsafe { copy::bytes(from, data.as_mut_ptr(), data.len()) };
@@ -353,7 +355,9 @@ impl model::Dma for View {
 
     #[inline(always)]
     fn write(&self, iova: u64, data: &[u8]) -> bool {
-        let Some(to) = self.find(iova, data.len() as u64, true) else { return false };
+        let Some(to) = self.find(iova, data.len() as u64, true) else {
+            return self.write_across(iova, data);
+        };
         // SAFETY: as in `read`, the other way round.
         unsafe { copy::bytes(data.as_ptr(), to, data.len()) };
         true
@@ -382,6 +386,12 @@ unsafe impl Send for Window {}
 unsafe impl Sync for Window {}
 
 impl Window {
+    /// The words of `len` bytes at `base`, which lie in `mapping`.
+    fn over(base: *mut u8, len: u64, mapping: Arc<Mapping>) -> Option<Window> {
+        let aligned = (base as usize).is_multiple_of(8);
+        aligned.then(|| Window { base: base.cast(), words: (len / 8) as usize, mapping })
+    }
+
     #[inline(always)]
     fn word(&self, offset: usize) -> Option<&AtomicU64> {
         let index = offset / 8;

@@ -12,13 +12,15 @@ use bus::Ids;
 use bus::config_space::{BarType, ConfigSpace};
 use bus::vhost_user::Ring;
 use model::virtio::pci::{BAR_BYTES, Function, NOTIFY_MULTIPLIER, STRUCTURES, Structure};
-use model::virtio::{Options as ModelOptions, Place};
+use model::virtio::{Mishap, Options as ModelOptions, Place};
 use model::{Dma, Window};
 use regs::virtio::device;
 use regs::virtio::feature::{ACCESS_PLATFORM, NOTIFICATION_DATA, RING_RESET, net};
 use regs::virtio::pci::capability;
 
-use crate::device::{Chip, Device, Finding, Parts, Shape, Vectors};
+use crate::device::{Chip, Device, FaultHandle, Finding, Parts, Shape, Vectors};
+use crate::fault;
+use crate::fault::rings::LyingDma;
 use crate::vhost_user::Rings;
 use crate::view::{BarPages, Trust, View};
 use crate::wire::Cable;
@@ -40,6 +42,8 @@ pub struct Options {
     pub model: ModelOptions,
     /// How much clients are trusted.
     pub trust: Trust,
+    /// Lies of the device; faults of the cable are its own.
+    pub fault: Option<fault::Spec>,
 }
 
 impl Options {
@@ -58,10 +62,21 @@ pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
     let pages = BarPages::new(BAR_BYTES)?;
     let vectors = Vectors::default();
     let count = 2 * options.model.pairs.clamp(1, ModelOptions::MOST_PAIRS) + 2;
-    let mut chip = Function::new(view.clone(), &options.model, count);
+    let dma = view.clone();
+    let (chip, faults): (Box<dyn Chip>, Option<Box<dyn FaultHandle>>) = match options.fault {
+        Some(spec) if spec.has_rings() => {
+            let (dma, handle) = LyingDma::new(dma, spec);
+            (Box::new(new(dma, options, count, &vectors)), Some(Box::new(handle)))
+        }
+        _ => (Box::new(new(dma, options, count, &vectors)), None),
+    };
+    Ok(Device::new(Parts { chip, shape: shape(count), view, pages, vectors, cable, faults }))
+}
+
+fn new<D: Dma>(dma: D, options: &Options, count: u16, vectors: &Vectors) -> Virtio<D> {
+    let mut chip = Function::new(dma, &options.model, count);
     chip.set_interrupts(Some(Box::new(vectors.clone())));
-    let chip = Box::new(Virtio(chip));
-    Ok(Device::new(Parts { chip, shape: shape(count), view, pages, vectors, cable, faults: None }))
+    Virtio(chip)
 }
 
 /// The function's shape: one vector for each queue, and one for changes of the
@@ -168,6 +183,11 @@ where
         self.0.net().lint().iter().map(Finding::from).collect()
     }
 
+    fn suffer(&mut self, mishap: Mishap) -> bool {
+        self.0.suffer(mishap);
+        true
+    }
+
     fn rings(&mut self) -> Option<&mut dyn Rings> {
         Some(self)
     }
@@ -185,6 +205,8 @@ const FRONT_END: u64 = ACCESS_PLATFORM
     | net::MAC
     | net::MTU
     | net::STATUS
+    | net::RSS
+    | net::HASH_REPORT
     | net::SPEED_DUPLEX
     | RING_RESET
     | NOTIFICATION_DATA;

@@ -32,7 +32,7 @@ impl Join {
             features: model::virtio::Options::ALL,
             ..model::virtio::Options::default()
         };
-        let options = virtio::Options { model, trust: Trust::Peer };
+        let options = virtio::Options { model, trust: Trust::Peer, ..virtio::Options::default() };
         let cable = Cable::open(&wire.parse().unwrap()).unwrap();
         let device = virtio::open(&options, cable).unwrap();
         let endpoint = Endpoint { socket: socket.clone(), device };

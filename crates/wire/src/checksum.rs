@@ -7,6 +7,7 @@ use crate::field::array_at;
 
 /// The sum of 16-bit big-endian words in one's complement, not yet inverted. An
 /// odd last byte counts as the high byte of a word.
+#[inline]
 pub fn sum(bytes: &[u8]) -> u16 {
     // Native words of eight bytes: the one's complement sum does not mind the byte
     // order (RFC 1071, section 2B), which is swapped at the end. Both halves have
@@ -30,16 +31,19 @@ pub fn sum(bytes: &[u8]) -> u16 {
 }
 
 /// The checksum to put into a header whose checksum field is zero.
+#[inline]
 pub fn of(bytes: &[u8]) -> u16 {
     !sum(bytes)
 }
 
 /// The checksum after a 16-bit word of the data changed (RFC 1624, equation 3).
+#[inline]
 pub fn update(checksum: u16, from: u16, to: u16) -> u16 {
     !fold(u64::from(!checksum) + u64::from(!from) + u64::from(to))
 }
 
 /// The checksum after a 32-bit word of the data changed, such as an address.
+#[inline]
 pub fn update_u32(checksum: u16, from: u32, to: u32) -> u16 {
     let high = update(checksum, (from >> 16) as u16, (to >> 16) as u16);
     update(high, from as u16, to as u16)
@@ -47,6 +51,7 @@ pub fn update_u32(checksum: u16, from: u32, to: u32) -> u16 {
 
 /// The sum of two stretches of data whose sums are `a` and `b`, the first of which
 /// has an even number of bytes.
+#[inline]
 pub fn combine(a: u16, b: u16) -> u16 {
     fold(u64::from(a) + u64::from(b))
 }

@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 
 use memory::{Dma, Region};
 use regs::virtio::control::OK;
-use regs::virtio::device::status;
 
 use super::fault::Fault;
 use super::packed::Packed;
 use super::ring::{Part, Ring};
 use super::split::Split;
-use super::transport::{Doorbell, Transport};
+use super::transport::Doorbell;
 use super::words::Words;
 use crate::Result;
 
@@ -23,13 +22,16 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// Class and command stand at the start, data behind them, the answer in the
 /// last word of the command's memory.
 const BYTES: usize = 4096;
-const DATA: usize = 8;
+const DATA: usize = 2;
 const ANSWER: usize = BYTES - 4;
 /// No device answers this.
 const UNANSWERED: u8 = 0xFF;
 
-/// Parts of a command: class and command, data, answer.
-pub(super) const PARTS: u16 = 3;
+/// Parts of a command: class and command with the data, and the answer; or
+/// three, where the device wants the command by itself (5.1.6.5, legacy).
+pub(super) fn parts(joined: bool) -> u16 {
+    if joined { 2 } else { 3 }
+}
 
 /// The control queue over either kind of ring.
 pub(super) struct Control {
@@ -37,6 +39,10 @@ pub(super) struct Control {
     doorbell: Doorbell,
     words: Words<AtomicU32>,
     region: Region,
+    /// Its number.
+    queue: u16,
+    /// Command and data stand in one part.
+    joined: bool,
     /// A command was not answered: its memory is still the device's.
     stuck: bool,
 }
@@ -57,35 +63,51 @@ macro_rules! either {
 }
 
 impl Control {
-    pub(super) fn new(dma: &Dma, ring: Either, doorbell: Doorbell) -> Result<Control> {
+    pub(super) fn new(
+        dma: &Dma,
+        ring: Either,
+        doorbell: Doorbell,
+        queue: u16,
+        joined: bool,
+    ) -> Result<Control> {
         let region = dma.alloc(BYTES)?;
         let words = Words::new(&region, 0, (BYTES / size_of::<u32>()) as u32);
-        Ok(Control { ring, doorbell, words, region, stuck: false })
+        Ok(Control { ring, doorbell, words, region, queue, joined, stuck: false })
     }
 
-    /// Sends a command and waits for its answer.
+    /// Sends a command and waits for its answer, or until `check` says that none
+    /// will come.
     pub(super) fn command(
         &mut self,
-        transport: &dyn Transport,
+        device: &str,
         name: &'static str,
-        [class, command]: [u8; 2],
+        head: [u8; 2],
         data: &[u8],
+        check: impl Fn() -> Result<()>,
     ) -> Result<()> {
-        let device = || transport.pci().name();
+        let device = || device.to_owned();
         let start = Instant::now();
         let unanswered = |start: Instant| {
             let waited_ms = start.elapsed().as_millis() as u64;
             Fault::NoAnswer { device: device(), command: name, waited_ms }
         };
-        if self.stuck || data.len() > ANSWER - DATA {
-            return Err(unanswered(start).into());
+        if self.stuck {
+            check()?;
+            return Err(Fault::Unanswered { device: device(), command: name }.into());
         }
-        self.write(u16::from_le_bytes([class, command]).into(), data);
+        let (bytes, most) = (data.len(), ANSWER - DATA);
+        if bytes > most {
+            return Err(Fault::CommandTooLong { device: device(), command: name, bytes, most }.into());
+        }
+        self.write(&[&head, data].concat());
         let part = |offset, len, write| Part { address: self.region.iova(offset), len, write };
-        let (head, answer) = (part(0, 2, false), part(ANSWER, 1, true));
-        let notify = match data.len() as u32 {
-            0 => either!(&mut self.ring, r => put(r, &[head, answer])),
-            len => either!(&mut self.ring, r => put(r, &[head, part(DATA, len, false), answer])),
+        let (len, answer) = (data.len() as u32, part(ANSWER, 1, true));
+        let notify = if self.joined || len == 0 {
+            let whole = part(0, DATA as u32 + len, false);
+            either!(&mut self.ring, r => put(r, &[whole, answer]))
+        } else {
+            let parts = [part(0, DATA as u32, false), part(DATA, len, false), answer];
+            either!(&mut self.ring, r => put(r, &parts))
         };
         if notify {
             self.doorbell.ring();
@@ -94,12 +116,12 @@ impl Control {
             let lied = either!(&self.ring, r => r.lie());
             if let Some(lie) = lied {
                 self.stuck = true;
-                return Err(lie.fault(&device(), u16::MAX).into());
+                return Err(lie.fault(&device(), self.queue).into());
             }
-            let failed = transport.status() & status::NEEDS_RESET != 0 || transport.health().is_err();
-            if failed || start.elapsed() > LIMIT {
+            let failed = check().err();
+            if failed.is_some() || start.elapsed() > LIMIT {
                 self.stuck = true;
-                return Err(unanswered(start).into());
+                return Err(failed.unwrap_or_else(|| unanswered(start).into()));
             }
             sleep(Duration::from_micros(20));
         }
@@ -110,9 +132,8 @@ impl Control {
     }
 
     /// Writes a command into its memory.
-    fn write(&self, head: u32, data: &[u8]) {
-        self.words.at(0).store(head, Relaxed);
-        for (n, bytes) in (DATA as u32 / 4..).zip(data.chunks(4)) {
+    fn write(&self, command: &[u8]) {
+        for (n, bytes) in (0..).zip(command.chunks(4)) {
             let mut word = [0; 4];
             word[..bytes.len()].copy_from_slice(bytes);
             self.words.at(n).store(u32::from_le_bytes(word), Relaxed);

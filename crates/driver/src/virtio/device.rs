@@ -111,7 +111,7 @@ impl Shared {
     ) -> Result<()> {
         let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         match control.as_mut().filter(|_| self.features & feature != 0) {
-            Some(control) => control.command(&*self.transport, name, command, data),
+            Some(control) => control.command(&self.name, name, command, data, || self.status()),
             None => {
                 let feature = features::DECISIONS.iter().find(|d| d.bit == feature).map_or("", |d| d.name);
                 Err(Fault::NoCommand { device: self.name.clone(), command: name, feature }.into())
@@ -121,6 +121,7 @@ impl Shared {
 
     /// The device's status, unless it is what it should be.
     fn status(&self) -> Result<()> {
+        self.transport.health()?;
         let (device, status) = (self.name.clone(), self.transport.status());
         if status & status::NEEDS_RESET != 0 && status != u8::MAX {
             return Err(Fault::NeedsReset { device, status }.into());
@@ -129,6 +130,25 @@ impl Shared {
             return Err(Fault::WasReset { device, status }.into());
         }
         Ok(())
+    }
+
+    /// What all queues counted.
+    fn sum(&self) -> Tally {
+        let sum = Tally::default();
+        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        tallies.iter().for_each(|tally| sum.take_over(tally));
+        sum
+    }
+
+    /// A field of the configuration. One that never comes to rest is the
+    /// device's fault.
+    fn config<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
+        let told = config::read(&*self.transport, offset);
+        told.map_err(|error| match error {
+            crate::Error::Virtio(fault) => self.accuse(fault),
+            other => tracing::error!("{other}"),
+        })
+        .ok()
     }
 
     /// Notices that the configuration changed.
@@ -167,17 +187,21 @@ impl Virtio {
     }
 
     /// Whether the link is up, and its speed in Mbit/s, zero if unknown
-    /// (5.1.4). Without a status field it always is.
+    /// (5.1.4). Without a status field it is as long as the device is there.
     pub fn link(&self) -> (bool, u32) {
-        let (shared, transport) = (&self.shared, &*self.shared.transport);
+        let shared = &self.shared;
         shared.watch();
         let up = match shared.features & net::STATUS {
-            0 => true,
-            _ => config::read16(transport, field::STATUS).is_ok_and(|s| s & field::LINK_UP != 0),
+            0 => shared.transport.health().is_ok(),
+            // A device that is gone reads as all ones.
+            _ => shared
+                .config(field::STATUS)
+                .map(u16::from_le_bytes)
+                .is_some_and(|status| status != u16::MAX && status & field::LINK_UP != 0),
         };
         let speed = match shared.features & net::SPEED_DUPLEX {
             0 => 0,
-            _ => config::read(transport, field::SPEED).map_or(0, u32::from_le_bytes),
+            _ => shared.config(field::SPEED).map_or(0, u32::from_le_bytes),
         };
         // Values above 2^31 - 1 mean that it is not known (5.1.4.2).
         (up, if up && speed <= i32::MAX as u32 { speed } else { 0 })
@@ -223,15 +247,24 @@ impl Virtio {
     }
 
     /// Resets the device and brings it up again with the same options, after it
-    /// asked for a reset or lied. The old queues' buffers go back to their pools.
+    /// asked for a reset or lied. The old queues' buffers go back to their pools;
+    /// what the port counted it goes on counting.
+    ///
+    /// # Errors
+    /// As [`Virtio::open`]; the port is closed then.
     pub fn restart(self, rx: Vec<RxQueue>, tx: Vec<TxQueue>) -> Result<super::Opened> {
         let Virtio { shared, options, .. } = self;
         shared.transport.reset()?;
         shared.release();
         drop((rx, tx));
         let (transport, dma) = (shared.transport.clone(), shared.dma.clone());
+        let (sum, changes) = (shared.sum(), shared.config_changes.load(Relaxed));
+        // With it goes the old mapping of the memory.
         drop(shared);
-        Virtio::open_on(transport, &dma, options)
+        let opened = Virtio::open_on(transport, &dma, options)?;
+        opened.0.shared.tally().take_over(&sum);
+        opened.0.shared.config_changes.fetch_add(changes, Relaxed);
+        Ok(opened)
     }
 }
 

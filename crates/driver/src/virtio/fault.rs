@@ -51,6 +51,20 @@ pub enum Fault {
         /// What the device says.
         size: u16,
     },
+    /// A queue is too small for what it is used for.
+    #[error(
+        "{device}: queue {queue} has {size} entries, and {needed} are needed; choose a smaller frame or give the device longer queues"
+    )]
+    QueueTooSmall {
+        /// The device's name.
+        device: String,
+        /// Which queue.
+        queue: u16,
+        /// What the device says.
+        size: u16,
+        /// Entries of the largest buffer or packet.
+        needed: u16,
+    },
     /// The device did not take a queue.
     #[error("{device}: did not take queue {queue}")]
     QueueRefused {
@@ -123,6 +137,18 @@ pub enum Fault {
         /// The id it gave.
         id: u32,
     },
+    /// A packed descriptor is neither the driver's of this lap nor used.
+    #[error("{device}: queue {queue}: descriptor {place} has the flags of another lap ({flags:#06x})")]
+    Lap {
+        /// The device's name.
+        device: String,
+        /// Which queue.
+        queue: u16,
+        /// Which descriptor.
+        place: u16,
+        /// Its flags.
+        flags: u16,
+    },
     /// The device asked for a reset.
     #[error("{device}: asks for a reset (status {status:#04x}): it met an error; restart the port")]
     NeedsReset {
@@ -148,6 +174,26 @@ pub enum Fault {
         command: &'static str,
         /// How long was waited.
         waited_ms: u64,
+    },
+    /// An earlier command was not answered.
+    #[error("{device}: {command} was not tried: an earlier command is still not answered; restart the port")]
+    Unanswered {
+        /// The device's name.
+        device: String,
+        /// Which command.
+        command: &'static str,
+    },
+    /// A command with more data than there is memory for.
+    #[error("{device}: {command} takes {bytes} bytes, and {most} fit: give fewer addresses")]
+    CommandTooLong {
+        /// The device's name.
+        device: String,
+        /// Which command.
+        command: &'static str,
+        /// Bytes of its data.
+        bytes: usize,
+        /// Bytes that fit.
+        most: usize,
     },
     /// A command was refused.
     #[error("{device}: refused {command} (answer {answer})")]

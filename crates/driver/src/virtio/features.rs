@@ -27,6 +27,11 @@ impl Context<'_> {
         self.offered & self.options.features & bits == bits
     }
 
+    /// Whether the rings are packed.
+    fn packs(&self) -> bool {
+        !self.legacy && self.offers(INDIRECT_DESC | RING_PACKED)
+    }
+
     /// Whether a frame may be larger than one buffer.
     fn scatters(&self) -> bool {
         self.options.frame_bytes() + header::BYTES_HASH > DATA_ROOM
@@ -96,10 +101,10 @@ decisions! {
     NOTIFY_ON_EMPTY, |_| false, "interrupts are for receiving";
     ANY_LAYOUT, |c| c.legacy, "header and frame in one descriptor; modern devices always can";
     INDIRECT_DESC, |_| true, "a frame of several segments takes one slot of the ring";
-    EVENT_IDX, |c| c.options.interrupts, "one interrupt ends a wait; a polling side is better told by a flag, which costs it no arithmetic";
+    EVENT_IDX, |c| c.options.interrupts && (c.options.packed_event_index || !c.packs()), "one interrupt ends a wait; a polling side is better told by a flag, which costs it no arithmetic";
     VERSION_1, |c| !c.legacy, "the modern interface";
     ACCESS_PLATFORM, |_| true, "the driver gives the addresses that the platform translates";
-    RING_PACKED, |c| !c.legacy && c.offers(INDIRECT_DESC), "one cache line where split rings touch three; a slot is one descriptor only with tables";
+    RING_PACKED, |c| c.packs(), "one cache line where split rings touch three; a slot is one descriptor only with tables";
     IN_ORDER, |_| true, "one used entry may stand for a batch, and order need not be looked up";
     ORDER_PLATFORM, |_| true, "the barriers used are the platform's (bus::order)";
     SR_IOV, |_| false, "no virtual functions are made";

@@ -65,7 +65,8 @@ impl Virtio {
         let opened = Virtio::bring_up(&transport, dma, options);
         if opened.is_err() && transport.health().is_ok() {
             // "The driver has given up" (2.1); whoever opens it next resets it.
-            drop(transport.set_status(status::FAILED));
+            let reached = transport.status() & (READY | status::FEATURES_OK);
+            drop(transport.set_status(reached | status::FAILED));
         }
         opened
     }
@@ -98,12 +99,16 @@ impl Virtio {
         let (shared, features) = (&self.shared, self.shared.features);
         match shared.transport.set_queue_pairs(pairs) {
             Some(done) => done?,
-            None if features & (net::RSS | net::HASH_REPORT) != 0 => shared.set_rss(pairs)?,
+            // Flows are spread by the hash instead (5.1.6.5.7).
+            None if features & net::RSS != 0 => shared.set_rss(pairs)?,
             None if features & net::MQ != 0 => {
                 let command = [mq::CLASS, mq::VQ_PAIRS_SET];
                 shared.command(net::MQ, "setting the number of queues", command, &pairs.to_le_bytes())?;
             }
             None => {}
+        }
+        if features & net::HASH_REPORT != 0 && features & net::RSS == 0 {
+            shared.set_rss(pairs)?;
         }
         // Without the command a device gives all it has.
         if features & net::CTRL_RX != 0 {
@@ -175,14 +180,22 @@ impl Plan {
         self.features & feature != 0
     }
 
-    fn shape(&self, size: u16, parts: u16) -> Shape {
-        Shape {
+    /// How a queue is made whose buffers have up to `parts` parts, if possible,
+    /// and `needed` in any case: no buffer may have more than the queue has
+    /// entries, in a table or not (2.7.5.3.1, 2.8.19).
+    fn shape(&self, shared: &Shared, queue: u16, size: u16, needed: u16, parts: u16) -> Result<Shape> {
+        if size < needed {
+            let device = shared.name.clone();
+            return Err(Fault::QueueTooSmall { device, queue, size, needed }.into());
+        }
+        let parts = parts.min(size);
+        Ok(Shape {
             size,
             parts,
             event_idx: self.has(EVENT_IDX),
             in_order: self.has(IN_ORDER),
             indirect: parts > 1 && self.has(INDIRECT_DESC),
-        }
+        })
     }
 
     /// The entries of a queue: as many as wanted if the device has them.
@@ -226,7 +239,9 @@ impl Plan {
         }
         let queue = control_queue(self.all);
         // A few commands never wait for each other.
-        let shape = self.shape(self.size(shared, queue, 64)?, control::PARTS);
+        let joined = features::any_layout(self.features);
+        let parts = control::parts(joined);
+        let shape = self.shape(shared, queue, self.size(shared, queue, 64)?, parts, parts)?;
         let (ring, doorbell) = match self.has(RING_PACKED) {
             true => {
                 let (ring, doorbell) = self.start(shared, queue, shape, None)?;
@@ -237,7 +252,7 @@ impl Plan {
                 (Either::Split(ring), doorbell)
             }
         };
-        Control::new(&shared.dma, ring, doorbell).map(Some)
+        Control::new(&shared.dma, ring, doorbell, queue, joined).map(Some)
     }
 
     fn rx(&self, shared: &Arc<Shared>, pair: u16, options: &Options) -> Result<RxQueue> {
@@ -251,7 +266,11 @@ impl Plan {
         let queue = rx_queue(pair);
         // With MRG_RXBUF legacy devices, too, want one descriptor (5.1.6.3.1).
         let joined = features::any_layout(self.features) || self.has(net::MRG_RXBUF);
-        let shape = self.shape(self.size(shared, queue, options.rx_ring)?, if joined { 1 } else { 2 });
+        let parts = if joined { 1 } else { 2 };
+        // The longest frame has to fit the ring, or it would never come.
+        let bytes = options.frame_bytes() + features::header_len(self.features);
+        let needed = if self.has(net::MRG_RXBUF) { bytes.div_ceil(DATA_ROOM) as u16 } else { parts };
+        let shape = self.shape(shared, queue, self.size(shared, queue, options.rx_ring)?, needed, parts)?;
         let signal = match options.interrupts {
             true => Signal::wire(&*shared.transport, pair)?,
             false => None,
@@ -286,12 +305,14 @@ impl Plan {
             true => MAX_PARTS,
             false => 1 + options.frame_bytes().div_ceil(DATA_ROOM),
         };
-        let shape = self.shape(self.size(shared, queue, options.tx_ring)?, parts as u16);
+        let least = if features::any_layout(self.features) { 1 } else { 2 };
+        let size = self.size(shared, queue, options.tx_ring)?;
+        let shape = self.shape(shared, queue, size, least, parts as u16)?;
         let (ring, doorbell) = self.start::<R>(shared, queue, shape, None)?;
         let able = Abilities {
             header: features::header_len(self.features),
             joined: features::any_layout(self.features),
-            parts,
+            parts: shape.parts.into(),
             frame: shared.mtu.map_or(usize::MAX, |mtu| usize::from(mtu) + 22).min(options.frame_bytes()),
             checksum: self.has(net::CSUM),
             segment: [self.has(net::HOST_TSO4), self.has(net::HOST_TSO6)],

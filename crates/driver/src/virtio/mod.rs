@@ -8,8 +8,8 @@
 //! against what it was given, and its first lie stops the queue and is told by
 //! [`Virtio::health`].
 //!
-//! Not here: receive offloads that merge segments, RSS (the device spreads flows
-//! as it likes), migration, and the counters that virtio 1.3 lets a device keep.
+//! Not here: receive offloads that merge segments, migration, and the counters
+//! that virtio 1.3 lets a device keep.
 
 mod capability;
 mod checksum;

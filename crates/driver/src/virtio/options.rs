@@ -43,6 +43,10 @@ pub struct Options {
     pub rss: bool,
     /// Wire each receive queue's interrupt to an eventfd.
     pub interrupts: bool,
+    /// Take EVENT_IDX with packed rings too. QEMU's back end then loses a kick when it
+    /// was busy: it asks to be told at a place that it has gone past, and waits for
+    /// ever. Split rings are not concerned.
+    pub packed_event_index: bool,
     /// The address to use where the device has none or lets it be changed.
     pub mac: Option<[u8; 6]>,
     /// The interface to use.
@@ -64,6 +68,7 @@ impl Default for Options {
             vlan_filter: false,
             rss: false,
             interrupts: false,
+            packed_event_index: false,
             mac: None,
             interface: Interface::Auto,
             features: u64::MAX,

@@ -91,6 +91,19 @@ impl Packed {
         needs_event(at as u16, new.wrapping_sub(lap) as u16, old.wrapping_sub(lap) as u16)
     }
 
+    /// A descriptor that is not used is as the driver wrote it in this lap: its
+    /// flags change at once, whoever writes them.
+    #[inline(always)]
+    fn check_lap(&mut self, word: u64) -> Option<Used> {
+        let flags = (word >> 48) as u16;
+        let ours = if self.wrap(self.ids.done) { descriptor::AVAIL } else { descriptor::USED };
+        if word & OWNER != u64::from(ours) << 48 {
+            let place = (self.ids.done & (self.ids.size() - 1)) as u16;
+            self.accuse(Lie::Lap { place, flags });
+        }
+        None
+    }
+
     fn ask(&self, off_wrap: u16, flags: u16) {
         self.driver_event.at(0).store(u32::from(off_wrap) | u32::from(flags) << 16, Relaxed);
     }
@@ -176,7 +189,7 @@ impl Ring for Packed {
         }
         let word = self.ring.at(count)[1].load(Acquire);
         if word & OWNER != if self.wrap(count) { OWNER } else { 0 } {
-            return None;
+            return self.check_lap(word);
         }
         let id = (word >> 32) as u16;
         let used = self.ids.finish(id.into(), word as u32);

@@ -112,11 +112,10 @@ impl<R: Ring> Drop for Rx<R> {
 impl<R: Ring> Drop for Tx<R> {
     fn drop(&mut self) {
         let shared = self.shared.clone();
-        if shared.quiet.load(Relaxed) {
-            return;
-        }
-        self.drain();
-        if shared.transport.stop_queue(self.queue) {
+        let quiet = shared.quiet.load(Relaxed);
+        self.drain(if quiet { Duration::ZERO } else { DRAIN });
+        self.count_unsent();
+        if quiet || shared.transport.stop_queue(self.queue) {
             return;
         }
         shared.retire(Box::new(self.take_memory()));
@@ -125,14 +124,14 @@ impl<R: Ring> Drop for Tx<R> {
 
 impl<R: Ring> Tx<R> {
     /// Waits until what was queued is sent, if the device goes on with it.
-    fn drain(&mut self) {
-        let limit = Instant::now() + DRAIN;
+    fn drain(&mut self, limit: Duration) {
+        let limit = Instant::now() + limit;
         while self.ring.ids().outstanding() > 0 && self.ring.lie().is_none() {
             self.ring.look();
             while let Some(used) = self.ring.pop() {
                 drop(self.slots.take(used.id));
             }
-            if Instant::now() > limit || self.shared.transport.health().is_err() {
+            if Instant::now() >= limit || self.shared.transport.health().is_err() {
                 return;
             }
             std::thread::yield_now();

@@ -37,6 +37,7 @@ impl Used {
 pub(super) enum Lie {
     Index { index: u16, ahead: u16, outstanding: u32 },
     Id(u32),
+    Lap { place: u16, flags: u16 },
 }
 
 impl Lie {
@@ -47,6 +48,7 @@ impl Lie {
                 Fault::UsedIndex { device, queue, index, ahead, outstanding }
             }
             Lie::Id(id) => Fault::BufferId { device, queue, id },
+            Lie::Lap { place, flags } => Fault::Lap { device, queue, place, flags },
         }
     }
 }

@@ -64,7 +64,8 @@ impl<R: Ring> Rx<R> {
         Rx {
             slots: Slots::new(slots),
             layout,
-            refill: REFILL.min(slots / 4),
+            // Of a small ring a packet may need every buffer.
+            refill: if slots < 2 * REFILL { 1 } else { REFILL },
             merge: Merge::new(layout.frame + layout.header, layout.merging),
             doorbell,
             stats: RxStats::default(),
@@ -189,35 +190,38 @@ impl<R: Ring> Rx<R> {
         self.merge.take(packet, used, header, pool, batch, filled)
     }
 
+    /// Packets of either kind.
+    fn recv_any(&mut self, batch: &mut Batch, pool: &mut Pool, bytes: &mut u64) {
+        match self.layout.plain {
+            true => self.recv_plain(batch, pool, bytes),
+            false => self.recv_headers(batch, pool, bytes),
+        }
+    }
+
     /// After a stop: what was received before it is handed out, the rest goes
     /// nowhere. A start ends that.
     #[cold]
     fn recv_stopped(&mut self, pool: &mut Pool, batch: &mut Batch, bytes: &mut u64) {
         if !self.shared.stopped.load(Relaxed) {
             self.before_stop = None;
-            return;
+            return self.recv_any(batch, pool, bytes);
         }
         let outstanding = self.ring.ids().outstanding();
         let left = self.before_stop.unwrap_or(outstanding);
         let done = self.ring.ids().done;
         if left > 0 {
-            match self.layout.plain {
-                true => self.recv_plain(batch, pool, bytes),
-                false => self.recv_headers(batch, pool, bytes),
-            }
+            self.recv_any(batch, pool, bytes);
             let taken = self.ring.ids().done.wrapping_sub(done);
             // Room that is left means an empty ring: all that came before is out.
             let emptied = batch.room() > 0;
             self.before_stop = Some(if emptied { 0 } else { left.saturating_sub(taken) });
             return;
         }
-        let mut dropped = 0;
-        for _ in 0..Batch::MAX {
-            let Some((_, packet)) = self.pop() else { break };
-            pool.free(packet);
-            dropped += 1;
-        }
-        stats::add(&self.tally.rx_stopped, dropped);
+        // Whole packets, or a start could come between two buffers of one.
+        let mut dropped = Batch::default();
+        self.recv_any(&mut dropped, pool, &mut 0);
+        stats::add(&self.tally.rx_stopped, dropped.len() as u64);
+        pool.free_batch(&mut dropped);
     }
 
     /// The next buffer that the device returned, with its packet.

@@ -14,6 +14,11 @@ macro_rules! tally {
         pub(super) struct Tally { $(pub(super) $field: AtomicU64),* }
 
         impl Tally {
+            /// Adds what another line counted.
+            pub(super) fn take_over(&self, other: &Tally) {
+                $(add(&self.$field, other.$field.load(Relaxed));)*
+            }
+
             /// The sums over several queues, by name.
             pub(super) fn sums<'a>(tallies: impl Iterator<Item = &'a Tally> + Clone) -> Vec<Counter> {
                 vec![$({
@@ -36,6 +41,7 @@ tally! {
     tx_packets false "packets handed to the device";
     tx_bytes false "their bytes";
     tx_unsendable true "packets that cannot be sent";
+    tx_unsent true "packets that the device still had when their queue was closed";
     tx_kicks false "notifications of transmit queues";
 }
 

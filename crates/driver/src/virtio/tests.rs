@@ -261,12 +261,41 @@ fn lies_are_named_and_end_the_queue() {
         foreign::<Split, SplitDevice>(in_order);
         foreign::<Packed, PackedDevice>(in_order);
     }
+    // Flags that are neither the driver's of this lap nor a used buffer's.
+    for flags in [0, p::descriptor::USED, p::descriptor::AVAIL | p::descriptor::USED] {
+        let (mut ring, device) = pair::<Packed, PackedDevice>(false);
+        put_some(&mut ring, 3);
+        assert_eq!((pop(&mut ring), ring.lie()), (None, None), "not used yet");
+        device.ring.at(0)[1].store(u64::from(flags) << 48, Relaxed);
+        let used = flags == p::descriptor::AVAIL | p::descriptor::USED;
+        assert_eq!(pop(&mut ring), used.then_some(Used { id: 0, len: 0 }));
+        assert_eq!(ring.lie(), (!used).then_some(Lie::Lap { place: 0, flags }));
+    }
     // In order, an id beyond what is out is a lie, too.
     let (mut ring, mut device) = pair::<Packed, PackedDevice>(true);
     put_some(&mut ring, 3);
     ring.publish();
     device.give(9, 1, 1);
     assert_eq!((pop(&mut ring), ring.lie()), (None, Some(Lie::Id(9))));
+}
+
+#[test]
+fn only_buffers_of_several_parts_take_a_table() {
+    fn look<R: Ring>(flags: impl Fn(&Region, u32) -> u64, indirect: u64) {
+        let mut ring = R::new(&dma(), Shape { parts: 4, indirect: true, ..shape(false) }).unwrap();
+        let part = |address| Part { address, len: 10, write: false };
+        ring.put_parts(&[part(1)]);
+        ring.put(part(2));
+        ring.put_parts(&[part(3), part(4), part(5)]);
+        let region = ring.memory().pop().unwrap();
+        let tables: Vec<bool> = (0..3).map(|n| flags(&region, n) & indirect != 0).collect();
+        assert_eq!(tables, [false, false, true]);
+        assert_eq!(ring.ids().outstanding(), 3, "one slot each");
+    }
+    let word =
+        |region: &Region, n| Words::<[AtomicU64; 2]>::new(region, 0, SIZE.into()).at(n)[1].load(Relaxed);
+    look::<Split>(|region, n| word(region, n) >> 32, s::descriptor::INDIRECT.into());
+    look::<Packed>(|region, n| word(region, n) >> 48, p::descriptor::INDIRECT.into());
 }
 
 #[test]

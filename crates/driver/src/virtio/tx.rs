@@ -168,6 +168,11 @@ impl<R: Ring> Tx<R> {
         batch.pop_front().into_iter().for_each(|packet| pool.free(packet));
     }
 
+    /// Counts what the device has not sent, at the queue's end.
+    pub(super) fn count_unsent(&self) {
+        stats::add(&self.tally.tx_unsent, self.ring.ids().outstanding().into());
+    }
+
     /// What the device may still reach.
     pub(super) fn take_memory(&mut self) -> (Vec<Region>, Slots) {
         let mut regions = self.ring.memory();

@@ -11,6 +11,7 @@
 mod conditions;
 pub use conditions::pin;
 mod distance;
+mod graph;
 mod instructions;
 mod one_core;
 mod peers;
@@ -31,6 +32,9 @@ use report::Report;
 pub enum Bench {
     /// The 82599 driver on its model.
     Driver(DriverArguments),
+    /// A router: what its graph and its elements cost.
+    #[command(visible_alias = "router")]
+    Graph(graph::Arguments),
     /// The 82599 driver beside DPDK's, in turns on the same lean device; root.
     Peers(peers::Arguments),
     /// The virtio driver beside DPDK's virtio-user, in turns on DPDK's vhost.
@@ -174,6 +178,7 @@ pub fn run(bench: &Bench) -> Result<(), crate::Failure> {
     match bench {
         Bench::Driver(arguments) => driver(arguments),
         Bench::Peers(arguments) => peers::run(arguments),
+        Bench::Graph(arguments) => graph::run(arguments),
         Bench::Virtio(arguments) => virtio::run(arguments),
     }
 }

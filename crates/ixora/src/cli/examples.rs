@@ -14,6 +14,7 @@ pub const FWD: &str = "\
 Examples:
   ixora fwd 0000:03:00.0 0000:03:00.1
   ixora fwd vfio-user:/tmp/a vfio-user:/tmp/b --queues 4 --threads 2 --cpu 2,3
+  ixora fwd af_xdp:eth1 af_packet:eth2                    interfaces of Linux's (root)
   ixora fwd model:82599,wire=gen:rate=1M model:82599,wire=sink:check --duration 5s --json";
 
 pub const PKTGEN: &str = "\
@@ -31,6 +32,7 @@ pub const ECHO: &str = "\
 Examples:
   ixora echo 0000:03:00.0
   ixora echo vfio-user:/tmp/nic --ip 10.9.9.2             and ping 10.9.9.2
+  ixora echo tap:ixora0 --ip 10.9.9.2                     as a host beside this one (root)
   ixora echo model:82599,wire=gen:rate=10k+sink --duration 2s";
 
 pub const MODEL: &str = "\
@@ -58,3 +60,14 @@ pub const BENCH: &str = "\
 Examples:
   ixora bench driver --workload fwd --batch 32 --ring 512
   ixora bench driver --cores one --json rows.json";
+
+pub const VM: &str = "\
+Examples:
+  ixora vm fwd                                        two virtio NICs, 200,000 frames
+  ixora vm fwd --nic igb --frames 500000 --size 64
+  ixora vm fwd --nic virtio-packed --rate max -- --ring 128 --batch 8
+  ixora vm pcap out.pcapng --nic virtio-legacy
+  ixora vm shell --nic ixgbe-model
+
+The first run fetches QEMU and a kernel, 1 GB unpacked, from Debian's packages into
+~/.cache/ixora ($IXORA_CACHE); nothing is installed.";

@@ -117,6 +117,12 @@ fn rules(needs: Needs) -> Result<Rules, BackendError> {
     if needs.datagrams {
         rules.insert(libc::SYS_sendto, Vec::new());
     }
+    if needs.interfaces {
+        rules.insert(libc::SYS_readv, Vec::new());
+        // Statistics; sending and receiving are calls that all may do.
+        let levels = [libc::SOL_PACKET, libc::SOL_XDP].map(|level| level as u64);
+        rules.insert(libc::SYS_getsockopt, one_of(1, &levels)?);
+    }
     Ok(rules)
 }
 
@@ -135,7 +141,8 @@ mod tests {
 
     #[test]
     fn nothing_that_takes_a_path_or_makes_a_process_is_let_through() {
-        let all = Needs { clients: true, datagrams: true, child: rustix::process::Pid::from_raw(4711) };
+        let child = rustix::process::Pid::from_raw(4711);
+        let all = Needs { clients: true, datagrams: true, interfaces: true, child };
         let rules = rules(all).expect("values fit");
         for call in [
             libc::SYS_openat,
@@ -154,6 +161,7 @@ mod tests {
             libc::SYS_process_vm_writev,
             libc::SYS_pidfd_getfd,
             libc::SYS_bpf,
+            libc::SYS_setsockopt,
             libc::SYS_io_uring_setup,
             libc::SYS_keyctl,
             libc::SYS_setuid,
@@ -162,7 +170,9 @@ mod tests {
         }
         assert_eq!(rules[&libc::SYS_kill].len(), 1, "one process only");
         let few = super::rules(Needs::default()).expect("values fit");
-        for call in [libc::SYS_kill, libc::SYS_accept4, libc::SYS_sendto] {
+        for call in
+            [libc::SYS_kill, libc::SYS_accept4, libc::SYS_sendto, libc::SYS_getsockopt, libc::SYS_readv]
+        {
             assert!(rules.contains_key(&call) && !few.contains_key(&call), "system call {call}");
         }
     }

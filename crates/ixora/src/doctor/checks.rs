@@ -18,6 +18,7 @@ pub fn all(system: &System) -> Vec<Check> {
         vfio(system),
         memlock(),
         confinement(system),
+        interfaces(system),
         files(),
         isolation(system),
         governor(system),
@@ -230,6 +231,24 @@ fn confinement(system: &System) -> Check {
     }
 }
 
+/// What it takes to open interfaces of Linux's.
+fn interfaces(system: &System) -> Check {
+    let protocols = system.read("/proc/net/protocols");
+    let has = |name: &str| protocols.lines().any(|line| line.split(' ').next() == Some(name));
+    let tun = system.has("/dev/net/tun") || system.has("/sys/class/misc/tun");
+    let ways = [("af_xdp", has("XDP")), ("af_packet", has("PACKET")), ("tap", tun)];
+    let word = |(way, there): (&str, bool)| format!("{way} {}", if there { "yes" } else { "no" });
+    let seen = ways.map(word).join(", ");
+    let (packet, all) = (ways[1].1, ways.iter().all(|(_, there)| *there));
+    let modules = [("af_packet", packet), ("tun", tun)];
+    let missing: Vec<_> = modules.iter().filter(|(_, there)| !there).map(|(module, _)| *module).collect();
+    let found = check("interfaces", if all { State::Ok } else { State::Info }, seen, "");
+    match missing.is_empty() {
+        true => found, // AF_XDP is in a kernel or it is not
+        false => found.mend(as_root(&format!("modprobe -a {}", missing.join(" ")))),
+    }
+}
+
 fn files() -> Check {
     let limit = getrlimit(Resource::Nofile).current;
     let enough = limit.is_none_or(|n| n >= 1024);
@@ -414,6 +433,24 @@ mod tests {
         assert_eq!((bare.state, bare.fix), (State::Info, None));
         let fix = seen(&[filters, ("sys/kernel/security/lsm", "lockdown,yama\n")]).fix.expect("has a fix");
         assert!(fix.contains("lsm=landlock,lockdown,yama"), "{fix}");
+    }
+
+    #[test]
+    fn ways_to_interfaces_are_told_apart() {
+        let seen = |files: &[(&str, &str)]| {
+            let (_root, system) = machine(files);
+            let found = by_name(&system, "interfaces");
+            (found.state, found.seen, found.fix.unwrap_or_default())
+        };
+        let (state, none, fix) = seen(&[]);
+        assert_eq!((state, none.as_str()), (State::Info, "af_xdp no, af_packet no, tap no"));
+        assert!(fix.ends_with("modprobe -a af_packet tun"), "{fix}");
+        let protocols = ("proc/net/protocols", "protocol  size\nPACKET    1600\nXDP 1088\nMPTCP 1\n");
+        let (state, all, fix) = seen(&[protocols, ("dev/net/tun", "")]);
+        assert_eq!(
+            (state, all.as_str(), fix.as_str()),
+            (State::Ok, "af_xdp yes, af_packet yes, tap yes", "")
+        );
     }
 
     #[test]

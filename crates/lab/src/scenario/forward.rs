@@ -1,13 +1,14 @@
 //! Frames through a guest: in at one NIC, out at the other, the host at both
-//! ends. Every frame must come back in order and unchanged.
+//! ends. Below what the guest can do every frame must come back in order and
+//! unchanged; above it, every frame that does not must be lost by a name.
 
 use std::time::Duration;
 
 use super::Bench;
-use super::igb::both;
+use super::books::Books;
 use crate::Result;
-use crate::traffic::{Cable, Traffic, exchange};
-use crate::vm::{Outcome, Vm};
+use crate::traffic::{self, Cable, Load, Traffic, exchange, overload};
+use crate::vm::{Outcome, Running, Vm};
 
 /// Frames under way: below what a guest's rings hold, so that none may be lost.
 const WINDOW: u32 = 64;
@@ -15,79 +16,125 @@ const BRIDGE: &str = include_str!("forward_bridge.sh");
 const OURS: &str = include_str!("forward_ours.sh");
 /// Frames in each direction: with both, a million.
 const FRAMES: u32 = 500_000;
+/// Long enough for all queues to be full, twice.
+const LOAD: Load = Load { time: Duration::from_secs(3), deaf: Duration::from_millis(1500) };
+/// Frames that QEMU keeps for a cable that is not read; see [`Books::judge`].
+const KEPT: u32 = 10_000;
+
+/// A NIC of QEMU's, as our forwarder meets it.
+#[derive(Debug, Clone, Copy)]
+struct Nic {
+    device: &'static str,
+    /// By VFIO and as an ordinary user; else by sysfs, as root to begin with.
+    vfio: bool,
+    /// A line of the driver's log that tells how it drives the device.
+    log: &'static str,
+    /// As [`Books::judge`] has it.
+    hidden: Option<u32>,
+}
+
+impl Nic {
+    const fn virtio(device: &'static str, vfio: bool, log: &'static str) -> Nic {
+        Nic { device, vfio, log, hidden: None }
+    }
+}
 
 /// Linux's own bridge and drivers: that what is measured with is right.
 pub fn bridge(bench: &Bench, name: &str) -> Result<Outcome> {
-    through(bench, name, "igb", BRIDGE, 100_000)
+    const COUNT: u32 = 100_000;
+    let directory = bench.directory(name)?;
+    let cables = [Cable::new(&directory, "a")?, Cable::new(&directory, "b")?];
+    let mut vm = Vm::new(&bench.guest, bench.log(name), BRIDGE);
+    for (n, cable) in cables.iter().enumerate() {
+        vm = vm.nic("igb", &cable.netdev(&format!("n{n}")), n);
+    }
+    vm.limit = Duration::from_secs(300);
+    vm.files.file("lab/environment", format!("COUNT={COUNT}\n").as_bytes());
+    let mut running = vm.start()?;
+    if !running.says("LAB: ready") {
+        return running.wait();
+    }
+    let seen = exchange(&cables[0], &cables[1], COUNT, WINDOW);
+    let mut outcome = running.wait()?;
+    whole("there", COUNT, &seen, &mut outcome);
+    Ok(outcome)
 }
 
-/// `ixora fwd` on legacy virtio: I/O ports and physical addresses, as root.
+/// `ixora fwd` on legacy virtio: I/O ports and physical addresses.
 pub fn virtio_legacy(bench: &Bench, name: &str) -> Result<Outcome> {
-    ours(bench, name, "virtio-net-pci,disable-modern=on", false)
+    // A feature that the driver takes from legacy devices only.
+    ours(bench, name, Nic::virtio("virtio-net-pci,disable-modern=on", false, "features:.*ANY_LAYOUT"))
 }
 
-/// On modern virtio with split rings, by VFIO and as an ordinary user.
+/// On a device with both interfaces: the modern one, with physical addresses.
+pub fn virtio_transitional(bench: &Bench, name: &str) -> Result<Outcome> {
+    let device = "virtio-net-pci,disable-modern=off,disable-legacy=off";
+    ours(bench, name, Nic::virtio(device, false, "features:.*VERSION_1"))
+}
+
+/// On modern virtio with split rings, by VFIO.
 pub fn virtio_modern(bench: &Bench, name: &str) -> Result<Outcome> {
-    ours(bench, name, "virtio-net-pci,disable-legacy=on,iommu_platform=on", true)
+    let device = "virtio-net-pci,disable-legacy=on,iommu_platform=on";
+    ours(bench, name, Nic::virtio(device, true, "features:.*ACCESS_PLATFORM"))
 }
 
 /// Likewise with packed rings.
 pub fn virtio_packed(bench: &Bench, name: &str) -> Result<Outcome> {
-    ours(bench, name, "virtio-net-pci,disable-legacy=on,iommu_platform=on,packed=on", true)
+    let device = "virtio-net-pci,disable-legacy=on,iommu_platform=on,packed=on";
+    ours(bench, name, Nic::virtio(device, true, "features:.*RING_PACKED"))
 }
 
-/// Boots a guest in which our forwarder joins two such devices, and sends frames
-/// both ways at a rate without loss.
-fn ours(bench: &Bench, name: &str, device: &str, vfio: bool) -> Result<Outcome> {
+/// On an 82576, by VFIO.
+pub fn igb(bench: &Bench, name: &str) -> Result<Outcome> {
+    ours(bench, name, Nic { device: "igb", vfio: true, log: "igb", hidden: Some(KEPT) })
+}
+
+/// Boots a guest in which our forwarder joins two such NICs, and sends frames
+/// both ways: a million at a rate without loss, then more than it can take.
+fn ours(bench: &Bench, name: &str, nic: Nic) -> Result<Outcome> {
     let directory = bench.directory(name)?;
     let cables = [Cable::new(&directory, "a")?, Cable::new(&directory, "b")?];
     let mut vm = Vm::new(&bench.guest, bench.log(name), OURS).host_program("ixora", bench.ixora())?;
     for (n, cable) in cables.iter().enumerate() {
         let netdev = cable.netdev(&format!("n{n}"));
-        vm = match vfio {
-            true => vm.nic(device, &netdev, n),
+        vm = match nic.vfio {
+            true => vm.nic(nic.device, &netdev, n),
             // I/O ports are PCI's, not PCI Express's: no port of its own.
-            false => vm.with(&["-netdev", &netdev, "-device", &format!("{device},netdev=n{n}")]),
+            false => vm.with(&["-netdev", &netdev, "-device", &format!("{},netdev=n{n}", nic.device)]),
         };
     }
-    (vm.iommu, vm.limit) = (vfio, Duration::from_secs(240));
-    let (all, way) = (2 * FRAMES, if vfio { "vfio" } else { "sysfs" });
-    vm.files.file("lab/environment", format!("COUNT={all}\nWAY={way}\n").as_bytes());
+    (vm.iommu, vm.limit) = (nic.vfio, Duration::from_secs(360));
+    let (all, way) = (2 * FRAMES, if nic.vfio { "vfio" } else { "sysfs" });
+    let environment = format!("COUNT={all}\nWAY={way}\nLOG='{}'\n", nic.log);
+    vm.files.file("lab/environment", environment.as_bytes());
     let mut running = vm.start()?;
-    if !running.says("LAB: ready") {
-        return running.wait();
-    }
-    let seen = both(&cables, FRAMES, Some(WINDOW));
+    let Some([calm, more]) = drive(&mut running, &cables) else { return running.wait() };
+    let books = Books::read(&running.console());
     let mut outcome = running.wait()?;
-    for (direction, seen) in ["there", "back"].into_iter().zip(seen) {
-        match seen == (Traffic { sent: FRAMES, back: FRAMES, ..Traffic::default() }) {
-            true => outcome.passed.push(format!("{direction}: {FRAMES} frames in order and unchanged")),
-            false => outcome.failed.push(format!("{direction}, of {FRAMES} frames: {seen:?}")),
-        }
+    whole("there", FRAMES, &calm[0], &mut outcome);
+    whole("back", FRAMES, &calm[1], &mut outcome);
+    match books {
+        Some(books) => books.judge(&more, nic.hidden, &mut outcome),
+        None => outcome.failed.push("overload: the forwarder did not say what it counted".to_owned()),
     }
     Ok(outcome)
 }
 
-/// Boots a guest with two such devices and the script, and sends `count` frames
-/// through it once it says `LAB: ready`.
-fn through(bench: &Bench, name: &str, device: &str, script: &str, count: u32) -> Result<Outcome> {
-    let directory = bench.directory(name)?;
-    let cables = [Cable::new(&directory, "a")?, Cable::new(&directory, "b")?];
-    let mut vm = Vm::new(&bench.guest, bench.log(name), script);
-    for (n, cable) in cables.iter().enumerate() {
-        vm = vm.nic(device, &cable.netdev(&format!("n{n}")), n);
+/// Frames at a rate without loss, and then too many; nothing when the guest does
+/// not get so far.
+fn drive(running: &mut Running, cables: &[Cable; 2]) -> Option<[[Traffic; 2]; 2]> {
+    let go = |running: &mut Running, text| running.says(text).then_some(());
+    go(running, "LAB: ready")?;
+    let calm = traffic::both(cables, |into, out_of| exchange(into, out_of, FRAMES, WINDOW));
+    go(running, "LAB: overload")?;
+    let more = traffic::both(cables, |into, out_of| overload(into, out_of, LOAD));
+    go(running, "LAB: end")?;
+    Some([calm, more])
+}
+
+fn whole(direction: &str, count: u32, seen: &Traffic, outcome: &mut Outcome) {
+    match *seen == (Traffic { sent: count, back: count, ..Traffic::default() }) {
+        true => outcome.passed.push(format!("{direction}: {count} frames in order and unchanged")),
+        false => outcome.failed.push(format!("{direction}, of {count} frames: {seen:?}")),
     }
-    vm.limit = Duration::from_secs(300);
-    vm.files.file("lab/environment", format!("COUNT={count}\n").as_bytes());
-    let mut running = vm.start()?;
-    if !running.says("LAB: ready") {
-        return running.wait();
-    }
-    let seen = exchange(&cables[0], &cables[1], count, Some(WINDOW));
-    let mut outcome = running.wait()?;
-    match seen == (Traffic { sent: count, back: count, ..Traffic::default() }) {
-        true => outcome.passed.push(format!("{count} frames in order and unchanged")),
-        false => outcome.failed.push(format!("of {count} frames: {seen:?}")),
-    }
-    Ok(outcome)
 }

@@ -1,4 +1,6 @@
-# Two virtio NICs on one cable, each in a network namespace of its own.
+# Two virtio NICs on one cable, each in a network namespace of its own. On PCI
+# the model is the device; over vhost-user (BACK=vhost) it has the rings, and the
+# rest of the device is QEMU's, which leaves filtering to its back end's cable.
 a() { ip netns exec a "$@"; }
 b() { ip netns exec b "$@"; }
 carrier() { [ "$(ip netns exec $1 cat /sys/class/net/$2/carrier)" = 1 ]; }
@@ -66,7 +68,7 @@ b ip link set eth1 promisc on
 a ping -c 5 -i 0.2 -W 1 10.0.0.99 >/dev/null
 after=$(b cat /sys/class/net/eth1/statistics/rx_packets)
 echo "not promiscuous $before to $between, promiscuous to $after"
-check "filtered" test $((between - before)) -lt 5
+if [ $BACK = pci ]; then check "filtered" test $((between - before)) -lt 5; fi
 check "promiscuous" test $((after - between)) -ge 5
 b ip link set eth1 promisc off
 
@@ -74,8 +76,10 @@ check "address changed" sh -c \
     'ip netns exec a ip link set eth0 address 02:49:58:00:00:77 && ip netns exec a ping -c 3 -i 0.2 -W 2 10.0.0.2'
 check "statistics" a ethtool -S eth0
 check "driver's information" a ethtool -i eth0
-check "ring sizes" a ethtool -G eth0 rx 512 tx 512
-check "ping after new rings" a ping -c 3 -i 0.2 -W 2 10.0.0.2
+if [ $BACK = pci ]; then # a back end would have to reset single rings
+    check "ring sizes" a ethtool -G eth0 rx 512 tx 512
+    check "ping after new rings" a ping -c 3 -i 0.2 -W 2 10.0.0.2
+fi
 a ip link set eth0 down; a ip link set eth0 up
 check "ping after down and up" a ping -c 3 -i 0.2 -W 2 10.0.0.2
 check "no errors counted" sh -c \

@@ -259,6 +259,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
                 (QBRC_L::at(n), bytes as u32),
                 (QBRC_H::at(n), (bytes >> 32) as u32),
                 (QPRDC::at(n), statistics.peek(Counter::qprdc(n)) as u32),
+                (QPTC_ALIAS::at(n), statistics.peek(Counter::qptc(n)) as u32),
             ] {
                 if self.pages.load(offset) != value {
                     self.pages.store(offset, value);

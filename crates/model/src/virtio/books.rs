@@ -55,6 +55,8 @@ crate::books::counters! {
         rx_bytes,
     /// Of these, with a checksum that was found right.
         rx_checksum_good,
+    /// Of these, with a checksum that the driver is to fill in.
+        rx_checksum_partial,
     /// Receive buffers used; with merging, several for a packet.
         rx_buffers,
     /// Packets the host queued, each segment of a large one counting.

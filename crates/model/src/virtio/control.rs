@@ -10,6 +10,7 @@ use super::books::Books;
 use super::chain::Chain;
 use super::lint::{Place, Rule};
 use super::queue::Queue;
+use super::rss::Rss;
 use super::rx::Rx;
 use crate::Dma;
 
@@ -109,6 +110,8 @@ impl Subject<'_> {
             (mac::CLASS, mac::ADDR_SET) => feature::CTRL_MAC_ADDR,
             (vlan::CLASS, vlan::ADD | vlan::DEL) => feature::CTRL_VLAN,
             (mq::CLASS, mq::VQ_PAIRS_SET) => feature::MQ,
+            (mq::CLASS, mq::RSS_CONFIG) => feature::RSS,
+            (mq::CLASS, mq::HASH_CONFIG) => feature::HASH_REPORT,
             (guest_offloads::CLASS, guest_offloads::SET) => feature::CTRL_GUEST_OFFLOADS,
             _ => return Err(unknown),
         };
@@ -120,6 +123,8 @@ impl Subject<'_> {
             mac::CLASS if code == mac::TABLE_SET => self.set_tables(data),
             mac::CLASS => self.set_address(data),
             vlan::CLASS => self.set_vlan(code == vlan::ADD, data),
+            mq::CLASS if code == mq::RSS_CONFIG => self.set_rss(data),
+            mq::CLASS if code == mq::HASH_CONFIG => self.set_hash(data),
             mq::CLASS => self.set_pairs(data),
             _ => self.set_offloads(data),
         }
@@ -172,6 +177,22 @@ impl Subject<'_> {
             return Err(Refusal::Pairs(pairs));
         }
         *self.pairs_in_use = pairs;
+        // From now on flows are steered by what they sent (5.1.6.5.6).
+        if self.rx.steer.rss.as_ref().is_some_and(Rss::spreads) {
+            self.rx.steer.rss = None;
+        }
+        Ok(())
+    }
+
+    fn set_rss(&mut self, data: &[u8]) -> Result<(), Refusal> {
+        let (rss, sent_on) = Rss::spread(data, self.pairs).ok_or(Refusal::Malformed)?;
+        *self.pairs_in_use = sent_on.max(rss.highest() + 1);
+        self.rx.steer.rss = Some(rss);
+        Ok(())
+    }
+
+    fn set_hash(&mut self, data: &[u8]) -> Result<(), Refusal> {
+        self.rx.steer.rss = Some(Rss::report(data).ok_or(Refusal::Malformed)?);
         Ok(())
     }
 

@@ -2,6 +2,8 @@
 
 use regs::virtio::net::header;
 
+use super::rss::Hash;
+
 /// What a driver asks for with a packet it sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Header {
@@ -34,11 +36,33 @@ impl Header {
     }
 }
 
-/// The header of a received packet in `buffers` buffers.
-#[inline(always)]
-pub(super) fn of_received(is_good: bool, buffers: u16) -> [u8; header::BYTES] {
-    let mut bytes = [0; header::BYTES];
-    bytes[header::FLAGS] = if is_good { header::DATA_VALID } else { 0 };
-    bytes[header::NUM_BUFFERS..].copy_from_slice(&buffers.to_le_bytes());
-    bytes
+/// What the driver is told of a received packet.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Told {
+    /// Its checksum was looked at and is right.
+    pub is_good: bool,
+    /// Its checksum is still to be filled in: where the covered part begins, and
+    /// where in it the checksum goes.
+    pub partial: Option<(u16, u16)>,
+    pub hash: Hash,
+}
+
+impl Told {
+    /// The header of a packet in `buffers` buffers.
+    #[inline(always)]
+    pub fn header(&self, buffers: u16) -> [u8; header::BYTES_HASH] {
+        let mut bytes = [0; header::BYTES_HASH];
+        bytes[header::FLAGS] = if self.is_good { header::DATA_VALID } else { 0 };
+        let mut put = |at: usize, field: u16| bytes[at..at + 2].copy_from_slice(&field.to_le_bytes());
+        put(header::NUM_BUFFERS, buffers);
+        put(header::HASH_VALUE, self.hash.value as u16);
+        put(header::HASH_VALUE + 2, (self.hash.value >> 16) as u16);
+        put(header::HASH_REPORT, self.hash.report);
+        if let Some((start, offset)) = self.partial {
+            put(header::CSUM_START, start);
+            put(header::CSUM_OFFSET, offset);
+            bytes[header::FLAGS] |= header::NEEDS_CSUM;
+        }
+        bytes
+    }
 }

@@ -4,22 +4,24 @@
 //! virtio 1.3 (OASIS), sections 2 and 5.1. [`Net`] is the device without a
 //! transport: whoever has one sets features and queues and steps it. [`pci`] is
 //! the modern PCI transport over it; vhost-user drives it directly. Not
-//! modelled: RSS and hash reports, receive coalescing (GUEST_TSO and its like),
-//! notification coalescing, administration queues, and the legacy interface.
+//! modelled: receive coalescing (GUEST_TSO and its like), notification coalescing, administration queues, and the legacy interface.
 
 mod area;
 mod bell;
 mod books;
 mod chain;
+mod config;
 mod control;
 mod filter;
 mod head;
 pub mod lint;
+mod mishap;
 mod offload;
 mod options;
 pub mod pci;
 mod queue;
 mod ring;
+mod rss;
 mod rx;
 mod steer;
 mod tx;
@@ -30,6 +32,7 @@ mod verdict;
 mod tests;
 
 pub use books::{Drops, Totals};
+pub use mishap::{Mishap, OTHER_MAC, OTHER_SPEED};
 pub use options::{Notify, Options};
 pub use ring::{PACKED_START, Place};
 
@@ -37,10 +40,11 @@ use bell::Bell;
 use books::Books;
 use control::Subject;
 use lint::{Lint, Rule};
+use mishap::Pretence;
 use offload::Offloads;
 use queue::Queue;
 use regs::virtio::feature::{self, net};
-use regs::virtio::net::{config, header};
+use regs::virtio::net::header;
 use regs::virtio::{packed, split};
 use ring::Rules;
 use rx::Rx;
@@ -75,6 +79,7 @@ pub struct Net<D: Dma> {
     /// Queues that were broken when the driver was last told.
     told_broken: u64,
     needs_reset: bool,
+    pretence: Pretence,
 }
 
 impl<D: Dma> Net<D> {
@@ -99,6 +104,7 @@ impl<D: Dma> Net<D> {
             is_stale: true,
             told_broken: 0,
             needs_reset: false,
+            pretence: Pretence::default(),
             options,
         }
     }
@@ -123,15 +129,19 @@ impl<D: Dma> Net<D> {
         self.queues.len() as u16
     }
 
-    /// The most entries of a queue.
+    /// The most entries of a queue; a power of two unless packed rings are in
+    /// use.
     pub fn queue_size(&self) -> u16 {
-        self.options.queue_size
+        match self.options.queue_size {
+            size if self.has(feature::RING_PACKED) => size,
+            size => 1 << size.ilog2(),
+        }
     }
 
     /// The control queue's number: behind the pairs, of which there is one
     /// without MQ (5.1.2).
     pub fn control_queue(&self) -> Option<u16> {
-        let pairs = if self.has(net::MQ) { self.options.pairs } else { 1 };
+        let pairs = if self.has(net::MQ) || self.has(net::RSS) { self.options.pairs } else { 1 };
         self.has(net::CTRL_VQ).then_some(regs::virtio::net::control_queue(pairs))
     }
 
@@ -151,18 +161,25 @@ impl<D: Dma> Net<D> {
     }
 
     /// Agrees on what a front end says, which has the control queue itself, so
-    /// that what needs one comes without.
+    /// that what needs one comes without; and whose notifications nobody hears,
+    /// so that the device looks for buffers by itself.
     pub fn set_features_of_front_end(&mut self, features: u64) {
+        self.options.notify = Notify::Polled;
         self.take_features(features & self.options.features);
     }
 
     fn take_features(&mut self, features: u64) {
         self.features = features;
         let modern = features & (feature::VERSION_1 | net::MRG_RXBUF) != 0;
-        let length = if modern { header::BYTES } else { header::BYTES_LEGACY };
+        let length = match modern {
+            _ if self.has(net::HASH_REPORT) => header::BYTES_HASH,
+            true => header::BYTES,
+            false => header::BYTES_LEGACY,
+        };
         (self.rx.header, self.tx.header) = (length, length);
         self.rx.is_mergeable = self.has(net::MRG_RXBUF);
         self.rx.checks = self.has(net::GUEST_CSUM);
+        self.rx.is_partial = self.options.partial_checksums && self.has(net::GUEST_CSUM);
         self.rx.filter.filter_vlans(self.has(net::CTRL_VLAN));
         self.tx.offloads = Offloads::of(features);
     }
@@ -348,22 +365,6 @@ impl<D: Dma> Net<D> {
         taken
     }
 
-    #[cold]
-    fn follow_link(&mut self, up: bool) {
-        if up != self.rx.link_up {
-            self.rx.link_up = up;
-            self.config_changed();
-        }
-    }
-
-    /// The configuration changed: tells the driver, once it is ready.
-    fn config_changed(&mut self) {
-        self.config_generation = self.config_generation.wrapping_add(1);
-        if self.is_running {
-            self.bell.ring_config(&mut self.books.totals);
-        }
-    }
-
     /// A queue was broken: asks for a reset (2.1.2).
     #[cold]
     fn tell_broken(&mut self) {
@@ -392,39 +393,6 @@ impl<D: Dma> Net<D> {
         (self.is_running, self.needs_reset, self.is_stale) = (false, false, true);
         self.told_broken = self.books.totals.broken_queues;
         (self.bell.isr, self.bell.config_vector) = (0, None);
-    }
-
-    /// The configuration as the driver reads it (5.1.4), from `offset` on.
-    /// Fields of features that are not offered are zero.
-    pub fn read_config(&self, offset: u32, data: &mut [u8]) {
-        let offered = |feature| self.options.features & feature != 0;
-        let mut bytes = [0; config::BYTES as usize];
-        let mut put = |at: u32, field: &[u8]| {
-            bytes[at as usize..][..field.len()].copy_from_slice(field);
-        };
-        put(config::MAC, &self.mac);
-        if offered(net::STATUS) {
-            let status = if self.rx.link_up { config::LINK_UP } else { 0 };
-            put(config::STATUS, &status.to_le_bytes());
-        }
-        if offered(net::MQ) {
-            put(config::MAX_VIRTQUEUE_PAIRS, &self.options.pairs.to_le_bytes());
-        }
-        if offered(net::MTU) {
-            put(config::MTU, &self.options.mtu.to_le_bytes());
-        }
-        if offered(net::SPEED_DUPLEX) {
-            put(config::SPEED, &self.options.speed.to_le_bytes());
-            put(config::DUPLEX, &[1]);
-        }
-        for (at, byte) in (offset as usize..).zip(data) {
-            *byte = bytes.get(at).copied().unwrap_or(0);
-        }
-    }
-
-    /// Changes whenever the configuration does (2.5).
-    pub fn config_generation(&self) -> u8 {
-        self.config_generation
     }
 
     /// Where interrupts go; without one nobody is woken.

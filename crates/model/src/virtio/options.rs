@@ -23,7 +23,8 @@ pub struct Options {
     pub mac: [u8; 6],
     /// Queue pairs, 1 to [`Options::MOST_PAIRS`].
     pub pairs: u16,
-    /// The most entries of a queue: a power of two.
+    /// The most entries of a queue, 2 to 32,768; of a split one, the power of
+    /// two that is not more.
     pub queue_size: u16,
     /// Longest frame without its Ethernet header.
     pub mtu: u16,
@@ -33,6 +34,9 @@ pub struct Options {
     pub features: u64,
     /// When it looks for buffers.
     pub notify: Notify,
+    /// Where the driver takes them (GUEST_CSUM), packets come with checksums
+    /// that are still to be filled in, as from another guest of one machine.
+    pub partial_checksums: bool,
 }
 
 impl Options {
@@ -65,6 +69,8 @@ impl Options {
         | net::CTRL_VLAN
         | net::CTRL_RX_EXTRA
         | net::MQ
+        | net::RSS
+        | net::HASH_REPORT
         | net::CTRL_MAC_ADDR
         | net::SPEED_DUPLEX;
 
@@ -77,12 +83,11 @@ impl Options {
     /// without what it requires is not offered.
     pub(super) fn checked(mut self) -> Options {
         self.pairs = self.pairs.clamp(1, Options::MOST_PAIRS);
-        let size = self.queue_size.clamp(2, split::MAX_SIZE);
-        self.queue_size = if size.is_power_of_two() { size } else { size.next_power_of_two() / 2 };
+        self.queue_size = self.queue_size.clamp(2, split::MAX_SIZE);
         self.mtu = self.mtu.clamp(68, (MAX_FRAME - HEADERS) as u16);
         self.features &= Options::ALL;
         if self.pairs == 1 {
-            self.features &= !net::MQ;
+            self.features &= !(net::MQ | net::RSS);
         }
         for _ in 0..REQUIRES.len() {
             let lacking =
@@ -109,6 +114,7 @@ impl Default for Options {
             speed: 10_000,
             features: Options::DEFAULT,
             notify: Notify::Polled,
+            partial_checksums: false,
         }
     }
 }
@@ -128,6 +134,8 @@ pub(super) const REQUIRES: &[(u64, u64)] = &[
     (net::CTRL_RX_EXTRA, net::CTRL_VQ),
     (net::CTRL_VLAN, net::CTRL_VQ),
     (net::MQ, net::CTRL_VQ),
+    (net::RSS, net::CTRL_VQ),
+    (net::HASH_REPORT, net::CTRL_VQ),
     (net::CTRL_MAC_ADDR, net::CTRL_VQ),
     (net::CTRL_GUEST_OFFLOADS, net::CTRL_VQ),
     (feature::NOTIF_CONFIG_DATA, feature::NOTIFICATION_DATA),

@@ -12,7 +12,7 @@ use super::bell::Bell;
 use super::books::Books;
 use super::chain::Chain;
 use super::filter::{Filter, Unwanted};
-use super::head::of_received;
+use super::head::Told;
 use super::lint::{Place, Rule};
 use super::queue::Queue;
 use super::steer::Steer;
@@ -48,6 +48,8 @@ pub(super) struct Rx {
     pub is_mergeable: bool,
     /// The driver wants verdicts on checksums.
     pub checks: bool,
+    /// It gets packets whose checksum is still to be filled in.
+    pub is_partial: bool,
     /// Longest frame.
     pub longest: usize,
     pub link_up: bool,
@@ -71,6 +73,7 @@ impl Rx {
             header: header::BYTES,
             is_mergeable: false,
             checks: false,
+            is_partial: false,
             longest,
             link_up: true,
             scratch: vec![0; MAX_FRAME].into_boxed_slice(),
@@ -223,28 +226,50 @@ impl Rx {
         if !host.queue.take(host.dma, chain, host.books) {
             return host.without_buffer();
         }
-        let good = self.checks && verdict::is_good(frame);
+        let told = Told {
+            is_good: self.checks && verdict::is_good(frame),
+            partial: None,
+            hash: self.steer.reported(frame),
+        };
+        if self.is_partial && told.is_good {
+            return self.deliver_partial(host, frame, told);
+        }
+        self.write(host, frame, told)
+    }
+
+    /// Gives a packet over whose checksum the driver is to fill in.
+    #[cold]
+    fn deliver_partial<D: Dma>(&mut self, host: &mut Host<'_, D>, frame: &[u8], told: Told) -> Outcome {
+        let mut frame = frame.to_vec();
+        let partial = verdict::take_out(&mut frame);
+        self.write(host, &frame, Told { is_good: partial.is_none(), partial, ..told })
+    }
+
+    /// Writes a frame to the buffers from the one that was taken on.
+    #[inline(always)]
+    fn write<D: Dma>(&mut self, host: &mut Host<'_, D>, frame: &[u8], told: Told) -> Outcome {
+        let chain = &mut self.chains[0];
         let need = self.header + frame.len();
         // One buffer in one piece that is long enough: nearly always.
         if let ([], &[segment]) = (chain.readable(), chain.writable())
             && segment.len as usize >= need
         {
-            let head = of_received(good, 1);
+            let head = told.header(1);
             let written = host.dma.write(segment.address, &head[..self.header])
                 && host.dma.write(segment.address.wrapping_add(self.header as u64), frame);
             host.finish(chain, need, written, segment.address);
             if written {
-                host.count(frame, good, 1);
+                host.count(frame, told, 1);
             }
             return Outcome::Done;
         }
-        self.gather(host, frame, good)
+        self.gather(host, frame, told)
     }
 
     /// The long way: buffers in pieces, several for a frame, or useless ones.
     /// The first one is taken already.
     #[cold]
-    fn gather<D: Dma>(&mut self, host: &mut Host<'_, D>, frame: &[u8], good: bool) -> Outcome {
+    fn gather<D: Dma>(&mut self, host: &mut Host<'_, D>, frame: &[u8], told: Told) -> Outcome {
         let need = (self.header + frame.len()) as u64;
         let (mut count, mut room, mut walked, mut spans) = (0, 0, 0, 0);
         loop {
@@ -281,7 +306,7 @@ impl Rx {
                 return host.without_buffer();
             }
         }
-        self.scatter(host, frame, good, count);
+        self.scatter(host, frame, told, count);
         Outcome::Done
     }
 
@@ -297,8 +322,8 @@ impl Rx {
     }
 
     /// Writes header and frame over the buffers taken, which have room.
-    fn scatter<D: Dma>(&mut self, host: &mut Host<'_, D>, frame: &[u8], good: bool, count: usize) {
-        let head = of_received(good, count as u16);
+    fn scatter<D: Dma>(&mut self, host: &mut Host<'_, D>, frame: &[u8], told: Told, count: usize) {
+        let head = told.header(count as u16);
         let (mut head, mut rest) = (&head[..self.header], frame);
         let mut whole = true;
         let mut lengths = Vec::with_capacity(count);
@@ -325,7 +350,7 @@ impl Rx {
             host.queue.put(chain.id, chain.span, if whole { len } else { 0 });
         }
         if whole {
-            host.count(frame, good, count);
+            host.count(frame, told, count);
         } else {
             host.books.drops.rx_dma_fault += 1;
         }
@@ -357,11 +382,12 @@ impl<D: Dma> Host<'_, D> {
     }
 
     #[inline(always)]
-    fn count(&mut self, frame: &[u8], good: bool, buffers: usize) {
+    fn count(&mut self, frame: &[u8], told: Told, buffers: usize) {
         let totals = &mut self.books.totals;
         totals.rx_packets += 1;
         totals.rx_bytes += frame.len() as u64;
-        totals.rx_checksum_good += u64::from(good);
+        totals.rx_checksum_good += u64::from(told.is_good);
+        totals.rx_checksum_partial += u64::from(told.partial.is_some());
         totals.rx_buffers += buffers as u64;
     }
 }

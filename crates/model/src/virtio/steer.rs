@@ -2,10 +2,13 @@
 //!
 //! virtio 1.3, section 5.1.6.5.6: packets of a flow are received on the pair it
 //! last sent on. A flow that never sent is spread by a hash of its addresses and
-//! ports, the same in both directions.
+//! ports, the same in both directions. With RSS the driver's table says it all
+//! (section 5.1.6.5.7).
 
 use wire::flow::Flow;
 use wire::ip::Addresses;
+
+use super::rss::{Hash, Rss};
 
 /// Flows that are told apart.
 const ENTRIES: usize = 1024;
@@ -17,11 +20,13 @@ pub(super) struct Steer {
     pairs: Vec<u16>,
     /// The pair a flow last sent on, plus one; 0: none.
     sent_on: Box<[u16; ENTRIES]>,
+    /// Hashes that are reported, and what RSS spreads by.
+    pub rss: Option<Rss>,
 }
 
 impl Steer {
     pub fn new() -> Steer {
-        Steer { pairs: Vec::new(), sent_on: Box::new([0; ENTRIES]) }
+        Steer { pairs: Vec::new(), sent_on: Box::new([0; ENTRIES]), rss: None }
     }
 
     /// The pairs to spread to from now on.
@@ -37,13 +42,22 @@ impl Steer {
     }
 
     #[inline(always)]
-    pub fn is_spread(&self) -> bool {
-        self.pairs.len() > 1
+    pub fn learns(&self) -> bool {
+        self.pairs.len() > 1 && !self.rss.as_ref().is_some_and(Rss::spreads)
+    }
+
+    /// The hash that is reported of a frame.
+    #[inline(always)]
+    pub fn reported(&self, frame: &[u8]) -> Hash {
+        self.rss.as_ref().map_or_else(Hash::default, |rss| rss.hash(frame))
     }
 
     /// The pair for a frame that came; `None` without any.
     #[inline(always)]
     pub fn pair(&self, frame: &[u8]) -> Option<u16> {
+        if let Some(rss) = self.rss.as_ref().filter(|rss| rss.spreads()) {
+            return Some(rss.pair(rss.hash(frame)));
+        }
         if let [pair] = self.pairs[..] {
             return Some(pair);
         }

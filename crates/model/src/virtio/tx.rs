@@ -251,7 +251,7 @@ impl<D: Dma, C: Wire> Sender<'_, D, C> {
             self.books.drops.tx_link_down += 1;
             return;
         }
-        if self.steer.is_spread() {
+        if self.steer.learns() {
             self.steer.learn(frame, self.pair);
         }
         self.books.totals.tx_packets += 1;

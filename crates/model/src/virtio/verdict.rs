@@ -29,6 +29,22 @@ pub(super) fn is_good(frame: &[u8]) -> bool {
     fold(covered) == 0xFFFF
 }
 
+/// Takes a right checksum out again: leaves the sum of the pseudo header, as a
+/// sender does that has it filled in by others. Where the covered part begins,
+/// and where in it the checksum goes.
+pub(super) fn take_out(frame: &mut [u8]) -> Option<(u16, u16)> {
+    let flow = Flow::of(frame).ok()?;
+    let (start, len) = (flow.l4_offset(), flow.end - flow.l4_offset());
+    let offset = if flow.protocol == Protocol::UDP { 6 } else { 16 };
+    let field = frame.get_mut(start + offset..)?.first_chunk_mut::<2>()?;
+    let addresses = match flow.addresses {
+        Addresses::V4 { src, dst } => add(sum(&src.octets()), sum(&dst.octets())),
+        Addresses::V6 { src, dst } => add(sum(&src.octets()), sum(&dst.octets())),
+    };
+    *field = fold(add(addresses, pseudo(flow.protocol.0, len as u32))).to_le_bytes();
+    Some((start as u16, offset as u16))
+}
+
 #[cold]
 fn is_good_somewhere(frame: &[u8]) -> bool {
     let Ok(flow) = Flow::of(frame) else { return false };

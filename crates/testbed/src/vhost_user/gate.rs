@@ -155,14 +155,17 @@ impl Enable {
     }
 
     /// Says that it was done, if that is wanted.
-    pub fn answer(self, mut stream: &UnixStream) -> Result<(), Fault> {
-        use std::io::Write;
+    pub fn answer(self, stream: &UnixStream) -> Result<(), Fault> {
         if !self.acknowledged {
             return Ok(());
         }
         let head = [Request::SetVringEnable as u32, flags::VERSION | flags::REPLY, 8];
         let reply = [head.map(u32::to_le_bytes).concat(), vec![0; 8]].concat();
-        stream.write_all(&reply).map_err(|_| Fault::HungUp)
+        // Not `Write::write_all`, which sends: a confined process may only write.
+        match rustix::io::retry_on_intr(|| rustix::io::write(stream, &reply)) {
+            Ok(count) if count == reply.len() => Ok(()),
+            _ => Err(Fault::HungUp),
+        }
     }
 }
 

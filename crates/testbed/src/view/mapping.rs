@@ -4,12 +4,18 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rustix::fs::{SealFlags, fcntl_add_seals, fcntl_get_seals, fstat};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap, mmap_anonymous, mremap_fixed, munmap};
 
 use super::Access;
+use super::across::Piece;
+
+/// Bytes of a page. Where pages are larger, the kernel refuses what is not
+/// aligned to them. (Asking it would need files that a confined process has not.)
+const PAGE: usize = 4 << 10;
 
 /// Whether a file must be sealed against shrinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +34,8 @@ pub struct Mapping {
     /// What to unmap: where it begins and how long it is.
     ours: Option<(*mut std::ffi::c_void, usize)>,
     revoked: AtomicBool,
+    /// Mappings of the same pages, which are revoked with this one.
+    joined: Mutex<Vec<Weak<Mapping>>>,
 }
 
 // SAFETY: an address and a length; what is done with the memory behind it is
@@ -73,11 +81,7 @@ impl Mapping {
                 Ok(base) => {
                     // SAFETY: `slack` is less than the bytes mapped.
                     let first = unsafe { base.cast::<u8>().add(slack as usize) };
-                    return Ok(Mapping {
-                        base: first,
-                        ours: Some((base, whole)),
-                        revoked: AtomicBool::new(false),
-                    });
+                    return Ok(Mapping::at(first, Some((base, whole))));
                 }
                 Err(errno) => failed = errno,
             }
@@ -94,13 +98,68 @@ impl Mapping {
     /// `base..base + len` must stay mapped readable and writable until this is
     /// dropped or revoked, and not be used by another thread while it is revoked.
     pub(super) unsafe fn of_memory(base: *mut u8, _len: usize) -> Mapping {
-        Mapping { base, ours: None, revoked: AtomicBool::new(false) }
+        Mapping::at(base, None)
+    }
+
+    fn at(base: *mut u8, ours: Option<(*mut std::ffi::c_void, usize)>) -> Mapping {
+        Mapping { base, ours, revoked: AtomicBool::new(false), joined: Mutex::default() }
+    }
+
+    /// The pages of some pieces of shared files once more, side by side; revoked
+    /// with the first of theirs.
+    ///
+    /// # Errors
+    /// `EINVAL` where pieces meet within a page or lie in memory that is not
+    /// shared, and what mmap says.
+    pub(super) fn of_pieces(pieces: &[Piece]) -> io::Result<Arc<Mapping>> {
+        let lead = pieces.first().map_or(0, |piece| piece.base as usize % PAGE);
+        let len: usize = pieces.iter().map(|piece| piece.len).sum();
+        let whole = (lead + len).next_multiple_of(PAGE);
+        // SAFETY: no address is asked for: no mapping is replaced.
+        let place =
+            unsafe { mmap_anonymous(std::ptr::null_mut(), whole, ProtFlags::empty(), MapFlags::PRIVATE) }?;
+        // SAFETY: `lead` is less than the bytes mapped. From here on the place is
+        // given back when an error ends this.
+        let joined = Mapping::at(unsafe { place.cast::<u8>().add(lead) }, Some((place, whole)));
+        let mut at = 0;
+        for (n, piece) in pieces.iter().enumerate() {
+            let before = if n == 0 { lead } else { 0 };
+            let end = before + piece.len;
+            let meets = n + 1 == pieces.len() || end.is_multiple_of(PAGE);
+            if piece.base as usize % PAGE != before || !meets {
+                return Err(Errno::INVAL.into());
+            }
+            // SAFETY: the piece's pages are mapped, whole, as long as it is held;
+            // an old size of zero leaves them so and maps shared ones a second
+            // time. The target lies in the place reserved above: `end` rounded up
+            // fits, as the sum of all does.
+            unsafe {
+                let from = piece.base.sub(before).cast();
+                let to = place.cast::<u8>().add(at).cast();
+                mremap_fixed(from, 0, end.next_multiple_of(PAGE), MremapFlags::MAYMOVE, to)?;
+            }
+            at += end;
+        }
+        let joined = Arc::new(joined);
+        for piece in pieces {
+            let mut others = piece.mapping.joined.lock().unwrap_or_else(PoisonError::into_inner);
+            others.retain(|other| other.strong_count() > 0);
+            others.push(Arc::downgrade(&joined));
+            drop(others);
+            // Whoever revoked it in between did not know of this one.
+            if piece.mapping.is_revoked() {
+                joined.revoke();
+            }
+        }
+        Ok(joined)
     }
 
     /// The owner takes the memory back. Relaxed: whoever revokes excludes those
     /// who use it by a lock.
     pub(super) fn revoke(&self) {
         self.revoked.store(true, Ordering::Relaxed);
+        let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+        joined.iter().filter_map(Weak::upgrade).for_each(|other| other.revoke());
     }
 
     #[inline(always)]

@@ -43,11 +43,53 @@ fn an_access_outside_is_refused_and_touches_nothing() {
 }
 
 #[test]
-fn two_ranges_are_both_reached_but_not_across() {
+fn ranges_that_meet_are_reached_across() {
     let view = view(0x1_0000, 0x1000);
     view.map(0x1_1000, 0x1000, file(0x2000), 0x1000, Access::BOTH).unwrap();
-    assert!(view.write(0x1_0000, &[1]) && view.write(0x1_1FFF, &[2]) && view.write(0x1_0001, &[3]));
-    assert!(!view.write(0x1_0FFF, &[1, 2]));
+    view.map(0x1_2000, 0x1000, file(0x1000), 0, Access { read: true, write: false }).unwrap();
+    let data: Vec<u8> = (0..0x1800).map(|n| n as u8 ^ (n >> 8) as u8).collect();
+    assert!(view.write(0x1_0400, &data));
+    let mut back = vec![0; data.len()];
+    assert!(view.read(0x1_0400, &mut back) && back == data);
+    // Into what may only be read, or nothing at all: not a byte is written.
+    assert!(!view.write(0x1_1FFF, &[1, 2]) && !view.write(0x1_0000, &[9; 0x2001]));
+    assert!(!view.read(0x1_2FFF, &mut [0; 2]) && !view.read(0xFFFF, &mut [0; 2]));
+    assert!(view.read(0x1_0400, &mut back) && back == data);
+    assert!(view.read(0x1_1FFF, &mut [0; 2]), "all of it may be read");
+}
+
+#[test]
+fn a_window_crosses_ranges_and_ends_with_any_of_them() {
+    for gone in 0..3 {
+        let view = view(0x1_0000, 0x1000);
+        for n in 1..3_u64 {
+            view.map(0x1_0000 + n * 0x1000, 0x1000, file(0x1000 * (n + 1)), 0x1000 * n, Access::BOTH)
+                .unwrap();
+        }
+        let window = view.window(0x1_0F00, 0x1200).unwrap();
+        for word in 0..0x1200 / 8 {
+            window.store(8 * word, word as u64 + 1);
+        }
+        let mut back = [0; 8];
+        for word in 0..0x1200 / 8 {
+            assert!(view.read(0x1_0F00 + 8 * word, &mut back));
+            assert_eq!(u64::from_le_bytes(back), word + 1);
+        }
+        assert!(view.read(0x1_0EF8, &mut back) && back == [0; 8], "what lies before it");
+        assert!(view.read(0x1_2100, &mut back) && back == [0; 8], "and behind it");
+        assert!(view.window(0x1_2F00, 0x200).is_none(), "beyond the last one");
+        view.unmap(0x1_0000 + gone * 0x1000, 0x1000).unwrap();
+        assert_eq!((window.load(0), window.load(0x11F8)), (0, 0), "without range {gone}");
+        assert!(view.window(0x1_0F00, 0x1200).is_none());
+    }
+}
+
+#[test]
+fn ranges_that_meet_within_a_page_have_no_window_across() {
+    let view = view(0x1_0000, 0x800);
+    view.map(0x1_0800, 0x800, file(0x1000), 0x800, Access::BOTH).unwrap();
+    assert!(view.write(0x1_07FC, &[7; 8]), "bytes are copied all the same");
+    assert!(view.window(0x1_0400, 0x800).is_none());
 }
 
 #[test]

@@ -71,11 +71,12 @@ impl Backend for Broken {
             return Ok(());
         }
         self.inner.read_bar(index, offset, data)?;
-        if let (Some(&(_, mask, bits)), Ok(word)) =
-            (faults.stuck.iter().find(|(at, ..)| *at == offset), <[u8; 4]>::try_from(&*data))
-        {
-            let word = u32::from_le_bytes(word) & !mask | bits;
-            data.copy_from_slice(&word.to_le_bytes());
+        if let Some(&(_, mask, bits)) = faults.stuck.iter().find(|(at, ..)| *at == offset) {
+            for (byte, (mask, bits)) in
+                data.iter_mut().zip(mask.to_le_bytes().into_iter().zip(bits.to_le_bytes()))
+            {
+                *byte = *byte & !mask | bits;
+            }
         }
         Ok(())
     }

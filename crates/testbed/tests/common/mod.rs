@@ -7,6 +7,7 @@
 
 pub mod broken;
 pub mod frames;
+pub mod virtio;
 
 use bus::Pci;
 use driver::ixgbe::{Ixgbe, Options, RxQueue, TxQueue};

@@ -128,6 +128,8 @@ pub(super) fn await_zero(pci: &Pci, offset: u32, status: impl Fn() -> u8) -> Res
         if last == 0 {
             return Ok(());
         }
+        // One that is gone reads as all ones, and for ever.
+        pci.health()?;
         if start.elapsed() >= LIMIT {
             return Err(Error::Timeout {
                 device: pci.name(),

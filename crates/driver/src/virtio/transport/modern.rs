@@ -185,8 +185,17 @@ impl Transport for Modern {
     fn read_config(&self, offset: u32, data: &mut [u8]) {
         data.fill(0);
         let Some(device) = &self.device else { return };
-        for (at, byte) in (offset..device.length).zip(data) {
-            *byte = device.bar.read8(device.at(at));
+        let at = device.at(offset);
+        let whole = u64::from(offset) + data.len() as u64 <= device.length.into();
+        // A field is read at once by its own width (4.1.3.1); addresses are bytes.
+        match data {
+            [_, _] if whole => data.copy_from_slice(&device.bar.read16(at).to_le_bytes()),
+            [_, _, _, _] if whole => data.copy_from_slice(&device.bar.read32(at).to_le_bytes()),
+            _ => {
+                for (at, byte) in (offset..device.length).zip(data) {
+                    *byte = device.bar.read8(device.at(at));
+                }
+            }
         }
     }
 

@@ -95,15 +95,20 @@ fn counters_clear_when_read_and_show_in_the_page() {
     for _ in 0..5 {
         rig.cable.send(&udp([10, 0, 0, 1], [1, 2], 18));
     }
+    for _ in 0..5 {
+        rig.put_data(0, &[7; 60], 0);
+    }
+    rig.ring_tx(0);
     rig.step();
     rig.step();
     assert_eq!(rig.bar.load(QPRC::at(0)), 5);
     assert_eq!(rig.bar.load(QBRC_L::at(0)), 5 * 64);
-    for offset in [GPRC::AT, PRC64::AT, QPRC::at(0)] {
+    assert_eq!(rig.bar.load(QPTC_ALIAS::at(0)), 5);
+    for offset in [GPRC::AT, PRC64::AT, QPRC::at(0), GPTC::AT, QPTC_ALIAS::at(0)] {
         assert_eq!(rig.device.read(offset), 5, "{offset:#x}");
         assert_eq!(rig.device.read(offset), 0, "{offset:#x}");
     }
-    assert_eq!(rig.bar.load(QPRC::at(0)), 0);
+    assert_eq!((rig.bar.load(QPRC::at(0)), rig.bar.load(QPTC_ALIAS::at(0))), (0, 0));
     assert_eq!(rig.device.totals().rx_packets, 5);
 }
 

@@ -73,6 +73,9 @@ rules! {
     VectorOutOfRange, Error, "4.1.5.1.2.1",
         "An MSI-X vector was given that the device does not have.",
         "The field reads as NO_VECTOR and no interrupt ever comes.";
+    ConfigWrongWidth, Notice, "4.1.3.1",
+        "A field of the device configuration was read by an access of another width than its own.",
+        "A device that changes it meanwhile may show half of the old and half of the new.";
     NotifyBeforeDriverOk, Error, "3.1.1",
         "A queue was notified before DRIVER_OK.",
         "The device ignores it, and may never look at the queue.";

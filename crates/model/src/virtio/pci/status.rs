@@ -66,6 +66,10 @@ impl<D: Dma> Function<D> {
             self.net.report(Rule::Version1NotAccepted, PLACE, self.driver_features);
             return false;
         }
-        self.net.set_features(self.driver_features)
+        let agreed = self.net.set_features(self.driver_features);
+        // Packed rings need not have a power of two of entries.
+        let size = self.net.queue_size();
+        self.queues.iter_mut().for_each(|queue| queue.place.size = size);
+        agreed
     }
 }

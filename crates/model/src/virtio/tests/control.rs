@@ -28,6 +28,52 @@ fn command(rig: &mut Rig, class: u8, code: u8, data: &[u8]) -> u8 {
     rig.memory.bytes(answer, 1)[0]
 }
 
+/// Data of RSS_CONFIG: IPv4 with and without TCP, a table, transmit queues, a key.
+fn rss(table: &[u16], unclassified: u16, sent_on: u16, key: &[u8]) -> Vec<u8> {
+    let mask = table.len() as u16 - 1;
+    let words = [&[3, 0, mask, unclassified], table, &[sent_on]].concat();
+    [&words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>()[..], &[key.len() as u8], key]
+        .concat()
+}
+
+#[test]
+fn hashes_are_set_or_refused() {
+    for ring in RINGS {
+        let features = ring | ALL | net::RSS | net::HASH_REPORT;
+        let mut rig = Rig::new(features);
+        let set = |rig: &mut Rig, data: &[u8]| command(rig, mq::CLASS, mq::RSS_CONFIG, data);
+        let good = rss(&[0, 1], 0, 2, &[7; 40]);
+        assert_eq!(set(&mut rig, &good), OK);
+        assert_eq!(set(&mut rig, &rss(&[1], 1, 1, &[])), OK, "no key is a key of zeros");
+        assert!(rig.is_clean());
+        let wrong = [
+            rss(&[0, 2], 0, 2, &[7; 40]),    // a pair that there is not
+            rss(&[0, 1], 2, 2, &[7; 40]),    // likewise for the rest
+            rss(&[0, 1], 0, 3, &[7; 40]),    // as many to send on
+            rss(&[0, 1], 0, 0, &[7; 40]),    // none to send on
+            rss(&[0, 1, 0], 0, 2, &[7; 40]), // no power of two
+            rss(&[0; 256], 0, 2, &[7; 40]),  // longer than the device's
+            rss(&[0, 1], 0, 2, &[7; 41]),    // likewise the key
+            good[..good.len() - 1].to_vec(), // cut short
+            [&good[..], &[0]].concat(),      // too long
+            [&[0, 2], &good[2..]].concat(),  // a hash type that nobody knows
+        ];
+        for data in &wrong {
+            assert_eq!(set(&mut rig, data), ERR, "{data:?}");
+        }
+        for cut in 0..good.len() {
+            assert_eq!(set(&mut rig, &good[..cut]), ERR);
+        }
+        let report = |rig: &mut Rig, data: &[u8]| command(rig, mq::CLASS, mq::HASH_CONFIG, data);
+        assert_eq!(report(&mut rig, &[&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2][..], &[9, 9]].concat()), OK);
+        assert_eq!(report(&mut rig, &[&[1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2][..], &[9, 9]].concat()), ERR);
+        assert_eq!(report(&mut rig, &[]), ERR);
+        // Not without the feature.
+        let mut rig = Rig::new(ring | ALL);
+        assert_eq!((set(&mut rig, &good), rig.count(Rule::CommandUnknown)), (ERR, 1));
+    }
+}
+
 /// Whether a frame to an address, with a tag or none, is received.
 fn passes(rig: &mut Rig, to: [u8; 6], tag: Option<u16>) -> bool {
     let mut data = frame(64);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::virtio::Place;
+use regs::virtio::net::config;
 use regs::virtio::split::descriptor::{INDIRECT, NEXT};
 
 /// Breaks the transmit queue of each ring in a way; the rule found.
@@ -260,6 +261,11 @@ fn registers_are_used_as_they_are() {
     assert_eq!(rig.count(Rule::NotifyDisabledQueue), 1);
     rig.write8(0x2000, 1);
     assert_eq!(rig.count(Rule::ConfigWritten), 1);
+    rig.read(0x2000 + config::STATUS, 2);
+    assert_eq!(rig.count(Rule::ConfigWrongWidth), 0);
+    rig.read(0x2000 + config::SPEED, 1);
+    rig.read(0x2000 + config::MAC, 4);
+    assert_eq!(rig.count(Rule::ConfigWrongWidth), 2);
     rig.read(0x0800, 4);
     assert_eq!(rig.count(Rule::UnknownRegister), 1);
     assert_eq!(rig.read(0x3FFF, 8), 0);

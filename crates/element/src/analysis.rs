@@ -1,0 +1,14 @@
+//! Printing, dumps and summaries of packets.
+
+mod ip_print;
+mod print;
+mod text;
+mod transport_line;
+
+use graph::Class;
+
+/// The classes of this folder.
+pub(crate) const CLASSES: &[&Class] = &[&ip_print::CLASS, &print::CLASS];
+
+/// Other names of them.
+pub(crate) const ALIASES: &[(&str, &str)] = &[];

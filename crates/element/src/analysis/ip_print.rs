@@ -1,0 +1,211 @@
+//! `IPPrint`: IP packets in a line each, much as tcpdump prints them.
+
+use std::fmt::Write;
+use std::io::Write as _;
+
+use graph::class::{both, keyword, positional};
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use memory::Packet;
+use memory::annotation::Header;
+
+use super::print::bad_contents;
+use super::text::{self, Contents};
+use super::transport_line;
+use crate::annotation::{AGGREGATE, Notes, PAINT};
+use crate::ip::header::{LEN, is_first_fragment, u16_at};
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "IPPrint",
+    brief: "prints IP packets for people to read",
+    doc: "Prints a line for each packet whose IP header was found: addresses, ports, and what TCP, UDP or \
+          ICMP say. The packets go on unchanged.",
+    arguments: &[
+        positional("LABEL", "begins each line; nothing"),
+        keyword("CONTENTS", "shows the packet's bytes, `NONE`, `HEX` or `ASCII`; NONE"),
+        keyword("PAYLOAD", "shows the bytes behind the headers, `NO`, `HEX` or `ASCII`; NO"),
+        keyword("MAXLENGTH", "bytes shown; 1500, -1 for all"),
+        keyword("NBYTES", "the old name of MAXLENGTH"),
+        keyword("ID", "shows the IP identification; false"),
+        keyword("TIMESTAMP", "shows when the packet came; true"),
+        keyword("PAINT", "shows the colour; false"),
+        keyword("TOS", "shows the type of service; false"),
+        keyword("TTL", "shows the time to live; false"),
+        keyword("SWAP", "swaps the bytes of ICMP echo numbers; true"),
+        keyword("LENGTH", "shows the IP length; false"),
+        keyword("AGGREGATE", "shows the aggregate; false"),
+        keyword("ACTIVE", "whether it prints; true"),
+        keyword("OUTFILE", "a file to print to; standard error"),
+        keyword("CHANNEL", "taken for compatibility"),
+    ],
+    handlers: &[both("active", "whether it prints")],
+    drops: &["not connected"],
+    example: "FromDevice(p) -> MarkIPHeader(14) -> IPPrint(in) -> Discard",
+    see: &["Print", "CheckIPHeader"],
+    make: |_, conf| {
+        let label = conf.positional("LABEL")?.unwrap_or_default();
+        let word: String = conf.keyword("CONTENTS")?.unwrap_or_else(|| "NONE".into());
+        let whole = Contents::parse(&word).ok_or_else(|| bad_contents(&word))?;
+        let word: String = conf.keyword("PAYLOAD")?.unwrap_or_else(|| "NO".into());
+        let payload = Contents::parse(&word).ok_or_else(|| {
+            format!("bad payload value '{}'; should be 'false', 'hex', or 'ascii'", word.to_ascii_uppercase())
+        })?;
+        if payload != Contents::None && whole != Contents::None {
+            return Err("specify at most one of PAYLOAD and CONTENTS".into());
+        }
+        let old: Option<i32> = conf.keyword("NBYTES")?;
+        let _: Option<String> = conf.keyword("CHANNEL")?;
+        let print = IpPrint {
+            label,
+            whole,
+            payload,
+            most: conf.keyword("MAXLENGTH")?.or(old).unwrap_or(1500),
+            id: conf.keyword("ID")?.unwrap_or(false),
+            timestamp: conf.keyword("TIMESTAMP")?.unwrap_or(true),
+            paint: conf.keyword("PAINT")?.unwrap_or(false),
+            tos: conf.keyword("TOS")?.unwrap_or(false),
+            ttl: conf.keyword("TTL")?.unwrap_or(false),
+            swap: conf.keyword("SWAP")?.unwrap_or(true),
+            length: conf.keyword("LENGTH")?.unwrap_or(false),
+            aggregate: conf.keyword("AGGREGATE")?.unwrap_or(false),
+            active: conf.keyword("ACTIVE")?.unwrap_or(true),
+            path: conf.keyword("OUTFILE")?,
+            file: None,
+        };
+        conf.complete()?;
+        Ok(Each::boxed(print))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct IpPrint {
+    label: String,
+    whole: Contents,
+    payload: Contents,
+    most: i32,
+    id: bool,
+    timestamp: bool,
+    paint: bool,
+    tos: bool,
+    ttl: bool,
+    swap: bool,
+    length: bool,
+    aggregate: bool,
+    active: bool,
+    path: Option<String>,
+    file: Option<std::fs::File>,
+}
+
+impl IpPrint {
+    /// A packet's line; `None` where no header was found.
+    fn line(&self, packet: &Packet) -> Option<String> {
+        let ip = packet.header(Header::Network)?;
+        let mut out = String::new();
+        if !self.label.is_empty() {
+            let _ = write!(out, "{}: ", self.label);
+        }
+        if self.timestamp {
+            let _ = write!(out, "{}: ", text::time(packet.annotations().timestamp_ns));
+        }
+        if self.aggregate {
+            let _ = write!(out, "#{}", packet.u32_at(AGGREGATE));
+        }
+        if self.paint {
+            let _ = write!(out, "{}{}", if self.aggregate { "." } else { "paint " }, packet.u8_at(PAINT));
+        }
+        if self.aggregate || self.paint {
+            out.push_str(": ");
+        }
+        match ip.first_chunk::<LEN>() {
+            None => out.push_str("truncated-ip"),
+            Some(header) => self.describe(&mut out, packet, header, ip),
+        }
+        out.push('\n');
+        Some(out)
+    }
+
+    fn describe(&self, out: &mut String, packet: &Packet, header: &[u8; LEN], ip: &[u8]) {
+        let total = usize::from(u16_at(header, 2));
+        let header_len = usize::from(header[0] & 0xF) * 4;
+        for (shown, name, value) in [
+            (self.id, "id", usize::from(u16_at(header, 4))),
+            (self.ttl, "ttl", header[8].into()),
+            (self.tos, "tos", header[1].into()),
+            (self.length, "length", total),
+        ] {
+            if shown {
+                let _ = write!(out, "{name} {value} ");
+            }
+        }
+        let behind = ip.get(header_len..).unwrap_or(&[]);
+        let transport = packet.header(Header::Transport).unwrap_or(behind);
+        let there = transport.len().min(total.saturating_sub(header_len));
+        let line = transport_line::Line { header, transport: &transport[..there], length: packet.total_len() };
+        line.write(out, self.swap);
+        let fragment = u16_at(header, 6);
+        if fragment & 0x3FFF != 0 {
+            let more = if fragment & 0x2000 != 0 { "+" } else { "" };
+            let payload = total as i64 - header_len as i64;
+            let at = usize::from(fragment & 0x1FFF) * 8;
+            let _ = write!(out, " (frag {}:{payload}@{at}{more})", u16_at(header, 4));
+        }
+        self.show_bytes(out, packet, header, transport);
+    }
+
+    fn show_bytes(&self, out: &mut String, packet: &Packet, header: &[u8; LEN], transport: &[u8]) {
+        let (how, bytes) = match self.payload {
+            Contents::None => (self.whole, &packet[..]),
+            how => {
+                let skipped = match (is_first_fragment(header), header[9]) {
+                    (true, 6) => usize::from(transport.get(12).unwrap_or(&0) >> 4) * 4,
+                    (true, 17) => 8,
+                    _ => 0,
+                };
+                (how, transport.get(skipped..).unwrap_or(&[]))
+            }
+        };
+        let shown = usize::try_from(self.most).unwrap_or(usize::MAX).min(bytes.len());
+        match how {
+            Contents::None => {}
+            Contents::Hex => text::hex(out, &bytes[..shown], Some(24)),
+            Contents::Ascii => text::ascii(out, &bytes[..shown], Some(48)),
+        }
+    }
+}
+
+impl PerPacket for IpPrint {
+    fn init(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(path) = &self.path {
+            self.file = Some(std::fs::File::create(path).map_err(|e| format!("{path}: {e}"))?);
+        }
+        Ok(())
+    }
+
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        if self.active
+            && let Some(line) = self.line(packet)
+        {
+            match &mut self.file {
+                None => cx.say(&line),
+                Some(file) => {
+                    if let Err(error) = file.write_all(line.as_bytes()) {
+                        cx.say(&format!("{}: {error}\n", cx.name()));
+                        self.active = false; // say it once, not for every packet
+                    }
+                }
+            }
+        }
+        Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.active.to_string())
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
+        self.active = value.trim().parse().map_err(|_| "expected boolean")?;
+        Ok(())
+    }
+}

@@ -1,0 +1,327 @@
+//! Decision programs: a classification boiled down to tests of four bytes each.
+//!
+//! Rules are lists of tests that must all hold; the first rule that does decides.
+//! Put one behind the other they would look at the same bytes again and again, so a
+//! program is built by going through them once with all that is known at each point:
+//! a test whose outcome follows from earlier ones is not made. Equal ends of
+//! different ways are one.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+/// A test of four bytes of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Test {
+    /// Where the bytes are, a multiple of four.
+    pub offset: u16,
+    /// The bits that count, in network order.
+    pub mask: u32,
+    /// What they must be.
+    pub value: u32,
+}
+
+/// Where a step leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum To {
+    /// To another step.
+    Step(u32),
+    /// To an output.
+    Out(u32),
+    /// Nowhere: no rule holds.
+    Drop,
+}
+
+/// A test, and where it leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Step {
+    /// What is tested.
+    pub test: Test,
+    /// Where to when it holds.
+    pub yes: To,
+    /// Where to when it does not, or the packet ends before.
+    pub no: To,
+    /// It is asked for not to hold: a packet that ends before passes.
+    pub short_yes: bool,
+}
+
+/// A rule: tests that must hold, or must not, and where packets go for which they
+/// do.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// Each with whether it must hold.
+    pub tests: Vec<(Test, bool)>,
+    /// Where to.
+    pub to: To,
+}
+
+/// The most steps of a program; larger ones are not simplified.
+const MOST: usize = 1 << 16;
+
+/// A decision program.
+#[derive(Debug, Clone)]
+pub struct Program {
+    steps: Vec<Step>,
+    start: To,
+    /// Packets this long can be tested without looking at their length.
+    safe: usize,
+}
+
+/// What is known of a word: bits, and tests that failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+struct Known {
+    mask: u32,
+    value: u32,
+    not: Vec<(u32, u32)>,
+}
+
+impl Known {
+    /// Whether a test's outcome follows.
+    fn decides(&self, test: Test) -> Option<bool> {
+        let common = self.mask & test.mask;
+        if (self.value ^ test.value) & common != 0 {
+            return Some(false);
+        }
+        if common == test.mask {
+            return Some(true);
+        }
+        // It fails if something that failed is part of it.
+        let failed = |&(mask, value): &(u32, u32)| mask & test.mask == mask && test.value & mask == value;
+        self.not.iter().any(failed).then_some(false)
+    }
+}
+
+/// What is known at a point, by word, in order of the words' offsets.
+type Facts = Vec<(u16, Known)>;
+
+struct Builder<'a> {
+    rules: &'a [Rule],
+    steps: Vec<Step>,
+    /// Points that were dealt with.
+    seen: HashMap<(usize, usize, Facts), To>,
+    /// Steps that are there already.
+    made: HashMap<Step, u32>,
+    /// The words that rules from each on look at.
+    later: Vec<Vec<u16>>,
+    full: bool,
+}
+
+impl Program {
+    /// The program of rules of which the first that holds decides.
+    pub fn new(rules: &[Rule]) -> Program {
+        let mut later = vec![vec![]; rules.len() + 1];
+        for (n, rule) in rules.iter().enumerate().rev() {
+            let mut words: Vec<u16> = later[n + 1].clone();
+            words.extend(rule.tests.iter().map(|(t, _)| t.offset));
+            words.sort_unstable();
+            words.dedup();
+            later[n] = words;
+        }
+        let mut builder =
+            Builder { rules, steps: vec![], seen: HashMap::new(), made: HashMap::new(), later, full: false };
+        let start = builder.point(0, 0, &vec![]);
+        if builder.full {
+            return Program::plain(rules);
+        }
+        Program::ordered(&builder.steps, start)
+    }
+
+    /// One test after the other, nothing left out.
+    fn plain(rules: &[Rule]) -> Program {
+        let mut steps: Vec<Step> = vec![];
+        let mut next = To::Drop;
+        // From the last rule to the first, each test from the last to the first.
+        for rule in rules.iter().rev() {
+            let fails = next;
+            next = rule.to;
+            for &(test, holds) in rule.tests.iter().rev() {
+                let (yes, no) = if holds { (next, fails) } else { (fails, next) };
+                steps.push(Step { test, yes, no, short_yes: false });
+                next = To::Step(steps.len() as u32 - 1);
+            }
+        }
+        Program::ordered(&steps, next)
+    }
+
+    /// Numbers steps in the order in which they are come to.
+    fn ordered(steps: &[Step], start: To) -> Program {
+        let mut numbers: HashMap<u32, u32> = HashMap::new();
+        let mut order = vec![];
+        let mut work = vec![start];
+        while let Some(to) = work.pop() {
+            if let To::Step(old) = to
+                && !numbers.contains_key(&old)
+            {
+                numbers.insert(old, order.len() as u32);
+                order.push(old);
+                work.extend([steps[old as usize].no, steps[old as usize].yes]);
+            }
+        }
+        let renumber = |to| match to {
+            To::Step(old) => To::Step(numbers[&old]),
+            other => other,
+        };
+        let steps: Vec<Step> = order
+            .iter()
+            .map(|&old| {
+                let step = steps[old as usize];
+                Step { yes: renumber(step.yes), no: renumber(step.no), ..step }
+            })
+            .collect();
+        let end =
+            |s: &Step| usize::from(s.test.offset) + 4 - s.test.mask.trailing_zeros().min(31) as usize / 8;
+        let safe = steps.iter().map(end).max().unwrap_or(0);
+        Program { steps, start: renumber(start), safe }
+    }
+
+    /// The program of steps that begins at `start`.
+    #[allow(dead_code)]
+    pub fn of_steps(steps: &[Step], start: To) -> Program {
+        Program::ordered(steps, start)
+    }
+
+    /// Where a packet goes whose words stand in several places: `place` gives what
+    /// is there from an offset on.
+    #[inline]
+    #[allow(dead_code)]
+    pub fn classify_at<'p>(&self, place: impl Fn(u16) -> &'p [u8]) -> To {
+        let mut to = self.start;
+        while let To::Step(step) = to {
+            let Some(step) = self.steps.get(step as usize) else { return To::Drop };
+            let bytes = place(step.test.offset);
+            let holds = match bytes.first_chunk::<4>() {
+                Some(word) => u32::from_be_bytes(*word) & step.test.mask == step.test.value,
+                None => short_at(bytes, step),
+            };
+            to = if holds { step.yes } else { step.no };
+        }
+        to
+    }
+
+    /// Where a packet goes.
+    #[inline]
+    pub fn classify(&self, packet: &[u8]) -> To {
+        let mut to = self.start;
+        while let To::Step(step) = to {
+            let Some(step) = self.steps.get(step as usize) else { return To::Drop };
+            let at = usize::from(step.test.offset);
+            let holds = match packet.get(at..at + 4).and_then(|w| w.first_chunk::<4>()) {
+                Some(word) => u32::from_be_bytes(*word) & step.test.mask == step.test.value,
+                None => short(packet, at, step.test),
+            };
+            to = if holds { step.yes } else { step.no };
+        }
+        to
+    }
+
+    /// The outputs that packets can get to.
+    pub fn outputs(&self) -> impl Iterator<Item = u32> {
+        let ends = self.steps.iter().flat_map(|s| [s.yes, s.no]).chain([self.start]);
+        ends.filter_map(|to| if let To::Out(output) = to { Some(output) } else { None })
+    }
+
+    /// The program as Click prints it.
+    pub fn unparse(&self) -> String {
+        let mut out = String::new();
+        let to = |to| match to {
+            To::Step(n) => format!("step {n}"),
+            To::Out(n) => format!("[{n}]"),
+            To::Drop => "[X]".to_string(),
+        };
+        for (n, step) in self.steps.iter().enumerate() {
+            let Test { offset, mask, value } = step.test;
+            let short = if step.short_yes { "  short->yes" } else { "" };
+            let _ = writeln!(
+                out,
+                "{n:2} {offset:3}/{value:08x}%{mask:08x}  yes->{}  no->{}{short}",
+                to(step.yes),
+                to(step.no)
+            );
+        }
+        if self.steps.is_empty() {
+            let _ = writeln!(out, "all->{}", to(self.start));
+        }
+        let _ = writeln!(out, "safe length {}\nalignment offset 0", self.safe);
+        out
+    }
+}
+
+/// A test at the end of a packet: what is not there does not match.
+#[cold]
+fn short(packet: &[u8], at: usize, test: Test) -> bool {
+    let rest = packet.get(at..).unwrap_or(&[]);
+    let mut word = [0; 4];
+    let there = rest.len().min(4);
+    word[..there].copy_from_slice(&rest[..there]);
+    let needed = 4 - test.mask.trailing_zeros().min(31) as usize / 8;
+    there >= needed && u32::from_be_bytes(word) & test.mask == test.value
+}
+
+/// A test at the end of a part of a packet.
+#[cold]
+#[allow(dead_code)]
+fn short_at(bytes: &[u8], step: &Step) -> bool {
+    let needed = 4 - step.test.mask.trailing_zeros().min(31) as usize / 8;
+    if bytes.len() < needed { step.short_yes } else { short(bytes, 0, step.test) }
+}
+
+impl Builder<'_> {
+    /// Where a packet goes that has come to a test of a rule, with what is known.
+    fn point(&mut self, rule: usize, test: usize, facts: &Facts) -> To {
+        let Some(current) = self.rules.get(rule) else { return To::Drop };
+        let Some(&(asked, must)) = current.tests.get(test) else { return current.to };
+        let known = facts.iter().find(|(offset, _)| *offset == asked.offset).map(|(_, k)| k);
+        if let Some(holds) = known.and_then(|k| k.decides(asked)) {
+            return match holds == must {
+                true => self.point(rule, test + 1, facts),
+                false => self.fail(rule, facts),
+            };
+        }
+        let key = (rule, test, facts.clone());
+        if let Some(&to) = self.seen.get(&key) {
+            return to;
+        }
+        if self.seen.len() >= MOST {
+            self.full = true;
+            return To::Drop;
+        }
+        let with = |holds: bool| {
+            let mut facts = facts.clone();
+            let at = facts.iter().position(|(offset, _)| *offset == asked.offset).unwrap_or_else(|| {
+                let at = facts.partition_point(|(offset, _)| *offset < asked.offset);
+                facts.insert(at, (asked.offset, Known::default()));
+                at
+            });
+            let known = &mut facts[at].1;
+            if holds {
+                known.mask |= asked.mask;
+                known.value |= asked.value;
+            } else {
+                known.not.push((asked.mask, asked.value));
+            }
+            facts
+        };
+        let (held, failed) = (with(true), with(false));
+        let (yes, no) = match must {
+            true => (self.point(rule, test + 1, &held), self.fail(rule, &failed)),
+            false => (self.fail(rule, &held), self.point(rule, test + 1, &failed)),
+        };
+        let to = if yes == no { yes } else { self.step(Step { test: asked, yes, no, short_yes: false }) };
+        self.seen.insert(key, to);
+        to
+    }
+
+    /// The next rule, with what of the known matters from there on.
+    fn fail(&mut self, rule: usize, facts: &Facts) -> To {
+        let words = &self.later[(rule + 1).min(self.later.len() - 1)];
+        let facts = facts.iter().filter(|(offset, _)| words.contains(offset)).cloned().collect();
+        self.point(rule + 1, 0, &facts)
+    }
+
+    fn step(&mut self, step: Step) -> To {
+        let steps = &mut self.steps;
+        To::Step(*self.made.entry(step).or_insert_with(|| {
+            steps.push(step);
+            steps.len() as u32 - 1
+        }))
+    }
+}

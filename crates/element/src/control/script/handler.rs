@@ -1,0 +1,117 @@
+//! A script's own handlers: functions, variables, and being told to run.
+
+use graph::lang::args::{shift_word, words};
+use graph::{Cx, Refused};
+
+use super::{Cause, DEEPEST, Kind, Rest, Script, Target, functions, random};
+
+impl Script {
+    pub(super) fn result(&self) -> String {
+        match self.rest {
+            Rest::Return => self.variables.get("_").cloned().unwrap_or_default(),
+            Rest::End if self.kind == Kind::Packet => "0".into(),
+            _ => String::new(),
+        }
+    }
+
+    pub(super) fn run_with(
+        &mut self,
+        cx: &mut Cx<'_>,
+        handler: &str,
+        arguments: &str,
+        writes: bool,
+    ) -> Result<String, Refused> {
+        if self.depth >= DEEPEST {
+            return Err("scripts call each other without end".into());
+        }
+        self.depth += 1;
+        let kept = std::mem::replace(&mut self.arguments, arguments.to_string());
+        let name = std::mem::replace(&mut self.handler, handler.to_string());
+        (self.writes, self.position) = (writes, 0);
+        self.forget_waits(0, self.instructions.len());
+        self.go(cx, 0, Cause::Jump);
+        self.depth -= 1;
+        self.handler = name;
+        // Arguments stay for a script that waits and goes on later.
+        if self.rest != Rest::Waits || self.depth > 0 {
+            self.arguments = kept;
+        }
+        match self.rest {
+            Rest::Error => Err(Refused::Failed(std::mem::take(&mut self.errors).join("\n"))),
+            _ => Ok(self.result()),
+        }
+    }
+
+    pub(super) fn own_write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        match handler {
+            "set" => {
+                let (variable, value) = shift_word(value);
+                if variable.is_empty() {
+                    return Err("no variable".into());
+                }
+                self.variables.insert(variable.to_string(), value.to_string());
+            }
+            "goto" => {
+                let Some(Target::Line(line)) = self.target(value.trim()) else {
+                    return Err("jump to nonexistent label".into());
+                };
+                self.forget_waits(line, self.instructions.len());
+                self.position = line;
+                self.go(cx, 0, Cause::Jump);
+            }
+            "step" => {
+                let steps = if value.trim().is_empty() { Ok(1) } else { value.trim().parse::<i64>() };
+                let steps = steps.map_err(|_| "syntax error")?.max(0);
+                match &mut self.more_steps {
+                    Some(more) => *more = more.saturating_add(steps),
+                    None => self.go(cx, steps, Cause::Step),
+                }
+            }
+            handler => {
+                self.run_with(cx, handler, value, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn own_read(
+        &mut self,
+        cx: &mut Cx<'_>,
+        handler: &str,
+        parameter: &str,
+    ) -> Result<String, Refused> {
+        if functions::NAMES.contains(&handler) {
+            return functions::call(handler, parameter).map_err(Refused::Failed);
+        }
+        match handler {
+            "get" => self.variables.get(parameter.trim()).cloned().ok_or_else(|| "no such variable".into()),
+            "shift" => {
+                let name = if parameter.trim().is_empty() { "args" } else { parameter.trim() };
+                let value = match name {
+                    "args" => &mut self.arguments,
+                    _ => self.variables.get_mut(name).ok_or("no such variable")?,
+                };
+                let (first, rest) = shift_word(value);
+                let (first, rest) = (first.to_string(), rest.to_string());
+                *value = rest;
+                Ok(first)
+            }
+            "now" => {
+                let now = cx.now_ns();
+                Ok(format!("{}.{:09}", now / 1_000_000_000, now % 1_000_000_000))
+            }
+            "random" => random(parameter),
+            "readable" | "writable" => {
+                let can = |name: &&str| {
+                    let found = cx.has_handler(name);
+                    found.is_ok_and(|h| if handler == "readable" { h.read } else { h.write })
+                };
+                Ok(words(parameter).iter().all(can).to_string())
+            }
+            export if self.exports.iter().any(|e| e == export) => {
+                Ok(self.variables.get(export).cloned().unwrap_or_default())
+            }
+            handler => self.run_with(cx, handler, parameter, false),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! `EtherMirror`, `EtherRewrite`: a frame's addresses, exchanged or replaced.
+
+use graph::class::{both, mandatory};
+use graph::value::Ethernet;
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use memory::Packet;
+use memory::annotation::Header;
+
+use super::encap::{LEN, SharedHeader};
+
+/// The class of what exchanges addresses.
+pub static MIRROR: Class = Class {
+    name: "EtherMirror",
+    brief: "exchanges the source and destination address of Ethernet frames",
+    doc: "Packets begin with their Ethernet header. Shorter ones are dropped.",
+    drops: &["too short"],
+    example: "FromDevice(p) -> EtherMirror -> ToDevice(p)",
+    see: &["EtherRewrite", "EtherEncap", "IPMirror"],
+    make: |_, conf| {
+        conf.complete()?;
+        Ok(Each::boxed(EtherMirror))
+    },
+    ..Class::BASE
+};
+
+/// The class of what replaces addresses.
+pub static REWRITE: Class = Class {
+    name: "EtherRewrite",
+    brief: "replaces the addresses of Ethernet frames",
+    doc: "Works on the link header, which is at the start of the packet where nobody said otherwise.",
+    arguments: &[mandatory("SRC", "the source address"), mandatory("DST", "the destination address")],
+    handlers: &[both("src", "the source address"), both("dst", "the destination address")],
+    drops: &["too short"],
+    example: "EtherRewrite(0:0:c0:ae:67:ef, 0:0:c0:4b:ad:d3)",
+    see: &["EtherEncap", "EtherMirror"],
+    make: |_, conf| {
+        let src: Ethernet = conf.mandatory("SRC")?;
+        let dst: Ethernet = conf.mandatory("DST")?;
+        conf.complete()?;
+        let mut bytes = [0; LEN];
+        bytes[..6].copy_from_slice(&dst.0);
+        bytes[6..12].copy_from_slice(&src.0);
+        Ok(Each::boxed(EtherRewrite { header: SharedHeader::new(bytes) }))
+    },
+    ..Class::BASE
+};
+
+/// See [`MIRROR`].
+#[derive(Debug, Clone)]
+pub struct EtherMirror;
+
+impl PerPacket for EtherMirror {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let Some(addresses) = packet.first_chunk_mut::<12>() else { return Fate::drop(0) };
+        addresses.rotate_left(6);
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<EtherMirror> {
+        Some(self.clone())
+    }
+}
+
+/// See [`REWRITE`].
+#[derive(Debug, Clone)]
+pub struct EtherRewrite {
+    header: SharedHeader,
+}
+
+impl PerPacket for EtherRewrite {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let link = match packet.has_header(Header::Link) {
+            true => packet.header_mut(Header::Link).unwrap_or_default(),
+            false => &mut packet[..],
+        };
+        let Some(addresses) = link.first_chunk_mut::<12>() else { return Fate::drop(0) };
+        addresses.copy_from_slice(&self.header.bytes()[..12]);
+        Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.header.read(handler))
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        self.header.write(handler, value)
+    }
+
+    fn replicate(&self) -> Option<EtherRewrite> {
+        Some(self.clone())
+    }
+}

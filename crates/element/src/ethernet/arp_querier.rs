@@ -1,0 +1,404 @@
+//! `ARPQuerier`: Ethernet headers for IPv4 packets, with the address of whoever has
+//! the next hop's; asks for it if need be (RFC 826; RFC 1122, 2.3.2).
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use graph::class::{both, keyword, mandatory, read, write};
+use graph::clock::SECOND_NS;
+use graph::timer::TimerId;
+use graph::value::{Ethernet, Prefix4, Scope, Span, Value};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Tally};
+use memory::annotation::Header;
+use memory::{Batch, Packet};
+use wire::MacAddress;
+use wire::arp::{Operation, Repr};
+
+use super::arp_responder::{frame, parse};
+use super::arp_table::{self, Kept, SharedTable};
+use super::encap::{LEN, prepend};
+use crate::annotation::{Notes, VLAN_TCI};
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "ARPQuerier",
+    brief: "puts Ethernet headers in front of IPv4 packets, and asks for the addresses it needs",
+    doc: "Input 0 takes IPv4 packets whose destination annotation is the next hop; they leave at output 0 \
+          in Ethernet frames. While nobody said who has the next hop's address they wait, and a request \
+          leaves at the last output. Input 1 takes the answers. Requests for one address are sent ten times \
+          a second, later every other second; an address in use is asked for again after POLL_TIMEOUT. \
+          Broadcast and multicast addresses need no request.",
+    ports: "2/1-2",
+    processing: "h/h",
+    flow: "xy/x",
+    arguments: &[
+        mandatory("IP", "this host's address, with a prefix for its broadcast address"),
+        mandatory("ETH", "this host's Ethernet address; may be left out when one name stands for both"),
+        arp_table::CAPACITY,
+        arp_table::ENTRY_CAPACITY,
+        arp_table::ENTRY_PACKET_CAPACITY,
+        arp_table::SLIM_FACTOR,
+        arp_table::TIMEOUT,
+        keyword("BROADCAST", "the broadcast address; that of the prefix"),
+        keyword("TABLE", "an ARPTable to use; one of its own"),
+        keyword("POLL_TIMEOUT", "when an address in use is asked for again, 0 for never; 60 s"),
+        keyword("BROADCAST_POLL", "whether it is asked for with a broadcast even then; false"),
+    ],
+    handlers: &[
+        read("table", "`IP VALID ETH AGE`, a line for each address, the oldest first"),
+        read("stats", "packets dropped and requests sent, in words"),
+        read("count", "addresses in the table"),
+        read("length", "packets that wait"),
+        read("queries", "requests sent"),
+        read("responses", "answers that came"),
+        read("drops", "packets dropped that never waited"),
+        both("broadcast", "the broadcast address"),
+        both("ipaddr", "this host's address"),
+        write("insert", "`IP ETH`: who has an address"),
+        write("delete", "forgets who has an address"),
+        write("clear", "forgets all, and sets counts to zero"),
+    ],
+    drops: &["no destination", "waited in vain", "no headroom", "no buffers", "no address of its own"],
+    example: "q :: ARPQuerier(10.0.0.1/24, 0:0:c0:ae:67:ef);\nrt -> [0]q -> ToDevice(p);\n\
+              c :: Classifier(12/0806 20/0002, -); c[0] -> [1]q;",
+    see: &["ARPTable", "ARPResponder", "EtherEncap", "ARPFaker"],
+    make: |_, conf| Ok(Box::new(ArpQuerier::parse(conf)?)),
+    ..Class::BASE
+};
+
+/// What all threads' copies have in common.
+#[derive(Debug)]
+struct Host {
+    address: AtomicU32,
+    broadcast: AtomicU32,
+    ethernet: Ethernet,
+    poll_ns: i64,
+    broadcast_poll: bool,
+}
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// It has its header.
+    Sent,
+    /// It has its header, and its address is asked for again.
+    SentAndAsk,
+    /// Its address is not known.
+    Unknown,
+    /// Dropped, for this reason.
+    Drop(usize),
+}
+
+/// What a request takes over from the packet that it is sent for.
+#[derive(Debug, Clone, Copy)]
+struct Cause {
+    timestamp_ns: i64,
+    tci: [u8; 2],
+}
+
+impl Cause {
+    fn of(packet: &Packet) -> Cause {
+        Cause { timestamp_ns: packet.annotations().timestamp_ns, tci: packet.bytes_at(VLAN_TCI) }
+    }
+}
+
+const NO_DESTINATION: usize = 0;
+const IN_VAIN: usize = 1;
+const NO_HEADROOM: usize = 2;
+const NO_BUFFERS: usize = 3;
+const UNCONFIGURED: usize = 4;
+
+/// See [`CLASS`].
+pub struct ArpQuerier {
+    host: Arc<Host>,
+    table: Arc<SharedTable>,
+    /// The name of the table, when it is another element's.
+    table_name: Option<String>,
+    queries: Tally,
+    responses: Tally,
+    drops: Tally,
+    warned: bool,
+    outcomes: Box<[Outcome; Batch::MAX]>,
+}
+
+impl ArpQuerier {
+    fn parse(conf: &mut Conf<'_>) -> Result<ArpQuerier, Fault> {
+        let scope = *conf.scope();
+        let table: SharedTable = SharedTable::parse(conf)?;
+        let broadcast: Option<Ipv4Addr> = conf.keyword("BROADCAST")?;
+        let table_name: Option<String> = conf.keyword("TABLE")?;
+        let poll = conf.keyword("POLL_TIMEOUT")?.unwrap_or(Span(60 * SECOND_NS));
+        let broadcast_poll = conf.keyword("BROADCAST_POLL")?.unwrap_or(false);
+        let (ip, eth) = (conf.keyword::<Prefix4>("IP")?, conf.keyword::<Ethernet>("ETH")?);
+        let mut rest = conf.rest();
+        let wanted = usize::from(ip.is_none()) + usize::from(eth.is_none());
+        if rest.len() == 1 && wanted == 2 {
+            rest.push(rest[0].clone()); // a name that stands for both
+        }
+        if rest.len() > wanted {
+            return Err("too many arguments".into());
+        }
+        let mut rest = rest.iter();
+        let missing = |what: &str| Fault::new(format!("{what}: required argument missing"));
+        let prefix = match ip {
+            Some(prefix) => prefix,
+            None => Prefix4::parse(rest.next().ok_or_else(|| missing("IP"))?, &scope)
+                .map_err(|e| Fault::new(format!("IP: {e}")))?,
+        };
+        let ethernet = match eth {
+            Some(ethernet) => ethernet,
+            None => Ethernet::parse(rest.next().ok_or_else(|| missing("ETH"))?, &scope)
+                .map_err(|e| Fault::new(format!("ETH: {e}")))?,
+        };
+        let of_prefix = prefix.address | !prefix.mask;
+        let of_prefix = if of_prefix == prefix.address { Ipv4Addr::BROADCAST } else { of_prefix };
+        let host = Host {
+            address: AtomicU32::new(prefix.address.to_bits()),
+            broadcast: AtomicU32::new(broadcast.unwrap_or(of_prefix).to_bits()),
+            ethernet,
+            poll_ns: poll.0.max(0),
+            broadcast_poll,
+        };
+        Ok(ArpQuerier {
+            host: Arc::new(host),
+            table: Arc::new(table),
+            table_name,
+            queries: Tally::default(),
+            responses: Tally::default(),
+            drops: Tally::default(),
+            warned: false,
+            outcomes: Box::new([Outcome::Sent; Batch::MAX]),
+        })
+    }
+
+    #[inline(always)]
+    fn header(&self, dst: [u8; 6]) -> [u8; LEN] {
+        let mut header = [0; LEN];
+        header[..6].copy_from_slice(&dst);
+        header[6..12].copy_from_slice(&self.host.ethernet.0);
+        header[12] = 8; // 0x0800, IPv4
+        header
+    }
+
+    /// The Ethernet address of IP addresses that nobody has.
+    fn of_group(&self, address: Ipv4Addr) -> Option<[u8; 6]> {
+        let bits = address.to_bits();
+        if address.is_broadcast() || bits == self.host.broadcast.load(Ordering::Relaxed) {
+            return Some([0xFF; 6]);
+        }
+        let [_, a, b, c] = address.octets();
+        address.is_multicast().then_some([1, 0, 0x5E, a & 0x7F, b, c]) // RFC 1112, 6.4
+    }
+
+    /// Puts headers in front of the packets whose next hop is known; whether that
+    /// was all.
+    fn resolve(&mut self, batch: &mut Batch, now_ns: i64) -> bool {
+        let table = self.table.clone();
+        let mut table = table.lock();
+        let mut all = true;
+        for (place, packet) in batch.iter_mut().enumerate() {
+            let address = packet.dst_ip();
+            let known = table.lookup(address, now_ns, self.host.poll_ns);
+            let found = known.map(|(ethernet, ask)| (ethernet.0, ask));
+            let outcome = match found.or_else(|| self.of_group(address).map(|group| (group, false))) {
+                Some((dst, ask)) => match prepend(packet, &self.header(dst)) {
+                    false => Outcome::Drop(NO_HEADROOM),
+                    true if ask => Outcome::SentAndAsk,
+                    true => Outcome::Sent,
+                },
+                None if address.is_unspecified() => Outcome::Drop(NO_DESTINATION),
+                None => Outcome::Unknown,
+            };
+            all &= outcome == Outcome::Sent;
+            self.outcomes[place] = outcome;
+        }
+        all
+    }
+
+    /// Sends a request for an address on behalf of a packet of which `of` tells: to
+    /// whoever had it, if that is known.
+    fn ask(&mut self, cx: &mut Cx<'_>, target_ip: Ipv4Addr, of: Cause, known: Option<[u8; 6]>) {
+        let dst = known.filter(|_| !self.host.broadcast_poll).unwrap_or([0xFF; 6]);
+        let request = Repr {
+            operation: Operation::REQUEST,
+            sender_mac: MacAddress(self.host.ethernet.0),
+            sender_ip: Ipv4Addr::from_bits(self.host.address.load(Ordering::Relaxed)),
+            target_mac: MacAddress([0; 6]),
+            target_ip,
+        };
+        let Some(mut asked) = cx.packet(&frame(&request, MacAddress(dst))) else {
+            return cx.count_drops(NO_BUFFERS, 1);
+        };
+        asked.set_header(Header::Link, 0);
+        asked.set_header(Header::Network, LEN);
+        asked.annotations_mut().timestamp_ns = of.timestamp_ns;
+        asked.set_bytes_at(VLAN_TCI, of.tci);
+        self.queries.add(1);
+        cx.emit(cx.outputs() - 1, asked);
+    }
+
+    fn keep(&mut self, cx: &mut Cx<'_>, packet: Packet, now_ns: i64) {
+        let address = packet.dst_ip();
+        let cause = Cause::of(&packet);
+        let mut gone = vec![];
+        let kept = self.table.lock().keep(address, packet, now_ns, &mut gone);
+        match kept {
+            Kept::Waits { ask: false } => {}
+            Kept::Waits { ask: true } => self.ask(cx, address, cause, None),
+            Kept::Refused(packet) => gone.push(packet),
+        }
+        gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+    }
+
+    /// Packets that cannot all be sent at once.
+    #[cold]
+    fn sort_out(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, now_ns: i64) -> Next {
+        for (place, packet) in batch.drain().enumerate() {
+            match self.outcomes[place] {
+                Outcome::Sent => cx.emit(0, packet),
+                Outcome::SentAndAsk => {
+                    let known = packet.first_chunk::<6>().copied();
+                    self.ask(cx, packet.dst_ip(), Cause::of(&packet), known);
+                    cx.emit(0, packet);
+                }
+                Outcome::Unknown => self.keep(cx, packet, now_ns),
+                Outcome::Drop(reason) => {
+                    if reason == NO_DESTINATION && !self.warned {
+                        self.warned = true;
+                        let me = format!("{} :: {}", cx.name(), cx.class());
+                        cx.say(&format!("{me}: would query for 0.0.0.0; missing dest IP addr annotation?\n"));
+                    }
+                    self.drops.add(1);
+                    cx.drop(reason, packet);
+                }
+            }
+        }
+        Next::Done
+    }
+
+    /// Answers: packets that waited for them go on.
+    fn learn(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, now_ns: i64) {
+        for packet in batch.iter() {
+            if packet.len() >= super::arp_responder::FRAME_LEN {
+                self.responses.add(1);
+            }
+            let answer = parse(packet).filter(|said| said.operation == Operation::REPLY);
+            let Some(said) = answer.filter(|said| !said.sender_mac.is_multicast()) else { continue };
+            let mut gone = vec![];
+            let ethernet = Ethernet(said.sender_mac.0);
+            let ready = self.table.lock().insert(said.sender_ip, Some(ethernet), now_ns, &mut gone);
+            gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+            let header = self.header(ethernet.0);
+            for mut packet in ready {
+                if prepend(&mut packet, &header) {
+                    cx.emit(0, packet);
+                } else {
+                    self.drops.add(1);
+                    cx.drop(NO_HEADROOM, packet);
+                }
+            }
+        }
+        cx.free_batch(batch);
+    }
+}
+
+impl Element for ArpQuerier {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(name) = &self.table_name {
+            let shared = cx.shared::<SharedTable>(name);
+            self.table = shared.ok_or_else(|| format!("TABLE: '{name}' is no ARPTable"))?;
+        } else if let Some(pace) = self.table.lock().pace_ns() {
+            let timer = cx.new_timer();
+            cx.set_timer_after(timer, pace);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        let now_ns = cx.now_ns();
+        if input == 1 {
+            self.learn(cx, batch, now_ns);
+            return Next::Done;
+        }
+        if self.host.address.load(Ordering::Relaxed) == 0 {
+            self.drops.add(batch.len() as u64);
+            cx.drop_batch(UNCONFIGURED, batch);
+            return Next::Done;
+        }
+        if self.resolve(batch, now_ns) { Next::Push(0) } else { self.sort_out(cx, batch, now_ns) }
+    }
+
+    fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
+        let mut gone = vec![];
+        let pace = {
+            let mut table = self.table.lock();
+            table.expire(cx.now_ns(), usize::MAX, &mut gone);
+            table.pace_ns()
+        };
+        gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+        if let Some(pace) = pace {
+            cx.set_timer_after(timer, pace);
+        }
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        let address = |of: &AtomicU32| Ipv4Addr::from_bits(of.load(Ordering::Relaxed)).to_string();
+        let table = self.table.lock();
+        Ok(match handler {
+            "stats" => {
+                let killed = self.drops.sum() + table.drops();
+                format!("{killed} packets killed\n{} ARP queries sent\n", self.queries.sum())
+            }
+            "queries" => self.queries.sum().to_string(),
+            "responses" => self.responses.sum().to_string(),
+            "drops" => self.drops.sum().to_string(),
+            "broadcast" => address(&self.host.broadcast),
+            "ipaddr" => address(&self.host.address),
+            _ => table.read(handler, cx.now_ns()),
+        })
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let names = Default::default();
+        let scope = Scope { element: "", names: &names };
+        match handler {
+            "broadcast" => {
+                self.host.broadcast.store(Ipv4Addr::parse(value, &scope)?.to_bits(), Ordering::Relaxed);
+                return Ok(());
+            }
+            "ipaddr" => {
+                self.host.address.store(Ipv4Addr::parse(value, &scope)?.to_bits(), Ordering::Relaxed);
+                return Ok(());
+            }
+            "clear" => [&self.queries, &self.responses, &self.drops].into_iter().for_each(Tally::reset),
+            _ => {}
+        }
+        let mut gone = vec![];
+        let result = self.table.lock().write(handler, value, cx.now_ns(), &mut gone);
+        gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+        result
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        Some(Box::new(ArpQuerier {
+            host: self.host.clone(),
+            table: self.table.clone(),
+            table_name: self.table_name.clone(),
+            queries: self.queries.for_another(),
+            responses: self.responses.for_another(),
+            drops: self.drops.for_another(),
+            warned: false,
+            outcomes: Box::new([Outcome::Sent; Batch::MAX]),
+        }))
+    }
+
+    fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {
+        let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<ArpQuerier>() else { return };
+        let address = |of: &ArpQuerier| of.host.address.load(Ordering::Relaxed);
+        let same = address(self) == address(old) && self.host.ethernet == old.host.ethernet;
+        if same && self.table_name.is_none() && old.table_name.is_none() {
+            self.table.lock().adopt(&mut old.table.lock());
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! `ARPTable`: who has which IPv4 address, and the packets that wait to know
+//! (RFC 826; RFC 1122, 2.3.2). IPv6's neighbours are kept in the same way.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt::{Debug, Display, Write};
+use std::hash::Hash;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use graph::class::{Argument, keyword, read, write};
+use graph::clock::SECOND_NS;
+use graph::timer::TimerId;
+use graph::value::{Ethernet, Scope, Span, Value};
+use graph::{Class, Conf, Cx, Element, Fault, Refused};
+use memory::Packet;
+
+pub(super) const CAPACITY: Argument = keyword("CAPACITY", "packets that may wait, 0 for no limit; 2048");
+pub(super) const ENTRY_CAPACITY: Argument = keyword("ENTRY_CAPACITY", "addresses kept, 0 for a million; 0");
+pub(super) const ENTRY_PACKET_CAPACITY: Argument =
+    keyword("ENTRY_PACKET_CAPACITY", "packets that may wait for one address, 0 for no limit; 0");
+pub(super) const SLIM_FACTOR: Argument =
+    keyword("CAPACITY_SLIM_FACTOR", "when too many packets wait, one in so many of them goes; 2");
+pub(super) const TIMEOUT: Argument = keyword("TIMEOUT", "how long an answer counts, 0 for ever; 300 s");
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "ARPTable",
+    brief: "keeps who has which IPv4 address, for several ARPQueriers",
+    doc: "A table that ARPQueriers share by their TABLE argument. When more packets wait than CAPACITY, the \
+          oldest go.",
+    ports: "0/0",
+    processing: "a/a",
+    arguments: &[CAPACITY, ENTRY_CAPACITY, ENTRY_PACKET_CAPACITY, SLIM_FACTOR, TIMEOUT],
+    handlers: &[
+        read("table", "`IP VALID ETH AGE`, a line for each address, the oldest first"),
+        read("drops", "packets dropped because they waited too long, or too many did"),
+        read("count", "addresses"),
+        read("length", "packets that wait"),
+        write("insert", "`IP ETH`: who has an address"),
+        write("delete", "forgets who has an address"),
+        write("clear", "forgets all, and drops what waits"),
+    ],
+    drops: &["waited in vain"],
+    example: "t :: ARPTable(TIMEOUT 60); q :: ARPQuerier(10.0.0.1, 0:0:c0:ae:67:ef, TABLE t);",
+    see: &["ARPQuerier", "ARPResponder"],
+    make: |setup, conf| {
+        let table: Arc<SharedTable> = Arc::new(SharedTable::parse(conf)?);
+        conf.complete()?;
+        setup.share(table.clone());
+        Ok(Box::new(ArpTable { table }))
+    },
+    ..Class::BASE
+};
+
+/// What an unlimited number of addresses means: memory is finite, and strangers
+/// choose the addresses.
+const MOST_ENTRIES: usize = 1 << 20;
+/// Polls sent at a quick pace, and the paces.
+const QUICK_POLLS: u8 = 10;
+const QUICK_NS: i64 = SECOND_NS / 10;
+const SLOW_NS: i64 = 2 * SECOND_NS;
+
+/// An address that hosts have on a link: IPv4 or IPv6.
+pub(super) trait Address: Copy + Eq + Hash + Display + Debug + Value + Send + 'static {}
+
+impl Address for Ipv4Addr {}
+impl Address for Ipv6Addr {}
+
+/// A table that elements share.
+#[derive(Debug)]
+pub(super) struct SharedTable<A: Address = Ipv4Addr>(Mutex<Table<A>>);
+
+impl<A: Address> SharedTable<A> {
+    pub(super) fn parse(conf: &mut Conf<'_>) -> Result<SharedTable<A>, Fault> {
+        let capacity: usize = conf.keyword("CAPACITY")?.unwrap_or(2048);
+        let entries: usize = conf.keyword("ENTRY_CAPACITY")?.unwrap_or(0);
+        let each: usize = conf.keyword("ENTRY_PACKET_CAPACITY")?.unwrap_or(0);
+        let slim: usize = conf.keyword("CAPACITY_SLIM_FACTOR")?.unwrap_or(2);
+        let timeout = conf.keyword("TIMEOUT")?.unwrap_or(Span(300 * SECOND_NS));
+        if slim == 0 {
+            return Err("CAPACITY_SLIM_FACTOR cannot be zero".into());
+        }
+        let unlimited = |n: usize| if n == 0 { usize::MAX } else { n };
+        Ok(SharedTable(Mutex::new(Table {
+            capacity: unlimited(capacity),
+            entry_capacity: unlimited(entries).min(MOST_ENTRIES),
+            each: unlimited(each),
+            slim,
+            timeout_ns: timeout.0.max(0),
+            entries: HashMap::new(),
+            ages: BTreeMap::new(),
+            sequence: 0,
+            waiting: 0,
+            drops: 0,
+        })))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Table<A>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place in the order of ages: the time of the last word, then who came first.
+type Age = (i64, i64);
+
+#[derive(Debug)]
+struct Entry {
+    ethernet: Option<Ethernet>,
+    age: Age,
+    polled_ns: i64,
+    polls: u8,
+    waiting: VecDeque<Packet>,
+}
+
+impl Entry {
+    /// Whether it may be asked for again, which is noted.
+    fn poll(&mut self, now_ns: i64) -> bool {
+        let pace = if self.polls >= QUICK_POLLS { SLOW_NS } else { QUICK_NS };
+        let may = now_ns >= self.polled_ns + pace;
+        if may {
+            self.polled_ns = now_ns;
+            self.polls = self.polls.saturating_add(1);
+        }
+        may
+    }
+}
+
+/// What became of a packet that was to wait.
+#[derive(Debug)]
+pub(super) enum Kept {
+    /// It waits; whether the address must be asked for.
+    Waits { ask: bool },
+    /// Too many wait for this address.
+    Refused(Packet),
+}
+
+/// Addresses, the packets that wait for them, and bounds for both.
+#[derive(Debug)]
+pub(super) struct Table<A> {
+    capacity: usize,
+    entry_capacity: usize,
+    each: usize,
+    slim: usize,
+    timeout_ns: i64,
+    entries: HashMap<A, Entry>,
+    ages: BTreeMap<Age, A>,
+    sequence: i64,
+    waiting: usize,
+    drops: u64,
+}
+
+impl<A: Address> Table<A> {
+    fn is_expired(&self, age: Age, now_ns: i64) -> bool {
+        self.timeout_ns != 0 && age.0.saturating_add(self.timeout_ns) < now_ns
+    }
+
+    /// Who has an address, and whether it is time to ask again, which is noted. With
+    /// a `poll_ns` of zero it never is.
+    pub(super) fn lookup(&mut self, address: A, now_ns: i64, poll_ns: i64) -> Option<(Ethernet, bool)> {
+        let timeout_ns = self.timeout_ns;
+        let entry = self.entries.get_mut(&address)?;
+        let ethernet = entry.ethernet?;
+        let live = entry.age.0;
+        if timeout_ns != 0 && live.saturating_add(timeout_ns) < now_ns {
+            return None;
+        }
+        let ask = poll_ns != 0 && now_ns >= live.saturating_add(poll_ns) && entry.poll(now_ns);
+        Some((ethernet, ask))
+    }
+
+    /// The entry of an address, made if there is none.
+    fn ensure(&mut self, address: A, now_ns: i64, gone: &mut Vec<Packet>) {
+        if self.entries.contains_key(&address) {
+            return;
+        }
+        if self.entries.len() >= self.entry_capacity {
+            self.expire(now_ns, self.entry_capacity - 1, gone);
+        }
+        let age = self.next_age(now_ns);
+        let polled_ns = now_ns - SECOND_NS;
+        let entry = Entry { ethernet: None, age, polled_ns, polls: 0, waiting: VecDeque::new() };
+        self.entries.insert(address, entry);
+        self.ages.insert(age, address);
+    }
+
+    fn next_age(&mut self, live_ns: i64) -> Age {
+        self.sequence += 1;
+        (live_ns, self.sequence)
+    }
+
+    fn set_age(&mut self, address: A, age: Age) {
+        if let Some(entry) = self.entries.get_mut(&address) {
+            self.ages.remove(&entry.age);
+            entry.age = age;
+            self.ages.insert(age, address);
+        }
+    }
+
+    /// Says who has an address, nobody for `None`; the packets that waited for it.
+    pub(super) fn insert(
+        &mut self,
+        address: A,
+        ethernet: Option<Ethernet>,
+        now_ns: i64,
+        gone: &mut Vec<Packet>,
+    ) -> VecDeque<Packet> {
+        self.ensure(address, now_ns, gone);
+        let age = self.next_age(now_ns);
+        self.set_age(address, age);
+        let Some(entry) = self.entries.get_mut(&address) else { return VecDeque::new() };
+        (entry.ethernet, entry.polls, entry.polled_ns) = (ethernet, 0, now_ns - SECOND_NS);
+        let ready = if ethernet.is_some() { std::mem::take(&mut entry.waiting) } else { VecDeque::new() };
+        self.waiting -= ready.len();
+        ready
+    }
+
+    /// Has a packet wait until somebody says who has an address.
+    pub(super) fn keep(&mut self, address: A, packet: Packet, now_ns: i64, gone: &mut Vec<Packet>) -> Kept {
+        self.ensure(address, now_ns, gone);
+        // An address that packets are sent to does not expire; it is as old as it may be.
+        let oldest = now_ns - self.timeout_ns;
+        let each = self.each;
+        let Some(entry) = self.entries.get(&address) else { return Kept::Refused(packet) };
+        let is_full = entry.waiting.len() >= each;
+        if self.timeout_ns != 0 && entry.age.0 < oldest {
+            self.sequence += 1;
+            self.set_age(address, (oldest, -self.sequence));
+        }
+        if is_full {
+            self.drops += 1;
+            return Kept::Refused(packet);
+        }
+        self.waiting += 1;
+        if self.waiting > self.capacity {
+            self.slim(now_ns, gone);
+        }
+        let Some(entry) = self.entries.get_mut(&address) else { return Kept::Refused(packet) };
+        entry.waiting.push_back(packet);
+        Kept::Waits { ask: entry.poll(now_ns) }
+    }
+
+    /// Forgets addresses that expired, and the oldest beyond `most`.
+    pub(super) fn expire(&mut self, now_ns: i64, most: usize, gone: &mut Vec<Packet>) {
+        while let Some((&age, &address)) = self.ages.first_key_value() {
+            if !self.is_expired(age, now_ns) && self.entries.len() <= most {
+                break;
+            }
+            self.ages.remove(&age);
+            if let Some(entry) = self.entries.remove(&address) {
+                self.waiting -= entry.waiting.len();
+                self.drops += entry.waiting.len() as u64;
+                gone.extend(entry.waiting);
+            }
+        }
+    }
+
+    /// Makes room: packets that wait for the oldest addresses go first. One packet is
+    /// counted as waiting that is not there yet.
+    fn slim(&mut self, now_ns: i64, gone: &mut Vec<Packet>) {
+        self.expire(now_ns, usize::MAX, gone);
+        let most = (self.capacity - self.capacity / self.slim).max(1);
+        for address in self.ages.values() {
+            let Some(entry) = self.entries.get_mut(address) else { continue };
+            while self.waiting > most {
+                let Some(packet) = entry.waiting.pop_front() else { break };
+                gone.push(packet);
+                self.waiting -= 1;
+                self.drops += 1;
+            }
+        }
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self, gone: &mut Vec<Packet>) {
+        self.ages.clear();
+        for (_, entry) in self.entries.drain() {
+            self.drops += entry.waiting.len() as u64;
+            gone.extend(entry.waiting);
+        }
+        self.waiting = 0;
+    }
+
+    /// Takes over what another table knows.
+    pub(super) fn adopt(&mut self, old: &mut Table<A>) {
+        std::mem::swap(&mut self.entries, &mut old.entries);
+        std::mem::swap(&mut self.ages, &mut old.ages);
+        (self.sequence, self.waiting, self.drops) = (old.sequence, old.waiting, old.drops);
+        (old.waiting, old.drops) = (0, 0);
+    }
+
+    pub(super) fn drops(&self) -> u64 {
+        self.drops
+    }
+
+    /// How often expired addresses are looked for.
+    pub(super) fn pace_ns(&self) -> Option<i64> {
+        (self.timeout_ns != 0).then_some(self.timeout_ns + SECOND_NS)
+    }
+
+    pub(super) fn read(&self, handler: &str, now_ns: i64) -> String {
+        match handler {
+            "drops" => self.drops.to_string(),
+            "count" => self.entries.len().to_string(),
+            "length" => self.waiting.to_string(),
+            _ => {
+                let mut out = String::new();
+                for address in self.ages.values() {
+                    let Some(entry) = self.entries.get(address) else { continue };
+                    let known = entry.ethernet.is_some() && !self.is_expired(entry.age, now_ns);
+                    let ethernet = entry.ethernet.unwrap_or(Ethernet([0xFF; 6]));
+                    let us = (now_ns - entry.age.0).max(0) / 1000;
+                    let age = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+                    let _ = writeln!(out, "{address} {} {ethernet} {age}", u8::from(known));
+                }
+                out
+            }
+        }
+    }
+
+    /// Writes the handlers `insert`, `delete` and `clear`; packets that can go on now.
+    pub(super) fn write(
+        &mut self,
+        handler: &str,
+        value: &str,
+        now_ns: i64,
+        gone: &mut Vec<Packet>,
+    ) -> Result<(), Refused> {
+        let names = Default::default();
+        let scope = Scope { element: "", names: &names };
+        let mut words = value.split_whitespace();
+        let mut word = |what: &str| words.next().ok_or_else(|| format!("{what}: required argument missing"));
+        match handler {
+            "insert" => {
+                let address = A::parse(word("IP")?, &scope).map_err(|e| format!("IP: {e}"))?;
+                let ethernet = Ethernet::parse(word("ETH")?, &scope).map_err(|e| format!("ETH: {e}"))?;
+                let known = (ethernet.0 != [0xFF; 6]).then_some(ethernet);
+                gone.extend(self.insert(address, known, now_ns, &mut vec![]));
+            }
+            "delete" => {
+                let address = A::parse(word("IP")?, &scope).map_err(|e| format!("IP: {e}"))?;
+                self.insert(address, None, now_ns, gone);
+            }
+            _ => self.clear(gone),
+        }
+        Ok(())
+    }
+}
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct ArpTable {
+    table: Arc<SharedTable>,
+}
+
+impl Element for ArpTable {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(pace) = self.table.lock().pace_ns() {
+            let timer = cx.new_timer();
+            cx.set_timer_after(timer, pace);
+        }
+        Ok(())
+    }
+
+    fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
+        let mut gone = vec![];
+        let pace = {
+            let mut table = self.table.lock();
+            table.expire(cx.now_ns(), usize::MAX, &mut gone);
+            table.pace_ns()
+        };
+        gone.into_iter().for_each(|packet| cx.drop(0, packet));
+        if let Some(pace) = pace {
+            cx.set_timer_after(timer, pace);
+        }
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.table.lock().read(handler, cx.now_ns()))
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let mut gone = vec![];
+        let result = self.table.lock().write(handler, value, cx.now_ns(), &mut gone);
+        gone.into_iter().for_each(|packet| cx.drop(0, packet));
+        result
+    }
+
+    fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {
+        if let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<ArpTable>() {
+            self.table.lock().adopt(&mut old.table.lock());
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! `EtherEncap`: an Ethernet header in front.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use graph::class::{both, mandatory};
+use graph::value::{Ethernet, Scope, Value};
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use memory::Packet;
+use memory::annotation::Header;
+
+/// Bytes of an Ethernet header.
+pub(super) const LEN: usize = wire::ethernet::HEADER_LEN;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "EtherEncap",
+    brief: "puts an Ethernet header in front of packets",
+    doc: "All packets get the same addresses and type. ARPQuerier finds the destination for each instead.",
+    arguments: &[
+        mandatory("ETHERTYPE", "what the packets are: 0x0800 for IPv4"),
+        mandatory("SRC", "the source address"),
+        mandatory("DST", "the destination address"),
+    ],
+    handlers: &[
+        both("src", "the source address"),
+        both("dst", "the destination address"),
+        both("ethertype", "what the packets are"),
+        both("etht", "what the packets are; the old name"),
+    ],
+    drops: &["no headroom"],
+    example: "EtherEncap(0x0800, 0:0:c0:ae:67:ef, 0:0:c0:4b:ad:d3)",
+    see: &["ARPQuerier", "EtherVLANEncap", "Strip", "EtherRewrite"],
+    make: |_, conf| {
+        let ethertype: u16 = conf.mandatory("ETHERTYPE")?;
+        let src: Ethernet = conf.mandatory("SRC")?;
+        let dst: Ethernet = conf.mandatory("DST")?;
+        conf.complete()?;
+        let mut bytes = [0; LEN];
+        bytes[..6].copy_from_slice(&dst.0);
+        bytes[6..12].copy_from_slice(&src.0);
+        bytes[12..].copy_from_slice(&ethertype.to_be_bytes());
+        Ok(Each::boxed(EtherEncap { header: SharedHeader::new(bytes) }))
+    },
+    ..Class::BASE
+};
+
+/// A header that all threads' copies put in front, and that handlers may change. A
+/// packet that goes by meanwhile may have half of the old one.
+#[derive(Debug, Clone)]
+pub(super) struct SharedHeader(Arc<[AtomicU64; 2]>);
+
+impl SharedHeader {
+    pub(super) fn new(bytes: [u8; LEN]) -> SharedHeader {
+        let header = SharedHeader(Arc::default());
+        header.set(bytes);
+        header
+    }
+
+    #[inline(always)]
+    pub(super) fn bytes(&self) -> [u8; LEN] {
+        let [low, high] = self.0.each_ref().map(|half| half.load(Ordering::Relaxed).to_ne_bytes());
+        let mut bytes = [0; LEN];
+        bytes[..8].copy_from_slice(&low);
+        bytes[8..].copy_from_slice(&high[..LEN - 8]);
+        bytes
+    }
+
+    pub(super) fn set(&self, bytes: [u8; LEN]) {
+        let mut padded = [0; 16];
+        padded[..LEN].copy_from_slice(&bytes);
+        let halves = padded.chunks_exact(8).zip(self.0.iter());
+        for (bytes, half) in halves {
+            half.store(u64::from_ne_bytes(bytes.try_into().expect("eight bytes")), Ordering::Relaxed);
+        }
+    }
+
+    /// Reads the handlers `src`, `dst`, `ethertype`.
+    pub(super) fn read(&self, handler: &str) -> String {
+        let bytes = self.bytes();
+        let address = |at: usize| Ethernet(bytes[at..at + 6].try_into().expect("six bytes")).to_string();
+        match handler {
+            "dst" => address(0),
+            "src" => address(6),
+            _ => u16::from_be_bytes([bytes[12], bytes[13]]).to_string(),
+        }
+    }
+
+    /// Writes them.
+    pub(super) fn write(&self, handler: &str, value: &str) -> Result<(), Refused> {
+        let names = Default::default();
+        let scope = Scope { element: "", names: &names };
+        let mut bytes = self.bytes();
+        match handler {
+            "dst" => bytes[..6].copy_from_slice(&Ethernet::parse(value, &scope)?.0),
+            "src" => bytes[6..12].copy_from_slice(&Ethernet::parse(value, &scope)?.0),
+            _ => bytes[12..].copy_from_slice(&u16::parse(value, &scope)?.to_be_bytes()),
+        }
+        self.set(bytes);
+        Ok(())
+    }
+}
+
+/// Puts a link header in front of a packet, and says that it is there.
+#[inline(always)]
+pub(super) fn prepend(packet: &mut Packet, header: &[u8]) -> bool {
+    match packet.push_front(header.len()) {
+        Ok(room) => {
+            room.copy_from_slice(header);
+            packet.set_header(Header::Link, 0);
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+/// See [`CLASS`].
+#[derive(Debug, Clone)]
+pub struct EtherEncap {
+    header: SharedHeader,
+}
+
+impl PerPacket for EtherEncap {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        if prepend(packet, &self.header.bytes()) { Fate::ON } else { Fate::drop(0) }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.header.read(handler))
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        self.header.write(handler, value)
+    }
+
+    fn replicate(&self) -> Option<EtherEncap> {
+        Some(self.clone())
+    }
+}

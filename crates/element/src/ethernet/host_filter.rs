@@ -1,0 +1,74 @@
+//! `HostEtherFilter`: to whom a frame came.
+
+use graph::class::{keyword, mandatory, positional, read};
+use graph::value::Ethernet;
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use memory::Packet;
+use memory::annotation::Reach;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "HostEtherFilter",
+    brief: "lets only Ethernet frames to this host pass",
+    doc: "Marks frames as to this host, to everyone, to a group or to another host, as Linux does. Those to \
+          other hosts go to output 1, or are dropped, unless DROP_OTHER is false; those from this host as \
+          well if DROP_OWN is true.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    arguments: &[
+        mandatory("ETHER", "this host's address"),
+        positional("DROP_OWN", "whether frames from this host are dropped; false"),
+        positional("DROP_OTHER", "whether frames to other hosts are dropped; true"),
+        keyword("OFFSET", "bytes in front of the Ethernet header; 0"),
+    ],
+    handlers: &[read("ether", "this host's address")],
+    drops: &["to another host", "from this host", "too short"],
+    example: "FromDevice(p) -> HostEtherFilter(0:0:c0:ae:67:ef)",
+    see: &["DropBroadcasts", "FromDevice"],
+    make: |_, conf| {
+        let address = conf.mandatory("ETHER")?;
+        let drop_own = conf.positional("DROP_OWN")?.unwrap_or(false);
+        let drop_other = conf.positional("DROP_OTHER")?.unwrap_or(true);
+        let offset = conf.keyword("OFFSET")?.unwrap_or(0);
+        conf.complete()?;
+        Ok(Each::boxed(HostEtherFilter { address, drop_own, drop_other, offset }))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug, Clone)]
+pub struct HostEtherFilter {
+    address: Ethernet,
+    drop_own: bool,
+    drop_other: bool,
+    offset: usize,
+}
+
+impl PerPacket for HostEtherFilter {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let bytes = packet.get(self.offset..).and_then(|rest| rest.first_chunk::<12>());
+        let Some(addresses) = bytes else { return Fate::drop(2) };
+        let (dst, src) = addresses.split_at(6);
+        if self.drop_own && src == self.address.0 {
+            return Fate::out_or_drop(1, 1);
+        }
+        let reach = match dst {
+            _ if dst == self.address.0 => Reach::Host,
+            [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF] => Reach::Broadcast,
+            [first, ..] if first & 1 != 0 => Reach::Multicast,
+            _ => Reach::OtherHost,
+        };
+        packet.annotations_mut().reach = reach;
+        if reach == Reach::OtherHost && self.drop_other { Fate::out_or_drop(1, 0) } else { Fate::ON }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.address.to_string())
+    }
+
+    fn replicate(&self) -> Option<HostEtherFilter> {
+        Some(self.clone())
+    }
+}

@@ -1,0 +1,409 @@
+//! `IP6NDAdvertiser`, `IP6NDSolicitor`: who has which IPv6 address on an Ethernet
+//! (RFC 4861; RFC 2464 for the addresses of groups).
+
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+use graph::class::{keyword, mandatory, read, rest, write};
+use graph::timer::TimerId;
+use graph::value::{Ethernet, Prefix6, Value};
+use graph::{Class, Cx, Each, Element, Fate, Fault, Next, PerPacket, Refused, Tally};
+use memory::annotation::Header;
+use memory::{Batch, Packet};
+use wire::checksum;
+
+use super::arp_table::{self, Kept, SharedTable};
+use super::encap::{LEN as ETHER, prepend};
+use crate::annotation::{DST_IP6, Notes};
+use crate::icmp::icmp6::fill_checksum;
+use crate::ip::{header, ip6};
+
+/// The class of what answers.
+pub static ADVERTISER: Class = Class {
+    name: "IP6NDAdvertiser",
+    brief: "answers IPv6 neighbour solicitations",
+    doc: "Solicitations for an address that an entry covers become the answer; the longest prefix counts. \
+          Whoever checks whether its own address is taken is told so as well. All other packets are dropped.",
+    arguments: &[rest("ENTRY", "`IP6/LENGTH… ETH`: who has these addresses")],
+    drops: &["no solicitation for an address here"],
+    example: "c :: Classifier(12/86dd 20/3aff 54/87, -);\n\
+              c[0] -> IP6NDAdvertiser(2001:db8::1 00:e0:29:05:e5:6f) -> ToDevice(p);",
+    see: &["IP6NDSolicitor", "ARPResponder", "Classifier"],
+    make: |_, conf| {
+        let scope = *conf.scope();
+        let mut entries = vec![];
+        for (i, argument) in conf.rest().iter().enumerate() {
+            let (mut prefixes, mut ethernet) = (vec![], None);
+            for word in argument.split_whitespace() {
+                match (Prefix6::parse(word, &scope), Ethernet::parse(word, &scope)) {
+                    (Ok(prefix), _) => prefixes.push(prefix),
+                    (_, Ok(found)) if ethernet.is_none() => ethernet = Some(found),
+                    (_, Ok(_)) => {
+                        return Err(Fault::new(format!("argument {i} has more than one Ethernet address")));
+                    }
+                    _ => return Err(Fault::new(format!("argument {i} should be `IP6/MASK ETHADDR'"))),
+                }
+            }
+            if prefixes.is_empty() {
+                return Err(Fault::new(format!("argument {i} had no IP6 address and masks")));
+            }
+            let ethernet = ethernet.ok_or_else(|| Fault::new(format!("argument {i}: missing ETH")))?;
+            entries.extend(prefixes.into_iter().map(|prefix| (prefix, ethernet)));
+        }
+        // The longest first, so that the first that fits is the one.
+        entries.sort_by_key(|(prefix, _)| 128 - prefix.length);
+        Ok(Each::boxed(Advertiser { entries: entries.into() }))
+    },
+    ..Class::BASE
+};
+
+/// The class of what asks.
+pub static SOLICITOR: Class = Class {
+    name: "IP6NDSolicitor",
+    brief: "puts Ethernet headers in front of IPv6 packets, and asks for the addresses it needs",
+    doc: "Input 0 takes IPv6 packets whose destination annotation is the next hop; they leave at output 0 in \
+          Ethernet frames. While nobody said who has the next hop's address they wait, and a solicitation \
+          leaves at the last output. Input 1 takes the advertisements. Groups need no solicitation.",
+    ports: "2/1-2",
+    processing: "h/h",
+    flow: "xy/x",
+    arguments: &[
+        mandatory("IP", "this host's address"),
+        mandatory("ETH", "this host's Ethernet address"),
+        arp_table::CAPACITY,
+        arp_table::ENTRY_CAPACITY,
+        arp_table::ENTRY_PACKET_CAPACITY,
+        arp_table::SLIM_FACTOR,
+        arp_table::TIMEOUT,
+        keyword("POLL_TIMEOUT", "when an address in use is asked for again, 0 for never; 60 s"),
+    ],
+    handlers: &[
+        read("table", "`IP VALID ETH AGE`, a line for each address, the oldest first"),
+        read("stats", "packets dropped and solicitations sent, in words"),
+        read("count", "addresses in the table"),
+        read("length", "packets that wait"),
+        write("insert", "`IP ETH`: who has an address"),
+        write("delete", "forgets who has an address"),
+        write("clear", "forgets all"),
+    ],
+    drops: &["no destination", "waited in vain", "no headroom", "no buffers"],
+    example: "nds :: IP6NDSolicitor(2001:db8::1, 00:e0:29:05:e5:6f);\nrt -> [0]nds -> ToDevice(p);",
+    see: &["IP6NDAdvertiser", "ARPQuerier", "LookupIP6Route"],
+    make: |_, conf| {
+        let table = SharedTable::parse(conf)?;
+        let address: Ipv6Addr = conf.mandatory("IP")?;
+        let ethernet: Ethernet = conf.mandatory("ETH")?;
+        let poll = conf.keyword("POLL_TIMEOUT")?.unwrap_or(graph::value::Span(60_000_000_000));
+        conf.complete()?;
+        Ok(Box::new(Solicitor {
+            address,
+            ethernet,
+            poll_ns: poll.0.max(0),
+            table: Arc::new(table),
+            queries: Tally::default(),
+            drops: Tally::default(),
+        }))
+    },
+    ..Class::BASE
+};
+
+const NO_DESTINATION: usize = 0;
+const IN_VAIN: usize = 1;
+const NO_HEADROOM: usize = 2;
+const NO_BUFFERS: usize = 3;
+
+const SOLICITATION: u8 = 135;
+const ADVERTISEMENT: u8 = 136;
+const ICMP6: u8 = 58;
+/// The options that say who has the source's and the target's address.
+const SOURCE_OPTION: u8 = 1;
+const TARGET_OPTION: u8 = 2;
+/// A message of either kind: its fixed part, and one option.
+const MESSAGE: usize = 24 + 8;
+const FRAME: usize = ETHER + ip6::LEN + MESSAGE;
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 1);
+
+/// The Ethernet address of a group (RFC 2464, 7).
+fn group_address(group: Ipv6Addr) -> [u8; 6] {
+    let [.., a, b, c, d] = group.octets();
+    [0x33, 0x33, a, b, c, d]
+}
+
+/// What a neighbour message says.
+struct Said<'a> {
+    kind: u8,
+    src: Ipv6Addr,
+    target: Ipv6Addr,
+    link_src: [u8; 6],
+    options: &'a [u8],
+}
+
+/// Reads a frame's neighbour message, if it is a valid one (RFC 4861, 7.1).
+fn parse(frame: &[u8]) -> Option<Said<'_>> {
+    let (link, packet) = frame.split_first_chunk::<ETHER>()?;
+    let (fixed, rest) = packet.split_first_chunk::<{ ip6::LEN }>()?;
+    let valid = link[12..] == [0x86, 0xDD] && fixed[0] >> 4 == 6 && fixed[6] == ICMP6 && fixed[7] == 255;
+    let message = rest.get(..usize::from(header::u16_at(fixed, 4)))?;
+    let [src, dst] = [8, 24].map(|at| ip6::address_at(fixed, at));
+    let head = message.first_chunk::<24>().filter(|head| valid && head[1] == 0)?;
+    let pseudo = checksum::pseudo_header_v6(src, dst, ICMP6, message.len() as u32);
+    let target = Ipv6Addr::from(*head[8..].first_chunk::<16>()?);
+    let sound = checksum::combine(pseudo, checksum::sum(message)) == 0xFFFF && !target.is_multicast();
+    let link_src = *link[6..].first_chunk()?;
+    sound.then_some(Said { kind: head[0], src, target, link_src, options: &message[24..] })
+}
+
+/// The Ethernet address in an option.
+fn option(mut options: &[u8], wanted: u8) -> Option<[u8; 6]> {
+    while let [kind, length, ..] = options {
+        if *length == 0 {
+            return None; // RFC 4861, 4.6: such a packet is dropped
+        }
+        let (this, rest) = options.split_at_checked(usize::from(*length) * 8)?;
+        if *kind == wanted {
+            return this[2..].first_chunk().copied();
+        }
+        options = rest;
+    }
+    None
+}
+
+/// A message to be sent.
+struct Message {
+    kind: u8,
+    flags: u8,
+    link: ([u8; 6], [u8; 6]),
+    ends: (Ipv6Addr, Ipv6Addr),
+    target: Ipv6Addr,
+    option: (u8, [u8; 6]),
+}
+
+impl Message {
+    /// As a frame.
+    fn frame(&self) -> [u8; FRAME] {
+        let mut bytes = [0; FRAME];
+        let (link, packet) = bytes.split_at_mut(ETHER);
+        link[..6].copy_from_slice(&self.link.1);
+        link[6..12].copy_from_slice(&self.link.0);
+        link[12..].copy_from_slice(&[0x86, 0xDD]);
+        let (ip, icmp) = packet.split_at_mut(ip6::LEN);
+        ip[..8].copy_from_slice(&[0x60, 0, 0, 0, 0, MESSAGE as u8, ICMP6, 255]);
+        ip[8..24].copy_from_slice(&self.ends.0.octets());
+        ip[24..40].copy_from_slice(&self.ends.1.octets());
+        (icmp[0], icmp[4]) = (self.kind, self.flags);
+        icmp[8..24].copy_from_slice(&self.target.octets());
+        (icmp[24], icmp[25]) = (self.option.0, 1);
+        icmp[26..32].copy_from_slice(&self.option.1);
+        fill_checksum(icmp, self.ends.0, self.ends.1);
+        bytes
+    }
+}
+
+/// See [`ADVERTISER`].
+#[derive(Debug, Clone)]
+pub struct Advertiser {
+    entries: Arc<[(Prefix6, Ethernet)]>,
+}
+
+impl Advertiser {
+    fn lookup(&self, address: Ipv6Addr) -> Option<[u8; 6]> {
+        let covers = |prefix: &Prefix6| {
+            let differs = prefix.address.to_bits() ^ address.to_bits();
+            differs.leading_zeros() >= u32::from(prefix.length)
+        };
+        self.entries.iter().find(|(prefix, _)| covers(prefix)).map(|(_, ethernet)| ethernet.0)
+    }
+
+    fn answer(&self, frame: &[u8]) -> Option<[u8; FRAME]> {
+        let asked = parse(frame).filter(|said| said.kind == SOLICITATION)?;
+        let own = self.lookup(asked.target)?;
+        // Whoever has no address yet checks whether another has it: all are told.
+        let (dst, link_dst, flags) = match asked.src.is_unspecified() {
+            true => (ALL_NODES, group_address(ALL_NODES), 0xA0),
+            false => (asked.src, asked.link_src, 0xE0),
+        };
+        let answer = Message {
+            kind: ADVERTISEMENT,
+            flags,
+            link: (own, link_dst),
+            ends: (asked.target, dst),
+            target: asked.target,
+            option: (TARGET_OPTION, own),
+        };
+        Some(answer.frame())
+    }
+}
+
+impl PerPacket for Advertiser {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let Some(answer) = self.answer(packet) else { return Fate::drop(0) };
+        if let Some(tail) = packet.split_next() {
+            cx.free(tail);
+        }
+        packet.clear_annotations();
+        if packet.copy_at(memory::HEADROOM, &answer).is_err() {
+            return Fate::drop(0);
+        }
+        packet.set_header(Header::Link, 0);
+        header::mark(packet, ETHER, ip6::LEN);
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<Advertiser> {
+        Some(self.clone())
+    }
+}
+
+/// See [`SOLICITOR`].
+pub struct Solicitor {
+    address: Ipv6Addr,
+    ethernet: Ethernet,
+    poll_ns: i64,
+    table: Arc<SharedTable<Ipv6Addr>>,
+    queries: Tally,
+    drops: Tally,
+}
+
+impl Solicitor {
+    fn ether(&self, dst: [u8; 6]) -> [u8; ETHER] {
+        let mut bytes = [0; ETHER];
+        bytes[..6].copy_from_slice(&dst);
+        bytes[6..12].copy_from_slice(&self.ethernet.0);
+        bytes[12..].copy_from_slice(&[0x86, 0xDD]);
+        bytes
+    }
+
+    /// Asks for an address: all whose address ends like it (RFC 4291, 2.7.1), or whoever
+    /// had it.
+    fn ask(&mut self, cx: &mut Cx<'_>, target: Ipv6Addr, known: Option<[u8; 6]>) {
+        let [.., a, b, c] = target.octets();
+        let group = u16::from(a) | 0xFF00;
+        let group = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 1, group, u16::from_be_bytes([b, c]));
+        let (dst, link_dst) = match known {
+            Some(ethernet) => (target, ethernet),
+            None => (group, group_address(group)),
+        };
+        let asked = Message {
+            kind: SOLICITATION,
+            flags: 0,
+            link: (self.ethernet.0, link_dst),
+            ends: (self.address, dst),
+            target,
+            option: (SOURCE_OPTION, self.ethernet.0),
+        };
+        let Some(mut packet) = cx.packet(&asked.frame()) else { return cx.count_drops(NO_BUFFERS, 1) };
+        packet.set_header(Header::Link, 0);
+        header::mark(&mut packet, ETHER, ip6::LEN);
+        self.queries.add(1);
+        cx.emit(cx.outputs() - 1, packet);
+    }
+
+    fn send(&mut self, cx: &mut Cx<'_>, mut packet: Packet, dst: [u8; 6]) {
+        if prepend(&mut packet, &self.ether(dst)) {
+            cx.emit(0, packet);
+        } else {
+            self.drops.add(1);
+            cx.drop(NO_HEADROOM, packet);
+        }
+    }
+
+    fn resolve(&mut self, cx: &mut Cx<'_>, packet: Packet, now_ns: i64) {
+        let address = Ipv6Addr::from(packet.bytes_at::<16>(DST_IP6));
+        if address.is_multicast() {
+            return self.send(cx, packet, group_address(address));
+        }
+        if address.is_unspecified() {
+            self.drops.add(1);
+            return cx.drop(NO_DESTINATION, packet);
+        }
+        let known = self.table.lock().lookup(address, now_ns, self.poll_ns);
+        if let Some((ethernet, ask)) = known {
+            if ask {
+                self.ask(cx, address, Some(ethernet.0));
+            }
+            return self.send(cx, packet, ethernet.0);
+        }
+        let mut gone = vec![];
+        let kept = self.table.lock().keep(address, packet, now_ns, &mut gone);
+        match kept {
+            Kept::Waits { ask: false } => {}
+            Kept::Waits { ask: true } => self.ask(cx, address, None),
+            Kept::Refused(packet) => gone.push(packet),
+        }
+        gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+    }
+
+    fn learn(&mut self, cx: &mut Cx<'_>, frame: &[u8], now_ns: i64) {
+        let Some(said) = parse(frame).filter(|said| said.kind == ADVERTISEMENT) else { return };
+        let Some(ethernet) = option(said.options, TARGET_OPTION).filter(|mac| mac[0] & 1 == 0) else {
+            return;
+        };
+        let mut gone = vec![];
+        let ready = self.table.lock().insert(said.target, Some(Ethernet(ethernet)), now_ns, &mut gone);
+        gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+        ready.into_iter().for_each(|packet| self.send(cx, packet, ethernet));
+    }
+}
+
+impl Element for Solicitor {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(pace) = self.table.lock().pace_ns() {
+            let timer = cx.new_timer();
+            cx.set_timer_after(timer, pace);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        let now_ns = cx.now_ns();
+        if input == 1 {
+            batch.iter().for_each(|packet| self.learn(cx, packet, now_ns));
+            cx.free_batch(batch);
+        } else {
+            batch.drain().for_each(|packet| self.resolve(cx, packet, now_ns));
+        }
+        Next::Done
+    }
+
+    fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
+        let mut gone = vec![];
+        let pace = {
+            let mut table = self.table.lock();
+            table.expire(cx.now_ns(), usize::MAX, &mut gone);
+            table.pace_ns()
+        };
+        gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+        if let Some(pace) = pace {
+            cx.set_timer_after(timer, pace);
+        }
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        let table = self.table.lock();
+        Ok(match handler {
+            "stats" => {
+                let killed = self.drops.sum() + table.drops();
+                format!("{killed} packets killed\n{} neighbor solicitations sent\n", self.queries.sum())
+            }
+            _ => table.read(handler, cx.now_ns()),
+        })
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let mut gone = vec![];
+        let result = self.table.lock().write(handler, value, cx.now_ns(), &mut gone);
+        gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+        result
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        Some(Box::new(Solicitor {
+            address: self.address,
+            ethernet: self.ethernet,
+            poll_ns: self.poll_ns,
+            table: self.table.clone(),
+            queries: self.queries.for_another(),
+            drops: self.drops.for_another(),
+        }))
+    }
+}

@@ -1,0 +1,79 @@
+//! A router of one configuration, run in simulated time: what tests, fuzzers and
+//! examples use.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use graph::clock::{Clock, SIMULATION_START_NS};
+use graph::lang::{self, Flat, Source};
+use graph::{Console, Options, Refused, Router};
+
+/// A router and what it printed.
+pub struct Rig {
+    /// The router.
+    pub router: Router,
+    printed: Arc<Mutex<String>>,
+}
+
+/// Reads a configuration with all classes known.
+///
+/// # Errors
+/// All that is wrong with it, as it is shown to people.
+pub fn flatten(config: &str) -> Result<Flat, String> {
+    let registry = crate::registry();
+    let options = lang::Options {
+        known_class: &|name| registry.find(name).is_some(),
+        class_names: &|| registry.names().map(str::to_string).collect(),
+        ..lang::Options::default()
+    };
+    lang::read(vec![Source::new("config", config)], &options).map_err(|problems| problems.to_string())
+}
+
+impl Rig {
+    /// Builds a router, with one thread.
+    ///
+    /// # Errors
+    /// All that is wrong with the configuration.
+    pub fn new(config: &str) -> Result<Rig, String> {
+        Rig::with_threads(config, 1)
+    }
+
+    /// Builds a router; with more than one thread its time is real.
+    ///
+    /// # Errors
+    /// All that is wrong with the configuration.
+    pub fn with_threads(config: &str, threads: usize) -> Result<Rig, String> {
+        let printed = Arc::new(Mutex::new(String::new()));
+        let clock = if threads == 1 { Clock::simulated(SIMULATION_START_NS) } else { Clock::real() };
+        let console = Console::Memory(printed.clone());
+        let options = Options { threads, clock: Arc::new(clock), console, ..Options::default() };
+        let flat = flatten(config)?;
+        let router = Router::build(config, flat, &crate::registry(), options)
+            .map_err(|problems| problems.iter().map(|p| format!("{}\n", p.message)).collect::<String>())?;
+        Ok(Rig { router, printed })
+    }
+
+    /// Runs until the router stops.
+    pub fn run(&mut self) -> &mut Rig {
+        self.router.run();
+        self.router.cleanup();
+        self
+    }
+
+    /// Reads a handler; what it refused, if it did.
+    pub fn read(&mut self, name: &str) -> String {
+        self.router.read(name, "").unwrap_or_else(|refused| format!("refused: {refused}"))
+    }
+
+    /// Writes a handler.
+    ///
+    /// # Errors
+    /// When it refuses.
+    pub fn write(&mut self, name: &str, value: &str) -> Result<(), Refused> {
+        self.router.write(name, value)
+    }
+
+    /// What was printed so far, standard output and diagnostics together.
+    pub fn printed(&self) -> String {
+        self.printed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,23 @@
+//! ICMP: errors, echo, checks.
+
+mod check;
+mod error;
+pub(crate) mod icmp6;
+mod ping;
+mod ping_source;
+
+use graph::Class;
+
+/// The classes of this folder.
+pub(crate) const CLASSES: &[&Class] = &[
+    &check::CLASS,
+    &error::CLASS,
+    &icmp6::ERROR,
+    &icmp6::RESPONDER,
+    &ping::ENCAP,
+    &ping::RESPONDER,
+    &ping_source::CLASS,
+];
+
+/// Other names of them.
+pub(crate) const ALIASES: &[(&str, &str)] = &[("ICMPSendPings", "ICMPPingSource")];

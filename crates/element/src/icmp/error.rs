@@ -1,0 +1,281 @@
+//! `ICMPError`: tells the sender of a packet what became of it (RFC 792; RFC 1812,
+//! 4.3.2 and 5.2.7).
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use graph::class::{Headers, both, keyword, mandatory, positional};
+use graph::value::{Raw, Scope, Value, unsigned};
+use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused};
+use memory::annotation::{Header, Reach};
+use memory::{DATA_ROOM, HEADROOM, Packet};
+use wire::checksum;
+
+use crate::annotation::{FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, Notes};
+use crate::ip::header;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "ICMPError",
+    brief: "makes an ICMP error message for the sender of each packet",
+    doc: "A packet becomes an error message with its first bytes, from SRC to the packet's source. There is \
+          none for ICMP errors, later fragments, broadcasts, and addresses that are nobody's; such packets \
+          are dropped. A redirect names the destination annotation as the better gateway, a parameter \
+          problem the byte that its annotation says. FixIPSrc puts the address of the port in that the \
+          message leaves by.",
+    arguments: &[
+        mandatory("SRC", "whom the message is from"),
+        mandatory(
+            "TYPE",
+            "`unreachable`, `sourcequench`, `redirect`, `timeexceeded`, `parameterproblem`, or its number",
+        ),
+        positional("CODE", "`net`, `host`, `port`, `needfrag`, `transit`, `reassembly`, … or its number; 0"),
+        positional("BADADDRS", "addresses whose packets are not answered, such as local broadcast addresses"),
+        keyword("MTU", "the longest message, in bytes; 576"),
+        keyword("PMTU", "what `needfrag` says is the longest packet; 0"),
+        keyword("SET_FIX_ANNO", "whether FixIPSrc is to set the source; true"),
+    ],
+    handlers: &[
+        both("src", "whom the message is from"),
+        both("mtu", "the longest message"),
+        both("pmtu", "what `needfrag` says is the longest packet"),
+    ],
+    drops: &["no answer is due", "no IP header"],
+    example: "dt :: DecIPTTL; dt[1] -> ICMPError(18.26.4.24, timeexceeded) -> rt;",
+    see: &["DecIPTTL", "FixIPSrc", "IPGWOptions", "IPFragmenter", "ICMP6Error"],
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let scope = *conf.scope();
+        let src: Ipv4Addr = conf.mandatory("SRC")?;
+        let kind: String = conf.mandatory("TYPE")?;
+        let code: Option<String> = conf.positional("CODE")?;
+        let bad = conf.positional::<Raw>("BADADDRS")?.unwrap_or(Raw(String::new()));
+        let mtu: u32 = conf.keyword("MTU")?.unwrap_or(576);
+        let pmtu: u32 = conf.keyword("PMTU")?.unwrap_or(0);
+        let fix = conf.keyword("SET_FIX_ANNO")?.unwrap_or(true);
+        conf.complete()?;
+        let kind = number(TYPES, &kind).ok_or_else(|| Fault::new("TYPE: expected ICMP type"))?;
+        if !is_error(kind) {
+            return Err(format!("ICMP type {kind} is not an error type").into());
+        }
+        let codes = CODES.iter().find(|(of, _)| *of == kind).map_or(&[][..], |(_, codes)| codes);
+        let code = number(codes, code.as_deref().unwrap_or("0"));
+        let code = code.ok_or("argument 2 takes ICMP code (integer between 0 and 255)")?;
+        let bad = bad.0.split_whitespace().map(|word| Ipv4Addr::parse(word, &scope));
+        let bad = bad.collect::<Result<Vec<_>, _>>().map_err(|e| format!("BADADDRS: {e}"))?;
+        let set = [src.to_bits(), mtu, pmtu].map(AtomicU32::new);
+        Ok(Each::boxed(IcmpError { set: Arc::new(set), kind, code, bad: bad.into(), fix, number: 1 }))
+    },
+    ..Class::BASE
+};
+
+type Names = &'static [(&'static str, u8)];
+
+const UNREACHABLE: u8 = 3;
+const REDIRECT: u8 = 5;
+const PARAMETER_PROBLEM: u8 = 12;
+const NEEDS_FRAGMENTS: u8 = 4;
+
+const TYPES: Names = &[
+    ("unreachable", 3),
+    ("unreach", 3),
+    ("sourcequench", 4),
+    ("redirect", 5),
+    ("timeexceeded", 11),
+    ("timxceed", 11),
+    ("parameterproblem", 12),
+    ("paramprob", 12),
+];
+
+const CODES: &[(u8, Names)] = &[
+    (
+        UNREACHABLE,
+        &[
+            ("net", 0),
+            ("host", 1),
+            ("protocol", 2),
+            ("port", 3),
+            ("needfrag", NEEDS_FRAGMENTS),
+            ("srcfail", 5),
+            ("filterprohibited", 13),
+        ],
+    ),
+    (REDIRECT, &[("net", 0), ("host", 1), ("tosnet", 2), ("toshost", 3)]),
+    (11, &[("transit", 0), ("reassembly", 1)]),
+    (PARAMETER_PROBLEM, &[("erroratptr", 0), ("missingopt", 1), ("length", 2)]),
+];
+
+fn number(names: Names, text: &str) -> Option<u8> {
+    let named = names.iter().find(|(name, _)| *name == text).map(|(_, number)| *number);
+    named.or_else(|| u8::try_from(unsigned(text)?).ok())
+}
+
+/// Whether an ICMP type is that of an error, which is never answered with another.
+fn is_error(kind: u8) -> bool {
+    matches!(kind, 3 | 4 | 5 | 11 | 12)
+}
+
+/// See [`CLASS`].
+#[derive(Debug, Clone)]
+pub struct IcmpError {
+    /// Source, MTU and path MTU: the same in all threads.
+    set: Arc<[AtomicU32; 3]>,
+    kind: u8,
+    code: u8,
+    bad: Arc<[Ipv4Addr]>,
+    fix: bool,
+    number: u16,
+}
+
+impl IcmpError {
+    fn is_unicast(&self, address: Ipv4Addr) -> bool {
+        !address.is_broadcast() && !address.is_multicast() && !self.bad.contains(&address)
+    }
+
+    /// Whether the packet's sender is told (RFC 1812, 4.3.2.7).
+    fn is_due(&self, packet: &Packet, header: &[u8], payload: &[u8]) -> bool {
+        let [src, dst] = [12, 16].map(|at| Ipv4Addr::from_bits(header::u32_at(header, at)));
+        let link = packet.annotations().reach;
+        let is_icmp_error = header[9] == 1 && payload.first().is_none_or(|kind| is_error(*kind));
+        let valid = self.is_unicast(src) && !matches!(src.octets()[0], 0 | 127 | 240..);
+        valid
+            && self.is_unicast(dst)
+            && !is_icmp_error
+            && !matches!(link, Reach::Broadcast | Reach::Multicast)
+            && header::is_first_fragment(header)
+    }
+
+    /// The options of the answer to a packet that came by a source route: the same
+    /// route back (RFC 1812, 4.3.2.6).
+    fn route_back(option: &[u8]) -> Vec<u8> {
+        let length = usize::from(option[2]) - 1;
+        let mut back = vec![option[0], length as u8, 4];
+        for hop in option[3..length].rchunks_exact(4) {
+            back.extend_from_slice(hop);
+        }
+        back.resize(back.len().next_multiple_of(4), 0);
+        back
+    }
+
+    /// The message, behind its IP header; `None` when none is due.
+    fn message(&mut self, packet: &Packet, room: &mut [u8; DATA_ROOM]) -> Option<usize> {
+        let (header, payload) = header::split(packet)?;
+        if !self.is_due(packet, header, payload) {
+            return None;
+        }
+        let pointer = packet.u8_at(ICMP_PARAMETER_PROBLEM);
+        let mut options = vec![];
+        if let Some((at, route)) = source_route(header) {
+            let place = at..at + usize::from(route[1]);
+            let about_it =
+                self.kind == PARAMETER_PROBLEM && self.code == 0 && place.contains(&pointer.into());
+            match self.kind {
+                REDIRECT => return None, // RFC 1812, 5.2.7.2
+                _ if about_it => {}
+                _ => options = IcmpError::route_back(route),
+            }
+        }
+        let header_len = header::LEN + options.len();
+        let [src, mtu, pmtu] = self.set.each_ref().map(|value| value.load(Ordering::Relaxed));
+        let whole = packet.header(Header::Network)?;
+        let quoted = (mtu as usize).clamp(header_len + 8 + 28, DATA_ROOM) - header_len - 8;
+        let quoted = &whole[..quoted.min(whole.len())];
+        let total = header_len + 8 + quoted.len();
+
+        let (ip, icmp) = room[..total].split_at_mut(header_len);
+        ip.fill(0);
+        ip[0] = 0x40 | (header_len / 4) as u8;
+        ip[2..4].copy_from_slice(&(total as u16).to_be_bytes());
+        ip[4..6].copy_from_slice(&self.number.to_be_bytes());
+        (ip[8], ip[9]) = (200, 1);
+        ip[12..16].copy_from_slice(&src.to_be_bytes());
+        ip[16..20].copy_from_slice(&header[12..16]);
+        ip[header::LEN..].copy_from_slice(&options);
+        header::fill_checksum(ip);
+        self.number = self.number.wrapping_add(1);
+
+        icmp[..8].fill(0);
+        (icmp[0], icmp[1]) = (self.kind, self.code);
+        match (self.kind, self.code) {
+            (PARAMETER_PROBLEM, 0) => icmp[4] = pointer,
+            (REDIRECT, _) => icmp[4..8].copy_from_slice(&packet.dst_ip().octets()),
+            (UNREACHABLE, NEEDS_FRAGMENTS) => icmp[6..8].copy_from_slice(&(pmtu as u16).to_be_bytes()),
+            _ => {}
+        }
+        icmp[8..].copy_from_slice(quoted);
+        let sum = checksum::of(icmp);
+        icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+        Some(total)
+    }
+}
+
+/// A header's source route with routers in it, and where it is (RFC 791).
+fn source_route(header: &[u8]) -> Option<(usize, &[u8])> {
+    let mut at = header::LEN;
+    while let Some(&kind) = header.get(at) {
+        let length = match kind {
+            0 => return None,
+            1 => 1,
+            _ => header.get(at + 1).copied().map_or(0, usize::from),
+        };
+        let option = header.get(at..at + length).filter(|_| length >= 1 && (kind == 1 || length >= 2))?;
+        if let (131 | 137, Some(&next)) = (kind, option.get(2))
+            && next >= 4
+            && next % 4 == 0
+            && usize::from(next) <= length + 1
+        {
+            return Some((at, option));
+        }
+        at += length;
+    }
+    None
+}
+
+impl PerPacket for IcmpError {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        if !packet.has_header(Header::Network) {
+            return Fate::drop(1);
+        }
+        let mut room = [0; DATA_ROOM];
+        let Some(length) = self.message(packet, &mut room) else { return Fate::drop(0) };
+        if let Some(tail) = packet.split_next() {
+            cx.free(tail);
+        }
+        let header_len = usize::from(room[0] & 0xF) * 4;
+        packet.clear_annotations();
+        if packet.copy_at(HEADROOM, &room[..length]).is_err() {
+            return Fate::drop(0);
+        }
+        header::mark(packet, 0, header_len);
+        packet.set_bytes_at(crate::annotation::DST_IP, [room[16], room[17], room[18], room[19]]);
+        packet.set_u8_at(FIX_IP_SRC, self.fix.into());
+        packet.annotations_mut().timestamp_ns = cx.now_ns();
+        Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        let [src, mtu, pmtu] = self.set.each_ref().map(|value| value.load(Ordering::Relaxed));
+        Ok(match handler {
+            "src" => Ipv4Addr::from_bits(src).to_string(),
+            "mtu" => mtu.to_string(),
+            _ => pmtu.to_string(),
+        })
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let names = Default::default();
+        let scope = Scope { element: "", names: &names };
+        let (which, value) = match handler {
+            "src" => (0, Ipv4Addr::parse(value, &scope)?.to_bits()),
+            "mtu" => (1, u32::parse(value, &scope)?),
+            _ => (2, u32::parse(value, &scope)?),
+        };
+        self.set[which].store(value, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn replicate(&self) -> Option<IcmpError> {
+        Some(self.clone())
+    }
+}

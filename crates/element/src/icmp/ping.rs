@@ -1,0 +1,152 @@
+//! `ICMPPingResponder`, `ICMPPingEncap`: echo requests and their answers (RFC 792).
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use graph::class::{Headers, both, keyword, mandatory};
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use memory::Packet;
+use wire::checksum;
+
+use crate::annotation::{Notes, PAINT};
+use crate::ip::header;
+
+/// The class of what answers.
+pub static RESPONDER: Class = Class {
+    name: "ICMPPingResponder",
+    brief: "answers ICMP echo requests",
+    doc: "An echo request becomes its reply: addresses exchanged, a full time to live, checksums right. All \
+          other packets go to output 1, or are dropped.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    drops: &["no echo request"],
+    example: "CheckIPHeader(14) -> CheckICMPHeader -> ICMPPingResponder -> rt;",
+    see: &["ICMPPingEncap", "ICMPError", "IPMirror"],
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        conf.complete()?;
+        Ok(Each::boxed(PingResponder))
+    },
+    ..Class::BASE
+};
+
+/// The class of what makes requests of packets.
+pub static ENCAP: Class = Class {
+    name: "ICMPPingEncap",
+    brief: "makes an ICMP echo request of each packet",
+    doc: "Puts an IP and an ICMP header in front; the sequence number counts from 1.",
+    arguments: &[
+        mandatory("SRC", "whom it is from"),
+        mandatory("DST", "whom it is to"),
+        keyword("IDENTIFIER", "which series of requests this is; 0"),
+    ],
+    handlers: &[both("src", "whom it is from"), both("dst", "whom it is to")],
+    drops: &["no headroom", "too long"],
+    example: "RatedSource(RATE 1) -> ICMPPingEncap(10.0.0.1, 10.0.0.2) -> rt;",
+    see: &["ICMPPingResponder", "ICMPPingSource", "IPEncap"],
+    headers: Headers { finds_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let src: Ipv4Addr = conf.mandatory("SRC")?;
+        let dst: Ipv4Addr = conf.mandatory("DST")?;
+        let identifier = conf.keyword("IDENTIFIER")?.unwrap_or(0);
+        conf.complete()?;
+        let ends = [src, dst].map(|address| AtomicU32::new(address.to_bits()));
+        Ok(Each::boxed(PingEncap { ends: Arc::new(ends), identifier, number: 1 }))
+    },
+    ..Class::BASE
+};
+
+/// See [`RESPONDER`].
+#[derive(Debug, Clone)]
+pub struct PingResponder;
+
+impl PingResponder {
+    fn answer(packet: &mut Packet) -> Option<Ipv4Addr> {
+        let (header, message) = header::split_mut(packet)?;
+        if header[9] != 1 || message.len() < 8 || message[0] != wire::icmpv4::ECHO_REQUEST {
+            return None;
+        }
+        header[12..20].rotate_left(4); // which the sum does not mind
+        header::replace_u16(header, 6, 0);
+        header::replace_u16(header, 8, 0xFF01);
+        let (from, sum) = (header::u16_at(message, 0), header::u16_at(message, 2));
+        let sum = checksum::update(sum, from, u16::from(wire::icmpv4::ECHO_REPLY) << 8);
+        (message[0], message[1]) = (wire::icmpv4::ECHO_REPLY, 0);
+        message[2..4].copy_from_slice(&sum.to_be_bytes());
+        Some(Ipv4Addr::from_bits(header::u32_at(header, 16)))
+    }
+}
+
+impl PerPacket for PingResponder {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let Some(dst) = PingResponder::answer(packet) else { return Fate::out_or_drop(1, 0) };
+        packet.set_dst_ip(dst);
+        packet.set_u8_at(PAINT, 0);
+        packet.annotations_mut().timestamp_ns = cx.now_ns();
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<PingResponder> {
+        Some(self.clone())
+    }
+}
+
+/// See [`ENCAP`].
+#[derive(Debug, Clone)]
+pub struct PingEncap {
+    ends: Arc<[AtomicU32; 2]>,
+    identifier: u16,
+    number: u16,
+}
+
+/// Writes an echo request's headers in front of its data.
+pub(super) fn write_request(bytes: &mut [u8], [src, dst]: [u32; 2], ttl: u8, identifier: u16, number: u16) {
+    let length = bytes.len() as u16;
+    let (ip, icmp) = bytes.split_at_mut(header::LEN);
+    ip.fill(0);
+    ip[0] = 0x45;
+    ip[2..4].copy_from_slice(&length.to_be_bytes());
+    ip[4..6].copy_from_slice(&number.to_be_bytes());
+    (ip[8], ip[9]) = (ttl, 1);
+    ip[12..16].copy_from_slice(&src.to_be_bytes());
+    ip[16..20].copy_from_slice(&dst.to_be_bytes());
+    header::fill_checksum(ip);
+    icmp[..4].copy_from_slice(&[wire::icmpv4::ECHO_REQUEST, 0, 0, 0]);
+    icmp[4..6].copy_from_slice(&identifier.to_be_bytes());
+    icmp[6..8].copy_from_slice(&number.to_be_bytes());
+    let sum = checksum::of(icmp);
+    icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+}
+
+impl PerPacket for PingEncap {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        if packet.next().is_some() {
+            return Fate::drop(1);
+        }
+        if packet.push_front(header::LEN + 8).is_err() {
+            return Fate::drop(0);
+        }
+        let ends = self.ends.each_ref().map(|end| end.load(Ordering::Relaxed));
+        write_request(packet, ends, 255, self.identifier, self.number);
+        self.number = self.number.wrapping_add(if self.number == 0xFFFF { 2 } else { 1 });
+        header::mark(packet, 0, header::LEN);
+        packet.set_dst_ip(Ipv4Addr::from_bits(ends[1]));
+        Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        let which = usize::from(handler == "dst");
+        Ok(Ipv4Addr::from_bits(self.ends[which].load(Ordering::Relaxed)).to_string())
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let address: Ipv4Addr = value.trim().parse().map_err(|_| "syntax error")?;
+        self.ends[usize::from(handler == "dst")].store(address.to_bits(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn replicate(&self) -> Option<PingEncap> {
+        Some(self.clone())
+    }
+}

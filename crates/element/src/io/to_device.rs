@@ -1,0 +1,170 @@
+//! `ToDevice`: sends on a port.
+
+use std::sync::{Arc, PoisonError};
+
+use graph::class::{keyword, mandatory, read, write};
+use graph::task::TaskId;
+use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, Tally};
+use memory::Batch;
+
+use super::outlets::{Outlets, Transmit};
+
+/// How often a full ring is looked at again, unless it is waited for.
+const TRIES: usize = 2;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "ToDevice",
+    brief: "sends packets on a port",
+    doc: "Packets that are pushed go into the transmit ring at once, a batch with one doorbell; those it has \
+          no room for are dropped and counted, or waited for with BLOCKING. Packets are pulled, BURST at a \
+          time, when the ring has room. Each thread that can get here has a transmit queue of its own, if the \
+          port has as many; else threads share one behind a lock, which `--explain` tells.",
+    ports: "1/0",
+    processing: "a",
+    arguments: &[
+        mandatory("PORT", "the port's name"),
+        keyword("BURST", "packets pulled at a time; 32"),
+        keyword("BLOCKING", "wait for room in the ring instead of dropping; false"),
+        keyword("IQUEUE", "accepted and not needed: there is no queue but the ring"),
+        keyword("NDESC", "accepted and not needed: the command's --ring says so"),
+        keyword("METHOD", "accepted and not needed: the port's name says how"),
+        keyword("DEBUG", "accepted and not needed"),
+        keyword("TIMEOUT", "accepted and not needed: a batch is sent at once"),
+    ],
+    handlers: &[
+        read("count", "packets sent"),
+        read("dropped", "packets dropped because the ring was full"),
+        read("xstats", "all counters of the port"),
+        write("reset_counts", "counts from zero"),
+    ],
+    drops: &["ring full"],
+    example: "FromDevice(af_packet:eth1) -> ToDevice(af_packet:eth2)",
+    see: &["FromDevice", "ToDump"],
+    make: |setup, conf| {
+        let name: String = conf.mandatory("PORT")?;
+        let burst: usize = conf.keyword("BURST")?.unwrap_or(32);
+        let blocking = conf.keyword("BLOCKING")?.unwrap_or(false);
+        for ignored in ["IQUEUE", "NDESC", "METHOD", "DEBUG", "TIMEOUT"] {
+            let _: Option<String> = conf.keyword(ignored)?;
+        }
+        conf.complete()?;
+        let outlets = setup.services.get::<Outlets>().ok_or("no ports can be opened here")?;
+        outlets.send(&name, setup.index);
+        Ok(Box::new(ToDevice {
+            name,
+            outlets,
+            burst: burst.clamp(1, Batch::MAX),
+            blocking,
+            queue: None,
+            task: None,
+            signals: Signals::default(),
+            waiting: Batch::with_limit(Batch::MAX),
+            count: Tally::default(),
+            dropped: Tally::default(),
+        }))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+pub struct ToDevice {
+    name: String,
+    outlets: Arc<Outlets>,
+    burst: usize,
+    blocking: bool,
+    /// This thread's, or one that several share.
+    queue: Option<Transmit>,
+    task: Option<TaskId>,
+    signals: Signals,
+    /// Pulled, and not sent yet.
+    waiting: Batch,
+    count: Tally,
+    dropped: Tally,
+}
+
+impl ToDevice {
+    /// Hands packets to the ring, as many as it has room for.
+    fn send(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
+        if let Some(queue) = &self.queue {
+            let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+            self.count.add(queue.send(cx.pool(), batch) as u64);
+        }
+    }
+}
+
+impl Element for ToDevice {
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        Some(Box::new(ToDevice {
+            name: self.name.clone(),
+            outlets: self.outlets.clone(),
+            queue: None,
+            task: None,
+            signals: Signals::default(),
+            waiting: Batch::with_limit(Batch::MAX),
+            count: self.count.for_another(),
+            dropped: self.dropped.for_another(),
+            ..*self
+        }))
+    }
+
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.queue = self.outlets.tx(&self.name, cx.lane()).map(|(queue, _)| queue);
+        if cx.is_pull_input(0) {
+            let task = cx.new_task();
+            self.signals = cx.upstream(0, Some(task));
+            self.task = Some(task);
+            cx.schedule(task);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+        let mut tries = 0;
+        while !batch.is_empty() && (self.blocking || tries < TRIES) {
+            self.send(cx, batch);
+            tries += 1;
+            if self.blocking && tries.is_multiple_of(1024) {
+                std::thread::yield_now();
+                if cx.has_ended() {
+                    break; // nobody takes them any more
+                }
+            }
+        }
+        if !batch.is_empty() {
+            self.dropped.add(batch.len() as u64);
+            cx.drop_batch(0, batch);
+        }
+        Next::Done
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, _: &mut Batch) -> Ran {
+        let mut batch = std::mem::take(&mut self.waiting);
+        if batch.is_empty() {
+            batch = Batch::with_limit(self.burst);
+            cx.pull(0, &mut batch);
+        }
+        let had = batch.len();
+        self.send(cx, &mut batch);
+        let sent = had - batch.len();
+        if had > 0 || self.signals.any() {
+            cx.schedule(task);
+        }
+        self.waiting = batch;
+        Ran::done(sent > 0)
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        match handler {
+            "count" => Ok(self.count.sum().to_string()),
+            "dropped" => Ok(self.dropped.sum().to_string()),
+            _ => self.outlets.counters(&self.name).ok_or_else(|| "the port is not open".into()),
+        }
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
+        self.count.reset();
+        self.dropped.reset();
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! IP: headers, routes, fragments, annotations.
+
+mod address;
+mod check_header;
+mod dec_ttl;
+mod drop_broadcasts;
+mod encap;
+mod fix_src;
+mod fragmenter;
+mod gw_options;
+pub(crate) mod header;
+pub(crate) mod judge;
+pub(crate) mod ip6;
+mod lookup;
+mod lookup6;
+mod mark_header;
+mod paint;
+pub(crate) mod random;
+mod reassembler;
+mod routes;
+mod small;
+mod strip_header;
+mod tos;
+
+use graph::Class;
+
+/// The classes of this folder.
+pub(crate) const CLASSES: &[&Class] = &[
+    &address::CONSTANT,
+    &address::FROM_PACKET,
+    &address::INTO_PACKET,
+    &check_header::CLASS,
+    &check_header::WITHOUT_CHECKSUM,
+    &dec_ttl::CLASS,
+    &drop_broadcasts::CLASS,
+    &encap::CLASS,
+    &fix_src::CLASS,
+    &fragmenter::CLASS,
+    &gw_options::CLASS,
+    &ip6::CHECK,
+    &ip6::CONSTANT,
+    &ip6::DEC_HOPS,
+    &ip6::FROM_PACKET,
+    &ip6::MARK,
+    &ip6::TOO_BIG,
+    &lookup6::CLASS,
+    &lookup::DIRECT,
+    &lookup::LINEAR,
+    &lookup::MULTI,
+    &lookup::RADIX,
+    &lookup::RANGE,
+    &lookup::SORTED,
+    &lookup::STATIC,
+    &mark_header::CLASS,
+    &paint::CHECK,
+    &paint::PAINT,
+    &paint::PAINT_TEE,
+    &paint::SWITCH,
+    &reassembler::CLASS,
+    &small::CHECKSUM,
+    &small::MIRROR,
+    &small::RANDOM,
+    &strip_header::BACK,
+    &strip_header::TO_NETWORK,
+    &strip_header::TO_TRANSPORT,
+    &tos::MARK_CE,
+    &tos::SET_DSCP,
+    &tos::SET_ECN,
+];
+
+/// Other names of them.
+pub(crate) const ALIASES: &[(&str, &str)] =
+    &[("LookupIPRoute", "StaticIPLookup"), ("LookupIPRoute2", "RadixIPLookup")];

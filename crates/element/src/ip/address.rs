@@ -1,0 +1,225 @@
+//! `GetIPAddress`, `SetIPAddress`, `StoreIPAddress`: addresses between packets and
+//! annotations.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use graph::class::{both, keyword, mandatory, positional};
+use graph::value::unsigned;
+use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused};
+use memory::Packet;
+use wire::checksum;
+
+use super::header;
+use crate::annotation::{DST_IP, Notes, Place};
+
+/// The class of what reads an address from a packet.
+pub static FROM_PACKET: Class = Class {
+    name: "GetIPAddress",
+    brief: "sets the destination annotation from an address in the packet",
+    doc: "The four bytes at OFFSET, or the IP header's source or destination, become the annotation that \
+          lookups go by.",
+    arguments: &[
+        positional("OFFSET", "where the address is, in bytes from the start of the packet"),
+        positional("ANNO", "which annotation, of four bytes; DST_IP"),
+        keyword("IP", "`src` or `dst`: an address of the IP header instead"),
+    ],
+    drops: &["too short"],
+    example: "GetIPAddress(16)",
+    see: &["SetIPAddress", "StoreIPAddress", "StaticIPLookup"],
+    make: |_, conf| {
+        let offset: Option<isize> = conf.positional("OFFSET")?;
+        let offset = offset.and_then(|offset| usize::try_from(offset).ok());
+        let to = conf.positional("ANNO")?.unwrap_or(Place(DST_IP));
+        let field: Option<String> = conf.keyword("IP")?;
+        conf.complete()?;
+        let from = match (offset, field.as_deref()) {
+            (Some(offset), None) => From::Offset(offset),
+            (None, Some("src")) => From::Header(12),
+            (None, Some("dst")) => From::Header(16),
+            (None, Some(_)) => return Err("bad IP".into()),
+            _ => return Err("set one of OFFSET, IP".into()),
+        };
+        Ok(Each::boxed(GetIpAddress { from, to }))
+    },
+    ..Class::BASE
+};
+
+/// The class of what sets an address.
+pub static CONSTANT: Class = Class {
+    name: "SetIPAddress",
+    brief: "sets the destination annotation to an address",
+    doc: "Each packet's annotation becomes IPADDR, whatever the packet says.",
+    arguments: &[
+        mandatory("IPADDR", "the address"),
+        keyword("ANNO", "which annotation, of four bytes; DST_IP"),
+    ],
+    handlers: &[both("addr", "the address")],
+    example: "SetIPAddress(10.0.0.1)",
+    see: &["GetIPAddress", "StoreIPAddress"],
+    make: |_, conf| {
+        let address: Ipv4Addr = conf.mandatory("IPADDR")?;
+        let to = conf.keyword("ANNO")?.unwrap_or(Place(DST_IP));
+        conf.complete()?;
+        Ok(Each::boxed(SetIpAddress { address: Arc::new(AtomicU32::new(address.to_bits())), to }))
+    },
+    ..Class::BASE
+};
+
+/// The class of what writes an address into a packet.
+pub static INTO_PACKET: Class = Class {
+    name: "StoreIPAddress",
+    brief: "writes the destination annotation, or an address, into the packet",
+    doc: "With one argument the destination annotation is written, if there is one, with two the address. \
+          `src` and `dst` mean the fields of the IP header; checksums of IP, TCP and UDP are kept right \
+          then. Packets that are too short go to output 1, or are dropped.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    arguments: &[
+        positional("ADDR", "the address; the destination annotation"),
+        mandatory("OFFSET", "bytes from the start of the packet, or `src`, or `dst`"),
+    ],
+    drops: &["too short"],
+    example: "StoreIPAddress(30)",
+    see: &["GetIPAddress", "SetIPAddress"],
+    make: |_, conf| {
+        let with_address = conf.arguments().len() > 1;
+        let address = with_address.then(|| conf.mandatory("ADDR")).transpose()?;
+        let offset: String = conf.mandatory("OFFSET")?;
+        conf.complete()?;
+        let number = || unsigned(&offset).and_then(|n| usize::try_from(n).ok());
+        let to = match offset.to_lowercase().as_str() {
+            "src" => From::Header(12),
+            "dst" => From::Header(16),
+            _ => From::Offset(number().ok_or_else(|| Fault::new("type mismatch: OFFSET requires integer"))?),
+        };
+        Ok(Each::boxed(StoreIpAddress { address, to }))
+    },
+    ..Class::BASE
+};
+
+/// Where in a packet an address is.
+#[derive(Debug, Clone, Copy)]
+enum From {
+    Offset(usize),
+    Header(usize),
+}
+
+/// See [`FROM_PACKET`].
+#[derive(Debug, Clone)]
+pub struct GetIpAddress {
+    from: From,
+    to: Place<4>,
+}
+
+impl PerPacket for GetIpAddress {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let (bytes, at) = match self.from {
+            From::Offset(at) => (Some(&packet[..]), at),
+            From::Header(at) => (packet.header(memory::annotation::Header::Network), at),
+        };
+        let found = bytes.and_then(|bytes| bytes.get(at..)?.first_chunk::<4>().copied());
+        let Some(address) = found else { return Fate::drop(0) };
+        packet.set_bytes_at(self.to.0, address);
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<GetIpAddress> {
+        Some(self.clone())
+    }
+}
+
+/// See [`CONSTANT`].
+#[derive(Debug, Clone)]
+pub struct SetIpAddress {
+    address: Arc<AtomicU32>,
+    to: Place<4>,
+}
+
+impl PerPacket for SetIpAddress {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        packet.set_bytes_at(self.to.0, self.address.load(Ordering::Relaxed).to_be_bytes());
+        Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(Ipv4Addr::from_bits(self.address.load(Ordering::Relaxed)).to_string())
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
+        let address: Ipv4Addr = value.trim().parse().map_err(|_| "expected IP address")?;
+        self.address.store(address.to_bits(), Ordering::Relaxed); // a lone value
+        Ok(())
+    }
+
+    fn replicate(&self) -> Option<SetIpAddress> {
+        Some(self.clone())
+    }
+}
+
+/// See [`INTO_PACKET`].
+#[derive(Debug, Clone)]
+pub struct StoreIpAddress {
+    address: Option<Ipv4Addr>,
+    to: From,
+}
+
+impl StoreIpAddress {
+    fn store(&self, packet: &mut Packet) -> Option<()> {
+        let address = self.address.unwrap_or_else(|| packet.dst_ip());
+        match self.to {
+            From::Offset(at) => {
+                let wanted = self.address.is_some() || !address.is_unspecified();
+                *packet.get_mut(at..)?.first_chunk_mut().filter(|_| wanted)? = address.octets();
+            }
+            From::Header(at) => replace_address(packet, at, address)?,
+        }
+        Some(())
+    }
+}
+
+/// Changes an address of an IP header, and all checksums that cover it.
+pub(crate) fn replace_address(packet: &mut Packet, at: usize, address: Ipv4Addr) -> Option<()> {
+    let bytes = packet.header_mut(memory::annotation::Header::Network)?;
+    // The addresses are there even where the header's options are cut off.
+    let length = usize::from(bytes.first()? & 0xF) * 4;
+    let (header, rest) = bytes.split_at_mut_checked(header::LEN).filter(|_| length >= header::LEN)?;
+    let payload = rest.get_mut(length - header::LEN..).unwrap_or_default();
+    let (from, to) = (header::u32_at(header, at), address.to_bits());
+    header[at..at + 4].copy_from_slice(&address.octets());
+    let sum = checksum::update_u32(header::u16_at(header, 10), from, to);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    let place = match header[9] {
+        _ if !header::is_first_fragment(header) => return Some(()),
+        6 => 16,
+        17 => 6,
+        _ => return Some(()),
+    };
+    let complete = payload.len() >= if place == 16 { 20 } else { 8 };
+    let sum = header::u16_at(payload, place);
+    if complete && (place == 16 || sum != 0) {
+        let sum = match checksum::update_u32(sum, from, to) {
+            0 if place == 6 => 0xFFFF, // zero would say that there is none (RFC 768)
+            sum => sum,
+        };
+        payload[place..place + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+    Some(())
+}
+
+impl PerPacket for StoreIpAddress {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        match self.store(packet) {
+            Some(()) => Fate::ON,
+            None => Fate::out_or_drop(1, 0),
+        }
+    }
+
+    fn replicate(&self) -> Option<StoreIpAddress> {
+        Some(self.clone())
+    }
+}

@@ -1,0 +1,220 @@
+//! `CheckIPHeader`, `CheckIPHeader2`: lets only sound IPv4 packets pass.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use graph::class::{Argument, Handler, Headers, keyword, positional, read};
+use graph::value::{Prefix4, Raw, Scope, Value};
+use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused, Tally};
+use memory::Packet;
+use wire::checksum;
+
+use super::header;
+use crate::annotation::Notes;
+
+const ARGUMENTS: &[Argument] = &[
+    positional("BADSRC", "source addresses that are wrong; the old form adds 0.0.0.0 and 255.255.255.255"),
+    positional("OFFSET", "bytes in front of the IP header; 0"),
+    keyword(
+        "INTERFACES",
+        "the router's own addresses and prefixes: their broadcast addresses are no sources",
+    ),
+    keyword("GOODDST", "destinations that packets from bad sources may go to"),
+    keyword("CHECKSUM", "whether the header's checksum must be right"),
+    keyword("VERBOSE", "whether every bad packet is told of; false: only the first"),
+    keyword("DETAILS", "whether there is a `drop_details` handler; false"),
+];
+
+const HANDLERS: &[Handler] = &[read("drops", "bad packets")];
+const DETAILS: Handler = read("drop_details", "bad packets for each reason");
+
+/// Why a packet is bad: the class's reasons, in the order in which they are looked for.
+const REASONS: [&str; 6] = [
+    "tiny packet",
+    "bad IP version",
+    "bad IP header length",
+    "bad IP length",
+    "bad IP checksum",
+    "bad source address",
+];
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "CheckIPHeader",
+    brief: "lets only packets with a sound IPv4 header pass",
+    doc: "Checks version, lengths, checksum and source address (RFC 1812, 4.2.2 and 5.3.7); says where the \
+          IP and transport headers are, sets the destination annotation to the packet's destination, and \
+          cuts off what is behind the IP packet. Bad packets go to output 1, or are dropped.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    arguments: ARGUMENTS,
+    handlers: HANDLERS,
+    drops: &REASONS,
+    example: "CheckIPHeader(14, INTERFACES 10.0.0.1/24 10.0.1.1/24)",
+    see: &["CheckIPHeader2", "MarkIPHeader", "CheckTCPHeader", "CheckUDPHeader", "CheckICMPHeader"],
+    headers: Headers { finds_network: true, ..Class::BASE.headers },
+    make: |_, conf| Ok(Each::boxed(CheckIpHeader::parse(conf, true)?)),
+    ..Class::BASE
+};
+
+/// The class of what does not look at the checksum.
+pub static WITHOUT_CHECKSUM: Class = Class {
+    name: "CheckIPHeader2",
+    brief: "lets only packets with a sound IPv4 header pass, whatever the checksum",
+    doc: "As CheckIPHeader, but the checksum is not looked at, unless CHECKSUM says so.",
+    example: "CheckIPHeader2(14)",
+    see: &["CheckIPHeader", "MarkIPHeader"],
+    make: |_, conf| Ok(Each::boxed(CheckIpHeader::parse(conf, false)?)),
+    ..CLASS
+};
+
+/// A list of addresses with blanks between them.
+pub(crate) fn addresses(text: &str, scope: &Scope<'_>) -> Result<Vec<Ipv4Addr>, String> {
+    text.split_whitespace().map(|word| Ipv4Addr::parse(word, scope)).collect()
+}
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct CheckIpHeader {
+    offset: usize,
+    checksum: bool,
+    verbose: bool,
+    bad_src: Arc<[Ipv4Addr]>,
+    good_dst: Arc<[Ipv4Addr]>,
+    drops: Tally,
+    details: Option<[Tally; 6]>,
+}
+
+impl CheckIpHeader {
+    fn parse(conf: &mut Conf<'_>, checksum: bool) -> Result<CheckIpHeader, Fault> {
+        let scope = *conf.scope();
+        let fault = |what: &str, error: String| Fault::new(format!("{what}: {error}"));
+        let listed = |conf: &mut Conf<'_>, key: &str| -> Result<Vec<Ipv4Addr>, Fault> {
+            let raw = conf.keyword::<Raw>(key)?.unwrap_or(Raw(String::new()));
+            addresses(&raw.0, &scope).map_err(|error| fault(key, error))
+        };
+        let (mut bad_src, mut good_dst) = (vec![], vec![]);
+        if let Some(Raw(text)) = conf.keyword("INTERFACES")? {
+            for word in text.split_whitespace() {
+                let prefix = Prefix4::parse(word, &scope).map_err(|error| fault("INTERFACES", error))?;
+                bad_src.push(prefix.address | !prefix.mask);
+                good_dst.push(prefix.address);
+            }
+            bad_src.extend([Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST]);
+        }
+        bad_src.extend(listed(conf, "BADSRC")?);
+        good_dst.extend(listed(conf, "GOODDST")?);
+        let mut offset: Option<usize> = conf.keyword("OFFSET")?;
+        let checksum = conf.keyword("CHECKSUM")?.unwrap_or(checksum);
+        let verbose = conf.keyword("VERBOSE")?.unwrap_or(false);
+        let details = conf.keyword("DETAILS")?.unwrap_or(false);
+        let old_form: Vec<String> = conf.rest();
+        let number = |text: &String| graph::value::unsigned(text).and_then(|n| usize::try_from(n).ok());
+        match &old_form[..] {
+            [] => {}
+            [only] if number(only).is_some() => offset = number(only),
+            [bad, rest @ ..] if rest.len() < 2 => {
+                let bad = String::parse(bad, &scope)?;
+                bad_src.extend(addresses(&bad, &scope).map_err(|error| fault("BADSRC", error))?);
+                bad_src.extend([Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST]);
+                if let Some(text) = rest.first() {
+                    offset = Some(number(text).ok_or("OFFSET: expected unsigned integer")?);
+                }
+            }
+            _ => return Err("too many arguments".into()),
+        }
+        Ok(CheckIpHeader {
+            offset: offset.unwrap_or(0),
+            checksum,
+            verbose,
+            bad_src: bad_src.into(),
+            good_dst: good_dst.into(),
+            drops: Tally::default(),
+            details: details.then(Default::default),
+        })
+    }
+
+    /// Counts a bad packet, and says what is wrong with it.
+    #[cold]
+    fn bad(&mut self, cx: &mut Cx<'_>, reason: usize) -> Fate {
+        if self.drops.own() == 0 || self.verbose {
+            cx.say(&format!("{}: IP header check failed: {}\n", cx.name(), REASONS[reason]));
+        }
+        self.drops.add(1);
+        if let Some(details) = &mut self.details {
+            details[reason].add(1);
+        }
+        Fate::out_or_drop(1, reason)
+    }
+
+    #[inline]
+    fn is_bad_source(&self, src: Ipv4Addr, dst: Ipv4Addr) -> bool {
+        self.bad_src.contains(&src) && !self.good_dst.contains(&dst)
+    }
+}
+
+impl PerPacket for CheckIpHeader {
+    #[inline]
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let Some(bytes) = packet.get(self.offset..) else { return self.bad(cx, 0) };
+        let Some(fixed) = bytes.first_chunk::<{ header::LEN }>() else { return self.bad(cx, 0) };
+        if fixed[0] >> 4 != 4 {
+            return self.bad(cx, 1);
+        }
+        let header_len = usize::from(fixed[0] & 0xF) * 4;
+        if header_len < header::LEN {
+            return self.bad(cx, 2);
+        }
+        let len = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
+        let chained = packet.next().is_some();
+        let there = if chained { packet.total_len() - self.offset } else { bytes.len() };
+        if len > there || len < header_len || bytes.len() < header_len {
+            return self.bad(cx, 3);
+        }
+        // Most headers have no options: a sum of a known length takes no loop.
+        let sum = match header_len {
+            _ if !self.checksum => 0xFFFF,
+            header::LEN => checksum::sum(fixed),
+            _ => checksum::sum(&bytes[..header_len]),
+        };
+        if sum != 0xFFFF {
+            return self.bad(cx, 4);
+        }
+        let [src, dst] = [12, 16].map(|at| Ipv4Addr::from(header::u32_at(fixed, at)));
+        if self.is_bad_source(src, dst) {
+            return self.bad(cx, 5);
+        }
+        header::mark(packet, self.offset, header_len);
+        if !chained {
+            header::shorten(packet, self.offset + len);
+        }
+        packet.set_dst_ip(dst);
+        Fate::ON
+    }
+
+    fn handlers(&self) -> Vec<(String, Handler)> {
+        self.details.iter().map(|_| (DETAILS.name.to_string(), DETAILS)).collect()
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        match (handler, &self.details) {
+            ("drop_details", Some(details)) => {
+                let lines = details.iter().zip(REASONS);
+                Ok(lines.map(|(tally, reason)| format!("{}\t{reason}\n", tally.sum())).collect())
+            }
+            _ => Ok(self.drops.sum().to_string()),
+        }
+    }
+
+    fn replicate(&self) -> Option<CheckIpHeader> {
+        Some(CheckIpHeader {
+            offset: self.offset,
+            checksum: self.checksum,
+            verbose: self.verbose,
+            bad_src: self.bad_src.clone(),
+            good_dst: self.good_dst.clone(),
+            drops: self.drops.for_another(),
+            details: self.details.as_ref().map(|all| all.each_ref().map(Tally::for_another)),
+        })
+    }
+}

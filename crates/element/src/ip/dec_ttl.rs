@@ -1,0 +1,84 @@
+//! `DecIPTTL`: one hop less to live.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use graph::class::{Headers, both, keyword, read};
+use graph::value::{Scope, Value};
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
+use memory::Packet;
+use memory::annotation::Header;
+
+use super::header;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "DecIPTTL",
+    brief: "takes one hop from packets' time to live",
+    doc: "Decrements the IP header's time to live and keeps its checksum right (RFC 1624). Packets that \
+          have no hop left go to output 1, where ICMPError tells their sender, or are dropped.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    arguments: &[
+        keyword("ACTIVE", "whether anything is done; true"),
+        keyword("MULTICAST", "whether packets to multicast groups are decremented too; true"),
+    ],
+    handlers: &[read("drops", "packets that had no hop left"), both("active", "whether anything is done")],
+    drops: &["time exceeded", "no IP header"],
+    example: "dt :: DecIPTTL; dt[1] -> ICMPError(10.0.0.1, timeexceeded) -> rt;",
+    see: &["ICMPError", "CheckIPHeader"],
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let active = conf.keyword("ACTIVE")?.unwrap_or(true);
+        let multicast = conf.keyword("MULTICAST")?.unwrap_or(true);
+        conf.complete()?;
+        let active = Arc::new(AtomicBool::new(active));
+        Ok(Each::boxed(DecIpTtl { active, multicast, drops: Tally::default() }))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct DecIpTtl {
+    active: Arc<AtomicBool>,
+    multicast: bool,
+    drops: Tally,
+}
+
+impl PerPacket for DecIpTtl {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let bytes = packet.header_mut(Header::Network);
+        let Some(header) = bytes.and_then(|bytes| bytes.first_chunk_mut::<{ header::LEN }>()) else {
+            return Fate::drop(1);
+        };
+        if !self.active.load(Ordering::Relaxed) || !self.multicast && header[16] >> 4 == 0xE {
+            return Fate::ON;
+        }
+        if wire::ipv4::Packet::new_unchecked(header).decrement_ttl() {
+            return Fate::ON;
+        }
+        self.drops.add(1);
+        Fate::out_or_drop(1, 0)
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(match handler {
+            "drops" => self.drops.sum().to_string(),
+            _ => self.active.load(Ordering::Relaxed).to_string(),
+        })
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
+        let names = Default::default();
+        let active = bool::parse(value, &Scope { element: "", names: &names })?;
+        self.active.store(active, Ordering::Relaxed); // a lone value
+        Ok(())
+    }
+
+    fn replicate(&self) -> Option<DecIpTtl> {
+        let drops = self.drops.for_another();
+        Some(DecIpTtl { active: self.active.clone(), multicast: self.multicast, drops })
+    }
+}

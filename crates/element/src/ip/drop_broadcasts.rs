@@ -1,0 +1,55 @@
+//! `DropBroadcasts`: link-level broadcasts are not routed.
+
+use graph::class::read;
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
+use memory::Packet;
+use memory::annotation::Reach;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "DropBroadcasts",
+    brief: "drops packets that came as link-level broadcasts",
+    doc: "Packets that a port, or HostEtherFilter, marked as broadcast or multicast go to output 1, or are \
+          dropped: a router must not forward them (RFC 1812, 5.3.4).",
+    ports: "1/1-2",
+    processing: "a/ah",
+    handlers: &[read("drops", "broadcasts")],
+    drops: &["broadcast"],
+    example: "StaticIPLookup(10.0.0.0/8 0) -> DropBroadcasts",
+    see: &["HostEtherFilter", "FromDevice"],
+    make: |_, conf| {
+        conf.complete()?;
+        Ok(Each::boxed(DropBroadcasts { drops: Tally::default() }))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct DropBroadcasts {
+    drops: Tally,
+}
+
+impl PerPacket for DropBroadcasts {
+    #[inline]
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        match packet.annotations().reach {
+            Reach::Broadcast | Reach::Multicast => {
+                if self.drops.own() == 0 {
+                    cx.say("DropBroadcasts: dropped a packet\n");
+                }
+                self.drops.add(1);
+                Fate::out_or_drop(1, 0)
+            }
+            _ => Fate::ON,
+        }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.drops.sum().to_string())
+    }
+
+    fn replicate(&self) -> Option<DropBroadcasts> {
+        Some(DropBroadcasts { drops: self.drops.for_another() })
+    }
+}

@@ -1,0 +1,181 @@
+//! `IPEncap`: an IPv4 header in front.
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use graph::class::{Headers, both, keyword, mandatory};
+use graph::value::{Names, Raw, Scope, Value, unsigned};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Refused};
+use memory::{Batch, Packet};
+
+use super::header;
+use crate::annotation::Notes;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "IPEncap",
+    brief: "puts an IPv4 header in front of packets",
+    doc: "Makes each packet the payload of an IP packet, and sets the destination annotation to DST.",
+    arguments: &[
+        mandatory("PROTO", "what the payload is: `udp`, `tcp`, `icmp`, … or its number"),
+        mandatory("SRC", "whom it is from"),
+        mandatory("DST", "whom it is to, or DST_ANNO for what the annotation says"),
+        keyword("TOS", "the traffic class byte; 0"),
+        keyword("TTL", "the time to live; 250"),
+        keyword("DSCP", "the code point in the traffic class; 0"),
+        keyword("ECT", "whether congestion marks are understood: false, true, or 2; false"),
+        keyword("CE", "whether the packet met congestion; false"),
+        keyword("DF", "whether it must not be fragmented; false"),
+    ],
+    handlers: &[both("src", "whom it is from"), both("dst", "whom it is to, or DST_ANNO")],
+    drops: &["no headroom", "too long"],
+    example: "IPEncap(4, 18.26.4.24, 140.247.60.147)",
+    see: &["UDPIPEncap", "StripIPHeader", "EtherEncap"],
+    headers: Headers { finds_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let set = Set::parse(conf)?;
+        Ok(Box::new(IpEncap { set: Arc::new(RwLock::new(set)), number: 0 }))
+    },
+    ..Class::BASE
+};
+
+const PROTOCOLS: &[(&str, u8)] = &[
+    ("icmp", 1),
+    ("igmp", 2),
+    ("ipip", 4),
+    ("tcp", 6),
+    ("udp", 17),
+    ("dccp", 33),
+    ("ip6", 41),
+    ("gre", 47),
+    ("esp", 50),
+    ("ah", 51),
+    ("icmp6", 58),
+    ("sctp", 132),
+    ("udplite", 136),
+];
+
+/// The header that packets get, its lengths, number and checksum open.
+#[derive(Debug, Clone, Copy)]
+struct Set {
+    header: [u8; header::LEN],
+    annotated: bool,
+}
+
+impl Set {
+    fn parse(conf: &mut Conf<'_>) -> Result<Set, Fault> {
+        let protocol: String = conf.mandatory("PROTO")?;
+        let src: Ipv4Addr = conf.mandatory("SRC")?;
+        let dst: Raw = conf.mandatory("DST")?;
+        let tos: Option<u8> = conf.keyword("TOS")?;
+        let ttl: u8 = conf.keyword("TTL")?.unwrap_or(250);
+        let dscp: Option<u8> = conf.keyword("DSCP")?;
+        let ect: Option<String> = conf.keyword("ECT")?;
+        let ce = conf.keyword("CE")?.unwrap_or(false);
+        let df = conf.keyword("DF")?.unwrap_or(false);
+        let scope = *conf.scope();
+        conf.complete()?;
+        let named = PROTOCOLS.iter().find(|(name, _)| *name == protocol).map(|(_, number)| *number);
+        let protocol = named.or_else(|| u8::try_from(unsigned(&protocol)?).ok()).ok_or("bad IP protocol")?;
+        let ect = match ect.as_deref() {
+            None => 0,
+            Some("2") => 2,
+            Some(text) => u8::from(
+                bool::parse(text, &scope).map_err(|_| Fault::new(format!("bad ECT value '{text}'")))?,
+            ),
+        };
+        match (tos, dscp) {
+            (Some(_), Some(_)) => return Err("cannot set both TOS and DSCP".into()),
+            (Some(_), _) if ect != 0 || ce => return Err("cannot set both TOS and ECN bits".into()),
+            (_, Some(64..)) => return Err("DSCP too large; max 63".into()),
+            _ if ect != 0 && ce => return Err("can set at most one ECN option".into()),
+            _ => {}
+        }
+        let class = tos.unwrap_or(dscp.unwrap_or(0) << 2) | ect | if ce { 3 } else { 0 };
+        let mut header = [0; header::LEN];
+        (header[0], header[1], header[8], header[9]) = (0x45, class, ttl, protocol);
+        header[6] = if df { 0x40 } else { 0 };
+        let mut set = Set { header, annotated: false };
+        set.set_src(src);
+        set.set_dst(&dst.0, &scope)?;
+        Ok(set)
+    }
+
+    fn set_src(&mut self, src: Ipv4Addr) {
+        self.header[12..16].copy_from_slice(&src.octets());
+    }
+
+    fn set_dst(&mut self, text: &str, scope: &Scope<'_>) -> Result<(), String> {
+        self.annotated = text.trim() == "DST_ANNO";
+        if !self.annotated {
+            let dst = Ipv4Addr::parse(text, scope);
+            let dst = dst.map_err(|_| "DST argument should be IP address or 'DST_ANNO'")?;
+            self.header[16..20].copy_from_slice(&dst.octets());
+        }
+        Ok(())
+    }
+}
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct IpEncap {
+    set: Arc<RwLock<Set>>,
+    number: u16,
+}
+
+impl IpEncap {
+    /// Puts a header in front; why not, if there is none.
+    fn encap(&mut self, set: &Set, packet: &mut Packet) -> Result<(), usize> {
+        let total = header::LEN + packet.total_len();
+        let length = u16::try_from(total).map_err(|_| 1usize)?;
+        let dst = packet.dst_ip();
+        let room = packet.push_front(header::LEN).map_err(|_| 0usize)?;
+        room.copy_from_slice(&set.header);
+        room[2..4].copy_from_slice(&length.to_be_bytes());
+        room[4..6].copy_from_slice(&self.number.to_be_bytes());
+        if set.annotated {
+            room[16..20].copy_from_slice(&dst.octets());
+        }
+        header::fill_checksum(room);
+        let dst = header::u32_at(room, 16);
+        self.number = self.number.wrapping_add(1);
+        packet.set_dst_ip(dst.into());
+        header::mark(packet, 0, header::LEN);
+        Ok(())
+    }
+}
+
+impl Element for IpEncap {
+    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+        let set = *self.set.read().unwrap_or_else(PoisonError::into_inner);
+        let encap = |this: &mut (&mut IpEncap, &mut Cx<'_>), _: usize, packet: &mut Packet| {
+            this.0.encap(&set, packet).err()
+        };
+        batch.split(&mut (self, cx), encap, |this, reason, packet| this.1.drop(reason, packet));
+        Next::Push(0)
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        let set = self.set.read().unwrap_or_else(PoisonError::into_inner);
+        let at = if handler == "src" { 12 } else { 16 };
+        Ok(match set.annotated && handler == "dst" {
+            true => "DST_ANNO".into(),
+            false => Ipv4Addr::from_bits(header::u32_at(&set.header, at)).to_string(),
+        })
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let names = Names::default();
+        let scope = Scope { element: "", names: &names };
+        let mut set = self.set.write().unwrap_or_else(PoisonError::into_inner);
+        match handler {
+            "src" => set.set_src(Ipv4Addr::parse(value, &scope)?),
+            _ => set.set_dst(value, &scope)?,
+        }
+        Ok(())
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        Some(Box::new(IpEncap { set: self.set.clone(), number: self.number }))
+    }
+}

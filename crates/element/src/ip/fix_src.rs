@@ -1,0 +1,59 @@
+//! `FixIPSrc`: the router's own packets get the address of the port they leave by.
+
+use std::net::Ipv4Addr;
+
+use graph::class::{Headers, mandatory};
+use graph::{Class, Cx, Each, Fate, PerPacket};
+use memory::Packet;
+
+use super::header;
+use crate::annotation::{FIX_IP_SRC, Notes};
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "FixIPSrc",
+    brief: "sets the source address of packets that ask for it",
+    doc: "Packets whose annotation says so, those of ICMPError, get IPADDR as their source address, and a \
+          new checksum; all others pass untouched.",
+    arguments: &[mandatory("IPADDR", "the address of the port behind it")],
+    example: "FixIPSrc(10.0.0.1)",
+    see: &["ICMPError"],
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let address = conf.mandatory("IPADDR")?;
+        conf.complete()?;
+        Ok(Each::boxed(FixIpSrc { address }))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug, Clone)]
+pub struct FixIpSrc {
+    address: Ipv4Addr,
+}
+
+impl FixIpSrc {
+    #[cold]
+    fn fix(&self, packet: &mut Packet) {
+        if let Some((header, _)) = header::split_mut(packet) {
+            header[12..16].copy_from_slice(&self.address.octets());
+            header::fill_checksum(header);
+            packet.set_u8_at(FIX_IP_SRC, 0);
+        }
+    }
+}
+
+impl PerPacket for FixIpSrc {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        if packet.u8_at(FIX_IP_SRC) != 0 {
+            self.fix(packet);
+        }
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<FixIpSrc> {
+        Some(self.clone())
+    }
+}

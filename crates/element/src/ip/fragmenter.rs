@@ -1,0 +1,198 @@
+//! `IPFragmenter`: packets that are too long for a link are sent in pieces (RFC 791,
+//! 2.3 and 3.2).
+
+use graph::class::{Headers, keyword, mandatory, positional, read};
+use graph::{Class, Cx, Element, Next, Refused, Tally};
+use memory::annotation::Header;
+use memory::{Batch, DATA_ROOM, HEADROOM, Packet};
+
+use super::header;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "IPFragmenter",
+    brief: "sends IP packets that are too long in fragments",
+    doc: "IP packets of more than MTU bytes, their header counted, are sent in fragments. Those that must \
+          not be fragmented go to output 1, where ICMPError tells their sender, or are dropped. Link \
+          headers in front of the IP header stay with the first fragment only: strip them before.",
+    ports: "1/1-2",
+    processing: "h/h",
+    arguments: &[
+        mandatory("MTU", "the longest packet, in bytes; at least 8"),
+        positional("HONOR_DF", "whether packets may forbid it; true"),
+        positional("VERBOSE", "whether every packet that forbids it is told of; false: the first five"),
+        keyword("HEADROOM", "free bytes in front of fragments"),
+    ],
+    handlers: &[read("drops", "packets that must not be fragmented"), read("fragments", "fragments sent")],
+    drops: &["must not be fragmented", "no IP header", "no buffers"],
+    example: "fr :: IPFragmenter(1500); fr[1] -> ICMPError(10.0.0.1, unreachable, needfrag) -> rt;",
+    see: &["IPReassembler", "ICMPError", "CheckIPHeader"],
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let mtu = conf.mandatory("MTU")?;
+        let honor_df = conf.positional("HONOR_DF")?.unwrap_or(true);
+        let verbose = conf.positional("VERBOSE")?.unwrap_or(false);
+        let headroom = conf.keyword("HEADROOM")?.unwrap_or(HEADROOM);
+        conf.complete()?;
+        if mtu < 8 {
+            return Err("MTU must be at least 8".into());
+        }
+        if headroom > HEADROOM {
+            return Err(format!("HEADROOM: packets have room for {HEADROOM} bytes").into());
+        }
+        let (drops, fragments) = (Tally::default(), Tally::default());
+        Ok(Box::new(IpFragmenter { mtu, honor_df, verbose, headroom, drops, fragments }))
+    },
+    ..Class::BASE
+};
+
+const DONT_FRAGMENT: u16 = 0x4000;
+const MORE_FRAGMENTS: u16 = 0x2000;
+/// Options with this bit go into every fragment.
+const COPIED: u8 = 0x80;
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct IpFragmenter {
+    mtu: usize,
+    honor_df: bool,
+    verbose: bool,
+    headroom: usize,
+    drops: Tally,
+    fragments: Tally,
+}
+
+/// Bytes from the network header to the end of a packet, if it has one.
+#[inline(always)]
+fn network_len(packet: &Packet) -> Option<usize> {
+    let first = packet.header(Header::Network)?.len();
+    Some(if packet.next().is_none() { first } else { first + packet.total_len() - packet.len() })
+}
+
+/// The header of all fragments but the first: only options that are to be copied.
+fn later_header(header: &[u8]) -> Vec<u8> {
+    let mut later = header[..header::LEN].to_vec();
+    let mut options = &header[header::LEN..];
+    while let Some(&kind) = options.first() {
+        let length = match kind {
+            0 => break,
+            1 => 1,
+            _ => options.get(1).copied().map_or(0, usize::from),
+        };
+        if length == 0 || length > options.len() || kind > 1 && length < 2 {
+            break;
+        }
+        if kind & COPIED != 0 {
+            later.extend_from_slice(&options[..length]);
+        }
+        options = &options[length..];
+    }
+    later.resize(later.len().next_multiple_of(4), 0);
+    later[0] = 0x40 | (later.len() / 4) as u8;
+    later
+}
+
+impl IpFragmenter {
+    fn must_not(&mut self, cx: &mut Cx<'_>, packet: Packet) {
+        if self.verbose || self.drops.own() < 5 {
+            let bytes = packet.header(Header::Network).unwrap_or_default();
+            let [src, dst] = [12, 16].map(|at| std::net::Ipv4Addr::from(header::u32_at(bytes, at)));
+            let len = packet.total_len();
+            cx.say(&format!("IPFragmenter({}) DF {src} {dst} len={len}\n", self.mtu));
+        }
+        self.drops.add(1);
+        if cx.is_push_output(1) { cx.emit(1, packet) } else { cx.drop(0, packet) }
+    }
+
+    /// Sends a packet in fragments.
+    #[cold]
+    fn fragment(&mut self, cx: &mut Cx<'_>, packet: Packet) {
+        let Some((header, _)) = header::split(&packet) else { return cx.drop(1, packet) };
+        let (header_len, flags) = (header.len(), header::u16_at(header, 6));
+        let total = usize::from(header::u16_at(header, 2));
+        let mtu = self.mtu.min(DATA_ROOM);
+        let first_len = mtu.saturating_sub(header_len) & !7;
+        if flags & DONT_FRAGMENT != 0 && self.honor_df || first_len < 8 {
+            return self.must_not(cx, packet);
+        }
+        let skipped = packet.header_offset(Header::Network).unwrap_or(0).max(0) as usize;
+        let mut whole = packet.header(Header::Network).unwrap_or_default().to_vec();
+        packet.segments().skip(1).for_each(|segment| whole.extend_from_slice(segment));
+        if total > whole.len() || total < header_len {
+            return cx.drop(1, packet);
+        }
+        whole.truncate(total);
+        if flags & DONT_FRAGMENT != 0 {
+            // A sender that forbids it need not number its packets (RFC 6864, 4.1).
+            whole[4..6].copy_from_slice(&(super::random::next() as u16).to_be_bytes());
+        }
+        let flags = flags & !DONT_FRAGMENT;
+        let (header, payload) = whole.split_at(header_len);
+        let later = later_header(header);
+        let mut at = 0;
+        while at < payload.len() {
+            let header = if at == 0 { header } else { &later };
+            let len = if at == 0 { first_len } else { (mtu - later.len()) & !7 };
+            let piece = &payload[at..payload.len().min(at + len)];
+            let last = at + piece.len() == payload.len() && flags & MORE_FRAGMENTS == 0;
+            let more = if last { 0 } else { MORE_FRAGMENTS };
+            let place = (flags & 0x9FFF).wrapping_add(at as u16 / 8) | more;
+            let link = if at == 0 { &packet[..skipped.min(packet.len())] } else { &[] };
+            self.send(cx, &packet, [link, header, piece], place);
+            at += piece.len();
+        }
+        cx.free(packet);
+    }
+
+    fn send(&mut self, cx: &mut Cx<'_>, whole: &Packet, [link, header, piece]: [&[u8]; 3], place: u16) {
+        let Some(mut fragment) = cx.alloc() else { return cx.count_drops(2, 1) };
+        fragment.copy_metadata(whole);
+        let headroom = if link.is_empty() { self.headroom } else { whole.headroom() };
+        let room = fragment
+            .copy_at(headroom, &[])
+            .and_then(|()| fragment.set_len(link.len() + header.len() + piece.len()));
+        if room.is_err() {
+            return cx.drop(2, fragment);
+        }
+        fragment[..link.len()].copy_from_slice(link);
+        let ip = &mut fragment[link.len()..];
+        ip[..header.len()].copy_from_slice(header);
+        ip[header.len()..].copy_from_slice(piece);
+        let len = ip.len() as u16;
+        let header_bytes = &mut ip[..header.len()];
+        header_bytes[2..4].copy_from_slice(&len.to_be_bytes());
+        header_bytes[6..8].copy_from_slice(&place.to_be_bytes());
+        header::fill_checksum(header_bytes);
+        header::mark(&mut fragment, link.len(), header.len());
+        self.fragments.add(1);
+        cx.emit(0, fragment);
+    }
+}
+
+impl Element for IpFragmenter {
+    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+        let fits = |packet: &Packet| network_len(packet).is_some_and(|len| len <= self.mtu);
+        if batch.iter().all(fits) {
+            return Next::Push(0);
+        }
+        for packet in batch.drain() {
+            match network_len(&packet) {
+                Some(len) if len <= self.mtu => cx.emit(0, packet),
+                Some(_) => self.fragment(cx, packet),
+                None => cx.drop(1, packet),
+            }
+        }
+        Next::Done
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        let tally = if handler == "drops" { &self.drops } else { &self.fragments };
+        Ok(tally.sum().to_string())
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        let (drops, fragments) = (self.drops.for_another(), self.fragments.for_another());
+        let &IpFragmenter { mtu, honor_df, verbose, headroom, .. } = self;
+        Some(Box::new(IpFragmenter { mtu, honor_df, verbose, headroom, drops, fragments }))
+    }
+}

@@ -1,0 +1,328 @@
+//! IPv6 (RFC 8200): `CheckIP6Header`, `MarkIP6Header`, `DecIP6HLIM`, `IP6Fragmenter`,
+//! `GetIP6Address`, `SetIP6Address`.
+
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+use graph::class::{Headers, mandatory, positional, read};
+use graph::value::{Raw, Value};
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
+use memory::Packet;
+use memory::annotation::Header;
+
+use super::header;
+use crate::annotation::{DST_IP6, Notes};
+
+/// Bytes of an IPv6 header without extensions.
+pub(crate) const LEN: usize = wire::ipv6::HEADER_LEN;
+
+const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
+const FINDS: Headers = Headers { finds_network: true, ..Class::BASE.headers };
+
+/// The class of what checks headers.
+pub static CHECK: Class = Class {
+    name: "CheckIP6Header",
+    brief: "lets only packets with a sound IPv6 header pass",
+    doc: "Checks version, length and source address, says where the header is, sets the destination \
+          annotation, and cuts off what is behind the packet. Bad packets go to output 1, or are dropped.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    arguments: &[
+        positional("BADADDRS", "source addresses that are wrong, beside multicast ones"),
+        positional("OFFSET", "bytes in front of the header; 0"),
+    ],
+    handlers: &[read("drops", "bad packets")],
+    drops: &["tiny packet", "bad IP version", "bad IP length", "bad source address"],
+    example: "CheckIP6Header(OFFSET 14)",
+    see: &["MarkIP6Header", "DecIP6HLIM", "LookupIP6Route", "CheckIPHeader"],
+    headers: FINDS,
+    make: |_, conf| {
+        let scope = *conf.scope();
+        let bad = conf.positional::<Raw>("BADADDRS")?.unwrap_or(Raw(String::new()));
+        let offset = conf.positional("OFFSET")?.unwrap_or(0);
+        conf.complete()?;
+        let words = bad.0.split(|c: char| c.is_whitespace() || c == '"').filter(|word| !word.is_empty());
+        let bad = words.map(|word| Ipv6Addr::parse(word, &scope)).collect::<Result<Vec<_>, _>>();
+        let bad = bad.map_err(|e| format!("BADADDRS: {e}"))?.into();
+        Ok(Each::boxed(CheckIp6Header { offset, bad, drops: Tally::default() }))
+    },
+    ..Class::BASE
+};
+
+/// The class of what marks headers.
+pub static MARK: Class = Class {
+    name: "MarkIP6Header",
+    brief: "says where packets' IPv6 header is",
+    doc: "Nothing is checked. The transport header is taken to begin behind the fixed header.",
+    arguments: &[positional("OFFSET", "bytes in front of the header; 0")],
+    example: "MarkIP6Header(14)",
+    see: &["CheckIP6Header", "MarkIPHeader"],
+    headers: FINDS,
+    make: |_, conf| {
+        let offset = conf.positional("OFFSET")?.unwrap_or(0);
+        conf.complete()?;
+        if offset > memory::DATA_ROOM {
+            return Err("OFFSET: packets are not that long".into());
+        }
+        Ok(Each::boxed(MarkIp6Header { offset }))
+    },
+    ..Class::BASE
+};
+
+/// The class of what counts hops.
+pub static DEC_HOPS: Class = Class {
+    name: "DecIP6HLIM",
+    brief: "takes one hop from packets' hop limit",
+    doc: "Packets that have no hop left go to output 1, where ICMP6Error tells their sender, or are dropped.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    handlers: &[read("drops", "packets that had no hop left")],
+    drops: &["hop limit exceeded", "no IP header"],
+    example: "dh :: DecIP6HLIM; dh[1] -> ICMP6Error(2001:db8::1, 3, 0) -> rt;",
+    see: &["ICMP6Error", "DecIPTTL"],
+    headers: NEEDS,
+    make: |_, conf| {
+        conf.complete()?;
+        Ok(Each::boxed(DecIp6Hlim { drops: Tally::default() }))
+    },
+    ..Class::BASE
+};
+
+/// The class of what finds packets that are too long.
+pub static TOO_BIG: Class = Class {
+    name: "IP6Fragmenter",
+    brief: "keeps back IPv6 packets that are too long for a link",
+    doc: "Routers do not fragment IPv6 packets (RFC 8200, 5): those of more than MTU bytes go to output 1, \
+          where ICMP6Error tells their sender, or are dropped.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    arguments: &[mandatory("MTU", "the longest packet, in bytes; at least 1280")],
+    handlers: &[read("drops", "packets too long")],
+    drops: &["too big", "no IP header"],
+    example: "fr :: IP6Fragmenter(1500); fr[1] -> ICMP6Error(2001:db8::1, 2, 0, PMTU 1500) -> rt;",
+    see: &["ICMP6Error", "IPFragmenter"],
+    headers: NEEDS,
+    make: |_, conf| {
+        let mtu: usize = conf.mandatory("MTU")?;
+        conf.complete()?;
+        Ok(Each::boxed(Ip6Fragmenter { mtu, drops: Tally::default() }))
+    },
+    ..Class::BASE
+};
+
+/// The class of what reads addresses.
+pub static FROM_PACKET: Class = Class {
+    name: "GetIP6Address",
+    brief: "sets the destination annotation from an IPv6 address in the packet",
+    doc: "The sixteen bytes at OFFSET become the annotation that LookupIP6Route goes by.",
+    arguments: &[mandatory("OFFSET", "where the address is, in bytes from the start of the packet")],
+    drops: &["too short"],
+    example: "GetIP6Address(24)",
+    see: &["SetIP6Address", "LookupIP6Route", "GetIPAddress"],
+    make: |_, conf| {
+        let offset = conf.mandatory("OFFSET")?;
+        conf.complete()?;
+        Ok(Each::boxed(GetIp6Address { offset }))
+    },
+    ..Class::BASE
+};
+
+/// The class of what sets addresses.
+pub static CONSTANT: Class = Class {
+    name: "SetIP6Address",
+    brief: "sets the destination annotation to an IPv6 address",
+    doc: "Each packet's annotation becomes ADDR, whatever the packet says.",
+    arguments: &[mandatory("ADDR", "the address")],
+    example: "SetIP6Address(2001:db8::1)",
+    see: &["GetIP6Address", "SetIPAddress"],
+    make: |_, conf| {
+        let address = conf.mandatory("ADDR")?;
+        conf.complete()?;
+        Ok(Each::boxed(SetIp6Address { address }))
+    },
+    ..Class::BASE
+};
+
+/// The IPv6 header that was found and what follows it.
+pub(crate) fn split(packet: &Packet) -> Option<(&[u8; LEN], &[u8])> {
+    packet.header(Header::Network)?.split_first_chunk()
+}
+
+/// An address in a header: the source at 8, the destination at 24.
+pub(crate) fn address_at(header: &[u8; LEN], at: usize) -> Ipv6Addr {
+    let bytes: Option<&[u8; 16]> = header.get(at..).and_then(|rest| rest.first_chunk());
+    bytes.map_or(Ipv6Addr::UNSPECIFIED, |bytes| Ipv6Addr::from(*bytes))
+}
+
+/// See [`CHECK`].
+#[derive(Debug)]
+pub struct CheckIp6Header {
+    offset: usize,
+    bad: Arc<[Ipv6Addr]>,
+    drops: Tally,
+}
+
+impl CheckIp6Header {
+    /// What is wrong with a packet; or how long it is, and to whom.
+    fn check(&self, packet: &Packet) -> Result<(usize, Ipv6Addr), usize> {
+        let bytes = packet.get(self.offset..).ok_or(0usize)?;
+        let header = bytes.first_chunk::<LEN>().ok_or(0usize)?;
+        if header[0] >> 4 != 6 {
+            return Err(1);
+        }
+        let length = LEN + usize::from(header::u16_at(header, 4));
+        if length > packet.total_len() - self.offset {
+            return Err(2);
+        }
+        let src = address_at(header, 8);
+        let wrong = src.is_multicast() || self.bad.contains(&src);
+        if wrong { Err(3) } else { Ok((length, address_at(header, 24))) }
+    }
+}
+
+impl PerPacket for CheckIp6Header {
+    #[inline]
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        match self.check(packet) {
+            Ok((length, dst)) => {
+                header::mark(packet, self.offset, LEN);
+                packet.set_bytes_at(DST_IP6, dst.octets());
+                if packet.next().is_none() {
+                    header::shorten(packet, self.offset + length);
+                }
+                Fate::ON
+            }
+            Err(reason) => {
+                if self.drops.own() == 0 {
+                    cx.say("IP6 header check failed\n");
+                }
+                self.drops.add(1);
+                Fate::out_or_drop(1, reason)
+            }
+        }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.drops.sum().to_string())
+    }
+
+    fn replicate(&self) -> Option<CheckIp6Header> {
+        let drops = self.drops.for_another();
+        Some(CheckIp6Header { offset: self.offset, bad: self.bad.clone(), drops })
+    }
+}
+
+/// See [`MARK`].
+#[derive(Debug, Clone)]
+pub struct MarkIp6Header {
+    offset: usize,
+}
+
+impl PerPacket for MarkIp6Header {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        header::mark(packet, self.offset, LEN);
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<MarkIp6Header> {
+        Some(self.clone())
+    }
+}
+
+/// See [`DEC_HOPS`].
+#[derive(Debug)]
+pub struct DecIp6Hlim {
+    drops: Tally,
+}
+
+impl PerPacket for DecIp6Hlim {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        match packet.header_mut(Header::Network).and_then(|header| header.get_mut(7)) {
+            None => Fate::drop(1),
+            Some(hops) if *hops > 1 => {
+                *hops -= 1;
+                Fate::ON
+            }
+            Some(_) => {
+                self.drops.add(1);
+                Fate::out_or_drop(1, 0)
+            }
+        }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.drops.sum().to_string())
+    }
+
+    fn replicate(&self) -> Option<DecIp6Hlim> {
+        Some(DecIp6Hlim { drops: self.drops.for_another() })
+    }
+}
+
+/// See [`TOO_BIG`].
+#[derive(Debug)]
+pub struct Ip6Fragmenter {
+    mtu: usize,
+    drops: Tally,
+}
+
+impl PerPacket for Ip6Fragmenter {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let Some(here) = packet.header(Header::Network).map(<[u8]>::len) else { return Fate::drop(1) };
+        let length = if packet.next().is_none() { here } else { here + packet.total_len() - packet.len() };
+        if length <= self.mtu {
+            return Fate::ON;
+        }
+        self.drops.add(1);
+        Fate::out_or_drop(1, 0)
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.drops.sum().to_string())
+    }
+
+    fn replicate(&self) -> Option<Ip6Fragmenter> {
+        Some(Ip6Fragmenter { mtu: self.mtu, drops: self.drops.for_another() })
+    }
+}
+
+/// See [`FROM_PACKET`].
+#[derive(Debug, Clone)]
+pub struct GetIp6Address {
+    offset: usize,
+}
+
+impl PerPacket for GetIp6Address {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let found = packet.get(self.offset..).and_then(|rest| rest.first_chunk::<16>().copied());
+        let Some(address) = found else { return Fate::drop(0) };
+        packet.set_bytes_at(DST_IP6, address);
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<GetIp6Address> {
+        Some(self.clone())
+    }
+}
+
+/// See [`CONSTANT`].
+#[derive(Debug, Clone)]
+pub struct SetIp6Address {
+    address: Ipv6Addr,
+}
+
+impl PerPacket for SetIp6Address {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        packet.set_bytes_at(DST_IP6, self.address.octets());
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<SetIp6Address> {
+        Some(self.clone())
+    }
+}

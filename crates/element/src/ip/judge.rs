@@ -1,0 +1,99 @@
+//! What elements that check headers have in common: a reason for each bad packet,
+//! counted and told of.
+
+use graph::class::{Argument, Handler, Headers, keyword, read};
+use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Refused, Tally};
+use memory::Packet;
+
+pub(crate) const ARGUMENTS: &[Argument] = &[
+    keyword("VERBOSE", "whether every bad packet is told of; false: only the first"),
+    keyword("DETAILS", "whether there is a `drop_details` handler; false"),
+];
+pub(crate) const HANDLERS: &[Handler] = &[read("drops", "bad packets")];
+const DETAILS: Handler = read("drop_details", "bad packets for each reason");
+
+/// What classes of such elements have in common.
+pub(crate) const CLASS: Class = Class {
+    ports: "1/1-2",
+    processing: "a/ah",
+    arguments: ARGUMENTS,
+    handlers: HANDLERS,
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
+    ..Class::BASE
+};
+
+/// Makes an element that drops packets for which `check` finds a reason, by its place
+/// in `reasons`.
+pub(crate) fn make(
+    conf: &mut Conf<'_>,
+    what: &'static str,
+    reasons: &'static [&'static str],
+    check: fn(&Packet) -> Option<usize>,
+) -> Result<Box<dyn Element>, Fault> {
+    let verbose = conf.keyword("VERBOSE")?.unwrap_or(false);
+    let details = conf.keyword("DETAILS")?.unwrap_or(false);
+    conf.complete()?;
+    let details = details.then(|| reasons.iter().map(|_| Tally::default()).collect());
+    Ok(Each::boxed(Judge { what, reasons, check, verbose, drops: Tally::default(), details }))
+}
+
+/// An element that checks a header.
+pub(crate) struct Judge {
+    what: &'static str,
+    reasons: &'static [&'static str],
+    check: fn(&Packet) -> Option<usize>,
+    verbose: bool,
+    drops: Tally,
+    details: Option<Vec<Tally>>,
+}
+
+impl Judge {
+    #[cold]
+    fn bad(&mut self, cx: &mut Cx<'_>, reason: usize) -> Fate {
+        if self.drops.own() == 0 || self.verbose {
+            // Click's CheckUDPHeader does not say who it is.
+            let me = if self.what == "UDP" { String::new() } else { format!("{}: ", cx.name()) };
+            cx.say(&format!("{me}{} header check failed: {}\n", self.what, self.reasons[reason]));
+        }
+        self.drops.add(1);
+        if let Some(details) = &mut self.details {
+            details[reason].add(1);
+        }
+        Fate::out_or_drop(1, reason)
+    }
+}
+
+impl PerPacket for Judge {
+    #[inline]
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        match (self.check)(packet) {
+            None => Fate::ON,
+            Some(reason) => self.bad(cx, reason),
+        }
+    }
+
+    fn handlers(&self) -> Vec<(String, Handler)> {
+        self.details.iter().map(|_| (DETAILS.name.to_string(), DETAILS)).collect()
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        match (handler, &self.details) {
+            ("drop_details", Some(details)) => {
+                let lines = details.iter().zip(self.reasons);
+                Ok(lines.map(|(tally, reason)| format!("{}\t{reason}\n", tally.sum())).collect())
+            }
+            _ => Ok(self.drops.sum().to_string()),
+        }
+    }
+
+    fn replicate(&self) -> Option<Judge> {
+        Some(Judge {
+            what: self.what,
+            reasons: self.reasons,
+            check: self.check,
+            verbose: self.verbose,
+            drops: self.drops.for_another(),
+            details: self.details.as_ref().map(|all| all.iter().map(Tally::for_another).collect()),
+        })
+    }
+}

@@ -1,0 +1,235 @@
+//! `LinearIPLookup`, `RadixIPLookup` and their kin: which output, and which next hop,
+//! packets go to. One table serves them all ([`fib::lpm::Table4`]); they differ in
+//! what they can be told while they run.
+//!
+//! A batch's addresses are looked up together, so that the processor waits for
+//! several places of a large table at once.
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use graph::class::{Argument, Handler, read, rest, write};
+use graph::value::Scope;
+use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Setup};
+use memory::{Batch, Packet};
+
+use super::routes::{Command, Hop, Order, Routes, parameter};
+use crate::annotation::Notes;
+
+const ARGUMENTS: &[Argument] =
+    &[rest("ROUTE", "`ADDR/MASK [GATEWAY] OUTPUT`: where packets to these addresses go")];
+const LOOKUP: Handler = read("lookup", "the output, and gateway, of the address given");
+const TABLE: Handler = read("table", "all routes, a line each");
+const HANDLERS: &[Handler] = &[
+    TABLE,
+    LOOKUP,
+    write("add", "adds the route given; refused when there is one of the prefix"),
+    write("set", "adds the route given, or replaces that of the prefix"),
+    write("remove", "removes the route given"),
+    write("ctrl", "does lines of `add ROUTE`, `set ROUTE`, `remove ROUTE`; all of them or none"),
+    write("flush", "removes all routes"),
+];
+const DROPS: &[&str] = &["no such output", "no route"];
+const DOC: &str = "Sends packets where the longest prefix that their destination annotation lies in says: to \
+    its OUTPUT, with the annotation set to GATEWAY if the route has one. Packets without a route are dropped. \
+    The table is a compressed trie fit for a full BGP table; batches are looked up as a whole, and changes \
+    are seen by all threads at once.";
+
+macro_rules! lookup {
+    ($(#[$doc:meta])* $class:ident, $name:literal, $brief:literal, $order:expr, $changes:expr) => {
+        $(#[$doc])*
+        pub static $class: Class = Class {
+            name: $name,
+            brief: $brief,
+            doc: DOC,
+            ports: "1/-",
+            processing: "h/h",
+            arguments: ARGUMENTS,
+            handlers: if $changes { HANDLERS } else { &[TABLE, LOOKUP] },
+            drops: DROPS,
+            example: concat!("rt :: ", $name, "(10.0.0.0/8 0, 0.0.0.0/0 18.26.4.1 1)"),
+            see: &["RadixIPLookup", "LinearIPLookup", "StaticIPLookup", "LookupIP6Route", "GetIPAddress"],
+            make: |setup, conf| make(setup, conf, $order),
+            ..Class::BASE
+        };
+    };
+}
+
+lookup!(
+    /// The class of tables that list routes as they were added.
+    LINEAR, "LinearIPLookup", "sends packets where a table of IPv4 routes says; lists them as added",
+    Order::Added, true
+);
+lookup!(
+    /// The class of tables that list routes by prefix.
+    RADIX, "RadixIPLookup", "sends packets where a table of IPv4 routes says",
+    Order::Prefix, true
+);
+lookup!(
+    /// Click's table of 48 MiB.
+    DIRECT, "DirectIPLookup", "sends packets where a table of IPv4 routes says (as RadixIPLookup)",
+    Order::Prefix, true
+);
+lookup!(
+    /// Click's table of ranges.
+    RANGE, "RangeIPLookup", "sends packets where a table of IPv4 routes says (as RadixIPLookup)",
+    Order::Prefix, true
+);
+lookup!(
+    /// Click's table that sorts.
+    SORTED, "SortedIPLookup", "sends packets where a table of IPv4 routes says (as RadixIPLookup)",
+    Order::Prefix, true
+);
+lookup!(
+    /// The class of tables that stay as they are.
+    STATIC, "StaticIPLookup", "sends packets where a fixed table of IPv4 routes says",
+    Order::Added, false
+);
+lookup!(
+    /// Click's table for several processors.
+    MULTI, "LookupIPRouteMP", "sends packets where a fixed table of IPv4 routes says (as StaticIPLookup)",
+    Order::Added, false
+);
+
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, order: Order) -> Result<Box<dyn Element>, Fault> {
+    let texts = conf.rest();
+    let mut routes = Routes::new(order, setup.outputs);
+    let twice = routes.configure(&texts, conf.scope())?;
+    if twice > 0 {
+        let plural = if twice > 1 { "routes" } else { "route" };
+        setup.warn(format!("{twice} {plural} given again; the first stays"));
+    }
+    Ok(Box::new(Lookup { routes: Arc::new(RwLock::new(routes)), room: Box::default(), complaints: 0 }))
+}
+
+/// How many packets without a route are told of.
+const COMPLAINTS: u32 = 5;
+
+/// See [`RADIX`].
+#[derive(Debug)]
+pub struct Lookup {
+    routes: Arc<RwLock<Routes>>,
+    room: Box<Room>,
+    complaints: u32,
+}
+
+/// Addresses to look up and what came of it; here, because clearing as much for each
+/// batch would cost more than the lookup.
+#[derive(Debug)]
+struct Room {
+    addresses: [u32; Batch::MAX],
+    numbers: [u32; Batch::MAX],
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room { addresses: [0; Batch::MAX], numbers: [0; Batch::MAX] }
+    }
+}
+
+/// Notes the next hop on a packet.
+#[inline(always)]
+fn direct(packet: &mut Packet, hop: Hop) {
+    if hop.gateway != 0 {
+        packet.set_dst_ip(Ipv4Addr::from_bits(hop.gateway));
+    }
+}
+
+impl Lookup {
+    fn routes(&self) -> RwLockReadGuard<'_, Routes> {
+        self.routes.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self) -> RwLockWriteGuard<'_, Routes> {
+        self.routes.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cold]
+    fn no_route(complaints: &mut u32, cx: &mut Cx<'_>, packet: Packet) {
+        if *complaints < COMPLAINTS {
+            *complaints += 1;
+            cx.say(&format!("{}: no route for {}\n", cx.name(), packet.dst_ip()));
+        }
+        cx.drop(1, packet);
+    }
+}
+
+impl Element for Lookup {
+    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+        let Lookup { routes, room, complaints } = self;
+        let count = batch.len();
+        if count == 0 {
+            return Next::Done;
+        }
+        let addresses = &mut room.addresses[..count];
+        for (address, packet) in addresses.iter_mut().zip(batch.iter()) {
+            *address = packet.dst_ip().to_bits();
+        }
+        let numbers = &mut room.numbers[..count];
+        // One lock a batch; nothing under it waits for anything.
+        let routes = routes.read().unwrap_or_else(PoisonError::into_inner);
+        routes.lookup_all(addresses, numbers);
+        let stays = routes.hop(numbers[0]).map(|hop| hop.port);
+        let mut same = stays.is_some();
+        for (number, packet) in numbers.iter().zip(batch.iter_mut()) {
+            match routes.hop(*number) {
+                Some(hop) => {
+                    direct(packet, hop);
+                    same &= Some(hop.port) == stays;
+                }
+                None => same = false,
+            }
+        }
+        let stays = stays.unwrap_or(0);
+        if same {
+            return Next::Push(stays.into());
+        }
+        let sort = |_: &mut &mut Cx<'_>, place: usize, _: &mut Packet| {
+            let port = numbers.get(place).and_then(|number| routes.hop(*number)).map(|hop| hop.port);
+            (port != Some(stays)).then_some(port)
+        };
+        batch.split(&mut &mut *cx, sort, |cx, port, packet| match port {
+            Some(port) => cx.emit(port.into(), packet),
+            None => Lookup::no_route(complaints, cx, packet),
+        });
+        Next::Push(stays.into())
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, asked: &str) -> Result<String, Refused> {
+        if handler == "table" {
+            return Ok(self.routes().dump());
+        }
+        let address = parameter(asked).ok_or("expected IP address")?;
+        Ok(match self.routes().lookup(address) {
+            None => "-1".into(),
+            Some(Hop { port, gateway: 0 }) => port.to_string(),
+            Some(Hop { port, gateway }) => format!("{port} {}", Ipv4Addr::from_bits(gateway)),
+        })
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let names = Default::default();
+        let scope = Scope { element: cx.name(), names: &names };
+        let mut routes = self.change();
+        let command = match handler {
+            "add" => Command::Add,
+            "set" => Command::Set,
+            "remove" => Command::Remove,
+            "flush" => {
+                routes.flush();
+                return Ok(());
+            }
+            _ => return Ok(routes.transact(value, &scope)?),
+        };
+        routes.command(command, value, &scope)?;
+        Ok(())
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        Some(Box::new(Lookup { routes: self.routes.clone(), room: Box::default(), complaints: 0 }))
+    }
+
+    fn take_over(&mut self, _: &mut Cx<'_>, _: &mut dyn Element) {
+        // The new configuration says which routes there are.
+    }
+}

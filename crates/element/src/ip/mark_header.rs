@@ -1,0 +1,47 @@
+//! `MarkIPHeader`: says where the IP header is, without a look at it.
+
+use graph::class::{Headers, positional};
+use graph::{Class, Cx, Each, Fate, PerPacket};
+use memory::Packet;
+
+use super::header;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "MarkIPHeader",
+    brief: "says where packets' IP header is",
+    doc: "The IP header begins OFFSET bytes into each packet, the transport header where the IP header \
+          says it ends. Nothing is checked: packets from strangers go through CheckIPHeader. Packets that \
+          end before OFFSET pass unmarked.",
+    arguments: &[positional("OFFSET", "bytes in front of the IP header; 0")],
+    example: "MarkIPHeader(14)",
+    see: &["CheckIPHeader", "StripToNetworkHeader", "StripIPHeader"],
+    headers: Headers { finds_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let offset = conf.positional("OFFSET")?.unwrap_or(0);
+        conf.complete()?;
+        Ok(Each::boxed(MarkIpHeader { offset }))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug, Clone)]
+pub struct MarkIpHeader {
+    offset: usize,
+}
+
+impl PerPacket for MarkIpHeader {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        if let Some(first) = packet.get(self.offset) {
+            let length = usize::from(first & 0xF) * 4;
+            header::mark(packet, self.offset, length);
+        }
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<MarkIpHeader> {
+        Some(self.clone())
+    }
+}

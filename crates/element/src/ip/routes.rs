@@ -1,0 +1,322 @@
+//! Tables of IPv4 routes as lookup elements share them: longest-prefix match over
+//! next hops, changed by commands.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+use fib::lpm::{MISS, Route, Table4};
+use graph::value::{Prefix4, Scope, Value, unsigned};
+
+/// Where a route leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Hop {
+    /// The output.
+    pub port: u16,
+    /// The next hop's address; zero when the destination is on the link itself.
+    pub gateway: u32,
+}
+
+/// A route as commands write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    prefix: u32,
+    len: u8,
+    hop: Hop,
+}
+
+/// A command to a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    Add,
+    Set,
+    Remove,
+}
+
+/// How a change is undone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Undo {
+    Remove(Entry),
+    Restore(Entry),
+}
+
+impl Entry {
+    /// Reads `ADDR/MASK [GATEWAY] OUTPUT`; the output may be left out (`None`) where
+    /// a route is only named.
+    fn parse(text: &str, scope: &Scope<'_>) -> Option<(u32, u8, u32, Option<i64>)> {
+        let mut words = text.split_whitespace();
+        let prefix = Prefix4::parse(words.next()?, scope).ok()?;
+        let mut word = words.next();
+        let gateway = match word {
+            Some("-") => Some(0),
+            Some(text) => Ipv4Addr::parse(text, scope).ok().map(Ipv4Addr::to_bits),
+            None => None,
+        };
+        if gateway.is_some() {
+            word = words.next();
+        }
+        let port = word.map(|text| i64::parse(text, scope)).transpose().ok()?;
+        let masked = prefix.address.to_bits() & prefix.mask.to_bits();
+        words.next().is_none().then_some((masked, prefix.length()?, gateway.unwrap_or(0), port))
+    }
+
+    fn unparse(&self, tabs: bool) -> String {
+        let gateway = match self.hop.gateway {
+            0 => "-".to_string(),
+            gateway => Ipv4Addr::from_bits(gateway).to_string(),
+        };
+        let prefix = format!("{}/{}", Ipv4Addr::from_bits(self.prefix), self.len);
+        let [first, second] = match tabs {
+            true => {
+                [if prefix.len() < 16 { "\t\t" } else { "\t" }, if gateway.len() < 8 { "\t\t" } else { "\t" }]
+            }
+            false => [" ", " "],
+        };
+        format!("{prefix}{first}{gateway}{second}{}", self.hop.port)
+    }
+}
+
+/// In which order a table lists its routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// As they were added.
+    Added,
+    /// By prefix.
+    Prefix,
+}
+
+/// A table of routes.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    fib: Table4,
+    /// What the values in the table stand for, and how many routes use each.
+    hops: Vec<Hop>,
+    uses: Vec<u32>,
+    free: Vec<u32>,
+    numbers: HashMap<Hop, u32>,
+    /// Routes as they were added, where that matters.
+    added: Option<Vec<(u32, u8)>>,
+    outputs: usize,
+}
+
+impl Routes {
+    pub(crate) fn new(order: Order, outputs: usize) -> Routes {
+        Routes {
+            fib: Table4::new(),
+            hops: vec![],
+            uses: vec![],
+            free: vec![],
+            numbers: HashMap::new(),
+            added: (order == Order::Added).then(Vec::new),
+            outputs,
+        }
+    }
+
+    /// Reads the routes of a configuration; how many came twice, of which the first
+    /// stays.
+    pub(crate) fn configure(&mut self, routes: &[String], scope: &Scope<'_>) -> Result<usize, String> {
+        let (mut problems, mut twice) = (vec![], 0);
+        for (i, text) in routes.iter().enumerate() {
+            match Entry::parse(text, scope) {
+                Some((prefix, len, gateway, Some(port))) => match self.port(port) {
+                    Some(port) => match self.add(Entry { prefix, len, hop: Hop { port, gateway } }, false) {
+                        Ok(_) => {}
+                        Err(Conflict::Exists(_)) => twice += 1,
+                        Err(Conflict::Full(error)) => problems.push(error),
+                    },
+                    None => problems.push(format!("argument {} bad OUTPUT", i + 1)),
+                },
+                _ => problems.push(format!("argument {} should be 'ADDR/MASK [GATEWAY] OUTPUT'", i + 1)),
+            }
+        }
+        if problems.is_empty() { Ok(twice) } else { Err(problems.join("\n")) }
+    }
+
+    fn port(&self, port: i64) -> Option<u16> {
+        u16::try_from(port).ok().filter(|port| usize::from(*port) < self.outputs)
+    }
+
+    /// Looks all addresses up: a number for [`hop`](Self::hop) for each.
+    #[inline]
+    pub(crate) fn lookup_all(&self, addresses: &[u32], numbers: &mut [u32]) {
+        self.fib.lookup_batch(addresses, numbers);
+    }
+
+    /// What a number stands for.
+    #[inline(always)]
+    pub(crate) fn hop(&self, number: u32) -> Option<Hop> {
+        self.hops.get(number as usize).copied() // that of a miss is beyond all
+    }
+
+    /// Where an address goes.
+    pub(crate) fn lookup(&self, address: u32) -> Option<Hop> {
+        self.hop(self.fib.lookup(address).unwrap_or(MISS))
+    }
+
+    fn get(&self, prefix: u32, len: u8) -> Option<Entry> {
+        let hop = self.hop(self.fib.get(prefix, len)?)?;
+        Some(Entry { prefix, len, hop })
+    }
+
+    fn number(&mut self, hop: Hop) -> u32 {
+        if let Some(&number) = self.numbers.get(&hop) {
+            self.uses[number as usize] += 1;
+            return number;
+        }
+        let number = self.free.pop().unwrap_or(self.hops.len() as u32);
+        if number as usize == self.hops.len() {
+            self.hops.push(hop);
+            self.uses.push(0);
+        }
+        self.hops[number as usize] = hop;
+        self.uses[number as usize] = 1;
+        self.numbers.insert(hop, number);
+        number
+    }
+
+    fn release(&mut self, number: u32) {
+        let uses = &mut self.uses[number as usize];
+        *uses -= 1;
+        if *uses == 0 {
+            self.numbers.remove(&self.hops[number as usize]);
+            self.free.push(number);
+        }
+    }
+
+    /// Adds a route; the one it replaced, if it may.
+    fn add(&mut self, entry: Entry, may_replace: bool) -> Result<Option<Entry>, Conflict> {
+        let before = self.get(entry.prefix, entry.len);
+        if let Some(before) = before.filter(|_| !may_replace) {
+            return Err(Conflict::Exists(before));
+        }
+        let number = self.number(entry.hop);
+        match self.fib.insert(entry.prefix, entry.len, number) {
+            Ok(Some(old)) => self.release(old),
+            Ok(None) => {
+                if let Some(added) = &mut self.added {
+                    added.push((entry.prefix, entry.len));
+                }
+            }
+            Err(error) => {
+                self.release(number);
+                return Err(Conflict::Full(format!(
+                    "no memory to store route '{}': {error}",
+                    entry.unparse(false)
+                )));
+            }
+        }
+        Ok(before)
+    }
+
+    /// Removes a route, if it is exactly this one.
+    fn remove(&mut self, prefix: u32, len: u8, wanted: Option<Hop>) -> Option<Entry> {
+        let there = self.get(prefix, len).filter(|there| wanted.is_none_or(|hop| there.hop == hop))?;
+        if let Ok(Some(number)) = self.fib.remove(prefix, len) {
+            self.release(number);
+        }
+        if let Some(added) = &mut self.added {
+            added.retain(|route| *route != (prefix, len));
+        }
+        Some(there)
+    }
+
+    /// Does what a command says; how it is undone.
+    pub(crate) fn command(
+        &mut self,
+        command: Command,
+        text: &str,
+        scope: &Scope<'_>,
+    ) -> Result<Undo, String> {
+        let expected = match command {
+            Command::Remove => "expected 'ADDR/MASK [GATEWAY OUTPUT]'",
+            _ => "expected 'ADDR/MASK [GATEWAY] OUTPUT'",
+        };
+        let (prefix, len, gateway, port) = Entry::parse(text, scope).ok_or(expected)?;
+        if command == Command::Remove {
+            let hop = match port {
+                None | Some(-1) => None,
+                Some(port) => Some(Hop { port: self.port(port).ok_or("bad OUTPUT")?, gateway }),
+            };
+            let removed = self.remove(prefix, len, hop);
+            return removed.map(Undo::Restore).ok_or_else(|| {
+                let hop = hop.unwrap_or(Hop { port: u16::MAX, gateway });
+                let route = Entry { prefix, len, hop }.unparse(false);
+                let route = if port.is_none_or(|p| p < 0) { route.replace("65535", "-1") } else { route };
+                format!("route '{route}' not found")
+            });
+        }
+        let port = self.port(port.ok_or(expected)?).ok_or("bad OUTPUT")?;
+        let entry = Entry { prefix, len, hop: Hop { port, gateway } };
+        match self.add(entry, command == Command::Set) {
+            Ok(None) => Ok(Undo::Remove(entry)),
+            Ok(Some(before)) => Ok(Undo::Restore(before)),
+            Err(Conflict::Exists(before)) => {
+                Err(format!("conflict with existing route '{}'", before.unparse(false)))
+            }
+            Err(Conflict::Full(error)) => Err(error),
+        }
+    }
+
+    /// Does all commands of a text, a line each, or none of them.
+    pub(crate) fn transact(&mut self, text: &str, scope: &Scope<'_>) -> Result<(), String> {
+        let mut undo = vec![];
+        for line in text.lines() {
+            let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+            let command = match word {
+                "add" => Ok(Command::Add),
+                "set" => Ok(Command::Set),
+                "remove" => Ok(Command::Remove),
+                _ if word.is_empty() || word.starts_with("//") || word.starts_with('#') => continue,
+                _ => Err(format!("bad command '{word}'")),
+            };
+            match command.and_then(|command| self.command(command, rest, scope)) {
+                Ok(step) => undo.push(step),
+                Err(error) => {
+                    undo.into_iter().rev().for_each(|step| self.undo(step));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn undo(&mut self, step: Undo) {
+        match step {
+            Undo::Remove(entry) => drop(self.remove(entry.prefix, entry.len, None)),
+            Undo::Restore(entry) => drop(self.add(entry, true)), // there was room for it before
+        }
+    }
+
+    /// Removes all routes.
+    pub(crate) fn flush(&mut self) {
+        self.fib.clear();
+        self.hops.clear();
+        self.uses.clear();
+        self.free.clear();
+        self.numbers.clear();
+        if let Some(added) = &mut self.added {
+            added.clear();
+        }
+    }
+
+    /// All routes, a line each.
+    pub(crate) fn dump(&self) -> String {
+        let line = |entry: Option<Entry>| entry.map_or(String::new(), |entry| entry.unparse(true) + "\n");
+        match &self.added {
+            Some(added) => added.iter().map(|&(prefix, len)| line(self.get(prefix, len))).collect(),
+            None => self.fib.iter().map(|Route { prefix, len, .. }| line(self.get(prefix, len))).collect(),
+        }
+    }
+}
+
+/// Why a route was not added.
+enum Conflict {
+    Exists(Entry),
+    Full(String),
+}
+
+/// An address in a handler's parameter.
+pub(crate) fn parameter(text: &str) -> Option<u32> {
+    let text = text.trim();
+    // A mere number is an address as well, as Click has it.
+    text.parse().ok().map(Ipv4Addr::to_bits).or_else(|| u32::try_from(unsigned(text)?).ok())
+}

@@ -1,0 +1,172 @@
+//! `SetIPChecksum`, `IPMirror`, `SetRandIPAddress`: small ones.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use graph::class::{Headers, mandatory, positional, read};
+use graph::value::Prefix4;
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
+use memory::Packet;
+use memory::annotation::Header;
+
+use super::{header, random};
+use crate::annotation::Notes;
+
+/// The class of what makes checksums right.
+pub static CHECKSUM: Class = Class {
+    name: "SetIPChecksum",
+    brief: "sets the IPv4 header's checksum",
+    doc: "The header is where it was found, or else at the start of the packet. Packets whose header is not \
+          all there are dropped. Elements that change a header keep its checksum right themselves; this is \
+          for changes by Align, StoreData and the like.",
+    handlers: &[read("drops", "packets dropped")],
+    drops: &["bad input packet"],
+    example: "SetIPChecksum",
+    see: &["CheckIPHeader", "SetUDPChecksum", "SetTCPChecksum"],
+    make: |_, conf| {
+        conf.complete()?;
+        Ok(Each::boxed(SetIpChecksum { drops: Tally::default() }))
+    },
+    ..Class::BASE
+};
+
+/// The class of what exchanges addresses.
+pub static MIRROR: Class = Class {
+    name: "IPMirror",
+    brief: "exchanges the source and destination of IPv4 packets",
+    doc: "Exchanges addresses, for TCP and UDP the ports, and for TCP sequence and acknowledgement number; \
+          no checksum changes by it. The annotation follows the destination.",
+    arguments: &[positional("DST_ANNO", "whether the destination annotation is set; true")],
+    drops: &["no IP header"],
+    example: "IPMirror",
+    see: &["EtherMirror", "ICMPPingResponder"],
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let annotate = conf.positional("DST_ANNO")?.unwrap_or(true);
+        conf.complete()?;
+        Ok(Each::boxed(IpMirror { annotate }))
+    },
+    ..Class::BASE
+};
+
+/// The class of what sets random destinations.
+pub static RANDOM: Class = Class {
+    name: "SetRandIPAddress",
+    brief: "sets the destination annotation to random addresses of a prefix",
+    doc: "With LIMIT, so many addresses are chosen at first and used over and over. StoreIPAddress writes \
+          them into packets.",
+    arguments: &[
+        mandatory("PREFIX", "the addresses to choose from"),
+        positional("LIMIT", "how many different ones, -1 for any number; -1"),
+    ],
+    example: "SetRandIPAddress(10.0.0.0/8, 1000)",
+    see: &["SetIPAddress", "StoreIPAddress"],
+    make: |_, conf| {
+        let prefix: Prefix4 = conf.mandatory("PREFIX")?;
+        let limit = conf.positional::<i64>("LIMIT")?.unwrap_or(-1);
+        conf.complete()?;
+        if limit > 1 << 20 {
+            return Err("LIMIT: at most 1048576".into());
+        }
+        let chosen = (0..limit).map(|_| pick(prefix)).collect();
+        Ok(Each::boxed(SetRandIpAddress { prefix, chosen }))
+    },
+    ..Class::BASE
+};
+
+/// See [`CHECKSUM`].
+#[derive(Debug)]
+pub struct SetIpChecksum {
+    drops: Tally,
+}
+
+impl SetIpChecksum {
+    fn set(packet: &mut Packet) -> Option<()> {
+        let bytes = match packet.has_header(Header::Network) {
+            true => packet.header_mut(Header::Network)?,
+            false => &mut packet[..],
+        };
+        let length = usize::from(bytes.first()? & 0xF) * 4;
+        header::fill_checksum(bytes.get_mut(..length).filter(|header| header.len() >= header::LEN)?);
+        Some(())
+    }
+}
+
+impl PerPacket for SetIpChecksum {
+    #[inline]
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        if SetIpChecksum::set(packet).is_some() {
+            return Fate::ON;
+        }
+        if self.drops.own() == 0 {
+            cx.say("SetIPChecksum: bad input packet\n");
+        }
+        self.drops.add(1);
+        Fate::drop(0)
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.drops.sum().to_string())
+    }
+
+    fn replicate(&self) -> Option<SetIpChecksum> {
+        Some(SetIpChecksum { drops: self.drops.for_another() })
+    }
+}
+
+/// See [`MIRROR`].
+#[derive(Debug, Clone)]
+pub struct IpMirror {
+    annotate: bool,
+}
+
+impl PerPacket for IpMirror {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let Some((header, payload)) = header::split_mut(packet) else { return Fate::drop(0) };
+        header[12..20].rotate_left(4);
+        let dst = header::u32_at(header, 16);
+        if matches!(header[9], 6 | 17) && header::is_first_fragment(header) && payload.len() >= 8 {
+            payload[..4].rotate_left(2);
+            if let (6, Some(numbers)) = (header[9], payload.get_mut(4..12)) {
+                numbers.rotate_left(4);
+            }
+        }
+        if self.annotate {
+            packet.set_dst_ip(dst.into());
+        }
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<IpMirror> {
+        Some(self.clone())
+    }
+}
+
+/// See [`RANDOM`].
+#[derive(Debug, Clone)]
+pub struct SetRandIpAddress {
+    prefix: Prefix4,
+    chosen: Arc<[Ipv4Addr]>,
+}
+
+fn pick(prefix: Prefix4) -> Ipv4Addr {
+    let random = Ipv4Addr::from_bits(random::next() as u32);
+    random & !prefix.mask | prefix.address & prefix.mask
+}
+
+impl PerPacket for SetRandIpAddress {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let address = match self.chosen.len() {
+            0 => pick(self.prefix),
+            count => self.chosen[random::below(count as u64) as usize],
+        };
+        packet.set_dst_ip(address);
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<SetRandIpAddress> {
+        Some(self.clone())
+    }
+}

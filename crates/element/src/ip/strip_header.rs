@@ -1,0 +1,86 @@
+//! `StripToNetworkHeader`, `StripIPHeader`, `UnstripIPHeader`: the start of a packet
+//! moves to a header that was found.
+
+use graph::class::Headers;
+use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket};
+use memory::Packet;
+use memory::annotation::Header;
+
+use super::header;
+
+const DROPS: &[&str] = &["no IP header", "header outside packet"];
+const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
+
+/// The class of what strips to the network header.
+pub static TO_NETWORK: Class = Class {
+    name: "StripToNetworkHeader",
+    brief: "strips everything in front of the network header",
+    doc: "Packets begin with their network header afterwards; what was stripped of it comes back.",
+    drops: DROPS,
+    example: "CheckIPHeader(14) -> StripToNetworkHeader",
+    see: &["Strip", "MarkIPHeader", "CheckIPHeader"],
+    headers: NEEDS,
+    make: |_, conf| make(conf, To::Network),
+    ..Class::BASE
+};
+
+/// The class of what strips the network header too.
+pub static TO_TRANSPORT: Class = Class {
+    name: "StripIPHeader",
+    brief: "strips the IP header and everything in front of it",
+    doc: "Packets begin with their transport header afterwards.",
+    drops: DROPS,
+    example: "CheckIPHeader(14) -> StripIPHeader",
+    see: &["UnstripIPHeader", "MarkIPHeader", "Strip"],
+    headers: NEEDS,
+    make: |_, conf| make(conf, To::Transport),
+    ..Class::BASE
+};
+
+/// The class of what brings the network header back.
+pub static BACK: Class = Class {
+    name: "UnstripIPHeader",
+    brief: "brings the IP header back that was stripped",
+    doc: "Grows packets in front by as many bytes as their IP header has.",
+    drops: DROPS,
+    example: "CheckIPHeader -> StripIPHeader -> UnstripIPHeader",
+    see: &["StripIPHeader", "Unstrip"],
+    headers: NEEDS,
+    make: |_, conf| make(conf, To::Back),
+    ..Class::BASE
+};
+
+fn make(conf: &mut Conf<'_>, to: To) -> Result<Box<dyn graph::Element>, Fault> {
+    conf.complete()?;
+    Ok(Each::boxed(StripHeader(to)))
+}
+
+#[derive(Debug, Clone, Copy)]
+enum To {
+    Network,
+    Transport,
+    Back,
+}
+
+/// See [`TO_NETWORK`].
+#[derive(Debug, Clone)]
+pub struct StripHeader(To);
+
+impl PerPacket for StripHeader {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let network = packet.header_offset(Header::Network);
+        let transport = packet.header_offset(Header::Transport);
+        let by = match (self.0, network, transport) {
+            (To::Network, Some(network), _) => network,
+            (To::Transport, _, Some(transport)) => transport,
+            (To::Back, Some(network), Some(transport)) => network - transport,
+            _ => return Fate::drop(0),
+        };
+        if header::advance(packet, by) { Fate::ON } else { Fate::drop(1) }
+    }
+
+    fn replicate(&self) -> Option<StripHeader> {
+        Some(self.clone())
+    }
+}

@@ -1,0 +1,163 @@
+//! `SetIPDSCP`, `SetIPECN`, `MarkIPCE`: the traffic class byte (RFC 2474, RFC 3168).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use graph::class::{Headers, both, mandatory, positional, read};
+use graph::value::unsigned;
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
+use memory::Packet;
+
+use super::header;
+
+const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
+const ECN: u8 = 0b11;
+
+/// The class of what sets the code point.
+pub static SET_DSCP: Class = Class {
+    name: "SetIPDSCP",
+    brief: "sets the differentiated services code point",
+    doc: "Sets the upper six bits of the IP header's traffic class, and keeps the checksum right.",
+    arguments: &[mandatory("DSCP", "the code point, 0 to 63")],
+    handlers: &[both("dscp", "the code point")],
+    drops: &["no IP header"],
+    example: "SetIPDSCP(46)",
+    see: &["SetIPECN", "MarkIPCE"],
+    headers: NEEDS,
+    make: |_, conf| {
+        let dscp: u8 = conf.mandatory("DSCP")?;
+        conf.complete()?;
+        if dscp > 63 {
+            return Err("diffserv code point out of range".into());
+        }
+        Ok(Each::boxed(SetTos { value: Arc::new(AtomicU8::new(dscp << 2)), mask: !ECN }))
+    },
+    ..Class::BASE
+};
+
+/// The class of what sets the congestion bits.
+pub static SET_ECN: Class = Class {
+    name: "SetIPECN",
+    brief: "sets the explicit congestion notification bits",
+    doc: "Sets the lower two bits of the IP header's traffic class, and keeps the checksum right.",
+    arguments: &[mandatory("ECN", "`no`, `ect1`, `ect2`, `ce`, or 0 to 3")],
+    handlers: &[both("ecn", "the bits")],
+    drops: &["no IP header"],
+    example: "SetIPECN(ect1)",
+    see: &["SetIPDSCP", "MarkIPCE"],
+    headers: NEEDS,
+    make: |_, conf| {
+        let ecn: String = conf.mandatory("ECN")?;
+        conf.complete()?;
+        let ecn = parse_ecn(&ecn).ok_or("bad ECN argument")?;
+        Ok(Each::boxed(SetTos { value: Arc::new(AtomicU8::new(ecn)), mask: ECN }))
+    },
+    ..Class::BASE
+};
+
+/// The class of what marks congestion.
+pub static MARK_CE: Class = Class {
+    name: "MarkIPCE",
+    brief: "marks packets as having met congestion",
+    doc: "Packets of those who do not understand the mark are dropped, which they do understand, unless \
+          FORCE is true.",
+    arguments: &[positional("FORCE", "whether all packets are marked; false")],
+    handlers: &[read("drops", "packets dropped")],
+    drops: &["not ECN capable", "no IP header"],
+    example: "RED(5, 50, 0.02) ; MarkIPCE",
+    see: &["SetIPECN", "SetIPDSCP"],
+    headers: NEEDS,
+    make: |_, conf| {
+        let force = conf.positional("FORCE")?.unwrap_or(false);
+        conf.complete()?;
+        Ok(Each::boxed(MarkCe { force, drops: Tally::default() }))
+    },
+    ..Class::BASE
+};
+
+fn parse_ecn(text: &str) -> Option<u8> {
+    match text.trim() {
+        "no" | "-" | "0" => Some(0),
+        "ect1" | "ECT(1)" | "1" => Some(1),
+        "ect2" | "ECT(0)" | "2" => Some(2),
+        "ce" | "CE" | "3" => Some(3),
+        _ => None,
+    }
+}
+
+/// Sets the bits of `mask` in a header's traffic class.
+#[inline]
+fn set(packet: &mut Packet, mask: u8, bits: u8) -> bool {
+    let header = packet.header_mut(memory::annotation::Header::Network);
+    let Some(header) = header.filter(|header| header.len() >= header::LEN) else { return false };
+    let class = header[1] & !mask | bits;
+    let word = u16::from_be_bytes([header[0], class]);
+    header::replace_u16(header, 0, word);
+    true
+}
+
+/// See [`SET_DSCP`] and [`SET_ECN`].
+#[derive(Debug, Clone)]
+pub struct SetTos {
+    /// The bits where they go.
+    value: Arc<AtomicU8>,
+    mask: u8,
+}
+
+impl PerPacket for SetTos {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        if set(packet, self.mask, self.value.load(Ordering::Relaxed)) { Fate::ON } else { Fate::drop(0) }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        let value = self.value.load(Ordering::Relaxed);
+        Ok(if handler == "dscp" { value >> 2 } else { value }.to_string())
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let bits = match handler {
+            "dscp" => {
+                let dscp = unsigned(value).filter(|dscp| *dscp <= 63);
+                (dscp.ok_or("diffserv code point out of range")? as u8) << 2
+            }
+            _ => parse_ecn(value).ok_or("bad ECN argument")?,
+        };
+        self.value.store(bits, Ordering::Relaxed); // a lone value
+        Ok(())
+    }
+
+    fn replicate(&self) -> Option<SetTos> {
+        Some(self.clone())
+    }
+}
+
+/// See [`MARK_CE`].
+#[derive(Debug)]
+pub struct MarkCe {
+    force: bool,
+    drops: Tally,
+}
+
+impl PerPacket for MarkCe {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let header = packet.header(memory::annotation::Header::Network);
+        match header.and_then(|header| header.get(1)).map(|class| class & ECN) {
+            Some(0) if !self.force => {
+                self.drops.add(1);
+                Fate::drop(0)
+            }
+            Some(_) if set(packet, ECN, ECN) => Fate::ON,
+            _ => Fate::drop(1),
+        }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.drops.sum().to_string())
+    }
+
+    fn replicate(&self) -> Option<MarkCe> {
+        Some(MarkCe { force: self.force, drops: self.drops.for_another() })
+    }
+}

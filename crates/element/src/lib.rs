@@ -1,0 +1,52 @@
+//! The elements of Click's language: one element a file, each with its class, which
+//! is its documentation as well.
+//!
+//! Where to look: [`standard`] sources, sinks, queues, schedulers, switches;
+//! [`control`] scripts, information and control; [`classify`] classifiers;
+//! [`ethernet`], [`ip`], [`icmp`], [`tcpudp`] the protocols; [`analysis`] dumps,
+//! printing and summaries; [`rewriter`] address translation; [`io`] ports.
+//! [`registry`] has them all by name. `Strip` (`standard/strip.rs`) is a short one to read first, `Queue`
+//! a long one.
+#![forbid(unsafe_code)]
+
+pub mod analysis;
+pub mod annotation;
+pub mod classify;
+pub mod control;
+pub mod ethernet;
+pub mod fixture;
+pub mod icmp;
+pub mod io;
+pub mod ip;
+pub mod rewriter;
+pub mod standard;
+pub mod tcpudp;
+
+use graph::{Class, Registry};
+
+/// A folder of classes, and other names for some of them.
+type Folder = (&'static [&'static Class], &'static [(&'static str, &'static str)]);
+
+const FOLDERS: &[Folder] = &[
+    (analysis::CLASSES, analysis::ALIASES),
+    (classify::CLASSES, classify::ALIASES),
+    (control::CLASSES, control::ALIASES),
+    (ethernet::CLASSES, ethernet::ALIASES),
+    (icmp::CLASSES, icmp::ALIASES),
+    (io::CLASSES, io::ALIASES),
+    (ip::CLASSES, ip::ALIASES),
+    (rewriter::CLASSES, rewriter::ALIASES),
+    (standard::CLASSES, standard::ALIASES),
+    (tcpudp::CLASSES, tcpudp::ALIASES),
+];
+
+/// All classes.
+pub fn registry() -> Registry {
+    let mut registry: Registry = FOLDERS.iter().flat_map(|(classes, _)| classes.iter().copied()).collect();
+    for (alias, name) in FOLDERS.iter().flat_map(|(_, aliases)| aliases.iter().copied()) {
+        if let Some(class) = registry.find(name) {
+            registry.add_alias(alias, class);
+        }
+    }
+    registry
+}

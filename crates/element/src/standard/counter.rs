@@ -1,0 +1,167 @@
+//! `Counter`: packets, bytes, rates.
+
+use graph::class::{both, keyword, read, write};
+use graph::clock::SECOND_NS;
+use graph::{Class, Cx, Element, Fault, Next, Refused, Tally};
+use memory::Batch;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "Counter",
+    brief: "counts packets and bytes, and measures their rate",
+    doc: "Passes packets on unchanged. Threads count each for themselves; reading gives the sum. \
+          COUNT_CALL writes a handler when the count reaches N.",
+    arguments: &[
+        keyword("COUNT_CALL", "`N HANDLER VALUE`: written at the Nth packet"),
+        keyword("BYTE_COUNT_CALL", "`N HANDLER VALUE`: written at the Nth byte"),
+    ],
+    handlers: &[
+        read("count", "packets"),
+        read("byte_count", "bytes"),
+        read("rate", "packets per second, of the last second or so"),
+        read("byte_rate", "bytes per second, of the last second or so"),
+        read("bit_rate", "bits per second, of the last second or so"),
+        write("reset", "counts from zero"),
+        write("reset_counts", "counts from zero"),
+        both("count_call", "what is written at which packet"),
+        both("byte_count_call", "what is written at which byte"),
+    ],
+    example: "FromDevice(p) -> c :: Counter -> Discard",
+    see: &["AverageCounter", "CompareBlock"],
+    make: |_, conf| {
+        let call: Option<String> = conf.keyword("COUNT_CALL")?;
+        let byte_call: Option<String> = conf.keyword("BYTE_COUNT_CALL")?;
+        conf.complete()?;
+        let call = call.map(|text| Call::parse(&text)).transpose()?;
+        let byte_call = byte_call.map(|text| Call::parse(&text)).transpose()?;
+        let (packets, bytes) = (Tally::default(), Tally::default());
+        Ok(Box::new(Counter { packets, bytes, call, byte_call, rate: Rate::default() }))
+    },
+    ..Class::BASE
+};
+
+/// A handler to write when a count is reached.
+#[derive(Debug, Clone)]
+struct Call {
+    at: u64,
+    handler: String,
+    value: String,
+    done: bool,
+}
+
+impl Call {
+    fn parse(text: &str) -> Result<Call, Fault> {
+        let (at, rest) = text.trim().split_once(char::is_whitespace).ok_or("expected 'N HANDLER [VALUE]'")?;
+        let at = graph::value::unsigned(at).ok_or("expected 'N HANDLER [VALUE]'")?;
+        let (handler, value) = rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
+        Ok(Call { at, handler: handler.into(), value: value.trim().into(), done: false })
+    }
+
+    /// Writes the handler if it is time to, once.
+    fn check(call: &mut Option<Call>, count: u64, cx: &mut Cx<'_>) {
+        let Some(call) = call.as_mut().filter(|c| !c.done && count >= c.at) else { return };
+        call.done = true;
+        if let Err(error) = cx.write(&call.handler, &call.value) {
+            cx.say(&format!("{}: {}: {error}\n", cx.name(), call.handler));
+        }
+    }
+
+    fn unparse(call: &Option<Call>) -> String {
+        call.as_ref()
+            .map_or(String::new(), |c| format!("{} {} {}", c.at, c.handler, c.value).trim_end().into())
+    }
+}
+
+/// A rate, from two looks at a count a second or more apart. It costs packets
+/// nothing: only who reads it pays.
+#[derive(Debug, Default)]
+struct Rate {
+    /// When the counts were looked at, and what they were.
+    last: (i64, u64, u64),
+    /// Packets and bytes per second.
+    now: (f64, f64),
+}
+
+impl Rate {
+    fn look(&mut self, now_ns: i64, packets: u64, bytes: u64) -> (f64, f64) {
+        let (then, packets_then, bytes_then) = self.last;
+        let seconds = (now_ns - then) as f64 / SECOND_NS as f64;
+        if seconds >= 1.0 || self.now == (0.0, 0.0) {
+            let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds.max(1e-9);
+            self.now = (per_second(packets, packets_then), per_second(bytes, bytes_then));
+            self.last = (now_ns, packets, bytes);
+        }
+        self.now
+    }
+}
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct Counter {
+    packets: Tally,
+    bytes: Tally,
+    call: Option<Call>,
+    byte_call: Option<Call>,
+    rate: Rate,
+}
+
+impl Element for Counter {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.rate.last.0 = cx.now_ns();
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+        self.packets.add(batch.len() as u64);
+        self.bytes.add(batch.iter().map(|packet| packet.total_len() as u64).sum());
+        if self.call.is_some() || self.byte_call.is_some() {
+            Call::check(&mut self.call, self.packets.sum(), cx);
+            Call::check(&mut self.byte_call, self.bytes.sum(), cx);
+        }
+        Next::Push(0)
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        Some(Box::new(Counter {
+            packets: self.packets.for_another(),
+            bytes: self.bytes.for_another(),
+            call: self.call.clone(),
+            byte_call: self.byte_call.clone(),
+            rate: Rate::default(),
+        }))
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        let (packets, bytes) = (self.packets.sum(), self.bytes.sum());
+        Ok(match handler {
+            "count" => packets.to_string(),
+            "byte_count" => bytes.to_string(),
+            "count_call" => Call::unparse(&self.call),
+            "byte_count_call" => Call::unparse(&self.byte_call),
+            _ => {
+                let (packets, bytes) = self.rate.look(cx.now_ns(), packets, bytes);
+                match handler {
+                    "rate" => packets.to_string(),
+                    "byte_rate" => bytes.to_string(),
+                    _ => (bytes * 8.0).to_string(),
+                }
+            }
+        })
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        match handler {
+            "count_call" => self.call = Some(Call::parse(value)?),
+            "byte_count_call" => self.byte_call = Some(Call::parse(value)?),
+            _ => {
+                self.packets.reset();
+                self.bytes.reset();
+                for call in [&mut self.call, &mut self.byte_call].into_iter().flatten() {
+                    call.done = false;
+                }
+                self.rate = Rate { last: (cx.now_ns(), 0, 0), now: (0.0, 0.0) };
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+//! `Idle`: never sends, drops what it gets.
+
+use graph::signal::Kind;
+use graph::{Class, Cx, Element, Next, Notice};
+use memory::Batch;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "Idle",
+    brief: "never sends a packet, drops those it gets",
+    doc: "Has any number of inputs and outputs. Pushed packets are dropped; nothing can be pulled from it, \
+          and it tells those who would.",
+    ports: "-/-",
+    processing: "a/a",
+    flow: "x/y",
+    drops: &["pushed into Idle"],
+    example: "Idle -> Discard",
+    see: &["Discard", "Null"],
+    make: |_, conf| conf.complete().map(|()| Box::new(Idle) as Box<dyn Element>),
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct Idle;
+
+impl Element for Idle {
+    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+        cx.drop_batch(0, batch);
+        Next::Done
+    }
+
+    fn notice(&self, _: Kind, _: usize) -> Notice {
+        Notice::Never
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        Some(Box::new(Idle))
+    }
+}

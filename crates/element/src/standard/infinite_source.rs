@@ -1,0 +1,244 @@
+//! `InfiniteSource`: packets without end.
+
+use graph::class::{both, keyword, positional, read, write};
+use graph::signal::Kind;
+use graph::task::TaskId;
+use graph::value::Bytes;
+use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals};
+use memory::{Batch, Packet};
+
+/// What it sends unless told.
+const DATA: &[u8] = b"Random bullshit in a packet, at least 64 bytes long. Well, now it is.";
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "InfiniteSource",
+    brief: "makes packets as fast as it can",
+    doc: "Pushes BURST packets of DATA at a time, or makes them when they are pulled; LIMIT in all. \
+          It waits while there is no room behind it. With STOP the router stops afterwards.",
+    ports: "0/1",
+    processing: "a",
+    arguments: &[
+        positional("DATA", "the packets' bytes; some text"),
+        positional("LIMIT", "packets in all; -1 for no limit"),
+        positional("BURST", "packets at a time; 1"),
+        positional("ACTIVE", "whether it sends; true"),
+        keyword("LENGTH", "bytes in a packet; those of DATA, over and over"),
+        keyword("DATASIZE", "the old name of LENGTH"),
+        keyword("TIMESTAMP", "packets carry the time; true"),
+        keyword("STOP", "stop the router after LIMIT packets; false"),
+        keyword("END_CALL", "handler written after LIMIT packets"),
+    ],
+    handlers: &[
+        read("count", "packets sent"),
+        both("active", "whether it sends"),
+        both("limit", "packets in all"),
+        both("burst", "packets at a time"),
+        both("data", "the packets' bytes"),
+        both("length", "bytes in a packet"),
+        write("reset", "begins again"),
+        write("reset_counts", "begins again"),
+    ],
+    drops: &["no buffers"],
+    example: "InfiniteSource(\\<0800>, LIMIT 1000, BURST 32, STOP true)",
+    see: &["RatedSource", "TimedSource", "FastUDPSource"],
+    make: |_, conf| {
+        let data = conf.positional::<Bytes>("DATA")?.map_or(DATA.to_vec(), |b| b.0);
+        let limit = conf.positional("LIMIT")?.unwrap_or(-1);
+        let burst: i64 = conf.positional("BURST")?.unwrap_or(1);
+        let active = conf.positional("ACTIVE")?.unwrap_or(true);
+        let length: Option<i64> = conf.keyword("LENGTH")?;
+        let length = length.or(conf.keyword("DATASIZE")?).unwrap_or(-1);
+        let stamp = conf.keyword("TIMESTAMP")?.unwrap_or(true);
+        let stop = conf.keyword("STOP")?.unwrap_or(false);
+        let end_call: Option<String> = conf.keyword("END_CALL")?;
+        conf.complete()?;
+        if burst < 1 {
+            return Err("burst size must be >= 1".into());
+        }
+        let mut source = InfiniteSource {
+            data,
+            template: vec![],
+            limit,
+            burst,
+            active,
+            length,
+            stamp,
+            stop,
+            end_call,
+            count: 0,
+            ended: false,
+            task: None,
+            room: Signals::default(),
+            packets: Signal::new(true),
+        };
+        source.lay_out()?;
+        Ok(Box::new(source))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct InfiniteSource {
+    data: Vec<u8>,
+    /// What each packet holds.
+    template: Vec<u8>,
+    limit: i64,
+    burst: i64,
+    active: bool,
+    length: i64,
+    stamp: bool,
+    stop: bool,
+    end_call: Option<String>,
+    count: i64,
+    /// The end was told.
+    ended: bool,
+    task: Option<TaskId>,
+    room: Signals,
+    /// Raised while there is something to pull.
+    packets: Signal,
+}
+
+impl InfiniteSource {
+    /// Makes the template anew.
+    fn lay_out(&mut self) -> Result<(), String> {
+        let length = if self.length < 0 { self.data.len() } else { self.length as usize };
+        if length > memory::DATA_ROOM {
+            return Err(format!("packets of {length} bytes do not fit: at most {}", memory::DATA_ROOM));
+        }
+        let filler = if self.data.is_empty() { &[0][..] } else { &self.data };
+        self.template = filler.iter().copied().cycle().take(length).collect();
+        Ok(())
+    }
+
+    /// How many packets may be made at once.
+    fn wanted(&self) -> usize {
+        let left = if self.limit < 0 { i64::MAX } else { self.limit - self.count };
+        if self.active { self.burst.min(left).clamp(0, Batch::MAX as i64) as usize } else { 0 }
+    }
+
+    /// Appends up to `count` packets; how many.
+    fn make(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, count: usize) -> usize {
+        let now = if self.stamp { cx.now_ns() } else { 0 };
+        let mut made = 0;
+        batch.fill(|| {
+            let wanted = made < count;
+            let mut packet = wanted.then(|| cx.packet(&self.template)).flatten()?;
+            packet.annotations_mut().timestamp_ns = now;
+            made += 1;
+            Some::<Packet>(packet)
+        });
+        self.count += made as i64;
+        made
+    }
+
+    /// Tells that the limit is reached, once.
+    fn end(&mut self, cx: &mut Cx<'_>) {
+        if self.ended || self.limit < 0 || self.count < self.limit {
+            return;
+        }
+        self.ended = true;
+        self.packets.lower();
+        if let Some(call) = self.end_call.clone() {
+            let (handler, value) = call.split_once(char::is_whitespace).unwrap_or((&call, ""));
+            if let Err(error) = cx.write(handler, value.trim()) {
+                cx.say(&format!("{}: {error}\n", cx.name()));
+            }
+        }
+        if self.stop {
+            cx.stop();
+        }
+    }
+
+    /// Begins again, or goes on.
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        if self.wanted() == 0 {
+            return;
+        }
+        self.ended = false;
+        match self.task {
+            Some(task) => cx.schedule(task),
+            None => self.packets.raise(cx),
+        }
+    }
+}
+
+impl Element for InfiniteSource {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if cx.is_push_output(0) {
+            let task = cx.new_task();
+            self.room = cx.downstream(0, Some(task));
+            self.task = Some(task);
+        }
+        if self.wanted() > 0 {
+            self.wake(cx);
+        } else {
+            self.packets.lower();
+            // A limit of none is reached before it begins.
+            if let Some(task) = self.task.filter(|_| self.active && self.stop) {
+                cx.schedule(task);
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
+        let wanted = self.wanted();
+        if wanted > 0 && !self.room.any() {
+            return Ran::IDLE; // woken when there is room
+        }
+        let made = self.make(cx, batch, wanted);
+        if made < wanted {
+            cx.count_drops(0, 1); // no buffers now: some will come back
+        }
+        if self.wanted() > 0 {
+            cx.schedule(task);
+        } else {
+            self.end(cx);
+        }
+        if made > 0 { Ran::push(0) } else { Ran::IDLE }
+    }
+
+    fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
+        let wanted = self.wanted().min(batch.room());
+        self.make(cx, batch, wanted);
+        self.end(cx);
+        if self.wanted() == 0 {
+            self.packets.lower();
+        }
+    }
+
+    fn notice(&self, kind: Kind, _: usize) -> Notice {
+        match kind {
+            Kind::Packets => Notice::Signal(self.packets.clone()),
+            Kind::Room => Notice::Continue,
+        }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(match handler {
+            "count" => self.count.to_string(),
+            "active" => self.active.to_string(),
+            "limit" => self.limit.to_string(),
+            "burst" => self.burst.to_string(),
+            "length" => self.template.len().to_string(),
+            _ => String::from_utf8_lossy(&self.data).into_owned(),
+        })
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let number = || value.trim().parse().map_err(|_| Refused::from("expected integer"));
+        match handler {
+            "active" => self.active = value.trim().parse().map_err(|_| "expected boolean")?,
+            "limit" => self.limit = number()?,
+            "burst" => self.burst = number()?.max(1),
+            "length" => self.length = number()?,
+            "data" => self.data = graph::lang::args::unquote(value),
+            _ => self.count = 0,
+        }
+        self.lay_out()?;
+        self.wake(cx);
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! `PullSwitch`, `SimplePullSwitch`, `StaticPullSwitch`: pulls from one of several
+//! inputs.
+
+use graph::class::{both, mandatory, positional};
+use graph::signal::Kind;
+use graph::task::TaskId;
+use graph::{Class, Cx, Element, Next, Notice, Ran, Refused, Signal, Signals};
+use memory::Batch;
+
+use super::switch;
+
+/// The one that tells who pulls.
+pub static CLASS: Class = Class {
+    name: "PullSwitch",
+    brief: "pulls packets from a settable input",
+    doc: "Packets are pulled at input INPUT; below zero nowhere. The `switch` handler changes it. Who pulls \
+          sleeps while the input has nothing, and is woken when another one that has is switched to.",
+    ports: "1-/1",
+    processing: "l/l",
+    arguments: &[positional("INPUT", "which input; 0")],
+    handlers: &[both("switch", "which input; -1 for none")],
+    example: "PullSwitch(1)",
+    see: &["SimplePullSwitch", "StaticPullSwitch", "Switch", "PrioSched"],
+    make: |setup, conf| {
+        let input = switch::input(conf, setup.inputs)?;
+        let signal = Signal::new(input >= 0);
+        Ok(Box::new(PullSwitch { input, signal: Some(signal), upstream: vec![] }))
+    },
+    ..Class::BASE
+};
+
+/// The one that does not.
+pub static SIMPLE: Class = Class {
+    name: "SimplePullSwitch",
+    brief: "pulls packets from a settable input, and tells nobody",
+    doc: "As PullSwitch, but who pulls is awake as long as any input has packets.",
+    example: "SimplePullSwitch(1)",
+    see: &["PullSwitch"],
+    make: |setup, conf| {
+        let input = switch::input(conf, setup.inputs)?;
+        Ok(Box::new(PullSwitch { input, signal: None, upstream: vec![] }))
+    },
+    ..CLASS
+};
+
+/// The one that stays as it is.
+pub static STATIC: Class = Class {
+    name: "StaticPullSwitch",
+    brief: "pulls packets from one input, for good",
+    doc: "Packets are pulled at input INPUT; below zero nowhere.",
+    arguments: &[mandatory("INPUT", "which input; -1 for none")],
+    handlers: &[],
+    example: "StaticPullSwitch(0)",
+    see: &["PullSwitch", "StaticSwitch"],
+    make: |setup, conf| {
+        let input: i64 = conf.mandatory("INPUT")?;
+        conf.complete()?;
+        if usize::try_from(input).is_ok_and(|input| input >= setup.inputs) {
+            return Err(format!("input must be < {}", setup.inputs).into());
+        }
+        Ok(Box::new(PullSwitch { input, signal: None, upstream: vec![] }))
+    },
+    ..CLASS
+};
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct PullSwitch {
+    input: i64,
+    /// Raised while the input may have packets.
+    signal: Option<Signal>,
+    upstream: Vec<Signals>,
+}
+
+impl PullSwitch {
+    fn awake(&self) -> bool {
+        usize::try_from(self.input).ok().and_then(|input| self.upstream.get(input)).is_some_and(Signals::any)
+    }
+
+    fn rouse(&self, cx: &mut Cx<'_>) {
+        if let Some(signal) = self.signal.as_ref().filter(|_| self.awake()) {
+            signal.raise(cx);
+        }
+    }
+}
+
+impl Element for PullSwitch {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if self.signal.is_some() {
+            let task = cx.new_task();
+            self.upstream = (0..cx.inputs()).map(|input| cx.upstream(input, Some(task))).collect();
+        }
+        Ok(())
+    }
+
+    fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
+        let pulled = usize::try_from(self.input).map_or(0, |input| cx.pull(input, batch));
+        let Some(signal) = &self.signal else { return };
+        if pulled > 0 {
+            signal.raise(cx);
+        } else if !self.awake() {
+            signal.lower();
+            self.rouse(cx); // it may just have changed
+        }
+    }
+
+    fn push(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Batch) -> Next {
+        Next::Push(0)
+    }
+
+    /// Something woke up further up.
+    fn run(&mut self, cx: &mut Cx<'_>, _: TaskId, _: &mut Batch) -> Ran {
+        self.rouse(cx);
+        Ran::IDLE
+    }
+
+    fn notice(&self, kind: Kind, _: usize) -> Notice {
+        match (&self.signal, kind) {
+            (Some(signal), Kind::Packets) => Notice::Signal(signal.clone()),
+            _ => Notice::Continue,
+        }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.input.to_string())
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
+        self.input = switch::setting(value, cx.inputs())?;
+        if let Some(signal) = self.signal.as_ref().filter(|_| self.input < 0) {
+            signal.lower();
+        }
+        self.rouse(cx);
+        cx.set_config(self.input.to_string());
+        Ok(())
+    }
+}

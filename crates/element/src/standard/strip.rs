@@ -1,0 +1,42 @@
+//! `Strip`: bytes off the front.
+
+use graph::class::mandatory;
+use graph::{Class, Cx, Each, Fate, PerPacket};
+use memory::Packet;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "Strip",
+    brief: "strips bytes from the front of packets",
+    doc: "Deletes the first LENGTH bytes of each packet. Packets that are shorter are dropped.",
+    arguments: &[mandatory("LENGTH", "bytes to strip")],
+    drops: &["too short"],
+    example: "Strip(14)",
+    see: &["Unstrip", "StripToNetworkHeader", "EtherEncap"],
+    make: |_, conf| {
+        let length = conf.mandatory("LENGTH")?;
+        conf.complete()?;
+        Ok(Each::boxed(Strip { length }))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug, Clone)]
+pub struct Strip {
+    length: usize,
+}
+
+impl PerPacket for Strip {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        match packet.pull_front(self.length) {
+            Ok(()) => Fate::ON,
+            Err(_) => Fate::drop(0),
+        }
+    }
+
+    fn replicate(&self) -> Option<Strip> {
+        Some(self.clone())
+    }
+}

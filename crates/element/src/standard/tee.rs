@@ -1,0 +1,50 @@
+//! `Tee`: every packet to every output.
+
+use graph::class::positional;
+use graph::{Class, Cx, Element, Fault, Next};
+use memory::Batch;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "Tee",
+    brief: "sends a copy of each packet to every output",
+    doc: "Packets are copied, not shared: what is done to one copy is not seen in another.",
+    ports: "1/1-",
+    processing: "h/h",
+    arguments: &[positional("N", "how many outputs there must be; as many as are connected")],
+    drops: &["no buffers"],
+    example: "Tee(2)",
+    see: &["PullTee", "PaintTee"],
+    make: |setup, conf| {
+        let wanted = conf.positional("N")?.unwrap_or(setup.outputs);
+        conf.complete()?;
+        if wanted != setup.outputs {
+            return Err(Fault::new(format!("{wanted} outputs implies {} arms connected", setup.outputs)));
+        }
+        Ok(Box::new(Tee))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct Tee;
+
+impl Element for Tee {
+    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+        let last = cx.outputs() - 1;
+        for output in 0..last {
+            for packet in batch.iter() {
+                match cx.copy(packet) {
+                    Some(copy) => cx.emit(output, copy),
+                    None => cx.count_drops(0, 1),
+                }
+            }
+        }
+        Next::Push(last)
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        Some(Box::new(Tee))
+    }
+}

@@ -1,0 +1,114 @@
+//! `Unqueue`: from pull to push.
+
+use graph::class::{both, keyword, positional, read, write};
+use graph::task::TaskId;
+use graph::{Class, Cx, Element, Ran, Refused, Signals};
+use memory::Batch;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "Unqueue",
+    brief: "pulls packets and pushes them on",
+    doc: "Pulls as fast as it may, BURST packets at a time; not while there is no room behind it, \
+          and no more than LIMIT in all.",
+    processing: "l/h",
+    arguments: &[
+        positional("BURST", "packets at a time; 1, and no limit below 1"),
+        keyword("ACTIVE", "whether it pulls; true"),
+        keyword("LIMIT", "packets in all; -1 for no limit"),
+        keyword("QUIET", "say nothing of odd configurations"),
+    ],
+    handlers: &[
+        read("count", "packets moved"),
+        both("active", "whether it pulls"),
+        both("limit", "packets in all"),
+        both("burst", "packets at a time"),
+        write("reset", "sets the count to zero"),
+        write("reset_counts", "sets the count to zero"),
+    ],
+    example: "Queue -> Unqueue(32) -> Discard",
+    see: &["RatedUnqueue", "TimedUnqueue", "Queue"],
+    make: |_, conf| {
+        let burst: i64 = conf.positional("BURST")?.unwrap_or(1);
+        let active = conf.keyword("ACTIVE")?.unwrap_or(true);
+        let limit = conf.keyword("LIMIT")?.unwrap_or(-1);
+        let _quiet: Option<bool> = conf.keyword("QUIET")?;
+        conf.complete()?;
+        let (upstream, downstream) = (Signals::default(), Signals::default());
+        Ok(Box::new(Unqueue { active, burst, limit, count: 0, task: None, upstream, downstream }))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct Unqueue {
+    active: bool,
+    burst: i64,
+    limit: i64,
+    count: i64,
+    task: Option<TaskId>,
+    upstream: Signals,
+    downstream: Signals,
+}
+
+impl Unqueue {
+    fn wanted(&self) -> usize {
+        let burst = if self.burst < 1 { Batch::MAX } else { self.burst as usize };
+        let left = if self.limit < 0 { usize::MAX } else { (self.limit - self.count).max(0) as usize };
+        burst.min(left).min(Batch::MAX)
+    }
+
+    fn wake(&self, cx: &mut Cx<'_>) {
+        if let Some(task) = self.task.filter(|_| self.active && self.wanted() > 0) {
+            cx.schedule(task);
+        }
+    }
+}
+
+impl Element for Unqueue {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let task = cx.new_task();
+        self.upstream = cx.upstream(0, Some(task));
+        self.downstream = cx.downstream(0, Some(task));
+        self.task = Some(task);
+        self.wake(cx);
+        Ok(())
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
+        let wanted = self.wanted();
+        if !self.active || wanted == 0 || !self.downstream.any() {
+            return Ran::IDLE; // woken when that changes
+        }
+        let mut pulled = Batch::with_limit(wanted);
+        let count = cx.pull(0, &mut pulled);
+        batch.take_from(&mut pulled, Batch::MAX);
+        self.count += count as i64;
+        if count > 0 || self.upstream.any() {
+            cx.schedule(task);
+        }
+        if count > 0 { Ran::push(0) } else { Ran::IDLE }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(match handler {
+            "count" => self.count.to_string(),
+            "limit" => self.limit.to_string(),
+            "burst" => self.burst.to_string(),
+            _ => self.active.to_string(),
+        })
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let number = || value.trim().parse().map_err(|_| Refused::from("expected integer"));
+        match handler {
+            "active" => self.active = value.trim().parse().map_err(|_| "expected boolean")?,
+            "limit" => self.limit = number()?,
+            "burst" => self.burst = number()?,
+            _ => self.count = 0,
+        }
+        self.wake(cx);
+        Ok(())
+    }
+}

@@ -1,0 +1,10 @@
+//! The elements of Ethernet, IP, ICMP, TCP and UDP: what they do to packets, byte by
+//! byte.
+
+mod bench;
+mod click;
+mod ethernet;
+mod icmp;
+mod ip;
+mod ip6;
+mod lookup;

@@ -1,0 +1,95 @@
+//! Longest-prefix match: which of the routes that cover an address is the longest.
+//!
+//! [`Table4`] and [`Table6`] give each route a number, such as the index of a next hop.
+//! Both are in two parts. The *routes*, a sorted map, are what was asked for; only
+//! changes read them. The *lookup part* is made from them, piece by piece, and is as
+//! small as can be: a lookup is a few reads from memory that is too large for the nearest
+//! caches, so what counts is how few those are and how many are in flight together.
+//! Hence [`Table4::lookup_batch`]: one step of many lookups, then the next step of all.
+//!
+//! # IPv4
+//!
+//! ```text
+//!  address   18 bits            6 bits                    8 bits
+//!              │                  │                         │
+//!              ▼                  ▼                         ▼
+//!  blocks ┌─────────┐   runs: ...0100100...        Sub ┌──────────┐
+//!  2^18   │ runs    │──► bits set up to it = n         │ 256 bits │──► its own values
+//!         │ slots ──┼──► [v0][v1]..[vn]..              │ own      │
+//!         │ cover   │            │ └─ flagged ────────►└──────────┘
+//!         └─────────┘            ├─ a value: done
+//!                                └─ 0: the block's cover
+//! ```
+//!
+//! A block (16 bytes) is the 64 /24s of a /18. `runs` has a bit for each /24 whose value
+//! differs from the one before; the values of the runs stand side by side elsewhere. A
+//! /24 with longer routes has a `Sub`, the same again for its 256 addresses. Routes of
+//! at most 18 bits are no values: they are the `cover` of each block, so that a /8 that
+//! comes or goes writes 1,024 words and moves nothing. Two reads settle all but the
+//! addresses in a /24 with longer routes, which need four.
+//!
+//! # IPv6
+//!
+//! ```text
+//!  address   18 bits      6 bits  ...as many as no     6 bits
+//!              │            │        way parts in        │
+//!              ▼            ▼                            ▼
+//!  roots   ┌───────┐   ┌────────┐                   ┌────────┐
+//!  2^18    │ node ─┼──►│ kids   │──► children ─────►│ start  │ bits that must agree
+//!          │ cover │   │ runs   │                   │ cover  │ the parent's word
+//!          └───────┘   │ inline │──► 4 values here  │  ...   │
+//!                      │ leaves │──► or elsewhere   └────────┘
+//!                      └────────┘
+//! ```
+//!
+//! Below a table of 18 bits there are nodes (one cache line) of six, as in a poptrie:
+//! `kids` tells which of the 64 ways have a node of their own, `runs` where the values
+//! of the others change. A node stands only where routes end or ways part, so no route
+//! needs more than two, however long. A node's values are those of the routes that end in its
+//! six bits; `cover` is the parent's word on it, and a lookup keeps the last one it met.
+//! So a route touches one node and its children.
+//!
+//! # What it costs
+//!
+//! A route is one search in the routes and a new row of values for one block or node:
+//! microseconds. Only short routes take longer, 0.0.0.0/0 the longest, as it covers all
+//! blocks; and now and then, when half of the values' memory is unused, those in use are
+//! copied together in milliseconds. Both are bounded by the tables' limits, which bound
+//! the memory too. A table that others look up in meanwhile goes into
+//! [`published`](crate::published). Figures: `docs/decisions/0013-lpm.md`.
+
+mod arena;
+mod bits;
+mod routes;
+mod table4;
+mod table6;
+mod trie;
+
+pub use table4::Table4;
+pub use table6::Table6;
+
+/// The greatest value of a route.
+pub const MAX_VALUE: u32 = (1 << 31) - 2;
+
+/// What a batch of lookups gives for an address that no route covers.
+pub const MISS: u32 = u32::MAX;
+
+/// A route: all addresses that begin with the first `len` bits of `prefix`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Route<A> {
+    /// The first bits (host byte order); those behind `len` are 0.
+    pub prefix: A,
+    /// How many bits count.
+    pub len: u8,
+    /// What a lookup gives, such as the index of a next hop; at most [`MAX_VALUE`].
+    pub value: u32,
+}
+
+/// What a table takes, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// What lookups read.
+    pub lookup: usize,
+    /// The routes as they were given, which only changes read; an estimate.
+    pub routes: usize,
+}

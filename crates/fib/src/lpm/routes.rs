@@ -1,0 +1,227 @@
+//! The routes as they were given, in order: what a table's lookup part is made from.
+//!
+//! A sorted map from (prefix, length), so that a route comes before those inside it.
+//! Nothing here is touched by a lookup.
+
+use super::{MAX_VALUE, Route};
+use crate::error::{Error, Result};
+use std::collections::BTreeMap;
+
+/// Longer routes passed one by one before the map is searched for what follows them.
+const PATIENCE: usize = 8;
+
+/// An address as a number: `u32` or `u128`.
+pub(super) trait Address: Copy + Ord {
+    /// Bits of an address.
+    const WIDTH: u32;
+    /// The address with all bits after the first `len` clear.
+    fn network(self, len: u8) -> Self;
+    /// The last address that begins with the first `len` bits of this one.
+    fn last(self, len: u8) -> Self;
+    /// The `stride` bits after the first `offset`, zeros behind the address's end.
+    fn slot(self, offset: u8, stride: u8) -> usize;
+    /// The address `slot` slots of `1 << shift` addresses further on.
+    fn advance(self, slot: usize, shift: u8) -> Self;
+}
+
+macro_rules! address {
+    ($int:ty) => {
+        impl Address for $int {
+            const WIDTH: u32 = <$int>::BITS;
+            fn network(self, len: u8) -> Self {
+                self & !<$int>::MAX.checked_shr(len.into()).unwrap_or(0)
+            }
+            fn last(self, len: u8) -> Self {
+                self | <$int>::MAX.checked_shr(len.into()).unwrap_or(0)
+            }
+            fn slot(self, offset: u8, stride: u8) -> usize {
+                ((self << offset) >> (Self::WIDTH - u32::from(stride))) as usize
+            }
+            fn advance(self, slot: usize, shift: u8) -> Self {
+                self + ((slot as $int) << shift)
+            }
+        }
+    };
+}
+address!(u32);
+address!(u128);
+
+/// The routes of a table, at most `limit`.
+#[derive(Clone, Debug)]
+pub(super) struct Routes<A> {
+    map: BTreeMap<(A, u8), u32>,
+    limit: usize,
+}
+
+impl<A: Address> Routes<A> {
+    pub(super) fn new(limit: usize) -> Self {
+        Routes { map: BTreeMap::new(), limit }
+    }
+
+    /// Checks what can be checked without the table.
+    pub(super) fn check(prefix: A, len: u8) -> Result<()> {
+        if u32::from(len) > A::WIDTH {
+            return Err(Error::Length { len, max: A::WIDTH as u8 });
+        }
+        if prefix.network(len) != prefix {
+            return Err(Error::HostBits { len });
+        }
+        Ok(())
+    }
+
+    /// Whether `route` may be added or replace another.
+    pub(super) fn admits(&self, route: Route<A>) -> Result<()> {
+        Self::check(route.prefix, route.len)?;
+        if route.value > MAX_VALUE {
+            return Err(Error::Value { value: route.value });
+        }
+        if self.map.len() >= self.limit && !self.map.contains_key(&(route.prefix, route.len)) {
+            return Err(Error::Full { limit: self.limit });
+        }
+        Ok(())
+    }
+
+    /// Adds a route that `admits` let pass; its old value.
+    pub(super) fn insert(&mut self, route: Route<A>) -> Option<u32> {
+        self.map.insert((route.prefix, route.len), route.value)
+    }
+
+    /// Adds all routes to an empty table, the last of equal ones winning.
+    pub(super) fn fill(&mut self, routes: impl IntoIterator<Item = Route<A>>) -> Result<()> {
+        let mut sorted = Vec::new();
+        for route in routes {
+            self.admits(route)?;
+            sorted.push(((route.prefix, route.len), route.value));
+        }
+        // Collecting sorts and then builds the map in one pass.
+        self.map = sorted.into_iter().collect();
+        if self.map.len() > self.limit {
+            return Err(Error::Full { limit: self.limit });
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, prefix: A, len: u8) -> Option<u32> {
+        self.map.remove(&(prefix, len))
+    }
+
+    pub(super) fn value(&self, prefix: A, len: u8) -> Option<u32> {
+        self.map.get(&(prefix, len)).copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Route<A>> + '_ {
+        self.map.iter().map(|(&(prefix, len), &value)| Route { prefix, len, value })
+    }
+
+    /// The longest route of at most `len` bits that covers `address`.
+    pub(super) fn covering(&self, address: A, len: u8) -> Option<Route<A>> {
+        (0..=len).rev().find_map(|len| {
+            let prefix = address.network(len);
+            Some(Route { prefix, len, value: self.value(prefix, len)? })
+        })
+    }
+
+    /// Paints the routes of `offset + 1` to `offset + stride` bits that lie in `start`'s
+    /// first `offset` bits over `slots`, in stored form, and tells `deep` each slot in
+    /// which there are longer ones (some more than once).
+    ///
+    /// Takes at most `slots.len() * PATIENCE` steps and as many searches as there are
+    /// slots, however many longer routes there are.
+    pub(super) fn paint(
+        &self,
+        start: A,
+        offset: u8,
+        stride: u8,
+        slots: &mut [u32],
+        mut deep: impl FnMut(usize),
+    ) {
+        let end = (start.last(offset), u8::MAX);
+        let longest = offset + stride;
+        let mut from = (start, offset + 1);
+        'search: loop {
+            let mut passed = 0;
+            for (&(prefix, len), &value) in self.map.range(from..=end) {
+                let first = prefix.slot(offset, stride);
+                if len <= longest {
+                    slots[first..][..1 << (longest - len)].fill(stored(value));
+                    passed = 0;
+                    continue;
+                }
+                deep(first);
+                passed += 1;
+                if first + 1 == slots.len() {
+                    return;
+                }
+                if passed == PATIENCE {
+                    from = (start.advance(first + 1, A::WIDTH as u8 - longest), offset + 1);
+                    continue 'search;
+                }
+            }
+            return;
+        }
+    }
+
+    /// Bytes that the map takes, about: the standard library does not say.
+    pub(super) fn bytes(&self) -> usize {
+        // Nodes of eleven entries, two thirds full on average; each child pointer is
+        // shared by some eight entries.
+        self.map.len() * (size_of::<(A, u8)>() + 4) * 3 / 2 + self.map.len() * 2
+    }
+}
+
+/// A value as slots hold it: 0 is for none.
+pub(super) fn stored(value: u32) -> u32 {
+    value + 1
+}
+
+/// The value that a slot holds.
+#[inline(always)]
+pub(super) fn value(stored: u32) -> Option<u32> {
+    stored.checked_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(prefix: u32, len: u8, value: u32) -> Route<u32> {
+        Route { prefix, len, value }
+    }
+
+    #[test]
+    fn paint_tells_longer_routes_apart_and_skips_crowds() {
+        let mut routes = Routes::new(10_000);
+        routes.insert(route(0, 16, 99));
+        routes.insert(route(0x0000_4000, 18, 98));
+        routes.insert(route(0x0000_4000, 20, 0));
+        routes.insert(route(0x0000_4500, 24, 1));
+        for n in 0..256 {
+            routes.insert(route(0x0000_4600 + n, 32, 7));
+        }
+        routes.insert(route(0x0000_4700, 24, 2));
+        routes.insert(route(0x0000_8000, 24, 3));
+        let (mut slots, mut deep) = ([0; 64], 0u64);
+        routes.paint(0x4000, 18, 6, &mut slots, |slot| deep |= 1 << slot);
+        assert_eq!(deep, 1 << 6);
+        assert_eq!(slots[..9], [1, 1, 1, 1, 1, 2, 1, 3, 1]);
+        assert_eq!(slots[16..], [0; 48]);
+    }
+
+    #[test]
+    fn covering_finds_the_longest() {
+        let mut routes = Routes::<u32>::new(10);
+        assert_eq!(routes.covering(5, 32), None);
+        routes.insert(route(0, 0, 1));
+        routes.insert(route(0x0A00_0000, 8, 2));
+        assert_eq!(routes.covering(0x0A01_0000, 32), Some(route(0x0A00_0000, 8, 2)));
+        assert_eq!(routes.covering(0x0A01_0000, 7), Some(route(0, 0, 1)));
+    }
+}

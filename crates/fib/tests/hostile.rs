@@ -1,0 +1,85 @@
+//! Floods and flaps: memory stays in proportion to the routes there are.
+#![allow(clippy::unwrap_used)]
+
+use fib::Error;
+use fib::lpm::{Table4, Table6};
+use fib::synthetic::Random;
+
+const ROUTES: usize = 100_000;
+
+/// The longest prefixes, as far from each other as can be: all they need is their own.
+#[test]
+fn scattered_long_routes_take_no_more_than_promised() {
+    let mut random = Random::new(1);
+    let mut table = Table4::with_limit(ROUTES);
+    let empty = table.memory().lookup;
+    let refused = loop {
+        if let Err(error) = table.insert(random.next_u64() as u32, 32, 1) {
+            break error;
+        }
+    };
+    assert_eq!(refused, Error::Full { limit: ROUTES });
+    let each = (table.memory().lookup - empty) / ROUTES;
+    assert!(each <= 256, "{each} bytes a route");
+
+    let mut table = Table6::with_limits(ROUTES, 2 * ROUTES);
+    let empty = table.memory().lookup;
+    let refused = loop {
+        if let Err(error) = table.insert(random.next_u128(), 128, 1) {
+            break error;
+        }
+    };
+    assert!(matches!(refused, Error::Full { .. } | Error::Nodes { .. }));
+    assert!(table.len() > ROUTES * 9 / 10 && table.nodes() <= 2 * ROUTES);
+    let each = (table.memory().lookup - empty) / table.len();
+    assert!(each <= 384, "{each} bytes a route");
+}
+
+/// Groups of ever other sizes: what is freed is not lost.
+#[test]
+fn flaps_do_not_pile_up_memory() {
+    let mut table = Table4::new();
+    let mut most = 0;
+    for round in 0..40u32 {
+        for n in 0..20_000u32 {
+            // In each block as many routes as the round says, then all gone.
+            let prefix = (n / 20 % 1000) << 14 | (n % 20 * (round % 3 + 1)) << 8;
+            if n % 20 <= round % 20 {
+                table.insert(prefix, 24 + (round % 2 * 4) as u8, n % 7).unwrap();
+            }
+        }
+        most = most.max(table.memory().lookup);
+        let routes: Vec<_> = table.iter().collect();
+        for route in routes {
+            assert_eq!(table.remove(route.prefix, route.len), Ok(Some(route.value)));
+        }
+    }
+    let first = Table4::new().memory().lookup;
+    assert!(table.is_empty() && most - first < 8 << 20, "{} bytes", most - first);
+}
+
+/// All routes below a few roots, so that nodes are full; then away in another order.
+#[test]
+fn tables_survive_being_copied_together() {
+    let mut random = Random::new(3);
+    let mut table = Table6::new();
+    let mut routes = Vec::new();
+    for n in 0..60_000u32 {
+        let addr = 0x2001_0DB8 << 96 | random.next_u128() >> 100 << 60;
+        let len = 40 + random.below(28) as u8;
+        let prefix = addr >> (128 - len) << (128 - len);
+        if table.insert(prefix, len, n).unwrap().is_none() {
+            routes.push((prefix, len));
+        }
+    }
+    let full = table.memory().lookup;
+    for (n, &(prefix, len)) in routes.iter().enumerate() {
+        assert!(table.remove(prefix, len).unwrap().is_some());
+        if n % 1000 == 0 {
+            let (probe, _) = routes[random.below(routes.len() as u64) as usize];
+            assert_eq!(table.lookup(probe), table.route(probe).map(|route| route.value));
+        }
+    }
+    assert!(table.is_empty() && table.nodes() == 0);
+    assert!(table.memory().lookup < full);
+}

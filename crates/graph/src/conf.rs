@@ -1,0 +1,179 @@
+//! An element's configuration, read as Click reads it: positional arguments and
+//! keywords, each once, in any order that makes sense.
+//!
+//! ```text
+//! InfiniteSource("data", LIMIT 5, STOP true)
+//!                ^positional  ^keywords
+//! ```
+//! An argument that begins with a word and a space may be a keyword's. The last
+//! of several wins. A mandatory positional argument that is missing takes an
+//! argument that looks like a keyword's.
+
+use crate::class::Class;
+use crate::lang::args;
+use crate::value::{Scope, Value};
+
+/// What is wrong with a configuration: the message, without the element's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Fault {
+    /// What is wrong.
+    pub message: String,
+    /// What was probably meant.
+    pub suggestion: Option<String>,
+}
+
+impl Fault {
+    /// A fault with a message.
+    pub fn new(message: impl Into<String>) -> Fault {
+        Fault { message: message.into(), suggestion: None }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(message: String) -> Fault {
+        Fault::new(message)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(message: &str) -> Fault {
+        Fault::new(message)
+    }
+}
+
+/// The result of reading an argument.
+pub type Result<T> = std::result::Result<T, Fault>;
+
+/// Where an argument stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Not read yet; how long the word is that may be a keyword.
+    Open(usize),
+    /// Read as a keyword's value, or as positional.
+    Taken,
+}
+
+/// The arguments of one element.
+pub struct Conf<'a> {
+    class: &'static Class,
+    arguments: Vec<String>,
+    states: Vec<State>,
+    scope: Scope<'a>,
+}
+
+impl<'a> Conf<'a> {
+    /// Takes a configuration string apart. `scope` knows the names of addresses.
+    pub fn new(class: &'static Class, config: &str, scope: Scope<'a>) -> Conf<'a> {
+        let arguments = args::split(config);
+        let states =
+            arguments.iter().map(|a| State::Open(args::keyword(a).map_or(0, |(k, _)| k.len()))).collect();
+        Conf { class, arguments, states, scope }
+    }
+
+    /// The arguments as they were written, read or not.
+    pub fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    /// Where names of addresses are looked up.
+    pub fn scope(&self) -> &Scope<'a> {
+        &self.scope
+    }
+
+    /// Finds the argument for `key`; Click's rules, in one place.
+    fn find(&mut self, key: &str, positional: bool, mandatory: bool) -> Option<String> {
+        debug_assert!(
+            self.class.arguments.iter().any(|a| a.name == key),
+            "{}: {key} is not among the class's arguments",
+            self.class.name
+        );
+        let mut got = None;
+        for (i, argument) in self.arguments.iter().enumerate() {
+            if self.states[i] == State::Open(key.len()) && argument.starts_with(key) {
+                got = Some(i); // the last one wins, and the others are gone
+                self.states[i] = State::Taken;
+            }
+        }
+        if let Some(i) = got {
+            return args::keyword(&self.arguments[i]).map(|(_, value)| value.to_string());
+        }
+        let next = self.states.iter().position(|s| *s != State::Taken).filter(|_| positional)?;
+        if self.states[next] == State::Open(0) || mandatory {
+            self.states[next] = State::Taken;
+            return Some(self.arguments[next].clone());
+        }
+        None
+    }
+
+    fn read<T: Value>(&mut self, key: &str, positional: bool, mandatory: bool) -> Result<Option<T>> {
+        let Some(text) = self.find(key, positional, mandatory) else {
+            return match mandatory {
+                true => Err(Fault::new(format!("{key}: required argument missing"))),
+                false => Ok(None),
+            };
+        };
+        T::parse(&text, &self.scope).map(Some).map_err(|e| Fault::new(format!("{key}: {e}")))
+    }
+
+    /// The next positional argument, or the one of keyword `key`; there must be one.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read as a `T`.
+    pub fn mandatory<T: Value>(&mut self, key: &str) -> Result<T> {
+        Ok(self.read(key, true, true)?.expect("an error otherwise"))
+    }
+
+    /// The next positional argument, or the one of keyword `key`, if there is one.
+    ///
+    /// # Errors
+    /// When it cannot be read as a `T`.
+    pub fn positional<T: Value>(&mut self, key: &str) -> Result<Option<T>> {
+        self.read(key, true, false)
+    }
+
+    /// The argument of keyword `key`, if it is there.
+    ///
+    /// # Errors
+    /// When it cannot be read as a `T`.
+    pub fn keyword<T: Value>(&mut self, key: &str) -> Result<Option<T>> {
+        self.read(key, false, false)
+    }
+
+    /// The argument of keyword `key`; there must be one.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read as a `T`.
+    pub fn mandatory_keyword<T: Value>(&mut self, key: &str) -> Result<T> {
+        Ok(self.read(key, false, true)?.expect("an error otherwise"))
+    }
+
+    /// Every argument that was not read yet, as it was written: rules, patterns,
+    /// routes.
+    pub fn rest(&mut self) -> Vec<String> {
+        let open = self.states.iter_mut().zip(&self.arguments).filter(|(state, _)| **state != State::Taken);
+        open.map(|(state, argument)| {
+            *state = State::Taken;
+            argument.clone()
+        })
+        .collect()
+    }
+
+    /// All has been read.
+    ///
+    /// # Errors
+    /// When an argument is left: too many, or a keyword that the class does not
+    /// know.
+    pub fn complete(&self) -> Result<()> {
+        let left = |i: &usize| self.states[*i] != State::Taken;
+        let Some(first) = (0..self.states.len()).find(left) else { return Ok(()) };
+        let keyword = args::keyword(&self.arguments[first]).map(|(keyword, _)| keyword);
+        let known = self.class.arguments.iter().map(|a| a.name);
+        let Some(keyword) = keyword.filter(|k| k.bytes().all(|b| !b.is_ascii_lowercase())) else {
+            return Err(Fault::new("too many arguments"));
+        };
+        let near = known.map(|name| (strsim::damerau_levenshtein(name, keyword), name)).min();
+        let suggestion = near.filter(|(distance, _)| *distance <= 2).map(|(_, name)| name.to_string());
+        Err(Fault { message: format!("bad keyword {keyword}"), suggestion })
+    }
+}

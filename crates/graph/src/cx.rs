@@ -1,0 +1,410 @@
+//! What an element can do while it works: its view of the lane.
+
+use std::any::Any;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use memory::{Batch, Packet, Pool};
+
+use crate::element::{Element, Refused};
+use crate::lane::{Lane, Port};
+use crate::search;
+use crate::signal::{Kind, Signals, Waker};
+use crate::task::TaskId;
+use crate::timer::TimerId;
+use crate::watch::{Until, WatchId};
+
+/// An element's view of its lane. See the [module](self).
+pub struct Cx<'a> {
+    pub(crate) lane: &'a mut Lane,
+    pub(crate) me: usize,
+}
+
+/// Packets.
+impl Cx<'_> {
+    /// Sends a packet out at `output`, behind those sent before. Where there is no
+    /// such output it is dropped, for the class's first reason.
+    #[inline]
+    pub fn emit(&mut self, output: usize, packet: Packet) {
+        if output >= self.outputs() {
+            return self.drop(0, packet);
+        }
+        self.lane.slots[self.me].emitted.get_or_insert_default().push(output, packet);
+    }
+
+    /// Drops a packet for a reason of the class's.
+    #[inline]
+    pub fn drop(&mut self, reason: usize, packet: Packet) {
+        self.lane.drop_packet(self.me, reason, packet);
+    }
+
+    /// Drops all packets of a batch for a reason of the class's.
+    pub fn drop_batch(&mut self, reason: usize, batch: &mut Batch) {
+        self.lane.drop_batch(self.me, reason, batch);
+    }
+
+    /// Counts packets as dropped that somebody else freed.
+    pub fn count_drops(&mut self, reason: usize, count: u64) {
+        self.lane.count_drops(self.me, reason, count);
+    }
+
+    /// How many packets this element dropped in this lane, for each reason.
+    pub fn drops(&self) -> &[u64] {
+        &self.lane.slots[self.me].figures.drops
+    }
+
+    /// Frees a packet that did what it was for.
+    #[inline]
+    pub fn free(&mut self, packet: Packet) {
+        self.lane.buffers.free(packet);
+    }
+
+    /// Frees packets that did what they were for.
+    #[inline]
+    pub fn free_batch(&mut self, batch: &mut Batch) {
+        self.lane.buffers.free_batch(batch);
+    }
+
+    /// Appends packets pulled at `input` to `batch`, as many as there are and fit;
+    /// how many.
+    #[inline]
+    pub fn pull(&mut self, input: usize, batch: &mut Batch) -> usize {
+        let before = batch.len();
+        if let Some(from) = self.lane.slots[self.me].ins.get(input).copied().flatten() {
+            self.lane.pull(from, batch);
+        }
+        batch.len() - before
+    }
+
+    /// One packet pulled at `input`.
+    pub fn pull_one(&mut self, input: usize) -> Option<Packet> {
+        let mut batch = Batch::with_limit(1);
+        self.pull(input, &mut batch);
+        batch.pop_front()
+    }
+
+    /// An empty packet of which nothing is known; `None` when the lane has no
+    /// buffers left, which it counts.
+    #[inline]
+    pub fn alloc(&mut self) -> Option<Packet> {
+        self.lane.buffers.alloc()
+    }
+
+    /// Appends up to `count` packets to `batch`, each filled by `fill`; how many.
+    #[inline]
+    pub fn alloc_batch(&mut self, batch: &mut Batch, count: usize, mut fill: impl FnMut(&mut Packet)) -> usize {
+        let before = batch.len();
+        self.lane.buffers.alloc_batch(batch, count);
+        for packet in &mut batch[before..] {
+            packet.clear_annotations();
+            fill(packet);
+        }
+        batch.len() - before
+    }
+
+    /// A packet of these bytes. `None` when no buffers are left, or they do not fit
+    /// into one.
+    pub fn packet(&mut self, bytes: &[u8]) -> Option<Packet> {
+        let mut packet = self.alloc()?;
+        match packet.copy_from(bytes) {
+            Ok(()) => Some(packet),
+            Err(_) => {
+                self.free(packet);
+                None
+            }
+        }
+    }
+
+    /// A copy of a packet, annotations and all. Packets are never shared: what an
+    /// element has, nobody else can change.
+    pub fn copy(&mut self, packet: &Packet) -> Option<Packet> {
+        let mut copy = self.alloc()?;
+        if packet.next().is_some() {
+            return self.copy_chain(copy, packet);
+        }
+        copy.copy_at(packet.headroom(), packet).ok()?;
+        copy.copy_metadata(packet);
+        Some(copy)
+    }
+
+    fn copy_chain(&mut self, mut copy: Packet, packet: &Packet) -> Option<Packet> {
+        copy.copy_at(packet.headroom(), packet).ok()?;
+        copy.copy_metadata(packet);
+        for segment in packet.segments().skip(1) {
+            let mut more = self.alloc()?;
+            more.copy_at(segment.headroom(), segment).ok()?;
+            copy.append(more);
+        }
+        Some(copy)
+    }
+
+    /// The lane's pool, for receive and transmit queues.
+    #[inline]
+    pub fn pool(&mut self) -> &mut Pool {
+        self.lane.buffers.main()
+    }
+
+    /// Has at least this many buffers in the lane's pool, before any is in use.
+    ///
+    /// # Errors
+    /// When memory cannot be had.
+    pub fn reserve_buffers(&mut self, count: usize) -> Result<(), String> {
+        self.lane.buffers.reserve(count).map_err(|e| e.to_string())
+    }
+}
+
+/// The element and its place.
+impl Cx<'_> {
+    /// The element's full name.
+    pub fn name(&self) -> &str {
+        self.lane.shared.name(self.me)
+    }
+
+    /// Its class's name.
+    pub fn class(&self) -> &str {
+        &self.lane.shared.plan.elements[self.me].class
+    }
+
+    /// How many outputs it has.
+    #[inline(always)]
+    pub fn outputs(&self) -> usize {
+        self.lane.slots[self.me].outs.len()
+    }
+
+    /// How many inputs it has.
+    #[inline]
+    pub fn inputs(&self) -> usize {
+        self.lane.slots[self.me].ins.len()
+    }
+
+    /// Whether packets are pulled at `input`.
+    pub fn is_pull_input(&self, input: usize) -> bool {
+        self.lane.slots[self.me].ins.get(input).is_some_and(Option::is_some)
+    }
+
+    /// Whether packets are pushed from `output`.
+    pub fn is_push_output(&self, output: usize) -> bool {
+        self.lane.slots[self.me].outs.get(output).is_some_and(Option::is_some)
+    }
+
+    /// The number of this lane.
+    pub fn lane(&self) -> usize {
+        self.lane.id
+    }
+
+    /// The lanes that can reach this element, a bit for each.
+    pub fn lanes(&self) -> u64 {
+        self.lane.shared.plan.elements[self.me].lanes
+    }
+
+    /// Nanoseconds since 1970, or simulated.
+    #[inline]
+    pub fn now_ns(&self) -> i64 {
+        self.lane.shared.clock.now_ns()
+    }
+
+    /// Whether time is simulated.
+    pub fn is_simulated(&self) -> bool {
+        self.lane.shared.clock.is_simulated()
+    }
+
+    /// Prints to the router's diagnostic output; give the line's end with it.
+    pub fn say(&self, text: &str) {
+        self.lane.shared.say(text);
+    }
+
+    /// Prints to the router's standard output.
+    pub fn print(&self, text: &str) {
+        self.lane.shared.print(text);
+    }
+
+    /// Says that this element would have the router stop. It does when as many said
+    /// so as it waits for, one at first.
+    pub fn stop(&mut self) {
+        self.lane.shared.adjust_runs(-1);
+    }
+
+    /// Makes the router wait for more, or fewer, who want it to stop.
+    pub fn adjust_runs(&mut self, by: i32) {
+        self.lane.shared.adjust_runs(by);
+    }
+
+    /// Whether the router ends: who waits for something waits no longer.
+    pub fn has_ended(&self) -> bool {
+        self.lane.shared.has_ended() || self.lane.shared.runs() <= 0
+    }
+
+    /// The configuration changed: what its `config` handler reads from now on.
+    pub fn set_config(&mut self, config: impl Into<String>) {
+        self.lane.shared.set_config(self.me, config.into());
+    }
+}
+
+/// Tasks, timers, files.
+impl Cx<'_> {
+    /// A new task of this element, not scheduled.
+    pub fn new_task(&mut self) -> TaskId {
+        let task = self.lane.tasks.add(self.me);
+        self.lane.shared.note_task(self.me);
+        if let Some(tickets) = self.lane.shared.tickets(self.me) {
+            self.lane.tasks.set_tickets(task, tickets);
+        }
+        task
+    }
+
+    /// Gives a task a turn, if it does not wait for one.
+    #[inline]
+    pub fn schedule(&mut self, task: TaskId) {
+        self.lane.tasks.schedule(task);
+    }
+
+    /// Takes a task's turn away.
+    pub fn unschedule(&mut self, task: TaskId) {
+        self.lane.tasks.unschedule(task);
+    }
+
+    /// Whether a task waits for its turn.
+    pub fn is_scheduled(&self, task: TaskId) -> bool {
+        self.lane.tasks.is_scheduled(task)
+    }
+
+    /// Changes a task's tickets, 1 to [`MAX_TICKETS`](crate::task::MAX_TICKETS).
+    pub fn set_tickets(&mut self, task: TaskId, tickets: u32) {
+        self.lane.tasks.set_tickets(task, tickets);
+    }
+
+    /// A new timer of this element, not set.
+    pub fn new_timer(&mut self) -> TimerId {
+        self.lane.timers.add(self.me)
+    }
+
+    /// Sets a timer, whatever it was set to.
+    pub fn set_timer(&mut self, timer: TimerId, at_ns: i64) {
+        self.lane.timers.set(timer, at_ns);
+    }
+
+    /// Sets a timer to `after_ns` from now.
+    pub fn set_timer_after(&mut self, timer: TimerId, after_ns: i64) {
+        let at = self.now_ns().saturating_add(after_ns);
+        self.lane.timers.set(timer, at);
+    }
+
+    /// Takes a timer's time away.
+    pub fn clear_timer(&mut self, timer: TimerId) {
+        self.lane.timers.clear(timer);
+    }
+
+    /// When a timer is due.
+    pub fn timer_due(&self, timer: TimerId) -> Option<i64> {
+        self.lane.timers.due(timer)
+    }
+
+    /// Has [`Element::ready`] called when a file can be read or written.
+    pub fn watch(&mut self, file: Arc<OwnedFd>, until: Until) -> WatchId {
+        self.lane.watches.add(self.me, file, until)
+    }
+
+    /// Changes what is waited for.
+    pub fn change_watch(&mut self, watch: WatchId, until: Until) {
+        self.lane.watches.change(watch, until);
+    }
+
+    /// Ends a watch.
+    pub fn unwatch(&mut self, watch: WatchId) {
+        self.lane.watches.remove(watch);
+    }
+}
+
+/// Neighbours. While elements are initialized, all of a lane's are there but the one
+/// that asks.
+impl Cx<'_> {
+    /// What tells whether there are packets to pull at `input`; `task` is woken when
+    /// there are again.
+    pub fn upstream(&mut self, input: usize, task: Option<TaskId>) -> Signals {
+        let signals = search::signals(self.lane, Port { element: self.me, port: input }, Kind::Packets);
+        self.listen(signals, task)
+    }
+
+    /// What tells whether there is room behind `output`; `task` is woken when there
+    /// is again.
+    pub fn downstream(&mut self, output: usize, task: Option<TaskId>) -> Signals {
+        let signals = search::signals(self.lane, Port { element: self.me, port: output }, Kind::Room);
+        self.listen(signals, task)
+    }
+
+    fn listen(&mut self, signals: Signals, task: Option<TaskId>) -> Signals {
+        if let Some(task) = task {
+            let inbox = self.lane.shared.inboxes[self.lane.id].clone();
+            for signal in &signals.list {
+                signal.listen(Waker { lane: self.lane.id, inbox: inbox.clone(), task });
+            }
+        }
+        signals
+    }
+
+    /// An element of this name, looked for in the same compound, then further out.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.lane.shared.plan.find(name, Some(self.me))
+    }
+
+    /// What the element of this name shares ([`Setup::share`](crate::Setup::share)).
+    pub fn shared<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
+        self.lane.shared.get(self.find(name)?)
+    }
+
+    /// What this element shares.
+    pub fn own<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.lane.shared.get(self.me)
+    }
+
+    /// Lends an element of this lane, of the given type, to `work`.
+    pub fn with_element<T: Element, R>(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(&mut T, &mut Cx<'_>) -> R,
+    ) -> Option<R> {
+        let index = self.find(name)?;
+        let lent = |element: &mut dyn Element, cx: &mut Cx<'_>| {
+            (element as &mut dyn Any).downcast_mut::<T>().map(|element| work(element, cx))
+        };
+        self.lane.with(index, lent).flatten()
+    }
+
+    /// The names of all elements, in order.
+    pub fn elements(&self) -> Vec<String> {
+        self.lane.shared.plan.elements.iter().map(|e| e.name.clone()).collect()
+    }
+}
+
+/// Handlers.
+impl Cx<'_> {
+    /// Reads a handler: `element.handler`, or a global one.
+    ///
+    /// # Errors
+    /// When there is none, or it refuses.
+    pub fn read(&mut self, name: &str, parameter: &str) -> Result<String, Refused> {
+        self.lane.read(Some(self.me), name, parameter)
+    }
+
+    /// Writes a handler: `element.handler`, or a global one.
+    ///
+    /// # Errors
+    /// When there is none, or it refuses.
+    pub fn write(&mut self, name: &str, value: &str) -> Result<(), Refused> {
+        self.lane.write(Some(self.me), name, value)
+    }
+
+    /// The full name of a handler, as this element names it.
+    pub fn full_name(&self, name: &str) -> String {
+        let element = name.rsplit_once('.').and_then(|(element, handler)| Some((self.find(element)?, handler)));
+        element.map_or(name.to_string(), |(e, handler)| format!("{}.{handler}", self.lane.shared.name(e)))
+    }
+
+    /// What is known of a handler.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn has_handler(&self, name: &str) -> Result<crate::class::Handler, Refused> {
+        self.lane.handler_of(Some(self.me), name)
+    }
+}

@@ -1,0 +1,300 @@
+//! Chains: elements mentioned, declared or made on the spot, and their connections.
+
+use std::sync::Arc;
+
+use super::body::{Element, INPUT, OUTPUT, SIDES};
+use super::class::ClassId;
+use super::elaborate::{add_tunnels, body, check_pseudo, class_named, compound, explain_class, statement};
+use super::reader::Reader;
+use super::wire::{self, End};
+use crate::lang::place::Place;
+use crate::lang::problem::Problem;
+use crate::lang::tree::*;
+
+/// An item while its step is worked out.
+struct Pending {
+    /// The element's or class's name.
+    name: Arc<str>,
+    /// The class the name means, or that is written in its place.
+    class: Option<ClassId>,
+    /// The class after `::`.
+    declared: Option<ClassId>,
+    /// Whether there is only a name.
+    bare: bool,
+    /// Whether it is `input` or `output` by position.
+    implicit: bool,
+    /// Whether a configuration string was given.
+    configured: bool,
+    config: String,
+    config_place: Option<Place>,
+    place: Place,
+    ports: [Option<Ports>; 2],
+    /// The element, where it is known already: a group.
+    element: Option<u32>,
+}
+
+/// Adds a chain's elements and connections to the scope that is open.
+pub fn chain(reader: &mut Reader<'_>, chain: Chain<'_>) {
+    let mut before: Option<Vec<End>> = None;
+    let mut last = None;
+    suggest_input(reader, &chain);
+    for step in chain.steps {
+        let (arrow, place, next, goes_on) = (step.arrow, step.place.clone(), step.next.clone(), step.goes_on);
+        let ends = self::step(reader, step, before.is_none());
+        match (before, arrow) {
+            (Some(from), Some(arrow)) => connect(reader, &from, &ends, arrow, [&place, &next]),
+            _ => check_useless(reader, &ends, INPUT, [&place, &next]),
+        }
+        last = Some((place, next, goes_on));
+        before = Some(ends);
+    }
+    if let (Some(ends), Some((place, next, false))) = (&before, last) {
+        check_useless(reader, ends, OUTPUT, [&place, &next]);
+    }
+    let body = body(reader);
+    let output = body.find(SIDES[OUTPUT]);
+    body.at_output = matches!(before.as_deref(), Some([end]) if Some(end.element) == output);
+}
+
+/// A chain that begins with an arrow right after one that does not end at `output`
+/// looks like one chain in two lines.
+fn suggest_input(reader: &mut Reader<'_>, chain: &Chain<'_>) {
+    let Some(Step { items, place, .. }) = chain.steps.first() else { return };
+    let Some(Item { what: What::Implicit, outputs: None, .. }) = items.first() else { return };
+    if body(reader).at_output {
+        return;
+    }
+    let arrow = chain.steps.get(1).and_then(|s| s.arrow);
+    let arrow = if arrow == Some(Arrow::Many) { "=>" } else { "->" };
+    let message = format!("suggest 'input {arrow}' or '[0] {arrow}' to start connection");
+    reader.problem(Problem::warning(place, message));
+}
+
+fn connect(reader: &mut Reader<'_>, from: &[End], to: &[End], arrow: Arrow, places: [&Place; 2]) {
+    let [place, next] = places;
+    let room = reader.room_for_links();
+    let body = body(reader);
+    let before = body.links.len();
+    let problems = wire::connect_all(body, from, to, arrow, place, room);
+    let added = body.links.len() - before;
+    problems.into_iter().for_each(|p| reader.problem(p.compat_at(next)));
+    reader.count_links(added, place);
+}
+
+/// Complains of ports beside which there is no arrow. `places` are the step's and
+/// the next one's.
+fn check_useless(reader: &mut Reader<'_>, ends: &[End], side: usize, places: [&Place; 2]) {
+    if ends.iter().any(|e| e.ports[side].is_some()) {
+        let message = match side {
+            INPUT => "input ports ignored at start of chain",
+            _ => "output ports ignored at end of chain",
+        };
+        let problem = Problem::error(places[0], message).compat_at(places[1]);
+        reader.problem(problem.expected(match side {
+            INPUT => "an arrow before the ports",
+            _ => "an arrow after the ports",
+        }));
+    }
+}
+
+/// The elements of one side of an arrow. First all that is written in braces and
+/// parentheses, then the elements in order: so they are numbered.
+fn step(reader: &mut Reader<'_>, step: Step<'_>, first: bool) -> Vec<End> {
+    let goes_on = step.goes_on;
+    let mut pending: Vec<Pending> = step.items.into_iter().map(|item| prepare(reader, item, first)).collect();
+    spread(&mut pending, first && !goes_on);
+    pending.into_iter().filter_map(|p| finish(reader, p)).collect()
+}
+
+fn prepare(reader: &mut Reader<'_>, item: Item<'_>, first: bool) -> Pending {
+    let mut pending = Pending {
+        name: "".into(),
+        class: None,
+        declared: None,
+        bare: matches!(item.what, What::Name(_)) && item.class.is_none() && item.config.is_none(),
+        implicit: false,
+        configured: item.config.is_some(),
+        config: String::new(),
+        config_place: None,
+        place: item.place,
+        ports: [item.inputs, item.outputs],
+        element: None,
+    };
+    match item.what {
+        What::Name(name) => {
+            pending.name = name.into();
+            pending.class = reader.classes.lookup(name);
+        }
+        What::Implicit => {
+            pending.name = SIDES[usize::from(!first)].into();
+            pending.implicit = true;
+        }
+        What::Compound(class) => pending.class = Some(compound(reader, *class, "")),
+        What::Group(inner) => group(reader, *inner, &mut pending),
+    }
+    pending.declared = item.class.map(|class| match class {
+        ClassUse::Name(name, place) => class_named(reader, name, &place),
+        ClassUse::Compound(class) => compound(reader, *class, ""),
+        ClassUse::Missing => ClassId::ERROR,
+    });
+    if let Some(config) = item.config {
+        pending.config = config.text.into_owned();
+        pending.config_place = Some(config.place);
+    }
+    pending
+}
+
+/// `a, b, c :: Class(config)` declares all three.
+fn spread(items: &mut [Pending], alone: bool) {
+    let plain = |p: &Pending| !p.implicit && p.ports == [None, None];
+    let Some((last, others)) = items.split_last_mut() else { return };
+    if !alone || others.is_empty() || !plain(last) || !others.iter().all(|p| p.bare && plain(p)) {
+        return;
+    }
+    for other in others {
+        other.declared = last.declared;
+        other.config.clone_from(&last.config);
+        other.config_place.clone_from(&last.config_place);
+    }
+}
+
+/// `( ... )`: statements of this scope, with an `input` and `output` of their own.
+fn group(reader: &mut Reader<'_>, group: Group<'_>, pending: &mut Pending) {
+    let mut here = reader.bodies.pop().expect("the scope a group is in is open");
+    let name = here.anonymous_name("");
+    let [whole, input, output] = add_tunnels(reader, &mut here, &name, &pending.place);
+    let outer = [here.rename(SIDES[INPUT], Some(input)), here.rename(SIDES[OUTPUT], Some(output))];
+    let first = here.links.len();
+    here.at_output = true;
+    reader.bodies.push(here);
+    for inner in group.body {
+        statement(reader, inner);
+    }
+    let mut here = reader.bodies.pop().expect("pushed above, and statements leave the stack as it was");
+    for (side, inner) in [(INPUT, input), (OUTPUT, output)] {
+        let count = check_pseudo(reader, &here, inner, side, "<anonymous group>", first, &group.end);
+        here.rename(SIDES[side], outer[side]);
+        if count > 0 && pending.ports[side].is_none() {
+            pending.ports[side] = Some(Ports { ranges: vec![(0, count - 1)], open: false });
+        }
+    }
+    reader.bodies.push(here);
+    (pending.name, pending.element) = (name, Some(whole));
+}
+
+/// The element of an item: found, or added to the scope.
+fn finish(reader: &mut Reader<'_>, mut item: Pending) -> Option<End> {
+    let ports = std::mem::take(&mut item.ports);
+    let found =
+        if item.class.is_some() { None } else { item.element.or_else(|| body(reader).find(&item.name)) };
+    let element = match found {
+        Some(index) => mention(reader, item, index),
+        None => declare(reader, item)?,
+    };
+    Some(End { element, ports })
+}
+
+/// An element that is there already.
+fn mention(reader: &mut Reader<'_>, item: Pending, index: u32) -> u32 {
+    if item.declared.is_none() && !item.configured {
+        return index;
+    }
+    let there = &body(reader).elements[index as usize];
+    let (missing, class, place) = (there.missing, there.class, there.place.clone());
+    if missing {
+        if item.declared.is_some() {
+            declared_late(reader, &item);
+        }
+    } else if item.declared.is_some() {
+        let mut problem = Problem::error(&item.place, format!("redeclaration of element '{}'", item.name));
+        if class != ClassId::TUNNEL {
+            problem =
+                problem.classic(Some(&place), format!("element '{}' previously declared here", item.name));
+        }
+        reader.problem(problem);
+    } else {
+        let config = item.config_place.as_ref().unwrap_or(&item.place);
+        let problem = Problem::error(config, "configuration string ignored on element reference");
+        reader.problem(problem.note(Some(&place), format!("element '{}' declared here", item.name)));
+    }
+    index
+}
+
+/// Tells the complaint of an undeclared element that it is declared after all.
+fn declared_late(reader: &mut Reader<'_>, item: &Pending) {
+    let message = format!("undeclared element '{}'", item.name);
+    if let Some(problem) = reader.problems().iter_mut().find(|p| p.message == message) {
+        problem.suggestion = Some("declare it before it is used".into());
+        let note = crate::lang::problem::Note {
+            place: Some(item.place.clone()),
+            message: "declared here, which is too late".into(),
+            classic: false,
+        };
+        problem.notes.push(note);
+    }
+}
+
+fn declare(reader: &mut Reader<'_>, item: Pending) -> Option<u32> {
+    if !reader.room_for_element(&item.place) {
+        return None;
+    }
+    let mut name = item.name.clone();
+    let mut missing = false;
+    let class = match (item.class, item.declared) {
+        (Some(class), declared) => {
+            if declared.is_some() {
+                let message = format!("class '{}' used as element name", item.name);
+                reader.problem(Problem::error(&item.place, message).expected("a name that is no class's"));
+            }
+            name = body(reader).anonymous_name(&item.name);
+            class
+        }
+        (None, Some(class)) => class,
+        (None, None) => {
+            undeclared(reader, &item);
+            // What has a configuration string was meant as a class.
+            missing = !item.configured;
+            if item.configured {
+                reader.classes.give_up(&item.name);
+                name = body(reader).anonymous_name(&item.name);
+            }
+            ClassId::ERROR
+        }
+    };
+    let digits = |component: &str| component.bytes().all(|b| b.is_ascii_digit());
+    if item.class.is_none() && item.name.split('/').any(digits) {
+        let problem =
+            Problem::error(&item.place, format!("element name '{}' has all-digit component", item.name));
+        reader.problem(problem.expected("a letter, '_' or '@' between slashes"));
+    }
+    let mut element = Element::new(name, class, item.place);
+    (element.config, element.config_place, element.missing) = (item.config, item.config_place, missing);
+    Some(body(reader).add(element))
+}
+
+fn undeclared(reader: &mut Reader<'_>, item: &Pending) {
+    let name = &*item.name;
+    let problem = Problem::error(&item.place, format!("undeclared element '{name}'"));
+    let problem = problem.expected("an element declared above, or a class");
+    let problem = if item.implicit || SIDES.contains(&name) {
+        problem.suggest(Some(format!("'{name}' is only known inside '{{ ... }}' and '( ... )'")))
+    } else {
+        suggest_element(reader, problem, item)
+    };
+    reader.problem(problem);
+}
+
+/// The nearest element's name, for what looks like one, else the nearest class's.
+fn suggest_element(reader: &mut Reader<'_>, problem: Problem, item: &Pending) -> Problem {
+    let name = &*item.name;
+    if reader.searches > 0 && !item.configured {
+        let body = body(reader);
+        let names = body.elements.iter().filter(|e| !e.missing).map(|e| &*e.name);
+        let found =
+            super::nearest::nearest(name, names.take(10_000)).map(|found| format!("did you mean '{found}'?"));
+        if found.is_some() {
+            return problem.suggest(found);
+        }
+    }
+    explain_class(reader, problem, name)
+}

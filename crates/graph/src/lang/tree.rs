@@ -1,0 +1,160 @@
+//! The syntax tree: what is written, before any name means anything.
+//!
+//! One [`Statement`] at a time comes out of the parser. Names are slices of the
+//! source. What Click infers from the position alone (`input` at a chain's start,
+//! `output` at its end) is already decided here.
+
+use super::lexer::Config;
+use super::place::Place;
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub enum Statement<'a> {
+    /// Elements and the connections between them; one step declares or mentions.
+    Chain(Chain<'a>),
+    /// `elementclass Name ...`
+    Class(ClassStatement<'a>),
+    /// `require(...)`
+    Require(Config<'a>),
+    /// `define(...)`
+    Define(Config<'a>),
+}
+
+/// `a, b -> c => d`.
+#[derive(Clone, Debug)]
+pub struct Chain<'a> {
+    /// What the arrows join; at least one.
+    pub steps: Vec<Step<'a>>,
+}
+
+/// One side of an arrow.
+#[derive(Clone, Debug)]
+pub struct Step<'a> {
+    /// The arrow before it: none for the first.
+    pub arrow: Option<Arrow>,
+    /// The elements, at least one.
+    pub items: Vec<Item<'a>>,
+    /// Whether an arrow follows.
+    pub goes_on: bool,
+    /// Where it begins, the arrow included.
+    pub place: Place,
+    /// Where what follows begins.
+    pub next: Place,
+}
+
+/// The two arrows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrow {
+    /// `->`
+    Single,
+    /// `=>`
+    Many,
+}
+
+/// An element: mentioned, declared, or made on the spot.
+#[derive(Clone, Debug)]
+pub struct Item<'a> {
+    /// The ports before it, `[1] x`; none for none.
+    pub inputs: Option<Ports>,
+    /// The element.
+    pub what: What<'a>,
+    /// `:: Class`.
+    pub class: Option<ClassUse<'a>>,
+    /// `(...)`.
+    pub config: Option<Config<'a>>,
+    /// The ports after it, `x [1]`.
+    pub outputs: Option<Ports>,
+    /// Where its name begins.
+    pub place: Place,
+}
+
+/// What stands where an element can stand.
+#[derive(Clone, Debug)]
+pub enum What<'a> {
+    /// A name, of an element or a class.
+    Name(&'a str),
+    /// Nothing: `input` at the start of a chain, `output` at its end.
+    Implicit,
+    /// `{ ... }`, an anonymous compound element.
+    Compound(Box<CompoundClass<'a>>),
+    /// `( ... )`
+    Group(Box<Group<'a>>),
+}
+
+/// What follows `::`.
+#[derive(Clone, Debug)]
+pub enum ClassUse<'a> {
+    /// A class's name.
+    Name(&'a str, Place),
+    /// A class on the spot.
+    Compound(Box<CompoundClass<'a>>),
+    /// Nothing; already complained of.
+    Missing,
+}
+
+/// A group's statements.
+#[derive(Clone, Debug)]
+pub struct Group<'a> {
+    /// What is in it.
+    pub body: Vec<Statement<'a>>,
+    /// Where it is closed.
+    pub end: Place,
+}
+
+/// `[0, 2-4, ]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ports {
+    /// The port numbers, ranges from first to last.
+    pub ranges: Vec<(u32, u32)>,
+    /// Whether it may go on: `[]` and `[0, ]`.
+    pub open: bool,
+}
+
+impl Ports {
+    /// How many ports are named.
+    pub fn count(&self) -> usize {
+        self.ranges.iter().map(|&(first, last)| (last - first) as usize + 1).sum()
+    }
+}
+
+/// `elementclass Name { ... }` or `elementclass Name Other`.
+#[derive(Clone, Debug)]
+pub struct ClassStatement<'a> {
+    /// The new name.
+    pub name: &'a str,
+    /// What it means.
+    pub class: ClassUse<'a>,
+    /// Where the name is.
+    pub place: Place,
+}
+
+/// `{ ... || ... || ... }`.
+#[derive(Clone, Debug)]
+pub struct CompoundClass<'a> {
+    /// The overloads, in order.
+    pub overloads: Vec<Overload<'a>>,
+    /// Where `...` stands, if it does.
+    pub extends: Option<Place>,
+}
+
+/// One overload.
+#[derive(Clone, Debug)]
+pub struct Overload<'a> {
+    /// `$a, KEY $b, __REST__ $c |`.
+    pub formals: Vec<Formal<'a>>,
+    /// What is in it.
+    pub body: Vec<Statement<'a>>,
+    /// Where it begins, after the brace or bars.
+    pub place: Place,
+}
+
+/// A parameter.
+#[derive(Clone, Debug)]
+pub struct Formal<'a> {
+    /// Its keyword, empty for a positional one.
+    pub keyword: &'a str,
+    /// The variable, without the dollar sign.
+    pub variable: &'a str,
+    /// Where it is.
+    pub place: Place,
+}

@@ -1,0 +1,94 @@
+//! An element that several threads reach, and that must not be there twice: one
+//! element behind a lock, with a stand-in in each lane.
+//!
+//! What a locked element sends on is carried on when the lock is free again, so a
+//! push holds one lock at a time. A pull holds those of the elements between the
+//! one that asked and the one that has packets, always in that order.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use memory::Batch;
+
+use crate::class::Handler;
+use crate::cx::Cx;
+use crate::element::{Element, Next, Ran, Refused};
+use crate::signal::{Kind, Notice};
+use crate::task::TaskId;
+use crate::timer::TimerId;
+use crate::watch::WatchId;
+
+/// A stand-in for an element.
+pub(crate) struct Locked {
+    element: Arc<Mutex<Box<dyn Element>>>,
+    /// Only one of the stand-ins initializes and ends the element.
+    first: bool,
+}
+
+impl Locked {
+    /// As many stand-ins for an element as are wanted.
+    pub(crate) fn share(element: Box<dyn Element>, count: usize) -> Vec<Box<dyn Element>> {
+        let element = Arc::new(Mutex::new(element));
+        let stand_in = |i| Locked { element: element.clone(), first: i == 0 };
+        (0..count).map(|i| Box::new(stand_in(i)) as Box<dyn Element>).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Box<dyn Element>> {
+        self.element.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Element for Locked {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if self.first { self.lock().init(cx) } else { Ok(()) }
+    }
+
+    fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        self.lock().push(cx, input, batch)
+    }
+
+    fn pull(&mut self, cx: &mut Cx<'_>, output: usize, batch: &mut Batch) {
+        self.lock().pull(cx, output, batch);
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
+        self.lock().run(cx, task, batch)
+    }
+
+    fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
+        self.lock().fire(cx, timer);
+    }
+
+    fn ready(&mut self, cx: &mut Cx<'_>, watch: WatchId) {
+        self.lock().ready(cx, watch);
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
+        self.lock().read(cx, handler, parameter)
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        self.lock().write(cx, handler, value)
+    }
+
+    fn handlers(&self) -> Vec<(String, Handler)> {
+        self.lock().handlers()
+    }
+
+    fn notice(&self, kind: Kind, port: usize) -> Notice {
+        self.lock().notice(kind, port)
+    }
+
+    fn config(&self) -> Option<String> {
+        self.lock().config()
+    }
+
+    fn stopping(&mut self, cx: &mut Cx<'_>) -> bool {
+        self.first && self.lock().stopping(cx)
+    }
+
+    fn cleanup(&mut self, cx: &mut Cx<'_>) {
+        if self.first {
+            self.lock().cleanup(cx);
+        }
+    }
+}

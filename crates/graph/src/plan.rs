@@ -1,0 +1,78 @@
+//! What is known of a router before it runs and stays so: elements, connections,
+//! which way packets go, and which lane reaches what.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::class::{Class, Handler};
+use crate::lane::Port;
+use crate::lang::{Flat, Place};
+use crate::value::enclosing;
+
+/// An element as planned.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// Its full name.
+    pub name: String,
+    /// The name of its class in the configuration, which may be another name of
+    /// [`kind`](Self::kind).
+    pub class: Arc<str>,
+    /// Its class.
+    pub kind: &'static Class,
+    /// Its configuration as written.
+    pub config: String,
+    /// Where it is declared.
+    pub place: Place,
+    /// Whether packets are pulled at each input.
+    pub pull_inputs: Vec<bool>,
+    /// Whether packets are pulled from each output.
+    pub pull_outputs: Vec<bool>,
+    /// The lanes that can reach it, a bit for each.
+    pub lanes: u64,
+    /// Whether several lanes share it behind a lock.
+    pub locked: bool,
+    /// Handlers it has beyond its class's.
+    pub handlers: Vec<(String, Handler)>,
+}
+
+/// A connection: from an output to an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wire {
+    /// The output.
+    pub from: Port,
+    /// The input.
+    pub to: Port,
+}
+
+/// A router, as planned.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The elements, as in the flattened configuration.
+    pub elements: Vec<Planned>,
+    /// The connections.
+    pub wires: Vec<Wire>,
+    /// The configuration, flattened.
+    pub flat: Flat,
+    /// The configuration as it was given.
+    pub source: String,
+    by_name: HashMap<String, usize>,
+}
+
+impl Plan {
+    pub(crate) fn new(elements: Vec<Planned>, wires: Vec<Wire>, flat: Flat, source: String) -> Plan {
+        let by_name = elements.iter().enumerate().map(|(i, e)| (e.name.clone(), i)).collect();
+        Plan { elements, wires, flat, source, by_name }
+    }
+
+    /// An element by name, as seen from another one: in its compound first, then
+    /// further out.
+    pub fn find(&self, name: &str, from: Option<usize>) -> Option<usize> {
+        let from = from.map_or("", |index| self.elements[index].name.as_str());
+        enclosing(from).find_map(|prefix| self.by_name.get(&format!("{prefix}{name}")).copied())
+    }
+
+    /// The lane that an element's handlers are called in.
+    pub fn home(&self, element: usize) -> usize {
+        self.elements[element].lanes.trailing_zeros() as usize
+    }
+}

@@ -1,0 +1,63 @@
+//! Counters that several threads count on, each on its own cache line.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A count that is the sum over all threads. Each thread's copy of an element has
+/// one of its own ([`for_another`](Self::for_another)); counting costs no more than
+/// an ordinary addition, and any of them knows the sum.
+#[derive(Debug)]
+pub struct Tally {
+    mine: Arc<Cell>,
+    all: Arc<Mutex<Vec<Arc<Cell>>>>,
+}
+
+/// Two lines, since processors fetch lines in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Cell(AtomicU64);
+
+impl Default for Tally {
+    fn default() -> Tally {
+        let mine = Arc::new(Cell::default());
+        Tally { mine: mine.clone(), all: Arc::new(Mutex::new(vec![mine])) }
+    }
+}
+
+impl Tally {
+    /// One more thread's part of the same count.
+    pub fn for_another(&self) -> Tally {
+        let mine = Arc::new(Cell::default());
+        self.cells().push(mine.clone());
+        Tally { mine, all: self.all.clone() }
+    }
+
+    fn cells(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Cell>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts.
+    #[inline(always)]
+    pub fn add(&mut self, count: u64) {
+        // Relaxed, and not one operation: nobody else writes this cell but `reset`,
+        // which may lose against a count that is made at that moment.
+        let cell = &self.mine.0;
+        cell.store(cell.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
+    }
+
+    /// The sum.
+    pub fn sum(&self) -> u64 {
+        self.cells().iter().map(|cell| cell.0.load(Ordering::Relaxed)).sum()
+    }
+
+    /// This thread's part.
+    #[inline]
+    pub fn own(&self) -> u64 {
+        self.mine.0.load(Ordering::Relaxed)
+    }
+
+    /// Begins at zero again, on all threads.
+    pub fn reset(&self) {
+        self.cells().iter().for_each(|cell| cell.0.store(0, Ordering::Relaxed));
+    }
+}

@@ -1,0 +1,230 @@
+//! `ixora click`: runs configurations written in Click's language, with Click's own
+//! flags, exit codes and output.
+
+mod configuration;
+mod options;
+mod ports;
+mod report;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use element::io::outlets::Outlets;
+use graph::lang::{Problems, Source};
+use graph::setup::Services;
+use graph::shared::Heir;
+use graph::{Clock, Router};
+
+use crate::{Failure, signal};
+pub use options::Click;
+
+/// A router that is to take the place of the one that runs.
+type Successor = Arc<Mutex<Option<Router>>>;
+
+/// Runs the command.
+pub fn run(click: &Click) -> Result<(), Failure> {
+    if click.version {
+        println!("click (Ixora) {}", env!("CARGO_PKG_VERSION"));
+        return Ok(());
+    }
+    if let Some(name) = &click.doc {
+        return report::doc(name);
+    }
+    match serve(click) {
+        Ok(status) => {
+            if status == 0 {
+                Ok(())
+            } else {
+                Err(Failure::status(status))
+            }
+        }
+        Err(Stop::Problems(problems)) => {
+            print_problems(click, &problems);
+            Err(Failure::status(1))
+        }
+        Err(Stop::Failure(failure)) => Err(failure),
+    }
+}
+
+/// Why a configuration does not run.
+enum Stop {
+    Problems(Problems),
+    Failure(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failure(failure)
+    }
+}
+
+impl From<Problems> for Stop {
+    fn from(problems: Problems) -> Stop {
+        Stop::Problems(problems)
+    }
+}
+
+fn print_problems(click: &Click, problems: &Problems) {
+    if click.compat {
+        eprint!("{}", problems.compat());
+        if problems.list.iter().any(|p| p.severity == graph::lang::Severity::Error) {
+            eprintln!("Router could not be initialized!");
+        }
+    } else {
+        eprint!("{}", problems.render());
+    }
+}
+
+/// Builds the router, runs it, and what comes after; the exit status.
+fn serve(click: &Click) -> Result<u8, Stop> {
+    let sources = configuration::sources(click)?;
+    let clock = Arc::new(match click.simtime {
+        Some(start) => Clock::simulated((start * 1e9) as i64),
+        None => Clock::real(),
+    });
+    let successor = Successor::default();
+    let mut router = build(click, sources, &clock, &successor)?;
+    let exits = report::explain(click, &router);
+    if click.check || exits {
+        return Ok(0);
+    }
+    if let Some(file) = &click.output {
+        write_flat(&mut router, file)?;
+    }
+    let start = (Instant::now(), rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime));
+    if !click.quit {
+        router = drive(click, router, &successor)?;
+    }
+    if click.time {
+        report::time(start);
+    }
+    let handlers = report::handlers(click, &mut router);
+    let status = match &click.exit_handler {
+        Some(handler) => report::exit_status(handler, &mut router),
+        None if handlers => 0,
+        None => 1,
+    };
+    Ok(status)
+}
+
+/// Reads and builds a configuration.
+fn build(
+    click: &Click,
+    sources: Vec<Source>,
+    clock: &Arc<Clock>,
+    successor: &Successor,
+) -> Result<Router, Stop> {
+    let text = sources.iter().map(|s| String::from_utf8_lossy(&s.text)).collect::<Vec<_>>().join("\n");
+    let registry = element::registry();
+    let flat = configuration::flatten(click, sources, &registry)?;
+    let texts = flat.sources.clone();
+    if !flat.warnings.is_empty() && !click.no_warnings {
+        print_problems(click, &Problems { list: flat.warnings.clone(), sources: texts.clone() });
+    }
+    let dma = ports::memory(&flat);
+    let kept = ports::Kept::default();
+    let outlets = Arc::new(Outlets::new(ports::opener(click, &dma, &kept)));
+    let mut services = Services::default();
+    services.add(outlets.clone());
+    services.add(Arc::new(kept)); // as long as the router has them
+    let options = graph::Options {
+        services,
+        dma,
+        prepare: Some(Box::new(move |elements| outlets.open(elements))),
+        threads: click.threads,
+        cores: click.cores(),
+        clock: clock.clone(),
+        measure: click.measure,
+        heir: click.allow_reconfigure.then(|| heir(click, clock, successor)),
+        ..graph::Options::default()
+    };
+    Ok(Router::build(&text, flat, &registry, options).map_err(|list| Problems { list, sources: texts })?)
+}
+
+/// What becomes of a configuration that is written to `hotconfig`: a router that is
+/// ready before the old one ends. One that is wrong is refused, and the old one goes
+/// on.
+fn heir(click: &Click, clock: &Arc<Clock>, successor: &Successor) -> Heir {
+    let (click, clock, successor) = (click.clone(), clock.clone(), successor.clone());
+    Arc::new(move |text: &str| {
+        if text.contains("Device") {
+            return Err("ports cannot be handed over to another configuration yet".into());
+        }
+        let router = build(&click, vec![Source::new("hotconfig", text)], &clock, &successor);
+        let router = router.map_err(|stop| match stop {
+            Stop::Problems(problems) => problems.compat(),
+            Stop::Failure(failure) => failure.to_string(),
+        })?;
+        *successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(router);
+        Ok(())
+    })
+}
+
+fn write_flat(router: &mut Router, file: &Path) -> Result<(), Failure> {
+    let flat = router.read("flatconfig", "").unwrap_or_default();
+    if file == Path::new("-") {
+        print!("{flat}");
+        return Ok(());
+    }
+    let failed = |error| Failure::new(format!("{}: {error}", file.display()));
+    std::fs::write(file, flat).map_err(failed)
+}
+
+/// Runs a router, and those that take its place, until the last one stops.
+fn drive(click: &Click, mut router: Router, successor: &Successor) -> Result<Router, Failure> {
+    if router.is_empty() {
+        if !click.no_warnings {
+            eprintln!("warning: configuration has no elements, exiting");
+        }
+        return Ok(router);
+    }
+    let stop = signal::stop_flag()?;
+    loop {
+        let watch = Watch::begin(&router, &stop);
+        router.run();
+        drop(watch);
+        router.cleanup();
+        let next = successor.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match next {
+            Some(mut next) if !stop.load(Ordering::Relaxed) => {
+                next.take_over(&mut router);
+                router = next;
+            }
+            _ => return Ok(router),
+        }
+    }
+}
+
+/// Ends a router when a signal comes.
+struct Watch {
+    over: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Watch {
+    fn begin(router: &Router, stop: &Arc<AtomicBool>) -> Watch {
+        let (shared, stop, over) = (router.shared(), stop.clone(), Arc::new(AtomicBool::new(false)));
+        let ended = over.clone();
+        let watch = move || {
+            while !ended.load(Ordering::Relaxed) {
+                if stop.load(Ordering::Relaxed) {
+                    return shared.end();
+                }
+                std::thread::park_timeout(Duration::from_millis(50));
+            }
+        };
+        Watch { over, thread: std::thread::Builder::new().name("signals".into()).spawn(watch).ok() }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}

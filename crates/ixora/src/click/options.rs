@@ -1,0 +1,107 @@
+//! The words of `ixora click`: Click's, and some of ours.
+
+use std::path::PathBuf;
+
+use crate::cli::PortOptions;
+use clap::{ArgAction, Args, Parser};
+
+/// Run a configuration written in Click's language.
+#[derive(Args, Debug, Clone)]
+#[command(disable_help_flag = true, disable_version_flag = true)]
+pub struct Click {
+    /// The configuration's file (`-` for standard input), and variables: NAME=VALUE.
+    #[arg(value_name = "FILE | NAME=VALUE")]
+    pub words: Vec<String>,
+    /// Read the configuration from a file.
+    #[arg(long, short = 'f', value_name = "FILE")]
+    pub file: Option<String>,
+    /// This is the configuration.
+    #[arg(long, short = 'e', value_name = "CONFIGURATION", allow_hyphen_values = true)]
+    pub expression: Option<String>,
+    /// Threads; receive queues are shared out among them.
+    #[arg(long, short = 'j', default_value_t = 1)]
+    pub threads: usize,
+    /// Bind threads to cores, the first to this one.
+    #[arg(long, short = 'a', value_name = "CORE", num_args = 0..=1, default_missing_value = "0", require_equals = true)]
+    pub affinity: Option<usize>,
+    /// Control connections on this TCP port of this host (127.0.0.1).
+    #[arg(long, short = 'p')]
+    pub port: Vec<String>,
+    /// Control connections on this Unix socket.
+    #[arg(long, short = 'u', value_name = "FILE")]
+    pub unix_socket: Vec<String>,
+    /// Let the configuration be replaced: a `hotconfig` handler.
+    #[arg(long, short = 'R')]
+    pub allow_reconfigure: bool,
+    /// Read this handler after running and print it; element names may have `*`.
+    #[arg(long, short = 'h', value_name = "ELEMENT.HANDLER")]
+    pub handler: Vec<String>,
+    /// The exit status is what this handler reads.
+    #[arg(long, short = 'x', value_name = "ELEMENT.HANDLER")]
+    pub exit_handler: Option<String>,
+    /// Write the flat configuration to a file; `-` for standard output.
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Do not run.
+    #[arg(long, short = 'q')]
+    pub quit: bool,
+    /// Print how long it ran.
+    #[arg(long, short = 't')]
+    pub time: bool,
+    /// No warnings.
+    #[arg(long, short = 'w')]
+    pub no_warnings: bool,
+    /// Where libraries are looked for, folders separated by colons.
+    #[arg(long, short = 'C', value_name = "PATH", env = "CLICKPATH")]
+    pub clickpath: Option<String>,
+    /// Simulated time, from this second on.
+    #[arg(long, visible_alias = "simulation-time", value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1000000000", require_equals = true)]
+    pub simtime: Option<f64>,
+    /// Say what is wrong as Click says it.
+    #[arg(long)]
+    pub compat: bool,
+    /// Check the configuration and run nothing.
+    #[arg(long)]
+    pub check: bool,
+    /// What the router will do: threads, queues, push and pull, locks.
+    #[arg(long)]
+    pub explain: bool,
+    /// The graph for Graphviz.
+    #[arg(long)]
+    pub dot: bool,
+    /// Count packets and cycles for each element.
+    #[arg(long)]
+    pub measure: bool,
+    /// A class's documentation; `list` for all names.
+    #[arg(long, value_name = "CLASS")]
+    pub doc: Option<String>,
+    /// Descriptors in each ring of a port: a power of two, 64 to 4096.
+    #[arg(long, default_value_t = 512)]
+    pub ring: usize,
+    /// Print the version.
+    #[arg(long, short = 'v')]
+    pub version: bool,
+    /// Print this.
+    #[arg(long, action = ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// How ports are opened, unless said otherwise.
+#[derive(Parser, Debug)]
+struct Usual {
+    #[command(flatten)]
+    options: PortOptions,
+}
+
+impl Click {
+    /// How ports are opened, with so many queues.
+    pub fn port_options(&self, queues: usize) -> PortOptions {
+        let usual = Usual::parse_from(["click"]).options;
+        PortOptions { ring: self.ring, queues, quiet: true, ..usual }
+    }
+
+    /// The cores the threads are bound to.
+    pub fn cores(&self) -> Vec<usize> {
+        self.affinity.map_or(vec![], |first| (first..first + self.threads).collect())
+    }
+}

@@ -1,0 +1,218 @@
+//! What is printed after a run, or instead of one: handlers, times, documentation.
+
+use std::time::Instant;
+
+use graph::class::Given;
+use graph::{Class, Refused, Router};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use super::Click;
+use crate::Failure;
+
+/// Reads and prints the handlers that were asked for; whether all could be.
+pub fn handlers(click: &Click, router: &mut Router) -> bool {
+    let mut fine = true;
+    for asked in &click.handler {
+        let (names, several) = match asked.rsplit_once('.') {
+            Some((element, handler)) => {
+                let (elements, several) = elements(element, handler, router);
+                if elements.is_empty() && !several {
+                    let kind = if is_pattern(element) { "matching " } else { "" };
+                    eprintln!("no element {kind}'{element}'");
+                    fine = false;
+                }
+                (elements.into_iter().map(|e| format!("{e}.{handler}")).collect(), several)
+            }
+            None => (vec![asked.clone()], false),
+        };
+        for name in names {
+            fine &= print(&name, several || click.handler.len() > 1, router);
+        }
+    }
+    fine
+}
+
+fn is_pattern(name: &str) -> bool {
+    name.contains(['*', '?', '['])
+}
+
+/// The elements that a name stands for: one, all that match a pattern, or all of a
+/// class; and whether it may be several.
+fn elements(name: &str, handler: &str, router: &Router) -> (Vec<String>, bool) {
+    let shared = router.shared();
+    let plan = &shared.plan;
+    if plan.find(name, None).is_some() {
+        return (vec![name.to_string()], false);
+    }
+    let fits = |e: &&graph::plan::Planned| {
+        if is_pattern(name) { glob(name.as_bytes(), e.name.as_bytes()) } else { *e.class == *name }
+    };
+    let all: Vec<_> = plan.elements.iter().filter(fits).collect();
+    let any = !all.is_empty();
+    let readable = |e: &&graph::plan::Planned| {
+        router.lanes()[0].handler_of(None, &format!("{}.{handler}", e.name)).is_ok_and(|h| h.read)
+    };
+    (all.into_iter().filter(readable).map(|e| e.name.clone()).collect(), any)
+}
+
+/// Whether a shell pattern (`*`, `?`, `[a-z]`) fits a name.
+fn glob(pattern: &[u8], name: &[u8]) -> bool {
+    // For each prefix of the name, whether the pattern so far fits it: linear in both.
+    let mut fits: Vec<bool> = (0..=name.len()).map(|n| n == 0).collect();
+    let mut rest = pattern;
+    while let Some((&first, more)) = rest.split_first() {
+        rest = more;
+        if first == b'*' {
+            let from = fits.iter().position(|f| *f).unwrap_or(fits.len());
+            fits.iter_mut().enumerate().for_each(|(n, f)| *f = n >= from);
+            continue;
+        }
+        let end = rest.iter().position(|b| *b == b']').filter(|_| first == b'[');
+        let set = end.map(|end| &rest[..end]);
+        if let Some(end) = end {
+            rest = &rest[end + 1..];
+        }
+        let one = |byte: u8| match set {
+            Some(set) => in_set(set, byte),
+            None => first == b'?' || first == byte,
+        };
+        for n in (1..=name.len()).rev() {
+            fits[n] = fits[n - 1] && one(name[n - 1]);
+        }
+        fits[0] = false;
+    }
+    fits[name.len()]
+}
+
+fn in_set(set: &[u8], byte: u8) -> bool {
+    let (not, mut set) = match set {
+        [b'^' | b'!', rest @ ..] => (true, rest),
+        _ => (false, set),
+    };
+    let mut found = false;
+    while let Some((&low, rest)) = set.split_first() {
+        let (high, rest) = match rest {
+            [b'-', high, rest @ ..] => (*high, rest),
+            _ => (low, rest),
+        };
+        found |= (low..=high).contains(&byte);
+        set = rest;
+    }
+    found != not
+}
+
+fn print(name: &str, named: bool, router: &mut Router) -> bool {
+    match router.read(name, "") {
+        Ok(mut value) => {
+            if !value.is_empty() && !value.ends_with('\n') {
+                value.push('\n');
+            }
+            let (head, tail) = if named { (format!("{name}:\n"), "\n") } else { (String::new(), "") };
+            print!("{head}{value}{tail}");
+            true
+        }
+        Err(Refused::NotReadable(_)) => {
+            eprintln!("'{name}' is a write handler");
+            false
+        }
+        Err(refused) => {
+            eprintln!("{refused}");
+            false
+        }
+    }
+}
+
+/// The exit status that a handler reads: a number, or whether all went well.
+pub fn exit_status(handler: &str, router: &mut Router) -> u8 {
+    match router.read(handler, "").map(|value| value.trim().to_string()) {
+        Ok(value) => match (value.parse::<i64>(), value.as_str()) {
+            (Ok(status), _) => status as u8, // as exit(3) has it: the low 8 bits
+            (_, "true") => 0,
+            (_, "false") => 1,
+            _ => {
+                eprintln!("exit handler value should be integer");
+                255
+            }
+        },
+        Err(refused) => {
+            eprintln!("{refused}");
+            255
+        }
+    }
+}
+
+/// User and system time apart cost a call that nobody reads: processor time and
+/// elapsed time, in Click's shape.
+pub fn time((start, cpu): (Instant, Timespec)) {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    let cpu = (now.tv_sec - cpu.tv_sec) as f64 + (now.tv_nsec - cpu.tv_nsec) as f64 / 1e9;
+    let elapsed = start.elapsed().as_secs_f64();
+    println!("{cpu:.3}u 0.000s {}:{:05.2}", (elapsed / 60.0) as u64, elapsed % 60.0);
+}
+
+/// Prints what was asked instead of a run; whether anything was.
+pub fn explain(click: &Click, router: &Router) -> bool {
+    let shared = router.shared();
+    if click.explain {
+        print!("{}", graph::explain::text(&shared.plan));
+    }
+    if click.dot {
+        print!("{}", graph::explain::dot(&shared.plan));
+    }
+    click.explain || click.dot
+}
+
+/// Prints a class's documentation.
+pub fn doc(name: &str) -> Result<(), Failure> {
+    let registry = element::registry();
+    if name == "list" {
+        for (name, class) in registry.iter() {
+            println!("{name:28} {}", class.brief);
+        }
+        return Ok(());
+    }
+    let class = registry.find(name).ok_or_else(|| {
+        Failure::usage(format!("there is no element class '{name}'"))
+            .fix("ixora click --doc list names them all")
+    })?;
+    print_class(class);
+    Ok(())
+}
+
+fn print_class(class: &Class) {
+    println!("{}: {}\n\n{}\n", class.name, class.brief, class.doc);
+    println!(
+        "Ports        {} (inputs/outputs), {} (h push, l pull, a agnostic)",
+        class.ports, class.processing
+    );
+    if !class.arguments.is_empty() {
+        println!("\nArguments");
+    }
+    for argument in class.arguments {
+        let given = match argument.given {
+            Given::Mandatory => "must be there",
+            Given::Positional => "by place or keyword",
+            Given::Keyword => "by keyword",
+            Given::Rest => "any number",
+        };
+        println!("  {:20} {} ({given})", argument.name, argument.about);
+    }
+    if !class.handlers.is_empty() {
+        println!("\nHandlers");
+    }
+    for handler in class.handlers {
+        let mode = if handler.read && handler.write {
+            "rw"
+        } else if handler.read {
+            "r "
+        } else {
+            " w"
+        };
+        println!("  {:20} {mode} {}", handler.name, handler.about);
+    }
+    println!("\nDrops        {}", class.drops.join(", "));
+    println!("\nExample\n  {}", class.example);
+    if !class.see.is_empty() {
+        println!("\nSee also     {}", class.see.join(", "));
+    }
+}

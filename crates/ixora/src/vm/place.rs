@@ -1,0 +1,66 @@
+//! The directory of a machine: its console, its sockets, its initramfs.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::problem::Problem;
+use crate::cli;
+use crate::janitor::{Janitor, Leavings};
+
+/// Bytes of a socket's path, without the NUL (unix(7), `sun_path`), less the
+/// longest name that is made here.
+const LONGEST: usize = 107 - "/control".len();
+
+/// A directory that goes when this goes, unless it is to be kept.
+pub struct Place {
+    path: PathBuf,
+    _directory: Option<TempDir>,
+    /// Removes it where we are killed.
+    _janitor: Option<Janitor>,
+}
+
+impl Place {
+    /// Makes one that only this user can look into.
+    pub fn new(options: &cli::vm::Machine) -> Result<Place, Problem> {
+        let elsewhere = |problem: Problem| problem.fix("export TMPDIR=/tmp");
+        let directory = tempfile::Builder::new().prefix("ixora-vm-").tempdir();
+        let directory = directory.map_err(|error| {
+            let place = std::env::temp_dir();
+            elsewhere(Problem::new(format!("cannot make a directory in {}: {error}", place.display())))
+        })?;
+        let path = directory.path().to_owned();
+        if path.as_os_str().len() > LONGEST {
+            return Err(elsewhere(Problem::new(format!(
+                "{} is too long a path for sockets",
+                path.display()
+            ))));
+        }
+        if let Some(console) = &options.console {
+            link(console, &path)?;
+        }
+        if options.keep {
+            return Ok(Place { path: directory.keep(), _directory: None, _janitor: None });
+        }
+        let leavings = Leavings { directories: vec![path.clone()], ..Leavings::default() };
+        let _janitor = Janitor::call(&leavings).map_err(|failure| Problem::new(failure.cause()))?;
+        Ok(Place { path, _directory: Some(directory), _janitor })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Makes the console's file where the user wants it, to be watched as it grows.
+fn link(console: &Path, directory: &Path) -> Result<(), Problem> {
+    let failed = |error| {
+        Problem::new(format!("cannot write {}: {error}", console.display()))
+            .fix("name a file in a directory that is there and yours")
+    };
+    std::fs::File::create(console).map_err(failed)?;
+    let absolute = std::path::absolute(console).map_err(failed)?;
+    symlink(absolute, directory.join("console.log")).map_err(failed)
+}

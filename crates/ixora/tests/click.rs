@@ -1,0 +1,97 @@
+//! `ixora click`, and `click` itself: flags, exit codes, output.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn ixora(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ixora")).arg("click").args(arguments).output().expect("it runs")
+}
+
+fn click(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_click")).args(arguments).output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const COUNTED: &str = "i :: InfiniteSource(LIMIT 1000, BURST 32, STOP true) -> c :: Counter -> d :: Discard;";
+
+#[test]
+fn handlers_are_printed_after_the_run() {
+    let out = ixora(&["-e", COUNTED, "-h", "c.count"]);
+    assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), "1000\n".into()), "{}", text(&out.stderr));
+    let out = ixora(&["-e", COUNTED, "-h", "*.count"]);
+    assert_eq!(text(&out.stdout), "i.count:\n1000\n\nc.count:\n1000\n\nd.count:\n1000\n\n");
+    let out = ixora(&["-e", COUNTED, "-h", "x.count"]);
+    assert_eq!((out.status.code(), text(&out.stderr)), (Some(1), "no element 'x'\n".into()));
+}
+
+#[test]
+fn the_exit_status_can_be_a_handlers() {
+    assert_eq!(ixora(&["-e", COUNTED, "-x", "i.burst"]).status.code(), Some(32));
+    assert_eq!(ixora(&["-e", COUNTED, "-x", "i.active"]).status.code(), Some(0));
+    assert_eq!(ixora(&["-e", COUNTED, "-x", "i.nothing"]).status.code(), Some(255));
+}
+
+#[test]
+fn a_wrong_configuration_is_told_with_its_place() {
+    let out = ixora(&["-e", "Idle -> Cuonter -> Discard"]);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(said.contains("config:1:9") && said.contains("Counter") && said.contains('^'), "{said}");
+    let said = text(&click(&["-e", "Idle -> Cuonter -> Discard"]).stderr);
+    assert!(said.starts_with("config:1: undeclared element 'Cuonter'"), "{said}");
+}
+
+#[test]
+fn click_flatten_prints_what_click_reads() {
+    let flatten = Path::new(env!("CARGO_BIN_EXE_click-flatten"));
+    let config = "elementclass Two { input -> Queue(5) -> output } Idle -> Two -> Discard";
+    let out = Command::new(flatten).args(["-e", config]).output().expect("it runs");
+    let flat = text(&out.stdout);
+    assert!(flat.contains("Two@2/Queue@1 :: Queue(5);"), "{flat}");
+    let again = Command::new(flatten).args(["-e", &flat]).output().expect("it runs");
+    assert_eq!(text(&again.stdout), flat);
+}
+
+#[test]
+fn variables_come_from_the_command_line() {
+    let config = "define($n 5) InfiniteSource(LIMIT $n, STOP true) -> c :: Counter -> Discard";
+    assert_eq!(text(&ixora(&["-e", config, "-h", "c.count"]).stdout), "5\n");
+    assert_eq!(text(&ixora(&["-e", config, "n=7", "-h", "c.count"]).stdout), "7\n");
+}
+
+#[test]
+fn packets_go_from_a_model_to_a_model() {
+    let config = "a :: FromDevice(\"model:82599,wire=gen:rate=100k\")
+        -> c :: Counter(COUNT_CALL 5000 stop) -> t :: ToDevice(\"model:82599,wire=sink\", BLOCKING true);";
+    let out = ixora(&["-e", config, "-h", "c.count", "-h", "t.count", "-h", "t.dropped"]);
+    let said = text(&out.stdout);
+    let value = |name: &str| {
+        let after = said.split_once(&format!("{name}:\n")).map(|(_, after)| after);
+        after.and_then(|a| a.lines().next()).and_then(|l| l.parse::<u64>().ok()).unwrap_or(0)
+    };
+    assert!(value("c.count") >= 5000, "{said}{}", text(&out.stderr));
+    assert_eq!(value("c.count"), value("t.count") + value("t.dropped"));
+}
+
+#[test]
+fn a_configuration_takes_the_place_of_another_and_keeps_its_packets() {
+    let next = "InfiniteSource(LIMIT 0) -> q :: Queue(100) -> Unqueue -> c :: Counter(COUNT_CALL 50 stop) -> Discard";
+    let config = format!(
+        "InfiniteSource(LIMIT 50) -> q :: Queue(100) -> Unqueue(ACTIVE false) -> Discard;
+         Script(wait 0.1s, write hotconfig {next})"
+    );
+    let out = ixora(&[
+        "-R",
+        "-e",
+        &config
+            .replace("hotconfig Inf", "hotconfig \"Inf")
+            .replace("Discard)", "Discard\")")
+            .replace("write hot", "writeq hot"),
+        "-h",
+        "c.count",
+    ]);
+    assert_eq!(text(&out.stdout), "50\n", "{}", text(&out.stderr));
+}

@@ -1,0 +1,210 @@
+//! Open vSwitch with DPDK as the data plane between two of our programs: our
+//! virtio driver is the front end of its vhost-user ports. No guest.
+//!
+//! Debian's packages, as an ordinary user: no hugepages, and the datapath is the
+//! `dummy` one, which is the usual one of user space but makes no tap devices.
+//! What the switch drops, because a receiver's ring is full, it counts.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::Bench;
+use crate::packages::{Packages, Suite, Tree};
+use crate::vm::{End, Outcome};
+use crate::{Error, Result};
+
+/// Frames in each direction.
+const FRAMES: u64 = 100_000;
+/// The switch brings its statistics up to date every five seconds.
+const STATISTICS: Duration = Duration::from_secs(15);
+/// For a receiver to fill its ring, or for what is under way to arrive.
+const SETTLED: Duration = Duration::from_secs(1);
+/// For a program to listen, or to open its port.
+const START: Duration = Duration::from_secs(20);
+const PORTS: [&str; 2] = ["vh0", "vh1"];
+const DRIVER: &str = "dpdk/pmds-23.0/librte_mempool_ring.so.23";
+
+/// A hundred thousand frames each way, one way after the other.
+pub fn run(bench: &Bench, name: &str) -> Result<Outcome> {
+    let start = Instant::now();
+    let directory = bench.directory(name)?;
+    let tree =
+        Packages::open()?.tree(&["openvswitch-switch-dpdk", "librte-mempool-ring23"], Suite::BOOKWORM)?;
+    let switch = Switch::start(tree, directory)?;
+    let (mut passed, mut failed, mut missing) = (Vec::new(), Vec::new(), 0);
+    for [from, to] in [PORTS, [PORTS[1], PORTS[0]]] {
+        let [sent, received] = switch.exchange(bench.ixora(), from, to)?;
+        missing += sent.saturating_sub(received);
+        match sent == FRAMES && received > FRAMES / 2 {
+            true => passed.push(format!("{from} to {to}: {received} of {FRAMES} frames")),
+            false => failed.push(format!("{from} to {to}: {received} of {FRAMES} frames, {sent} sent")),
+        }
+    }
+    match switch.await_drops(missing)? {
+        dropped if dropped == missing => passed.push(format!("the switch dropped the other {missing}")),
+        dropped => failed.push(format!("{missing} frames are missing, the switch dropped {dropped}")),
+    }
+    Ok(Outcome { passed, failed, end: End::Finished, elapsed: start.elapsed() })
+}
+
+/// A switch with two ports; its processes end with it.
+struct Switch {
+    tree: Tree,
+    directory: PathBuf,
+    processes: Vec<Child>,
+}
+
+impl Switch {
+    /// Starts the database and the switch, and makes a bridge with the ports.
+    fn start(tree: Tree, directory: PathBuf) -> Result<Switch> {
+        let mut switch = Switch { tree, directory, processes: Vec::new() };
+        let schema = switch.tree.file("usr/share/openvswitch/vswitch.ovsschema")?;
+        let (database, socket) = (switch.at("conf.db"), switch.at("db.sock"));
+        let create = [Path::new("create"), &database, &schema];
+        said(switch.command("usr/bin/ovsdb-tool")?.args(create))?;
+        let mut server = switch.command("usr/sbin/ovsdb-server")?;
+        server.arg(&database).arg(format!("--remote=punix:{}", socket.display()));
+        switch.spawn(server, "ovsdb", &socket)?;
+        let drivers = switch.tree.libraries().into_iter().map(|library| library.join(DRIVER));
+        let driver = drivers.into_iter().find(|file| file.exists()).unwrap_or_default();
+        // Memory of its own for each port: all together would want a gigabyte.
+        let eal = format!("--no-huge --legacy-mem -m 512 --no-pci --no-telemetry -d {}", driver.display());
+        // Rings that hold what comes while somebody else has the processor.
+        let words = ["other_config:dpdk-init=true", "other_config:per-port-memory=true"];
+        let extra = format!("other_config:dpdk-extra=\"{eal}\"");
+        switch.set(&["--no-wait", "init"])?;
+        switch.set(&["--no-wait", "set", "Open_vSwitch", ".", words[0], words[1], &extra])?;
+        let mut daemon = switch.command("usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk")?;
+        daemon.arg(format!("unix:{}", socket.display())).arg("--enable-dummy");
+        let control = switch.at("vswitchd.ctl");
+        switch.spawn(daemon, "vswitchd", &control)?;
+        switch.set(&["add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=dummy"])?;
+        for port in PORTS {
+            let kind = "type=dpdkvhostuser";
+            switch.set(&["add-port", "br0", port, "--", "set", "Interface", port, kind])?;
+        }
+        Ok(switch)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// A program of the switch's, with all its files in the scenario's directory.
+    fn command(&self, program: &str) -> Result<Command> {
+        let mut command = self.tree.command(program)?;
+        for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR", "XDG_RUNTIME_DIR"] {
+            command.env(variable, &self.directory);
+        }
+        command.stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// Starts a daemon and waits until it listens.
+    fn spawn(&mut self, mut command: Command, name: &str, socket: &Path) -> Result<()> {
+        let log = self.at(&format!("{name}.log"));
+        let control = self.at(&format!("{name}.ctl"));
+        command.arg(format!("--unixctl={}", control.display()));
+        command.arg(format!("--log-file={}", log.display())).arg("-vconsole:off");
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        self.processes.push(command.spawn().map_err(Error::at(self.tree.root()))?);
+        let start = Instant::now();
+        while !socket.exists() {
+            if start.elapsed() > START {
+                return Err(Error::Malformed { path: log, reason: format!("{name} does not listen") });
+            }
+            sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Changes or reads the switch's database, and waits until the switch has
+    /// done it.
+    fn set(&self, words: &[&str]) -> Result<String> {
+        let database = format!("--db=unix:{}", self.at("db.sock").display());
+        said(self.command("usr/bin/ovs-vsctl")?.args([&database, "--timeout=20"]).args(words))
+    }
+
+    /// Frames from one port to the other: how many ours sent, and received.
+    fn exchange(&self, ixora: &Path, from: &str, to: &str) -> Result<[u64; 2]> {
+        let port = |name: &str| format!("vhost-user:{}", self.at(name).display());
+        // Rings that hold what comes while somebody else has the processor.
+        let words = ["--count", &FRAMES.to_string(), "--ring", "4096", "--duration", "60s", "--json"];
+        let file = self.at(&format!("{to}.pcapng"));
+        let (reports, errors) = (Stdio::piped(), Stdio::null());
+        let mut pcap = Command::new(ixora);
+        pcap.arg("pcap").arg(port(to)).arg(file).args(words).stdout(reports).stderr(errors);
+        let pcap = pcap.spawn().map_err(Error::at(ixora))?;
+        let start = Instant::now();
+        while self.set(&["get", "Interface", to, "link_state"])? != "up" && start.elapsed() < START {
+            sleep(Duration::from_millis(100));
+        }
+        sleep(SETTLED);
+        let mut pktgen = Command::new(ixora);
+        let sent = said(pktgen.arg("pktgen").arg(port(from)).args(words).args(["--rate", "25k"]))?;
+        sleep(SETTLED);
+        let _ = kill_process(Pid::from_child(&pcap), Signal::TERM); // unless all came
+        let received = pcap.wait_with_output().map_err(Error::at(ixora))?.stdout;
+        let read = |text: &str, key: &str| {
+            serde_json::from_str::<Value>(text).ok().and_then(|report| report[key].as_u64()).unwrap_or(0)
+        };
+        Ok([read(&sent, "tx_packets"), read(&String::from_utf8_lossy(&received), "rx_packets")])
+    }
+
+    /// What the switch says it dropped, once that is as many, or in the end.
+    fn await_drops(&self, expected: u64) -> Result<u64> {
+        let start = Instant::now();
+        loop {
+            let mut dropped = 0;
+            for port in PORTS {
+                dropped += drops(&self.set(&["get", "Interface", port, "statistics"])?);
+            }
+            if dropped == expected || start.elapsed() > STATISTICS {
+                return Ok(dropped);
+            }
+            sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        for process in self.processes.iter_mut().rev() {
+            let _ = process.kill(); // it may have ended
+            let _ = process.wait();
+        }
+    }
+}
+
+/// Runs a program to its end; what it said, or complained of.
+fn said(command: &mut Command) -> Result<String> {
+    let program = PathBuf::from(command.get_program());
+    let output = command.output().map_err(Error::at(&program))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(Error::Malformed { path: program, reason: text(&output.stderr) }),
+    }
+}
+
+/// The sum of all drops in `{name=value, …}`.
+fn drops(statistics: &str) -> u64 {
+    let pairs = statistics.trim_matches(['{', '}']).split(", ").filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(name, _)| name.ends_with("drops")).filter_map(|(_, count)| count.parse::<u64>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_summed_up() {
+        assert_eq!(drops("{ovs_rx_qos_drops=1, ovs_tx_failure_drops=4774, ovs_tx_retries=11}"), 4775);
+        assert_eq!(drops("{}"), 0);
+    }
+}

@@ -1,0 +1,48 @@
+//! The two requests to the TUN/TAP driver (linux/if_tun.h).
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
+
+/// `struct ifreq` as TUNSETIFF reads it (linux/if.h).
+#[repr(C)]
+struct Request {
+    name: [u8; 16],
+    flags: u16,
+    rest: [u8; 22],
+}
+
+/// Takes an `ifreq`, whatever its number says.
+const TUNSETIFF: Opcode = opcode::write::<i32>(b'T', 202);
+const TUNATTACHFILTER: Opcode = opcode::write::<libc::sock_fprog>(b'T', 213);
+
+/// A queue of the interface `name`, which is made if there is none: `several`
+/// says that it has, or may have, more than one.
+pub(super) fn open(name: &str, several: bool) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
+    let queues = if several { libc::IFF_MULTI_QUEUE } else { 0 };
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | queues;
+    let mut request = Request { name: [0; 16], flags: flags as u16, rest: [0; 22] };
+    // The last byte stays zero.
+    let place = request.name[..15].get_mut(..name.len()).ok_or(Errno::NAMETOOLONG)?;
+    place.copy_from_slice(name.as_bytes());
+    // SAFETY: TUNSETIFF reads and writes one `struct ifreq`, whose size and
+    // layout `Request` has, and keeps no pointer to it.
+    unsafe { ioctl(&file, Setter::<TUNSETIFF, Request>::new(request))? };
+    Ok(file)
+}
+
+/// Lets nothing from the kernel into any queue: a filter that says no.
+pub(super) fn shut(file: BorrowedFd<'_>) -> io::Result<()> {
+    let mut nothing = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+    let program = libc::sock_fprog { len: 1, filter: &raw mut nothing };
+    // SAFETY: TUNATTACHFILTER reads a `struct sock_fprog` and copies the one
+    // instruction that it points to.
+    unsafe { ioctl(file.as_fd(), Setter::<TUNATTACHFILTER, libc::sock_fprog>::new(program))? };
+    Ok(())
+}
