@@ -1,6 +1,6 @@
 // The router of "Fast Userspace Packet Processing": the standard router of Click's
 // own paper with a fixed encapsulation in place of ARP. Four ports, a net each.
-define($P0 model:82599, $P1 model:82599, $P2 model:82599, $P3 model:82599)
+//   ixora click conf/router.click P0=af_packet:eth1 P1=af_packet:eth2 P2=af_packet:eth3 P3=af_packet:eth4
 
 elementclass In { $port, $colour |
   FromDevice($port) -> c :: Classifier(12/0800, -)
@@ -21,9 +21,9 @@ elementclass Out { $port, $colour, $ip, $from, $to |
 
 rt :: StaticIPLookup(10.0.0.0/16 0, 10.1.0.0/16 1, 10.2.0.0/16 2, 10.3.0.0/16 3);
 
-In($P0, 1) -> rt; In($P1, 2) -> rt; In($P2, 3) -> rt; In($P3, 4) -> rt;
+In("$P0", 1) -> rt; In("$P1", 2) -> rt; In("$P2", 3) -> rt; In("$P3", 4) -> rt;
 
-rt[0] -> o0 :: Out($P0, 1, 10.0.0.1, 02:00:00:00:00:01, 02:00:00:00:01:00); o0 -> rt;
-rt[1] -> o1 :: Out($P1, 2, 10.1.0.1, 02:00:00:00:00:02, 02:00:00:00:01:01); o1 -> rt;
-rt[2] -> o2 :: Out($P2, 3, 10.2.0.1, 02:00:00:00:00:03, 02:00:00:00:01:02); o2 -> rt;
-rt[3] -> o3 :: Out($P3, 4, 10.3.0.1, 02:00:00:00:00:04, 02:00:00:00:01:03); o3 -> rt;
+rt[0] -> o0 :: Out("$P0", 1, 10.0.0.1, 02:00:00:00:00:01, 02:00:00:00:01:00); o0 -> rt;
+rt[1] -> o1 :: Out("$P1", 2, 10.1.0.1, 02:00:00:00:00:02, 02:00:00:00:01:01); o1 -> rt;
+rt[2] -> o2 :: Out("$P2", 3, 10.2.0.1, 02:00:00:00:00:03, 02:00:00:00:01:02); o2 -> rt;
+rt[3] -> o3 :: Out("$P3", 4, 10.3.0.1, 02:00:00:00:00:04, 02:00:00:00:01:03); o3 -> rt;

@@ -2,13 +2,15 @@
 
 mod ip_print;
 mod print;
-mod text;
-mod transport_line;
+mod summary;
+pub(crate) mod text;
+pub(crate) mod transport_line;
 
 use graph::Class;
 
 /// The classes of this folder.
-pub(crate) const CLASSES: &[&Class] = &[&ip_print::CLASS, &print::CLASS];
+pub(crate) const CLASSES: &[&Class] =
+    &[&ip_print::CLASS, &print::CLASS, &summary::from::CLASS, &summary::to::CLASS];
 
 /// Other names of them.
 pub(crate) const ALIASES: &[(&str, &str)] = &[];

@@ -92,7 +92,12 @@ impl Cx<'_> {
 
     /// Appends up to `count` packets to `batch`, each filled by `fill`; how many.
     #[inline]
-    pub fn alloc_batch(&mut self, batch: &mut Batch, count: usize, mut fill: impl FnMut(&mut Packet)) -> usize {
+    pub fn alloc_batch(
+        &mut self,
+        batch: &mut Batch,
+        count: usize,
+        mut fill: impl FnMut(&mut Packet),
+    ) -> usize {
         let before = batch.len();
         self.lane.buffers.alloc_batch(batch, count);
         for packet in &mut batch[before..] {
@@ -396,7 +401,8 @@ impl Cx<'_> {
 
     /// The full name of a handler, as this element names it.
     pub fn full_name(&self, name: &str) -> String {
-        let element = name.rsplit_once('.').and_then(|(element, handler)| Some((self.find(element)?, handler)));
+        let element =
+            name.rsplit_once('.').and_then(|(element, handler)| Some((self.find(element)?, handler)));
         element.map_or(name.to_string(), |(e, handler)| format!("{}.{handler}", self.lane.shared.name(e)))
     }
 

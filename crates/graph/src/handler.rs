@@ -116,7 +116,7 @@ impl Lane {
     }
 
     /// Has something done in a lane, and waits for what comes of it.
-    fn in_lane<R: Send + 'static>(
+    pub(crate) fn in_lane<R: Send + 'static>(
         &mut self,
         lane: usize,
         work: impl FnOnce(&mut Lane) -> R + Send + 'static,

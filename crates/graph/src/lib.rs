@@ -18,6 +18,7 @@ mod drive;
 pub mod element;
 pub mod explain;
 pub mod flow;
+pub mod gather;
 pub mod handler;
 mod inbox;
 pub mod lane;

@@ -163,7 +163,13 @@ impl Value for Ipv4Addr {
         let text = text.trim();
         let known = || scope.lookup(Kind::Ipv4, text).and_then(|known| known.parse().ok());
         let own = || text.strip_suffix(":ip").and_then(|name| scope.lookup(Kind::Ipv4, name)?.parse().ok());
-        text.parse().ok().or_else(known).or_else(own).ok_or_else(|| "expected IP address".into())
+        let last = || {
+            let prefix = scope.lookup(Kind::Ipv4Prefix, text.strip_suffix(":bcast")?)?;
+            let prefix = Prefix4::parse(prefix, scope).ok()?;
+            Some(Ipv4Addr::from_bits(prefix.address.to_bits() | !prefix.mask.to_bits()))
+        };
+        let found = text.parse().ok().or_else(known).or_else(own).or_else(last);
+        found.ok_or_else(|| "expected IP address".into())
     }
 }
 
@@ -209,12 +215,14 @@ impl Value for Prefix4 {
         let expected = || "expected IP address or prefix".to_string();
         let text = text.trim();
         let Some((address, mask)) = text.split_once('/') else {
-            let own = |name| scope.lookup(Kind::Ipv4Prefix, name);
-            if let Some(known) = own(text).or_else(|| own(text.strip_suffix(":ipnet")?)) {
-                return Prefix4::parse(known, scope);
+            // A bare name is its address, if it has one: `name:ipnet` is its net.
+            // A name that is an address as well is that: Click's order.
+            if let Ok(address) = Ipv4Addr::parse(text, scope) {
+                return Ok(Prefix4 { address, mask: Ipv4Addr::BROADCAST });
             }
-            let address = Ipv4Addr::parse(text, scope).map_err(|_| expected())?;
-            return Ok(Prefix4 { address, mask: Ipv4Addr::BROADCAST });
+            let own = |name| scope.lookup(Kind::Ipv4Prefix, name);
+            let known = own(text).or_else(|| own(text.strip_suffix(":ipnet")?));
+            return Prefix4::parse(known.ok_or_else(expected)?, scope);
         };
         // Bytes that are left out are zero: 10/8.
         let given = address.split('.').count();

@@ -182,14 +182,16 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 
     /// One hop less, and the checksum kept right (RFC 1624). False, and nothing
     /// changed, when there was no hop left to take.
+    #[inline]
     pub fn decrement_ttl(&mut self) -> bool {
-        let ttl = self.ttl();
-        if ttl <= 1 {
+        // The word of hop limit and protocol, written as it is read: a word read
+        // after one of its bytes was written waits until that is in the cache.
+        let from = u16_at(self.as_ref(), 8);
+        if from >> 8 <= 1 {
             return false;
         }
-        let from = u16_at(self.as_ref(), 8);
-        self.set_ttl(ttl - 1);
-        let to = u16_at(self.as_ref(), 8);
+        let to = from - 0x100;
+        set_u16(self.bytes.as_mut(), 8, to);
         self.set_checksum(checksum::update(self.checksum(), from, to));
         true
     }

@@ -142,7 +142,8 @@ impl IpPrint {
         let behind = ip.get(header_len..).unwrap_or(&[]);
         let transport = packet.header(Header::Transport).unwrap_or(behind);
         let there = transport.len().min(total.saturating_sub(header_len));
-        let line = transport_line::Line { header, transport: &transport[..there], length: packet.total_len() };
+        let line =
+            transport_line::Line { header, transport: &transport[..there], length: packet.total_len() };
         line.write(out, self.swap);
         let fragment = u16_at(header, 6);
         if fragment & 0x3FFF != 0 {

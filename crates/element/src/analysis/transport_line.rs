@@ -134,7 +134,8 @@ impl Line<'_> {
             out.push('.');
         }
         let start = u32_at(tcp, 4);
-        let _ = write!(out, " {start}:{}({length},{},{total})", start.wrapping_add(length as u32), self.length);
+        let _ =
+            write!(out, " {start}:{}({length},{},{total})", start.wrapping_add(length as u32), self.length);
         if flags & 0x10 != 0 {
             let _ = write!(out, " ack {}", u32_at(tcp, 8));
         }

@@ -189,7 +189,8 @@ impl Reducer {
     fn reduce(&mut self, to: To, facts: &Facts) -> To {
         let To::Step(number) = to else { return to };
         let words = self.full.words_from(to);
-        let facts: Facts = facts.iter().filter(|(word, _)| words.binary_search(word).is_ok()).cloned().collect();
+        let facts: Facts =
+            facts.iter().filter(|(word, _)| words.binary_search(word).is_ok()).cloned().collect();
         let step = self.full.steps[number as usize];
         let known = facts.iter().find(|(word, _)| *word == step.test.offset).map(|(_, known)| known);
         if let Some(holds) = known.and_then(|known| known.decides(step.test, step.short_yes)) {

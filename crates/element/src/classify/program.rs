@@ -174,7 +174,6 @@ impl Program {
     }
 
     /// The program of steps that begins at `start`.
-    #[allow(dead_code)]
     pub fn of_steps(steps: &[Step], start: To) -> Program {
         Program::ordered(steps, start)
     }
@@ -182,7 +181,6 @@ impl Program {
     /// Where a packet goes whose words stand in several places: `place` gives what
     /// is there from an offset on.
     #[inline]
-    #[allow(dead_code)]
     pub fn classify_at<'p>(&self, place: impl Fn(u16) -> &'p [u8]) -> To {
         let mut to = self.start;
         while let To::Step(step) = to {
@@ -217,6 +215,11 @@ impl Program {
     pub fn outputs(&self) -> impl Iterator<Item = u32> {
         let ends = self.steps.iter().flat_map(|s| [s.yes, s.no]).chain([self.start]);
         ends.filter_map(|to| if let To::Out(output) = to { Some(output) } else { None })
+    }
+
+    /// Where the words are that it looks at.
+    pub fn offsets(&self) -> impl Iterator<Item = u16> {
+        self.steps.iter().map(|step| step.test.offset)
     }
 
     /// The program as Click prints it.
@@ -258,7 +261,6 @@ fn short(packet: &[u8], at: usize, test: Test) -> bool {
 
 /// A test at the end of a part of a packet.
 #[cold]
-#[allow(dead_code)]
 fn short_at(bytes: &[u8], step: &Step) -> bool {
     let needed = 4 - step.test.mask.trailing_zeros().min(31) as usize / 8;
     if bytes.len() < needed { step.short_yes } else { short(bytes, 0, step.test) }

@@ -375,8 +375,16 @@ impl Element for ArpQuerier {
             _ => {}
         }
         let mut gone = vec![];
-        let result = self.table.lock().write(handler, value, cx.now_ns(), &mut gone);
-        gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+        let now_ns = cx.now_ns();
+        let result = self.table.lock().write(handler, value, now_ns, &mut gone);
+        for mut packet in gone {
+            // Those that waited for what is known now go on.
+            let known = self.table.lock().lookup(packet.dst_ip(), now_ns, 0);
+            match known.filter(|(ethernet, _)| prepend(&mut packet, &self.header(ethernet.0))) {
+                Some(_) => cx.emit(0, packet),
+                None => cx.drop(IN_VAIN, packet),
+            }
+        }
         result
     }
 

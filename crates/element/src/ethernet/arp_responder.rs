@@ -235,7 +235,9 @@ impl PerPacket for ArpResponder {
                 for argument in graph::lang::args::split(value) {
                     add(&mut entries, &argument, &scope)?;
                 }
-                normalize(&mut entries, |entry| cx.say(&format!("warning: multiple entries for {entry}\n")));
+                normalize(&mut entries, |entry| {
+                    cx.say(&format!("  warning: multiple entries for {entry}\n"))
+                });
                 *table = Table { entries, config: value.to_string() };
             }
         }

@@ -59,11 +59,27 @@ impl SharedHeader {
 
     #[inline(always)]
     pub(super) fn bytes(&self) -> [u8; LEN] {
-        let [low, high] = self.0.each_ref().map(|half| half.load(Ordering::Relaxed).to_ne_bytes());
+        let [low, high] = self.0.each_ref().map(|half| half.load(Ordering::Relaxed).to_le_bytes());
         let mut bytes = [0; LEN];
         bytes[..8].copy_from_slice(&low);
         bytes[8..].copy_from_slice(&high[..LEN - 8]);
         bytes
+    }
+
+    /// Puts it in front of a packet.
+    #[inline(always)]
+    fn prepend(&self, packet: &mut Packet) -> bool {
+        // Half by half as they are loaded: put together first, the header would be
+        // read back across stores that are not in the cache yet.
+        let low = self.0[0].load(Ordering::Relaxed).to_le_bytes();
+        let high = self.0[1].load(Ordering::Relaxed);
+        let Ok(room) = packet.push_front(LEN) else { return false };
+        let Some(room) = room.first_chunk_mut::<LEN>() else { return false };
+        room[..8].copy_from_slice(&low);
+        room[8..12].copy_from_slice(&(high as u32).to_le_bytes());
+        room[12..].copy_from_slice(&((high >> 32) as u16).to_le_bytes());
+        packet.set_header(Header::Link, 0);
+        true
     }
 
     pub(super) fn set(&self, bytes: [u8; LEN]) {
@@ -71,7 +87,7 @@ impl SharedHeader {
         padded[..LEN].copy_from_slice(&bytes);
         let halves = padded.chunks_exact(8).zip(self.0.iter());
         for (bytes, half) in halves {
-            half.store(u64::from_ne_bytes(bytes.try_into().expect("eight bytes")), Ordering::Relaxed);
+            half.store(u64::from_le_bytes(bytes.try_into().expect("eight bytes")), Ordering::Relaxed);
         }
     }
 
@@ -123,7 +139,7 @@ pub struct EtherEncap {
 impl PerPacket for EtherEncap {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        if prepend(packet, &self.header.bytes()) { Fate::ON } else { Fate::drop(0) }
+        if self.header.prepend(packet) { Fate::ON } else { Fate::drop(0) }
     }
 
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {

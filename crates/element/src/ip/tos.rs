@@ -64,7 +64,7 @@ pub static MARK_CE: Class = Class {
     arguments: &[positional("FORCE", "whether all packets are marked; false")],
     handlers: &[read("drops", "packets dropped")],
     drops: &["not ECN capable", "no IP header"],
-    example: "RED(5, 50, 0.02) ; MarkIPCE",
+    example: "MarkIPCE(FORCE true)",
     see: &["SetIPECN", "SetIPDSCP"],
     headers: NEEDS,
     make: |_, conf| {

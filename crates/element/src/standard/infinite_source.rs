@@ -8,7 +8,7 @@ use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals};
 use memory::{Batch, Packet};
 
 /// What it sends unless told.
-const DATA: &[u8] = b"Random bullshit in a packet, at least 64 bytes long. Well, now it is.";
+pub(super) const DATA: &[u8] = b"Random bullshit in a packet, at least 64 bytes long. Well, now it is.";
 
 /// The class.
 pub static CLASS: Class = Class {

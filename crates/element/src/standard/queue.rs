@@ -1,22 +1,23 @@
-//! `Queue`: where packets wait, and where one thread's part ends and another's
-//! begins.
+//! `Queue` and its kin: where packets wait, and where one thread's part ends and
+//! another's begins.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::class::{both, positional, read, write};
 use graph::signal::Kind;
-use graph::{Class, Cx, Element, Fault, Next, Notice, Refused, Signal};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Signal};
 use memory::{Batch, Packet};
 
-/// The class.
+/// The usual one.
 pub static CLASS: Class = Class {
     name: "Queue",
     brief: "stores packets first in, first out",
-    doc: "Packets that find CAPACITY others are dropped. Who pulls sleeps while it is empty, and who \
-          pushes and asks (InfiniteSource, Unqueue) waits while it is full. Any threads may push and pull: \
-          a batch takes the queue's lock once.",
-    processing: "h/l",
+    doc: "Packets that find CAPACITY others go to output 1, or are dropped. Who pulls sleeps while it is \
+          empty, and who pushes and asks (InfiniteSource, Unqueue) waits while it is full. Any threads may \
+          push and pull: a batch takes the queue's lock once.",
+    ports: "1/1-2",
+    processing: "h/lh",
     arguments: &[positional("CAPACITY", "packets it holds; 1000")],
     handlers: &[
         read("length", "packets in it"),
@@ -28,21 +29,83 @@ pub static CLASS: Class = Class {
     ],
     drops: &["queue full", "reset"],
     example: "FromDevice(a) -> Queue(200) -> ToDevice(b)",
-    see: &["Unqueue", "FrontDropQueue", "MixedQueue", "Pipeliner"],
-    make: |_, conf| {
-        let capacity = conf.positional("CAPACITY")?.unwrap_or(1000);
-        conf.complete()?;
-        if capacity < 1 {
-            return Err(Fault::new("CAPACITY: a queue holds at least one packet"));
-        }
-        Ok(Box::new(Queue(Arc::new(Shared {
-            inner: Mutex::new(Inner { capacity, ..Inner::default() }),
-            packets: Signal::new(false),
-            room: Signal::new(true),
-        }))))
-    },
+    see: &["SimpleQueue", "NotifierQueue", "FrontDropQueue", "MixedQueue", "Pipeliner", "Unqueue"],
+    make: |_, conf| make(conf, Order::First, (true, true)),
     ..Class::BASE
 };
+
+/// The one that tells nobody anything.
+pub static SIMPLE: Class = Class {
+    name: "SimpleQueue",
+    brief: "stores packets, and tells nobody when it is empty or full",
+    doc: "As Queue, but who pulls looks all the time, and who pushes loses packets when it is full.",
+    example: "SimpleQueue(200)",
+    see: &["Queue", "NotifierQueue"],
+    make: |_, conf| make(conf, Order::First, (false, false)),
+    ..CLASS
+};
+
+/// The one that tells only when it is empty.
+pub static NOTIFIER: Class = Class {
+    name: "NotifierQueue",
+    brief: "stores packets, and tells when it is empty, not when it is full",
+    doc: "As Queue, but who pushes loses packets when it is full.",
+    example: "NotifierQueue(200)",
+    see: &["Queue", "SimpleQueue"],
+    make: |_, conf| make(conf, Order::First, (true, false)),
+    ..CLASS
+};
+
+/// The one that loses the oldest.
+pub static FRONT_DROP: Class = Class {
+    name: "FrontDropQueue",
+    brief: "stores packets, and drops the oldest when it is full",
+    doc: "As Queue, but when it is full, the packet at the front goes to output 1, or is dropped, and the new \
+          one is stored.",
+    example: "FrontDropQueue(200)",
+    see: &["Queue", "MixedQueue"],
+    make: |_, conf| make(conf, Order::DropFirst, (true, false)),
+    ..CLASS
+};
+
+/// The one with two inputs.
+pub static MIXED: Class = Class {
+    name: "MixedQueue",
+    brief: "stores packets: of input 0 first in, first out, of input 1 last in, first out",
+    doc: "Packets of input 0 are put at the end; those that find the queue full are dropped. Packets of \
+          input 1 are put at the front; when the queue is full the last one is dropped for them.",
+    ports: "2/1-2",
+    example: "MixedQueue(200)",
+    see: &["Queue", "FrontDropQueue"],
+    make: |_, conf| make(conf, Order::First, (true, false)),
+    ..CLASS
+};
+
+fn make(
+    conf: &mut Conf<'_>,
+    order: Order,
+    (tells_packets, tells_room): (bool, bool),
+) -> Result<Box<dyn Element>, Fault> {
+    let capacity = conf.positional("CAPACITY")?.unwrap_or(1000);
+    conf.complete()?;
+    Ok(Box::new(Queue(Arc::new(Shared {
+        inner: Mutex::new(Inner { capacity, ..Inner::default() }),
+        order,
+        packets: Signal::new(false),
+        room: Signal::new(capacity > 0),
+        tells_packets,
+        tells_room,
+    }))))
+}
+
+/// Who goes when it is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// The new one.
+    First,
+    /// The oldest.
+    DropFirst,
+}
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -55,10 +118,13 @@ struct Inner {
 #[derive(Debug)]
 struct Shared {
     inner: Mutex<Inner>,
+    order: Order,
     /// Raised while there are packets.
     packets: Signal,
     /// Raised while there is room.
     room: Signal,
+    tells_packets: bool,
+    tells_room: bool,
 }
 
 /// See [`CLASS`].
@@ -81,21 +147,58 @@ impl Queue {
             false => self.0.room.lower(),
         }
     }
+
+    /// Puts packets in front, the last one first; what has no room stays in `batch`.
+    fn push_front(inner: &mut Inner, batch: &mut Batch) {
+        let mut gone = VecDeque::new();
+        while let Some(packet) = batch.pop_front() {
+            if inner.packets.len() >= inner.capacity {
+                gone.extend(inner.packets.pop_back());
+            }
+            if inner.capacity > 0 { inner.packets.push_front(packet) } else { gone.push_back(packet) }
+        }
+        batch.fill(|| gone.pop_front()); // as many as came at most
+    }
+
+    /// Puts packets at the end, for the oldest; those that go are in `batch`.
+    fn push_for_oldest(inner: &mut Inner, batch: &mut Batch) {
+        let mut gone = VecDeque::new();
+        while let Some(packet) = batch.pop_front() {
+            inner.packets.push_back(packet);
+            if inner.packets.len() > inner.capacity {
+                gone.extend(inner.packets.pop_front());
+            }
+        }
+        batch.fill(|| gone.pop_front()); // as many as came at most
+    }
+
+    /// Packets that had no room.
+    #[cold]
+    fn overflow(cx: &mut Cx<'_>, first: bool) -> Next {
+        if first {
+            cx.say(&format!("{}: overflow\n", cx.name()));
+        }
+        Next::Push(1)
+    }
 }
 
 impl Element for Queue {
-    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+    fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
         let mut inner = self.lock();
-        let room = inner.capacity.saturating_sub(inner.packets.len());
-        inner.packets.extend(batch.drain().take(room));
+        if input > 0 {
+            Queue::push_front(&mut inner, batch);
+        } else if self.0.order == Order::DropFirst {
+            Queue::push_for_oldest(&mut inner, batch);
+        } else {
+            let room = inner.capacity.saturating_sub(inner.packets.len());
+            inner.packets.extend(batch.drain().take(room));
+        }
         inner.highest = inner.highest.max(inner.packets.len());
+        let first = inner.drops == 0 && inner.capacity > 0;
         inner.drops += batch.len() as u64;
         self.tell(&inner, cx);
         drop(inner);
-        if !batch.is_empty() {
-            cx.drop_batch(0, batch);
-        }
-        Next::Done
+        if batch.is_empty() { Next::Done } else { Queue::overflow(cx, first) }
     }
 
     fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
@@ -105,10 +208,11 @@ impl Element for Queue {
     }
 
     fn notice(&self, kind: Kind, _: usize) -> Notice {
-        Notice::Signal(match kind {
-            Kind::Packets => self.0.packets.clone(),
-            Kind::Room => self.0.room.clone(),
-        })
+        let (tells, signal) = match kind {
+            Kind::Packets => (self.0.tells_packets, &self.0.packets),
+            Kind::Room => (self.0.tells_room, &self.0.room),
+        };
+        if tells { Notice::Signal(signal.clone()) } else { Notice::Always }
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
@@ -130,14 +234,22 @@ impl Element for Queue {
         {
             let mut inner = self.lock();
             match handler {
-                "reset_counts" => (inner.highest, inner.drops) = (0, 0),
+                "reset_counts" => (inner.highest, inner.drops) = (inner.packets.len(), 0),
                 "reset" => gone = std::mem::take(&mut inner.packets),
                 _ => {
-                    let capacity = value.trim().parse().ok().filter(|n| *n >= 1);
-                    inner.capacity = capacity.ok_or("CAPACITY: expected unsigned integer of at least 1")?;
+                    let capacity = super::parsed(value);
+                    inner.capacity =
+                        capacity.map_err(|_| Refused::from("CAPACITY: expected unsigned integer"))?;
                     let capacity = inner.capacity;
                     let kept = capacity.min(inner.packets.len());
-                    gone = inner.packets.split_off(kept);
+                    gone = match self.0.order {
+                        Order::First => inner.packets.split_off(kept),
+                        Order::DropFirst => {
+                            let over = inner.packets.len() - kept;
+                            inner.packets.drain(..over).collect()
+                        }
+                    };
+                    inner.drops += gone.len() as u64;
                     cx.set_config(format!("CAPACITY {capacity}"));
                 }
             }
@@ -151,7 +263,7 @@ impl Element for Queue {
         let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<Queue>() else { return };
         let mut packets = std::mem::take(&mut old.lock().packets);
         let mut inner = self.lock();
-        let room = inner.capacity - inner.packets.len();
+        let room = inner.capacity.saturating_sub(inner.packets.len());
         let rest = packets.split_off(room.min(packets.len()));
         inner.packets.append(&mut packets);
         self.tell(&inner, cx);

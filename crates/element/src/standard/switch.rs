@@ -154,7 +154,8 @@ impl PerPacket for Switch {
     }
 
     fn write(&mut self, cx: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        let port = setting(value, cx.outputs()).map_err(|_| Refused::from("Switch output must be integer"))?;
+        let port =
+            setting(value, cx.outputs()).map_err(|_| Refused::from("Switch output must be integer"))?;
         self.0.store(port, Ordering::Relaxed);
         cx.set_config(port.to_string());
         Ok(())
@@ -269,4 +270,3 @@ impl PerPacket for InputSwitch {
         Some(self.clone())
     }
 }
-

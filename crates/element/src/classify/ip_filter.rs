@@ -1,0 +1,142 @@
+//! `IPFilter` and `IPClassifier`: packets by expressions about their headers.
+
+use graph::class::{read, rest};
+use graph::value::Scope;
+use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Refused, Setup};
+use memory::Packet;
+use memory::annotation::Header;
+
+use super::expression::{self, Expr};
+use super::parser::{self, Parser};
+use super::primitive::{NETWORK, TRANSPORT};
+use super::program::{Program, To};
+
+const DOC: &str = "Expressions are made of conditions like `src host 10.0.0.1`, `dst net 10.0.0.0/8`, `tcp dst port 80`, \
+     `port > 1023`, `icmp type echo`, `ip proto udp`, `tcp opt syn`, `ip frag`, `ip tos 0`, `ip ttl < 3`, \
+     `ip[8] & 1 = 1`, `transp[0:2] = 53`, `ether src 1:2:3:4:5:6`, joined by `and`, `or`, `not`, `? :` and \
+     parentheses; `-`, `any` and `all` hold for every packet. A packet that ends before what a condition \
+     looks at does not fulfil it. IP headers must have been found before.";
+
+/// The class.
+pub static FILTER: Class = Class {
+    name: "IPFilter",
+    brief: "lets IP packets pass, or sorts them, by rules",
+    doc: DOC,
+    ports: "1/-",
+    processing: "h/h",
+    arguments: &[rest("RULE", "`allow`, `deny`, `drop` or an output's number, and an expression")],
+    handlers: &[read("program", "the tests that are made, in order")],
+    drops: &["denied"],
+    example: "IPFilter(allow tcp and dst port 80, deny all)",
+    see: &["IPClassifier", "Classifier"],
+    make: |setup, conf| {
+        let rules = conf.rest();
+        conf.complete()?;
+        make(setup, conf, rules)
+    },
+    ..Class::BASE
+};
+
+/// The class.
+pub static CLASSIFIER: Class = Class {
+    name: "IPClassifier",
+    brief: "sorts IP packets by expressions",
+    doc: DOC,
+    ports: "1/-",
+    processing: "h/h",
+    arguments: &[rest("EXPRESSION", "one for each output")],
+    handlers: &[read("program", "the tests that are made, in order")],
+    drops: &["no expression holds"],
+    example: "c :: IPClassifier(tcp, udp dst port 53, -)",
+    see: &["IPFilter", "Classifier"],
+    make: |setup, conf| {
+        let patterns = conf.rest();
+        conf.complete()?;
+        if patterns.len() != setup.outputs {
+            return Err(Fault::new(format!("need {} arguments, one per output port", setup.outputs)));
+        }
+        let rules = patterns.iter().enumerate().map(|(n, pattern)| format!("{n} {pattern}")).collect();
+        make(setup, conf, rules)
+    },
+    ..Class::BASE
+};
+
+fn make(setup: &mut Setup<'_>, conf: &Conf<'_>, rules: Vec<String>) -> Result<Box<dyn Element>, Fault> {
+    let outputs = setup.outputs;
+    let mut laid = vec![];
+    for (n, text) in rules.iter().enumerate() {
+        let text = String::from_utf8_lossy(&graph::lang::args::unquote(text)).into_owned();
+        laid.push(rule(&text, outputs, conf.scope()).map_err(|e| match e.is_empty() {
+            true => format!("empty pattern {n}"),
+            false => format!("pattern {n}: {e}"),
+        })?);
+    }
+    let program = expression::program(&laid);
+    let link = program.offsets().any(|offset| offset < NETWORK);
+    Ok(Each::boxed(IpFilter { program, link }))
+}
+
+/// Reads a rule; an empty message when it is empty.
+fn rule(text: &str, outputs: usize, scope: &Scope<'_>) -> Result<(Expr, To), String> {
+    let words = parser::words(text);
+    let (slot, words) = words.split_first().ok_or("")?;
+    let to = match *slot {
+        "allow" if outputs == 0 => return Err("'allow' is meaningless, element has zero outputs".into()),
+        "allow" => To::Out(0),
+        "deny" | "drop" => To::Drop,
+        number => match number.parse::<u32>() {
+            Ok(output) if (output as usize) < outputs => To::Out(output),
+            Ok(output) => return Err(format!("slot '{output}' out of range")),
+            Err(_) => return Err(format!("unknown slot ID '{number}'")),
+        },
+    };
+    match words {
+        [] | ["-" | "any" | "all"] => Ok((Expr::TRUE, to)),
+        _ => Ok((Parser::read(words, scope)?, to)),
+    }
+}
+
+/// See [`FILTER`] and [`CLASSIFIER`].
+#[derive(Debug, Clone)]
+pub struct IpFilter {
+    program: Program,
+    /// The link layer's header is looked at.
+    link: bool,
+}
+
+impl PerPacket for IpFilter {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let network = packet.header(Header::Network).unwrap_or(&[]);
+        let transport = packet.header(Header::Transport).unwrap_or(&[]);
+        let (words, there) = if self.link { link(packet) } else { ([0; 16], 0) };
+        let to = self.program.classify_at(|offset| match offset {
+            TRANSPORT.. => transport.get(usize::from(offset - TRANSPORT)..).unwrap_or(&[]),
+            NETWORK.. => network.get(usize::from(offset - NETWORK)..).unwrap_or(&[]),
+            _ => words[..there].get(usize::from(offset)..).unwrap_or(&[]),
+        });
+        match to {
+            To::Out(output) => Fate::out(output as usize),
+            _ => Fate::drop(0),
+        }
+    }
+
+    fn replicate(&self) -> Option<IpFilter> {
+        Some(self.clone())
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.program.unparse())
+    }
+}
+
+/// The link layer's header behind two empty bytes, as its words are counted; and
+/// how much of it is there.
+#[cold]
+fn link(packet: &Packet) -> ([u8; 16], usize) {
+    let mut words = [0; 16];
+    let header = packet.header(Header::Link).unwrap_or(&[]);
+    let there = header.len().min(14);
+    words[2..2 + there].copy_from_slice(&header[..there]);
+    (words, if there == 0 { 0 } else { 2 + there })
+}

@@ -1,0 +1,167 @@
+//! Names that `IPFilter`'s language knows.
+
+use graph::value::{Kind as Declared, Scope};
+
+use super::primitive::{ANY_TRANSPORT, Data, Kind, TCP_OR_UDP};
+use crate::analysis::transport_line::{ICMP_TYPES, PROTOCOLS};
+
+/// What can be looked at.
+const KINDS: &[(&str, Kind)] = &[
+    ("ce", Kind::Congested),
+    ("dscp", Kind::Field(0, 8, 6)),
+    ("ect", Kind::Capable),
+    ("frag", Kind::Fragment),
+    ("hl", Kind::Field(0, 4, 4)),
+    ("host", Kind::Host),
+    ("id", Kind::Field(0, 32, 16)),
+    ("len", Kind::Field(0, 16, 16)),
+    ("net", Kind::Net),
+    ("opt", Kind::TcpOption),
+    ("port", Kind::Port),
+    ("proto", Kind::Proto),
+    ("tos", Kind::Field(0, 8, 8)),
+    ("ttl", Kind::Field(0, 64, 8)),
+    ("type", ICMP_TYPE),
+    ("unfrag", Kind::Whole),
+    ("vers", Kind::Field(0, 0, 4)),
+    ("win", Kind::Field(6, 112, 16)),
+];
+
+const ICMP_TYPE: Kind = Kind::Field(1, 0, 8);
+
+/// Words of the grammar, never names of anything.
+const GRAMMAR: &[&str] = &["dest", "dst", "ether", "ip", "not", "src"];
+
+const TCP_OPTIONS: &[(&str, u32)] =
+    &[("ack", 16), ("fin", 1), ("psh", 8), ("rst", 4), ("syn", 2), ("urg", 32)];
+
+/// Ports of services, with the protocol where it is but one.
+const PORTS: &[(&str, u32, u32)] = &[
+    ("auth", 113, 6),
+    ("bgp", 179, 6),
+    ("bootpc", 68, 17),
+    ("bootps", 67, 17),
+    ("chargen", 19, TCP_OR_UDP),
+    ("daytime", 13, TCP_OR_UDP),
+    ("discard", 9, TCP_OR_UDP),
+    ("dns", 53, TCP_OR_UDP),
+    ("domain", 53, TCP_OR_UDP),
+    ("finger", 79, 6),
+    ("ftp", 21, 6),
+    ("ftp-data", 20, 6),
+    ("gopher", 70, 6),
+    ("http", 80, 6),
+    ("https", 443, 6),
+    ("imap", 143, 6),
+    ("imap2", 143, 6),
+    ("imap3", 220, 6),
+    ("imaps", 993, 6),
+    ("irc", 194, TCP_OR_UDP),
+    ("isakmp", 500, 17),
+    ("kerberos", 88, TCP_OR_UDP),
+    ("ldap", 389, TCP_OR_UDP),
+    ("ldaps", 636, TCP_OR_UDP),
+    ("mysql", 3306, 6),
+    ("netbios-dgm", 138, 17),
+    ("netbios-ns", 137, 17),
+    ("netbios-ssn", 139, 6),
+    ("nfs", 2049, TCP_OR_UDP),
+    ("nntp", 119, 6),
+    ("ntp", 123, 17),
+    ("pop3", 110, 6),
+    ("pop3s", 995, 6),
+    ("postgresql", 5432, 6),
+    ("printer", 515, 6),
+    ("rtsp", 554, TCP_OR_UDP),
+    ("sip", 5060, TCP_OR_UDP),
+    ("smtp", 25, 6),
+    ("snmp", 161, TCP_OR_UDP),
+    ("snmp-trap", 162, TCP_OR_UDP),
+    ("snmptrap", 162, TCP_OR_UDP),
+    ("socks", 1080, TCP_OR_UDP),
+    ("ssh", 22, 6),
+    ("sunrpc", 111, TCP_OR_UDP),
+    ("syslog", 514, 17),
+    ("telnet", 23, 6),
+    ("tftp", 69, 17),
+    ("time", 37, TCP_OR_UDP),
+    ("whois", 43, 6),
+    ("www", 80, 6),
+    ("www-http", 80, TCP_OR_UDP),
+    ("xdmcp", 177, 17),
+];
+
+/// What a word says to look at.
+pub(super) fn kind(word: &str) -> Option<Kind> {
+    KINDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind)
+}
+
+/// Whether it is a word of the grammar.
+pub(super) fn is_grammar(word: &str) -> bool {
+    GRAMMAR.contains(&word)
+}
+
+fn declared(scope: &Scope<'_>, what: &'static str, word: &str) -> Option<u32> {
+    scope.lookup(Declared::Number(what), word)?.parse().ok()
+}
+
+/// The number of a protocol's name.
+pub(super) fn protocol(word: &str, scope: &Scope<'_>) -> Option<u32> {
+    let special = match word {
+        "tcpudp" => Some(TCP_OR_UDP),
+        "transp" => Some(ANY_TRANSPORT),
+        _ => None,
+    };
+    let known = || PROTOCOLS.iter().find(|(name, _)| *name == word).map(|(_, n)| u32::from(*n));
+    special.or_else(|| declared(scope, "proto", word)).or_else(known)
+}
+
+fn port(word: &str, protocol: u32, scope: &Scope<'_>) -> Option<u32> {
+    let what = if protocol == 6 { "tcp port" } else { "udp port" };
+    let known = || {
+        let fits =
+            |(name, _, of): &&(&str, u32, u32)| *name == word && (*of == protocol || *of == TCP_OR_UDP);
+        PORTS.iter().find(fits).map(|(_, port, _)| *port)
+    };
+    declared(scope, what, word).or_else(known)
+}
+
+/// A value's name: `None` when it is none.
+///
+/// # Errors
+/// When it stands for several things, or for none that fits.
+pub(super) fn value(
+    word: &str,
+    asked: Option<Kind>,
+    of: Option<u32>,
+    scope: &Scope<'_>,
+) -> Result<Option<Data>, String> {
+    let among = |list: &[(&str, u32)]| list.iter().find(|(name, _)| *name == word).map(|(_, n)| *n);
+    let icmp = declared(scope, "icmp type", word)
+        .or_else(|| ICMP_TYPES.iter().find(|(name, _)| *name == word).map(|(_, n)| u32::from(*n)));
+    // What it may be, and the protocols for which it is that.
+    let found: [(Kind, Option<u32>, &[u32]); 5] = [
+        (Kind::Proto, protocol(word, scope), &[]),
+        (Kind::Port, port(word, 6, scope), &[6, TCP_OR_UDP]),
+        (Kind::Port, port(word, 17, scope), &[17, TCP_OR_UDP]),
+        (Kind::TcpOption, among(TCP_OPTIONS), &[6, TCP_OR_UDP]),
+        (ICMP_TYPE, icmp, &[1]),
+    ];
+    if found.iter().all(|(_, number, _)| number.is_none()) {
+        return Ok(None);
+    }
+    let fits = |kind: Kind, protocols: &[u32]| {
+        asked.is_none_or(|asked| asked == kind)
+            && (protocols.is_empty() || of.is_none_or(|of| protocols.contains(&of)))
+    };
+    let mut fitting: Vec<(Kind, u32)> = found
+        .iter()
+        .filter_map(|(kind, number, protocols)| fits(*kind, protocols).then_some((*kind, (*number)?)))
+        .collect();
+    fitting.dedup();
+    match fitting[..] {
+        [(kind, number)] => Ok(Some(Data::Named(kind, number))),
+        [] => Err(format!("'{word}' is meaningless here")),
+        _ => Err(format!("'{word}' is ambiguous")),
+    }
+}

@@ -1,0 +1,375 @@
+//! One condition of `IPFilter`'s language, and the tests it comes to.
+
+use super::expression::Expr;
+
+/// Where the words of the link layer's header begin, two bytes before it.
+pub(super) const LINK: u16 = 0;
+/// Where those of the IP header begin.
+pub(super) const NETWORK: u16 = 256;
+/// Where those behind it begin.
+pub(super) const TRANSPORT: u16 = 512;
+
+/// TCP or UDP, among the numbers of protocols.
+pub(super) const TCP_OR_UDP: u32 = 256;
+/// Any protocol's header.
+pub(super) const ANY_TRANSPORT: u32 = 257;
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Host,
+    Net,
+    Proto,
+    Fragment,
+    Whole,
+    Port,
+    TcpOption,
+    Ether,
+    /// Congestion: whether it can be told.
+    Capable,
+    /// Congestion: whether there is.
+    Congested,
+    /// Bits of a header: the protocol, 0 for IP; where they are; how many.
+    Field(u32, u16, u8),
+}
+
+/// A value that was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Data {
+    None,
+    Int(u32),
+    /// A name: what it is one of, and its number.
+    Named(Kind, u32),
+    Host(u32),
+    Net(u32, u32),
+    Ether([u8; 6]),
+}
+
+/// Source, destination, or which of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Source,
+    Destination,
+    Both,
+    Either,
+}
+
+/// How values are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Relation {
+    Equal,
+    Greater,
+    Less,
+}
+
+/// A condition as it was written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Primitive {
+    pub kind: Option<Kind>,
+    pub side: Option<Side>,
+    pub protocol: Option<u32>,
+    pub data: Data,
+    pub relation: Relation,
+    pub negated: bool,
+    /// Which header was named, `i` or `e`.
+    pub header: Option<u8>,
+    /// A mask given with `&`.
+    pub mask: Option<Data>,
+}
+
+impl Primitive {
+    pub(super) const EMPTY: Primitive = Primitive {
+        kind: None,
+        side: None,
+        protocol: None,
+        data: Data::None,
+        relation: Relation::Equal,
+        negated: false,
+        header: None,
+        mask: None,
+    };
+
+    /// Fills in what was left out, from what was said before.
+    fn settle(&mut self, before: &Primitive) -> Result<Kind, String> {
+        let inherits_side = !matches!(self.data, Data::Named(Kind::Proto | Kind::Field(..), _));
+        let mut kind = match self.data {
+            _ if self.kind.is_some() => return Ok(self.header_kind(self.kind.unwrap_or(Kind::Proto))),
+            Data::Host(_) => Kind::Host,
+            Data::Net(..) => Kind::Net,
+            Data::Ether(_) => Kind::Ether,
+            Data::Named(kind, _) => kind,
+            Data::None if self.protocol.is_some() => Kind::Proto,
+            Data::None => return Err("partial directive".into()),
+            Data::Int(_) => match before.kind {
+                Some(kind @ (Kind::Field(..) | Kind::Proto | Kind::Port)) => kind,
+                _ => return Err("specify header field or 'port'".into()),
+            },
+        };
+        if inherits_side
+            && matches!(kind, Kind::Host | Kind::Net | Kind::Ether | Kind::Port | Kind::TcpOption)
+        {
+            self.side = self.side.or(before.side);
+        }
+        match kind {
+            Kind::Port => self.protocol = self.protocol.or(before.protocol),
+            Kind::Field(protocol @ 1.., ..) => self.protocol = self.protocol.or(Some(protocol)),
+            _ => {}
+        }
+        kind = self.header_kind(kind);
+        self.kind = Some(kind);
+        Ok(kind)
+    }
+
+    fn header_kind(&self, kind: Kind) -> Kind {
+        let ether = self.header == Some(b'e') || self.header.is_none() && matches!(self.data, Data::Ether(_));
+        if ether && kind == Kind::Host { Kind::Ether } else { kind }
+    }
+
+    /// The tests of it; fills in what was left out.
+    pub(super) fn compile(&mut self, before: &Primitive) -> Result<Expr, String> {
+        let kind = self.settle(before)?;
+        self.kind = Some(kind);
+        let ether = kind == Kind::Ether || self.header == Some(b'e');
+        if ether && kind != Kind::Ether {
+            return Err(format!("'{}': ip only", name(kind)));
+        }
+        let fail = |what: &str| Err(format!("'{}': {what}", name(kind)));
+        let expr = match kind {
+            Kind::Host | Kind::Net => self.host()?,
+            Kind::Ether => self.ether()?,
+            Kind::Proto => return self.protocol(),
+            Kind::Port => self.port()?,
+            Kind::TcpOption => {
+                let (Data::Int(bits) | Data::Named(_, bits)) = self.data else {
+                    return fail("value missing");
+                };
+                if self.relation != Relation::Equal || self.negated || self.mask.is_some() {
+                    return fail("operator or mask not supported");
+                }
+                if bits > 255 {
+                    return Err(format!("'tcp opt': value {bits} out of range"));
+                }
+                self.protocol = Some(6);
+                Expr::test(TRANSPORT + 12, bits << 16, bits << 16)
+            }
+            Kind::Fragment | Kind::Whole => {
+                if self.data != Data::None || self.mask.is_some() {
+                    return fail("value not supported");
+                }
+                let whole = Expr::test(NETWORK + 4, 0x3FFF, 0);
+                if kind == Kind::Whole { whole } else { whole.negated() }
+            }
+            Kind::Capable => self.congestion()?,
+            Kind::Congested => {
+                if self.data != Data::None || self.mask.is_some() {
+                    return fail("value not supported");
+                }
+                self.word(NETWORK, 16, 0x3, 3)?
+            }
+            Kind::Field(protocol, at, bits) => {
+                let (Data::Int(value) | Data::Named(Kind::Field(..), value)) = self.data else {
+                    return fail("value missing");
+                };
+                let full = u32::MAX >> (32 - u32::from(bits));
+                let base = if protocol == 0 { NETWORK } else { TRANSPORT };
+                let shift = 32 - (u32::from(at & 31) + u32::from(bits));
+                self.word(base + ((at / 8) & !3), shift, full, value)?
+            }
+        };
+        Ok(self.behind_protocol(kind, expr))
+    }
+
+    /// The protocol's test, and that there is a transport header, before others.
+    fn behind_protocol(&self, kind: Kind, expr: Expr) -> Expr {
+        let mut all = vec![];
+        all.extend(self.protocol.and_then(protocol_test));
+        if matches!(kind, Kind::Port | Kind::TcpOption | Kind::Field(1.., ..)) {
+            all.push(Expr::test(NETWORK + 4, 0x1FFF, 0));
+        }
+        all.push(expr);
+        Expr::All(all)
+    }
+
+    fn congestion(&mut self) -> Result<Expr, String> {
+        let value = match self.data {
+            Data::None => {
+                self.negated = true;
+                0
+            }
+            Data::Int(value) => value,
+            _ => return Err("'ip ect': value missing".into()),
+        };
+        self.word(NETWORK, 16, 0x3, value)
+    }
+
+    fn protocol(&mut self) -> Result<Expr, String> {
+        let given = match self.data {
+            Data::Int(value) | Data::Named(Kind::Proto, value) => Some(value),
+            Data::None => None,
+            _ => return Err("'proto': value missing".into()),
+        };
+        if given.is_some() && self.protocol.is_some_and(|p| Some(p) != given) {
+            return Err("'proto': specified twice".into());
+        }
+        let value = given.or(self.protocol).ok_or("'proto': value missing")?;
+        self.protocol = None;
+        if value >= 256 {
+            if self.relation != Relation::Equal || self.negated || self.mask.is_some() {
+                return Err("'proto': operator or mask not supported".into());
+            }
+            self.protocol = Some(value);
+            return Ok(protocol_test(value).unwrap_or(Expr::TRUE));
+        }
+        if self.relation == Relation::Equal && !self.negated && self.mask.is_none() {
+            self.protocol = Some(value);
+        }
+        self.word(NETWORK + 8, 16, 0xFF, value)
+    }
+
+    fn port(&mut self) -> Result<Expr, String> {
+        let (Data::Int(value) | Data::Named(Kind::Port, value)) = self.data else {
+            return Err("'port': value missing".into());
+        };
+        let protocol = *self.protocol.get_or_insert(TCP_OR_UDP);
+        if ![6, 17, 33, TCP_OR_UDP].contains(&protocol) {
+            return Err(format!("'port': bad protocol {protocol}"));
+        }
+        let mut plain = *self;
+        plain.negated = false;
+        let (from, to) =
+            (plain.word(TRANSPORT, 16, 0xFFFF, value)?, plain.word(TRANSPORT, 0, 0xFFFF, value)?);
+        Ok(self.sides(from, to))
+    }
+
+    fn host(&mut self) -> Result<Expr, String> {
+        let (address, mut mask) = match self.data {
+            Data::Host(address) if self.kind == Some(Kind::Host) => (address, u32::MAX),
+            Data::Net(address, mask) => (address, mask),
+            _ => return Err("'ip host': address missing".into()),
+        };
+        if self.relation != Relation::Equal {
+            return Err("'ip host': operator not supported".into());
+        }
+        match self.mask {
+            Some(Data::Int(given) | Data::Host(given)) => mask = given,
+            Some(_) => return Err("'ip host': bad mask".into()),
+            None => {}
+        }
+        // What is said without a number after it means the same side again.
+        self.kind = Some(Kind::Host);
+        let (from, to) = (Expr::test(NETWORK + 12, mask, address), Expr::test(NETWORK + 16, mask, address));
+        Ok(self.sides(from, to))
+    }
+
+    fn ether(&mut self) -> Result<Expr, String> {
+        let Data::Ether(address) = self.data else { return Err("'ether host': address missing".into()) };
+        if self.relation != Relation::Equal {
+            return Err("'ether host': operator not supported".into());
+        }
+        let mask = match self.mask {
+            Some(Data::Ether(mask)) => mask,
+            Some(_) => return Err("'ether host': bad mask".into()),
+            None => [0xFF; 6],
+        };
+        let word = |bytes: [u8; 6], at: [Option<usize>; 4]| {
+            u32::from_be_bytes(at.map(|at| at.map_or(0, |at| bytes[at])))
+        };
+        let tests = |at: u16, words: [[Option<usize>; 4]; 2]| {
+            let one = |n: u16, w| Expr::test(at + 4 * n, word(mask, w), word(address, w));
+            Expr::All(vec![one(0, words[0]), one(1, words[1])])
+        };
+        let from = tests(LINK + 8, [[Some(0), Some(1), Some(2), Some(3)], [Some(4), Some(5), None, None]]);
+        let to = tests(LINK, [[None, None, Some(0), Some(1)], [Some(2), Some(3), Some(4), Some(5)]]);
+        Ok(self.sides(from, to))
+    }
+
+    fn sides(&mut self, from: Expr, to: Expr) -> Expr {
+        let expr = match *self.side.get_or_insert(Side::Either) {
+            Side::Source => from,
+            Side::Destination => to,
+            Side::Both => Expr::All(vec![from, to]),
+            Side::Either => Expr::Any(vec![from, to]),
+        };
+        if self.negated { expr.negated() } else { expr }
+    }
+
+    /// Tests of a number of `full` bits, `shift` from the right of a word.
+    fn word(&self, offset: u16, shift: u32, full: u32, value: u32) -> Result<Expr, String> {
+        let mask = match self.mask {
+            None => full,
+            Some(Data::Int(mask)) => mask,
+            Some(_) => return Err("bad mask".into()),
+        };
+        if mask & full != mask {
+            return Err(format!("mask out of range, bound 0x{full:X}"));
+        }
+        let (expr, negated) = match self.relation {
+            Relation::Equal if value > full => return Err(format!("out of range, bound {full}")),
+            Relation::Equal => (Expr::test(offset, mask << shift, value << shift), self.negated),
+            Relation::Greater => (greater(offset, shift, mask, value), self.negated),
+            Relation::Less if value == 0 => (Expr::Any(vec![]), self.negated),
+            Relation::Less => (greater(offset, shift, mask, value - 1), !self.negated),
+        };
+        Ok(if negated { expr.negated() } else { expr })
+    }
+}
+
+/// That the bits of a mask are more than `value`.
+fn greater(offset: u16, shift: u32, mask: u32, value: u32) -> Expr {
+    if value >= mask {
+        return Expr::Any(vec![]);
+    }
+    // Bits that the mask has not: what is more than 2 under a mask of 5 is more than 1.
+    let mut value = value;
+    let missing = value & !mask;
+    if missing != 0 {
+        value = (value | u32::MAX >> missing.leading_zeros()) & mask;
+    }
+    let (mut mask, mut levels) = (mask, vec![]);
+    while value < mask {
+        // The bits on top that the value has all zero, or all one.
+        let high = value > mask >> 1;
+        let differs = if high { !value.wrapping_add(1) & mask } else { value };
+        let below = 32 - differs.leading_zeros();
+        let upper =
+            if differs == 0 { mask } else { mask & !(1u32.checked_shl(below).unwrap_or(0).wrapping_sub(1)) };
+        if upper == 0 {
+            break; // none is left that could tell
+        }
+        let test = Expr::test(offset, upper << shift, if high { upper << shift } else { 0 });
+        levels.push((high, if high { test } else { test.negated() }));
+        mask &= !upper;
+        value &= mask;
+    }
+    let mut rest: Option<Expr> = None;
+    for (high, test) in levels.into_iter().rev() {
+        let list: Vec<Expr> = [Some(test), rest].into_iter().flatten().collect();
+        rest = Some(if high { Expr::All(list) } else { Expr::Any(list) });
+    }
+    rest.unwrap_or(Expr::Any(vec![]))
+}
+
+fn protocol_test(protocol: u32) -> Option<Expr> {
+    let one = |number: u32| Expr::test(NETWORK + 8, 0xFF << 16, number << 16);
+    match protocol {
+        TCP_OR_UDP => Some(Expr::Any(vec![one(6), one(17)])),
+        0..256 => Some(one(protocol)),
+        _ => None,
+    }
+}
+
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Host => "ip host",
+        Kind::Net => "ip net",
+        Kind::Proto => "proto",
+        Kind::Fragment => "ip frag",
+        Kind::Whole => "ip unfrag",
+        Kind::Port => "port",
+        Kind::TcpOption => "tcp opt",
+        Kind::Ether => "ether host",
+        Kind::Capable => "ip ect",
+        Kind::Congested => "ip ce",
+        Kind::Field(..) => "field",
+    }
+}

@@ -1,0 +1,277 @@
+//! Clients of a stream socket, served by a lane between its packets.
+//!
+//! Nothing here blocks. What a client can cost is bounded: how many there are, what
+//! is kept of what they send, what they do not take of our answers, how long they
+//! may stand in the middle of either, and how much nonsense they may talk.
+
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+
+use graph::Cx;
+use graph::timer::TimerId;
+use graph::watch::{Until, WatchId};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, SocketFlags};
+
+/// Clients at a time; one more takes the place of the one that was quiet longest.
+const MAX_CLIENTS: usize = 64;
+/// Bytes taken from a client at a time.
+const CHUNK: usize = 16 << 10;
+/// Bytes a client may leave unread before it is not listened to any more.
+const MAX_UNREAD: usize = 64 << 10;
+/// Requests answered before others have a turn.
+const REQUESTS_A_TURN: usize = 16;
+/// How long a client may stand still in the middle of a request or an answer.
+const PATIENCE_NS: i64 = 30_000_000_000;
+/// Wrong requests one after the other.
+const MAX_FAULTS: u32 = 32;
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Client {
+    file: Arc<OwnedFd>,
+    watch: WatchId,
+    /// What it sent and was not looked at yet.
+    pub(super) input: Vec<u8>,
+    /// What it is told.
+    pub(super) output: Vec<u8>,
+    /// It sends no more.
+    pub(super) closed: bool,
+    /// It is let go as soon as it was told all.
+    pub(super) ends: bool,
+    /// Wrong requests since the last right one.
+    pub(super) faults: u32,
+    /// It is gone.
+    lost: bool,
+    /// The front of its input is the beginning of a request.
+    waits: bool,
+    /// When it last did anything.
+    moved_ns: i64,
+}
+
+impl Client {
+    fn receive(&mut self, now: i64) {
+        let mut chunk = [0; CHUNK];
+        match rustix::net::recv(&self.file, &mut chunk[..], RecvFlags::empty()) {
+            Ok((_, 0)) => self.closed = true,
+            Ok((_, length)) => {
+                self.input.extend_from_slice(&chunk[..length.min(CHUNK)]);
+                self.moved_ns = now;
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.lost = true,
+        }
+    }
+
+    fn send(&mut self, now: i64) {
+        let mut sent = 0;
+        while sent < self.output.len() {
+            match rustix::net::send(&self.file, &self.output[sent..], SendFlags::NOSIGNAL) {
+                Ok(length) => sent += length,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => {
+                    self.lost = true;
+                    break;
+                }
+            }
+        }
+        if sent > 0 {
+            self.output.drain(..sent);
+            self.moved_ns = now;
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        let told = self.output.is_empty();
+        self.lost || (told && (self.ends || (self.closed && (self.input.is_empty() || self.waits))))
+    }
+
+    fn stands_still(&self, now: i64) -> bool {
+        let amid = !self.output.is_empty() || !self.input.is_empty();
+        amid && now - self.moved_ns > PATIENCE_NS
+    }
+}
+
+/// All of them, and where they come in.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    door: Option<(Arc<OwnedFd>, WatchId)>,
+    clients: Vec<Client>,
+    timer: Option<TimerId>,
+    /// What each is told first.
+    greeting: &'static str,
+}
+
+impl Clients {
+    pub(super) fn new(greeting: &'static str) -> Clients {
+        Clients { greeting, ..Clients::default() }
+    }
+
+    /// Lets clients in at a listening socket.
+    pub(super) fn open(&mut self, cx: &mut Cx<'_>, door: Arc<OwnedFd>) {
+        let watch = cx.watch(door.clone(), Until::Readable);
+        self.door = Some((door, watch));
+        self.timer.get_or_insert_with(|| cx.new_timer());
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.clients.len()
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.door.is_some()
+    }
+
+    /// Takes another's door and clients; false when it had none.
+    pub(super) fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut Clients) -> bool {
+        let Some((door, _)) = old.door.take() else { return false };
+        self.open(cx, door);
+        for mut client in old.clients.drain(..) {
+            client.watch = cx.watch(client.file.clone(), Until::Either);
+            self.clients.push(client);
+        }
+        true
+    }
+
+    /// Something happened at the door or with a client. `answer` takes a request off
+    /// the front of its input; false when there is none in full.
+    pub(super) fn ready(
+        &mut self,
+        cx: &mut Cx<'_>,
+        watch: WatchId,
+        mut answer: impl FnMut(&mut Client, &mut Cx<'_>) -> bool,
+    ) {
+        if self.door.as_ref().is_some_and(|(_, door)| *door == watch) {
+            return self.welcome(cx);
+        }
+        let Some(place) = self.clients.iter().position(|c| c.watch == watch) else { return };
+        let now = cx.now_ns();
+        let client = &mut self.clients[place];
+        if !client.closed && !client.ends && client.output.len() < MAX_UNREAD {
+            client.receive(now);
+        }
+        let mut more = false;
+        client.waits = false;
+        for _ in 0..REQUESTS_A_TURN {
+            more = !client.input.is_empty() && !client.ends && client.output.len() < MAX_UNREAD;
+            if !more {
+                break;
+            }
+            if !answer(client, cx) {
+                (more, client.waits) = (false, true);
+                break;
+            }
+            client.ends |= client.faults > MAX_FAULTS;
+        }
+        client.send(now);
+        if client.is_done() {
+            cx.unwatch(watch);
+            self.clients.swap_remove(place);
+            return;
+        }
+        let told = client.output.is_empty() && !more;
+        let full = client.closed || client.ends || client.output.len() >= MAX_UNREAD;
+        cx.change_watch(
+            watch,
+            if told {
+                Until::Readable
+            } else if full {
+                Until::Writable
+            } else {
+                Until::Either
+            },
+        );
+        self.look_again(cx);
+    }
+
+    fn welcome(&mut self, cx: &mut Cx<'_>) {
+        let Some((door, _)) = &self.door else { return };
+        let Ok(file) = rustix::net::accept_with(door, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) else {
+            return; // it thought better of it, or we have no descriptors left
+        };
+        if self.clients.len() >= MAX_CLIENTS {
+            let quiet = (0..self.clients.len()).min_by_key(|&i| self.clients[i].moved_ns).unwrap_or(0);
+            cx.unwatch(self.clients.swap_remove(quiet).watch);
+        }
+        let file = Arc::new(file);
+        let (now, watch) = (cx.now_ns(), cx.watch(file.clone(), Until::Readable));
+        let mut client = Client {
+            file,
+            watch,
+            input: vec![],
+            output: self.greeting.as_bytes().to_vec(),
+            closed: false,
+            ends: false,
+            faults: 0,
+            lost: false,
+            waits: false,
+            moved_ns: now,
+        };
+        client.send(now);
+        self.clients.push(client);
+    }
+
+    /// Simulated time jumps: nobody stands still in it.
+    fn look_again(&self, cx: &mut Cx<'_>) {
+        let Some(timer) = self.timer.filter(|_| !cx.is_simulated()) else { return };
+        if cx.timer_due(timer).is_none() {
+            cx.set_timer_after(timer, PATIENCE_NS);
+        }
+    }
+
+    /// The time has come to look who stands still; false when it is another timer's.
+    pub(super) fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) -> bool {
+        if self.timer != Some(timer) {
+            return false;
+        }
+        let now = cx.now_ns();
+        self.clients.retain(|client| {
+            let stays = !client.stands_still(now);
+            if !stays {
+                cx.unwatch(client.watch);
+            }
+            stays
+        });
+        if self.clients.iter().any(|c| !c.input.is_empty() || !c.output.is_empty()) {
+            cx.set_timer_after(timer, PATIENCE_NS / 4);
+        }
+        true
+    }
+
+    /// The router ends.
+    pub(super) fn close(&mut self, now: i64) {
+        self.clients.iter_mut().for_each(|client| client.send(now));
+        self.clients.clear();
+        self.door = None;
+    }
+}
+
+/// Listens at a port of an address; with `near`, at one of the next ten if it is
+/// taken. The port it became.
+pub(super) fn listen_tcp(address: IpAddr, port: u16, near: bool) -> std::io::Result<(OwnedFd, u16)> {
+    let last = if near { port.saturating_add(10) } else { port };
+    let mut result = Err(std::io::Error::from(std::io::ErrorKind::AddrInUse));
+    for port in port..=last {
+        result = TcpListener::bind(SocketAddr::new(address, port));
+        if result.is_ok() {
+            break;
+        }
+    }
+    let listener = result?;
+    listener.set_nonblocking(true)?;
+    let port = listener.local_addr()?.port();
+    Ok((listener.into(), port))
+}
+
+/// Listens at a file, which only its owner may use.
+pub(super) fn listen_unix(path: &str) -> std::io::Result<OwnedFd> {
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener.into())
+}

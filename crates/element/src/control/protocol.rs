@@ -1,0 +1,226 @@
+//! The language of control sockets: Click's ControlSocket protocol 1.3.
+//!
+//! Lines of words, ended by CR, LF or both; some commands take data behind their
+//! line. [`parse`] takes one command off the front of what a client sent; it knows
+//! nothing of sockets or handlers. What a client may make us keep is bounded by
+//! [`MAX_LINE`] and [`MAX_DATA`].
+
+/// The first line a client sees.
+pub const BANNER: &str = "Click::ControlSocket/1.3\r\n";
+/// Bytes of a line.
+pub const MAX_LINE: usize = 64 << 10;
+/// Bytes of a command's data.
+pub const MAX_DATA: usize = 1 << 20;
+
+/// What a client asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// An empty line.
+    Nothing,
+    /// Reads a handler.
+    Read {
+        /// Its name.
+        handler: String,
+        /// What it is asked with.
+        parameter: String,
+    },
+    /// Writes a handler.
+    Write {
+        /// Its name.
+        handler: String,
+        /// What is written.
+        value: String,
+    },
+    /// Asks whether a handler can be read, or written.
+    Check {
+        /// Its name.
+        handler: String,
+        /// Whether it is to be written.
+        write: bool,
+    },
+    /// A binary call of the kernel's kind, of which there are none.
+    Llrpc(String),
+    /// What can be asked for.
+    Help,
+    /// The connection ends.
+    Quit,
+    /// None of these.
+    Bad {
+        /// What is answered.
+        code: u16,
+        /// And in words.
+        message: String,
+        /// The place where the next command begins is lost.
+        fatal: bool,
+    },
+}
+
+/// What stands at the front of a client's bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Parsed {
+    /// A command, and how many bytes it takes.
+    Request(Request, usize),
+    /// More must come first.
+    Wait,
+}
+
+fn bad(code: u16, message: impl Into<String>) -> Request {
+    Request::Bad { code, message: message.into(), fatal: false }
+}
+
+/// Takes a line off: the line and where the next one begins. `None`: it is not
+/// there yet.
+fn line(input: &[u8], from: usize) -> Option<(&[u8], usize)> {
+    let rest = input.get(from..)?;
+    let end = rest.iter().position(|b| matches!(b, b'\r' | b'\n'))?;
+    let both = rest[end..].starts_with(b"\r\n");
+    Some((&rest[..end], from + end + 1 + usize::from(both)))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Takes a command off the front of `input`; `closed` when no more comes.
+pub fn parse(input: &[u8], closed: bool) -> Parsed {
+    let (line, next) = match line(input, 0) {
+        Some(found) => found,
+        None if input.len() > MAX_LINE => {
+            let message = "Line too long".to_string();
+            return Parsed::Request(Request::Bad { code: 500, message, fatal: true }, input.len());
+        }
+        None if closed => (input, input.len()),
+        None => return Parsed::Wait,
+    };
+    let line = text(line);
+    let (command, rest) = word(&line);
+    let (handler, tail) = word(rest);
+    let tail = tail.trim();
+    let (command, handler) = (command.to_ascii_uppercase(), handler.to_string());
+    let done = |request| Parsed::Request(request, next);
+    let wrong = || done(bad(500, "Wrong number of arguments"));
+    match command.as_str() {
+        "" => done(Request::Nothing),
+        "READ" | "GET" | "WRITE" | "SET" | "READUNTIL" | "WRITEUNTIL" if handler.is_empty() => wrong(),
+        "READ" | "GET" => done(Request::Read { handler, parameter: tail.into() }),
+        "WRITE" | "SET" => done(Request::Write { handler, value: tail.into() }),
+        "READUNTIL" | "WRITEUNTIL" => until(input, next, tail, closed, |data| call(&command, handler, data)),
+        "READDATA" | "WRITEDATA" | "SETDATA" => match words(tail) {
+            1 => data(input, next, tail, closed, &command, |data| call(&command, handler, data)),
+            _ => wrong(),
+        },
+        "CHECKREAD" | "CHECKWRITE" if handler.is_empty() || !tail.is_empty() => wrong(),
+        "CHECKREAD" | "CHECKWRITE" => done(Request::Check { handler, write: command == "CHECKWRITE" }),
+        "LLRPC" if handler.is_empty() || words(tail) > 1 => wrong(),
+        "LLRPC" if tail.is_empty() => done(Request::Llrpc(handler)),
+        "LLRPC" => data(input, next, tail, closed, "llrpc", |_| Request::Llrpc(handler)),
+        "HELP" => done(Request::Help),
+        "QUIT" | "CLOSE" => done(Request::Quit),
+        _ => done(bad(501, format!("Command '{command}' unimplemented"))),
+    }
+}
+
+fn word(line: &str) -> (&str, &str) {
+    let line = line.trim_start();
+    line.split_at(line.find(char::is_whitespace).unwrap_or(line.len()))
+}
+
+fn words(tail: &str) -> usize {
+    tail.split_whitespace().count()
+}
+
+fn call(command: &str, handler: String, data: &[u8]) -> Request {
+    match command.starts_with('R') {
+        true => Request::Read { handler, parameter: text(data) },
+        false => Request::Write { handler, value: text(data) },
+    }
+}
+
+fn missing(input: &[u8], closed: bool) -> Parsed {
+    match closed {
+        true => Parsed::Request(bad(500, "Not enough data"), input.len()),
+        false => Parsed::Wait,
+    }
+}
+
+/// So many bytes behind the line.
+fn data(
+    input: &[u8],
+    from: usize,
+    length: &str,
+    closed: bool,
+    command: &str,
+    request: impl FnOnce(&[u8]) -> Request,
+) -> Parsed {
+    let Ok(length) = length.parse::<usize>() else {
+        return Parsed::Request(bad(500, format!("Syntax error in '{command}'")), from);
+    };
+    if length > MAX_DATA {
+        let message = format!("Data too large, at most {MAX_DATA} bytes");
+        return Parsed::Request(Request::Bad { code: 521, message, fatal: true }, input.len());
+    }
+    match input.get(from..from + length) {
+        Some(data) => Parsed::Request(request(data), from + length),
+        None => missing(input, closed),
+    }
+}
+
+/// Lines up to one that equals `terminator`, spaces at its end aside.
+fn until(
+    input: &[u8],
+    from: usize,
+    terminator: &str,
+    closed: bool,
+    request: impl FnOnce(&[u8]) -> Request,
+) -> Parsed {
+    let mut at = from;
+    while let Some((found, next)) = line(input, at) {
+        if found.trim_ascii_end() == terminator.as_bytes() {
+            return Parsed::Request(request(&input[from..at]), next);
+        }
+        at = next;
+    }
+    if input.len() - from > MAX_DATA {
+        let message = format!("Data too large, at most {MAX_DATA} bytes");
+        return Parsed::Request(Request::Bad { code: 521, message, fatal: true }, input.len());
+    }
+    missing(input, closed)
+}
+
+/// Appends a line of an answer; `more` when another one of the same follows.
+pub fn say(out: &mut Vec<u8>, code: u16, more: bool, message: &str) {
+    let printable = message.chars().map(|c| if c.is_control() { '.' } else { c });
+    let line: String = printable.collect();
+    out.extend_from_slice(format!("{code}{}{line}\r\n", if more { '-' } else { ' ' }).as_bytes());
+}
+
+/// Appends a message, and the lines that explain it.
+pub fn say_all(out: &mut Vec<u8>, code: u16, message: &str, lines: &str) {
+    let lines: Vec<&str> = lines.lines().filter(|l| !l.is_empty()).collect();
+    if lines.is_empty() {
+        return say(out, code, false, message);
+    }
+    say(out, code, true, &format!("{message}:"));
+    for (i, line) in lines.iter().enumerate() {
+        say(out, code, i + 1 < lines.len(), line);
+    }
+}
+
+/// Appends what a handler read.
+pub fn say_data(out: &mut Vec<u8>, data: &str) {
+    out.extend_from_slice(format!("DATA {}\r\n{data}", data.len()).as_bytes());
+}
+
+/// What `HELP` answers.
+pub const HELP: &[&str] = &[
+    "Commands supported:",
+    "READ handler [arg...]   reads a handler, returns DATA",
+    "READDATA handler n      reads a handler with n bytes of data, returns DATA",
+    "READUNTIL handler end   reads a handler with lines up to end, returns DATA",
+    "WRITE handler [arg...]  writes a handler",
+    "WRITEDATA handler n     writes n bytes of data to a handler",
+    "WRITEUNTIL handler end  writes lines up to end to a handler",
+    "CHECKREAD handler       whether a handler can be read",
+    "CHECKWRITE handler      whether a handler can be written",
+    "QUIT                    closes the connection",
+];

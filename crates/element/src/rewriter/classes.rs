@@ -1,0 +1,303 @@
+//! The classes of rewriters, and how each reads its configuration.
+
+use std::sync::Arc;
+
+use graph::class::{Argument, Handler, Headers, both, keyword, read, rest, write};
+use graph::clock::SECOND_NS;
+use graph::value::{Span, unsigned};
+use graph::{Class, Conf, Element, Fault, Setup};
+
+use super::apply::Annotate;
+use super::flows::{CAPACITY, Member, Times};
+use super::kind::Kind;
+use super::rewriter::{Core, DROPS, Parts, Rewriter};
+use super::spec::Input;
+use crate::annotation::Place;
+
+const SPECS: Argument = rest(
+    "INPUTSPEC",
+    "for each input `drop`, `pass OUTPUT`, `keep FOUTPUT ROUTPUT`, `pattern … FOUTPUT ROUTPUT`, or a mapper",
+);
+const CAP: Argument =
+    keyword("MAPPING_CAPACITY", "the most flows, or the name of a rewriter to share that with; 262144");
+const CAP_OLD: Argument = keyword("CAPACITY", "as MAPPING_CAPACITY");
+const REAP: Argument = keyword("REAP_INTERVAL", "how often flows that expired are forgotten; 15 min");
+const REAP_OLD: Argument = keyword("REAP_TIME", "as REAP_INTERVAL");
+const REPLY: Argument = keyword("REPLY_ANNO", "a byte of a flow's first packet that packets back get; none");
+const DST: Argument = keyword("DST_ANNO", "whether the destination annotation follows; true");
+const GUARANTEE: Argument =
+    keyword("GUARANTEE", "how long a packet keeps its flow from being forgotten; 5 s");
+const TIMEOUT: Argument =
+    keyword("TIMEOUT", "how long an idle flow is remembered; 5 min, or 2 h for addresses");
+const TCP_TIMEOUT: Argument = keyword("TCP_TIMEOUT", "the same for TCP when both sides sent data; 24 h");
+const TCP_TIMEOUT_OLD: Argument = keyword("TIMEOUT", "as TCP_TIMEOUT");
+const TCP_DONE: Argument = keyword("TCP_DONE_TIMEOUT", "the same for TCP when both sides ended; 4 min");
+const TCP_NODATA: Argument = keyword("TCP_NODATA_TIMEOUT", "the same for other TCP flows; 5 min");
+const TCP_GUARANTEE: Argument = keyword("TCP_GUARANTEE", "as GUARANTEE, for TCP; 5 s");
+const UDP_TIMEOUT: Argument = keyword("UDP_TIMEOUT", "how long an idle UDP flow is remembered; 5 min");
+const UDP_STREAMING: Argument =
+    keyword("UDP_STREAMING_TIMEOUT", "the same for three packets or more, to and fro; UDP_TIMEOUT");
+const STREAMING: Argument = keyword("STREAMING_TIMEOUT", "as UDP_STREAMING_TIMEOUT");
+const UDP_GUARANTEE: Argument = keyword("UDP_GUARANTEE", "as GUARANTEE, for UDP; 5 s");
+
+const SIZE: Handler = read("table_size", "flows of this rewriter");
+const NMAPPINGS: Handler = read("nmappings", "flows of this rewriter");
+const FAILURES: Handler = read("mapping_failures", "flows that could not be made");
+const ALL: Handler = read("size", "flows of all rewriters that share the capacity");
+const EVICTIONS: Handler = read("evictions", "flows forgotten early, because others needed their place");
+const PATTERNS: Handler = read("patterns", "the inputs' specifications, with how many flows each has");
+const CAPACITY_OF: Handler = both("capacity", "the most flows");
+const CLEAR: Handler = write("clear", "forgets all flows");
+const TABLE: Handler = read("table", "all mappings, a line for each");
+const MAPPINGS: Handler = read("mappings", "all mappings, a line for each");
+
+const NAT: Class = Class {
+    ports: "1-/1-",
+    processing: "h/h",
+    drops: DROPS,
+    handlers: &[TABLE, MAPPINGS, SIZE, NMAPPINGS, FAILURES, ALL, EVICTIONS, PATTERNS, CAPACITY_OF, CLEAR],
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
+    see: &["IPRewriter", "IPAddrRewriter", "ICMPRewriter", "ICMPPingRewriter", "IPRewriterPatterns"],
+    ..Class::BASE
+};
+
+/// The class for TCP and UDP.
+pub static IP: Class = Class {
+    name: "IPRewriter",
+    brief: "rewrites addresses and ports of TCP and UDP flows: NAPT",
+    doc: "A packet of a known flow is rewritten as that flow is, and leaves at its output; packets back are \
+          rewritten the other way round. A packet of no known flow is treated as its input's specification \
+          says: `pattern SADDR SPORT DADDR DPORT FOUTPUT ROUTPUT` makes a flow, in which `-` changes nothing \
+          and SPORT may be a range from which the packet's own port is taken if it is free, else any; with \
+          `#` behind it they are taken in turn, with `?` always any. Other packets and later fragments are \
+          dropped, except at a `pass` input.\n\n\
+          There are never more flows than MAPPING_CAPACITY: the next to expire makes place, except for flows \
+          that had a packet within the guarantee; when all have, new flows are dropped as `table full`.",
+    arguments: &[
+        SPECS,
+        CAP,
+        CAP_OLD,
+        TCP_TIMEOUT,
+        TCP_TIMEOUT_OLD,
+        TCP_DONE,
+        TCP_NODATA,
+        TCP_GUARANTEE,
+        UDP_TIMEOUT,
+        UDP_STREAMING,
+        UDP_GUARANTEE,
+        GUARANTEE,
+        REAP,
+        REAP_OLD,
+        DST,
+        REPLY,
+    ],
+    handlers: &[
+        read("tcp_table", "TCP mappings, a line for each"),
+        read("udp_table", "UDP mappings, a line for each"),
+        read("tcp_mappings", "TCP mappings, a line for each"),
+        read("udp_mappings", "UDP mappings, a line for each"),
+        read("tcp_lookup", "`SADDR SPORT DADDR DPORT`: what becomes of a TCP flow"),
+        SIZE,
+        NMAPPINGS,
+        FAILURES,
+        ALL,
+        EVICTIONS,
+        PATTERNS,
+        CAPACITY_OF,
+        CLEAR,
+    ],
+    example: "rw :: IPRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);\ninside -> [0]rw; outside -> [1]rw;",
+    see: &[
+        "TCPRewriter",
+        "UDPRewriter",
+        "IPAddrRewriter",
+        "ICMPRewriter",
+        "ICMPPingRewriter",
+        "FTPPortMapper",
+    ],
+    make: |setup, conf| make(setup, conf, Kind::Ip),
+    ..NAT
+};
+
+/// The class for TCP.
+pub static TCP: Class = Class {
+    name: "TCPRewriter",
+    brief: "rewrites addresses, ports and sequence numbers of TCP flows",
+    doc: "As IPRewriter, for TCP only. Other elements can have a flow's sequence numbers shift.",
+    arguments: &[
+        SPECS,
+        CAP,
+        CAP_OLD,
+        TCP_TIMEOUT,
+        TCP_TIMEOUT_OLD,
+        TCP_DONE,
+        TCP_NODATA,
+        TCP_GUARANTEE,
+        GUARANTEE,
+        REAP,
+        REAP_OLD,
+        DST,
+        REPLY,
+    ],
+    handlers: &[
+        TABLE,
+        MAPPINGS,
+        read("lookup", "`SADDR SPORT DADDR DPORT`: what becomes of a flow"),
+        SIZE,
+        NMAPPINGS,
+        FAILURES,
+        ALL,
+        EVICTIONS,
+        PATTERNS,
+        CAPACITY_OF,
+        CLEAR,
+    ],
+    example: "rw :: TCPRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);",
+    see: &["IPRewriter", "FTPPortMapper"],
+    make: |setup, conf| make(setup, conf, Kind::Tcp),
+    ..NAT
+};
+
+/// The class for UDP.
+pub static UDP: Class = Class {
+    name: "UDPRewriter",
+    brief: "rewrites addresses and ports of UDP flows",
+    doc: "As IPRewriter, for UDP. TCP and DCCP are rewritten too, but all in one table, and with UDP's times.",
+    arguments: &[
+        SPECS,
+        CAP,
+        CAP_OLD,
+        UDP_TIMEOUT,
+        TIMEOUT,
+        UDP_STREAMING,
+        STREAMING,
+        UDP_GUARANTEE,
+        GUARANTEE,
+        REAP,
+        REAP_OLD,
+        DST,
+        REPLY,
+    ],
+    example: "rw :: UDPRewriter(pattern 1.0.0.1 1024-65535# - - 0 1, drop);",
+    make: |setup, conf| make(setup, conf, Kind::Udp),
+    ..NAT
+};
+
+/// The class for source addresses.
+pub static ADDRESS: Class = Class {
+    name: "IPAddrRewriter",
+    brief: "rewrites addresses of hosts: basic NAT",
+    doc: "As IPRewriter, but each host inside has an address of its own outside: `pattern SADDR[-SADDR2] - \
+          FOUTPUT ROUTPUT`, SADDR also as a prefix. Packets of any protocol from a host get its outside \
+          address as their source; those to that address get the host as their destination.",
+    arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, REPLY],
+    example: "rw :: IPAddrRewriter(pattern 1.0.0.2-1.0.0.254 - 0 1, pass 1);",
+    see: &["IPAddrPairRewriter", "IPRewriter", "StoreIPAddress"],
+    make: |setup, conf| make(setup, conf, Kind::Address),
+    ..NAT
+};
+
+/// The class for pairs of addresses.
+pub static PAIR: Class = Class {
+    name: "IPAddrPairRewriter",
+    brief: "rewrites pairs of addresses: NAT for each source and destination",
+    doc: "As IPRewriter, with addresses but no ports: `pattern SADDR[-SADDR2] DADDR FOUTPUT ROUTPUT`.",
+    arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, REPLY],
+    example: "rw :: IPAddrPairRewriter(pattern 1.0.0.2-1.0.0.254 - 0 1, pass 1);",
+    see: &["IPAddrRewriter", "IPRewriter"],
+    make: |setup, conf| make(setup, conf, Kind::Pair),
+    ..NAT
+};
+
+/// The class for echo requests.
+pub static PING: Class = Class {
+    name: "ICMPPingRewriter",
+    brief: "rewrites ICMP echo requests and replies",
+    doc: "As IPRewriter, for pings: their identifier is what a source port is elsewhere. Replies that answer \
+          no known request are dropped, except at a `pass` input.",
+    arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, DST, REPLY],
+    example: "pw :: ICMPPingRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);",
+    see: &["IPRewriter", "ICMPRewriter", "ICMPPingResponder"],
+    make: |setup, conf| make(setup, conf, Kind::Ping),
+    ..NAT
+};
+
+/// A time in milliseconds, by any of its names; the last that is there wins.
+fn time(conf: &mut Conf<'_>, keys: &[&str], default: i64) -> Result<i64, Fault> {
+    let mut ms = default * 1000;
+    for key in keys {
+        if let Some(Span(ns)) = conf.keyword(key)? {
+            ms = (ns / 1_000_000).max(0);
+        }
+    }
+    Ok(ms)
+}
+
+/// The times of both maps.
+fn times(conf: &mut Conf<'_>, kind: Kind) -> Result<[Times; 2], Fault> {
+    let mut udp = Times::default();
+    if kind == Kind::Ip {
+        udp = datagram_times(conf, &["UDP_TIMEOUT"], &["UDP_STREAMING_TIMEOUT"], &["UDP_GUARANTEE"])?;
+    }
+    let first = match kind {
+        Kind::Ip | Kind::Tcp => Times {
+            idle: time(conf, &["TCP_NODATA_TIMEOUT"], 300)?,
+            busy: time(conf, &["TIMEOUT", "TCP_TIMEOUT"], 86400)?,
+            done: time(conf, &["TCP_DONE_TIMEOUT"], 240)?,
+            guarantee: time(conf, &["TCP_GUARANTEE", "GUARANTEE"], 5)?,
+        },
+        Kind::Udp => {
+            let streaming = &["UDP_STREAMING_TIMEOUT", "STREAMING_TIMEOUT"];
+            datagram_times(conf, &["UDP_TIMEOUT", "TIMEOUT"], streaming, &["UDP_GUARANTEE", "GUARANTEE"])?
+        }
+        _ => {
+            let default = if kind == Kind::Ping { 300 } else { 7200 };
+            let idle = time(conf, &["TIMEOUT"], default)?;
+            Times { idle, busy: idle, done: idle, guarantee: time(conf, &["GUARANTEE"], 5)? }
+        }
+    };
+    Ok([first, udp])
+}
+
+/// The times of flows that stream or do not.
+fn datagram_times(
+    conf: &mut Conf<'_>,
+    idle: &[&str],
+    busy: &[&str],
+    guarantee: &[&str],
+) -> Result<Times, Fault> {
+    let idle = time(conf, idle, 300)?;
+    let busy = time(conf, busy, idle / 1000)?;
+    Ok(Times { idle, busy, done: idle, guarantee: time(conf, guarantee, 5)? })
+}
+
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, kind: Kind) -> Result<Box<dyn Element>, Fault> {
+    let times = times(conf, kind)?;
+    let of_addresses = matches!(kind, Kind::Address | Kind::Pair);
+    let destination = of_addresses || conf.keyword("DST_ANNO")?.unwrap_or(true);
+    let reply = conf.keyword::<Place<1>>("REPLY_ANNO")?.map(|place| place.0);
+    let (old, new): (Option<String>, Option<String>) =
+        (conf.keyword("CAPACITY")?, conf.keyword("MAPPING_CAPACITY")?);
+    let given = new.or(old);
+    let capacity = given.as_deref().map(unsigned);
+    let partner = given.filter(|_| capacity == Some(None));
+    let capacity = capacity.flatten().map_or(CAPACITY, |capacity| capacity as usize);
+    let reap = [conf.keyword("REAP_TIME")?, conf.keyword("REAP_INTERVAL")?];
+    let reap_ns = reap.into_iter().flatten().last().map_or(900 * SECOND_NS, |Span(ns)| ns);
+    let specs = conf.rest();
+    conf.complete()?;
+    if specs.len() != setup.inputs {
+        return Err(format!("need {} arguments, one per input port", setup.inputs).into());
+    }
+    let scope = *conf.scope();
+    let parsed = specs.iter().enumerate().map(|(i, text)| {
+        Input::parse(text, setup.outputs, &scope).map_err(|error| format!("input spec {i}: {error}"))
+    });
+    let inputs = parsed.collect::<Result<Vec<Input>, String>>()?;
+    let member = Member { inputs, times, outputs: setup.outputs, ..Member::default() };
+    let annotate = Annotate { destination, reply };
+    let parts = Parts { kind, member, inputs: setup.inputs, capacity, partner, annotate, reap_ns };
+    let core = Arc::new(Core::new(parts));
+    setup.share(core.clone());
+    Ok(Box::new(Rewriter::new(core)))
+}

@@ -1,0 +1,160 @@
+//! `FTPPortMapper`: FTP's PORT commands through rewriters (RFC 959, 4.1.2).
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use graph::class::{Headers, mandatory};
+use graph::{Class, Cx, Each, Fate, PerPacket};
+use memory::Packet;
+use memory::annotation::Header;
+use wire::checksum;
+
+use super::flow_id::FlowId;
+use super::flows::{Ask, Tracking};
+use super::kind::TCP;
+use super::rewriter::{Core, now_ms};
+use super::sequence::Shift;
+use crate::ip::header::{self, u16_at, u32_at};
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "FTPPortMapper",
+    brief: "lets FTP's data connections through a rewriter",
+    doc: "Takes FTP control packets on their way to CONTROL_REWRITER. A PORT command at the start of a \
+          packet, and whole, makes a flow in DATA_REWRITER as if a packet from that port, to the server's \
+          port 20 (one below its control port), had come at DATA_REWRITER_INPUT; the command then names the \
+          port that became of it. Its length may change by that, so CONTROL_REWRITER shifts the \
+          connection's sequence numbers. Other packets pass unchanged.",
+    arguments: &[
+        mandatory("CONTROL_REWRITER", "a TCPRewriter or IPRewriter that these packets go through next"),
+        mandatory("DATA_REWRITER", "the rewriter of the data connections"),
+        mandatory("DATA_REWRITER_INPUT", "the input whose specification makes their flows"),
+    ],
+    example: "c :: IPClassifier(dst tcp port 21, -) -> FTPPortMapper(rw, rw, 0) -> [0]rw; c[1] -> [0]rw;",
+    see: &["TCPRewriter", "IPRewriter"],
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let names = [conf.mandatory("CONTROL_REWRITER")?, conf.mandatory("DATA_REWRITER")?];
+        let input = conf.mandatory("DATA_REWRITER_INPUT")?;
+        conf.complete()?;
+        Ok(Each::boxed(FtpPortMapper { names, input, cores: None }))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug, Clone)]
+pub struct FtpPortMapper {
+    names: [String; 2],
+    input: usize,
+    cores: Option<[Arc<Core>; 2]>,
+}
+
+/// A PORT command in a TCP segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Command {
+    /// Where its argument begins and ends, from the start of the data.
+    begin: usize,
+    end: usize,
+    address: u32,
+    port: u16,
+}
+
+fn command(data: &[u8]) -> Option<Command> {
+    let word = data.get(..5)?;
+    if !word.eq_ignore_ascii_case(b"PORT ") {
+        return None;
+    }
+    let begin = 5 + data[5..].iter().position(|b| *b != b' ')?;
+    let length = data[begin..].iter().position(|b| !b.is_ascii_digit() && *b != b',')?;
+    let end = begin + length;
+    if !matches!(data[end], b'\r' | b'\n') || length > 64 {
+        return None;
+    }
+    let text = std::str::from_utf8(&data[begin..end]).ok()?;
+    let numbers: Vec<u8> = text.split(',').map(|n| n.parse().ok()).collect::<Option<_>>()?;
+    let [a, b, c, d, high, low] = numbers[..] else { return None };
+    let address = u32::from_be_bytes([a, b, c, d]);
+    Some(Command { begin, end, address, port: u16::from_be_bytes([high, low]) })
+}
+
+/// Replaces the argument of a command `at` bytes behind the start of the IP header.
+fn replace(packet: &mut Packet, data_at: usize, found: Command, argument: &[u8]) -> Option<()> {
+    let start = usize::try_from(packet.header_offset(Header::Network)?).ok()?;
+    let (begin, end) = (start + data_at + found.begin, start + data_at + found.end);
+    let (old, length) = (packet.len(), packet.len() - (end - begin) + argument.len());
+    let total = u16::try_from(length - start).ok()?;
+    if length > old {
+        packet.set_len(length).ok()?;
+    }
+    packet.copy_within(end..old, begin + argument.len());
+    packet[begin..begin + argument.len()].copy_from_slice(argument);
+    packet.set_len(length).ok()?;
+    let (ip, segment) = header::split_mut(packet)?;
+    header::replace_u16(ip, 2, total);
+    segment[16..18].fill(0);
+    let (src, dst) = (u32_at(ip, 12).into(), u32_at(ip, 16).into());
+    let pseudo = checksum::pseudo_header_v4(src, dst, TCP, segment.len() as u32);
+    let sum = !checksum::combine(pseudo, checksum::sum(segment));
+    segment[16..18].copy_from_slice(&sum.to_be_bytes());
+    Some(())
+}
+
+impl FtpPortMapper {
+    fn map(&self, packet: &mut Packet, now: i64) -> Option<()> {
+        let [control, data] = self.cores.as_ref()?;
+        let (ip, segment) = header::split(packet)?;
+        if ip[9] != TCP || !header::is_first_fragment(ip) || segment.len() < 20 || packet.next().is_some() {
+            return None;
+        }
+        let offset = usize::from(segment[12] >> 4) * 4;
+        let bytes = segment.get(offset..).filter(|_| offset >= 20)?;
+        let (data_at, found) = (ip.len() + offset, command(bytes)?);
+        let (src, dst) = (u32_at(ip, 12), u32_at(ip, 16));
+        let (src_port, dst_port) = (u16_at(segment, 0), u16_at(segment, 2));
+        let behind = u32_at(segment, 4).wrapping_add(bytes.len() as u32);
+        let connection = FlowId { src, src_port, dst, dst_port };
+        let kept = control.ask(TCP, connection, Ask::Known, now, |flow, _| flow.annotation)?;
+        let from_port =
+            FlowId { src: found.address, src_port: found.port, dst, dst_port: dst_port.wrapping_sub(1) };
+        let new = data.ask(TCP, from_port, Ask::At(self.input), now, |flow, entry| {
+            flow.annotation = kept;
+            flow.rewritten(entry.back)
+        })?;
+        let [a, b, c, d] = Ipv4Addr::from_bits(new.src).octets();
+        let argument = format!("{a},{b},{c},{d},{},{}", new.src_port >> 8, new.src_port & 0xFF);
+        let grows = argument.len() as i32 - (found.end - found.begin) as i32;
+        replace(packet, data_at, found, argument.as_bytes())?;
+        control.ask(TCP, connection, Ask::Known, now, |flow, entry| {
+            if flow.tracking == Tracking::Tcp {
+                let shifts =
+                    flow.shifts.get_or_insert_with(|| Box::new([Shift::default(), Shift::default()]));
+                shifts[usize::from(entry.back)].add(behind, grows);
+            }
+        })
+    }
+}
+
+impl PerPacket for FtpPortMapper {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let find = |name: &String| cx.shared::<Core>(name);
+        let control = find(&self.names[0]).filter(|core| core.kind.is_tcp());
+        let control = control.ok_or("CONTROL_REWRITER: type mismatch: expected TCPRewriter")?;
+        let data = find(&self.names[1]).ok_or("DATA_REWRITER: type mismatch: expected IPRewriterBase")?;
+        if self.input >= data.inputs {
+            return Err("DATA_REWRITER_INPUT out of range".into());
+        }
+        self.cores = Some([control, data]);
+        Ok(())
+    }
+
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        // Whatever is no command, or cannot be one, passes as it is.
+        let _ = self.map(packet, now_ms(cx));
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<FtpPortMapper> {
+        Some(self.clone())
+    }
+}

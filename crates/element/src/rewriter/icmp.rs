@@ -1,0 +1,191 @@
+//! `ICMPRewriter`: errors about packets that were rewritten (RFC 5508, 4.2).
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use graph::class::{Headers, keyword, mandatory};
+use graph::value::unsigned;
+use graph::{Class, Cx, Each, Fate, PerPacket};
+use memory::Packet;
+use wire::checksum;
+
+use super::apply::{Annotate, changed, changed_u32, set_u32, sum_at};
+use super::flow_id::FlowId;
+use super::flows::Ask;
+use super::kind::{DCCP, ECHO, ICMP, TCP, UDP};
+use super::rewriter::{Core, now_ms};
+use crate::annotation::{Notes, Place};
+use crate::ip::header::{self, u16_at, u32_at};
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "ICMPRewriter",
+    brief: "rewrites ICMP errors about packets that rewriters changed",
+    doc: "An error that answers a rewritten packet goes to the host that sent it, and quotes the packet as \
+          that host sent it; all checksums follow. It leaves at output 0, or where its flow's packets leave, \
+          counted from the OFFSET in `NAME:OFFSET`. Other packets are dropped.",
+    ports: "1/1-",
+    processing: "h/h",
+    arguments: &[
+        mandatory("MAPS", "rewriters to ask, `NAME` or `NAME:OFFSET`, separated by spaces"),
+        keyword("DST_ANNO", "whether the destination annotation follows; true"),
+        keyword("REPLY_ANNO", "a byte that rewriters kept of a flow's first packet; none"),
+    ],
+    drops: &["about no known flow", "not ICMP"],
+    example: "rw :: IPRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);\nicmp -> ICMPRewriter(rw) -> inside;",
+    see: &["IPRewriter", "ICMPPingRewriter", "IPAddrRewriter"],
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let maps: String = conf.mandatory("MAPS")?;
+        let destination = conf.keyword("DST_ANNO")?.unwrap_or(true);
+        let reply = conf.keyword::<Place<1>>("REPLY_ANNO")?.map(|place| place.0);
+        conf.complete()?;
+        let names: Vec<String> = maps.split_whitespace().map(str::to_string).collect();
+        match names.len() {
+            0 => Err("no IP rewriters supplied".into()),
+            _ => Ok(Each::boxed(IcmpRewriter {
+                names,
+                maps: vec![],
+                annotate: Annotate { destination, reply },
+            })),
+        }
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug, Clone)]
+pub struct IcmpRewriter {
+    names: Vec<String>,
+    /// The rewriters, and where their outputs are among this one's.
+    maps: Vec<(Arc<Core>, Option<usize>)>,
+    annotate: Annotate,
+}
+
+/// Types of errors: unreachable, source quench, redirect, time exceeded, parameter
+/// problem (RFC 792).
+const ERRORS: [u8; 5] = [3, 4, 5, 11, 12];
+
+/// What an error quotes: where its transport header is, if that tells the flow.
+struct Quote {
+    protocol: u8,
+    /// Of the packets that answer the quoted one.
+    id: FlowId,
+    transport: Option<usize>,
+}
+
+fn quote(message: &[u8]) -> Option<Quote> {
+    let ip = message.get(8..).filter(|ip| ip.len() >= header::LEN)?;
+    let length = usize::from(ip[0] & 0xF) * 4;
+    if ip[0] >> 4 != 4 || length < header::LEN {
+        return None;
+    }
+    let protocol = ip[9];
+    let mut id = FlowId { src: u32_at(ip, 16), dst: u32_at(ip, 12), ..FlowId::default() };
+    let rest = ip.get(length..).filter(|_| header::is_first_fragment(ip)).unwrap_or(&[]);
+    let known = match protocol {
+        TCP | UDP | DCCP if rest.len() >= 8 => {
+            (id.src_port, id.dst_port) = (u16_at(rest, 2), u16_at(rest, 0));
+            true
+        }
+        ICMP if rest.len() >= 6 && rest[0] == ECHO => {
+            id.src_port = u16_at(rest, 4);
+            true
+        }
+        _ => false,
+    };
+    Some(Quote { protocol, id, transport: known.then_some(8 + length) })
+}
+
+/// Rewrites the quoted packet as its sender sent it; the error's checksum follows.
+fn restore(message: &mut [u8], quote: &Quote, src: u32, dst: u32, to: FlowId) {
+    let before = checksum::sum(&message[4..]);
+    let ip = &mut message[8..];
+    let (old_src, old_dst) = (u32_at(ip, 12), u32_at(ip, 16));
+    let mut sum = u16_at(ip, 10);
+    set_u32(ip, 12, src, &mut sum);
+    set_u32(ip, 16, dst, &mut sum);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    if let Some(transport) = quote.transport.and_then(|at| message.get_mut(at..)) {
+        let at = if quote.protocol == ICMP { Some(2) } else { sum_at(quote.protocol, transport) };
+        let mut sum = at.map_or(0, |at| u16_at(transport, at));
+        if quote.protocol == ICMP {
+            sum = changed(sum, u16_at(transport, 4), to.dst_port);
+            transport[4..6].copy_from_slice(&to.dst_port.to_be_bytes());
+        } else {
+            sum = changed_u32(changed_u32(sum, old_src, src), old_dst, dst);
+            sum = changed(changed(sum, u16_at(transport, 0), to.dst_port), u16_at(transport, 2), to.src_port);
+            transport[..2].copy_from_slice(&to.dst_port.to_be_bytes());
+            transport[2..4].copy_from_slice(&to.src_port.to_be_bytes());
+        }
+        if let Some(at) = at {
+            transport[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+        }
+    }
+    let sum = changed(u16_at(message, 2), before, checksum::sum(&message[4..]));
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+}
+
+impl IcmpRewriter {
+    /// Rewrites an error; its output.
+    fn rewrite(&self, packet: &mut Packet, now: i64) -> Option<usize> {
+        let (ip, message) = header::split_mut(packet)?;
+        let quote = quote(message).filter(|_| ERRORS.contains(&message[0]))?;
+        let found = self.maps.iter().find_map(|(core, offset)| {
+            core.ask(quote.protocol, quote.id, Ask::Back, now, |flow, entry| {
+                let back = entry.back;
+                let output = offset.map_or(0, |offset| offset + flow.outputs[usize::from(back)]);
+                (flow.rewritten(back), output, back.then_some(flow.annotation))
+            })
+        });
+        let (to, output, annotation) = found?;
+        // A flow of addresses alone leaves the other one as it is.
+        let or = |ours: u32, theirs: u32| if ours == 0 { theirs } else { ours };
+        let (src, dst) = (or(to.dst, quote.id.dst), or(to.src, quote.id.src));
+        let outer = (u32_at(ip, 16) == quote.id.dst).then_some(src);
+        if let Some(address) = outer {
+            let mut sum = u16_at(ip, 10);
+            set_u32(ip, 16, address, &mut sum);
+            ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        }
+        restore(message, &quote, src, dst, to);
+        if let Some(address) = outer.filter(|_| self.annotate.destination) {
+            packet.set_dst_ip(Ipv4Addr::from_bits(address));
+        }
+        if let (Some(at), Some(annotation)) = (self.annotate.reply, annotation) {
+            packet.set_u8_at(at, annotation);
+        }
+        Some(output)
+    }
+}
+
+impl PerPacket for IcmpRewriter {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        for text in &self.names {
+            let refuse = || format!("{text} not an IP rewriter");
+            let (name, offset) = match text.split_once(':') {
+                Some((name, offset)) => (name, Some(unsigned(offset).ok_or_else(refuse)? as usize)),
+                None => (text.as_str(), None),
+            };
+            let core = cx.shared::<Core>(name).ok_or_else(refuse)?;
+            let outputs = cx.outputs();
+            if offset.is_some_and(|offset| offset.saturating_add(core.outputs) > outputs) {
+                let plural = if outputs == 1 { "output" } else { "outputs" };
+                return Err(format!("{text} port offset requires more than {outputs} {plural}"));
+            }
+            self.maps.push((core, offset));
+        }
+        Ok(())
+    }
+
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        if header::split(packet).is_none_or(|(ip, _)| ip[9] != ICMP) {
+            return Fate::drop(1);
+        }
+        self.rewrite(packet, now_ms(cx)).map_or(Fate::drop(0), Fate::out)
+    }
+
+    fn replicate(&self) -> Option<IcmpRewriter> {
+        Some(self.clone())
+    }
+}

@@ -1,0 +1,198 @@
+//! Patterns: what becomes of a flow's addresses and ports.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use graph::value::{Kind, Prefix4, Scope, Value, unsigned};
+
+use super::flow_id::FlowId;
+use crate::ip::random;
+
+/// As which kind of name a configuration's patterns are declared.
+pub(crate) const NAMED: Kind = Kind::Number("rewriter pattern");
+
+/// How a varying address or port is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    /// What the packet has, if that is free; else any.
+    Same,
+    /// Any.
+    Any,
+    /// One after the other.
+    Next,
+}
+
+/// A pattern. Zeros leave what the packet has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pattern {
+    id: FlowId,
+    /// How many values beyond the first may be chosen.
+    range: u32,
+    /// Ports are rewritten too; the port varies, not the address.
+    ports: bool,
+    choice: Choice,
+    next: u32,
+}
+
+impl Pattern {
+    /// Reads `SADDR[-SADDR2] DADDR`, `SADDR SPORT[-SPORT2] DADDR DPORT`, or the name
+    /// of a pattern.
+    pub(crate) fn parse(words: &[&str], scope: &Scope<'_>) -> Result<Pattern, String> {
+        let (src, src_port, dst, dst_port) = match *words {
+            [name] => {
+                let text = scope.lookup(NAMED, name).ok_or_else(|| format!("no such pattern '{name}'"))?;
+                let words: Vec<&str> = text.split_whitespace().collect();
+                return if words.len() > 1 {
+                    Pattern::parse(&words, scope)
+                } else {
+                    Err("syntax error".into())
+                };
+            }
+            [src, dst] => (src, None, dst, None),
+            [src, dst, port] => (src, Some(port), dst, None),
+            [src, port, dst, dst_port] => (src, Some(port), dst, Some(dst_port)),
+            _ => return Err("syntax error".into()),
+        };
+        let mut pattern = Pattern {
+            id: FlowId::default(),
+            range: 0,
+            ports: src_port.is_some(),
+            choice: Choice::Same,
+            next: 0,
+        };
+        pattern.address(src, scope).ok_or("bad source address")?;
+        if let Some(port) = src_port {
+            pattern.port(port).ok_or("bad source port")?;
+        }
+        pattern.id.dst = fixed_address(dst, scope).ok_or("bad destination address")?;
+        if let Some(port) = dst_port {
+            pattern.id.dst_port = fixed_port(port).ok_or("bad destination port")?;
+        }
+        Ok(pattern)
+    }
+
+    /// A suffix that says how to choose.
+    fn choice<'t>(&mut self, text: &'t str) -> &'t str {
+        for (suffix, choice) in [('#', Choice::Next), ('?', Choice::Any)] {
+            if let Some(rest) = text.strip_suffix(suffix) {
+                self.choice = choice;
+                return rest;
+            }
+        }
+        text
+    }
+
+    fn address(&mut self, text: &str, scope: &Scope<'_>) -> Option<()> {
+        if let Some(address) = fixed_address(text, scope) {
+            self.id.src = address;
+            return Some(());
+        }
+        let text = self.choice(text);
+        if let Some((first, last)) = text.split_once('-') {
+            let [first, last] = [first, last].map(|a| Ipv4Addr::parse(a, scope).ok().map(Ipv4Addr::to_bits));
+            (self.id.src, self.range) = (first?, last?.checked_sub(first?)?);
+            return Some(());
+        }
+        let prefix = Prefix4::parse(text, scope).ok()?;
+        let (address, length) = (prefix.address.to_bits(), prefix.length()?);
+        if address == 0 || length == 0 {
+            return None;
+        }
+        let base = address & prefix.mask.to_bits();
+        // Longer prefixes have all their addresses, others not the first and last.
+        (self.id.src, self.range) = match length {
+            32 => (address, 0),
+            31 => (base, 1),
+            _ => (base | 1, !prefix.mask.to_bits() - 2),
+        };
+        Some(())
+    }
+
+    fn port(&mut self, text: &str) -> Option<()> {
+        if let Some(port) = fixed_port(text) {
+            self.id.src_port = port;
+            return Some(());
+        }
+        let text = self.choice(text);
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let [first, last] = [first, last].map(|port| u16::try_from(unsigned(port)?).ok());
+        (self.id.src_port, self.range) = (first?, u32::from(last?.checked_sub(first?)?));
+        Some(())
+    }
+
+    /// What becomes of a flow; `None` when nothing is free. `free` tells what is.
+    pub(crate) fn rewrite(&mut self, id: FlowId, free: &dyn Fn(FlowId) -> bool) -> Option<FlowId> {
+        let or = |ours: u32, theirs: u32| if ours == 0 { theirs } else { ours };
+        let or_port = |ours: u16, theirs: u16| if ours == 0 { theirs } else { ours };
+        let mut new = FlowId {
+            src: or(self.id.src, id.src),
+            src_port: or_port(self.id.src_port, id.src_port),
+            dst: or(self.id.dst, id.dst),
+            dst_port: or_port(self.id.dst_port, id.dst_port),
+        };
+        if self.range == 0 {
+            return Some(new);
+        }
+        let same = u32::from(id.src_port.wrapping_sub(self.id.src_port));
+        if self.ports && self.choice == Choice::Same && id.src_port >= self.id.src_port && same <= self.range
+        {
+            new.src_port = id.src_port;
+            if free(new) {
+                self.next = same + 1;
+                return Some(new);
+            }
+        }
+        let mut value = match self.choice {
+            Choice::Next if self.next > self.range => 0,
+            Choice::Next => self.next,
+            _ => random::below(u64::from(self.range) + 1) as u32,
+        };
+        for _ in 0..=self.range {
+            match self.ports {
+                true => new.src_port = self.id.src_port.wrapping_add(value as u16),
+                false => new.src = self.id.src.wrapping_add(value),
+            }
+            if free(new) {
+                self.next = value.saturating_add(1);
+                return Some(new);
+            }
+            value = if value == self.range { 0 } else { value + 1 };
+        }
+        None
+    }
+}
+
+fn fixed_address(text: &str, scope: &Scope<'_>) -> Option<u32> {
+    if text == "-" { Some(0) } else { Ipv4Addr::parse(text, scope).ok().map(Ipv4Addr::to_bits) }
+}
+
+fn fixed_port(text: &str) -> Option<u16> {
+    if text == "-" { Some(0) } else { u16::try_from(unsigned(text)?).ok().filter(|port| *port > 0) }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = |bits: u32| match bits {
+            0 => "-".to_string(),
+            _ => Ipv4Addr::from_bits(bits).to_string(),
+        };
+        let last = self.id.src.wrapping_add(self.range);
+        match self.ports {
+            false if self.range > 0 => {
+                write!(f, "{}-{} ", Ipv4Addr::from_bits(self.id.src), Ipv4Addr::from_bits(last))?
+            }
+            _ => write!(f, "{} ", address(self.id.src))?,
+        }
+        let port = u32::from(self.id.src_port);
+        match self.ports {
+            false => return f.write_str(&address(self.id.dst)),
+            true if port == 0 => f.write_str("- ")?,
+            true if self.range > 0 => write!(f, "{port}-{} ", port + self.range)?,
+            true => write!(f, "{port} ")?,
+        }
+        match self.id.dst_port {
+            0 => write!(f, "{} -", address(self.id.dst)),
+            port => write!(f, "{} {port}", address(self.id.dst)),
+        }
+    }
+}

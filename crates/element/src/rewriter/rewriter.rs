@@ -1,0 +1,319 @@
+//! What all rewriters have in common: the element, and what others may ask of it.
+
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use graph::class::Handler;
+use graph::timer::TimerId;
+use graph::value::{Names, Scope, Value, unsigned};
+use graph::{Cx, Element, Fate, Next, Refused};
+use memory::{Batch, Packet};
+
+use super::apply::{Annotate, apply};
+use super::flow_id::FlowId;
+use super::flows::{Ask, Entry, Flow, Flows, Member, Without};
+use super::kind::{ECHO_REPLY, Kind};
+use super::mapper::Mapper;
+use super::spec::{Input, Rule};
+use crate::annotation::Notes;
+use crate::ip::header;
+
+/// Reasons, as the classes name them.
+pub(super) const DROPS: &[&str] =
+    &["no flow and none wanted", "no packet to rewrite", "no free address or port", "table full"];
+const UNWANTED: usize = 0;
+const UNFIT: usize = 1;
+const EXHAUSTED: usize = 2;
+const FULL: usize = 3;
+
+/// A rewriter as others know it, on any thread.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub kind: Kind,
+    pub inputs: usize,
+    pub outputs: usize,
+    /// Whose capacity it shares.
+    pub partner: Option<String>,
+    pub annotate: Annotate,
+    pub reap_ns: i64,
+    place: Mutex<(Arc<Mutex<Flows>>, usize)>,
+    ready: AtomicBool,
+}
+
+/// Now, in the milliseconds in which flows live.
+pub(super) fn now_ms(cx: &Cx<'_>) -> i64 {
+    cx.now_ns() / 1_000_000
+}
+
+fn lock(flows: &Mutex<Flows>) -> MutexGuard<'_, Flows> {
+    flows.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What makes a rewriter.
+pub(super) struct Parts {
+    pub kind: Kind,
+    pub member: Member,
+    pub inputs: usize,
+    pub capacity: usize,
+    pub partner: Option<String>,
+    pub annotate: Annotate,
+    pub reap_ns: i64,
+}
+
+impl Core {
+    pub(super) fn new(parts: Parts) -> Core {
+        let outputs = parts.member.outputs;
+        let mut flows = Flows::new(parts.capacity);
+        flows.members.push(parts.member);
+        Core {
+            kind: parts.kind,
+            inputs: parts.inputs,
+            outputs,
+            partner: parts.partner,
+            annotate: parts.annotate,
+            reap_ns: parts.reap_ns,
+            place: Mutex::new((Arc::new(Mutex::new(flows)), 0)),
+            ready: AtomicBool::new(false),
+        }
+    }
+
+    /// Its flows, and which member it is.
+    fn place(&self) -> (Arc<Mutex<Flows>>, usize) {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Finds the elements that the configuration names; once.
+    fn prepare(&self, cx: &mut Cx<'_>) -> Result<bool, String> {
+        if self.ready.swap(true, Ordering::AcqRel) {
+            return Ok(false);
+        }
+        if let Some(name) = &self.partner {
+            let partner = cx.shared::<Core>(name).ok_or("bad MAPPING_CAPACITY")?;
+            self.join(&partner);
+        }
+        let (flows, member) = self.place();
+        for (i, input) in lock(&flows).members[member].inputs.iter_mut().enumerate() {
+            resolve(cx, input, self.outputs).map_err(|error| format!("input spec {i}: {error}"))?;
+        }
+        Ok(true)
+    }
+
+    /// From now on its flows are among a partner's. It has none yet.
+    fn join(&self, partner: &Core) {
+        let (theirs, _) = partner.place();
+        let (ours, member) = self.place();
+        if Arc::ptr_eq(&theirs, &ours) {
+            return;
+        }
+        let member = std::mem::take(&mut lock(&ours).members[member]);
+        let mut flows = lock(&theirs);
+        flows.members.push(member);
+        let place = flows.members.len() - 1;
+        drop(flows);
+        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = (theirs, place);
+    }
+
+    /// Has `work` done with a flow, of these addresses and ports, if there is one or
+    /// one can be made.
+    pub(super) fn ask<R>(
+        &self,
+        protocol: u8,
+        id: FlowId,
+        ask: Ask,
+        now: i64,
+        work: impl FnOnce(&mut Flow, Entry) -> R,
+    ) -> Option<R> {
+        let (flows, member) = self.place();
+        let mut flows = lock(&flows);
+        let entry = flows.ask((self.kind, member), (protocol, id), ask, now)?;
+        Some(work(flows.flow(entry.flow), entry))
+    }
+}
+
+/// Finds the element that a specification names.
+fn resolve(cx: &Cx<'_>, input: &mut Input, outputs: usize) -> Result<(), String> {
+    let Rule::Named(name) = &input.rule else { return Ok(()) };
+    let mapper = cx.shared::<Mapper>(name).ok_or_else(|| match cx.find(name) {
+        Some(_) => "element is not an IPMapper",
+        None => "unknown specification",
+    })?;
+    mapper.check(outputs)?;
+    input.rule = Rule::Mapper(mapper);
+    Ok(())
+}
+
+/// A rewriter.
+#[derive(Debug)]
+pub(crate) struct Rewriter {
+    core: Arc<Core>,
+    flows: Arc<Mutex<Flows>>,
+    member: usize,
+    fates: Box<[Fate; Batch::MAX]>,
+}
+
+impl Rewriter {
+    pub(super) fn new(core: Arc<Core>) -> Rewriter {
+        let (flows, member) = core.place();
+        Rewriter { core, flows, member, fates: Box::new([Fate::ON; Batch::MAX]) }
+    }
+
+    /// What becomes of a packet that belongs to no flow and begins none.
+    fn unfit(&self, flows: &Flows, input: usize) -> Fate {
+        match flows.members[self.member].inputs.get(input) {
+            Some(Input { rule: Rule::Pass, forward, .. }) => Fate::out(*forward),
+            _ => Fate::drop(UNFIT),
+        }
+    }
+
+    fn packet(&self, flows: &mut Flows, input: usize, packet: &mut Packet, now: i64) -> Fate {
+        let kind = self.core.kind;
+        let split = header::split(packet);
+        let is_answer = split.is_some_and(|(_, payload)| payload.first() == Some(&ECHO_REPLY));
+        let Some((map, protocol, id)) = split.and_then(|(ip, payload)| kind.key(ip, payload)) else {
+            return self.unfit(flows, input);
+        };
+        let entry = match flows.lookup(kind, self.member, map, id) {
+            Some(entry) => entry,
+            None if kind == Kind::Ping && is_answer => return self.unfit(flows, input),
+            None => match flows.create((kind, self.member), (map, protocol, id), input, now) {
+                Ok(entry) => {
+                    let annotation = self.core.annotate.reply.map_or(0, |at| packet.u8_at(at));
+                    flows.flow(entry.flow).annotation = annotation;
+                    entry
+                }
+                Err(Without::Pass(output)) => return Fate::out(output),
+                Err(Without::Unwanted) => return Fate::drop(UNWANTED),
+                Err(Without::Exhausted) => return Fate::drop(EXHAUSTED),
+                Err(Without::Full) => return Fate::drop(FULL),
+            },
+        };
+        let flow = flows.flow(entry.flow);
+        apply(packet, kind, flow, entry.back, self.core.annotate);
+        let output = flow.outputs[usize::from(entry.back)];
+        flows.refresh(entry.flow, now);
+        Fate::out(output)
+    }
+
+    fn lookup(&self, flows: &mut Flows, parameter: &str, now: i64) -> Result<String, Refused> {
+        let names = Names::default();
+        let scope = Scope { element: "", names: &names };
+        let address = |text: &str| Ipv4Addr::parse(text, &scope).map(Ipv4Addr::to_bits);
+        let port =
+            |text: &str| unsigned(text).and_then(|port| u16::try_from(port).ok()).ok_or("expected IP port");
+        let words: Vec<&str> = parameter.split_whitespace().collect();
+        let [src, src_port, dst, dst_port] = words[..] else {
+            return Err("expected 'SADDR SPORT DADDR DPORT'".into());
+        };
+        let (src, dst) = (address(src)?, address(dst)?);
+        let id = FlowId { src, src_port: port(src_port)?, dst, dst_port: port(dst_port)? };
+        let found = flows.ask((self.core.kind, self.member), (super::kind::TCP, id), Ask::Known, now);
+        Ok(found.map_or(String::new(), |entry| {
+            let to = flows.flow(entry.flow).rewritten(entry.back);
+            let [src, dst] = [to.src, to.dst].map(Ipv4Addr::from_bits);
+            format!("{src} {} {dst} {}", to.src_port, to.dst_port)
+        }))
+    }
+}
+
+impl Element for Rewriter {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let first = self.core.prepare(cx)?;
+        (self.flows, self.member) = self.core.place();
+        if first && self.core.reap_ns > 0 {
+            let timer = cx.new_timer();
+            cx.set_timer_after(timer, self.core.reap_ns);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        let now = now_ms(cx);
+        let own = self.flows.clone();
+        let mut flows = lock(&own);
+        let mut same = true;
+        for (place, packet) in batch.iter_mut().enumerate() {
+            self.fates[place] = self.packet(&mut flows, input, packet, now);
+            same &= self.fates[place] == self.fates[0];
+        }
+        drop(flows);
+        let outputs = cx.outputs();
+        if same && self.fates[0].output() < outputs {
+            return Next::Push(self.fates[0].output());
+        }
+        for (place, packet) in batch.drain().enumerate() {
+            let fate = self.fates[place];
+            match fate.output() < outputs {
+                true => cx.emit(fate.output(), packet),
+                false => cx.drop(fate.reason(), packet),
+            }
+        }
+        Next::Done
+    }
+
+    fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
+        lock(&self.flows).reap(now_ms(cx));
+        cx.set_timer_after(timer, self.core.reap_ns);
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
+        let now = now_ms(cx);
+        let mut flows = lock(&self.flows);
+        let inputs = &flows.members[self.member].inputs;
+        Ok(match handler {
+            "table_size" | "nmappings" => inputs.iter().map(|input| input.count).sum::<u64>().to_string(),
+            "mapping_failures" => inputs.iter().map(|input| input.failures).sum::<u64>().to_string(),
+            "patterns" => inputs.iter().map(Input::unparse).collect(),
+            "size" => flows.len().to_string(),
+            "capacity" => flows.capacity.to_string(),
+            "evictions" => flows.evicted.to_string(),
+            "table" | "mappings" | "tcp_table" | "tcp_mappings" => {
+                flows.list(self.core.kind, self.member, 0, now)
+            }
+            "udp_table" | "udp_mappings" => flows.list(self.core.kind, self.member, 1, now),
+            "lookup" | "tcp_lookup" => self.lookup(&mut flows, parameter, now)?,
+            _ => {
+                let input =
+                    handler.strip_prefix("pattern").and_then(|i| inputs.get(i.parse::<usize>().ok()?));
+                input.ok_or_else(|| Refused::NoHandler(handler.into()))?.unparse()
+            }
+        })
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let now = now_ms(cx);
+        let mut flows = lock(&self.flows);
+        match handler {
+            "clear" => flows.shrink(0),
+            "capacity" => {
+                let capacity = unsigned(value).and_then(|capacity| usize::try_from(capacity).ok());
+                flows.capacity = capacity.ok_or("CAPACITY: expected unsigned integer")?;
+                flows.reap(now);
+            }
+            _ => {
+                let i = handler.strip_prefix("pattern").and_then(|i| i.parse::<usize>().ok());
+                let i =
+                    i.filter(|i| *i < self.core.inputs).ok_or_else(|| Refused::NoHandler(handler.into()))?;
+                // Names of addresses are those of the configuration: here only numbers.
+                let names = Names::default();
+                let about = |error| format!("input spec {i}: {error}");
+                let scope = Scope { element: cx.name(), names: &names };
+                let mut input = Input::parse(value, self.core.outputs, &scope).map_err(about)?;
+                resolve(cx, &mut input, self.core.outputs).map_err(about)?;
+                flows.forget_input(self.member, i);
+                flows.members[self.member].inputs[i] = input;
+            }
+        }
+        Ok(())
+    }
+
+    fn handlers(&self) -> Vec<(String, Handler)> {
+        let handler = Handler { name: "pattern", read: true, write: true, about: "an input's specification" };
+        (0..self.core.inputs).map(|i| (format!("pattern{i}"), handler)).collect()
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        // All copies share the flows, which have a lock; so packets leave without it.
+        Some(Box::new(Rewriter::new(self.core.clone())))
+    }
+}

@@ -1,0 +1,213 @@
+//! `Bypass`, `Suppressor`, `Hub`, `PullTee`: ways past, ways closed, ways to many.
+
+use graph::class::{both, keyword, positional, write};
+use graph::{Class, Cx, Element, Fault, Next, Refused};
+use memory::Batch;
+
+use super::parsed;
+
+/// A way past.
+pub static BYPASS: Class = Class {
+    name: "Bypass",
+    brief: "leads packets another way while active",
+    doc: "Packets of input 0 go to output 0, or, while active, to output 1; those of input 1 always go to \
+          output 0. When pulled, output 0 asks input 0, or, while active, input 1; output 1 always asks \
+          input 0. A way round that is pulled must not lead back to the Bypass itself.",
+    ports: "1-2/1-2",
+    arguments: &[
+        positional("ACTIVE", "whether packets take the other way; false"),
+        keyword("INLINE", "accepted; there is nothing to take out of the way"),
+    ],
+    handlers: &[both("active", "whether packets take the other way")],
+    example: "b :: Bypass -> Discard; b[1] -> Print -> [1]b",
+    see: &["Switch", "PullSwitch"],
+    make: |_, conf| {
+        let active = conf.positional("ACTIVE")?.unwrap_or(false);
+        let _inline: Option<bool> = conf.keyword("INLINE")?;
+        conf.complete()?;
+        Ok(Box::new(Bypass { active }))
+    },
+    ..Class::BASE
+};
+
+/// Ways closed.
+pub static SUPPRESSOR: Class = Class {
+    name: "Suppressor",
+    brief: "passes packets on, or not, port by port",
+    doc: "Packets of each input go to the output of the same number, unless it is suppressed: then pushed \
+          packets are dropped, and none are pulled. Handlers `active0`, `active1`, … read and change that.",
+    ports: "1-/=",
+    flow: "#/#",
+    handlers: &[write("reset", "lets all through")],
+    drops: &["suppressed"],
+    example: "Suppressor",
+    see: &["Switch", "PullSwitch", "InputSwitch"],
+    make: |setup, conf| {
+        conf.complete()?;
+        Ok(Box::new(Suppressor { closed: vec![false; setup.inputs] }))
+    },
+    ..Class::BASE
+};
+
+/// Ways to all others.
+pub static HUB: Class = Class {
+    name: "Hub",
+    brief: "sends a copy of each packet to every port but its own",
+    doc: "As an Ethernet hub: what comes in at an input goes to all outputs but the one of the same number.",
+    ports: "1-/=",
+    processing: "h/h",
+    flow: "#/[^#]",
+    drops: &["no buffers", "no other port"],
+    example: "Hub",
+    see: &["Tee", "EtherSwitch"],
+    make: |_, conf| conf.complete().map(|()| Box::new(Hub) as Box<dyn Element>),
+    ..Class::BASE
+};
+
+/// Copies of what is pulled.
+pub static PULL_TEE: Class = Class {
+    name: "PullTee",
+    brief: "pushes copies of the packets that are pulled through it",
+    doc: "Packets are pulled through output 0; a copy of each is pushed to every other output.",
+    ports: "1/1-",
+    processing: "l/lh",
+    arguments: &[positional("N", "how many outputs there must be; as many as are connected")],
+    drops: &["no buffers"],
+    example: "PullTee(2)",
+    see: &["Tee"],
+    make: |setup, conf| {
+        let wanted = conf.positional("N")?.unwrap_or(setup.outputs);
+        conf.complete()?;
+        if wanted != setup.outputs {
+            return Err(Fault::new(format!("{wanted} outputs implies {} arms connected", setup.outputs)));
+        }
+        Ok(Box::new(PullTee))
+    },
+    ..Class::BASE
+};
+
+/// See [`BYPASS`].
+#[derive(Debug)]
+pub struct Bypass {
+    active: bool,
+}
+
+impl Element for Bypass {
+    fn push(&mut self, cx: &mut Cx<'_>, input: usize, _: &mut Batch) -> Next {
+        Next::Push(usize::from(self.active && input == 0 && cx.outputs() > 1))
+    }
+
+    fn pull(&mut self, cx: &mut Cx<'_>, output: usize, batch: &mut Batch) {
+        let input = usize::from(self.active && output == 0 && cx.inputs() > 1);
+        cx.pull(input, batch);
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.active.to_string())
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
+        self.active = parsed(value).map_err(|_| Refused::from("syntax error"))?;
+        Ok(())
+    }
+}
+
+/// See [`SUPPRESSOR`].
+#[derive(Debug)]
+pub struct Suppressor {
+    closed: Vec<bool>,
+}
+
+impl Suppressor {
+    fn port(&self, handler: &str) -> Result<usize, Refused> {
+        let port = handler.strip_prefix("active").and_then(|port| port.parse().ok());
+        port.filter(|port| *port < self.closed.len()).ok_or_else(|| Refused::NoHandler(handler.into()))
+    }
+}
+
+impl Element for Suppressor {
+    fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        if self.closed.get(input).is_some_and(|closed| *closed) {
+            cx.drop_batch(0, batch);
+            return Next::Done;
+        }
+        Next::Push(input)
+    }
+
+    fn pull(&mut self, cx: &mut Cx<'_>, output: usize, batch: &mut Batch) {
+        if self.closed.get(output).is_some_and(|closed| !closed) {
+            cx.pull(output, batch);
+        }
+    }
+
+    fn handlers(&self) -> Vec<(String, graph::class::Handler)> {
+        let about = both("active", "whether packets of one port go through");
+        (0..self.closed.len()).map(|port| (format!("active{port}"), about)).collect()
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok((!self.closed[self.port(handler)?]).to_string())
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        if handler == "reset" {
+            self.closed.fill(false);
+            return Ok(());
+        }
+        let port = self.port(handler)?;
+        let active: bool = parsed(value)?;
+        self.closed[port] = !active;
+        Ok(())
+    }
+}
+
+/// Sends copies of a batch to some outputs.
+fn copies(cx: &mut Cx<'_>, batch: &Batch, outputs: impl Iterator<Item = usize>) {
+    for output in outputs {
+        for packet in batch.iter() {
+            match cx.copy(packet) {
+                Some(copy) => cx.emit(output, copy),
+                None => cx.count_drops(0, 1),
+            }
+        }
+    }
+}
+
+/// See [`HUB`].
+#[derive(Debug)]
+pub struct Hub;
+
+impl Element for Hub {
+    fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        let Some(last) = (0..cx.outputs()).rev().find(|output| *output != input) else {
+            cx.drop_batch(1, batch);
+            return Next::Done;
+        };
+        copies(cx, batch, (0..last).filter(|output| *output != input));
+        Next::Push(last)
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        Some(Box::new(Hub))
+    }
+}
+
+/// See [`PULL_TEE`].
+#[derive(Debug)]
+pub struct PullTee;
+
+impl Element for PullTee {
+    fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
+        let mut pulled = Batch::with_limit(batch.room());
+        if batch.room() == 0 || cx.pull(0, &mut pulled) == 0 {
+            return;
+        }
+        let outputs = cx.outputs();
+        copies(cx, &pulled, 1..outputs);
+        batch.take_from(&mut pulled, Batch::MAX);
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        Some(Box::new(PullTee))
+    }
+}

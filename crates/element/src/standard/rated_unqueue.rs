@@ -1,0 +1,256 @@
+//! `RatedUnqueue`, `BandwidthRatedUnqueue`, `RatedSplitter`,
+//! `BandwidthRatedSplitter`: no more than so many packets, or bytes, a second.
+
+use graph::class::{both, keyword, mandatory, read};
+use graph::task::TaskId;
+use graph::timer::TimerId;
+use graph::value::{Bandwidth, Span};
+use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Ran, Refused, Signals};
+use memory::{Batch, Packet};
+
+use super::bucket::{self, BYTES_THRESHOLD, Bucket};
+use super::parsed;
+
+/// Packets, pulled.
+pub static CLASS: Class = Class {
+    name: "RatedUnqueue",
+    brief: "pulls packets at a rate, and pushes them",
+    doc: "Pulls at most RATE packets a second. What was not used is saved up, to BURST_SIZE packets or to \
+          what RATE gives in BURST_DURATION; so a burst may come after a pause.",
+    processing: "l/h",
+    arguments: &[
+        mandatory("RATE", "packets a second"),
+        keyword("BURST_DURATION", "how long a burst lasts at RATE; 20 ms"),
+        keyword("BURST_SIZE", "packets in a burst, instead of BURST_DURATION"),
+    ],
+    handlers: &[
+        both("rate", "packets a second"),
+        both("active", "whether it pulls"),
+        read("calls", "how often it tried, and what came of it"),
+    ],
+    example: "RatedUnqueue(1000)",
+    see: &["BandwidthRatedUnqueue", "Unqueue", "Shaper", "RatedSplitter"],
+    make: |_, conf| Ok(Box::new(RatedUnqueue::new(Rate::parse(conf, false)?))),
+    ..Class::BASE
+};
+
+/// Bytes, pulled.
+pub static BANDWIDTH: Class = Class {
+    name: "BandwidthRatedUnqueue",
+    brief: "pulls packets at a rate of bytes, and pushes them",
+    doc: "Pulls packets of at most RATE bytes a second in all. What was not used is saved up, to BURST_BYTES \
+          or to what RATE gives in BURST_DURATION.",
+    arguments: BANDWIDTH_ARGUMENTS,
+    handlers: &[
+        both("rate", "bytes a second"),
+        both("active", "whether it pulls"),
+        read("calls", "how often it tried, and what came of it"),
+    ],
+    example: "BandwidthRatedUnqueue(10Mbps)",
+    see: &["RatedUnqueue", "BandwidthShaper", "BandwidthRatedSplitter"],
+    make: |_, conf| Ok(Box::new(RatedUnqueue::new(Rate::parse(conf, true)?))),
+    ..CLASS
+};
+
+/// Packets, pushed.
+pub static SPLITTER: Class = Class {
+    name: "RatedSplitter",
+    brief: "splits off what exceeds a rate",
+    doc: "At most RATE packets a second go to output 0, the others to output 1, or are dropped.",
+    ports: "1/1-2",
+    processing: "h/h",
+    handlers: &[both("rate", "packets a second")],
+    drops: &["rate exceeded"],
+    example: "RatedSplitter(1000)",
+    see: &["BandwidthRatedSplitter", "ProbSplitter", "Meter", "RatedUnqueue"],
+    make: |_, conf| Ok(Each::boxed(RatedSplitter(Rate::parse(conf, false)?))),
+    ..CLASS
+};
+
+/// Bytes, pushed.
+pub static BANDWIDTH_SPLITTER: Class = Class {
+    name: "BandwidthRatedSplitter",
+    brief: "splits off what exceeds a rate of bytes",
+    doc: "Packets of at most RATE bytes a second in all go to output 0, the others to output 1, or are \
+          dropped.",
+    arguments: BANDWIDTH_ARGUMENTS,
+    handlers: &[both("rate", "bytes a second")],
+    example: "BandwidthRatedSplitter(10Mbps)",
+    see: &["RatedSplitter", "BandwidthMeter", "BandwidthRatedUnqueue"],
+    make: |_, conf| Ok(Each::boxed(RatedSplitter(Rate::parse(conf, true)?))),
+    ..SPLITTER
+};
+
+const BANDWIDTH_ARGUMENTS: &[graph::class::Argument] = &[
+    mandatory("RATE", "bytes a second; 10Mbps and the like are understood"),
+    keyword("BURST_DURATION", "how long a burst lasts at RATE; 20 ms"),
+    keyword("BURST_BYTES", "bytes in a burst, instead of BURST_DURATION"),
+];
+
+/// A rate as it is configured.
+#[derive(Debug)]
+struct Rate {
+    bucket: Bucket,
+    /// Of bytes, not of packets.
+    bytes: bool,
+    burst: Option<u32>,
+    duration_ns: Option<i64>,
+}
+
+impl Rate {
+    fn parse(conf: &mut Conf<'_>, bytes: bool) -> Result<Rate, Fault> {
+        let rate = match bytes {
+            true => u32::try_from(conf.mandatory::<Bandwidth>("RATE")?.0)
+                .map_err(|_| Fault::new("RATE: out of range, bound 4294967295"))?,
+            false => conf.mandatory("RATE")?,
+        };
+        let duration_ns = conf.keyword::<Span>("BURST_DURATION")?.map(|span| span.0);
+        let burst = conf.keyword(if bytes { "BURST_BYTES" } else { "BURST_SIZE" })?;
+        conf.complete()?;
+        let bucket = Bucket::new(rate, bucket::capacity(rate, burst, duration_ns, bytes)?);
+        Ok(Rate { bucket, bytes, burst, duration_ns })
+    }
+
+    /// Tokens there must be for a packet.
+    #[inline]
+    fn threshold(&self) -> u32 {
+        if self.bytes { BYTES_THRESHOLD } else { 1 }
+    }
+
+    #[inline]
+    fn take(&mut self, packet: &Packet) {
+        let cost = if self.bytes { packet.total_len() as u32 } else { 1 };
+        self.bucket.remove(cost);
+    }
+
+    fn read(&self) -> String {
+        if self.bytes { format!("{}Bps", self.bucket.rate()) } else { self.bucket.rate().to_string() }
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        let rate = match self.bytes {
+            true => {
+                u32::try_from(parsed::<Bandwidth>(value)?.0).map_err(|_| Refused::from("out of range"))?
+            }
+            false => parsed(value)?,
+        };
+        let capacity = bucket::capacity(rate, self.burst, self.duration_ns, self.bytes)?;
+        self.bucket.assign(rate, capacity);
+        cx.set_config(self.read());
+        Ok(())
+    }
+}
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct RatedUnqueue {
+    rate: Rate,
+    active: bool,
+    task: Option<TaskId>,
+    timer: Option<TimerId>,
+    upstream: Signals,
+    runs: u64,
+    pushes: u64,
+    failed: u64,
+    empty: u64,
+}
+
+impl RatedUnqueue {
+    fn new(rate: Rate) -> RatedUnqueue {
+        let (task, timer, upstream) = (None, None, Signals::default());
+        RatedUnqueue { rate, active: true, task, timer, upstream, runs: 0, pushes: 0, failed: 0, empty: 0 }
+    }
+
+    fn wake(&self, cx: &mut Cx<'_>) {
+        if let Some(task) = self.task.filter(|_| self.active) {
+            cx.schedule(task);
+        }
+    }
+}
+
+impl Element for RatedUnqueue {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let task = cx.new_task();
+        self.upstream = cx.upstream(0, Some(task));
+        (self.task, self.timer) = (Some(task), Some(cx.new_timer()));
+        self.wake(cx);
+        Ok(())
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
+        self.runs += 1;
+        if !self.active {
+            return Ran::IDLE;
+        }
+        self.rate.bucket.refill(cx);
+        let threshold = self.rate.threshold();
+        if !self.rate.bucket.contains(threshold) {
+            if let (Some(timer), Some(wait)) = (self.timer, self.rate.bucket.wait_ns(threshold)) {
+                cx.set_timer_after(timer, wait);
+            }
+            self.empty += 1;
+            return Ran::IDLE;
+        }
+        let Some(packet) = cx.pull_one(0) else {
+            self.failed += 1;
+            if self.upstream.any() {
+                self.empty += 1;
+                cx.schedule(task);
+            }
+            return Ran::IDLE;
+        };
+        self.rate.take(&packet);
+        self.pushes += 1;
+        batch.push(packet);
+        cx.schedule(task);
+        Ran::push(0)
+    }
+
+    fn fire(&mut self, cx: &mut Cx<'_>, _: TimerId) {
+        self.wake(cx);
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(match handler {
+            "rate" => self.rate.read(),
+            "active" => self.active.to_string(),
+            _ => format!(
+                "{} calls to run_task()\n{} empty runs\n{} pushes\n{} failed pulls\n",
+                self.runs, self.empty, self.pushes, self.failed
+            ),
+        })
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        match handler {
+            "rate" => self.rate.write(cx, value)?,
+            _ => self.active = parsed(value)?,
+        }
+        self.wake(cx);
+        Ok(())
+    }
+}
+
+/// See [`SPLITTER`].
+#[derive(Debug)]
+pub struct RatedSplitter(Rate);
+
+impl PerPacket for RatedSplitter {
+    #[inline]
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        self.0.bucket.refill(cx);
+        if !self.0.bucket.contains(self.0.threshold()) {
+            return Fate::out_or_drop(1, 0);
+        }
+        self.0.take(packet);
+        Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.0.read())
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
+        self.0.write(cx, value)
+    }
+}

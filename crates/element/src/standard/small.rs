@@ -1,0 +1,436 @@
+//! `Align`, `CheckLength`, `SetAnnoByte`, `RandomSample`, `Clipboard`,
+//! `RandomBitErrors`, `SetCRC32`, `CheckCRC32`: small things done to a packet.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use graph::class::{both, keyword, mandatory, positional, read, rest};
+use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused, Tally};
+use memory::Packet;
+
+use super::parsed;
+use crate::annotation::{Notes, Place};
+use crate::ip::random;
+
+/// Addresses.
+pub static ALIGN: Class = Class {
+    name: "Align",
+    brief: "passes packets on: data is aligned as it need be",
+    doc: "Elements here read headers at any address, so there is nothing to align; the arguments are checked, \
+          and nothing else is done.",
+    arguments: &[mandatory("MODULUS", "2, 4 or 8"), mandatory("OFFSET", "less than MODULUS")],
+    example: "Align(4, 2)",
+    see: &["AlignmentInfo"],
+    make: |_, conf| {
+        let (modulus, offset): (u32, u32) = (conf.mandatory("MODULUS")?, conf.mandatory("OFFSET")?);
+        conf.complete()?;
+        if !matches!(modulus, 2 | 4 | 8) {
+            return Err("MODULUS must be 2, 4, or 8".into());
+        }
+        if offset >= modulus {
+            return Err("OFFSET must be smaller than MODULUS".into());
+        }
+        Ok(Each::boxed(Pass))
+    },
+    ..Class::BASE
+};
+
+/// Lengths.
+pub static CHECK_LENGTH: Class = Class {
+    name: "CheckLength",
+    brief: "sorts out packets that are too long",
+    doc: "Packets longer than LENGTH bytes go to output 1, or are dropped.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    arguments: &[mandatory("LENGTH", "bytes of the longest packet that goes on")],
+    handlers: &[both("length", "bytes of the longest packet that goes on")],
+    drops: &["too long"],
+    example: "CheckLength(1500)",
+    see: &["Truncate", "IPFragmenter"],
+    make: |_, conf| {
+        let length = conf.mandatory("LENGTH")?;
+        conf.complete()?;
+        Ok(Each::boxed(CheckLength(Arc::new(AtomicUsize::new(length)))))
+    },
+    ..Class::BASE
+};
+
+/// Annotations.
+pub static SET_ANNO_BYTE: Class = Class {
+    name: "SetAnnoByte",
+    brief: "sets a byte of packets' annotations",
+    doc: "Sets the annotation byte ANNO to VALUE.",
+    arguments: &[mandatory("ANNO", "which byte"), mandatory("VALUE", "0 to 255")],
+    example: "SetAnnoByte(PAINT, 3)",
+    see: &["Paint"],
+    make: |_, conf| {
+        let (Place(at), value) = (conf.mandatory::<Place<1>>("ANNO")?, conf.mandatory("VALUE")?);
+        conf.complete()?;
+        Ok(Each::boxed(SetAnnoByte { at, value }))
+    },
+    ..Class::BASE
+};
+
+/// Luck.
+pub static RANDOM_SAMPLE: Class = Class {
+    name: "RandomSample",
+    brief: "lets packets through with a probability",
+    doc: "Each packet goes on with probability P; the others go to output 1, or are dropped.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    arguments: &[
+        positional("P", "probability that a packet goes on, 0 to 1"),
+        keyword("SAMPLE", "the same"),
+        keyword("DROP", "probability that it does not"),
+        keyword("ACTIVE", "whether it samples; if not all go on; true"),
+    ],
+    handlers: &[
+        both("sampling_prob", "probability that a packet goes on"),
+        both("drop_prob", "probability that it does not"),
+        both("active", "whether it samples"),
+        read("drops", "packets that did not go on"),
+    ],
+    drops: &["not in the sample"],
+    example: "RandomSample(0.1)",
+    see: &["RandomSwitch", "RatedSplitter"],
+    make: |_, conf| {
+        let positional: Option<f64> = conf.positional("P")?;
+        let sample: Option<f64> = conf.keyword("SAMPLE")?;
+        let drop: Option<f64> = conf.keyword("DROP")?;
+        let active = conf.keyword("ACTIVE")?.unwrap_or(true);
+        conf.complete()?;
+        if sample.is_some() && drop.is_some() {
+            return Err("give at most one of SAMPLE and DROP".into());
+        }
+        let chance = drop.map(|drop| 1.0 - drop).or(sample).or(positional);
+        let chance = chance.filter(|chance| (0.0..=1.0).contains(chance));
+        let chance = chance.ok_or("sampling probability must be between 0 and 1")?;
+        Ok(Each::boxed(RandomSample { chance, active, drops: Tally::default() }))
+    },
+    ..Class::BASE
+};
+
+/// Bytes from one packet to others.
+pub static CLIPBOARD: Class = Class {
+    name: "Clipboard",
+    brief: "copies bytes from packets of one port into those of others",
+    doc: "Keeps the bytes of each RANGE of the last packet that came in at input 0, and writes them over those \
+          of packets that come in at other inputs. Packets too short for all ranges are left as they are.",
+    ports: "1-/=",
+    flow: "#/#",
+    arguments: &[rest("RANGE", "`OFFSET/LENGTH`, any number")],
+    example: "Clipboard(0/6, 12/2)",
+    see: &["StoreData"],
+    make: |_, conf| {
+        let ranges = conf.rest().iter().enumerate().map(range).collect::<Result<Vec<_>, Fault>>()?;
+        let length = ranges.iter().map(|(_, length)| length).sum();
+        let least = ranges.iter().map(|(offset, length)| offset + length).max().unwrap_or(0);
+        Ok(Each::boxed(Clipboard { ranges, kept: vec![0; length], least }))
+    },
+    ..Class::BASE
+};
+
+/// Bits.
+pub static RANDOM_BIT_ERRORS: Class = Class {
+    name: "RandomBitErrors",
+    brief: "changes bits of packets with a probability",
+    doc: "Each bit of a packet is changed with probability P.",
+    arguments: &[
+        mandatory("P", "probability of a bit, 0 to 1"),
+        keyword("KIND", "`flip` bits, `set` them, or `clear` them; flip"),
+        keyword("ACTIVE", "whether it does; true"),
+    ],
+    handlers: &[both("p_bit", "probability of a bit"), both("active", "whether it does")],
+    example: "RandomBitErrors(0.0001)",
+    see: &["RandomSource", "RandomSample"],
+    make: |_, conf| {
+        let chance: f64 = conf.mandatory("P")?;
+        let kind = conf.keyword::<String>("KIND")?.unwrap_or("flip".into());
+        let active = conf.keyword("ACTIVE")?.unwrap_or(true);
+        conf.complete()?;
+        if !(0.0..=1.0).contains(&chance) {
+            return Err("P: must be between 0 and 1".into());
+        }
+        let apply: fn(u8, u8) -> u8 = match kind.as_str() {
+            "flip" => |byte, bit| byte ^ bit,
+            "set" => |byte, bit| byte | bit,
+            "clear" => |byte, bit| byte & !bit,
+            _ => return Err("KIND: must be 'flip', 'set' or 'clear'".into()),
+        };
+        Ok(Each::boxed(RandomBitErrors { chance, apply, active }))
+    },
+    ..Class::BASE
+};
+
+/// A checksum at the end.
+pub static SET_CRC: Class = Class {
+    name: "SetCRC32",
+    brief: "appends a CRC-32 to packets",
+    doc: "Appends the CRC-32 of IEEE 802.3 of a packet's bytes, 4 bytes, least significant first. Packets \
+          without room for it are dropped.",
+    drops: &["no tailroom"],
+    example: "SetCRC32",
+    see: &["CheckCRC32"],
+    make: |_, conf| conf.complete().map(|()| Each::boxed(SetCrc)),
+    ..Class::BASE
+};
+
+/// A checksum at the end, checked.
+pub static CHECK_CRC: Class = Class {
+    name: "CheckCRC32",
+    brief: "checks and removes a CRC-32 at the end of packets",
+    doc: "Packets that end with the CRC-32 of the bytes before go on without it; the others go to output 1, or \
+          are dropped.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    drops: &["bad CRC"],
+    example: "CheckCRC32",
+    see: &["SetCRC32"],
+    make: |_, conf| conf.complete().map(|()| Each::boxed(CheckCrc)),
+    ..Class::BASE
+};
+
+fn range((i, text): (usize, &String)) -> Result<(usize, usize), Fault> {
+    let expected = || Fault::new(format!("range {i}: expected '/' between offset and length"));
+    let (offset, length) = text.trim().split_once('/').ok_or_else(expected)?;
+    let number = |text| graph::value::unsigned(text).and_then(|n| u16::try_from(n).ok()).map(usize::from);
+    number(offset)
+        .zip(number(length))
+        .ok_or_else(|| Fault::new(format!("range {i}: invalid offset or length")))
+}
+
+/// See [`ALIGN`].
+#[derive(Debug, Clone)]
+pub struct Pass;
+
+impl PerPacket for Pass {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<Pass> {
+        Some(Pass)
+    }
+}
+
+/// See [`CHECK_LENGTH`].
+#[derive(Debug, Clone)]
+pub struct CheckLength(Arc<AtomicUsize>);
+
+impl PerPacket for CheckLength {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        // Relaxed: a number of its own.
+        let long = packet.total_len() > self.0.load(Ordering::Relaxed);
+        if long { Fate::out_or_drop(1, 0) } else { Fate::ON }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.0.load(Ordering::Relaxed).to_string())
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
+        self.0.store(parsed(value)?, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn replicate(&self) -> Option<CheckLength> {
+        Some(self.clone())
+    }
+}
+
+/// See [`SET_ANNO_BYTE`].
+#[derive(Debug, Clone)]
+pub struct SetAnnoByte {
+    at: usize,
+    value: u8,
+}
+
+impl PerPacket for SetAnnoByte {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        packet.set_u8_at(self.at, self.value);
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<SetAnnoByte> {
+        Some(self.clone())
+    }
+}
+
+/// Whether something of this probability happens now.
+#[inline]
+fn happens(chance: f64) -> bool {
+    // 53 bits: all that a double below one can tell apart.
+    (random::next() >> 11) as f64 / (1u64 << 53) as f64 + f64::EPSILON / 4.0 <= chance && chance > 0.0
+}
+
+/// See [`RANDOM_SAMPLE`].
+#[derive(Debug)]
+pub struct RandomSample {
+    chance: f64,
+    active: bool,
+    drops: Tally,
+}
+
+impl PerPacket for RandomSample {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
+        if !self.active || happens(self.chance) {
+            return Fate::ON;
+        }
+        self.drops.add(1);
+        Fate::out_or_drop(1, 0)
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(match handler {
+            "sampling_prob" => self.chance.to_string(),
+            "drop_prob" => (1.0 - self.chance).to_string(),
+            "active" => self.active.to_string(),
+            _ => self.drops.sum().to_string(),
+        })
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        if handler == "active" {
+            self.active = parsed(value)?;
+            return Ok(());
+        }
+        let given = parsed(value).ok().filter(|chance: &f64| (0.0..=1.0).contains(chance));
+        let given = given.ok_or("Must be given a number between 0.0 and 1.0")?;
+        self.chance = if handler == "drop_prob" { 1.0 - given } else { given };
+        Ok(())
+    }
+}
+
+/// See [`CLIPBOARD`].
+#[derive(Debug)]
+pub struct Clipboard {
+    ranges: Vec<(usize, usize)>,
+    kept: Vec<u8>,
+    /// How long a packet must be.
+    least: usize,
+}
+
+impl PerPacket for Clipboard {
+    fn packet(&mut self, _: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate {
+        let mut kept = &mut self.kept[..];
+        let ranges = if packet.len() < self.least { &[][..] } else { &self.ranges };
+        for &(offset, length) in ranges {
+            let (mine, others) = kept.split_at_mut(length);
+            kept = others;
+            let theirs = packet.get_mut(offset..offset + length);
+            match theirs {
+                Some(theirs) if input == 0 => mine.copy_from_slice(theirs),
+                Some(theirs) => theirs.copy_from_slice(mine),
+                None => {}
+            }
+        }
+        Fate::out(input)
+    }
+}
+
+/// See [`RANDOM_BIT_ERRORS`].
+#[derive(Debug, Clone)]
+pub struct RandomBitErrors {
+    chance: f64,
+    apply: fn(u8, u8) -> u8,
+    active: bool,
+}
+
+impl PerPacket for RandomBitErrors {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        if self.active && self.chance > 0.0 {
+            for byte in packet.iter_mut() {
+                let hit = (0..8).filter(|_| happens(self.chance)).fold(0, |bits, bit| bits | 1 << bit);
+                *byte = (self.apply)(*byte, hit);
+            }
+        }
+        Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(if handler == "active" { self.active.to_string() } else { self.chance.to_string() })
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        if handler == "active" {
+            self.active = parsed(value)?;
+            return Ok(());
+        }
+        let chance = parsed(value).ok().filter(|chance: &f64| (0.0..=1.0).contains(chance));
+        self.chance = chance.ok_or("Must be given a number between 0.0 and 1.0")?;
+        Ok(())
+    }
+}
+
+/// The CRC-32 of IEEE 802.3 (3.2.9), bit by bit over a table of nibbles.
+fn crc(bytes: &[u8]) -> u32 {
+    const fn entry(mut value: u32) -> u32 {
+        let mut bit = 0;
+        while bit < 4 {
+            value = value >> 1 ^ if value & 1 == 1 { 0xEDB8_8320 } else { 0 };
+            bit += 1;
+        }
+        value
+    }
+    const TABLE: [u32; 16] = {
+        let mut table = [0; 16];
+        let mut i = 0;
+        while i < 16 {
+            table[i] = entry(i as u32);
+            i += 1;
+        }
+        table
+    };
+    let step = |crc: u32, nibble: u8| crc >> 4 ^ TABLE[((crc ^ u32::from(nibble)) & 15) as usize];
+    !bytes.iter().fold(u32::MAX, |crc, byte| step(step(crc, byte & 15), byte >> 4))
+}
+
+/// See [`SET_CRC`].
+#[derive(Debug, Clone)]
+pub struct SetCrc;
+
+impl PerPacket for SetCrc {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let (sum, length) = (crc(packet), packet.len());
+        if packet.next().is_some() || packet.set_len(length + 4).is_err() {
+            return Fate::drop(0);
+        }
+        packet[length..].copy_from_slice(&sum.to_le_bytes());
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<SetCrc> {
+        Some(SetCrc)
+    }
+}
+
+/// See [`CHECK_CRC`].
+#[derive(Debug, Clone)]
+pub struct CheckCrc;
+
+impl PerPacket for CheckCrc {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let good = packet.split_last_chunk::<4>().is_some_and(|(data, sum)| crc(data).to_le_bytes() == *sum);
+        let length = packet.len();
+        if good && packet.next().is_none() && packet.set_len(length - 4).is_ok() {
+            return Fate::ON;
+        }
+        Fate::out_or_drop(1, 0)
+    }
+
+    fn replicate(&self) -> Option<CheckCrc> {
+        Some(CheckCrc)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_crc_is_the_standards() {
+        assert_eq!(super::crc(b"123456789"), 0xCBF4_3926);
+    }
+}

@@ -1,0 +1,396 @@
+//! `RatedSource`, `TimedSource`, `RandomSource`: packets at a rate, at intervals, or
+//! of random bytes.
+
+use graph::class::{both, keyword, mandatory, positional, read, write};
+use graph::clock::SECOND_NS;
+use graph::signal::Kind;
+use graph::task::TaskId;
+use graph::timer::TimerId;
+use graph::value::{Bandwidth, Bytes, Span};
+use graph::{Class, Cx, Element, Fault, Notice, Ran, Refused, Signal, Signals};
+use memory::{Batch, Packet};
+
+use super::bucket::Bucket;
+use super::infinite_source::DATA;
+use super::parsed;
+use crate::ip::random;
+
+/// At a rate.
+pub static RATED: Class = Class {
+    name: "RatedSource",
+    brief: "makes packets at a rate",
+    doc: "Makes RATE packets of DATA a second, LIMIT in all; pushed, or when pulled. With STOP the router \
+          stops afterwards.",
+    ports: "0/1",
+    processing: "a",
+    arguments: &[
+        positional("DATA", "the packets' bytes; some text"),
+        positional("RATE", "packets a second; 10"),
+        positional("LIMIT", "packets in all; -1 for no limit"),
+        positional("ACTIVE", "whether it sends; true"),
+        keyword("LENGTH", "bytes in a packet; those of DATA, over and over"),
+        keyword("DATASIZE", "the old name of LENGTH"),
+        keyword("STOP", "stop the router after LIMIT packets; false"),
+        keyword("BANDWIDTH", "bytes a second, instead of RATE"),
+    ],
+    handlers: &[
+        read("count", "packets sent"),
+        both("data", "the packets' bytes"),
+        both("rate", "packets a second"),
+        both("limit", "packets in all"),
+        both("active", "whether it sends"),
+        both("length", "bytes in a packet"),
+        both("datasize", "bytes in a packet"),
+        write("reset", "begins again"),
+    ],
+    drops: &["no buffers"],
+    example: "RatedSource(\\<0800>, 10, 1000)",
+    see: &["InfiniteSource", "TimedSource", "RatedUnqueue"],
+    make: |_, conf| {
+        let data = conf.positional::<Bytes>("DATA")?.map_or(DATA.to_vec(), |bytes| bytes.0);
+        let rate: Option<u32> = conf.positional("RATE")?;
+        let limit = conf.positional("LIMIT")?.unwrap_or(-1);
+        let active = conf.positional("ACTIVE")?.unwrap_or(true);
+        let length: Option<i64> = conf.keyword("LENGTH")?;
+        let length = length.or(conf.keyword("DATASIZE")?).unwrap_or(-1);
+        let stop = conf.keyword("STOP")?.unwrap_or(false);
+        let bandwidth: Option<Bandwidth> = conf.keyword("BANDWIDTH")?;
+        conf.complete()?;
+        let content = Content::new(data, length)?;
+        let rate = match bandwidth.filter(|bandwidth| bandwidth.0 > 0) {
+            Some(bandwidth) => u32::try_from(bandwidth.0 / content.bytes.len().max(1) as u64)
+                .map_err(|_| Fault::new("BANDWIDTH: out of range"))?,
+            None => rate.unwrap_or(10),
+        };
+        let pace = Pace::Rated(Bucket::new(rate, burst(rate)));
+        Ok(Box::new(Source::new(content, pace, limit, active, stop)))
+    },
+    ..Class::BASE
+};
+
+/// At intervals.
+pub static TIMED: Class = Class {
+    name: "TimedSource",
+    brief: "makes a packet every so often",
+    doc: "Pushes a packet of DATA every INTERVAL, LIMIT in all, the first after one interval. With STOP the \
+          router stops afterwards.",
+    processing: "h",
+    arguments: &[
+        positional("INTERVAL", "time between packets; 0.5 s"),
+        positional("DATA", "the packets' bytes; some text"),
+        positional("LIMIT", "packets in all; -1 for no limit"),
+        positional("ACTIVE", "whether it sends; true"),
+        keyword("HEADROOM", "accepted; packets have 192 bytes of it"),
+        keyword("STOP", "stop the router after LIMIT packets; false"),
+    ],
+    handlers: &[
+        read("count", "packets sent"),
+        both("data", "the packets' bytes"),
+        both("interval", "time between packets"),
+        both("limit", "packets in all"),
+        both("active", "whether it sends"),
+        write("reset", "begins again"),
+    ],
+    example: "TimedSource(0.1s, \\<0800>)",
+    see: &["RatedSource", "TimedSink", "TimedUnqueue"],
+    make: |_, conf| {
+        let interval = conf.positional("INTERVAL")?.unwrap_or(Span(SECOND_NS / 2));
+        let data = conf.positional::<Bytes>("DATA")?.map_or(DATA.to_vec(), |bytes| bytes.0);
+        let limit = conf.positional("LIMIT")?.unwrap_or(-1);
+        let active = conf.positional("ACTIVE")?.unwrap_or(true);
+        let _headroom: Option<usize> = conf.keyword("HEADROOM")?;
+        let stop = conf.keyword("STOP")?.unwrap_or(false);
+        conf.complete()?;
+        let pace = Pace::Timed(interval.0.max(1));
+        Ok(Box::new(Source::new(Content::new(data, -1)?, pace, limit, active, stop)))
+    },
+    ..RATED
+};
+
+/// Of random bytes.
+pub static RANDOM: Class = Class {
+    name: "RandomSource",
+    brief: "makes packets of random bytes as fast as it can",
+    doc: "Pushes BURST packets of LENGTH random bytes at a time, or makes them when they are pulled; LIMIT in \
+          all. With STOP the router stops afterwards.",
+    arguments: &[
+        mandatory("LENGTH", "bytes in a packet"),
+        positional("LIMIT", "packets in all; -1 for no limit"),
+        positional("BURST", "packets at a time; 1"),
+        positional("ACTIVE", "whether it sends; true"),
+        keyword("STOP", "stop the router after LIMIT packets; false"),
+    ],
+    handlers: &[
+        read("count", "packets sent"),
+        both("limit", "packets in all"),
+        both("active", "whether it sends"),
+        both("length", "bytes in a packet"),
+        write("reset", "begins again"),
+    ],
+    example: "RandomSource(64)",
+    see: &["InfiniteSource", "RandomBitErrors"],
+    make: |_, conf| {
+        let length: usize = conf.mandatory("LENGTH")?;
+        let limit = conf.positional("LIMIT")?.unwrap_or(-1);
+        let burst: usize = conf.positional("BURST")?.unwrap_or(1);
+        let active = conf.positional("ACTIVE")?.unwrap_or(true);
+        let stop = conf.keyword("STOP")?.unwrap_or(false);
+        conf.complete()?;
+        let length = i64::try_from(length).map_err(|_| Fault::new("LENGTH: out of range"))?;
+        let pace = Pace::Free { burst: burst.clamp(1, Batch::MAX) };
+        Ok(Box::new(Source::new(Content::new(vec![], length)?, pace, limit, active, stop)))
+    },
+    ..RATED
+};
+
+/// What a bucket saves up at a rate.
+fn burst(rate: u32) -> u32 {
+    if rate < 200 { 2 } else { rate / 100 }
+}
+
+/// What packets hold.
+#[derive(Debug)]
+struct Content {
+    data: Vec<u8>,
+    length: i64,
+    bytes: Vec<u8>,
+}
+
+impl Content {
+    fn new(data: Vec<u8>, length: i64) -> Result<Content, String> {
+        let wanted = usize::try_from(length).unwrap_or(data.len());
+        if wanted > memory::DATA_ROOM {
+            return Err(format!("packets of {wanted} bytes do not fit: at most {}", memory::DATA_ROOM));
+        }
+        let filler = if data.is_empty() { &[0][..] } else { &data };
+        let bytes = filler.iter().copied().cycle().take(wanted).collect();
+        Ok(Content { data, length, bytes })
+    }
+}
+
+/// When the next packet is due.
+#[derive(Debug)]
+enum Pace {
+    Rated(Bucket),
+    /// Every so many nanoseconds.
+    Timed(i64),
+    /// At once, with random bytes.
+    Free {
+        burst: usize,
+    },
+}
+
+/// See [`RATED`], [`TIMED`], [`RANDOM`].
+#[derive(Debug)]
+pub struct Source {
+    content: Content,
+    pace: Pace,
+    limit: i64,
+    active: bool,
+    stop: bool,
+    ended: bool,
+    count: i64,
+    task: Option<TaskId>,
+    timer: Option<TimerId>,
+    room: Signals,
+    /// Raised while there may be something to pull.
+    packets: Signal,
+}
+
+impl Source {
+    fn new(content: Content, pace: Pace, limit: i64, active: bool, stop: bool) -> Source {
+        let (task, timer, room) = (None, None, Signals::default());
+        let packets = Signal::new(true);
+        Source { content, pace, limit, active, stop, ended: false, count: 0, task, timer, room, packets }
+    }
+
+    fn left(&self) -> bool {
+        self.active && (self.limit < 0 || self.count < self.limit)
+    }
+
+    fn make(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let mut packet = cx.packet(&self.content.bytes)?;
+        if let Pace::Free { .. } = self.pace {
+            for chunk in packet.chunks_mut(8) {
+                chunk.copy_from_slice(&random::next().to_ne_bytes()[..chunk.len()]);
+            }
+        }
+        packet.annotations_mut().timestamp_ns = cx.now_ns();
+        self.count += 1;
+        Some(packet)
+    }
+
+    /// The limit is reached: says so, once.
+    fn end(&mut self, cx: &mut Cx<'_>) {
+        if self.limit >= 0 && self.count >= self.limit && !self.ended {
+            self.ended = true;
+            if self.stop {
+                cx.stop();
+            }
+        }
+    }
+
+    /// Begins, or goes on.
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        if !self.active {
+            return;
+        }
+        match (&self.pace, self.task, self.timer) {
+            (Pace::Timed(interval), _, Some(timer)) => {
+                if self.left() && cx.timer_due(timer).is_none() {
+                    cx.set_timer_after(timer, *interval);
+                }
+            }
+            (_, Some(task), _) => cx.schedule(task),
+            _ => self.packets.raise(cx),
+        }
+    }
+
+    /// Whether the pace allows a packet now.
+    fn may(&mut self, cx: &Cx<'_>) -> bool {
+        let Pace::Rated(bucket) = &mut self.pace else { return true };
+        bucket.refill(cx);
+        bucket.remove_if(1)
+    }
+
+    fn begin_anew(&mut self, cx: &Cx<'_>) {
+        if let Pace::Rated(bucket) = &mut self.pace {
+            bucket.set(1, cx.now_ns());
+        }
+    }
+}
+
+impl Element for Source {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.timer = Some(cx.new_timer());
+        self.begin_anew(cx);
+        if cx.is_push_output(0) && !matches!(self.pace, Pace::Timed(_)) {
+            let task = cx.new_task();
+            self.task = Some(task);
+            if let Pace::Free { .. } = self.pace {
+                self.room = cx.downstream(0, Some(task));
+            }
+        }
+        self.wake(cx);
+        Ok(())
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
+        if !self.left() {
+            if self.active {
+                self.end(cx);
+            }
+            return Ran::IDLE;
+        }
+        if let Pace::Free { burst } = self.pace {
+            if !self.room.any() {
+                return Ran::IDLE; // woken when there is room
+            }
+            for _ in 0..burst {
+                match self.left().then(|| self.make(cx)).flatten() {
+                    Some(packet) => drop(batch.push(packet)),
+                    None => break,
+                }
+            }
+        } else if self.may(cx) {
+            match self.make(cx) {
+                Some(packet) => drop(batch.push(packet)),
+                None => cx.count_drops(0, 1),
+            }
+        } else {
+            if let (Pace::Rated(bucket), Some(timer)) = (&self.pace, self.timer)
+                && let Some(wait) = bucket.wait_ns(1)
+            {
+                cx.set_timer_after(timer, wait);
+            }
+            return Ran::IDLE;
+        }
+        cx.schedule(task);
+        if batch.is_empty() { Ran::IDLE } else { Ran::push(0) }
+    }
+
+    fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
+        let Pace::Timed(interval) = self.pace else { return self.wake(cx) };
+        if self.left() {
+            match self.make(cx) {
+                Some(packet) => cx.emit(0, packet),
+                None => cx.count_drops(0, 1),
+            }
+            if self.left() {
+                cx.set_timer_after(timer, interval);
+                return;
+            }
+        }
+        if self.active {
+            self.end(cx);
+        }
+    }
+
+    fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
+        while batch.room() > 0 && self.left() && self.may(cx) {
+            let Some(packet) = self.make(cx) else { break };
+            batch.push(packet);
+        }
+        if self.left() {
+            return;
+        }
+        if self.active {
+            self.end(cx);
+        }
+        self.packets.lower();
+    }
+
+    fn notice(&self, kind: Kind, _: usize) -> Notice {
+        match kind {
+            Kind::Packets => Notice::Signal(self.packets.clone()),
+            Kind::Room => Notice::Continue,
+        }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(match (handler, &self.pace) {
+            ("count", _) => self.count.to_string(),
+            ("limit", _) => self.limit.to_string(),
+            ("active", _) => self.active.to_string(),
+            ("rate", Pace::Rated(bucket)) => bucket.rate().to_string(),
+            ("interval", Pace::Timed(interval)) => super::seconds(*interval),
+            ("data", _) => String::from_utf8_lossy(&self.content.data).into_owned(),
+            _ => self.content.bytes.len().to_string(),
+        })
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        match (handler, &mut self.pace) {
+            ("limit", _) => self.limit = parsed(value)?,
+            ("active", _) => {
+                let before = std::mem::replace(&mut self.active, parsed(value)?);
+                if !before {
+                    self.begin_anew(cx);
+                }
+            }
+            ("rate", Pace::Rated(bucket)) => {
+                let rate: u32 = parsed(value)?;
+                bucket.assign(rate, burst(rate));
+            }
+            ("interval", Pace::Timed(interval)) => {
+                let span: Span = parsed(value)?;
+                if span.0 <= 0 {
+                    return Err("bad interval".into());
+                }
+                *interval = span.0;
+            }
+            ("data", _) => {
+                self.content = Content::new(graph::lang::args::unquote(value), self.content.length)?;
+            }
+            ("length" | "datasize", _) => {
+                self.content = Content::new(std::mem::take(&mut self.content.data), parsed(value)?)?;
+            }
+            _ => {
+                (self.count, self.ended) = (0, false);
+                self.begin_anew(cx);
+            }
+        }
+        self.wake(cx);
+        Ok(())
+    }
+}

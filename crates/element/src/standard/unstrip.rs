@@ -1,0 +1,214 @@
+//! `Unstrip`, `Truncate`, `Pad`, `Resize`: packets made longer or shorter.
+
+use graph::class::{keyword, mandatory, positional};
+use graph::{Class, Cx, Each, Fate, PerPacket};
+use memory::Packet;
+
+use crate::annotation::{EXTRA_LENGTH, Notes};
+
+/// Bytes back in front.
+pub static UNSTRIP: Class = Class {
+    name: "Unstrip",
+    brief: "puts bytes that were stripped back in front of packets",
+    doc: "Makes each packet LENGTH bytes longer in front. After Strip these are the bytes that were stripped. \
+          Packets without that much room in front are dropped.",
+    arguments: &[mandatory("LENGTH", "bytes to put back")],
+    drops: &["no headroom"],
+    example: "Unstrip(14)",
+    see: &["Strip", "UnstripToNetworkHeader"],
+    make: |_, conf| {
+        let length = conf.mandatory("LENGTH")?;
+        conf.complete()?;
+        Ok(Each::boxed(Unstrip(length)))
+    },
+    ..Class::BASE
+};
+
+/// Bytes off the end.
+pub static TRUNCATE: Class = Class {
+    name: "Truncate",
+    brief: "cuts packets to a length",
+    doc: "Deletes what stands behind the first LENGTH bytes of a packet. How much that was is added to its \
+          extra length annotation, from which Pad restores it.",
+    arguments: &[
+        mandatory("LENGTH", "bytes that stay at most"),
+        keyword("EXTRA_LENGTH", "count what was cut; true"),
+    ],
+    example: "Truncate(64)",
+    see: &["Pad", "Resize", "Strip"],
+    make: |_, conf| {
+        let length = conf.mandatory("LENGTH")?;
+        let count = conf.keyword("EXTRA_LENGTH")?.unwrap_or(true);
+        conf.complete()?;
+        Ok(Each::boxed(Truncate { length, count }))
+    },
+    ..Class::BASE
+};
+
+/// Bytes at the end.
+pub static PAD: Class = Class {
+    name: "Pad",
+    brief: "extends packets to a length",
+    doc: "Extends packets shorter than LENGTH with zeros to it; without LENGTH by their extra length \
+          annotation. The annotation is zero afterwards. Packets that a buffer cannot hold are dropped.",
+    arguments: &[
+        positional("LENGTH", "bytes there are at least"),
+        keyword("ZERO", "accepted; new bytes are always zero, whatever a buffer held before"),
+    ],
+    drops: &["no tailroom"],
+    example: "Pad(60)",
+    see: &["Truncate", "Resize"],
+    make: |_, conf| {
+        let length = conf.positional("LENGTH")?.unwrap_or(0);
+        let _zero: Option<bool> = conf.keyword("ZERO")?;
+        conf.complete()?;
+        Ok(Each::boxed(Pad(length)))
+    },
+    ..Class::BASE
+};
+
+/// At both ends.
+pub static RESIZE: Class = Class {
+    name: "Resize",
+    brief: "makes packets longer or shorter at either end",
+    doc: "Adds HEAD bytes in front and TAIL bytes behind, or deletes them when negative. Bytes added in front \
+          are those that were there before, bytes added behind are zero. Packets that a buffer cannot hold \
+          are dropped.",
+    arguments: &[positional("HEAD", "bytes more in front; 0"), positional("TAIL", "bytes more behind; 0")],
+    drops: &["no room"],
+    example: "Resize(-14, 4)",
+    see: &["Strip", "Unstrip", "Pad", "Truncate"],
+    make: |_, conf| {
+        let head = signed(conf.positional::<String>("HEAD")?, "HEAD")?;
+        let tail = signed(conf.positional::<String>("TAIL")?, "TAIL")?;
+        conf.complete()?;
+        Ok(Each::boxed(Resize { head, tail }))
+    },
+    ..Class::BASE
+};
+
+/// A number with a sign, also a plus.
+fn signed(text: Option<String>, name: &str) -> Result<i32, String> {
+    let parse = |text: String| text.trim().parse().map_err(|_| format!("{name}: expected integer"));
+    text.map_or(Ok(0), parse)
+}
+
+/// Makes a packet of one segment longer by zeros; whether there was room.
+fn extend(packet: &mut Packet, by: usize) -> bool {
+    let before = packet.len();
+    let long = before.checked_add(by).is_some_and(|length| packet.set_len(length).is_ok());
+    if long {
+        packet[before..].fill(0);
+    }
+    long
+}
+
+/// See [`UNSTRIP`].
+#[derive(Debug, Clone)]
+pub struct Unstrip(usize);
+
+impl PerPacket for Unstrip {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        if packet.push_front(self.0).is_ok() { Fate::ON } else { Fate::drop(0) }
+    }
+
+    fn replicate(&self) -> Option<Unstrip> {
+        Some(self.clone())
+    }
+}
+
+/// See [`TRUNCATE`].
+#[derive(Debug, Clone)]
+pub struct Truncate {
+    length: usize,
+    count: bool,
+}
+
+/// Cuts a chain of segments to a length.
+fn cut(packet: &mut Packet, length: usize) {
+    let mut left = length;
+    let mut segment = packet;
+    loop {
+        let keep = segment.len().min(left);
+        left -= keep;
+        // Never longer than it was: that fits.
+        let _ = segment.set_len(keep);
+        match segment.next_mut() {
+            Some(next) => segment = next,
+            None => return,
+        }
+    }
+}
+
+impl PerPacket for Truncate {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let excess = packet.total_len().saturating_sub(self.length);
+        if excess > 0 {
+            cut(packet, self.length);
+            if self.count {
+                let extra = packet.u32_at(EXTRA_LENGTH);
+                packet.set_u32_at(EXTRA_LENGTH, extra.saturating_add(excess as u32));
+            }
+        }
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<Truncate> {
+        Some(self.clone())
+    }
+}
+
+/// See [`PAD`].
+#[derive(Debug, Clone)]
+pub struct Pad(usize);
+
+impl PerPacket for Pad {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let missing = match self.0 {
+            0 => packet.u32_at(EXTRA_LENGTH) as usize,
+            length => length.saturating_sub(packet.total_len()),
+        };
+        if missing > 0 && !(packet.next().is_none() && extend(packet, missing)) {
+            return Fate::drop(0);
+        }
+        packet.set_u32_at(EXTRA_LENGTH, 0);
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<Pad> {
+        Some(self.clone())
+    }
+}
+
+/// See [`RESIZE`].
+#[derive(Debug, Clone)]
+pub struct Resize {
+    head: i32,
+    tail: i32,
+}
+
+impl PerPacket for Resize {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let (head, tail) = (self.head.unsigned_abs() as usize, self.tail.unsigned_abs() as usize);
+        let in_front = match self.head < 0 {
+            true => packet.pull_front(head.min(packet.len())).is_ok(),
+            false => packet.push_front(head).is_ok(),
+        };
+        let behind = match self.tail < 0 {
+            true => {
+                let length = packet.total_len().saturating_sub(tail);
+                cut(packet, length);
+                true
+            }
+            false => tail == 0 || packet.next().is_none() && extend(packet, tail),
+        };
+        if in_front && behind { Fate::ON } else { Fate::drop(0) }
+    }
+
+    fn replicate(&self) -> Option<Resize> {
+        Some(self.clone())
+    }
+}
