@@ -17,6 +17,8 @@ pub fn all(quick: bool) -> Result<(), Failure> {
         "lints",
         &mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
     )?;
+    let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
+    run("docs", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
     count::run()?;
     if !quick {
         instructions::check()?;
@@ -24,8 +26,6 @@ pub fn all(quick: bool) -> Result<(), Failure> {
         fuzz::of(None, FUZZ_SECONDS)?;
         lab::of(&[])?;
     }
-    let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
-    run("docs", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
     let mut loom = cargo(&["test", "--release", "--locked", "-p", "ixora-memory", "--lib", "returns"]);
     loom.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", root().join("target/loom"));
     run("model check of the pool's return stack", &mut loom)?;

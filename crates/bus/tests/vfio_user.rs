@@ -111,7 +111,7 @@ fn offered_memory_is_the_same_memory() {
         matches!(again, Err(Error::Refused { command: "DMA_MAP", errno: Errno::EXIST, .. })),
         "{again:?}"
     );
-    assert!(matches!(pci.unmap_dma(0x50_0000, PAGE), Err(Error::Refused { errno: Errno::NOENT, .. })));
+    pci.unmap_dma(0x50_0000, PAGE).expect("there is nothing to take back");
     assert!(matches!(pci.unmap_dma(0x10_0000, PAGE), Err(Error::Refused { errno: Errno::INVAL, .. })));
     pci.unmap_dma(0x10_0000, 4 * PAGE).unwrap();
     assert!(serving.state.lock().unwrap().maps.is_empty());

@@ -4,7 +4,7 @@
 //! ours, a model, an interface of Linux's. [`outlets`] opens each port once, with as
 //! many queues as threads use it.
 
-mod flow_source;
+pub mod flow_source;
 mod from_device;
 pub mod outlets;
 mod to_device;

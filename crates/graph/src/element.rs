@@ -117,7 +117,7 @@ pub trait Element: Any + Send {
     /// pull output are asked to [`push`](Self::push) what was pulled.
     fn pull(&mut self, cx: &mut Cx<'_>, output: usize, batch: &mut Batch) {}
 
-    /// A task has its turn. It is not scheduled any more: see [`Cx::reschedule`].
+    /// A task has its turn. It is not scheduled any more: see [`Cx::schedule`].
     fn run(&mut self, cx: &mut Cx<'_>, task: crate::task::TaskId, batch: &mut Batch) -> Ran {
         Ran::IDLE
     }

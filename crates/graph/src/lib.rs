@@ -5,7 +5,7 @@
 //! written elsewhere: this crate knows what an [`Element`] is, not which there are.
 //!
 //! Read [`element`] first, then [`lane`], which carries packets from one element to
-//! the next; [`wiring`] says which ports are push and which pull, [`reach`] which
+//! the next; `wiring` says which ports are push and which pull, `reach` which
 //! threads get where.
 #![forbid(unsafe_code)]
 

@@ -12,6 +12,7 @@ use memory::{Backing, Dma};
 use port::virtio::VirtioPort;
 use port::{Kind, Port, RxQueue, TxQueue};
 use rustix::process::Pid;
+use testbed::device::Device;
 use testbed::inprocess::{self, Handle, InProcess};
 use testbed::outside::Outside;
 use testbed::wire::{self, Cable, Ledger, Plug};
@@ -96,17 +97,20 @@ pub fn model(wire: &str) -> Result<(bus::Pci, Handle), Failure> {
     join(Chip::Ixgbe, Cable::open(&wire.parse()?)?, testbed::ixgbe::mac(0))
 }
 
-/// A device that gives the same packet of `len` bytes again and again.
-pub fn lean(len: usize) -> Result<(bus::Pci, Handle), Failure> {
-    let cable = Cable::open(&"sink".parse()?)?; // nothing comes out of its port
-    Ok(InProcess::new(testbed::lean::open(testbed::ixgbe::mac(0), len, cable).map_err(no_pages)?))
+/// A device that gives these frames over and over.
+pub fn lean(frames: Vec<Vec<u8>>) -> Result<(bus::Pci, Handle), Failure> {
+    Ok(InProcess::new(lean_device(0, frames)?))
 }
 
-/// As [`lean`], for a driver of another process.
+/// As [`lean`], for a driver of another process; it gives the same packet of `len`
+/// bytes again and again.
 pub fn lean_outside(index: u8, len: usize) -> Result<(Outside, Handle), Failure> {
-    let cable = Cable::open(&"sink".parse()?)?;
-    let device = testbed::lean::open(testbed::ixgbe::mac(index), len, cable).map_err(no_pages)?;
-    Outside::new(device).map_err(no_pages)
+    Outside::new(lean_device(index, vec![testbed::lean::outline(len)])?).map_err(no_pages)
+}
+
+fn lean_device(index: u8, frames: Vec<Vec<u8>>) -> Result<Device, Failure> {
+    let cable = Cable::open(&"sink".parse()?)?; // nothing comes out of its port
+    testbed::lean::open(testbed::ixgbe::mac(index), frames, cable).map_err(no_pages)
 }
 
 fn no_pages(error: std::io::Error) -> Failure {
@@ -129,23 +133,29 @@ pub fn ports_in(
     options: &PortOptions,
     stop: &Arc<AtomicBool>,
 ) -> Result<Ports, Failure> {
-    let (devices, extras) = devices(names, stop)?;
-    if options.interrupts
-        && let Some(mute) = devices.iter().filter_map(Way::pci).find(|pci| pci.interrupt_vectors() == 0)
-    {
+    let each: Vec<(&str, PortOptions)> = names.iter().map(|name| (*name, options.clone())).collect();
+    ports_each(dma, &each, stop)
+}
+
+/// As [`ports_in`], each port with options of its own; the memory's are the first's.
+pub fn ports_each(
+    dma: Option<&Dma>,
+    each: &[(&str, PortOptions)],
+    stop: &Arc<AtomicBool>,
+) -> Result<Ports, Failure> {
+    let names: Vec<&str> = each.iter().map(|(name, _)| *name).collect();
+    let (devices, extras) = devices(&names, stop)?;
+    let mut ways = devices.iter().zip(each);
+    let mute =
+        ways.find_map(|(way, (_, o))| way.pci().filter(|p| o.interrupts && p.interrupt_vectors() == 0));
+    if let Some(mute) = mute {
         return Err(Failure::new(format!("{} has no interrupts this way", mute.name()))
             .fix("bind the device to vfio-pci, or leave --interrupts out"));
     }
-    let numa_node = options.numa.or_else(|| devices.first().and_then(|way| way.pci()?.numa_node()));
-    let backing = match options.hugepages {
-        Hugepages::Auto => Backing::Auto,
-        Hugepages::Hugetlbfs => Backing::Hugetlbfs,
-        Hugepages::Memfd => Backing::MemfdHuge,
-        Hugepages::None => Backing::Memfd,
-    };
-    let dma = dma.cloned().unwrap_or_else(|| Dma::new(memory::Options { backing, numa_node }));
+    let dma = dma.cloned().unwrap_or_else(|| memory_of(each.first().map(|(_, options)| options), &devices));
     let stepper = extras.step()?;
-    let list = open_all(devices, &dma, &driver_options(options), stop)?;
+    let options: Vec<port::Options> = each.iter().map(|(_, options)| driver_options(options)).collect();
+    let list = open_all(devices, &dma, &options, stop)?;
     await_links(&list, stop)?;
     for handle in &extras.models {
         handle.with_cable(Cable::start_source);
@@ -153,12 +163,24 @@ pub fn ports_in(
     Ok(Ports { dma, list, stepper, extras, janitor: None })
 }
 
+/// Memory for packets, on the first port's node.
+fn memory_of(options: Option<&PortOptions>, devices: &[Way]) -> Dma {
+    let node = || devices.first().and_then(|way| way.pci()?.numa_node());
+    let backing = match options.map_or(Hugepages::Auto, |options| options.hugepages) {
+        Hugepages::Auto => Backing::Auto,
+        Hugepages::Hugetlbfs => Backing::Hugetlbfs,
+        Hugepages::Memfd => Backing::MemfdHuge,
+        Hugepages::None => Backing::Memfd,
+    };
+    Dma::new(memory::Options { backing, numa_node: options.and_then(|options| options.numa).or_else(node) })
+}
+
 /// Opens the ports, in their order in the list: devices first, because those that
 /// see physical memory must be there before any is handed out.
 fn open_all(
     devices: Vec<Way>,
     dma: &Dma,
-    options: &port::Options,
+    options: &[port::Options],
     stop: &AtomicBool,
 ) -> Result<Vec<Box<dyn Port>>, Failure> {
     let mut opened: Vec<Option<Box<dyn Port>>> = devices.iter().map(|_| None).collect();
@@ -166,7 +188,7 @@ fn open_all(
         devices.into_iter().enumerate().partition(|(_, way)| way.pci().is_none());
     for (place, way) in first.into_iter().chain(last) {
         go_on(stop)?;
-        opened[place] = Some(way.open(dma, options)?);
+        opened[place] = Some(way.open(dma, &options[place])?);
     }
     Ok(opened.into_iter().flatten().collect())
 }

@@ -43,6 +43,18 @@ fn every_frame_comes_back_and_nothing_is_left() {
 }
 
 #[test]
+fn a_driver_that_sleeps_is_woken_with_packed_rings_too() {
+    if offline() {
+        return;
+    }
+    // QEMU forgets a kick that it asked for by offset (EVENT_IDX) in a packed ring.
+    let place = tempfile::tempdir().expect("a directory");
+    let done = machine(place.path(), "vm fwd --nic virtio-packed --frames 10000 --json -- --interrupts");
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    assert!(done.json()["directions"].as_array().expect("a list").iter().all(|d| d["back"] == 10_000));
+}
+
+#[test]
 fn losses_above_saturation_have_names() {
     if offline() {
         return;

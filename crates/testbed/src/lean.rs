@@ -3,8 +3,8 @@
 //! The whole BAR is memory that is polled; nothing is trapped. The device moves
 //! descriptors as the datasheet says (7.1.6, 7.2.3) and looks at every other
 //! register now and then, enough that a driver's initialisation comes to an end.
-//! Each received packet is the same, copied into the driver's buffer; what is
-//! sent is counted by its descriptors and not read.
+//! Received packets are taken in turn from a few and copied into the driver's
+//! buffers; what is sent is counted by its descriptors and not read.
 //!
 //! The full model (`model::ixgbe`) filters, classifies, checks and lints, and on
 //! two cores a fast driver waits for it. Here it does not, so that the driver is
@@ -33,6 +33,8 @@ use crate::wire::Cable;
 const QUEUES: usize = 16;
 /// Packets moved for a queue in one step, at most.
 const BURST: u32 = 64;
+/// The longest frame it gives, in bytes: what fits a driver's buffer.
+const LONGEST: usize = 2048;
 /// Nanoseconds from one look at the slow registers to the next.
 const PERIOD_NS: u64 = 200_000;
 
@@ -68,7 +70,9 @@ pub struct Lean {
     mac: [u8; 6],
     rx: Vec<Ring>,
     tx: Vec<Ring>,
-    frame: Vec<u8>,
+    frames: Vec<Vec<u8>>,
+    /// The frame that is received next.
+    next: usize,
     /// When to look at the slow registers next.
     upkeep_at_ns: u64,
     rx_packets: u64,
@@ -76,16 +80,21 @@ pub struct Lean {
     unreachable: u64,
 }
 
-/// A lean device with this address; every packet it gives has `len` bytes,
-/// without CRC.
+/// A lean device with this address, that gives `frames` (without CRC, 2,048 bytes at
+/// most) over and over; [`outline`] makes one. Of no frames at all it gives one of
+/// 60 bytes.
 ///
 /// # Errors
 /// What making its shared pages says.
-pub fn open(mac: [u8; 6], len: usize, cable: Cable) -> io::Result<Device> {
+pub fn open(mac: [u8; 6], mut frames: Vec<Vec<u8>>, cable: Cable) -> io::Result<Device> {
+    frames.iter_mut().for_each(|frame| frame.truncate(LONGEST));
+    if frames.is_empty() {
+        frames.push(outline(model::MIN_FRAME));
+    }
     let shape = Shape { polled: vec![(0, ixgbe::REGISTERS)], ..ixgbe::shape(DEVICE) };
     let view = View::new(Trust::Peer);
     let pages = BarPages::new(ixgbe::REGISTERS)?;
-    let chip = Box::new(Lean::new(view.clone(), pages.clone(), mac, len));
+    let chip = Box::new(Lean::new(view.clone(), pages.clone(), mac, frames));
     Ok(Device::new(Parts { chip, shape, view, pages, vectors: Vectors::default(), cable, faults: None }))
 }
 
@@ -94,7 +103,7 @@ pub fn open(mac: [u8; 6], len: usize, cable: Cable) -> io::Result<Device> {
 pub const DEVICE: u16 = 0x10F7;
 
 impl Lean {
-    fn new(view: View, pages: BarPages, mac: [u8; 6], len: usize) -> Lean {
+    fn new(view: View, pages: BarPages, mac: [u8; 6], frames: Vec<Vec<u8>>) -> Lean {
         let eeprom = Eeprom::new(&Config { mac, device_id: DEVICE, ..Config::default() });
         let mut lean = Lean {
             view,
@@ -103,7 +112,8 @@ impl Lean {
             mac,
             rx: Vec::new(),
             tx: Vec::new(),
-            frame: frame(len),
+            frames,
+            next: 0,
             upkeep_at_ns: 0,
             rx_packets: 0,
             tx_packets: 0,
@@ -199,16 +209,18 @@ impl Lean {
     #[inline]
     fn receive(&mut self) -> u32 {
         let mut moved = 0;
-        let done = rx_high::DD | rx_high::EOP | (self.frame.len() as u64) << rx_high::LENGTH_SHIFT;
+        let done = rx_high::DD | rx_high::EOP;
         for ring in &mut self.rx {
             let tail = self.pages.load(RDT::at(ring.queue));
             let burst = ring.waiting(tail).min(BURST);
             for _ in 0..burst {
                 let at = ring.head as usize * 16;
                 let buffer = ring.window.load(at);
-                self.unreachable += u64::from(!self.view.write(buffer, &self.frame));
+                let frame = &self.frames[self.next];
+                self.next = if self.next + 1 < self.frames.len() { self.next + 1 } else { 0 };
+                self.unreachable += u64::from(!self.view.write(buffer, frame));
                 ring.window.store(at, 0);
-                ring.window.store_release(at + 8, done);
+                ring.window.store_release(at + 8, done | (frame.len() as u64) << rx_high::LENGTH_SHIFT);
                 ring.head = (ring.head + 1) & ring.mask;
             }
             moved += burst;
@@ -251,9 +263,9 @@ fn ring(view: &View, queue: usize, base: u64, len: u32, head: u32) -> Option<Rin
     Some(Ring { queue, window, mask, head, published: head, write_back: None })
 }
 
-/// A UDP packet in outline: broadcast, IPv4, and nothing else.
-fn frame(len: usize) -> Vec<u8> {
-    let mut frame = vec![0; len.clamp(model::MIN_FRAME, 2048)];
+/// A packet in outline, of `len` bytes: broadcast, IPv4, and nothing else.
+pub fn outline(len: usize) -> Vec<u8> {
+    let mut frame = vec![0; len.clamp(model::MIN_FRAME, LONGEST)];
     frame[..6].fill(0xFF);
     frame[6] = 2;
     frame[12..14].copy_from_slice(&[8, 0]);

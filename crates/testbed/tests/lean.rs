@@ -8,7 +8,7 @@ use testbed::wire::Cable;
 #[test]
 fn counts_agree_on_both_sides() {
     let cable = Cable::open(&"sink".parse().expect("a wire")).expect("a cable");
-    let device = testbed::lean::open([2, 0, 0, 0, 0, 9], 60, cable).expect("a device");
+    let device = testbed::lean::open([2, 0, 0, 0, 0, 9], vec![], cable).expect("a device");
     let (pci, handle) = InProcess::new(device);
     let dma = Dma::new(memory::Options::default());
     let options = Options { rx_ring: 64, tx_ring: 64, link_wait_ms: 0, ..Options::default() };

@@ -272,10 +272,9 @@ impl<'d> Session<'d> {
                 let overlapping =
                     self.ranges.range(..end).rev().take_while(|(start, len)| *start + *len > iova);
                 let overlapping: Vec<(u64, u64)> = overlapping.map(|(&start, &len)| (start, len)).collect();
-                // A range goes whole or not at all, as in VFIO's type 1 v2.
-                if overlapping.is_empty() {
-                    return Err(Errno::NOENT);
-                } else if overlapping.iter().any(|&(start, len)| start < iova || start + len > end) {
+                // A range goes whole or not at all, and none is none, as in VFIO's type 1
+                // v2: QEMU with an IOMMU takes back whole regions, mapped or not.
+                if overlapping.iter().any(|&(start, len)| start < iova || start + len > end) {
                     return Err(Errno::INVAL);
                 }
                 overlapping

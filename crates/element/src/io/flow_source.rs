@@ -173,6 +173,33 @@ fn order(flows: usize, trains: bool, random: &mut Random) -> Vec<u32> {
     order
 }
 
+/// `count` frames of `length` bytes (42 to 2,048) as the generator of the paper sends
+/// them: trains of 1 to 128 packets of one of `flows` flows, to addresses in
+/// `destinations`.
+pub fn trains(
+    flows: usize,
+    count: usize,
+    length: usize,
+    destinations: &[Prefix4],
+    seed: u64,
+) -> Vec<Vec<u8>> {
+    let mut random = Random(seed);
+    let source = Prefix4 { address: [192, 168, 0, 0].into(), mask: [255, 255, 0, 0].into() };
+    let ethernet = (Ethernet([2, 0, 0, 0, 0, 1]), Ethernet([2, 0, 0, 0, 0, 2]));
+    let length = length.clamp(HEADERS, memory::DATA_ROOM);
+    let (flows, nets) = (flows.clamp(1, ORDER), destinations.len() as u64);
+    let one = |random: &mut Random| {
+        let destination = destinations.get(random.below(nets) as usize).copied().unwrap_or(source);
+        frame(length, ethernet, random.address(source), random.address(destination), random)
+    };
+    let frames: Vec<Vec<u8>> = (0..flows).map(|_| one(&mut random)).collect();
+    order(flows, true, &mut random)
+        .into_iter()
+        .take(count)
+        .map(|flow| frames[flow as usize].clone())
+        .collect()
+}
+
 /// See [`CLASS`].
 pub struct FlowSource {
     /// All frames, one after the other.

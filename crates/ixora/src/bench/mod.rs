@@ -14,6 +14,7 @@ mod distance;
 mod graph;
 mod instructions;
 mod one_core;
+mod paper;
 mod peers;
 mod report;
 mod rig;
@@ -35,6 +36,8 @@ pub enum Bench {
     /// A router: what its graph and its elements cost.
     #[command(visible_alias = "router")]
     Graph(graph::Arguments),
+    /// The figures of a paper.
+    Paper(paper::Arguments),
     /// The 82599 driver beside DPDK's, in turns on the same lean device; root.
     Peers(peers::Arguments),
     /// The virtio driver beside DPDK's virtio-user, in turns on DPDK's vhost.
@@ -177,6 +180,7 @@ pub struct Setting {
 pub fn run(bench: &Bench) -> Result<(), crate::Failure> {
     match bench {
         Bench::Driver(arguments) => driver(arguments),
+        Bench::Paper(arguments) => paper::run(arguments),
         Bench::Peers(arguments) => peers::run(arguments),
         Bench::Graph(arguments) => graph::run(arguments),
         Bench::Virtio(arguments) => virtio::run(arguments),

@@ -101,7 +101,7 @@ fn device(setting: &Setting) -> Result<(bus::Pci, Handle), Failure> {
     };
     match setting.device {
         DeviceName::Full => crate::open::model(&wire),
-        DeviceName::Lean => crate::open::lean(setting.size.saturating_sub(4)),
+        DeviceName::Lean => crate::open::lean(vec![testbed::lean::outline(setting.size.saturating_sub(4))]),
     }
 }
 

@@ -1,0 +1,116 @@
+//! `ixora bench paper`: the figures of a paper, measured with this program.
+//!
+//! What the papers' authors did with four cores and four cards is done with what is
+//! here: one thread or two, and lean models of the same card that step between the
+//! router's polls. There is no wire, so no line rate either: the curves go on where
+//! the paper's end.
+
+mod fastclick;
+mod plot;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::conditions::{Conditions, pin};
+use crate::Failure;
+
+/// Which paper, and where its figures go.
+#[derive(Args, Debug, Clone)]
+pub struct Arguments {
+    /// The paper.
+    paper: Paper,
+    /// Figures, separated by commas; all if left out.
+    #[arg(long, value_delimiter = ',')]
+    figure: Vec<u32>,
+    /// The folder for the figures (SVG) and what they show (JSON).
+    #[arg(long, default_value = "figures")]
+    out: PathBuf,
+    /// Packets in a window.
+    #[arg(long, default_value_t = 500_000)]
+    packets: u64,
+    /// Windows for each point.
+    #[arg(long, default_value_t = 3)]
+    windows: usize,
+    /// Cores to measure on.
+    #[arg(long, value_delimiter = ',', default_value = "0,1")]
+    cpu: Vec<usize>,
+}
+
+/// Papers whose figures can be made.
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum Paper {
+    /// Fast Userspace Packet Processing: figures 5, 6, 8, 9, 11, 15.
+    Fastclick,
+}
+
+/// A figure that was measured.
+#[derive(Debug, Serialize)]
+struct Figure {
+    number: u32,
+    title: &'static str,
+    /// What was done here, where it is not what the paper did.
+    here: &'static str,
+    x: &'static str,
+    y: &'static str,
+    series: Vec<Series>,
+}
+
+/// One of its curves.
+#[derive(Debug, Serialize)]
+struct Series {
+    name: String,
+    points: Vec<(f64, f64)>,
+}
+
+/// Measures, draws and prints.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let Paper::Fastclick = arguments.paper;
+    let conditions = Conditions::now();
+    if let Some(&core) = arguments.cpu.first() {
+        pin(core);
+    }
+    let numbers = if arguments.figure.is_empty() { &fastclick::NUMBERS[..] } else { &arguments.figure };
+    std::fs::create_dir_all(&arguments.out).map_err(|error| cannot_write(&arguments.out, &error))?;
+    for &number in numbers {
+        let figure = fastclick::figure(number, arguments, conditions.tsc_hz)?;
+        print(&figure);
+        let path = arguments.out.join(format!("fastclick-{number}.svg"));
+        plot::draw(&figure, &path)?;
+        let json = arguments.out.join(format!("fastclick-{number}.json"));
+        let value = serde_json::json!({ "conditions": conditions, "figure": figure });
+        std::fs::write(&json, format!("{value:#}\n")).map_err(|error| cannot_write(&json, &error))?;
+        println!("{}\n", path.display());
+    }
+    println!(
+        "{} ({} cores), TSC {:.3} GHz",
+        conditions.cpu,
+        conditions.cores,
+        conditions.tsc_hz as f64 / 1e9
+    );
+    Ok(())
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", path.display()))
+}
+
+/// A table: a line for each x, a column for each curve.
+fn print(figure: &Figure) {
+    println!("Figure {}: {} ({})", figure.number, figure.title, figure.y);
+    println!("  {}", figure.here);
+    let width = |series: &Series| series.name.len().max(8) + 2;
+    print!("{:>14}", figure.x);
+    figure.series.iter().for_each(|s| print!("{:>w$}", s.name, w = width(s)));
+    println!();
+    let xs = figure.series.first().map_or(&[][..], |series| &series.points);
+    for (row, (x, _)) in xs.iter().enumerate() {
+        print!("{x:>14}");
+        for series in &figure.series {
+            let y = series.points.get(row).map_or(f64::NAN, |p| p.1);
+            print!("{y:>w$.1}", w = width(series));
+        }
+        println!();
+    }
+}

@@ -1,0 +1,234 @@
+//! The figures of *Fast Userspace Packet Processing* (ANCS 2015) that tell its
+//! design: I/O batching (5), ring sizes (6), execution models (8), zero copy (9),
+//! queues against locks (11), batches through the graph (15).
+
+use super::super::graph::stepped::{Manner, Measured, Setup};
+use super::super::graph::window::{self, Threads};
+use super::super::graph::workload::OnPorts;
+use super::super::report::{Spread, end_progress, show_progress};
+use super::{Arguments, Figure, Series};
+use crate::Failure;
+
+/// What can be made.
+pub const NUMBERS: [u32; 6] = [5, 6, 8, 9, 11, 15];
+/// Frame lengths in bytes, with CRC.
+const LENGTHS: [usize; 7] = [64, 128, 256, 512, 768, 1024, 1500];
+/// What a frame takes on the wire beside itself: preamble and gap.
+const GAP: usize = 20;
+
+/// A curve to be measured.
+#[derive(Clone)]
+struct Curve {
+    name: &'static str,
+    workload: &'static str,
+    burst: usize,
+    threads: usize,
+    ring: usize,
+    manner: Manner,
+    transmit_queues: usize,
+    /// What stands in front of each `ToDevice`.
+    before_sending: Option<&'static str>,
+    /// Receiving has the first thread, sending the second, where this element is.
+    apart: Option<&'static str>,
+    /// The devices' steps are counted too.
+    wall: bool,
+}
+
+impl Curve {
+    const fn new(name: &'static str, workload: &'static str) -> Curve {
+        Curve {
+            name,
+            workload,
+            burst: 32,
+            threads: 1,
+            ring: 512,
+            manner: Manner::ZeroCopy,
+            transmit_queues: 1,
+            before_sending: None,
+            apart: None,
+            wall: false,
+        }
+    }
+
+    fn on_ports(&self) -> Result<OnPorts, Failure> {
+        let mut on = OnPorts::new(self.workload, self.burst)?;
+        if let Some(elements) = self.before_sending {
+            on = on.before_sending(elements);
+        }
+        Ok(match self.apart {
+            Some(sender) => on.apart(sender),
+            None => on,
+        })
+    }
+}
+
+/// Measures a figure.
+pub fn figure(number: u32, arguments: &Arguments, tsc_hz: u64) -> Result<Figure, Failure> {
+    let bench = Bench { arguments, tsc_hz };
+    match number {
+        5 => bench.figure_5(),
+        6 => bench.figure_6(),
+        8 => bench.figure_8(),
+        9 => bench.figure_9(),
+        11 => bench.figure_11(),
+        15 => bench.figure_15(),
+        _ => Err(Failure::usage(format!("figure {number} is not among those that can be made"))
+            .fix("write some of 5, 6, 8, 9, 11, 15")),
+    }
+}
+
+struct Bench<'a> {
+    arguments: &'a Arguments,
+    tsc_hz: u64,
+}
+
+impl Bench<'_> {
+    fn figure_5(&self) -> Result<Figure, Failure> {
+        let names = [("batch 1", 1), ("batch 2", 2), ("batch 4", 4), ("batch 8", 8), ("batch 32", 32)];
+        let with = |(name, burst)| Curve { burst, ..Curve::new(name, "forward") };
+        Ok(Figure {
+            number: 5,
+            title: "I/O batching, forwarder",
+            here: "one thread, rings of 512; packets are received and sent in batches",
+            x: "frame (bytes)",
+            y: "Gbit/s",
+            series: self.by_length(names.map(with))?,
+        })
+    }
+
+    fn figure_6(&self) -> Result<Figure, Failure> {
+        let rings = [("ring 64", 64), ("ring 128", 128), ("ring 512", 512), ("ring 4096", 4096)];
+        let with = |(name, ring)| Curve { ring, ..Curve::new(name, "forward") };
+        let bursts = [1, 4, 8, 16, 32, 64, 128, 256];
+        Ok(Figure {
+            number: 6,
+            title: "influence of the ring's size, forwarder, 64-byte frames",
+            here: "one thread",
+            x: "batch",
+            y: "Gbit/s",
+            series: self.series(rings.map(with), &bursts, |curve, burst| {
+                self.rate(&Curve { burst, ..curve.clone() }, 64)
+            })?,
+        })
+    }
+
+    fn figure_8(&self) -> Result<Figure, Failure> {
+        let one = |name| Curve { wall: true, ..Curve::new(name, "router") };
+        let two = |name| Curve { threads: 2, transmit_queues: 2, ..one(name) };
+        let (queue, pipeliner) = (Some("q :: Queue(1024)"), Some("q :: Pipeliner"));
+        let curves = [
+            two("2 full push"),
+            one("1 full push"),
+            Curve { before_sending: queue, ..one("1-0 queue") },
+            Curve { before_sending: queue, apart: Some("td"), ..two("1-1 queue") },
+            Curve { before_sending: pipeliner, apart: Some("q"), ..two("1-1 pipeline") },
+        ];
+        Ok(Figure {
+            number: 8,
+            title: "execution models, router",
+            here: "i-j: i threads receive, j send; the models' own steps are counted",
+            x: "frame (bytes)",
+            y: "Gbit/s",
+            series: self.by_length(curves)?,
+        })
+    }
+
+    fn figure_9(&self) -> Result<Figure, Failure> {
+        let with = |name, manner| Curve { manner, ..Curve::new(name, "forward") };
+        Ok(Figure {
+            number: 9,
+            title: "influence of zero copy, forwarder",
+            here: "one thread; copy: each packet into another buffer when it is received",
+            x: "frame (bytes)",
+            y: "Gbit/s",
+            series: self.by_length([with("zero copy", Manner::ZeroCopy), with("copy", Manner::Copy)])?,
+        })
+    }
+
+    fn figure_11(&self) -> Result<Figure, Failure> {
+        let with = |name, transmit_queues| Curve {
+            threads: 2,
+            wall: true,
+            transmit_queues,
+            ..Curve::new(name, "router")
+        };
+        Ok(Figure {
+            number: 11,
+            title: "a transmit queue for each thread against locking, router",
+            here: "two threads, two ports each; the models' own steps are counted",
+            x: "frame (bytes)",
+            y: "Gbit/s",
+            series: self.by_length([with("2 queues", 2), with("1 queue, lock", 1)])?,
+        })
+    }
+
+    fn figure_15(&self) -> Result<Figure, Failure> {
+        let batches = |name| Curve::new(name, "router");
+        let single = |name| Curve { manner: Manner::OneByOne, ..batches(name) };
+        let before_sending = Some("q :: Queue(1024)");
+        let curves = [
+            batches("batches"),
+            Curve { before_sending, ..batches("batches, queue") },
+            single("single"),
+            Curve { before_sending, ..single("single, queue") },
+        ];
+        Ok(Figure {
+            number: 15,
+            title: "batches through the graph, router",
+            here: "one thread, received 32 at a time; single: they go on one by one",
+            x: "frame (bytes)",
+            y: "Gbit/s",
+            series: self.by_length(curves)?,
+        })
+    }
+
+    fn by_length<const N: usize>(&self, curves: [Curve; N]) -> Result<Vec<Series>, Failure> {
+        self.series(curves, &LENGTHS, |curve, length| self.rate(curve, length))
+    }
+
+    /// A point for each x of each curve. Curves are measured in turns, so that a
+    /// machine that changes its pace changes it for all of them.
+    fn series<const N: usize>(
+        &self,
+        curves: [Curve; N],
+        xs: &[usize],
+        rate: impl Fn(&Curve, usize) -> Result<f64, Failure>,
+    ) -> Result<Vec<Series>, Failure> {
+        let empty = |curve: &Curve| Series { name: curve.name.to_owned(), points: vec![] };
+        let mut series: Vec<Series> = curves.iter().map(empty).collect();
+        let windows = self.arguments.windows.max(1);
+        for (done, &x) in xs.iter().enumerate() {
+            let mut rates = vec![vec![]; N];
+            for window in 0..windows {
+                show_progress(done * windows + window, xs.len() * windows);
+                for (rates, curve) in rates.iter_mut().zip(&curves) {
+                    rates.push(rate(curve, x)?);
+                }
+            }
+            for (series, rates) in series.iter_mut().zip(rates) {
+                series.points.push((x as f64, Spread::of(rates).median));
+            }
+        }
+        end_progress();
+        Ok(series)
+    }
+
+    /// One window: Gbit/s with frames of so many bytes.
+    fn rate(&self, curve: &Curve, length: usize) -> Result<f64, Failure> {
+        let on = curve.on_ports()?;
+        let setup = Setup {
+            ring: curve.ring,
+            manner: curve.manner,
+            transmit_queues: curve.transmit_queues,
+            receiving: if curve.apart.is_some() { 1 } else { curve.threads },
+        };
+        let cores = self.arguments.cpu.iter().copied().take(curve.threads).collect();
+        let threads = Threads { count: curve.threads, cores };
+        let frames = on.frames(length.saturating_sub(4));
+        let measured = window::on_ports(&on, frames, self.arguments.packets, setup, &threads)?;
+        let spent = |m: u64| if curve.wall { 0 } else { m };
+        let per_tick = |m: &Measured| m.packets as f64 / (m.wall - spent(m.spent)) as f64;
+        let packets_per_second = measured.iter().map(per_tick).sum::<f64>() * self.tsc_hz as f64;
+        Ok(packets_per_second * ((length + GAP) * 8) as f64 / 1e9)
+    }
+}
