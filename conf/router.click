@@ -1,6 +1,7 @@
 // The router of "Fast Userspace Packet Processing": the standard router of Click's
 // own paper with a fixed encapsulation in place of ARP. Four ports, a net each.
 //   ixora click conf/router.click P0=af_packet:eth1 P1=af_packet:eth2 P2=af_packet:eth3 P3=af_packet:eth4
+define($P0 af_packet:eth1, $P1 af_packet:eth2, $P2 af_packet:eth3, $P3 af_packet:eth4, $MTU 1500);
 
 elementclass In { $port, $colour |
   FromDevice($port) -> c :: Classifier(12/0800, -)
@@ -10,13 +11,13 @@ elementclass In { $port, $colour |
 
 elementclass Out { $port, $colour, $ip, $from, $to |
   input -> DropBroadcasts -> pt :: PaintTee($colour) -> gw :: IPGWOptions($ip)
-    -> FixIPSrc($ip) -> ttl :: DecIPTTL -> frag :: IPFragmenter(1500)
+    -> FixIPSrc($ip) -> ttl :: DecIPTTL -> frag :: IPFragmenter($MTU)
     -> EtherEncap(0x0800, $from, $to) -> ToDevice($port);
   // Errors go back into the routing table, as ICMP messages.
   pt[1] -> ICMPError($ip, redirect, host) -> output;
   gw[1] -> ICMPError($ip, parameterproblem) -> output;
   ttl[1] -> ICMPError($ip, timeexceeded) -> output;
-  frag[1] -> ICMPError($ip, unreachable, needfrag) -> output;
+  frag[1] -> ICMPError($ip, unreachable, needfrag, PMTU $MTU) -> output;
 }
 
 rt :: StaticIPLookup(10.0.0.0/16 0, 10.1.0.0/16 1, 10.2.0.0/16 2, 10.3.0.0/16 3);

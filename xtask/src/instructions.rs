@@ -1,14 +1,16 @@
-//! The instructions that the driver spends on a packet, counted by callgrind: the
-//! same every time on one compiler, so a regression of the hot path fails the
-//! test command where a timed test would only flicker.
+//! The instructions that the driver and the router spend on a packet, counted by
+//! callgrind: the same every time on one compiler, so a regression of the hot path
+//! fails the test command where a timed test would only flicker.
 
 use std::process::{Command, Stdio};
 
 use crate::step::{Failure, cargo, root, run};
 
-/// What each workload may take at batch 32, ring 512: what it takes, and about
-/// a twelfth more for the compiler's moods.
-const LIMITS: [(&str, f64); 4] = [("rx", 99.0), ("tx", 90.0), ("fwd", 125.0), ("touch", 134.0)];
+/// What each workload may take at batch 32: what it takes, and about a twelfth more
+/// for the compiler's moods.
+const DRIVER: [(&str, f64); 4] = [("rx", 99.0), ("tx", 90.0), ("fwd", 125.0), ("touch", 134.0)];
+/// As above, from memory.
+const ROUTER: [(&str, f64); 4] = [("source", 163.0), ("forward", 194.0), ("null8", 185.0), ("router", 798.0)];
 
 /// Counts, and compares with the limits.
 pub fn check() -> Result<(), Failure> {
@@ -16,36 +18,30 @@ pub fn check() -> Result<(), Failure> {
         println!("==> instructions: skipped, there is no valgrind; install it: apt-get install valgrind");
         return Ok(());
     }
-    let json = root().join("target/instructions.json");
-    let mut bench = cargo(&["run", "--release", "--locked", "--package", "ixora", "--", "bench", "driver"]);
-    bench
-        .args([
-            "--device",
-            "82599",
-            "--cores",
-            "one",
-            "--batch",
-            "32",
-            "--ring",
-            "512",
-            "--instructions",
-            "--json",
-        ])
-        .arg(&json);
-    run("instructions per packet", &mut bench)?;
+    let driver = ["--device", "82599", "--cores", "one", "--ring", "512"];
+    compare("driver", &driver, &DRIVER)?;
+    compare("graph", &["--from", "memory", "--windows", "1", "--packets", "200000"], &ROUTER)
+}
+
+/// Runs a benchmark with some arguments and holds what it counts against limits.
+fn compare(bench: &str, arguments: &[&str], limits: &[(&str, f64)]) -> Result<(), Failure> {
+    let json = root().join(format!("target/instructions-{bench}.json"));
+    let mut command = cargo(&["run", "--release", "--locked", "--package", "ixora", "--", "bench", bench]);
+    command.args(arguments).args(["--batch", "32", "--instructions", "--json"]).arg(&json);
+    run(&format!("instructions per packet, {bench}"), &mut command)?;
     let text = std::fs::read_to_string(&json).map_err(|e| format!("{}: {e}", json.display()))?;
     let report: serde_json::Value =
         serde_json::from_str(&text).map_err(|e| format!("{}: {e}", json.display()))?;
-    for (workload, limit) in LIMITS {
+    for (workload, limit) in limits {
         let rows = report["rows"].as_array().into_iter().flatten();
         let mut counts =
-            rows.filter(|row| row["workload"] == workload).map(|row| &row["instructions_per_packet"]);
+            rows.filter(|row| row["workload"] == *workload).map(|row| &row["instructions_per_packet"]);
         match counts.next().and_then(serde_json::Value::as_f64) {
-            Some(count) if count <= limit => println!("{workload}: {count:.1} of {limit} allowed"),
+            Some(count) if count <= *limit => println!("{workload}: {count:.1} of {limit} allowed"),
             Some(count) => {
                 return Err(format!(
                     "{workload} takes {count:.1} instructions a packet, {limit} are allowed: see what changed with \
-                     `ixora bench driver --instructions`, or raise the limit in xtask/src/instructions.rs and say why"
+                     `ixora bench {bench} --instructions`, or raise the limit in xtask/src/instructions.rs and say why"
                 ));
             }
             None => return Err(format!("the benchmark counted no instructions for {workload}")),

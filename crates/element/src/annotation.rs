@@ -126,6 +126,18 @@ pub trait Notes {
         self.set_bytes_at(at, address.octets());
     }
 
+    /// When the first of several packets came, in nanoseconds since 1970.
+    #[inline(always)]
+    fn first_ns(&self) -> i64 {
+        i64::from_ne_bytes(self.bytes_at(FIRST_TIMESTAMP))
+    }
+
+    /// Sets when the first of several packets came.
+    #[inline(always)]
+    fn set_first_ns(&mut self, at: i64) {
+        self.set_bytes_at(FIRST_TIMESTAMP, at.to_ne_bytes());
+    }
+
     /// The next hop's address.
     #[inline(always)]
     fn dst_ip(&self) -> Ipv4Addr {

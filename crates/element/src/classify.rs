@@ -3,10 +3,16 @@
 mod classifier;
 mod expression;
 mod ip_filter;
+mod listing;
 mod names;
 mod parser;
 mod primitive;
 mod program;
+pub(crate) mod straight;
+
+pub use classifier::Classifier;
+pub use ip_filter::IpFilter;
+pub use straight::{headers, holds, holds_in};
 
 use graph::Class;
 

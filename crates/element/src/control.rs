@@ -1,6 +1,7 @@
 //! Scripts, information for other elements, and control from outside.
 
 mod clients;
+mod door;
 mod information;
 mod metrics;
 pub mod protocol;

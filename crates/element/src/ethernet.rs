@@ -4,11 +4,20 @@ mod address;
 mod arp_querier;
 mod arp_responder;
 mod arp_table;
+mod check_arp;
 mod encap;
+mod ether_switch;
 mod host_filter;
 mod mark;
 mod neighbor;
+mod notes;
 mod vlan;
+
+pub use address::{EtherMirror, EtherRewrite};
+pub use encap::EtherEncap;
+pub use host_filter::HostEtherFilter;
+pub use mark::MarkMacHeader;
+pub use vlan::{EtherVlanEncap, SetVlanAnno, StripHeader, VlanDecap, VlanEncap};
 
 use graph::Class;
 
@@ -20,11 +29,18 @@ pub(crate) const CLASSES: &[&Class] = &[
     &arp_responder::CLASS,
     &arp_responder::FAKER,
     &arp_table::CLASS,
+    &check_arp::CLASS,
     &encap::CLASS,
+    &ether_switch::CLASS,
+    &ether_switch::LISTEN,
     &host_filter::CLASS,
     &mark::CLASS,
     &neighbor::ADVERTISER,
     &neighbor::SOLICITOR,
+    &notes::ENSURE,
+    &notes::GET,
+    &notes::SET,
+    &notes::STORE,
     &vlan::ANNOTATE,
     &vlan::DECAP,
     &vlan::ENCAP,

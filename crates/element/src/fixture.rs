@@ -48,7 +48,7 @@ impl Rig {
         let options = Options { threads, clock: Arc::new(clock), console, ..Options::default() };
         let flat = flatten(config)?;
         let router = Router::build(config, flat, &crate::registry(), options)
-            .map_err(|problems| problems.iter().map(|p| format!("{}\n", p.message)).collect::<String>())?;
+            .map_err(|problems| problems.iter().map(|p| p.text() + "\n").collect::<String>())?;
         Ok(Rig { router, printed })
     }
 

@@ -1,6 +1,7 @@
 //! ICMP: errors, echo, checks.
 
 mod check;
+mod encap;
 mod error;
 pub(crate) mod icmp6;
 mod ping;
@@ -11,6 +12,7 @@ use graph::Class;
 /// The classes of this folder.
 pub(crate) const CLASSES: &[&Class] = &[
     &check::CLASS,
+    &encap::CLASS,
     &error::CLASS,
     &icmp6::ERROR,
     &icmp6::RESPONDER,

@@ -6,13 +6,19 @@
 
 pub mod flow_source;
 mod from_device;
+mod from_dump;
+mod link;
+mod names;
 pub mod outlets;
+pub mod sharing;
 mod to_device;
+mod to_dump;
 
-use graph::Class;
+use graph::{Class, Conf, Fault, Setup};
 
 /// The classes of this folder.
-pub(crate) const CLASSES: &[&Class] = &[&flow_source::CLASS, &from_device::CLASS, &to_device::CLASS];
+pub(crate) const CLASSES: &[&Class] =
+    &[&flow_source::CLASS, &from_device::CLASS, &from_dump::CLASS, &to_device::CLASS, &to_dump::CLASS];
 
 /// Other names of them: what FastClick and Click call them for other frameworks.
 pub(crate) const ALIASES: &[(&str, &str)] = &[
@@ -20,7 +26,19 @@ pub(crate) const ALIASES: &[(&str, &str)] = &[
     ("FromNetmapDevice", "FromDevice"),
     ("FromDevice.u", "FromDevice"),
     ("PollDevice", "FromDevice"),
+    ("FromHost", "FromDevice"),
     ("ToDPDKDevice", "ToDevice"),
     ("ToNetmapDevice", "ToDevice"),
     ("ToDevice.u", "ToDevice"),
+    ("ToHost", "ToDevice"),
 ];
+
+/// Takes keywords that mean nothing here, with a note that says why.
+fn ignore(setup: &mut Setup<'_>, conf: &mut Conf<'_>, words: &[(&str, &str)]) -> Result<(), Fault> {
+    for (word, why) in words {
+        if conf.ignore(word) {
+            setup.note(format!("{word} is not needed: {why}"));
+        }
+    }
+    Ok(())
+}

@@ -2,11 +2,12 @@
 
 mod address;
 mod check_header;
+mod combo;
 mod dec_ttl;
 mod drop_broadcasts;
 mod encap;
 mod fix_src;
-mod fragmenter;
+pub(crate) mod fragmenter;
 mod gw_options;
 pub(crate) mod header;
 pub(crate) mod ip6;
@@ -21,6 +22,21 @@ mod routes;
 mod small;
 mod strip_header;
 mod tos;
+mod truncate_payload;
+
+pub use address::{GetIpAddress, SetIpAddress, StoreIpAddress};
+pub use check_header::{CheckIpHeader, Checks};
+pub use dec_ttl::DecIpTtl;
+pub use drop_broadcasts::DropBroadcasts;
+pub use fix_src::FixIpSrc;
+pub use gw_options::IpGwOptions;
+pub use ip6::{CheckIp6Header, DecIp6Hlim, GetIp6Address, MarkIp6Header, SetIp6Address};
+pub use lookup::{Fixed, Lookup, route};
+pub use mark_header::MarkIpHeader;
+pub use paint::{CheckPaint, Paint, PaintTee};
+pub use small::{IpMirror, SetIpChecksum};
+pub use strip_header::StripHeader;
+pub use tos::{MarkCe, SetTos};
 
 use graph::Class;
 
@@ -31,6 +47,8 @@ pub(crate) const CLASSES: &[&Class] = &[
     &address::INTO_PACKET,
     &check_header::CLASS,
     &check_header::WITHOUT_CHECKSUM,
+    &combo::INPUT,
+    &combo::OUTPUT,
     &dec_ttl::CLASS,
     &drop_broadcasts::CLASS,
     &encap::CLASS,
@@ -66,6 +84,7 @@ pub(crate) const CLASSES: &[&Class] = &[
     &tos::MARK_CE,
     &tos::SET_DSCP,
     &tos::SET_ECN,
+    &truncate_payload::CLASS,
 ];
 
 /// Other names of them.

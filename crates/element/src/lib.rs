@@ -7,6 +7,8 @@
 //! printing and summaries; [`rewriter`] address translation; [`io`] ports.
 //! [`registry`] has them all by name. `Strip` (`standard/strip.rs`) is a short one to read first, `Queue`
 //! a long one.
+// Elements are reached by their classes' names; `See [`CLASS`]` is for who reads the source.
+#![allow(rustdoc::private_intra_doc_links)]
 #![forbid(unsafe_code)]
 
 pub mod analysis;
@@ -18,9 +20,11 @@ pub mod fixture;
 pub mod icmp;
 pub mod io;
 pub mod ip;
+pub mod kernels;
 pub mod rewriter;
 pub mod standard;
 pub mod tcpudp;
+pub mod trial;
 
 use graph::{Class, Registry};
 

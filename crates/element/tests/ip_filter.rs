@@ -1,6 +1,7 @@
 //! `IPFilter` and `IPClassifier`: what they decide, and the programs they make.
 
 use element::fixture::Rig;
+use proptest::prelude::*;
 
 fn program(rules: &str) -> String {
     let mut rig = Rig::new(&format!("Idle -> c :: IPFilter({rules}) -> Discard")).expect("a configuration");
@@ -17,11 +18,98 @@ fn programs_are_as_click_prints_them() {
         program("allow tcp && dst 10.0.0.0/32 && src 2.0.0.0/32, allow all"),
         "all->[0]\nsafe length 0\nalignment offset 0\n"
     );
-    // Click goes on at one step whether the first or the second word differs; here
-    // what the first one was is still known, and its tests are not made again.
     let ether = program("allow src 0:1:2:3:4:5, allow dst 10:20:30:40:50:60, deny all");
     assert!(ether.starts_with(" 0   8/00010203%ffffffff  yes->step 1  no->step 2\n"), "{ether}");
     assert!(ether.contains(" 2   0/00001020%0000ffff"), "{ether}");
+    let both = program("allow tcpudp port >= 1024");
+    assert!(both.contains("512/00000000%fc00fc00  yes->[X]  no->[0]  short->yes"), "{both}");
+}
+
+/// What a program that was printed decides about a packet that is long enough.
+fn interpret(program: &str, packet: &[u8]) -> String {
+    let steps: Vec<&str> = program.lines().take_while(|line| !line.starts_with("safe")).collect();
+    if let Some(end) = steps[0].strip_prefix("all->") {
+        return end.to_string();
+    }
+    let mut at = 0;
+    for _ in 0..=steps.len() {
+        let (test, rest) = steps[at][3..].split_once("  yes->").expect("a step");
+        let (yes, no) = rest.split_once("  no->").expect("both ends");
+        let (offset, test) = test.trim().split_once('/').expect("an offset");
+        let (value, mask) = test.split_once('%').expect("a mask");
+        let place = match offset.parse::<usize>().expect("a number") {
+            offset @ 512.. => offset - 512 + 20,
+            offset => offset - 256,
+        };
+        let word = u32::from_be_bytes(packet[place..place + 4].try_into().expect("four bytes"));
+        let number = |text: &str| u32::from_str_radix(text, 16).expect("a number");
+        let held = word & number(mask) == number(value);
+        let to = if held { yes } else { no.trim_end_matches("short->yes").trim() };
+        match to.strip_prefix("step ") {
+            Some(step) => at = step.parse().expect("a number"),
+            None => return to.to_string(),
+        }
+    }
+    panic!("it goes in circles:\n{program}");
+}
+
+const CONDITIONS: [&str; 18] = [
+    "tcp",
+    "udp",
+    "icmp",
+    "src 10.0.0.1",
+    "dst net 10.0.0.0/30",
+    "src net 10.0.0.0/31",
+    "dst port 80",
+    "src port > 1000",
+    "port < 1024",
+    "port >= 81",
+    "src port != 1000",
+    "tcp opt syn",
+    "tcp opt ack",
+    "ip frag",
+    "ip ttl > 64",
+    "ip ttl <= 9",
+    "ip[8] & 3 = 1",
+    "icmp type echo",
+];
+
+fn rule() -> impl Strategy<Value = String> {
+    let one = (0..CONDITIONS.len(), any::<bool>())
+        .prop_map(|(n, not)| format!("{}({})", if not { "not " } else { "" }, CONDITIONS[n]));
+    let join = |words: (String, usize, String)| {
+        let word = ["and", "or", "? true :"][words.1];
+        format!("({} {word} {})", words.0, words.2)
+    };
+    (one.clone(), 0..3usize, one.clone(), 0..3usize, one)
+        .prop_map(move |(a, i, b, j, c)| join((join((a, i, b)), j, c)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_program_that_is_printed_decides_as_the_one_that_runs(
+        rules in proptest::collection::vec(rule(), 1..5),
+        (protocol, ttl, host, port, flags, fragment) in
+            (prop::sample::select(vec![1u8, 6, 17, 50]), prop::sample::select(vec![1u8, 9, 64, 65]), 0..4u8,
+             prop::sample::select(vec![80u16, 81, 1000, 1001, 5000]), any::<u8>(), any::<bool>()),
+    ) {
+        let mut packet = vec![0x45, 0, 0, 40, 0, 1, u8::from(fragment), 0, ttl, protocol, 0, 0];
+        packet.extend([10, 0, 0, host, 10, 0, 0, 2]);
+        packet.extend([port.to_be_bytes(), 80u16.to_be_bytes()].concat());
+        packet.extend([8, 0, 0, 0, 0, 0, 0, 0, 0x50, flags, 1, 0, 0, 0, 0, 0]);
+        let digits: String = packet.iter().map(|byte| format!("{byte:02x}")).collect();
+        let patterns: Vec<String> = rules.iter().map(|rule| format!("allow {rule}")).collect();
+        let config = format!(
+            "InfiniteSource(DATA \\<{digits}>, LIMIT 1, STOP true) -> MarkIPHeader
+             -> f :: IPFilter({}) -> d :: Discard", patterns.join(", "));
+        let mut rig = Rig::new(&config).unwrap_or_else(|error| panic!("{config}: {error}"));
+        rig.run();
+        let passed = if rig.read("d.count") == "1" { "[0]" } else { "[X]" };
+        let program = rig.read("f.program");
+        prop_assert_eq!(interpret(&program, &packet), passed, "{}\n{}", config, program);
+    }
 }
 
 /// The program of `udp dst port`s and prefixes, step by step.

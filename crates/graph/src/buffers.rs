@@ -13,6 +13,8 @@ pub struct Buffers {
     dma: Dma,
     /// Buffers there may be in all.
     limit: usize,
+    /// Buffers that were asked for in advance.
+    reserved: usize,
     /// Packets that were wanted and not had.
     pub(crate) missing: u64,
 }
@@ -24,7 +26,7 @@ impl Buffers {
     /// When memory cannot be had.
     pub fn new(dma: &Dma, limit: usize) -> memory::Result<Buffers> {
         let first = Pool::new(dma, FIRST.min(limit.max(1)))?;
-        Ok(Buffers { pools: vec![first], dma: dma.clone(), limit, missing: 0 })
+        Ok(Buffers { pools: vec![first], dma: dma.clone(), limit, reserved: 0, missing: 0 })
     }
 
     /// The pool that receive and transmit queues use.
@@ -33,14 +35,20 @@ impl Buffers {
         &mut self.pools[0]
     }
 
-    /// Makes the main pool larger, before anything is in use: receive rings keep
-    /// their buffers.
+    /// Asks for so many buffers in the main pool, beside those that others ask for:
+    /// receive rings keep theirs.
+    pub fn reserve(&mut self, count: usize) {
+        self.reserved = self.reserved.saturating_add(count);
+    }
+
+    /// Makes the main pool as large as all asked for together, before anything is in
+    /// use.
     ///
     /// # Errors
     /// When memory cannot be had.
-    pub fn reserve(&mut self, count: usize) -> memory::Result<()> {
-        if self.main().capacity() < count {
-            self.pools.insert(0, Pool::new(&self.dma, count)?);
+    pub fn provide(&mut self) -> memory::Result<()> {
+        if self.main().capacity() < self.reserved {
+            self.pools.insert(0, Pool::new(&self.dma, self.reserved)?);
         }
         Ok(())
     }
@@ -107,5 +115,23 @@ impl Buffers {
         let all: usize = self.pools.iter().map(Pool::capacity).sum();
         let free: usize = self.pools.iter_mut().map(Pool::available).sum();
         (all - free, all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_ask_for_adds_up() {
+        let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
+        let mut buffers = Buffers::new(&dma, 1 << 16).expect("memory");
+        buffers.reserve(FIRST - 1);
+        buffers.provide().expect("memory");
+        assert_eq!(buffers.main().capacity(), FIRST, "there is enough");
+        // Two receive rings on one lane: the second must not find the first's buffers gone.
+        buffers.reserve(4096);
+        buffers.provide().expect("memory");
+        assert!(buffers.main().capacity() >= FIRST - 1 + 4096);
     }
 }

@@ -38,6 +38,9 @@ pub struct Class {
     pub see: &'static [&'static str],
     /// What it needs to know of a packet's headers, and what it finds out.
     pub headers: Headers,
+    /// What it costs beyond a look at each packet: `copies each packet`; empty if
+    /// nothing.
+    pub costs: &'static str,
     /// Makes an element from its configuration.
     pub make: Make,
 }
@@ -58,6 +61,9 @@ pub struct Headers {
     pub finds_network: bool,
     /// What was known is no longer: the packet is another one.
     pub forgets: bool,
+    /// A keyword that has it find the network header when it is given and true
+    /// (`FORCE_IP`); empty for none.
+    pub finds_if: &'static str,
 }
 
 /// How an argument is given.
@@ -154,14 +160,30 @@ impl Class {
         drops: &["dropped"],
         example: "",
         see: &[],
+        costs: "",
         headers: Headers {
             needs_network: false,
             needs_transport: false,
             finds_network: false,
             forgets: false,
+            finds_if: "",
         },
         make: |_, _| Err(Fault::new("cannot be made")),
     };
+}
+
+impl Class {
+    /// How it is written: `Queue([CAPACITY])`.
+    pub fn usage(&self) -> String {
+        let one = |argument: &Argument| match argument.given {
+            Given::Mandatory => argument.name.to_string(),
+            Given::Positional => format!("[{}]", argument.name),
+            Given::Keyword => format!("[{} ...]", argument.name),
+            Given::Rest => format!("{}, ...", argument.name),
+        };
+        let arguments: Vec<String> = self.arguments.iter().map(one).collect();
+        format!("{}({})", self.name, arguments.join(", "))
+    }
 }
 
 impl std::fmt::Debug for Class {

@@ -21,12 +21,20 @@ pub struct Fault {
     pub message: String,
     /// What was probably meant.
     pub suggestion: Option<String>,
+    /// Which argument is wrong, counted from 0, when it is one.
+    pub argument: Option<usize>,
 }
 
 impl Fault {
     /// A fault with a message.
     pub fn new(message: impl Into<String>) -> Fault {
-        Fault { message: message.into(), suggestion: None }
+        Fault { message: message.into(), suggestion: None, argument: None }
+    }
+
+    /// Says which argument is wrong.
+    pub fn at(mut self, argument: usize) -> Fault {
+        self.argument = Some(argument);
+        self
     }
 }
 
@@ -76,18 +84,32 @@ impl<'a> Conf<'a> {
         &self.arguments
     }
 
+    /// Leaves an argument out, as if it were not there.
+    pub(crate) fn leave_out(&mut self, argument: usize) {
+        self.states[argument] = State::Taken;
+    }
+
+    /// Whether an argument has the form of a keyword's.
+    pub(crate) fn is_keyword(&self, argument: usize) -> bool {
+        self.arguments.get(argument).is_some_and(|argument| args::keyword(argument).is_some())
+    }
+
     /// Where names of addresses are looked up.
     pub fn scope(&self) -> &Scope<'a> {
         &self.scope
     }
 
-    /// Finds the argument for `key`; Click's rules, in one place.
-    fn find(&mut self, key: &str, positional: bool, mandatory: bool) -> Option<String> {
+    /// Finds the argument for `key`, and its number; Click's rules, in one place.
+    fn find(&mut self, key: &str, positional: bool, mandatory: bool) -> Option<(String, usize)> {
         debug_assert!(
             self.class.arguments.iter().any(|a| a.name == key),
             "{}: {key} is not among the class's arguments",
             self.class.name
         );
+        self.search(key, positional, mandatory)
+    }
+
+    fn search(&mut self, key: &str, positional: bool, mandatory: bool) -> Option<(String, usize)> {
         let mut got = None;
         for (i, argument) in self.arguments.iter().enumerate() {
             if self.states[i] == State::Open(key.len()) && argument.starts_with(key) {
@@ -96,24 +118,24 @@ impl<'a> Conf<'a> {
             }
         }
         if let Some(i) = got {
-            return args::keyword(&self.arguments[i]).map(|(_, value)| value.to_string());
+            return args::keyword(&self.arguments[i]).map(|(_, value)| (value.to_string(), i));
         }
         let next = self.states.iter().position(|s| *s != State::Taken).filter(|_| positional)?;
         if self.states[next] == State::Open(0) || mandatory {
             self.states[next] = State::Taken;
-            return Some(self.arguments[next].clone());
+            return Some((self.arguments[next].clone(), next));
         }
         None
     }
 
     fn read<T: Value>(&mut self, key: &str, positional: bool, mandatory: bool) -> Result<Option<T>> {
-        let Some(text) = self.find(key, positional, mandatory) else {
+        let Some((text, argument)) = self.find(key, positional, mandatory) else {
             return match mandatory {
                 true => Err(Fault::new(format!("{key}: required argument missing"))),
                 false => Ok(None),
             };
         };
-        T::parse(&text, &self.scope).map(Some).map_err(|e| Fault::new(format!("{key}: {e}")))
+        T::parse(&text, &self.scope).map(Some).map_err(|e| Fault::new(format!("{key}: {e}")).at(argument))
     }
 
     /// The next positional argument, or the one of keyword `key`; there must be one.
@@ -148,6 +170,12 @@ impl<'a> Conf<'a> {
         Ok(self.read(key, false, true)?.expect("an error otherwise"))
     }
 
+    /// Takes an argument of a keyword that means nothing here and is not among the
+    /// class's; whether it was there.
+    pub fn ignore(&mut self, key: &str) -> bool {
+        self.search(key, false, false).is_some()
+    }
+
     /// Every argument that was not read yet, as it was written: rules, patterns,
     /// routes.
     pub fn rest(&mut self) -> Vec<String> {
@@ -170,10 +198,10 @@ impl<'a> Conf<'a> {
         let keyword = args::keyword(&self.arguments[first]).map(|(keyword, _)| keyword);
         let known = self.class.arguments.iter().map(|a| a.name);
         let Some(keyword) = keyword.filter(|k| k.bytes().all(|b| !b.is_ascii_lowercase())) else {
-            return Err(Fault::new("too many arguments"));
+            return Err(Fault::new("too many arguments").at(first));
         };
-        let near = known.map(|name| (strsim::damerau_levenshtein(name, keyword), name)).min();
-        let suggestion = near.filter(|(distance, _)| *distance <= 2).map(|(_, name)| name.to_string());
-        Err(Fault { message: format!("bad keyword {keyword}"), suggestion })
+        let near = crate::lang::nearest(keyword, known);
+        let suggestion = near.map(|name| format!("did you mean '{name}'?"));
+        Err(Fault { suggestion, ..Fault::new(format!("bad keyword {keyword}")).at(first) })
     }
 }

@@ -9,7 +9,7 @@ use memory::{Batch, Packet, Pool};
 use crate::element::{Element, Refused};
 use crate::lane::{Lane, Port};
 use crate::search;
-use crate::signal::{Kind, Signals, Waker};
+use crate::signal::{Kind, Signal, Signals, Waker};
 use crate::task::TaskId;
 use crate::timer::TimerId;
 use crate::watch::{Until, WatchId};
@@ -71,9 +71,14 @@ impl Cx<'_> {
     pub fn pull(&mut self, input: usize, batch: &mut Batch) -> usize {
         let before = batch.len();
         if let Some(from) = self.lane.slots[self.me].ins.get(input).copied().flatten() {
+            self.lane.charge(self.me);
             self.lane.pull(from, batch);
         }
-        batch.len() - before
+        let pulled = batch.len() - before;
+        if pulled > 0 {
+            self.lane.meter.count(&mut self.lane.slots[self.me].figures, pulled);
+        }
+        pulled
     }
 
     /// One packet pulled at `input`.
@@ -149,17 +154,22 @@ impl Cx<'_> {
         self.lane.buffers.main()
     }
 
-    /// Has at least this many buffers in the lane's pool, before any is in use.
-    ///
-    /// # Errors
-    /// When memory cannot be had.
-    pub fn reserve_buffers(&mut self, count: usize) -> Result<(), String> {
-        self.lane.buffers.reserve(count).map_err(|e| e.to_string())
+    /// Asks for so many buffers in the lane's pool, beside those that other elements ask
+    /// for. Only while elements are initialized: they are there before any packet is.
+    pub fn reserve_buffers(&mut self, count: usize) {
+        self.lane.buffers.reserve(count);
     }
 }
 
 /// The element and its place.
 impl Cx<'_> {
+    /// The view another element of this lane has, by its number: for code that does
+    /// the work of several ([`fused`](crate::fused)).
+    #[inline(always)]
+    pub fn at(&mut self, element: usize) -> Cx<'_> {
+        Cx { lane: self.lane, me: element }
+    }
+
     /// The element's full name.
     pub fn name(&self) -> &str {
         self.lane.shared.name(self.me)
@@ -200,6 +210,11 @@ impl Cx<'_> {
     /// The lanes that can reach this element, a bit for each.
     pub fn lanes(&self) -> u64 {
         self.lane.shared.plan.elements[self.me].lanes
+    }
+
+    /// Whether this lane runs the element's tasks.
+    pub fn is_home(&self) -> bool {
+        self.lane.shared.plan.elements[self.me].homes >> self.lane.id & 1 == 1
     }
 
     /// Nanoseconds since 1970, or simulated.
@@ -335,6 +350,12 @@ impl Cx<'_> {
     pub fn downstream(&mut self, output: usize, task: Option<TaskId>) -> Signals {
         let signals = search::signals(self.lane, Port { element: self.me, port: output }, Kind::Room);
         self.listen(signals, task)
+    }
+
+    /// Has a task of this lane woken when a signal of the element's own rises. While
+    /// elements are initialized only.
+    pub fn wake_on(&mut self, signal: &Signal, task: TaskId) {
+        self.listen(Signals { list: vec![signal.clone()], always: false }, Some(task));
     }
 
     fn listen(&mut self, signals: Signals, task: Option<TaskId>) -> Signals {

@@ -35,7 +35,7 @@ impl Lane {
         for _ in 0..TASKS_A_ROUND {
             match self.run_task() {
                 None => return,
-                Some(_) if self.shared.runs() <= 0 => return,
+                Some(_) if self.shared.runs() <= 0 || self.shared.has_ended() => return,
                 Some(_) => {}
             }
         }

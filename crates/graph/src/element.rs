@@ -13,6 +13,8 @@
 //! can be called by those behind it, and long chains need no stack.
 
 use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use memory::{Batch, Packet};
 
@@ -167,18 +169,43 @@ pub trait Element: Any + Send {
     }
 
     /// Takes over what an element of the same name and class kept, when a new
-    /// configuration takes the place of an old one.
+    /// configuration takes the place of an old one. Called once for each copy that
+    /// the old one had, whatever the threads: a copy gives what is its own, and
+    /// what copies share the first of them gives.
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {}
 
+    /// The router is about to run: nothing runs any more that came before it, and
+    /// what that had of the outside is free.
+    fn begin(&mut self, cx: &mut Cx<'_>) {}
+
     /// Which threads run its tasks, a bit for each, when it is not for the
-    /// configuration to say: receive queues of a port.
-    fn homes(&self) -> Option<u64> {
+    /// configuration to say: receive queues of a port. `taken` are the threads that
+    /// the configuration gave to others.
+    fn homes(&self, taken: u64) -> Option<u64> {
         None
+    }
+
+    /// Whether packets that are pushed into it are sent on by the threads that run its
+    /// tasks, and by no others.
+    fn hands_over(&self) -> bool {
+        false
     }
 
     /// Enough elements want the router to stop. `true`: not yet, there is something
     /// to do first (a script goes on).
     fn stopping(&mut self, cx: &mut Cx<'_>) -> bool {
+        false
+    }
+
+    /// For each output that is pulled, the input that is pulled in its place, of an
+    /// element that does nothing else but choose one: it is not asked then, and so may
+    /// lead back to itself.
+    fn ways(&self) -> Option<Arc<[AtomicUsize]>> {
+        None
+    }
+
+    /// Whether it looks at one packet at a time ([`PerPacket`]).
+    fn is_each(&self) -> bool {
         false
     }
 
@@ -282,6 +309,14 @@ pub trait PerPacket: Send + 'static {
     fn config(&self) -> Option<String> {
         None
     }
+
+    /// As [`Element::take_over`].
+    #[allow(unused_variables)]
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut Self)
+    where
+        Self: Sized,
+    {
+    }
 }
 
 /// An [`Element`] made of a [`PerPacket`].
@@ -312,7 +347,8 @@ impl<K: PerPacket> Each<K> {
                 _ if place == same => other,
                 _ => self.0.packet(cx, input, packet),
             };
-            (fate != stays).then_some(fate)
+            // Two that go the same way for different reasons keep their order.
+            (fate.output() != stays.output()).then_some(fate)
         };
         batch.split(&mut &mut *cx, sort, |cx, fate, packet| {
             if fate.output() < outputs {
@@ -369,5 +405,9 @@ impl<K: PerPacket> Element for Each<K> {
 
     fn config(&self) -> Option<String> {
         self.0.config()
+    }
+
+    fn is_each(&self) -> bool {
+        true
     }
 }

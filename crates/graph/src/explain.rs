@@ -1,26 +1,49 @@
-//! What a router will do, in words and as a picture: for each element push or pull,
-//! the threads that reach it, where there is a lock.
+//! What a router will do, in words: for each element push or pull, the threads that
+//! reach it, whether it sees batches, and where there is a lock or a copy.
+//!
+//! [`svg`](crate::svg) draws the same.
 
 use std::fmt::Write;
 
 use crate::plan::{Plan, Planned};
 
-/// Threads as a person writes them: `0, 2-5`.
-fn threads(mask: u64) -> String {
+/// What there is to say of an element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// Its full name.
+    pub name: String,
+    /// Its class.
+    pub class: String,
+    /// Which way packets go through: `push`, `pull`, `push to pull`, …; `-` for an
+    /// element without ports.
+    pub way: &'static str,
+    /// The threads that reach it.
+    pub threads: Vec<usize>,
+    /// What it is called with: `batch`, or `packet` for one that is written for one
+    /// packet at a time, and loops over the batch itself.
+    pub unit: &'static str,
+    /// Whether threads share it behind a lock.
+    pub locked: bool,
+    /// What else it costs, and why.
+    pub notes: Vec<String>,
+}
+
+/// Numbers as a person writes them: `0, 2-5`.
+pub fn ranges(numbers: &[usize]) -> String {
     let mut parts: Vec<String> = vec![];
-    let mut next = 0;
-    while next < 64 {
-        if mask >> next & 1 == 0 {
-            next += 1;
-            continue;
-        }
-        let first = next;
-        while next < 64 && mask >> next & 1 == 1 {
-            next += 1;
-        }
-        parts.push(if next - first == 1 { first.to_string() } else { format!("{first}-{}", next - 1) });
+    let mut rest = numbers;
+    while let Some(&first) = rest.first() {
+        let length = rest.iter().zip(first..).take_while(|(n, expected)| **n == *expected).count();
+        let last = rest[length - 1];
+        parts.push(if length == 1 { first.to_string() } else { format!("{first}-{last}") });
+        rest = &rest[length..];
     }
     parts.join(", ")
+}
+
+/// The threads of a mask.
+pub fn threads(mask: u64) -> Vec<usize> {
+    (0..64).filter(|thread| mask >> thread & 1 == 1).collect()
 }
 
 /// Which way packets go through an element.
@@ -37,34 +60,68 @@ fn way(planned: &Planned) -> &'static str {
     }
 }
 
-/// A table, one element a line.
-pub fn text(plan: &Plan) -> String {
-    let name_width = plan.elements.iter().map(|e| e.name.len()).max().unwrap_or(0).clamp(7, 40);
-    let class_width = plan.elements.iter().map(|e| e.class.len()).max().unwrap_or(0).clamp(5, 28);
-    let mut out = String::new();
-    let _ = writeln!(
-        out,
-        "{:name_width$}  {:class_width$}  {:12}  {:10}  NOTES",
-        "ELEMENT", "CLASS", "WAY", "THREADS"
-    );
-    for planned in &plan.elements {
-        let mut notes = vec![];
-        if planned.locked {
-            notes.push("behind a lock: taken once for each batch, and waited for when threads meet");
-        }
-        if way(planned) == "push to pull" && planned.lanes.count_ones() > 1 {
-            notes.push("threads meet here");
-        }
-        let _ = writeln!(
-            out,
-            "{:name_width$}  {:class_width$}  {:12}  {:10}  {}",
-            planned.name,
-            planned.class,
-            way(planned),
-            threads(planned.lanes),
-            notes.join("; ")
-        );
+fn notes(planned: &Planned, way: &str) -> Vec<String> {
+    let mut notes = vec![];
+    let several = planned.lanes.count_ones();
+    if planned.locked {
+        notes.push(format!(
+            "one for {several} threads, behind a lock: taken once for each batch, and waited for when they \
+             meet; it keeps something that cannot be there twice"
+        ));
+    } else if several > 1 && way != "push to pull" {
+        notes.push(format!("there {several} times, once for each thread: no lock"));
     }
+    if way == "push to pull" && several > 1 {
+        notes.push("threads meet here: its lock is taken once for each batch".to_string());
+    }
+    if !planned.kind.costs.is_empty() {
+        notes.push(planned.kind.costs.to_string());
+    }
+    notes
+}
+
+/// What there is to say of each element, in order.
+pub fn told(plan: &Plan) -> Vec<Told> {
+    let tell = |planned: &Planned| {
+        let way = way(planned);
+        Told {
+            name: planned.name.clone(),
+            class: planned.class.to_string(),
+            way,
+            threads: threads(planned.lanes),
+            unit: match (way, planned.each) {
+                ("-", _) => "-",
+                (_, true) => "packet",
+                (_, false) => "batch",
+            },
+            locked: planned.locked,
+            notes: notes(planned, way),
+        }
+    };
+    plan.elements.iter().map(tell).collect()
+}
+
+/// A table, one element a line, and what its words mean.
+pub fn text(plan: &Plan) -> String {
+    let told = told(plan);
+    let name_width = told.iter().map(|e| e.name.len()).max().unwrap_or(0).clamp(7, 40);
+    let class_width = told.iter().map(|e| e.class.len()).max().unwrap_or(0).clamp(5, 28);
+    let mut out = String::new();
+    let mut line = |cells: [&str; 6]| {
+        let [name, class, way, threads, unit, notes] = cells;
+        let row =
+            format!("{name:name_width$}  {class:class_width$}  {way:12}  {threads:10}  {unit:6}  {notes}");
+        let _ = writeln!(out, "{}", row.trim_end());
+    };
+    line(["ELEMENT", "CLASS", "WAY", "THREADS", "UNIT", "NOTES"]);
+    for e in &told {
+        line([&e.name, &e.class, e.way, &ranges(&e.threads), e.unit, &e.notes.join("; ")]);
+    }
+    out.push_str(
+        "\nUNIT: an element is called once for each batch. `packet`: it is written for one packet at a time \
+         and\nloops over the batch itself, without a call for each; `batch`: it keeps, makes, copies or \
+         joins packets.\n",
+    );
     out
 }
 
@@ -75,8 +132,8 @@ pub fn dot(plan: &Plan) -> String {
         String::from("digraph router {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n");
     for (index, planned) in plan.elements.iter().enumerate() {
         let (name, class) = (quoted(&planned.name), quoted(&planned.class));
-        let _ =
-            writeln!(out, "  e{index} [label=\"{name}\\n{class}\\nthreads {}\"];", threads(planned.lanes));
+        let threads = ranges(&threads(planned.lanes));
+        let _ = writeln!(out, "  e{index} [label=\"{name}\\n{class}\\nthreads {threads}\"];");
     }
     for wire in &plan.wires {
         let pulled = plan.elements[wire.from.element].pull_outputs[wire.from.port];
@@ -90,4 +147,16 @@ pub fn dot(plan: &Plan) -> String {
     }
     out.push_str("}\n");
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_a_row_are_a_range() {
+        assert_eq!(ranges(&threads(0b111101)), "0, 2-5");
+        assert_eq!(ranges(&[7]), "7");
+        assert_eq!(ranges(&[]), "");
+    }
 }

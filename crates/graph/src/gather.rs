@@ -3,8 +3,11 @@
 //! Each lane counts for itself, without a thought for the others; whoever wants the
 //! sum sends a letter round and waits. So nothing is paid while nobody asks.
 
+use std::fmt::Write;
+
 use crate::cx::Cx;
-use crate::lane::Figures;
+use crate::lane::Lane;
+use crate::meter::Figures;
 
 /// An element and what all lanes counted for it.
 #[derive(Debug, Clone, Default)]
@@ -30,11 +33,11 @@ impl Figures {
     }
 }
 
-impl Cx<'_> {
+impl Lane {
     /// What all lanes counted for every element, in order. A lane that does not
     /// answer in time is left out.
-    pub fn count_all(&mut self) -> Vec<Counted> {
-        let elements = self.lane.shared.plan.elements.iter();
+    pub(crate) fn count_all(&mut self) -> Vec<Counted> {
+        let elements = self.shared.plan.elements.iter();
         let mut all: Vec<Counted> = elements
             .map(|e| Counted {
                 name: e.name.clone(),
@@ -43,14 +46,64 @@ impl Cx<'_> {
                 figures: Figures::default(),
             })
             .collect();
-        for lane in 0..self.lane.shared.inboxes.len() {
+        for lane in 0..self.shared.inboxes.len() {
             let figures = self
-                .lane
                 .in_lane(lane, |lane| lane.slots.iter().map(|slot| slot.figures.clone()).collect::<Vec<_>>());
             for (counted, figures) in all.iter_mut().zip(figures.unwrap_or_default()) {
                 counted.figures.add(&figures);
             }
         }
         all
+    }
+
+    /// Has all lanes count packets and cycles from now on, or no longer.
+    pub(crate) fn measure_all(&mut self, counts: bool) {
+        for lane in 0..self.shared.inboxes.len() {
+            // One that does not answer now does it when it reads its letters.
+            let _ = self.in_lane(lane, move |lane| lane.meter.counts = counts);
+        }
+    }
+
+    /// The global handler `figures`: a line about the time (two of them tell how fast the
+    /// TSC ticks), then one for each element:
+    /// name, class, packets, batches, cycles, and each reason for drops with its count,
+    /// separated by tabs.
+    pub(crate) fn figures_text(&mut self) -> String {
+        let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+        let (tsc, threads) = (bus::tsc::now(), self.shared.inboxes.len());
+        let mut out =
+            format!("tsc={tsc}\ttime_ns={now}\tthreads={threads}\tmeasured={}\n", self.meter.counts);
+        for Counted { name, class, reasons, figures } in self.count_all() {
+            let Figures { packets, batches, cycles, drops } = figures;
+            let _ = write!(out, "{name}\t{class}\t{packets}\t{batches}\t{cycles}");
+            for (reason, count) in reasons.iter().zip(drops) {
+                let _ = write!(out, "\t{reason}={count}");
+            }
+            out.push('\n');
+        }
+        out
+    }
+}
+
+impl Cx<'_> {
+    /// What all lanes counted for every element, in order. A lane that does not
+    /// answer in time is left out.
+    pub fn count_all(&mut self) -> Vec<Counted> {
+        self.lane.count_all()
+    }
+
+    /// How many threads run the router.
+    pub fn threads(&self) -> usize {
+        self.lane.shared.inboxes.len()
+    }
+
+    /// The time stamp counter now.
+    pub fn tsc(&self) -> u64 {
+        bus::tsc::now()
+    }
+
+    /// Whether packets and cycles are counted.
+    pub fn is_measured(&self) -> bool {
+        self.lane.meter.counts
     }
 }

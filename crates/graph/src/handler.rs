@@ -38,6 +38,8 @@ pub const GLOBAL: &[Handler] = &[
     read("requirements", "what the configuration requires"),
     read("packages", "packages, of which there are none"),
     read("handlers", "the global handlers"),
+    read("figures", "what was counted for each element: packets, batches, cycles, drops"),
+    both("measure", "whether packets, batches and cycles are counted"),
     crate::class::write("stop", "stops the router"),
     crate::class::write("hotconfig", "replaces the running configuration"),
     crate::class::write("hotswap", "replaces the running configuration"),
@@ -61,7 +63,7 @@ impl Lane {
     /// Writes a handler, as seen from an element.
     pub fn write(&mut self, from: Option<usize>, name: &str, value: &str) -> Result<(), Refused> {
         let Some((element, handler)) = self.target(from, name)? else {
-            return self.write_global(name, value);
+            return self.write_global(from, name, value);
         };
         let found = self.handler(element, &handler).ok_or_else(|| self.unknown(element, &handler))?;
         if !found.write {
@@ -241,6 +243,8 @@ impl Lane {
                 lines(&mut requirements.filter(|r| !r.is_empty()))
             }
             "packages" => String::new(),
+            "figures" => self.figures_text(),
+            "measure" => self.meter.counts.to_string(),
             "handlers" => list(GLOBAL.iter().map(|h| (h.name, *h))),
             other if GLOBAL.iter().any(|h| h.name == other) => {
                 return Err(Refused::NotReadable(other.into()));
@@ -249,13 +253,17 @@ impl Lane {
         })
     }
 
-    fn write_global(&mut self, name: &str, value: &str) -> Result<(), Refused> {
+    fn write_global(&mut self, from: Option<usize>, name: &str, value: &str) -> Result<(), Refused> {
         match name.trim_start_matches('.') {
             "stop" => {
                 self.shared.adjust_runs(-(value.trim().parse().unwrap_or(1)));
                 Ok(())
             }
-            "hotconfig" | "hotswap" => self.shared.succeed(value),
+            "measure" => {
+                self.measure_all(value.trim().parse().map_err(|_| "expected boolean")?);
+                Ok(())
+            }
+            "hotconfig" | "hotswap" => self.succeed(from, value),
             other if GLOBAL.iter().any(|h| h.name == other) => Err(Refused::NotWritable(other.into())),
             other => Err(Refused::NoHandler(other.into())),
         }

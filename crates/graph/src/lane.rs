@@ -7,12 +7,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memory::{Batch, Packet};
 
 use crate::buffers::Buffers;
 use crate::cx::Cx;
 use crate::element::{Element, Next, Refused};
+use crate::meter::{Figures, Meter};
 use crate::outs::Outs;
 use crate::shared::Shared;
 use crate::task::Tasks;
@@ -36,10 +38,12 @@ pub struct Port {
 }
 
 /// How packets come through an element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Pulled {
     /// It is asked itself.
     Asked,
+    /// One of its inputs is pulled in its place ([`Element::ways`]).
+    Passed(Arc<[AtomicUsize]>),
     /// It is agnostic: what is pulled at this input is pushed through it.
     Through(usize),
 }
@@ -59,19 +63,6 @@ pub(crate) struct Slot {
     pub(crate) figures: Figures,
     /// Writes that came while it was at work.
     pub(crate) late: Vec<(String, String)>,
-}
-
-/// What a lane counts for each element.
-#[derive(Debug, Clone, Default)]
-pub struct Figures {
-    /// Packets that came in, when measured.
-    pub packets: u64,
-    /// Batches that came in, when measured.
-    pub batches: u64,
-    /// TSC cycles spent in the element itself, when measured.
-    pub cycles: u64,
-    /// Packets dropped, for each of the class's reasons.
-    pub drops: Vec<u64>,
 }
 
 /// A batch that waits to be carried on.
@@ -96,7 +87,7 @@ pub struct Lane {
     path: Vec<(Port, usize)>,
     deferred: VecDeque<Deferred>,
     scratch: Option<Box<Batch>>,
-    pub(crate) measure: bool,
+    pub(crate) meter: Meter,
 }
 
 impl Lane {
@@ -114,7 +105,7 @@ impl Lane {
             path: vec![],
             deferred: VecDeque::new(),
             scratch: Some(Box::new(Batch::with_limit(Batch::MAX))),
-            measure: false,
+            meter: Meter::default(),
         }
     }
 
@@ -142,11 +133,9 @@ impl Lane {
                 self.defer(to, batch); // perhaps it goes in circles
                 break;
             }
-            let start = if self.measure { self.begin_figures(to.element, batch.len()) } else { 0 };
+            self.meter.count(&mut self.slots[to.element].figures, batch.len());
             let next = self.with(to.element, |element, cx| element.push(cx, to.port, batch));
-            if self.measure {
-                self.end_figures(to.element, start);
-            }
+            self.charge(to.element);
             let Some(next) = next else {
                 self.defer(to, batch);
                 break;
@@ -232,6 +221,13 @@ impl Lane {
         match self.slots[from.element].pulled.get(from.port) {
             Some(Pulled::Through(_)) => self.pull_through(from, batch),
             Some(Pulled::Asked) => self.ask(from, batch),
+            Some(Pulled::Passed(ways)) => {
+                let input = ways.get(from.port).map(|input| input.load(Ordering::Relaxed));
+                let ins = &self.slots[from.element].ins;
+                if let Some(next) = input.and_then(|input| ins.get(input).copied().flatten()) {
+                    self.pull(next, batch);
+                }
+            }
             None => {}
         }
         self.pulls -= 1;
@@ -240,6 +236,7 @@ impl Lane {
     /// Asks an element for packets.
     fn ask(&mut self, from: Port, batch: &mut Batch) {
         if self.with(from.element, |element, cx| element.pull(cx, from.port, batch)).is_some() {
+            self.charge(from.element);
             self.collect(from, batch);
         }
     }
@@ -258,7 +255,7 @@ impl Lane {
             }
         }
         let mut pulled = Batch::with_limit(batch.room());
-        self.ask(behind, &mut pulled);
+        self.pull(behind, &mut pulled);
         while self.path.len() > base && !pulled.is_empty() {
             if let Some((at, input)) = self.path.pop() {
                 self.push_through(at, input, &mut pulled);
@@ -271,11 +268,9 @@ impl Lane {
     /// Pushes pulled packets into an agnostic element; what it sends to the output
     /// that is asked stays in the batch.
     fn push_through(&mut self, at: Port, input: usize, pulled: &mut Batch) {
-        let start = if self.measure { self.begin_figures(at.element, pulled.len()) } else { 0 };
+        self.meter.count(&mut self.slots[at.element].figures, pulled.len());
         let next = self.with(at.element, |element, cx| element.push(cx, input, pulled));
-        if self.measure {
-            self.end_figures(at.element, start);
-        }
+        self.charge(at.element);
         match next {
             Some(Next::Push(output)) if output == at.port => {}
             Some(next) => {
@@ -320,17 +315,13 @@ impl Lane {
         }
     }
 
-    #[inline(never)]
-    fn begin_figures(&mut self, element: usize, packets: usize) -> u64 {
-        let figures = &mut self.slots[element].figures;
-        figures.packets += packets as u64;
-        figures.batches += 1;
-        bus::tsc::now()
-    }
-
-    #[inline(never)]
-    fn end_figures(&mut self, element: usize, start: u64) {
-        self.slots[element].figures.cycles += bus::tsc::now().wrapping_sub(start);
+    /// Charges an element with the time since the last one was charged, in a turn that
+    /// is timed.
+    #[inline(always)]
+    pub(crate) fn charge(&mut self, element: usize) {
+        if self.meter.times {
+            self.meter.charge(&mut self.slots[element].figures);
+        }
     }
 
     /// Runs the task whose turn it is; whether there was one, and whether it worked.
@@ -338,10 +329,14 @@ impl Lane {
         let task = self.tasks.begin()?;
         let element = self.tasks.element(task);
         let mut batch = self.scratch.take().unwrap_or_else(|| Box::new(Batch::with_limit(Batch::MAX)));
+        self.meter.begin();
         let ran = self.with(element, |element, cx| element.run(cx, task, &mut batch));
         let mut worked = false;
         if let Some(ran) = ran {
             worked = ran.worked;
+            if self.meter.counts && worked {
+                self.count_run(element, batch.len());
+            }
             if let Some(to) = self.settle(element, ran.next, &mut batch) {
                 self.push(to, &mut batch);
             }
@@ -349,8 +344,19 @@ impl Lane {
         }
         self.scratch = Some(batch);
         self.carry_on();
+        self.meter.end();
         self.tasks.end(task, worked);
         Some(worked)
+    }
+
+    /// A task did something. What a source makes came in there; what others push was
+    /// counted when it was pulled.
+    fn count_run(&mut self, element: usize, packets: usize) {
+        self.charge(element);
+        let slot = &mut self.slots[element];
+        if slot.ins.is_empty() && packets > 0 {
+            self.meter.count(&mut slot.figures, packets);
+        }
     }
 
     /// Calls elements whose timers are due, as many as there are now.
@@ -358,9 +364,12 @@ impl Lane {
         let mut now = self.shared.clock.now_ns();
         for _ in 0..64 {
             let Some((timer, element)) = self.timers.take(now) else { return };
+            self.meter.begin();
             self.with(element, |element, cx| element.fire(cx, timer));
+            self.charge(element);
             self.deliver(element);
             self.carry_on();
+            self.meter.end();
             if !self.shared.clock.is_simulated() {
                 now = now.max(self.shared.clock.now_ns());
             }
@@ -371,9 +380,12 @@ impl Lane {
     /// nothing else to do.
     pub(crate) fn look_around(&mut self, timeout_ns: Option<i64>) {
         for (watch, element) in self.watches.wait(&self.shared.inboxes[self.id].clone(), timeout_ns) {
+            self.meter.begin();
             self.with(element, |element, cx| element.ready(cx, watch));
+            self.charge(element);
             self.deliver(element);
             self.carry_on();
+            self.meter.end();
         }
     }
 

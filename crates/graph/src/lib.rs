@@ -10,20 +10,25 @@
 #![forbid(unsafe_code)]
 
 pub mod buffers;
+pub mod check;
 pub mod class;
 pub mod clock;
 pub mod conf;
 pub mod cx;
+mod draft;
 mod drive;
 pub mod element;
 pub mod explain;
 pub mod flow;
+pub mod fused;
 pub mod gather;
 pub mod handler;
 mod inbox;
 pub mod lane;
 pub mod lang;
 mod locked;
+pub mod meter;
+mod nearest;
 mod outs;
 pub mod plan;
 mod reach;
@@ -32,6 +37,8 @@ mod search;
 pub mod setup;
 pub mod shared;
 pub mod signal;
+pub mod svg;
+mod swap;
 pub mod tally;
 pub mod task;
 pub mod timer;

@@ -32,6 +32,14 @@ impl Locked {
         (0..count).map(|i| Box::new(stand_in(i)) as Box<dyn Element>).collect()
     }
 
+    /// The element behind a stand-in, or the element itself.
+    pub(crate) fn behind<R>(element: &mut dyn Element, work: impl FnOnce(&mut dyn Element) -> R) -> R {
+        match (&mut *element as &mut dyn std::any::Any).downcast_ref::<Locked>() {
+            Some(stand_in) => work(&mut **stand_in.lock()),
+            None => work(element),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Box<dyn Element>> {
         self.element.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,6 +88,16 @@ impl Element for Locked {
 
     fn config(&self) -> Option<String> {
         self.lock().config()
+    }
+
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        self.lock().take_over(cx, old);
+    }
+
+    fn begin(&mut self, cx: &mut Cx<'_>) {
+        if self.first {
+            self.lock().begin(cx);
+        }
     }
 
     fn stopping(&mut self, cx: &mut Cx<'_>) -> bool {

@@ -29,8 +29,14 @@ pub struct Planned {
     pub pull_outputs: Vec<bool>,
     /// The lanes that can reach it, a bit for each.
     pub lanes: u64,
+    /// Those of them that run its tasks.
+    pub homes: u64,
+    /// Whether only those send on what is pushed into it.
+    pub hands_over: bool,
     /// Whether several lanes share it behind a lock.
     pub locked: bool,
+    /// Whether it looks at one packet at a time, in a loop of its own over a batch.
+    pub each: bool,
     /// Handlers it has beyond its class's.
     pub handlers: Vec<(String, Handler)>,
 }
@@ -56,12 +62,32 @@ pub struct Plan {
     /// The configuration as it was given.
     pub source: String,
     by_name: HashMap<String, usize>,
+    /// Numbers of wires, by where they come from, and by where they lead.
+    by_from: Vec<usize>,
+    by_to: Vec<usize>,
 }
 
 impl Plan {
     pub(crate) fn new(elements: Vec<Planned>, wires: Vec<Wire>, flat: Flat, source: String) -> Plan {
         let by_name = elements.iter().enumerate().map(|(i, e)| (e.name.clone(), i)).collect();
-        Plan { elements, wires, flat, source, by_name }
+        let (mut by_from, mut by_to): (Vec<usize>, Vec<usize>) = (0..wires.len()).map(|w| (w, w)).unzip();
+        by_from.sort_by_key(|&w| wires[w].from);
+        by_to.sort_by_key(|&w| wires[w].to);
+        Plan { elements, wires, flat, source, by_name, by_from, by_to }
+    }
+
+    /// Where the wires lead that come from an output.
+    pub fn beyond(&self, output: Port) -> impl Iterator<Item = Port> {
+        let first = self.by_from.partition_point(|&w| self.wires[w].from < output);
+        let wires = self.by_from[first..].iter().map(|&w| self.wires[w]);
+        wires.take_while(move |wire| wire.from == output).map(|wire| wire.to)
+    }
+
+    /// Where the wires come from that lead to an input.
+    pub fn before(&self, input: Port) -> impl Iterator<Item = Port> {
+        let first = self.by_to.partition_point(|&w| self.wires[w].to < input);
+        let wires = self.by_to[first..].iter().map(|&w| self.wires[w]);
+        wires.take_while(move |wire| wire.to == input).map(|wire| wire.from)
     }
 
     /// An element by name, as seen from another one: in its compound first, then

@@ -27,12 +27,15 @@ pub(crate) fn spread(elements: &mut [Planned], wires: &[Wire], homes: &[u64]) {
         }
         planned.lanes |= new;
         // What is pulled from below goes no further than to where packets wait, and
-        // what is pushed from above as well.
-        let waits = planned.pull_outputs.contains(&true) && planned.pull_inputs.contains(&false);
+        // what is pushed from above as well; nor past an element that hands it over to
+        // its own threads.
+        let waits = planned.hands_over
+            || planned.pull_outputs.contains(&true) && planned.pull_inputs.contains(&false);
         if !waits || homes[element] & new != 0 {
             work.extend(down[element].iter().chain(&up[element]).map(|&next| (next, new)));
         }
     }
+    elements.iter_mut().zip(homes).for_each(|(planned, homes)| planned.homes = *homes);
     for planned in elements.iter_mut().filter(|e| e.lanes == 0) {
         planned.lanes = 1; // nobody comes here but handlers
     }

@@ -1,6 +1,5 @@
 //! A router: built from a configuration, run by threads, looked at by handlers.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread;
 
@@ -9,17 +8,19 @@ use memory::Dma;
 use crate::buffers::Buffers;
 use crate::class::Registry;
 use crate::clock::Clock;
-use crate::conf::Conf;
+pub use crate::draft::Made;
+pub(crate) use crate::draft::in_phases;
+use crate::draft::{Copies, Draft, draft, is_wrong, replicate};
 use crate::element::{Element, Refused};
+use crate::flow;
+use crate::fused::{self, Region};
 use crate::inbox::Inbox;
-use crate::lane::{Figures, Lane, Port, Pulled, Slot};
+use crate::lane::{Lane, Port, Pulled, Slot};
 use crate::lang::{Flat, Place, Problem};
-use crate::locked::Locked;
-use crate::plan::{Plan, Planned, Wire};
-use crate::setup::{Request, Services, Setup, Shares};
+use crate::meter::Figures;
+use crate::plan::{Plan, Planned};
+use crate::setup::Services;
 use crate::shared::{Console, Heir, Parts, Shared};
-use crate::value::{Names, Scope};
-use crate::{flow, reach, wiring};
 
 /// How a router is built.
 pub struct Options {
@@ -41,9 +42,16 @@ pub struct Options {
     pub heir: Option<Heir>,
     /// What elements get from outside the configuration.
     pub services: Services,
+    /// Looks for all that is wrong at once, for headers that elements need and nobody
+    /// found, and for elements that nothing reaches ([`check`](crate::check)). Without
+    /// it a router is refused for what Click refuses it for.
+    pub thorough: bool,
     /// Called when it is known which threads reach which elements, before there are
     /// buffers: opens ports with as many queues as are needed.
     pub prepare: Option<Prepare>,
+    /// Parts of the configuration that programs were made of ([`fused`]). Where
+    /// packets are counted for each element they are left as they are.
+    pub fused: &'static [Region],
 }
 
 /// See [`Options::prepare`].
@@ -61,7 +69,9 @@ impl Default for Options {
             measure: false,
             heir: None,
             services: Services::default(),
+            thorough: false,
             prepare: None,
+            fused: &[],
         }
     }
 }
@@ -71,22 +81,13 @@ pub const MAX_THREADS: usize = 64;
 
 /// A router, ready to run.
 pub struct Router {
-    lanes: Vec<Lane>,
-    shared: Arc<Shared>,
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) shared: Arc<Shared>,
     cores: Vec<usize>,
+    begun: bool,
+    warnings: Vec<Problem>,
     /// Dropped after the elements that use them.
     _services: Services,
-}
-
-/// What is gathered while elements are made.
-#[derive(Default)]
-struct Gathered {
-    made: Vec<Option<Box<dyn Element>>>,
-    names: Names,
-    shares: Shares,
-    threads: HashMap<usize, usize>,
-    tickets: HashMap<usize, u32>,
-    problems: Vec<Problem>,
 }
 
 impl Router {
@@ -101,18 +102,18 @@ impl Router {
         options: Options,
     ) -> Result<Router, Vec<Problem>> {
         let threads = options.threads.clamp(1, MAX_THREADS);
-        let (mut elements, wires) = wiring::plan(&flat, registry)?;
-        let mut gathered = make(&elements, threads, &options);
-        if gathered.problems.iter().any(|p| p.severity == crate::lang::Severity::Error) {
+        let Draft { mut elements, wires, mut gathered } = draft(&flat, registry, threads, &options);
+        if is_wrong(&gathered.problems) {
             return Err(gathered.problems);
         }
-        let homes = homes(&elements, &gathered, threads);
-        reach::spread(&mut elements, &wires, &homes);
         if let Some(prepare) = options.prepare {
             let failed = |message: String| vec![Problem::error(&Place::nowhere("ports"), message)];
             prepare(&elements).map_err(failed)?;
         }
+        let warnings = std::mem::take(&mut gathered.problems);
         let mut copies = replicate(&mut elements, std::mem::take(&mut gathered.made));
+        let regions = if options.measure { &[] } else { options.fused };
+        fused::complete(regions, &elements, &mut copies);
         let plan = Plan::new(elements, wires, flat, source.to_string());
         let inboxes: std::io::Result<Vec<_>> = (0..threads).map(|_| Inbox::new().map(Arc::new)).collect();
         let inboxes = inboxes.map_err(|e| vec![system(&plan, &format!("no file descriptors left: {e}"))])?;
@@ -130,14 +131,26 @@ impl Router {
         for id in 0..threads {
             let buffers = Buffers::new(&options.dma, options.buffers);
             let buffers = buffers.map_err(|e| vec![system(&shared.plan, &e.to_string())])?;
-            let slots = copies.iter_mut().enumerate().map(|(i, c)| slot(&shared.plan, i, c[id].take()));
-            let mut lane = Lane::new(id, slots.collect(), shared.clone(), buffers);
-            lane.measure = options.measure;
+            let mine = |copies: &mut Copies| match copies.last() {
+                Some((lane, _)) if *lane == id => copies.pop().map(|(_, element)| element),
+                _ => None,
+            };
+            let slots = copies.iter_mut().enumerate().map(|(i, c)| slot(&shared.plan, i, mine(c)));
+            let mut slots: Vec<Slot> = slots.collect();
+            fused::install(regions, &shared.plan, &mut slots).map_err(|e| vec![system(&shared.plan, &e)])?;
+            let mut lane = Lane::new(id, slots, shared.clone(), buffers);
+            lane.meter.counts = options.measure || gathered.measure;
             lanes.push(lane);
         }
-        let mut router = Router { lanes, shared, cores: options.cores, _services: options.services };
+        let (cores, _services) = (options.cores, options.services);
+        let mut router = Router { lanes, shared, cores, begun: false, warnings, _services };
         router.init()?;
         Ok(router)
+    }
+
+    /// What was found that does not keep the router from running.
+    pub fn warnings(&self) -> &[Problem] {
+        &self.warnings
     }
 
     /// Initializes all elements, in their phases' order.
@@ -147,14 +160,34 @@ impl Router {
             for lane in &mut self.lanes {
                 let Some(Err(message)) = lane.with(element, |e, cx| e.init(cx)) else { continue };
                 let planned = &self.shared.plan.elements[element];
-                problems.push(about(planned, message));
+                let element = format!("{} :: {}", planned.name, planned.class);
+                problems.push(Problem::error(&planned.place, message).context(element, "initializing"));
             }
+        }
+        for lane in &mut self.lanes {
+            let provided = lane.buffers.provide();
+            problems.extend(provided.err().map(|error| system(&self.shared.plan, &error.to_string())));
         }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
+    /// Has elements take what they need of the outside, once; [`run`](Self::run)
+    /// does so first.
+    pub fn begin(&mut self) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        for element in in_phases(&self.shared.plan.elements) {
+            for lane in &mut self.lanes {
+                lane.with(element, |e, cx| e.begin(cx));
+                lane.deliver(element);
+            }
+        }
+    }
+
     /// Runs until enough elements want to stop, or [`Shared::end`] is called.
     pub fn run(&mut self) {
+        self.begin();
         let cores = self.cores.clone();
         let (first, others) = self.lanes.split_at_mut(1);
         thread::scope(|scope| {
@@ -182,24 +215,6 @@ impl Router {
     /// Whether there is no element.
     pub fn is_empty(&self) -> bool {
         self.shared.plan.elements.is_empty()
-    }
-
-    /// Takes over what the elements of an old router kept, where name and class are
-    /// the same. The old one has ended; this one has not begun.
-    pub fn take_over(&mut self, old: &mut Router) {
-        for index in in_phases(&self.shared.plan.elements) {
-            let planned = &self.shared.plan.elements[index];
-            let Some(before) = old.shared.plan.find(&planned.name, None) else { continue };
-            if !std::ptr::eq(old.shared.plan.elements[before].kind, planned.kind) {
-                continue;
-            }
-            for (lane, old_lane) in self.lanes.iter_mut().zip(&mut old.lanes) {
-                if let Some(mut kept) = old_lane.slots[before].element.take() {
-                    lane.with(index, |element, cx| element.take_over(cx, &mut *kept));
-                    old_lane.slots[before].element = Some(kept);
-                }
-            }
-        }
     }
 
     /// What all threads share: to end the router from elsewhere.
@@ -241,123 +256,15 @@ impl Router {
     }
 }
 
-/// The elements in the order in which they are made and initialized.
-fn in_phases(elements: &[Planned]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..elements.len()).collect();
-    order.sort_by_key(|&i| elements[i].kind.phase);
-    order
-}
-
-fn make(elements: &[Planned], threads: usize, options: &Options) -> Gathered {
-    let mut gathered = Gathered { made: elements.iter().map(|_| None).collect(), ..Gathered::default() };
-    for index in in_phases(elements) {
-        let planned = &elements[index];
-        let mut setup = Setup {
-            name: &planned.name,
-            class: &planned.class,
-            inputs: planned.pull_inputs.len(),
-            outputs: planned.pull_outputs.len(),
-            index,
-            shares: &mut gathered.shares,
-            threads,
-            dma: &options.dma,
-            services: &options.services,
-            requests: vec![],
-        };
-        let scope = Scope { element: &planned.name, names: &gathered.names };
-        let mut conf = Conf::new(planned.kind, &planned.config, scope);
-        let made = (planned.kind.make)(&mut setup, &mut conf);
-        let requests = setup.requests;
-        match made {
-            Ok(element) => gathered.made[index] = Some(element),
-            Err(fault) => gathered.problems.push(about(planned, fault.message).suggest(fault.suggestion)),
-        }
-        for request in requests {
-            ask(elements, planned, request, &mut gathered);
-        }
-    }
-    gathered
-}
-
-/// Does what an element asked for while it was made.
-fn ask(elements: &[Planned], planned: &Planned, request: Request, gathered: &mut Gathered) {
-    let mut named = |name: &str| {
-        let found = crate::value::enclosing(&planned.name)
-            .find_map(|prefix| elements.iter().position(|e| e.name == format!("{prefix}{name}")));
-        if found.is_none() {
-            gathered.problems.push(about(planned, format!("no element named '{name}'")));
-        }
-        found
-    };
-    match request {
-        Request::Declare(kind, name, value) => gathered.names.declare(kind, name, value),
-        Request::Warn(message) => gathered.problems.push(Problem::warning(&planned.place, message)),
-        Request::Thread(name, thread) => {
-            if let Some(element) = named(&name) {
-                gathered.threads.insert(element, thread);
-            }
-        }
-        Request::Tickets(name, tickets) => {
-            if let Some(element) = named(&name) {
-                gathered.tickets.insert(element, tickets);
-            }
-        }
-    }
-}
-
-/// The threads that run each element's tasks.
-fn homes(elements: &[Planned], gathered: &Gathered, threads: usize) -> Vec<u64> {
-    let home = |(index, planned): (usize, &Planned)| {
-        let own = gathered.made[index].as_ref().and_then(|e| e.homes());
-        let said = gathered.threads.get(&index).map(|thread| 1 << (thread % threads));
-        let driver = reach::drives(planned).then_some(1);
-        said.or(own).or(driver).unwrap_or(0) & (u64::MAX >> (64 - threads))
-    };
-    elements.iter().enumerate().map(home).collect()
-}
-
-/// One element for each lane that can reach it: copies where it can be there more
-/// than once, else stand-ins for one behind a lock. By element, then by lane.
-fn replicate(
-    elements: &mut [Planned],
-    made: Vec<Option<Box<dyn Element>>>,
-) -> Vec<Vec<Option<Box<dyn Element>>>> {
-    let mut all = vec![];
-    for (planned, element) in elements.iter_mut().zip(made) {
-        let mut lanes: Vec<Option<Box<dyn Element>>> = (0..MAX_THREADS).map(|_| None).collect();
-        let places: Vec<usize> = (0..MAX_THREADS).filter(|lane| planned.lanes >> lane & 1 == 1).collect();
-        let Some(element) = element else {
-            all.push(lanes);
-            continue;
-        };
-        planned.handlers = element.handlers();
-        let mut copies: Vec<Box<dyn Element>> = vec![];
-        for _ in 1..places.len() {
-            copies.extend(element.replicate());
-        }
-        if copies.len() + 1 == places.len() {
-            copies.insert(0, element);
-        } else {
-            planned.locked = true;
-            copies = Locked::share(element, places.len());
-        }
-        places.into_iter().zip(copies).for_each(|(lane, copy)| lanes[lane] = Some(copy));
-        all.push(lanes);
-    }
-    all
-}
-
 fn slot(plan: &Plan, index: usize, element: Option<Box<dyn Element>>) -> Slot {
     let planned = &plan.elements[index];
     let leads = |port: usize| {
-        let from = Port { element: index, port };
         let pushed = !planned.pull_outputs[port];
-        plan.wires.iter().find(|w| pushed && w.from == from).map(|w| w.to)
+        plan.beyond(Port { element: index, port }).find(|_| pushed)
     };
     let comes = |port: usize| {
-        let to = Port { element: index, port };
         let pulled = planned.pull_inputs[port];
-        plan.wires.iter().find(|w| pulled && w.to == to).map(|w: &Wire| w.from)
+        plan.before(Port { element: index, port }).find(|_| pulled)
     };
     let (inputs, outputs) = (planned.pull_inputs.len(), planned.pull_outputs.len());
     let through = |output: usize| {
@@ -373,20 +280,17 @@ fn slot(plan: &Plan, index: usize, element: Option<Box<dyn Element>>) -> Slot {
             _ => Pulled::Asked,
         }
     };
+    let ways = element.as_ref().and_then(|element| element.ways());
+    let pulled = |output| ways.clone().map_or_else(|| through(output), Pulled::Passed);
     Slot {
+        pulled: (0..outputs).map(pulled).collect(),
         element,
         outs: (0..outputs).map(leads).collect(),
         ins: (0..inputs).map(comes).collect(),
-        pulled: (0..outputs).map(through).collect(),
         emitted: None,
         figures: Figures { drops: vec![0; planned.kind.drops.len()], ..Figures::default() },
         late: vec![],
     }
-}
-
-/// A problem with an element's configuration.
-fn about(planned: &Planned, message: String) -> Problem {
-    Problem::error(&planned.place, format!("{} :: {}: {message}", planned.name, planned.class))
 }
 
 fn system(plan: &Plan, message: &str) -> Problem {
@@ -394,10 +298,25 @@ fn system(plan: &Plan, message: &str) -> Problem {
     Problem::error(&place, message)
 }
 
+/// The cores of this process, before its threads were bound to some.
+static CORES: std::sync::OnceLock<rustix::thread::CpuSet> = std::sync::OnceLock::new();
+
+/// Lets this thread run on any core again.
+pub(crate) fn unbind() {
+    if let Some(cores) = CORES.get() {
+        let _ = rustix::thread::sched_setaffinity(None, cores); // it is none the worse
+    }
+}
+
 /// Binds this thread to a core. A core that is not there binds nothing: the program
 /// checks them before.
 fn bind(core: Option<usize>) {
     if let Some(core) = core {
+        if CORES.get().is_none()
+            && let Ok(cores) = rustix::thread::sched_getaffinity(None)
+        {
+            let _first = CORES.set(cores);
+        }
         let mut set = rustix::thread::CpuSet::new();
         set.set(core);
         let _ = rustix::thread::sched_setaffinity(None, &set);

@@ -25,10 +25,10 @@ impl Search<'_> {
     fn beyond(&mut self, port: Port) {
         let mut ports = vec![port];
         while let Some(port) = ports.pop() {
-            let wires = &self.lane.shared.plan.wires;
+            let plan = &self.lane.shared.plan;
             let (packets, others): (_, Vec<Port>) = match self.kind {
-                Kind::Packets => (true, wires.iter().filter(|w| w.to == port).map(|w| w.from).collect()),
-                Kind::Room => (false, wires.iter().filter(|w| w.from == port).map(|w| w.to).collect()),
+                Kind::Packets => (true, plan.before(port).collect()),
+                Kind::Room => (false, plan.beyond(port).collect()),
             };
             for other in others {
                 if self.seen.insert(other) {

@@ -52,8 +52,10 @@ pub struct Setup<'a> {
 pub(crate) enum Request {
     Declare(Kind, String, String),
     Warn(String),
+    Note(String),
     Thread(String, usize),
     Tickets(String, u32),
+    Measure,
 }
 
 impl Setup<'_> {
@@ -73,6 +75,16 @@ impl Setup<'_> {
     /// Warns, with the element's name and place.
     pub fn warn(&mut self, message: impl Into<String>) {
         self.requests.push(Request::Warn(message.into()));
+    }
+
+    /// Says something that is not wrong, with the element's name and place.
+    pub fn note(&mut self, message: impl Into<String>) {
+        self.requests.push(Request::Note(message.into()));
+    }
+
+    /// Has packets, batches and cycles counted for all elements.
+    pub fn measure(&mut self) {
+        self.requests.push(Request::Measure);
     }
 
     /// Has an element's tasks run by a thread.

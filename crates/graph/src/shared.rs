@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock::Clock;
-use crate::element::Refused;
 use crate::inbox::Inbox;
 use crate::plan::Plan;
 use crate::setup::Shares;
@@ -55,6 +54,8 @@ pub struct Shared {
     pub(crate) classes: Vec<&'static str>,
     /// What becomes of a new configuration.
     pub(crate) heir: Option<Heir>,
+    /// One is being made ready.
+    swapping: AtomicBool,
 }
 
 /// Takes a configuration that is to replace the running one; says what is wrong
@@ -77,15 +78,18 @@ impl Shared {
             tasked: Mutex::default(),
             classes,
             heir,
+            swapping: AtomicBool::new(false),
         }
     }
 
-    /// Hands a new configuration to whoever runs this router, which then ends.
-    pub(crate) fn succeed(&self, config: &str) -> Result<(), Refused> {
-        let heir = self.heir.as_ref().ok_or("this router cannot be replaced")?;
-        heir(config)?;
-        self.end();
-        Ok(())
+    /// A new configuration is being made ready from now on; `false` if one is.
+    pub(crate) fn begin_swap(&self) -> bool {
+        !self.swapping.swap(true, Ordering::AcqRel)
+    }
+
+    /// It is ready, or refused.
+    pub(crate) fn end_swap(&self) {
+        self.swapping.store(false, Ordering::Release);
     }
 
     /// An element's full name.

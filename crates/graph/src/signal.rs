@@ -5,7 +5,7 @@
 //! sleep; the next packet raises it and wakes them. Elements between pass the
 //! question on.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::inbox::Inbox;
@@ -48,8 +48,12 @@ pub struct Waker {
 #[derive(Debug, Clone, Default)]
 pub struct Signal(Arc<Core>);
 
+/// How many were made so far.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
 #[derive(Debug, Default)]
 struct Core {
+    number: u64,
     raised: AtomicBool,
     /// Set once, when all elements are initialized.
     wakers: OnceLock<Vec<Waker>>,
@@ -60,9 +64,14 @@ struct Core {
 impl Signal {
     /// A signal, raised or not.
     pub fn new(raised: bool) -> Signal {
-        let signal = Signal::default();
-        signal.0.raised.store(raised, Ordering::Relaxed);
-        signal
+        // Relaxed: a count, which orders nothing else.
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Signal(Arc::new(Core { number, raised: AtomicBool::new(raised), ..Core::default() }))
+    }
+
+    /// Its number: signals that were made later have higher ones.
+    pub fn number(&self) -> u64 {
+        self.0.number
     }
 
     /// Whether it is raised.

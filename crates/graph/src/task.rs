@@ -15,7 +15,8 @@ pub struct TaskId(pub(crate) usize);
 pub const TICKETS: u32 = 1024;
 /// The most tickets a task can have.
 pub const MAX_TICKETS: u32 = 32768;
-const STRIDE: u64 = 1 << 16;
+/// Fine enough that the strides of any two numbers of tickets are as they should be.
+const STRIDE: u64 = 1 << 30;
 
 #[derive(Debug)]
 struct Task {
@@ -36,8 +37,9 @@ pub struct Tasks {
     heap: BinaryHeap<Reverse<(u64, u64, usize)>>,
     entries: u64,
     scheduled: usize,
-    /// The task that has its turn.
-    running: Option<usize>,
+    /// The tasks that have their turn: one within the other where an element waits
+    /// and has others go on meanwhile.
+    running: Vec<usize>,
 }
 
 impl Tasks {
@@ -88,7 +90,7 @@ impl Tasks {
         }
         record.scheduled = true;
         self.scheduled += 1;
-        if self.running == Some(task.0) {
+        if self.running.contains(&task.0) {
             return; // goes back into the heap when its turn is over
         }
         record.pass = head.unwrap_or(record.pass).max(record.pass);
@@ -133,13 +135,13 @@ impl Tasks {
         let record = &mut self.tasks[index];
         (record.scheduled, record.entry) = (false, 0);
         self.scheduled -= 1;
-        self.running = Some(index);
+        self.running.push(index);
         Some(TaskId(index))
     }
 
     /// Ends a task's turn. One that did nothing goes behind the next one.
     pub(crate) fn end(&mut self, task: TaskId, worked: bool) {
-        self.running = None;
+        self.running.pop();
         let head = self.head_pass();
         let record = &mut self.tasks[task.0];
         record.pass += STRIDE / u64::from(record.tickets);

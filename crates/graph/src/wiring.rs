@@ -7,19 +7,32 @@ use crate::lane::Port;
 use crate::lang::{Flat, Problem};
 use crate::plan::{Planned, Wire};
 
-/// Elements and wires of a configuration, or all that is wrong with it.
-pub(crate) fn plan(flat: &Flat, registry: &Registry) -> Result<(Vec<Planned>, Vec<Wire>), Vec<Problem>> {
-    let mut problems = vec![];
-    let wires: Vec<Wire> = flat.connections.iter().map(wire).collect();
-    let counts = ports(flat.elements.len(), &wires);
-    let mut elements = vec![];
+/// A configuration's elements and wires, and what is wrong with them.
+#[derive(Default)]
+pub(crate) struct Survey {
+    /// The elements whose classes there are.
+    pub(crate) elements: Vec<Planned>,
+    /// The connections.
+    pub(crate) wires: Vec<Wire>,
+    /// What is wrong.
+    pub(crate) problems: Vec<Problem>,
+    /// For each element, whether it has more or fewer ports than its class may have:
+    /// what else it says is wrong may come of that.
+    pub(crate) miscounted: Vec<bool>,
+}
+
+/// Surveys a configuration. Where a class is not known there are problems and no
+/// elements.
+pub(crate) fn survey(flat: &Flat, registry: &Registry) -> Survey {
+    let mut survey = Survey { wires: flat.connections.iter().map(wire).collect(), ..Survey::default() };
+    let counts = ports(flat.elements.len(), &survey.wires);
     for (declared, &(inputs, outputs)) in flat.elements.iter().zip(&counts) {
         let Some(kind) = registry.find(&declared.class) else {
             let message = format!("undeclared element class '{}'", declared.class);
-            problems.push(Problem::error(&declared.place, message));
+            survey.problems.push(Problem::error(&declared.place, message));
             continue;
         };
-        elements.push(Planned {
+        survey.elements.push(Planned {
             name: declared.name.clone(),
             class: declared.class.clone(),
             kind,
@@ -28,19 +41,24 @@ pub(crate) fn plan(flat: &Flat, registry: &Registry) -> Result<(Vec<Planned>, Ve
             pull_inputs: vec![false; inputs],
             pull_outputs: vec![false; outputs],
             lanes: 0,
+            homes: 0,
+            hands_over: false,
             locked: false,
+            each: false,
             handlers: vec![],
         });
     }
+    let Survey { elements, wires, problems, miscounted } = &mut survey;
     if !problems.is_empty() {
-        return Err(problems);
+        elements.clear();
+        return survey;
     }
-    count_ports(&elements, &mut problems);
-    resolve(&mut elements, &wires, flat, &mut problems);
+    count_ports(elements, problems, miscounted);
+    resolve(elements, wires, flat, problems);
     if problems.is_empty() {
-        connected(&elements, &wires, flat, &mut problems);
+        connected(elements, wires, flat, problems);
     }
-    if problems.is_empty() { Ok((elements, wires)) } else { Err(problems) }
+    survey
 }
 
 fn wire(connection: &crate::lang::Connection) -> Wire {
@@ -59,8 +77,9 @@ fn ports(elements: usize, wires: &[Wire]) -> Vec<(usize, usize)> {
     counts
 }
 
-fn count_ports(elements: &[Planned], problems: &mut Vec<Problem>) {
+fn count_ports(elements: &[Planned], problems: &mut Vec<Problem>, miscounted: &mut Vec<bool>) {
     for element in elements {
+        let before = problems.len();
         let (inputs, outputs) = (element.pull_inputs.len(), element.pull_outputs.len());
         let count = flow::count(element.kind.ports, inputs);
         for (have, (low, high), what) in [(inputs, count.inputs, "input"), (outputs, count.outputs, "output")]
@@ -79,6 +98,7 @@ fn count_ports(elements: &[Planned], problems: &mut Vec<Problem>) {
                     .expected(usage),
             );
         }
+        miscounted.push(problems.len() > before);
     }
 }
 
@@ -225,6 +245,9 @@ fn conflict(elements: &[Planned], wire: Wire, from: char, flat: &Flat, index: us
     Problem::error(&flat.connections[index].place, message).suggest(Some(hint.to_string()))
 }
 
+/// Unused ports of one element that are told one by one.
+const MOST_UNUSED: usize = 16;
+
 /// Push outputs and pull inputs lead to one place each; all ports lead somewhere.
 fn connected(elements: &[Planned], wires: &[Wire], flat: &Flat, problems: &mut Vec<Problem>) {
     let nodes = Nodes::new(elements);
@@ -247,15 +270,20 @@ fn connected(elements: &[Planned], wires: &[Wire], flat: &Flat, problems: &mut V
     }
     for (element, planned) in elements.iter().enumerate() {
         for (output, pulled) in [(false, &planned.pull_inputs), (true, &planned.pull_outputs)] {
-            for (port, pull) in pulled.iter().enumerate() {
-                if used[nodes.node(output, Port { element, port })] == 0 {
-                    let kind = if *pull { "pull" } else { "push" };
-                    let what = if output { "output" } else { "input" };
-                    let message =
-                        format!("'{} :: {}' {kind} {what} {port} unused", planned.name, planned.class);
-                    let hint = if output { "connect it to a Discard" } else { "connect an Idle to it" };
-                    problems.push(Problem::error(&planned.place, message).suggest(Some(hint.to_string())));
-                }
+            let is_unused = |port: &usize| used[nodes.node(output, Port { element, port: *port })] == 0;
+            let unused: Vec<usize> = (0..pulled.len()).filter(is_unused).collect();
+            let what = if output { "output" } else { "input" };
+            let hint = if output { "connect it to a Discard" } else { "connect an Idle to it" };
+            let Planned { name, class, .. } = planned;
+            let mut say = |message: String| {
+                problems.push(Problem::error(&planned.place, message).suggest(Some(hint.to_string())));
+            };
+            for &port in unused.iter().take(MOST_UNUSED) {
+                let kind = if pulled[port] { "pull" } else { "push" };
+                say(format!("'{name} :: {class}' {kind} {what} {port} unused"));
+            }
+            if unused.len() > MOST_UNUSED {
+                say(format!("'{name} :: {class}' {} more {what}s unused", unused.len() - MOST_UNUSED));
             }
         }
     }

@@ -45,6 +45,12 @@ pub enum Command {
     Model(Model),
     /// Run a router written in Click's language.
     Click(Box<crate::click::Click>),
+    /// Make a program of a router written in Click's language.
+    #[command(after_help = examples::COMPILE)]
+    Compile(crate::compile::Compile),
+    /// Rates, cycles and drops of a router that runs, by element.
+    #[command(after_help = examples::TOP)]
+    Top(crate::top::Top),
     /// Two modelled NICs, traffic and a forwarder: no root, no hugepages, no NIC.
     #[command(after_help = examples::DEMO)]
     Demo(Demo),
@@ -58,6 +64,12 @@ pub enum Command {
     /// What this machine can do, what is missing, and how to mend it.
     #[command(after_help = examples::DOCTOR)]
     Doctor(Doctor),
+    /// Words for a shell to complete commands with.
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
     /// Remove the leavings of another process when it has ended.
     #[command(hide = true)]
     Janitor(Janitor),

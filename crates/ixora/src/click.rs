@@ -2,23 +2,29 @@
 //! flags, exit codes and output.
 
 mod configuration;
+mod doc;
+mod look;
+mod made;
 mod options;
 mod ports;
 mod report;
+mod sketch;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use element::io::outlets::Outlets;
 use graph::lang::{Problems, Source};
 use graph::setup::Services;
 use graph::shared::Heir;
 use graph::{Clock, Router};
 
 use crate::{Failure, signal};
+pub use configuration::sources;
+pub use made::made;
 pub use options::Click;
+use ports::Ground;
 
 /// A router that is to take the place of the one that runs.
 type Successor = Arc<Mutex<Option<Router>>>;
@@ -30,7 +36,7 @@ pub fn run(click: &Click) -> Result<(), Failure> {
         return Ok(());
     }
     if let Some(name) = &click.doc {
-        return report::doc(name);
+        return doc::print(name, click.markdown);
     }
     match serve(click) {
         Ok(status) => {
@@ -40,8 +46,15 @@ pub fn run(click: &Click) -> Result<(), Failure> {
                 Err(Failure::status(status))
             }
         }
+        Err(Stop::Unread(problems)) => {
+            print_problems(click, &problems);
+            Err(Failure::status(1))
+        }
         Err(Stop::Problems(problems)) => {
             print_problems(click, &problems);
+            if click.compat {
+                eprintln!("Router could not be initialized!");
+            }
             Err(Failure::status(1))
         }
         Err(Stop::Failure(failure)) => Err(failure),
@@ -50,6 +63,9 @@ pub fn run(click: &Click) -> Result<(), Failure> {
 
 /// Why a configuration does not run.
 enum Stop {
+    /// The text is none of the language's.
+    Unread(Problems),
+    /// The elements cannot be made, or joined.
     Problems(Problems),
     Failure(Failure),
 }
@@ -62,16 +78,13 @@ impl From<Failure> for Stop {
 
 impl From<Problems> for Stop {
     fn from(problems: Problems) -> Stop {
-        Stop::Problems(problems)
+        Stop::Unread(problems)
     }
 }
 
 fn print_problems(click: &Click, problems: &Problems) {
     if click.compat {
         eprint!("{}", problems.compat());
-        if problems.list.iter().any(|p| p.severity == graph::lang::Severity::Error) {
-            eprintln!("Router could not be initialized!");
-        }
     } else {
         eprint!("{}", problems.render());
     }
@@ -80,16 +93,15 @@ fn print_problems(click: &Click, problems: &Problems) {
 /// Builds the router, runs it, and what comes after; the exit status.
 fn serve(click: &Click) -> Result<u8, Stop> {
     let sources = configuration::sources(click)?;
+    if click.only_looks() {
+        return Ok(look::run(click, sources)?);
+    }
     let clock = Arc::new(match click.simtime {
         Some(start) => Clock::simulated((start * 1e9) as i64),
         None => Clock::real(),
     });
     let successor = Successor::default();
-    let mut router = build(click, sources, &clock, &successor)?;
-    let exits = report::explain(click, &router);
-    if click.check || exits {
-        return Ok(0);
-    }
+    let mut router = build(click, sources, &clock, &successor, None)?;
     if let Some(file) = &click.output {
         write_flat(&mut router, file)?;
     }
@@ -115,46 +127,53 @@ fn build(
     sources: Vec<Source>,
     clock: &Arc<Clock>,
     successor: &Successor,
+    ground: Option<&Ground>,
 ) -> Result<Router, Stop> {
     let text = sources.iter().map(|s| String::from_utf8_lossy(&s.text)).collect::<Vec<_>>().join("\n");
     let registry = element::registry();
-    let flat = configuration::flatten(click, sources, &registry)?;
+    let mut flat = configuration::flatten(click, sources, &registry)?;
+    configuration::add_driver(click, &mut flat, ground.is_some());
     let texts = flat.sources.clone();
     if !flat.warnings.is_empty() && !click.no_warnings {
         print_problems(click, &Problems { list: flat.warnings.clone(), sources: texts.clone() });
     }
-    let dma = ports::memory(&flat);
-    let kept = ports::Kept::default();
-    let outlets = Arc::new(Outlets::new(ports::opener(click, &dma, &kept)));
+    // A configuration that takes another's place was not compiled.
+    let regions = click.compiled.filter(|_| ground.is_none()).map_or(&[][..], |compiled| compiled.regions);
+    let ground = ground.cloned().unwrap_or_else(|| Ground::new(click, &flat));
+    let outlets = ground.outlets(click);
     let mut services = Services::default();
     services.add(outlets.clone());
-    services.add(Arc::new(kept)); // as long as the router has them
     let options = graph::Options {
         services,
-        dma,
+        dma: ground.dma.clone(),
         prepare: Some(Box::new(move |elements| outlets.open(elements))),
         threads: click.threads,
         cores: click.cores(),
         clock: clock.clone(),
         measure: click.measure,
-        heir: click.allow_reconfigure.then(|| heir(click, clock, successor)),
+        thorough: !click.compat,
+        heir: click.allow_reconfigure.then(|| heir(click, clock, successor, &ground)),
+        fused: regions,
         ..graph::Options::default()
     };
-    Ok(Router::build(&text, flat, &registry, options).map_err(|list| Problems { list, sources: texts })?)
+    let wrong = |list| Stop::Problems(Problems { list, sources: texts.clone() });
+    let router = Router::build(&text, flat, &registry, options).map_err(wrong)?;
+    if !router.warnings().is_empty() && !click.no_warnings {
+        print_problems(click, &Problems { list: router.warnings().to_vec(), sources: texts });
+    }
+    Ok(router)
 }
 
 /// What becomes of a configuration that is written to `hotconfig`: a router that is
 /// ready before the old one ends. One that is wrong is refused, and the old one goes
-/// on.
-fn heir(click: &Click, clock: &Arc<Clock>, successor: &Successor) -> Heir {
-    let (click, clock, successor) = (click.clone(), clock.clone(), successor.clone());
+/// on. Ports that both name stay open.
+fn heir(click: &Click, clock: &Arc<Clock>, successor: &Successor, ground: &Ground) -> Heir {
+    let (click, clock, successor, ground) = (click.clone(), clock.clone(), successor.clone(), ground.clone());
     Arc::new(move |text: &str| {
-        if text.contains("Device") {
-            return Err("ports cannot be handed over to another configuration yet".into());
-        }
-        let router = build(&click, vec![Source::new("hotconfig", text)], &clock, &successor);
+        let sources = vec![Source::new("hotconfig", text)];
+        let router = build(&click, sources, &clock, &successor, Some(&ground));
         let router = router.map_err(|stop| match stop {
-            Stop::Problems(problems) => problems.compat(),
+            Stop::Unread(problems) | Stop::Problems(problems) => problems.compat(),
             Stop::Failure(failure) => failure.to_string(),
         })?;
         *successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(router);
@@ -184,16 +203,17 @@ fn drive(click: &Click, mut router: Router, successor: &Successor) -> Result<Rou
     loop {
         let watch = Watch::begin(&router, &stop);
         router.run();
-        drop(watch);
-        router.cleanup();
         let next = successor.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match next {
-            Some(mut next) if !stop.load(Ordering::Relaxed) => {
-                next.take_over(&mut router);
-                router = next;
-            }
-            _ => return Ok(router),
-        }
+        let Some(mut next) = next.filter(|_| !stop.load(Ordering::Relaxed)) else {
+            router.cleanup();
+            return Ok(router);
+        };
+        next.take_over(&mut router);
+        router.cleanup();
+        // Its memory goes back while the next one runs already.
+        let old = std::mem::replace(&mut router, next);
+        drop(watch);
+        let _gone = std::thread::Builder::new().name("retired".into()).spawn(move || drop(old));
     }
 }
 

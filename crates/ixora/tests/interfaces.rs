@@ -8,67 +8,16 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use common::host::{Host, ip};
 use common::{Running, may_make_interfaces, start, until};
-use nix::sched::{CloneFlags, unshare};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto, recv, sendto, socket};
 use rustix::process::Signal;
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const THERE: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
-
-fn ip(arguments: &str) {
-    assert!(
-        Command::new("ip").args(arguments.split(' ')).status().expect("iproute2").success(),
-        "ip {arguments}"
-    );
-}
-
-type Task = Box<dyn FnOnce() + Send>;
-
-/// A thread in a network namespace of its own, which does what it is told.
-struct Host {
-    tasks: Option<Sender<Task>>,
-    id: i32,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Host {
-    fn new() -> Host {
-        let (tasks, inbox) = channel::<Task>();
-        let (say, hear) = channel();
-        let thread = thread::spawn(move || {
-            unshare(CloneFlags::CLONE_NEWNET).expect("root may");
-            say.send(nix::unistd::gettid().as_raw()).expect("somebody listens");
-            inbox.into_iter().for_each(|task| task());
-        });
-        let id = hear.recv().expect("it runs");
-        Host { tasks: Some(tasks), id, thread: Some(thread) }
-    }
-
-    /// Starts something in the namespace; what it returns comes by the channel.
-    fn begin<T: Send + 'static>(&self, task: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
-        let (say, hear) = channel();
-        let task = Box::new(move || _ = say.send(task()));
-        self.tasks.as_ref().expect("alive").send(task).expect("it runs");
-        hear
-    }
-
-    fn run<T: Send + 'static>(&self, task: impl FnOnce() -> T + Send + 'static) -> T {
-        self.begin(task).recv().expect("it did not panic")
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        self.tasks = None;
-        let ended = self.thread.take().map(JoinHandle::join);
-        assert!(thread::panicking() || ended.is_none_or(|ended| ended.is_ok()));
-    }
-}
 
 /// Two hosts, one cable from each to a third place: `v0` and `v1` are there.
 struct Lab {

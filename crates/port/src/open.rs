@@ -7,9 +7,14 @@ use memory::Dma;
 
 use crate::af_packet::AfPacketPort;
 use crate::af_xdp::AfXdpPort;
+use crate::interface::Interface;
 use crate::tap::TapPort;
 use crate::virtio::VirtioPort;
 use crate::{Port, Result};
+
+/// Queues that sockets of an interface are made for: as many as the largest router
+/// has threads.
+const MOST_QUEUES: usize = 64;
 
 /// How a port is opened, whatever drives it. Where a driver has more to choose,
 /// it has options of its own.
@@ -130,6 +135,18 @@ impl Kind {
             _ => return None,
         };
         (!interface.is_empty()).then_some((kind, interface))
+    }
+
+    /// The most queues that an interface can be opened with.
+    pub fn most_queues(self, interface: &str) -> usize {
+        let name = interface.split(',').next().unwrap_or(interface);
+        let state = || Interface::open(interface, name).ok().map(|(_, state)| state);
+        match self {
+            Kind::AfPacket => MOST_QUEUES,
+            Kind::AfXdp => state().map_or(1, |state| state.rx_queues.max(state.tx_queues)),
+            // One that is not there is made.
+            Kind::Tap => state().map_or(MOST_QUEUES, |state| state.rx_queues),
+        }
     }
 
     /// Opens an interface this way.

@@ -2,13 +2,14 @@
 //!
 //! Formats: draft-ietf-opsawg-pcap-05 (both resolutions and byte orders) and
 //! draft-ietf-opsawg-pcapng-03 (sections, interfaces, enhanced, simple and
-//! obsolete packet blocks; others are skipped). Files are hostile: lengths are
+//! obsolete packet blocks; others are skipped). [`classic::Writer`] writes pcap,
+//! for programs that read nothing else. Files are hostile: lengths are
 //! bounded before anything is allocated, and an error names the offset.
 //! Our own because the errors of crate `pcap-file` name no offset and its 2.0
-//! does not scale timestamps by the interface's resolution. Ethernet only; no
-//! name resolution, decryption secrets or statistics blocks.
+//! does not scale timestamps by the interface's resolution. No name resolution, decryption secrets or statistics blocks.
 
 mod block;
+pub mod classic;
 mod writer;
 
 use std::io::{self, Read};
@@ -23,6 +24,9 @@ pub const MAX_PACKET: usize = 262_144;
 const ETHERNET: u32 = 1;
 const MICROSECONDS: u32 = 0xA1B2_C3D4;
 const NANOSECONDS: u32 = 0xA1B2_3C4D;
+/// Patched versions of Linux's libpcap: eight bytes more before each packet.
+const PATCHED: u32 = 0xA1B2_CD34;
+const PATCHED_MORE: u64 = 8;
 
 /// What is wrong with a capture file.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +72,9 @@ pub struct Record<'a> {
     pub interface: u32,
     /// Its length on the wire; more than `data` has when it was cut.
     pub original_len: u32,
-    /// Its bytes, from the Ethernet header on.
+    /// What it begins with, as tcpdump.org numbers link types; 1 is Ethernet.
+    pub link: u32,
+    /// Its bytes, from the link layer's header on.
     pub data: &'a [u8],
 }
 
@@ -78,6 +84,7 @@ struct Found {
     time_ns: u64,
     interface: u32,
     original_len: u32,
+    link: u32,
     start: usize,
     len: usize,
 }
@@ -149,8 +156,25 @@ impl Order {
 
 #[derive(Debug)]
 enum Format {
-    Pcap { order: Order, unit_ns: u64 },
+    Pcap(Classic),
     Pcapng(Sections),
+}
+
+/// What the header of a pcap file says.
+#[derive(Clone, Copy, Debug)]
+struct Classic {
+    order: Order,
+    unit_ns: u64,
+    link: u32,
+    /// Bytes between a packet's header and the packet that nobody needs.
+    more: u64,
+}
+
+/// Which link types are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Links {
+    Ethernet,
+    Any,
 }
 
 /// Reads the packets of a capture file. Buffer the input.
@@ -162,18 +186,38 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Looks at the first bytes.
+    /// Looks at the first bytes. Only Ethernet is taken.
     pub fn new(reader: R) -> Result<Reader<R>, Error> {
+        Reader::open(reader, Links::Ethernet)
+    }
+
+    /// As [`new`](Self::new), with any link type taken: see [`Record::link`].
+    pub fn with_any_link(reader: R) -> Result<Reader<R>, Error> {
+        Reader::open(reader, Links::Any)
+    }
+
+    /// What all packets begin with, where the file says so at its beginning: pcap does,
+    /// pcapng says it for each interface.
+    pub fn link(&self) -> Option<u32> {
+        match &self.format {
+            Format::Pcap(classic) => Some(classic.link),
+            Format::Pcapng(_) => None,
+        }
+    }
+
+    fn open(reader: R, links: Links) -> Result<Reader<R>, Error> {
         let mut input = Input { reader, offset: 0 };
         let mut magic = [0; 4];
         input.need(&mut magic, 0, "the file header")?;
         let magic = u32::from_le_bytes(magic);
         let format = match (magic, magic.swap_bytes()) {
-            (block::SECTION, _) => Format::Pcapng(Sections::open(&mut input)?),
-            (MICROSECONDS, _) => header(&mut input, Order::Little, 1000)?,
-            (NANOSECONDS, _) => header(&mut input, Order::Little, 1)?,
-            (_, MICROSECONDS) => header(&mut input, Order::Big, 1000)?,
-            (_, NANOSECONDS) => header(&mut input, Order::Big, 1)?,
+            (block::SECTION, _) => Format::Pcapng(Sections::open(&mut input, links)?),
+            (MICROSECONDS, _) => header(&mut input, Order::Little, 1000, 0, links)?,
+            (NANOSECONDS, _) => header(&mut input, Order::Little, 1, 0, links)?,
+            (PATCHED, _) => header(&mut input, Order::Little, 1000, PATCHED_MORE, links)?,
+            (_, MICROSECONDS) => header(&mut input, Order::Big, 1000, 0, links)?,
+            (_, NANOSECONDS) => header(&mut input, Order::Big, 1, 0, links)?,
+            (_, PATCHED) => header(&mut input, Order::Big, 1000, PATCHED_MORE, links)?,
             (_, unknown) => return Err(Error::Unknown(unknown)),
         };
         Ok(Reader { input, format, buffer: Vec::new() })
@@ -183,11 +227,20 @@ impl<R: Read> Reader<R> {
     #[expect(clippy::should_implement_trait, reason = "the packet borrows the reader's buffer")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
         let found = match &mut self.format {
-            Format::Pcap { order, unit_ns } => packet(&mut self.input, &mut self.buffer, *order, *unit_ns)?,
+            Format::Pcap(classic) => packet(&mut self.input, &mut self.buffer, *classic)?,
             Format::Pcapng(sections) => sections.next(&mut self.input, &mut self.buffer)?,
         };
-        let Some(Found { time_ns, interface, original_len, start, len }) = found else { return Ok(None) };
-        Ok(Some(Record { time_ns, interface, original_len, data: &self.buffer[start..start + len] }))
+        let Some(Found { time_ns, interface, original_len, link, start, len }) = found else {
+            return Ok(None);
+        };
+        Ok(Some(Record { time_ns, interface, original_len, link, data: &self.buffer[start..start + len] }))
+    }
+
+    /// Goes on to a place in the file, where a packet must begin that nobody can check.
+    /// A place that was passed already is not gone back to.
+    pub fn skip_to(&mut self, offset: u64) -> Result<(), Error> {
+        let here = self.input.offset;
+        self.input.skip(offset.saturating_sub(here), here, "what is skipped")
     }
 
     /// How many bytes of the file have been read.
@@ -197,7 +250,13 @@ impl<R: Read> Reader<R> {
 }
 
 /// pcap, section 4: the rest of the file header.
-fn header<R: Read>(input: &mut Input<R>, order: Order, unit_ns: u64) -> Result<Format, Error> {
+fn header<R: Read>(
+    input: &mut Input<R>,
+    order: Order,
+    unit_ns: u64,
+    more: u64,
+    links: Links,
+) -> Result<Format, Error> {
     let mut rest = [0; 20];
     input.need(&mut rest, 0, "the file header")?;
     let major = order.u16(&rest, 0);
@@ -205,14 +264,20 @@ fn header<R: Read>(input: &mut Input<R>, order: Order, unit_ns: u64) -> Result<F
         return Err(Error::Malformed { offset: 4, what: "unknown pcap version", value: major.into() });
     }
     // The upper half says whether frames end with a CRC; none known writes it.
-    ethernet(order.u32(&rest, 16) & 0xFFFF, 20)?;
-    Ok(Format::Pcap { order, unit_ns })
+    let link = links.check(order.u32(&rest, 16) & 0xFFFF, 20)?;
+    Ok(Format::Pcap(Classic { order, unit_ns, link, more }))
 }
 
-fn ethernet(link_type: u32, offset: u64) -> Result<(), Error> {
-    match link_type {
-        ETHERNET => Ok(()),
-        other => Err(Error::Malformed { offset, what: "link type is not Ethernet", value: other.into() }),
+impl Links {
+    /// A link type, if it is taken.
+    fn check(self, link_type: u32, offset: u64) -> Result<u32, Error> {
+        match link_type {
+            other if other != ETHERNET && self == Links::Ethernet => {
+                let what = "link type is not Ethernet";
+                Err(Error::Malformed { offset, what, value: other.into() })
+            }
+            known => Ok(known),
+        }
     }
 }
 
@@ -220,8 +285,7 @@ fn ethernet(link_type: u32, offset: u64) -> Result<(), Error> {
 fn packet<R: Read>(
     input: &mut Input<R>,
     buffer: &mut Vec<u8>,
-    order: Order,
-    unit_ns: u64,
+    Classic { order, unit_ns, link, more }: Classic,
 ) -> Result<Option<Found>, Error> {
     let offset = input.offset;
     let mut head = [0; 16];
@@ -230,10 +294,11 @@ fn packet<R: Read>(
     }
     let [seconds, part, len, original_len] = [0, 4, 8, 12].map(|at| order.u32(&head, at));
     let len = bounded(len, offset)?;
+    input.skip(more, offset, "a packet's header")?;
     buffer.resize(len, 0);
     input.need(buffer, offset, "a packet")?;
     let time_ns = u64::from(seconds) * 1_000_000_000 + u64::from(part) * unit_ns;
-    Ok(Some(Found { time_ns, interface: 0, original_len, start: 0, len }))
+    Ok(Some(Found { time_ns, interface: 0, original_len, link, start: 0, len }))
 }
 
 fn bounded(len: u32, offset: u64) -> Result<usize, Error> {

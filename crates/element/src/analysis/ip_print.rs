@@ -1,13 +1,13 @@
 //! `IPPrint`: IP packets in a line each, much as tcpdump prints them.
 
 use std::fmt::Write;
-use std::io::Write as _;
 
 use graph::class::{both, keyword, positional};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
 
+use super::output::Output;
 use super::print::bad_contents;
 use super::text::{self, Contents};
 use super::transport_line;
@@ -69,8 +69,7 @@ pub static CLASS: Class = Class {
             length: conf.keyword("LENGTH")?.unwrap_or(false),
             aggregate: conf.keyword("AGGREGATE")?.unwrap_or(false),
             active: conf.keyword("ACTIVE")?.unwrap_or(true),
-            path: conf.keyword("OUTFILE")?,
-            file: None,
+            output: Output::new(conf.keyword("OUTFILE")?),
         };
         conf.complete()?;
         Ok(Each::boxed(print))
@@ -94,8 +93,7 @@ pub struct IpPrint {
     length: bool,
     aggregate: bool,
     active: bool,
-    path: Option<String>,
-    file: Option<std::fs::File>,
+    output: Output,
 }
 
 impl IpPrint {
@@ -178,25 +176,14 @@ impl IpPrint {
 
 impl PerPacket for IpPrint {
     fn init(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(path) = &self.path {
-            self.file = Some(std::fs::File::create(path).map_err(|e| format!("{path}: {e}"))?);
-        }
-        Ok(())
+        self.output.open()
     }
 
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         if self.active
             && let Some(line) = self.line(packet)
         {
-            match &mut self.file {
-                None => cx.say(&line),
-                Some(file) => {
-                    if let Err(error) = file.write_all(line.as_bytes()) {
-                        cx.say(&format!("{}: {error}\n", cx.name()));
-                        self.active = false; // say it once, not for every packet
-                    }
-                }
-            }
+            self.active = self.output.write(cx, &line);
         }
         Fate::ON
     }

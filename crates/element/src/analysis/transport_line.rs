@@ -76,8 +76,24 @@ fn protocol(number: u8, with_word: bool) -> String {
     name.unwrap_or_else(|| format!("{}{number}", if with_word { "protocol " } else { "" }))
 }
 
-fn code_name(kind: u8, code: u8) -> Option<&'static str> {
+/// The name of an ICMP type.
+pub(crate) fn type_name(kind: u8) -> Option<&'static str> {
+    ICMP_TYPES.iter().find(|(_, k)| *k == kind).map(|(name, _)| *name)
+}
+
+/// The ICMP type of a name.
+pub(crate) fn type_number(name: &str) -> Option<u8> {
+    ICMP_TYPES.iter().find(|(n, _)| *n == name).map(|(_, kind)| *kind)
+}
+
+/// The name of an ICMP code of a type.
+pub(crate) fn code_name(kind: u8, code: u8) -> Option<&'static str> {
     ICMP_CODES.iter().find(|(_, k, c)| (*k, *c) == (kind, code)).map(|(name, ..)| *name)
+}
+
+/// The ICMP code of a name, for a type.
+pub(crate) fn code_number(kind: u8, name: &str) -> Option<u8> {
+    ICMP_CODES.iter().find(|(n, k, _)| (*n, *k) == (name, kind)).map(|(.., code)| *code)
 }
 
 impl Line<'_> {

@@ -100,6 +100,12 @@ pub struct Classifier {
     program: Program,
 }
 
+impl Classifier {
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+}
+
 impl PerPacket for Classifier {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {

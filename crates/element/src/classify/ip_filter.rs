@@ -1,12 +1,15 @@
 //! `IPFilter` and `IPClassifier`: packets by expressions about their headers.
 
-use graph::class::{read, rest};
+use std::sync::Arc;
+
+use graph::class::{Headers, read, rest};
 use graph::value::Scope;
 use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Refused, Setup};
 use memory::Packet;
 use memory::annotation::Header;
 
 use super::expression::{self, Expr};
+use super::listing;
 use super::parser::{self, Parser};
 use super::primitive::{NETWORK, TRANSPORT};
 use super::program::{Program, To};
@@ -25,10 +28,11 @@ pub static FILTER: Class = Class {
     ports: "1/-",
     processing: "h/h",
     arguments: &[rest("RULE", "`allow`, `deny`, `drop` or an output's number, and an expression")],
-    handlers: &[read("program", "the tests that are made, in order")],
+    handlers: &[read("program", "the decision program, as Click lists it")],
     drops: &["denied"],
     example: "IPFilter(allow tcp and dst port 80, deny all)",
     see: &["IPClassifier", "Classifier"],
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
     make: |setup, conf| {
         let rules = conf.rest();
         conf.complete()?;
@@ -45,10 +49,11 @@ pub static CLASSIFIER: Class = Class {
     ports: "1/-",
     processing: "h/h",
     arguments: &[rest("EXPRESSION", "one for each output")],
-    handlers: &[read("program", "the tests that are made, in order")],
+    handlers: &[read("program", "the decision program, as Click lists it")],
     drops: &["no expression holds"],
     example: "c :: IPClassifier(tcp, udp dst port 53, -)",
     see: &["IPFilter", "Classifier"],
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
     make: |setup, conf| {
         let patterns = conf.rest();
         conf.complete()?;
@@ -73,7 +78,7 @@ fn make(setup: &mut Setup<'_>, conf: &Conf<'_>, rules: Vec<String>) -> Result<Bo
     }
     let program = expression::program(&laid);
     let link = program.offsets().any(|offset| offset < NETWORK);
-    Ok(Each::boxed(IpFilter { program, link }))
+    Ok(Each::boxed(IpFilter { program, link, rules: laid.into() }))
 }
 
 /// Reads a rule; an empty message when it is empty.
@@ -102,6 +107,14 @@ pub struct IpFilter {
     program: Program,
     /// The link layer's header is looked at.
     link: bool,
+    /// What the program was made of.
+    rules: Arc<[(Expr, To)]>,
+}
+
+impl IpFilter {
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
 }
 
 impl PerPacket for IpFilter {
@@ -126,7 +139,7 @@ impl PerPacket for IpFilter {
     }
 
     fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.program.unparse())
+        Ok(listing::list(&self.rules).unwrap_or_else(|| self.program.unparse()))
     }
 }
 

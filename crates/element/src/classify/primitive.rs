@@ -234,11 +234,19 @@ impl Primitive {
         if ![6, 17, 33, TCP_OR_UDP].contains(&protocol) {
             return Err(format!("'port': bad protocol {protocol}"));
         }
-        let mut plain = *self;
-        plain.negated = false;
+        let mut plain = Primitive { negated: false, ..*self };
+        // What is less is not more: so it is said of both ports (`port < 1024` as
+        // `not port > 1023`), as Click has it.
+        let (said, mut value) = (self.negated, value);
+        if self.relation == Relation::Less && value > 0 {
+            (plain.relation, value) = (Relation::Greater, value - 1);
+            self.negated = !said;
+        }
         let (from, to) =
             (plain.word(TRANSPORT, 16, 0xFFFF, value)?, plain.word(TRANSPORT, 0, 0xFFFF, value)?);
-        Ok(self.sides(from, to))
+        let expr = self.sides(from, to);
+        self.negated = said;
+        Ok(expr)
     }
 
     fn host(&mut self) -> Result<Expr, String> {

@@ -211,6 +211,16 @@ impl Program {
         to
     }
 
+    /// Where packets begin.
+    pub(crate) fn start(&self) -> To {
+        self.start
+    }
+
+    /// A step, by its number.
+    pub(crate) fn step(&self, number: u32) -> Option<&Step> {
+        self.steps.get(number as usize)
+    }
+
     /// The outputs that packets can get to.
     pub fn outputs(&self) -> impl Iterator<Item = u32> {
         let ends = self.steps.iter().flat_map(|s| [s.yes, s.no]).chain([self.start]);
@@ -250,7 +260,7 @@ impl Program {
 
 /// A test at the end of a packet: what is not there does not match.
 #[cold]
-fn short(packet: &[u8], at: usize, test: Test) -> bool {
+pub(super) fn short(packet: &[u8], at: usize, test: Test) -> bool {
     let rest = packet.get(at..).unwrap_or(&[]);
     let mut word = [0; 4];
     let there = rest.len().min(4);
@@ -261,7 +271,7 @@ fn short(packet: &[u8], at: usize, test: Test) -> bool {
 
 /// A test at the end of a part of a packet.
 #[cold]
-fn short_at(bytes: &[u8], step: &Step) -> bool {
+pub(super) fn short_at(bytes: &[u8], step: &Step) -> bool {
     let needed = 4 - step.test.mask.trailing_zeros().min(31) as usize / 8;
     if bytes.len() < needed { step.short_yes } else { short(bytes, 0, step.test) }
 }

@@ -4,10 +4,7 @@
 //! is kept of what they send, what they do not take of our answers, how long they
 //! may stand in the middle of either, and how much nonsense they may talk.
 
-use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
 use graph::Cx;
@@ -28,6 +25,21 @@ const REQUESTS_A_TURN: usize = 16;
 const PATIENCE_NS: i64 = 30_000_000_000;
 /// Wrong requests one after the other.
 const MAX_FAULTS: u32 = 32;
+/// How long nobody is let in when there are no file descriptors left.
+const PAUSE_NS: i64 = 100_000_000;
+
+/// What became of clients.
+#[derive(Debug, Clone, Copy, Default)]
+struct Books {
+    /// Let in.
+    welcomed: u64,
+    /// Sent away for one who came later.
+    crowded: u64,
+    /// Sent away: stood still in the middle of a request or an answer.
+    still: u64,
+    /// Sent away: said too much, or nothing but nonsense.
+    nonsense: u64,
+}
 
 /// One of them.
 #[derive(Debug)]
@@ -85,6 +97,13 @@ impl Client {
         }
     }
 
+    /// Whether more of what it sends is taken. Not before what is there was answered:
+    /// a client that sends faster than it is answered waits, and costs no memory.
+    fn is_heard(&self) -> bool {
+        let answered = self.waits || self.input.is_empty();
+        !self.closed && !self.ends && answered && self.output.len() < MAX_UNREAD
+    }
+
     fn is_done(&self) -> bool {
         let told = self.output.is_empty();
         self.lost || (told && (self.ends || (self.closed && (self.input.is_empty() || self.waits))))
@@ -102,6 +121,9 @@ pub(super) struct Clients {
     door: Option<(Arc<OwnedFd>, WatchId)>,
     clients: Vec<Client>,
     timer: Option<TimerId>,
+    /// Set while the door is shut for a moment.
+    pause: Option<TimerId>,
+    books: Books,
     /// What each is told first.
     greeting: &'static str,
 }
@@ -123,8 +145,22 @@ impl Clients {
         self.clients.len()
     }
 
+    /// What became of them, one number a line.
+    pub(super) fn report(&self) -> String {
+        let Books { welcomed, crowded, still, nonsense } = self.books;
+        let now = self.clients.len();
+        format!("now {now}\nwelcomed {welcomed}\ncrowded {crowded}\nstill {still}\nnonsense {nonsense}\n")
+    }
+
     pub(super) fn is_open(&self) -> bool {
         self.door.is_some()
+    }
+
+    /// Lets nobody in any more.
+    pub(super) fn shut(&mut self, cx: &mut Cx<'_>) {
+        if let Some((_, watch)) = self.door.take() {
+            cx.unwatch(watch);
+        }
     }
 
     /// Takes another's door and clients; false when it had none.
@@ -152,7 +188,7 @@ impl Clients {
         let Some(place) = self.clients.iter().position(|c| c.watch == watch) else { return };
         let now = cx.now_ns();
         let client = &mut self.clients[place];
-        if !client.closed && !client.ends && client.output.len() < MAX_UNREAD {
+        if client.is_heard() {
             client.receive(now);
         }
         let mut more = false;
@@ -170,33 +206,40 @@ impl Clients {
         }
         client.send(now);
         if client.is_done() {
+            self.books.nonsense += u64::from(client.faults > 0 && client.ends);
             cx.unwatch(watch);
             self.clients.swap_remove(place);
             return;
         }
-        let told = client.output.is_empty() && !more;
-        let full = client.closed || client.ends || client.output.len() >= MAX_UNREAD;
-        cx.change_watch(
-            watch,
-            if told {
-                Until::Readable
-            } else if full {
-                Until::Writable
-            } else {
-                Until::Either
-            },
-        );
+        // Who is not listened to is not waited for either, or we would find bytes of
+        // theirs to be read for ever.
+        let tells = more || !client.output.is_empty();
+        let until = match (client.is_heard(), tells) {
+            (true, false) => Until::Readable,
+            (true, true) => Until::Either,
+            (false, _) => Until::Writable,
+        };
+        cx.change_watch(watch, until);
         self.look_again(cx);
     }
 
     fn welcome(&mut self, cx: &mut Cx<'_>) {
-        let Some((door, _)) = &self.door else { return };
-        let Ok(file) = rustix::net::accept_with(door, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) else {
-            return; // it thought better of it, or we have no descriptors left
+        let Some((door, watch)) = &self.door else { return };
+        let file = match rustix::net::accept_with(door, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok(file) => file,
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                // Whoever waits goes on waiting; without a pause we would ask for ever.
+                cx.unwatch(*watch);
+                let timer = *self.pause.get_or_insert_with(|| cx.new_timer());
+                return cx.set_timer_after(timer, PAUSE_NS);
+            }
+            Err(_) => return, // it thought better of it
         };
+        self.books.welcomed += 1;
         if self.clients.len() >= MAX_CLIENTS {
             let quiet = (0..self.clients.len()).min_by_key(|&i| self.clients[i].moved_ns).unwrap_or(0);
             cx.unwatch(self.clients.swap_remove(quiet).watch);
+            self.books.crowded += 1;
         }
         let file = Arc::new(file);
         let (now, watch) = (cx.now_ns(), cx.watch(file.clone(), Until::Readable));
@@ -226,10 +269,17 @@ impl Clients {
 
     /// The time has come to look who stands still; false when it is another timer's.
     pub(super) fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) -> bool {
+        if self.pause == Some(timer) {
+            if let Some((door, watch)) = &mut self.door {
+                *watch = cx.watch(door.clone(), Until::Readable);
+            }
+            return true;
+        }
         if self.timer != Some(timer) {
             return false;
         }
         let now = cx.now_ns();
+        let before = self.clients.len();
         self.clients.retain(|client| {
             let stays = !client.stands_still(now);
             if !stays {
@@ -237,6 +287,7 @@ impl Clients {
             }
             stays
         });
+        self.books.still += (before - self.clients.len()) as u64;
         if self.clients.iter().any(|c| !c.input.is_empty() || !c.output.is_empty()) {
             cx.set_timer_after(timer, PATIENCE_NS / 4);
         }
@@ -249,29 +300,4 @@ impl Clients {
         self.clients.clear();
         self.door = None;
     }
-}
-
-/// Listens at a port of an address; with `near`, at one of the next ten if it is
-/// taken. The port it became.
-pub(super) fn listen_tcp(address: IpAddr, port: u16, near: bool) -> std::io::Result<(OwnedFd, u16)> {
-    let last = if near { port.saturating_add(10) } else { port };
-    let mut result = Err(std::io::Error::from(std::io::ErrorKind::AddrInUse));
-    for port in port..=last {
-        result = TcpListener::bind(SocketAddr::new(address, port));
-        if result.is_ok() {
-            break;
-        }
-    }
-    let listener = result?;
-    listener.set_nonblocking(true)?;
-    let port = listener.local_addr()?.port();
-    Ok((listener.into(), port))
-}
-
-/// Listens at a file, which only its owner may use.
-pub(super) fn listen_unix(path: &str) -> std::io::Result<OwnedFd> {
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener.into())
 }

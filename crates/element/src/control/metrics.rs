@@ -2,17 +2,18 @@
 //! Prometheus reads (exposition format 0.0.4). One request a connection; no other
 //! path than `/metrics`; no TLS.
 
+use std::any::Any;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 
-use graph::class::{positional, read};
+use graph::class::{keyword, positional, read};
 use graph::gather::Counted;
 use graph::timer::TimerId;
 use graph::watch::WatchId;
 use graph::{Class, Cx, Element, Refused};
 
-use super::clients::{Client, Clients, listen_tcp};
+use super::clients::{Client, Clients};
+use super::door::{Door, Place};
 
 /// The longest request that is read.
 const MAX_REQUEST: usize = 8 << 10;
@@ -21,22 +22,39 @@ const MAX_REQUEST: usize = 8 << 10;
 pub static CLASS: Class = Class {
     name: "Metrics",
     brief: "serves counters of all elements to Prometheus",
-    doc: "Answers `GET /metrics` with drops by element and reason, and where the router measures, packets, \
-          batches and cycles by element, summed over all threads. Nothing is paid between two requests. On \
-          this machine's own address unless `ADDR` says otherwise; there is no password.",
+    doc: "Answers `GET /metrics` with packets, batches, cycles and drops by element, summed over all \
+          threads, in the text format that Prometheus reads. Cycles are TSC ticks, measured in one turn of \
+          64 and multiplied; `rate(ixora_element_cycles_total) / rate(ixora_element_packets_total)` are cycles \
+          per packet. Where this element is, the router counts packets and cycles, unless `MEASURE false` \
+          says otherwise: then there are drops only. On this machine's own address unless `ADDR` says \
+          otherwise; there is no password.",
     ports: "0/0",
     arguments: &[
         positional("PORT", "the TCP port, 0 for any; 9464"),
         positional("ADDR", "the address to listen at; 127.0.0.1"),
+        keyword("MEASURE", "count packets, batches and cycles; true"),
+        keyword("RETRIES", "how often to try again each second when the port is taken; 0"),
+        keyword("RETRY_WARNINGS", "says each time that it is; true"),
     ],
-    handlers: &[read("port", "the TCP port"), read("text", "what is served")],
+    handlers: &[
+        read("port", "the TCP port"),
+        read("text", "what is served"),
+        read("clients", "how many there are now, and what became of others"),
+    ],
     example: "Metrics(9464)",
     see: &["ControlSocket"],
-    make: |_, conf| {
+    make: |setup, conf| {
         let port = conf.positional("PORT")?.unwrap_or(9464);
         let address = conf.positional("ADDR")?.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let measures = conf.keyword("MEASURE")?.unwrap_or(true);
+        let place = Place::Port { address, port, near: false };
+        let retries = conf.keyword("RETRIES")?.unwrap_or(0);
+        let door = Door::new(place, retries, conf.keyword("RETRY_WARNINGS")?.unwrap_or(true));
         conf.complete()?;
-        Ok(Box::new(Metrics { port, address, clients: Clients::new("") }))
+        if measures {
+            setup.measure();
+        }
+        Ok(Box::new(Metrics { door, clients: Clients::new("") }))
     },
     ..Class::BASE
 };
@@ -44,17 +62,13 @@ pub static CLASS: Class = Class {
 /// The element.
 #[derive(Debug)]
 pub struct Metrics {
-    port: u16,
-    address: IpAddr,
+    door: Door,
     clients: Clients,
 }
 
 impl Element for Metrics {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let (door, port) = listen_tcp(self.address, self.port, false).map_err(|e| format!("bind: {e}"))?;
-        self.port = port;
-        self.clients.open(cx, Arc::new(door));
-        Ok(())
+        self.door.open(cx, &mut self.clients)
     }
 
     fn ready(&mut self, cx: &mut Cx<'_>, watch: WatchId) {
@@ -62,19 +76,27 @@ impl Element for Metrics {
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
-        self.clients.fire(cx, timer);
+        if !self.clients.fire(cx, timer) {
+            self.door.fire(cx, timer, &mut self.clients);
+        }
     }
 
     fn read(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        match handler {
-            "port" => Ok(self.port.to_string()),
-            "text" => Ok(exposition(&cx.count_all())),
+        match (handler, &self.door.place) {
+            ("port", Place::Port { port, .. }) => Ok(port.to_string()),
+            ("clients", _) => Ok(self.clients.report()),
+            ("text", _) => Ok(exposition(cx)),
             _ => Err(Refused::NoHandler(handler.into())),
         }
     }
 
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        let Some(old) = (old as &mut dyn Any).downcast_mut::<Metrics>() else { return };
+        self.door.take_over(cx, &mut self.clients, (&mut old.door, &mut old.clients));
+    }
+
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        self.clients.close(cx.now_ns());
+        self.door.close(cx, &mut self.clients);
     }
 }
 
@@ -90,7 +112,7 @@ fn answer(client: &mut Client, cx: &mut Cx<'_>) -> bool {
     let mut words = line.split_whitespace();
     let (method, path) = (words.next(), words.next().map(|p| p.split('?').next().unwrap_or(p)));
     let (status, body) = match (whole, method, path) {
-        (true, Some("GET" | "HEAD"), Some("/metrics" | "/")) => ("200 OK", exposition(&cx.count_all())),
+        (true, Some("GET" | "HEAD"), Some("/metrics" | "/")) => ("200 OK", exposition(cx)),
         (true, Some("GET" | "HEAD"), Some(_)) => ("404 Not Found", "see /metrics\n".to_string()),
         (true, Some(_), Some(_)) => ("405 Method Not Allowed", String::new()),
         _ => ("400 Bad Request", String::new()),
@@ -109,43 +131,50 @@ fn answer(client: &mut Client, cx: &mut Cx<'_>) -> bool {
 }
 
 /// The text of all counters.
-fn exposition(all: &[Counted]) -> String {
+fn exposition(cx: &mut Cx<'_>) -> String {
+    let all = cx.count_all();
     let mut out = String::new();
-    let measured = all.iter().any(|c| c.figures.batches > 0);
+    about(&mut out, cx);
     type Series = (&'static str, &'static str, fn(&Counted) -> u64);
     let series: [Series; 3] = [
-        ("packets", "Packets that came into an element.", |c| c.figures.packets),
+        ("packets", "Packets that came into an element, or that a source made.", |c| c.figures.packets),
         ("batches", "Batches that came into an element.", |c| c.figures.batches),
-        ("cycles", "TSC cycles spent in an element.", |c| c.figures.cycles),
+        ("cycles", "TSC ticks spent in an element itself, estimated from some turns.", |c| c.figures.cycles),
     ];
-    for (name, help, value) in series.iter().filter(|_| measured) {
-        head(&mut out, name, help);
-        for counted in all {
-            let (element, class) = (escaped(&counted.name), escaped(&counted.class));
-            let _ = writeln!(
-                out,
-                "ixora_element_{name}_total{{element=\"{element}\",class=\"{class}\"}} {}",
-                value(counted)
-            );
+    for (name, help, value) in series.iter().filter(|_| cx.is_measured()) {
+        head(&mut out, &format!("ixora_element_{name}_total"), "counter", help);
+        for counted in &all {
+            let labels = labels(counted);
+            let _ = writeln!(out, "ixora_element_{name}_total{{{labels}}} {}", value(counted));
         }
     }
-    head(&mut out, "drops", "Packets an element dropped.");
-    for counted in all {
-        let (element, class) = (escaped(&counted.name), escaped(&counted.class));
+    head(&mut out, "ixora_element_drops_total", "counter", "Packets an element dropped.");
+    for counted in &all {
+        let labels = labels(counted);
         for (reason, drops) in counted.reasons.iter().zip(&counted.figures.drops) {
             let reason = escaped(reason);
-            let _ = writeln!(
-                out,
-                "ixora_element_drops_total{{element=\"{element}\",class=\"{class}\",reason=\"{reason}\"}} {drops}"
-            );
+            let _ = writeln!(out, "ixora_element_drops_total{{{labels},reason=\"{reason}\"}} {drops}");
         }
     }
     out
 }
 
-fn head(out: &mut String, name: &str, help: &str) {
-    let _ = writeln!(out, "# HELP ixora_element_{name}_total {help}");
-    let _ = writeln!(out, "# TYPE ixora_element_{name}_total counter");
+/// What is known of the router as a whole.
+fn about(out: &mut String, cx: &Cx<'_>) {
+    head(out, "ixora_build_info", "gauge", "The program's version.");
+    let _ = writeln!(out, "ixora_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"));
+    head(out, "ixora_threads", "gauge", "Threads that run the router.");
+    let _ = writeln!(out, "ixora_threads {}", cx.threads());
+    head(out, "ixora_tsc_ticks_total", "counter", "The time stamp counter: what cycles are a part of.");
+    let _ = writeln!(out, "ixora_tsc_ticks_total {}", cx.tsc());
+}
+
+fn labels(counted: &Counted) -> String {
+    format!("element=\"{}\",class=\"{}\"", escaped(&counted.name), escaped(&counted.class))
+}
+
+fn head(out: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
 fn escaped(label: &str) -> String {

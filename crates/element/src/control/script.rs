@@ -300,8 +300,13 @@ impl Script {
         if self.errors.is_empty() {
             return;
         }
-        let lines: String =
-            self.errors.drain(..).map(|e| format!("  {}\n", e.replace('\n', "\n  "))).collect();
+        // What was called stands as far left as who called it: those who filter Click's
+        // output look for lines that begin with it.
+        let line = |e: String| match e.starts_with("While ") {
+            true => e + "\n",
+            false => format!("  {}\n", e.replace('\n', "\n  ")),
+        };
+        let lines: String = self.errors.drain(..).map(line).collect();
         cx.say(&format!("While executing '{}':\n{lines}", self.name));
     }
 }

@@ -3,18 +3,15 @@
 
 use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 use graph::class::{Handler, keyword, mandatory, read};
 use graph::timer::TimerId;
 use graph::watch::WatchId;
 use graph::{Class, Cx, Element, Fault, Refused};
 
-use super::clients::{Client, Clients, listen_tcp, listen_unix};
+use super::clients::{Client, Clients};
+use super::door::{Door, Place};
 use super::protocol::{self, BANNER, Parsed, Request, parse};
-
-const SECOND_NS: i64 = 1_000_000_000;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -36,29 +33,31 @@ pub static CLASS: Class = Class {
         keyword("PROXY", "refused: no element here stands for another router"),
         keyword("VERBOSE", "says when clients come; false"),
         keyword("LOCALHOST", "TCP clients must be on this machine; true"),
+        keyword("ADDRESS", "the address to listen at, of this machine's; as LOCALHOST says"),
         keyword("RETRIES", "how often to try again each second when the socket is taken; 0"),
         keyword("RETRY_WARNINGS", "says each time that it is; true"),
     ],
-    handlers: &[],
+    handlers: &[read("clients", "how many there are now, and what became of others")],
     example: "ControlSocket(TCP, 7777, READONLY true)",
     see: &["Script", "Metrics"],
     make: |setup, conf| {
         let kind: String = conf.mandatory("TYPE")?;
+        let local = conf.keyword("LOCALHOST")?.unwrap_or(true);
+        let usual = if local { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
+        let address = conf.keyword("ADDRESS")?.unwrap_or(IpAddr::V4(usual));
         let place = match kind.to_ascii_uppercase().as_str() {
-            "TCP" => port(&conf.mandatory::<String>("PORT")?)?,
-            "UNIX" => Place::File(conf.mandatory("FILENAME")?),
+            "TCP" => port(address, &conf.mandatory::<String>("PORT")?)?,
+            "UNIX" => file(conf.mandatory("FILENAME")?)?,
             _ => return Err(Fault::new(format!("unknown socket type '{kind}'"))),
         };
+        let retries = conf.keyword("RETRIES")?.unwrap_or(0);
+        let warns = conf.keyword("RETRY_WARNINGS")?.unwrap_or(true);
         let socket = ControlSocket {
             name: setup.name.to_string(),
-            place,
+            door: Door::new(place, retries, warns),
             read_only: conf.keyword("READONLY")?.unwrap_or(false),
             verbose: conf.keyword("VERBOSE")?.unwrap_or(false),
-            local: conf.keyword("LOCALHOST")?.unwrap_or(true),
-            retries: conf.keyword("RETRIES")?.unwrap_or(0),
-            warns: conf.keyword("RETRY_WARNINGS")?.unwrap_or(true),
             clients: Clients::new(BANNER),
-            retry: None,
         };
         if conf.keyword::<String>("PROXY")?.is_some() {
             return Err("PROXY: no element here stands for another router".into());
@@ -69,66 +68,33 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// Where it listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
-    Port { port: u16, near: bool },
-    File(String),
-}
-
-fn port(text: &str) -> Result<Place, Fault> {
+fn port(address: IpAddr, text: &str) -> Result<Place, Fault> {
     let (digits, near) = text.strip_suffix('+').map_or((text, false), |digits| (digits, true));
     let port = digits.trim().parse().map_err(|_| "PORT requires TCP port")?;
-    Ok(Place::Port { port, near })
+    Ok(Place::Port { address, port, near })
+}
+
+fn file(path: String) -> Result<Place, Fault> {
+    match rustix::net::SocketAddrUnix::new(path.as_str()) {
+        Ok(_) => Ok(Place::File(path)),
+        Err(_) => Err("filename too long".into()),
+    }
 }
 
 /// The element.
 #[derive(Debug)]
 pub struct ControlSocket {
     name: String,
-    place: Place,
+    door: Door,
     read_only: bool,
     verbose: bool,
-    local: bool,
-    retries: i32,
-    warns: bool,
     clients: Clients,
-    retry: Option<TimerId>,
 }
 
 impl ControlSocket {
-    fn listen(&mut self, cx: &mut Cx<'_>) -> std::io::Result<()> {
-        let door: OwnedFd = match &mut self.place {
-            Place::File(path) => listen_unix(path)?,
-            Place::Port { port, near } => {
-                let address = if self.local { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
-                let (door, real) = listen_tcp(IpAddr::V4(address), *port, *near)?;
-                (*port, *near) = (real, false);
-                door
-            }
-        };
-        self.clients.open(cx, Arc::new(door));
-        Ok(())
-    }
-
-    /// Tries to listen, and again in a second if it may.
-    fn attempt(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Err(error) = self.listen(cx) else { return Ok(()) };
-        if self.retries <= 0 {
-            return Err(format!("bind: {error}"));
-        }
-        if self.warns {
-            let tries = if self.retries == 1 { "try" } else { "tries" };
-            cx.say(&format!("{}: warning: bind: {error} ({} {tries} left)\n", self.name, self.retries));
-        }
-        self.retries -= 1;
-        let timer = *self.retry.get_or_insert_with(|| cx.new_timer());
-        cx.set_timer_after(timer, SECOND_NS);
-        Ok(())
-    }
-
     fn own(&self, handler: &str) -> Result<String, Refused> {
-        match (&self.place, handler) {
+        match (&self.door.place, handler) {
+            (_, "clients") => Ok(self.clients.report()),
             (Place::Port { port, .. }, "port") => Ok(port.to_string()),
             (Place::File(path), "filename") => Ok(path.clone()),
             _ => Err(Refused::NoHandler(handler.into())),
@@ -138,16 +104,12 @@ impl ControlSocket {
 
 impl Element for ControlSocket {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.attempt(cx)
+        self.door.open(cx, &mut self.clients)
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
-        if self.clients.fire(cx, timer) || self.clients.is_open() {
-            return;
-        }
-        if let Err(message) = self.attempt(cx) {
-            cx.say(&format!("{}: {message}\n", self.name));
-            cx.stop();
+        if !self.clients.fire(cx, timer) {
+            self.door.fire(cx, timer, &mut self.clients);
         }
     }
 
@@ -171,7 +133,7 @@ impl Element for ControlSocket {
     }
 
     fn handlers(&self) -> Vec<(String, Handler)> {
-        let handler = match self.place {
+        let handler = match self.door.place {
             Place::Port { .. } => read("port", "the TCP port"),
             Place::File(_) => read("filename", "the UNIX socket's file"),
         };
@@ -180,21 +142,11 @@ impl Element for ControlSocket {
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
         let Some(old) = (old as &mut dyn Any).downcast_mut::<ControlSocket>() else { return };
-        let near = matches!(self.place, Place::Port { near: true, .. });
-        if self.clients.is_open() || !(near || self.place == old.place) {
-            return;
-        }
-        if self.clients.take_over(cx, &mut old.clients) {
-            self.place = old.place.clone();
-        }
+        self.door.take_over(cx, &mut self.clients, (&mut old.door, &mut old.clients));
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        if let (true, Place::File(path)) = (self.clients.is_open(), &self.place) {
-            // Gone already is as good.
-            let _ = std::fs::remove_file(path);
-        }
-        self.clients.close(cx.now_ns());
+        self.door.close(cx, &mut self.clients);
     }
 }
 

@@ -55,6 +55,8 @@ pub static CLASS: Class = Class {
 /// What an unlimited number of addresses means: memory is finite, and strangers
 /// choose the addresses.
 const MOST_ENTRIES: usize = 1 << 20;
+/// Ages are compared in milliseconds.
+const TICK_NS: i64 = SECOND_NS / 1000;
 /// Polls sent at a quick pace, and the paces.
 const QUICK_POLLS: u8 = 10;
 const QUICK_NS: i64 = SECOND_NS / 10;
@@ -151,19 +153,20 @@ pub(super) struct Table<A> {
 
 impl<A: Address> Table<A> {
     fn is_expired(&self, age: Age, now_ns: i64) -> bool {
-        self.timeout_ns != 0 && age.0.saturating_add(self.timeout_ns) < now_ns
+        let end = age.0.saturating_add(self.timeout_ns);
+        self.timeout_ns != 0 && end.div_euclid(TICK_NS) < now_ns.div_euclid(TICK_NS)
     }
 
     /// Who has an address, and whether it is time to ask again, which is noted. With
     /// a `poll_ns` of zero it never is.
     pub(super) fn lookup(&mut self, address: A, now_ns: i64, poll_ns: i64) -> Option<(Ethernet, bool)> {
-        let timeout_ns = self.timeout_ns;
-        let entry = self.entries.get_mut(&address)?;
-        let ethernet = entry.ethernet?;
-        let live = entry.age.0;
-        if timeout_ns != 0 && live.saturating_add(timeout_ns) < now_ns {
+        let age = self.entries.get(&address)?.age;
+        if self.is_expired(age, now_ns) {
             return None;
         }
+        let entry = self.entries.get_mut(&address)?;
+        let ethernet = entry.ethernet?;
+        let live = age.0;
         let ask = poll_ns != 0 && now_ns >= live.saturating_add(poll_ns) && entry.poll(now_ns);
         Some((ethernet, ask))
     }
@@ -218,7 +221,9 @@ impl<A: Address> Table<A> {
     pub(super) fn keep(&mut self, address: A, packet: Packet, now_ns: i64, gone: &mut Vec<Packet>) -> Kept {
         self.ensure(address, now_ns, gone);
         // An address that packets are sent to does not expire; it is as old as it may be.
-        let oldest = now_ns - self.timeout_ns;
+        // In whole milliseconds: of those that come together, the last counts as the
+        // oldest.
+        let oldest = now_ns - now_ns.rem_euclid(TICK_NS) - self.timeout_ns;
         let each = self.each;
         let Some(entry) = self.entries.get(&address) else { return Kept::Refused(packet) };
         let is_full = entry.waiting.len() >= each;

@@ -1,6 +1,6 @@
 //! `MarkMACHeader`: says where the link header is.
 
-use graph::class::positional;
+use graph::class::{Headers, positional};
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
@@ -17,6 +17,7 @@ pub static CLASS: Class = Class {
     ],
     example: "MarkMACHeader(0, 14)",
     see: &["MarkIPHeader", "EtherEncap"],
+    headers: Headers { finds_network: true, ..Class::BASE.headers },
     make: |_, conf| {
         let offset = conf.positional("OFFSET")?.unwrap_or(0);
         let length = conf.positional("LENGTH")?.unwrap_or(0);

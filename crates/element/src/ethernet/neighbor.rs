@@ -4,7 +4,7 @@
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use graph::class::{keyword, mandatory, read, rest, write};
+use graph::class::{Headers, keyword, mandatory, read, rest, write};
 use graph::timer::TimerId;
 use graph::value::{Ethernet, Prefix6, Value};
 use graph::{Class, Cx, Each, Element, Fate, Fault, Next, PerPacket, Refused, Tally};
@@ -29,6 +29,7 @@ pub static ADVERTISER: Class = Class {
     example: "c :: Classifier(12/86dd 20/3aff 54/87, -);\n\
               c[0] -> IP6NDAdvertiser(2001:db8::1 00:e0:29:05:e5:6f) -> ToDevice(p);",
     see: &["IP6NDSolicitor", "ARPResponder", "Classifier"],
+    headers: Headers { finds_network: true, ..Class::BASE.headers },
     make: |_, conf| {
         let scope = *conf.scope();
         let mut entries = vec![];

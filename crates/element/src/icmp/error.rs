@@ -44,7 +44,8 @@ pub static CLASS: Class = Class {
     drops: &["no answer is due", "no IP header"],
     example: "dt :: DecIPTTL; dt[1] -> ICMPError(18.26.4.24, timeexceeded) -> rt;",
     see: &["DecIPTTL", "FixIPSrc", "IPGWOptions", "IPFragmenter", "ICMP6Error"],
-    headers: Headers { needs_network: true, ..Class::BASE.headers },
+    costs: "makes a new packet for each",
+    headers: Headers { needs_network: true, finds_network: true, ..Class::BASE.headers },
     make: |_, conf| {
         let scope = *conf.scope();
         let src: Ipv4Addr = conf.mandatory("SRC")?;

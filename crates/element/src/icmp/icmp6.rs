@@ -33,7 +33,7 @@ pub static ERROR: Class = Class {
     drops: &["no answer is due", "no IP header"],
     example: "dh :: DecIP6HLIM; dh[1] -> ICMP6Error(2001:db8::1, 3, 0) -> rt;",
     see: &["DecIP6HLIM", "IP6Fragmenter", "ICMPError"],
-    headers: NEEDS,
+    headers: Headers { needs_network: true, finds_network: true, ..Class::BASE.headers },
     make: |_, conf| {
         let src: Ipv6Addr = conf.mandatory("SRC")?;
         let kind: u8 = conf.mandatory("TYPE")?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use graph::class::{both, keyword, mandatory, read, write};
+use graph::class::{Headers, both, keyword, mandatory, read, write};
 use graph::clock::SECOND_NS;
 use graph::timer::TimerId;
 use graph::value::{Bytes, Scope, Span, Value};
@@ -50,6 +50,7 @@ pub static CLASS: Class = Class {
     drops: &["no echo reply to a request of these", "no buffers"],
     example: "ICMPPingSource(10.0.0.1, 10.0.0.2, LIMIT 10, STOP true) -> rt;",
     see: &["ICMPPingEncap", "ICMPPingResponder"],
+    headers: Headers { needs_network: true, finds_network: true, ..Class::BASE.headers },
     make: |_, conf| {
         let src = conf.mandatory("SRC")?;
         let dst = conf.mandatory("DST")?;
@@ -210,6 +211,11 @@ impl PingSource {
 }
 
 impl Element for PingSource {
+    /// It sends on its own, wherever answers come from.
+    fn homes(&self, _: u64) -> Option<u64> {
+        Some(1)
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let timer = cx.new_timer();
         self.timer = Some(timer);

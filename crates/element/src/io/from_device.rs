@@ -1,18 +1,49 @@
 //! `FromDevice`: receives from a port.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use graph::class::{both, keyword, mandatory, positional, read, write};
 use graph::task::TaskId;
-use graph::{Class, Cx, Element, Ran, Refused, Tally};
-use memory::Batch;
-use memory::annotation::Header;
+use graph::{Class, Conf, Cx, Element, Fault, Ran, Refused, Setup, Tally};
+use memory::annotation::{Header, Reach};
+use memory::{Batch, Packet};
 use port::RxQueue;
 
-use super::outlets::Outlets;
+use super::outlets::{Outlets, Receiving};
+use super::sharing::Claim;
+use crate::annotation;
 
 /// Buffers a thread keeps beside those in receive rings.
 const SPARE: usize = 4096;
+
+/// Words of other frameworks' elements that mean nothing here, and why.
+const IGNORED: &[(&str, &str)] = &[
+    ("METHOD", "the port's name says how"),
+    ("SNIFFER", "ports that belong to Linux say so in their names"),
+    ("FORCE_IP", "MarkIPHeader does that"),
+    ("PROTOCOL", "all packets are received"),
+    ("OUTBOUND", "what this machine sends is not received"),
+    ("BPF_FILTER", "IPFilter and Classifier do that"),
+    ("SNAPLEN", "packets are not cut"),
+    ("HEADROOM", "buffers have 192 bytes"),
+    ("ENCAP", "all is Ethernet"),
+    ("MTU", "the port's own"),
+    ("MAC", "the port's own"),
+    ("MODE", "flows are spread by RSS"),
+    ("RSS_AGGREGATE", "packets know their hash"),
+    ("MAX_RSS", "flows are spread over all queues"),
+    ("MINQUEUES", "one for each thread"),
+    ("MAXQUEUES", "see MAXTHREADS"),
+    ("SCALE", "each thread has queues of its own"),
+    ("PAUSE", "the port's own"),
+    ("RX_INTR", "queues are polled"),
+    ("LRO", "packets are not joined"),
+    ("JUMBO", "the port's own"),
+    ("CLEAR", "packets carry nothing of before"),
+    ("VERBOSE", "--explain says all"),
+    ("DEBUG", "--explain says all"),
+];
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -20,57 +51,76 @@ pub static CLASS: Class = Class {
     brief: "receives packets from a port",
     doc: "PORT is what every command of ixora takes: a PCI address, `vfio-user:`, `vhost-user:`, `model:`, \
           `af_xdp:`, `af_packet:`, `tap:`. Packets are pushed on by the thread that receives them, as far as \
-          they go. The router's threads are shared out among its ports, and each has a receive queue of its \
-          own; THREADS says otherwise.",
+          they go. The router's threads are shared out among its ports, those on a port's NUMA node first and \
+          none that StaticThreadSched gave to others, and each has a receive queue of its own. THREADS, \
+          MAXTHREADS and THREADOFFSET say otherwise; so do QUEUE and N_QUEUES, with which several elements \
+          receive from one port. Click's and FastClick's words that mean nothing here are taken with a note.",
     ports: "0/1",
     processing: "h",
     arguments: &[
         mandatory("PORT", "the port's name"),
-        positional("BURST", "packets received at a time; 32"),
+        positional("QUEUE", "the first receive queue; the next that is free"),
+        positional("N_QUEUES", "how many; one for each thread, 1 with QUEUE"),
+        keyword("BURST", "packets received at a time; 32"),
         keyword("PROMISC", "receive what is addressed to others; true"),
         keyword("TIMESTAMP", "packets carry the time they were received; false"),
         keyword("THREADS", "threads that receive, separated by spaces; the router's share"),
+        keyword("MAXTHREADS", "the most threads that receive"),
+        keyword("THREADOFFSET", "the first of the threads it may have that receives"),
+        keyword("NUMA", "threads on the port's node come first; true"),
+        keyword("NUMA_NODE", "the node whose threads come first; the port's"),
+        keyword("PAINT_QUEUE", "paint packets with the number of the queue; false"),
+        keyword("NDESC", "descriptors in a ring; the command's --ring"),
         keyword("ACTIVE", "whether it receives; true"),
-        keyword("METHOD", "accepted and not needed: the port's name says how"),
-        keyword("SNIFFER", "accepted and not needed: ports that belong to Linux say so in their names"),
-        keyword("SNAPLEN", "accepted and not needed: packets are not cut"),
-        keyword("HEADROOM", "accepted and not needed: buffers have 192 bytes"),
-        keyword("NDESC", "accepted and not needed: the command's --ring says so"),
-        keyword("MAXTHREADS", "accepted and not needed: see THREADS"),
     ],
     handlers: &[
         read("count", "packets received"),
         read("byte_count", "bytes received"),
         both("active", "whether it receives"),
+        read("queues", "the port's queues and the threads that have them"),
         read("xstats", "all counters of the port"),
         read("link", "the port's link"),
         read("mac", "the port's address"),
         write("reset_counts", "counts from zero"),
     ],
     example: "FromDevice(af_packet:eth1) -> ToDevice(af_packet:eth2)",
-    see: &["ToDevice", "FromDump"],
+    see: &["ToDevice", "FromDump", "StaticThreadSched"],
     make: |setup, conf| {
-        let name: String = conf.mandatory("PORT")?;
-        let burst: usize = conf.positional("BURST")?.unwrap_or(32);
-        let promiscuous = conf.keyword("PROMISC")?.unwrap_or(true);
-        let stamp = conf.keyword("TIMESTAMP")?.unwrap_or(false);
-        let active = conf.keyword("ACTIVE")?.unwrap_or(true);
-        let threads: Option<String> = conf.keyword("THREADS")?;
-        for ignored in ["METHOD", "SNIFFER", "SNAPLEN", "HEADROOM", "NDESC", "MAXTHREADS"] {
-            let _: Option<String> = conf.keyword(ignored)?;
+        let name = named(&conf.mandatory::<String>("PORT")?, setup)?;
+        if setup.class == "FromHost" {
+            host_address(setup, conf)?;
         }
+        let numa = conf.keyword("NUMA")?.unwrap_or(true);
+        let says = Receiving {
+            queue: conf.positional("QUEUE")?,
+            queues: conf.positional::<i64>("N_QUEUES")?.and_then(|n| usize::try_from(n).ok()),
+            promiscuous: conf.keyword("PROMISC")?.unwrap_or(true),
+            shares: setup.class.starts_with("FromDPDK") || setup.class.starts_with("FromNetmap"),
+            ring: conf.keyword("NDESC")?,
+            claim: Claim {
+                node: conf.keyword("NUMA_NODE")?.filter(|_| numa),
+                fixed: threads_of(conf.keyword::<String>("THREADS")?, setup.threads)?,
+                most: conf.keyword::<i64>("MAXTHREADS")?.and_then(|n| usize::try_from(n).ok()),
+                first: conf.keyword::<i64>("THREADOFFSET")?.and_then(|n| usize::try_from(n).ok()),
+            },
+            anywhere: !numa,
+        };
+        let burst: usize = conf.keyword("BURST")?.unwrap_or(32);
+        let stamp = conf.keyword("TIMESTAMP")?.unwrap_or(false);
+        let paint = conf.keyword("PAINT_QUEUE")?.unwrap_or(false);
+        let active = conf.keyword("ACTIVE")?.unwrap_or(true);
+        super::ignore(setup, conf, IGNORED)?;
         conf.complete()?;
         let outlets = setup.services.get::<Outlets>().ok_or("no ports can be opened here")?;
-        outlets.receive(&name, setup.index, promiscuous)?;
-        let homes = threads.map(|text| threads_of(&text, setup.threads)).transpose()?;
+        outlets.receive(&name, setup.index, says)?;
         Ok(Box::new(FromDevice {
             name,
             outlets,
             index: setup.index,
             threads: setup.threads,
-            homes,
             burst: burst.clamp(1, Batch::MAX),
             stamp,
+            paint,
             active,
             queues: vec![],
             next: 0,
@@ -82,12 +132,40 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-fn threads_of(text: &str, threads: usize) -> Result<u64, String> {
+/// Marks a frame that is for everyone or for a group, as Linux does.
+#[inline(always)]
+fn mark_group(packet: &mut Packet) {
+    if packet.first().is_some_and(|first| first & 1 != 0) {
+        let everyone = packet.starts_with(&[0xFF; 6]);
+        packet.annotations_mut().reach = if everyone { Reach::Broadcast } else { Reach::Multicast };
+    }
+}
+
+/// The port's name, where another framework's stands in for one.
+pub(super) fn named(name: &str, setup: &mut Setup<'_>) -> Result<String, Fault> {
+    let (name, note) = super::names::port(setup.class, name)?;
+    if let Some(note) = note {
+        setup.note(note);
+    }
+    Ok(name)
+}
+
+/// The address that Click's FromHost gives its interface, which a port does not.
+fn host_address(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<(), Fault> {
+    if let Some(address) = conf.positional::<String>("PREFIX")? {
+        setup.note(format!("the interface's address is not set: ip addr add {address} dev NAME"));
+    }
+    super::ignore(setup, conf, &[("ETHER", "the interface has an address"), ("TYPE", "it is a TAP")])
+}
+
+fn threads_of(text: Option<String>, threads: usize) -> Result<Option<u64>, String> {
     let one = |word: &str| {
         let thread = word.parse().ok().filter(|thread: &usize| *thread < threads);
         thread.ok_or_else(|| format!("THREADS: expected threads below {threads}, not '{word}'"))
     };
-    text.split_whitespace().try_fold(0, |mask, word| Ok(mask | 1 << one(word)?))
+    let Some(text) = text else { return Ok(None) };
+    let mask = text.split_whitespace().try_fold(0, |mask, word| Ok::<_, String>(mask | 1 << one(word)?))?;
+    if mask == 0 { Err("THREADS: expected threads".into()) } else { Ok(Some(mask)) }
 }
 
 /// See [`CLASS`].
@@ -96,12 +174,12 @@ pub struct FromDevice {
     outlets: Arc<Outlets>,
     index: usize,
     threads: usize,
-    homes: Option<u64>,
     burst: usize,
     stamp: bool,
+    paint: bool,
     active: bool,
-    /// This thread's.
-    queues: Vec<Box<dyn RxQueue>>,
+    /// This thread's, with their numbers.
+    queues: Vec<(usize, Box<dyn RxQueue>)>,
     next: usize,
     task: Option<TaskId>,
     count: Tally,
@@ -109,34 +187,41 @@ pub struct FromDevice {
 }
 
 impl Element for FromDevice {
-    fn homes(&self) -> Option<u64> {
-        Some(self.homes.unwrap_or_else(|| self.outlets.homes(self.index, self.threads)))
+    fn homes(&self, taken: u64) -> Option<u64> {
+        Some(self.outlets.homes(self.index, self.threads, taken))
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
         Some(Box::new(FromDevice {
             name: self.name.clone(),
             outlets: self.outlets.clone(),
+            index: self.index,
+            threads: self.threads,
+            burst: self.burst,
+            stamp: self.stamp,
+            paint: self.paint,
+            active: self.active,
             queues: vec![],
+            next: 0,
             task: None,
             count: self.count.for_another(),
             bytes: self.bytes.for_another(),
-            ..*self
         }))
     }
 
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.queues = self.outlets.rx(&self.name, cx.lane());
-        let task = cx.new_task();
-        self.task = Some(task);
-        if self.queues.is_empty() {
-            return Ok(()); // fewer queues than threads: this one has none
-        }
-        cx.reserve_buffers(SPARE * (1 + self.queues.len()))?;
-        if self.active {
-            cx.schedule(task);
+        self.task = Some(cx.new_task());
+        let queues = self.outlets.rx_queues(&self.name, self.index, cx.lane());
+        // Fewer queues than threads: this one has none.
+        if queues > 0 {
+            cx.reserve_buffers(SPARE * (1 + queues));
         }
         Ok(())
+    }
+
+    fn begin(&mut self, cx: &mut Cx<'_>) {
+        self.queues = self.outlets.rx(&self.name, self.index, cx.lane());
+        self.go_on(cx);
     }
 
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
@@ -147,7 +232,7 @@ impl Element for FromDevice {
         let mut received = Batch::with_limit(self.burst);
         for _ in 0..self.queues.len() {
             self.next = (self.next + 1) % self.queues.len();
-            if self.queues[self.next].recv(cx.pool(), &mut received) > 0 {
+            if self.queues[self.next].1.recv(cx.pool(), &mut received) > 0 {
                 break;
             }
         }
@@ -163,6 +248,11 @@ impl Element for FromDevice {
             packet.annotations_mut().timestamp_ns = now;
             bytes += packet.len() as u64;
         }
+        received.iter_mut().for_each(mark_group); // now that their first bytes are near
+        if self.paint {
+            let queue = self.queues[self.next].0 as u8;
+            received.iter_mut().for_each(|packet| packet.annotations_mut().area[annotation::PAINT] = queue);
+        }
         self.count.add(received.len() as u64);
         self.bytes.add(bytes);
         batch.take_from(&mut received, Batch::MAX);
@@ -175,6 +265,7 @@ impl Element for FromDevice {
             "count" => Ok(self.count.sum().to_string()),
             "byte_count" => Ok(self.bytes.sum().to_string()),
             "active" => Ok(self.active.to_string()),
+            "queues" => Ok(self.outlets.queues_in_words(&self.name)),
             "link" => self.outlets.with_port(&self.name, |port| port.link().to_string()).ok_or_else(lost),
             "mac" => {
                 let mac = self.outlets.with_port(&self.name, |port| port.mac()).ok_or_else(lost)?;
@@ -191,19 +282,39 @@ impl Element for FromDevice {
             return Ok(());
         }
         self.active = value.trim().parse().map_err(|_| "expected boolean")?;
-        if let Some(task) = self.task.filter(|_| self.active && !self.queues.is_empty()) {
-            cx.schedule(task);
-        }
+        self.go_on(cx);
         Ok(())
     }
 
-    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
-        let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<FromDevice>() else { return };
-        if self.name == old.name && self.queues.is_empty() {
-            self.queues = std::mem::take(&mut old.queues);
-            if let Some(task) = self.task.filter(|_| self.active) {
-                cx.schedule(task);
-            }
+    fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {
+        let Some(old) = (old as &mut dyn Any).downcast_mut::<FromDevice>() else { return };
+        self.count.add(old.count.own());
+        self.bytes.add(old.bytes.own());
+    }
+
+    fn cleanup(&mut self, _: &mut Cx<'_>) {
+        self.give_back();
+    }
+}
+
+impl FromDevice {
+    /// Receives from now on, if it has anything to receive from.
+    fn go_on(&mut self, cx: &mut Cx<'_>) {
+        if let Some(task) = self.task.filter(|_| self.active && !self.queues.is_empty()) {
+            cx.schedule(task);
         }
+    }
+
+    /// To the router that comes next, which may have other threads receive.
+    fn give_back(&mut self) {
+        for (number, queue) in self.queues.drain(..) {
+            self.outlets.give_back(&self.name, number, queue);
+        }
+    }
+}
+
+impl Drop for FromDevice {
+    fn drop(&mut self) {
+        self.give_back();
     }
 }

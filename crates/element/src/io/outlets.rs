@@ -4,21 +4,32 @@
 //! reach them, each port is opened with a receive queue for each thread that
 //! receives, and a transmit queue for each that sends. Where a port has fewer,
 //! threads share one behind a lock (*Fast Userspace Packet Processing*, 5.5, 5.6).
+//!
+//! A router that takes another one's place has [`Outlets`] of its own over the same
+//! [`House`]: ports that both name stay open, and their queues change hands.
+
+mod deal;
+mod house;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::plan::Planned;
 use port::{Port, RxQueue, TxQueue};
 
+use super::sharing::{self, Claim};
+pub use house::House;
+
 /// What an opener is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// The port's name, as the configuration has it.
     pub name: String,
-    /// Queues for each direction.
+    /// Queues for each direction; a port may have fewer.
     pub queues: usize,
     /// Receive what is addressed to others as well.
     pub promiscuous: bool,
+    /// Descriptors in each ring, if the configuration says.
+    pub ring: Option<usize>,
 }
 
 /// Opens ports, all at once.
@@ -27,124 +38,216 @@ pub type Opener = Box<dyn FnMut(&[Wanted]) -> Result<Vec<Box<dyn Port>>, String>
 /// A transmit queue: its thread's own, or shared.
 pub type Transmit = Arc<Mutex<Box<dyn TxQueue>>>;
 
-/// The ports of a router.
-pub struct Outlets(Mutex<State>);
-
-struct State {
-    opener: Opener,
-    outlets: Vec<Outlet>,
+/// Where threads and ports are.
+#[derive(Default)]
+pub struct Topology {
+    /// The node of each thread's core; `None` for one that is not bound.
+    pub threads: Vec<Option<usize>>,
+    /// The node of a port, by its name.
+    pub port: Option<fn(&str) -> Option<usize>>,
 }
 
+/// What an element says of the queues it receives from.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Receiving {
+    /// What is addressed to others as well.
+    pub promiscuous: bool,
+    /// From this queue on.
+    pub queue: Option<usize>,
+    /// So many queues.
+    pub queues: Option<usize>,
+    /// Others may receive from the port as well, from queues of theirs.
+    pub shares: bool,
+    /// Descriptors in a ring.
+    pub ring: Option<usize>,
+    /// Which threads.
+    pub claim: Claim,
+    /// Its port's node does not matter.
+    pub anywhere: bool,
+}
+
+/// What an element says of the queues it sends on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sending {
+    /// From this queue on.
+    pub queue: Option<usize>,
+    /// So many queues.
+    pub queues: Option<usize>,
+    /// Descriptors in a ring.
+    pub ring: Option<usize>,
+}
+
+/// A queue in use: which thread, for which element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Use {
+    /// The port's name.
+    pub port: String,
+    /// Packets come from it; else they go out.
+    pub receives: bool,
+    /// The queue's number.
+    pub queue: usize,
+    /// The element's number.
+    pub element: usize,
+    /// The thread.
+    pub lane: usize,
+    /// Another thread uses it too, and waits for it at times.
+    pub shared: bool,
+    /// The node of the port.
+    pub node: Option<usize>,
+}
+
+/// The ports of a router.
+pub struct Outlets {
+    house: Arc<House>,
+    topology: Topology,
+    outlets: Mutex<Vec<Outlet>>,
+}
+
+#[derive(Debug)]
 struct Outlet {
     name: String,
-    promiscuous: bool,
-    /// The element that receives from it.
-    receiver: Option<usize>,
-    /// The elements that send on it.
-    senders: Vec<usize>,
-    /// The threads that receive, and those that send, a bit for each.
-    receiving: u64,
-    sending: u64,
-    port: Option<Box<dyn Port>>,
-    rx: Vec<Option<Box<dyn RxQueue>>>,
-    tx: Vec<Transmit>,
+    node: Option<usize>,
+    receivers: Vec<Receiver>,
+    senders: Vec<Sender>,
+    /// Which queue is for which element and thread.
+    rx: Vec<deal::Hand>,
+    tx: Vec<deal::Hand>,
+    /// It is open, and this router uses it.
+    uses: bool,
+}
+
+/// An element that receives.
+#[derive(Debug)]
+struct Receiver {
+    element: usize,
+    says: Receiving,
+    lanes: u64,
+}
+
+/// An element that sends.
+#[derive(Debug)]
+struct Sender {
+    element: usize,
+    says: Sending,
+    lanes: u64,
 }
 
 impl Outlets {
     /// Ports that `opener` opens.
     pub fn new(opener: Opener) -> Outlets {
-        Outlets(Mutex::new(State { opener, outlets: vec![] }))
+        Outlets::of(Arc::new(House::new(opener)), Topology::default())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A router's ports, of a house that may have some open.
+    pub fn of(house: Arc<House>, topology: Topology) -> Outlets {
+        Outlets { house, topology, outlets: Mutex::default() }
+    }
+
+    fn outlets(&self) -> MutexGuard<'_, Vec<Outlet>> {
+        self.outlets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lends what is known of a port to `work`, which makes it known.
+    fn outlet<R>(&self, name: &str, work: impl FnOnce(&mut Outlet) -> R) -> R {
+        let mut outlets = self.outlets();
+        let place = outlets.iter().position(|o| o.name == name).unwrap_or_else(|| {
+            let node = self.topology.port.and_then(|node| node(name));
+            let (receivers, senders) = (vec![], vec![]);
+            let name = name.to_string();
+            outlets.push(Outlet { name, node, receivers, senders, rx: vec![], tx: vec![], uses: false });
+            outlets.len() - 1
+        });
+        work(&mut outlets[place])
     }
 
     /// An element wants to receive from a port.
     ///
     /// # Errors
-    /// When another one does.
-    pub fn receive(&self, name: &str, element: usize, promiscuous: bool) -> Result<(), String> {
-        let mut state = self.state();
-        let outlet = state.outlet(name);
-        if outlet.receiver.is_some() {
-            return Err(format!("{name} has a FromDevice already; put a Tee behind that one"));
-        }
-        (outlet.receiver, outlet.promiscuous) = (Some(element), promiscuous);
-        Ok(())
+    /// When another one does, from the same queues.
+    pub fn receive(&self, name: &str, element: usize, mut says: Receiving) -> Result<(), String> {
+        self.outlet(name, |outlet| {
+            for other in &outlet.receivers {
+                let apart = says.queue.is_some() && other.says.queue.is_some();
+                if !(apart || says.shares && other.says.shares) {
+                    return Err(format!("{name} has a FromDevice already; put a Tee behind that one"));
+                }
+                if apart && deal::overlap(&says, &other.says) {
+                    return Err(format!("another element receives from these queues of {name}"));
+                }
+            }
+            says.claim.node = outlet.node.filter(|_| !says.anywhere).or(says.claim.node);
+            outlet.receivers.push(Receiver { element, says, lanes: 0 });
+            Ok(())
+        })
     }
 
     /// An element wants to send on a port.
-    pub fn send(&self, name: &str, element: usize) {
-        self.state().outlet(name).senders.push(element);
+    pub fn send(&self, name: &str, element: usize, says: Sending) {
+        self.outlet(name, |outlet| outlet.senders.push(Sender { element, says, lanes: 0 }));
     }
 
     /// The threads that receive for an element: the router's, shared out among the
-    /// ports that are received from.
-    pub fn homes(&self, element: usize, threads: usize) -> u64 {
-        let state = self.state();
-        let receivers = state.outlets.iter().filter_map(|o| o.receiver);
-        let place = receivers.clone().position(|r| r == element).unwrap_or(0);
-        let count = receivers.count().max(1);
-        if threads <= count {
-            return 1 << (place % threads.max(1));
-        }
-        (0..threads).filter(|t| t % count == place).fold(0, |mask, t| mask | 1 << t)
+    /// ports that are received from, but those that are `taken` for something else.
+    pub fn homes(&self, element: usize, threads: usize, taken: u64) -> u64 {
+        let outlets = self.outlets();
+        let mut receivers: Vec<&Receiver> = outlets.iter().flat_map(|o| &o.receivers).collect();
+        receivers.sort_by_key(|receiver| receiver.element);
+        let claims: Vec<Claim> = receivers.iter().map(|r| r.says.claim).collect();
+        let mut nodes = self.topology.threads.clone();
+        nodes.resize(threads, None);
+        let place = receivers.iter().position(|r| r.element == element);
+        place.and_then(|place| sharing::share(&claims, &nodes, taken).get(place).copied()).unwrap_or(1)
     }
 
-    /// Opens all ports.
+    /// Opens the ports that are not open.
     ///
     /// # Errors
-    /// What the opener says.
+    /// What the opener says; nothing has changed then.
     pub fn open(&self, elements: &[Planned]) -> Result<(), String> {
-        let mut state = self.state();
-        let state = &mut *state;
-        for outlet in &mut state.outlets {
-            let lanes = |elements: &[Planned], i: usize| elements[i].lanes;
-            outlet.receiving = outlet.receiver.map_or(0, |i| lanes(elements, i));
-            outlet.sending = outlet.senders.iter().fold(0, |mask, &i| mask | lanes(elements, i));
+        let mut outlets = self.outlets();
+        for outlet in outlets.iter_mut() {
+            outlet.receivers.iter_mut().for_each(|r| r.lanes = elements[r.element].lanes);
+            outlet.senders.iter_mut().for_each(|s| s.lanes = elements[s.element].lanes);
         }
-        let wanted: Vec<Wanted> = state.outlets.iter().map(Outlet::wanted).collect();
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        let ports = (state.opener)(&wanted)?;
-        for (outlet, mut port) in state.outlets.iter_mut().zip(ports) {
-            let capabilities = port.capabilities();
-            outlet.rx = (0..capabilities.rx_queues).map(|q| port.rx_queue(q)).collect();
-            let queues = (0..capabilities.tx_queues).filter_map(|q| port.tx_queue(q));
-            outlet.tx = queues.map(|queue| Arc::new(Mutex::new(queue))).collect();
-            outlet.port = Some(port);
+        let wanted: Vec<Wanted> = outlets.iter().map(Outlet::wanted).collect();
+        let opened = self.house.open(&wanted)?;
+        for (outlet, (rx, tx)) in outlets.iter_mut().zip(opened) {
+            outlet.rx = deal::rx(&outlet.receivers, rx);
+            outlet.tx = deal::tx(&outlet.senders, tx);
+            outlet.uses = true;
         }
         Ok(())
     }
 
-    /// The receive queues of a thread: each belongs to one. More queues than threads
-    /// are shared out among them.
-    pub fn rx(&self, name: &str, lane: usize) -> Vec<Box<dyn RxQueue>> {
-        let mut state = self.state();
-        let outlet = state.outlet(name);
-        let threads = outlet.receiving.count_ones() as usize;
-        let place = place(outlet.receiving, lane);
-        let mine = outlet.rx.iter_mut().enumerate().filter(|(q, _)| q % threads.max(1) == place);
-        mine.filter_map(|(_, queue)| queue.take()).collect()
+    /// How many receive queues of a port an element has in a thread.
+    pub fn rx_queues(&self, name: &str, element: usize, lane: usize) -> usize {
+        self.outlet(name, |outlet| outlet.rx.iter().filter(|hand| hand.is(element, lane)).count())
     }
 
-    /// The transmit queue of a thread, and whether another thread sends on it too.
-    pub fn tx(&self, name: &str, lane: usize) -> Option<(Transmit, bool)> {
-        let mut state = self.state();
-        let outlet = state.outlet(name);
-        let queues = outlet.tx.len();
-        let place = place(outlet.sending, lane);
-        let queue = outlet.tx.get(place % queues.max(1))?.clone();
-        Some((queue, (outlet.sending.count_ones() as usize) > queues))
+    /// Takes the receive queues of an element in a thread; those that another router
+    /// still has are not among them.
+    pub fn rx(&self, name: &str, element: usize, lane: usize) -> Vec<(usize, Box<dyn RxQueue>)> {
+        let (numbers, promiscuous): (Vec<usize>, bool) = self.outlet(name, |outlet| {
+            let mine = outlet.rx.iter().filter(|hand| hand.is(element, lane)).map(|hand| hand.queue);
+            (mine.collect(), outlet.wanted().promiscuous)
+        });
+        self.house.take_rx(name, &numbers, promiscuous)
+    }
+
+    /// Gives a receive queue back: to the router that comes next.
+    pub fn give_back(&self, name: &str, queue: usize, rx: Box<dyn RxQueue>) {
+        self.house.give_back(name, queue, rx);
+    }
+
+    /// The transmit queue of an element in a thread.
+    pub fn tx(&self, name: &str, element: usize, lane: usize) -> Option<Transmit> {
+        let queue = self.outlet(name, |outlet| outlet.tx.iter().find(|hand| hand.is(element, lane)).copied());
+        self.house.tx(name, queue?.queue)
     }
 
     /// Lends a port to `work`, when it is open.
     pub fn with_port<R>(&self, name: &str, work: impl FnOnce(&mut dyn Port) -> R) -> Option<R> {
-        let mut state = self.state();
-        let port = state.outlet(name).port.as_mut()?;
-        Some(work(&mut **port))
+        self.house.with_port(name, work)
     }
 
     /// All counters of a port, one a line.
@@ -154,36 +257,53 @@ impl Outlets {
         };
         self.with_port(name, lines)
     }
+
+    /// A port's queues and the threads that have them, one a line.
+    pub fn queues_in_words(&self, name: &str) -> String {
+        let line = |u: Use| {
+            let (way, shared) =
+                (if u.receives { "rx" } else { "tx" }, if u.shared { ", shared" } else { "" });
+            format!("{way} {}: thread {}{shared}\n", u.queue, u.lane)
+        };
+        self.uses().into_iter().filter(|u| u.port == name).map(line).collect()
+    }
+
+    /// All queues in use, by port, those that receive first.
+    pub fn uses(&self) -> Vec<Use> {
+        let mut uses = vec![];
+        for outlet in self.outlets().iter() {
+            for (receives, hands) in [(true, &outlet.rx), (false, &outlet.tx)] {
+                uses.extend(hands.iter().map(|hand| Use {
+                    port: outlet.name.clone(),
+                    receives,
+                    queue: hand.queue,
+                    element: hand.element,
+                    lane: hand.lane,
+                    shared: hands.iter().any(|h| h.queue == hand.queue && h.lane != hand.lane),
+                    node: outlet.node,
+                }));
+            }
+        }
+        uses
+    }
 }
 
 impl Outlet {
     fn wanted(&self) -> Wanted {
-        let queues = self.receiving.count_ones().max(self.sending.count_ones()).max(1) as usize;
-        Wanted { name: self.name.clone(), queues, promiscuous: self.promiscuous }
+        let rings =
+            self.receivers.iter().map(|r| r.says.ring).chain(self.senders.iter().map(|s| s.says.ring));
+        Wanted {
+            name: self.name.clone(),
+            queues: deal::rx_wanted(&self.receivers).max(deal::tx_wanted(&self.senders)).max(1),
+            promiscuous: self.receivers.iter().any(|r| r.says.promiscuous),
+            ring: rings.flatten().max(),
+        }
     }
 }
 
-impl State {
-    fn outlet(&mut self, name: &str) -> &mut Outlet {
-        let place = self.outlets.iter().position(|o| o.name == name).unwrap_or_else(|| {
-            self.outlets.push(Outlet {
-                name: name.to_string(),
-                promiscuous: true,
-                receiver: None,
-                senders: vec![],
-                receiving: 0,
-                sending: 0,
-                port: None,
-                rx: vec![],
-                tx: vec![],
-            });
-            self.outlets.len() - 1
-        });
-        &mut self.outlets[place]
+impl Drop for Outlets {
+    fn drop(&mut self) {
+        let outlets = std::mem::take(&mut *self.outlets());
+        self.house.leave(outlets.iter().filter(|o| o.uses).map(|o| o.name.as_str()));
     }
-}
-
-/// Which of the threads in a mask one is.
-fn place(mask: u64, lane: usize) -> usize {
-    (mask & ((1 << lane) - 1)).count_ones() as usize
 }

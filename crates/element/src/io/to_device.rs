@@ -1,16 +1,34 @@
 //! `ToDevice`: sends on a port.
 
+use std::any::Any;
 use std::sync::{Arc, PoisonError};
 
-use graph::class::{keyword, mandatory, read, write};
+use graph::class::{keyword, mandatory, positional, read, write};
 use graph::task::TaskId;
 use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, Tally};
 use memory::Batch;
 
-use super::outlets::{Outlets, Transmit};
+use super::outlets::{Outlets, Sending, Transmit};
 
+/// How often a full ring is looked at when the router ends.
+const LAST_TRIES: usize = 1 << 16;
 /// How often a full ring is looked at again, unless it is waited for.
 const TRIES: usize = 2;
+
+/// Words of other frameworks' elements that mean nothing here, and why.
+const IGNORED: &[(&str, &str)] = &[
+    ("IQUEUE", "there is no queue but the ring"),
+    ("METHOD", "the port's name says how"),
+    ("TIMEOUT", "a batch is sent at once"),
+    ("NO_PAD", "the port pads"),
+    ("MAXTHREADS", "who sends is who gets here"),
+    ("ALLOW_NONEXISTENT", "ports are there"),
+    ("TCO", "checksums are set by elements"),
+    ("UCO", "checksums are set by elements"),
+    ("IPCO", "checksums are set by elements"),
+    ("VERBOSE", "--explain says all"),
+    ("DEBUG", "--explain says all"),
+];
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -24,36 +42,40 @@ pub static CLASS: Class = Class {
     processing: "a",
     arguments: &[
         mandatory("PORT", "the port's name"),
+        positional("QUEUE", "the first transmit queue; 0"),
+        positional("N_QUEUES", "how many; one for each thread, 1 with QUEUE"),
         keyword("BURST", "packets pulled at a time; 32"),
         keyword("BLOCKING", "wait for room in the ring instead of dropping; false"),
-        keyword("IQUEUE", "accepted and not needed: there is no queue but the ring"),
-        keyword("NDESC", "accepted and not needed: the command's --ring says so"),
-        keyword("METHOD", "accepted and not needed: the port's name says how"),
-        keyword("DEBUG", "accepted and not needed"),
-        keyword("TIMEOUT", "accepted and not needed: a batch is sent at once"),
+        keyword("NDESC", "descriptors in a ring; the command's --ring"),
     ],
     handlers: &[
         read("count", "packets sent"),
         read("dropped", "packets dropped because the ring was full"),
+        read("queues", "the port's queues and the threads that have them"),
         read("xstats", "all counters of the port"),
         write("reset_counts", "counts from zero"),
     ],
-    drops: &["ring full"],
+    drops: &["ring full", "nobody sends any more"],
     example: "FromDevice(af_packet:eth1) -> ToDevice(af_packet:eth2)",
     see: &["FromDevice", "ToDump"],
     make: |setup, conf| {
-        let name: String = conf.mandatory("PORT")?;
+        let name = super::from_device::named(&conf.mandatory::<String>("PORT")?, setup)?;
+        let says = Sending {
+            queue: conf.positional("QUEUE")?,
+            queues: conf.positional::<i64>("N_QUEUES")?.and_then(|n| usize::try_from(n).ok()),
+            ring: conf.keyword("NDESC")?,
+        };
         let burst: usize = conf.keyword("BURST")?.unwrap_or(32);
         let blocking = conf.keyword("BLOCKING")?.unwrap_or(false);
-        for ignored in ["IQUEUE", "NDESC", "METHOD", "DEBUG", "TIMEOUT"] {
-            let _: Option<String> = conf.keyword(ignored)?;
-        }
+        super::ignore(setup, conf, IGNORED)?;
         conf.complete()?;
         let outlets = setup.services.get::<Outlets>().ok_or("no ports can be opened here")?;
-        outlets.send(&name, setup.index);
+        outlets.send(&name, setup.index, says);
+        let index = setup.index;
         Ok(Box::new(ToDevice {
             name,
             outlets,
+            index,
             burst: burst.clamp(1, Batch::MAX),
             blocking,
             queue: None,
@@ -71,6 +93,7 @@ pub static CLASS: Class = Class {
 pub struct ToDevice {
     name: String,
     outlets: Arc<Outlets>,
+    index: usize,
     burst: usize,
     blocking: bool,
     /// This thread's, or one that several share.
@@ -98,6 +121,7 @@ impl Element for ToDevice {
         Some(Box::new(ToDevice {
             name: self.name.clone(),
             outlets: self.outlets.clone(),
+            index: self.index,
             queue: None,
             task: None,
             signals: Signals::default(),
@@ -109,7 +133,7 @@ impl Element for ToDevice {
     }
 
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.queue = self.outlets.tx(&self.name, cx.lane()).map(|(queue, _)| queue);
+        self.queue = self.outlets.tx(&self.name, self.index, cx.lane());
         if cx.is_pull_input(0) {
             let task = cx.new_task();
             self.signals = cx.upstream(0, Some(task));
@@ -158,6 +182,7 @@ impl Element for ToDevice {
         match handler {
             "count" => Ok(self.count.sum().to_string()),
             "dropped" => Ok(self.dropped.sum().to_string()),
+            "queues" => Ok(self.outlets.queues_in_words(&self.name)),
             _ => self.outlets.counters(&self.name).ok_or_else(|| "the port is not open".into()),
         }
     }
@@ -166,5 +191,23 @@ impl Element for ToDevice {
         self.count.reset();
         self.dropped.reset();
         Ok(())
+    }
+
+    fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {
+        let Some(old) = (old as &mut dyn Any).downcast_mut::<ToDevice>() else { return };
+        self.count.add(old.count.own());
+        self.dropped.add(old.dropped.own());
+        self.waiting.take_from(&mut old.waiting, Batch::MAX);
+    }
+
+    fn cleanup(&mut self, cx: &mut Cx<'_>) {
+        let mut batch = std::mem::take(&mut self.waiting);
+        for _ in 0..LAST_TRIES {
+            if batch.is_empty() {
+                return;
+            }
+            self.send(cx, &mut batch);
+        }
+        cx.drop_batch(1, &mut batch);
     }
 }

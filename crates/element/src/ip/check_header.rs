@@ -73,6 +73,17 @@ pub(crate) fn addresses(text: &str, scope: &Scope<'_>) -> Result<Vec<Ipv4Addr>, 
     text.split_whitespace().map(|word| Ipv4Addr::parse(word, scope)).collect()
 }
 
+/// What there is to look at in a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checks {
+    /// Bytes in front of it.
+    pub offset: usize,
+    /// Whether its checksum must be right.
+    pub checksum: bool,
+    /// Whether there are source addresses that are wrong.
+    pub sources: bool,
+}
+
 /// See [`CLASS`].
 #[derive(Debug)]
 pub struct CheckIpHeader {
@@ -86,7 +97,7 @@ pub struct CheckIpHeader {
 }
 
 impl CheckIpHeader {
-    fn parse(conf: &mut Conf<'_>, checksum: bool) -> Result<CheckIpHeader, Fault> {
+    pub(super) fn parse(conf: &mut Conf<'_>, checksum: bool) -> Result<CheckIpHeader, Fault> {
         let scope = *conf.scope();
         let fault = |what: &str, error: String| Fault::new(format!("{what}: {error}"));
         let listed = |conf: &mut Conf<'_>, key: &str| -> Result<Vec<Ipv4Addr>, Fault> {
@@ -151,12 +162,17 @@ impl CheckIpHeader {
     fn is_bad_source(&self, src: Ipv4Addr, dst: Ipv4Addr) -> bool {
         self.bad_src.contains(&src) && !self.good_dst.contains(&dst)
     }
-}
 
-impl PerPacket for CheckIpHeader {
-    #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let Some(bytes) = packet.get(self.offset..) else { return self.bad(cx, 0) };
+    /// What it looks at.
+    pub fn checks(&self) -> Checks {
+        Checks { offset: self.offset, checksum: self.checksum, sources: !self.bad_src.is_empty() }
+    }
+
+    /// Looks at a packet. `checks` are its own: known beforehand they cost nothing.
+    #[inline(always)]
+    pub fn check(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, checks: Checks) -> Fate {
+        let offset = checks.offset;
+        let Some(bytes) = packet.get(offset..) else { return self.bad(cx, 0) };
         let Some(fixed) = bytes.first_chunk::<{ header::LEN }>() else { return self.bad(cx, 0) };
         if fixed[0] >> 4 != 4 {
             return self.bad(cx, 1);
@@ -167,13 +183,13 @@ impl PerPacket for CheckIpHeader {
         }
         let len = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
         let chained = packet.next().is_some();
-        let there = if chained { packet.total_len() - self.offset } else { bytes.len() };
+        let there = if chained { packet.total_len() - offset } else { bytes.len() };
         if len > there || len < header_len || bytes.len() < header_len {
             return self.bad(cx, 3);
         }
         // Most headers have no options: a sum of a known length takes no loop.
         let sum = match header_len {
-            _ if !self.checksum => 0xFFFF,
+            _ if !checks.checksum => 0xFFFF,
             header::LEN => checksum::sum(fixed),
             _ => checksum::sum(&bytes[..header_len]),
         };
@@ -181,15 +197,22 @@ impl PerPacket for CheckIpHeader {
             return self.bad(cx, 4);
         }
         let [src, dst] = [12, 16].map(|at| Ipv4Addr::from(header::u32_at(fixed, at)));
-        if self.is_bad_source(src, dst) {
+        if checks.sources && self.is_bad_source(src, dst) {
             return self.bad(cx, 5);
         }
-        header::mark(packet, self.offset, header_len);
+        header::mark(packet, offset, header_len);
         if !chained {
-            header::shorten(packet, self.offset + len);
+            header::shorten(packet, offset + len);
         }
         packet.set_dst_ip(dst);
         Fate::ON
+    }
+}
+
+impl PerPacket for CheckIpHeader {
+    #[inline]
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        self.check(cx, packet, self.checks())
     }
 
     fn handlers(&self) -> Vec<(String, Handler)> {

@@ -34,6 +34,10 @@ pub struct FixIpSrc {
 }
 
 impl FixIpSrc {
+    pub(super) fn of(address: Ipv4Addr) -> FixIpSrc {
+        FixIpSrc { address }
+    }
+
     #[cold]
     fn fix(&self, packet: &mut Packet) {
         if let Some((header, _)) = header::split_mut(packet) {

@@ -27,6 +27,7 @@ pub static CLASS: Class = Class {
     drops: &["must not be fragmented", "no IP header", "no buffers"],
     example: "fr :: IPFragmenter(1500); fr[1] -> ICMPError(10.0.0.1, unreachable, needfrag) -> rt;",
     see: &["IPReassembler", "ICMPError", "CheckIPHeader"],
+    costs: "copies packets that are too long",
     headers: Headers { needs_network: true, ..Class::BASE.headers },
     make: |_, conf| {
         let mtu = conf.mandatory("MTU")?;
@@ -92,7 +93,18 @@ fn later_header(header: &[u8]) -> Vec<u8> {
     later
 }
 
+/// Whether a packet has a network header and is short enough to go on as it is.
+#[inline(always)]
+pub(crate) fn fits(packet: &Packet, mtu: usize) -> bool {
+    network_len(packet).is_some_and(|len| len <= mtu)
+}
+
 impl IpFragmenter {
+    /// The longest packet, in bytes.
+    pub(crate) fn mtu(&self) -> usize {
+        self.mtu
+    }
+
     fn must_not(&mut self, cx: &mut Cx<'_>, packet: Packet) {
         if self.verbose || self.drops.own() < 5 {
             let bytes = packet.header(Header::Network).unwrap_or_default();
@@ -171,8 +183,7 @@ impl IpFragmenter {
 
 impl Element for IpFragmenter {
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
-        let fits = |packet: &Packet| network_len(packet).is_some_and(|len| len <= self.mtu);
-        if batch.iter().all(fits) {
+        if batch.iter().all(|packet| fits(packet, self.mtu)) {
             return Next::Push(0);
         }
         for packet in batch.drain() {

@@ -63,6 +63,11 @@ pub struct IpGwOptions {
 }
 
 impl IpGwOptions {
+    /// That of one address.
+    pub(super) fn of(address: Ipv4Addr) -> IpGwOptions {
+        IpGwOptions { address, all: Arc::new([address]), drops: Tally::default() }
+    }
+
     /// Acts on a header's options; where in the header a fault is.
     fn act(&self, header: &mut [u8], now_ms: u32) -> Result<(), usize> {
         let mut at = header::LEN;

@@ -9,8 +9,9 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use graph::class::{Argument, Handler, read, rest, write};
+use graph::fused::Single;
 use graph::value::Scope;
-use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Setup};
+use graph::{Class, Conf, Cx, Element, Fate, Fault, Next, Refused, Setup};
 use memory::{Batch, Packet};
 
 use super::routes::{Command, Hop, Order, Routes, parameter};
@@ -146,11 +147,73 @@ impl Lookup {
 
     #[cold]
     fn no_route(complaints: &mut u32, cx: &mut Cx<'_>, packet: Packet) {
+        Lookup::complain(complaints, cx, packet.dst_ip());
+        cx.drop(1, packet);
+    }
+
+    fn complain(complaints: &mut u32, cx: &mut Cx<'_>, address: Ipv4Addr) {
         if *complaints < COMPLAINTS {
             *complaints += 1;
-            cx.say(&format!("{}: no route for {}\n", cx.name(), packet.dst_ip()));
+            cx.say(&format!("{}: no route for {address}\n", cx.name()));
         }
-        cx.drop(1, packet);
+    }
+}
+
+/// A route as programs have it, that are made for a fixed table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fixed {
+    /// The prefix's bits.
+    pub prefix: u32,
+    /// Which bits are the prefix's.
+    pub mask: u32,
+    /// The output.
+    pub port: u16,
+    /// The next hop; zero for none.
+    pub gateway: u32,
+}
+
+/// The output of the last of `routes` that fits a packet's destination, with the next
+/// hop noted; `None` without one. The longest prefixes must stand last.
+#[inline(always)]
+pub fn route<const N: usize>(routes: &[Fixed; N], packet: &mut Packet) -> Option<Fate> {
+    let address = packet.dst_ip().to_bits();
+    let mut found = None;
+    for route in routes {
+        if address & route.mask == route.prefix {
+            found = Some(Hop { port: route.port, gateway: route.gateway });
+        }
+    }
+    found.map(|hop| {
+        direct(packet, hop);
+        Fate::out(hop.port.into())
+    })
+}
+
+impl Lookup {
+    /// All routes, the longest prefixes last.
+    pub(crate) fn fixed(&self) -> Vec<Fixed> {
+        self.routes().fixed()
+    }
+
+    /// A packet has no route.
+    #[cold]
+    pub fn miss(&mut self, cx: &mut Cx<'_>, packet: &Packet) -> Fate {
+        Lookup::complain(&mut self.complaints, cx, packet.dst_ip());
+        Fate::drop(1)
+    }
+}
+
+impl Single for Lookup {
+    #[inline]
+    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let hop = self.routes().lookup(packet.dst_ip().to_bits());
+        match hop {
+            Some(hop) => {
+                direct(packet, hop);
+                Fate::out(hop.port.into())
+            }
+            None => self.miss(cx, packet),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use graph::class::{Argument, Handler, both, mandatory, positional};
+use graph::fused::Single;
 use graph::value::unsigned;
 use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, Next, PerPacket, Refused};
 use memory::{Batch, Packet};
@@ -42,6 +43,7 @@ pub static PAINT_TEE: Class = Class {
     drops: &["no buffers"],
     example: "pt :: PaintTee(1) -> IPGWOptions(10.0.0.1);\npt[1] -> ICMPError(10.0.0.1, redirect, host);",
     see: &["Paint", "PaintSwitch", "CheckPaint", "ICMPError"],
+    costs: "copies each packet of its colour",
     make: |_, conf| Ok(Box::new(PaintTee(Color::parse(conf)?))),
     ..Class::BASE
 };
@@ -169,14 +171,29 @@ impl PerPacket for CheckPaint {
 #[derive(Debug, Clone)]
 pub struct PaintTee(Color);
 
+impl PaintTee {
+    #[cold]
+    fn copy(cx: &mut Cx<'_>, packet: &Packet) {
+        match cx.copy(packet) {
+            Some(copy) => cx.emit(1, copy),
+            None => cx.count_drops(0, 1),
+        }
+    }
+}
+
+impl Single for PaintTee {
+    #[inline(always)]
+    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        if self.0.is_of(packet) {
+            PaintTee::copy(cx, packet);
+        }
+        Fate::ON
+    }
+}
+
 impl Element for PaintTee {
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
-        for packet in batch.iter().filter(|packet| self.0.is_of(packet)) {
-            match cx.copy(packet) {
-                Some(copy) => cx.emit(1, copy),
-                None => cx.count_drops(0, 1),
-            }
-        }
+        batch.iter().filter(|packet| self.0.is_of(packet)).for_each(|packet| PaintTee::copy(cx, packet));
         Next::Push(0)
     }
 

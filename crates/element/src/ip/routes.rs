@@ -298,6 +298,18 @@ impl Routes {
         }
     }
 
+    /// All routes, the longest prefixes last.
+    pub(crate) fn fixed(&self) -> Vec<super::lookup::Fixed> {
+        let fixed = |route: Route<u32>| {
+            let hop = self.hop(route.value)?;
+            let mask = u32::MAX.checked_shl(32 - u32::from(route.len)).unwrap_or(0);
+            Some(super::lookup::Fixed { prefix: route.prefix, mask, port: hop.port, gateway: hop.gateway })
+        };
+        let mut all: Vec<_> = self.fib.iter().filter_map(fixed).collect();
+        all.sort_by_key(|route| (route.mask, route.prefix));
+        all
+    }
+
     /// All routes, a line each.
     pub(crate) fn dump(&self) -> String {
         let line = |entry: Option<Entry>| entry.map_or(String::new(), |entry| entry.unparse(true) + "\n");

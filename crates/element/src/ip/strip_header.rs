@@ -32,7 +32,7 @@ pub static TO_TRANSPORT: Class = Class {
     drops: DROPS,
     example: "CheckIPHeader(14) -> StripIPHeader",
     see: &["UnstripIPHeader", "MarkIPHeader", "Strip"],
-    headers: NEEDS,
+    headers: Headers { needs_network: true, needs_transport: true, ..Class::BASE.headers },
     make: |_, conf| make(conf, To::Transport),
     ..Class::BASE
 };
@@ -45,7 +45,7 @@ pub static BACK: Class = Class {
     drops: DROPS,
     example: "CheckIPHeader -> StripIPHeader -> UnstripIPHeader",
     see: &["StripIPHeader", "Unstrip"],
-    headers: NEEDS,
+    headers: Headers { needs_network: true, needs_transport: true, ..Class::BASE.headers },
     make: |_, conf| make(conf, To::Back),
     ..Class::BASE
 };

@@ -322,7 +322,11 @@ impl Flows {
     }
 
     fn forget(&mut self, id: u32) {
-        let Some(flow) = self.slots[id as usize].take() else { return };
+        drop(self.remove(id));
+    }
+
+    fn remove(&mut self, id: u32) -> Option<Flow> {
+        let flow = self.slots[id as usize].take()?;
         self.heaps.remove(id);
         let member = &mut self.members[flow.member];
         for key in flow.ids {
@@ -332,6 +336,30 @@ impl Flows {
         }
         member.inputs[flow.input].count -= 1;
         self.free.push(id);
+        Some(flow)
+    }
+
+    /// Takes over the flows of a rewriter's part of an old configuration, as far as
+    /// their inputs' specifications are still the same.
+    pub(crate) fn adopt(&mut self, member: usize, (old, theirs): (&mut Flows, usize), now: i64) {
+        let Member { inputs, outputs, .. } = &mut self.members[member];
+        let pairs = inputs.iter_mut().zip(&old.members[theirs].inputs);
+        let same: Vec<bool> = pairs.map(|(new, old)| new.resume(old)).collect();
+        let outputs = *outputs;
+        let own = |(id, flow): (usize, &Option<Flow>)| {
+            let flow = flow.as_ref().filter(|flow| flow.member == theirs)?;
+            Some((flow.number, id as u32))
+        };
+        let mut ids: Vec<(u64, u32)> = old.slots.iter().enumerate().filter_map(own).collect();
+        ids.sort_unstable();
+        for flow in ids.into_iter().filter_map(|(_, id)| old.remove(id)) {
+            let fits = flow.outputs.iter().all(|output| *output < outputs);
+            if fits && same.get(flow.input).is_some_and(|same| *same) {
+                self.count += 1;
+                // Where there is no room, it is forgotten as others would be.
+                let _ = self.store(Flow { member, number: self.count, ..flow }, now);
+            }
+        }
     }
 
     /// All flows of a map, in both directions, in the order in which Click lists them.

@@ -184,6 +184,11 @@ impl Mapper {
         })
     }
 
+    /// The element's name and class.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether a rewriter with so many outputs can use it.
     pub(crate) fn check(&self, outputs: usize) -> Result<(), String> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);

@@ -71,6 +71,15 @@ impl Pattern {
         Ok(pattern)
     }
 
+    /// Goes on where another one was, if it says the same.
+    pub(crate) fn resume(&mut self, old: &Pattern) -> bool {
+        let same = Pattern { next: old.next, ..self.clone() } == *old;
+        if same {
+            self.next = old.next;
+        }
+        same
+    }
+
     /// A suffix that says how to choose.
     fn choice<'t>(&mut self, text: &'t str) -> &'t str {
         for (suffix, choice) in [('#', Choice::Next), ('?', Choice::Any)] {

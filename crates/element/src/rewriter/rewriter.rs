@@ -316,4 +316,11 @@ impl Element for Rewriter {
         // All copies share the flows, which have a lock; so packets leave without it.
         Some(Box::new(Rewriter::new(self.core.clone())))
     }
+
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<Rewriter>() else { return };
+        if self.core.kind == old.core.kind && !Arc::ptr_eq(&self.flows, &old.flows) {
+            lock(&self.flows).adopt(self.member, (&mut lock(&old.flows), old.member), now_ms(cx));
+        }
+    }
 }

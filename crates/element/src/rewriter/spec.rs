@@ -90,6 +90,17 @@ impl Input {
         }
     }
 
+    /// Goes on where an old configuration's was; whether it says the same.
+    pub(crate) fn resume(&mut self, old: &Input) -> bool {
+        let same = match (&mut self.rule, &old.rule) {
+            (Rule::Pattern(new), Rule::Pattern(old)) => new.resume(old),
+            (Rule::Mapper(new), Rule::Mapper(old)) => new.name() == old.name(),
+            (Rule::Keep, Rule::Keep) => true,
+            _ => false,
+        };
+        same && (self.forward, self.reply) == (old.forward, old.reply)
+    }
+
     /// As handlers print it.
     pub(crate) fn unparse(&self) -> String {
         let rule = match &self.rule {

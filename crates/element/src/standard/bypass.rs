@@ -1,5 +1,8 @@
 //! `Bypass`, `Suppressor`, `Hub`, `PullTee`: ways past, ways closed, ways to many.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use graph::class::{both, keyword, positional, write};
 use graph::{Class, Cx, Element, Fault, Next, Refused};
 use memory::Batch;
@@ -12,7 +15,7 @@ pub static BYPASS: Class = Class {
     brief: "leads packets another way while active",
     doc: "Packets of input 0 go to output 0, or, while active, to output 1; those of input 1 always go to \
           output 0. When pulled, output 0 asks input 0, or, while active, input 1; output 1 always asks \
-          input 0. A way round that is pulled must not lead back to the Bypass itself.",
+          input 0.",
     ports: "1-2/1-2",
     arguments: &[
         positional("ACTIVE", "whether packets take the other way; false"),
@@ -21,11 +24,14 @@ pub static BYPASS: Class = Class {
     handlers: &[both("active", "whether packets take the other way")],
     example: "b :: Bypass -> Discard; b[1] -> Print -> [1]b",
     see: &["Switch", "PullSwitch"],
-    make: |_, conf| {
+    make: |setup, conf| {
         let active = conf.positional("ACTIVE")?.unwrap_or(false);
         let _inline: Option<bool> = conf.keyword("INLINE")?;
         conf.complete()?;
-        Ok(Box::new(Bypass { active }))
+        let bypass =
+            Bypass { inputs: setup.inputs, ways: Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]) };
+        bypass.set(active);
+        Ok(Box::new(bypass))
     },
     ..Class::BASE
 };
@@ -44,7 +50,8 @@ pub static SUPPRESSOR: Class = Class {
     see: &["Switch", "PullSwitch", "InputSwitch"],
     make: |setup, conf| {
         conf.complete()?;
-        Ok(Box::new(Suppressor { closed: vec![false; setup.inputs] }))
+        let closed = (0..setup.inputs).map(|_| AtomicBool::new(false)).collect();
+        Ok(Box::new(Suppressor { closed }))
     },
     ..Class::BASE
 };
@@ -87,35 +94,57 @@ pub static PULL_TEE: Class = Class {
 };
 
 /// See [`BYPASS`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Bypass {
-    active: bool,
+    inputs: usize,
+    /// The output of packets of input 0, and the input that output 0 pulls from; and
+    /// those of input and output 1. All threads have one.
+    ways: Arc<[AtomicUsize; 2]>,
+}
+
+impl Bypass {
+    // Relaxed: a number of its own; threads see a change when they see it.
+    fn is_active(&self) -> bool {
+        self.ways[0].load(Ordering::Relaxed) == 1
+    }
+
+    fn set(&self, active: bool) {
+        self.ways[0].store(usize::from(active), Ordering::Relaxed);
+    }
 }
 
 impl Element for Bypass {
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, _: &mut Batch) -> Next {
-        Next::Push(usize::from(self.active && input == 0 && cx.outputs() > 1))
+        Next::Push(usize::from(self.is_active() && input == 0 && cx.outputs() > 1))
     }
 
-    fn pull(&mut self, cx: &mut Cx<'_>, output: usize, batch: &mut Batch) {
-        let input = usize::from(self.active && output == 0 && cx.inputs() > 1);
-        cx.pull(input, batch);
+    fn ways(&self) -> Option<Arc<[AtomicUsize]>> {
+        (self.inputs > 1).then(|| self.ways.clone() as Arc<[AtomicUsize]>)
+    }
+
+    fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
+        cx.pull(0, batch);
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        Some(Box::new(self.clone()))
     }
 
     fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.active.to_string())
+        Ok(self.is_active().to_string())
     }
 
     fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.active = parsed(value).map_err(|_| Refused::from("syntax error"))?;
+        self.set(parsed(value).map_err(|_| Refused::from("syntax error"))?);
         Ok(())
     }
 }
 
 /// See [`SUPPRESSOR`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Suppressor {
-    closed: Vec<bool>,
+    /// For each port; all threads have one.
+    closed: Arc<[AtomicBool]>,
 }
 
 impl Suppressor {
@@ -123,11 +152,15 @@ impl Suppressor {
         let port = handler.strip_prefix("active").and_then(|port| port.parse().ok());
         port.filter(|port| *port < self.closed.len()).ok_or_else(|| Refused::NoHandler(handler.into()))
     }
+
+    fn is_open(&self, port: usize) -> bool {
+        self.closed.get(port).is_some_and(|closed| !closed.load(Ordering::Relaxed)) // a lone value
+    }
 }
 
 impl Element for Suppressor {
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
-        if self.closed.get(input).is_some_and(|closed| *closed) {
+        if !self.is_open(input) {
             cx.drop_batch(0, batch);
             return Next::Done;
         }
@@ -135,7 +168,7 @@ impl Element for Suppressor {
     }
 
     fn pull(&mut self, cx: &mut Cx<'_>, output: usize, batch: &mut Batch) {
-        if self.closed.get(output).is_some_and(|closed| !closed) {
+        if self.is_open(output) {
             cx.pull(output, batch);
         }
     }
@@ -146,18 +179,22 @@ impl Element for Suppressor {
     }
 
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok((!self.closed[self.port(handler)?]).to_string())
+        Ok(self.is_open(self.port(handler)?).to_string())
     }
 
     fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
         if handler == "reset" {
-            self.closed.fill(false);
+            self.closed.iter().for_each(|closed| closed.store(false, Ordering::Relaxed));
             return Ok(());
         }
         let port = self.port(handler)?;
         let active: bool = parsed(value)?;
-        self.closed[port] = !active;
+        self.closed[port].store(!active, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        Some(Box::new(self.clone()))
     }
 }
 

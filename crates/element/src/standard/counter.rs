@@ -2,8 +2,9 @@
 
 use graph::class::{both, keyword, read, write};
 use graph::clock::SECOND_NS;
-use graph::{Class, Cx, Element, Fault, Next, Refused, Tally};
-use memory::Batch;
+use graph::fused::Single;
+use graph::{Class, Cx, Element, Fate, Fault, Next, Refused, Tally};
+use memory::{Batch, Packet};
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -105,6 +106,32 @@ pub struct Counter {
     rate: Rate,
 }
 
+impl Counter {
+    #[inline(always)]
+    fn count(&mut self, cx: &mut Cx<'_>, packets: u64, bytes: u64) {
+        self.packets.add(packets);
+        self.bytes.add(bytes);
+        if self.call.is_some() || self.byte_call.is_some() {
+            self.call(cx);
+        }
+    }
+
+    /// Writes the handlers whose time has come.
+    #[cold]
+    fn call(&mut self, cx: &mut Cx<'_>) {
+        Call::check(&mut self.call, self.packets.sum(), cx);
+        Call::check(&mut self.byte_call, self.bytes.sum(), cx);
+    }
+}
+
+impl Single for Counter {
+    #[inline(always)]
+    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        self.count(cx, 1, packet.total_len() as u64);
+        Fate::ON
+    }
+}
+
 impl Element for Counter {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.rate.last.0 = cx.now_ns();
@@ -112,12 +139,8 @@ impl Element for Counter {
     }
 
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
-        self.packets.add(batch.len() as u64);
-        self.bytes.add(batch.iter().map(|packet| packet.total_len() as u64).sum());
-        if self.call.is_some() || self.byte_call.is_some() {
-            Call::check(&mut self.call, self.packets.sum(), cx);
-            Call::check(&mut self.byte_call, self.bytes.sum(), cx);
-        }
+        let bytes = batch.iter().map(|packet| packet.total_len() as u64).sum();
+        self.count(cx, batch.len() as u64, bytes);
         Next::Push(0)
     }
 
@@ -129,6 +152,13 @@ impl Element for Counter {
             byte_call: self.byte_call.clone(),
             rate: Rate::default(),
         }))
+    }
+
+    fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {
+        if let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<Counter>() {
+            self.packets.add(old.packets.own());
+            self.bytes.add(old.bytes.own());
+        }
     }
 
     fn read(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {

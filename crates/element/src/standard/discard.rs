@@ -2,7 +2,7 @@
 
 use graph::class::{both, keyword, positional, read, write};
 use graph::task::TaskId;
-use graph::{Class, Cx, Element, Next, Ran, Refused, Signals};
+use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, Tally};
 use memory::Batch;
 
 /// The class.
@@ -27,7 +27,8 @@ pub static CLASS: Class = Class {
         let active = conf.positional("ACTIVE")?.unwrap_or(true);
         let burst = conf.keyword("BURST")?.unwrap_or(1);
         conf.complete()?;
-        Ok(Box::new(Discard { active, burst, count: 0, task: None, signals: Signals::default() }))
+        let (count, signals) = (Tally::default(), Signals::default());
+        Ok(Box::new(Discard { active, burst, count, task: None, signals }))
     },
     ..Class::BASE
 };
@@ -37,7 +38,7 @@ pub static CLASS: Class = Class {
 pub struct Discard {
     active: bool,
     burst: usize,
-    count: u64,
+    count: Tally,
     /// When packets are pulled.
     task: Option<TaskId>,
     signals: Signals,
@@ -57,7 +58,7 @@ impl Element for Discard {
     }
 
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
-        self.count += batch.len() as u64;
+        self.count.add(batch.len() as u64);
         cx.free_batch(batch);
         Next::Done
     }
@@ -65,7 +66,7 @@ impl Element for Discard {
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, _: &mut Batch) -> Ran {
         let mut batch = Batch::with_limit(self.burst);
         let pulled = if self.active { cx.pull(0, &mut batch) } else { 0 };
-        self.count += pulled as u64;
+        self.count.add(pulled as u64);
         cx.free_batch(&mut batch);
         if self.active && (pulled > 0 || self.signals.any()) {
             cx.schedule(task);
@@ -75,20 +76,25 @@ impl Element for Discard {
 
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
         Ok(match handler {
-            "count" => self.count.to_string(),
+            "count" => self.count.sum().to_string(),
             _ => self.active.to_string(),
         })
     }
 
     fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
         if handler == "reset_counts" {
-            self.count = 0;
+            self.count.reset();
             return Ok(());
         }
-        self.active = value.trim().parse().map_err(|_| "expected boolean")?;
+        self.active = super::parsed(value)?;
         if let Some(task) = self.task.filter(|_| self.active) {
             cx.schedule(task);
         }
         Ok(())
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        let (count, signals) = (self.count.for_another(), Signals::default());
+        Some(Box::new(Discard { active: self.active, burst: self.burst, count, task: None, signals }))
     }
 }

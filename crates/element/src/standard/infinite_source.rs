@@ -184,15 +184,17 @@ impl Element for InfiniteSource {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
-        let wanted = self.wanted();
-        if wanted > 0 && !self.room.any() {
+        if !self.active || !self.room.any() {
             return Ran::IDLE; // woken when there is room
         }
+        let wanted = self.wanted();
         let made = self.make(cx, batch, wanted);
         if made < wanted {
             cx.count_drops(0, 1); // no buffers now: some will come back
         }
-        if self.wanted() > 0 {
+        // The end is told in a turn of its own, when there is room for one more: what
+        // was sent before got further by then.
+        if wanted > 0 {
             cx.schedule(task);
         } else {
             self.end(cx);
@@ -230,7 +232,7 @@ impl Element for InfiniteSource {
     fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
         let number = || value.trim().parse().map_err(|_| Refused::from("expected integer"));
         match handler {
-            "active" => self.active = value.trim().parse().map_err(|_| "expected boolean")?,
+            "active" => self.active = super::parsed(value)?,
             "limit" => self.limit = number()?,
             "burst" => self.burst = number()?.max(1),
             "length" => self.length = number()?,

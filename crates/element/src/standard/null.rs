@@ -1,7 +1,8 @@
 //! `Null`, `PushNull`, `PullNull`: packets go through unchanged.
 
-use graph::{Class, Cx, Element, Next};
-use memory::Batch;
+use graph::fused::Single;
+use graph::{Class, Cx, Element, Fate, Next};
+use memory::{Batch, Packet};
 
 /// The agnostic one.
 pub static CLASS: Class = Class {
@@ -49,5 +50,12 @@ impl Element for Null {
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
         Some(Box::new(Null))
+    }
+}
+
+impl Single for Null {
+    #[inline(always)]
+    fn single(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
+        Fate::ON
     }
 }

@@ -81,12 +81,23 @@ pub static MIXED: Class = Class {
     ..CLASS
 };
 
-fn make(
+fn make(conf: &mut Conf<'_>, order: Order, tells: (bool, bool)) -> Result<Box<dyn Element>, Fault> {
+    let capacity = conf.positional("CAPACITY")?.unwrap_or(1000);
+    hold(conf, capacity, order, tells)
+}
+
+/// A queue that all threads push into and few pull from.
+pub(super) fn make_for_threads(conf: &mut Conf<'_>) -> Result<Box<dyn Element>, Fault> {
+    let capacity = conf.positional("CAPACITY")?.unwrap_or(128);
+    hold(conf, capacity, Order::First, (true, false))
+}
+
+fn hold(
     conf: &mut Conf<'_>,
+    capacity: usize,
     order: Order,
     (tells_packets, tells_room): (bool, bool),
 ) -> Result<Box<dyn Element>, Fault> {
-    let capacity = conf.positional("CAPACITY")?.unwrap_or(1000);
     conf.complete()?;
     Ok(Box::new(Queue(Arc::new(Shared {
         inner: Mutex::new(Inner { capacity, ..Inner::default() }),

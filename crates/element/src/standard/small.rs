@@ -2,7 +2,7 @@
 //! `RandomBitErrors`, `SetCRC32`, `CheckCRC32`: small things done to a packet.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use graph::class::{both, keyword, mandatory, positional, read, rest};
 use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused, Tally};
@@ -105,7 +105,7 @@ pub static RANDOM_SAMPLE: Class = Class {
         let chance = drop.map(|drop| 1.0 - drop).or(sample).or(positional);
         let chance = chance.filter(|chance| (0.0..=1.0).contains(chance));
         let chance = chance.ok_or("sampling probability must be between 0 and 1")?;
-        Ok(Each::boxed(RandomSample { chance, active, drops: Tally::default() }))
+        Ok(Each::boxed(RandomSample { chance: Chance::new(chance, active), drops: Tally::default() }))
     },
     ..Class::BASE
 };
@@ -157,7 +157,7 @@ pub static RANDOM_BIT_ERRORS: Class = Class {
             "clear" => |byte, bit| byte & !bit,
             _ => return Err("KIND: must be 'flip', 'set' or 'clear'".into()),
         };
-        Ok(Each::boxed(RandomBitErrors { chance, apply, active }))
+        Ok(Each::boxed(RandomBitErrors { chance: Chance::new(chance, active), apply }))
     },
     ..Class::BASE
 };
@@ -266,18 +266,50 @@ fn happens(chance: f64) -> bool {
     (random::next() >> 11) as f64 / (1u64 << 53) as f64 + f64::EPSILON / 4.0 <= chance && chance > 0.0
 }
 
+/// A probability, and whether it is in force; all threads have one.
+#[derive(Debug, Clone)]
+struct Chance(Arc<(AtomicU64, AtomicBool)>);
+
+impl Chance {
+    fn new(chance: f64, active: bool) -> Chance {
+        Chance(Arc::new((AtomicU64::new(chance.to_bits()), AtomicBool::new(active))))
+    }
+
+    // Relaxed: lone values; threads see a change when they see it.
+    #[inline]
+    fn chance(&self) -> f64 {
+        f64::from_bits(self.0.0.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    fn is_active(&self) -> bool {
+        self.0.1.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, handler: &str, value: &str) -> Result<(), Refused> {
+        if handler == "active" {
+            self.0.1.store(parsed(value)?, Ordering::Relaxed);
+            return Ok(());
+        }
+        let given = parsed(value).ok().filter(|chance: &f64| (0.0..=1.0).contains(chance));
+        let given = given.ok_or("Must be given a number between 0.0 and 1.0")?;
+        let chance = if handler == "drop_prob" { 1.0 - given } else { given };
+        self.0.0.store(chance.to_bits(), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
 /// See [`RANDOM_SAMPLE`].
 #[derive(Debug)]
 pub struct RandomSample {
-    chance: f64,
-    active: bool,
+    chance: Chance,
     drops: Tally,
 }
 
 impl PerPacket for RandomSample {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
-        if !self.active || happens(self.chance) {
+        if !self.chance.is_active() || happens(self.chance.chance()) {
             return Fate::ON;
         }
         self.drops.add(1);
@@ -286,22 +318,19 @@ impl PerPacket for RandomSample {
 
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
         Ok(match handler {
-            "sampling_prob" => self.chance.to_string(),
-            "drop_prob" => (1.0 - self.chance).to_string(),
-            "active" => self.active.to_string(),
+            "sampling_prob" => self.chance.chance().to_string(),
+            "drop_prob" => (1.0 - self.chance.chance()).to_string(),
+            "active" => self.chance.is_active().to_string(),
             _ => self.drops.sum().to_string(),
         })
     }
 
     fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        if handler == "active" {
-            self.active = parsed(value)?;
-            return Ok(());
-        }
-        let given = parsed(value).ok().filter(|chance: &f64| (0.0..=1.0).contains(chance));
-        let given = given.ok_or("Must be given a number between 0.0 and 1.0")?;
-        self.chance = if handler == "drop_prob" { 1.0 - given } else { given };
-        Ok(())
+        self.chance.set(handler, value)
+    }
+
+    fn replicate(&self) -> Option<RandomSample> {
+        Some(RandomSample { chance: self.chance.clone(), drops: self.drops.for_another() })
     }
 }
 
@@ -335,16 +364,16 @@ impl PerPacket for Clipboard {
 /// See [`RANDOM_BIT_ERRORS`].
 #[derive(Debug, Clone)]
 pub struct RandomBitErrors {
-    chance: f64,
+    chance: Chance,
     apply: fn(u8, u8) -> u8,
-    active: bool,
 }
 
 impl PerPacket for RandomBitErrors {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        if self.active && self.chance > 0.0 {
+        let chance = self.chance.chance();
+        if self.chance.is_active() && chance > 0.0 {
             for byte in packet.iter_mut() {
-                let hit = (0..8).filter(|_| happens(self.chance)).fold(0, |bits, bit| bits | 1 << bit);
+                let hit = (0..8).filter(|_| happens(chance)).fold(0, |bits, bit| bits | 1 << bit);
                 *byte = (self.apply)(*byte, hit);
             }
         }
@@ -352,17 +381,18 @@ impl PerPacket for RandomBitErrors {
     }
 
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(if handler == "active" { self.active.to_string() } else { self.chance.to_string() })
+        Ok(match handler {
+            "active" => self.chance.is_active().to_string(),
+            _ => self.chance.chance().to_string(),
+        })
     }
 
     fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        if handler == "active" {
-            self.active = parsed(value)?;
-            return Ok(());
-        }
-        let chance = parsed(value).ok().filter(|chance: &f64| (0.0..=1.0).contains(chance));
-        self.chance = chance.ok_or("Must be given a number between 0.0 and 1.0")?;
-        Ok(())
+        self.chance.set(handler, value)
+    }
+
+    fn replicate(&self) -> Option<RandomBitErrors> {
+        Some(self.clone())
     }
 }
 

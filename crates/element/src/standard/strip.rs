@@ -27,6 +27,18 @@ pub struct Strip {
     length: usize,
 }
 
+impl Strip {
+    /// One that strips so many bytes.
+    pub const fn with(length: usize) -> Strip {
+        Strip { length }
+    }
+
+    /// How many bytes it strips.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+}
+
 impl PerPacket for Strip {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {

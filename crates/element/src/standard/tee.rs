@@ -15,6 +15,7 @@ pub static CLASS: Class = Class {
     drops: &["no buffers"],
     example: "Tee(2)",
     see: &["PullTee", "PaintTee"],
+    costs: "copies each packet once for each output but the last",
     make: |setup, conf| {
         let wanted = conf.positional("N")?.unwrap_or(setup.outputs);
         conf.complete()?;

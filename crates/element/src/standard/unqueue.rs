@@ -103,7 +103,7 @@ impl Element for Unqueue {
     fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
         let number = || value.trim().parse().map_err(|_| Refused::from("expected integer"));
         match handler {
-            "active" => self.active = value.trim().parse().map_err(|_| "expected boolean")?,
+            "active" => self.active = super::parsed(value)?,
             "limit" => self.limit = number()?,
             "burst" => self.burst = number()?,
             _ => self.count = 0,

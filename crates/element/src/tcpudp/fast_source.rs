@@ -2,14 +2,14 @@
 
 use std::net::Ipv4Addr;
 
-use graph::class::{both, mandatory, positional, read, write};
+use graph::class::{Headers, both, mandatory, positional, read, write};
 use graph::clock::SECOND_NS;
 use graph::signal::Kind;
 use graph::timer::TimerId;
-use graph::value::{Ethernet, unsigned};
+use graph::value::{Ethernet, Names, Scope, Value, unsigned};
 use graph::{Class, Cx, Element, Notice, Refused, Signal};
 use memory::annotation::Header;
-use memory::{Batch, DATA_ROOM};
+use memory::{Batch, DATA_ROOM, Packet};
 
 use super::checksum;
 use crate::annotation::Notes;
@@ -46,6 +46,7 @@ pub static CLASS: Class = Class {
     drops: &["no buffers"],
     example: "FastUDPSource(100000, -1, 60, 0:0:0:0:0:1, 1.0.0.1, 1234, 0:0:0:0:0:2, 2.0.0.2, 1234) -> ToDevice(p)",
     see: &["InfiniteSource", "RatedSource", "UDPIPEncap"],
+    headers: Headers { finds_network: true, ..Class::BASE.headers },
     make: |setup, conf| {
         let rate: u64 = conf.mandatory("RATE")?;
         let limit: i64 = conf.mandatory("LIMIT")?;
@@ -67,18 +68,18 @@ pub static CLASS: Class = Class {
         }
         let frame = lay_out(length, src, dst, with_checksum);
         let packets = Signal::new(true);
-        let (dst, count, next_ns, timer) = (dst.1, 0, None, None);
-        Ok(Box::new(FastUdpSource { frame, dst, rate, limit, active, count, next_ns, packets, timer }))
+        let (dst, pace, timer) = (dst.1, Pace::new(rate, limit, active), None);
+        Ok(Box::new(FastUdpSource { frame, dst, pace, packets, timer }))
     },
     ..Class::BASE
 };
 
-const ETHER: usize = wire::ethernet::HEADER_LEN;
+pub(super) const ETHER: usize = wire::ethernet::HEADER_LEN;
 
-type End = (Ethernet, Ipv4Addr, u16);
+pub(super) type End = (Ethernet, Ipv4Addr, u16);
 
 /// The frame that all are alike.
-fn lay_out(length: usize, src: End, dst: End, with_checksum: bool) -> Vec<u8> {
+pub(super) fn lay_out(length: usize, src: End, dst: End, with_checksum: bool) -> Vec<u8> {
     let mut frame = vec![0; length];
     frame[..6].copy_from_slice(&dst.0.0);
     frame[6..12].copy_from_slice(&src.0.0);
@@ -104,28 +105,28 @@ fn lay_out(length: usize, src: End, dst: End, with_checksum: bool) -> Vec<u8> {
     frame
 }
 
-/// See [`CLASS`].
+/// When frames are due, and how many there may be.
 #[derive(Debug)]
-pub struct FastUdpSource {
-    frame: Vec<u8>,
-    dst: Ipv4Addr,
-    rate: u64,
-    limit: i64,
-    active: bool,
-    count: i64,
+pub(super) struct Pace {
+    /// Frames a second; zero for no limit.
+    pub(super) rate: u64,
+    pub(super) limit: i64,
+    pub(super) active: bool,
+    pub(super) count: i64,
     /// When the next frame is due, once there was a first.
     next_ns: Option<i64>,
-    /// Raised while there is something to pull; by a timer when the next is due.
-    packets: Signal,
-    timer: Option<TimerId>,
 }
 
 /// How far behind its rate it may fall and still make up for it.
 const CATCH_UP_NS: i64 = SECOND_NS / 100;
 
-impl FastUdpSource {
+impl Pace {
+    pub(super) fn new(rate: u64, limit: i64, active: bool) -> Pace {
+        Pace { rate, limit, active, count: 0, next_ns: None }
+    }
+
     /// How many frames are due now.
-    fn due(&mut self, now_ns: i64) -> i64 {
+    pub(super) fn due(&mut self, now_ns: i64) -> i64 {
         let left = if self.limit < 0 { i64::MAX } else { self.limit - self.count };
         if !self.active || left <= 0 {
             return 0;
@@ -141,22 +142,78 @@ impl FastUdpSource {
         let gone = (now_ns - next_ns) as i128 * i128::from(self.rate) / i128::from(SECOND_NS);
         left.min(gone.min(i128::from(i64::MAX - 1)) as i64 + 1)
     }
-}
 
-impl FastUdpSource {
-    /// Says that there is nothing to pull, until there is.
-    fn rest(&mut self, cx: &mut Cx<'_>, now_ns: i64) {
-        let ended = !self.active || self.limit >= 0 && self.count >= self.limit;
-        let next_ns = self.next_ns.filter(|next_ns| self.rate > 0 && *next_ns > now_ns);
-        match (ended, next_ns, self.timer) {
-            (true, ..) => self.packets.lower(),
-            (false, Some(next_ns), Some(timer)) => {
-                self.packets.lower();
-                cx.set_timer(timer, next_ns);
-            }
-            _ => {}
+    /// So many frames were made.
+    pub(super) fn made(&mut self, made: i64) {
+        self.count += made;
+        if let Some(next_ns) = self.next_ns.as_mut().filter(|_| self.rate > 0) {
+            *next_ns += (i128::from(made) * i128::from(SECOND_NS) / i128::from(self.rate)) as i64;
         }
     }
+
+    /// Whether there will be no more frames.
+    pub(super) fn has_ended(&self) -> bool {
+        !self.active || self.limit >= 0 && self.count >= self.limit
+    }
+
+    /// When the next frame is due, if that is later.
+    pub(super) fn later(&self, now_ns: i64) -> Option<i64> {
+        self.next_ns.filter(|next_ns| self.rate > 0 && *next_ns > now_ns)
+    }
+
+    pub(super) fn read(&self, handler: &str) -> String {
+        match handler {
+            "count" => self.count.to_string(),
+            "active" => self.active.to_string(),
+            "rate" => self.rate.to_string(),
+            _ => self.limit.to_string(),
+        }
+    }
+
+    pub(super) fn write(&mut self, handler: &str, value: &str) -> Result<(), Refused> {
+        let scope = Scope { element: "", names: &Names::default() };
+        match handler {
+            "active" => self.active = bool::parse(value, &scope)?,
+            "rate" => self.rate = unsigned(value).ok_or("expected unsigned integer")?,
+            "limit" => self.limit = i64::parse(value, &scope)?,
+            _ => self.count = 0,
+        }
+        self.next_ns = None;
+        Ok(())
+    }
+}
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct FastUdpSource {
+    frame: Vec<u8>,
+    dst: Ipv4Addr,
+    pace: Pace,
+    /// Raised while there is something to pull; by a timer when the next is due.
+    packets: Signal,
+    timer: Option<TimerId>,
+}
+
+/// Says that there is nothing to pull, until there is.
+pub(super) fn rest(cx: &mut Cx<'_>, pace: &Pace, packets: &Signal, timer: Option<TimerId>) {
+    match (pace.has_ended(), pace.later(cx.now_ns()), timer) {
+        (true, ..) => packets.lower(),
+        (false, Some(next_ns), Some(timer)) => {
+            packets.lower();
+            cx.set_timer(timer, next_ns);
+        }
+        _ => {}
+    }
+}
+
+/// A frame in a packet, with its headers found.
+pub(super) fn packet(cx: &mut Cx<'_>, frame: &[u8], dst: Ipv4Addr) -> Option<Packet> {
+    let mut packet = cx.packet(frame)?;
+    packet.set_header(Header::Link, 0);
+    header::mark(&mut packet, ETHER, header::LEN);
+    packet.set_dst_ip(dst);
+    packet.annotations_mut().timestamp_ns = cx.now_ns();
+    Some(packet)
 }
 
 impl Element for FastUdpSource {
@@ -174,44 +231,23 @@ impl Element for FastUdpSource {
     }
 
     fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
-        let now_ns = cx.now_ns();
-        let due = self.due(now_ns);
+        let due = self.pace.due(cx.now_ns());
         let mut made = 0;
         batch.fill(|| {
-            let mut packet = (made < due).then(|| cx.packet(&self.frame)).flatten()?;
+            let packet = (made < due).then(|| packet(cx, &self.frame, self.dst)).flatten()?;
             made += 1;
-            packet.set_header(Header::Link, 0);
-            header::mark(&mut packet, ETHER, header::LEN);
-            packet.set_dst_ip(self.dst);
-            packet.annotations_mut().timestamp_ns = now_ns;
             Some(packet)
         });
-        self.count += made;
-        if let Some(next_ns) = &mut self.next_ns
-            && self.rate > 0
-        {
-            *next_ns += (i128::from(made) * i128::from(SECOND_NS) / i128::from(self.rate)) as i64;
-        }
-        self.rest(cx, now_ns);
+        self.pace.made(made);
+        rest(cx, &self.pace, &self.packets, self.timer);
     }
 
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "count" => self.count.to_string(),
-            "active" => self.active.to_string(),
-            "rate" => self.rate.to_string(),
-            _ => self.limit.to_string(),
-        })
+        Ok(self.pace.read(handler))
     }
 
     fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        match handler {
-            "active" => self.active = value.trim().parse().map_err(|_| "expected boolean")?,
-            "rate" => self.rate = unsigned(value).ok_or("expected unsigned integer")?,
-            "limit" => self.limit = value.trim().parse().map_err(|_| "expected integer")?,
-            _ => self.count = 0,
-        }
-        self.next_ns = None;
+        self.pace.write(handler, value)?;
         self.packets.raise(cx);
         Ok(())
     }

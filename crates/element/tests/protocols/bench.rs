@@ -119,7 +119,7 @@ pub fn try_bench(config: &str) -> Result<Bench, String> {
         Options { threads: 1, clock, console: Console::Memory(printed.clone()), ..Options::default() };
     CAUGHT.with_borrow_mut(Vec::clear);
     let router = Router::build(config, flat, &registry, options)
-        .map_err(|problems| problems.iter().map(|p| format!("{}\n", p.message)).collect::<String>())?;
+        .map_err(|problems| problems.iter().map(|p| p.text() + "\n").collect::<String>())?;
     Ok(Bench { router, printed })
 }
 

@@ -4,6 +4,7 @@
 mod bench;
 mod click;
 mod ethernet;
+mod forwarding;
 mod icmp;
 mod ip;
 mod ip6;

@@ -43,8 +43,9 @@ pub mod tree;
 pub mod variable;
 
 pub use flat::{Compound, Connection, Declared, Flat, Requirement};
+pub use flatten::nearest;
 pub use place::{Place, Source, Sources};
-pub use problem::{Note, Problem, Problems, Severity};
+pub use problem::{Context, Note, Problem, Problems, Severity};
 
 /// Finds a library for `require(library NAME)`: the name and the folder of the file
 /// that asks. The source's name is what makes two of them the same.
@@ -109,4 +110,11 @@ impl Default for Limits {
 /// All problems that were found, at least one of them an error.
 pub fn read(sources: Vec<Source>, options: &Options<'_>) -> Result<Flat, Problems> {
     flatten::read(sources, options)
+}
+
+/// As [`read`], and what could be read although something is wrong: the elements and
+/// connections that are there, so that what is wrong with them can be told as well.
+pub fn read_anyway(sources: Vec<Source>, options: &Options<'_>) -> (Flat, Problems) {
+    let (flat, problems, _) = flatten::read_anyway(sources, options);
+    (flat, problems)
 }

@@ -41,6 +41,15 @@ pub struct Note {
     pub classic: bool,
 }
 
+/// An element that something went wrong with, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// Its name and class, `name :: Class`.
+    pub element: String,
+    /// What was being done: `configuring`, `initializing`.
+    pub doing: &'static str,
+}
+
 /// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -50,6 +59,8 @@ pub struct Problem {
     pub place: Place,
     /// Where Click says it is, if that is elsewhere: it mostly means how far it has read.
     pub compat_place: Option<Place>,
+    /// The element it is about, where Click prints a line of its own for that.
+    pub context: Option<Context>,
     /// What it is, in Click's words where it has some.
     pub message: String,
     /// What would have been right, if that can be said.
@@ -68,6 +79,7 @@ impl Problem {
             severity,
             place,
             compat_place: None,
+            context: None,
             message,
             expected: None,
             suggestion: None,
@@ -103,6 +115,12 @@ impl Problem {
         self
     }
 
+    /// Says which element it is about, `name :: Class`, and what was being done.
+    pub fn context(mut self, element: String, doing: &'static str) -> Problem {
+        self.context = Some(Context { element, doing });
+        self
+    }
+
     /// Adds a note of ours.
     pub fn note(mut self, place: Option<&Place>, message: impl Into<String>) -> Problem {
         self.notes.push(Note { place: place.cloned(), message: message.into(), classic: false });
@@ -119,21 +137,35 @@ impl Problem {
     pub fn compat(&self) -> String {
         let mut out = String::new();
         let warning = if self.severity == Severity::Warning { "warning: " } else { "" };
-        push_compat(
-            &mut out,
-            self.compat_place.as_ref().unwrap_or(&self.place),
-            &format!("{warning}{}", self.message),
-        );
+        let place = self.compat_place.as_ref().unwrap_or(&self.place);
+        let text = match &self.context {
+            None => format!("{warning}{}", self.message),
+            Some(context) => {
+                let indented = self.message.lines().map(|line| format!("\n  {line}"));
+                let lines = indented.collect::<String>().replacen("\n  ", &format!("\n  {warning}"), 1);
+                format!("While {} '{}':{lines}", context.doing, context.element)
+            }
+        };
+        push_compat(&mut out, place, &text);
         for note in self.notes.iter().filter(|n| n.classic) {
             push_compat(&mut out, note.place.as_ref().unwrap_or(&self.place), &note.message);
         }
         out
     }
 
+    /// The message, with the element it is about.
+    pub fn text(&self) -> String {
+        match &self.context {
+            Some(context) => format!("{}: {}", context.element, self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// The text for people, ended by a newline.
     pub fn render(&self, sources: &Sources) -> String {
         let mut out = String::new();
-        let mut lines = self.message.lines();
+        let text = self.text();
+        let mut lines = text.lines();
         let _ = writeln!(out, "{}: {}: {}", self.place, self.severity, lines.next().unwrap_or(""));
         for line in lines {
             let _ = writeln!(out, "  {line}");
@@ -217,9 +249,9 @@ impl Problems {
         self.list.iter().map(|p| p.render(&self.sources) + "\n").collect()
     }
 
-    /// All in Click's own text.
+    /// All in Click's own text; notes are not Click's.
     pub fn compat(&self) -> String {
-        self.list.iter().map(Problem::compat).collect()
+        self.list.iter().filter(|p| p.severity != Severity::Note).map(Problem::compat).collect()
     }
 }
 

@@ -16,6 +16,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::conditions::{Conditions, pin};
+use super::instructions::count_router;
 use super::report::Spread;
 use crate::Failure;
 
@@ -43,9 +44,15 @@ pub struct Arguments {
     /// Cores to measure on, one for each thread.
     #[arg(long, value_delimiter = ',', default_value = "0,1")]
     cpu: Vec<usize>,
+    /// Count instructions too, from memory on one thread, by valgrind's callgrind.
+    #[arg(long)]
+    instructions: bool,
     /// Write the rows and their conditions here as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
+    /// For callgrind: run each workload for so many packets and print nothing.
+    #[arg(long, hide = true)]
+    only_packets: Option<u64>,
 }
 
 /// Where packets come from and go to.
@@ -67,6 +74,8 @@ struct Row {
     /// Of all threads together.
     cycles_per_packet: Spread,
     mpps: f64,
+    /// By callgrind, the source's included.
+    instructions_per_packet: Option<f64>,
 }
 
 /// A line of the table, still to be measured.
@@ -127,32 +136,45 @@ impl Arguments {
         let cycles_per_packet = Spread::of(cycles.collect::<Result<Vec<f64>, Failure>>()?);
         let Point { workload, from, threads, batch } = point;
         let mpps = tsc_hz as f64 * threads as f64 / cycles_per_packet.median / 1e6;
-        Ok(Row { workload: workload.to_owned(), from, threads, batch, cycles_per_packet, mpps })
+        let counted = self.instructions && from == From::Memory && threads == 1;
+        Ok(Row {
+            workload: workload.to_owned(),
+            from,
+            threads,
+            batch,
+            cycles_per_packet,
+            mpps,
+            instructions_per_packet: counted.then(|| count_router(workload, batch)).transpose()?,
+        })
     }
 }
 
 /// Measures and prints.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(packets) = arguments.only_packets {
+        return arguments.points().iter().try_for_each(|point| arguments.window(*point, packets).map(|_| ()));
+    }
     let conditions = Conditions::now();
     if let Some(&core) = arguments.cpu.first() {
         pin(core);
     }
     let mut rows = vec![];
     println!(
-        "{:10} {:6} {:>7} {:>5}  {:>24}  {:>8}",
-        "WORKLOAD", "FROM", "THREADS", "BATCH", "TSC CYCLES/PACKET", "MPPS"
+        "{:10} {:6} {:>7} {:>5}  {:>24}  {:>8}  {:>6}",
+        "WORKLOAD", "FROM", "THREADS", "BATCH", "TSC CYCLES/PACKET", "MPPS", "INSTR"
     );
     for point in arguments.points() {
         let row = arguments.row(point, conditions.tsc_hz)?;
         let c = row.cycles_per_packet;
         println!(
-            "{:10} {:6} {:>7} {:>5}  {:>24}  {:>8.1}",
+            "{:10} {:6} {:>7} {:>5}  {:>24}  {:>8.1}  {:>6}",
             row.workload,
             if row.from == From::Memory { "memory" } else { "ports" },
             row.threads,
             row.batch,
             format!("{:.1} ({:.1} to {:.1})", c.median, c.min, c.max),
-            row.mpps
+            row.mpps,
+            row.instructions_per_packet.map_or("-".to_owned(), |i| format!("{i:.1}"))
         );
         rows.push(row);
     }

@@ -9,26 +9,46 @@ use crate::Failure;
 /// Packets under callgrind, which runs fifty times slower.
 const PACKETS: u64 = 20_000;
 
-/// Runs this program under callgrind and counts what happens inside the driver's
-/// calls, the application's loop around them included.
+/// What happens inside the driver's calls, the application's loop around them
+/// included.
 pub fn count(setting: &Setting) -> Result<f64, Failure> {
-    let program =
-        std::env::current_exe().map_err(|e| Failure::new(format!("cannot find this program: {e}")))?;
-    let output = std::env::temp_dir().join(format!("ixora-callgrind-{}", std::process::id()));
-    let workload = setting.workload.name();
     let completion = match setting.completion {
         CompletionName::Report => "report",
         CompletionName::Head => "head",
     };
+    let (batch, ring, size) = (setting.batch.to_string(), setting.ring.to_string(), setting.size.to_string());
+    callgrind(
+        "*Rig*driver_calls*",
+        &[
+            &["bench", "driver", "--device", setting.device.name(), "--workload", setting.workload.name()],
+            &["--completion", completion, "--batch", &batch, "--ring", &ring, "--size", &size],
+        ],
+    )
+}
+
+/// What happens while a router runs, its source included.
+pub fn count_router(workload: &str, batch: usize) -> Result<f64, Failure> {
+    let batch = batch.to_string();
+    callgrind(
+        "*run_measured*",
+        &[&["bench", "graph", "--from", "memory", "--workload", workload, "--batch", &batch]],
+    )
+}
+
+/// Runs this program with some arguments under callgrind, which counts inside one
+/// function; instructions for each of [`PACKETS`].
+fn callgrind(function: &str, arguments: &[&[&str]]) -> Result<f64, Failure> {
+    let program =
+        std::env::current_exe().map_err(|e| Failure::new(format!("cannot find this program: {e}")))?;
+    let output = std::env::temp_dir().join(format!("ixora-callgrind-{}", std::process::id()));
     let mut command = Command::new("valgrind");
     command
-        .args(["--tool=callgrind", "--toggle-collect=*Rig*driver_calls*", "--quiet"])
+        .args(["--tool=callgrind", "--quiet"])
+        .arg(format!("--toggle-collect={function}"))
         .arg(format!("--callgrind-out-file={}", output.display()))
         .arg(program)
-        .args(["bench", "driver", "--device", setting.device.name()])
-        .args(["--workload", workload, "--completion", completion])
-        .args(["--batch", &setting.batch.to_string(), "--ring", &setting.ring.to_string()])
-        .args(["--size", &setting.size.to_string(), "--only-packets", &PACKETS.to_string()])
+        .args(arguments.concat())
+        .args(["--only-packets", &PACKETS.to_string()])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());

@@ -71,3 +71,24 @@ Examples:
 
 The first run fetches QEMU and a kernel, 1 GB unpacked, from Debian's packages into
 ~/.cache/ixora ($IXORA_CACHE); nothing is installed.";
+
+pub const COMPILE: &str = "\
+Examples:
+  ixora compile conf/router.click P0=0000:03:00.0 P1=0000:03:00.1
+  ixora compile router.click -o /tmp/router && /tmp/router/target/release/router -j 2 --explain
+  ixora compile -e 'FromDevice(tap:t0) -> Strip(14) -> Discard' --no-build
+
+The program takes the words of ixora click but the configuration, which is built in.";
+
+pub const TOP: &str = "\
+Examples:
+  ixora click -p 7777 conf/router.click                   a router with a control socket
+  ixora top 7777                                          and what it does, once a second
+  ixora top /run/router.sock --once --json                for scripts
+  ixora top http://127.0.0.1:9464 --sort cycles           through --metrics";
+
+pub const COMPLETIONS: &str = "\
+Examples:
+  ixora completions bash > ~/.local/share/bash-completion/completions/ixora
+  ixora completions zsh > ~/.zfunc/_ixora
+  ixora completions fish > ~/.config/fish/completions/ixora.fish";

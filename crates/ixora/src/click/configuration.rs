@@ -4,10 +4,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use graph::Registry;
-use graph::lang::{self, Flat, Problems, Source};
+use graph::lang::{self, Declared, Flat, Place, Problems, Source};
 
 use super::Click;
 use crate::Failure;
+use crate::compiled::Compiled;
 
 /// A word of the command line that sets a variable.
 fn variable(word: &str) -> Option<(&str, &str)> {
@@ -18,6 +19,9 @@ fn variable(word: &str) -> Option<(&str, &str)> {
 
 /// The one configuration that the command line names; standard input without one.
 pub fn sources(click: &Click) -> Result<Vec<Source>, Failure> {
+    if let Some(compiled) = &click.compiled {
+        return built_in(click, compiled);
+    }
     let files = click.words.iter().filter(|word| variable(word).is_none());
     let mut given: Vec<Source> = click.expression.iter().map(|e| Source::new("", e.as_str())).collect();
     for file in click.file.iter().chain(files) {
@@ -29,6 +33,15 @@ pub fn sources(click: &Click) -> Result<Vec<Source>, Failure> {
         _ => Err(Failure::usage("router configuration specified twice")
             .fix("name one file, or one expression; a configuration can require(library FILE)")),
     }
+}
+
+/// The configuration of a compiled program, which takes no other.
+fn built_in(click: &Click, compiled: &Compiled) -> Result<Vec<Source>, Failure> {
+    if !click.words.is_empty() || click.file.is_some() || click.expression.is_some() {
+        return Err(Failure::usage(format!("{} is built into this program", compiled.name))
+            .fix("ixora compile makes a program of another configuration, or with other variables"));
+    }
+    Ok(vec![Source::new(compiled.name, compiled.configuration)])
 }
 
 fn read(file: &str) -> Result<Source, Failure> {
@@ -57,13 +70,70 @@ fn library(click: &Click, name: &str, folder: &str) -> Option<Source> {
 
 /// Reads a configuration down to elements and connections.
 pub fn flatten(click: &Click, sources: Vec<Source>, registry: &Registry) -> Result<Flat, Problems> {
+    with_options(click, registry, |options| lang::read(sources, options))
+}
+
+/// As [`flatten`], and what could be read although something is wrong.
+pub fn flatten_anyway(click: &Click, sources: Vec<Source>, registry: &Registry) -> (Flat, Problems) {
+    with_options(click, registry, |options| lang::read_anyway(sources, options))
+}
+
+fn with_options<R>(click: &Click, registry: &Registry, read: impl FnOnce(&lang::Options<'_>) -> R) -> R {
     let defines = click.words.iter().filter_map(|word| variable(word));
-    let options = lang::Options {
+    read(&lang::Options {
         defines: defines.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
         library: Some(&|name, folder| library(click, name, folder)),
         known_class: &|name| registry.find(name).is_some(),
         class_names: &|| registry.names().map(str::to_string).collect(),
         ..lang::Options::default()
-    };
-    lang::read(sources, &options)
+    })
+}
+
+/// Adds the elements that the command line asks for: control sockets, under the names
+/// that Click gives them, and metrics. Those of a configuration that takes another's
+/// place (`hotswap`) wait for the other's sockets.
+pub fn add_driver(click: &Click, flat: &mut Flat, hotswap: bool) {
+    let waits = if hotswap { ", RETRIES 1, RETRY_WARNINGS false" } else { "" };
+    let ports = click.port.iter().map(|port| match address(port) {
+        Some((address, port)) => format!("TCP, {port}, ADDRESS {address}"),
+        None => format!("TCP, {port}"),
+    });
+    let files = click.unix_socket.iter().map(|file| format!("UNIX, {}", quoted(file)));
+    for (n, config) in ports.chain(files).enumerate() {
+        let name = match n {
+            0 => "click_driver@@ControlSocket".to_string(),
+            n => format!("click_driver@@ControlSocket@{n}"),
+        };
+        add(flat, name, "ControlSocket", format!("{config}{waits}"));
+    }
+    if let Some(place) = &click.metrics {
+        let config = match address(place) {
+            Some((address, port)) => format!("{port}, {address}"),
+            None => place.clone(),
+        };
+        add(flat, "click_driver@@Metrics".to_string(), "Metrics", format!("{config}{waits}"));
+    }
+}
+
+fn add(flat: &mut Flat, name: String, class: &str, config: String) {
+    let place = Place::nowhere("click");
+    flat.elements.push(Declared {
+        name,
+        class: class.into(),
+        config,
+        place,
+        config_place: None,
+        within: None,
+    });
+}
+
+/// An address and a port, where both are given: `0.0.0.0:7777`, `[::1]:7777`.
+fn address(text: &str) -> Option<(String, &str)> {
+    let (address, port) = text.rsplit_once(':')?;
+    Some((address.trim_matches(['[', ']']).to_string(), port))
+}
+
+/// A file's name as an argument.
+fn quoted(name: &str) -> String {
+    graph::lang::args::quote(name.as_bytes())
 }

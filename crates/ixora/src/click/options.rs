@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cli::PortOptions;
+use crate::compiled::Compiled;
 use clap::{ArgAction, Args, Parser};
 
 /// Run a configuration written in Click's language.
@@ -24,12 +25,16 @@ pub struct Click {
     /// Bind threads to cores, the first to this one.
     #[arg(long, short = 'a', value_name = "CORE", num_args = 0..=1, default_missing_value = "0", require_equals = true)]
     pub affinity: Option<usize>,
-    /// Control connections on this TCP port of this host (127.0.0.1).
-    #[arg(long, short = 'p')]
+    /// Control connections on this TCP port of this host (127.0.0.1), or of an address:
+    /// ADDRESS:PORT. A port may end in `+`: then one of the next ten will do.
+    #[arg(long, short = 'p', value_name = "PORT")]
     pub port: Vec<String>,
     /// Control connections on this Unix socket.
     #[arg(long, short = 'u', value_name = "FILE")]
     pub unix_socket: Vec<String>,
+    /// Serve counters to Prometheus on this TCP port of this host, or ADDRESS:PORT.
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "9464", require_equals = true)]
+    pub metrics: Option<String>,
     /// Let the configuration be replaced: a `hotconfig` handler.
     #[arg(long, short = 'R')]
     pub allow_reconfigure: bool,
@@ -60,27 +65,39 @@ pub struct Click {
     /// Say what is wrong as Click says it.
     #[arg(long)]
     pub compat: bool,
-    /// Check the configuration and run nothing.
+    /// All that is wrong with the configuration; nothing is run, opened or bound.
     #[arg(long)]
     pub check: bool,
-    /// What the router will do: threads, queues, push and pull, locks.
+    /// What the router would do: push and pull, threads, queues, locks, copies.
     #[arg(long)]
     pub explain: bool,
+    /// With --check or --explain: as JSON.
+    #[arg(long)]
+    pub json: bool,
     /// The graph for Graphviz.
     #[arg(long)]
     pub dot: bool,
+    /// Draw the graph for a browser; `-` for standard output.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
     /// Count packets and cycles for each element.
     #[arg(long)]
     pub measure: bool,
-    /// A class's documentation; `list` for all names.
+    /// A class's documentation; `list` for all names, `all` for all classes.
     #[arg(long, value_name = "CLASS")]
     pub doc: Option<String>,
+    /// With --doc: in Markdown.
+    #[arg(long)]
+    pub markdown: bool,
     /// Descriptors in each ring of a port: a power of two, 64 to 4096.
     #[arg(long, default_value_t = 512)]
     pub ring: usize,
     /// Print the version.
     #[arg(long, short = 'v')]
     pub version: bool,
+    /// The configuration is this one, built into the program.
+    #[arg(skip)]
+    pub compiled: Option<Compiled>,
     /// Print this.
     #[arg(long, action = ArgAction::Help)]
     help: Option<bool>,
@@ -98,6 +115,11 @@ impl Click {
     pub fn port_options(&self, queues: usize) -> PortOptions {
         let usual = Usual::parse_from(["click"]).options;
         PortOptions { ring: self.ring, queues, quiet: true, ..usual }
+    }
+
+    /// Whether the configuration is only looked at.
+    pub fn only_looks(&self) -> bool {
+        self.check || self.explain || self.dot || self.svg.is_some()
     }
 
     /// The cores the threads are bound to.

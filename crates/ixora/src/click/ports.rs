@@ -1,42 +1,108 @@
 //! The ports a configuration names, opened when it is known how many queues they
-//! need.
+//! need; kept by the configuration that takes its place.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use element::io::outlets::{Opener, Wanted};
+use element::io::outlets::{House, Opener, Outlets, Topology, Wanted};
 use memory::{Backing, Dma};
 use port::Port;
 
 use super::Click;
+use crate::cli::PortOptions;
 use crate::open::{self, Ports};
 
-/// What keeps the ports alive: the models behind some of them, and what must be
-/// tidied up after others.
-pub type Kept = Arc<std::sync::Mutex<Vec<Ports>>>;
+/// The most queues that RSS spreads flows over on any device of ours.
+const RSS_QUEUES: usize = 16;
 
-/// Memory for packets: what devices see, where there are devices.
-pub fn memory(flat: &graph::lang::Flat) -> Dma {
-    let devices = flat.elements.iter().any(|e| e.class.contains("Device"));
-    let backing = if devices { Backing::Auto } else { Backing::Memfd };
-    Dma::new(memory::Options { backing, ..Default::default() })
+/// What routers that follow one another share: the packets' memory and open ports.
+#[derive(Clone)]
+pub struct Ground {
+    /// The packets' memory.
+    pub dma: Dma,
+    house: Arc<House>,
 }
 
-/// Opens ports by their names, as all of ixora's commands do.
-pub fn opener(click: &Click, dma: &Dma, kept: &Kept) -> Opener {
-    let (click, dma, kept) = (click.clone(), dma.clone(), kept.clone());
+impl Ground {
+    /// For the first of them.
+    pub fn new(click: &Click, flat: &graph::lang::Flat) -> Ground {
+        // The memory outlives the configuration: a later one may have devices.
+        let devices = click.allow_reconfigure || flat.elements.iter().any(|e| e.class.contains("Device"));
+        let backing = if devices { Backing::Auto } else { Backing::Memfd };
+        let dma = Dma::new(memory::Options { backing, ..Default::default() });
+        let house = Arc::new(House::new(opener(click, &dma)));
+        Ground { dma, house }
+    }
+
+    /// The ports of one of them.
+    pub fn outlets(&self, click: &Click) -> Arc<Outlets> {
+        Arc::new(Outlets::of(self.house.clone(), topology(click)))
+    }
+}
+
+/// Where a router's threads and ports are.
+pub fn topology(click: &Click) -> Topology {
+    let threads = click.cores().into_iter().map(node_of_core).collect();
+    Topology { threads, port: Some(node_of_port) }
+}
+
+/// Opens ports by their names, as all of ixora's commands do. What keeps them alive,
+/// the models behind some of them and what must be tidied up after others, stays as
+/// long as the opener.
+fn opener(click: &Click, dma: &Dma) -> Opener {
+    let (click, dma, kept) = (click.clone(), dma.clone(), Mutex::new(vec![]));
     Box::new(move |wanted: &[Wanted]| open(&click, &dma, &kept, wanted))
 }
 
-fn open(click: &Click, dma: &Dma, kept: &Kept, wanted: &[Wanted]) -> Result<Vec<Box<dyn Port>>, String> {
-    let names: Vec<&str> = wanted.iter().map(|w| w.name.as_str()).collect();
-    let queues = wanted.iter().map(|w| w.queues).max().unwrap_or(1);
-    let mut options = click.port_options(queues);
-    options.no_promiscuous = wanted.iter().all(|w| !w.promiscuous);
+fn open(
+    click: &Click,
+    dma: &Dma,
+    kept: &Mutex<Vec<Ports>>,
+    wanted: &[Wanted],
+) -> Result<Vec<Box<dyn Port>>, String> {
+    let each: Vec<(&str, PortOptions)> =
+        wanted.iter().map(|w| (w.name.as_str(), options(click, w))).collect();
     let never = Arc::new(AtomicBool::new(false));
-    let mut ports =
-        open::ports_in(Some(dma), &names, &options, &never).map_err(|failure| failure.to_string())?;
+    let mut ports = open::ports_each(Some(dma), &each, &never).map_err(|failure| failure.to_string())?;
     let list = std::mem::take(&mut ports.list);
-    kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(ports);
+    kept.lock().unwrap_or_else(PoisonError::into_inner).push(ports);
     Ok(list)
+}
+
+fn options(click: &Click, wanted: &Wanted) -> PortOptions {
+    let mut options = click.port_options(queues(wanted));
+    options.no_promiscuous = !wanted.promiscuous;
+    options.ring = wanted.ring.unwrap_or(options.ring);
+    options
+}
+
+/// How many queues a port is opened with: as many as are wanted, if it can have them.
+pub fn queues(wanted: &Wanted) -> usize {
+    let most = match port::Kind::of(&wanted.name) {
+        Some((kind, interface)) => kind.most_queues(interface),
+        None => RSS_QUEUES,
+    };
+    wanted.queues.min(most)
+}
+
+/// The NUMA node of a core.
+pub fn node_of_core(core: usize) -> Option<usize> {
+    let entries = std::fs::read_dir(format!("/sys/devices/system/cpu/cpu{core}")).ok()?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter_map(|name| name.strip_prefix("node")?.parse().ok()).next()
+}
+
+/// The NUMA node of a port: of a device by its address, of an interface by its name.
+fn node_of_port(name: &str) -> Option<usize> {
+    let file = match port::Kind::of(name) {
+        Some((_, interface)) => {
+            let interface = interface.split(',').next().unwrap_or(interface);
+            format!("/sys/class/net/{interface}/device/numa_node")
+        }
+        None => {
+            let address: bus::Address = name.parse().ok()?;
+            format!("/sys/bus/pci/devices/{address}/numa_node")
+        }
+    };
+    std::fs::read_to_string(file).ok()?.trim().parse().ok() // -1 where there is but one
 }

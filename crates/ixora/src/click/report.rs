@@ -1,13 +1,11 @@
-//! What is printed after a run, or instead of one: handlers, times, documentation.
+//! What is printed after a run: handlers and times.
 
 use std::time::Instant;
 
-use graph::class::Given;
-use graph::{Class, Refused, Router};
+use graph::{Refused, Router};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use super::Click;
-use crate::Failure;
 
 /// Reads and prints the handlers that were asked for; whether all could be.
 pub fn handlers(click: &Click, router: &mut Router) -> bool {
@@ -148,71 +146,4 @@ pub fn time((start, cpu): (Instant, Timespec)) {
     let cpu = (now.tv_sec - cpu.tv_sec) as f64 + (now.tv_nsec - cpu.tv_nsec) as f64 / 1e9;
     let elapsed = start.elapsed().as_secs_f64();
     println!("{cpu:.3}u 0.000s {}:{:05.2}", (elapsed / 60.0) as u64, elapsed % 60.0);
-}
-
-/// Prints what was asked instead of a run; whether anything was.
-pub fn explain(click: &Click, router: &Router) -> bool {
-    let shared = router.shared();
-    if click.explain {
-        print!("{}", graph::explain::text(&shared.plan));
-    }
-    if click.dot {
-        print!("{}", graph::explain::dot(&shared.plan));
-    }
-    click.explain || click.dot
-}
-
-/// Prints a class's documentation.
-pub fn doc(name: &str) -> Result<(), Failure> {
-    let registry = element::registry();
-    if name == "list" {
-        for (name, class) in registry.iter() {
-            println!("{name:28} {}", class.brief);
-        }
-        return Ok(());
-    }
-    let class = registry.find(name).ok_or_else(|| {
-        Failure::usage(format!("there is no element class '{name}'"))
-            .fix("ixora click --doc list names them all")
-    })?;
-    print_class(class);
-    Ok(())
-}
-
-fn print_class(class: &Class) {
-    println!("{}: {}\n\n{}\n", class.name, class.brief, class.doc);
-    println!(
-        "Ports        {} (inputs/outputs), {} (h push, l pull, a agnostic)",
-        class.ports, class.processing
-    );
-    if !class.arguments.is_empty() {
-        println!("\nArguments");
-    }
-    for argument in class.arguments {
-        let given = match argument.given {
-            Given::Mandatory => "must be there",
-            Given::Positional => "by place or keyword",
-            Given::Keyword => "by keyword",
-            Given::Rest => "any number",
-        };
-        println!("  {:20} {} ({given})", argument.name, argument.about);
-    }
-    if !class.handlers.is_empty() {
-        println!("\nHandlers");
-    }
-    for handler in class.handlers {
-        let mode = if handler.read && handler.write {
-            "rw"
-        } else if handler.read {
-            "r "
-        } else {
-            " w"
-        };
-        println!("  {:20} {mode} {}", handler.name, handler.about);
-    }
-    println!("\nDrops        {}", class.drops.join(", "));
-    println!("\nExample\n  {}", class.example);
-    if !class.see.is_empty() {
-        println!("\nSee also     {}", class.see.join(", "));
-    }
 }

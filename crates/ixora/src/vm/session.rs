@@ -144,6 +144,8 @@ impl Session {
             match self.hear()? {
                 Some(Message::Booted) => self.booted = self.machine.start.elapsed(),
                 Some(Message::Started) => started = true,
+                // A generator of few packets was done before anybody saw it at work.
+                Some(Message::Ended(0)) => started = true,
                 Some(Message::Done) => return Err(self.printed.problem()),
                 _ => {}
             }

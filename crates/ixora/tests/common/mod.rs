@@ -2,6 +2,8 @@
 //! output, not a test run that never ends.
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
+pub mod host;
+
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;

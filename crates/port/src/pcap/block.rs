@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::{Error, Found, Input, Order, bounded, ethernet};
+use super::{Error, Found, Input, Links, Order, bounded};
 
 /// Section header; reads the same in both byte orders.
 pub(super) const SECTION: u32 = 0x0A0D_0D0A;
@@ -25,6 +25,7 @@ struct Interface {
     resolution: u8,
     offset_s: i64,
     snap: u32,
+    link: u32,
 }
 
 impl Interface {
@@ -49,12 +50,13 @@ pub(super) struct Sections {
     interfaces: Vec<Interface>,
     /// Interfaces of earlier sections.
     before: u32,
+    links: Links,
 }
 
 impl Sections {
     /// After the first block type, which said that this is pcapng.
-    pub(super) fn open<R: Read>(input: &mut Input<R>) -> Result<Sections, Error> {
-        let mut sections = Sections { order: Order::Little, interfaces: Vec::new(), before: 0 };
+    pub(super) fn open<R: Read>(input: &mut Input<R>, links: Links) -> Result<Sections, Error> {
+        let mut sections = Sections { order: Order::Little, interfaces: Vec::new(), before: 0, links };
         sections.section(input, 0)?;
         Ok(sections)
     }
@@ -161,12 +163,12 @@ impl Sections {
     /// Section 4.2.
     fn interface(&mut self, body: &[u8], offset: u64) -> Result<(), Error> {
         least(body, 8, offset)?;
-        ethernet(self.order.u16(body, 0).into(), offset)?;
+        let link = self.links.check(self.order.u16(body, 0).into(), offset)?;
         if self.interfaces.len() >= MAX_INTERFACES {
             let value = MAX_INTERFACES as u64;
             return Err(Error::Malformed { offset, what: "more interfaces than", value });
         }
-        let mut interface = Interface { resolution: 6, offset_s: 0, snap: self.order.u32(body, 4) };
+        let mut interface = Interface { resolution: 6, offset_s: 0, snap: self.order.u32(body, 4), link };
         let mut options = &body[8..];
         while options.len() >= 4 {
             let (code, len) = (self.order.u16(options, 0), usize::from(self.order.u16(options, 2)));
@@ -197,8 +199,9 @@ impl Sections {
         let len = bounded(self.order.u32(body, 12), offset)?;
         least(body, 20 + len, offset)?;
         let original_len = self.order.u32(body, 16);
-        let (time_ns, interface) = (interface.time_ns(ticks), self.before.saturating_add(number));
-        Ok(Found { time_ns, interface, original_len, start: 20, len })
+        let (time_ns, link) = (interface.time_ns(ticks), interface.link);
+        let interface = self.before.saturating_add(number);
+        Ok(Found { time_ns, interface, original_len, link, start: 20, len })
     }
 
     /// Section 4.4: on the first interface, cut to its snap length, no time.
@@ -209,7 +212,7 @@ impl Sections {
         let snap = if interface.snap == 0 { u32::MAX } else { interface.snap };
         let len = bounded(original_len.min(snap), offset)?;
         least(body, 4 + len, offset)?;
-        Ok(Found { time_ns: 0, interface: self.before, original_len, start: 4, len })
+        Ok(Found { time_ns: 0, interface: self.before, original_len, link: interface.link, start: 4, len })
     }
 
     fn of(&self, number: u32, offset: u64) -> Result<Interface, Error> {

@@ -125,8 +125,8 @@ fn open(end: &EndSpec, mac: [u8; 6], ledger: &Arc<Ledger>) -> Result<End, SpecEr
                 Some(SourceSpec::Generator(spec)) => {
                     Source::Generator(Generator::new(spec, mac, ledger.clone())?)
                 }
-                Some(SourceSpec::Capture { path, repeat, rate }) => {
-                    Source::Capture(Capture::open(path, *repeat, *rate)?)
+                Some(SourceSpec::Capture { path, repeat, rate, hold }) => {
+                    Source::Capture(Capture::open(path, *repeat, *rate, *hold)?)
                 }
             };
             let check = check.map(|full| Box::new(Checker::new(ledger.clone(), full)));
@@ -190,10 +190,12 @@ impl Cable {
         self.drain_faults();
     }
 
-    /// A generator that was asked to hold its frames begins.
+    /// A source that was asked to hold its frames begins.
     pub fn start_source(&mut self) {
-        if let End::Traffic { source: Source::Generator(generator), .. } = &mut self.end {
-            generator.start();
+        match &mut self.end {
+            End::Traffic { source: Source::Generator(generator), .. } => generator.start(),
+            End::Traffic { source: Source::Capture(capture), .. } => capture.start(),
+            _ => {}
         }
     }
 

@@ -23,11 +23,13 @@ pub(super) struct Capture {
     at: usize,
     repeat: bool,
     done: bool,
+    /// It has not been told to start.
+    held: bool,
     pacer: Pacer,
 }
 
 impl Capture {
-    pub(super) fn open(path: &Path, repeat: bool, rate: Rate) -> Result<Capture, SpecError> {
+    pub(super) fn open(path: &Path, repeat: bool, rate: Rate, held: bool) -> Result<Capture, SpecError> {
         let failed = |error: &dyn std::fmt::Display, fix| SpecError::Open {
             what: path.display().to_string(),
             error: error.to_string(),
@@ -48,7 +50,7 @@ impl Capture {
             }
         }
         let done = ends.is_empty();
-        Ok(Capture { bytes, ends, at: 0, repeat, done, pacer: Pacer::new(rate) })
+        Ok(Capture { bytes, ends, at: 0, repeat, done, held, pacer: Pacer::new(rate) })
     }
 
     pub(super) fn is_patient(&self) -> bool {
@@ -60,9 +62,13 @@ impl Capture {
     }
 
     pub(super) fn advance(&mut self, now_ns: u64) {
-        if !self.done {
+        if !self.done && !self.held {
             self.pacer.advance(now_ns);
         }
+    }
+
+    pub(super) fn start(&mut self) {
+        self.held = false;
     }
 
     pub(super) fn stop(&mut self) {
@@ -76,7 +82,7 @@ impl Capture {
     /// Gives up to `max` packets to `take`; how many.
     pub(super) fn burst(&mut self, max: usize, mut take: impl FnMut(&[u8])) -> usize {
         let mut given = 0;
-        while given < max && !self.done && self.pacer.due() > 0 {
+        while given < max && !self.done && !self.held && self.pacer.due() > 0 {
             let start = self.at.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
             take(&self.bytes[start..self.ends[self.at] as usize]);
             self.pacer.take(1);

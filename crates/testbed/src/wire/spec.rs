@@ -4,7 +4,7 @@
 //! wire      = part *( "+" part )
 //! part      = "loop" | "pair" | "sink" [":check" ["=tag"]]
 //!           | "gen" [":" *( size= | rate= | flows= | count= | dst= | hold )]
-//!           | "pcap:" FILE *( ",loop" | ",rate=" )
+//!           | "pcap:" FILE *( ",loop" | ",rate=" | ",hold" )
 //!           | "record:" FILE [",limit=" FRAMES]
 //!           | "tap:" NAME
 //!           | "unix:" LOCAL [",remote=" REMOTE]
@@ -200,6 +200,8 @@ pub enum SourceSpec {
         repeat: bool,
         /// Frames per second.
         rate: Rate,
+        /// Sends nothing before [`Cable::start_source`](super::Cable::start_source).
+        hold: bool,
     },
 }
 
@@ -378,15 +380,16 @@ fn mac(text: &str) -> Result<[u8; 6], SpecError> {
 
 fn capture(rest: Option<&str>) -> Result<SourceSpec, SpecError> {
     let (path, rest) = path("pcap", rest, "pcap:in.pcapng,loop")?;
-    let (mut repeat, mut rate) = (false, Rate::Max);
+    let (mut repeat, mut rate, mut hold) = (false, Rate::Max, false);
     for (key, value) in options(rest) {
         match key {
             "loop" if value.is_empty() => repeat = true,
             "rate" => rate = value.parse()?,
-            _ => return Err(unknown("pcap", key, "loop, rate")),
+            "hold" if value.is_empty() => hold = true,
+            _ => return Err(unknown("pcap", key, "loop, rate, hold")),
         }
     }
-    Ok(SourceSpec::Capture { path, repeat, rate })
+    Ok(SourceSpec::Capture { path, repeat, rate, hold })
 }
 
 fn recorder(rest: Option<&str>) -> Result<(PathBuf, u64), SpecError> {

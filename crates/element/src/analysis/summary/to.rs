@@ -1,25 +1,36 @@
 //! `ToIPSummaryDump`: a line for each packet.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 
-use graph::class::{keyword, mandatory, write};
+use graph::class::{keyword, mandatory, read, write};
 use graph::lang::args;
 use graph::task::TaskId;
 use graph::value::Raw;
 use graph::{Class, Cx, Element, Next, Ran, Refused, Signals};
-use memory::Batch;
+use memory::{Batch, Packet};
 
-use super::{Field, show};
+use super::view::View;
+use super::{Binary, Field, Known, VERSION, show};
+use crate::analysis::text;
+use crate::annotation::{EXTRA_LENGTH, EXTRA_PACKETS, Notes};
+
+/// Lines that one packet may make.
+const MOST_LINES: u32 = 1 << 16;
 
 /// The class.
 pub static CLASS: Class = Class {
     name: "ToIPSummaryDump",
     brief: "writes a line about each packet to a file",
-    doc: "Writes the FIELDS of each packet to a file, `-` where it has none. Fields: timestamp, ts_sec, ts_usec, \
-          first_timestamp, count, link, direction, aggregate, wire_len, ip_src, ip_dst, ip_tos, ip_dscp, ip_ecn, \
-          ip_ttl, ip_frag, ip_fragoff, ip_id, ip_sum, ip_proto, ip_hl, ip_len, ip_capture_len, sport, dport, \
-          tcp_seq, tcp_ack, tcp_off, tcp_flags, tcp_window, tcp_urp, udp_len, icmp_type, icmp_code, payload_len, \
-          payload.",
+    doc: "Writes the FIELDS of each packet to a file, `-` where it has none. Fields of what elements know: \
+          timestamp, ntimestamp, ts_sec, ts_usec, ts_usec1, first_timestamp, count, link, paint, direction, \
+          aggregate, wire_len. Of Ethernet: eth_src, eth_dst, eth_type. Of IP: ip_src, ip_dst, ip_tos, \
+          ip_dscp, ip_ecn, ip_ttl, ip_frag, ip_fragoff, ip_id, ip_sum, ip_proto, ip_hl, ip_len, \
+          ip_capture_len, ip_opt. Of TCP, UDP and ICMP: sport, dport, tcp_seq, tcp_ack, tcp_off, tcp_flags, \
+          tcp_window, tcp_urp, tcp_opt, tcp_ntopt (all but timestamps), tcp_sack, udp_len, icmp_type, \
+          icmp_code, icmp_type_name, icmp_code_name, icmp_flowid, icmp_seq, icmp_nextmtu. Of the rest: \
+          payload_len, payload, payload_md5, payload_md5_hex. `ip_` may be left out, and spaces stand for \
+          underscores in quotes. The packets go on, if there is an output.",
     ports: "1/0-1",
     processing: "a/h",
     arguments: &[
@@ -27,48 +38,55 @@ pub static CLASS: Class = Class {
         keyword("FIELDS", "what is written; timestamp ip_src"),
         keyword("CONTENTS", "another name of FIELDS"),
         keyword("DATA", "the old name of FIELDS"),
+        keyword("VERBOSE", "writes which host made it, and when; false"),
         keyword("HEADER", "writes what the lines mean first; true"),
         keyword("BANNER", "who made it; nobody"),
+        keyword("MULTIPACKET", "a line for each packet that one stands for; false"),
+        keyword("BAD_PACKETS", "writes `!bad` lines on packets with bad headers; false"),
+        keyword("CAREFUL_TRUNC", "packets of which bytes are missing are bad; true"),
         keyword("EXTRA_LENGTH", "counts bytes that were cut off; true"),
-        keyword("VERBOSE", "taken for compatibility"),
-        keyword("BAD_PACKETS", "taken for compatibility"),
-        keyword("CAREFUL_TRUNC", "taken for compatibility"),
+        keyword("BINARY", "writes records instead of lines; false"),
     ],
-    handlers: &[write("flush", "writes out what is buffered")],
+    handlers: &[write("flush", "writes out what is buffered"), read("filename", "the file")],
     drops: &["not connected"],
     example: "ToIPSummaryDump(-, FIELDS timestamp ip_src ip_dst)",
-    see: &["FromIPSummaryDump", "ToDump"],
+    see: &["FromIPSummaryDump", "ToDump", "ToIPFlowDumps"],
     make: |_, conf| {
         let path: String = conf.mandatory("FILENAME")?;
         let mut fields = "timestamp ip_src".to_string();
         for key in ["DATA", "CONTENTS", "FIELDS"] {
             fields = conf.keyword::<Raw>(key)?.map_or(fields, |raw| raw.0);
         }
-        let header = conf.keyword("HEADER")?.unwrap_or(true);
-        let banner: Option<String> = conf.keyword("BANNER")?;
-        let extra = conf.keyword("EXTRA_LENGTH")?.unwrap_or(true);
-        for key in ["VERBOSE", "BAD_PACKETS", "CAREFUL_TRUNC"] {
-            let _: Option<bool> = conf.keyword(key)?;
-        }
-        conf.complete()?;
-        let mut found = vec![];
-        for word in args::words(&fields) {
-            let word = String::from_utf8_lossy(&args::unquote(word)).into_owned();
-            found.push(Field::find(&word).ok_or_else(|| format!("unknown content type '{word}'"))?);
-        }
-        if found.is_empty() {
-            return Err("no contents specified".into());
-        }
-        Ok(Box::new(ToSummary {
+        let mut dump = ToSummary {
             path,
-            fields: found,
-            header,
-            banner,
-            extra,
+            fields: vec![],
+            verbose: conf.keyword("VERBOSE")?.unwrap_or(false),
+            header: conf.keyword("HEADER")?.unwrap_or(true),
+            banner: conf.keyword("BANNER")?,
+            several: conf.keyword("MULTIPACKET")?.unwrap_or(false),
+            bad_packets: conf.keyword("BAD_PACKETS")?.unwrap_or(false),
+            careful: conf.keyword("CAREFUL_TRUNC")?.unwrap_or(true),
+            extra: conf.keyword("EXTRA_LENGTH")?.unwrap_or(true),
+            binary: conf.keyword("BINARY")?.unwrap_or(false),
+            active: true,
             file: None,
             task: None,
             packets: Signals::default(),
-        }))
+        };
+        conf.complete()?;
+        for word in args::words(&fields) {
+            let word = String::from_utf8_lossy(&args::unquote(word)).into_owned();
+            let known = Known::find(&word).ok_or_else(|| format!("unknown content type '{word}'"))?;
+            if dump.binary && known.binary == Binary::Never {
+                return Err(format!("cannot use field {word} with BINARY").into());
+            }
+            dump.fields.push(known);
+        }
+        if dump.fields.is_empty() {
+            return Err("no contents specified".into());
+        }
+        dump.several &= !dump.fields.iter().any(|known| known.field == Field::Count);
+        Ok(Box::new(dump))
     },
     ..Class::BASE
 };
@@ -76,37 +94,127 @@ pub static CLASS: Class = Class {
 /// See [`CLASS`].
 pub struct ToSummary {
     path: String,
-    fields: Vec<Field>,
+    fields: Vec<&'static Known>,
+    verbose: bool,
     header: bool,
     banner: Option<String>,
+    several: bool,
+    bad_packets: bool,
+    careful: bool,
     extra: bool,
+    binary: bool,
+    /// Nothing went wrong so far.
+    active: bool,
     /// `None`: standard output.
-    file: Option<std::io::BufWriter<std::fs::File>>,
+    file: Option<BufWriter<File>>,
     task: Option<TaskId>,
     packets: Signals,
 }
 
 impl ToSummary {
-    fn write_text(&mut self, cx: &mut Cx<'_>, text: &str) {
-        let Some(file) = &mut self.file else { return cx.print(text) };
-        if let Err(error) = file.write_all(text.as_bytes()) {
+    fn put(&mut self, cx: &mut Cx<'_>, bytes: &[u8]) {
+        let written = match (&mut self.file, std::str::from_utf8(bytes)) {
+            (Some(file), _) => file.write_all(bytes),
+            (None, Ok(text)) if !self.binary => {
+                cx.print(text);
+                Ok(())
+            }
+            (None, _) => std::io::stdout().write_all(bytes),
+        };
+        if let Err(error) = written {
             cx.say(&format!("{}: {error}\n", cx.name()));
+            self.active = false;
             cx.stop();
         }
     }
 
-    fn write_batch(&mut self, cx: &mut Cx<'_>, batch: &Batch) {
-        let mut text = String::new();
-        for packet in batch.iter() {
-            for (n, field) in self.fields.iter().enumerate() {
+    /// The lines at the top.
+    fn preamble(&self, cx: &Cx<'_>) -> String {
+        let mut out = format!("!IPSummaryDump {}.{}\n", VERSION.0, VERSION.1);
+        if let Some(banner) = &self.banner {
+            out += &format!("!creator {}\n", args::quote(banner.as_bytes()));
+        }
+        if self.verbose {
+            let host = rustix::system::uname();
+            out += &format!("!host {}\n", host.nodename().to_string_lossy());
+            out += &format!("!runtime {}\n", text::time(cx.now_ns()));
+        }
+        out += "!data";
+        for known in &self.fields {
+            let name = if known.name == "ntimestamp" && !self.binary { "timestamp" } else { known.name };
+            out.push(' ');
+            out += name;
+        }
+        out += if self.binary { "\n!binary\n" } else { "\n" };
+        out
+    }
+
+    /// Appends what is written of one packet.
+    fn summarize(&self, packet: &Packet, out: &mut Vec<u8>) {
+        let mut view = View::new(packet, self.careful, self.extra);
+        let mut line = vec![];
+        if self.binary {
+            line.extend([0; 4]);
+            for known in &self.fields {
+                show::binary(known, &mut view, &mut line);
+            }
+            let length = (line.len() as u32).to_be_bytes();
+            line[..4].copy_from_slice(&length);
+        } else {
+            let mut text = String::new();
+            for (n, known) in self.fields.iter().enumerate() {
                 if n > 0 {
                     text.push(' ');
                 }
-                show::show(*field, packet, self.extra, &mut text);
+                show::ascii(known.field, &mut view, &mut text);
             }
             text.push('\n');
+            line = text.into_bytes();
         }
-        self.write_text(cx, &text);
+        if let Some(bad) = view.bad.filter(|_| self.bad_packets) {
+            if self.binary {
+                // The highest bit tells that it is a line.
+                out.extend(((bad.len() as u32 + 4) | 0x8000_0000).to_be_bytes());
+            }
+            out.extend(bad.as_bytes());
+        }
+        out.extend(line);
+    }
+
+    /// Writes a packet that stands for several as so many: the length is shared out
+    /// among them, and so is the time.
+    fn summarize_each(&self, packet: &mut Packet, out: &mut Vec<u8>) {
+        let extra_packets = packet.u32_at(EXTRA_PACKETS);
+        if !self.several || extra_packets == 0 {
+            return self.summarize(packet, out);
+        }
+        let count = u64::from(extra_packets.min(MOST_LINES - 1)) + 1;
+        let (kept, last_ns, first_ns) =
+            (*packet.annotations(), packet.annotations().timestamp_ns, packet.first_ns());
+        let here = packet.total_len() as u64;
+        let extra = if self.extra { u64::from(packet.u32_at(EXTRA_LENGTH)) } else { 0 };
+        let mut left = (here + extra).max(count * here);
+        let step = if first_ns == 0 { 0 } else { last_ns.saturating_sub(first_ns) / (count as i64 - 1) };
+        let mut at = if first_ns == 0 { last_ns } else { first_ns };
+        packet.set_u32_at(EXTRA_PACKETS, 0);
+        for n in (1..=count).rev() {
+            let length = left / n;
+            left -= length;
+            packet.annotations_mut().timestamp_ns = if n == 1 { last_ns } else { at };
+            packet.set_u32_at(EXTRA_LENGTH, length.saturating_sub(here) as u32);
+            self.summarize(packet, out);
+            at = at.saturating_add(step);
+        }
+        *packet.annotations_mut() = kept;
+    }
+
+    fn write_batch(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
+        if !self.active || batch.is_empty() {
+            return;
+        }
+        let mut out = vec![];
+        batch.iter_mut().for_each(|packet| self.summarize_each(packet, &mut out));
+        self.put(cx, &out);
     }
 
     fn flush(&mut self) {
@@ -119,8 +227,8 @@ impl ToSummary {
 impl Element for ToSummary {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if self.path != "-" {
-            let file = std::fs::File::create(&self.path).map_err(|e| format!("{}: {e}", self.path))?;
-            self.file = Some(std::io::BufWriter::new(file));
+            let file = File::create(&self.path).map_err(|e| format!("{}: {e}", self.path))?;
+            self.file = Some(BufWriter::new(file));
         }
         if cx.is_pull_input(0) {
             let task = cx.new_task();
@@ -128,11 +236,9 @@ impl Element for ToSummary {
             self.task = Some(task);
             cx.schedule(task);
         }
-        let names: Vec<&str> = self.fields.iter().map(|field| field.name()).collect();
-        let banner = self.banner.as_ref().map(|b| format!("!creator {}\n", args::quote(b.as_bytes())));
         if self.header {
-            let banner = banner.unwrap_or_default();
-            self.write_text(cx, &format!("!IPSummaryDump 1.3\n{banner}!data {}\n", names.join(" ")));
+            let preamble = self.preamble(cx);
+            self.put(cx, preamble.as_bytes());
         }
         Ok(())
     }
@@ -152,6 +258,10 @@ impl Element for ToSummary {
             true => Ran::push(0),
             false => Ran::done(worked),
         }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(if self.path == "-" { "<stdout>".into() } else { self.path.clone() })
     }
 
     fn write(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {

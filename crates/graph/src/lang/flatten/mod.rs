@@ -20,4 +20,5 @@ mod reader;
 mod splice;
 mod wire;
 
-pub use reader::read;
+pub use nearest::nearest;
+pub use reader::{read, read_anyway};

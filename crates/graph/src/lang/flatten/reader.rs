@@ -43,6 +43,17 @@ pub struct Reader<'o> {
 
 /// Reads a configuration: see [`crate::lang::read`].
 pub fn read(sources: Vec<Source>, options: &Options<'_>) -> Result<Flat, Problems> {
+    let (mut flat, problems, failed) = read_anyway(sources, options);
+    if failed {
+        return Err(problems);
+    }
+    flat.warnings = problems.list;
+    Ok(flat)
+}
+
+/// Reads what can be read: that, what is wrong with it, and whether any of it is an
+/// error.
+pub fn read_anyway(sources: Vec<Source>, options: &Options<'_>) -> (Flat, Problems, bool) {
     let mut reader = Reader::new(options);
     for source in sources {
         if let Some(text) = reader.text(source) {
@@ -157,19 +168,15 @@ impl<'o> Reader<'o> {
         fits && !self.full
     }
 
-    fn finish(mut self, mut flat: Flat) -> Result<Flat, Problems> {
+    fn finish(mut self, mut flat: Flat) -> (Flat, Problems, bool) {
         if self.dropped > 0
             && let Some(last) = self.problems.last()
         {
             let text = format!("{} more problems are not shown", self.dropped);
             self.problems.push(Problem::new(Severity::Note, &last.place.clone(), text));
         }
-        if self.failed {
-            return Err(Problems { list: self.problems, sources: self.sources });
-        }
         flat.requirements = self.requirements;
-        flat.warnings = self.problems;
-        flat.sources = self.sources;
-        Ok(flat)
+        flat.sources = self.sources.clone();
+        (flat, Problems { list: self.problems, sources: self.sources }, self.failed)
     }
 }

@@ -1,0 +1,343 @@
+//! `AggregateCounter`: packets or bytes of each aggregate.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+
+use graph::class::{both, keyword, read, write};
+use graph::value::{Names, Raw, Scope, Value, unsigned};
+use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused};
+use memory::Packet;
+use memory::annotation::Header;
+
+use crate::analysis::call::Call;
+use crate::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, Notes};
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "AggregateCounter",
+    brief: "counts packets or bytes of each aggregate",
+    doc: "Writing a file's name, or `-`, to `write_text_file` and the like writes the counts there. While it is \
+          frozen only aggregates that it knows are counted; the second input is always so. With two outputs, \
+          packets that are counted go to the first, others to the second. When there are CAPACITY aggregates \
+          no more are counted. A call is a number and a handler, written when so many aggregates, or so many \
+          packets or bytes, have been counted.",
+    ports: "1-2/1-2",
+    flow: "#/#",
+    arguments: &[
+        keyword("BYTES", "counts bytes, not packets; false"),
+        keyword("IP_BYTES", "bytes from the IP header on; false"),
+        keyword("MULTIPACKET", "a packet that stands for several counts as so many; true"),
+        keyword("EXTRA_LENGTH", "bytes that were cut off count; true"),
+        keyword("AGGREGATE_FREEZE", "freezes after so many aggregates"),
+        keyword("COUNT_FREEZE", "freezes after so many packets or bytes"),
+        keyword("AGGREGATE_STOP", "stops the router after so many aggregates"),
+        keyword("COUNT_STOP", "stops the router after so many packets or bytes"),
+        keyword("AGGREGATE_CALL", "`N HANDLER VALUE`: written after so many aggregates"),
+        keyword("COUNT_CALL", "`N HANDLER VALUE`: written after so many packets or bytes"),
+        keyword("BANNER", "text at the top of files; none"),
+        keyword("CAPACITY", "aggregates at the most; 4194304"),
+    ],
+    handlers: &[
+        read("count", "packets or bytes"),
+        read("nagg", "aggregates"),
+        both("freeze", "whether it is frozen"),
+        both("active", "whether it counts"),
+        both("banner", "text at the top of files"),
+        both("aggregate_call", "what is written after how many aggregates"),
+        both("count_call", "what is written after how many packets or bytes"),
+        write("write_file", "writes the counts, as pairs of 32-bit words"),
+        write("write_text_file", "writes the counts, a line each"),
+        write("write_ascii_file", "as write_text_file"),
+        write("write_ip_file", "writes the counts, aggregates as addresses"),
+        write("write_pdf_file", "writes each aggregate's part of the whole"),
+        write("counts_pdf", "makes the counts aggregates: how often there was each"),
+        write("reaggregate_counts", "as counts_pdf"),
+        write("clear", "forgets all"),
+        write("stop", "stops counting, and the router"),
+    ],
+    drops: &["not counted"],
+    example: "FromIPSummaryDump(-, STOP true) -> AggregateIP(ip dst) -> ac :: AggregateCounter -> Discard; \
+              DriverManager(pause, write ac.write_text_file -)",
+    see: &["AggregateIP", "AggregateIPFlows", "AggregateLength", "FromIPSummaryDump"],
+    make: |_, conf| make(conf).map(Each::boxed),
+    ..Class::BASE
+};
+
+/// What is done at a number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct At {
+    number: u64,
+    call: Call,
+}
+
+impl At {
+    fn parse(text: &str) -> Result<At, ()> {
+        let (number, call) = graph::lang::args::shift_word(text);
+        let names = Names::default();
+        let call = Call::parse(call, &Scope { element: "", names: &names }).map_err(|_| ())?;
+        Ok(At { number: unsigned(number).ok_or(())?, call })
+    }
+}
+
+fn call(handler: &str, value: &str) -> Call {
+    Call { handler: handler.into(), value: value.into() }
+}
+
+/// At most one of a number to freeze at, one to stop at, and a call.
+fn one_of(conf: &mut Conf<'_>, keys: [&'static str; 3]) -> Result<Option<At>, Fault> {
+    let [freeze, stop, call_key] = keys;
+    let freezing: Option<u64> = conf.keyword(freeze)?;
+    let stopping: Option<u64> = conf.keyword(stop)?;
+    let calling: Option<Raw> = conf.keyword(call_key)?;
+    let what = if call_key.starts_with('C') { "count" } else { "number of aggregates" };
+    Ok(match (freezing, stopping, calling) {
+        (None, None, None) => None,
+        (Some(number), None, None) => Some(At { number, call: call(".freeze", "true") }),
+        (None, Some(number), None) => Some(At { number, call: call(".stop", "") }),
+        (None, None, Some(text)) => {
+            let bad = format!("{call_key} first word should be unsigned ({what})");
+            Some(At::parse(&text.0).map_err(|()| bad)?)
+        }
+        _ => return Err(format!("'{freeze}', '{stop}', and '{call_key}' are mutually exclusive").into()),
+    })
+}
+
+fn make(conf: &mut Conf<'_>) -> Result<Counter, Fault> {
+    let counter = Counter {
+        bytes: conf.keyword("BYTES")?.unwrap_or(false),
+        ip_bytes: conf.keyword("IP_BYTES")?.unwrap_or(false),
+        several: conf.keyword("MULTIPACKET")?.unwrap_or(true),
+        extra: conf.keyword("EXTRA_LENGTH")?.unwrap_or(true),
+        at_aggregates: one_of(conf, ["AGGREGATE_FREEZE", "AGGREGATE_STOP", "AGGREGATE_CALL"])?,
+        at_count: one_of(conf, ["COUNT_FREEZE", "COUNT_STOP", "COUNT_CALL"])?,
+        banner: conf.keyword("BANNER")?.unwrap_or_default(),
+        capacity: conf.keyword("CAPACITY")?.unwrap_or(1 << 22),
+        frozen: false,
+        active: true,
+        counts: BTreeMap::new(),
+        count: 0,
+    };
+    conf.complete()?;
+    Ok(counter)
+}
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct Counter {
+    bytes: bool,
+    ip_bytes: bool,
+    several: bool,
+    extra: bool,
+    at_aggregates: Option<At>,
+    at_count: Option<At>,
+    banner: String,
+    capacity: usize,
+    frozen: bool,
+    active: bool,
+    /// None of them is zero.
+    counts: BTreeMap<u32, u32>,
+    count: u64,
+}
+
+impl Counter {
+    fn amount(&self, packet: &Packet) -> u32 {
+        if !self.bytes {
+            return if self.several { packet.u32_at(EXTRA_PACKETS).wrapping_add(1) } else { 1 };
+        }
+        let extra = if self.extra { i64::from(packet.u32_at(EXTRA_LENGTH)) } else { 0 };
+        let link = packet.header_offset(Header::Network).filter(|_| self.ip_bytes).unwrap_or(0);
+        (packet.total_len() as i64 + extra - link as i64) as u32
+    }
+
+    /// Counts a packet; whether it was counted.
+    fn update(&mut self, cx: &mut Cx<'_>, packet: &Packet, frozen: bool) -> bool {
+        if !self.active {
+            return false;
+        }
+        let aggregate = packet.u32_at(AGGREGATE);
+        let known = self.counts.contains_key(&aggregate);
+        if !known && (frozen || self.frozen || self.counts.len() >= self.capacity) {
+            return false;
+        }
+        let amount = self.amount(packet);
+        if amount > 0 && !known {
+            let reached = self.at_aggregates.as_ref().is_some_and(|at| self.counts.len() as u64 >= at.number);
+            if let Some(at) = self.at_aggregates.take_if(|_| reached) {
+                self.make(cx, &at.call);
+                return self.update(cx, packet, frozen); // it may be frozen now
+            }
+        }
+        if amount > 0 {
+            let count = self.counts.entry(aggregate).or_default();
+            *count = count.saturating_add(amount);
+        }
+        self.count = self.count.wrapping_add(amount.into());
+        let reached = self.at_count.as_ref().is_some_and(|at| self.count >= at.number);
+        if let Some(at) = self.at_count.take_if(|_| reached) {
+            self.make(cx, &at.call);
+        }
+        true
+    }
+
+    /// Writes a handler; one of its own at once.
+    fn make(&mut self, cx: &mut Cx<'_>, call: &Call) {
+        let own = call.handler.strip_prefix('.').or_else(|| call.own(cx)).map(str::to_string);
+        match own {
+            Some(handler) => {
+                if let Err(error) = self.set(cx, &handler, &call.value) {
+                    cx.say(&format!("{}: {error}\n", cx.name()));
+                }
+            }
+            None => call.make(cx),
+        }
+    }
+
+    /// How often there was each count.
+    fn reaggregate(&mut self) {
+        let mut counts = BTreeMap::new();
+        for count in self.counts.values() {
+            *counts.entry(*count).or_default() += 1;
+        }
+        self.count = self.counts.len() as u64;
+        self.counts = counts;
+    }
+
+    fn file(&self, handler: &str) -> Vec<u8> {
+        let mut text = "!IPAggregate 1.0\n".to_string();
+        text += &self.banner;
+        if !self.banner.is_empty() && !self.banner.ends_with('\n') {
+            text.push('\n');
+        }
+        let _ = writeln!(text, "!num_nonzero {}", self.counts.len());
+        match handler {
+            "write_file" => {
+                text += if cfg!(target_endian = "big") { "!packed_be\n" } else { "!packed_le\n" };
+                let mut bytes = text.into_bytes();
+                for (aggregate, count) in &self.counts {
+                    bytes.extend(aggregate.to_ne_bytes());
+                    bytes.extend(count.to_ne_bytes());
+                }
+                return bytes;
+            }
+            "write_ip_file" => text += "!ip\n",
+            _ => {}
+        }
+        for (aggregate, count) in &self.counts {
+            let _ = match handler {
+                "write_ip_file" => writeln!(text, "{} {count}", Ipv4Addr::from(*aggregate)),
+                "write_pdf_file" => {
+                    writeln!(text, "{aggregate} {}", general(f64::from(*count) / self.count.max(1) as f64))
+                }
+                _ => writeln!(text, "{aggregate} {count}"),
+            };
+        }
+        text.into_bytes()
+    }
+
+    fn write_file(&self, cx: &Cx<'_>, handler: &str, path: &str) -> Result<(), Refused> {
+        let path = String::from_utf8_lossy(&graph::lang::args::unquote(path)).into_owned();
+        let bytes = self.file(handler);
+        let written = match path.as_str() {
+            "" => return Err("argument should be filename".into()),
+            "-" => match std::str::from_utf8(&bytes) {
+                Ok(text) if handler != "write_file" => {
+                    cx.print(text);
+                    Ok(())
+                }
+                _ => std::io::Write::write_all(&mut std::io::stdout(), &bytes),
+            },
+            path => std::fs::write(path, &bytes),
+        };
+        written.map_err(|error| Refused::Failed(format!("{path}: {error}")))
+    }
+
+    fn set(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let names = Names::default();
+        let truth = || {
+            let text = graph::lang::args::uncomment(value);
+            bool::parse(&text, &Scope { element: "", names: &names })
+                .map_err(|_| Refused::from("type mismatch"))
+        };
+        let at = || {
+            let text = graph::lang::args::uncomment(value);
+            let wrong = format!("argument to '{handler}' should be 'N HANDLER [VALUE]'");
+            (!text.is_empty()).then(|| At::parse(&text)).transpose().map_err(|()| Refused::Failed(wrong))
+        };
+        match handler {
+            "freeze" => self.frozen = truth()?,
+            "active" => self.active = truth()?,
+            "stop" => {
+                self.active = false;
+                cx.stop();
+            }
+            "banner" => self.banner = value.to_string(),
+            "aggregate_call" => self.at_aggregates = at()?,
+            "count_call" => self.at_count = at()?,
+            "counts_pdf" | "reaggregate_counts" => self.reaggregate(),
+            "clear" => (self.counts, self.count) = (BTreeMap::new(), 0),
+            _ => self.write_file(cx, handler, value.trim())?,
+        }
+        Ok(())
+    }
+}
+
+/// A number with twelve digits that count, as C's `%.12g` prints it.
+fn general(value: f64) -> String {
+    let scientific = format!("{value:.11e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let trim = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text.to_string(),
+    };
+    if (-4..12).contains(&exponent) {
+        return trim(&format!("{value:.*}", (11 - exponent) as usize));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", trim(digits), exponent.abs())
+}
+
+impl PerPacket for Counter {
+    fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate {
+        let counted = self.update(cx, packet, input == 1);
+        Fate::out(if counted || cx.outputs() == 1 { 0 } else { 1 })
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        let shown =
+            |at: &Option<At>| at.as_ref().map_or(String::new(), |at| format!("{} {}", at.number, at.call));
+        Ok(match handler {
+            "count" => self.count.to_string(),
+            "nagg" => self.counts.len().to_string(),
+            "freeze" => self.frozen.to_string(),
+            "active" => self.active.to_string(),
+            "banner" => self.banner.clone(),
+            "aggregate_call" => shown(&self.at_aggregates),
+            _ => shown(&self.at_count),
+        })
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        self.set(cx, handler, value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::general;
+
+    #[test]
+    fn numbers_look_as_c_prints_them() {
+        for (value, text) in [
+            (0.5, "0.5"),
+            (1.0 / 3.0, "0.333333333333"),
+            (1.0, "1"),
+            (0.00001, "1e-05"),
+            (0.0, "0"),
+            (2.5e-7, "2.5e-07"),
+        ] {
+            assert_eq!(general(value), text);
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Queue management: what is dropped before there is too much.
+
+mod ewma;
+pub(super) mod red;

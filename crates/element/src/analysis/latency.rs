@@ -1,0 +1,347 @@
+//! `CheckNumberPacket`, `RecordTimestamp`, `TimestampDiff`: packets by the numbers that
+//! `NumberPacket` wrote into them, and how long each was on its way.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use graph::class::{both, keyword, mandatory, positional, read, write};
+use graph::value::{Names, Scope, Value};
+use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused};
+use memory::Packet;
+
+/// Bytes of a number.
+const SIZE: usize = 8;
+/// Numbers that can be looked after.
+const MOST: usize = 1 << 24;
+
+/// Looks for them.
+pub static CHECK: Class = Class {
+    name: "CheckNumberPacket",
+    brief: "counts how often each number came",
+    doc: "Packets without a number, or with one that is COUNT or more, go to output 1, or are dropped.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    arguments: &[
+        positional("OFFSET", "where the number is, in bytes; 40"),
+        keyword("NET_ORDER", "the highest byte first; false"),
+        positional("COUNT", "numbers are below this; 0"),
+    ],
+    handlers: &[
+        both("count", "numbers are below this"),
+        read("min", "the number that came least often, and how often"),
+        read("max", "the number that came most often, and how often"),
+        read("dump", "how often each came"),
+    ],
+    drops: &["no such number"],
+    example: "FromDevice(b) -> CheckNumberPacket(40, COUNT 1000) -> Discard",
+    see: &["NumberPacket"],
+    make: |_, conf| {
+        let at = conf.positional("OFFSET")?.unwrap_or(40);
+        let net = conf.keyword("NET_ORDER")?.unwrap_or(false);
+        let count = conf.positional("COUNT")?.unwrap_or(0);
+        conf.complete()?;
+        Ok(Each::boxed(Check { place: Place { at, net }, seen: vec![0; bounded(count)?] }))
+    },
+    ..Class::BASE
+};
+
+/// Notes down when.
+pub static RECORD: Class = Class {
+    name: "RecordTimestamp",
+    brief: "notes down when each packet came by",
+    doc: "With OFFSET the time of a packet is noted down by the number in it, else one after the other. Packets \
+          beyond the first N are not noted down. TimestampDiff says how much later they came somewhere else.",
+    arguments: &[
+        keyword("COUNTER", "taken for compatibility"),
+        keyword("N", "packets; 65536"),
+        keyword("OFFSET", "where the number is, in bytes; none"),
+        keyword("DYNAMIC", "taken for compatibility"),
+        keyword("NET_ORDER", "the highest byte first; false"),
+        keyword("SAMPLE", "only every so-manyth number; 1"),
+    ],
+    handlers: &[read("count", "packets noted down"), write("reset", "forgets them")],
+    drops: &["not connected"],
+    example: "NumberPacket(40) -> r :: RecordTimestamp(OFFSET 40) -> ToDevice(a)",
+    see: &["TimestampDiff", "NumberPacket"],
+    make: |setup, conf| {
+        let _: Option<String> = conf.keyword("COUNTER")?;
+        let count: usize = conf.keyword("N")?.filter(|n| *n > 0).unwrap_or(65536);
+        let at: Option<i64> = conf.keyword("OFFSET")?;
+        let _: Option<bool> = conf.keyword("DYNAMIC")?;
+        let net = conf.keyword("NET_ORDER")?.unwrap_or(false);
+        let sample: u64 = conf.keyword("SAMPLE")?.unwrap_or(1);
+        conf.complete()?;
+        let times = Times {
+            slots: (0..bounded(count)?).map(|_| AtomicI64::new(0)).collect(),
+            next: AtomicU64::new(0),
+            sample: sample.max(1),
+            net,
+        };
+        let times = Arc::new(times);
+        setup.share(times.clone());
+        let at = at.and_then(|at| usize::try_from(at).ok());
+        Ok(Each::boxed(Record { place: at.map(|at| Place { at, net }), times }))
+    },
+    ..Class::BASE
+};
+
+/// Says how much later.
+pub static DIFF: Class = Class {
+    name: "TimestampDiff",
+    brief: "measures how long packets took from a RecordTimestamp",
+    doc: "Delays are in microseconds, or nanoseconds with NANO. Packets without a number, or with one that RECORDER \
+          did not note down, go to output 1, or are dropped. The handler `perc` takes a percentage.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    arguments: &[
+        mandatory("RECORDER", "the RecordTimestamp"),
+        keyword("OFFSET", "where the number is, in bytes; 40"),
+        keyword("N", "delays that are kept; 1048576"),
+        keyword("MAXDELAY", "milliseconds from which on a delay is told, with VERBOSE; 1000"),
+        keyword("NANO", "nanoseconds; false"),
+        keyword("SAMPLE", "taken for compatibility: RECORDER's holds"),
+        keyword("VERBOSE", "tells long delays; false"),
+    ],
+    handlers: &[
+        read("average", "the mean"),
+        read("avg", "the mean"),
+        read("min", "the shortest"),
+        read("max", "the longest"),
+        read("stddev", "the standard deviation"),
+        read("perc00", "the shortest"),
+        read("perc01", "one percent are at most so long"),
+        read("perc05", "five percent are"),
+        read("perc10", "ten percent are"),
+        read("perc25", "a quarter are"),
+        read("median", "half are"),
+        read("perc75", "three quarters are"),
+        read("perc90", "ninety percent are"),
+        read("perc95", "ninety-five percent are"),
+        read("perc99", "ninety-nine percent are"),
+        read("perc100", "the longest"),
+        read("perc", "the delay of a percentage"),
+        read("index", "the number of the last delay"),
+        read("last", "the last delay"),
+        read("dump", "all delays, with numbers"),
+        read("dump_list", "all delays"),
+    ],
+    drops: &["not recorded"],
+    example: "FromDevice(b) -> d :: TimestampDiff(r, OFFSET 40) -> Discard; DriverManager(wait 10s, read d.median)",
+    see: &["RecordTimestamp", "NumberPacket"],
+    make: |_, conf| {
+        let recorder: String = conf.mandatory("RECORDER")?;
+        let at = conf.keyword("OFFSET")?.unwrap_or(40);
+        let most = conf.keyword("N")?.filter(|n| *n > 0).unwrap_or(1 << 20);
+        let longest_ms: u32 = conf.keyword("MAXDELAY")?.unwrap_or(1000);
+        let nano = conf.keyword("NANO")?.unwrap_or(false);
+        let _: Option<u64> = conf.keyword("SAMPLE")?;
+        let verbose = conf.keyword("VERBOSE")?.unwrap_or(false);
+        conf.complete()?;
+        let longest_ns = verbose.then_some(i64::from(longest_ms) * 1_000_000);
+        let delays = Arc::new(Mutex::new(vec![]));
+        let unit_ns = if nano { 1 } else { 1000 };
+        Ok(Each::boxed(Diff { recorder, at, most: bounded(most)?, longest_ns, unit_ns, times: None, delays }))
+    },
+    ..Class::BASE
+};
+
+fn bounded(count: usize) -> Result<usize, Fault> {
+    if count > MOST {
+        return Err(format!("at most {MOST} numbers can be looked after").into());
+    }
+    Ok(count)
+}
+
+/// Where a number is in packets.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    at: usize,
+    net: bool,
+}
+
+impl Place {
+    fn read(self, packet: &Packet) -> Option<u64> {
+        let bytes = *packet.get(self.at..)?.first_chunk::<SIZE>()?;
+        Some(if self.net { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) })
+    }
+}
+
+/// See [`CHECK`].
+#[derive(Debug)]
+pub struct Check {
+    place: Place,
+    seen: Vec<u32>,
+}
+
+impl PerPacket for Check {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let number = self.place.read(packet).and_then(|n| usize::try_from(n).ok());
+        match number.and_then(|n| self.seen.get_mut(n)) {
+            Some(seen) => {
+                *seen = seen.saturating_add(1);
+                Fate::ON
+            }
+            None => Fate::out_or_drop(1, 0),
+        }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        let each = || self.seen.iter().enumerate();
+        let shown = |found: Option<(usize, &u32)>| {
+            found.map_or("[-1] : -1".to_string(), |(number, times)| format!("[{number}] : {times}"))
+        };
+        Ok(match handler {
+            "count" => self.seen.len().to_string(),
+            "min" => shown(each().min_by_key(|(_, times)| **times)),
+            // The first of several.
+            "max" => shown(each().rev().max_by_key(|(_, times)| **times)),
+            _ => each().map(|(number, times)| format!("{number}: {times}\n")).collect(),
+        })
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
+        let scope = Scope { element: "", names: &Names::default() };
+        self.seen.resize(bounded(usize::parse(value, &scope)?)?, 0);
+        Ok(())
+    }
+}
+
+/// When packets came by, as [`RECORD`] shares it. Zero: not yet.
+#[derive(Debug)]
+struct Times {
+    slots: Vec<AtomicI64>,
+    next: AtomicU64,
+    sample: u64,
+    net: bool,
+}
+
+impl Times {
+    fn slot(&self, number: u64) -> Option<&AtomicI64> {
+        let wanted = number.is_multiple_of(self.sample);
+        usize::try_from(number / self.sample).ok().filter(|_| wanted).and_then(|slot| self.slots.get(slot))
+    }
+}
+
+/// See [`RECORD`].
+#[derive(Debug, Clone)]
+pub struct Record {
+    place: Option<Place>,
+    times: Arc<Times>,
+}
+
+impl PerPacket for Record {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let number = match self.place {
+            Some(place) => place.read(packet),
+            // Relaxed: each slot once, in no particular order among threads.
+            None => Some(self.times.next.fetch_add(1, Ordering::Relaxed)),
+        };
+        if let Some(slot) = number.and_then(|number| self.times.slot(number)) {
+            // Release: who reads the time sees what was done before.
+            slot.store(cx.now_ns(), Ordering::Release);
+        }
+        Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        let set = self.times.slots.iter().filter(|slot| slot.load(Ordering::Relaxed) != 0);
+        Ok(set.count().to_string())
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
+        self.times.slots.iter().for_each(|slot| slot.store(0, Ordering::Relaxed));
+        self.times.next.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn replicate(&self) -> Option<Record> {
+        Some(self.clone())
+    }
+}
+
+/// See [`DIFF`].
+#[derive(Debug, Clone)]
+pub struct Diff {
+    recorder: String,
+    at: usize,
+    most: usize,
+    /// From where on a delay is told.
+    longest_ns: Option<i64>,
+    unit_ns: i64,
+    times: Option<Arc<Times>>,
+    delays: Arc<Mutex<Vec<u32>>>,
+}
+
+impl Diff {
+    fn note(&self, cx: &Cx<'_>, number: u64) -> bool {
+        let slot = self.times.as_ref().and_then(|times| times.slot(number));
+        let Some(then) = slot.map(|slot| slot.load(Ordering::Acquire)).filter(|then| *then != 0) else {
+            return false;
+        };
+        let delay = cx.now_ns().saturating_sub(then).max(0);
+        if self.longest_ns.is_some_and(|longest| delay > longest) {
+            let (ms, most) = (delay / 1_000_000, self.longest_ns.unwrap_or(0) / 1_000_000);
+            cx.say(&format!("Packet {number} experienced delay {ms} ms > {most} ms\n"));
+        }
+        let mut delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
+        if delays.len() < self.most {
+            delays.push(u32::try_from(delay / self.unit_ns).unwrap_or(u32::MAX));
+        }
+        true
+    }
+}
+
+/// The delay that a share of them does not exceed.
+fn percentile(sorted: &[u32], percent: f64) -> u32 {
+    let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(0)
+}
+
+impl PerPacket for Diff {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let times = cx.shared::<Times>(&self.recorder);
+        self.times = Some(times.ok_or("RECORDER must be a valid RecordTimestamp element")?);
+        Ok(())
+    }
+
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let net = self.times.as_ref().is_some_and(|times| times.net);
+        let number = Place { at: self.at, net }.read(packet);
+        let sampled = |number: &u64| self.times.as_ref().is_some_and(|t| !number.is_multiple_of(t.sample));
+        match number {
+            Some(number) if sampled(&number) || self.note(cx, number) => Fate::ON,
+            _ => Fate::out_or_drop(1, 0),
+        }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
+        let mut delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match handler {
+            "index" => return Ok((delays.len() as i64 - 1).to_string()),
+            "last" => return Ok(delays.last().unwrap_or(&0).to_string()),
+            "dump" => return Ok(delays.iter().enumerate().map(|(n, d)| format!("{n}: {d}\n")).collect()),
+            "dump_list" => return Ok(delays.iter().map(|delay| format!("{delay}\n")).collect()),
+            _ => {}
+        }
+        let count = delays.len().max(1) as f64;
+        let mean = delays.iter().map(|delay| f64::from(*delay)).sum::<f64>() / count;
+        delays.sort_unstable();
+        let percent = match handler {
+            "average" | "avg" => return Ok(mean.to_string()),
+            "stddev" => {
+                let squares = delays.iter().map(|delay| (f64::from(*delay) - mean).powi(2));
+                return Ok((squares.sum::<f64>() / count).sqrt().to_string());
+            }
+            "min" => 0.0,
+            "max" => 100.0,
+            "median" => 50.0,
+            "perc" => parameter.trim().parse().map_err(|_| "expected a percentage")?,
+            other => other.trim_start_matches("perc").parse().unwrap_or(0.0),
+        };
+        Ok(percentile(&delays, percent).to_string())
+    }
+
+    fn replicate(&self) -> Option<Diff> {
+        Some(self.clone())
+    }
+}

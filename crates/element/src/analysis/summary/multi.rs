@@ -1,0 +1,53 @@
+//! One packet that stands for several: what `MULTIPACKET` makes of it. All have the
+//! same length but the last, which has what is left; times lie evenly between the
+//! first and the last.
+
+use super::draft::Draft;
+
+/// The first of the packets that `draft` stands for; the others stay in `rest`.
+pub(super) fn first(draft: Draft, rest: &mut Option<Draft>) -> Draft {
+    if draft.extra_packets == 0 {
+        return draft;
+    }
+    let count = draft.extra_packets + 1;
+    let here = draft.bytes.len() as u32;
+    let whole = here.saturating_add(draft.extra_length);
+    let each = if draft.each == 0 { (whole / count).max(here) } else { draft.each };
+    let mut one = draft.clone();
+    let mut others = draft;
+    others.each = each;
+    let step = match one.first_ns {
+        0 => 0,
+        first => one.timestamp_ns.saturating_sub(first) / i64::from(count - 1),
+    };
+    if one.first_ns != 0 {
+        one.timestamp_ns = one.first_ns;
+        others.first_ns += step;
+    }
+    one.extra_packets = 0;
+    others.extra_packets = count - 2;
+    others.extra_length = whole.saturating_sub(each).max(here) - here;
+    if others.extra_packets == 0 {
+        others.set_length(here + others.extra_length);
+    }
+    one.extra_length = each - here;
+    one.set_length(each);
+    *rest = Some(others);
+    one
+}
+
+impl Draft {
+    /// Says in the headers how long the packet is.
+    fn set_length(&mut self, length: u32) {
+        if self.network.is_none() || !self.is_ip {
+            return;
+        }
+        let ip = self.ip();
+        let length = length.saturating_sub(ip as u32) as u16;
+        self.put(ip + 2, &length.to_be_bytes());
+        if self.ip_byte(9) == 17 && self.is_first_fragment() {
+            let header = (self.transport - ip) as u16;
+            self.put(self.transport + 4, &length.saturating_sub(header).to_be_bytes());
+        }
+    }
+}

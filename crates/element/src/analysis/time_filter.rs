@@ -1,0 +1,301 @@
+//! `TimeFilter`, `TimeRange`, `TimestampAccum`: what looks at packets' timestamps.
+
+use graph::class::{both, keyword, positional, read, write};
+use graph::clock::SECOND_NS;
+use graph::value::Span;
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use memory::Packet;
+
+use super::call::Call;
+use super::text;
+use super::timestamp::span;
+
+/// Some of them.
+pub static FILTER: Class = Class {
+    name: "TimeFilter",
+    brief: "lets packets of a range of time through",
+    doc: "Packets whose timestamps lie before the start, at the end or behind it go to output 1, or are dropped. \
+          Start and end are times since 1970, or relative to the first packet (AFTER) or to when the router \
+          began (DELAY); INTERVAL is relative to the start. Give at most one of each. END_CALL is written \
+          when the first packet behind the end comes; `$t` in it is that packet's time. If it writes this \
+          element's own `extend_interval`, the packet may still go through.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    arguments: &[
+        positional("START", "packets from this time on; all"),
+        positional("END", "packets before this time; all"),
+        keyword("START_DELAY", "start, from when the router began"),
+        keyword("END_DELAY", "end, from when the router began"),
+        keyword("START_AFTER", "start, from the first packet on"),
+        keyword("END_AFTER", "end, from the first packet on"),
+        keyword("INTERVAL", "end, from the start on"),
+        keyword("STOP", "stops the router at the end; false"),
+        keyword("END_CALL", "handler written at the end"),
+    ],
+    handlers: &[
+        both("start", "where it begins"),
+        both("end", "where it ends"),
+        both("interval", "how long it is; writing it moves the end"),
+        write("extend_interval", "moves the end by so much"),
+    ],
+    drops: &["not in the range"],
+    example: "FromDump(in.pcap) -> TimeFilter(START_AFTER 10s, INTERVAL 1m, STOP true) -> ToDump(out.pcap)",
+    see: &["TimeRange", "SetTimestamp"],
+    make: |_, conf| {
+        let mut time = |key, positional| -> Result<Option<i64>, graph::Fault> {
+            let span: Option<Span> = if positional { conf.positional(key)? } else { conf.keyword(key)? };
+            Ok(span.map(|span| span.0).filter(|ns| *ns != 0))
+        };
+        let (start, end) = (time("START", true)?, time("END", true)?);
+        let (start_delay, end_delay) = (time("START_DELAY", false)?, time("END_DELAY", false)?);
+        let (start_after, end_after) = (time("START_AFTER", false)?, time("END_AFTER", false)?);
+        let interval = time("INTERVAL", false)?;
+        let stop = conf.keyword("STOP")?.unwrap_or(false);
+        let call: Option<Call> = conf.keyword("END_CALL")?;
+        conf.complete()?;
+        let start = match (start, start_after, start_delay) {
+            (None, after, None) => (after.unwrap_or(0), From::Packet),
+            (Some(at), None, None) => (at, From::Epoch),
+            (None, None, Some(delay)) => (delay, From::Now),
+            _ => return Err("START, START_AFTER, and START_AFTER_INIT are mutually exclusive".into()),
+        };
+        let end = match (end, end_after, end_delay, interval) {
+            (None, None, None, None) => (i64::MAX, From::Epoch),
+            (Some(at), None, None, None) => (at, From::Epoch),
+            (None, Some(after), None, None) => (after, From::Packet),
+            (None, None, Some(delay), None) => (delay, From::Now),
+            (None, None, None, Some(interval)) => (interval, From::Start),
+            _ => return Err("END, END_AFTER, END_AFTER_INIT, and INTERVAL are mutually exclusive".into()),
+        };
+        if call.is_some() && stop {
+            return Err("END_CALL and STOP are mutually exclusive".into());
+        }
+        let call = call.or_else(|| stop.then(Call::stop));
+        let armed = call.is_some();
+        Ok(Each::boxed(Filter { start, end, ready: false, call, armed }))
+    },
+    ..Class::BASE
+};
+
+/// All of them, looked at.
+pub static RANGE: Class = Class {
+    name: "TimeRange",
+    brief: "finds the first and the last of packets' timestamps",
+    doc: "Passes packets on unchanged.",
+    arguments: &[keyword("SIMPLE", "timestamps only ever grow; false")],
+    handlers: &[
+        read("first", "the earliest timestamp"),
+        read("last", "the latest timestamp"),
+        read("range", "both"),
+        read("interval", "the time between them"),
+        write("reset", "forgets them"),
+    ],
+    example: "FromDump(in.pcap, STOP true) -> r :: TimeRange -> Discard",
+    see: &["TimeFilter"],
+    make: |_, conf| {
+        let simple = conf.keyword("SIMPLE")?.unwrap_or(false);
+        conf.complete()?;
+        Ok(Each::boxed(Range { simple, first: 0, last: 0 }))
+    },
+    ..Class::BASE
+};
+
+/// How old they are.
+pub static ACCUM: Class = Class {
+    name: "TimestampAccum",
+    brief: "adds up how old packets are",
+    doc: "Adds up the time since each packet's timestamp.",
+    handlers: &[
+        read("count", "packets"),
+        read("time", "their age together, in seconds"),
+        read("average_time", "their age on average, in seconds"),
+        write("reset_counts", "begins at zero again"),
+    ],
+    example: "FromDevice(p) -> Queue -> Unqueue -> TimestampAccum -> Discard",
+    see: &["SetTimestamp", "TimeRange"],
+    make: |_, conf| {
+        conf.complete()?;
+        Ok(Each::boxed(Accum::default()))
+    },
+    ..Class::BASE
+};
+
+/// What a time is counted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    Epoch,
+    Now,
+    Packet,
+    Start,
+}
+
+/// See [`FILTER`].
+#[derive(Debug)]
+pub struct Filter {
+    start: (i64, From),
+    end: (i64, From),
+    /// The first packet came: both are counted from the epoch.
+    ready: bool,
+    call: Option<Call>,
+    /// The call is still to be made.
+    armed: bool,
+}
+
+/// The time between two, though one of them may be no end at all.
+fn apart(last: i64, first: i64) -> String {
+    text::time(last.saturating_sub(first))
+}
+
+impl Filter {
+    #[cold]
+    fn first_packet(&mut self, at: i64) {
+        if self.start.1 == From::Packet {
+            self.start = (self.start.0.saturating_add(at), From::Epoch);
+        }
+        match self.end.1 {
+            From::Packet => self.end = (self.end.0.saturating_add(at), From::Epoch),
+            From::Start => self.end = (self.end.0.saturating_add(self.start.0), From::Epoch),
+            From::Epoch | From::Now => {}
+        }
+        self.ready = true;
+    }
+
+    /// The end is reached: tells so, for as long as that moves the end.
+    #[cold]
+    fn reach_end(&mut self, cx: &mut Cx<'_>, at: i64) {
+        let Some(call) = self.call.clone() else { return };
+        while at >= self.end.0 && self.armed {
+            let before = self.end.0;
+            self.armed = false;
+            let now = Call { value: call.value.replace("$t", &text::time(at)), ..call.clone() };
+            match now.own(cx) {
+                Some(handler) => {
+                    let _ = self.set(handler, &now.value);
+                }
+                None => now.make(cx),
+            }
+            if self.end.0 <= before {
+                return;
+            }
+        }
+    }
+
+    fn set(&mut self, handler: &str, value: &str) -> Result<(), Refused> {
+        let at = span(value)?;
+        match handler {
+            "start" => {
+                if !self.ready {
+                    self.first_packet(at);
+                }
+                self.start = (at, From::Epoch);
+            }
+            "end" => self.end = (at, From::Epoch),
+            "interval" => self.end = (self.start.0.saturating_add(at), From::Epoch),
+            _ => self.end.0 = self.end.0.saturating_add(at),
+        }
+        if handler != "start" {
+            self.armed = self.call.is_some();
+        }
+        Ok(())
+    }
+}
+
+impl PerPacket for Filter {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        for time in [&mut self.start, &mut self.end] {
+            if time.1 == From::Now {
+                *time = (time.0.saturating_add(cx.now_ns()), From::Epoch);
+            }
+        }
+        Ok(())
+    }
+
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let at = packet.annotations().timestamp_ns;
+        if !self.ready {
+            self.first_packet(at);
+        }
+        if at >= self.end.0 && self.armed && at >= self.start.0 {
+            self.reach_end(cx, at);
+        }
+        if at >= self.start.0 && at < self.end.0 { Fate::ON } else { Fate::out_or_drop(1, 0) }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(match handler {
+            "start" => text::time(self.start.0),
+            "end" => text::time(self.end.0),
+            _ => apart(self.end.0, self.start.0),
+        })
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        self.set(handler, value)
+    }
+}
+
+/// See [`RANGE`].
+#[derive(Debug)]
+pub struct Range {
+    simple: bool,
+    first: i64,
+    last: i64,
+}
+
+impl PerPacket for Range {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let at = packet.annotations().timestamp_ns;
+        if self.first == 0 {
+            (self.first, self.last) = (at, at);
+        } else if self.simple || at > self.last {
+            self.last = at;
+        } else if at < self.first {
+            self.first = at;
+        }
+        Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(match handler {
+            "first" => text::time(self.first),
+            "last" => text::time(self.last),
+            "range" => format!("{} {}", text::time(self.first), text::time(self.last)),
+            _ => apart(self.last, self.first),
+        })
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
+        (self.first, self.last) = (0, 0);
+        Ok(())
+    }
+}
+
+/// See [`ACCUM`].
+#[derive(Debug, Default)]
+pub struct Accum {
+    count: u64,
+    age_ns: i128,
+}
+
+impl PerPacket for Accum {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        self.age_ns += i128::from(cx.now_ns()) - i128::from(packet.annotations().timestamp_ns);
+        self.count += 1;
+        Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        let seconds = self.age_ns as f64 / SECOND_NS as f64;
+        Ok(match handler {
+            "count" => self.count.to_string(),
+            "time" => seconds.to_string(),
+            _ => (seconds / self.count.max(1) as f64).to_string(),
+        })
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
+        *self = Accum::default();
+        Ok(())
+    }
+}

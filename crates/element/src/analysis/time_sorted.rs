@@ -1,0 +1,161 @@
+//! `TimeSortedSched`: several streams, each in the order of time, as one.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use graph::class::{keyword, read};
+use graph::signal::Kind;
+use graph::{Class, Cx, Element, Notice, Refused, Signal, Signals};
+use memory::{Batch, Packet};
+
+/// The most packets kept for one input.
+const MAX_BUFFER: usize = 65_536;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "TimeSortedSched",
+    brief: "pulls the packet with the earliest timestamp",
+    doc: "Each input is expected to be in the order of time already. It keeps BUFFER packets of each input, so \
+          that inputs may be a little out of order.",
+    ports: "0-/1",
+    processing: "l/l",
+    arguments: &[
+        keyword("STOP", "stops the router when no more packets will come; false"),
+        keyword("BUFFER", "packets kept of each input; 1"),
+    ],
+    handlers: &[read("well_ordered", "whether all packets left in the order of time")],
+    example: "s :: TimeSortedSched(STOP true) -> ToDump(both.pcap); FromDump(a.pcap) -> s; FromDump(b.pcap) -> [1]s",
+    see: &["FromDump", "RoundRobinSched"],
+    make: |_, conf| {
+        let stop = conf.keyword("STOP")?.unwrap_or(false);
+        let buffer: i32 = conf.keyword("BUFFER")?.unwrap_or(1);
+        conf.complete()?;
+        let Some(buffer) = usize::try_from(buffer).ok().filter(|buffer| *buffer > 0) else {
+            return Err("BUFFER must be at least 1".into());
+        };
+        if buffer > MAX_BUFFER {
+            return Err(format!("BUFFER must be at most {MAX_BUFFER}").into());
+        }
+        Ok(Box::new(TimeSorted {
+            stop,
+            buffer,
+            inputs: vec![],
+            order: BinaryHeap::new(),
+            packets: vec![],
+            free: vec![],
+            counter: 0,
+            last_ns: 0,
+            well_ordered: true,
+            kept: Signal::new(true),
+        }))
+    },
+    ..Class::BASE
+};
+
+#[derive(Debug, Default)]
+struct Input {
+    signals: Signals,
+    kept: usize,
+}
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct TimeSorted {
+    stop: bool,
+    buffer: usize,
+    inputs: Vec<Input>,
+    /// By time, then as they came: the time, a counter, the input, the place.
+    order: BinaryHeap<Reverse<(i64, u64, usize, usize)>>,
+    packets: Vec<Option<Packet>>,
+    free: Vec<usize>,
+    counter: u64,
+    last_ns: i64,
+    well_ordered: bool,
+    /// Raised while packets are kept, or may come.
+    kept: Signal,
+}
+
+impl TimeSorted {
+    fn keep(&mut self, input: usize, packet: Packet) {
+        let at = packet.annotations().timestamp_ns;
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.packets.push(None);
+            self.packets.len() - 1
+        });
+        self.packets[place] = Some(packet);
+        self.order.push(Reverse((at, self.counter, input, place)));
+        self.counter += 1;
+        self.inputs[input].kept += 1;
+    }
+
+    /// Fills the buffers of inputs that have packets; whether any may have some.
+    fn fill(&mut self, cx: &mut Cx<'_>) -> bool {
+        let mut any = false;
+        for input in 0..self.inputs.len() {
+            if self.inputs[input].kept >= self.buffer || !self.inputs[input].signals.any() {
+                continue;
+            }
+            any = true;
+            while self.inputs[input].kept < self.buffer {
+                let Some(packet) = cx.pull_one(input) else { break };
+                self.keep(input, packet);
+            }
+        }
+        any
+    }
+
+    fn first(&mut self) -> Option<Packet> {
+        let Reverse((at, _, input, place)) = self.order.pop()?;
+        self.free.push(place);
+        self.inputs[input].kept -= 1;
+        if at != 0 {
+            self.well_ordered &= at >= self.last_ns;
+            self.last_ns = at;
+        }
+        self.packets[place].take()
+    }
+}
+
+impl Element for TimeSorted {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        for input in 0..cx.inputs() {
+            self.inputs.push(Input { signals: cx.upstream(input, None), kept: 0 });
+        }
+        Ok(())
+    }
+
+    fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
+        let mut any = true;
+        while batch.room() > 0 {
+            any = self.fill(cx);
+            match self.first() {
+                Some(packet) => drop(batch.push(packet)), // there was room
+                None => break,
+            }
+        }
+        // Who found nothing although inputs had raised their signals asks once more.
+        match any || !self.order.is_empty() {
+            true => self.kept.raise(cx),
+            false => self.kept.lower(),
+        }
+        if self.stop && batch.is_empty() && !any {
+            cx.stop();
+        }
+    }
+
+    fn notice(&self, kind: Kind, _: usize) -> Notice {
+        match kind {
+            Kind::Packets => Notice::Both(self.kept.clone()),
+            Kind::Room => Notice::Continue,
+        }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.well_ordered.to_string())
+    }
+
+    fn cleanup(&mut self, cx: &mut Cx<'_>) {
+        self.packets.drain(..).flatten().for_each(|packet| cx.free(packet));
+        self.order.clear();
+    }
+}

@@ -1,0 +1,167 @@
+//! Where clients come in: a TCP port or a UNIX socket, tried again for a while when
+//! it is taken, and handed from one router to the next.
+
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use graph::Cx;
+use graph::timer::TimerId;
+use rustix::fs::{Mode, fchmod};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+
+use super::clients::Clients;
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// How far beyond a port another one is looked for.
+const NEAR: u16 = 10;
+/// Connections that wait to be let in.
+const BACKLOG: i32 = 16;
+
+/// Where a socket listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A TCP port.
+    Port {
+        /// Of this address.
+        address: IpAddr,
+        /// 0 for any.
+        port: u16,
+        /// If it is taken, one of the next ten will do.
+        near: bool,
+    },
+    /// A UNIX socket.
+    File(String),
+}
+
+/// A socket that listens, or will.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) place: Place,
+    /// Any port would have done.
+    any: bool,
+    retries: i32,
+    warns: bool,
+    retry: Option<TimerId>,
+}
+
+impl Door {
+    /// One at a place; when that is taken, it is tried again `retries` times, each
+    /// second, and with `warns` said so each time.
+    pub(super) fn new(place: Place, retries: i32, warns: bool) -> Door {
+        let any = matches!(place, Place::Port { port: 0, .. });
+        Door { place, any, retries, warns, retry: None }
+    }
+
+    /// Opens it, or tries again in a second if it may.
+    pub(super) fn open(&mut self, cx: &mut Cx<'_>, clients: &mut Clients) -> Result<(), String> {
+        let error = match self.listen() {
+            Ok(door) => {
+                clients.open(cx, Arc::new(door));
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        if self.retries <= 0 {
+            return Err(format!("bind: {error}"));
+        }
+        if self.warns {
+            let tries = if self.retries == 1 { "try" } else { "tries" };
+            cx.say(&format!("{}: warning: bind: {error} ({} {tries} left)\n", cx.name(), self.retries));
+        }
+        self.retries -= 1;
+        let timer = *self.retry.get_or_insert_with(|| cx.new_timer());
+        cx.set_timer_after(timer, SECOND_NS);
+        Ok(())
+    }
+
+    fn listen(&mut self) -> std::io::Result<OwnedFd> {
+        match &mut self.place {
+            Place::File(path) => listen_unix(path),
+            Place::Port { address, port, near } => {
+                let (door, real) = listen_tcp(*address, *port, *near)?;
+                (*port, *near) = (real, false);
+                Ok(door)
+            }
+        }
+    }
+
+    /// The time has come to try again; when it is of no use any more, the router stops.
+    pub(super) fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId, clients: &mut Clients) {
+        if self.retry != Some(timer) || clients.is_open() {
+            return;
+        }
+        if let Err(message) = self.open(cx, clients) {
+            cx.say(&format!("{}: {message}\n", cx.name()));
+            cx.stop();
+        }
+    }
+
+    /// Takes over the door of an element that was at the same place.
+    pub(super) fn take_over(
+        &mut self,
+        cx: &mut Cx<'_>,
+        clients: &mut Clients,
+        (old, their_clients): (&mut Door, &mut Clients),
+    ) {
+        let near = matches!(self.place, Place::Port { near: true, .. });
+        let same = near || self.place == old.place || (self.any && old.any);
+        if self.any && same {
+            clients.shut(cx); // the port clients know is the better one
+        }
+        if !clients.is_open() && same && clients.take_over(cx, their_clients) {
+            self.place = old.place.clone();
+        }
+    }
+
+    /// The router ends: those who still listen are told what there is to tell.
+    pub(super) fn close(&self, cx: &Cx<'_>, clients: &mut Clients) {
+        if let (true, Place::File(path)) = (clients.is_open(), &self.place) {
+            // Gone already is as good.
+            let _ = std::fs::remove_file(path);
+        }
+        clients.close(cx.now_ns());
+    }
+}
+
+/// Listens at a port of an address; the port it became.
+fn listen_tcp(address: IpAddr, port: u16, near: bool) -> std::io::Result<(OwnedFd, u16)> {
+    let last = if near { port.saturating_add(NEAR) } else { port };
+    let mut result = Err(std::io::Error::from(std::io::ErrorKind::AddrInUse));
+    for port in port..=last {
+        result = TcpListener::bind(SocketAddr::new(address, port));
+        if result.is_ok() {
+            break;
+        }
+    }
+    let listener = result?;
+    listener.set_nonblocking(true)?;
+    let port = listener.local_addr()?.port();
+    Ok((listener.into(), port))
+}
+
+/// Listens at a file, which only its owner may use from the first moment on: the mode
+/// of a socket becomes that of its file (`unix(7)`, Linux). A file that a router left
+/// which ended without a word is taken away.
+fn listen_unix(path: &str) -> std::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let door = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    fchmod(&door, Mode::RUSR | Mode::WUSR)?;
+    let address = SocketAddrUnix::new(path)?;
+    match bind(&door, &address) {
+        Err(Errno::ADDRINUSE) if is_deserted(path) => {
+            std::fs::remove_file(path)?;
+            bind(&door, &address)?;
+        }
+        result => result?,
+    }
+    listen(&door, BACKLOG)?;
+    Ok(door)
+}
+
+/// Whether nobody listens at a UNIX socket.
+fn is_deserted(path: &str) -> bool {
+    UnixStream::connect(path).is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+}

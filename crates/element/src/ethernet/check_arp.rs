@@ -1,0 +1,102 @@
+//! `CheckARPHeader`: lets only sound ARP messages pass (RFC 826).
+
+use graph::class::{keyword, positional, read};
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
+use memory::Packet;
+use memory::annotation::Header;
+
+use crate::ip::header::u16_at;
+
+/// Why a message is bad: the class's reasons, in the order in which they are looked
+/// for.
+const REASONS: [&str; 4] =
+    ["tiny packet", "too small for addresses", "bad hardware type/length", "bad protocol type/length"];
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "CheckARPHeader",
+    brief: "lets only sound ARP messages pass",
+    doc: "Checks that the message is all there, and that addresses of Ethernet, IPv4 and IPv6 are as long as \
+          they should be; says where it is. Bad packets go to output 1, or are dropped.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    arguments: &[
+        positional("OFFSET", "bytes in front of the message; 0"),
+        keyword("VERBOSE", "whether every bad packet is told of; false: only the first"),
+        keyword("DETAILS", "whether `drop_details` can be read; false"),
+    ],
+    handlers: &[read("drops", "bad packets"), read("drop_details", "bad packets for each reason")],
+    drops: &REASONS,
+    example: "CheckARPHeader(14)",
+    see: &["ARPResponder", "ARPQuerier", "ARPPrint"],
+    make: |_, conf| {
+        let offset = conf.positional("OFFSET")?.unwrap_or(0);
+        let verbose = conf.keyword("VERBOSE")?.unwrap_or(false);
+        let _details: Option<bool> = conf.keyword("DETAILS")?;
+        conf.complete()?;
+        Ok(Each::boxed(CheckArpHeader { offset, verbose, drops: Default::default() }))
+    },
+    ..Class::BASE
+};
+
+/// Bytes in front of the addresses.
+const FIXED: usize = 8;
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct CheckArpHeader {
+    offset: usize,
+    verbose: bool,
+    drops: [Tally; 4],
+}
+
+impl CheckArpHeader {
+    fn check(&self, packet: &Packet) -> Result<usize, usize> {
+        let message = packet.get(self.offset..).filter(|message| message.len() >= FIXED).ok_or(0usize)?;
+        let (hardware, protocol) = (message[4], message[5]);
+        let length = FIXED + 2 * (usize::from(hardware) + usize::from(protocol));
+        match (u16_at(message, 0), u16_at(message, 2)) {
+            _ if message.len() < length => Err(1),
+            (1, _) if hardware != 6 => Err(2),
+            (_, 0x0800) if protocol != 4 => Err(3),
+            (_, 0x86DD) if protocol != 16 => Err(3),
+            _ => Ok(length),
+        }
+    }
+
+    fn sum(&self) -> u64 {
+        self.drops.iter().map(Tally::sum).sum()
+    }
+}
+
+impl PerPacket for CheckArpHeader {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        match self.check(packet) {
+            Ok(length) => {
+                packet.set_header(Header::Network, self.offset);
+                packet.set_header(Header::Transport, self.offset + length);
+                Fate::ON
+            }
+            Err(reason) => {
+                if self.verbose || self.drops.iter().all(|drops| drops.own() == 0) {
+                    cx.say(&format!("ARP header check failed: {}\n", REASONS[reason]));
+                }
+                self.drops[reason].add(1);
+                Fate::out_or_drop(1, reason)
+            }
+        }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        if handler == "drops" {
+            return Ok(self.sum().to_string());
+        }
+        let lines = self.drops.iter().zip(REASONS);
+        Ok(lines.map(|(drops, reason)| format!("{}\t{reason}\n", drops.sum())).collect())
+    }
+
+    fn replicate(&self) -> Option<CheckArpHeader> {
+        let drops = self.drops.each_ref().map(Tally::for_another);
+        Some(CheckArpHeader { offset: self.offset, verbose: self.verbose, drops })
+    }
+}

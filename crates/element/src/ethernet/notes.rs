@@ -1,0 +1,239 @@
+//! `GetEtherAddress`, `SetEtherAddress`, `StoreEtherAddress`: Ethernet addresses
+//! between packets and annotations. `EnsureEther`: a header where there is none.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use graph::class::{both, mandatory, positional};
+use graph::value::{Ethernet, Names, Scope, Value};
+use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused};
+use memory::Packet;
+use memory::annotation::Header;
+
+use super::encap::{LEN, prepend};
+use crate::annotation::{Notes, Place};
+use crate::ip::header;
+
+/// From the packet.
+pub static GET: Class = Class {
+    name: "GetEtherAddress",
+    brief: "copies an Ethernet address from the packet into an annotation",
+    doc: "The six bytes at OFFSET become annotation ANNO. Packets that end before go to output 1, or are \
+          dropped.",
+    ports: "1/1-2",
+    processing: "a/ah",
+    arguments: &[
+        mandatory("ANNO", "which annotation: the number of its first byte"),
+        mandatory("OFFSET", "where in the packet; `src` and `dst` are 6 and 0"),
+    ],
+    drops: &["too short"],
+    example: "GetEtherAddress(0, src)",
+    see: &["SetEtherAddress", "StoreEtherAddress"],
+    make: |_, conf| {
+        let to: Place<6> = conf.mandatory("ANNO")?;
+        let from = offset(conf)?;
+        conf.complete()?;
+        Ok(Each::boxed(GetEtherAddress { from, to }))
+    },
+    ..Class::BASE
+};
+
+/// A constant.
+pub static SET: Class = Class {
+    name: "SetEtherAddress",
+    brief: "sets an annotation to an Ethernet address",
+    doc: "Annotation ANNO of each packet becomes ADDR.",
+    arguments: &[
+        mandatory("ADDR", "the address"),
+        mandatory("ANNO", "which annotation: the number of its first byte"),
+    ],
+    example: "SetEtherAddress(0:0:c0:ae:67:ef, 0)",
+    see: &["GetEtherAddress", "StoreEtherAddress"],
+    make: |_, conf| {
+        let (address, to) = (conf.mandatory("ADDR")?, conf.mandatory("ANNO")?);
+        conf.complete()?;
+        Ok(Each::boxed(SetEtherAddress { address, to }))
+    },
+    ..Class::BASE
+};
+
+/// Into the packet.
+pub static STORE: Class = Class {
+    name: "StoreEtherAddress",
+    brief: "writes an Ethernet address into the packet",
+    doc: "The six bytes at OFFSET become ADDR. Packets that end before go to output 1, or are dropped.",
+    arguments: &[
+        mandatory("ADDR", "the address"),
+        mandatory("OFFSET", "where in the packet; `src` and `dst` are 6 and 0"),
+    ],
+    handlers: &[both("addr", "the address")],
+    example: "StoreEtherAddress(0:0:c0:ae:67:ef, src)",
+    see: &["GetEtherAddress", "EtherRewrite", "EtherEncap"],
+    make: |_, conf| {
+        let address: Ethernet = conf.mandatory("ADDR")?;
+        let at = offset(conf)?;
+        conf.complete()?;
+        Ok(Each::boxed(StoreEtherAddress { address: Arc::new(AtomicU64::new(packed(address))), at }))
+    },
+    ..GET
+};
+
+/// Where it is missing.
+pub static ENSURE: Class = Class {
+    name: "EnsureEther",
+    brief: "puts an Ethernet header in front of IP packets that have none",
+    doc: "Packets whose IP header was found, without an Ethernet header in front of it, get one: the one that \
+          was stripped, where the type of one still stands in front of the packet, or else one of ETHERTYPE, \
+          SRC and DST in place of what is in front of the IP header. All others stay as they are.",
+    arguments: &[
+        positional("ETHERTYPE", "what the packets are; 0x0800"),
+        positional("SRC", "the source address; 1:1:1:1:1:1"),
+        positional("DST", "the destination address; 2:2:2:2:2:2"),
+    ],
+    drops: &["no headroom"],
+    example: "EnsureEther(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)",
+    see: &["EtherEncap", "EtherRewrite"],
+    make: |_, conf| {
+        let ethertype: u16 = conf.positional("ETHERTYPE")?.unwrap_or(0x0800);
+        let src = conf.positional("SRC")?.unwrap_or(Ethernet([1; 6]));
+        let dst = conf.positional("DST")?.unwrap_or(Ethernet([2; 6]));
+        conf.complete()?;
+        let mut bytes = [0; LEN];
+        bytes[..6].copy_from_slice(&dst.0);
+        bytes[6..12].copy_from_slice(&src.0);
+        bytes[12..].copy_from_slice(&ethertype.to_be_bytes());
+        Ok(Each::boxed(EnsureEther { header: bytes }))
+    },
+    ..Class::BASE
+};
+
+/// Reads OFFSET.
+fn offset(conf: &mut Conf<'_>) -> Result<usize, Fault> {
+    let text: String = conf.mandatory("OFFSET")?;
+    match text.trim().to_ascii_lowercase().as_str() {
+        "src" => Ok(6),
+        "dst" => Ok(0),
+        number => {
+            let number = graph::value::unsigned(number).and_then(|n| u16::try_from(n).ok());
+            number.map(usize::from).ok_or_else(|| Fault::new("type mismatch: bad OFFSET"))
+        }
+    }
+}
+
+fn packed(address: Ethernet) -> u64 {
+    let [a, b, c, d, e, f] = address.0;
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
+fn unpacked(packed: u64) -> [u8; 6] {
+    let [_, _, a, b, c, d, e, f] = packed.to_be_bytes();
+    [a, b, c, d, e, f]
+}
+
+/// See [`GET`].
+#[derive(Debug, Clone)]
+pub struct GetEtherAddress {
+    from: usize,
+    to: Place<6>,
+}
+
+impl PerPacket for GetEtherAddress {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let found = packet.get(self.from..).and_then(|rest| rest.first_chunk::<6>().copied());
+        let Some(address) = found else { return Fate::out_or_drop(1, 0) };
+        packet.set_bytes_at(self.to.0, address);
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<GetEtherAddress> {
+        Some(self.clone())
+    }
+}
+
+/// See [`SET`].
+#[derive(Debug, Clone)]
+pub struct SetEtherAddress {
+    address: Ethernet,
+    to: Place<6>,
+}
+
+impl PerPacket for SetEtherAddress {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        packet.set_bytes_at(self.to.0, self.address.0);
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<SetEtherAddress> {
+        Some(self.clone())
+    }
+}
+
+/// See [`STORE`].
+#[derive(Debug, Clone)]
+pub struct StoreEtherAddress {
+    address: Arc<AtomicU64>,
+    at: usize,
+}
+
+impl PerPacket for StoreEtherAddress {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let place = packet.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut::<6>());
+        let Some(place) = place else { return Fate::out_or_drop(1, 0) };
+        *place = unpacked(self.address.load(Ordering::Relaxed)); // a lone value
+        Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(Ethernet(unpacked(self.address.load(Ordering::Relaxed))).to_string())
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
+        let address = Ethernet::parse(value, &Scope { element: "", names: &Names::default() })?;
+        self.address.store(packed(address), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn replicate(&self) -> Option<StoreEtherAddress> {
+        Some(self.clone())
+    }
+}
+
+/// See [`ENSURE`].
+#[derive(Debug, Clone)]
+pub struct EnsureEther {
+    header: [u8; LEN],
+}
+
+/// Whether there is the type of an IP packet at the end of an Ethernet header.
+fn is_ether(header: &[u8]) -> bool {
+    matches!(header.get(12..LEN), Some([0x08, 0x00] | [0x86, 0xDD]))
+}
+
+impl PerPacket for EnsureEther {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let network = packet.header_offset(Header::Network).filter(|at| *at >= 0);
+        let Some(network) = network else { return Fate::ON };
+        if network == LEN as isize && is_ether(packet) {
+            return Fate::ON;
+        }
+        // What was stripped is still there.
+        if network == 0 && packet.push_front(LEN).is_ok() {
+            if is_ether(packet) {
+                return Fate::ON;
+            }
+            let back = packet.pull_front(LEN);
+            debug_assert!(back.is_ok());
+        }
+        if !header::advance(packet, network) || !prepend(packet, &self.header) {
+            return Fate::drop(0);
+        }
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<EnsureEther> {
+        Some(self.clone())
+    }
+}

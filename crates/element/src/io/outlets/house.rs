@@ -1,0 +1,119 @@
+//! Open ports, whichever router uses them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use port::{Port, RxQueue};
+
+use super::{Opener, Transmit, Wanted};
+
+/// Ports that are open, and how more of them are opened. Routers that follow one
+/// another share one.
+pub struct House(Mutex<State>);
+
+struct State {
+    open: Vec<Open>,
+    /// Dropped after the ports, which may need what it keeps.
+    opener: Opener,
+}
+
+/// An open port.
+struct Open {
+    name: String,
+    promiscuous: bool,
+    /// How many routers use it: two while one takes over from the other.
+    users: usize,
+    /// Those that nobody has; dropped before the port.
+    rx: Vec<Option<Box<dyn RxQueue>>>,
+    tx: Vec<Transmit>,
+    port: Box<dyn Port>,
+}
+
+impl House {
+    /// No port is open yet.
+    pub fn new(opener: Opener) -> House {
+        House(Mutex::new(State { open: vec![], opener }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens those that are not open; how many queues of either kind each has.
+    ///
+    /// # Errors
+    /// What the opener says.
+    pub(super) fn open(&self, wanted: &[Wanted]) -> Result<Vec<(usize, usize)>, String> {
+        let mut state = self.state();
+        let state = &mut *state;
+        let is_open = |w: &&Wanted| state.open.iter().any(|o| o.name == w.name);
+        let missing: Vec<Wanted> = wanted.iter().filter(|w| !is_open(w)).cloned().collect();
+        if !missing.is_empty() {
+            let ports = (state.opener)(&missing)?;
+            state.open.extend(missing.iter().zip(ports).map(|(wanted, port)| Open::new(wanted, port)));
+        }
+        let mut count = |wanted: &Wanted| {
+            let open = state.open.iter_mut().find(|o| o.name == wanted.name)?;
+            open.users += 1;
+            Some((open.rx.len(), open.tx.len()))
+        };
+        Ok(wanted.iter().map(|w| count(w).unwrap_or_default()).collect())
+    }
+
+    /// A router no longer uses these ports; those that none uses are closed.
+    pub(super) fn leave<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        let mut state = self.state();
+        for name in names {
+            if let Some(open) = state.open.iter_mut().find(|o| o.name == name) {
+                open.users = open.users.saturating_sub(1);
+            }
+        }
+        state.open.retain(|open| open.users > 0);
+    }
+
+    /// Takes receive queues by number, those that are there, and receives what they
+    /// should.
+    pub(super) fn take_rx(
+        &self,
+        name: &str,
+        numbers: &[usize],
+        promiscuous: bool,
+    ) -> Vec<(usize, Box<dyn RxQueue>)> {
+        let mut state = self.state();
+        let Some(open) = state.open.iter_mut().find(|o| o.name == name) else { return vec![] };
+        if open.promiscuous != promiscuous {
+            open.promiscuous = promiscuous;
+            // A port that cannot be told goes on as it was opened.
+            let _ = open.port.set_promiscuous(promiscuous);
+        }
+        let take = |&number: &usize| Some((number, open.rx.get_mut(number)?.take()?));
+        numbers.iter().filter_map(take).collect()
+    }
+
+    pub(super) fn give_back(&self, name: &str, number: usize, rx: Box<dyn RxQueue>) {
+        let mut state = self.state();
+        let open = state.open.iter_mut().find(|o| o.name == name);
+        if let Some(place) = open.and_then(|o| o.rx.get_mut(number)) {
+            *place = Some(rx);
+        }
+    }
+
+    pub(super) fn tx(&self, name: &str, number: usize) -> Option<Transmit> {
+        self.state().open.iter().find(|o| o.name == name)?.tx.get(number).cloned()
+    }
+
+    pub(super) fn with_port<R>(&self, name: &str, work: impl FnOnce(&mut dyn Port) -> R) -> Option<R> {
+        let mut state = self.state();
+        let open = state.open.iter_mut().find(|o| o.name == name)?;
+        Some(work(&mut *open.port))
+    }
+}
+
+impl Open {
+    fn new(wanted: &Wanted, mut port: Box<dyn Port>) -> Open {
+        let capabilities = port.capabilities();
+        let rx = (0..capabilities.rx_queues).map(|q| port.rx_queue(q)).collect();
+        let tx = (0..capabilities.tx_queues).filter_map(|q| port.tx_queue(q));
+        let tx = tx.map(|queue| Arc::new(Mutex::new(queue))).collect();
+        Open { name: wanted.name.clone(), promiscuous: wanted.promiscuous, users: 0, rx, tx, port }
+    }
+}

@@ -1,0 +1,191 @@
+//! `IPInputCombo`, `IPOutputCombo`: what a router does with every packet on its way in,
+//! and out, as one element.
+
+use std::net::Ipv4Addr;
+
+use graph::class::{Headers, keyword, mandatory, positional, read};
+use graph::{Class, Cx, Each, Element, Fate, Next, PerPacket, Refused, Tally};
+use memory::annotation::{Header, Reach};
+use memory::{Batch, Packet};
+
+use super::check_header::CheckIpHeader;
+use super::fix_src::FixIpSrc;
+use super::gw_options::IpGwOptions;
+use super::header;
+use crate::annotation::{Notes, PAINT};
+
+/// In.
+pub static INPUT: Class = Class {
+    name: "IPInputCombo",
+    brief: "paints, strips and checks IPv4 packets on their way into a router",
+    doc: "Does what `Paint(COLOR) -> Strip(14) -> CheckIPHeader(…) -> GetIPAddress(16)` does. Bad packets are \
+          dropped.",
+    arguments: &[
+        mandatory("COLOR", "the colour, 0 to 255: which interface it came in by"),
+        positional("BADSRC", "source addresses that are wrong"),
+        keyword("INTERFACES", "the router's own addresses and prefixes"),
+        keyword("GOODDST", "destinations that packets from bad sources may go to"),
+        keyword("OFFSET", "as of CheckIPHeader"),
+        keyword("CHECKSUM", "as of CheckIPHeader"),
+        keyword("VERBOSE", "as of CheckIPHeader"),
+        keyword("DETAILS", "as of CheckIPHeader"),
+    ],
+    handlers: &[read("drops", "bad packets")],
+    drops: super::check_header::CLASS.drops,
+    example: "FromDevice(a) -> IPInputCombo(1, INTERFACES 10.0.0.1/24) -> rt :: StaticIPLookup(0.0.0.0/0 0) -> Discard",
+    see: &["IPOutputCombo", "CheckIPHeader", "Paint", "Strip"],
+    headers: Headers { finds_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let color = conf.mandatory("COLOR")?;
+        let check = CheckIpHeader::parse(conf, true)?;
+        conf.complete()?;
+        Ok(Each::boxed(IpInputCombo { color, check }))
+    },
+    ..Class::BASE
+};
+
+/// Out.
+pub static OUTPUT: Class = Class {
+    name: "IPOutputCombo",
+    brief: "does what a router does with IPv4 packets on their way out",
+    doc: "Does what DropBroadcasts, PaintTee(COLOR), IPGWOptions(IPADDR), FixIPSrc(IPADDR), DecIPTTL and \
+          CheckLength(MTU) do behind one another. Output 0 is for packets that can go; a copy of those of \
+          COLOR goes to output 1, those with bad options go to output 2, those without a hop left to output 3 \
+          and those longer than MTU to output 4, where an IPFragmenter is expected.",
+    ports: "1/5",
+    processing: "h/h",
+    arguments: &[
+        mandatory("COLOR", "the colour of packets that came in by the same interface"),
+        mandatory("IPADDR", "the address of the interface"),
+        mandatory("MTU", "the longest packet, in bytes"),
+    ],
+    handlers: &[read("drops", "packets dropped as link-level broadcasts")],
+    drops: &["broadcast", "no IP header", "no buffers"],
+    example: "o :: IPOutputCombo(1, 10.0.0.1, 1500)",
+    see: &[
+        "IPInputCombo",
+        "DropBroadcasts",
+        "PaintTee",
+        "IPGWOptions",
+        "FixIPSrc",
+        "DecIPTTL",
+        "CheckLength",
+    ],
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let color = conf.mandatory("COLOR")?;
+        let address: Ipv4Addr = conf.mandatory("IPADDR")?;
+        let mtu = conf.mandatory("MTU")?;
+        conf.complete()?;
+        let (options, fix) = (IpGwOptions::of(address), FixIpSrc::of(address));
+        Ok(Box::new(IpOutputCombo { color, mtu, options, fix, drops: Tally::default() }))
+    },
+    ..Class::BASE
+};
+
+/// Bytes of an Ethernet header.
+const ETHER: usize = wire::ethernet::HEADER_LEN;
+
+/// See [`INPUT`].
+#[derive(Debug)]
+pub struct IpInputCombo {
+    color: u8,
+    check: CheckIpHeader,
+}
+
+impl PerPacket for IpInputCombo {
+    #[inline]
+    fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate {
+        packet.set_u8_at(PAINT, self.color);
+        if packet.pull_front(ETHER).is_err() {
+            return Fate::drop(0);
+        }
+        let fate = self.check.packet(cx, input, packet);
+        if fate == Fate::ON { fate } else { Fate::drop(fate.reason()) }
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
+        self.check.read(cx, handler, parameter)
+    }
+
+    fn replicate(&self) -> Option<IpInputCombo> {
+        Some(IpInputCombo { color: self.color, check: self.check.replicate()? })
+    }
+}
+
+/// See [`OUTPUT`].
+#[derive(Debug)]
+pub struct IpOutputCombo {
+    color: u8,
+    mtu: usize,
+    options: IpGwOptions,
+    fix: FixIpSrc,
+    drops: Tally,
+}
+
+/// What becomes of a packet.
+enum Way {
+    To(usize),
+    Drop(usize),
+}
+
+impl IpOutputCombo {
+    fn way(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Way {
+        if matches!(packet.annotations().reach, Reach::Broadcast | Reach::Multicast) {
+            self.drops.add(1);
+            return Way::Drop(0);
+        }
+        if packet.u8_at(PAINT) == self.color {
+            match cx.copy(packet) {
+                Some(copy) => cx.emit(1, copy),
+                None => cx.count_drops(2, 1),
+            }
+        }
+        match self.options.packet(cx, 0, packet) {
+            Fate::ON => {}
+            fate if fate.reason() == 0 => return Way::To(2),
+            _ => return Way::Drop(1),
+        }
+        let fixed = self.fix.packet(cx, 0, packet);
+        debug_assert_eq!(fixed, Fate::ON);
+        let bytes = packet.header_mut(Header::Network);
+        let Some(header) = bytes.and_then(|bytes| bytes.first_chunk_mut::<{ header::LEN }>()) else {
+            return Way::Drop(1);
+        };
+        if !wire::ipv4::Packet::new_unchecked(header).decrement_ttl() {
+            return Way::To(3);
+        }
+        Way::To(if packet.total_len() > self.mtu { 4 } else { 0 })
+    }
+}
+
+impl Element for IpOutputCombo {
+    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+        let sort = |combo: &mut (&mut IpOutputCombo, &mut Cx<'_>), _: usize, packet: &mut Packet| match combo
+            .0
+            .way(combo.1, packet)
+        {
+            Way::To(0) => None,
+            way => Some(way),
+        };
+        batch.split(&mut (self, cx), sort, |(_, cx), way, packet| match way {
+            Way::To(output) => cx.emit(output, packet),
+            Way::Drop(reason) => cx.drop(reason, packet),
+        });
+        Next::Push(0)
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.drops.sum().to_string())
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        Some(Box::new(IpOutputCombo {
+            color: self.color,
+            mtu: self.mtu,
+            options: self.options.replicate()?,
+            fix: self.fix.clone(),
+            drops: self.drops.for_another(),
+        }))
+    }
+}

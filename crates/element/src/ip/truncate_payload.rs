@@ -1,0 +1,91 @@
+//! `TruncateIPPayload`: headers stay, what they carry is cut off.
+
+use graph::class::{keyword, positional};
+use graph::{Class, Cx, Each, Fate, PerPacket};
+use memory::Packet;
+use memory::annotation::Header;
+
+use super::header;
+use crate::annotation::{EXTRA_LENGTH, Notes};
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "TruncateIPPayload",
+    brief: "cuts off what IPv4 packets carry behind their headers",
+    doc: "Packets keep at most LENGTH bytes behind their TCP, UDP or ICMP header, or, without TRANSPORT, \
+          behind their IP header; those whose IP header was not found keep LENGTH bytes in all. Headers do not \
+          change.",
+    arguments: &[
+        positional("LENGTH", "bytes to keep behind the headers; 0"),
+        positional("TRANSPORT", "whether transport headers are kept as well; true"),
+        keyword("EXTRA_LENGTH", "whether the extra length annotation counts what is cut off; true"),
+    ],
+    example: "CheckIPHeader(14) -> TruncateIPPayload(64) -> Discard",
+    see: &["Truncate", "CheckIPHeader"],
+    make: |_, conf| {
+        let length = conf.positional::<u16>("LENGTH")?.unwrap_or(0).into();
+        let transport = conf.positional("TRANSPORT")?.unwrap_or(true);
+        let note = conf.keyword("EXTRA_LENGTH")?.unwrap_or(true);
+        conf.complete()?;
+        Ok(Each::boxed(TruncateIpPayload { length, transport, note }))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug, Clone)]
+pub struct TruncateIpPayload {
+    length: usize,
+    transport: bool,
+    note: bool,
+}
+
+/// Bytes of a transport header, as far as it is there.
+fn transport_len(protocol: u8, segment: &[u8]) -> usize {
+    match protocol {
+        6 => segment.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4).max(20),
+        17 => 8,
+        // Timestamps and address masks have more of a header than the rest (RFC 792, 950).
+        1 => match segment.first() {
+            Some(13 | 14) => 20,
+            Some(17 | 18) => 12,
+            Some(_) => 8,
+            None => 0,
+        },
+        _ => 0,
+    }
+}
+
+impl TruncateIpPayload {
+    /// How many bytes of the packet stay.
+    fn kept(&self, packet: &Packet) -> usize {
+        let network = packet.header_offset(Header::Network).and_then(|at| usize::try_from(at).ok());
+        let Some((at, whole)) = network.zip(packet.header(Header::Network)) else { return self.length };
+        let headers = match header::split(packet) {
+            None => header::LEN,
+            Some((ip, segment)) if self.transport && header::is_first_fragment(ip) => {
+                ip.len() + transport_len(ip[9], segment)
+            }
+            Some((ip, _)) => ip.len(),
+        };
+        at + (headers + self.length).min(whole.len())
+    }
+}
+
+impl PerPacket for TruncateIpPayload {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let (kept, there) = (self.kept(packet), packet.len());
+        if packet.next().is_none() && kept < there {
+            header::shorten(packet, kept);
+            if self.note {
+                let extra = packet.u32_at(EXTRA_LENGTH).wrapping_add((there - kept) as u32);
+                packet.set_u32_at(EXTRA_LENGTH, extra);
+            }
+        }
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<TruncateIpPayload> {
+        Some(self.clone())
+    }
+}

@@ -1,0 +1,66 @@
+//! `NumberPacket`: a number in each packet, to find out what became of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use graph::class::{keyword, positional, read};
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use memory::Packet;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "NumberPacket",
+    brief: "writes a number that counts up into packets",
+    doc: "The eight bytes at OFFSET become 0 in the first packet, 1 in the next, and so on; threads share the \
+          count. Packets that are too short grow.",
+    arguments: &[
+        positional("OFFSET", "where, in bytes from the packet's start; 40"),
+        keyword("NET_ORDER", "whether the most significant byte comes first; false"),
+    ],
+    handlers: &[read("count", "packets numbered")],
+    drops: &["no tailroom"],
+    example: "NumberPacket(OFFSET 42)",
+    see: &["StoreData", "Counter"],
+    make: |_, conf| {
+        let offset: usize = conf.positional("OFFSET")?.unwrap_or(40);
+        let net_order = conf.keyword("NET_ORDER")?.unwrap_or(false);
+        conf.complete()?;
+        if offset > memory::DATA_ROOM {
+            return Err("OFFSET: packets are not that long".into());
+        }
+        Ok(Each::boxed(NumberPacket { offset, net_order, count: Arc::default() }))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug, Clone)]
+pub struct NumberPacket {
+    offset: usize,
+    net_order: bool,
+    count: Arc<AtomicU64>,
+}
+
+impl PerPacket for NumberPacket {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let (before, end) = (packet.len(), self.offset + 8);
+        if end > before {
+            if packet.next().is_some() || packet.set_len(end).is_err() {
+                return Fate::drop(0);
+            }
+            packet[before..].fill(0);
+        }
+        let number = self.count.fetch_add(1, Ordering::Relaxed); // only the number matters
+        let bytes = if self.net_order { number.to_be_bytes() } else { number.to_le_bytes() };
+        packet[self.offset..end].copy_from_slice(&bytes);
+        Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.count.load(Ordering::Relaxed).to_string())
+    }
+
+    fn replicate(&self) -> Option<NumberPacket> {
+        Some(self.clone())
+    }
+}

@@ -1,0 +1,47 @@
+//! `SetPacketType`: to whom a packet is said to have come.
+
+use graph::class::mandatory;
+use graph::{Class, Cx, Each, Fate, PerPacket};
+use memory::Packet;
+use memory::annotation::Reach;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "SetPacketType",
+    brief: "says to whom packets came",
+    doc: "Marks packets as HOST, BROADCAST, MULTICAST, OTHERHOST or OUTGOING, whatever their header says. \
+          DropBroadcasts and ICMPError go by it.",
+    arguments: &[mandatory("TYPE", "the mark")],
+    example: "SetPacketType(HOST)",
+    see: &["HostEtherFilter", "DropBroadcasts"],
+    make: |_, conf| {
+        let text: String = conf.mandatory("TYPE")?;
+        conf.complete()?;
+        let reach = match text.to_ascii_uppercase().as_str() {
+            "HOST" | "LOOPBACK" => Reach::Host,
+            "BROADCAST" => Reach::Broadcast,
+            "MULTICAST" => Reach::Multicast,
+            "OTHERHOST" => Reach::OtherHost,
+            "OUTGOING" => Reach::Outgoing,
+            _ => return Err(format!("unrecognized packet type '{text}'").into()),
+        };
+        Ok(Each::boxed(SetPacketType(reach)))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug, Clone)]
+pub struct SetPacketType(Reach);
+
+impl PerPacket for SetPacketType {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        packet.annotations_mut().reach = self.0;
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<SetPacketType> {
+        Some(self.clone())
+    }
+}

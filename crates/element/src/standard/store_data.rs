@@ -1,0 +1,69 @@
+//! `StoreData`: bytes written over those of packets.
+
+use graph::class::{keyword, mandatory, positional};
+use graph::value::Bytes;
+use graph::{Class, Cx, Each, Fate, PerPacket};
+use memory::Packet;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "StoreData",
+    brief: "writes bytes into packets",
+    doc: "Writes DATA into each packet from OFFSET on: where MASK has bits, if there is one. What would stand \
+          behind the packet's end is left out, unless it may GROW.",
+    arguments: &[
+        mandatory("OFFSET", "where, in bytes from the packet's start"),
+        mandatory("DATA", "what"),
+        positional("MASK", "which bits of it; all"),
+        keyword("GROW", "whether packets that are too short grow; false"),
+    ],
+    drops: &["no tailroom"],
+    example: "StoreData(12, \\<0800>)",
+    see: &["Strip", "Clipboard", "StoreIPAddress", "SetIPChecksum"],
+    make: |_, conf| {
+        let offset = conf.mandatory("OFFSET")?;
+        let data = conf.mandatory::<Bytes>("DATA")?.0;
+        let mask = conf.positional::<Bytes>("MASK")?.map_or(vec![], |mask| mask.0);
+        let grow = conf.keyword("GROW")?.unwrap_or(false);
+        conf.complete()?;
+        if mask.len() > data.len() {
+            return Err("MASK: longer than DATA".into());
+        }
+        // Bytes that the mask does not reach are written whole.
+        let masks = mask.into_iter().chain(std::iter::repeat(0xFF));
+        let bytes = data.into_iter().zip(masks).map(|(data, mask)| (data & mask, mask)).collect();
+        Ok(Each::boxed(StoreData { offset, bytes, grow }))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug, Clone)]
+pub struct StoreData {
+    offset: usize,
+    /// Each byte, and which of its bits count.
+    bytes: Box<[(u8, u8)]>,
+    grow: bool,
+}
+
+impl PerPacket for StoreData {
+    #[inline]
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let (before, end) = (packet.len(), self.offset.saturating_add(self.bytes.len()));
+        if self.grow && end > before {
+            if packet.next().is_some() || packet.set_len(end).is_err() {
+                return Fate::drop(0);
+            }
+            packet[before..].fill(0);
+        }
+        let place = packet.get_mut(self.offset..).unwrap_or_default();
+        for (byte, (data, mask)) in place.iter_mut().zip(&self.bytes) {
+            *byte = *byte & !mask | data;
+        }
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<StoreData> {
+        Some(self.clone())
+    }
+}

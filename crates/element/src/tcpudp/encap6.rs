@@ -1,0 +1,142 @@
+//! `UDPIP6Encap`: UDP and IPv6 headers in front (RFC 8200).
+
+use std::net::Ipv6Addr;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use graph::class::{Headers, both, mandatory};
+use graph::value::{Names, Scope, Value};
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use memory::Packet;
+use wire::checksum;
+
+use crate::annotation::{DST_IP6, Notes};
+use crate::ip::{header, ip6};
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "UDPIP6Encap",
+    brief: "makes a UDP datagram in an IPv6 packet of each packet",
+    doc: "Puts an IPv6 and a UDP header with its checksum in front, and sets the destination annotation to \
+          DST.",
+    arguments: &[
+        mandatory("SRC", "whom it is from"),
+        mandatory("SPORT", "and from which port"),
+        mandatory("DST", "whom it is to, or DST_ANNO for what the annotation says"),
+        mandatory("DPORT", "and to which port"),
+    ],
+    handlers: &[
+        both("src", "whom it is from"),
+        both("sport", "and from which port"),
+        both("dst", "whom it is to, or DST_ANNO"),
+        both("dport", "and to which port"),
+    ],
+    drops: &["no headroom", "too long"],
+    example: "UDPIP6Encap(2001:db8::1, 1234, 2001:db8::2, 1234)",
+    see: &["UDPIPEncap", "CheckIP6Header", "Strip"],
+    headers: Headers { finds_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let src = conf.mandatory("SRC")?;
+        let sport = conf.mandatory("SPORT")?;
+        let dst: String = conf.mandatory("DST")?;
+        let dport = conf.mandatory("DPORT")?;
+        conf.complete()?;
+        let dst = parse_dst(&dst, conf.scope()).ok_or("bad DST")?;
+        let ends = Ends { src, dst, ports: [sport, dport] };
+        Ok(Each::boxed(UdpIp6Encap { own: ends, shared: Arc::new(RwLock::new(ends)) }))
+    },
+    ..Class::BASE
+};
+
+const HEADERS: usize = ip6::LEN + 8;
+const UDP: u8 = 17;
+
+#[derive(Debug, Clone, Copy)]
+struct Ends {
+    src: Ipv6Addr,
+    /// `None`: what the annotation says.
+    dst: Option<Ipv6Addr>,
+    ports: [u16; 2],
+}
+
+fn parse_dst(text: &str, scope: &Scope<'_>) -> Option<Option<Ipv6Addr>> {
+    match text.trim() {
+        "DST_ANNO" => Some(None),
+        text => Ipv6Addr::parse(text, scope).ok().map(Some),
+    }
+}
+
+/// See [`CLASS`].
+#[derive(Debug, Clone)]
+pub struct UdpIp6Encap {
+    /// As it was when this copy looked last.
+    own: Ends,
+    shared: Arc<RwLock<Ends>>,
+}
+
+impl UdpIp6Encap {
+    fn write_headers(&self, packet: &mut Packet) -> Option<()> {
+        let Ends { src, dst, ports } = self.own;
+        let dst = dst.unwrap_or_else(|| Ipv6Addr::from(packet.bytes_at::<16>(DST_IP6)));
+        let length = u16::try_from(packet.len() - ip6::LEN).ok()?;
+        let (ip, udp) = packet.split_first_chunk_mut::<{ ip6::LEN }>()?;
+        ip[..8].copy_from_slice(&[0x60, 0, 0, 0, 0, 0, UDP, 0xFF]);
+        ip[4..6].copy_from_slice(&length.to_be_bytes());
+        ip[8..24].copy_from_slice(&src.octets());
+        ip[24..].copy_from_slice(&dst.octets());
+        let words = [ports[0], ports[1], length, 0];
+        udp.get_mut(..8)?.chunks_exact_mut(2).zip(words).for_each(|(place, word)| {
+            place.copy_from_slice(&word.to_be_bytes());
+        });
+        let pseudo = checksum::pseudo_header_v6(src, dst, UDP, length.into());
+        let sum = match !checksum::combine(pseudo, checksum::sum(udp)) {
+            0 => 0xFFFF, // zero would say that there is none (RFC 768)
+            sum => sum,
+        };
+        udp[6..8].copy_from_slice(&sum.to_be_bytes());
+        header::mark(packet, 0, ip6::LEN);
+        packet.set_bytes_at(DST_IP6, dst.octets());
+        Some(())
+    }
+}
+
+impl PerPacket for UdpIp6Encap {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        // Whoever changes it does not keep packets waiting.
+        if let Ok(ends) = self.shared.try_read() {
+            self.own = *ends;
+        }
+        if packet.next().is_some() {
+            return Fate::drop(1);
+        }
+        if packet.push_front(HEADERS).is_err() {
+            return Fate::drop(0);
+        }
+        if self.write_headers(packet).is_some() { Fate::ON } else { Fate::drop(1) }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        let ends = *self.shared.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(match handler {
+            "src" => ends.src.to_string(),
+            "sport" => ends.ports[0].to_string(),
+            "dst" => ends.dst.map_or("DST_ANNO".into(), |dst| dst.to_string()),
+            _ => ends.ports[1].to_string(),
+        })
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let scope = Scope { element: "", names: &Names::default() };
+        let mut ends = self.shared.write().unwrap_or_else(PoisonError::into_inner);
+        match handler {
+            "src" => ends.src = Ipv6Addr::parse(value, &scope)?,
+            "dst" => ends.dst = parse_dst(value, &scope).ok_or("bad DST")?,
+            "sport" => ends.ports[0] = u16::parse(value, &scope)?,
+            _ => ends.ports[1] = u16::parse(value, &scope)?,
+        }
+        Ok(())
+    }
+
+    fn replicate(&self) -> Option<UdpIp6Encap> {
+        Some(self.clone())
+    }
+}

@@ -1,0 +1,312 @@
+//! `FastUDPFlows`, `FastTCPFlows`: frames of many flows, as fast as is wanted.
+
+use std::net::Ipv4Addr;
+
+use graph::class::{Argument, Handler, Headers, both, keyword, mandatory, read, write};
+use graph::signal::Kind;
+use graph::task::TaskId;
+use graph::timer::TimerId;
+use graph::value::Ethernet;
+use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Refused, Setup, Signal};
+use memory::{Batch, DATA_ROOM};
+use wire::checksum;
+
+use super::fast_source::{ETHER, End, Pace, lay_out, packet, rest};
+use crate::ip::{header, random};
+
+const ARGUMENTS: &[Argument] = &[
+    mandatory("RATE", "frames a second, 0 for no limit"),
+    mandatory("LIMIT", "frames in all, -1 for no limit"),
+    mandatory("LENGTH", "bytes in a frame; at least 60"),
+    mandatory("SRCETH", "the source's Ethernet address"),
+    mandatory("SRCIP", "its IP address"),
+    mandatory("DSTETH", "the destination's Ethernet address"),
+    mandatory("DSTIP", "its IP address"),
+    mandatory("FLOWS", "how many flows at a time"),
+    mandatory("FLOWSIZE", "frames in a flow, after which it has other ports"),
+    keyword("BURST", "frames pushed at a time; 32"),
+    keyword("FLOWBURST", "frames of a flow in a row; 1"),
+    keyword("CHECKSUM", "whether there is a checksum; true"),
+    keyword("SEQUENTIAL", "whether ports count up, and flows take turns; false: both are random"),
+    keyword("DUPLICATE", "accepted; every frame is a copy"),
+    keyword("ACTIVE", "whether it sends; true"),
+    keyword("STOP", "stop the router after LIMIT frames; false"),
+];
+const HANDLERS: &[Handler] = &[
+    read("count", "frames sent"),
+    both("active", "whether it sends"),
+    both("rate", "frames a second"),
+    both("limit", "frames in all"),
+    read("length", "bytes in a frame"),
+    write("reset", "begins again"),
+];
+
+/// Of UDP.
+pub static UDP: Class = Class {
+    name: "FastUDPFlows",
+    brief: "makes UDP datagrams of many flows in Ethernet frames",
+    doc: "Frames of LENGTH bytes between two hosts, of FLOWS flows at a time with ports of their own, RATE a \
+          second at most, LIMIT in all; pushed, or made as they are pulled.",
+    ports: "0/1",
+    processing: "a",
+    arguments: ARGUMENTS,
+    handlers: HANDLERS,
+    drops: &["no buffers"],
+    example: "FastUDPFlows(100000, -1, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 100, 10) -> ToDevice(p)",
+    see: &["FastUDPSource", "FastTCPFlows", "FlowSource"],
+    headers: Headers { finds_network: true, ..Class::BASE.headers },
+    make: |setup, conf| make(setup, conf, false),
+    ..Class::BASE
+};
+
+/// Of TCP.
+pub static TCP: Class = Class {
+    name: "FastTCPFlows",
+    brief: "makes TCP segments of many flows in Ethernet frames",
+    doc: "As FastUDPFlows, with TCP segments that carry the SYN flag on a flow's first frame, FIN on its last \
+          and ACK on those between. Nobody answers them: they are for measuring.",
+    example: "FastTCPFlows(100000, -1, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 100, 10) -> ToDevice(p)",
+    see: &["FastUDPFlows", "FlowSource"],
+    make: |setup, conf| make(setup, conf, true),
+    ..UDP
+};
+
+/// Flows there may be at a time: each keeps a frame.
+const MOST_FLOWS: usize = 1 << 20;
+
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, tcp: bool) -> Result<Box<dyn Element>, Fault> {
+    let (rate, limit) = (conf.mandatory("RATE")?, conf.mandatory("LIMIT")?);
+    let mut length: usize = conf.mandatory("LENGTH")?;
+    let src: (Ethernet, Ipv4Addr) = (conf.mandatory("SRCETH")?, conf.mandatory("SRCIP")?);
+    let dst: (Ethernet, Ipv4Addr) = (conf.mandatory("DSTETH")?, conf.mandatory("DSTIP")?);
+    let count: usize = conf.mandatory("FLOWS")?;
+    let size: u64 = conf.mandatory("FLOWSIZE")?;
+    let burst: usize = conf.keyword("BURST")?.unwrap_or(32);
+    let row: u64 = conf.keyword("FLOWBURST")?.unwrap_or(1);
+    let checksum = conf.keyword("CHECKSUM")?.unwrap_or(true);
+    let sequential = conf.keyword("SEQUENTIAL")?.unwrap_or(false);
+    let _duplicate: Option<bool> = conf.keyword("DUPLICATE")?;
+    let active = conf.keyword("ACTIVE")?.unwrap_or(true);
+    let stop = conf.keyword("STOP")?.unwrap_or(false);
+    conf.complete()?;
+    if length < 60 {
+        setup.warn("packet length < 60, defaulting to 60");
+        length = 60;
+    }
+    if length > DATA_ROOM {
+        return Err(format!("packet length must be <= {DATA_ROOM}").into());
+    }
+    if !(1..=MOST_FLOWS).contains(&count) {
+        return Err(format!("FLOWS: must be 1 to {MOST_FLOWS}").into());
+    }
+    let mut flows = Flows {
+        frames: vec![],
+        size: size.max(1),
+        row: row.max(1),
+        sequential,
+        checksum,
+        tcp,
+        at: 0,
+        in_row: 0,
+    };
+    let end = |end: (Ethernet, Ipv4Addr), port| -> End { (end.0, end.1, port) };
+    for n in 0..count {
+        let ports = if sequential { [n as u16; 2] } else { flows.ports() };
+        let bytes = lay_out(length, end(src, ports[0]), end(dst, ports[1]), checksum && !tcp);
+        flows.frames.push(Frame { bytes, sent: 0 });
+        flows.settle(n);
+    }
+    Ok(Box::new(FastFlows {
+        flows,
+        dst: dst.1,
+        burst: burst.clamp(1, Batch::MAX),
+        pace: Pace::new(rate, limit, active),
+        stop,
+        packets: Signal::new(true),
+        task: None,
+        timer: None,
+    }))
+}
+
+#[derive(Debug)]
+struct Frame {
+    bytes: Vec<u8>,
+    /// How many of this flow.
+    sent: u64,
+}
+
+/// Flows, and whose turn it is.
+#[derive(Debug)]
+struct Flows {
+    frames: Vec<Frame>,
+    size: u64,
+    row: u64,
+    sequential: bool,
+    checksum: bool,
+    tcp: bool,
+    at: usize,
+    in_row: u64,
+}
+
+impl Flows {
+    fn ports(&self) -> [u16; 2] {
+        let random = random::next();
+        [random as u16, (random >> 16) as u16]
+    }
+
+    /// The place of the next frame's flow; the frame is as it should be.
+    fn next(&mut self) -> usize {
+        if self.in_row >= self.row {
+            self.in_row = 0;
+            self.at = match self.sequential {
+                true => (self.at + 1) % self.frames.len(),
+                false => random::below(self.frames.len() as u64) as usize,
+            };
+        }
+        self.in_row += 1;
+        let at = self.at;
+        if self.frames[at].sent >= self.size {
+            self.renew(at);
+        }
+        if self.tcp {
+            self.settle(at);
+        }
+        self.frames[at].sent += 1;
+        at
+    }
+
+    /// A flow has other ports from now on.
+    fn renew(&mut self, at: usize) {
+        let random = self.ports();
+        let frame = &mut self.frames[at];
+        frame.sent = 0;
+        for (n, random) in random.into_iter().enumerate() {
+            let place = ETHER + header::LEN + 2 * n;
+            let port = header::u16_at(&frame.bytes, place).wrapping_add(1);
+            let port = if self.sequential { port } else { random };
+            frame.bytes[place..place + 2].copy_from_slice(&port.to_be_bytes());
+        }
+        self.settle(at);
+    }
+
+    /// Makes a TCP header, and the checksum right.
+    fn settle(&mut self, at: usize) {
+        let (size, tcp, with_checksum) = (self.size, self.tcp, self.checksum);
+        let frame = &mut self.frames[at];
+        let (ip, rest) = frame.bytes[ETHER..].split_at_mut(header::LEN);
+        let place = if tcp { 16 } else { 6 };
+        if tcp {
+            ip[9] = 6;
+            header::fill_checksum(ip);
+            rest[4..8].copy_from_slice(&(frame.sent as u32).to_be_bytes());
+            rest[8..20].fill(0);
+            rest[12] = 0x50;
+            rest[13] = match frame.sent {
+                0 => 2,                           // SYN
+                sent if sent + 1 >= size => 0x11, // FIN, ACK
+                _ => 0x10,                        // ACK
+            };
+        }
+        rest[place..place + 2].fill(0);
+        if with_checksum {
+            let sum = match super::checksum::of(ip, rest) {
+                0 if !tcp => 0xFFFF, // zero would say that there is none (RFC 768)
+                sum => sum,
+            };
+            rest[place..place + 2].copy_from_slice(&sum.to_be_bytes());
+        }
+        debug_assert_eq!(checksum::sum(ip), 0xFFFF);
+    }
+}
+
+/// See [`UDP`].
+#[derive(Debug)]
+pub struct FastFlows {
+    flows: Flows,
+    dst: Ipv4Addr,
+    burst: usize,
+    pace: Pace,
+    stop: bool,
+    /// Raised while there is something to pull; by a timer when the next is due.
+    packets: Signal,
+    /// When frames are pushed.
+    task: Option<TaskId>,
+    timer: Option<TimerId>,
+}
+
+impl FastFlows {
+    fn make(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, most: usize) {
+        let due = self.pace.due(cx.now_ns()).min(most as i64);
+        let mut made = 0;
+        batch.fill(|| {
+            if made >= due {
+                return None;
+            }
+            let at = self.flows.next();
+            let packet = packet(cx, &self.flows.frames[at].bytes, self.dst)?;
+            made += 1;
+            Some(packet)
+        });
+        self.pace.made(made);
+        if made > 0 && self.stop && self.pace.active && self.pace.has_ended() {
+            cx.stop();
+        }
+    }
+}
+
+impl Element for FastFlows {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.timer = Some(cx.new_timer());
+        if cx.is_push_output(0) {
+            let task = cx.new_task();
+            self.task = Some(task);
+            cx.schedule(task);
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
+        self.make(cx, batch, self.burst);
+        match (self.pace.later(cx.now_ns()), self.timer) {
+            _ if self.pace.has_ended() => {}
+            (Some(next_ns), Some(timer)) => cx.set_timer(timer, next_ns),
+            _ => cx.schedule(task),
+        }
+        if batch.is_empty() { Ran::IDLE } else { Ran::push(0) }
+    }
+
+    fn notice(&self, kind: Kind, _: usize) -> Notice {
+        match kind {
+            Kind::Packets => Notice::Signal(self.packets.clone()),
+            Kind::Room => Notice::Continue,
+        }
+    }
+
+    fn fire(&mut self, cx: &mut Cx<'_>, _: TimerId) {
+        match self.task {
+            Some(task) => cx.schedule(task),
+            None => self.packets.raise(cx),
+        }
+    }
+
+    fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
+        self.make(cx, batch, Batch::MAX);
+        rest(cx, &self.pace, &self.packets, self.timer);
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(match handler {
+            "length" => self.flows.frames.first().map_or(0, |frame| frame.bytes.len()).to_string(),
+            _ => self.pace.read(handler),
+        })
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        self.pace.write(handler, value)?;
+        self.packets.raise(cx);
+        if let Some(task) = self.task {
+            cx.schedule(task);
+        }
+        Ok(())
+    }
+}

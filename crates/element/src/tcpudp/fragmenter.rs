@@ -1,0 +1,173 @@
+//! `TCPFragmenter`: segments that are too long become several.
+
+use graph::class::{Headers, keyword, read};
+use graph::{Class, Cx, Element, Next, Refused, Tally};
+use memory::annotation::Header;
+use memory::{Batch, Packet};
+
+use super::checksum;
+use crate::annotation::{Notes, Place};
+use crate::ip::header;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "TCPFragmenter",
+    brief: "makes several TCP segments of those that are too long",
+    doc: "Segments whose IP packet would be longer than MTU become several of at most so many bytes, each with \
+          the headers of the first, its own sequence number and right checksums. Only the last one keeps the \
+          FIN and PSH flags. Whatever is no whole TCP segment passes unchanged.",
+    processing: "h/h",
+    arguments: &[
+        keyword("MTU", "the longest IP packet, in bytes; 0 for what the annotation says"),
+        keyword("MTU_ANNO", "an annotation of two bytes that says it for each packet, where it is not zero"),
+    ],
+    handlers: &[
+        read("count", "packets that came"),
+        read("fragmented_count", "packets that were too long"),
+        read("fragments", "segments that they became"),
+    ],
+    drops: &["no buffers"],
+    example: "CheckIPHeader(14) -> TCPFragmenter(MTU 1500) -> Discard",
+    see: &["IPFragmenter", "CheckTCPHeader"],
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
+    costs: "makes new packets of those that are too long",
+    make: |_, conf| {
+        let mtu: u16 = conf.keyword("MTU")?.unwrap_or(0);
+        let place = conf.keyword::<Place<2>>("MTU_ANNO")?.map(|place| place.0);
+        conf.complete()?;
+        if mtu == 0 && place.is_none() {
+            return Err("At least one of MTU and MTU_ANNO must be set".into());
+        }
+        let [count, long, made] = std::array::from_fn(|_| Tally::default());
+        Ok(Box::new(TcpFragmenter { mtu: mtu.into(), place, count, long, made }))
+    },
+    ..Class::BASE
+};
+
+const FIN: u8 = 1;
+const PUSH: u8 = 8;
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct TcpFragmenter {
+    mtu: usize,
+    place: Option<usize>,
+    count: Tally,
+    long: Tally,
+    made: Tally,
+}
+
+/// Where the parts of a packet are, from its start.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    ip: usize,
+    tcp: usize,
+    data: usize,
+    end: usize,
+}
+
+/// The parts of a whole TCP segment in one buffer.
+fn layout(packet: &Packet) -> Option<Layout> {
+    let ip = usize::try_from(packet.header_offset(Header::Network)?).ok()?;
+    let (head, segment) = header::split(packet).filter(|_| packet.next().is_none())?;
+    let total = usize::from(header::u16_at(head, 2));
+    let whole = head[9] == 6 && header::u16_at(head, 6) & 0x3FFF == 0 && total <= head.len() + segment.len();
+    let tcp_len = usize::from(*segment.get(12).filter(|_| whole)? >> 4) * 4;
+    let tcp = ip + head.len();
+    (tcp_len >= 20 && tcp + tcp_len <= ip + total).then_some(Layout {
+        ip,
+        tcp,
+        data: tcp + tcp_len,
+        end: ip + total,
+    })
+}
+
+impl TcpFragmenter {
+    fn mtu(&self, packet: &Packet) -> usize {
+        let said = self.place.map_or(0, |at| usize::from(packet.u16_at(at)));
+        match (self.mtu, said) {
+            (0, said) => said,
+            (mtu, 0) => mtu,
+            (mtu, said) => mtu.min(said),
+        }
+    }
+
+    /// How a packet is to be cut, and how much data each part may have.
+    fn cut(&self, packet: &Packet) -> Option<(Layout, usize)> {
+        let mtu = self.mtu(packet);
+        let layout = layout(packet).filter(|_| mtu > 0)?;
+        let most = mtu.checked_sub(layout.data - layout.ip).filter(|most| *most > 0)?;
+        (layout.end - layout.data > most).then_some((layout, most))
+    }
+
+    fn part(
+        &mut self,
+        cx: &mut Cx<'_>,
+        packet: &Packet,
+        layout: Layout,
+        at: usize,
+        most: usize,
+    ) -> Option<()> {
+        let Layout { ip, tcp, data, end } = layout;
+        let length = most.min(end - at);
+        let mut bytes = packet.get(..data)?.to_vec();
+        bytes.extend_from_slice(packet.get(at..at + length)?);
+        let (head, segment) = bytes.get_mut(ip..)?.split_at_mut_checked(tcp - ip)?;
+        let total = (head.len() + segment.len()) as u16;
+        head[2..4].copy_from_slice(&total.to_be_bytes());
+        header::fill_checksum(head);
+        let number = header::u32_at(segment, 4).wrapping_add((at - data) as u32);
+        segment[4..8].copy_from_slice(&number.to_be_bytes());
+        if at + length < end {
+            segment[13] &= !(FIN | PUSH);
+        }
+        segment[16..18].fill(0);
+        let sum = checksum::of(head, segment);
+        segment[16..18].copy_from_slice(&sum.to_be_bytes());
+        let mut part = cx.alloc()?;
+        if part.copy_at(packet.headroom(), &bytes).is_err() {
+            cx.free(part);
+            return None;
+        }
+        part.copy_metadata(packet);
+        self.made.add(1);
+        cx.emit(0, part);
+        Some(())
+    }
+}
+
+impl Element for TcpFragmenter {
+    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+        self.count.add(batch.len() as u64);
+        if batch.iter().all(|packet| self.cut(packet).is_none()) {
+            return Next::Push(0);
+        }
+        for packet in batch.drain() {
+            let Some((layout, most)) = self.cut(&packet) else {
+                cx.emit(0, packet);
+                continue;
+            };
+            self.long.add(1);
+            for at in (layout.data..layout.end).step_by(most) {
+                if self.part(cx, &packet, layout, at, most).is_none() {
+                    cx.count_drops(0, 1);
+                }
+            }
+            cx.free(packet);
+        }
+        Next::Done
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(match handler {
+            "count" => self.count.sum().to_string(),
+            "fragmented_count" => self.long.sum().to_string(),
+            _ => self.made.sum().to_string(),
+        })
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        let [count, long, made] = [&self.count, &self.long, &self.made].map(Tally::for_another);
+        Some(Box::new(TcpFragmenter { mtu: self.mtu, place: self.place, count, long, made }))
+    }
+}

@@ -1,0 +1,237 @@
+//! A class on trial: one element of it, taken from its example, with packets that
+//! nobody checked at every input. What tests and fuzzers use to ask of each class
+//! that there is that no packet makes it panic, hang or lose count.
+//!
+//! It does not look at what becomes of the packets.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use graph::class::{Headers, write};
+use graph::clock::{Clock, SIMULATION_START_NS};
+use graph::flow;
+use graph::lang::{self, Source};
+use graph::setup::Services;
+use graph::task::TaskId;
+use graph::{Class, Console, Cx, Element, Options, Ran, Refused, Router};
+use memory::annotation::Header;
+use memory::{Batch, DATA_ROOM, Packet};
+
+/// A packet to come.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Raw {
+    /// Its bytes; what does not fit into a buffer is left out.
+    pub bytes: Vec<u8>,
+    /// Where it is said that its network header is.
+    pub network: Option<u8>,
+    /// Where it is said that its transport header is.
+    pub transport: Option<u8>,
+    /// The first bytes of its annotations.
+    pub notes: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+struct Supply(Mutex<VecDeque<Raw>>);
+
+impl Supply {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Raw>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sends what is supplied to its outputs in turn.
+static FEED: Class = Class {
+    name: "TrialFeed",
+    ports: "0/-",
+    processing: "h",
+    handlers: &[write("go", "sends")],
+    headers: Headers { finds_network: true, ..Class::BASE.headers },
+    make: |setup, _| {
+        let supply = setup.services.get().ok_or("nothing is supplied")?;
+        Ok(Box::new(Feed { supply, turn: 0, task: None }))
+    },
+    ..Class::BASE
+};
+
+struct Feed {
+    supply: Arc<Supply>,
+    turn: usize,
+    task: Option<TaskId>,
+}
+
+fn lay_out(packet: &mut Packet, raw: &Raw) {
+    let bytes = &raw.bytes[..raw.bytes.len().min(DATA_ROOM)];
+    let fits = packet.copy_from(bytes);
+    debug_assert!(fits.is_ok());
+    for (header, at) in [(Header::Network, raw.network), (Header::Transport, raw.transport)] {
+        if let Some(at) = at {
+            packet.set_header(header, usize::from(at));
+        }
+    }
+    let area = &mut packet.annotations_mut().area;
+    area.iter_mut().zip(&raw.notes).for_each(|(place, note)| *place = *note);
+}
+
+impl Element for Feed {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.task = Some(cx.new_task());
+        Ok(())
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, _: &mut Batch) -> Ran {
+        for _ in 0..Batch::MAX {
+            let Some(raw) = self.supply.lock().pop_front() else { return Ran::done(true) };
+            let Some(mut packet) = cx.alloc() else { return Ran::IDLE };
+            lay_out(&mut packet, &raw);
+            cx.emit(self.turn % cx.outputs().max(1), packet);
+            self.turn += 1;
+        }
+        cx.schedule(task);
+        Ran::done(true)
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
+        if let Some(task) = self.task {
+            cx.schedule(task);
+        }
+        Ok(())
+    }
+}
+
+/// Elements that a class's element asks for by name.
+const COMPANIONS: &[(&str, &str)] = &[
+    ("AggregateFirst", "af :: AggregateIPFlows; Idle -> af -> Discard;"),
+    ("TimestampDiff", "r :: RecordTimestamp(OFFSET 40); Idle -> r -> Discard;"),
+    ("ToIPFlowDumps", "af :: AggregateIPFlows; Idle -> af -> Discard;"),
+    ("ARPQuerier", "t :: ARPTable;"),
+    ("FTPPortMapper", "rw :: IPRewriter(pattern 1.0.0.1 1024-65535 - - 0 0); Idle -> rw -> Discard;"),
+    ("ICMPRewriter", "rw :: IPRewriter(pattern 1.0.0.1 1024-65535 - - 0 0); Idle -> rw -> Discard;"),
+];
+
+/// Configurations in place of the example's: what is written to a file goes nowhere.
+const CONFIGURATIONS: &[(&str, &str)] =
+    &[("ToDump", "/dev/null"), ("ToIPFlowDumps", "/dev/null, NOTIFIER af")];
+
+/// The configuration in a class's example: what stands in parentheses behind its
+/// name; empty where nothing does.
+pub fn example(name: &str, example: &str) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    for (at, _) in example.match_indices(name) {
+        let (before, behind) = (&example[..at], &example[at + name.len()..]);
+        if before.ends_with(is_word) || behind.starts_with(is_word) || !behind.starts_with('(') {
+            continue;
+        }
+        let mut depth = 0;
+        for (end, c) in behind.char_indices() {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            if depth == 0 {
+                return behind[1..end].to_string();
+            }
+        }
+    }
+    String::new()
+}
+
+/// A router around one element.
+pub struct Trial {
+    /// The router; the element is `e`.
+    pub router: Router,
+    supply: Arc<Supply>,
+    printed: Arc<Mutex<String>>,
+}
+
+/// Ports that are tried to find as many as the example's configuration asks for.
+const PORTS: std::ops::RangeInclusive<usize> = 0..=6;
+
+impl Trial {
+    /// An element of a class by its name in configurations, with as many ports as its
+    /// example's configuration can do with.
+    ///
+    /// # Errors
+    /// Why there is no such element, in the words of the last try.
+    pub fn of(name: &str) -> Result<Trial, String> {
+        let class = crate::registry().find(name).ok_or_else(|| format!("no class {name}"))?;
+        let given = CONFIGURATIONS.iter().find(|(name, _)| *name == class.name);
+        let config = given.map_or_else(|| example(class.name, class.example), |(_, given)| given.to_string());
+        Trial::with(name, &config)
+    }
+
+    /// An element of a class with a configuration.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn with(name: &str, config: &str) -> Result<Trial, String> {
+        let class = crate::registry().find(name).ok_or_else(|| format!("no class {name}"))?;
+        let mut error = String::from("no number of ports");
+        for inputs in PORTS {
+            let count = flow::count(class.ports, inputs);
+            // More inputs than it needs are of use only where it takes any number.
+            if inputs < count.inputs.0 || inputs > count.inputs.1 || inputs > count.inputs.0.max(4) {
+                continue;
+            }
+            for outputs in PORTS.rev().filter(|n| (count.outputs.0..=count.outputs.1).contains(n)) {
+                match Trial::build(class, config, inputs, outputs) {
+                    Ok(trial) => return Ok(trial),
+                    Err(wrong) => error = wrong,
+                }
+            }
+        }
+        Err(error)
+    }
+
+    fn build(class: &Class, config: &str, inputs: usize, outputs: usize) -> Result<Trial, String> {
+        let mut text = format!("feed :: TrialFeed; feed[{inputs}] -> Discard;\n");
+        let companions = COMPANIONS.iter().filter(|(name, _)| *name == class.name);
+        companions.for_each(|(_, companion)| text += companion);
+        text += &format!("e :: {}({config});\n", class.name);
+        for n in 0..inputs {
+            let queue =
+                if flow::processing(class.processing, false, n) == 'l' { "-> Queue(64) " } else { "" };
+            text += &format!("feed[{n}] {queue}-> [{n}]e;\n");
+        }
+        for n in 0..outputs {
+            // Some want a queue nearby.
+            let queue = if flow::processing(class.processing, true, n) == 'l' { "" } else { "-> Queue(64) " };
+            text += &format!("e[{n}] {queue}-> Discard;\n");
+        }
+        let mut registry = crate::registry();
+        registry.add(&FEED);
+        let options = lang::Options {
+            known_class: &|name| registry.find(name).is_some(),
+            class_names: &|| registry.names().map(str::to_string).collect(),
+            ..lang::Options::default()
+        };
+        let flat = lang::read(vec![Source::new("trial", text.as_str())], &options)
+            .map_err(|problems| problems.to_string())?;
+        let (supply, printed) = (Arc::new(Supply::default()), Arc::new(Mutex::new(String::new())));
+        let mut services = Services::default();
+        services.add(supply.clone());
+        let options = Options {
+            clock: Arc::new(Clock::simulated(SIMULATION_START_NS)),
+            console: Console::Memory(printed.clone()),
+            services,
+            ..Options::default()
+        };
+        let router = Router::build(&text, flat, &registry, options)
+            .map_err(|problems| problems.iter().map(|p| p.text() + "\n").collect::<String>())?;
+        Ok(Trial { router, supply, printed })
+    }
+
+    /// Sends packets, and lets time pass while the element has something to do.
+    pub fn send(&mut self, packets: impl IntoIterator<Item = Raw>) {
+        self.supply.lock().extend(packets);
+        let gone = self.router.write("feed.go", "");
+        debug_assert!(gone.is_ok());
+        for lane in self.router.lanes_mut() {
+            lane.step(64);
+        }
+        self.printed.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Reads every handler of the element; what comes of it does not matter.
+    pub fn read_all(&mut self, class: &Class) {
+        for handler in class.handlers.iter().filter(|handler| handler.read) {
+            let _ = self.router.read(&format!("e.{}", handler.name), "");
+        }
+    }
+}

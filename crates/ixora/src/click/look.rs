@@ -1,0 +1,268 @@
+//! A configuration looked at and not run: `--check`, `--explain`, `--dot`, `--svg`.
+//!
+//! Elements are made, which finds all that is wrong with their arguments; nothing is
+//! opened, bound or written. Ports are there on paper only, with as many queues as
+//! are asked of them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use element::io::outlets::{House, Opener, Outlets, Use, Wanted};
+use graph::explain;
+use graph::lang::{Place, Problem, Problems, Severity, Source};
+use graph::plan::Plan;
+use graph::setup::Services;
+use graph::{Console, Router};
+use serde_json::{Value, json};
+
+use super::{Click, configuration, ports, sketch};
+use crate::Failure;
+
+/// What was found.
+struct Look {
+    plan: Option<Plan>,
+    problems: Problems,
+    /// Which queues of which ports would be used.
+    uses: Vec<Use>,
+}
+
+/// Looks at a configuration and prints what was asked for; the exit status.
+pub fn run(click: &Click, sources: Vec<Source>) -> Result<u8, Failure> {
+    let file = sources.first().map_or(String::new(), |s| s.name.clone());
+    let look = look(click, sources);
+    let wrong = look.problems.errors() > 0;
+    if click.check && click.json {
+        println!("{:#}", check_json(&file, &look));
+        return Ok(u8::from(wrong));
+    }
+    if click.compat {
+        eprint!("{}", look.problems.compat());
+    } else if !click.no_warnings || wrong {
+        eprint!("{}", look.problems.render());
+    }
+    if click.check {
+        println!("{}", summary(&file, &look));
+    }
+    let Some(plan) = &look.plan else { return Ok(1) };
+    if click.explain && click.json {
+        println!("{:#}", explain_json(click, plan, &look.uses));
+    } else if click.explain {
+        print!("{}", explain::text(plan));
+        print!("{}", queues(click, plan, &look.uses));
+        if let Some(compiled) = &click.compiled {
+            print!("\n{}", compiled.notes);
+        }
+    }
+    if click.dot {
+        print!("{}", explain::dot(plan));
+    }
+    if let Some(file) = &click.svg {
+        draw(plan, file)?;
+    }
+    Ok(u8::from(wrong))
+}
+
+/// Reads a configuration and makes its elements.
+fn look(click: &Click, sources: Vec<Source>) -> Look {
+    let registry = element::registry();
+    let text = sources.iter().map(|s| String::from_utf8_lossy(&s.text)).collect::<Vec<_>>().join("\n");
+    let (mut flat, mut problems) = configuration::flatten_anyway(click, sources, &registry);
+    let readable = problems.errors() == 0;
+    if readable {
+        configuration::add_driver(click, &mut flat, false);
+    }
+    let opener: Opener = Box::new(|wanted: &[Wanted]| Ok(wanted.iter().map(sketch::port).collect()));
+    let outlets = Arc::new(Outlets::of(Arc::new(House::new(opener)), ports::topology(click)));
+    let mut services = Services::default();
+    services.add(outlets.clone());
+    let options = graph::Options {
+        services,
+        threads: click.threads,
+        console: Console::Memory(Arc::new(Mutex::new(String::new()))),
+        thorough: !click.compat,
+        ..graph::Options::default()
+    };
+    let plan = match readable {
+        true => {
+            let (plan, found) = Router::draft(&text, flat, &registry, options);
+            problems.list.extend(found);
+            plan
+        }
+        false => {
+            if !click.compat {
+                problems.list.extend(Router::faults(&flat, &registry, &options));
+            }
+            None
+        }
+    };
+    if !click.compat {
+        problems.list.sort_by_key(|p| (p.place.file.clone(), p.place.line, p.place.column));
+    }
+    let opened = plan.as_ref().is_some_and(|plan| outlets.open(&plan.elements).is_ok());
+    Look { plan, problems, uses: if opened { outlets.uses() } else { vec![] } }
+}
+
+fn draw(plan: &Plan, file: &Path) -> Result<(), Failure> {
+    let most = graph::svg::MOST;
+    let picture = graph::svg::draw(plan).ok_or_else(|| {
+        Failure::new(format!("{} elements are more than a picture can show", plan.elements.len()))
+            .fix(format!("{most} are the most; --dot has no limit"))
+    })?;
+    if file == Path::new("-") {
+        print!("{picture}");
+        return Ok(());
+    }
+    std::fs::write(file, picture).map_err(|error| Failure::new(format!("{}: {error}", file.display())))
+}
+
+fn plural(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn summary(file: &str, look: &Look) -> String {
+    let errors = look.problems.errors();
+    let warnings = look.problems.list.iter().filter(|p| p.severity == Severity::Warning).count();
+    let found = match (errors, warnings) {
+        (0, 0) => "no problems".to_string(),
+        _ => format!("{}, {}", plural(errors, "error"), plural(warnings, "warning")),
+    };
+    match &look.plan {
+        Some(plan) => format!(
+            "{file}: {found}; {}, {}",
+            plural(plan.elements.len(), "element"),
+            plural(plan.wires.len(), "connection")
+        ),
+        None => format!("{file}: {found}"),
+    }
+}
+
+fn place_json(place: &Place) -> (Value, Value, Value) {
+    let number = |n: u32| if n == 0 { Value::Null } else { json!(n) };
+    (json!(&*place.file), number(place.line), number(place.column))
+}
+
+fn problem_json(problem: &Problem, problems: &Problems) -> Value {
+    let (file, line, column) = place_json(&problem.place);
+    let notes: Vec<Value> = problem
+        .notes
+        .iter()
+        .map(|note| {
+            let (file, line, column) =
+                note.place.as_ref().map_or((Value::Null, Value::Null, Value::Null), place_json);
+            json!({ "message": note.message, "file": file, "line": line, "column": column })
+        })
+        .collect();
+    json!({
+        "severity": problem.severity.to_string(),
+        "file": file,
+        "line": line,
+        "column": column,
+        "source": problems.sources.line(&problem.place).map(|(line, _)| line),
+        "element": problem.context.as_ref().map(|context| &context.element),
+        "message": problem.message,
+        "expected": problem.expected,
+        "help": problem.suggestion,
+        "notes": notes,
+    })
+}
+
+fn check_json(file: &str, look: &Look) -> Value {
+    let count = |severity| look.problems.list.iter().filter(|p| p.severity == severity).count();
+    let plan = look.plan.as_ref();
+    json!({
+        "file": file,
+        "errors": count(Severity::Error),
+        "warnings": count(Severity::Warning),
+        "elements": plan.map(|p| p.elements.len()),
+        "connections": plan.map(|p| p.wires.len()),
+        "problems": look.problems.list.iter().map(|p| problem_json(p, &look.problems)).collect::<Vec<_>>(),
+    })
+}
+
+/// The core a thread is bound to, and that core's node.
+fn core(click: &Click, thread: usize) -> (Option<usize>, Option<usize>) {
+    let core = click.cores().get(thread).copied();
+    (core, core.and_then(ports::node_of_core))
+}
+
+/// Which hardware queue goes to which thread, on which core and node.
+fn queues(click: &Click, plan: &Plan, uses: &[Use]) -> String {
+    if uses.is_empty() {
+        return String::new();
+    }
+    let mut rows =
+        vec![["PORT", "QUEUE", "ELEMENT", "THREAD", "CORE", "NODE", "NOTES"].map(String::from).to_vec()];
+    let or_dash = |n: Option<usize>| n.map_or("-".to_string(), |n| n.to_string());
+    for u in uses {
+        let (core, node) = core(click, u.lane);
+        let mut notes = vec![];
+        if u.shared {
+            notes.push("behind a lock: more threads than queues".to_string());
+        }
+        if let Some((port, core)) = u.node.zip(node).filter(|(port, core)| port != core) {
+            notes.push(format!("the port is on node {port}, the core on {core}: every packet crosses"));
+        }
+        let way = if u.receives { "rx" } else { "tx" };
+        rows.push(vec![
+            u.port.clone(),
+            format!("{way} {}", u.queue),
+            plan.elements[u.element].name.clone(),
+            u.lane.to_string(),
+            or_dash(core),
+            or_dash(node.or(u.node)),
+            notes.join("; "),
+        ]);
+    }
+    let mut out = format!("\n{}", table(&rows));
+    if click.affinity.is_none() {
+        out.push_str("\nThreads are bound to no core: see --affinity.\n");
+    }
+    out
+}
+
+/// Columns as wide as what is in them.
+fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+fn explain_json(click: &Click, plan: &Plan, uses: &[Use]) -> Value {
+    let elements: Vec<Value> = explain::told(plan)
+        .iter()
+        .map(|e| {
+            json!({
+                "name": e.name, "class": e.class, "way": e.way, "threads": e.threads, "unit": e.unit,
+                "locked": e.locked, "notes": e.notes,
+            })
+        })
+        .collect();
+    let name = |element: usize| &plan.elements[element].name;
+    let connections: Vec<Value> = plan
+        .wires
+        .iter()
+        .map(|w| {
+            let pull = plan.elements[w.from.element].pull_outputs[w.from.port];
+            json!({
+                "from": name(w.from.element), "output": w.from.port, "to": name(w.to.element),
+                "input": w.to.port, "way": if pull { "pull" } else { "push" },
+            })
+        })
+        .collect();
+    let mut by_port: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for u in uses {
+        let (core, node) = core(click, u.lane);
+        by_port.entry(&u.port).or_default().push(json!({
+            "direction": if u.receives { "rx" } else { "tx" }, "queue": u.queue, "element": name(u.element),
+            "thread": u.lane, "core": core, "node": node, "port_node": u.node, "shared": u.shared,
+        }));
+    }
+    json!({ "threads": click.threads, "elements": elements, "connections": connections, "ports": by_port })
+}

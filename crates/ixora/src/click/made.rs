@@ -1,0 +1,57 @@
+//! A configuration with its elements made and nothing opened: what programs are
+//! compiled from.
+
+use std::sync::{Arc, Mutex};
+
+use element::io::outlets::{House, Opener, Outlets, Wanted};
+use graph::lang::{Flat, Problems, Source};
+use graph::plan::Plan;
+use graph::router::Made;
+use graph::setup::Services;
+use graph::{Console, Router};
+
+use super::{Click, configuration, ports, sketch};
+
+/// A configuration, flattened to a text of its own, and its elements.
+pub struct Whole {
+    /// The flat configuration.
+    pub text: String,
+    /// What is known of it.
+    pub plan: Plan,
+    /// Its elements, by number.
+    pub made: Made,
+    /// Warnings.
+    pub problems: Problems,
+}
+
+/// Reads a configuration and makes its elements. Elements have the numbers they have
+/// when the flat configuration is read.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn made(click: &Click, sources: Vec<Source>) -> Result<Whole, Problems> {
+    let registry = element::registry();
+    let given = configuration::flatten(click, sources, &registry)?;
+    // What was written is what people know; only if it is right the flat one counts.
+    make(click, given.clone(), "")?;
+    let problems = Problems { list: given.warnings.clone(), sources: given.sources.clone() };
+    let text = given.unparse();
+    let flat = configuration::flatten(click, vec![Source::new("flat", text.as_str())], &registry)?;
+    let (plan, made) = make(click, flat, &text)?;
+    Ok(Whole { text, plan, made, problems })
+}
+
+fn make(click: &Click, flat: Flat, text: &str) -> Result<(Plan, Made), Problems> {
+    let opener: Opener = Box::new(|wanted: &[Wanted]| Ok(wanted.iter().map(sketch::port).collect()));
+    let mut services = Services::default();
+    services.add(Arc::new(Outlets::of(Arc::new(House::new(opener)), ports::topology(click))));
+    let options = graph::Options {
+        services,
+        console: Console::Memory(Arc::new(Mutex::new(String::new()))),
+        thorough: true,
+        ..graph::Options::default()
+    };
+    let sources = flat.sources.clone();
+    let made = Router::made(text, flat, &element::registry(), options);
+    made.map_err(|list| Problems { list, sources })
+}

@@ -1,0 +1,80 @@
+//! A port on paper: it has the queues that are asked of it, if such a port
+//! can have them, and no packets.
+
+use element::io::outlets::Wanted;
+use port::{Batch, Capabilities, Link, Pool, Port, PortStats, RxQueue, RxStats, TxQueue, TxStats};
+
+/// A port on paper.
+pub fn port(wanted: &Wanted) -> Box<dyn Port> {
+    Box::new(Sketch { name: wanted.name.clone(), queues: super::ports::queues(wanted) })
+}
+
+struct Sketch {
+    name: String,
+    queues: usize,
+}
+
+impl Port for Sketch {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { rx_queues: self.queues, tx_queues: self.queues, ..Capabilities::default() }
+    }
+
+    fn mac(&self) -> [u8; 6] {
+        [2, 0, 0, 0, 0, 0]
+    }
+
+    fn link(&self) -> Link {
+        Link::default()
+    }
+
+    fn stats(&mut self) -> PortStats {
+        PortStats::default()
+    }
+
+    fn rx_queue(&mut self, _: usize) -> Option<Box<dyn RxQueue>> {
+        Some(Box::new(Blank))
+    }
+
+    fn tx_queue(&mut self, _: usize) -> Option<Box<dyn TxQueue>> {
+        Some(Box::new(Blank))
+    }
+
+    fn set_promiscuous(&mut self, _: bool) -> port::Result<()> {
+        Ok(())
+    }
+
+    fn stop(&mut self) -> port::Result<()> {
+        Ok(())
+    }
+}
+
+/// A queue without packets.
+struct Blank;
+
+impl RxQueue for Blank {
+    fn recv(&mut self, _: &mut Pool, _: &mut Batch) -> usize {
+        0
+    }
+
+    fn stats(&self) -> RxStats {
+        RxStats::default()
+    }
+}
+
+impl TxQueue for Blank {
+    fn send(&mut self, _: &mut Pool, _: &mut Batch) -> usize {
+        0
+    }
+
+    fn clean(&mut self, _: &mut Pool) -> usize {
+        0
+    }
+
+    fn stats(&self) -> TxStats {
+        TxStats::default()
+    }
+}

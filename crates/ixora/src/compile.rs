@@ -1,0 +1,116 @@
+//! `ixora compile`: a program of its own for one configuration.
+//!
+//! Elements that look at one packet at a time become straight code, a region of the
+//! graph at a time ([`region`]), ways that are alike share it ([`group`]), and the rest
+//! runs beside it as `ixora click` runs it. What is written is an ordinary crate
+//! (`package`), which a person can read.
+
+pub mod group;
+mod notes;
+mod package;
+pub mod region;
+mod write;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser};
+use graph::lang::Source;
+use graph::plan::Plan;
+use graph::router::Made;
+
+use crate::Failure;
+use crate::click::{self, Click};
+
+/// Make a program of a router written in Click's language.
+#[derive(Args, Debug, Clone)]
+pub struct Compile {
+    /// The configuration's file (`-` for standard input), and variables: NAME=VALUE.
+    #[arg(value_name = "FILE | NAME=VALUE")]
+    words: Vec<String>,
+    /// This is the configuration.
+    #[arg(long, short = 'e', value_name = "CONFIGURATION", allow_hyphen_values = true)]
+    expression: Option<String>,
+    /// Where libraries are looked for, folders separated by colons.
+    #[arg(long, short = 'C', value_name = "PATH", env = "CLICKPATH")]
+    clickpath: Option<String>,
+    /// Write the program's crate into this folder; FILE with `-compiled` for its end if
+    /// left out.
+    #[arg(long, short = 'o', value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Ixora's source; found if this program was built from it, or stands in it.
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+    /// Write the crate, and do not build it.
+    #[arg(long)]
+    no_build: bool,
+    /// Build without the network.
+    #[arg(long)]
+    offline: bool,
+    /// Build in this profile of cargo's.
+    #[arg(long, default_value = "release")]
+    profile: String,
+}
+
+/// The words of `ixora click` that a configuration is read with.
+#[derive(Parser, Debug)]
+struct Words {
+    #[command(flatten)]
+    click: Click,
+}
+
+/// The code of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Code {
+    /// A Rust module.
+    pub module: String,
+    /// Which elements are in it, and why others are not.
+    pub notes: String,
+}
+
+/// Writes the code of a configuration whose elements were made.
+pub fn code(plan: &Plan, made: &Made) -> Code {
+    let mut graph = region::Graph::new(plan, made);
+    let regions = graph.regions();
+    let layouts: Vec<group::Layout> = regions.iter().map(|region| group::lay_out(&graph, region)).collect();
+    Code { module: write::module(&graph, &layouts), notes: notes::notes(&graph, &layouts) }
+}
+
+/// Reads a configuration and writes its code; with it, the configuration as the program
+/// reads it.
+///
+/// # Errors
+/// All that is wrong with the configuration.
+pub fn code_of(name: &str, text: &str) -> Result<(Code, String), String> {
+    let click = Words::parse_from(["click"]).click;
+    let whole =
+        click::made(&click, vec![Source::new(name, text)]).map_err(|problems| problems.to_string())?;
+    Ok((code(&whole.plan, &whole.made), whole.text))
+}
+
+/// Runs the command.
+pub fn run(compile: &Compile) -> Result<(), Failure> {
+    let mut click = Words::parse_from(["click"]).click;
+    click.words.clone_from(&compile.words);
+    click.expression.clone_from(&compile.expression);
+    click.clickpath.clone_from(&compile.clickpath);
+    let sources = click::sources(&click)?;
+    let file = sources.first().map_or(String::new(), |source| source.name.clone());
+    let whole = click::made(&click, sources).map_err(|problems| {
+        eprint!("{}", problems.render());
+        Failure::status(1)
+    })?;
+    if !whole.problems.list.is_empty() {
+        eprint!("{}", whole.problems.render());
+    }
+    let code = code(&whole.plan, &whole.made);
+    let package = package::Package::new(&file, compile.output.as_deref(), compile.source.as_deref())?;
+    package.write(&whole.text, &code)?;
+    print!("{}", code.notes);
+    println!("{} is written", package.folder.display());
+    if compile.no_build {
+        return Ok(());
+    }
+    let program = package.build(&compile.profile, compile.offline)?;
+    println!("{} is ready: it takes the words of ixora click", program.display());
+    Ok(())
+}

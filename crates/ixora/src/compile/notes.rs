@@ -1,0 +1,42 @@
+//! Which elements are in which program, and why others are not.
+
+use std::fmt::Write;
+
+use super::group::Layout;
+use super::region::Graph;
+
+/// A table, one element a line.
+pub fn notes(graph: &Graph<'_>, layouts: &[Layout]) -> String {
+    let elements = &graph.plan.elements;
+    let width = elements.iter().map(|e| e.name.len()).max().unwrap_or(0).clamp(7, 40);
+    let mut out = format!("{:width$}  COMPILED\n", "ELEMENT");
+    let mut fused = 0;
+    for (number, planned) in elements.iter().enumerate() {
+        let place = layouts.iter().enumerate().find_map(|(region, layout)| {
+            let group = layout.groups.iter().find(|group| group.rows.contains(&number))?;
+            Some((region, group))
+        });
+        let note = match (place, graph.outside.get(&number)) {
+            (Some((region, group)), _) => {
+                fused += 1;
+                let guard = matches!(group.code, element::kernels::Code::Guard(_));
+                let what = if guard { "a test in program" } else { "in program" };
+                match group.rows.len() {
+                    1 => format!("{what} {region}"),
+                    rows => format!("{what} {region}, one code for {rows} of its kind"),
+                }
+            }
+            (None, Some(why)) => format!("as it is: {why}"),
+            (None, None) => "as it is: no packet comes here".into(),
+        };
+        let _ = writeln!(out, "{:width$}  {note}", planned.name);
+    }
+    let _ = writeln!(
+        out,
+        "{fused} of {} elements in {} program{}",
+        elements.len(),
+        layouts.len(),
+        if layouts.len() == 1 { "" } else { "s" }
+    );
+    out
+}

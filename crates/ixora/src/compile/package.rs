@@ -1,0 +1,217 @@
+//! The crate of a compiled configuration, and how it is built.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Code;
+use crate::Failure;
+
+/// The crate of a program.
+pub struct Package {
+    /// Where it is.
+    pub folder: PathBuf,
+    /// What the program is called.
+    name: String,
+    /// The configuration's file.
+    file: String,
+    /// Ixora's source.
+    source: PathBuf,
+}
+
+/// A name that cargo takes.
+fn named(file: &str) -> String {
+    let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().to_lowercase());
+    let fits = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let name: String = stem.unwrap_or_default().chars().map(fits).collect();
+    let name = name.trim_matches('-');
+    match name.chars().next() {
+        // Names of Ixora's own crates, and of cargo's folders, are taken.
+        Some(first) if first.is_ascii_alphabetic() && !TAKEN.contains(&name) => name.to_string(),
+        Some(_) => format!("router-{name}"),
+        None => "router".to_string(),
+    }
+}
+
+const TAKEN: &[&str] = &[
+    "ixora",
+    "element",
+    "graph",
+    "memory",
+    "click",
+    "test",
+    "build",
+    "deps",
+    "examples",
+    "incremental",
+    "core",
+    "std",
+    "alloc",
+];
+
+/// Whether a folder is Ixora's source.
+fn is_source(folder: &Path) -> bool {
+    ["crates/ixora/Cargo.toml", "crates/graph/src/fused.rs", "Cargo.lock"]
+        .iter()
+        .all(|file| folder.join(file).is_file())
+}
+
+/// Ixora's source: where it is said to be, around the working directory, or where this
+/// program was built.
+fn source(said: Option<&Path>) -> Result<PathBuf, Failure> {
+    let absolute = |folder: &Path| std::fs::canonicalize(folder).ok().filter(|folder| is_source(folder));
+    if let Some(said) = said {
+        return absolute(said).ok_or_else(|| {
+            Failure::usage(format!("{} is not Ixora's source", said.display()))
+                .fix("name the folder that Ixora's Cargo.lock is in")
+        });
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    here.ancestors().find_map(absolute).or_else(|| absolute(&built)).ok_or_else(|| {
+        Failure::new("a program is built with Ixora's source, which is not here")
+            .fix("--source DIR says where it is")
+    })
+}
+
+impl Package {
+    /// The crate for a configuration's file.
+    ///
+    /// # Errors
+    /// When Ixora's source is not found.
+    pub fn new(file: &str, folder: Option<&Path>, from: Option<&Path>) -> Result<Package, Failure> {
+        let name = named(file);
+        let beside = Path::new(file).parent().filter(|_| Path::new(file).is_file()).unwrap_or(Path::new(""));
+        let folder = folder.map_or_else(|| beside.join(format!("{name}-compiled")), Path::to_path_buf);
+        Ok(Package { folder, name, file: file.to_string(), source: source(from)? })
+    }
+
+    /// Writes all files. A crate that was written there before is replaced; what else is
+    /// in the folder stays.
+    ///
+    /// # Errors
+    /// When they cannot be written, or the folder holds something else.
+    pub fn write(&self, configuration: &str, code: &Code) -> Result<(), Failure> {
+        let manifest = self.folder.join("Cargo.toml");
+        let foreign = |text: String| !text.contains(MARK);
+        if std::fs::read_to_string(&manifest).is_ok_and(foreign) {
+            return Err(Failure::usage(format!("{} is another crate", self.folder.display()))
+                .fix("--output DIR names another folder"));
+        }
+        let failed = |error| Failure::new(format!("{}: {error}", self.folder.display()));
+        std::fs::create_dir_all(self.folder.join("src")).map_err(failed)?;
+        let files = [
+            ("Cargo.toml", self.manifest()),
+            ("src/main.rs", self.main()),
+            ("src/router.rs", code.module.clone()),
+            ("src/router.click", configuration.to_string()),
+            ("src/notes.txt", code.notes.clone()),
+        ];
+        for (file, text) in files {
+            self.put(file, &text)?;
+        }
+        // With the versions that Ixora was tested with.
+        let lock = std::fs::read_to_string(self.source.join("Cargo.lock")).map_err(failed)?;
+        self.put("Cargo.lock", &lock)
+    }
+
+    fn put(&self, file: &str, text: &str) -> Result<(), Failure> {
+        let path = self.folder.join(file);
+        if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
+            return Ok(()); // and is not built again
+        }
+        std::fs::write(&path, text).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+    }
+
+    fn manifest(&self) -> String {
+        let path = |name: &str| format!("{:?}", self.source.join("crates").join(name).display().to_string());
+        format!(
+            "{MARK}
+[package]
+name = \"{}\"
+version = \"0.0.0\"
+edition = \"2024\"
+publish = false
+
+[workspace]
+
+[dependencies]
+ixora = {{ path = {} }}
+element = {{ package = \"ixora-element\", path = {} }}
+graph = {{ package = \"ixora-graph\", path = {} }}
+memory = {{ package = \"ixora-memory\", path = {} }}
+
+[profile.release]
+debug = \"line-tables-only\"
+lto = \"fat\"
+codegen-units = 1
+",
+            self.name,
+            path("ixora"),
+            path("element"),
+            path("graph"),
+            path("memory")
+        )
+    }
+
+    fn main(&self) -> String {
+        format!(
+            "//! The router of {:?}, made by `ixora compile`. Run it with --help.
+#![forbid(unsafe_code)]
+
+mod router;
+
+fn main() -> std::process::ExitCode {{
+    ixora::compiled::run(&ixora::compiled::Compiled {{
+        name: {:?},
+        configuration: include_str!(\"router.click\"),
+        notes: include_str!(\"notes.txt\"),
+        regions: router::REGIONS,
+    }})
+}}
+",
+            self.file, self.file
+        )
+    }
+
+    /// Builds it; where the program is.
+    ///
+    /// # Errors
+    /// When there is no cargo, or it fails.
+    pub fn build(&self, profile: &str, offline: bool) -> Result<PathBuf, Failure> {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+        let target = target.unwrap_or_else(|| self.folder.join("target"));
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.args(["build", "--profile", profile, "--manifest-path"]).arg(self.folder.join("Cargo.toml"));
+        command.arg("--target-dir").arg(&target);
+        if offline {
+            command.arg("--offline");
+        }
+        let status = command.status().map_err(|error| {
+            Failure::new(format!("cannot run cargo: {error}")).fix("install Rust from https://rustup.rs")
+        })?;
+        if !status.success() {
+            return Err(Failure::new(format!("cargo did not build {}", self.folder.display()))
+                .fix("what it said is above; --no-build leaves the crate to you"));
+        }
+        let folder = if profile == "dev" { "debug" } else { profile };
+        Ok(target.join(folder).join(&self.name))
+    }
+}
+
+/// The first line of every crate that is written here.
+const MARK: &str = "# Made by `ixora compile`: do not change it, change the configuration.";
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn names_are_such_that_cargo_takes() {
+        assert_eq!(named("conf/My Router.click"), "my-router");
+        assert_eq!(named("10g.click"), "router-10g");
+        assert_eq!(named("graph.click"), "router-graph");
+        assert_eq!(named("<stdin>"), "stdin");
+        assert_eq!(named(""), "router");
+    }
+}

@@ -1,0 +1,96 @@
+//! The `ixora` command line, as a library: for the program `ixora` itself, and for those
+//! that `ixora compile` makes.
+#![forbid(unsafe_code)]
+
+#[macro_use]
+mod out;
+
+mod apps;
+mod bench;
+mod chip;
+mod cli;
+mod click;
+pub mod compile;
+pub mod compiled;
+mod confine;
+mod demo;
+mod doctor;
+mod failure;
+mod janitor;
+mod live;
+mod open;
+mod rate;
+mod run;
+mod serve;
+mod signal;
+mod summary;
+mod top;
+mod vm;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use cli::{Arguments, Command};
+pub use failure::Failure;
+
+/// Runs the command line; what `main` does.
+pub fn start() -> ExitCode {
+    let arguments = Arguments::parse();
+    log();
+    let done = match &arguments.command {
+        Command::Fwd(fwd) => apps::fwd::run(fwd),
+        Command::Pktgen(pktgen) => apps::pktgen::run(pktgen),
+        Command::Pcap(pcap) => apps::pcap::run(pcap),
+        Command::Echo(echo) => apps::echo::run(echo),
+        Command::Model(model) => serve::run(model),
+        Command::Demo(demo) => demo::run(demo),
+        Command::Click(click) => click::run(click),
+        Command::Compile(compile) => compile::run(compile),
+        Command::Top(top) => top::run(top),
+        Command::Completions { shell } => {
+            complete(*shell);
+            Ok(())
+        }
+        Command::Vm { what } => vm::run(what),
+        Command::Doctor(doctor) => doctor::run(doctor),
+        Command::Janitor(janitor) => janitor::run(janitor),
+        Command::Bench { what } => bench::run(what),
+    };
+    end(done)
+}
+
+/// Prints what a shell completes commands with.
+fn complete(shell: clap_complete::Shell) {
+    let mut script = vec![];
+    clap_complete::generate(shell, &mut Arguments::command(), "ixora", &mut script);
+    // Nobody to read it is no reason to fail.
+    let _ = std::io::Write::write_all(&mut std::io::stdout(), &script);
+}
+
+/// Has diagnostics printed, as `IXORA_LOG` says.
+fn log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("IXORA_LOG");
+    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .without_time()
+        .log_internal_errors(false)
+        .init();
+}
+
+/// The exit status of a command, with its failure said.
+fn end(done: Result<(), Failure>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.is_silent() {
+                eprintln!("{failure}");
+            }
+            ExitCode::from(failure.status)
+        }
+    }
+}

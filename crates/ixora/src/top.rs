@@ -1,0 +1,161 @@
+//! `ixora top`: rates, cycles and drops by element of a router that runs, through its
+//! control socket or its metrics.
+
+mod rates;
+mod sample;
+mod screen;
+mod source;
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
+use serde_json::{Value, json};
+
+use crate::Failure;
+use crate::rate::duration;
+use rates::{Rates, compare};
+use sample::Sample;
+use screen::Screen;
+use source::Source;
+
+/// What `ixora top` takes.
+#[derive(Args, Debug)]
+pub struct Top {
+    /// A control socket (a UNIX socket's file, PORT, or HOST:PORT), or metrics
+    /// (http://HOST:PORT).
+    #[arg(value_name = "SOCKET", default_value = "127.0.0.1:7777")]
+    pub place: String,
+    /// Time between two looks.
+    #[arg(long, default_value = "1s", value_parser = duration)]
+    pub interval: Duration,
+    /// What comes first.
+    #[arg(long, value_enum, default_value = "graph")]
+    pub sort: Order,
+    /// Print one table and end.
+    #[arg(long)]
+    pub once: bool,
+    /// With --once: as JSON.
+    #[arg(long, requires = "once")]
+    pub json: bool,
+    /// Do not have the router count packets and cycles if it does not.
+    #[arg(long)]
+    pub no_measure: bool,
+}
+
+/// What elements are sorted by.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// As in the configuration.
+    Graph,
+    /// Packets per second, most first.
+    Packets,
+    /// Cycles, most first.
+    Cycles,
+    /// Drops, most first.
+    Drops,
+}
+
+impl Order {
+    /// The next one, round and round.
+    pub fn next(self) -> Order {
+        match self {
+            Order::Graph => Order::Packets,
+            Order::Packets => Order::Cycles,
+            Order::Cycles => Order::Drops,
+            Order::Drops => Order::Graph,
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(top: &Top) -> Result<(), Failure> {
+    let mut source = Source::connect(&top.place)?;
+    let was_measured = source.sample()?.measured;
+    let switched = !was_measured && !top.no_measure && source.measure(true)?;
+    let terminal = std::io::stdout().is_terminal();
+    let result = match top.once || !terminal {
+        true => once(top, &mut source),
+        false => watch(top, &mut source),
+    };
+    if switched {
+        // It costs little; a router that is gone counts no longer anyhow.
+        let _ = source.measure(false);
+    }
+    result
+}
+
+/// Two looks, and what happened between them.
+fn once(top: &Top, source: &mut Source) -> Result<(), Failure> {
+    let before = source.sample()?;
+    std::thread::sleep(top.interval);
+    let rates = compare(&before, &source.sample()?);
+    match top.json {
+        true => println!("{:#}", as_json(&rates)),
+        false => print!("{}", screen::text(&rates, top.sort)),
+    }
+    Ok(())
+}
+
+fn as_json(rates: &Rates) -> Value {
+    let elements: Vec<Value> = rates
+        .elements
+        .iter()
+        .map(|e| {
+            let drops: serde_json::Map<String, Value> = e
+                .drops
+                .iter()
+                .map(|d| (d.reason.clone(), json!({ "per_second": d.per_second, "total": d.total })))
+                .collect();
+            json!({
+                "name": e.name, "class": e.class, "packets": e.packets, "packets_per_second": e.per_second,
+                "packets_per_batch": e.per_batch, "cycles_per_packet": e.cycles_per_packet,
+                "core": e.core, "drops": drops,
+            })
+        })
+        .collect();
+    json!({
+        "seconds": rates.seconds, "tsc_hz": rates.tsc_hz, "threads": rates.threads,
+        "measured": rates.measured, "elements": elements,
+    })
+}
+
+/// The live view, until somebody has seen enough or the router ends.
+fn watch(top: &Top, source: &mut Source) -> Result<(), Failure> {
+    let mut before = source.sample()?;
+    let mut screen = Screen::new(&top.place, top.sort, compare(&before, &before));
+    let mut terminal = ratatui::try_init().map_err(|e| Failure::new(format!("no terminal: {e}")))?;
+    let result = loop {
+        let drawn = terminal.draw(|frame| screen.draw(frame));
+        if let Err(error) = drawn {
+            break Err(Failure::new(format!("terminal: {error}")));
+        }
+        match step(top, source, &mut before, &mut screen) {
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(failure) => break Err(failure),
+        }
+    };
+    ratatui::restore();
+    result
+}
+
+/// Waits for a key or for the next look; false when that was the last.
+fn step(top: &Top, source: &mut Source, before: &mut Sample, screen: &mut Screen) -> Result<bool, Failure> {
+    let failed = |error: std::io::Error| Failure::new(format!("terminal: {error}"));
+    let left = top.interval.saturating_sub(before.taken.elapsed());
+    if event::poll(left).map_err(failed)? {
+        if let Event::Key(key) = event::read().map_err(failed)?
+            && key.is_press()
+        {
+            let interrupts = key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c');
+            return Ok(!interrupts && screen.key(key.code));
+        }
+        return Ok(true);
+    }
+    let now = source.sample()?;
+    screen.show(compare(before, &now));
+    *before = now;
+    Ok(true)
+}

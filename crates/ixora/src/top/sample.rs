@@ -1,0 +1,157 @@
+//! What a router counted up to a moment: read from the `figures` handler, or from
+//! metrics.
+
+use std::time::Instant;
+
+/// What was counted for one element.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// Its class.
+    pub class: String,
+    /// Packets that came in.
+    pub packets: u64,
+    /// Batches that came in.
+    pub batches: u64,
+    /// TSC cycles spent in it.
+    pub cycles: u64,
+    /// Drops by reason.
+    pub drops: Vec<(String, u64)>,
+}
+
+/// What was counted for all of them.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// When it was read.
+    pub taken: Instant,
+    /// The router's time stamp counter then.
+    pub tsc: u64,
+    /// Its threads.
+    pub threads: usize,
+    /// Whether packets and cycles are counted.
+    pub measured: bool,
+    /// Its elements.
+    pub rows: Vec<Row>,
+}
+
+impl Sample {
+    /// Reads what the handler `figures` says; `None` when it is something else.
+    pub fn of_figures(text: &str) -> Option<Sample> {
+        let mut lines = text.lines();
+        let mut sample = Sample::empty();
+        for field in lines.next()?.split('\t') {
+            match field.split_once('=')? {
+                ("tsc", value) => sample.tsc = value.parse().ok()?,
+                ("threads", value) => sample.threads = value.parse().ok()?,
+                ("measured", value) => sample.measured = value == "true",
+                _ => {} // a newer router's
+            }
+        }
+        let row = |line: &str| {
+            let mut fields = line.split('\t');
+            let (name, class) = (fields.next()?.to_string(), fields.next()?.to_string());
+            let mut number = || fields.next()?.parse::<u64>().ok();
+            let (packets, batches, cycles) = (number()?, number()?, number()?);
+            let drop = |field: &str| {
+                let (reason, count) = field.rsplit_once('=')?;
+                Some((reason.to_string(), count.parse().ok()?))
+            };
+            Some(Row { name, class, packets, batches, cycles, drops: fields.filter_map(drop).collect() })
+        };
+        sample.rows = lines.map(row).collect::<Option<Vec<Row>>>()?;
+        Some(sample)
+    }
+
+    /// Reads metrics in Prometheus's text format.
+    pub fn of_metrics(text: &str) -> Option<Sample> {
+        let mut sample = Sample::empty();
+        let mut places = std::collections::HashMap::new();
+        for line in text.lines().filter(|line| line.starts_with("ixora_")) {
+            let (series, value) = line.rsplit_once(' ')?;
+            let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+            let Ok(value) = value.parse::<u64>() else { continue };
+            match name {
+                "ixora_tsc_ticks_total" => sample.tsc = value,
+                "ixora_threads" => sample.threads = value as usize,
+                _ => {}
+            }
+            let labels = labels_of(labels);
+            let label = |key: &str| labels.iter().find(|(k, _)| k == key).map(|(_, value)| value.clone());
+            let Some(element) = label("element") else { continue };
+            let place = *places.entry(element.clone()).or_insert_with(|| {
+                let class = label("class").unwrap_or_default();
+                sample.rows.push(Row { name: element, class, ..Row::default() });
+                sample.rows.len() - 1
+            });
+            let row = &mut sample.rows[place];
+            match name {
+                "ixora_element_packets_total" => (row.packets, sample.measured) = (value, true),
+                "ixora_element_batches_total" => row.batches = value,
+                "ixora_element_cycles_total" => row.cycles = value,
+                "ixora_element_drops_total" => row.drops.push((label("reason").unwrap_or_default(), value)),
+                _ => {}
+            }
+        }
+        (sample.tsc > 0).then_some(sample)
+    }
+
+    fn empty() -> Sample {
+        Sample { taken: Instant::now(), tsc: 0, threads: 0, measured: false, rows: vec![] }
+    }
+}
+
+/// The labels of a series: `a="x",b="y"}`, with backslashes before quotes,
+/// backslashes and `n`.
+fn labels_of(text: &str) -> Vec<(String, String)> {
+    let mut labels = vec![];
+    let mut rest = text;
+    while let Some((key, value)) = rest.split_once("=\"") {
+        let (mut out, mut escaped, mut end) = (String::new(), false, value.len());
+        for (at, c) in value.char_indices() {
+            match c {
+                'n' if escaped => out.push('\n'),
+                _ if escaped => out.push(c),
+                '\\' => {}
+                '"' => {
+                    end = at + 1;
+                    break;
+                }
+                _ => out.push(c),
+            }
+            escaped = c == '\\' && !escaped;
+        }
+        labels.push((key.trim_start_matches(',').to_string(), out));
+        rest = &value[end.min(value.len())..];
+    }
+    labels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read() {
+        let text = "tsc=100\ttime_ns=5\tthreads=2\tmeasured=true\n\
+                    a\tStrip\t10\t2\t300\ttoo short=4\nb\tQueue\t1\t1\t1\tqueue full=0\treset=7\n";
+        let sample = Sample::of_figures(text).expect("figures");
+        assert_eq!((sample.tsc, sample.threads, sample.measured), (100, 2, true));
+        assert_eq!(sample.rows[0].drops, [("too short".to_string(), 4)]);
+        assert_eq!((sample.rows[1].cycles, sample.rows[1].drops[1].1), (1, 7));
+        assert!(Sample::of_figures("200 OK").is_none());
+        assert!(Sample::of_figures("").is_none());
+    }
+
+    #[test]
+    fn metrics_are_read_with_any_name() {
+        let text = "# TYPE x counter\nixora_threads 3\nixora_tsc_ticks_total 9\n\
+            ixora_element_packets_total{element=\"a\\\"b,\\\\\",class=\"Strip\"} 7\n\
+            ixora_element_drops_total{element=\"a\\\"b,\\\\\",class=\"Strip\",reason=\"too short\"} 2\n";
+        let sample = Sample::of_metrics(text).expect("metrics");
+        assert_eq!((sample.threads, sample.measured), (3, true));
+        assert_eq!((sample.rows[0].name.as_str(), sample.rows[0].packets), ("a\"b,\\", 7));
+        assert_eq!(sample.rows[0].drops, [("too short".to_string(), 2)]);
+        assert!(Sample::of_metrics("up 1\n").is_none());
+    }
+}

@@ -1,0 +1,188 @@
+//! Where a running router is asked: its control socket (Click's protocol 1.3), or its
+//! metrics over HTTP. What it answers is bounded in length and time.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use super::sample::Sample;
+use crate::Failure;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest answer.
+const LONGEST: u64 = 256 << 20;
+/// The longest line of the control protocol.
+const LINE: u64 = 64 << 10;
+
+/// A stream of either kind.
+trait Stream: Read + Write {}
+impl Stream for TcpStream {}
+impl Stream for UnixStream {}
+
+/// A router that can be asked.
+pub enum Source {
+    /// Through its control socket.
+    Control(Control),
+    /// Through its metrics: host and port.
+    Metrics(String),
+}
+
+/// A connection to a control socket.
+pub struct Control {
+    stream: BufReader<Box<dyn Stream>>,
+    place: String,
+}
+
+impl Source {
+    /// Finds the router.
+    pub fn connect(place: &str) -> Result<Source, Failure> {
+        if let Some(rest) = place.strip_prefix("http://") {
+            let host = rest.split('/').next().unwrap_or(rest);
+            return Ok(Source::Metrics(host.to_string()));
+        }
+        Control::connect(place).map(Source::Control)
+    }
+
+    /// What was counted until now.
+    pub fn sample(&mut self) -> Result<Sample, Failure> {
+        match self {
+            Source::Control(control) => {
+                let text = control.read("figures")?;
+                Sample::of_figures(&text).ok_or_else(|| Failure::new("'figures' is not as it should be"))
+            }
+            Source::Metrics(host) => {
+                let text = fetch(host)?;
+                Sample::of_metrics(&text)
+                    .ok_or_else(|| Failure::new(format!("http://{host}/metrics has no counters of a router")))
+            }
+        }
+    }
+
+    /// Has packets and cycles counted, or not; whether that could be said.
+    pub fn measure(&mut self, on: bool) -> Result<bool, Failure> {
+        match self {
+            Source::Control(control) => control.write("measure", if on { "true" } else { "false" }),
+            Source::Metrics(_) => Ok(false),
+        }
+    }
+}
+
+fn tcp(address: &str) -> std::io::Result<TcpStream> {
+    let mut last = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(stream) => {
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn unix(path: &str) -> std::io::Result<UnixStream> {
+    let stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+impl Control {
+    fn connect(place: &str) -> Result<Control, Failure> {
+        let port = place.parse::<u16>().map(|port| format!("127.0.0.1:{port}"));
+        let stream: std::io::Result<Box<dyn Stream>> = match port {
+            Ok(address) => tcp(&address).map(|stream| Box::new(stream) as _),
+            Err(_) if place.contains(':') && !place.contains('/') => {
+                tcp(place).map(|stream| Box::new(stream) as _)
+            }
+            Err(_) => unix(place).map(|stream| Box::new(stream) as _),
+        };
+        let stream = stream.map_err(|error| {
+            Failure::new(format!("{place}: {error}"))
+                .fix("run the router with a control socket: ixora click -p 7777, or -u FILE")
+        })?;
+        let mut control = Control { stream: BufReader::new(stream), place: place.to_string() };
+        let greeting = control.line()?;
+        if !greeting.starts_with("Click::ControlSocket/1.") {
+            return Err(Failure::new(format!("{place} is no control socket")));
+        }
+        Ok(control)
+    }
+
+    fn lost(&self, error: &std::io::Error) -> Failure {
+        use std::io::ErrorKind::{TimedOut, WouldBlock};
+        match error.kind() {
+            TimedOut | WouldBlock => Failure::new(format!("{}: no answer", self.place)),
+            _ => Failure::new(format!("{}: {error}", self.place)),
+        }
+    }
+
+    fn line(&mut self) -> Result<String, Failure> {
+        let mut line = vec![];
+        let read = (&mut self.stream).take(LINE).read_until(b'\n', &mut line);
+        match read {
+            Ok(0) => Err(Failure::new(format!("{}: the router ended", self.place))),
+            Ok(_) => Ok(String::from_utf8_lossy(&line).trim_end().to_string()),
+            Err(error) => Err(self.lost(&error)),
+        }
+    }
+
+    /// Sends a command; the code of the answer, and its last line.
+    fn ask(&mut self, command: &str) -> Result<(u16, String), Failure> {
+        let sent = self.stream.get_mut().write_all(format!("{command}\r\n").as_bytes());
+        sent.map_err(|error| self.lost(&error))?;
+        loop {
+            let line = self.line()?;
+            if line.as_bytes().get(3) == Some(&b'-') {
+                continue; // more of the same follows
+            }
+            let code = line.get(..3).and_then(|code| code.parse().ok());
+            return code
+                .map(|code| (code, line))
+                .ok_or_else(|| Failure::new(format!("{}: not understood", self.place)));
+        }
+    }
+
+    fn read(&mut self, handler: &str) -> Result<String, Failure> {
+        let (code, line) = self.ask(&format!("READ {handler}"))?;
+        if code != 200 {
+            return Err(Failure::new(format!("{}: {line}", self.place))
+                .fix("only routers of ixora count packets and cycles for all elements"));
+        }
+        let header = self.line()?;
+        let length = header.strip_prefix("DATA ").and_then(|n| n.trim().parse::<u64>().ok());
+        let length = length.filter(|length| *length <= LONGEST);
+        let length = length.ok_or_else(|| Failure::new(format!("{}: not understood", self.place)))?;
+        let mut data = vec![0; length as usize];
+        self.stream.read_exact(&mut data).map_err(|error| self.lost(&error))?;
+        Ok(String::from_utf8_lossy(&data).into_owned())
+    }
+
+    /// Writes a handler; false when that is not allowed.
+    fn write(&mut self, handler: &str, value: &str) -> Result<bool, Failure> {
+        Ok(self.ask(&format!("WRITE {handler} {value}"))?.0 == 200)
+    }
+}
+
+/// Reads a router's metrics.
+fn fetch(host: &str) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(format!("http://{host}: {error}")).fix("run the router with --metrics=9464")
+    };
+    let address = if host.contains(':') { host.to_string() } else { format!("{host}:9464") };
+    let mut stream = tcp(&address).map_err(failed)?;
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).map_err(failed)?;
+    let mut answer = vec![];
+    stream.take(LONGEST).read_to_end(&mut answer).map_err(failed)?;
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    match head.split_whitespace().nth(1) {
+        Some("200") => Ok(body.to_string()),
+        _ => Err(Failure::new(format!("http://{host}: {}", head.lines().next().unwrap_or("no answer")))),
+    }
+}

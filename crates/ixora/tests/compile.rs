@@ -1,0 +1,227 @@
+//! `ixora compile`: the code it writes is the code beside these tests, and does what the
+//! configuration does when it is not compiled: the same packets come out, those of a flow
+//! in the same order, and the same is counted.
+//!
+//! `IXORA_BLESS=1` writes the code anew.
+#![allow(clippy::unwrap_used)]
+
+#[path = "compile/rig.rs"]
+mod rig;
+
+use graph::fused::Region;
+use rig::{Outcome, Rig, frames};
+
+/// The code of the configurations in the folder beside this.
+#[allow(missing_docs, unused_imports, clippy::all, clippy::pedantic)]
+mod golden {
+    pub mod router {
+        include!("compile/router.rs");
+    }
+    pub mod classes {
+        include!("compile/classes.rs");
+    }
+    pub mod circle {
+        include!("compile/circle.rs");
+    }
+    pub mod ports {
+        include!("compile/ports.rs");
+    }
+    pub mod threads {
+        include!("compile/threads.rs");
+    }
+}
+
+struct Case {
+    name: &'static str,
+    text: &'static str,
+    code: &'static str,
+    regions: &'static [Region],
+}
+
+macro_rules! case {
+    ($name:ident) => {
+        Case {
+            name: stringify!($name),
+            text: include_str!(concat!("compile/", stringify!($name), ".click")),
+            code: include_str!(concat!("compile/", stringify!($name), ".rs")),
+            regions: golden::$name::REGIONS,
+        }
+    };
+}
+
+static CASES: &[Case] = &[case!(router), case!(classes), case!(circle), case!(ports), case!(threads)];
+
+fn case(name: &str) -> &'static Case {
+    CASES.iter().find(|case| case.name == name).unwrap()
+}
+
+#[test]
+fn the_code_is_what_stands_here() {
+    for case in CASES {
+        let (plan, made) = rig::made(case.text);
+        let code = ixora::compile::code(&plan, &made);
+        println!("{}\n{}", case.name, code.notes);
+        if std::env::var_os("IXORA_BLESS").is_some() {
+            let file = format!("{}/tests/compile/{}.rs", env!("CARGO_MANIFEST_DIR"), case.name);
+            std::fs::write(file, &code.module).unwrap();
+        } else {
+            assert!(code.module == case.code, "{}: IXORA_BLESS=1 writes the code anew", case.name);
+        }
+    }
+}
+
+/// Runs a configuration as it is and compiled.
+fn both(case: &Case, seed: u64, threads: usize, write: &[(&str, &str)]) -> [Outcome; 2] {
+    [&[][..], case.regions].map(|regions| {
+        let mut rig = Rig::new(case.text, regions, threads, [frames(seed, 700), frames(seed + 1, 500)]);
+        for (handler, value) in write {
+            rig.router.write(handler, value).unwrap();
+        }
+        rig.run();
+        rig.outcome()
+    })
+}
+
+#[test]
+fn compiled_does_as_interpreted() {
+    for name in ["router", "classes", "circle", "ports"] {
+        for seed in 0..12 {
+            let [interpreted, compiled] = both(case(name), 100 * seed, 1, &[]);
+            assert!(interpreted.arrived.len() > 4, "{name}: {:?}", interpreted.drops);
+            interpreted.assert_same(&compiled, &format!("{name}, seed {seed}"));
+        }
+    }
+}
+
+#[test]
+fn every_way_is_taken() {
+    let [interpreted, _] = both(case("router"), 1, 1, &[]);
+    let sinks: std::collections::BTreeSet<u32> = interpreted.arrived.keys().map(|(sink, _)| *sink).collect();
+    assert_eq!(sinks, (0..10).filter(|sink| *sink != 6).collect(), "{:?}", interpreted.drops);
+    let count = |name: &str| interpreted.handlers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str());
+    assert!(count("o1/frag.fragments").is_some_and(|v| v != "0"), "some are fragmented");
+    assert!(count("o1/ttl.drops").is_some_and(|v| v != "0"), "some are at their end");
+    assert!(count("o1/gw.drops").is_some_and(|v| v != "0"), "some have wrong options");
+}
+
+#[test]
+fn handlers_are_where_they_were() {
+    let write = [("o1/pt.color", "1"), ("o2/ttl.active", "false"), ("o0/EtherEncap@9.src", "9:9:9:9:9:9")];
+    let (plan, _) = rig::made(case("router").text);
+    let encap = plan.elements.iter().find(|e| e.name.starts_with("o0/EtherEncap")).unwrap();
+    let source = format!("{}.src", encap.name);
+    let write = [write[0], write[1], (source.as_str(), write[2].1)];
+    let [interpreted, compiled] = both(case("router"), 7, 1, &write);
+    interpreted.assert_same(&compiled, "written before the run");
+    let plain = both(case("router"), 7, 1, &[]);
+    assert_ne!(plain[1].arrived, compiled.arrived, "what is written matters");
+    assert!(compiled.handlers.iter().any(|(name, value)| *name == source && value == "09-09-09-09-09-09"));
+}
+
+#[test]
+fn a_write_that_comes_while_the_program_is_at_work_is_done_afterwards() {
+    let case = case("threads");
+    let mut rig = Rig::new(case.text, case.regions, 1, [frames(3, 700), frames(4, 10)]);
+    rig.router.write("m.count_call", "100 p.color 9").unwrap();
+    rig.run();
+    assert_eq!(rig.router.read("p.color", "").unwrap(), "9");
+    let copies =
+        rig.outcome().arrived.iter().filter(|((sink, _), _)| *sink == 1).map(|(_, p)| p.len()).sum::<usize>();
+    assert!((64..=160).contains(&copies), "{copies} were copied before");
+}
+
+#[test]
+fn threads_have_a_program_each() {
+    for seed in 0..4 {
+        let [interpreted, compiled] = both(case("threads"), 1000 + seed, 2, &[]);
+        interpreted.assert_same(&compiled, &format!("two threads, seed {seed}"));
+    }
+}
+
+#[test]
+fn counts_outlive_a_change_of_the_configuration() {
+    let case = case("circle");
+    for (old, new) in [(case.regions, case.regions), (case.regions, &[][..]), (&[][..], case.regions)] {
+        let mut old = Rig::new(case.text, old, 1, [frames(5, 300), vec![]]);
+        old.run();
+        let count = old.router.read("in.count", "").unwrap();
+        let mut new = Rig::new(case.text, new, 1, [vec![], vec![]]);
+        new.router.take_over(&mut old.router);
+        assert_eq!(new.router.read("in.count", "").unwrap(), count);
+        assert_ne!(count, "0");
+    }
+}
+
+/// A folder of this test's own.
+fn folder(name: &str) -> std::path::PathBuf {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _old = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+fn ixora(arguments: &[&str]) -> std::process::Output {
+    // What these tests are built of need not be built again.
+    let target = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let mut ixora = std::process::Command::new(env!("CARGO_BIN_EXE_ixora"));
+    ixora.args(arguments).env("CARGO_TARGET_DIR", target).output().unwrap()
+}
+
+const COUNTED: &str =
+    "define($n 5) i :: InfiniteSource(LIMIT $n, STOP true) -> Strip(1) -> c :: Counter -> d :: Discard;";
+
+#[test]
+fn a_crate_is_written() {
+    let folder = folder("written");
+    let file = folder.join("counted.click");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(&file, COUNTED).unwrap();
+    let out = ixora(&["compile", file.to_str().unwrap(), "n=7", "--no-build"]);
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(said.contains("2 of 4 elements in 1 program"), "{said}");
+    let read = |name: &str| std::fs::read_to_string(folder.join("counted-compiled").join(name)).unwrap();
+    assert!(read("src/router.click").contains("LIMIT 7"));
+    assert!(read("src/router.rs").contains("kernels::Strip::with(1)"));
+    assert!(read("Cargo.toml").contains("name = \"counted\""));
+    // Somebody's own crate is not written over.
+    std::fs::write(folder.join("counted-compiled/Cargo.toml"), "[package]").unwrap();
+    let out = ixora(&["compile", file.to_str().unwrap(), "--no-build"]);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.code() == Some(2) && said.contains("is another crate"), "{said}");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let out = ixora(&["compile", "-e", "Idle -> Srtip(14) -> Discard", "--no-build"]);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.code() == Some(1) && said.contains("config:1:9") && said.contains("Strip"), "{said}");
+    let out = ixora(&["compile", "-e", "Idle -> Discard", "--no-build", "--source", "/nowhere"]);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.code() == Some(2) && said.contains("is not Ixora's source"), "{said}");
+}
+
+#[test]
+#[ignore = "builds Ixora once more: a minute or two"]
+fn a_crate_is_built_and_runs() {
+    let folder = folder("built");
+    let path = folder.to_str().unwrap();
+    let out = ixora(&["compile", "-e", COUNTED, "-o", path, "--profile", "dev", "--offline"]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let said = String::from_utf8_lossy(&out.stdout);
+    let program =
+        said.lines().find_map(|line| line.strip_suffix(" is ready: it takes the words of ixora click"));
+    let run = |arguments: &[&str]| {
+        let out = std::process::Command::new(program.unwrap()).args(arguments).output().unwrap();
+        (out.status.code(), String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned())
+    };
+    assert_eq!(run(&["-h", "c.count", "-x", "c.byte_count"]).1.lines().next(), Some("5"));
+    assert!(run(&["--explain"]).1.contains("2 of 4 elements in 1 program"));
+    assert_eq!(run(&["-e", "Idle -> Discard"]).0, Some(2), "it has one configuration");
+}
+
+#[test]
+fn a_program_of_another_configuration_is_refused() {
+    let wrong = rig::build(case("circle").text, case("router").regions, 1, &[vec![], vec![]]).map(|_| ());
+    let wrong = wrong.expect_err("the elements are others");
+    assert!(wrong.contains("compile it again"), "{wrong}");
+}

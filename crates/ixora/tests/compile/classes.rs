@@ -1,0 +1,792 @@
+// Made by `ixora compile`: do not change it, change the configuration.
+
+use element::kernels;
+use graph::fused::{Exit, Members, Program, Region, Single, Way};
+use graph::{Cx, Each, Element, Fate, Next, PerPacket};
+use memory::{Batch, Packet};
+
+/// The parts of the configuration that became programs.
+pub static REGIONS: &[Region] = &[R0::REGION, R1::REGION, ];
+
+/// A region's elements.
+pub struct R0 {
+    g0: Each<kernels::CheckLength>,
+    g1: Each<kernels::Pass>,
+    g2: Each<kernels::MarkMacHeader>,
+    g3: Each<kernels::HostEtherFilter>,
+    g4: kernels::Counter,
+    g5: Each<kernels::Classifier>,
+    g6: Each<kernels::StripVlanHeader>,
+    g7: Each<kernels::Strip>,
+    g8: Each<kernels::CheckIp6Header>,
+    g9: Each<kernels::GetIp6Address>,
+    g10: Each<kernels::DecIp6Hlim>,
+    g11: Each<kernels::Strip>,
+    g12: Each<kernels::MarkIpHeader>,
+    g13: Each<kernels::CheckIpHeader>,
+    g14: Each<kernels::GetIpAddress>,
+    g15: Each<kernels::IpFilter>,
+    g16: Each<kernels::IpFilter>,
+    g17: Each<kernels::SetTos>,
+    g18: Each<kernels::SetTcpChecksum>,
+    g19: kernels::Null,
+    g20: Each<kernels::Hash>,
+    g21: Each<kernels::EtherEncap>,
+    g22: Each<kernels::VlanEncap>,
+    g23: Each<kernels::Switch>,
+    g24: Each<kernels::StaticSwitch>,
+    g25: Each<kernels::StoreIpAddress>,
+    g26: Each<kernels::SetIpAddress>,
+    g27: Each<kernels::StripIpHeader>,
+    g28: Each<kernels::StripIpHeader>,
+    g29: Each<kernels::Truncate>,
+    g30: Each<kernels::Unstrip>,
+    g31: Each<kernels::EtherMirror>,
+    g32: Each<kernels::IpMirror>,
+    g33: Each<kernels::SetIpChecksum>,
+    g34: Each<kernels::SetTos>,
+    g35: Each<kernels::SetUdpChecksum>,
+    g36: Each<kernels::SetAnnoByte>,
+    g37: Each<kernels::EtherRewrite>,
+    g38: Each<kernels::EtherVlanEncap>,
+}
+
+impl R0 {
+    const REGION: Region = Region {
+        members: &[
+            (1, "len"),
+            (2, "Align@3"),
+            (3, "MarkMACHeader@4"),
+            (4, "hf"),
+            (5, "in"),
+            (6, "c"),
+            (8, "StripEtherVLANHeader@9"),
+            (10, "Strip@11"),
+            (11, "k6"),
+            (12, "GetIP6Address@13"),
+            (13, "hl"),
+            (16, "Strip@17"),
+            (17, "MarkIPHeader@18"),
+            (18, "k"),
+            (19, "GetIPAddress@20"),
+            (20, "f"),
+            (21, "ic"),
+            (30, "dscp"),
+            (31, "SetTCPChecksum@32"),
+            (32, "j"),
+            (38, "h"),
+            (39, "e0"),
+            (40, "VLANEncap@41"),
+            (42, "sw"),
+            (44, "x"),
+            (47, "StoreIPAddress@48"),
+            (48, "SetIPAddress@49"),
+            (49, "StripIPHeader@50"),
+            (50, "UnstripIPHeader@51"),
+            (51, "Truncate@52"),
+            (52, "Unstrip@53"),
+            (53, "EtherMirror@54"),
+            (33, "IPMirror@34"),
+            (34, "SetIPChecksum@35"),
+            (35, "SetIPDSCP@36"),
+            (36, "SetUDPChecksum@37"),
+            (37, "SetAnnoByte@38"),
+            (55, "EtherRewrite@56"),
+            (56, "EtherVLANEncap@57"),
+        ],
+        entries: &[(1, 0)],
+        exits: &[(9, 0), (14, 0), (15, 0), (41, 0), (43, 0), (45, 0), (46, 0), (54, 0), (23, 0), (22, 0), (57, 0), (7, 0)],
+        emitters: &[],
+        make: Self::make,
+    };
+
+    fn make(members: &mut Members) -> Option<Box<dyn Program>> {
+        Some(Box::new(R0 {
+            g0: members.take(0)?,
+            g1: members.take(1)?,
+            g2: members.take(2)?,
+            g3: members.take(3)?,
+            g4: members.take(4)?,
+            g5: members.take(5)?,
+            g6: members.take(6)?,
+            g7: members.take(7)?,
+            g8: members.take(8)?,
+            g9: members.take(9)?,
+            g10: members.take(10)?,
+            g11: members.take(11)?,
+            g12: members.take(12)?,
+            g13: members.take(13)?,
+            g14: members.take(14)?,
+            g15: members.take(15)?,
+            g16: members.take(16)?,
+            g17: members.take(17)?,
+            g18: members.take(18)?,
+            g19: members.take(19)?,
+            g20: members.take(20)?,
+            g21: members.take(21)?,
+            g22: members.take(22)?,
+            g23: members.take(23)?,
+            g24: members.take(24)?,
+            g25: members.take(25)?,
+            g26: members.take(26)?,
+            g27: members.take(27)?,
+            g28: members.take(28)?,
+            g29: members.take(29)?,
+            g30: members.take(30)?,
+            g31: members.take(31)?,
+            g32: members.take(32)?,
+            g33: members.take(33)?,
+            g34: members.take(34)?,
+            g35: members.take(35)?,
+            g36: members.take(36)?,
+            g37: members.take(37)?,
+            g38: members.take(38)?,
+        }))
+    }
+
+    // len :: CheckLength(1400)
+    #[inline(always)]
+    fn g0(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 1;
+        let fate = self.g0.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g1(cx, packet),
+            1 => Exit::to(11),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // Align@3 :: Align(4, 0)
+    #[inline(always)]
+    fn g1(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 2;
+        let fate = self.g1.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g2(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // MarkMACHeader@4 :: MarkMACHeader()
+    #[inline(always)]
+    fn g2(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 3;
+        let fate = self.g2.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g3(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // hf :: HostEtherFilter(02:00:00:00:00:02, DROP_OTHER false)
+    #[inline(always)]
+    fn g3(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 4;
+        let fate = self.g3.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g4(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // in :: Counter()
+    #[inline(always)]
+    fn g4(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 5;
+        let fate = self.g4.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g5(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // c :: Classifier(12/8100, 12/86dd, 12/0800, -)
+    #[inline(always)]
+    fn g5(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 6;
+        let fate = {
+            if kernels::holds(packet, 12, 0xffff0000, 0x81000000) { Fate::out(0) } else { if kernels::holds(packet, 12, 0xffff0000, 0x86dd0000) { Fate::out(1) } else { if kernels::holds(packet, 12, 0xffff0000, 0x8000000) { Fate::out(2) } else { Fate::out(3) } } }
+        };
+        match fate.output() {
+            0 => self.g6(cx, packet),
+            1 => self.g7(cx, packet),
+            2 => self.g11(cx, packet),
+            3 => self.g37(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // StripEtherVLANHeader@9 :: StripEtherVLANHeader()
+    #[inline(always)]
+    fn g6(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 8;
+        let fate = self.g6.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => Exit::to(0),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // Strip@11 :: Strip(14)
+    #[inline(always)]
+    fn g7(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 10;
+        let fate = {
+            let cx = &mut cx.at(element);
+            kernels::Strip::with(14).packet(cx, 0, packet)
+        };
+        match fate.output() {
+            0 => self.g8(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // k6 :: CheckIP6Header()
+    #[inline(always)]
+    fn g8(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 11;
+        let fate = self.g8.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g9(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // GetIP6Address@13 :: GetIP6Address(24)
+    #[inline(always)]
+    fn g9(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 12;
+        let fate = self.g9.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g10(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // hl :: DecIP6HLIM()
+    #[inline(always)]
+    fn g10(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 13;
+        let fate = self.g10.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => Exit::to(1),
+            1 => Exit::to(2),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // Strip@17 :: Strip(14)
+    #[inline(always)]
+    fn g11(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 16;
+        let fate = {
+            let cx = &mut cx.at(element);
+            kernels::Strip::with(14).packet(cx, 0, packet)
+        };
+        match fate.output() {
+            0 => self.g12(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // MarkIPHeader@18 :: MarkIPHeader()
+    #[inline(always)]
+    fn g12(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 17;
+        let fate = self.g12.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g13(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // k :: CheckIPHeader2()
+    #[inline(always)]
+    fn g13(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 18;
+        let fate = {
+            let kernel = &mut self.g13;
+            let cx = &mut cx.at(element);
+            kernel.0.check(cx, packet, kernels::Checks { offset: 0, checksum: false, sources: false })
+        };
+        match fate.output() {
+            0 => self.g14(cx, packet),
+            1 => Exit::to(9),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // GetIPAddress@20 :: GetIPAddress(16)
+    #[inline(always)]
+    fn g14(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 19;
+        let fate = self.g14.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g15(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // f :: IPFilter(…)
+    #[inline(always)]
+    fn g15(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 20;
+        let fate = {
+            { let (network, transport) = kernels::headers(packet); if kernels::holds_in(network, 12, 0xffff0000, 0xa030000, false) { Fate::drop(0) } else { if kernels::holds_in(network, 8, 0xff0000, 0x110000, false) { if kernels::holds_in(network, 4, 0x1fff, 0x0, false) { if kernels::holds_in(transport, 0, 0x8000, 0x0, true) { if kernels::holds_in(transport, 0, 0x7000, 0x7000, false) { if kernels::holds_in(transport, 0, 0x800, 0x0, true) { if kernels::holds_in(transport, 0, 0x400, 0x400, false) { if kernels::holds_in(transport, 0, 0x200, 0x0, true) { if kernels::holds_in(transport, 0, 0x100, 0x100, false) { if kernels::holds_in(transport, 0, 0xc0, 0x0, true) { if kernels::holds_in(transport, 0, 0x30, 0x30, false) { if kernels::holds_in(transport, 0, 0xf, 0x0, true) { Fate::out(0) } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(0) } } }
+        };
+        match fate.output() {
+            0 => self.g16(cx, packet),
+            1 => Exit::to(8),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // ic :: IPClassifier(tcp, icmp, udp, -)
+    #[inline(always)]
+    fn g16(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 21;
+        let fate = {
+            { let (network, _) = kernels::headers(packet); if kernels::holds_in(network, 8, 0xff0000, 0x60000, false) { Fate::out(0) } else { if kernels::holds_in(network, 8, 0xff0000, 0x10000, false) { Fate::out(1) } else { if kernels::holds_in(network, 8, 0xff0000, 0x110000, false) { Fate::out(2) } else { Fate::out(3) } } } }
+        };
+        match fate.output() {
+            0 => self.g17(cx, packet),
+            1 => self.g32(cx, packet),
+            2 => self.g34(cx, packet),
+            3 => self.g36(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // dscp :: SetIPDSCP(10)
+    #[inline(always)]
+    fn g17(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 30;
+        let fate = self.g17.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g18(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // SetTCPChecksum@32 :: SetTCPChecksum()
+    #[inline(always)]
+    fn g18(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 31;
+        let fate = self.g18.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g19(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // j :: Null()
+    #[inline]
+    fn g19(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 32;
+        let fate = self.g19.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g20(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // h :: HashSwitch(12, 4)
+    #[inline(always)]
+    fn g20(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 38;
+        let fate = self.g20.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g21(cx, packet),
+            1 => self.g23(cx, packet),
+            2 => self.g25(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // e0 :: EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)
+    #[inline(always)]
+    fn g21(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 39;
+        let fate = self.g21.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g22(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // VLANEncap@41 :: VLANEncap(5)
+    #[inline(always)]
+    fn g22(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 40;
+        let fate = self.g22.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => Exit::to(3),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // sw :: Switch(1)
+    #[inline(always)]
+    fn g23(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 42;
+        let fate = self.g23.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => Exit::to(4),
+            1 => self.g24(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // x :: StaticSwitch(0)
+    #[inline(always)]
+    fn g24(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 44;
+        let fate = self.g24.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => Exit::to(5),
+            1 => Exit::to(6),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // StoreIPAddress@48 :: StoreIPAddress(10.9.9.9, src)
+    #[inline(always)]
+    fn g25(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 47;
+        let fate = self.g25.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g26(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // SetIPAddress@49 :: SetIPAddress(10.1.1.1)
+    #[inline(always)]
+    fn g26(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 48;
+        let fate = self.g26.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g27(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // StripIPHeader@50 :: StripIPHeader()
+    #[inline(always)]
+    fn g27(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 49;
+        let fate = self.g27.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g28(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // UnstripIPHeader@51 :: UnstripIPHeader()
+    #[inline(always)]
+    fn g28(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 50;
+        let fate = self.g28.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g29(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // Truncate@52 :: Truncate(30)
+    #[inline(always)]
+    fn g29(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 51;
+        let fate = self.g29.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g30(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // Unstrip@53 :: Unstrip(4)
+    #[inline(always)]
+    fn g30(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 52;
+        let fate = self.g30.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g31(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // EtherMirror@54 :: EtherMirror()
+    #[inline(always)]
+    fn g31(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 53;
+        let fate = self.g31.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => Exit::to(7),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // IPMirror@34 :: IPMirror()
+    #[inline(always)]
+    fn g32(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 33;
+        let fate = self.g32.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g33(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // SetIPChecksum@35 :: SetIPChecksum()
+    #[inline(always)]
+    fn g33(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 34;
+        let fate = self.g33.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g19(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // SetIPDSCP@36 :: SetIPDSCP(11)
+    #[inline(always)]
+    fn g34(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 35;
+        let fate = self.g34.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g35(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // SetUDPChecksum@37 :: SetUDPChecksum()
+    #[inline(always)]
+    fn g35(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 36;
+        let fate = self.g35.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g19(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // SetAnnoByte@38 :: SetAnnoByte(PAINT, 9)
+    #[inline(always)]
+    fn g36(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 37;
+        let fate = self.g36.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g19(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // EtherRewrite@56 :: EtherRewrite(1:1:1:1:1:1, 3:3:3:3:3:3)
+    #[inline(always)]
+    fn g37(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 55;
+        let fate = self.g37.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g38(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // EtherVLANEncap@57 :: EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, 7)
+    #[inline(always)]
+    fn g38(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 56;
+        let fate = self.g38.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => Exit::to(10),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+}
+
+impl Program for R0 {
+    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+        match entry {
+            0 => way.carry(self, cx, batch, |program, cx, packet| program.g0(cx, packet)),
+            _ => Next::Done,
+        }
+    }
+
+    fn member(&mut self, place: usize) -> Option<&mut dyn Element> {
+        Some(match place {
+            0 => &mut self.g0,
+            1 => &mut self.g1,
+            2 => &mut self.g2,
+            3 => &mut self.g3,
+            4 => &mut self.g4,
+            5 => &mut self.g5,
+            6 => &mut self.g6,
+            7 => &mut self.g7,
+            8 => &mut self.g8,
+            9 => &mut self.g9,
+            10 => &mut self.g10,
+            11 => &mut self.g11,
+            12 => &mut self.g12,
+            13 => &mut self.g13,
+            14 => &mut self.g14,
+            15 => &mut self.g15,
+            16 => &mut self.g16,
+            17 => &mut self.g17,
+            18 => &mut self.g18,
+            19 => &mut self.g19,
+            20 => &mut self.g20,
+            21 => &mut self.g21,
+            22 => &mut self.g22,
+            23 => &mut self.g23,
+            24 => &mut self.g24,
+            25 => &mut self.g25,
+            26 => &mut self.g26,
+            27 => &mut self.g27,
+            28 => &mut self.g28,
+            29 => &mut self.g29,
+            30 => &mut self.g30,
+            31 => &mut self.g31,
+            32 => &mut self.g32,
+            33 => &mut self.g33,
+            34 => &mut self.g34,
+            35 => &mut self.g35,
+            36 => &mut self.g36,
+            37 => &mut self.g37,
+            38 => &mut self.g38,
+            _ => return None,
+        })
+    }
+
+    fn dissolve(self: Box<Self>) -> Vec<Box<dyn Element>> {
+        let mut all: Vec<Box<dyn Element>> = vec![];
+        all.push(Box::new(self.g0));
+        all.push(Box::new(self.g1));
+        all.push(Box::new(self.g2));
+        all.push(Box::new(self.g3));
+        all.push(Box::new(self.g4));
+        all.push(Box::new(self.g5));
+        all.push(Box::new(self.g6));
+        all.push(Box::new(self.g7));
+        all.push(Box::new(self.g8));
+        all.push(Box::new(self.g9));
+        all.push(Box::new(self.g10));
+        all.push(Box::new(self.g11));
+        all.push(Box::new(self.g12));
+        all.push(Box::new(self.g13));
+        all.push(Box::new(self.g14));
+        all.push(Box::new(self.g15));
+        all.push(Box::new(self.g16));
+        all.push(Box::new(self.g17));
+        all.push(Box::new(self.g18));
+        all.push(Box::new(self.g19));
+        all.push(Box::new(self.g20));
+        all.push(Box::new(self.g21));
+        all.push(Box::new(self.g22));
+        all.push(Box::new(self.g23));
+        all.push(Box::new(self.g24));
+        all.push(Box::new(self.g25));
+        all.push(Box::new(self.g26));
+        all.push(Box::new(self.g27));
+        all.push(Box::new(self.g28));
+        all.push(Box::new(self.g29));
+        all.push(Box::new(self.g30));
+        all.push(Box::new(self.g31));
+        all.push(Box::new(self.g32));
+        all.push(Box::new(self.g33));
+        all.push(Box::new(self.g34));
+        all.push(Box::new(self.g35));
+        all.push(Box::new(self.g36));
+        all.push(Box::new(self.g37));
+        all.push(Box::new(self.g38));
+        all
+    }
+}
+
+/// A region's elements.
+pub struct R1 {
+    g0: Each<kernels::Paint>,
+    g1: kernels::Counter,
+    g2: Each<kernels::CheckPaint>,
+}
+
+impl R1 {
+    const REGION: Region = Region {
+        members: &[
+            (25, "p"),
+            (26, "after"),
+            (27, "cp"),
+        ],
+        entries: &[(25, 0)],
+        exits: &[(28, 0), (29, 0)],
+        emitters: &[],
+        make: Self::make,
+    };
+
+    fn make(members: &mut Members) -> Option<Box<dyn Program>> {
+        Some(Box::new(R1 {
+            g0: members.take(0)?,
+            g1: members.take(1)?,
+            g2: members.take(2)?,
+        }))
+    }
+
+    // p :: Paint(3)
+    #[inline(always)]
+    fn g0(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 25;
+        let fate = self.g0.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g1(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // after :: Counter()
+    #[inline(always)]
+    fn g1(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 26;
+        let fate = self.g1.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => self.g2(cx, packet),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+
+    // cp :: CheckPaint(3)
+    #[inline(always)]
+    fn g2(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        let element = 27;
+        let fate = self.g2.single(&mut cx.at(element), 0, packet);
+        match fate.output() {
+            0 => Exit::to(0),
+            1 => Exit::to(1),
+            _ => Exit::drop(element, fate.reason()),
+        }
+    }
+}
+
+impl Program for R1 {
+    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+        match entry {
+            0 => way.carry(self, cx, batch, |program, cx, packet| program.g0(cx, packet)),
+            _ => Next::Done,
+        }
+    }
+
+    fn member(&mut self, place: usize) -> Option<&mut dyn Element> {
+        Some(match place {
+            0 => &mut self.g0,
+            1 => &mut self.g1,
+            2 => &mut self.g2,
+            _ => return None,
+        })
+    }
+
+    fn dissolve(self: Box<Self>) -> Vec<Box<dyn Element>> {
+        let mut all: Vec<Box<dyn Element>> = vec![];
+        all.push(Box::new(self.g0));
+        all.push(Box::new(self.g1));
+        all.push(Box::new(self.g2));
+        all
+    }
+}

@@ -1,0 +1,128 @@
+//! `ixora click --check`, `--explain`, `--svg`, `--doc`: looking and not running.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn ixora(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ixora")).args(arguments).output().expect("it runs")
+}
+
+fn click(arguments: &[&str]) -> Output {
+    let mut all = vec!["click"];
+    all.extend(arguments);
+    ixora(&all)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn json(out: &Output) -> Value {
+    serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&out.stdout)))
+}
+
+const WRONG: &str = "s :: InfiniteSource(LIMT 5) -> ttl :: DecIPTTL -> Discard; Idle -> Queue(x) -> Discard;";
+
+#[test]
+fn check_tells_all_that_is_wrong_and_opens_nothing() {
+    let out = click(&["--check", "-e", WRONG]);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1));
+    for part in
+        ["config:1:21: error", "did you mean 'LIMIT'?", "needs the network header", "1:74: error", "^"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(text(&out.stdout), "config: 3 errors, 0 warnings\n");
+    let port = "FromDevice(af_packet:nothing0) -> ToDevice(0000:ff:1f.7);";
+    let out = click(&["--check", "-e", port]);
+    assert_eq!(
+        (out.status.code(), text(&out.stdout)),
+        (Some(0), "config: no problems; 2 elements, 1 connection\n".into())
+    );
+}
+
+#[test]
+fn check_tells_programs_the_same() {
+    let out = click(&["--check", "--json", "-e", WRONG]);
+    let all = json(&out);
+    assert_eq!((out.status.code(), &all["errors"]), (Some(1), &Value::from(3)));
+    let problem = &all["problems"][0];
+    assert_eq!((&problem["line"], &problem["column"]), (&Value::from(1), &Value::from(21)));
+    assert_eq!(
+        (&problem["element"], &problem["help"]),
+        (&"s :: InfiniteSource".into(), &"did you mean 'LIMIT'?".into())
+    );
+    // What cannot be read at all is told in the same way.
+    let all = json(&click(&["--check", "--json", "-e", "Idle -> ; -> Cuonter"]));
+    assert!(all["errors"].as_u64() > Some(0) && all["elements"].is_null(), "{all}");
+    // And what is wrong with arguments beside it.
+    let said = text(&click(&["--check", "-e", "Idle -> Cuonter -> Queue(x) -> Discard"]).stderr);
+    assert!(said.contains("did you mean 'Counter'?") && said.contains("expected unsigned integer"), "{said}");
+}
+
+#[test]
+fn what_would_crash_click_is_refused_at_load_but_not_in_compatibility() {
+    let config = "InfiniteSource(LIMIT 5, STOP true) -> DecIPTTL -> c :: Counter -> Discard";
+    let out = click(&["-e", config, "-h", "c.count"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("put a CheckIPHeader or MarkIPHeader on the way"));
+    let out = click(&["--compat", "-e", config, "-h", "c.count"]);
+    assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), "0\n".into()), "{}", text(&out.stderr));
+}
+
+#[test]
+fn explain_tells_which_queue_goes_to_which_thread() {
+    let config = "FromDevice(af_packet:lo) -> c :: Paint(1) -> q :: Queue -> ToDevice(af_packet:lo);";
+    let out = click(&["--explain", "--json", "-j", "2", "-a=0", "-e", config]);
+    let all = json(&out);
+    let queues = all["ports"]["af_packet:lo"].as_array().expect("queues");
+    let rx: Vec<_> = queues.iter().filter(|q| q["direction"] == "rx").collect();
+    assert_eq!(rx.len(), 2, "{all}");
+    assert_eq!((&rx[1]["thread"], &rx[1]["core"], &rx[1]["shared"]), (&1.into(), &1.into(), &false.into()));
+    let c = all["elements"].as_array().and_then(|e| e.iter().find(|e| e["name"] == "c")).expect("c");
+    assert_eq!(
+        (&c["way"], &c["threads"], &c["unit"]),
+        (&"push".into(), &serde_json::json!([0, 1]), &"packet".into())
+    );
+    let out = text(&click(&["--explain", "-j", "2", "-e", config]).stdout);
+    assert!(out.contains("ELEMENT") && out.contains("rx 1") && out.contains("threads meet here"), "{out}");
+}
+
+#[test]
+fn pictures_go_to_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("router.svg");
+    let name = file.to_string_lossy().into_owned();
+    assert!(click(&["--svg", &name, "-e", "Idle -> Null -> Discard"]).status.success());
+    let svg = std::fs::read_to_string(&file).expect("a picture");
+    assert!(svg.starts_with("<svg ") && svg.contains("Discard"), "{svg}");
+}
+
+#[test]
+fn pages_are_made_of_classes() {
+    let page = text(&click(&["--doc", "Queue"]).stdout);
+    assert!(page.contains("CAPACITY") && page.contains("Drops"), "{page}");
+    let section = text(&click(&["--doc", "Queue", "--markdown"]).stdout);
+    assert!(section.starts_with("## Queue\n") && section.contains("| `CAPACITY` |"), "{section}");
+    let out = click(&["--doc", "Qeue"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("did you mean 'Queue'?"));
+}
+
+#[test]
+fn the_reference_is_current() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/elements.md");
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
+    let now = text(&click(&["--doc", "all", "--markdown"]).stdout);
+    assert!(kept == now, "docs/elements.md is old: ixora click --doc all --markdown > docs/elements.md");
+}
+
+#[test]
+fn shells_complete_commands() {
+    for (shell, word) in [("bash", "complete -F"), ("zsh", "#compdef ixora"), ("fish", "complete -c ixora")] {
+        let out = text(&ixora(&["completions", shell]).stdout);
+        assert!(out.contains(word) && out.contains("pktgen"), "{shell}");
+    }
+}
