@@ -11,7 +11,7 @@ mod package;
 pub mod region;
 mod write;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
 use graph::lang::Source;
@@ -85,6 +85,14 @@ pub fn code_of(name: &str, text: &str) -> Result<(Code, String), String> {
     let whole =
         click::made(&click, vec![Source::new(name, text)]).map_err(|problems| problems.to_string())?;
     Ok((code(&whole.plan, &whole.made), whole.text))
+}
+
+/// Makes a program of a configuration, in a folder of its own.
+pub fn program_of(name: &str, text: &str, folder: &Path) -> Result<PathBuf, Failure> {
+    let (code, configuration) = code_of(name, text).map_err(Failure::new)?;
+    let package = package::Package::new(name, Some(folder), None)?;
+    package.write(&configuration, &code)?;
+    package.build("release", false)
 }
 
 /// Runs the command.

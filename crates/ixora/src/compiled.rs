@@ -35,6 +35,10 @@ pub fn run(compiled: &Compiled) -> ExitCode {
     if std::env::args().nth(1).is_some_and(|word| word == "janitor") {
         return crate::start();
     }
+    if std::env::args().nth(1).is_some_and(|word| word == "bench") {
+        crate::log();
+        return crate::end(crate::bench::run_compiled(compiled, std::env::args().skip(1)));
+    }
     let hidden = ["words", "file", "expression", "clickpath"];
     let words =
         hidden.iter().fold(Words::command(), |words, word| words.mut_arg(word, |word| word.hide(true)));

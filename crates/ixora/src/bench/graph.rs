@@ -6,11 +6,14 @@
 //! router's polls and whose steps are not counted on one thread. Each window runs a
 //! number of packets through a fresh router.
 
+mod compiled;
 pub mod stepped;
 pub mod window;
 pub mod workload;
 
-use std::path::PathBuf;
+pub use compiled::run as run_compiled;
+
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -23,8 +26,8 @@ use crate::Failure;
 /// How to measure.
 #[derive(Args, Debug, Clone)]
 pub struct Arguments {
-    /// Workloads, separated by commas: source, forward, null8, router.
-    #[arg(long, value_delimiter = ',', default_value = "source,forward,null8,router")]
+    /// Workloads, separated by commas: source, forward, null8, router, router4.
+    #[arg(long, value_delimiter = ',', default_value = "source,forward,null8,router,router4")]
     workload: Vec<String>,
     /// Where packets come from, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "memory,ports")]
@@ -44,6 +47,10 @@ pub struct Arguments {
     /// Cores to measure on, one for each thread.
     #[arg(long, value_delimiter = ',', default_value = "0,1")]
     cpu: Vec<usize>,
+    /// Compile each workload (`ixora compile`) and measure it beside the same one as it
+    /// is, in turns, from memory on one thread. The first time this takes minutes.
+    #[arg(long)]
+    compiled: bool,
     /// Count instructions too, from memory on one thread, by valgrind's callgrind.
     #[arg(long)]
     instructions: bool,
@@ -116,7 +123,8 @@ impl Arguments {
     fn window(&self, point: Point<'_>, packets: u64) -> Result<f64, Failure> {
         let threads = self.threads(point.threads)?;
         if point.from == From::Memory {
-            return window::from_memory(point.workload, point.batch, packets, &threads);
+            let router = window::FromMemory::new(point.workload, point.threads)?;
+            return router.window(point.batch, packets, &threads);
         }
         let on = workload::OnPorts::new(point.workload, point.batch)?;
         let setup = stepped::Setup {
@@ -125,9 +133,16 @@ impl Arguments {
             transmit_queues: point.threads,
             receiving: point.threads,
         };
-        let measured = window::on_ports(&on, on.frames(60), packets, setup, &threads)?;
-        let ticks: u64 = measured.iter().map(|m| m.wall - m.spent).sum();
-        Ok(ticks as f64 / measured.iter().map(|m| m.packets).sum::<u64>() as f64)
+        let outcome = window::on_ports(&on, on.frames(60), packets, setup, &threads)?;
+        if outcome.kept < 0.999 {
+            // To drop is cheaper than to send.
+            return Err(Failure::new(format!(
+                "{:.1} % found no room to be sent",
+                100.0 * (1.0 - outcome.kept)
+            )));
+        }
+        let ticks: u64 = outcome.threads.iter().map(|m| m.wall - m.spent).sum();
+        Ok(ticks as f64 / outcome.threads.iter().map(|m| m.packets).sum::<u64>() as f64)
     }
 
     fn row(&self, point: Point<'_>, tsc_hz: u64) -> Result<Row, Failure> {
@@ -154,6 +169,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(packets) = arguments.only_packets {
         return arguments.points().iter().try_for_each(|point| arguments.window(*point, packets).map(|_| ()));
     }
+    if arguments.compiled {
+        return compiled::build_and_run(arguments);
+    }
     let conditions = Conditions::now();
     if let Some(&core) = arguments.cpu.first() {
         pin(core);
@@ -178,17 +196,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         );
         rows.push(row);
     }
-    println!(
-        "\n{} ({} cores), TSC {:.3} GHz",
-        conditions.cpu,
-        conditions.cores,
-        conditions.tsc_hz as f64 / 1e9
-    );
-    println!("ports: lean 82599s, whose own steps are not counted");
-    if let Some(path) = &arguments.json {
-        let json = serde_json::json!({ "conditions": conditions, "rows": rows });
-        let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
-        std::fs::write(path, format!("{json:#}\n")).map_err(failed)?;
-    }
-    Ok(())
+    println!("\nports: lean 82599s, whose own steps are not counted");
+    finish(&conditions, &rows, arguments.json.as_deref())
+}
+
+/// Prints the conditions, and writes all there is.
+fn finish(conditions: &Conditions, rows: &impl Serialize, json: Option<&Path>) -> Result<(), Failure> {
+    let ghz = conditions.tsc_hz as f64 / 1e9;
+    println!("{} ({} cores), TSC {ghz:.3} GHz", conditions.cpu, conditions.cores);
+    let Some(path) = json else { return Ok(()) };
+    let json = serde_json::json!({ "conditions": conditions, "rows": rows });
+    let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
+    std::fs::write(path, format!("{json:#}\n")).map_err(failed)
 }

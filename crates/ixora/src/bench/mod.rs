@@ -10,6 +10,7 @@
 
 mod conditions;
 pub use conditions::pin;
+pub use graph::run_compiled;
 mod distance;
 mod graph;
 mod instructions;

@@ -1,7 +1,7 @@
 //! Ports on lean devices that take their steps between a router's polls.
 //!
-//! A device takes a step when its queue was found empty, on the thread that polls
-//! it; how long that took is known, so that on one thread the router's own cycles
+//! A device takes a step when its queue was found empty, or full, on the thread that
+//! wants something of it; how long that took is known, so that on one thread the router's own cycles
 //! are what is left. A [`Gauge`] counts packets where they enter the router, leaves
 //! the first out, and ends the router when all threads have had as many as wanted.
 
@@ -12,7 +12,7 @@ use driver::ixgbe::Options;
 use graph::shared::Shared;
 use memory::{Batch, Dma, Pool};
 use port::ixgbe::IxgbePort;
-use port::{Capabilities, Link, Port, PortStats, RxQueue, RxStats, TxQueue};
+use port::{Capabilities, Link, Port, PortStats, RxQueue, RxStats, TxQueue, TxStats};
 use testbed::inprocess::{self, Handle};
 
 use crate::Failure;
@@ -75,6 +75,11 @@ impl Gauge {
         self.counts.iter().map(of).collect()
     }
 
+    /// All packets that came in, before and after as well.
+    pub fn seen(&self) -> u64 {
+        self.counts.iter().map(|c| c.seen.load(Relaxed)).sum()
+    }
+
     #[inline]
     fn count(&self, thread: usize, packets: usize) {
         let c = &self.counts[thread];
@@ -122,6 +127,8 @@ impl Gauge {
 pub struct Stepped {
     inner: IxgbePort,
     name: String,
+    own: Handle,
+    /// All that step when a receive queue is empty.
     handles: Vec<Handle>,
     gauge: Arc<Gauge>,
     thread: usize,
@@ -165,10 +172,12 @@ pub fn open(
     let handles: Vec<Handle> = ports.iter().map(|(_, handle)| handle.clone()).collect();
     let threads = gauge.counts.len();
     let stepped = |(n, (inner, handle)): (usize, (IxgbePort, Handle))| {
+        let own = handle.clone();
         let handles = if threads == 1 { handles.clone() } else { vec![handle] };
         let port = Stepped {
             inner,
             name: format!("lean:{n}"),
+            own,
             handles,
             gauge: gauge.clone(),
             thread: n % threads,
@@ -215,8 +224,14 @@ impl Port for Stepped {
         })
     }
 
+    /// A thread has the queue of its number, where there are as many.
     fn tx_queue(&mut self, index: usize) -> Option<Box<dyn TxQueue>> {
-        self.inner.tx_queue(index)
+        Some(Box::new(Filled {
+            inner: self.inner.tx_queue(index)?,
+            handle: [self.own.clone()],
+            gauge: self.gauge.clone(),
+            thread: index % self.gauge.counts.len(),
+        }))
     }
 
     fn set_promiscuous(&mut self, on: bool) -> port::Result<()> {
@@ -248,6 +263,33 @@ impl RxQueue for Polled {
     }
 
     fn stats(&self) -> RxStats {
+        self.inner.stats()
+    }
+}
+
+/// A transmit queue whose device steps when it is full.
+struct Filled {
+    inner: Box<dyn TxQueue>,
+    handle: [Handle; 1],
+    gauge: Arc<Gauge>,
+    thread: usize,
+}
+
+impl TxQueue for Filled {
+    fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+        let mut sent = self.inner.send(pool, batch);
+        if !batch.is_empty() {
+            self.gauge.step(self.thread, &self.handle);
+            sent += self.inner.send(pool, batch);
+        }
+        sent
+    }
+
+    fn clean(&mut self, pool: &mut Pool) -> usize {
+        self.inner.clean(pool)
+    }
+
+    fn stats(&self) -> TxStats {
         self.inner.stats()
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use element::io::outlets::Outlets;
+use graph::fused::Region;
 use graph::lang::{self, Source};
 use graph::setup::Services;
 use graph::{Console, Router};
@@ -31,23 +32,53 @@ fn build(text: &str, defines: Vec<(String, String)>, options: graph::Options) ->
     })
 }
 
-/// Packets from memory: TSC cycles of all threads for each of them.
-pub fn from_memory(name: &str, batch: usize, packets: u64, threads: &Threads) -> Result<f64, Failure> {
-    let each = packets / threads.count as u64;
-    let defines = vec![("burst".into(), batch.to_string()), ("limit".into(), each.to_string())];
-    let options =
-        graph::Options { threads: threads.count, cores: threads.cores.clone(), ..Default::default() };
-    let mut router = build(&workload::from_memory(name, threads.count)?, defines, options)?;
-    let start = bus::tsc::now();
-    run_measured(&mut router);
-    let ticks = bus::tsc::now().wrapping_sub(start);
-    for thread in 0..threads.count {
-        let sent = router.read(&format!("src{thread}.count"), "").unwrap_or_default();
-        if sent != each.to_string() {
-            return Err(Failure::new(format!("{name}: {sent} packets of {each} went through")));
-        }
+/// A router fed from memory.
+#[derive(Debug, Clone)]
+pub struct FromMemory {
+    /// Its configuration, with a `FlowSource` for each thread.
+    pub text: String,
+    /// The programs that were made of it, if it is compiled.
+    pub regions: &'static [Region],
+}
+
+impl FromMemory {
+    /// A workload as `ixora click` would run it.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn new(name: &str, threads: usize) -> Result<FromMemory, Failure> {
+        Ok(FromMemory { text: workload::from_memory(name, threads)?, regions: &[] })
     }
-    Ok(ticks as f64 * threads.count as f64 / (each * threads.count as u64) as f64)
+
+    /// One window: TSC cycles of all threads for each packet.
+    pub fn window(&self, batch: usize, packets: u64, threads: &Threads) -> Result<f64, Failure> {
+        let each = packets / threads.count as u64;
+        let options = graph::Options {
+            threads: threads.count,
+            cores: threads.cores.clone(),
+            fused: self.regions,
+            ..Default::default()
+        };
+        let mut router = build(&self.text, vec![], options)?;
+        for thread in 0..threads.count {
+            let mut set = |handler: &str, value: String| {
+                let written = router.write(&format!("src{thread}.{handler}"), &value);
+                written.map_err(|refused| Failure::new(format!("src{thread}.{handler}: {refused}")))
+            };
+            set("burst", batch.to_string())?;
+            set("limit", each.to_string())?;
+        }
+        let start = bus::tsc::now();
+        run_measured(&mut router);
+        let ticks = bus::tsc::now().wrapping_sub(start);
+        for thread in 0..threads.count {
+            let sent = router.read(&format!("src{thread}.count"), "").unwrap_or_default();
+            if sent != each.to_string() {
+                return Err(Failure::new(format!("{sent} packets of {each} went through")));
+            }
+        }
+        Ok(ticks as f64 * threads.count as f64 / (each * threads.count as u64) as f64)
+    }
 }
 
 /// Not inlined, so that callgrind can tell it by name.
@@ -56,15 +87,23 @@ fn run_measured(router: &mut Router) {
     router.run();
 }
 
-/// Packets from lean devices: what each thread did. What the router lost in between
-/// is an error: it would be cheaper than to forward it.
+/// What a router on ports did.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// What each receiving thread did.
+    pub threads: Vec<Measured>,
+    /// The share of packets that found room in queues and transmit rings.
+    pub kept: f64,
+}
+
+/// Packets from lean devices.
 pub fn on_ports(
     on: &OnPorts,
     frames: Vec<Vec<Vec<u8>>>,
     packets: u64,
     setup: Setup,
     threads: &Threads,
-) -> Result<Vec<Measured>, Failure> {
+) -> Result<Outcome, Failure> {
     let receiving = setup.receiving.min(on.ports);
     let gauge = Arc::new(Gauge::new(receiving, packets / receiving as u64));
     let dma = Dma::new(memory::Options::default());
@@ -88,5 +127,14 @@ pub fn on_ports(
     let _first = gauge.router.set(router.shared());
     router.run();
     router.cleanup();
-    Ok(gauge.measured())
+    let kept = 1.0 - lost(&mut router) as f64 / gauge.seen().max(1) as f64;
+    Ok(Outcome { threads: gauge.measured(), kept })
+}
+
+/// Packets that transmit rings, and what stands in front of them, had no room for.
+fn lost(router: &mut Router) -> u64 {
+    let names = router.read("list", "").unwrap_or_default();
+    let counters =
+        names.lines().skip(1).flat_map(|name| [format!("{name}.dropped"), format!("{name}.drops")]);
+    counters.filter_map(|counter| router.read(&counter, "").ok()?.parse::<u64>().ok()).sum()
 }

@@ -4,8 +4,9 @@ use graph::value::Prefix4;
 
 use crate::Failure;
 
-/// The source of workloads from memory: `$burst` packets at a time, `$limit` in all.
-const SOURCE: &str = "FlowSource(4096, LENGTH 60, BURST $burst, LIMIT $limit, STOP true, \
+/// The source of workloads from memory; handlers say how many packets at a time, and
+/// in all.
+const SOURCE: &str = "FlowSource(4096, LENGTH 60, LIMIT 0, STOP true, \
                       DST \"10.0.0.0/16 10.1.0.0/16 10.2.0.0/16 10.3.0.0/16\")";
 
 /// The paper's router, with one input and four nets.
@@ -37,13 +38,14 @@ pub fn from_memory(name: &str, threads: usize) -> Result<String, Failure> {
         "forward" => ("m :: EtherMirror", "m -> Counter -> Discard;".to_string()),
         "null8" => ("n :: Null", format!("n {} -> Counter -> Discard;", "-> Null ".repeat(7))),
         "router" => ("c", ROUTER.to_string()),
+        "router4" => ("c", ROUTER.replace("-> d :: Discard;", "-> Discard;").replace("-> d;", "-> Discard;")),
         other => {
             return Err(Failure::usage(format!("there is no workload {other:?}"))
-                .fix("write source, forward, null8 or router"));
+                .fix("write source, forward, null8, router or router4"));
         }
     };
     let mut text = String::new();
-    if name != "router" {
+    if !name.starts_with("router") {
         text += &format!("{first};\n");
     }
     text += &rest;

@@ -225,10 +225,11 @@ impl Bench<'_> {
         let cores = self.arguments.cpu.iter().copied().take(curve.threads).collect();
         let threads = Threads { count: curve.threads, cores };
         let frames = on.frames(length.saturating_sub(4));
-        let measured = window::on_ports(&on, frames, self.arguments.packets, setup, &threads)?;
+        let outcome = window::on_ports(&on, frames, self.arguments.packets, setup, &threads)?;
         let spent = |m: u64| if curve.wall { 0 } else { m };
         let per_tick = |m: &Measured| m.packets as f64 / (m.wall - spent(m.spent)) as f64;
-        let packets_per_second = measured.iter().map(per_tick).sum::<f64>() * self.tsc_hz as f64;
+        let received = outcome.threads.iter().map(per_tick).sum::<f64>() * self.tsc_hz as f64;
+        let packets_per_second = received * outcome.kept; // as in the paper, what comes back
         Ok(packets_per_second * ((length + GAP) * 8) as f64 / 1e9)
     }
 }
