@@ -127,9 +127,9 @@ impl Router {
             heir: options.heir,
         };
         let shared = Arc::new(Shared::new(plan, parts));
-        let mut lanes = vec![];
+        let (cores, mut lanes) = (options.cores, vec![]);
         for id in 0..threads {
-            let buffers = Buffers::new(&options.dma, options.buffers);
+            let buffers = on(cores.get(id), || Buffers::new(&options.dma, options.buffers));
             let buffers = buffers.map_err(|e| vec![system(&shared.plan, &e.to_string())])?;
             let mine = |copies: &mut Copies| match copies.last() {
                 Some((lane, _)) if *lane == id => copies.pop().map(|(_, element)| element),
@@ -142,7 +142,7 @@ impl Router {
             lane.meter.counts = options.measure || gathered.measure;
             lanes.push(lane);
         }
-        let (cores, _services) = (options.cores, options.services);
+        let _services = options.services;
         let mut router = Router { lanes, shared, cores, begun: false, warnings, _services };
         router.init()?;
         Ok(router)
@@ -165,7 +165,7 @@ impl Router {
             }
         }
         for lane in &mut self.lanes {
-            let provided = lane.buffers.provide();
+            let provided = on(self.cores.get(lane.id), || lane.buffers.provide());
             problems.extend(provided.err().map(|error| system(&self.shared.plan, &error.to_string())));
         }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
@@ -306,6 +306,18 @@ pub(crate) fn unbind() {
     if let Some(cores) = CORES.get() {
         let _ = rustix::thread::sched_setaffinity(None, cores); // it is none the worse
     }
+}
+
+/// Does some work on a core, if there is one to do it on: memory that is touched then
+/// is that core's node's.
+fn on<T>(core: Option<&usize>, work: impl FnOnce() -> T) -> T {
+    let before = rustix::thread::sched_getaffinity(None);
+    bind(core.copied());
+    let done = work();
+    if let (Some(_), Ok(before)) = (core, before) {
+        let _ = rustix::thread::sched_setaffinity(None, &before); // it is none the worse
+    }
+    done
 }
 
 /// Binds this thread to a core. A core that is not there binds nothing: the program

@@ -21,11 +21,11 @@ impl Batch {
     /// The most packets a batch can hold.
     pub const MAX: usize = 256;
 
-    /// An empty batch for up to `limit` packets, at least 1 and at most
-    /// [`Batch::MAX`].
+    /// An empty batch for up to `limit` packets, at most [`Batch::MAX`]. One for none
+    /// is what a receive queue is given that shall only fill its ring.
     pub fn with_limit(limit: usize) -> Batch {
         let packets = [const { MaybeUninit::uninit() }; Batch::MAX];
-        Batch { packets, start: 0, len: 0, limit: limit.clamp(1, Batch::MAX) }
+        Batch { packets, start: 0, len: 0, limit: limit.min(Batch::MAX) }
     }
 
     /// How many more packets fit.

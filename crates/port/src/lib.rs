@@ -39,8 +39,8 @@ use std::os::fd::BorrowedFd;
 /// A receive queue, owned by one thread.
 pub trait RxQueue: Send {
     /// Appends received packets to `batch`, at most [`Batch::room`] of them,
-    /// and refills the ring from `pool`. Returns how many were appended; zero
-    /// means nothing was there. Never blocks.
+    /// and refills the ring from `pool`, also when there is no room at all.
+    /// Returns how many were appended; zero means nothing was there. Never blocks.
     fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize;
 
     /// What this queue counted since it was opened.

@@ -221,6 +221,10 @@ impl Element for FromDevice {
 
     fn begin(&mut self, cx: &mut Cx<'_>) {
         self.queues = self.outlets.rx(&self.name, self.index, cx.lane());
+        // Rings have buffers before any thread runs: what comes until then waits in them.
+        for (_, queue) in &mut self.queues {
+            queue.recv(cx.pool(), &mut Batch::with_limit(0));
+        }
         self.go_on(cx);
     }
 

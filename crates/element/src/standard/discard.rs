@@ -25,7 +25,7 @@ pub static CLASS: Class = Class {
     see: &["Idle", "Queue"],
     make: |_, conf| {
         let active = conf.positional("ACTIVE")?.unwrap_or(true);
-        let burst = conf.keyword("BURST")?.unwrap_or(1);
+        let burst = conf.keyword::<usize>("BURST")?.unwrap_or(1).max(1);
         conf.complete()?;
         let (count, signals) = (Tally::default(), Signals::default());
         Ok(Box::new(Discard { active, burst, count, task: None, signals }))

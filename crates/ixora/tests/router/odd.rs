@@ -41,6 +41,21 @@ fn told(hosts: &[Hosts]) -> Heard4 {
 }
 
 #[test]
+fn what_comes_before_the_threads_run_waits_in_the_rings() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (hosts, wires) = Hosts::on(place.path(), 4);
+    let mut rig = Rig::new(&conf("router.click"), &["P0", "P1", "P2", "P3"], 2, &wires);
+    rig.router.begin();
+    for n in 0..8 {
+        let packet = Ip4::new("10.0.0.5", "10.1.0.9", UDP, &udp(1024, n, &[7; 40]));
+        hosts[0].send(&ethernet(ROUTER, SENDER, 0x0800, &packet.bytes()));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let heard = rig.run(|_| std::iter::from_fn(|| hosts[1].hear(500)).count());
+    assert_eq!((heard, rig.drops()), (8, Default::default()), "{:?}", rig.passed());
+}
+
+#[test]
 fn a_packet_with_no_hop_left_is_told_to_its_sender() {
     for ttl in [0, 1] {
         let packet = Ip4 { ttl, ..across(40) }.bytes();

@@ -275,7 +275,8 @@ fn the_same_configuration_runs_from_the_command_line() {
         wires.collect::<Vec<_>>().join(" ")
     );
     let running = crate::common::start(place.path(), &arguments);
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let written = |n| std::fs::metadata(place.path().join(format!("out{n}"))).map_or(0, |file| file.len());
+    crate::common::until("thousands of packets have left", || (1..4).all(|n| written(n) > 100_000));
     running.signal(rustix::process::Signal::INT);
     let done = running.wait(20);
     assert_eq!(done.code(), Some(0), "{done:#?}");

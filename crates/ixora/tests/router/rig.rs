@@ -102,6 +102,7 @@ impl Rig {
     /// Runs the router for as long as `work` takes.
     pub fn run<T: Send>(&mut self, work: impl FnOnce(&[Handle]) -> T + Send) -> T {
         let shared = self.router.shared();
+        self.router.begin(); // what comes from now on waits in the rings
         let (router, handles) = (&mut self.router, &self.handles);
         let done = thread::scope(|scope| {
             let work = scope.spawn(move || {
@@ -168,8 +169,6 @@ impl Rig {
 /// Has all sources that hold give what they have, and waits until nothing moves any more.
 pub fn quiet(handles: &[Handle]) {
     let end = Instant::now() + LIMIT;
-    // The router's threads have begun by then, and given their rings buffers.
-    thread::sleep(Duration::from_millis(300));
     handles.iter().for_each(|handle| handle.with_cable(wire::Cable::start_source));
     let (mut before, mut still) = (0, 0);
     while still < 15 {
