@@ -6,6 +6,7 @@
 //! router's polls and whose steps are not counted on one thread. Each window runs a
 //! number of packets through a fresh router.
 
+mod beside;
 mod compiled;
 pub mod stepped;
 pub mod window;
@@ -51,6 +52,14 @@ pub struct Arguments {
     /// is, in turns, from memory on one thread. The first time this takes minutes.
     #[arg(long)]
     compiled: bool,
+    /// Another program that reads the language, such as FastClick's `click`: measured in
+    /// turns with this one on the same file, packets replayed from memory.
+    #[arg(long, value_name = "CLICK", conflicts_with = "compiled")]
+    beside: Option<PathBuf>,
+    /// Measure each row from memory once more, in turns, with every element's packets,
+    /// batches and cycles counted, as `ixora click --metrics` and `ixora top` have it.
+    #[arg(long)]
+    counting: bool,
     /// Count instructions too, from memory on one thread, by valgrind's callgrind.
     #[arg(long)]
     instructions: bool,
@@ -81,6 +90,8 @@ struct Row {
     /// Of all threads together.
     cycles_per_packet: Spread,
     mpps: f64,
+    /// With all counted for each element over without, window by window.
+    counting: Option<Spread>,
     /// By callgrind, the source's included.
     instructions_per_packet: Option<f64>,
 }
@@ -123,8 +134,7 @@ impl Arguments {
     fn window(&self, point: Point<'_>, packets: u64) -> Result<f64, Failure> {
         let threads = self.threads(point.threads)?;
         if point.from == From::Memory {
-            let router = window::FromMemory::new(point.workload, point.threads)?;
-            return router.window(point.batch, packets, &threads);
+            return self.from_memory(point, packets, false);
         }
         let on = workload::OnPorts::new(point.workload, point.batch)?;
         let setup = stepped::Setup {
@@ -145,10 +155,23 @@ impl Arguments {
         Ok(ticks as f64 / outcome.threads.iter().map(|m| m.packets).sum::<u64>() as f64)
     }
 
+    fn from_memory(&self, point: Point<'_>, packets: u64, counting: bool) -> Result<f64, Failure> {
+        let router = window::FromMemory::new(point.workload, point.threads)?;
+        let router = window::FromMemory { counting, ..router };
+        router.window(point.batch, packets, &self.threads(point.threads)?)
+    }
+
     fn row(&self, point: Point<'_>, tsc_hz: u64) -> Result<Row, Failure> {
         self.window(point, self.packets / 10)?; // warms up
-        let cycles = (0..self.windows.max(1)).map(|_| self.window(point, self.packets));
-        let cycles_per_packet = Spread::of(cycles.collect::<Result<Vec<f64>, Failure>>()?);
+        let (mut cycles, mut counting) = (vec![], vec![]);
+        for _ in 0..self.windows.max(1) {
+            let plain = self.window(point, self.packets)?;
+            cycles.push(plain);
+            if self.counting && point.from == From::Memory {
+                counting.push(self.from_memory(point, self.packets, true)? / plain);
+            }
+        }
+        let cycles_per_packet = Spread::of(cycles);
         let Point { workload, from, threads, batch } = point;
         let mpps = tsc_hz as f64 * threads as f64 / cycles_per_packet.median / 1e6;
         let counted = self.instructions && from == From::Memory && threads == 1;
@@ -159,6 +182,7 @@ impl Arguments {
             batch,
             cycles_per_packet,
             mpps,
+            counting: (!counting.is_empty()).then(|| Spread::of(counting)),
             instructions_per_packet: counted.then(|| count_router(workload, batch)).transpose()?,
         })
     }
@@ -169,6 +193,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(packets) = arguments.only_packets {
         return arguments.points().iter().try_for_each(|point| arguments.window(*point, packets).map(|_| ()));
     }
+    if let Some(theirs) = &arguments.beside {
+        return beside::run(arguments, theirs);
+    }
     if arguments.compiled {
         return compiled::build_and_run(arguments);
     }
@@ -178,21 +205,29 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut rows = vec![];
     println!(
-        "{:10} {:6} {:>7} {:>5}  {:>24}  {:>8}  {:>6}",
-        "WORKLOAD", "FROM", "THREADS", "BATCH", "TSC CYCLES/PACKET", "MPPS", "INSTR"
+        "{:10} {:6} {:>7} {:>5}  {:>24}  {:>8}  {:>6}  {}",
+        "WORKLOAD",
+        "FROM",
+        "THREADS",
+        "BATCH",
+        "TSC CYCLES/PACKET",
+        "MPPS",
+        "INSTR",
+        if arguments.counting { "COUNTING ALL, TIMES" } else { "" }
     );
     for point in arguments.points() {
         let row = arguments.row(point, conditions.tsc_hz)?;
         let c = row.cycles_per_packet;
         println!(
-            "{:10} {:6} {:>7} {:>5}  {:>24}  {:>8.1}  {:>6}",
+            "{:10} {:6} {:>7} {:>5}  {:>24}  {:>8.1}  {:>6}  {}",
             row.workload,
             if row.from == From::Memory { "memory" } else { "ports" },
             row.threads,
             row.batch,
             format!("{:.1} ({:.1} to {:.1})", c.median, c.min, c.max),
             row.mpps,
-            row.instructions_per_packet.map_or("-".to_owned(), |i| format!("{i:.1}"))
+            row.instructions_per_packet.map_or("-".to_owned(), |i| format!("{i:.1}")),
+            row.counting.map_or(String::new(), |t| format!("{:.3} ({:.3} to {:.3})", t.median, t.min, t.max))
         );
         rows.push(row);
     }

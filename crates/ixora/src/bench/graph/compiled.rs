@@ -70,7 +70,7 @@ pub fn run(compiled: &Compiled, words: impl Iterator<Item = String>) -> Result<(
     let conditions = Conditions::now(); // before this thread is pinned to one core
     pin(words.cpu);
     let text = compiled.configuration.to_owned();
-    let as_it_is = FromMemory { text, regions: &[] };
+    let as_it_is = FromMemory { text, regions: &[], counting: false };
     let fused = FromMemory { regions: compiled.regions, ..as_it_is.clone() };
     let threads = Threads { count: 1, cores: vec![words.cpu] };
     println!("{:10} {:>5}  {:>26}  {:>26}", "WORKLOAD", "BATCH", "INTERPRETED, CYCLES/PACKET", "COMPILED");

@@ -47,6 +47,8 @@ pub struct Gauge {
     wanted: u64,
     left: AtomicUsize,
     pub router: OnceLock<Arc<Shared>>,
+    /// The devices, who have to be there when their ports are closed.
+    pub devices: OnceLock<Vec<Handle>>,
 }
 
 /// What one thread did.
@@ -63,7 +65,14 @@ impl Gauge {
     /// For so many threads; each is to bring `wanted` packets.
     pub fn new(threads: usize, wanted: u64) -> Gauge {
         let counts = (0..threads).map(|_| Count::default()).collect();
-        Gauge { counts, warm: wanted / 8, wanted, left: AtomicUsize::new(threads), router: OnceLock::new() }
+        Gauge {
+            counts,
+            warm: wanted / 8,
+            wanted,
+            left: AtomicUsize::new(threads),
+            router: OnceLock::new(),
+            devices: OnceLock::new(),
+        }
     }
 
     /// What each thread did.
@@ -170,6 +179,7 @@ pub fn open(
         ports.push((inner.map_err(super::super::two_cores::no_thread)??, handle));
     }
     let handles: Vec<Handle> = ports.iter().map(|(_, handle)| handle.clone()).collect();
+    let _first = gauge.devices.set(handles.clone());
     let threads = gauge.counts.len();
     let stepped = |(n, (inner, handle)): (usize, (IxgbePort, Handle))| {
         let own = handle.clone();

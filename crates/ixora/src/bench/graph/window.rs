@@ -8,10 +8,12 @@ use graph::lang::{self, Source};
 use graph::setup::Services;
 use graph::{Console, Router};
 use memory::Dma;
+use testbed::inprocess;
 
 use super::stepped::{self, Gauge, Measured, Setup};
 use super::workload::{self, OnPorts};
 use crate::Failure;
+use crate::bench::two_cores::no_thread;
 
 /// Where a router's threads run.
 #[derive(Debug, Clone)]
@@ -39,6 +41,8 @@ pub struct FromMemory {
     pub text: String,
     /// The programs that were made of it, if it is compiled.
     pub regions: &'static [Region],
+    /// Each element's packets, batches and cycles are counted (`--measure`).
+    pub counting: bool,
 }
 
 impl FromMemory {
@@ -47,7 +51,7 @@ impl FromMemory {
     /// # Errors
     /// When there is none of this name.
     pub fn new(name: &str, threads: usize) -> Result<FromMemory, Failure> {
-        Ok(FromMemory { text: workload::from_memory(name, threads)?, regions: &[] })
+        Ok(FromMemory { text: workload::from_memory(name, threads)?, regions: &[], counting: false })
     }
 
     /// One window: TSC cycles of all threads for each packet.
@@ -57,6 +61,7 @@ impl FromMemory {
             threads: threads.count,
             cores: threads.cores.clone(),
             fused: self.regions,
+            measure: self.counting,
             ..Default::default()
         };
         let mut router = build(&self.text, vec![], options)?;
@@ -128,6 +133,9 @@ pub fn on_ports(
     router.run();
     router.cleanup();
     let kept = 1.0 - lost(&mut router) as f64 / gauge.seen().max(1) as f64;
+    // A driver waits for its device to let go of its rings.
+    let devices = gauge.devices.get().map_or(&[][..], Vec::as_slice);
+    inprocess::while_stepping(devices, || drop(router)).map_err(no_thread)?;
     Ok(Outcome { threads: gauge.measured(), kept })
 }
 

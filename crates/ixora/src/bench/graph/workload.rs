@@ -1,5 +1,7 @@
 //! What routers are measured with: configurations, and what feeds them.
 
+use std::path::Path;
+
 use graph::value::Prefix4;
 
 use crate::Failure;
@@ -55,6 +57,37 @@ pub fn from_memory(name: &str, threads: usize) -> Result<String, Failure> {
     }
     text += &format!("\nDriverManager(wait_stop {threads});"); // until the last has sent all
     Ok(text)
+}
+
+/// Writes 4,096 frames of the source's flows to a file.
+pub fn capture(path: &Path) -> String {
+    let source = SOURCE.replace("LIMIT 0", "LIMIT 4096");
+    format!("{source} -> ToDump({});", path.display())
+}
+
+/// A workload that is fed from a capture, for ever, and says after some seconds how many
+/// packets came to its end in how many seconds. Nothing in it is ours alone.
+///
+/// # Errors
+/// When there is none of this name.
+pub fn replayed(name: &str, capture: &Path, batch: usize, warm: f64, window: f64) -> Result<String, Failure> {
+    let (before, path) = match name {
+        "source" => (String::new(), "end".to_string()),
+        "forward" => (String::new(), "EtherMirror -> end".to_string()),
+        "null8" => (String::new(), format!("{}end", "Null -> ".repeat(8))),
+        "router" => (ROUTER.replace("d :: Discard;", "end;").replace("-> d;", "-> end;"), "c".to_string()),
+        other => {
+            return Err(Failure::usage(format!("there is no workload {other:?} to replay"))
+                .fix("write source, forward, null8 or router"));
+        }
+    };
+    Ok(format!(
+        "end :: Counter -> Discard;{before}
+FromDump({}, STOP false, TIMING false) -> ReplayUnqueue(STOP -1, BURST {batch}) -> {path};
+DriverManager(wait {warm}s, set c $(end.count), set t $(now), wait {window}s,
+              set d $(end.count), set u $(now), print \"$(sub $d $c) $(sub $u $t)\", stop);",
+        capture.display()
+    ))
 }
 
 /// A workload on ports: `forward` with two, `router` with four.
