@@ -25,7 +25,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Chore {
     /// Everything that must pass: format, lints, tests, model checks, docs,
-    /// dependencies, the reader's path and a minute of each fuzz target.
+    /// dependencies, the reader's path and half a minute of each fuzz target.
     Test {
         /// Leave out what takes minutes: fuzzing and the dependency check.
         #[arg(long)]
