@@ -11,6 +11,7 @@ mod guest_vfio;
 mod igb;
 mod linux_ixgbe;
 mod linux_virtio;
+mod numa;
 mod ovs;
 mod served;
 
@@ -89,6 +90,11 @@ pub const ALL: &[Scenario] = &[
         name: "guest-vfio",
         about: "our program in a guest: VFIO behind an IOMMU, two NICs of QEMU",
         run: guest_vfio::run,
+    },
+    Scenario {
+        name: "numa",
+        about: "a router on two NUMA nodes: each thread's buffers are on its own",
+        run: numa::run,
     },
     Scenario {
         name: "linux-bridge-igb",

@@ -27,6 +27,8 @@ pub struct Vm<'a> {
     pub memory_mib: usize,
     /// With an IOMMU, so that VFIO works inside.
     pub iommu: bool,
+    /// With a NUMA node for each of two processors, and half of the memory each.
+    pub nodes: bool,
     /// Further arguments of QEMU: devices and their back ends.
     pub arguments: Vec<String>,
     /// What is added to the base: `lab/test.sh` among it.
@@ -74,7 +76,17 @@ impl<'a> Vm<'a> {
         let mut files = Archive::new();
         files.file("lab/test.sh", script.as_bytes());
         let limit = Duration::from_secs(60);
-        Vm { guest, cpus: 2, memory_mib: 512, iommu: false, arguments: Vec::new(), files, limit, log }
+        Vm {
+            guest,
+            cpus: 2,
+            memory_mib: 512,
+            iommu: false,
+            nodes: false,
+            arguments: Vec::new(),
+            files,
+            limit,
+            log,
+        }
     }
 
     /// Adds arguments of QEMU.
@@ -133,7 +145,6 @@ impl<'a> Vm<'a> {
         let mut command = self.guest.qemu().command("usr/bin/qemu-system-x86_64")?;
         let root = self.guest.qemu().root();
         let split = if self.iommu { ",kernel-irqchip=split" } else { "" };
-        let memory = format!("memory-backend-memfd,id=m,size={}M,share=on", self.memory_mib);
         let words = if self.iommu { format!("{WORDS} intel_iommu=on") } else { WORDS.to_owned() };
         command.env("QEMU_MODULE_DIR", root.join("usr/lib/x86_64-linux-gnu/qemu"));
         for share in ["usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"] {
@@ -141,9 +152,18 @@ impl<'a> Vm<'a> {
         }
         command.args(["-accel", "tcg,thread=multi", "-nodefaults", "-no-user-config", "-no-reboot"]);
         command.args(["-display", "none", "-serial", "stdio", "-cpu", "max"]);
-        command.args(["-smp", &self.cpus.to_string(), "-object", &memory]);
-        command.args(["-m", &format!("{}M", self.memory_mib)]);
-        command.args(["-M", &format!("q35,memory-backend=m{split}")]);
+        command.args(["-smp", &self.cpus.to_string(), "-m", &format!("{}M", self.memory_mib)]);
+        let memory = |id: &str, mib: usize| format!("memory-backend-memfd,id={id},size={mib}M,share=on");
+        if self.nodes {
+            for (node, id) in ["m0", "m1"].into_iter().enumerate() {
+                command.args(["-object", &memory(id, self.memory_mib / 2)]);
+                command.args(["-numa", &format!("node,nodeid={node},memdev={id},cpus={node}")]);
+            }
+            command.args(["-M", &format!("q35{split}")]);
+        } else {
+            command.args(["-object", &memory("m", self.memory_mib)]);
+            command.args(["-M", &format!("q35,memory-backend=m{split}")]);
+        }
         if self.iommu {
             command.args(["-device", "intel-iommu,intremap=on,caching-mode=on"]);
         }

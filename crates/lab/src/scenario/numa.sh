@@ -1,0 +1,18 @@
+# A router on two threads, bound to the cores of two nodes.
+check "two nodes" test -d /sys/devices/system/node/node1
+ixora click -j 2 -a -e 'RatedSource(RATE 10) -> Discard; s :: RatedSource(RATE 10) -> Discard; StaticThreadSched(s 1);' &
+router=$!
+# Mappings of packet memory, all of whose pages are on one node.
+on() {
+    grep "file=/memfd:" /proc/$router/numa_maps | grep " N$1=" | grep -qv " N$2="
+}
+runs() {
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        on 0 1 && on 1 0 && return
+        sleep 1
+    done
+    grep "file=" /proc/$router/numa_maps
+    return 1
+}
+check "each thread's buffers are on its node" runs
+kill $router
