@@ -30,9 +30,9 @@ elementclass Port { $port, $me, $colour, $mtu |
 
   // Who has which address.
   c[0] -> ARPResponder($me:ip $me:eth) -> out;
-  c[1] -> [1] arp :: ARPQuerier($me:ip, $me:eth) -> out;
+  c[1] -> [1] arp :: ARPQuerier($me:ip, $me:eth) -> out; arp[1] -> out;
   c[3] -> IP6NDAdvertiser($me/128 fe80::1/128 $me:eth) -> out;
-  c[4] -> [1] nd :: IP6NDSolicitor($me, $me:eth) -> out;
+  c[4] -> [1] nd :: IP6NDSolicitor($me, $me:eth) -> out; nd[1] -> out;
 
   // IPv4 comes in and goes out.
   c[2] -> Strip(14) -> CheckIPHeader(INTERFACES $me:ipnet)
@@ -43,6 +43,7 @@ elementclass Port { $port, $me, $colour, $mtu |
   gw[1] -> ICMPError($me:ip, parameterproblem) -> rate;
   ttl[1] -> ICMPError($me:ip, timeexceeded) -> rate;
   frag[1] -> ICMPError($me:ip, unreachable, needfrag, PMTU $mtu) -> rate;
+  arp[2] -> ICMPError($me:ip, unreachable, host) -> rate;
 
   // IPv6 comes in and goes out. What has an address of this link only stays on it.
   c[5] -> Strip(14) -> CheckIP6Header(:: ::1) -> [1] output;
@@ -52,6 +53,7 @@ elementclass Port { $port, $me, $colour, $mtu |
   pt6[1] -> ICMP6Error(fe80::1, 137, 0) -> RatedSplitter(1000) -> [0] nd;
   hops[1] -> Tell6(3, 0, $mtu) -> [1] output;
   long[1] -> Tell6(2, 0, $mtu) -> [1] output;
+  nd[2] -> Tell6(1, 3, $mtu) -> [1] output;
   input[2] -> [0] nd;
   c[6] -> Discard;
 }

@@ -10,13 +10,14 @@ use std::sync::OnceLock;
 use element::trial::{Raw, Trial};
 use libfuzzer_sys::fuzz_target;
 
-/// Classes that something comes into, and that need nothing from outside.
-fn classes() -> &'static [&'static str] {
-    static CLASSES: OnceLock<Vec<&'static str>> = OnceLock::new();
+/// Classes that something comes into, and that need nothing from outside, each with the
+/// numbers of ports that its element can do with.
+fn classes() -> &'static [(&'static str, (usize, usize))] {
+    static CLASSES: OnceLock<Vec<(&'static str, (usize, usize))>> = OnceLock::new();
     CLASSES.get_or_init(|| {
         let all = element::registry();
         let named = all.iter().filter(|(name, class)| *name == class.name && !class.ports.starts_with("0/"));
-        named.map(|(name, _)| name).filter(|name| Trial::of(name).is_ok()).collect()
+        named.filter_map(|(name, _)| Some((name, Trial::of(name).ok()?.ports))).collect()
     })
 }
 
@@ -38,7 +39,8 @@ fn packets(mut bytes: &[u8]) -> Vec<Raw> {
 fuzz_target!(|input: &[u8]| {
     let [high, low, rest @ ..] = input else { return };
     let chosen = usize::from(u16::from_be_bytes([*high, *low])) % classes().len();
-    if let Ok(mut trial) = Trial::of(classes()[chosen]) {
+    let (name, ports) = classes()[chosen];
+    if let Ok(mut trial) = Trial::with_ports(name, ports) {
         trial.send(packets(rest));
     }
 });

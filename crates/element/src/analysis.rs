@@ -35,6 +35,7 @@ pub(crate) const CLASSES: &[&Class] = &[
     &aggregate::ip::CLASS,
     &aggregate::keep::FIRST,
     &aggregate::keep::LAST,
+    &aggregate::packet_counter::CLASS,
     &aggregate::pairs::CLASS,
     &aggregate::simple::LENGTH,
     &aggregate::simple::PAINTED,

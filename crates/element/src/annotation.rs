@@ -33,6 +33,9 @@ pub const EXTRA_LENGTH: usize = 28;
 /// When the first of several packets came; eight bytes.
 pub const FIRST_TIMESTAMP: usize = 32;
 
+/// A packet's number; four bytes.
+pub const PACKET_NUMBER: usize = 32;
+
 const NAMES: &[(&str, usize, usize)] = &[
     ("DST_IP", DST_IP, 4),
     ("DST_IP6", DST_IP6, 16),
@@ -45,8 +48,10 @@ const NAMES: &[(&str, usize, usize)] = &[
     ("FWD_RATE", 20, 4),
     ("MISC_IP", MISC_IP, 4),
     ("EXTRA_PACKETS", EXTRA_PACKETS, 4),
+    ("PACKET_NUMBER", PACKET_NUMBER, 4),
     ("REV_RATE", 24, 4),
     ("SEND_ERR", 26, 1),
+    ("SEQUENCE_NUMBER", 36, 4),
     ("IPREASSEMBLER", 28, 4),
     ("EXTRA_LENGTH", EXTRA_LENGTH, 4),
     ("FIRST_TIMESTAMP", FIRST_TIMESTAMP, 8),

@@ -4,7 +4,7 @@ mod classifier;
 mod expression;
 mod ip_filter;
 mod listing;
-mod names;
+pub(crate) mod names;
 mod parser;
 mod primitive;
 mod program;

@@ -1,20 +1,28 @@
 //! Scripts, information for other elements, and control from outside.
 
+mod chatter;
 mod clients;
 mod door;
 mod information;
 mod metrics;
 pub mod protocol;
+mod quit_watcher;
 mod sched;
 mod script;
+pub mod signals;
 mod socket;
 
 use graph::Class;
 
+pub(crate) use script::cause;
+
 /// The classes of this folder.
 pub(crate) const CLASSES: &[&Class] = &[
+    &chatter::CLASS,
     &script::CLASS,
     &script::DRIVER_MANAGER,
+    &quit_watcher::CLASS,
+    &sched::BALANCED_THREAD_SCHED,
     &sched::STATIC_THREAD_SCHED,
     &sched::SCHEDULE_INFO,
     &information::ADDRESS_INFO,

@@ -11,12 +11,16 @@ mod host_filter;
 mod mark;
 mod neighbor;
 mod notes;
+mod patience;
 mod vlan;
 
 pub use address::{EtherMirror, EtherRewrite};
+pub use arp_responder::ArpResponder;
+pub use check_arp::CheckArpHeader;
 pub use encap::EtherEncap;
 pub use host_filter::HostEtherFilter;
 pub use mark::MarkMacHeader;
+pub use notes::{EnsureEther, GetEtherAddress, SetEtherAddress, StoreEtherAddress};
 pub use vlan::{EtherVlanEncap, SetVlanAnno, StripHeader, VlanDecap, VlanEncap};
 
 use graph::Class;

@@ -4,8 +4,11 @@ mod check;
 mod encap;
 mod error;
 pub(crate) mod icmp6;
+pub(crate) mod kind;
 mod ping;
 mod ping_source;
+
+pub use ping::PingResponder;
 
 use graph::Class;
 

@@ -7,18 +7,30 @@
 pub mod flow_source;
 mod from_device;
 mod from_dump;
+mod kernel_tun;
 mod link;
 mod names;
 pub mod outlets;
+mod raw_socket;
 pub mod sharing;
+mod socket;
 mod to_device;
 mod to_dump;
 
 use graph::{Class, Conf, Fault, Setup};
 
 /// The classes of this folder.
-pub(crate) const CLASSES: &[&Class] =
-    &[&flow_source::CLASS, &from_device::CLASS, &from_dump::CLASS, &to_device::CLASS, &to_dump::CLASS];
+pub(crate) const CLASSES: &[&Class] = &[
+    &flow_source::CLASS,
+    &from_device::CLASS,
+    &from_dump::CLASS,
+    &kernel_tun::TAP,
+    &kernel_tun::TUN,
+    &raw_socket::CLASS,
+    &socket::CLASS,
+    &to_device::CLASS,
+    &to_dump::CLASS,
+];
 
 /// Other names of them: what FastClick and Click call them for other frameworks.
 pub(crate) const ALIASES: &[(&str, &str)] = &[

@@ -6,11 +6,13 @@ mod combo;
 mod dec_ttl;
 mod drop_broadcasts;
 mod encap;
+mod field_info;
 mod fix_src;
 pub(crate) mod fragmenter;
 mod gw_options;
 pub(crate) mod header;
 pub(crate) mod ip6;
+mod ip6_packet;
 pub(crate) mod judge;
 mod lookup;
 mod lookup6;
@@ -19,6 +21,7 @@ mod paint;
 pub(crate) mod random;
 mod reassembler;
 mod routes;
+mod slots;
 mod small;
 mod strip_header;
 mod tos;
@@ -26,6 +29,7 @@ mod truncate_payload;
 
 pub use address::{GetIpAddress, SetIpAddress, StoreIpAddress};
 pub use check_header::{CheckIpHeader, Checks};
+pub use combo::{IpInputCombo, IpOutputCombo};
 pub use dec_ttl::DecIpTtl;
 pub use drop_broadcasts::DropBroadcasts;
 pub use fix_src::FixIpSrc;
@@ -33,10 +37,11 @@ pub use gw_options::IpGwOptions;
 pub use ip6::{CheckIp6Header, DecIp6Hlim, GetIp6Address, MarkIp6Header, SetIp6Address};
 pub use lookup::{Fixed, Lookup, route};
 pub use mark_header::MarkIpHeader;
-pub use paint::{CheckPaint, Paint, PaintTee};
+pub use paint::{CheckPaint, Paint, PaintSwitch, PaintTee};
 pub use small::{IpMirror, SetIpChecksum};
 pub use strip_header::StripHeader;
 pub use tos::{MarkCe, SetTos};
+pub use truncate_payload::TruncateIpPayload;
 
 use graph::Class;
 
@@ -52,6 +57,7 @@ pub(crate) const CLASSES: &[&Class] = &[
     &dec_ttl::CLASS,
     &drop_broadcasts::CLASS,
     &encap::CLASS,
+    &field_info::CLASS,
     &fix_src::CLASS,
     &fragmenter::CLASS,
     &gw_options::CLASS,
@@ -61,6 +67,10 @@ pub(crate) const CLASSES: &[&Class] = &[
     &ip6::FROM_PACKET,
     &ip6::MARK,
     &ip6::TOO_BIG,
+    &ip6_packet::DSCP,
+    &ip6_packet::ENCAP,
+    &ip6_packet::MIRROR,
+    &ip6_packet::PRINT,
     &lookup6::CLASS,
     &lookup::DIRECT,
     &lookup::LINEAR,

@@ -15,6 +15,7 @@ mod mapper;
 mod pattern;
 #[expect(clippy::module_inception, reason = "the element among its parts")]
 mod rewriter;
+mod ring;
 mod sequence;
 mod spec;
 

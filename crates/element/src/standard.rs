@@ -5,6 +5,7 @@ mod bucket;
 mod bypass;
 mod counter;
 mod cpu;
+mod delay;
 mod discard;
 mod handler_aggregate;
 mod idle;
@@ -33,11 +34,16 @@ mod unqueue;
 mod unstrip;
 
 pub use counter::Counter;
+pub use cpu::CpuSwitch;
 pub use null::Null;
-pub use small::{CheckLength, Pass, SetAnnoByte};
+pub use packet_type::SetPacketType;
+pub use paint_ways::ExactPaintSwitch;
+pub use small::{CheckCrc, CheckLength, Pass, SetAnnoByte, SetCrc};
+pub use store_data::StoreData;
 pub use strip::Strip;
 pub use switch::{Hash, StaticSwitch, Switch};
-pub use unstrip::{Truncate, Unstrip};
+pub use tee::Tee;
+pub use unstrip::{Pad, Truncate, Unstrip};
 
 use graph::value::{Names, Scope, Value};
 use graph::{Class, Refused};
@@ -89,9 +95,9 @@ pub(crate) const CLASSES: &[&Class] = &[
     &sched::STRIDE,
     &sched::STRIDE_SWITCH,
     &shaper::BANDWIDTH,
-    &shaper::DELAY_SHAPER,
-    &shaper::DELAY_UNQUEUE,
-    &shaper::LINK_UNQUEUE,
+    &delay::DELAY_SHAPER,
+    &delay::DELAY_UNQUEUE,
+    &delay::LINK_UNQUEUE,
     &shaper::SHAPER,
     &small::ALIGN,
     &small::CHECK_CRC,
@@ -113,6 +119,7 @@ pub(crate) const CLASSES: &[&Class] = &[
     &switch::ROUND_ROBIN,
     &switch::STATIC,
     &tee::CLASS,
+    &timed::BURSTER,
     &timed::SINK,
     &timed::UNQUEUE,
     &unqueue::CLASS,
@@ -138,6 +145,15 @@ pub(crate) const ALIASES: &[(&str, &str)] = &[
     ("EnsureNetmapBuffer", "Null"),
     ("ExactCPUSwitch", "CPUSwitch"),
     ("FlowInfo", "ClickyInfo"),
+    ("SimpleIdle", "Idle"),
+    ("Null1", "Null"),
+    ("Null2", "Null"),
+    ("Null3", "Null"),
+    ("Null4", "Null"),
+    ("Null5", "Null"),
+    ("Null6", "Null"),
+    ("Null7", "Null"),
+    ("Null8", "Null"),
     ("FullNoteQueue", "Queue"),
     ("JiffieClock", "ClickyInfo"),
     ("NetmapInfo", "ClickyInfo"),
@@ -148,7 +164,6 @@ pub(crate) const ALIASES: &[(&str, &str)] = &[
     ("SimpleRoundRobinSched", "RoundRobinSched"),
     ("SimplePrioSched", "PrioSched"),
     ("ProbSplitter", "RandomSample"),
-    ("Burster", "TimedUnqueue"),
     ("Unqueue2", "Unqueue"),
     ("UnqueueN", "Unqueue"),
     ("PrioritySched", "PrioSched"),
@@ -160,7 +175,30 @@ fn parsed<T: Value>(text: &str) -> Result<T, Refused> {
     T::parse(text, &Scope { element: "", names: &Names::default() }).map_err(Refused::from)
 }
 
-/// A time span as handlers show it: `0.5`, `2`.
-fn seconds(ns: i64) -> String {
-    (ns as f64 / graph::clock::SECOND_NS as f64).to_string()
+/// A time span as handlers show it: `500ms`, `2.000000s`.
+fn interval(ns: i64) -> String {
+    match (ns / graph::clock::SECOND_NS, ns % graph::clock::SECOND_NS) {
+        (0, ns) if ns % 1_000_000 == 0 => format!("{}ms", ns / 1_000_000),
+        (0, ns) if ns % 1_000 == 0 => format!("{}us", ns / 1_000),
+        (0, ns) => format!("{ns}ns"),
+        (seconds, ns) if ns % 1_000 == 0 => format!("{seconds}.{:06}s", ns / 1_000),
+        (seconds, ns) => format!("{seconds}.{ns:09}s"),
+    }
+}
+
+/// A rate of bytes as handlers show it: `1.5Mbps`, `80kbps`.
+fn bandwidth(bytes: u32) -> String {
+    // As decimals, without zeros at the end.
+    let shown = |value: u64, digits: usize, unit: &str| {
+        let scale = 10u64.pow(digits as u32);
+        let text = format!("{}.{:0digits$}", value / scale, value % scale);
+        format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
+    };
+    let bits = u64::from(bytes) * 8;
+    match bytes {
+        0x2000_0000.. => shown(bytes.into(), 6, "MBps"),
+        125_000_000.. => shown(bits, 9, "Gbps"),
+        125_000.. => shown(bits, 6, "Mbps"),
+        _ => shown(bits, 3, "kbps"),
+    }
 }

@@ -1,12 +1,15 @@
 //! TCP and UDP: headers, checksums, checks.
 
 mod check;
-mod checksum;
+pub(crate) mod checksum;
 mod encap;
 mod encap6;
 mod fast_flows;
 mod fast_source;
+mod force;
 mod fragmenter;
+mod send;
+pub(crate) mod words;
 
 pub use checksum::{SetTcpChecksum, SetUdpChecksum};
 pub use encap::UdpIpEncap;
@@ -20,11 +23,17 @@ pub(crate) const CLASSES: &[&Class] = &[
     &checksum::TCP,
     &checksum::UDP,
     &encap::CLASS,
+    &encap::DYNAMIC,
     &encap6::CLASS,
     &fast_flows::TCP,
     &fast_flows::UDP,
     &fast_source::CLASS,
+    &force::ICMP,
+    &force::IP,
+    &force::TCP,
+    &force::UDP,
     &fragmenter::CLASS,
+    &send::CLASS,
 ];
 
 /// Other names of them.

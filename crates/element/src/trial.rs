@@ -132,13 +132,24 @@ pub fn example(name: &str, example: &str) -> String {
     String::new()
 }
 
+/// The configuration that a class's element is tried with.
+fn configuration(class: &Class) -> String {
+    let given = CONFIGURATIONS.iter().find(|(name, _)| *name == class.name);
+    given.map_or_else(|| example(class.name, class.example), |(_, given)| given.to_string())
+}
+
 /// A router around one element.
 pub struct Trial {
     /// The router; the element is `e`.
     pub router: Router,
     supply: Arc<Supply>,
     printed: Arc<Mutex<String>>,
+    /// How many inputs and outputs the element has.
+    pub ports: (usize, usize),
 }
+
+/// Packet buffers: fuzzers make many routers, and each touches its memory.
+const BUFFERS: usize = 512;
 
 /// Ports that are tried to find as many as the example's configuration asks for.
 const PORTS: std::ops::RangeInclusive<usize> = 0..=6;
@@ -151,9 +162,17 @@ impl Trial {
     /// Why there is no such element, in the words of the last try.
     pub fn of(name: &str) -> Result<Trial, String> {
         let class = crate::registry().find(name).ok_or_else(|| format!("no class {name}"))?;
-        let given = CONFIGURATIONS.iter().find(|(name, _)| *name == class.name);
-        let config = given.map_or_else(|| example(class.name, class.example), |(_, given)| given.to_string());
-        Trial::with(name, &config)
+        Trial::with(name, &configuration(class))
+    }
+
+    /// As [`of`](Self::of), where it is known how many ports it can do with: nothing is
+    /// tried out, which takes most of the time.
+    ///
+    /// # Errors
+    /// Why there is no such element.
+    pub fn with_ports(name: &str, (inputs, outputs): (usize, usize)) -> Result<Trial, String> {
+        let class = crate::registry().find(name).ok_or_else(|| format!("no class {name}"))?;
+        Trial::build(class, &configuration(class), inputs, outputs)
     }
 
     /// An element of a class with a configuration.
@@ -210,11 +229,12 @@ impl Trial {
             clock: Arc::new(Clock::simulated(SIMULATION_START_NS)),
             console: Console::Memory(printed.clone()),
             services,
+            buffers: BUFFERS,
             ..Options::default()
         };
         let router = Router::build(&text, flat, &registry, options)
             .map_err(|problems| problems.iter().map(|p| p.text() + "\n").collect::<String>())?;
-        Ok(Trial { router, supply, printed })
+        Ok(Trial { router, supply, printed, ports: (inputs, outputs) })
     }
 
     /// Sends packets, and lets time pass while the element has something to do.

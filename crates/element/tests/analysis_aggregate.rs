@@ -180,8 +180,12 @@ fn aggregates_are_counted_and_written() {
         ("4".into(), "2".into(), "false".into())
     );
     rig.write("ac.counts_pdf", "").expect("a handler");
-    assert_eq!((rig.read("ac.count"), rig.read("ac.nagg")), ("2".into(), "2".into()));
-    assert!(Rig::new("Idle -> AggregateCounter(COUNT_STOP 1, COUNT_FREEZE 2) -> Discard").is_err());
+    // Two counts; and Click's tree has three places that count nothing.
+    assert_eq!((rig.read("ac.count"), rig.read("ac.nagg")), ("5".into(), "3".into()));
+    for wrong in ["COUNT_STOP 1, COUNT_FREEZE 2", "COUNT_CALL 1 x.y", "AGGREGATE_CALL 1 nothing"] {
+        assert!(Rig::new(&format!("Idle -> AggregateCounter({wrong}) -> Discard")).is_err(), "{wrong}");
+    }
+    assert!(rig.write("ac.count_call", "5 nobody.stop").is_err());
 }
 
 #[test]
@@ -213,6 +217,57 @@ fn the_first_and_the_last_are_kept() {
             .expect("refused")
             .contains("i is not an AggregateNotifier")
     );
+}
+
+#[test]
+fn flows_are_told_in_xml_as_click_tells_them() {
+    // The second flow between the same ports goes on counting; the document stays open
+    // on standard output.
+    let lines = "!data timestamp ip_src sport ip_dst dport ip_proto\n\
+        1 9.0.0.9 53 3.0.0.3 5353 U\n2 3.0.0.3 5353 9.0.0.9 53 U\n200 9.0.0.9 53 3.0.0.3 5353 U\n";
+    let told = rig(&format!("{} -> AggregateIPFlows(TRACEINFO -) -> Discard", source(lines))).run().printed();
+    let flow = |aggregate: u32, begin: &str, duration: &str, packets: [u32; 2]| {
+        format!(
+            "<flow aggregate='{aggregate}' src='9.0.0.9' sport='53' dst='3.0.0.3' dport='5353' begin='{begin}.000000000' \
+             duration='{duration}.000000000'>\n  <stream dir='0' packets='{}' /><stream dir='1' packets='{}' />\n</flow>\n",
+            packets[0], packets[1]
+        )
+    };
+    let head = "<?xml version='1.0' standalone='yes'?>\n<trace>\n";
+    assert_eq!(told, format!("{head}{}{}", flow(1, "1", "1", [1, 1]), flow(2, "200", "0", [2, 1])));
+    // Flows between several hosts are in the order of Click's table.
+    let mut lines = "!data timestamp ip_src sport ip_dst dport ip_proto\n".to_string();
+    for n in 1..7 {
+        lines += &format!("{n} 1.0.{n}.{n} 1 2.0.0.{n} 2 T\n");
+    }
+    let told =
+        rig(&format!("{} -> AggregateIPFlows(TRACEINFO -) -> Discard", source(&lines))).run().printed();
+    let order: Vec<&str> = told.split("aggregate='").skip(1).map(|flow| &flow[..1]).collect();
+    assert_eq!(order, ["3", "4", "1", "2", "5", "6"]);
+    for wrong in ["SOURCE nobody", "TRACEINFO /nonexistent/x"] {
+        assert!(Rig::new(&format!("Idle -> AggregateIPFlows({wrong}) -> Discard")).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn flows_without_options_have_records_without_them() {
+    let folder = scratch("records");
+    let lines = "!data timestamp ip_src sport ip_dst dport tcp_flags tcp_opt\n1 1.0.0.1 1 2.0.0.2 2 S -\n";
+    let dump = |options: &str| {
+        let path = format!("{}/{}%n", folder.display(), options.len());
+        let config = format!("{} -> AggregateIPFlows -> ToIPFlowDumps({path}{options})", source(lines));
+        rig(&config).run();
+        std::fs::read(path.replace("%n", "1")).expect("a file")
+    };
+    let bytes = dump(", BINARY true");
+    let record = bytes.len() - 26;
+    assert_eq!((&bytes[record..record + 4], &bytes[record + 24..]), (&[0, 0, 0, 26][..], &[2, 0][..]));
+    let none = rig(&format!("{} -> ToIPFlowDumps(-)", source(lines))).run().printed();
+    assert!(
+        none.ends_with(":: ToIPFlowDumps: warning: saw no packets with aggregate annotations\n"),
+        "{none}"
+    );
+    std::fs::remove_dir_all(folder).expect("it was made");
 }
 
 #[test]
@@ -257,7 +312,7 @@ fn each_flow_has_a_file() {
     );
     let udp = std::fs::read_to_string(folder.join("U/flow002")).expect("a file");
     assert!(
-        udp.ends_with("!data ntimestamp direction payload_len\n!firsttime 3.999999999\n0.000000001 > 50\n"),
+        udp.ends_with("!data ntimestamp direction payload_len\n!firsttime 3.999999999\n0.000000001 > 70\n"),
         "{udp}"
     );
     // FromIPSummaryDump reads it, with addresses and ports.
@@ -356,4 +411,33 @@ proptest! {
         );
         rig(&config).run();
     }
+}
+
+#[test]
+fn packets_that_did_not_arrive_are_named() {
+    let side = |name: &str, lines: &str| {
+        format!("{} -> [{name}] c; c[{name}] -> Discard;", source(&format!("!data aggregate ip_id\n{lines}")))
+    };
+    let config = format!(
+        "c :: AggregatePacketCounter(ANNO AGGREGATE); {} {} DriverManager(wait, wait)",
+        side("0", "1 1\n2 1\n2 1\n3 1\n0 1\n"),
+        side("1", "1 1\n2 1\n")
+    );
+    let mut rig = rig(&config);
+    rig.run();
+    let ask = |rig: &mut Rig, handler: &str, aggregate: &str| {
+        rig.router.read(&format!("c.{handler}"), aggregate).unwrap_or_else(|refused| refused.to_string())
+    };
+    assert_eq!(rig.read("c.count"), "6");
+    assert_eq!(
+        (ask(&mut rig, "received", "2"), ask(&mut rig, "undelivered", "1")),
+        ("2\n".into(), "".into())
+    );
+    assert_eq!(
+        (ask(&mut rig, "undelivered", "2"), ask(&mut rig, "undelivered", "3")),
+        ("2\n".into(), "3\n".into())
+    );
+    assert_eq!(ask(&mut rig, "received", "x"), "argument should be aggregate number");
+    rig.write("c.clear", "").expect("a handler");
+    assert_eq!(rig.read("c.count"), "0");
 }

@@ -134,11 +134,14 @@ fn lines_with_a_mark_say_how_to_read_on() {
     assert_eq!(written("3\n", flow, "ip_src sport ip_dst dport ip_proto"), "9.0.0.1 1 9.0.0.2 2 U\n");
 }
 
+/// What a complaint begins with that is made before lines are read.
+const FIRST: &str = "config:1: While initializing 'FromIPSummaryDump@1 :: FromIPSummaryDump':\n";
+
 #[test]
 fn old_files_counted_fragments_in_eights() {
     assert_eq!(written("!IPSummaryDump 1.0\n!data ip_fragoff\n3+\n", "", "ip_fragoff"), "24+\n");
     let complaint = written("!IPSummaryDump 9.9\n!data ip_id\n1\n", "", "ip_id");
-    assert_eq!(complaint, "<data>:1: warning: unexpected IPSummaryDump version 9.9\n1\n");
+    assert_eq!(complaint, format!("{FIRST}<data>:0:   warning: unexpected IPSummaryDump version 9.9\n1\n"));
 }
 
 #[test]
@@ -147,13 +150,16 @@ fn bad_lines_are_told_once_with_their_place() {
     assert_eq!(printed, "<data>:2: packet parse error\n1.0.0.1\n");
     assert_eq!(
         written("1.0.0.1\n", "", "ip_src"),
-        "<data>:1: warning: missing banner line; is this an IP summary dump?\n<data>:1: no '!data' provided\n"
+        format!(
+            "{FIRST}<data>:0:   warning: missing banner line; is this an IP summary dump?\n\
+             <data>:1: no '!data' provided\n"
+        )
     );
     let printed = written("!data ip_src whatever payload_md5\n1.0.0.1 x y\n", "", "ip_src");
     assert_eq!(
         printed,
         "<data>:1: warning: unknown content type 'whatever'\n\
-         <data>:1: warning: content type 'payload_md5' ignored on input\n1.0.0.1\n"
+         <data>:1: warning: unknown content type 'payload_md5'\n1.0.0.1\n"
     );
     for (lines, complaint) in [
         ("!flowid nonsense\n", "<data>:1: bad !flowid specification\n"),
@@ -170,8 +176,10 @@ fn bad_lines_are_told_once_with_their_place() {
     let missing = Rig::new("FromIPSummaryDump(/nonexistent/file) -> Discard").err().expect("refused");
     assert!(missing.contains("/nonexistent/file: No such file or directory"), "{missing}");
     rig("FromIPSummaryDump(/nonexistent/file, ALLOW_NONEXISTENT true, STOP true) -> Discard").run();
-    let unknown = Rig::new("Idle -> ToIPSummaryDump(-, FIELDS ip_src ipsrc)").err().expect("refused");
-    assert!(unknown.contains("unknown content type 'ipsrc'"), "{unknown}");
+    let unknown = Rig::new("Idle -> ToIPSummaryDump(-, FIELDS ipsrc payloads)").err().expect("refused");
+    for what in ["unknown content type 'ipsrc'", "unknown content type 'payloads'", "no contents specified"] {
+        assert!(unknown.contains(what), "{unknown}");
+    }
 }
 
 #[test]
@@ -213,6 +221,48 @@ fn one_line_may_stand_for_several_packets() {
     );
     let printed = rig(&config).run().printed();
     assert_eq!(printed, "1.000000 0.0.0.0\n2.000000 0.0.0.0\n3.000000 0.0.0.0\n");
+    // The first timestamp stays, and the last packet comes when the last came.
+    let lines = "!data timestamp first_timestamp count\n60 57.5 4\n";
+    assert_eq!(
+        written(lines, "MULTIPACKET true", "timestamp first_timestamp"),
+        "57.500000 57.500000\n58.333333333 57.500000\n59.166666666 57.500000\n60.000000 57.500000\n"
+    );
+    // When lines are written time goes in equal steps, also where the count is asked for.
+    assert_eq!(
+        written(lines, "", "timestamp count, MULTIPACKET true"),
+        "57.500000 1\n58.333333333 1\n59.166666666 1\n59.999999999 1\n"
+    );
+}
+
+#[test]
+fn values_are_read_as_click_reads_them() {
+    assert_eq!(written("!data eth_type\n0x86dd\n", "", "eth_type"), "86DD\n");
+    assert_eq!(written("!data timestamp ip_id\n-1 7\n", "", "timestamp ip_id"), "0.000000 7\n");
+    // Ports are there also where the rest of the header is bad.
+    assert_eq!(written("!data sport tcp_off\n7 16\n", "", "sport tcp_seq"), "7 -\n");
+    assert_eq!(written("!data ip_proto ip_id\n47 3\n", "PROTO 47", "ip_proto ip_id"), "47 3\n");
+    assert_eq!(written("!proto gre\n!data ip_id icmp_code_name\n3 -\n", "", "ip_proto"), "47\n");
+    assert_eq!(
+        written(
+            "!data icmp_type icmp_code ip_proto\n3 isolated I\n3 toshost I\n",
+            "",
+            "icmp_code icmp_code_name"
+        ),
+        "8 isolated\n12 toshost\n"
+    );
+}
+
+#[test]
+fn only_what_is_asked_for_is_looked_at() {
+    let cut = |fields: &str| {
+        let config = format!(
+            "FromIPSummaryDump(DATA \"!data eth_src\\n0:0:0:0:0:1\\n\", STOP true) -> Truncate(16) \
+             -> ToIPSummaryDump(-, HEADER false, BAD_PACKETS true, FIELDS {fields})"
+        );
+        rig(&config).run().printed()
+    };
+    assert_eq!(cut("eth_src"), "00-00-00-00-00-01\n");
+    assert_eq!(cut("eth_src ip_src"), "!bad truncated IP header\n00-00-00-00-00-01 -\n");
 }
 
 #[test]
@@ -227,7 +277,7 @@ fn a_sample_is_about_as_large_as_was_asked() {
     assert!((800..1200).contains(&count), "{count}");
     assert_eq!(rig.read("f.sampling_prob"), "0.25");
     assert_eq!(rig.read("f.encap"), "IP");
-    assert_eq!(rig.read("f.filepos"), "0", "the file is closed");
+    assert_eq!(rig.read("f.filepos"), "8012", "where it ended");
 }
 
 #[test]

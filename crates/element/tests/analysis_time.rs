@@ -32,7 +32,15 @@ fn timestamps_are_set_and_moved() {
     );
     let mut rig = rig("Idle -> a :: AdjustTimestamp(1) -> Discard");
     rig.write("a.time", "-2.5s").expect("a handler");
-    assert_eq!(rig.read("a.time"), "-2.500000");
+    assert_eq!(rig.read("a.time"), "-2.500000s");
+    rig.write("a.time", "0.5").expect("a handler");
+    assert_eq!(rig.read("a.time"), "500ms");
+    let mut open = self::rig("Idle -> TimestampAccum -> AdjustTimestamp -> t :: TimeFilter -> Discard");
+    assert_eq!(
+        (open.read("t.end"), open.read("t.interval")),
+        ("2147483647.000000".into(), "2147483647.000000".into())
+    );
+    assert!(Rig::new("Idle -> TimeFilter(END 3, END_CALL nobody.stop) -> Discard").is_err());
 }
 
 #[test]

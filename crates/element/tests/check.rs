@@ -76,7 +76,7 @@ fn all_faults_are_told_at_once_each_at_its_place() {
         said(config),
         [
             "error 1:21 s :: InfiniteSource: LIMIT: expected integer",
-            "error 1:30 s :: InfiniteSource: bad keyword BUURST",
+            "error 1:30 s :: InfiniteSource: BUURST: unknown argument",
             "error 2:3 s :: InfiniteSource: STOP: expected boolean",
             "error 2:32 q :: Queue: too many arguments",
             "error 4:9 Strip@5 :: Strip: LENGTH: required argument missing",
@@ -105,10 +105,22 @@ fn what_nothing_leads_to_is_a_warning() {
 #[test]
 fn in_clicks_words_each_element_has_a_line_of_its_own() {
     let problem = &draft("Idle -> q :: Queue(1, 2) -> Discard;").1[0];
-    assert_eq!(
-        problem.compat(),
-        "config:1: While configuring 'q :: Queue':\nconfig:1:   too many arguments\n"
+    assert_eq!(problem.compat(), "config:1: While configuring 'q :: Queue':\n  too many arguments\n");
+    let compat = |config: &str| draft(config).1[0].compat().replace("\n  ", "\n- ");
+    assert!(compat("Idle -> Queue(x) -> Discard;").ends_with("\n- CAPACITY: invalid number\n"));
+    assert!(
+        compat("Idle -> Queue(AH 1, OH 2, 3, 4) -> Discard;")
+            .ends_with("\n- AH: unknown argument\n- OH: unknown argument\n- too many arguments\n")
     );
+}
+
+#[test]
+fn of_an_argument_that_is_there_twice_the_last_counts() {
+    for (config, capacity) in [("5, CAPACITY 7", 7), ("CAPACITY 7, CAPACITY 8", 8)] {
+        let mut rig = element::fixture::Rig::new(&format!("Idle -> q :: Queue({config}) -> Discard;"))
+            .expect("a router");
+        assert_eq!(rig.read("q.capacity"), capacity.to_string(), "{config}");
+    }
 }
 
 #[test]
@@ -124,12 +136,12 @@ fn explanations_tell_locks_units_and_threads() {
     let config =
         "InfiniteSource -> t :: Tee; t[0] -> Strip(1) -> q :: Queue -> Unqueue -> Discard; t[1] -> Discard;";
     let plan = draft(config).0.expect("a sound configuration");
-    let told = graph::explain::told(&plan);
+    let told = graph::explain::told(&plan, None);
     let find = |name: &str| told.iter().find(|t| t.name == name).unwrap_or_else(|| panic!("{name}"));
     assert_eq!((find("t").unit, find("q").way), ("batch", "push to pull"));
     assert_eq!(find("Strip@3").unit, "packet");
     assert!(find("t").notes.iter().any(|note| note.contains("copies")), "{:?}", find("t").notes);
-    let text = graph::explain::text(&plan);
+    let text = graph::explain::text(&plan, None);
     assert_eq!(text.lines().filter(|line| line.contains("push")).count(), 7, "{text}");
 }
 

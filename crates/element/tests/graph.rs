@@ -127,9 +127,9 @@ fn every_element_tells_of_itself() {
     assert_eq!(rig.read("Queue@2.config"), "5");
     assert_eq!(rig.read("d.tickets"), "1024");
     assert!(rig.read("d.ports").contains("1 input\npull~"), "{}", rig.read("d.ports"));
-    assert!(rig.read("a.handlers").contains("active\trw\n"));
+    assert!(rig.read("a.handlers").contains("active\trwc\n"));
     assert_eq!(rig.read("b.name"), "refused: no element named 'b'");
-    assert!(rig.read("a.nothing").contains("no 'a.nothing' handler"));
+    assert!(rig.read("a.nothing").contains("no 'a.nothing' read handler"));
     assert!(rig.read("list").starts_with("3\na\n"));
 }
 

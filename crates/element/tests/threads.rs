@@ -109,9 +109,9 @@ fn who_runs_what_is_as_the_configuration_says() {
         4,
     );
     let homes = ["a", "u", "b"].map(|name| rig.read(&format!("{name}.home_thread")));
-    assert_eq!(homes, ["1", "2", "1"], "thread 5 of 4 is thread 1");
+    assert_eq!(homes, ["0", "2", "1"], "there is no thread 5");
     let shared = rig.router.shared();
     let lanes = |name: &str| shared.plan.elements[shared.plan.find(name, None).unwrap()].lanes;
-    assert_eq!((lanes("q"), lanes("c"), lanes("d")), (0b110, 0b10, 0b10));
+    assert_eq!((lanes("q"), lanes("c"), lanes("d")), (0b101, 0b10, 0b10));
     assert!(rig.write("u.home_thread", "0").is_err());
 }

@@ -70,7 +70,10 @@ pub fn unreachable(elements: &[Planned], wires: &[Wire]) -> Vec<Problem> {
         let mut ports = (0..planned.pull_inputs.len()).map(|port| Port { element, port });
         let alone = planned.pull_inputs.is_empty() && planned.pull_outputs.is_empty();
         let message = match () {
-            () if alone && planned.kind.ports != "0/0" => "is connected to nothing",
+            // One with handlers is there to be asked: a script.
+            () if alone && planned.kind.ports != "0/0" && planned.kind.handlers.is_empty() => {
+                "is connected to nothing"
+            }
             () if planned.pull_inputs.is_empty() => continue,
             () if ports.any(|port| flood.reaches(port)) => continue,
             () => "no packet ever comes here: it is part of a circle that nothing leads into",

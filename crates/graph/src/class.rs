@@ -41,6 +41,12 @@ pub struct Class {
     /// What it costs beyond a look at each packet: `copies each packet`; empty if
     /// nothing.
     pub costs: &'static str,
+    /// Whether it takes a new configuration while it runs: `config` can be written
+    /// ([`Element::reconfigure`]).
+    pub live: bool,
+    /// Handlers that, when written, give an argument another value. Only of classes that
+    /// are live.
+    pub settings: &'static [Setting],
     /// Makes an element from its configuration.
     pub make: Make,
 }
@@ -119,23 +125,78 @@ pub struct Handler {
     pub read: bool,
     /// It can be written.
     pub write: bool,
+    /// What else there is to it, as Click's `handlers` lists it: `+` it is asked with a
+    /// parameter, `%` it is raw, `.` it changes rarely, `b` a button, `c` a check box;
+    /// and `-`, not listed: it is not for those outside the configuration to read.
+    pub marks: &'static str,
     /// What it is.
     pub about: &'static str,
 }
 
+impl Handler {
+    /// With marks.
+    pub const fn marked(self, marks: &'static str) -> Handler {
+        Handler { marks, ..self }
+    }
+
+    /// Whether it may be asked with a parameter.
+    pub fn takes_parameter(&self) -> bool {
+        self.marks.contains('+')
+    }
+
+    /// Whether what it says is printed as it is, without a line's end added.
+    pub fn is_raw(&self) -> bool {
+        self.marks.contains('%')
+    }
+
+    /// Whether those outside the configuration can read it.
+    pub fn is_public(&self) -> bool {
+        self.read && !self.marks.contains('-')
+    }
+}
+
+/// A handler that, when written, gives an argument another value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// The handler.
+    pub handler: &'static str,
+    /// Where the argument stands.
+    pub place: usize,
+    /// Its keyword.
+    pub key: &'static str,
+    /// The `config` handler tells of it.
+    pub is_told: bool,
+}
+
+/// A handler that changes an argument, and the configuration.
+pub const fn setting(handler: &'static str, place: usize, key: &'static str) -> Setting {
+    Setting { handler, place, key, is_told: true }
+}
+
+/// A handler that changes the value of an argument; the configuration stays as it was
+/// written.
+pub const fn datum(handler: &'static str, place: usize, key: &'static str) -> Setting {
+    Setting { handler, place, key, is_told: false }
+}
+
 /// A handler that is read.
 pub const fn read(name: &'static str, about: &'static str) -> Handler {
-    Handler { name, read: true, write: false, about }
+    Handler { name, read: true, write: false, marks: "", about }
+}
+
+/// A handler that is read with a parameter.
+pub const fn ask(name: &'static str, about: &'static str) -> Handler {
+    read(name, about).marked("+")
 }
 
 /// A handler that is written.
 pub const fn write(name: &'static str, about: &'static str) -> Handler {
-    Handler { name, read: false, write: true, about }
+    Handler { name, read: false, write: true, marks: "", about }
 }
 
 /// A handler that is read and written.
 pub const fn both(name: &'static str, about: &'static str) -> Handler {
-    Handler { name, read: true, write: true, about }
+    Handler { name, read: true, write: true, marks: "", about }
 }
 
 impl Class {
@@ -168,6 +229,8 @@ impl Class {
             forgets: false,
             finds_if: "",
         },
+        live: false,
+        settings: &[],
         make: |_, _| Err(Fault::new("cannot be made")),
     };
 }

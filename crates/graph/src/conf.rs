@@ -19,6 +19,8 @@ use crate::value::{Scope, Value};
 pub struct Fault {
     /// What is wrong.
     pub message: String,
+    /// What Click says to it, where it says less.
+    pub compat: Option<String>,
     /// What was probably meant.
     pub suggestion: Option<String>,
     /// Which argument is wrong, counted from 0, when it is one.
@@ -28,7 +30,7 @@ pub struct Fault {
 impl Fault {
     /// A fault with a message.
     pub fn new(message: impl Into<String>) -> Fault {
-        Fault { message: message.into(), suggestion: None, argument: None }
+        Fault { message: message.into(), compat: None, suggestion: None, argument: None }
     }
 
     /// Says which argument is wrong.
@@ -111,21 +113,25 @@ impl<'a> Conf<'a> {
 
     fn search(&mut self, key: &str, positional: bool, mandatory: bool) -> Option<(String, usize)> {
         let mut got = None;
+        let next = self.states.iter().position(|s| *s != State::Taken).filter(|_| positional);
         for (i, argument) in self.arguments.iter().enumerate() {
             if self.states[i] == State::Open(key.len()) && argument.starts_with(key) {
                 got = Some(i); // the last one wins, and the others are gone
                 self.states[i] = State::Taken;
             }
         }
-        if let Some(i) = got {
-            return args::keyword(&self.arguments[i]).map(|(_, value)| (value.to_string(), i));
+        let open = next.filter(|next| match self.states[*next] {
+            State::Open(word) => word == 0 || (mandatory && got.is_none()),
+            State::Taken => false,
+        });
+        if let Some(next) = open {
+            self.states[next] = State::Taken; // given twice: the last one wins here too
+            if got.is_none_or(|got| got < next) {
+                return Some((self.arguments[next].clone(), next));
+            }
         }
-        let next = self.states.iter().position(|s| *s != State::Taken).filter(|_| positional)?;
-        if self.states[next] == State::Open(0) || mandatory {
-            self.states[next] = State::Taken;
-            return Some((self.arguments[next].clone(), next));
-        }
-        None
+        let got = got?;
+        args::keyword(&self.arguments[got]).map(|(_, value)| (value.to_string(), got))
     }
 
     fn read<T: Value>(&mut self, key: &str, positional: bool, mandatory: bool) -> Result<Option<T>> {
@@ -135,7 +141,13 @@ impl<'a> Conf<'a> {
                 false => Ok(None),
             };
         };
-        T::parse(&text, &self.scope).map(Some).map_err(|e| Fault::new(format!("{key}: {e}")).at(argument))
+        T::parse(&text, &self.scope).map(Some).map_err(|error| {
+            let compat = error.starts_with("expected").then(|| match error.ends_with("integer") {
+                true => format!("{key}: invalid number"),
+                false => format!("{key}: parse error"),
+            });
+            Fault { compat, ..Fault::new(format!("{key}: {error}")).at(argument) }
+        })
     }
 
     /// The next positional argument, or the one of keyword `key`; there must be one.
@@ -190,18 +202,20 @@ impl<'a> Conf<'a> {
     /// All has been read.
     ///
     /// # Errors
-    /// When an argument is left: too many, or a keyword that the class does not
-    /// know.
+    /// When arguments are left: keywords that the class does not know, a line for each,
+    /// or too many others.
     pub fn complete(&self) -> Result<()> {
-        let left = |i: &usize| self.states[*i] != State::Taken;
-        let Some(first) = (0..self.states.len()).find(left) else { return Ok(()) };
-        let keyword = args::keyword(&self.arguments[first]).map(|(keyword, _)| keyword);
+        let left: Vec<usize> = (0..self.states.len()).filter(|i| self.states[*i] != State::Taken).collect();
+        let Some(&first) = left.first() else { return Ok(()) };
+        let word = |i: usize| args::keyword(&self.arguments[i]).map(|(keyword, _)| keyword);
+        let unknown: Vec<&str> = left.iter().filter_map(|i| word(*i)).collect();
+        let mut lines: Vec<String> = unknown.iter().map(|word| format!("{word}: unknown argument")).collect();
+        if unknown.len() < left.len() {
+            lines.push("too many arguments".to_owned());
+        }
         let known = self.class.arguments.iter().map(|a| a.name);
-        let Some(keyword) = keyword.filter(|k| k.bytes().all(|b| !b.is_ascii_lowercase())) else {
-            return Err(Fault::new("too many arguments").at(first));
-        };
-        let near = crate::lang::nearest(keyword, known);
+        let near = unknown.first().and_then(|word| crate::lang::nearest(word, known));
         let suggestion = near.map(|name| format!("did you mean '{name}'?"));
-        Err(Fault { suggestion, ..Fault::new(format!("bad keyword {keyword}")).at(first) })
+        Err(Fault { suggestion, ..Fault::new(lines.join("\n")).at(first) })
     }
 }

@@ -1,18 +1,21 @@
 //! What an element can do while it works: its view of the lane.
 
 use std::any::Any;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use memory::{Batch, Packet, Pool};
 
-use crate::element::{Element, Refused};
+use crate::element::{Complaint, Element, Refused};
 use crate::lane::{Lane, Port};
 use crate::search;
 use crate::signal::{Kind, Signal, Signals, Waker};
 use crate::task::TaskId;
-use crate::timer::TimerId;
-use crate::watch::{Until, WatchId};
+
+/// Complaints of one call that are kept.
+const MOST_COMPLAINTS: usize = 64;
+/// How many bytes in front of its contents a copy of a packet has too: room for what is
+/// stripped and put back, Ethernet with tags and IP.
+pub const STRIPPED: usize = 64;
 
 /// An element's view of its lane. See the [module](self).
 pub struct Cx<'a> {
@@ -125,20 +128,22 @@ impl Cx<'_> {
         }
     }
 
-    /// A copy of a packet, annotations and all. Packets are never shared: what an
-    /// element has, nobody else can change.
+    /// A copy of a packet, annotations, stripped headers and all. Packets are never
+    /// shared: what an element has, nobody else can change.
     pub fn copy(&mut self, packet: &Packet) -> Option<Packet> {
         let mut copy = self.alloc()?;
         if packet.next().is_some() {
             return self.copy_chain(copy, packet);
         }
         copy.copy_at(packet.headroom(), packet).ok()?;
+        copy.copy_front(packet, STRIPPED);
         copy.copy_metadata(packet);
         Some(copy)
     }
 
     fn copy_chain(&mut self, mut copy: Packet, packet: &Packet) -> Option<Packet> {
         copy.copy_at(packet.headroom(), packet).ok()?;
+        copy.copy_front(packet, STRIPPED);
         copy.copy_metadata(packet);
         for segment in packet.segments().skip(1) {
             let mut more = self.alloc()?;
@@ -178,6 +183,11 @@ impl Cx<'_> {
     /// Its class's name.
     pub fn class(&self) -> &str {
         &self.lane.shared.plan.elements[self.me].class
+    }
+
+    /// Where names of addresses are looked up, as in the element's configuration.
+    pub fn scope(&self) -> crate::value::Scope<'_> {
+        crate::value::Scope { element: self.name(), names: &self.lane.shared.names }
     }
 
     /// How many outputs it has.
@@ -233,6 +243,11 @@ impl Cx<'_> {
         self.lane.shared.say(text);
     }
 
+    /// Has somebody told what the router says from now on.
+    pub fn listen_to_all(&self, listener: crate::shared::Listener) {
+        self.lane.shared.listen(listener);
+    }
+
     /// Prints to the router's standard output.
     pub fn print(&self, text: &str) {
         self.lane.shared.print(text);
@@ -260,81 +275,6 @@ impl Cx<'_> {
     }
 }
 
-/// Tasks, timers, files.
-impl Cx<'_> {
-    /// A new task of this element, not scheduled.
-    pub fn new_task(&mut self) -> TaskId {
-        let task = self.lane.tasks.add(self.me);
-        self.lane.shared.note_task(self.me);
-        if let Some(tickets) = self.lane.shared.tickets(self.me) {
-            self.lane.tasks.set_tickets(task, tickets);
-        }
-        task
-    }
-
-    /// Gives a task a turn, if it does not wait for one.
-    #[inline]
-    pub fn schedule(&mut self, task: TaskId) {
-        self.lane.tasks.schedule(task);
-    }
-
-    /// Takes a task's turn away.
-    pub fn unschedule(&mut self, task: TaskId) {
-        self.lane.tasks.unschedule(task);
-    }
-
-    /// Whether a task waits for its turn.
-    pub fn is_scheduled(&self, task: TaskId) -> bool {
-        self.lane.tasks.is_scheduled(task)
-    }
-
-    /// Changes a task's tickets, 1 to [`MAX_TICKETS`](crate::task::MAX_TICKETS).
-    pub fn set_tickets(&mut self, task: TaskId, tickets: u32) {
-        self.lane.tasks.set_tickets(task, tickets);
-    }
-
-    /// A new timer of this element, not set.
-    pub fn new_timer(&mut self) -> TimerId {
-        self.lane.timers.add(self.me)
-    }
-
-    /// Sets a timer, whatever it was set to.
-    pub fn set_timer(&mut self, timer: TimerId, at_ns: i64) {
-        self.lane.timers.set(timer, at_ns);
-    }
-
-    /// Sets a timer to `after_ns` from now.
-    pub fn set_timer_after(&mut self, timer: TimerId, after_ns: i64) {
-        let at = self.now_ns().saturating_add(after_ns);
-        self.lane.timers.set(timer, at);
-    }
-
-    /// Takes a timer's time away.
-    pub fn clear_timer(&mut self, timer: TimerId) {
-        self.lane.timers.clear(timer);
-    }
-
-    /// When a timer is due.
-    pub fn timer_due(&self, timer: TimerId) -> Option<i64> {
-        self.lane.timers.due(timer)
-    }
-
-    /// Has [`Element::ready`] called when a file can be read or written.
-    pub fn watch(&mut self, file: Arc<OwnedFd>, until: Until) -> WatchId {
-        self.lane.watches.add(self.me, file, until)
-    }
-
-    /// Changes what is waited for.
-    pub fn change_watch(&mut self, watch: WatchId, until: Until) {
-        self.lane.watches.change(watch, until);
-    }
-
-    /// Ends a watch.
-    pub fn unwatch(&mut self, watch: WatchId) {
-        self.lane.watches.remove(watch);
-    }
-}
-
 /// Neighbours. While elements are initialized, all of a lane's are there but the one
 /// that asks.
 impl Cx<'_> {
@@ -352,8 +292,7 @@ impl Cx<'_> {
         self.listen(signals, task)
     }
 
-    /// Has a task of this lane woken when a signal of the element's own rises. While
-    /// elements are initialized only.
+    /// Has a task of this lane woken when a signal of the element's own rises.
     pub fn wake_on(&mut self, signal: &Signal, task: TaskId) {
         self.listen(Signals { list: vec![signal.clone()], always: false }, Some(task));
     }
@@ -362,7 +301,7 @@ impl Cx<'_> {
         if let Some(task) = task {
             let inbox = self.lane.shared.inboxes[self.lane.id].clone();
             for signal in &signals.list {
-                signal.listen(Waker { lane: self.lane.id, inbox: inbox.clone(), task });
+                signal.listen(Waker { inbox: inbox.clone(), task });
             }
         }
         signals
@@ -420,11 +359,47 @@ impl Cx<'_> {
         self.lane.write(Some(self.me), name, value)
     }
 
+    /// Tells whoever calls a handler of this element that something is wrong, beside what
+    /// the handler says. False when nobody does.
+    pub fn complain(&mut self, text: impl Into<String>) -> bool {
+        self.tell(false, text.into())
+    }
+
+    /// As [`complain`](Self::complain), of what need not be wrong.
+    pub fn warn(&mut self, text: impl Into<String>) -> bool {
+        self.tell(true, text.into())
+    }
+
+    fn tell(&mut self, is_warning: bool, text: String) -> bool {
+        let Some(frame) = self.lane.complaints.last_mut() else { return false };
+        if frame.len() < MOST_COMPLAINTS {
+            frame.push(Complaint { is_warning, text });
+        }
+        true
+    }
+
+    /// What the handler that this element called last complained of.
+    pub fn take_complaints(&mut self) -> Vec<Complaint> {
+        std::mem::take(&mut self.lane.told)
+    }
+
     /// The full name of a handler, as this element names it.
     pub fn full_name(&self, name: &str) -> String {
-        let element =
-            name.rsplit_once('.').and_then(|(element, handler)| Some((self.find(element)?, handler)));
-        element.map_or(name.to_string(), |(e, handler)| format!("{}.{handler}", self.lane.shared.name(e)))
+        self.lane.name_of(Some(self.me), name)
+    }
+
+    /// Whether a handler can be written: for those who will later, and are to complain
+    /// while the router is built.
+    ///
+    /// # Errors
+    /// What [`write`](Self::write) would say if it cannot.
+    pub fn can_write(&self, name: &str) -> Result<(), Refused> {
+        self.lane.can_write(Some(self.me), name)
+    }
+
+    /// Where the element is declared, as messages have it: `file:line`.
+    pub fn landmark(&self) -> String {
+        self.lane.shared.plan.elements[self.me].place.landmark()
     }
 
     /// What is known of a handler.

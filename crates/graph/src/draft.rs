@@ -25,6 +25,10 @@ pub(crate) struct Gathered {
     pub(crate) shares: Shares,
     pub(crate) threads: HashMap<usize, usize>,
     pub(crate) tickets: HashMap<usize, u32>,
+    /// What was said of tickets.
+    said: Vec<crate::tickets::Said>,
+    /// Elements with tasks are shared out among the threads.
+    balance: bool,
     pub(crate) problems: Vec<Problem>,
     /// Those of them that are about an argument, and nothing else.
     pub(crate) faults: Vec<Problem>,
@@ -112,7 +116,11 @@ pub(crate) fn is_wrong(problems: &[Problem]) -> bool {
 
 /// Makes the elements of a configuration and finds out which threads reach them.
 pub(crate) fn draft(flat: &Flat, registry: &Registry, threads: usize, options: &Options) -> Draft {
-    let wiring::Survey { mut elements, wires, mut problems, miscounted } = wiring::survey(flat, registry);
+    let mut survey = wiring::survey(flat, registry);
+    if !options.thorough {
+        survey.as_click();
+    }
+    let wiring::Survey { mut elements, wires, mut problems, miscounted, .. } = survey;
     let mut gathered = Gathered { made: elements.iter().map(|_| None).collect(), ..Gathered::default() };
     let sound = !is_wrong(&problems);
     if sound || options.thorough {
@@ -126,6 +134,11 @@ pub(crate) fn draft(flat: &Flat, registry: &Registry, threads: usize, options: &
     }
     problems.append(&mut gathered.problems);
     gathered.problems = problems;
+    if !gathered.said.is_empty() {
+        let all = elements.iter().enumerate();
+        let tickets = all.filter_map(|(i, e)| Some((i, crate::tickets::of(&e.name, &gathered.said)?)));
+        gathered.tickets = tickets.collect();
+    }
     if !is_wrong(&gathered.problems) {
         let homes = homes(&elements, &gathered, threads);
         for (planned, made) in elements.iter_mut().zip(&gathered.made) {
@@ -149,8 +162,8 @@ fn make(
     }
 }
 
-/// Makes an element. Where all that is wrong is wanted, an argument that is found wrong
-/// is left out and the element made once more, until nothing else is.
+/// Makes an element. An argument that is found wrong is left out and the element made
+/// once more, until nothing else is wrong.
 fn make_one(
     elements: &[Planned],
     index: usize,
@@ -172,13 +185,14 @@ fn make_one(
             threads,
             dma: &options.dma,
             services: &options.services,
+            elements,
             requests: vec![],
         };
         let scope = Scope { element: &planned.name, names: &gathered.names };
         let mut conf = Conf::new(planned.kind, &planned.config, scope);
         left_out.iter().for_each(|&argument| conf.leave_out(argument));
         let made = (planned.kind.make)(&mut setup, &mut conf);
-        let keyword = |&argument: &usize| options.thorough && conf.is_keyword(argument);
+        let keyword = |&argument: &usize| conf.is_keyword(argument);
         let (requests, fault) = (setup.requests, made.as_ref().err().cloned());
         let again = fault.as_ref().and_then(|fault| fault.argument).filter(keyword);
         match (made, fault) {
@@ -206,14 +220,7 @@ fn make_one(
 
 /// Does what an element asked for while it was made.
 fn ask(elements: &[Planned], planned: &Planned, request: Request, gathered: &mut Gathered) {
-    let mut named = |name: &str| {
-        let found = crate::value::enclosing(&planned.name)
-            .find_map(|prefix| elements.iter().position(|e| e.name == format!("{prefix}{name}")));
-        if found.is_none() {
-            gathered.problems.push(about(planned, format!("no element named '{name}'")));
-        }
-        found
-    };
+    let context = crate::value::enclosing(&planned.name).next().unwrap_or_default();
     match request {
         Request::Declare(kind, name, value) => gathered.names.declare(kind, name, value),
         Request::Warn(message) => {
@@ -225,26 +232,34 @@ fn ask(elements: &[Planned], planned: &Planned, request: Request, gathered: &mut
             gathered.problems.push(note);
         }
         Request::Measure => gathered.measure = true,
+        Request::Balance => gathered.balance = true,
         Request::Thread(name, thread) => {
-            if let Some(element) = named(&name) {
-                gathered.threads.insert(element, thread);
+            let named = crate::value::enclosing(&planned.name)
+                .find_map(|prefix| elements.iter().position(|e| e.name == format!("{prefix}{name}")));
+            let within = format!("{context}{name}/");
+            let inner =
+                elements.iter().enumerate().filter(|(_, e)| e.name.starts_with(&within)).map(|(i, _)| i);
+            let all: Vec<usize> = named.map_or_else(|| inner.collect(), |element| vec![element]);
+            if all.is_empty() {
+                gathered.problems.push(about(planned, format!("'{name}' does not name an element")));
             }
+            gathered.threads.extend(all.into_iter().map(|element| (element, thread)));
         }
-        Request::Tickets(name, tickets) => {
-            if let Some(element) = named(&name) {
-                gathered.tickets.insert(element, tickets);
-            }
-        }
+        Request::Tickets(name, tickets) => gathered.said.push((context.to_string(), name, tickets)),
     }
 }
 
 /// The threads that run each element's tasks.
 fn homes(elements: &[Planned], gathered: &Gathered, threads: usize) -> Vec<u64> {
+    let mut turn = 0;
     let taken = gathered.threads.values().fold(0, |mask, thread| mask | 1 << (thread % threads));
     let home = |(index, planned): (usize, &Planned)| {
         let own = gathered.made[index].as_ref().and_then(|e| e.homes(taken));
         let said = gathered.threads.get(&index).map(|thread| 1 << (thread % threads));
-        let driver = reach::drives(planned).then_some(1);
+        let driver = reach::drives(planned).then(|| {
+            turn += usize::from(gathered.balance && said.is_none() && own.is_none());
+            1 << (turn.saturating_sub(1) % threads)
+        });
         said.or(own).or(driver).unwrap_or(0) & (u64::MAX >> (64 - threads))
     };
     elements.iter().enumerate().map(home).collect()
@@ -288,9 +303,10 @@ fn about(planned: &Planned, message: String) -> Problem {
 
 /// A fault an element found with its configuration, where the argument is if it is one.
 fn faulty(planned: &Planned, index: usize, flat: &Flat, fault: Fault) -> Problem {
-    let usage = ["too many arguments", "bad keyword", "required argument missing"];
+    let usage = ["too many arguments", "unknown argument", "required argument missing"];
     let expected = usage.iter().any(|words| fault.message.contains(words)).then(|| planned.kind.usage());
     let mut problem = about(planned, fault.message).compat_at(&planned.place).suggest(fault.suggestion);
+    problem.compat_message = fault.compat;
     problem.expected = expected;
     if let Some(place) = fault.argument.and_then(|argument| flat.argument_place(index, argument)) {
         problem.place = place;

@@ -20,6 +20,9 @@ impl Lane {
             }
             self.read_letters();
             self.run_tasks();
+            if self.id == 0 && self.shared.runs() <= 0 {
+                continue; // timers have their turn if it goes on
+            }
             self.run_timers();
             self.carry_on();
             round = round.wrapping_add(1);
@@ -29,6 +32,9 @@ impl Lane {
                 self.look_around(Some(0));
             }
         }
+        // Who asks something now waits for no answer; who did already gets one.
+        self.shared.inboxes[self.id].attend(false);
+        self.read_letters();
     }
 
     fn run_tasks(&mut self) {
@@ -56,7 +62,7 @@ impl Lane {
             }
             return;
         }
-        let timeout = first.map(|at| at - self.shared.clock.now_ns());
+        let timeout = first.map(|at| at.saturating_sub(self.shared.clock.now_ns()));
         if timeout.is_none_or(|ns| ns > 0) {
             self.look_around(timeout);
         }

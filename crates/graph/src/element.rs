@@ -65,18 +65,42 @@ pub enum Refused {
     /// No handler
     #[error("no '{0}' handler")]
     NoHandler(String),
-    /// It cannot be read.
-    #[error("'{0}' not a read handler")]
+    /// It cannot be read, or is not there.
+    #[error("no '{0}' read handler")]
     NotReadable(String),
-    /// It cannot be written.
-    #[error("'{0}' not a write handler")]
+    /// It cannot be written, or is not there.
+    #[error("no '{0}' write handler")]
     NotWritable(String),
+    /// It takes no parameter.
+    #[error("read handler '{0}' does not take parameters")]
+    NoParameter(String),
+    /// The name of a handler is none.
+    #[error("syntax error")]
+    BadName,
     /// The element is at work further up, and waits for this.
     #[error("'{0}' is busy")]
     Busy(String),
     /// The element's own word.
     #[error("{0}")]
     Failed(String),
+    /// A script ended with an error; what it was may have been told before.
+    #[error("{0}")]
+    Aborted(String),
+}
+
+/// What an element has to say to whoever calls one of its handlers, beside the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complaint {
+    /// Nothing is wrong, but might be.
+    pub is_warning: bool,
+    /// In words.
+    pub text: String,
+}
+
+impl std::fmt::Display for Complaint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", if self.is_warning { "warning: " } else { "" }, self.text)
+    }
 }
 
 impl From<String> for Refused {
@@ -93,7 +117,14 @@ impl From<&str> for Refused {
 
 impl From<crate::conf::Fault> for Refused {
     fn from(fault: crate::conf::Fault) -> Refused {
-        Refused::Failed(fault.message)
+        Refused::Failed(fault.compat.unwrap_or(fault.message))
+    }
+}
+
+impl Refused {
+    /// Whether the handler was not called at all.
+    pub fn is_uncalled(&self) -> bool {
+        !matches!(self, Refused::Failed(_) | Refused::Aborted(_) | Refused::Busy(_))
     }
 }
 
@@ -166,6 +197,16 @@ pub trait Element: Any + Send {
     /// The configuration as it is now, when it changed while running.
     fn config(&self) -> Option<String> {
         None
+    }
+
+    /// Takes a new configuration while it runs: that of `new`, a fresh element of the
+    /// same class. Only for classes that are [`live`](crate::Class::live).
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        let (name, class) = (cx.name(), cx.class());
+        Err(Refused::Failed(format!("cannot reconfigure {name} :: {class} live")))
     }
 
     /// Takes over what an element of the same name and class kept, when a new
@@ -310,6 +351,18 @@ pub trait PerPacket: Send + 'static {
         None
     }
 
+    /// As [`Element::reconfigure`]: it becomes the new one, unless it keeps something.
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Self) -> Result<(), Refused>
+    where
+        Self: Sized,
+    {
+        *self = new;
+        self.init(cx).map_err(Refused::Failed)
+    }
+
     /// As [`Element::take_over`].
     #[allow(unused_variables)]
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut Self)
@@ -405,6 +458,19 @@ impl<K: PerPacket> Element for Each<K> {
 
     fn config(&self) -> Option<String> {
         self.0.config()
+    }
+
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        match (new as Box<dyn Any>).downcast::<Each<K>>() {
+            Ok(new) => self.0.reconfigure(cx, new.0),
+            Err(_) => Err("a new element of another kind".into()),
+        }
+    }
+
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        if let Some(old) = (old as &mut dyn Any).downcast_mut::<Each<K>>() {
+            self.0.take_over(cx, &mut old.0);
+        }
     }
 
     fn is_each(&self) -> bool {

@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use crate::plan::{Plan, Planned};
+use crate::price::Prices;
 
 /// What there is to say of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,28 +61,31 @@ fn way(planned: &Planned) -> &'static str {
     }
 }
 
-fn notes(planned: &Planned, way: &str) -> Vec<String> {
+fn notes(planned: &Planned, way: &str, prices: Option<&Prices>) -> Vec<String> {
     let mut notes = vec![];
     let several = planned.lanes.count_ones();
+    let lock = prices.map_or(String::new(), |prices| format!(" ({})", prices.of_lock()));
     if planned.locked {
         notes.push(format!(
-            "one for {several} threads, behind a lock: taken once for each batch, and waited for when they \
-             meet; it keeps something that cannot be there twice"
+            "one for {several} threads, behind a lock: taken once for each batch{lock}, and waited for when \
+             they meet; it keeps something that cannot be there twice"
         ));
     } else if several > 1 && way != "push to pull" {
         notes.push(format!("there {several} times, once for each thread: no lock"));
     }
     if way == "push to pull" && several > 1 {
-        notes.push("threads meet here: its lock is taken once for each batch".to_string());
+        notes.push(format!("threads meet here: its lock is taken once for each batch{lock}"));
     }
     if !planned.kind.costs.is_empty() {
-        notes.push(planned.kind.costs.to_string());
+        let copy = prices.map_or(String::new(), |prices| format!(" ({})", prices.of_copy()));
+        notes.push(format!("{}{copy}", planned.kind.costs));
     }
     notes
 }
 
-/// What there is to say of each element, in order.
-pub fn told(plan: &Plan) -> Vec<Told> {
+/// What there is to say of each element, in order; with what it costs on a machine, if
+/// that was measured.
+pub fn told(plan: &Plan, prices: Option<&Prices>) -> Vec<Told> {
     let tell = |planned: &Planned| {
         let way = way(planned);
         Told {
@@ -95,15 +99,15 @@ pub fn told(plan: &Plan) -> Vec<Told> {
                 (_, false) => "batch",
             },
             locked: planned.locked,
-            notes: notes(planned, way),
+            notes: notes(planned, way, prices),
         }
     };
     plan.elements.iter().map(tell).collect()
 }
 
 /// A table, one element a line, and what its words mean.
-pub fn text(plan: &Plan) -> String {
-    let told = told(plan);
+pub fn text(plan: &Plan, prices: Option<&Prices>) -> String {
+    let told = told(plan, prices);
     let name_width = told.iter().map(|e| e.name.len()).max().unwrap_or(0).clamp(7, 40);
     let class_width = told.iter().map(|e| e.class.len()).max().unwrap_or(0).clamp(5, 28);
     let mut out = String::new();
@@ -122,6 +126,13 @@ pub fn text(plan: &Plan) -> String {
          and\nloops over the batch itself, without a call for each; `batch`: it keeps, makes, copies or \
          joins packets.\n",
     );
+    if prices.is_some() {
+        out.push_str(
+            "CYCLES: of the TSC, measured on this machine just now: the least of many rounds, with nobody \
+             else at the\nlock and all in the cache. A packet costs its batch's lock divided by the batch's \
+             length.\n",
+        );
+    }
     out
 }
 

@@ -11,6 +11,7 @@
 //! ([`Exit::aside`]), for the element it has come to; those behind it in the batch
 //! wait until it went on, so that flows keep their order.
 
+mod apart;
 mod stand_in;
 
 use std::any::Any;
@@ -25,6 +26,7 @@ use crate::meter::Figures;
 use crate::outs::Outs;
 use crate::plan::{Plan, Planned};
 
+pub(crate) use apart::dissolve_all;
 use stand_in::StandIn;
 
 /// An element that can be asked about one packet.
@@ -110,6 +112,8 @@ pub struct Region {
     pub exits: &'static [(usize, usize)],
     /// The members that emit packets of their own: copies, say.
     pub emitters: &'static [usize],
+    /// The elements whose configuration stands in the code.
+    pub fixed: &'static [usize],
     /// Makes the program; `None` when an element is not of the type it should be.
     pub make: fn(&mut Members) -> Option<Box<dyn Program>>,
 }
@@ -236,11 +240,22 @@ impl Sorting<'_, '_> {
     }
 }
 
+impl Cx<'_> {
+    /// A packet came to an element of a program. Where packets are not counted it is not
+    /// called.
+    #[inline(always)]
+    pub fn count(&mut self, element: usize) {
+        self.lane.slots[element].figures.packets += 1;
+    }
+}
+
 /// A program in its slot.
 struct Fused {
     program: Box<dyn Program>,
     members: &'static [(usize, &'static str)],
+    entries: &'static [(usize, usize)],
     emitters: &'static [usize],
+    fixed: &'static [usize],
     ways: Vec<Way>,
 }
 
@@ -248,6 +263,15 @@ impl Fused {
     fn member(&mut self, place: usize) -> Option<(&mut dyn Element, usize)> {
         let number = self.members.get(place)?.0;
         Some((self.program.member(place)?, number))
+    }
+
+    /// Counts a batch for the element it came in at, and charges that with all the time
+    /// since: within a program nothing can be timed.
+    #[cold]
+    fn measure(&self, cx: &mut Cx<'_>, entry: usize) {
+        let element = self.entries[entry].0;
+        cx.lane.slots[element].figures.batches += 1;
+        cx.lane.charge(element);
     }
 
     /// Sends on what members emitted.
@@ -286,6 +310,9 @@ impl Element for Fused {
         self.emitters(cx);
         if let Some(way) = self.ways.get_mut(entry).filter(|way| way.later.is_some()) {
             way.part(cx, batch);
+        }
+        if cx.is_measured() {
+            self.measure(cx, entry);
         }
         next
     }
@@ -375,7 +402,9 @@ fn fuse(region: &'static Region, hidden: usize, slots: &mut [Slot]) -> Result<Sl
     let fused = Fused {
         program,
         members: region.members,
+        entries: region.entries,
         emitters: region.emitters,
+        fixed: region.fixed,
         ways: (0..region.entries.len()).map(again).collect(),
     };
     Ok(Slot {
@@ -387,20 +416,4 @@ fn fuse(region: &'static Region, hidden: usize, slots: &mut [Slot]) -> Result<Sl
         figures: Figures::default(),
         late: vec![],
     })
-}
-
-/// Gives a lane's elements back to their own slots.
-pub(crate) fn dissolve(slots: &mut [Slot]) {
-    for hidden in 0..slots.len() {
-        let element = slots[hidden].element.as_deref();
-        if !element.is_some_and(|element| (element as &dyn Any).is::<Fused>()) {
-            continue;
-        }
-        let element: Option<Box<dyn Any>> = slots[hidden].element.take().map(|element| element as _);
-        let Some(Ok(fused)) = element.map(|element| element.downcast::<Fused>()) else { continue };
-        let Fused { program, members, .. } = *fused;
-        for (element, &(number, _)) in program.dissolve().into_iter().zip(members) {
-            slots[number].element = Some(element);
-        }
-    }
 }

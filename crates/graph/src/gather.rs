@@ -103,6 +103,7 @@ impl Cx<'_> {
     }
 
     /// Whether packets and cycles are counted.
+    #[inline]
     pub fn is_measured(&self) -> bool {
         self.lane.meter.counts
     }

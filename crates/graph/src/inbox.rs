@@ -18,6 +18,8 @@ pub struct Inbox {
     /// Something is in it. Read on each round without taking the lock.
     full: AtomicBool,
     letters: Mutex<Letters>,
+    /// A thread reads what is in it.
+    attended: AtomicBool,
     /// Ends the lane's sleep.
     bell: OwnedFd,
 }
@@ -41,7 +43,24 @@ impl Inbox {
     /// When the process has no file descriptors left.
     pub fn new() -> std::io::Result<Inbox> {
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Inbox { full: AtomicBool::new(false), letters: Mutex::default(), bell })
+        Ok(Inbox {
+            full: AtomicBool::new(false),
+            letters: Mutex::default(),
+            attended: AtomicBool::new(false),
+            bell,
+        })
+    }
+
+    /// A thread reads what is in it from now on, or no longer.
+    pub(crate) fn attend(&self, attended: bool) {
+        // SeqCst: who sends a letter and finds that nobody reads it is right, or the
+        // last look of who leaves finds the letter.
+        self.attended.store(attended, Ordering::SeqCst);
+    }
+
+    /// Whether a thread reads what is in it.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.attended.load(Ordering::SeqCst)
     }
 
     /// Schedules a task of the lane.

@@ -13,7 +13,7 @@ use memory::{Batch, Packet};
 
 use crate::buffers::Buffers;
 use crate::cx::Cx;
-use crate::element::{Element, Next, Refused};
+use crate::element::{Complaint, Element, Next, Refused};
 use crate::meter::{Figures, Meter};
 use crate::outs::Outs;
 use crate::shared::Shared;
@@ -27,6 +27,8 @@ const DEPTH: u32 = 64;
 const HOPS: u32 = 4096;
 /// How many waiting batches are carried on after one task.
 const DEFERRED_A_TURN: usize = 64;
+/// How much later a timer fires whose element is at work when it is due.
+const BUSY_NS: i64 = 1_000_000;
 
 /// A port of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -88,6 +90,10 @@ pub struct Lane {
     deferred: VecDeque<Deferred>,
     scratch: Option<Box<Batch>>,
     pub(crate) meter: Meter,
+    /// What elements complain of to those who called their handlers, one within the other.
+    pub(crate) complaints: Vec<Vec<Complaint>>,
+    /// The complaints of the handler that was called last.
+    pub(crate) told: Vec<Complaint>,
 }
 
 impl Lane {
@@ -97,8 +103,8 @@ impl Lane {
             slots,
             shared,
             buffers,
-            tasks: Tasks::default(),
-            timers: Timers::default(),
+            tasks: Tasks::of_lane(id),
+            timers: Timers::of_lane(id),
             watches: Watches::default(),
             depth: 0,
             pulls: 0,
@@ -106,6 +112,8 @@ impl Lane {
             deferred: VecDeque::new(),
             scratch: Some(Box::new(Batch::with_limit(Batch::MAX))),
             meter: Meter::default(),
+            complaints: vec![],
+            told: vec![],
         }
     }
 
@@ -274,11 +282,17 @@ impl Lane {
         match next {
             Some(Next::Push(output)) if output == at.port => {}
             Some(next) => {
+                // What it emitted here was pulled: only the rest is carried on.
+                let mut kept = Batch::with_limit(Batch::MAX);
+                if let Some(outs) = &mut self.slots[at.element].emitted {
+                    outs.take(at.port, &mut kept);
+                }
                 if let Some(to) = self.settle(at.element, next, pulled) {
                     self.push(to, pulled);
                 }
+                pulled.take_from(&mut kept, Batch::MAX);
             }
-            None => self.buffers.free_batch(pulled),
+            None => self.drop_batch(at.element, 0, pulled), // it is at work, and pulls itself
         }
         self.collect(at, pulled);
     }
@@ -331,7 +345,7 @@ impl Lane {
         let mut batch = self.scratch.take().unwrap_or_else(|| Box::new(Batch::with_limit(Batch::MAX)));
         self.meter.begin();
         let ran = self.with(element, |element, cx| element.run(cx, task, &mut batch));
-        let mut worked = false;
+        let (mut worked, had_turn) = (false, ran.is_some());
         if let Some(ran) = ran {
             worked = ran.worked;
             if self.meter.counts && worked {
@@ -341,6 +355,9 @@ impl Lane {
                 self.push(to, &mut batch);
             }
             self.buffers.free_batch(&mut batch);
+        }
+        if !had_turn {
+            self.tasks.schedule(task); // its element is at work further up: it comes later
         }
         self.scratch = Some(batch);
         self.carry_on();
@@ -365,7 +382,9 @@ impl Lane {
         for _ in 0..64 {
             let Some((timer, element)) = self.timers.take(now) else { return };
             self.meter.begin();
-            self.with(element, |element, cx| element.fire(cx, timer));
+            if self.with(element, |element, cx| element.fire(cx, timer)).is_none() {
+                self.timers.set(timer, now.saturating_add(BUSY_NS)); // it is at work further up
+            }
             self.charge(element);
             self.deliver(element);
             self.carry_on();

@@ -90,6 +90,10 @@ impl Element for Locked {
         self.lock().config()
     }
 
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        self.lock().reconfigure(cx, new)
+    }
+
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
         self.lock().take_over(cx, old);
     }

@@ -89,8 +89,9 @@ impl Meter {
     #[cold]
     pub(crate) fn charge(&mut self, figures: &mut Figures) {
         let now = bus::tsc::now();
-        let passed = now.wrapping_sub(self.mark).saturating_sub(reading());
-        figures.cycles = figures.cycles.wrapping_add(passed * PERIOD);
+        // A counter that is behind on another core has nothing to say of this time.
+        let passed = now.saturating_sub(self.mark).saturating_sub(reading());
+        figures.cycles = figures.cycles.wrapping_add(passed.wrapping_mul(PERIOD));
         self.mark = now;
     }
 }

@@ -125,6 +125,8 @@ impl Router {
             classes: registry.names().collect(),
             tickets: gathered.tickets,
             heir: options.heir,
+            names: gathered.names,
+            dma: options.dma.clone(),
         };
         let shared = Arc::new(Shared::new(plan, parts));
         let (cores, mut lanes) = (options.cores, vec![]);
@@ -153,22 +155,43 @@ impl Router {
         &self.warnings
     }
 
-    /// Initializes all elements, in their phases' order.
+    /// Initializes all elements, in their phases' order, until one fails: those behind it
+    /// have not opened a file.
     fn init(&mut self) -> Result<(), Vec<Problem>> {
-        let mut problems = vec![];
-        for element in in_phases(&self.shared.plan.elements) {
-            for lane in &mut self.lanes {
-                let Some(Err(message)) = lane.with(element, |e, cx| e.init(cx)) else { continue };
-                let planned = &self.shared.plan.elements[element];
-                let element = format!("{} :: {}", planned.name, planned.class);
-                problems.push(Problem::error(&planned.place, message).context(element, "initializing"));
+        let mut problems: Vec<Problem> = vec![];
+        let mut failed = None;
+        let elements = &self.shared.plan.elements;
+        self.each_at_rest(in_phases(elements), |lane, element| {
+            if failed.is_some_and(|failed| failed != element) {
+                return;
             }
-        }
+            let Some(Err(message)) = lane.with(element, |e, cx| e.init(cx)) else { return };
+            failed = Some(element);
+            let planned = &lane.shared.plan.elements[element];
+            let element = format!("{} :: {}", planned.name, planned.class);
+            problems.push(Problem::error(&planned.place, message).context(element, "initializing"));
+        });
         for lane in &mut self.lanes {
             let provided = on(self.cores.get(lane.id), || lane.buffers.provide());
             problems.extend(provided.err().map(|error| system(&self.shared.plan, &error.to_string())));
         }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// Does something with each copy of elements while no thread runs: what it asks of
+    /// other lanes is answered.
+    fn each_at_rest(&mut self, order: Vec<usize>, mut work: impl FnMut(&mut Lane, usize)) {
+        if let [lane] = &mut self.lanes[..] {
+            return order.into_iter().for_each(|element| work(lane, element));
+        }
+        let (shared, count) = (self.shared.clone(), self.lanes.len());
+        shared.keep(&mut self.lanes, || {
+            for element in order {
+                for lane in 0..count {
+                    let _there = shared.lend(lane, |lane| work(lane, element));
+                }
+            }
+        });
     }
 
     /// Has elements take what they need of the outside, once; [`run`](Self::run)
@@ -177,17 +200,16 @@ impl Router {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
-        for element in in_phases(&self.shared.plan.elements) {
-            for lane in &mut self.lanes {
-                lane.with(element, |e, cx| e.begin(cx));
-                lane.deliver(element);
-            }
-        }
+        self.each_at_rest(in_phases(&self.shared.plan.elements), |lane, element| {
+            lane.with(element, |e, cx| e.begin(cx));
+            lane.deliver(element);
+        });
     }
 
     /// Runs until enough elements want to stop, or [`Shared::end`] is called.
     pub fn run(&mut self) {
         self.begin();
+        self.shared.inboxes.iter().for_each(|inbox| inbox.attend(true));
         let cores = self.cores.clone();
         let (first, others) = self.lanes.split_at_mut(1);
         thread::scope(|scope| {
@@ -203,13 +225,12 @@ impl Router {
         });
     }
 
-    /// Ends the elements: files are written out.
+    /// Ends the elements, the last first: files are written out.
     pub fn cleanup(&mut self) {
-        for element in 0..self.shared.plan.elements.len() {
-            for lane in &mut self.lanes {
-                lane.with(element, |e, cx| e.cleanup(cx));
-            }
-        }
+        let all = (0..self.shared.plan.elements.len()).rev().collect();
+        self.each_at_rest(all, |lane, element| {
+            let _there = lane.with(element, |e, cx| e.cleanup(cx));
+        });
     }
 
     /// Whether there is no element.
@@ -228,7 +249,7 @@ impl Router {
     /// When there is none, or it refuses.
     pub fn read(&mut self, name: &str, parameter: &str) -> Result<String, Refused> {
         let lane = self.lane_of(name);
-        self.lanes[lane].read(None, name, parameter)
+        self.at_rest(lane, |lane| lane.read(None, name, parameter))
     }
 
     /// Writes a handler, while the router does not run.
@@ -237,7 +258,17 @@ impl Router {
     /// When there is none, or it refuses.
     pub fn write(&mut self, name: &str, value: &str) -> Result<(), Refused> {
         let lane = self.lane_of(name);
-        self.lanes[lane].write(None, name, value)
+        self.at_rest(lane, |lane| lane.write(None, name, value))
+    }
+
+    /// Lends a lane while no thread runs: what it asks of others is answered.
+    fn at_rest<R>(&mut self, lane: usize, work: impl FnOnce(&mut Lane) -> R) -> R {
+        if self.lanes.len() == 1 {
+            return work(&mut self.lanes[0]);
+        }
+        let shared = self.shared.clone();
+        let result = shared.keep(&mut self.lanes, || shared.lend(lane, work));
+        result.expect("all lanes are there while no thread runs")
     }
 
     fn lane_of(&self, handler: &str) -> usize {
@@ -323,7 +354,7 @@ fn on<T>(core: Option<&usize>, work: impl FnOnce() -> T) -> T {
 /// Binds this thread to a core. A core that is not there binds nothing: the program
 /// checks them before.
 fn bind(core: Option<usize>) {
-    if let Some(core) = core {
+    if let Some(core) = core.filter(|core| *core < rustix::thread::CpuSet::MAX_CPU) {
         if CORES.get().is_none()
             && let Ok(cores) = rustix::thread::sched_getaffinity(None)
         {

@@ -4,7 +4,8 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::value::Kind;
+use crate::plan::Planned;
+use crate::value::{Kind, enclosing};
 
 /// Things that elements share with others: tables, states of flows.
 pub type Shares = HashMap<(usize, TypeId), Arc<dyn Any + Send + Sync>>;
@@ -40,6 +41,7 @@ pub struct Setup<'a> {
     /// What comes from outside the configuration.
     pub services: &'a Services,
     pub(crate) shares: &'a mut Shares,
+    pub(crate) elements: &'a [Planned],
     /// How many threads the router has.
     pub threads: usize,
     /// The memory that devices and packets share.
@@ -55,6 +57,7 @@ pub(crate) enum Request {
     Note(String),
     Thread(String, usize),
     Tickets(String, u32),
+    Balance,
     Measure,
 }
 
@@ -66,10 +69,31 @@ impl Setup<'_> {
         self.requests.push(Request::Declare(kind, format!("{prefix}{name}"), value));
     }
 
+    /// The element of this name, looked for in the same compound, then further out.
+    pub fn find(&self, name: &str) -> Option<&'_ Planned> {
+        let named = |full: String| self.elements.iter().find(|element| element.name == full);
+        enclosing(self.name).find_map(|prefix| named(format!("{prefix}{name}")))
+    }
+
     /// Lets other elements have `what` by this element's name
     /// ([`Cx::shared`](crate::Cx::shared)), on any thread.
     pub fn share<T: Any + Send + Sync>(&mut self, what: Arc<T>) {
         self.shares.insert((self.index, TypeId::of::<T>()), what);
+    }
+
+    /// Whether this is the only element of the router that says so, for a `T`.
+    pub fn claim<T: Any>(&mut self) -> bool {
+        let mine: Arc<dyn Any + Send + Sync> = Arc::new(self.index);
+        let first = self.shares.entry((usize::MAX, TypeId::of::<T>())).or_insert(mine);
+        first.downcast_ref::<usize>() == Some(&self.index)
+    }
+
+    /// What elements of a router have in common, whoever they are: the first one that
+    /// asks has it made.
+    pub fn common<T: Any + Send + Sync + Default>(&mut self) -> Arc<T> {
+        let made =
+            self.shares.entry((usize::MAX, TypeId::of::<T>())).or_insert_with(|| Arc::new(T::default()));
+        made.clone().downcast().expect("kept by its type")
     }
 
     /// Warns, with the element's name and place.
@@ -87,12 +111,18 @@ impl Setup<'_> {
         self.requests.push(Request::Measure);
     }
 
-    /// Has an element's tasks run by a thread.
+    /// Shares elements with tasks out among the threads, as far as nobody says which.
+    pub fn balance(&mut self) {
+        self.requests.push(Request::Balance);
+    }
+
+    /// Has the tasks of an element, or of all in a compound, run by a thread.
     pub fn assign_thread(&mut self, element: impl Into<String>, thread: usize) {
         self.requests.push(Request::Thread(element.into(), thread));
     }
 
-    /// Gives an element's tasks so many tickets.
+    /// Gives an element's tasks so many tickets, or those of a compound its share of
+    /// [`TICKETS`](crate::task::TICKETS).
     pub fn assign_tickets(&mut self, element: impl Into<String>, tickets: u32) {
         self.requests.push(Request::Tickets(element.into(), tickets));
     }

@@ -4,12 +4,14 @@ use std::any::{Any, TypeId};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::clock::Clock;
 use crate::inbox::Inbox;
+use crate::lane::Lane;
 use crate::plan::Plan;
 use crate::setup::Shares;
+use crate::value::Names;
 
 /// Where a router prints.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +32,8 @@ pub(crate) struct Parts {
     pub(crate) classes: Vec<&'static str>,
     pub(crate) tickets: HashMap<usize, u32>,
     pub(crate) heir: Option<Heir>,
+    pub(crate) names: Names,
+    pub(crate) dma: memory::Dma,
 }
 
 /// What all lanes share.
@@ -46,6 +50,8 @@ pub struct Shared {
     ended: AtomicBool,
     /// Configurations that changed while running.
     configs: Mutex<HashMap<usize, String>>,
+    /// Those that handlers changed without telling.
+    untold: Mutex<HashMap<usize, String>>,
     /// Tickets that the configuration gives elements' tasks.
     tickets: HashMap<usize, u32>,
     /// Elements that have tasks.
@@ -56,7 +62,19 @@ pub struct Shared {
     pub(crate) heir: Option<Heir>,
     /// One is being made ready.
     swapping: AtomicBool,
+    /// Lanes that no thread runs, for those that ask them something.
+    parked: Mutex<Vec<Option<Box<Lane>>>>,
+    /// Names of addresses, for elements that are configured anew.
+    pub(crate) names: Names,
+    /// The memory that devices and packets share.
+    pub(crate) dma: memory::Dma,
+    /// Who else wants to know what is said, and whether anybody does.
+    listeners: Mutex<Vec<Listener>>,
+    is_heard: AtomicBool,
 }
+
+/// Is told what the router says to its diagnostic output; must not say anything itself.
+pub type Listener = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Takes a configuration that is to replace the running one; says what is wrong
 /// with it.
@@ -64,7 +82,7 @@ pub type Heir = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 impl Shared {
     pub(crate) fn new(plan: Plan, options: Parts) -> Shared {
-        let Parts { clock, inboxes, shares, console, classes, tickets, heir } = options;
+        let Parts { clock, inboxes, shares, console, classes, tickets, heir, names, dma } = options;
         Shared {
             plan,
             clock,
@@ -74,11 +92,17 @@ impl Shared {
             runs: AtomicI32::new(1),
             ended: AtomicBool::new(false),
             configs: Mutex::default(),
+            untold: Mutex::default(),
             tickets,
             tasked: Mutex::default(),
             classes,
             heir,
             swapping: AtomicBool::new(false),
+            parked: Mutex::default(),
+            names,
+            dma,
+            listeners: Mutex::default(),
+            is_heard: AtomicBool::new(false),
         }
     }
 
@@ -90,6 +114,47 @@ impl Shared {
     /// It is ready, or refused.
     pub(crate) fn end_swap(&self) {
         self.swapping.store(false, Ordering::Release);
+    }
+
+    fn parked(&self) -> MutexGuard<'_, Vec<Option<Box<Lane>>>> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves a lane that no thread runs where others find it.
+    fn park(&self, lane: Box<Lane>) {
+        let mut parked = self.parked();
+        if parked.len() <= lane.id {
+            parked.resize_with(lane.id + 1, || None);
+        }
+        let place = lane.id;
+        parked[place] = Some(lane);
+    }
+
+    /// Takes a lane that no thread runs.
+    fn unpark(&self, lane: usize) -> Option<Box<Lane>> {
+        self.parked().get_mut(lane)?.take()
+    }
+
+    /// Keeps lanes that no thread runs while `work` is done, which may borrow them one
+    /// by one ([`lend`](Self::lend)).
+    pub(crate) fn keep<R>(&self, lanes: &mut Vec<Lane>, work: impl FnOnce() -> R) -> R {
+        lanes.drain(..).for_each(|lane| self.park(Box::new(lane)));
+        let result = work();
+        lanes.extend(self.parked().drain(..).flatten().map(|lane| *lane));
+        result
+    }
+
+    /// Whether a lane can be borrowed.
+    pub(crate) fn is_kept(&self, lane: usize) -> bool {
+        self.parked().get(lane).is_some_and(Option::is_some)
+    }
+
+    /// Lends a lane that no thread runs, while others find those beside it.
+    pub(crate) fn lend<R>(&self, lane: usize, work: impl FnOnce(&mut Lane) -> R) -> Option<R> {
+        let mut lent = self.unpark(lane)?;
+        let result = work(&mut lent);
+        self.park(lent);
+        Some(result)
     }
 
     /// An element's full name.
@@ -104,10 +169,20 @@ impl Shared {
 
     /// Prints to the diagnostic output. A closed one is nobody's loss.
     pub fn say(&self, text: &str) {
+        if self.is_heard.load(Ordering::Acquire) {
+            let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            listeners.iter().for_each(|listener| listener(text));
+        }
         match &self.console {
             Console::Process => drop(std::io::stderr().write_all(text.as_bytes())),
             Console::Memory(memory) => memory.lock().unwrap_or_else(PoisonError::into_inner).push_str(text),
         }
+    }
+
+    /// Tells somebody what is said from now on.
+    pub(crate) fn listen(&self, listener: Listener) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+        self.is_heard.store(true, Ordering::Release);
     }
 
     /// Prints to the standard output.
@@ -127,10 +202,18 @@ impl Shared {
     }
 
     pub(crate) fn adjust_runs(&self, by: i32) {
-        let before = self.runs.fetch_add(by, Ordering::AcqRel);
-        if before + by <= 0 {
+        let adjust = |runs: i32| Some(if runs == i32::MIN { runs } else { runs.saturating_add(by) });
+        let before = self.runs.fetch_update(Ordering::AcqRel, Ordering::Acquire, adjust).unwrap_or(0);
+        if before.saturating_add(by) <= 0 {
             self.inboxes[0].ring();
         }
+    }
+
+    /// Has the router stop, whatever others want. A driver's script goes through what it
+    /// has to do first, without waiting.
+    pub fn halt(&self) {
+        self.runs.store(i32::MIN, Ordering::Release);
+        self.inboxes[0].ring();
     }
 
     /// Ends all lanes, as soon as what they do is done.
@@ -144,7 +227,18 @@ impl Shared {
         self.ended.load(Ordering::Acquire)
     }
 
+    /// An element's configuration with all that handlers changed.
+    pub(crate) fn real_config(&self, element: usize) -> String {
+        let untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        untold.get(&element).cloned().unwrap_or_else(|| self.config(element))
+    }
+
+    pub(crate) fn set_real_config(&self, element: usize, config: String) {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner).insert(element, config);
+    }
+
     pub(crate) fn set_config(&self, element: usize, config: String) {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner).remove(&element);
         self.configs.lock().unwrap_or_else(PoisonError::into_inner).insert(element, config);
     }
 

@@ -6,7 +6,7 @@
 //! question on.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::inbox::Inbox;
 use crate::lane::Lane;
@@ -39,7 +39,6 @@ pub enum Notice {
 /// A task to wake, in the lane it belongs to.
 #[derive(Debug, Clone)]
 pub struct Waker {
-    pub(crate) lane: usize,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) task: TaskId,
 }
@@ -55,10 +54,8 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 struct Core {
     number: u64,
     raised: AtomicBool,
-    /// Set once, when all elements are initialized.
-    wakers: OnceLock<Vec<Waker>>,
-    /// Until then.
-    early: std::sync::Mutex<Vec<Waker>>,
+    /// Who is woken. Looked at only when it rises, by the one who raised it.
+    wakers: Mutex<Vec<Waker>>,
 }
 
 impl Signal {
@@ -103,9 +100,8 @@ impl Signal {
         if self.0.raised.swap(true, Ordering::SeqCst) {
             return;
         }
-        let wakers = self.0.wakers.get_or_init(|| self.early().clone());
-        for waker in wakers {
-            if waker.lane == lane.id {
+        for waker in self.wakers().iter() {
+            if waker.task.lane == lane.id {
                 lane.tasks.schedule(waker.task);
             } else {
                 waker.inbox.wake(waker.task);
@@ -113,15 +109,15 @@ impl Signal {
         }
     }
 
-    fn early(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {
-        self.0.early.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn wakers(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.0.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has `waker` woken when the signal rises. While elements are initialized only.
+    /// Has `waker` woken when the signal rises from now on.
     pub(crate) fn listen(&self, waker: Waker) {
-        let mut early = self.early();
-        if !early.iter().any(|w| w.lane == waker.lane && w.task == waker.task) {
-            early.push(waker);
+        let mut wakers = self.wakers();
+        if !wakers.iter().any(|w| w.task == waker.task) {
+            wakers.push(waker);
         }
     }
 

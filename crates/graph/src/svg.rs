@@ -39,7 +39,7 @@ pub fn draw(plan: &Plan) -> Option<String> {
     if plan.elements.len() > MOST {
         return None;
     }
-    let told = told(plan);
+    let told = told(plan, None);
     let mut edges: Vec<(usize, usize)> =
         plan.wires.iter().map(|w| (w.from.element, w.to.element)).filter(|(a, b)| a != b).collect();
     edges.sort_unstable();

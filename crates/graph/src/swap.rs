@@ -26,7 +26,7 @@ impl Router {
     /// cleaned up; this one has not begun.
     pub fn take_over(&mut self, old: &mut Router) {
         old.finish();
-        old.lanes.iter_mut().for_each(|lane| crate::fused::dissolve(&mut lane.slots));
+        old.lanes.iter_mut().for_each(|lane| crate::fused::dissolve_all(&mut lane.slots));
         for index in in_phases(&self.shared.plan.elements) {
             let planned = &self.shared.plan.elements[index];
             let Some(before) = old.shared.plan.find(&planned.name, None) else { continue };

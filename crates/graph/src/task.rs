@@ -9,7 +9,10 @@ use std::collections::BinaryHeap;
 
 /// A task of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TaskId(pub(crate) usize);
+pub struct TaskId {
+    pub(crate) lane: usize,
+    index: usize,
+}
 
 /// Tickets of a task unless somebody says otherwise.
 pub const TICKETS: u32 = 1024;
@@ -40,29 +43,41 @@ pub struct Tasks {
     /// The tasks that have their turn: one within the other where an element waits
     /// and has others go on meanwhile.
     running: Vec<usize>,
+    /// How far the task was that had its turn last.
+    reached: u64,
+    lane: usize,
 }
 
 impl Tasks {
+    /// Those of a lane.
+    pub(crate) fn of_lane(lane: usize) -> Tasks {
+        Tasks { lane, ..Tasks::default() }
+    }
+
     /// A new task of an element, not scheduled.
     pub(crate) fn add(&mut self, element: usize) -> TaskId {
         self.tasks.push(Task { element, tickets: TICKETS, pass: 0, scheduled: false, entry: 0 });
-        TaskId(self.tasks.len() - 1)
+        self.id(self.tasks.len() - 1)
+    }
+
+    fn id(&self, index: usize) -> TaskId {
+        TaskId { lane: self.lane, index }
     }
 
     /// The element a task belongs to.
     pub(crate) fn element(&self, task: TaskId) -> usize {
-        self.tasks[task.0].element
+        self.tasks[task.index].element
     }
 
     /// The tasks of an element.
     pub(crate) fn of(&self, element: usize) -> impl Iterator<Item = TaskId> {
         let mine = self.tasks.iter().enumerate().filter(move |(_, t)| t.element == element);
-        mine.map(|(i, _)| TaskId(i))
+        mine.map(|(i, _)| self.id(i))
     }
 
     /// Whether a task waits for its turn.
     pub fn is_scheduled(&self, task: TaskId) -> bool {
-        self.tasks[task.0].scheduled
+        self.tasks[task.index].scheduled
     }
 
     /// Whether any task waits for its turn.
@@ -73,33 +88,34 @@ impl Tasks {
 
     /// A task's tickets.
     pub fn tickets(&self, task: TaskId) -> u32 {
-        self.tasks[task.0].tickets
+        self.tasks[task.index].tickets
     }
 
     /// Changes a task's tickets.
     pub(crate) fn set_tickets(&mut self, task: TaskId, tickets: u32) {
-        self.tasks[task.0].tickets = tickets.clamp(1, MAX_TICKETS);
+        self.tasks[task.index].tickets = tickets.clamp(1, MAX_TICKETS);
     }
 
     /// Gives a task a turn, behind those that are as far as it.
     pub(crate) fn schedule(&mut self, task: TaskId) {
         let head = self.head_pass();
-        let record = &mut self.tasks[task.0];
+        let record = &mut self.tasks[task.index];
         if record.scheduled {
             return;
         }
         record.scheduled = true;
         self.scheduled += 1;
-        if self.running.contains(&task.0) {
+        if self.running.contains(&task.index) {
             return; // goes back into the heap when its turn is over
         }
-        record.pass = head.unwrap_or(record.pass).max(record.pass);
-        self.enter(task.0);
+        // The only one besides may have its turn just now, and be in no heap.
+        record.pass = head.unwrap_or(self.reached).max(record.pass);
+        self.enter(task.index);
     }
 
     /// Takes a task's turn away.
     pub(crate) fn unschedule(&mut self, task: TaskId) {
-        let record = &mut self.tasks[task.0];
+        let record = &mut self.tasks[task.index];
         if record.scheduled {
             (record.scheduled, record.entry) = (false, 0);
             self.scheduled -= 1;
@@ -135,21 +151,22 @@ impl Tasks {
         let record = &mut self.tasks[index];
         (record.scheduled, record.entry) = (false, 0);
         self.scheduled -= 1;
+        self.reached = record.pass;
         self.running.push(index);
-        Some(TaskId(index))
+        Some(self.id(index))
     }
 
     /// Ends a task's turn. One that did nothing goes behind the next one.
     pub(crate) fn end(&mut self, task: TaskId, worked: bool) {
         self.running.pop();
         let head = self.head_pass();
-        let record = &mut self.tasks[task.0];
+        let record = &mut self.tasks[task.index];
         record.pass += STRIDE / u64::from(record.tickets);
         if record.scheduled {
             if let Some(head) = head.filter(|_| !worked) {
                 record.pass = record.pass.max(head);
             }
-            self.enter(task.0);
+            self.enter(task.index);
         }
     }
 }
@@ -163,7 +180,7 @@ mod tests {
             let task = tasks.begin().expect("all go on");
             tasks.schedule(task);
             tasks.end(task, true);
-            task.0
+            task.index
         };
         (0..count).map(|_| turn(tasks)).collect()
     }
@@ -176,7 +193,7 @@ mod tests {
         tasks.schedule(a);
         tasks.schedule(b);
         let turns = turns(&mut tasks, 400);
-        let of_a = turns.iter().filter(|t| **t == a.0).count();
+        let of_a = turns.iter().filter(|t| **t == a.index).count();
         assert!((98..=102).contains(&of_a), "{of_a} of 400");
     }
 
@@ -198,7 +215,21 @@ mod tests {
         turns(&mut tasks, 1000);
         tasks.schedule(b);
         let turns = turns(&mut tasks, 100);
-        assert!(turns.iter().filter(|t| **t == b.0).count() <= 51);
+        assert!(turns.iter().filter(|t| **t == b.index).count() <= 51);
+    }
+
+    #[test]
+    fn who_is_woken_in_anothers_turn_gets_no_more_than_it_afterwards() {
+        let mut tasks = Tasks::default();
+        let [a, b] = [tasks.add(0), tasks.add(1)];
+        tasks.schedule(a);
+        turns(&mut tasks, 1000);
+        let turn = tasks.begin().expect("it goes on");
+        tasks.schedule(b);
+        tasks.schedule(turn);
+        tasks.end(turn, true);
+        let turns = turns(&mut tasks, 100);
+        assert!(turns.iter().filter(|t| **t == b.index).count() <= 51);
     }
 
     #[test]

@@ -5,7 +5,10 @@ use std::collections::BinaryHeap;
 
 /// A timer of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TimerId(pub(crate) usize);
+pub struct TimerId {
+    pub(crate) lane: usize,
+    index: usize,
+}
 
 #[derive(Debug)]
 struct Timer {
@@ -20,20 +23,26 @@ pub struct Timers {
     timers: Vec<Timer>,
     heap: BinaryHeap<Reverse<(i64, u64, usize)>>,
     entries: u64,
+    lane: usize,
 }
 
 impl Timers {
+    /// Those of a lane.
+    pub(crate) fn of_lane(lane: usize) -> Timers {
+        Timers { lane, ..Timers::default() }
+    }
+
     /// A new timer of an element, not set.
     pub(crate) fn add(&mut self, element: usize) -> TimerId {
         self.timers.push(Timer { element, set: None });
-        TimerId(self.timers.len() - 1)
+        TimerId { lane: self.lane, index: self.timers.len() - 1 }
     }
 
     /// Sets a timer, whatever it was set to.
     pub(crate) fn set(&mut self, timer: TimerId, at_ns: i64) {
         self.entries += 1;
-        self.timers[timer.0].set = Some((at_ns, self.entries));
-        self.heap.push(Reverse((at_ns, self.entries, timer.0)));
+        self.timers[timer.index].set = Some((at_ns, self.entries));
+        self.heap.push(Reverse((at_ns, self.entries, timer.index)));
         // Entries that were set anew pile up only as far as there are timers.
         if self.heap.len() > 64 + 4 * self.timers.len() {
             let timers = &self.timers;
@@ -43,12 +52,12 @@ impl Timers {
 
     /// Takes a timer's time away.
     pub(crate) fn clear(&mut self, timer: TimerId) {
-        self.timers[timer.0].set = None;
+        self.timers[timer.index].set = None;
     }
 
     /// When a timer is due.
     pub(crate) fn due(&self, timer: TimerId) -> Option<i64> {
-        self.timers[timer.0].set.map(|(at, _)| at)
+        self.timers[timer.index].set.map(|(at, _)| at)
     }
 
     /// When the first timer is due.
@@ -68,7 +77,7 @@ impl Timers {
         let Reverse((_, _, index)) = self.heap.pop()?;
         let timer = &mut self.timers[index];
         timer.set = None;
-        Some((TimerId(index), timer.element))
+        Some((TimerId { lane: self.lane, index }, timer.element))
     }
 }
 

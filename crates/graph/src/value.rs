@@ -72,16 +72,24 @@ pub trait Value: Sized {
     fn parse(text: &str, scope: &Scope<'_>) -> Result<Self, String>;
 }
 
-/// Reads an unsigned number: decimal, `0x` hexadecimal, `0` octal.
+/// Reads what a name was declared to stand for: an address, and no name again, though
+/// a name may be written as an address is.
+fn said<T: Value>(value: &str) -> Result<T, String> {
+    T::parse(value, &Scope { element: "", names: &Names::default() })
+}
+
+/// Reads an unsigned number: decimal, `0x` hexadecimal, `0` octal, `0b` binary.
 pub fn unsigned(text: &str) -> Option<u64> {
     let clean = text.trim();
     let (digits, radix) = match clean.as_bytes() {
         [b'0', b'x' | b'X', ..] => (&clean[2..], 16),
+        [b'0', b'b' | b'B', ..] => (&clean[2..], 2),
         [b'0', _, ..] => (&clean[1..], 8),
         _ => (clean, 10),
     };
-    let valid = !digits.starts_with(['+', '-']) && !digits.is_empty();
-    valid.then(|| u64::from_str_radix(digits, radix).ok()).flatten()
+    let valid = !digits.starts_with(['+', '-', '_']) && !digits.ends_with('_') && !digits.contains("__");
+    let valid = valid && !digits.is_empty();
+    valid.then(|| u64::from_str_radix(&digits.replace('_', ""), radix).ok()).flatten()
 }
 
 macro_rules! unsigned_values {
@@ -165,7 +173,7 @@ impl Value for Ipv4Addr {
         let own = || text.strip_suffix(":ip").and_then(|name| scope.lookup(Kind::Ipv4, name)?.parse().ok());
         let last = || {
             let prefix = scope.lookup(Kind::Ipv4Prefix, text.strip_suffix(":bcast")?)?;
-            let prefix = Prefix4::parse(prefix, scope).ok()?;
+            let prefix: Prefix4 = said(prefix).ok()?;
             Some(Ipv4Addr::from_bits(prefix.address.to_bits() | !prefix.mask.to_bits()))
         };
         let found = text.parse().ok().or_else(known).or_else(own).or_else(last);
@@ -222,7 +230,7 @@ impl Value for Prefix4 {
             }
             let own = |name| scope.lookup(Kind::Ipv4Prefix, name);
             let known = own(text).or_else(|| own(text.strip_suffix(":ipnet")?));
-            return Prefix4::parse(known.ok_or_else(expected)?, scope);
+            return said(known.ok_or_else(expected)?);
         };
         // Bytes that are left out are zero: 10/8.
         let given = address.split('.').count();
@@ -251,7 +259,7 @@ impl Value for Prefix6 {
         let expected = || "expected IPv6 address or prefix".to_string();
         let text = text.trim();
         if let Some(known) = scope.lookup(Kind::Ipv6Prefix, text) {
-            return Prefix6::parse(known, scope);
+            return said(known);
         }
         let (address, length) = text.split_once('/').unwrap_or((text, "128"));
         let length = length.parse().ok().filter(|n| *n <= 128).ok_or_else(expected)?;
@@ -270,7 +278,7 @@ impl Value for Ethernet {
         if let Some(known) =
             own(text).or_else(|| own(text.strip_suffix(":eth").or(text.strip_suffix(":ether"))?))
         {
-            return Ethernet::parse(known, scope);
+            return said(known);
         }
         let mut bytes = [0; 6];
         let mut parts = text.split([':', '-']);

@@ -4,7 +4,7 @@
 use crate::class::{Class, Registry};
 use crate::flow;
 use crate::lane::Port;
-use crate::lang::{Flat, Problem};
+use crate::lang::{Flat, Place, Problem};
 use crate::plan::{Planned, Wire};
 
 /// A configuration's elements and wires, and what is wrong with them.
@@ -19,6 +19,18 @@ pub(crate) struct Survey {
     /// For each element, whether it has more or fewer ports than its class may have:
     /// what else it says is wrong may come of that.
     pub(crate) miscounted: Vec<bool>,
+    /// For each problem, how early Click would find it: it looks no further than the
+    /// first kind.
+    ranks: Vec<u8>,
+}
+
+impl Survey {
+    /// Only what Click would find.
+    pub(crate) fn as_click(&mut self) {
+        let first = self.ranks.iter().min().copied();
+        let mut ranks = self.ranks.iter();
+        self.problems.retain(|_| ranks.next().copied() == first);
+    }
 }
 
 /// Surveys a configuration. Where a class is not known there are problems and no
@@ -48,16 +60,19 @@ pub(crate) fn survey(flat: &Flat, registry: &Registry) -> Survey {
             handlers: vec![],
         });
     }
-    let Survey { elements, wires, problems, miscounted } = &mut survey;
+    let Survey { elements, wires, problems, miscounted, ranks } = &mut survey;
     if !problems.is_empty() {
         elements.clear();
+        ranks.resize(problems.len(), 0);
         return survey;
     }
-    count_ports(elements, problems, miscounted);
+    count_ports(elements, problems, miscounted, ranks);
     resolve(elements, wires, flat, problems);
+    ranks.resize(problems.len(), 1);
     if problems.is_empty() {
         connected(elements, wires, flat, problems);
     }
+    ranks.resize(problems.len(), 2);
     survey
 }
 
@@ -77,7 +92,12 @@ fn ports(elements: usize, wires: &[Wire]) -> Vec<(usize, usize)> {
     counts
 }
 
-fn count_ports(elements: &[Planned], problems: &mut Vec<Problem>, miscounted: &mut Vec<bool>) {
+fn count_ports(
+    elements: &[Planned],
+    problems: &mut Vec<Problem>,
+    miscounted: &mut Vec<bool>,
+    ranks: &mut Vec<u8>,
+) {
     for element in elements {
         let before = problems.len();
         let (inputs, outputs) = (element.pull_inputs.len(), element.pull_outputs.len());
@@ -93,10 +113,16 @@ fn count_ports(elements: &[Planned], problems: &mut Vec<Problem>, miscounted: &m
                 _ => continue,
             };
             let usage = format!("{class} has {}", ports_in_words(element.kind));
-            problems.push(
-                Problem::error(&element.place, format!("'{name} :: {class}': {message}, not {have}"))
-                    .expected(usage),
-            );
+            let text = format!("'{name} :: {class}': {message}, not {have}");
+            let mut problem = Problem::error(&element.place, text).expected(usage);
+            // Click tells of each port.
+            let lines: Vec<String> = match have < low {
+                true => (have..low).map(|p| format!("'{name} :: {class}' {what} {p} unused")).collect(),
+                false => (high..have).map(|p| format!("'{name} :: {class}' has no {what} {p}")).collect(),
+            };
+            problem.compat_message = Some(lines[..lines.len().min(MOST_UNUSED)].join("\n"));
+            problems.push(problem);
+            ranks.push(if have < low { 2 } else { 0 });
         }
         miscounted.push(problems.len() > before);
     }
@@ -242,7 +268,18 @@ fn conflict(elements: &[Planned], wire: Wire, from: char, flat: &Flat, index: us
         'h' => "put a Queue between them",
         _ => "put an Unqueue between them",
     };
-    Problem::error(&flat.connections[index].place, message).suggest(Some(hint.to_string()))
+    let mut problem = Problem::error(&flat.connections[index].place, message).suggest(Some(hint.to_string()));
+    let declared = |element: usize| format!("'{} :: {}'", elements[element].name, elements[element].class);
+    problem.compat_message = Some(format!(
+        "{} {} output {} connected to {} {} input {}",
+        declared(wire.from.element),
+        words(from),
+        wire.from.port,
+        declared(wire.to.element),
+        words(other),
+        wire.to.port,
+    ));
+    problem.compat_at(&Place::nowhere(""))
 }
 
 /// Unused ports of one element that are told one by one.
@@ -262,7 +299,11 @@ fn connected(elements: &[Planned], wires: &[Wire], flat: &Flat, problems: &mut V
             if *count == 2 && output != pulled {
                 let (kind, what) = if output { ("push", "output") } else { ("pull", "input") };
                 let message = format!("illegal reuse of '{}' {kind} {what} {}", planned.name, port.port);
-                let problem = Problem::error(&flat.connections[index].place, message);
+                let mut problem = Problem::error(&flat.connections[index].place, message);
+                let Planned { name, class, place, .. } = planned;
+                problem.compat_message =
+                    Some(format!("illegal reuse of '{name} :: {class}' {kind} {what} {}", port.port));
+                problem.compat_place = Some(place.clone());
                 let hint = if output { "put a Tee behind it" } else { "put a RoundRobinSched before it" };
                 problems.push(problem.suggest(Some(hint.to_string())));
             }
@@ -275,15 +316,17 @@ fn connected(elements: &[Planned], wires: &[Wire], flat: &Flat, problems: &mut V
             let what = if output { "output" } else { "input" };
             let hint = if output { "connect it to a Discard" } else { "connect an Idle to it" };
             let Planned { name, class, .. } = planned;
-            let mut say = |message: String| {
-                problems.push(Problem::error(&planned.place, message).suggest(Some(hint.to_string())));
+            let mut say = |message: String, port: Option<usize>| {
+                let mut problem = Problem::error(&planned.place, message).suggest(Some(hint.to_string()));
+                problem.compat_message = port.map(|port| format!("'{name} :: {class}' {what} {port} unused"));
+                problems.push(problem);
             };
             for &port in unused.iter().take(MOST_UNUSED) {
                 let kind = if pulled[port] { "pull" } else { "push" };
-                say(format!("'{name} :: {class}' {kind} {what} {port} unused"));
+                say(format!("'{name} :: {class}' {kind} {what} {port} unused"), Some(port));
             }
             if unused.len() > MOST_UNUSED {
-                say(format!("'{name} :: {class}' {} more {what}s unused", unused.len() - MOST_UNUSED));
+                say(format!("'{name} :: {class}' {} more {what}s unused", unused.len() - MOST_UNUSED), None);
             }
         }
     }

@@ -3,12 +3,14 @@
 
 mod configuration;
 mod doc;
+mod flattened;
 mod look;
 mod made;
 mod options;
 mod ports;
 mod report;
 mod sketch;
+mod words;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +30,41 @@ use ports::Ground;
 
 /// A router that is to take the place of the one that runs.
 type Successor = Arc<Mutex<Option<Router>>>;
+
+/// Does what Click's programs do with the words of this command line: those after
+/// `click --compat`, or `click --flatten`. `None` for any other.
+pub fn run_as_click(words: &[String]) -> Option<Result<(), Failure>> {
+    let flattens = match words {
+        [first, second, ..] if first == "click" && second == "--compat" => false,
+        [first, second, ..] if first == "click" && second == "--flatten" => true,
+        _ => return None,
+    };
+    let (asked, shown) =
+        if flattens { words::flatten(&words[2..]) } else { (words::click(&words[2..]), Default::default()) };
+    Some(match asked {
+        words::Asked::Run(click) if flattens => as_click(flattened::run(&click, shown)),
+        words::Asked::Run(click) => as_click(run(&click)),
+        words::Asked::Print(text) => {
+            print!("{text}");
+            Ok(())
+        }
+        words::Asked::Wrong(text) => {
+            eprint!("{text}");
+            Err(Failure::status(1))
+        }
+    })
+}
+
+/// A failure in Click's words.
+fn as_click(done: Result<(), Failure>) -> Result<(), Failure> {
+    done.map_err(|failure| {
+        if failure.is_silent() {
+            return failure;
+        }
+        eprintln!("{}", failure.cause().split(" (os error").next().unwrap_or_default());
+        Failure::status(1)
+    })
+}
 
 /// Runs the command.
 pub fn run(click: &Click) -> Result<(), Failure> {
@@ -96,18 +133,26 @@ fn serve(click: &Click) -> Result<u8, Stop> {
     if click.only_looks() {
         return Ok(look::run(click, sources)?);
     }
+    if !click.compat {
+        crate::run::check_cores("--affinity", &click.cores())?;
+    }
     let clock = Arc::new(match click.simtime {
         Some(start) => Clock::simulated((start * 1e9) as i64),
         None => Clock::real(),
     });
     let successor = Successor::default();
+    let name = sources.first().map_or(String::new(), |source| source.name.clone());
     let mut router = build(click, sources, &clock, &successor, None)?;
-    if let Some(file) = &click.output {
-        write_flat(&mut router, file)?;
+    let mut unwritten = false;
+    let written = click.output.as_ref().map_or(Ok(()), |file| write_flat(&mut router, file));
+    if !click.compat {
+        written?;
+    } else if as_click(written).is_err() {
+        unwritten = true;
     }
     let start = (Instant::now(), rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime));
     if !click.quit {
-        router = drive(click, router, &successor)?;
+        router = drive(click, router, &successor, &name)?;
     }
     if click.time {
         report::time(start);
@@ -115,8 +160,7 @@ fn serve(click: &Click) -> Result<u8, Stop> {
     let handlers = report::handlers(click, &mut router);
     let status = match &click.exit_handler {
         Some(handler) => report::exit_status(handler, &mut router),
-        None if handlers => 0,
-        None => 1,
+        None => u8::from(!handlers || unwritten),
     };
     Ok(status)
 }
@@ -170,7 +214,8 @@ fn build(
 fn heir(click: &Click, clock: &Arc<Clock>, successor: &Successor, ground: &Ground) -> Heir {
     let (click, clock, successor, ground) = (click.clone(), clock.clone(), successor.clone(), ground.clone());
     Arc::new(move |text: &str| {
-        let sources = vec![Source::new("hotconfig", text)];
+        let name = if click.compat { "config" } else { "hotconfig" };
+        let sources = vec![Source::new(name, text)];
         let router = build(&click, sources, &clock, &successor, Some(&ground));
         let router = router.map_err(|stop| match stop {
             Stop::Unread(problems) | Stop::Problems(problems) => problems.compat(),
@@ -192,14 +237,14 @@ fn write_flat(router: &mut Router, file: &Path) -> Result<(), Failure> {
 }
 
 /// Runs a router, and those that take its place, until the last one stops.
-fn drive(click: &Click, mut router: Router, successor: &Successor) -> Result<Router, Failure> {
+fn drive(click: &Click, mut router: Router, successor: &Successor, name: &str) -> Result<Router, Failure> {
     if router.is_empty() {
         if !click.no_warnings {
-            eprintln!("warning: configuration has no elements, exiting");
+            eprintln!("warning: {name}: configuration has no elements, exiting");
         }
         return Ok(router);
     }
-    let stop = signal::stop_flag()?;
+    let stop = signal::stop_flag_but(element::control::signals::is_claimed)?;
     loop {
         let watch = Watch::begin(&router, &stop);
         router.run();
@@ -230,7 +275,7 @@ impl Watch {
         let watch = move || {
             while !ended.load(Ordering::Relaxed) {
                 if stop.load(Ordering::Relaxed) {
-                    return shared.end();
+                    return shared.halt();
                 }
                 std::thread::park_timeout(Duration::from_millis(50));
             }

@@ -37,6 +37,11 @@ pub use failure::Failure;
 
 /// Runs the command line; what `main` does.
 pub fn start() -> ExitCode {
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(done) = click::run_as_click(&words) {
+        return end(done);
+    }
     let arguments = Arguments::parse();
     log();
     let done = match &arguments.command {

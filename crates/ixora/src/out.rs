@@ -19,3 +19,20 @@ macro_rules! eprintln {
         let _ = writeln!(std::io::stderr().lock(), $($text)*);
     }};
 }
+
+/// As std's, but a reader who is gone is no reason to stop.
+macro_rules! print {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let mut out = std::io::stdout().lock();
+        let _ = write!(out, $($text)*).and_then(|()| out.flush());
+    }};
+}
+
+/// As std's, but a reader who is gone is no reason to stop.
+macro_rules! eprint {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let _ = write!(std::io::stderr().lock(), $($text)*);
+    }};
+}

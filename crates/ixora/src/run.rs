@@ -110,7 +110,7 @@ impl Crew {
         stop: &Arc<AtomicBool>,
         progress: &Arc<Progress>,
     ) -> Result<Crew, Failure> {
-        check_cores(&options.cpu)?;
+        check_cores("--cpu", &options.cpu)?;
         let pieces = work.len();
         let workers = workers(ports, work, options, stop, progress)?;
         Ok(Crew { workers, pieces, stop: stop.clone(), progress: progress.clone() })
@@ -218,14 +218,15 @@ pub fn usable_cores() -> Vec<usize> {
     (0..rustix::thread::CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect()
 }
 
-fn check_cores(cores: &[usize]) -> Result<(), Failure> {
+/// Checks that this process may use the cores that an option names.
+pub fn check_cores(option: &str, cores: &[usize]) -> Result<(), Failure> {
     let usable = usable_cores();
     match cores.iter().find(|core| !usable.contains(core)) {
         None => Ok(()),
         Some(core) => {
             let usable: Vec<String> = usable.iter().map(usize::to_string).collect();
             let fix = format!("this process may use {}", usable.join(","));
-            Err(Failure::usage(format!("--cpu {core} is not possible")).fix(fix))
+            Err(Failure::usage(format!("{option} {core} is not possible")).fix(fix))
         }
     }
 }

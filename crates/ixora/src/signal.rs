@@ -10,9 +10,14 @@ use crate::Failure;
 
 /// A flag that these signals set. SIGHUP stays ignored where `nohup` said so.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    stop_flag_but(|_| false)
+}
+
+/// As [`stop_flag`], but for signals that somebody else waits for.
+pub fn stop_flag_but(claimed: impl Fn(i32) -> bool) -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup).filter(|signal| !claimed(*signal)) {
         let failed = |error| Failure::new(format!("cannot catch signal {signal}: {error}"));
         // In this order: the first signal finds the flag unset and only sets
         // it, the second one finds it set and exits with 128 + the signal.

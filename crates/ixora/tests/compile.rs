@@ -118,6 +118,48 @@ fn handlers_are_where_they_were() {
     assert!(compiled.handlers.iter().any(|(name, value)| *name == source && value == "09-09-09-09-09-09"));
 }
 
+/// In the middle of things: some of its numbers are in the code.
+#[test]
+fn an_element_of_a_program_takes_another_configuration() {
+    let case = case("classes");
+    let written = [
+        ("c.config", "12/0800, 12/86dd, 12/8100, -"),
+        ("f.config", "drop src net 10.2.0.0/16, 1 tcp, allow all"),
+        ("p.color", "9"),
+        ("dscp.config", "12"),
+    ];
+    let [plain, interpreted, compiled] =
+        [(&[][..], 0), (&[][..], 4), (case.regions, 4)].map(|(regions, count)| {
+            let mut rig = Rig::new(case.text, regions, 1, [frames(8, 700), vec![]]);
+            for (handler, value) in &written[..count] {
+                rig.router.lanes_mut()[0].step(2);
+                rig.router.write(handler, value).unwrap();
+            }
+            rig.run();
+            rig.outcome()
+        });
+    interpreted.assert_same(&compiled, "written on the way");
+    assert_ne!(plain.arrived, interpreted.arrived, "what is written matters");
+}
+
+#[test]
+fn packets_are_counted_at_each_element() {
+    for name in ["router", "classes", "circle", "ports"] {
+        let case = case(name);
+        let [interpreted, compiled] = [&[][..], case.regions].map(|regions| {
+            let mut rig = Rig::new(case.text, regions, 1, [frames(9, 700), frames(10, 500)]);
+            rig.router.write("measure", "true").unwrap();
+            rig.run();
+            let names = rig.router.shared().plan.elements.iter().map(|e| e.name.clone()).collect::<Vec<_>>();
+            let lane = &rig.router.lanes()[0];
+            let counts = names.into_iter().enumerate();
+            counts.map(|(n, name)| (name, lane.figures(n).packets)).collect::<Vec<_>>()
+        });
+        assert_eq!(interpreted, compiled, "{name}");
+        assert!(interpreted.iter().filter(|(_, packets)| *packets > 0).count() > 5, "{interpreted:?}");
+    }
+}
+
 #[test]
 fn a_write_that_comes_while_the_program_is_at_work_is_done_afterwards() {
     let case = case("threads");
@@ -160,10 +202,7 @@ fn folder(name: &str) -> std::path::PathBuf {
 }
 
 fn ixora(arguments: &[&str]) -> std::process::Output {
-    // What these tests are built of need not be built again.
-    let target = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    let mut ixora = std::process::Command::new(env!("CARGO_BIN_EXE_ixora"));
-    ixora.args(arguments).env("CARGO_TARGET_DIR", target).output().unwrap()
+    std::process::Command::new(env!("CARGO_BIN_EXE_ixora")).args(arguments).output().unwrap()
 }
 
 const COUNTED: &str =
@@ -198,25 +237,6 @@ fn what_is_wrong_is_said_with_its_place() {
     let out = ixora(&["compile", "-e", "Idle -> Discard", "--no-build", "--source", "/nowhere"]);
     let said = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.code() == Some(2) && said.contains("is not Ixora's source"), "{said}");
-}
-
-#[test]
-#[ignore = "builds Ixora once more: a minute or two"]
-fn a_crate_is_built_and_runs() {
-    let folder = folder("built");
-    let path = folder.to_str().unwrap();
-    let out = ixora(&["compile", "-e", COUNTED, "-o", path, "--profile", "dev", "--offline"]);
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let said = String::from_utf8_lossy(&out.stdout);
-    let program =
-        said.lines().find_map(|line| line.strip_suffix(" is ready: it takes the words of ixora click"));
-    let run = |arguments: &[&str]| {
-        let out = std::process::Command::new(program.unwrap()).args(arguments).output().unwrap();
-        (out.status.code(), String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned())
-    };
-    assert_eq!(run(&["-h", "c.count", "-x", "c.byte_count"]).1.lines().next(), Some("5"));
-    assert!(run(&["--explain"]).1.contains("2 of 4 elements in 1 program"));
-    assert_eq!(run(&["-e", "Idle -> Discard"]).0, Some(2), "it has one configuration");
 }
 
 #[test]

@@ -91,13 +91,45 @@ fn explain_tells_which_queue_goes_to_which_thread() {
 }
 
 #[test]
+fn explain_tells_what_locks_and_copies_cost() {
+    // A Meter is behind a lock, a Tee copies, threads meet at a Queue.
+    let config =
+        "FromDevice(af_packet:lo) -> m :: Meter(10) -> t :: Tee -> q :: Queue -> Discard; t[1] -> Discard;
+                  m[1] -> Discard";
+    let out = text(&click(&["--explain", "-j", "2", "-e", config]).stdout);
+    let about =
+        |name: &str| out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{out}"));
+    let numbers = |line: &str| {
+        line.split(|c: char| !c.is_ascii_digit()).filter(|n| n.parse::<u64>().is_ok_and(|n| n > 0)).count()
+    };
+    for (name, words) in
+        [("m ", "each batch ("), ("t ", "cycles for a packet of 60 bytes"), ("q ", "each batch (")]
+    {
+        let line = about(name);
+        assert!(line.contains(words) && line.contains("cycles") && numbers(line) > 0, "{line}");
+    }
+    assert!(out.contains("CYCLES: of the TSC"), "{out}");
+    let costs = &json(&click(&["--explain", "--json", "-e", config]))["costs"];
+    assert!(costs["lock_cycles"].as_u64() > Some(1), "{costs}");
+    assert!(costs["copies"][1]["cycles"].as_u64() > costs["copies"][0]["cycles"].as_u64(), "{costs}");
+}
+
+#[test]
 fn pictures_go_to_a_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("router.svg");
     let name = file.to_string_lossy().into_owned();
     assert!(click(&["--svg", &name, "-e", "Idle -> Null -> Discard"]).status.success());
     let svg = std::fs::read_to_string(&file).expect("a picture");
-    assert!(svg.starts_with("<svg ") && svg.contains("Discard"), "{svg}");
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
+    // Three boxes with their words, two connections between them.
+    let count = |part: &str| svg.matches(part).count();
+    assert_eq!(
+        [count("<g>"), count("</g>"), count("<path marker-end="), count("<title>")],
+        [3, 3, 2, 3],
+        "{svg}"
+    );
+    assert!(svg.contains(">Discard<") && svg.contains(">Null<"), "{svg}");
 }
 
 #[test]

@@ -89,6 +89,15 @@ fn top_tells_rates_and_drops_and_leaves_no_trace() {
     let dropped = element(&all, "s")["drops"]["too short"]["per_second"].as_f64().expect("drops");
     assert!((1500.0..2600.0).contains(&dropped), "{all}");
     assert!(all["measured"] == true && all["tsc_hz"].as_f64() > Some(1e6), "{all}");
+    // What happens in a time is measured as such: batches, cycles, parts of a core.
+    let number = |name: &str, what: &str| element(&all, name)[what].as_f64().unwrap_or(-1.0);
+    for name in ["c", "t", "s"] {
+        assert!((1.0..=256.0).contains(&number(name, "packets_per_batch")), "{name}: {all}");
+        assert!((0.0..1.5).contains(&number(name, "core")), "{name}: {all}");
+    }
+    let cores: f64 = ["c", "t", "s", "d"].iter().map(|name| number(name, "core")).sum();
+    assert!(cores > 0.0 && cores < 2.0, "{all}");
+    assert!(number("t", "cycles_per_packet") > 1.0, "a copy takes some: {all}");
     assert_eq!(router.read("measure"), "false", "as it was before");
     let out = top(&[&socket, "--once", "--interval", "200ms", "--sort", "drops"]);
     let table = String::from_utf8_lossy(&out.stdout).into_owned();
@@ -102,14 +111,25 @@ fn top_tells_rates_and_drops_and_leaves_no_trace() {
 fn metrics_are_served_and_read() {
     let router = Router::start(&["--metrics=0"]);
     let port = router.read("click_driver@@Metrics.port");
+    std::thread::sleep(Duration::from_millis(500)); // one turn in 64 is timed
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("metrics");
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").expect("sent");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an answer");
     for series in ["packets", "batches", "cycles"] {
         let wanted = format!("ixora_element_{series}_total{{element=\"c\",class=\"Counter\"}} ");
-        assert!(text.contains(&wanted), "{text}");
+        let value =
+            text.lines().find_map(|line| line.strip_prefix(&wanted)).and_then(|n| n.parse::<u64>().ok());
+        assert!(value > Some(0), "{series}: {text}");
     }
+    let dropped = "ixora_element_drops_total{element=\"s\",class=\"Strip\",reason=\"too short\"} ";
+    let dropped =
+        text.lines().find_map(|line| line.strip_prefix(dropped)).and_then(|n| n.parse::<u64>().ok());
+    assert!(dropped > Some(0), "{text}");
+    assert!(
+        text.contains("# TYPE ixora_element_drops_total counter") && text.contains("ixora_threads 1\n"),
+        "{text}"
+    );
     let out = top(&[&format!("http://127.0.0.1:{port}"), "--once", "--json", "--interval", "500ms"]);
     let all: Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {out:?}"));
     let rate = element(&all, "d")["packets_per_second"].as_f64().expect("a rate");

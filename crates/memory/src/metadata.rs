@@ -90,6 +90,20 @@ impl Packet {
         Ok(())
     }
 
+    /// Takes over up to `count` bytes that stand in front of the contents of `other`: a
+    /// header that was stripped there can be put back here too.
+    #[inline]
+    pub fn copy_front(&mut self, other: &Packet, count: usize) {
+        let (from, to) = (other.headroom(), self.headroom());
+        let count = count.min(from).min(to);
+        let from = other.base().wrapping_add(from - count).cast_const();
+        let to = self.base().wrapping_add(to - count);
+        // SAFETY: `count` bytes in front of the contents are in the buffer, on both
+        // sides; each packet owns its buffer, so that they are two, and mapped memory
+        // has a value before anybody wrote to it.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, count) };
+    }
+
     /// Takes over all that stands beside the bytes of `other`; the length stays.
     pub fn copy_metadata(&mut self, other: &Packet) {
         self.adopt_rx_words(other);

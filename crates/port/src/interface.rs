@@ -9,6 +9,7 @@
 mod netlink;
 
 use std::io;
+use std::net::Ipv4Addr;
 
 use netlink::{Attributes, Message, Netlink};
 use rustix::io::Errno;
@@ -160,6 +161,31 @@ impl Interface {
         if let Some(mtu) = mtu {
             message.attribute(attribute::MTU, &mtu.to_ne_bytes());
         }
+        Ok(self.netlink.ask(message, |_| ())?)
+    }
+
+    /// Sets its Ethernet address. Needs CAP_NET_ADMIN, as what follows.
+    pub(crate) fn set_address(&self, mac: [u8; 6]) -> io::Result<()> {
+        let mut message = Message::new_link(self.index, 0, 0);
+        message.attribute(attribute::ADDRESS, &mac);
+        Ok(self.netlink.ask(message, |_| ())?)
+    }
+
+    /// Gives the host an address on it.
+    pub(crate) fn add_ipv4(&self, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
+        let mut message = Message::new_address(self.index, prefix);
+        // IFA_LOCAL and IFA_ADDRESS: the same, as it is no point-to-point link.
+        message.attribute(2, &address.octets());
+        message.attribute(1, &address.octets());
+        Ok(self.netlink.ask(message, |_| ())?)
+    }
+
+    /// Has the host send over it what it knows no better way for.
+    pub(crate) fn add_default_route(&self, gateway: Ipv4Addr) -> io::Result<()> {
+        let mut message = Message::new_default_route();
+        // RTA_GATEWAY and RTA_OIF.
+        message.attribute(5, &gateway.octets());
+        message.attribute(4, &self.index.to_ne_bytes());
         Ok(self.netlink.ask(message, |_| ())?)
     }
 }

@@ -26,6 +26,7 @@ pub mod pcap;
 mod shared;
 mod stats;
 pub mod tap;
+pub mod tun;
 pub mod virtio;
 
 pub use driver::{Counter, RxStats, TxStats};

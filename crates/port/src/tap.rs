@@ -7,7 +7,7 @@
 //! management and slow links, not for speed. Not here: offloads and segments
 //! larger than a frame (vnet headers), and vhost-net.
 
-mod attach;
+pub(crate) mod attach;
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

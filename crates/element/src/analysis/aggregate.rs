@@ -10,6 +10,8 @@ pub(super) mod flows;
 pub(super) mod ip;
 pub(super) mod keep;
 mod notice;
+pub(super) mod packet_counter;
 pub(super) mod pairs;
 pub(super) mod simple;
 mod trace_info;
+mod tree;

@@ -9,7 +9,7 @@ use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
 
-use super::output::Output;
+use super::output::{Active, Output};
 use super::text;
 use crate::ip::header::{u16_at, u32_at};
 
@@ -41,7 +41,7 @@ pub static CLASS: Class = Class {
             label: conf.positional("LABEL")?.unwrap_or_default(),
             timestamp: conf.keyword("TIMESTAMP")?.unwrap_or(true),
             ether: conf.keyword("ETHER")?.unwrap_or(false),
-            active: conf.keyword("ACTIVE")?.unwrap_or(true),
+            active: Active::new(conf.keyword("ACTIVE")?.unwrap_or(true)),
             output: Output::new(conf.keyword("OUTFILE")?),
         };
         conf.complete()?;
@@ -56,7 +56,7 @@ pub struct ArpPrint {
     label: String,
     timestamp: bool,
     ether: bool,
-    active: bool,
+    active: Active,
     output: Output,
 }
 
@@ -134,20 +134,24 @@ impl PerPacket for ArpPrint {
     }
 
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        if self.active
+        if self.active.is()
             && let Some(line) = self.line(packet)
         {
-            self.active = self.output.write(cx, &line);
+            self.active.set(self.output.write(cx, &line));
         }
         Fate::ON
     }
 
     fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.active.to_string())
+        Ok(self.active.is().to_string())
     }
 
     fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.active = value.trim().parse().map_err(|_| "expected boolean")?;
-        Ok(())
+        self.active.write(value)
+    }
+
+    fn replicate(&self) -> Option<ArpPrint> {
+        let output = self.output.for_another()?;
+        Some(ArpPrint { output, label: self.label.clone(), active: self.active.clone(), ..*self })
     }
 }

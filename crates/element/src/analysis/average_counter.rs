@@ -7,6 +7,8 @@ use graph::class::{keyword, positional, read, write};
 use graph::{Class, Cx, Element, Next, Refused, Tally};
 use memory::Batch;
 
+use super::text;
+
 /// Bytes that each frame takes on the wire beside its own.
 const PREAMBLE_AND_GAP: u64 = 20;
 
@@ -98,7 +100,7 @@ impl Element for AverageCounter {
         let (first, last) = (self.span.first.load(Ordering::Relaxed), self.span.last.load(Ordering::Relaxed));
         let milliseconds = (last - first - self.ignore_ms).max(1);
         if handler == "time" {
-            return Ok((milliseconds as f64 / 1000.0).to_string());
+            return Ok(text::general(milliseconds as f64 / 1000.0));
         }
         let (packets, bytes) = (self.packets.sum(), self.bytes.sum());
         let (what, per_second) = match handler.strip_suffix("_count").or(handler.strip_suffix("count")) {
@@ -112,7 +114,7 @@ impl Element for AverageCounter {
             _ => packets,
         };
         Ok(match per_second {
-            true => (count as f64 * 1000.0 / milliseconds as f64).to_string(),
+            true => text::general(count as f64 * 1000.0 / milliseconds as f64),
             false => count.to_string(),
         })
     }

@@ -28,6 +28,11 @@ impl Call {
         Call { handler: "stop".into(), value: "true".into() }
     }
 
+    /// Says when there is no such handler.
+    pub(crate) fn check(&self, cx: &Cx<'_>) -> Result<(), String> {
+        cx.can_write(&self.handler).map_err(|refused| refused.to_string())
+    }
+
     /// Writes the handler; says so when that fails.
     pub(crate) fn make(&self, cx: &mut Cx<'_>) {
         if let Err(error) = cx.write(&self.handler, &self.value) {

@@ -30,6 +30,12 @@ impl std::fmt::Debug for Source {
     }
 }
 
+/// A system's error without its number.
+pub(crate) fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_string()
+}
+
 /// What a file is called in messages.
 pub(crate) fn shown(path: &str) -> &str {
     if path == "-" { "<stdin>" } else { path }

@@ -7,7 +7,7 @@ use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
 
-use super::output::Output;
+use super::output::{Active, Output};
 use super::print::bad_contents;
 use super::text::{self, Contents};
 use super::transport_line;
@@ -36,7 +36,7 @@ pub static CLASS: Class = Class {
         keyword("AGGREGATE", "shows the aggregate; false"),
         keyword("ACTIVE", "whether it prints; true"),
         keyword("OUTFILE", "a file to print to; standard error"),
-        keyword("CHANNEL", "taken for compatibility"),
+        keyword("CHANNEL", "whom it prints to: only `default` is read by anybody; default"),
     ],
     handlers: &[both("active", "whether it prints")],
     drops: &["not connected"],
@@ -54,7 +54,7 @@ pub static CLASS: Class = Class {
             return Err("specify at most one of PAYLOAD and CONTENTS".into());
         }
         let old: Option<i32> = conf.keyword("NBYTES")?;
-        let _: Option<String> = conf.keyword("CHANNEL")?;
+        let channel: Option<String> = conf.keyword("CHANNEL")?;
         let print = IpPrint {
             label,
             whole,
@@ -68,8 +68,8 @@ pub static CLASS: Class = Class {
             swap: conf.keyword("SWAP")?.unwrap_or(true),
             length: conf.keyword("LENGTH")?.unwrap_or(false),
             aggregate: conf.keyword("AGGREGATE")?.unwrap_or(false),
-            active: conf.keyword("ACTIVE")?.unwrap_or(true),
-            output: Output::new(conf.keyword("OUTFILE")?),
+            active: Active::new(conf.keyword("ACTIVE")?.unwrap_or(true)),
+            output: Output::new(conf.keyword("OUTFILE")?).on_channel(channel),
         };
         conf.complete()?;
         Ok(Each::boxed(print))
@@ -92,7 +92,7 @@ pub struct IpPrint {
     swap: bool,
     length: bool,
     aggregate: bool,
-    active: bool,
+    active: Active,
     output: Output,
 }
 
@@ -180,20 +180,24 @@ impl PerPacket for IpPrint {
     }
 
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        if self.active
+        if self.active.is()
             && let Some(line) = self.line(packet)
         {
-            self.active = self.output.write(cx, &line);
+            self.active.set(self.output.write(cx, &line));
         }
         Fate::ON
     }
 
     fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.active.to_string())
+        Ok(self.active.is().to_string())
     }
 
     fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.active = value.trim().parse().map_err(|_| "expected boolean")?;
-        Ok(())
+        self.active.write(value)
+    }
+
+    fn replicate(&self) -> Option<IpPrint> {
+        let output = self.output.for_another()?;
+        Some(IpPrint { output, label: self.label.clone(), active: self.active.clone(), ..*self })
     }
 }

@@ -119,7 +119,7 @@ pub static DIFF: Class = Class {
         read("perc95", "ninety-five percent are"),
         read("perc99", "ninety-nine percent are"),
         read("perc100", "the longest"),
-        read("perc", "the delay of a percentage"),
+        read("perc", "the delay of a percentage").marked("+"),
         read("index", "the number of the last delay"),
         read("last", "the last delay"),
         read("dump", "all delays, with numbers"),

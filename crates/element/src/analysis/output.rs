@@ -2,20 +2,62 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use graph::Cx;
+use graph::{Cx, Refused};
+
+/// Whether a printer prints; all threads have one.
+#[derive(Debug, Clone)]
+pub(super) struct Active(Arc<AtomicBool>);
+
+impl Active {
+    pub(super) fn new(active: bool) -> Active {
+        Active(Arc::new(AtomicBool::new(active)))
+    }
+
+    // Relaxed: a lone value; threads see a change when they see it.
+    #[inline]
+    pub(super) fn is(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set(&self, active: bool) {
+        self.0.store(active, Ordering::Relaxed);
+    }
+
+    /// Sets it to what is written to the handler `active`.
+    pub(super) fn write(&self, value: &str) -> Result<(), Refused> {
+        self.set(super::text::truth(value)?);
+        Ok(())
+    }
+}
 
 /// A printer's output.
 #[derive(Debug)]
 pub(super) struct Output {
     path: Option<String>,
     file: Option<File>,
+    /// Nobody reads it.
+    nowhere: bool,
 }
 
 impl Output {
     /// A file, or the diagnostic output without one.
     pub(super) fn new(path: Option<String>) -> Output {
-        Output { path, file: None }
+        Output { path, file: None, nowhere: false }
+    }
+
+    /// The same for what is printed to `channel`, one that nobody reads unless it is the
+    /// `default` one.
+    pub(super) fn on_channel(mut self, channel: Option<String>) -> Output {
+        self.nowhere = channel.is_some_and(|channel| !matches!(channel.as_str(), "" | "default"));
+        self
+    }
+
+    /// The same for another thread; `None` where it is a file, which is there once.
+    pub(super) fn for_another(&self) -> Option<Output> {
+        self.path.is_none().then_some(Output { path: None, file: None, nowhere: self.nowhere })
     }
 
     /// Opens the file.
@@ -30,7 +72,9 @@ impl Output {
     /// every packet.
     pub(super) fn write(&mut self, cx: &Cx<'_>, text: &str) -> bool {
         let Some(file) = &mut self.file else {
-            cx.say(text);
+            if !self.nowhere {
+                cx.say(text);
+            }
             return true;
         };
         match file.write_all(text.as_bytes()) {

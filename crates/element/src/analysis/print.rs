@@ -6,6 +6,7 @@ use graph::class::{both, keyword, positional};
 use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused};
 use memory::Packet;
 
+use super::output::Active;
 use super::text::{self, Contents};
 
 /// The class.
@@ -28,6 +29,7 @@ pub static CLASS: Class = Class {
     ],
     handlers: &[both("active", "whether it prints")],
     drops: &["not connected"],
+    live: true,
     example: "FromDevice(p) -> Print(in, 64) -> Discard",
     see: &["IPPrint", "ARPPrint"],
     make: |_, conf| {
@@ -43,7 +45,7 @@ pub static CLASS: Class = Class {
             contents: Contents::parse(&contents).ok_or_else(|| bad_contents(&contents))?,
             timestamp: conf.keyword("TIMESTAMP")?.unwrap_or(false),
             notes: conf.keyword("PRINTANNO")?.unwrap_or(false),
-            active: conf.keyword("ACTIVE")?.unwrap_or(true),
+            active: Active::new(conf.keyword("ACTIVE")?.unwrap_or(true)),
             headroom: conf.keyword("HEADROOM")?.unwrap_or(false),
             thread: conf.keyword("CPU")?.unwrap_or(false),
         };
@@ -69,7 +71,7 @@ pub struct Print {
     contents: Contents,
     timestamp: bool,
     notes: bool,
-    active: bool,
+    active: Active,
     headroom: bool,
     thread: bool,
 }
@@ -113,18 +115,21 @@ impl Print {
 
 impl PerPacket for Print {
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        if self.active {
+        if self.active.is() {
             cx.say(&self.line(cx.lane(), packet));
         }
         Fate::ON
     }
 
     fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.active.to_string())
+        Ok(self.active.is().to_string())
     }
 
     fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.active = value.trim().parse().map_err(|_| "expected boolean")?;
-        Ok(())
+        self.active.write(value)
+    }
+
+    fn replicate(&self) -> Option<Print> {
+        Some(self.clone())
     }
 }

@@ -1,5 +1,6 @@
 //! Every so-manyth packet, at random: `SAMPLE`.
 
+use graph::Setup;
 use graph::value::{Scope, Value, fixed_point};
 
 /// Bits behind the point.
@@ -20,8 +21,8 @@ impl Default for Sample {
 impl Value for Sample {
     fn parse(text: &str, _: &Scope<'_>) -> Result<Sample, String> {
         let value = fixed_point(text.trim(), BILLION).filter(|value| *value >= 0).ok_or("expected real")?;
-        // More than always is always.
-        let value = u64::try_from(value).unwrap_or(BILLION).min(BILLION);
+        // More than always is always, and warned of.
+        let value = u64::try_from(value).unwrap_or(2 * BILLION).min(2 * BILLION);
         Ok(Sample(of_billionths(value)))
     }
 }
@@ -31,6 +32,16 @@ fn of_billionths(value: u64) -> u32 {
 }
 
 impl Sample {
+    /// Warns of a probability of nothing, and of more than one.
+    pub(crate) fn settled(self, setup: &mut Setup<'_>) -> Sample {
+        match self.0 {
+            0 => setup.warn("SAMPLE probability is 0; emitting no packets"),
+            more if more > ONE => setup.warn("SAMPLE probability reduced to 1"),
+            _ => {}
+        }
+        Sample(self.0.min(ONE))
+    }
+
     /// Whether the next one is taken.
     pub(crate) fn take(self) -> bool {
         self.0 >= ONE || (crate::ip::random::next() as u32 & (ONE - 1)) < self.0

@@ -214,6 +214,11 @@ impl Known {
         (!name.contains('_')).then(|| Known::find(&format!("ip_{name}"))).flatten()
     }
 
+    /// Whether it is a field of IP or of what comes behind.
+    pub(super) fn is_behind_link(&self) -> bool {
+        self.order > LINK
+    }
+
     /// Whether a line's field can become part of a packet.
     pub(super) fn can_be_read(&self) -> bool {
         !matches!(self.field, Field::PayloadMd5 | Field::PayloadMd5Hex)

@@ -2,6 +2,9 @@
 
 use std::fmt::Write;
 
+use graph::Refused;
+use graph::value::{Names, Scope, Value};
+
 /// How a packet's bytes are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contents {
@@ -25,6 +28,11 @@ impl Contents {
     }
 }
 
+/// A truth that is written to a handler, in any of the forms that configurations have.
+pub(crate) fn truth(value: &str) -> Result<bool, Refused> {
+    bool::parse(value, &Scope { element: "", names: &Names::default() }).map_err(Refused::from)
+}
+
 /// A time in seconds, with six digits behind the point, or nine where they matter.
 pub(crate) fn time(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
@@ -33,6 +41,32 @@ pub(crate) fn time(ns: i64) -> String {
     match rest % 1000 {
         0 => format!("{sign}{seconds}.{:06}", rest / 1000),
         _ => format!("{sign}{seconds}.{rest:09}"),
+    }
+}
+
+/// A number with twelve digits that count, as C's `%.12g` prints it.
+pub(crate) fn general(value: f64) -> String {
+    let scientific = format!("{value:.11e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let trim = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text.to_string(),
+    };
+    if (-4..12).contains(&exponent) {
+        return trim(&format!("{value:.*}", (11 - exponent) as usize));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", trim(digits), exponent.abs())
+}
+
+/// A span of time: seconds, or a smaller unit for less than one.
+pub(crate) fn span(ns: i64) -> String {
+    match ns {
+        1_000_000_000.. | ..0 => format!("{}s", time(ns)),
+        _ if ns % 1_000_000 == 0 => format!("{}ms", ns / 1_000_000),
+        _ if ns % 1000 == 0 => format!("{}us", ns / 1000),
+        _ => format!("{ns}ns"),
     }
 }
 
@@ -59,5 +93,33 @@ pub(crate) fn ascii(out: &mut String, bytes: &[u8], line: Option<usize>) {
             out.push(' ');
         }
         out.push(if (32..=126).contains(byte) { char::from(*byte) } else { '.' });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{general, span};
+
+    #[test]
+    fn numbers_look_as_c_prints_them() {
+        for (value, text) in [
+            (0.5, "0.5"),
+            (1.0 / 3.0, "0.333333333333"),
+            (1.0, "1"),
+            (0.00001, "1e-05"),
+            (0.0, "0"),
+            (2.5e-7, "2.5e-07"),
+        ] {
+            assert_eq!(general(value), text);
+        }
+    }
+
+    #[test]
+    fn spans_have_units() {
+        for (ns, text) in
+            [(5_000_000_000, "5.000000s"), (500_000_000, "500ms"), (0, "0ms"), (7_000, "7us"), (7, "7ns")]
+        {
+            assert_eq!(span(ns), text);
+        }
     }
 }

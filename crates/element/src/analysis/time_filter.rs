@@ -202,6 +202,7 @@ impl Filter {
 
 impl PerPacket for Filter {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.call.iter().try_for_each(|call| call.check(cx))?;
         for time in [&mut self.start, &mut self.end] {
             if time.1 == From::Now {
                 *time = (time.0.saturating_add(cx.now_ns()), From::Epoch);
@@ -222,10 +223,12 @@ impl PerPacket for Filter {
     }
 
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        // No end is the last second that Click knows.
+        let end = if self.end.0 == i64::MAX { i64::from(i32::MAX) * SECOND_NS } else { self.end.0 };
         Ok(match handler {
             "start" => text::time(self.start.0),
-            "end" => text::time(self.end.0),
-            _ => apart(self.end.0, self.start.0),
+            "end" => text::time(end),
+            _ => apart(end, self.start.0),
         })
     }
 
@@ -289,8 +292,8 @@ impl PerPacket for Accum {
         let seconds = self.age_ns as f64 / SECOND_NS as f64;
         Ok(match handler {
             "count" => self.count.to_string(),
-            "time" => seconds.to_string(),
-            _ => (seconds / self.count.max(1) as f64).to_string(),
+            "time" => text::general(seconds),
+            _ => text::general(seconds / self.count.max(1) as f64),
         })
     }
 

@@ -1,7 +1,7 @@
 //! `SetTimestamp`, `AdjustTimestamp`, `SetTimestampDelta`, `StoreTimestamp`: when
 //! packets came.
 
-use graph::class::{both, keyword, mandatory, positional, read, write};
+use graph::class::{both, keyword, positional, read, write};
 use graph::value::{Names, Scope, Span, Value};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
@@ -39,7 +39,7 @@ pub static ADJUST: Class = Class {
     brief: "moves packets' timestamps",
     doc: "Adds TIME, which may be negative, to each packet's timestamp. Packets that have none keep none.",
     arguments: &[
-        mandatory("TIME", "what is added"),
+        positional("TIME", "what is added; 0"),
         keyword("FIRST", "moves the first timestamp of several packets instead; false"),
         keyword("ALL", "moves timestamps of zero, too; false"),
     ],
@@ -47,7 +47,7 @@ pub static ADJUST: Class = Class {
     example: "FromDump(in.pcap) -> AdjustTimestamp(-1h) -> ToDump(out.pcap)",
     see: &["SetTimestamp", "SetTimestampDelta"],
     make: |_, conf| {
-        let Span(by) = conf.mandatory("TIME")?;
+        let by = conf.positional::<Span>("TIME")?.map_or(0, |span| span.0);
         let first = conf.keyword("FIRST")?.unwrap_or(false);
         let all = conf.keyword("ALL")?.unwrap_or(false);
         conf.complete()?;
@@ -148,11 +148,11 @@ impl PerPacket for Adjust {
     }
 
     fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(text::time(self.by))
+        Ok(text::span(self.by))
     }
 
     fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.by = span(value)?;
+        self.by = span(value).map_err(|_| "expected time in seconds")?;
         Ok(())
     }
 }

@@ -6,8 +6,16 @@ use std::net::Ipv4Addr;
 use crate::ip::header::{LEN, is_first_fragment, u16_at, u32_at};
 
 /// Names of IP protocols.
-pub(crate) const PROTOCOLS: &[(&str, u8)] =
-    &[("icmp", 1), ("igmp", 2), ("ipip", 4), ("tcp", 6), ("udp", 17), ("dccp", 33)];
+pub(crate) const PROTOCOLS: &[(&str, u8)] = &[
+    ("icmp", 1),
+    ("igmp", 2),
+    ("ipip", 4),
+    ("tcp", 6),
+    ("udp", 17),
+    ("dccp", 33),
+    ("gre", 47),
+    ("sctp", 132),
+];
 
 /// Names of ICMP types.
 pub(crate) const ICMP_TYPES: &[(&str, u8)] = &[
@@ -38,11 +46,11 @@ const ICMP_CODES: &[(&str, u8, u8)] = &[
     ("srcroutefail", 3, 5),
     ("netunknown", 3, 6),
     ("hostunknown", 3, 7),
-    ("hostisolated", 3, 8),
+    ("isolated", 3, 8),
     ("netprohibited", 3, 9),
     ("hostprohibited", 3, 10),
-    ("nettos", 3, 11),
-    ("hosttos", 3, 12),
+    ("tosnet", 3, 11),
+    ("toshost", 3, 12),
     ("filterprohibited", 3, 13),
     ("hostprecedence", 3, 14),
     ("precedencecutoff", 3, 15),

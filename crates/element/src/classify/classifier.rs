@@ -20,6 +20,7 @@ pub static CLASS: Class = Class {
     arguments: &[rest("PATTERN", "clauses that must all hold")],
     handlers: &[read("program", "the tests that are made, in order")],
     drops: &["no pattern holds"],
+    live: true,
     example: "c :: Classifier(12/0806 20/0001, 12/0800, -)",
     see: &["IPClassifier", "IPFilter"],
     make: |setup, conf| {

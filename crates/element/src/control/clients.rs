@@ -4,7 +4,8 @@
 //! is kept of what they send, what they do not take of our answers, how long they
 //! may stand in the middle of either, and how much nonsense they may talk.
 
-use std::os::fd::OwnedFd;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use graph::Cx;
@@ -48,6 +49,8 @@ pub(super) struct Client {
     watch: WatchId,
     /// What it sent and was not looked at yet.
     pub(super) input: Vec<u8>,
+    /// How far that was looked at, if there was no request in full.
+    pub(super) looked: usize,
     /// What it is told.
     pub(super) output: Vec<u8>,
     /// It sends no more.
@@ -124,13 +127,27 @@ pub(super) struct Clients {
     /// Set while the door is shut for a moment.
     pause: Option<TimerId>,
     books: Books,
+    /// Clients whose list is elsewhere, while one of them is answered.
+    away: usize,
     /// What each is told first.
     greeting: &'static str,
+    /// Who came and went since somebody asked.
+    news: Vec<String>,
 }
+
+/// The most that is remembered of who came and went.
+const MOST_NEWS: usize = 256;
 
 impl Clients {
     pub(super) fn new(greeting: &'static str) -> Clients {
         Clients { greeting, ..Clients::default() }
+    }
+
+    /// Takes everything out, to be put back when a client was answered; what is known of
+    /// them stays, for that client may ask.
+    pub(super) fn take_out(&mut self) -> Clients {
+        let known = Clients { books: self.books, away: self.clients.len(), ..Clients::default() };
+        std::mem::replace(self, known)
     }
 
     /// Lets clients in at a listening socket.
@@ -140,15 +157,38 @@ impl Clients {
         self.timer.get_or_insert_with(|| cx.new_timer());
     }
 
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.clients.len()
+    /// Who came and went since the last time.
+    pub(super) fn news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.news)
+    }
+
+    fn note(&mut self, what: String) {
+        if self.news.len() < MOST_NEWS {
+            self.news.push(what);
+        }
+    }
+
+    /// Tells all the same; those who fell `most` bytes behind are let go.
+    pub(super) fn tell(&mut self, cx: &mut Cx<'_>, text: &[u8], most: usize) {
+        let now = cx.now_ns();
+        self.clients.retain_mut(|client| {
+            client.output.extend_from_slice(text);
+            client.send(now);
+            let stays = !client.lost && client.output.len() <= most;
+            match stays {
+                true if client.output.is_empty() => cx.change_watch(client.watch, Until::Readable),
+                true => cx.change_watch(client.watch, Until::Either),
+                false => cx.unwatch(client.watch),
+            }
+            stays
+        });
+        self.look_again(cx);
     }
 
     /// What became of them, one number a line.
     pub(super) fn report(&self) -> String {
         let Books { welcomed, crowded, still, nonsense } = self.books;
-        let now = self.clients.len();
+        let now = self.clients.len() + self.away;
         format!("now {now}\nwelcomed {welcomed}\ncrowded {crowded}\nstill {still}\nnonsense {nonsense}\n")
     }
 
@@ -207,9 +247,10 @@ impl Clients {
         client.send(now);
         if client.is_done() {
             self.books.nonsense += u64::from(client.faults > 0 && client.ends);
+            let number = client.file.as_raw_fd();
             cx.unwatch(watch);
             self.clients.swap_remove(place);
-            return;
+            return self.note(format!("closed connection {number}"));
         }
         // Who is not listened to is not waited for either, or we would find bytes of
         // theirs to be read for ever.
@@ -241,12 +282,17 @@ impl Clients {
             cx.unwatch(self.clients.swap_remove(quiet).watch);
             self.books.crowded += 1;
         }
+        let peer: Option<SocketAddr> =
+            rustix::net::getpeername(&file).ok().flatten().and_then(|peer| peer.try_into().ok());
+        let from = peer.map_or(String::new(), |peer| format!(" from {}.{}", peer.ip(), peer.port()));
+        self.note(format!("opened connection {}{from}", file.as_raw_fd()));
         let file = Arc::new(file);
         let (now, watch) = (cx.now_ns(), cx.watch(file.clone(), Until::Readable));
         let mut client = Client {
             file,
             watch,
             input: vec![],
+            looked: 0,
             output: self.greeting.as_bytes().to_vec(),
             closed: false,
             ends: false,

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 
 use super::clients::Clients;
+use super::script::cause;
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// How far beyond a port another one is looked for.
@@ -42,6 +43,8 @@ pub(super) struct Door {
     pub(super) place: Place,
     /// Any port would have done.
     any: bool,
+    /// So would one of some, from this one on.
+    near: Option<u16>,
     retries: i32,
     warns: bool,
     retry: Option<TimerId>,
@@ -52,7 +55,11 @@ impl Door {
     /// second, and with `warns` said so each time.
     pub(super) fn new(place: Place, retries: i32, warns: bool) -> Door {
         let any = matches!(place, Place::Port { port: 0, .. });
-        Door { place, any, retries, warns, retry: None }
+        let near = match &place {
+            Place::Port { port, near: true, .. } => Some(*port),
+            _ => None,
+        };
+        Door { place, any, near, retries, warns, retry: None }
     }
 
     /// Opens it, or tries again in a second if it may.
@@ -65,10 +72,11 @@ impl Door {
             Err(error) => error,
         };
         if self.retries <= 0 {
-            return Err(format!("bind: {error}"));
+            return Err(format!("bind: {}", cause(&error)));
         }
         if self.warns {
             let tries = if self.retries == 1 { "try" } else { "tries" };
+            let error = cause(&error);
             cx.say(&format!("{}: warning: bind: {error} ({} {tries} left)\n", cx.name(), self.retries));
         }
         self.retries -= 1;
@@ -106,14 +114,22 @@ impl Door {
         clients: &mut Clients,
         (old, their_clients): (&mut Door, &mut Clients),
     ) {
-        let near = matches!(self.place, Place::Port { near: true, .. });
-        let same = near || self.place == old.place || (self.any && old.any);
-        if self.any && same {
+        let same = self.place == old.place || self.near(&old.place) || (self.any && old.any);
+        if (self.any || self.near.is_some()) && same {
             clients.shut(cx); // the port clients know is the better one
         }
         if !clients.is_open() && same && clients.take_over(cx, their_clients) {
             self.place = old.place.clone();
         }
+    }
+
+    /// Whether another one's place is one of those that would do.
+    fn near(&self, other: &Place) -> bool {
+        let (Place::Port { address, .. }, Place::Port { address: theirs, port, .. }) = (&self.place, other)
+        else {
+            return false;
+        };
+        address == theirs && self.near.is_some_and(|near| (near..=near.saturating_add(NEAR)).contains(port))
     }
 
     /// The router ends: those who still listen are told what there is to tell.

@@ -25,18 +25,19 @@ pub static ADDRESS_INFO: Class = Class {
     see: &["PortInfo"],
     make: |setup, conf| {
         let scope = *conf.scope();
+        let mut wrong = vec![];
         for argument in conf.rest() {
             let words = words(&argument);
             let Some((name, addresses)) = words.split_first() else { continue };
             if addresses.is_empty() {
-                return Err(Fault::new("expected 'NAME [ADDRS]'"));
+                wrong.push("expected 'NAME [ADDRS]'".to_string());
             }
             // The first of a kind holds, but one that can be nothing else.
             let mut known: Vec<Kind> = vec![];
             for address in addresses {
                 let kinds = kinds(address, &scope);
                 if kinds.is_empty() {
-                    return Err(Fault::new(format!("'{address}' is not a recognizable address")));
+                    wrong.push(format!("'{address}' is not a recognizable address"));
                 }
                 let only = kinds.len() == 1;
                 for (kind, value) in kinds {
@@ -47,7 +48,7 @@ pub static ADDRESS_INFO: Class = Class {
                 }
             }
         }
-        Ok(Box::new(Nothing))
+        if wrong.is_empty() { Ok(Box::new(Nothing)) } else { Err(Fault::new(wrong.join("\n"))) }
     },
     ..Class::BASE
 };
@@ -187,7 +188,9 @@ pub struct Message(String);
 
 impl Element for Message {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        cx.say(&format!("{}\n", self.0));
+        let (place, name, class) = (cx.landmark(), cx.name(), cx.class());
+        let lines: String = self.0.lines().map(|line| format!("{place}:   {line}\n")).collect();
+        cx.say(&format!("{place}: While configuring '{name} :: {class}':\n{lines}"));
         Ok(())
     }
 }

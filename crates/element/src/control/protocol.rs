@@ -39,11 +39,16 @@ pub enum Request {
         write: bool,
     },
     /// A binary call of the kernel's kind, of which there are none.
-    Llrpc(String),
+    Llrpc {
+        /// Which: `element#number`.
+        name: String,
+        /// What comes with it.
+        data: Vec<u8>,
+    },
     /// What can be asked for.
     Help,
-    /// The connection ends.
-    Quit,
+    /// The connection ends; whether more was said than that.
+    Quit(bool),
     /// None of these.
     Bad {
         /// What is answered.
@@ -83,6 +88,20 @@ fn text(bytes: &[u8]) -> String {
 
 /// Takes a command off the front of `input`; `closed` when no more comes.
 pub fn parse(input: &[u8], closed: bool) -> Parsed {
+    parse_on(input, closed, &mut 0)
+}
+
+/// As [`parse`], of an input that may have been looked at before: `looked` is how far it
+/// need not be looked at again. Who sends a long text byte by byte has us read it once.
+pub fn parse_on(input: &[u8], closed: bool, looked: &mut usize) -> Parsed {
+    let parsed = front(input, closed, looked);
+    if parsed != Parsed::Wait {
+        *looked = 0;
+    }
+    parsed
+}
+
+fn front(input: &[u8], closed: bool, looked: &mut usize) -> Parsed {
     let (line, next) = match line(input, 0) {
         Some(found) => found,
         None if input.len() > MAX_LINE => {
@@ -104,7 +123,9 @@ pub fn parse(input: &[u8], closed: bool) -> Parsed {
         "READ" | "GET" | "WRITE" | "SET" | "READUNTIL" | "WRITEUNTIL" if handler.is_empty() => wrong(),
         "READ" | "GET" => done(Request::Read { handler, parameter: tail.into() }),
         "WRITE" | "SET" => done(Request::Write { handler, value: tail.into() }),
-        "READUNTIL" | "WRITEUNTIL" => until(input, next, tail, closed, |data| call(&command, handler, data)),
+        "READUNTIL" | "WRITEUNTIL" => {
+            until(input, next, tail, (closed, looked), |data| call(&command, handler, data))
+        }
         "READDATA" | "WRITEDATA" | "SETDATA" => match words(tail) {
             1 => data(input, next, tail, closed, &command, |data| call(&command, handler, data)),
             _ => wrong(),
@@ -112,10 +133,13 @@ pub fn parse(input: &[u8], closed: bool) -> Parsed {
         "CHECKREAD" | "CHECKWRITE" if handler.is_empty() || !tail.is_empty() => wrong(),
         "CHECKREAD" | "CHECKWRITE" => done(Request::Check { handler, write: command == "CHECKWRITE" }),
         "LLRPC" if handler.is_empty() || words(tail) > 1 => wrong(),
-        "LLRPC" if tail.is_empty() => done(Request::Llrpc(handler)),
-        "LLRPC" => data(input, next, tail, closed, "llrpc", |_| Request::Llrpc(handler)),
+        "LLRPC" if tail.is_empty() => done(Request::Llrpc { name: handler, data: vec![] }),
+        "LLRPC" => data(input, next, tail, closed, "llrpc", |data| {
+            let data = data.to_vec();
+            Request::Llrpc { name: handler, data }
+        }),
         "HELP" => done(Request::Help),
-        "QUIT" | "CLOSE" => done(Request::Quit),
+        "QUIT" | "CLOSE" => done(Request::Quit(!rest.trim().is_empty())),
         _ => done(bad(501, format!("Command '{command}' unimplemented"))),
     }
 }
@@ -170,16 +194,17 @@ fn until(
     input: &[u8],
     from: usize,
     terminator: &str,
-    closed: bool,
+    (closed, looked): (bool, &mut usize),
     request: impl FnOnce(&[u8]) -> Request,
 ) -> Parsed {
-    let mut at = from;
+    let mut at = from.max(*looked);
     while let Some((found, next)) = line(input, at) {
         if found.trim_ascii_end() == terminator.as_bytes() {
             return Parsed::Request(request(&input[from..at]), next);
         }
         at = next;
     }
+    *looked = at;
     if input.len() - from > MAX_DATA {
         let message = format!("Data too large, at most {MAX_DATA} bytes");
         return Parsed::Request(Request::Bad { code: 521, message, fatal: true }, input.len());
@@ -189,9 +214,34 @@ fn until(
 
 /// Appends a line of an answer; `more` when another one of the same follows.
 pub fn say(out: &mut Vec<u8>, code: u16, more: bool, message: &str) {
-    let printable = message.chars().map(|c| if c.is_control() { '.' } else { c });
-    let line: String = printable.collect();
+    let line: String = message.bytes().map(printable).collect();
     out.extend_from_slice(format!("{code}{}{line}\r\n", if more { '-' } else { ' ' }).as_bytes());
+}
+
+/// A byte as lines show it: `^J` for a control character, octal for what is not ASCII.
+fn printable(byte: u8) -> String {
+    match byte {
+        32..=126 => char::from(byte).to_string(),
+        0..32 => format!("^{}", char::from(byte + 64)),
+        _ => format!("\\{byte:03o}"),
+    }
+}
+
+/// What is wrong with a binary call, as to its number and its data: a code, and words.
+pub fn refuse_llrpc(name: &str, data: &[u8], read_only: bool) -> (u16, String) {
+    let digits = name.split_once('#').map_or("", |(_, digits)| digits);
+    let Ok(number) = u32::from_str_radix(digits.strip_prefix("0x").unwrap_or(digits), 16) else {
+        return (500, format!("Syntax error in LLRPC name '{name}'"));
+    };
+    // Click's include/click/llrpc.h: how many bytes, which way, and whether that is all.
+    let size = (number >> 16 & 0xFFF) as usize;
+    let (takes, gives, flat) = (number >> 31 == 1, number >> 30 & 1 == 1, number >> 14 & 1 == 1);
+    match (size > 0 && (takes || gives) && flat, read_only) {
+        (false, _) => (501, format!("Cannot call LLRPC '{name}' remotely")),
+        (_, true) => (530, format!("Permission denied for '{name}'")),
+        _ if takes && data.len() != size => (522, format!("LLRPC '{name}' requires {size} bytes input data")),
+        _ => (522, format!("LLRPC '{name}' error: Invalid argument")),
+    }
 }
 
 /// Appends a message, and the lines that explain it.
@@ -222,5 +272,6 @@ pub const HELP: &[&str] = &[
     "WRITEUNTIL handler end  writes lines up to end to a handler",
     "CHECKREAD handler       whether a handler can be read",
     "CHECKWRITE handler      whether a handler can be written",
+    "LLRPC elt#number [n]    makes a binary call with n bytes of data, returns DATA",
     "QUIT                    closes the connection",
 ];

@@ -1,7 +1,7 @@
-//! `StaticThreadSched` and `ScheduleInfo`: which thread runs an element's tasks, and
-//! how often.
+//! `StaticThreadSched`, `BalancedThreadSched` and `ScheduleInfo`: which thread runs an
+//! element's tasks, and how often.
 
-use graph::class::rest;
+use graph::class::{positional, rest};
 use graph::lang::args::words;
 use graph::task::TICKETS;
 use graph::{Class, Element, Fault};
@@ -10,21 +10,53 @@ use graph::{Class, Element, Fault};
 pub static STATIC_THREAD_SCHED: Class = Class {
     name: "StaticThreadSched",
     brief: "says which thread runs an element's tasks",
-    doc: "Each argument names an element and a thread, from 0. Elements it does not name run on thread 0, and \
-          receive queues on the threads that are shared out among ports.",
+    doc: "Each argument names an element, or a compound element, and a thread, from 0. Elements it does not \
+          name run on thread 0, and receive queues on the threads that are shared out among ports.",
     ports: "0/0",
     arguments: &[rest("ELEMENT THREAD", "an element and its thread")],
     phase: Class::INFORMATION,
     example: "StaticThreadSched(u 1, FromDevice@1 0)",
-    see: &["ScheduleInfo"],
+    see: &["BalancedThreadSched", "ScheduleInfo"],
     make: |setup, conf| {
         for argument in conf.rest() {
-            let [element, thread] = words(&argument)[..] else {
-                return Err(Fault::new("expected 'ELEMENT THREAD'"));
+            let (element, thread) = match words(&argument)[..] {
+                [element, thread] => (element, thread),
+                [] | [_] => return Err(Fault::new("THREAD: required argument missing")),
+                _ => return Err(Fault::new("too many arguments")),
             };
-            let thread = thread.parse().map_err(|_| "THREAD must be integer")?;
-            setup.assign_thread(element, thread);
+            let thread: i32 = thread.parse().map_err(|_| "THREAD: expected integer")?;
+            let known = usize::try_from(thread).ok().filter(|thread| *thread < setup.threads);
+            if known.is_none() {
+                setup.warn(format!("thread preference {thread} out of range"));
+            }
+            setup.assign_thread(element, known.unwrap_or(0));
         }
+        Ok(Box::new(Nothing))
+    },
+    ..Class::BASE
+};
+
+/// Any thread.
+pub static BALANCED_THREAD_SCHED: Class = Class {
+    name: "BalancedThreadSched",
+    brief: "shares elements' tasks out among the threads",
+    doc: "Elements with tasks go to the threads in turn, in the order of the configuration, unless a \
+          StaticThreadSched names them. An element stays on its thread while the router runs: with each \
+          thread there are copies of what it can reach, and moving those would cost more than it gains. \
+          Receive queues of ports are shared out anyway.",
+    ports: "0/0",
+    arguments: &[
+        positional("INTERVAL", "accepted: nothing moves; 1000 ms"),
+        positional("INCREASING", "accepted: nothing moves; true"),
+    ],
+    phase: Class::INFORMATION,
+    example: "BalancedThreadSched(100)",
+    see: &["StaticThreadSched", "ScheduleInfo"],
+    make: |setup, conf| {
+        let _interval: Option<u32> = conf.positional("INTERVAL")?;
+        let _increasing: Option<bool> = conf.positional("INCREASING")?;
+        conf.complete()?;
+        setup.balance();
         Ok(Box::new(Nothing))
     },
     ..Class::BASE
@@ -34,22 +66,29 @@ pub static STATIC_THREAD_SCHED: Class = Class {
 pub static SCHEDULE_INFO: Class = Class {
     name: "ScheduleInfo",
     brief: "says how often an element's tasks have a turn",
-    doc: "Each argument names an element and a factor: a task with 2 has twice the turns of one with 1.",
+    doc: "Each argument names an element and a factor: a task with 2 has twice the turns of one with 1. The \
+          factor of a compound element multiplies with those of the elements in it; what is said further \
+          out of an element holds.",
     ports: "0/0",
     arguments: &[rest("ELEMENT FACTOR", "an element and its share")],
     phase: Class::INFORMATION,
     example: "ScheduleInfo(u 0.5, src 2)",
     see: &["StaticThreadSched"],
     make: |setup, conf| {
+        let mut wrong = vec![];
         for argument in conf.rest() {
-            let [element, factor] = words(&argument)[..] else {
-                return Err(Fault::new("expected 'ELEMENT FACTOR'"));
-            };
-            let factor: f64 =
-                factor.parse().ok().filter(|f| *f >= 0.0).ok_or("expected scheduling parameter")?;
-            setup.assign_tickets(element, ((f64::from(TICKETS) * factor) as u32).max(1));
+            match words(&argument)[..] {
+                [] => {}
+                [element, factor] => match factor.parse::<f64>() {
+                    Ok(factor) if factor >= 0.0 => {
+                        setup.assign_tickets(element, (f64::from(TICKETS) * factor) as u32);
+                    }
+                    _ => wrong.push("expected 'ELEMENTNAME PARAM'"),
+                },
+                _ => wrong.push("expected 'ELEMENTNAME PARAM'"),
+            }
         }
-        Ok(Box::new(Nothing))
+        if wrong.is_empty() { Ok(Box::new(Nothing)) } else { Err(Fault::new(wrong.join("\n"))) }
     },
     ..Class::BASE
 };

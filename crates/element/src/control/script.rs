@@ -5,6 +5,7 @@
 //! a timer fires, when the router is about to stop (a driver's script), when a
 //! packet comes (a packet script), or when a handler says so.
 
+mod errors;
 mod functions;
 mod handler;
 mod instruction;
@@ -13,14 +14,17 @@ mod run;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use graph::class::{Handler, both, keyword, read, rest, write};
+use graph::class::{Handler, ask, both, keyword, read, rest, write};
 use graph::lang::args::{shift_word, unquote_text, words};
 use graph::lang::variable::{Form, Variables, expand};
 use graph::timer::TimerId;
 use graph::value::{Scope, Span, Value};
+use graph::watch::{Until, WatchId};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Setup};
 use memory::Batch;
 
+use super::signals::{self, Catch};
+pub(crate) use errors::cause;
 use instruction::Instruction;
 
 /// Jumps after which a script is taken to be in an endless loop.
@@ -50,14 +54,14 @@ pub static CLASS: Class = Class {
     handlers: &[
         write("step", "goes on for so many steps"),
         write("goto", "goes on at a label"),
-        both("run", "runs from the beginning with arguments; reads what it returns"),
+        both("run", "runs from the beginning with arguments; reads what it returns").marked("+"),
         write("set", "sets a variable"),
-        read("get", "a variable's value"),
-        read("shift", "takes the first word off a variable"),
+        ask("get", "a variable's value"),
+        ask("shift", "takes the first word off a variable"),
         read("now", "the time in seconds"),
-        read("random", "a random number, below N, or from N1 to N2"),
-        read("readable", "whether handlers can be read"),
-        read("writable", "whether handlers can be written"),
+        ask("random", "a random number, below N, or from N1 to N2"),
+        ask("readable", "whether handlers can be read"),
+        ask("writable", "whether handlers can be written"),
     ],
     drops: &["script returned no output"],
     phase: Class::LATE,
@@ -128,53 +132,98 @@ pub struct Script {
     arguments: String,
     handler: String,
     writes: bool,
-    write_failed: bool,
+    /// What the last `write` came to: 0, or `-EINVAL`.
+    status: i32,
     timer: Option<TimerId>,
     /// Handlers of its own being called, one within the other.
     depth: usize,
     /// What it was told to do while at work.
     more_steps: Option<i64>,
+    /// What made it go on, for who is told of errors.
+    cause: Cause,
+    /// Its handlers being called by others.
+    called: usize,
+    /// Errors are printed under its name, which was printed.
+    named: bool,
+    complaints: u64,
     errors: Vec<String>,
+    signals: Vec<i32>,
+    caught: Vec<(WatchId, Catch)>,
+    /// It runs when a signal comes; not while it waits for something else.
+    armed: bool,
 }
 
-fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, kind: Option<Kind>) -> Result<Box<dyn Element>, Fault> {
-    let ports = setup.inputs + setup.outputs > 0;
-    let said: Option<graph::value::Raw> = conf.keyword("TYPE")?;
-    let kind = match (said.as_ref().map(|s| shift_word(&s.0)), kind) {
-        (Some(("ACTIVE", "")), _) => Kind::Active,
-        (Some(("PASSIVE", "")), _) => Kind::Passive,
-        (Some(("PACKET" | "PUSH", "")), _) => Kind::Packet,
-        (Some(("DRIVER", "")), _) => Kind::Driver,
-        (Some(("PROXY", "")), _) => Kind::Proxy,
-        (Some(("SIGNAL", names)), _) if !names.is_empty() => Kind::Signal,
-        (Some(_), _) => return Err("bad TYPE".into()),
-        (None, Some(kind)) => kind,
-        (None, None) if ports => Kind::Packet,
-        (None, None) => Kind::Active,
+/// What `$?` is when a `write` failed.
+const EINVAL: i32 = -22;
+/// Only one element of a router decides what happens when it would stop.
+struct DriverScript;
+
+/// When a script runs, as its TYPE says, and on which signals.
+fn kind(said: &str, usual: Kind) -> Result<(Kind, Vec<i32>), Fault> {
+    let kind = match shift_word(said) {
+        ("ACTIVE", "") => Kind::Active,
+        ("PASSIVE", "") => Kind::Passive,
+        ("PACKET" | "PUSH", "") => Kind::Packet,
+        ("DRIVER", "") => Kind::Driver,
+        ("PROXY", "") => Kind::Proxy,
+        ("SIGNAL", names) => {
+            let numbers: Option<Vec<i32>> = words(names).into_iter().map(signals::number).collect();
+            let numbers = numbers.filter(|numbers| !numbers.is_empty());
+            return Ok((Kind::Signal, numbers.ok_or("bad signal number")?));
+        }
+        ("", _) => usual,
+        _ => return Err("bad TYPE".into()),
     };
+    Ok((kind, vec![]))
+}
+
+/// The instructions, or all that is wrong with them.
+fn instructions(arguments: Vec<String>, driver: bool) -> Result<Vec<Instruction>, Fault> {
+    let (mut instructions, mut wrong) = (vec![], vec![]);
+    for argument in arguments {
+        match instruction::parse(&argument) {
+            Ok(instruction) => instructions.extend(instruction),
+            Err(message) => wrong.push(message),
+        }
+    }
+    let last = if driver { Instruction::Stop } else { Instruction::End };
+    match instructions.first() {
+        None if driver => instructions.push(Instruction::WaitStep(1)),
+        Some(Instruction::WaitStep(_) | Instruction::WaitTime(_)) => {}
+        _ => instructions.insert(0, Instruction::Initial),
+    }
+    instructions.push(last);
+    let unlabelled = instructions.iter().filter_map(|instruction| match instruction {
+        Instruction::Goto { label, .. } if target(&instructions, label).is_none() => {
+            Some(format!("no such label '{label}'"))
+        }
+        _ => None,
+    });
+    wrong.extend(unlabelled);
+    if wrong.is_empty() { Ok(instructions) } else { Err(Fault::new(wrong.join("\n"))) }
+}
+
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, usual: Option<Kind>) -> Result<Box<dyn Element>, Fault> {
+    let ports = setup.inputs + setup.outputs > 0;
+    let usual = usual.unwrap_or(if ports { Kind::Packet } else { Kind::Active });
+    let said = conf.keyword::<graph::value::Raw>("TYPE")?.map_or(String::new(), |said| said.0);
+    let (kind, signals) = kind(&said, usual)?;
+    if kind == Kind::Driver && !setup.claim::<DriverScript>() {
+        return Err("router has more than one driver script".into());
+    }
     if kind == Kind::Packet && setup.inputs == 0 {
         return Err("PACKET script must have inputs".into());
     }
     if kind != Kind::Packet && ports {
         return Err("ports allowed only on PACKET scripts".into());
     }
-    let mut instructions = vec![];
-    for argument in conf.rest() {
-        instructions.extend(instruction::parse(&argument)?);
-    }
+    let instructions = instructions(conf.rest(), kind == Kind::Driver)?;
     conf.complete()?;
-    let last = if kind == Kind::Driver { Instruction::Stop } else { Instruction::End };
-    match instructions.first() {
-        None if kind == Kind::Driver => instructions.push(Instruction::WaitStep(1)),
-        Some(Instruction::WaitStep(_) | Instruction::WaitTime(_)) => {}
-        _ => instructions.insert(0, Instruction::Initial),
-    }
-    instructions.push(last);
     let exports = instructions.iter().filter_map(|i| match i {
         Instruction::Init { variable, export: true, .. } => Some(variable.clone()),
         _ => None,
     });
-    let script = Script {
+    Ok(Box::new(Script {
         exports: exports.collect(),
         name: format!("{} :: {}", setup.name, setup.class),
         kind,
@@ -187,14 +236,19 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, kind: Option<Kind>) -> Resul
         arguments: String::new(),
         handler: String::new(),
         writes: false,
-        write_failed: false,
+        status: 0,
         timer: None,
         depth: 0,
         more_steps: None,
+        cause: Cause::Timer,
+        called: 0,
+        named: false,
+        complaints: 0,
         errors: vec![],
-    };
-    script.check_labels()?;
-    Ok(Box::new(script))
+        signals,
+        caught: vec![],
+        armed: true,
+    }))
 }
 
 /// Where a label leads.
@@ -204,31 +258,24 @@ enum Target {
     Rest(Rest),
 }
 
+fn target(instructions: &[Instruction], label: &str) -> Option<Target> {
+    let named = |i: &Instruction| matches!(i, Instruction::Label(l) if l == label);
+    if let Some(line) = instructions.iter().position(named) {
+        return Some(Target::Line(line));
+    }
+    Some(match label {
+        "end" => Target::Rest(Rest::End),
+        "exit" => Target::Rest(Rest::Exit),
+        "stop" => Target::Rest(Rest::Stop),
+        "error" | "errorq" => Target::Rest(Rest::Error),
+        "begin" | "loop" | "" => Target::Line(0),
+        _ => return None,
+    })
+}
+
 impl Script {
     fn target(&self, label: &str) -> Option<Target> {
-        let named = |i: &Instruction| matches!(i, Instruction::Label(l) if l == label);
-        if let Some(line) = self.instructions.iter().position(named) {
-            return Some(Target::Line(line));
-        }
-        Some(match label {
-            "end" => Target::Rest(Rest::End),
-            "exit" => Target::Rest(Rest::Exit),
-            "stop" => Target::Rest(Rest::Stop),
-            "error" => Target::Rest(Rest::Error),
-            "begin" | "loop" | "" => Target::Line(0),
-            _ => return None,
-        })
-    }
-
-    fn check_labels(&self) -> Result<(), Fault> {
-        for instruction in &self.instructions {
-            if let Instruction::Goto { label, .. } = instruction
-                && self.target(label).is_none()
-            {
-                return Err(Fault::new(format!("no such label '{label}'")));
-            }
-        }
-        Ok(())
+        target(&self.instructions, label)
     }
 
     /// Replaces variables and calls in a text.
@@ -247,7 +294,7 @@ impl Script {
         }
         let argument = |n: usize| words(&self.arguments).get(n - 1).map_or(String::new(), |w| w.to_string());
         Some(match name {
-            "?" => if self.write_failed { "-1" } else { "0" }.to_string(),
+            "?" => self.status.to_string(),
             "args" => self.arguments.clone(),
             "$" => std::process::id().to_string(),
             "0" => self.handler.clone(),
@@ -261,53 +308,42 @@ impl Script {
     }
 
     /// Reads a handler: the script's own first, then any other by its full name.
-    fn call_read(&mut self, cx: &mut Cx<'_>, call: &str, unquote: bool) -> Result<(String, String), String> {
+    fn call_read(&mut self, cx: &mut Cx<'_>, call: &str, unquote: bool) -> Result<(String, String), Refused> {
         let (name, parameter) = shift_word(call);
-        let parameter = if unquote { plain(parameter) } else { parameter.to_string() };
-        let own =
-            name.strip_prefix(cx.name()).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name).to_string();
+        let (name, parameter) = (plain(name), if unquote { plain(parameter) } else { parameter.to_string() });
+        let own = self.own(cx, &name);
         if !own.contains('.') && self.knows(&own) {
             let full = format!("{}.{own}", cx.name());
-            return self.own_read(cx, &own, &parameter).map(|value| (full, value)).map_err(|e| e.to_string());
+            if !parameter.is_empty() && (own == "now" || self.exports.contains(&own)) {
+                return Err(Refused::NoParameter(full));
+            }
+            let _old = cx.take_complaints();
+            return self.own_read(cx, &own, &parameter).map(|value| (full, value));
         }
-        let value = cx.read(name, &parameter).map_err(|e| e.to_string())?;
-        Ok((cx.full_name(name), value))
+        let value = cx.read(&name, &parameter)?;
+        Ok((cx.full_name(&name), value))
     }
 
-    fn call_write(&mut self, cx: &mut Cx<'_>, call: &str, unquote: bool) -> Result<(), String> {
+    fn call_write(&mut self, cx: &mut Cx<'_>, call: &str, unquote: bool) -> Result<(), Refused> {
         let (name, value) = shift_word(call);
-        let value = if unquote { plain(value) } else { value.to_string() };
-        let own =
-            name.strip_prefix(cx.name()).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name).to_string();
+        let (name, value) = (plain(name), if unquote { plain(value) } else { value.to_string() });
+        let own = self.own(cx, &name);
         if matches!(own.as_str(), "step" | "goto" | "run" | "set") {
-            return self.own_write(cx, &own, &value).map_err(|e| e.to_string());
+            let _old = cx.take_complaints();
+            return self.own_write(cx, &own, &value);
         }
-        cx.write(name, &value).map_err(|e| e.to_string())
+        cx.write(&name, &value)
+    }
+
+    /// A handler's name without this element's.
+    fn own(&self, cx: &Cx<'_>, name: &str) -> String {
+        name.strip_prefix(cx.name()).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name).to_string()
     }
 
     fn knows(&self, name: &str) -> bool {
         functions::NAMES.contains(&name)
             || matches!(name, "run" | "get" | "shift" | "now" | "random" | "readable" | "writable")
             || self.exports.iter().any(|e| e == name)
-    }
-
-    fn complain(&mut self, message: impl Into<String>) {
-        self.errors.push(message.into());
-    }
-
-    /// Prints what went wrong, as Click does.
-    fn report(&mut self, cx: &Cx<'_>) {
-        if self.errors.is_empty() {
-            return;
-        }
-        // What was called stands as far left as who called it: those who filter Click's
-        // output look for lines that begin with it.
-        let line = |e: String| match e.starts_with("While ") {
-            true => e + "\n",
-            false => format!("  {}\n", e.replace('\n', "\n  ")),
-        };
-        let lines: String = self.errors.drain(..).map(line).collect();
-        cx.say(&format!("While executing '{}':\n{lines}", self.name));
     }
 }
 
@@ -323,10 +359,13 @@ impl Variables for Names<'_, '_, '_> {
             return script.variable(name);
         }
         match script.call_read(cx, name, false) {
-            Ok((_, value)) => Some(value),
-            Err(error) => {
-                script.complain(format!("While calling '{name}':\n  {error}"));
-                None
+            Ok((_, value)) => {
+                script.complain_of(cx, None, None);
+                Some(value)
+            }
+            Err(refused) => {
+                script.complain_of(cx, None, Some(&refused));
+                (!refused.is_uncalled()).then(String::new)
             }
         }
     }
@@ -354,57 +393,94 @@ fn random(parameter: &str) -> Result<String, Refused> {
     Ok((low + draw % (high - low).saturating_add(1).max(1)).to_string())
 }
 
+impl Script {
+    /// Goes on, for what is not a handler: errors are printed.
+    fn proceed(&mut self, cx: &mut Cx<'_>, steps: i64, cause: Cause) {
+        (self.cause, self.named) = (cause, false);
+        self.go(cx, steps, cause);
+    }
+
+    /// A handler of its is called from outside: errors are the caller's.
+    fn answer<R>(
+        &mut self,
+        cx: &mut Cx<'_>,
+        work: impl FnOnce(&mut Script, &mut Cx<'_>) -> Result<R, Refused>,
+    ) -> Result<R, Refused> {
+        self.called += 1;
+        let result = work(self, cx);
+        self.called -= 1;
+        result
+    }
+}
+
 impl Element for Script {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let timer = cx.new_timer();
         self.timer = Some(timer);
+        self.called += 1; // what goes wrong here keeps the router from running
         for at in 0..self.instructions.len() {
             if let Instruction::Init { variable, value, unquote, .. } = self.instructions[at].clone() {
                 let value = self.expand(cx, &value, false);
                 self.variables.insert(variable, if unquote { plain(&value) } else { value });
             }
         }
-        if matches!(self.kind, Kind::Active | Kind::Driver) {
-            match self.instructions[0].clone() {
-                Instruction::WaitTime(time) => {
-                    let time = self.expand(cx, &time, false);
-                    let span = span(&time).ok_or("syntax error at 'wait'")?;
-                    cx.set_timer_after(timer, span);
-                }
-                Instruction::Initial => {
-                    self.counts[0] = 1;
-                    if self.kind == Kind::Driver {
-                        cx.adjust_runs(-1); // called at once
-                    } else {
-                        cx.set_timer_after(timer, 0);
-                    }
-                }
-                _ => {}
-            }
+        self.called -= 1;
+        for signal in self.signals.clone() {
+            let caught = Catch::new(signal).map_err(|error| format!("signal {signal}: {}", cause(&error)))?;
+            let watch = cx.watch(caught.end(), Until::Readable);
+            self.caught.push((watch, caught));
         }
-        Ok(())
+        let by_itself = matches!(self.kind, Kind::Active | Kind::Driver);
+        match self.instructions[0].clone() {
+            Instruction::WaitTime(time) if by_itself => {
+                let time = self.expand(cx, &time, false);
+                let span = span(&time).ok_or("syntax error at 'wait'")?;
+                cx.set_timer_after(timer, span);
+            }
+            Instruction::Initial if by_itself => {
+                self.counts[0] = 1;
+                match self.kind {
+                    Kind::Driver => cx.adjust_runs(-1), // called at once
+                    _ => cx.set_timer_after(timer, 0),
+                }
+            }
+            _ => {}
+        }
+        let errors = std::mem::take(&mut self.errors);
+        if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, _: TimerId) {
-        self.go(cx, 1, Cause::Timer);
-        self.report(cx);
+        self.proceed(cx, 1, Cause::Timer);
     }
 
     fn stopping(&mut self, cx: &mut Cx<'_>) -> bool {
         if self.kind != Kind::Driver {
             return false;
         }
-        self.go(cx, 1, Cause::Router);
-        self.report(cx);
-        self.rest != Rest::Stop
+        self.proceed(cx, 1, Cause::Router);
+        !matches!(self.rest, Rest::Stop | Rest::Error)
+    }
+
+    fn ready(&mut self, cx: &mut Cx<'_>, watch: WatchId) {
+        let Some((_, caught)) = self.caught.iter().find(|(known, _)| *known == watch) else { return };
+        if !caught.take() {
+            return;
+        }
+        if !std::mem::replace(&mut self.armed, false) {
+            return caught.let_pass();
+        }
+        self.cause = Cause::Router;
+        if let Err(refused) = self.run_with(cx, "run", "", true) {
+            self.complain(cx, &refused.to_string());
+        }
     }
 
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
         while let Some(packet) = batch.pop_front() {
             self.variables.insert("input".into(), input.to_string());
             self.position = 0;
-            self.go(cx, 0, Cause::Jump);
-            self.report(cx);
+            self.proceed(cx, 0, Cause::Jump);
             match self.result().trim().parse::<usize>() {
                 Ok(output) if output < cx.outputs() => cx.emit(output, packet),
                 _ => cx.drop(0, packet),
@@ -414,21 +490,21 @@ impl Element for Script {
     }
 
     fn handlers(&self) -> Vec<(String, Handler)> {
+        let any =
+            (self.kind == Kind::Proxy).then(|| ("*".to_string(), both("*", "runs the script").marked("+")));
         let exported = self.exports.iter().map(|name| (name.clone(), read("export", "an exported variable")));
-        let functions =
-            functions::NAMES.iter().map(|name| (name.to_string(), read("function", "a function")));
-        exported.chain(functions).collect()
+        let functions = functions::NAMES.iter().map(|name| {
+            let private = matches!(*name, "cat" | "catq" | "kill");
+            (name.to_string(), read("function", "a function").marked(if private { "+-" } else { "+" }))
+        });
+        any.into_iter().chain(functions).chain(exported).collect()
     }
 
     fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
-        let result = self.own_read(cx, handler, parameter);
-        self.report(cx);
-        result
+        self.answer(cx, |script, cx| script.own_read(cx, handler, parameter))
     }
 
     fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let result = self.own_write(cx, handler, value);
-        self.report(cx);
-        result
+        self.answer(cx, |script, cx| script.own_write(cx, handler, value))
     }
 }

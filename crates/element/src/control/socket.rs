@@ -7,11 +7,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use graph::class::{Handler, keyword, mandatory, read};
 use graph::timer::TimerId;
 use graph::watch::WatchId;
-use graph::{Class, Cx, Element, Fault, Refused};
+use graph::{Class, Complaint, Cx, Element, Fault, Refused};
 
 use super::clients::{Client, Clients};
 use super::door::{Door, Place};
-use super::protocol::{self, BANNER, Parsed, Request, parse};
+use super::protocol::{self, BANNER, Parsed, Request, parse_on};
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -30,7 +30,7 @@ pub static CLASS: Class = Class {
         mandatory("PORT", "the TCP port; 0 for any"),
         mandatory("FILENAME", "the UNIX socket's file"),
         keyword("READONLY", "no handler can be written; false"),
-        keyword("PROXY", "refused: no element here stands for another router"),
+        keyword("PROXY", "an element that is asked in place of all others: `E.H` is its handler `E.H`"),
         keyword("VERBOSE", "says when clients come; false"),
         keyword("LOCALHOST", "TCP clients must be on this machine; true"),
         keyword("ADDRESS", "the address to listen at, of this machine's; as LOCALHOST says"),
@@ -57,28 +57,32 @@ pub static CLASS: Class = Class {
             door: Door::new(place, retries, warns),
             read_only: conf.keyword("READONLY")?.unwrap_or(false),
             verbose: conf.keyword("VERBOSE")?.unwrap_or(false),
+            proxy: conf.keyword("PROXY")?,
             clients: Clients::new(BANNER),
         };
-        if conf.keyword::<String>("PROXY")?.is_some() {
-            return Err("PROXY: no element here stands for another router".into());
-        }
         conf.complete()?;
         Ok(Box::new(socket))
     },
     ..Class::BASE
 };
 
-fn port(address: IpAddr, text: &str) -> Result<Place, Fault> {
+pub(super) fn port(address: IpAddr, text: &str) -> Result<Place, Fault> {
     let (digits, near) = text.strip_suffix('+').map_or((text, false), |digits| (digits, true));
     let port = digits.trim().parse().map_err(|_| "PORT requires TCP port")?;
     Ok(Place::Port { address, port, near })
 }
 
-fn file(path: String) -> Result<Place, Fault> {
+pub(super) fn file(path: String) -> Result<Place, Fault> {
     match rustix::net::SocketAddrUnix::new(path.as_str()) {
         Ok(_) => Ok(Place::File(path)),
         Err(_) => Err("filename too long".into()),
     }
+}
+
+/// What a handler complained of, and why it refused.
+fn lines(told: &[Complaint], refused: Option<Refused>) -> String {
+    let all = told.iter().map(ToString::to_string).chain(refused.map(|refused| refused.to_string()));
+    all.map(|line| line + "\n").collect()
 }
 
 /// The element.
@@ -88,6 +92,7 @@ pub struct ControlSocket {
     door: Door,
     read_only: bool,
     verbose: bool,
+    proxy: Option<String>,
     clients: Clients,
 }
 
@@ -104,6 +109,9 @@ impl ControlSocket {
 
 impl Element for ControlSocket {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(proxy) = self.proxy.as_ref().filter(|proxy| cx.find(proxy).is_none()) {
+            return Err(format!("PROXY: '{proxy}' does not name an element"));
+        }
         self.door.open(cx, &mut self.clients)
     }
 
@@ -114,17 +122,13 @@ impl Element for ControlSocket {
     }
 
     fn ready(&mut self, cx: &mut Cx<'_>, watch: WatchId) {
-        let mut clients = std::mem::take(&mut self.clients);
-        let before = clients.count();
+        let mut clients = self.clients.take_out();
         clients.ready(cx, watch, |client, cx| self.answer(cx, client));
         self.clients = clients;
-        let what = match self.clients.count().cmp(&before) {
-            std::cmp::Ordering::Less => "closed",
-            std::cmp::Ordering::Greater => "opened",
-            std::cmp::Ordering::Equal => return,
-        };
-        if self.verbose {
-            cx.say(&format!("{} :: ControlSocket: {what} connection\n", self.name));
+        for what in self.clients.news() {
+            if self.verbose {
+                cx.say(&format!("{} :: ControlSocket: {what}\n", self.name));
+            }
         }
     }
 
@@ -155,7 +159,8 @@ impl ControlSocket {
     /// Answers the request at the front of a client's input; false when it is not
     /// there in full.
     fn answer(&self, cx: &mut Cx<'_>, client: &mut Client) -> bool {
-        let Parsed::Request(request, length) = parse(&client.input, client.closed) else { return false };
+        let parsed = parse_on(&client.input, client.closed, &mut client.looked);
+        let Parsed::Request(request, length) = parsed else { return false };
         client.input.drain(..length);
         client.faults = if matches!(request, Request::Bad { .. }) { client.faults + 1 } else { 0 };
         let out = &mut client.output;
@@ -164,15 +169,16 @@ impl ControlSocket {
             Request::Read { handler, parameter } => self.answer_read(cx, out, &handler, &parameter),
             Request::Write { handler, value } => self.answer_write(cx, out, &handler, &value),
             Request::Check { handler, write } => self.answer_check(cx, out, &handler, write),
-            Request::Llrpc(name) => {
-                protocol::say(out, 501, false, &format!("Cannot call LLRPC '{name}' remotely"));
-            }
+            Request::Llrpc { name, data } => self.answer_llrpc(cx, out, &name, &data),
             Request::Help => {
                 for (i, line) in protocol::HELP.iter().enumerate() {
                     protocol::say(out, 200, i + 1 < protocol::HELP.len(), line);
                 }
             }
-            Request::Quit => {
+            Request::Quit(more) => {
+                if more {
+                    protocol::say(out, 500, false, "Bad command syntax");
+                }
                 protocol::say(out, 200, false, "Goodbye!");
                 client.ends = true;
             }
@@ -185,26 +191,46 @@ impl ControlSocket {
     }
 
     /// The handler of a name: elements may be numbered from 1, and 0 is the router.
-    fn find(cx: &mut Cx<'_>, out: &mut Vec<u8>, given: &str) -> Option<(String, Handler)> {
+    /// Handlers that are none of a client's business are not there.
+    fn find(&self, cx: &mut Cx<'_>, out: &mut Vec<u8>, given: &str) -> Option<(String, Handler)> {
         let name = given.strip_prefix("0.").or(given.strip_prefix('.')).unwrap_or(given);
-        let numbered = name.split_once('.').and_then(|(number, handler)| {
-            let index = number.parse::<usize>().ok()?.checked_sub(1)?;
-            Some(format!("{}.{handler}", cx.elements().get(index)?))
-        });
-        let name = numbered.unwrap_or_else(|| name.to_string());
-        match cx.has_handler(&name) {
-            Ok(handler) => return Some((name, handler)),
+        let full = match (&self.proxy, name.split_once('.')) {
+            (Some(proxy), _) => format!("{proxy}.{name}"),
+            (None, None) => format!(".{name}"),
+            (None, Some((element, handler))) => {
+                let number = element.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+                let numbered = number.filter(|_| cx.find(element).is_none());
+                match numbered.and_then(|index| cx.elements().into_iter().nth(index)) {
+                    Some(element) => format!("{element}.{handler}"),
+                    None => name.to_string(),
+                }
+            }
+        };
+        match cx.has_handler(&full) {
+            Ok(handler) if handler.is_public() || handler.write => return Some((full, handler)),
             Err(Refused::NoElement(element)) => {
                 protocol::say(out, 510, false, &format!("No element named '{element}'"));
             }
-            Err(_) => protocol::say(out, 511, false, &format!("No handler named '{given}'")),
+            _ if self.proxy.is_some() => {
+                protocol::say(out, 511, false, &format!("No proxied handler named '{given}'"));
+            }
+            _ => protocol::say(out, 511, false, &format!("No handler named '{given}'")),
         }
         None
     }
 
+    fn answer_llrpc(&self, cx: &mut Cx<'_>, out: &mut Vec<u8>, name: &str, data: &[u8]) {
+        let (code, message) = protocol::refuse_llrpc(name, data, self.read_only);
+        // The number is read first, then comes the element, then what is asked of it.
+        let element = name.split_once('#').map_or(name, |(element, _)| element);
+        if code == 500 || self.find(cx, out, &format!("{element}.name")).is_some() {
+            protocol::say(out, code, false, &message);
+        }
+    }
+
     fn answer_read(&self, cx: &mut Cx<'_>, out: &mut Vec<u8>, given: &str, parameter: &str) {
-        let Some((name, handler)) = Self::find(cx, out, given) else { return };
-        if !handler.read {
+        let Some((name, handler)) = self.find(cx, out, given) else { return };
+        if !handler.is_public() {
             return protocol::say(out, 530, false, &format!("Handler '{given}' write-only"));
         }
         let result = match cx.read(&name, parameter) {
@@ -212,38 +238,41 @@ impl ControlSocket {
             Err(Refused::Busy(who)) if who == self.name => self.own(handler.name),
             other => other,
         };
+        let told = cx.take_complaints();
         match result {
-            Ok(data) => {
+            Ok(data) if told.iter().all(|complaint| complaint.is_warning) => {
                 protocol::say(out, 200, false, &format!("Read handler '{given}' OK"));
                 protocol::say_data(out, &data);
             }
-            Err(refused) => {
+            result => {
                 let message = format!("Read handler '{given}' error");
-                protocol::say_all(out, 520, &message, &refused.to_string());
+                protocol::say_all(out, 590, &message, &lines(&told, result.err()));
             }
         }
     }
 
     fn answer_write(&self, cx: &mut Cx<'_>, out: &mut Vec<u8>, given: &str, value: &str) {
-        let Some((name, handler)) = Self::find(cx, out, given) else { return };
+        let Some((name, handler)) = self.find(cx, out, given) else { return };
         if !handler.write {
             return protocol::say(out, 530, false, &format!("Handler '{given}' read-only"));
         }
         if self.read_only {
             return protocol::say(out, 530, false, &format!("Permission denied for '{given}'"));
         }
-        match cx.write(&name, value) {
-            Ok(()) => protocol::say(out, 200, false, &format!("Write handler '{given}' OK")),
-            Err(refused) => {
-                let message = format!("Write handler '{given}' error");
-                protocol::say_all(out, 520, &message, &refused.to_string());
-            }
-        }
+        let refused = cx.write(&name, value).err();
+        let told = cx.take_complaints();
+        let wrong = refused.is_some() || told.iter().any(|complaint| !complaint.is_warning);
+        let (code, end) = match (wrong, told.is_empty()) {
+            (true, _) => (520, "error"),
+            (false, false) => (220, "OK with warnings"),
+            (false, true) => (200, "OK"),
+        };
+        protocol::say_all(out, code, &format!("Write handler '{given}' {end}"), &lines(&told, refused));
     }
 
     fn answer_check(&self, cx: &mut Cx<'_>, out: &mut Vec<u8>, given: &str, write: bool) {
-        let Some((_, handler)) = Self::find(cx, out, given) else { return };
-        let (kind, can) = if write { ("Write", handler.write) } else { ("Read", handler.read) };
+        let Some((_, handler)) = self.find(cx, out, given) else { return };
+        let (kind, can) = if write { ("Write", handler.write) } else { ("Read", handler.is_public()) };
         match can {
             true if write && self.read_only => {
                 protocol::say(out, 530, false, &format!("Permission denied for '{given}'"));

@@ -31,6 +31,7 @@ pub static REWRITE: Class = Class {
     arguments: &[mandatory("SRC", "the source address"), mandatory("DST", "the destination address")],
     handlers: &[both("src", "the source address"), both("dst", "the destination address")],
     drops: &["too short"],
+    live: true,
     example: "EtherRewrite(0:0:c0:ae:67:ef, 0:0:c0:4b:ad:d3)",
     see: &["EtherEncap", "EtherMirror"],
     make: |_, conf| {

@@ -18,6 +18,7 @@ use wire::arp::{Operation, Repr};
 use super::arp_responder::{frame, parse};
 use super::arp_table::{self, Kept, SharedTable};
 use super::encap::{LEN, prepend};
+use super::patience::{GIVE_UP, Patience};
 use crate::annotation::{Notes, VLAN_TCI};
 
 /// The class.
@@ -28,8 +29,10 @@ pub static CLASS: Class = Class {
           in Ethernet frames. While nobody said who has the next hop's address they wait, and a request \
           leaves at the last output. Input 1 takes the answers. Requests for one address are sent ten times \
           a second, later every other second; an address in use is asked for again after POLL_TIMEOUT. \
-          Broadcast and multicast addresses need no request.",
-    ports: "2/1-2",
+          Broadcast and multicast addresses need no request. With three outputs requests leave at output 1, \
+          and packets for whose next hop nobody answered within GIVE_UP at output 2, as they came: an \
+          ICMPError behind it tells their senders that the host is unreachable (RFC 1812, 3.3.2).",
+    ports: "2/1-3",
     processing: "h/h",
     flow: "xy/x",
     arguments: &[
@@ -44,6 +47,7 @@ pub static CLASS: Class = Class {
         keyword("TABLE", "an ARPTable to use; one of its own"),
         keyword("POLL_TIMEOUT", "when an address in use is asked for again, 0 for never; 60 s"),
         keyword("BROADCAST_POLL", "whether it is asked for with a broadcast even then; false"),
+        GIVE_UP,
     ],
     handlers: &[
         read("table", "`IP VALID ETH AGE`, a line for each address, the oldest first"),
@@ -63,7 +67,7 @@ pub static CLASS: Class = Class {
     example: "q :: ARPQuerier(10.0.0.1/24, 0:0:c0:ae:67:ef);\nrt -> [0]q -> ToDevice(p);\n\
               c :: Classifier(12/0806 20/0002, -); c[0] -> [1]q;",
     see: &["ARPTable", "ARPResponder", "EtherEncap", "ARPFaker"],
-    make: |_, conf| Ok(Box::new(ArpQuerier::parse(conf)?)),
+    make: |setup, conf| Ok(Box::new(ArpQuerier::parse(conf, setup.outputs)?)),
     ..Class::BASE
 };
 
@@ -113,6 +117,7 @@ const UNCONFIGURED: usize = 4;
 pub struct ArpQuerier {
     host: Arc<Host>,
     table: Arc<SharedTable>,
+    patience: Patience,
     /// The name of the table, when it is another element's.
     table_name: Option<String>,
     queries: Tally,
@@ -123,8 +128,9 @@ pub struct ArpQuerier {
 }
 
 impl ArpQuerier {
-    fn parse(conf: &mut Conf<'_>) -> Result<ArpQuerier, Fault> {
+    fn parse(conf: &mut Conf<'_>, outputs: usize) -> Result<ArpQuerier, Fault> {
         let scope = *conf.scope();
+        let patience = Patience::parse(conf, outputs)?;
         let table: SharedTable = SharedTable::parse(conf)?;
         let broadcast: Option<Ipv4Addr> = conf.keyword("BROADCAST")?;
         let table_name: Option<String> = conf.keyword("TABLE")?;
@@ -163,6 +169,7 @@ impl ArpQuerier {
         Ok(ArpQuerier {
             host: Arc::new(host),
             table: Arc::new(table),
+            patience,
             table_name,
             queries: Tally::default(),
             responses: Tally::default(),
@@ -235,7 +242,7 @@ impl ArpQuerier {
         asked.annotations_mut().timestamp_ns = of.timestamp_ns;
         asked.set_bytes_at(VLAN_TCI, of.tci);
         self.queries.add(1);
-        cx.emit(cx.outputs() - 1, asked);
+        cx.emit(1.min(cx.outputs() - 1), asked);
     }
 
     fn keep(&mut self, cx: &mut Cx<'_>, packet: Packet, now_ns: i64) {
@@ -243,6 +250,7 @@ impl ArpQuerier {
         let cause = Cause::of(&packet);
         let mut gone = vec![];
         let kept = self.table.lock().keep(address, packet, now_ns, &mut gone);
+        self.patience.wait(cx);
         match kept {
             Kept::Waits { ask: false } => {}
             Kept::Waits { ask: true } => self.ask(cx, address, cause, None),
@@ -312,6 +320,7 @@ impl Element for ArpQuerier {
             let timer = cx.new_timer();
             cx.set_timer_after(timer, pace);
         }
+        self.patience.init(cx, &self.table);
         Ok(())
     }
 
@@ -330,6 +339,12 @@ impl Element for ArpQuerier {
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
+        if self.patience.is_timer(timer) {
+            for (address, cause) in self.patience.fire(cx, &self.table, IN_VAIN, Cause::of) {
+                self.ask(cx, address, cause, None);
+            }
+            return;
+        }
         let mut gone = vec![];
         let pace = {
             let mut table = self.table.lock();
@@ -392,6 +407,7 @@ impl Element for ArpQuerier {
         Some(Box::new(ArpQuerier {
             host: self.host.clone(),
             table: self.table.clone(),
+            patience: self.patience.for_another(),
             table_name: self.table_name.clone(),
             queries: self.queries.for_another(),
             responses: self.responses.for_another(),
@@ -401,7 +417,8 @@ impl Element for ArpQuerier {
         }))
     }
 
-    fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        self.patience.wait(cx);
         let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<ArpQuerier>() else { return };
         let address = |of: &ArpQuerier| of.host.address.load(Ordering::Relaxed);
         let same = address(self) == address(old) && self.host.ethernet == old.host.ethernet;

@@ -28,7 +28,7 @@ pub static CLASS: Class = Class {
     arguments: &[rest("ENTRY", "`IP/MASK… ETH`: who has these addresses")],
     handlers: &[
         read("table", "the entries, a line each"),
-        read("lookup", "the Ethernet address for the IP address given"),
+        read("lookup", "the Ethernet address for the IP address given").marked("+"),
         write("add", "adds an entry"),
         write("remove", "removes the entry of `IP/MASK`"),
         both("config", "all entries, comma-separated"),

@@ -94,6 +94,8 @@ impl<A: Address> SharedTable<A> {
             sequence: 0,
             waiting: 0,
             drops: 0,
+            patience_ns: 0,
+            hopes: VecDeque::new(),
         })))
     }
 
@@ -112,6 +114,8 @@ struct Entry {
     polled_ns: i64,
     polls: u8,
     waiting: VecDeque<Packet>,
+    /// Since when any have waited.
+    since_ns: i64,
 }
 
 impl Entry {
@@ -149,6 +153,11 @@ pub(super) struct Table<A> {
     sequence: i64,
     waiting: usize,
     drops: u64,
+    /// How long packets wait at most; 0 for as long as there is room.
+    patience_ns: i64,
+    /// Addresses that packets wait for, and since when; the first came first. Some were
+    /// told of since.
+    hopes: VecDeque<(i64, A)>,
 }
 
 impl<A: Address> Table<A> {
@@ -181,7 +190,8 @@ impl<A: Address> Table<A> {
         }
         let age = self.next_age(now_ns);
         let polled_ns = now_ns - SECOND_NS;
-        let entry = Entry { ethernet: None, age, polled_ns, polls: 0, waiting: VecDeque::new() };
+        let waiting = VecDeque::new();
+        let entry = Entry { ethernet: None, age, polled_ns, polls: 0, waiting, since_ns: now_ns };
         self.entries.insert(address, entry);
         self.ages.insert(age, address);
     }
@@ -240,8 +250,50 @@ impl<A: Address> Table<A> {
             self.slim(now_ns, gone);
         }
         let Some(entry) = self.entries.get_mut(&address) else { return Kept::Refused(packet) };
+        if self.patience_ns > 0 && entry.waiting.is_empty() {
+            entry.since_ns = now_ns;
+            self.hopes.push_back((now_ns, address));
+        }
         entry.waiting.push_back(packet);
         Kept::Waits { ask: entry.poll(now_ns) }
+    }
+
+    /// Packets wait so long at most.
+    pub(super) fn set_patience(&mut self, patience_ns: i64) {
+        self.patience_ns = patience_ns;
+    }
+
+    /// Packets that waited too long go to `gone`. Of the others those whose address was
+    /// not asked for within a second are shown to `ask`; whether any go on waiting.
+    pub(super) fn lose_patience(
+        &mut self,
+        now_ns: i64,
+        gone: &mut Vec<Packet>,
+        mut ask: impl FnMut(A, &Packet),
+    ) -> bool {
+        for (since_ns, address) in std::mem::take(&mut self.hopes) {
+            let Some(entry) = self.entries.get_mut(&address).filter(|e| e.since_ns == since_ns) else {
+                continue; // somebody answered, or nobody waits any more
+            };
+            let Some(first) = entry.waiting.front() else { continue };
+            if now_ns.saturating_sub(since_ns) >= self.patience_ns {
+                self.waiting -= entry.waiting.len();
+                gone.extend(entry.waiting.drain(..));
+                entry.polls = 0;
+                continue;
+            }
+            if now_ns.saturating_sub(entry.polled_ns) >= SECOND_NS {
+                entry.polled_ns = now_ns;
+                ask(address, first);
+            }
+            self.hopes.push_back((since_ns, address));
+        }
+        !self.hopes.is_empty()
+    }
+
+    /// Packets that waited were dropped.
+    pub(super) fn count_drops(&mut self, count: u64) {
+        self.drops += count;
     }
 
     /// Forgets addresses that expired, and the oldest beyond `most`.
@@ -285,12 +337,22 @@ impl<A: Address> Table<A> {
         self.waiting = 0;
     }
 
-    /// Takes over what another table knows.
+    /// Takes over what another table knows. The copies of one element ask one after the
+    /// other: what the first took stays.
     pub(super) fn adopt(&mut self, old: &mut Table<A>) {
+        if old.entries.is_empty() {
+            self.drops += std::mem::take(&mut old.drops);
+            return;
+        }
         std::mem::swap(&mut self.entries, &mut old.entries);
         std::mem::swap(&mut self.ages, &mut old.ages);
         (self.sequence, self.waiting, self.drops) = (old.sequence, old.waiting, old.drops);
         (old.waiting, old.drops) = (0, 0);
+        self.hopes.clear();
+        if self.patience_ns > 0 {
+            let waiting = self.entries.iter_mut().filter(|(_, entry)| !entry.waiting.is_empty());
+            self.hopes.extend(waiting.map(|(address, entry)| (entry.since_ns, *address)));
+        }
     }
 
     pub(super) fn drops(&self) -> u64 {

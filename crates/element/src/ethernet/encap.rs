@@ -29,6 +29,7 @@ pub static CLASS: Class = Class {
         both("etht", "what the packets are; the old name"),
     ],
     drops: &["no headroom"],
+    live: true,
     example: "EtherEncap(0x0800, 0:0:c0:ae:67:ef, 0:0:c0:4b:ad:d3)",
     see: &["ARPQuerier", "EtherVLANEncap", "Strip", "EtherRewrite"],
     make: |_, conf| {

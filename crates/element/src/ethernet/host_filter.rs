@@ -23,6 +23,7 @@ pub static CLASS: Class = Class {
     ],
     handlers: &[read("ether", "this host's address")],
     drops: &["to another host", "from this host", "too short"],
+    live: true,
     example: "FromDevice(p) -> HostEtherFilter(0:0:c0:ae:67:ef)",
     see: &["DropBroadcasts", "FromDevice"],
     make: |_, conf| {

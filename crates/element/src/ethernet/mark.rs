@@ -15,6 +15,7 @@ pub static CLASS: Class = Class {
         positional("OFFSET", "bytes in front of the link header; 0"),
         positional("LENGTH", "bytes of the link header; the network header is not marked"),
     ],
+    live: true,
     example: "MarkMACHeader(0, 14)",
     see: &["MarkIPHeader", "EtherEncap"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },

@@ -14,6 +14,7 @@ use wire::checksum;
 
 use super::arp_table::{self, Kept, SharedTable};
 use super::encap::{LEN as ETHER, prepend};
+use super::patience::{GIVE_UP, Patience};
 use crate::annotation::{DST_IP6, Notes};
 use crate::icmp::icmp6::fill_checksum;
 use crate::ip::{header, ip6};
@@ -64,8 +65,10 @@ pub static SOLICITOR: Class = Class {
     brief: "puts Ethernet headers in front of IPv6 packets, and asks for the addresses it needs",
     doc: "Input 0 takes IPv6 packets whose destination annotation is the next hop; they leave at output 0 in \
           Ethernet frames. While nobody said who has the next hop's address they wait, and a solicitation \
-          leaves at the last output. Input 1 takes the advertisements. Groups need no solicitation.",
-    ports: "2/1-2",
+          leaves at the last output. Input 1 takes the advertisements. Groups need no solicitation. With three \
+          outputs solicitations leave at output 1, and packets for whose next hop nobody answered within \
+          GIVE_UP at output 2, as they came: an ICMP6Error behind it tells their senders (RFC 4861, 7.2.2).",
+    ports: "2/1-3",
     processing: "h/h",
     flow: "xy/x",
     arguments: &[
@@ -77,6 +80,7 @@ pub static SOLICITOR: Class = Class {
         arp_table::SLIM_FACTOR,
         arp_table::TIMEOUT,
         keyword("POLL_TIMEOUT", "when an address in use is asked for again, 0 for never; 60 s"),
+        GIVE_UP,
     ],
     handlers: &[
         read("table", "`IP VALID ETH AGE`, a line for each address, the oldest first"),
@@ -90,8 +94,9 @@ pub static SOLICITOR: Class = Class {
     drops: &["no destination", "waited in vain", "no headroom", "no buffers"],
     example: "nds :: IP6NDSolicitor(2001:db8::1, 00:e0:29:05:e5:6f);\nrt -> [0]nds -> ToDevice(p);",
     see: &["IP6NDAdvertiser", "ARPQuerier", "LookupIP6Route"],
-    make: |_, conf| {
+    make: |setup, conf| {
         let table = SharedTable::parse(conf)?;
+        let patience = Patience::parse(conf, setup.outputs)?;
         let address: Ipv6Addr = conf.mandatory("IP")?;
         let ethernet: Ethernet = conf.mandatory("ETH")?;
         let poll = conf.keyword("POLL_TIMEOUT")?.unwrap_or(graph::value::Span(60_000_000_000));
@@ -101,6 +106,7 @@ pub static SOLICITOR: Class = Class {
             ethernet,
             poll_ns: poll.0.max(0),
             table: Arc::new(table),
+            patience,
             queries: Tally::default(),
             drops: Tally::default(),
         }))
@@ -261,6 +267,7 @@ pub struct Solicitor {
     ethernet: Ethernet,
     poll_ns: i64,
     table: Arc<SharedTable<Ipv6Addr>>,
+    patience: Patience,
     queries: Tally,
     drops: Tally,
 }
@@ -296,7 +303,7 @@ impl Solicitor {
         packet.set_header(Header::Link, 0);
         header::mark(&mut packet, ETHER, ip6::LEN);
         self.queries.add(1);
-        cx.emit(cx.outputs() - 1, packet);
+        cx.emit(1.min(cx.outputs() - 1), packet);
     }
 
     fn send(&mut self, cx: &mut Cx<'_>, mut packet: Packet, dst: [u8; 6]) {
@@ -326,6 +333,7 @@ impl Solicitor {
         }
         let mut gone = vec![];
         let kept = self.table.lock().keep(address, packet, now_ns, &mut gone);
+        self.patience.wait(cx);
         match kept {
             Kept::Waits { ask: false } => {}
             Kept::Waits { ask: true } => self.ask(cx, address, None),
@@ -352,6 +360,7 @@ impl Element for Solicitor {
             let timer = cx.new_timer();
             cx.set_timer_after(timer, pace);
         }
+        self.patience.init(cx, &self.table);
         Ok(())
     }
 
@@ -367,6 +376,12 @@ impl Element for Solicitor {
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
+        if self.patience.is_timer(timer) {
+            for (address, ()) in self.patience.fire(cx, &self.table, IN_VAIN, |_| ()) {
+                self.ask(cx, address, None);
+            }
+            return;
+        }
         let mut gone = vec![];
         let pace = {
             let mut table = self.table.lock();
@@ -397,12 +412,23 @@ impl Element for Solicitor {
         result
     }
 
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        self.patience.wait(cx);
+        let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<Solicitor>() else { return };
+        self.queries.add(old.queries.own());
+        self.drops.add(old.drops.own());
+        if (self.address, self.ethernet) == (old.address, old.ethernet) {
+            self.table.lock().adopt(&mut old.table.lock());
+        }
+    }
+
     fn replicate(&self) -> Option<Box<dyn Element>> {
         Some(Box::new(Solicitor {
             address: self.address,
             ethernet: self.ethernet,
             poll_ns: self.poll_ns,
             table: self.table.clone(),
+            patience: self.patience.for_another(),
             queries: self.queries.for_another(),
             drops: self.drops.for_another(),
         }))

@@ -27,6 +27,7 @@ pub static GET: Class = Class {
         mandatory("OFFSET", "where in the packet; `src` and `dst` are 6 and 0"),
     ],
     drops: &["too short"],
+    live: true,
     example: "GetEtherAddress(0, src)",
     see: &["SetEtherAddress", "StoreEtherAddress"],
     make: |_, conf| {
@@ -47,6 +48,7 @@ pub static SET: Class = Class {
         mandatory("ADDR", "the address"),
         mandatory("ANNO", "which annotation: the number of its first byte"),
     ],
+    live: true,
     example: "SetEtherAddress(0:0:c0:ae:67:ef, 0)",
     see: &["GetEtherAddress", "StoreEtherAddress"],
     make: |_, conf| {

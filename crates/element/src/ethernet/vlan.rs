@@ -34,6 +34,7 @@ pub static ENCAP: Class = Class {
     arguments: &[TCI, PCP, ID, NATIVE, keyword("ETHERTYPE", "the tag's type; 0x8100")],
     handlers: TAG_HANDLERS,
     drops: &["no headroom", "too short"],
+    live: true,
     example: "VLANEncap(VLAN_ID 10)",
     see: &["VLANDecap", "EtherVLANEncap", "SetVLANAnno"],
     make: |_, conf| {
@@ -89,6 +90,7 @@ pub static ETHER_ENCAP: Class = Class {
         both("native_vlan", "the VLAN whose frames have no tag"),
     ],
     drops: &["no headroom"],
+    live: true,
     example: "EtherVLANEncap(0x0800, 0:0:c0:ae:67:ef, 0:0:c0:4b:ad:d3, VLAN_ID 10)",
     see: &["EtherEncap", "VLANEncap", "StripEtherVLANHeader"],
     make: |_, conf| {
@@ -116,6 +118,7 @@ pub static STRIP: Class = Class {
     processing: "a/ah",
     arguments: &[positional("NATIVE_VLAN", "the VLAN of frames without a tag, -1 for none; 0")],
     drops: &["no tag", "too short"],
+    live: true,
     example: "StripEtherVLANHeader",
     see: &["EtherVLANEncap", "VLANDecap", "Strip"],
     make: |_, conf| {
@@ -140,6 +143,7 @@ pub static ANNOTATE: Class = Class {
         both("vlan_id", "the VLAN"),
         both("vlan_pcp", "the priority"),
     ],
+    live: true,
     example: "SetVLANAnno(VLAN_ID 10, VLAN_PCP 3)",
     see: &["VLANEncap", "EtherVLANEncap"],
     make: |_, conf| {

@@ -4,7 +4,8 @@ use graph::Class;
 use memory::Packet;
 use wire::checksum;
 
-use crate::ip::{header, judge};
+use crate::ip::header;
+use crate::ip::judge::{self, BAD_CHECKSUM};
 
 const REASONS: &[&str] = &["not ICMP", "bad packet length", "bad ICMP checksum"];
 
@@ -23,7 +24,6 @@ pub static CLASS: Class = Class {
 
 const NOT_ICMP: usize = 0;
 const BAD_LENGTH: usize = 1;
-const BAD_CHECKSUM: usize = 2;
 
 fn check(packet: &Packet) -> Option<usize> {
     let Some((header, message)) = header::split(packet).filter(|(header, _)| header[9] == 1) else {

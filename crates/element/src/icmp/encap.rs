@@ -9,7 +9,7 @@ use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 use wire::checksum;
 
-use crate::analysis::transport_line;
+use super::kind;
 use crate::annotation::Notes;
 use crate::ip::header;
 
@@ -26,7 +26,7 @@ pub static CLASS: Class = Class {
         positional("CODE", "its code, by name or number; 0"),
         keyword("IDENTIFIER", "which series of messages this is; 0"),
     ],
-    handlers: &[both("src", "whom it is from"), both("dst", "whom it is to")],
+    handlers: &[both("src", "whom it is from").marked("."), both("dst", "whom it is to").marked(".")],
     drops: &["no headroom", "too long"],
     example: "ICMPIPEncap(10.0.0.1, 10.0.0.2, unreachable, port)",
     see: &["ICMPPingEncap", "ICMPError", "IPEncap"],
@@ -38,14 +38,9 @@ pub static CLASS: Class = Class {
         let code: Option<String> = conf.positional("CODE")?;
         let identifier = conf.keyword("IDENTIFIER")?.unwrap_or(0);
         conf.complete()?;
-        let number = |text: &str| graph::value::unsigned(text).and_then(|n| u8::try_from(n).ok());
-        let kind = number(&kind).or_else(|| transport_line::type_number(&kind)).ok_or("invalid TYPE")?;
-        let code = match code {
-            None => 0,
-            Some(text) => {
-                number(&text).or_else(|| transport_line::code_number(kind, &text)).ok_or("invalid CODE")?
-            }
-        };
+        let kind = kind::number(&kind).ok_or("TYPE: expected ICMP type")?;
+        let kind = u8::try_from(kind).map_err(|_| "invalid TYPE")?;
+        let code = kind::code(kind, code.as_deref().unwrap_or("0")).ok_or("invalid CODE")?;
         let ends = [src, dst].map(|address| AtomicU32::new(address.to_bits()));
         Ok(Each::boxed(IcmpIpEncap { ends: Arc::new(ends), kind, code, identifier, number: 1 }))
     },
@@ -73,7 +68,6 @@ impl IcmpIpEncap {
     fn header_len(&self) -> usize {
         match self.kind {
             13 | 14 => 20,
-            17 | 18 => 12,
             _ => 8,
         }
     }

@@ -3,15 +3,16 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use graph::class::{Headers, both, keyword, mandatory, positional};
-use graph::value::{Raw, Scope, Value, unsigned};
+use graph::value::{Raw, Value};
 use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused};
 use memory::annotation::{Header, Reach};
 use memory::{DATA_ROOM, HEADROOM, Packet};
 use wire::checksum;
 
+use super::kind;
 use crate::annotation::{FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, Notes};
 use crate::ip::header;
 
@@ -46,7 +47,8 @@ pub static CLASS: Class = Class {
     see: &["DecIPTTL", "FixIPSrc", "IPGWOptions", "IPFragmenter", "ICMP6Error"],
     costs: "makes a new packet for each",
     headers: Headers { needs_network: true, finds_network: true, ..Class::BASE.headers },
-    make: |_, conf| {
+    live: true,
+    make: |setup, conf| {
         let scope = *conf.scope();
         let src: Ipv4Addr = conf.mandatory("SRC")?;
         let kind: String = conf.mandatory("TYPE")?;
@@ -56,61 +58,38 @@ pub static CLASS: Class = Class {
         let pmtu: u32 = conf.keyword("PMTU")?.unwrap_or(0);
         let fix = conf.keyword("SET_FIX_ANNO")?.unwrap_or(true);
         conf.complete()?;
-        let kind = number(TYPES, &kind).ok_or_else(|| Fault::new("TYPE: expected ICMP type"))?;
+        let kind = kind::number(&kind).ok_or_else(|| Fault::new("TYPE: expected ICMP type"))?;
+        let kind = u8::try_from(kind).map_err(|_| "ICMP type must be between 0 and 255")?;
         if !is_error(kind) {
             return Err(format!("ICMP type {kind} is not an error type").into());
         }
-        let codes = CODES.iter().find(|(of, _)| *of == kind).map_or(&[][..], |(_, codes)| codes);
-        let code = number(codes, code.as_deref().unwrap_or("0"));
+        let code = kind::code(kind, code.as_deref().unwrap_or("0"));
         let code = code.ok_or("argument 2 takes ICMP code (integer between 0 and 255)")?;
         let bad = bad.0.split_whitespace().map(|word| Ipv4Addr::parse(word, &scope));
         let bad = bad.collect::<Result<Vec<_>, _>>().map_err(|e| format!("BADADDRS: {e}"))?;
         let set = [src.to_bits(), mtu, pmtu].map(AtomicU32::new);
-        Ok(Each::boxed(IcmpError { set: Arc::new(set), kind, code, bad: bad.into(), fix, number: 1 }))
+        // All of a router's count together, as Click's do.
+        let Numbers(numbers) = &*setup.common::<Numbers>();
+        let numbers = numbers.clone();
+        Ok(Each::boxed(IcmpError { set: Arc::new(set), kind, code, bad: bad.into(), fix, numbers }))
     },
     ..Class::BASE
 };
 
-type Names = &'static [(&'static str, u8)];
+/// The identification of the next message.
+#[derive(Debug)]
+struct Numbers(Arc<AtomicU16>);
+
+impl Default for Numbers {
+    fn default() -> Numbers {
+        Numbers(Arc::new(AtomicU16::new(1)))
+    }
+}
 
 const UNREACHABLE: u8 = 3;
 const REDIRECT: u8 = 5;
 const PARAMETER_PROBLEM: u8 = 12;
 const NEEDS_FRAGMENTS: u8 = 4;
-
-const TYPES: Names = &[
-    ("unreachable", 3),
-    ("unreach", 3),
-    ("sourcequench", 4),
-    ("redirect", 5),
-    ("timeexceeded", 11),
-    ("timxceed", 11),
-    ("parameterproblem", 12),
-    ("paramprob", 12),
-];
-
-const CODES: &[(u8, Names)] = &[
-    (
-        UNREACHABLE,
-        &[
-            ("net", 0),
-            ("host", 1),
-            ("protocol", 2),
-            ("port", 3),
-            ("needfrag", NEEDS_FRAGMENTS),
-            ("srcfail", 5),
-            ("filterprohibited", 13),
-        ],
-    ),
-    (REDIRECT, &[("net", 0), ("host", 1), ("tosnet", 2), ("toshost", 3)]),
-    (11, &[("transit", 0), ("reassembly", 1)]),
-    (PARAMETER_PROBLEM, &[("erroratptr", 0), ("missingopt", 1), ("length", 2)]),
-];
-
-fn number(names: Names, text: &str) -> Option<u8> {
-    let named = names.iter().find(|(name, _)| *name == text).map(|(_, number)| *number);
-    named.or_else(|| u8::try_from(unsigned(text)?).ok())
-}
 
 /// Whether an ICMP type is that of an error, which is never answered with another.
 fn is_error(kind: u8) -> bool {
@@ -126,7 +105,7 @@ pub struct IcmpError {
     code: u8,
     bad: Arc<[Ipv4Addr]>,
     fix: bool,
-    number: u16,
+    numbers: Arc<AtomicU16>,
 }
 
 impl IcmpError {
@@ -160,7 +139,7 @@ impl IcmpError {
     }
 
     /// The message, behind its IP header; `None` when none is due.
-    fn message(&mut self, packet: &Packet, room: &mut [u8; DATA_ROOM]) -> Option<usize> {
+    fn message(&self, packet: &Packet, room: &mut [u8; DATA_ROOM]) -> Option<usize> {
         let (header, payload) = header::split(packet)?;
         if !self.is_due(packet, header, payload) {
             return None;
@@ -188,13 +167,13 @@ impl IcmpError {
         ip.fill(0);
         ip[0] = 0x40 | (header_len / 4) as u8;
         ip[2..4].copy_from_slice(&(total as u16).to_be_bytes());
-        ip[4..6].copy_from_slice(&self.number.to_be_bytes());
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        ip[4..6].copy_from_slice(&number.to_be_bytes());
         (ip[8], ip[9]) = (200, 1);
         ip[12..16].copy_from_slice(&src.to_be_bytes());
         ip[16..20].copy_from_slice(&header[12..16]);
         ip[header::LEN..].copy_from_slice(&options);
         header::fill_checksum(ip);
-        self.number = self.number.wrapping_add(1);
 
         icmp[..8].fill(0);
         (icmp[0], icmp[1]) = (self.kind, self.code);
@@ -264,15 +243,19 @@ impl PerPacket for IcmpError {
         })
     }
 
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let names = Default::default();
-        let scope = Scope { element: "", names: &names };
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let scope = cx.scope();
         let (which, value) = match handler {
             "src" => (0, Ipv4Addr::parse(value, &scope)?.to_bits()),
-            "mtu" => (1, u32::parse(value, &scope)?),
-            _ => (2, u32::parse(value, &scope)?),
+            "mtu" => (1, u32::parse(value, &scope).map_err(|_| "expected integer")?),
+            _ => (2, u32::parse(value, &scope).map_err(|_| "expected integer")?),
         };
         self.set[which].store(value, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn reconfigure(&mut self, _: &mut Cx<'_>, new: IcmpError) -> Result<(), Refused> {
+        *self = IcmpError { numbers: self.numbers.clone(), ..new };
         Ok(())
     }
 

@@ -41,7 +41,7 @@ pub static ENCAP: Class = Class {
         mandatory("DST", "whom it is to"),
         keyword("IDENTIFIER", "which series of requests this is; 0"),
     ],
-    handlers: &[both("src", "whom it is from"), both("dst", "whom it is to")],
+    handlers: &[both("src", "whom it is from").marked("."), both("dst", "whom it is to").marked(".")],
     drops: &["no headroom", "too long"],
     example: "RatedSource(RATE 1) -> ICMPPingEncap(10.0.0.1, 10.0.0.2) -> rt;",
     see: &["ICMPPingResponder", "ICMPPingSource", "IPEncap"],
@@ -72,7 +72,9 @@ impl PingResponder {
         header::replace_u16(header, 8, 0xFF01);
         let (from, sum) = (header::u16_at(message, 0), header::u16_at(message, 2));
         let sum = checksum::update(sum, from, u16::from(wire::icmpv4::ECHO_REPLY) << 8);
-        (message[0], message[1]) = (wire::icmpv4::ECHO_REPLY, 0);
+        message[..4].copy_from_slice(&[wire::icmpv4::ECHO_REPLY, 0, 0, 0]);
+        // Where there is nothing but zeros, they sum up to zero (RFC 1624, 3).
+        let sum = if sum == 0 && message.iter().all(|byte| *byte == 0) { 0xFFFF } else { sum };
         message[2..4].copy_from_slice(&sum.to_be_bytes());
         Some(Ipv4Addr::from_bits(header::u32_at(header, 16)))
     }

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use graph::class::{Headers, both, keyword, mandatory, read, write};
+use graph::class::{Handler, Headers, both, keyword, mandatory, read, write};
 use graph::clock::SECOND_NS;
+use graph::signal::Kind;
 use graph::timer::TimerId;
-use graph::value::{Bytes, Scope, Span, Value};
-use graph::{Class, Cx, Element, Next, Refused};
-use memory::Batch;
+use graph::value::{Bytes, Span, Value};
+use graph::{Class, Cx, Element, Next, Notice, Refused, Signal};
+use memory::annotation::Header;
+use memory::{Batch, Packet};
 
 use super::ping::write_request;
 use crate::annotation::Notes;
@@ -18,10 +20,11 @@ use crate::ip::header;
 pub static CLASS: Class = Class {
     name: "ICMPPingSource",
     brief: "sends ICMP echo requests, and measures how long answers take",
-    doc: "Sends a request every INTERVAL. Answers that come to its input, if it has one, are told of and \
-          counted; the `summary` handler says what `ping` says at its end.",
+    doc: "Sends a request every INTERVAL, or whenever one is pulled. Answers that come to its input, if it \
+          has one, are told of and counted; the `summary` handler says what `ping` says at its end, which is \
+          printed when the router stops. IDENTIFIER has the byte order of x86 in the packet, as in Click.",
     ports: "0-1/1",
-    processing: "h/h",
+    processing: "h/a",
     flow: "x/y",
     arguments: &[
         mandatory("SRC", "whom requests are from"),
@@ -33,42 +36,47 @@ pub static CLASS: Class = Class {
         keyword("ACTIVE", "whether it sends; true"),
         keyword("VERBOSE", "whether each answer is told of; true"),
         keyword("STOP", "stop the router after LIMIT requests; false"),
+        keyword("MIRROR", "whether an answer becomes the next request at once, whatever LIMIT is; false"),
     ],
     handlers: &[
-        both("active", "whether it sends"),
-        both("src", "whom requests are from"),
-        both("dst", "whom they are to"),
+        both("active", "whether it sends").marked("c"),
+        both("src", "whom requests are from").marked("."),
+        both("dst", "whom they are to").marked("."),
         read("count", "requests sent"),
-        write("limit", "how many are sent"),
+        write("limit", "how many are sent").marked("."),
         write("interval", "the time between requests"),
-        write("reset_counts", "begins again"),
-        read("summary", "requests, answers, losses and times"),
-        read("rtt_min", "the shortest time, in seconds"),
-        read("rtt_avg", "the mean time, in seconds"),
-        read("rtt_max", "the longest time, in seconds"),
+        write("reset_counts", "begins again").marked("b"),
     ],
     drops: &["no echo reply to a request of these", "no buffers"],
     example: "ICMPPingSource(10.0.0.1, 10.0.0.2, LIMIT 10, STOP true) -> rt;",
     see: &["ICMPPingEncap", "ICMPPingResponder"],
     headers: Headers { needs_network: true, finds_network: true, ..Class::BASE.headers },
-    make: |_, conf| {
+    make: |setup, conf| {
         let src = conf.mandatory("SRC")?;
         let dst = conf.mandatory("DST")?;
-        let interval = conf.keyword("INTERVAL")?.unwrap_or(Span(SECOND_NS));
-        let identifier = conf.keyword("IDENTIFIER")?.unwrap_or(0);
+        let interval = conf.keyword::<Span>("INTERVAL")?;
+        let identifier = conf.keyword::<u16>("IDENTIFIER")?.unwrap_or(0).swap_bytes();
         let data = conf.keyword::<Bytes>("DATA")?.map_or(vec![], |bytes| bytes.0);
-        let limit = conf.keyword("LIMIT")?.unwrap_or(-1);
+        let limit = conf.keyword::<i32>("LIMIT")?.unwrap_or(-1).into();
         let active = conf.keyword("ACTIVE")?.unwrap_or(true);
         let verbose = conf.keyword("VERBOSE")?.unwrap_or(true);
         let stop = conf.keyword("STOP")?.unwrap_or(false);
+        let mirror = conf.keyword("MIRROR")?.unwrap_or(false);
         conf.complete()?;
         if data.len() > memory::DATA_ROOM - header::LEN - 8 {
             return Err("DATA: packets are not that long".into());
         }
-        let interval_ns = interval.0.max(1);
-        let answers = Answers::default();
-        let timer = None;
-        let count = 0;
+        let pulled = setup.find(setup.name).is_some_and(|own| own.pull_outputs.first() == Some(&true));
+        if pulled && interval.is_some() {
+            setup.warn("element is pull, INTERVAL parameter will be ignored");
+        }
+        if pulled && mirror {
+            return Err("MIRROR invalid on pull element".into());
+        }
+        let interval_ns = in_ms(interval.unwrap_or(Span(SECOND_NS)));
+        if interval_ns == 0 {
+            setup.warn("INTERVAL so small that it is zero");
+        }
         Ok(Box::new(PingSource {
             src,
             dst,
@@ -79,16 +87,39 @@ pub static CLASS: Class = Class {
             active,
             verbose,
             stop,
-            count,
-            answers,
-            timer,
+            mirror,
+            listens: setup.inputs > 0,
+            count: 0,
+            answers: Answers::default(),
+            packets: Signal::new(true),
+            timer: None,
+            due_ns: 0,
         }))
     },
     ..Class::BASE
 };
 
-/// How many requests may wait for their answers.
-const WAITING: usize = 65_536;
+/// Handlers of those that answers come to.
+const OF_ANSWERS: [Handler; 4] = [
+    read("summary", "requests, answers, losses and times"),
+    read("rtt_min", "the shortest time"),
+    read("rtt_avg", "the mean time"),
+    read("rtt_max", "the longest time"),
+];
+
+/// A time in whole milliseconds, as Click takes it.
+fn in_ms(Span(ns): Span) -> i64 {
+    (ns.max(0) + 500_000) / 1_000_000 * 1_000_000
+}
+
+/// A time as Click prints it.
+fn unparsed(us: u64) -> String {
+    match us {
+        1..1000 => format!("{us}us"),
+        _ if us.is_multiple_of(1_000_000) => format!("{}s", us / 1_000_000),
+        _ => format!("{}.{:06}", us / 1_000_000, us % 1_000_000).trim_end_matches('0').to_string() + "s",
+    }
+}
 
 /// What is known of answers.
 #[derive(Debug, Default)]
@@ -104,12 +135,11 @@ struct Answers {
 }
 
 impl Answers {
-    fn count(&mut self, us: u64) {
+    fn time(&mut self, us: u64) {
         self.least_us = if self.received == 0 { us } else { self.least_us.min(us) };
         self.most_us = self.most_us.max(us);
         self.sum_us += us;
         self.squares += u128::from(us) * u128::from(us);
-        self.received += 1;
     }
 
     fn mean_us(&self) -> u64 {
@@ -150,63 +180,93 @@ pub struct PingSource {
     active: bool,
     verbose: bool,
     stop: bool,
+    mirror: bool,
+    /// Whether answers come in.
+    listens: bool,
     count: i64,
     answers: Answers,
+    /// Raised while there is something to pull.
+    packets: Signal,
     timer: Option<TimerId>,
+    /// When the next request is due, while the timer is set.
+    due_ns: i64,
 }
 
 impl PingSource {
-    fn may_send(&self) -> bool {
-        self.active && (self.limit < 0 || self.count < self.limit)
+    fn is_over(&self) -> bool {
+        self.limit >= 0 && self.count >= self.limit
     }
 
-    fn send(&mut self, cx: &mut Cx<'_>) {
+    /// Makes a packet, with room for the headers and data behind it, the next request.
+    fn write(&mut self, cx: &Cx<'_>, packet: &mut Packet) {
         let number = (self.count % 0xFFFF) as u16 + 1; // never zero
-        self.count += 1;
-        let length = header::LEN + 8 + self.data.len();
-        let Some(mut packet) = cx.alloc().filter(|packet| packet.tailroom() >= length) else {
-            return cx.count_drops(1, 1);
-        };
-        if packet.set_len(length).is_err() {
-            return cx.drop(1, packet);
-        }
-        packet[header::LEN + 8..].copy_from_slice(&self.data);
         let ends = [self.src, self.dst].map(Ipv4Addr::to_bits);
-        write_request(&mut packet, ends, 200, self.identifier, number);
-        header::mark(&mut packet, 0, header::LEN);
+        write_request(packet, ends, 200, self.identifier, number);
+        header::mark(packet, 0, header::LEN);
         packet.set_dst_ip(self.dst);
         let now_ns = cx.now_ns();
         packet.annotations_mut().timestamp_ns = now_ns;
-        if cx.inputs() > 0 && self.answers.sent.len() < WAITING {
+        if self.listens {
             self.answers.sent.insert(number, (now_ns, false));
         }
+        self.count += 1;
+    }
+
+    fn request(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let mut bytes = vec![0; header::LEN + 8];
+        bytes.extend_from_slice(&self.data);
+        let Some(mut packet) = cx.packet(&bytes) else {
+            cx.count_drops(1, 1);
+            return None;
+        };
+        self.write(cx, &mut packet);
+        Some(packet)
+    }
+
+    /// Makes an answer the next request.
+    fn send_back(&mut self, cx: &mut Cx<'_>, mut packet: Packet) {
+        let start = packet.header_offset(Header::Network).and_then(|at| usize::try_from(at).ok());
+        if start.is_none_or(|start| packet.pull_front(start).is_err() || packet.len() < header::LEN + 8) {
+            return cx.drop(0, packet);
+        }
+        self.write(cx, &mut packet);
         cx.emit(0, packet);
     }
 
-    /// An answer; whether it is one to a request of these.
-    fn receive(&mut self, cx: &mut Cx<'_>, packet: &memory::Packet) -> bool {
+    /// A packet came; whether it is an answer of these.
+    fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) -> bool {
         let Some((ip, message)) = header::split(packet) else { return false };
         let reply = message.len() >= 8 && ip[9] == 1 && message[0] == wire::icmpv4::ECHO_REPLY;
         if !reply || header::u16_at(message, 4) != self.identifier {
             return false;
         }
         let number = header::u16_at(message, 6);
-        let Some((sent_ns, answered)) = self.answers.sent.get_mut(&number) else { return false };
-        let came_ns = match packet.annotations().timestamp_ns {
-            0 => cx.now_ns(),
-            stamp => stamp,
-        };
-        let us = (came_ns - *sent_ns).max(0) as u64 / 1000;
+        let Some((sent_ns, answered)) = self.answers.sent.get_mut(&number) else { return true };
+        // Of one that nobody stamped, the time is not known.
+        let came_ns = Some(packet.annotations().timestamp_ns).filter(|stamp| *stamp != 0);
+        let us = came_ns.map(|came_ns| (came_ns - *sent_ns).max(0) as u64 / 1000);
         self.answers.twice += u64::from(std::mem::replace(answered, true));
-        self.answers.count(us);
+        us.into_iter().for_each(|us| self.answers.time(us));
+        self.answers.received += 1;
         if self.verbose {
-            let bytes = usize::from(header::u16_at(ip, 2)).saturating_sub(ip.len() + 8);
+            let bytes = i32::from(header::u16_at(ip, 2)) - ip.len() as i32 - 8;
             let from = Ipv4Addr::from_bits(header::u32_at(ip, 12));
-            let (name, ttl) = (cx.name(), ip[8]);
+            let (name, ttl, us) = (cx.name(), ip[8], us.unwrap_or(0));
             let time = format!("{}.{:03}", us / 1000, us % 1000);
-            cx.say(&format!("{name} :: ICMPPingSource: {bytes} bytes from {from}: icmp_seq={number} ttl={ttl} time={time} ms\n"));
+            cx.say(&format!(
+                "{name} :: ICMPPingSource: {bytes} bytes from {from}: icmp_seq={number} ttl={ttl} time={time} ms\n"
+            ));
         }
         true
+    }
+
+    /// Sets the timer, if it is not, where requests are pushed.
+    fn go_on(&mut self, cx: &mut Cx<'_>, after_ns: i64) {
+        let Some(timer) = self.timer.filter(|timer| cx.timer_due(*timer).is_none()) else { return };
+        if self.active && cx.is_push_output(0) {
+            self.due_ns = cx.now_ns() + after_ns;
+            cx.set_timer(timer, self.due_ns);
+        }
     }
 }
 
@@ -217,62 +277,116 @@ impl Element for PingSource {
     }
 
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let timer = cx.new_timer();
-        self.timer = Some(timer);
-        if self.may_send() {
-            cx.set_timer_after(timer, self.interval_ns);
+        self.timer = Some(cx.new_timer());
+        if self.limit != 0 {
+            self.go_on(cx, self.interval_ns);
         }
         Ok(())
     }
 
+    fn notice(&self, kind: Kind, _: usize) -> Notice {
+        match kind {
+            Kind::Packets => Notice::Signal(self.packets.clone()),
+            Kind::Room => Notice::Continue,
+        }
+    }
+
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
-        if self.may_send() {
-            self.send(cx);
-            cx.set_timer_after(timer, self.interval_ns);
-        } else if self.active && self.stop {
-            cx.stop();
+        if self.is_over() {
+            if self.stop {
+                cx.stop();
+            }
+            return;
+        }
+        if let Some(packet) = self.request(cx) {
+            cx.emit(0, packet);
+        }
+        self.due_ns += self.interval_ns.max(1);
+        cx.set_timer(timer, self.due_ns);
+    }
+
+    fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
+        while batch.room() > 0 && !self.is_over() {
+            let Some(packet) = self.request(cx) else { return };
+            batch.push(packet);
+        }
+        if self.is_over() {
+            self.packets.lower();
+            if self.stop {
+                cx.stop();
+            }
         }
     }
 
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
         for packet in batch.drain() {
-            if self.receive(cx, &packet) { cx.free(packet) } else { cx.drop(0, packet) }
+            match self.receive(cx, &packet) {
+                true if self.mirror => self.send_back(cx, packet),
+                true => cx.free(packet),
+                false => cx.drop(0, packet),
+            }
         }
         Next::Done
     }
 
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
         Ok(match handler {
             "active" => self.active.to_string(),
             "src" => self.src.to_string(),
             "dst" => self.dst.to_string(),
             "count" => self.count.to_string(),
-            "rtt_min" => seconds(self.answers.least_us),
-            "rtt_avg" => seconds(self.answers.mean_us()),
-            "rtt_max" => seconds(self.answers.most_us),
+            "rtt_min" => unparsed(self.answers.least_us),
+            "rtt_avg" => unparsed(self.answers.mean_us()),
+            "rtt_max" => unparsed(self.answers.most_us),
             _ => self.answers.summary(self.count),
         })
     }
 
+    fn handlers(&self) -> Vec<(String, Handler)> {
+        let all = OF_ANSWERS.iter().filter(|_| self.listens);
+        all.map(|handler| (handler.name.to_string(), *handler)).collect()
+    }
+
     fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let names = Default::default();
-        let scope = Scope { element: "", names: &names };
         match handler {
-            "active" => self.active = bool::parse(value, &scope)?,
-            "src" => self.src = Ipv4Addr::parse(value, &scope)?,
-            "dst" => self.dst = Ipv4Addr::parse(value, &scope)?,
-            "limit" => self.limit = i64::parse(value, &scope).map_err(|_| "'limit' should be integer")?,
-            "interval" => {
-                let span = Span::parse(value, &scope).map_err(|_| "'interval' should be an interval")?;
-                self.interval_ns = span.0.max(1);
+            "active" => {
+                self.active = bool::parse(value, &cx.scope()).map_err(|_| "type mismatch")?;
+                self.go_on(cx, 0);
+                if let Some(timer) = self.timer.filter(|_| !self.active) {
+                    cx.clear_timer(timer);
+                }
             }
-            _ => (self.count, self.answers) = (0, Answers::default()),
+            "src" => self.src = Ipv4Addr::parse(value, &cx.scope()).map_err(|_| "syntax error")?,
+            "dst" => self.dst = Ipv4Addr::parse(value, &cx.scope()).map_err(|_| "syntax error")?,
+            "limit" => {
+                let limit = i32::parse(value, &cx.scope()).map_err(|_| "'limit' should be integer")?;
+                self.limit = limit.into();
+                if !self.is_over() {
+                    self.go_on(cx, self.interval_ns);
+                }
+            }
+            "interval" => {
+                let span = Span::parse(value, &cx.scope()).map_err(|_| "'interval' should be an interval")?;
+                self.interval_ns = in_ms(span);
+            }
+            _ => {
+                (self.count, self.answers) = (0, Answers::default());
+                if self.limit > 0 {
+                    self.go_on(cx, self.interval_ns);
+                }
+            }
         }
-        let idle = self.timer.filter(|timer| cx.timer_due(*timer).is_none());
-        if let Some(timer) = idle.filter(|_| self.may_send()) {
-            cx.set_timer_after(timer, if handler == "active" { 0 } else { self.interval_ns });
+        if !self.is_over() {
+            self.packets.raise(cx);
         }
         Ok(())
+    }
+
+    fn cleanup(&mut self, cx: &mut Cx<'_>) {
+        if self.verbose && self.listens {
+            for line in self.answers.summary(self.count).lines() {
+                cx.say(&format!("{} :: ICMPPingSource: {line}\n", cx.name()));
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use graph::class::{both, keyword, mandatory, positional, read, write};
 use graph::task::TaskId;
-use graph::{Class, Conf, Cx, Element, Fault, Ran, Refused, Setup, Tally};
+use graph::{Class, Conf, Cx, Element, Fault, Ran, Refused, Setup, Signal, Tally};
 use memory::annotation::{Header, Reach};
 use memory::{Batch, Packet};
 use port::RxQueue;
@@ -121,7 +121,7 @@ pub static CLASS: Class = Class {
             burst: burst.clamp(1, Batch::MAX),
             stamp,
             paint,
-            active,
+            active: Signal::new(active),
             queues: vec![],
             next: 0,
             task: None,
@@ -177,7 +177,8 @@ pub struct FromDevice {
     burst: usize,
     stamp: bool,
     paint: bool,
-    active: bool,
+    /// Raised while it receives; one for all threads.
+    active: Signal,
     /// This thread's, with their numbers.
     queues: Vec<(usize, Box<dyn RxQueue>)>,
     next: usize,
@@ -200,7 +201,7 @@ impl Element for FromDevice {
             burst: self.burst,
             stamp: self.stamp,
             paint: self.paint,
-            active: self.active,
+            active: self.active.clone(),
             queues: vec![],
             next: 0,
             task: None,
@@ -229,7 +230,7 @@ impl Element for FromDevice {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
-        if !self.active {
+        if !self.active.is_raised() {
             return Ran::IDLE;
         }
         cx.schedule(task);
@@ -268,7 +269,7 @@ impl Element for FromDevice {
         match handler {
             "count" => Ok(self.count.sum().to_string()),
             "byte_count" => Ok(self.bytes.sum().to_string()),
-            "active" => Ok(self.active.to_string()),
+            "active" => Ok(self.active.is_raised().to_string()),
             "queues" => Ok(self.outlets.queues_in_words(&self.name)),
             "link" => self.outlets.with_port(&self.name, |port| port.link().to_string()).ok_or_else(lost),
             "mac" => {
@@ -285,8 +286,10 @@ impl Element for FromDevice {
             self.bytes.reset();
             return Ok(());
         }
-        self.active = value.trim().parse().map_err(|_| "expected boolean")?;
-        self.go_on(cx);
+        match value.trim().parse().map_err(|_| "expected boolean")? {
+            true => self.active.raise(cx),
+            false => self.active.lower(),
+        }
         Ok(())
     }
 
@@ -302,9 +305,10 @@ impl Element for FromDevice {
 }
 
 impl FromDevice {
-    /// Receives from now on, if it has anything to receive from.
+    /// Receives from now on, while it is active, if it has anything to receive from.
     fn go_on(&mut self, cx: &mut Cx<'_>) {
-        if let Some(task) = self.task.filter(|_| self.active && !self.queues.is_empty()) {
+        if let Some(task) = self.task.filter(|_| !self.queues.is_empty()) {
+            cx.wake_on(&self.active, task);
             cx.schedule(task);
         }
     }

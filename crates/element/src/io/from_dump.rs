@@ -62,12 +62,12 @@ pub static CLASS: Class = Class {
     example: "FromDump(in.pcap, STOP true, FORCE_IP true) -> IPPrint -> Discard",
     see: &["ToDump", "FromIPSummaryDump", "TimeFilter", "AggregateIPFlows"],
     headers: Headers { finds_if: "FORCE_IP", ..Class::BASE.headers },
-    make: |_, conf| {
+    make: |setup, conf| {
         let path: String = conf.mandatory("FILENAME")?;
         let timing = conf.positional("TIMING")?.unwrap_or(false);
         let stop = conf.keyword("STOP")?.unwrap_or(false);
         let active = conf.keyword("ACTIVE")?.unwrap_or(true);
-        let sample: Sample = conf.keyword("SAMPLE")?.unwrap_or_default();
+        let sample = conf.keyword::<Sample>("SAMPLE")?.unwrap_or_default().settled(setup);
         let force_ip = conf.keyword("FORCE_IP")?.unwrap_or(false);
         let mut time = |key| -> Result<Option<i64>, graph::Fault> {
             Ok(conf.keyword::<Span>(key)?.map(|span| span.0).filter(|ns| *ns != 0))
@@ -112,6 +112,9 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
+/// Packets that are passed over before others have a turn.
+const PASSED_A_TURN: usize = 1024;
+
 /// What a time is counted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
@@ -145,8 +148,13 @@ pub struct FromDump {
     offset_ns: i64,
     /// The end was told.
     ended: bool,
+    /// The next packet that is wanted was not found yet.
+    passing: bool,
     waiting: Option<Packet>,
+    /// Where the packet begins that was asked for last.
     packet_position: u64,
+    /// Where the file ended.
+    end_position: u64,
     task: Option<TaskId>,
     timer: Option<TimerId>,
     room: Signals,
@@ -156,6 +164,8 @@ pub struct FromDump {
 /// What came of looking for a packet.
 enum Found {
     One(Packet),
+    /// Not yet: it is looked for in another turn.
+    Later,
     Wait,
     End,
 }
@@ -199,25 +209,35 @@ impl FromDump {
         self.timed = true;
     }
 
-    /// The next packet of the file that is wanted.
+    /// The next packet of the file that is wanted. Others have a turn before a long stretch
+    /// of packets that are not is passed over.
     fn read_one(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         let mut reader = self.reader.take()?;
+        self.passing = false;
+        let mut passed = 0;
         let packet = loop {
-            let position = reader.offset();
+            self.packet_position = reader.offset();
             let record = match reader.next() {
                 Ok(Some(record)) => record,
-                Ok(None) => return None,
+                Ok(None) => {
+                    self.end_position = reader.offset();
+                    return None;
+                }
                 Err(error) => {
+                    self.end_position = self.size.unwrap_or(reader.offset());
                     cx.say(&format!("{}: {error}\n", shown(&self.path)));
                     return None;
                 }
             };
             match self.look(cx, &record) {
-                Look::Skip => {}
-                Look::Take(packet) => {
-                    self.packet_position = position;
-                    break Some(packet);
+                Look::Skip => {
+                    passed += 1;
+                    if passed == PASSED_A_TURN {
+                        self.passing = true;
+                        break None;
+                    }
                 }
+                Look::Take(packet) => break Some(packet),
                 Look::Stop => break None,
             }
         };
@@ -295,7 +315,9 @@ impl FromDump {
     }
 
     fn next(&mut self, cx: &mut Cx<'_>) -> Found {
-        let Some(packet) = self.waiting.take().or_else(|| self.read_one(cx)) else { return Found::End };
+        let Some(packet) = self.waiting.take().or_else(|| self.read_one(cx)) else {
+            return if self.passing { Found::Later } else { Found::End };
+        };
         if self.timing {
             let due = packet.annotations().timestamp_ns.saturating_add(self.offset_ns);
             if due > cx.now_ns() {
@@ -315,6 +337,7 @@ impl FromDump {
         for _ in 0..self.burst.min(batch.room()) {
             match self.next(cx) {
                 Found::One(packet) => drop(batch.push(packet)), // there was room
+                Found::Later => return true,
                 Found::Wait => {
                     self.packets.lower();
                     return false;
@@ -381,6 +404,7 @@ enum Look {
 
 impl Element for FromDump {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.call.iter().try_for_each(|call| call.check(cx))?;
         self.open(self.position)?;
         self.timer = Some(cx.new_timer());
         if cx.is_push_output(0) {
@@ -429,7 +453,7 @@ impl Element for FromDump {
             "filename" => shown(&self.path).into(),
             "filesize" => self.size.map_or("-".into(), |size| size.to_string()),
             "packet_filepos" => self.packet_position.to_string(),
-            _ => self.reader.as_ref().map_or(0, Reader::offset).to_string(),
+            _ => self.reader.as_ref().map_or(self.end_position, Reader::offset).to_string(),
         })
     }
 
@@ -445,6 +469,8 @@ impl Element for FromDump {
             self.reader = old.reader.take();
             self.waiting = old.waiting.take();
             (self.count, self.offset_ns, self.link) = (old.count, old.offset_ns, old.link);
+            // Times are from the first packet on, which is long gone.
+            (self.timed, self.start, self.end, self.ended) = (old.timed, old.start, old.end, old.ended);
             self.packet_position = old.packet_position;
             self.wake(cx);
         }

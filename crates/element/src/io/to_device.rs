@@ -116,6 +116,35 @@ impl ToDevice {
     }
 }
 
+impl ToDevice {
+    /// Sends what waits first; what comes while some goes on waiting waits behind it, as
+    /// far as there is room.
+    #[cold]
+    fn line_up(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        self.send(cx, &mut waiting);
+        if !waiting.is_empty() {
+            waiting.take_from(batch, Batch::MAX);
+            self.dropped.add(batch.len() as u64);
+            cx.drop_batch(0, batch);
+        }
+        self.waiting = waiting;
+    }
+
+    /// Sends what waits, if the ring has room for it in the end.
+    fn flush(&mut self, cx: &mut Cx<'_>) {
+        let mut batch = std::mem::take(&mut self.waiting);
+        for _ in 0..LAST_TRIES {
+            if batch.is_empty() {
+                return;
+            }
+            self.send(cx, &mut batch);
+        }
+        self.dropped.add(batch.len() as u64);
+        cx.drop_batch(1, &mut batch);
+    }
+}
+
 impl Element for ToDevice {
     fn replicate(&self) -> Option<Box<dyn Element>> {
         Some(Box::new(ToDevice {
@@ -144,14 +173,20 @@ impl Element for ToDevice {
     }
 
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+        if !self.waiting.is_empty() {
+            self.line_up(cx, batch);
+        }
         let mut tries = 0;
-        while !batch.is_empty() && (self.blocking || tries < TRIES) {
+        let blocking = self.blocking && self.queue.is_some();
+        while !batch.is_empty() && (blocking || tries < TRIES) {
             self.send(cx, batch);
             tries += 1;
-            if self.blocking && tries.is_multiple_of(1024) {
+            if blocking && tries.is_multiple_of(1024) {
                 std::thread::yield_now();
                 if cx.has_ended() {
-                    break; // nobody takes them any more
+                    // They go on with the router that comes next, or when this one is over.
+                    self.waiting.take_from(batch, Batch::MAX);
+                    break;
                 }
             }
         }
@@ -200,14 +235,14 @@ impl Element for ToDevice {
         self.waiting.take_from(&mut old.waiting, Batch::MAX);
     }
 
-    fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        let mut batch = std::mem::take(&mut self.waiting);
-        for _ in 0..LAST_TRIES {
-            if batch.is_empty() {
-                return;
-            }
-            self.send(cx, &mut batch);
+    /// What was pulled before and found no room goes before all that is pushed.
+    fn begin(&mut self, cx: &mut Cx<'_>) {
+        if self.task.is_none() {
+            self.flush(cx);
         }
-        cx.drop_batch(1, &mut batch);
+    }
+
+    fn cleanup(&mut self, cx: &mut Cx<'_>) {
+        self.flush(cx);
     }
 }

@@ -63,13 +63,14 @@ pub static CLASS: Class = Class {
             Some(encap) => link::parse(&encap).ok_or("bad encapsulation type")?,
             None => link::ETHERNET,
         };
+        let on_screen = path == "-"; // in order with what else is printed
         Ok(Box::new(ToDump {
             path,
             snap: if snap == 0 { u32::MAX } else { snap },
             link,
             from,
             extra,
-            unbuffered,
+            unbuffered: unbuffered || on_screen,
             nano,
             active: true,
             count: 0,
@@ -120,6 +121,7 @@ impl ToDump {
     fn ask_link(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let mut agreed: Option<(u32, String)> = None;
         for element in self.from.clone() {
+            cx.find(&element).ok_or(format!("no element named '{element}'"))?;
             let handler = format!("{element}.encap");
             let said =
                 cx.read(&handler, "").map_err(|_| format!("'{element}' has no 'encap' read handler"))?;

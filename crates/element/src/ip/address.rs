@@ -56,6 +56,7 @@ pub static CONSTANT: Class = Class {
         keyword("ANNO", "which annotation, of four bytes; DST_IP"),
     ],
     handlers: &[both("addr", "the address")],
+    live: true,
     example: "SetIPAddress(10.0.0.1)",
     see: &["GetIPAddress", "StoreIPAddress"],
     make: |_, conf| {

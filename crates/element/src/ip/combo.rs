@@ -4,6 +4,7 @@
 use std::net::Ipv4Addr;
 
 use graph::class::{Headers, keyword, mandatory, positional, read};
+use graph::fused::Single;
 use graph::{Class, Cx, Each, Element, Fate, Next, PerPacket, Refused, Tally};
 use memory::annotation::{Header, Reach};
 use memory::{Batch, Packet};
@@ -156,6 +157,16 @@ impl IpOutputCombo {
             return Way::To(3);
         }
         Way::To(if packet.total_len() > self.mtu { 4 } else { 0 })
+    }
+}
+
+impl Single for IpOutputCombo {
+    #[inline]
+    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        match self.way(cx, packet) {
+            Way::To(output) => Fate::out(output),
+            Way::Drop(reason) => Fate::drop(reason),
+        }
     }
 }
 

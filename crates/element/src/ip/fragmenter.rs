@@ -166,6 +166,9 @@ impl IpFragmenter {
         if room.is_err() {
             return cx.drop(2, fragment);
         }
+        if link.is_empty() {
+            fragment.copy_front(whole, graph::cx::STRIPPED);
+        }
         fragment[..link.len()].copy_from_slice(link);
         let ip = &mut fragment[link.len()..];
         ip[..header.len()].copy_from_slice(header);

@@ -8,8 +8,9 @@ use memory::Packet;
 pub(crate) const ARGUMENTS: &[Argument] = &[
     keyword("VERBOSE", "whether every bad packet is told of; false: only the first"),
     keyword("DETAILS", "whether there is a `drop_details` handler; false"),
+    keyword("CHECKSUM", "whether the checksum is looked at; true"),
 ];
-pub(crate) const HANDLERS: &[Handler] = &[read("drops", "bad packets")];
+pub(crate) const HANDLERS: &[Handler] = &[read("drops", "bad packets"), read("count", "good packets")];
 const DETAILS: Handler = read("drop_details", "bad packets for each reason");
 
 /// What classes of such elements have in common.
@@ -32,10 +33,15 @@ pub(crate) fn make(
 ) -> Result<Box<dyn Element>, Fault> {
     let verbose = conf.keyword("VERBOSE")?.unwrap_or(false);
     let details = conf.keyword("DETAILS")?.unwrap_or(false);
+    let sums = conf.keyword("CHECKSUM")?.unwrap_or(true);
     conf.complete()?;
     let details = details.then(|| reasons.iter().map(|_| Tally::default()).collect());
-    Ok(Each::boxed(Judge { what, reasons, check, verbose, drops: Tally::default(), details }))
+    let (drops, good) = (Tally::default(), Tally::default());
+    Ok(Each::boxed(Judge { what, reasons, check, verbose, sums, drops, good, details }))
 }
+
+/// The place of a bad checksum among the reasons.
+pub(crate) const BAD_CHECKSUM: usize = 2;
 
 /// An element that checks a header.
 pub(crate) struct Judge {
@@ -43,7 +49,10 @@ pub(crate) struct Judge {
     reasons: &'static [&'static str],
     check: fn(&Packet) -> Option<usize>,
     verbose: bool,
+    /// Whether checksums matter.
+    sums: bool,
     drops: Tally,
+    good: Tally,
     details: Option<Vec<Tally>>,
 }
 
@@ -52,7 +61,11 @@ impl Judge {
     fn bad(&mut self, cx: &mut Cx<'_>, reason: usize) -> Fate {
         if self.drops.own() == 0 || self.verbose {
             // Click's CheckUDPHeader does not say who it is.
-            let me = if self.what == "UDP" { String::new() } else { format!("{}: ", cx.name()) };
+            let me = if self.what == "UDP" {
+                String::new()
+            } else {
+                format!("{} :: Check{}Header: ", cx.name(), self.what)
+            };
             cx.say(&format!("{me}{} header check failed: {}\n", self.what, self.reasons[reason]));
         }
         self.drops.add(1);
@@ -66,8 +79,11 @@ impl Judge {
 impl PerPacket for Judge {
     #[inline]
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        match (self.check)(packet) {
-            None => Fate::ON,
+        match (self.check)(packet).filter(|reason| self.sums || *reason != BAD_CHECKSUM) {
+            None => {
+                self.good.add(1);
+                Fate::ON
+            }
             Some(reason) => self.bad(cx, reason),
         }
     }
@@ -82,6 +98,7 @@ impl PerPacket for Judge {
                 let lines = details.iter().zip(self.reasons);
                 Ok(lines.map(|(tally, reason)| format!("{}\t{reason}\n", tally.sum())).collect())
             }
+            ("count", _) => Ok(self.good.sum().to_string()),
             _ => Ok(self.drops.sum().to_string()),
         }
     }
@@ -92,7 +109,9 @@ impl PerPacket for Judge {
             reasons: self.reasons,
             check: self.check,
             verbose: self.verbose,
+            sums: self.sums,
             drops: self.drops.for_another(),
+            good: self.good.for_another(),
             details: self.details.as_ref().map(|all| all.iter().map(Tally::for_another).collect()),
         })
     }

@@ -14,12 +14,13 @@ use graph::value::Scope;
 use graph::{Class, Conf, Cx, Element, Fate, Fault, Next, Refused, Setup};
 use memory::{Batch, Packet};
 
-use super::routes::{Command, Hop, Order, Routes, parameter};
+use super::routes::{Command, Hop, Routes, parameter};
+use super::slots::Order;
 use crate::annotation::Notes;
 
 const ARGUMENTS: &[Argument] =
     &[rest("ROUTE", "`ADDR/MASK [GATEWAY] OUTPUT`: where packets to these addresses go")];
-const LOOKUP: Handler = read("lookup", "the output, and gateway, of the address given");
+const LOOKUP: Handler = read("lookup", "the output, and gateway, of the address given").marked("+");
 const TABLE: Handler = read("table", "all routes, a line each");
 const HANDLERS: &[Handler] = &[
     TABLE,
@@ -57,42 +58,45 @@ macro_rules! lookup {
 }
 
 lookup!(
-    /// The class of tables that list routes as they were added.
-    LINEAR, "LinearIPLookup", "sends packets where a table of IPv4 routes says; lists them as added",
-    Order::Added, true
+    /// Click's table that is a list.
+    LINEAR, "LinearIPLookup", "sends packets where a table of IPv4 routes says",
+    Order::First, true
 );
 lookup!(
-    /// The class of tables that list routes by prefix.
+    /// The class of tables that are meant to be used.
     RADIX, "RadixIPLookup", "sends packets where a table of IPv4 routes says",
-    Order::Prefix, true
+    Order::Last, true
 );
 lookup!(
     /// Click's table of 48 MiB.
     DIRECT, "DirectIPLookup", "sends packets where a table of IPv4 routes says (as RadixIPLookup)",
-    Order::Prefix, true
+    Order::Bucket, true
 );
 lookup!(
     /// Click's table of ranges.
     RANGE, "RangeIPLookup", "sends packets where a table of IPv4 routes says (as RadixIPLookup)",
-    Order::Prefix, true
+    Order::Bucket, true
 );
 lookup!(
     /// Click's table that sorts.
     SORTED, "SortedIPLookup", "sends packets where a table of IPv4 routes says (as RadixIPLookup)",
-    Order::Prefix, true
+    Order::First, true
 );
 lookup!(
     /// The class of tables that stay as they are.
     STATIC, "StaticIPLookup", "sends packets where a fixed table of IPv4 routes says",
-    Order::Added, false
+    Order::First, false
 );
 lookup!(
     /// Click's table for several processors.
     MULTI, "LookupIPRouteMP", "sends packets where a fixed table of IPv4 routes says (as StaticIPLookup)",
-    Order::Added, false
+    Order::First, false
 );
 
 fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, order: Order) -> Result<Box<dyn Element>, Fault> {
+    if setup.class == "SortedIPLookup" {
+        setup.warn("SortedIPLookup is deprecated; use LinearIPLookup or RadixIPLookup instead");
+    }
     let texts = conf.rest();
     let mut routes = Routes::new(order, setup.outputs);
     let twice = routes.configure(&texts, conf.scope())?;
@@ -154,7 +158,8 @@ impl Lookup {
     fn complain(complaints: &mut u32, cx: &mut Cx<'_>, address: Ipv4Addr) {
         if *complaints < COMPLAINTS {
             *complaints += 1;
-            cx.say(&format!("{}: no route for {address}\n", cx.name()));
+            let who = if cx.class() == "LinearIPLookup" { "LinearIPLookup" } else { "IPRouteTable" };
+            cx.say(&format!("{who}: no route for {address}\n"));
         }
     }
 }

@@ -9,6 +9,7 @@ use graph::value::{Prefix6, Scope, Value, unsigned};
 use graph::{Class, Cx, Element, Fault, Next, Refused};
 use memory::{Batch, Packet};
 
+use super::ip6_packet::unparse;
 use crate::annotation::{DST_IP6, Notes};
 
 /// The class.
@@ -23,7 +24,7 @@ pub static CLASS: Class = Class {
     arguments: &[rest("ROUTE", "`ADDR/LENGTH [GATEWAY] OUTPUT`: where packets to these addresses go")],
     handlers: &[
         read("table", "all routes, a line each"),
-        read("lookup", "the output, and gateway, of the address given"),
+        read("lookup", "the output, and gateway, of the address given").marked("+"),
         write("add", "adds the route given, or replaces that of the prefix"),
         write("remove", "removes the route of the prefix given"),
         write("ctrl", "`add ROUTE` or `remove PREFIX`"),
@@ -106,10 +107,12 @@ impl Routes {
     fn dump(&self) -> String {
         let line = |route: fib::lpm::Route<u128>| {
             let hop = self.hop(route.value)?;
-            let gateway = Ipv6Addr::from_bits(hop.gateway);
-            Some(format!("{}/{}\t{gateway}\t{}\n", Ipv6Addr::from_bits(route.prefix), route.len, hop.port))
+            let gateway = unparse(Ipv6Addr::from_bits(hop.gateway));
+            let prefix = unparse(Ipv6Addr::from_bits(route.prefix));
+            Some(format!("{prefix}/{}\t{gateway}\t{}\n", route.len, hop.port))
         };
-        self.fib.iter().filter_map(line).collect()
+        let head = ["# Active routes\n".to_string()];
+        head.into_iter().chain(self.fib.iter().filter_map(line)).collect()
     }
 }
 

@@ -23,6 +23,7 @@ pub static PAINT: Class = Class {
           came from.",
     arguments: &[COLOR, ANNO],
     handlers: COLOR_HANDLER,
+    live: true,
     example: "Paint(1)",
     see: &["PaintTee", "PaintSwitch", "CheckPaint"],
     make: |_, conf| Ok(Each::boxed(Paint(Color::parse(conf)?))),
@@ -115,7 +116,7 @@ impl Color {
 
     fn write(&self, value: &str) -> Result<(), Refused> {
         let color = unsigned(value).and_then(|color| u8::try_from(color).ok());
-        self.color.store(color.ok_or("expected unsigned integer of at most 255")?, Ordering::Relaxed);
+        self.color.store(color.ok_or("expected uint8_t")?, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -218,6 +219,18 @@ const EVERYWHERE: u8 = 0xFF;
 pub struct PaintSwitch(Place<1>);
 
 impl PaintSwitch {
+    /// The annotation it looks at.
+    pub(crate) fn anno(&self) -> usize {
+        self.0.0
+    }
+
+    /// Where a packet goes; `None` if everywhere.
+    #[inline(always)]
+    pub(crate) fn fate(packet: &Packet, anno: usize) -> Option<Fate> {
+        let color = packet.u8_at(anno);
+        (color != EVERYWHERE).then(|| Fate::out(color.into()))
+    }
+
     fn everywhere(cx: &mut Cx<'_>, packet: Packet) {
         for output in 1..cx.outputs() {
             match cx.copy(&packet) {

@@ -5,6 +5,8 @@
 //! contradict each other about the packet's length are the end of it.
 
 use std::collections::HashMap;
+use std::fmt::Write;
+use std::net::Ipv4Addr;
 
 use graph::class::{Headers, keyword, read};
 use graph::clock::SECOND_NS;
@@ -21,15 +23,20 @@ pub static CLASS: Class = Class {
     name: "IPReassembler",
     brief: "puts fragmented IP packets together",
     doc: "Fragments are kept until all of a packet are there; what is no fragment passes. What is not \
-          complete after 30 seconds without another fragment is dropped; its first fragment goes to \
-          output 1 if it came, where ICMPError can tell the sender. Long packets leave in several segments.",
+          complete after 30 seconds without another fragment, by the packets' timestamps or by the clock, is \
+          dropped; its first fragment goes to output 1 if it came, where ICMPError can tell the sender. Long \
+          packets leave in several segments.",
     ports: "1/1-2",
     processing: "a/ah",
     arguments: &[
         keyword("HIMEM", "bytes kept at most; the oldest packets go until a quarter is free; 262144"),
         keyword("MAX_MTU_ANNO", "an annotation of two bytes for the length of the longest fragment"),
     ],
-    handlers: &[read("length", "packets not complete"), read("memory", "bytes kept")],
+    handlers: &[
+        read("length", "packets not complete"),
+        read("memory", "bytes kept"),
+        read("dump", "what was seen, and what is there of each packet"),
+    ],
     drops: &[
         "not complete in time",
         "too many kept",
@@ -44,7 +51,15 @@ pub static CLASS: Class = Class {
         let most = conf.keyword("HIMEM")?.unwrap_or(256 * 1024);
         let mtu: Option<Place<2>> = conf.keyword("MAX_MTU_ANNO")?;
         conf.complete()?;
-        Ok(Box::new(IpReassembler { most, mtu, partial: HashMap::new(), memory: 0, timer: None }))
+        Ok(Box::new(IpReassembler {
+            most,
+            mtu,
+            partial: HashMap::new(),
+            memory: 0,
+            timer: None,
+            reap_ns: 0,
+            seen: Seen::default(),
+        }))
     },
     ..Class::BASE
 };
@@ -72,7 +87,9 @@ struct Partial {
     /// Bytes of payload, once the last fragment came.
     total: Option<usize>,
     longest: usize,
+    /// When the last fragment came, by its timestamp and by the clock.
     last_ns: i64,
+    clock_ns: i64,
 }
 
 impl Partial {
@@ -120,6 +137,18 @@ pub struct IpReassembler {
     partial: HashMap<Key, Partial>,
     memory: usize,
     timer: Option<TimerId>,
+    /// When it is looked next for packets that are not complete in time.
+    reap_ns: i64,
+    seen: Seen,
+}
+
+/// What became of fragments.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    fragments: u64,
+    whole: u64,
+    failed: u64,
+    bad: u64,
 }
 
 /// Whether a packet is a fragment; `None` when it has no IP header.
@@ -130,13 +159,23 @@ fn is_fragment(packet: &Packet) -> Option<bool> {
 
 impl IpReassembler {
     /// Takes a fragment in; the whole packet, if this was the last one missing.
-    fn fragment(&mut self, cx: &mut Cx<'_>, packet: Packet) {
-        let now_ns = cx.now_ns();
+    fn fragment(&mut self, cx: &mut Cx<'_>, mut packet: Packet) {
+        self.seen.fragments += 1;
+        let clock_ns = cx.now_ns();
+        if packet.annotations().timestamp_ns == 0 {
+            packet.annotations_mut().timestamp_ns = clock_ns;
+        }
+        let now_ns = packet.annotations().timestamp_ns;
+        if now_ns >= self.reap_ns {
+            self.reap(cx, |partial| partial.last_ns < now_ns.saturating_sub(PATIENCE_NS));
+            self.reap_ns = now_ns.saturating_add(PATIENCE_NS / 3);
+        }
         let mut bytes = packet.header(Header::Network).unwrap_or_default().to_vec();
         packet.segments().skip(1).for_each(|segment| bytes.extend_from_slice(segment));
         let header_len = usize::from(bytes[0] & 0xF) * 4;
         let total = usize::from(header::u16_at(&bytes, 2));
         if header_len < header::LEN || total < header_len || bytes.len() < total {
+            self.seen.bad += 1;
             return cx.drop(NO_HEADER, packet);
         }
         let flags = header::u16_at(&bytes, 6);
@@ -146,14 +185,16 @@ impl IpReassembler {
         let key = (ends, bytes[9], header::u16_at(&bytes, 4));
         let partial = self.partial.entry(key).or_insert_with(|| {
             self.memory += OVERHEAD;
-            Partial { first: None, payload: vec![], there: vec![], total: None, longest: 0, last_ns: now_ns }
+            let (payload, there) = (vec![], vec![]);
+            Partial { first: None, payload, there, total: None, longest: 0, last_ns: now_ns, clock_ns }
         });
         let before = partial.memory();
-        partial.last_ns = now_ns;
+        (partial.last_ns, partial.clock_ns) = (now_ns, clock_ns);
         partial.longest = partial.longest.max(total);
         let taken = partial.take(at, &bytes[header_len..total], is_last);
         self.memory = self.memory + partial.memory() - before;
         if !taken {
+            self.seen.bad += 1;
             self.forget(cx, key, CONTRADICTION);
             return cx.drop(CONTRADICTION, packet);
         }
@@ -199,6 +240,7 @@ impl IpReassembler {
             packet.set_u16_at(at, longest as u16);
         }
         packet.set_u32_at(28, 0); // the annotation that Click clears here
+        self.seen.whole += 1;
         cx.emit(0, packet);
     }
 
@@ -220,8 +262,42 @@ impl IpReassembler {
         while self.memory > self.most / 4 * 3 {
             let oldest = self.partial.iter().min_by_key(|(_, partial)| partial.last_ns).map(|(key, _)| *key);
             let Some(key) = oldest else { return };
+            self.seen.failed += 1;
             self.forget(cx, key, TOO_MANY);
         }
+    }
+
+    /// Forgets packets that are not complete in time.
+    fn reap(&mut self, cx: &mut Cx<'_>, is_late: impl Fn(&Partial) -> bool) {
+        let gone: Vec<Key> =
+            self.partial.iter().filter(|(_, partial)| is_late(partial)).map(|(key, _)| *key).collect();
+        gone.into_iter().for_each(|key| self.forget(cx, key, IN_TIME));
+    }
+
+    /// What was seen, and the parts that are there, as Click shows them.
+    fn dump(&self) -> String {
+        let Seen { fragments, whole, failed, bad } = self.seen;
+        let mut out = format!(
+            "frags seen total:    {fragments}\ngood reassemblies:   {whole}\n\
+             failed reassemblies: {failed}\nbad fragments seen:  {bad}\ncached chunk data:\n"
+        );
+        let mut all: Vec<_> = self.partial.iter().collect();
+        all.sort_unstable_by_key(|(key, _)| **key);
+        for ((ends, _, id), partial) in all {
+            let address = |at| Ipv4Addr::from_bits(header::u32_at(ends, at));
+            let port = |at| header::u16_at(&partial.payload, at);
+            let _ = write!(out, " ({}, {}, {}, {}) {id}", address(0), port(0), address(4), port(2));
+            let mut at = 0;
+            for part in partial.there.chunk_by(|a, b| a == b) {
+                let end = at + part.len() * 8;
+                if part[0] {
+                    let _ = write!(out, " ({at},{})", end.min(partial.payload.len()));
+                }
+                at = end;
+            }
+            out.push('\n');
+        }
+        out
     }
 }
 
@@ -250,15 +326,32 @@ impl Element for IpReassembler {
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         let late = cx.now_ns() - PATIENCE_NS;
-        let gone = self.partial.iter().filter(|(_, partial)| partial.last_ns <= late);
-        let gone: Vec<Key> = gone.map(|(key, _)| *key).collect();
-        gone.into_iter().for_each(|key| self.forget(cx, key, IN_TIME));
+        self.reap(cx, |partial| partial.clock_ns <= late);
         if !self.partial.is_empty() {
             cx.set_timer_after(timer, PATIENCE_NS / 3);
         }
     }
 
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(if handler == "length" { self.partial.len() } else { self.memory }.to_string())
+        Ok(match handler {
+            "length" => self.partial.len().to_string(),
+            "memory" => self.memory.to_string(),
+            _ => self.dump(),
+        })
+    }
+
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<IpReassembler>() else { return };
+        self.partial = std::mem::take(&mut old.partial);
+        (self.memory, self.reap_ns, self.seen) = (std::mem::take(&mut old.memory), old.reap_ns, old.seen);
+        if let Some(timer) = self.timer.filter(|_| !self.partial.is_empty()) {
+            cx.set_timer_after(timer, PATIENCE_NS / 3);
+        }
+    }
+
+    fn cleanup(&mut self, cx: &mut Cx<'_>) {
+        for partial in self.partial.values_mut() {
+            partial.first.take().into_iter().for_each(|packet| cx.free(packet));
+        }
     }
 }

@@ -7,6 +7,8 @@ use std::net::Ipv4Addr;
 use fib::lpm::{MISS, Route, Table4};
 use graph::value::{Prefix4, Scope, Value, unsigned};
 
+use super::slots::{Order, Slots};
+
 /// Where a route leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Hop {
@@ -75,15 +77,6 @@ impl Entry {
     }
 }
 
-/// In which order a table lists its routes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// As they were added.
-    Added,
-    /// By prefix.
-    Prefix,
-}
-
 /// A table of routes.
 #[derive(Debug)]
 pub(crate) struct Routes {
@@ -93,8 +86,7 @@ pub(crate) struct Routes {
     uses: Vec<u32>,
     free: Vec<u32>,
     numbers: HashMap<Hop, u32>,
-    /// Routes as they were added, where that matters.
-    added: Option<Vec<(u32, u8)>>,
+    slots: Slots,
     outputs: usize,
 }
 
@@ -106,7 +98,7 @@ impl Routes {
             uses: vec![],
             free: vec![],
             numbers: HashMap::new(),
-            added: (order == Order::Added).then(Vec::new),
+            slots: Slots::new(order),
             outputs,
         }
     }
@@ -191,11 +183,7 @@ impl Routes {
         let number = self.number(entry.hop);
         match self.fib.insert(entry.prefix, entry.len, number) {
             Ok(Some(old)) => self.release(old),
-            Ok(None) => {
-                if let Some(added) = &mut self.added {
-                    added.push((entry.prefix, entry.len));
-                }
-            }
+            Ok(None) => {}
             Err(error) => {
                 self.release(number);
                 return Err(Conflict::Full(format!(
@@ -204,6 +192,7 @@ impl Routes {
                 )));
             }
         }
+        self.slots.add((entry.prefix, entry.len));
         Ok(before)
     }
 
@@ -213,9 +202,7 @@ impl Routes {
         if let Ok(Some(number)) = self.fib.remove(prefix, len) {
             self.release(number);
         }
-        if let Some(added) = &mut self.added {
-            added.retain(|route| *route != (prefix, len));
-        }
+        self.slots.remove((prefix, len));
         Some(there)
     }
 
@@ -293,9 +280,7 @@ impl Routes {
         self.uses.clear();
         self.free.clear();
         self.numbers.clear();
-        if let Some(added) = &mut self.added {
-            added.clear();
-        }
+        self.slots.clear();
     }
 
     /// All routes, the longest prefixes last.
@@ -312,11 +297,10 @@ impl Routes {
 
     /// All routes, a line each.
     pub(crate) fn dump(&self) -> String {
-        let line = |entry: Option<Entry>| entry.map_or(String::new(), |entry| entry.unparse(true) + "\n");
-        match &self.added {
-            Some(added) => added.iter().map(|&(prefix, len)| line(self.get(prefix, len))).collect(),
-            None => self.fib.iter().map(|Route { prefix, len, .. }| line(self.get(prefix, len))).collect(),
-        }
+        let all = self.slots.list(self.fib.iter().map(|Route { prefix, len, .. }| (prefix, len)));
+        all.into_iter()
+            .filter_map(|(prefix, len)| Some(self.get(prefix, len)?.unparse(true) + "\n"))
+            .collect()
     }
 }
 

@@ -41,7 +41,7 @@ pub static TO_TRANSPORT: Class = Class {
 pub static BACK: Class = Class {
     name: "UnstripIPHeader",
     brief: "brings the IP header back that was stripped",
-    doc: "Grows packets in front by as many bytes as their IP header has.",
+    doc: "Packets begin with their IP header afterwards; those that have it in front already stay as they are.",
     drops: DROPS,
     example: "CheckIPHeader -> StripIPHeader -> UnstripIPHeader",
     see: &["StripIPHeader", "Unstrip"],
@@ -74,7 +74,7 @@ impl PerPacket for StripHeader {
         let by = match (self.0, network, transport) {
             (To::Network, Some(network), _) => network,
             (To::Transport, _, Some(transport)) => transport,
-            (To::Back, Some(network), Some(transport)) => network - transport,
+            (To::Back, Some(network), _) => network.min(0),
             _ => return Fate::drop(0),
         };
         if header::advance(packet, by) { Fate::ON } else { Fate::drop(1) }

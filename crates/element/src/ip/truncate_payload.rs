@@ -63,9 +63,7 @@ impl TruncateIpPayload {
         let Some((at, whole)) = network.zip(packet.header(Header::Network)) else { return self.length };
         let headers = match header::split(packet) {
             None => header::LEN,
-            Some((ip, segment)) if self.transport && header::is_first_fragment(ip) => {
-                ip.len() + transport_len(ip[9], segment)
-            }
+            Some((ip, segment)) if self.transport => ip.len() + transport_len(ip[9], segment),
             Some((ip, _)) => ip.len(),
         };
         at + (headers + self.length).min(whole.len())

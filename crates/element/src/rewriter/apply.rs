@@ -10,7 +10,7 @@ use super::flow_id::FlowId;
 use super::flows::{DATA, DONE, Flow, Tracking};
 use super::kind::{DCCP, Kind, TCP, UDP};
 use super::sequence::Shift;
-use crate::annotation::Notes;
+use crate::annotation::{AGGREGATE, Notes};
 use crate::ip::header::{self, u16_at, u32_at};
 
 /// Which annotations follow.
@@ -20,6 +20,8 @@ pub(crate) struct Annotate {
     pub destination: bool,
     /// A byte of a flow's first packet, for those that come back.
     pub reply: Option<usize>,
+    /// The aggregate is the flow's number.
+    pub aggregate: bool,
 }
 
 /// Writes a word, and tells a checksum.
@@ -64,6 +66,9 @@ pub(crate) fn apply(packet: &mut Packet, kind: Kind, flow: &mut Flow, back: bool
     }
     if annotate.destination && (kind != Kind::Address || back) {
         packet.set_dst_ip(Ipv4Addr::from_bits(new.1));
+    }
+    if annotate.aggregate {
+        packet.set_u32_at(AGGREGATE, flow.place() as u32);
     }
     if let Some(at) = annotate.reply.filter(|_| back) {
         packet.set_u8_at(at, flow.annotation);
@@ -124,6 +129,9 @@ pub(super) fn resum(protocol: u8, payload: &mut [u8], change: &dyn Fn(u16) -> u1
 fn ping(payload: &mut [u8], identifier: u16) {
     let mut sum = u16_at(payload, 2);
     set_u16(payload, 4, identifier, &mut sum);
+    if sum == 0 && payload[..2].iter().chain(&payload[4..]).all(|byte| *byte == 0) {
+        sum = 0xFFFF; // of nothing but zeros (RFC 1624, 3)
+    }
     payload[2..4].copy_from_slice(&sum.to_be_bytes());
 }
 

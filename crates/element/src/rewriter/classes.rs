@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use graph::class::{Argument, Handler, Headers, both, keyword, read, rest, write};
+use graph::class::{Argument, Handler, Headers, ask, both, keyword, read, rest, write};
 use graph::clock::SECOND_NS;
-use graph::value::{Span, unsigned};
+use graph::value::{Scope, Span, Value, unsigned};
 use graph::{Class, Conf, Element, Fault, Setup};
 
 use super::apply::Annotate;
 use super::flows::{CAPACITY, Member, Times};
 use super::kind::Kind;
+use super::mapper::all;
 use super::rewriter::{Core, DROPS, Parts, Rewriter};
-use super::spec::Input;
+use super::spec::{self, Input};
 use crate::annotation::Place;
 
 const SPECS: Argument = rest(
@@ -25,6 +26,8 @@ const REAP: Argument = keyword("REAP_INTERVAL", "how often flows that expired ar
 const REAP_OLD: Argument = keyword("REAP_TIME", "as REAP_INTERVAL");
 const REPLY: Argument = keyword("REPLY_ANNO", "a byte of a flow's first packet that packets back get; none");
 const DST: Argument = keyword("DST_ANNO", "whether the destination annotation follows; true");
+const AGGREGATE: Argument =
+    keyword("SET_AGGREGATE", "whether packets get their flow's number as their aggregate; false");
 const GUARANTEE: Argument =
     keyword("GUARANTEE", "how long a packet keeps its flow from being forgotten; 5 s");
 const TIMEOUT: Argument =
@@ -41,7 +44,7 @@ const STREAMING: Argument = keyword("STREAMING_TIMEOUT", "as UDP_STREAMING_TIMEO
 const UDP_GUARANTEE: Argument = keyword("UDP_GUARANTEE", "as GUARANTEE, for UDP; 5 s");
 
 const SIZE: Handler = read("table_size", "flows of this rewriter");
-const NMAPPINGS: Handler = read("nmappings", "flows of this rewriter");
+const NMAPPINGS: Handler = read("nmappings", "flows of this rewriter").marked("D");
 const FAILURES: Handler = read("mapping_failures", "flows that could not be made");
 const ALL: Handler = read("size", "flows of all rewriters that share the capacity");
 const EVICTIONS: Handler = read("evictions", "flows forgotten early, because others needed their place");
@@ -49,7 +52,7 @@ const PATTERNS: Handler = read("patterns", "the inputs' specifications, with how
 const CAPACITY_OF: Handler = both("capacity", "the most flows");
 const CLEAR: Handler = write("clear", "forgets all flows");
 const TABLE: Handler = read("table", "all mappings, a line for each");
-const MAPPINGS: Handler = read("mappings", "all mappings, a line for each");
+const MAPPINGS: Handler = read("mappings", "all mappings, a line for each").marked("D");
 
 const NAT: Class = Class {
     ports: "1-/1-",
@@ -90,13 +93,14 @@ pub static IP: Class = Class {
         REAP_OLD,
         DST,
         REPLY,
+        AGGREGATE,
     ],
     handlers: &[
         read("tcp_table", "TCP mappings, a line for each"),
         read("udp_table", "UDP mappings, a line for each"),
-        read("tcp_mappings", "TCP mappings, a line for each"),
-        read("udp_mappings", "UDP mappings, a line for each"),
-        read("tcp_lookup", "`SADDR SPORT DADDR DPORT`: what becomes of a TCP flow"),
+        read("tcp_mappings", "TCP mappings, a line for each").marked("D"),
+        read("udp_mappings", "UDP mappings, a line for each").marked("D"),
+        ask("tcp_lookup", "`SADDR SPORT DADDR DPORT`: what becomes of a TCP flow").marked("+"),
         SIZE,
         NMAPPINGS,
         FAILURES,
@@ -138,11 +142,12 @@ pub static TCP: Class = Class {
         REAP_OLD,
         DST,
         REPLY,
+        AGGREGATE,
     ],
     handlers: &[
         TABLE,
         MAPPINGS,
-        read("lookup", "`SADDR SPORT DADDR DPORT`: what becomes of a flow"),
+        ask("lookup", "`SADDR SPORT DADDR DPORT`: what becomes of a flow").marked("+"),
         SIZE,
         NMAPPINGS,
         FAILURES,
@@ -177,6 +182,7 @@ pub static UDP: Class = Class {
         REAP_OLD,
         DST,
         REPLY,
+        AGGREGATE,
     ],
     example: "rw :: UDPRewriter(pattern 1.0.0.1 1024-65535# - - 0 1, drop);",
     make: |setup, conf| make(setup, conf, Kind::Udp),
@@ -190,7 +196,7 @@ pub static ADDRESS: Class = Class {
     doc: "As IPRewriter, but each host inside has an address of its own outside: `pattern SADDR[-SADDR2] - \
           FOUTPUT ROUTPUT`, SADDR also as a prefix. Packets of any protocol from a host get its outside \
           address as their source; those to that address get the host as their destination.",
-    arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, REPLY],
+    arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, REPLY, AGGREGATE],
     example: "rw :: IPAddrRewriter(pattern 1.0.0.2-1.0.0.254 - 0 1, pass 1);",
     see: &["IPAddrPairRewriter", "IPRewriter", "StoreIPAddress"],
     make: |setup, conf| make(setup, conf, Kind::Address),
@@ -202,7 +208,7 @@ pub static PAIR: Class = Class {
     name: "IPAddrPairRewriter",
     brief: "rewrites pairs of addresses: NAT for each source and destination",
     doc: "As IPRewriter, with addresses but no ports: `pattern SADDR[-SADDR2] DADDR FOUTPUT ROUTPUT`.",
-    arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, REPLY],
+    arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, REPLY, AGGREGATE],
     example: "rw :: IPAddrPairRewriter(pattern 1.0.0.2-1.0.0.254 - 0 1, pass 1);",
     see: &["IPAddrRewriter", "IPRewriter"],
     make: |setup, conf| make(setup, conf, Kind::Pair),
@@ -213,21 +219,32 @@ pub static PAIR: Class = Class {
 pub static PING: Class = Class {
     name: "ICMPPingRewriter",
     brief: "rewrites ICMP echo requests and replies",
-    doc: "As IPRewriter, for pings: their identifier is what a source port is elsewhere. Replies that answer \
-          no known request are dropped, except at a `pass` input.",
-    arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, DST, REPLY],
+    doc: "As IPRewriter, for pings: their identifier is what a source port is elsewhere, and no two flows to \
+          one host have the same. Replies that answer no known request are dropped, except at a `pass` input.",
+    arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, DST, REPLY, AGGREGATE],
     example: "pw :: ICMPPingRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);",
     see: &["IPRewriter", "ICMPRewriter", "ICMPPingResponder"],
     make: |setup, conf| make(setup, conf, Kind::Ping),
     ..NAT
 };
 
+/// A time in whole seconds, as Click takes it.
+struct Seconds(i64);
+
+impl Value for Seconds {
+    fn parse(text: &str, scope: &Scope<'_>) -> Result<Seconds, String> {
+        let Span(ns) = Span::parse(text, scope)?;
+        let seconds = (ns + SECOND_NS / 2) / SECOND_NS;
+        if ns < 0 { Err("expected time in seconds".into()) } else { Ok(Seconds(seconds)) }
+    }
+}
+
 /// A time in milliseconds, by any of its names; the last that is there wins.
 fn time(conf: &mut Conf<'_>, keys: &[&str], default: i64) -> Result<i64, Fault> {
     let mut ms = default * 1000;
     for key in keys {
-        if let Some(Span(ns)) = conf.keyword(key)? {
-            ms = (ns / 1_000_000).max(0);
+        if let Some(Seconds(seconds)) = conf.keyword(key)? {
+            ms = seconds.saturating_mul(1000);
         }
     }
     Ok(ms)
@@ -271,6 +288,11 @@ fn datagram_times(
     Ok(Times { idle, busy, done: idle, guarantee: time(conf, guarantee, 5)? })
 }
 
+/// Whether elements of a class are rewriters.
+pub(super) fn is_rewriter(class: &Class) -> bool {
+    [&IP, &TCP, &UDP, &ADDRESS, &PAIR, &PING].iter().any(|own| own.name == class.name)
+}
+
 fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, kind: Kind) -> Result<Box<dyn Element>, Fault> {
     let times = times(conf, kind)?;
     let of_addresses = matches!(kind, Kind::Address | Kind::Pair);
@@ -281,21 +303,29 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, kind: Kind) -> Result<Box<dy
     let given = new.or(old);
     let capacity = given.as_deref().map(unsigned);
     let partner = given.filter(|_| capacity == Some(None));
+    if partner.as_ref().is_some_and(|name| !setup.find(name).is_some_and(|element| is_rewriter(element.kind)))
+    {
+        return Err("bad MAPPING_CAPACITY".into());
+    }
     let capacity = capacity.flatten().map_or(CAPACITY, |capacity| capacity as usize);
-    let reap = [conf.keyword("REAP_TIME")?, conf.keyword("REAP_INTERVAL")?];
-    let reap_ns = reap.into_iter().flatten().last().map_or(900 * SECOND_NS, |Span(ns)| ns);
+    let aggregate = conf.keyword("SET_AGGREGATE")?.unwrap_or(false);
+    // What FastClick's take: there is one table here for all threads.
+    conf.ignore("USE_CACHE");
+    conf.ignore("HANDLE_MIGRATION");
+    let reap_ns = time(conf, &["REAP_INTERVAL", "REAP_TIME"], 900)?.saturating_mul(1_000_000);
     let specs = conf.rest();
     conf.complete()?;
     if specs.len() != setup.inputs {
         return Err(format!("need {} arguments, one per input port", setup.inputs).into());
     }
     let scope = *conf.scope();
-    let parsed = specs.iter().enumerate().map(|(i, text)| {
-        Input::parse(text, setup.outputs, &scope).map_err(|error| format!("input spec {i}: {error}"))
-    });
-    let inputs = parsed.collect::<Result<Vec<Input>, String>>()?;
+    let inputs = all(specs.iter().enumerate().map(|(i, text)| {
+        let input = Input::parse(text, setup.outputs, &scope);
+        let checked = input.and_then(|input| input.check(setup).map(|()| input));
+        checked.map_err(|error| spec::about(i, &error))
+    }))?;
     let member = Member { inputs, times, outputs: setup.outputs, ..Member::default() };
-    let annotate = Annotate { destination, reply };
+    let annotate = Annotate { destination, reply, aggregate: aggregate && kind == Kind::Ip };
     let parts = Parts { kind, member, inputs: setup.inputs, capacity, partner, annotate, reap_ns };
     let core = Arc::new(Core::new(parts));
     setup.share(core.clone());

@@ -35,26 +35,53 @@ impl fmt::Display for FlowId {
     }
 }
 
-/// Puts entries into Click's order: in buckets, the newest first, with more buckets
-/// whenever there are twice as many entries. `entries` come as they were stored, a
-/// group for each flow.
-pub(crate) fn in_order<T>(entries: impl Iterator<Item = Vec<(FlowId, T)>>) -> Vec<T> {
-    let mut buckets: Vec<Vec<(u32, T)>> = vec![vec![]];
-    let mut size = 0;
-    for group in entries {
-        size += group.len();
-        for (id, entry) in group {
+/// How the table of a map grew: what its order depends on, in which Click lists the
+/// entries. A table never shrinks.
+#[derive(Debug, Clone)]
+pub(crate) struct Growth {
+    buckets: usize,
+    /// From which entry on there were so many buckets.
+    steps: Vec<(u64, usize)>,
+}
+
+impl Default for Growth {
+    fn default() -> Growth {
+        Growth { buckets: 1, steps: vec![] }
+    }
+}
+
+impl Growth {
+    /// There are so many entries, the newest of them this one.
+    pub(crate) fn note(&mut self, entries: usize, newest: u64) {
+        if entries > 2 * self.buckets {
+            self.buckets = (self.buckets + 1) * 2 - 1;
+            self.steps.push((newest, self.buckets));
+        }
+    }
+
+    /// Puts entries into Click's order: in buckets, the newest first, until more
+    /// buckets turn them round. They come in the order of their numbers.
+    pub(crate) fn in_order<T>(&self, entries: impl Iterator<Item = (u64, FlowId, T)>) -> Vec<T> {
+        let mut buckets: Vec<Vec<(u32, T)>> = vec![vec![]];
+        let mut steps = self.steps.iter().peekable();
+        for (number, id, entry) in entries {
+            while let Some((_, count)) = steps.next_if(|(newest, _)| *newest < number) {
+                buckets = spread(buckets, *count);
+            }
             let place = id.number() as usize % buckets.len();
             buckets[place].push((id.number(), entry));
         }
-        if size > 2 * buckets.len() {
-            let count = (buckets.len() + 1) * 2 - 1;
-            let mut more: Vec<Vec<(u32, T)>> = (0..count).map(|_| vec![]).collect();
-            for (number, entry) in buckets.into_iter().flat_map(|bucket| bucket.into_iter().rev()) {
-                more[number as usize % count].push((number, entry));
-            }
-            buckets = more;
+        for (_, count) in steps {
+            buckets = spread(buckets, *count);
         }
+        buckets.into_iter().flat_map(|bucket| bucket.into_iter().rev()).map(|(_, entry)| entry).collect()
     }
-    buckets.into_iter().flat_map(|bucket| bucket.into_iter().rev()).map(|(_, entry)| entry).collect()
+}
+
+fn spread<T>(buckets: Vec<Vec<(u32, T)>>, count: usize) -> Vec<Vec<(u32, T)>> {
+    let mut more: Vec<Vec<(u32, T)>> = (0..count).map(|_| vec![]).collect();
+    for (number, entry) in buckets.into_iter().flat_map(|bucket| bucket.into_iter().rev()) {
+        more[number as usize % count].push((number, entry));
+    }
+    more
 }

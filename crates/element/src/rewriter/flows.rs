@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use super::flow_id::{FlowId, in_order};
+use super::flow_id::{FlowId, Growth};
 use super::heap::Heaps;
 use super::kind::Kind;
 use super::sequence::Shift;
@@ -62,6 +62,9 @@ pub(crate) struct Flow {
     pub shifts: Option<Box<[Shift; 2]>>,
     /// When it came, relative to others.
     number: u64,
+    /// Where both its entries stand among others': one that took another's place has
+    /// that one's.
+    stands: [u64; 2],
 }
 
 /// TCP: an end sent FIN, forward; the other one's is the next bit.
@@ -73,6 +76,11 @@ impl Flow {
     /// What packets of a direction become.
     pub(crate) fn rewritten(&self, back: bool) -> FlowId {
         self.ids[usize::from(!back)].reversed()
+    }
+
+    /// How many flows came before it.
+    pub(crate) fn place(&self) -> u64 {
+        self.number - 1
     }
 
     fn idle_time(&self, times: &Times) -> i64 {
@@ -98,6 +106,7 @@ pub(crate) struct Member {
     pub inputs: Vec<Input>,
     /// The second is UDP's, where the protocols have one each.
     pub maps: [HashMap<FlowId, Entry>; 2],
+    pub growth: [Growth; 2],
     pub times: [Times; 2],
     pub outputs: usize,
 }
@@ -194,13 +203,13 @@ impl Flows {
         now: i64,
     ) -> Result<Entry, Without> {
         let id = kind.forward(id);
-        let Member { inputs, maps, outputs, times } = &mut self.members[member];
+        let Member { inputs, maps, outputs, times, .. } = &mut self.members[member];
         let (known, outputs, times) = (&maps[map], *outputs, times[map]);
         let spec = inputs.get_mut(input).ok_or(Without::Unwanted)?;
         let free = |new: FlowId| !known.contains_key(&kind.complete(new).reversed());
         let fixed = (spec.forward, spec.reply);
         let made = match &mut spec.rule {
-            Rule::Drop | Rule::Named(_) => return Err(Without::Unwanted),
+            Rule::Drop | Rule::Named(..) => return Err(Without::Unwanted),
             Rule::Pass => return Err(Without::Pass(spec.forward)),
             Rule::Keep => Some((id, fixed.0, fixed.1)),
             Rule::Pattern(pattern) => pattern.rewrite(id, &free).map(|new| (new, fixed.0, fixed.1)),
@@ -230,13 +239,14 @@ impl Flows {
             annotation: 0,
             shifts: None,
             number: self.count,
+            stands: [0; 2],
         };
         self.store(flow, now)
     }
 
     fn store(&mut self, flow: Flow, now: i64) -> Result<Entry, Without> {
         let (member, map, input, ids) = (flow.member, flow.map, flow.input, flow.ids);
-        let (guaranteed, expiry) = (flow.guaranteed, flow.expiry);
+        let (guaranteed, expiry, number) = (flow.guaranteed, flow.expiry, flow.number);
         let id = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             (self.slots.len() - 1) as u32
@@ -244,6 +254,8 @@ impl Flows {
         self.slots[id as usize] = Some(flow);
         for (key, back) in ids.into_iter().zip([false, true]) {
             let old = self.members[member].maps[map].insert(key, Entry { flow: id, back });
+            let stands = old.map(|old| self.flow(old.flow).stands[usize::from(old.back)]);
+            self.flow(id).stands[usize::from(back)] = stands.unwrap_or(2 * number + u64::from(back));
             if let Some(old) = old.filter(|old| old.flow != id) {
                 self.forget(old.flow);
             }
@@ -260,6 +272,8 @@ impl Flows {
             }
             self.evicted += 1;
         }
+        let Member { maps, growth, .. } = &mut self.members[member];
+        growth[map].note(maps[map].len(), 2 * number + 1);
         Ok(Entry { flow: id, back: false })
     }
 
@@ -364,16 +378,19 @@ impl Flows {
 
     /// All flows of a map, in both directions, in the order in which Click lists them.
     pub(crate) fn list(&self, kind: Kind, member: usize, map: usize, now: i64) -> String {
-        let ours = |flow: &&Flow| (flow.member, flow.map) == (member, map);
-        let mut flows: Vec<&Flow> = self.slots.iter().flatten().filter(ours).collect();
-        flows.sort_unstable_by_key(|flow| flow.number);
-        let entries = flows.into_iter().map(|flow| {
-            let both = [false, true].into_iter().map(|back| (flow.ids[usize::from(back)], (flow, back)));
-            let known =
-                |id: &FlowId, back: bool| self.find(member, map, *id).is_some_and(|entry| entry.back == back);
-            both.filter(|(id, (_, back))| known(id, *back)).collect()
-        });
-        in_order(entries).into_iter().map(|(flow, back)| self.line(kind, flow, back, now)).collect()
+        let known = |flow: &Flow, back: bool| {
+            let entry = self.find(member, map, flow.ids[usize::from(back)]);
+            entry.is_some_and(|entry| entry.back == back)
+        };
+        let mut entries = vec![];
+        for flow in self.slots.iter().flatten().filter(|flow| (flow.member, flow.map) == (member, map)) {
+            for back in [false, true].into_iter().filter(|back| known(flow, *back)) {
+                entries.push((flow.stands[usize::from(back)], flow.ids[usize::from(back)], (flow, back)));
+            }
+        }
+        entries.sort_unstable_by_key(|(stands, ..)| *stands);
+        let order = self.members[member].growth[map].in_order(entries.into_iter());
+        order.into_iter().map(|(flow, back)| self.line(kind, flow, back, now)).collect()
     }
 
     fn line(&self, kind: Kind, flow: &Flow, back: bool, now: i64) -> String {

@@ -7,14 +7,16 @@ use graph::class::{Headers, mandatory};
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
-use wire::checksum;
 
+use super::classes::is_rewriter;
 use super::flow_id::FlowId;
 use super::flows::{Ask, Tracking};
 use super::kind::TCP;
+use super::mapper::all;
 use super::rewriter::{Core, now_ms};
 use super::sequence::Shift;
 use crate::ip::header::{self, u16_at, u32_at};
+use crate::tcpudp::checksum;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -33,20 +35,51 @@ pub static CLASS: Class = Class {
     example: "c :: IPClassifier(dst tcp port 21, -) -> FTPPortMapper(rw, rw, 0) -> [0]rw; c[1] -> [0]rw;",
     see: &["TCPRewriter", "IPRewriter"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
-    make: |_, conf| {
+    live: true,
+    make: |setup, conf| {
         let names = [conf.mandatory("CONTROL_REWRITER")?, conf.mandatory("DATA_REWRITER")?];
-        let input = conf.mandatory("DATA_REWRITER_INPUT")?;
+        let input: i32 = conf.mandatory("DATA_REWRITER_INPUT")?;
         conf.complete()?;
+        let [control, data]: &[String; 2] = &names;
+        let check = |name: &str, what: &Wanted, fits: fn(&Class) -> bool| match setup.find(name) {
+            None => Err(what.missing()),
+            Some(element) if !fits(element.kind) => Err(what.mismatch()),
+            Some(element) => Ok(element.pull_inputs.len()),
+        };
+        let control = check(control, &CONTROL, |class| ["IPRewriter", "TCPRewriter"].contains(&class.name));
+        let inputs = all([control, check(data, &DATA, is_rewriter)].into_iter())?;
+        if usize::try_from(input).map_or(true, |input: usize| input >= inputs[1]) {
+            return Err("DATA_REWRITER_INPUT out of range".into());
+        }
         Ok(Each::boxed(FtpPortMapper { names, input, cores: None }))
     },
     ..Class::BASE
 };
 
+/// What an argument must name.
+struct Wanted {
+    key: &'static str,
+    class: &'static str,
+}
+
+const CONTROL: Wanted = Wanted { key: "CONTROL_REWRITER", class: "TCPRewriter" };
+const DATA: Wanted = Wanted { key: "DATA_REWRITER", class: "IPRewriterBase" };
+
+impl Wanted {
+    fn missing(&self) -> String {
+        format!("{}: does not name an element", self.key)
+    }
+
+    fn mismatch(&self) -> String {
+        format!("{}: element type mismatch, expected {}", self.key, self.class)
+    }
+}
+
 /// See [`CLASS`].
 #[derive(Debug, Clone)]
 pub struct FtpPortMapper {
     names: [String; 2],
-    input: usize,
+    input: i32,
     cores: Option<[Arc<Core>; 2]>,
 }
 
@@ -72,7 +105,8 @@ fn command(data: &[u8]) -> Option<Command> {
         return None;
     }
     let text = std::str::from_utf8(&data[begin..end]).ok()?;
-    let numbers: Vec<u8> = text.split(',').map(|n| n.parse().ok()).collect::<Option<_>>()?;
+    let number = |digits: &str| if digits.is_empty() { Some(0) } else { digits.parse().ok() };
+    let numbers: Vec<u8> = text.split(',').map(number).collect::<Option<_>>()?;
     let [a, b, c, d, high, low] = numbers[..] else { return None };
     let address = u32::from_be_bytes([a, b, c, d]);
     Some(Command { begin, end, address, port: u16::from_be_bytes([high, low]) })
@@ -93,9 +127,7 @@ fn replace(packet: &mut Packet, data_at: usize, found: Command, argument: &[u8])
     let (ip, segment) = header::split_mut(packet)?;
     header::replace_u16(ip, 2, total);
     segment[16..18].fill(0);
-    let (src, dst) = (u32_at(ip, 12).into(), u32_at(ip, 16).into());
-    let pseudo = checksum::pseudo_header_v4(src, dst, TCP, segment.len() as u32);
-    let sum = !checksum::combine(pseudo, checksum::sum(segment));
+    let sum = checksum::of(ip, segment);
     segment[16..18].copy_from_slice(&sum.to_be_bytes());
     Some(())
 }
@@ -117,7 +149,7 @@ impl FtpPortMapper {
         let kept = control.ask(TCP, connection, Ask::Known, now, |flow, _| flow.annotation)?;
         let from_port =
             FlowId { src: found.address, src_port: found.port, dst, dst_port: dst_port.wrapping_sub(1) };
-        let new = data.ask(TCP, from_port, Ask::At(self.input), now, |flow, entry| {
+        let new = data.ask(TCP, from_port, Ask::At(self.input as usize), now, |flow, entry| {
             flow.annotation = kept;
             flow.rewritten(entry.back)
         })?;
@@ -137,13 +169,10 @@ impl FtpPortMapper {
 
 impl PerPacket for FtpPortMapper {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let find = |name: &String| cx.shared::<Core>(name);
-        let control = find(&self.names[0]).filter(|core| core.kind.is_tcp());
-        let control = control.ok_or("CONTROL_REWRITER: type mismatch: expected TCPRewriter")?;
-        let data = find(&self.names[1]).ok_or("DATA_REWRITER: type mismatch: expected IPRewriterBase")?;
-        if self.input >= data.inputs {
-            return Err("DATA_REWRITER_INPUT out of range".into());
-        }
+        let [control, data] = &self.names;
+        let control = cx.shared::<Core>(control).filter(|core| core.kind.is_tcp());
+        let control = control.ok_or_else(|| CONTROL.mismatch())?;
+        let data = cx.shared::<Core>(data).ok_or_else(|| DATA.mismatch())?;
         self.cores = Some([control, data]);
         Ok(())
     }

@@ -4,15 +4,17 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use graph::class::{Headers, keyword, mandatory};
-use graph::value::unsigned;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::value::{Names, Raw, Scope, Value};
+use graph::{Class, Cx, Each, Fate, PerPacket, Setup};
 use memory::Packet;
 use wire::checksum;
 
 use super::apply::{Annotate, changed, changed_u32, set_u32, sum_at};
+use super::classes::is_rewriter;
 use super::flow_id::FlowId;
 use super::flows::Ask;
 use super::kind::{DCCP, ECHO, ICMP, TCP, UDP};
+use super::mapper::all;
 use super::rewriter::{Core, now_ms};
 use crate::annotation::{Notes, Place};
 use crate::ip::header::{self, u16_at, u32_at};
@@ -35,28 +37,69 @@ pub static CLASS: Class = Class {
     example: "rw :: IPRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);\nicmp -> ICMPRewriter(rw) -> inside;",
     see: &["IPRewriter", "ICMPPingRewriter", "IPAddrRewriter"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
-    make: |_, conf| {
-        let maps: String = conf.mandatory("MAPS")?;
+    make: |setup, conf| {
+        let Raw(maps) = conf.mandatory("MAPS")?;
         let destination = conf.keyword("DST_ANNO")?.unwrap_or(true);
         let reply = conf.keyword::<Place<1>>("REPLY_ANNO")?.map(|place| place.0);
         conf.complete()?;
-        let names: Vec<String> = maps.split_whitespace().map(str::to_string).collect();
-        match names.len() {
-            0 => Err("no IP rewriters supplied".into()),
-            _ => Ok(Each::boxed(IcmpRewriter {
-                names,
-                maps: vec![],
-                annotate: Annotate { destination, reply },
-            })),
+        let names: Vec<Name> = maps.split_whitespace().map(Name::parse).collect();
+        let wrong: Vec<String> = names.iter().filter_map(|name| name.wrong(setup)).collect();
+        let none = wrong.len() == names.len();
+        let none = none.then(|| "no IP rewriters supplied".to_string());
+        let all: Vec<String> = wrong.into_iter().chain(none).collect();
+        if !all.is_empty() {
+            return Err(all.join("\n").into());
         }
+        let annotate = Annotate { destination, reply, aggregate: false };
+        Ok(Each::boxed(IcmpRewriter { names, maps: vec![], annotate }))
     },
     ..Class::BASE
 };
 
+/// A rewriter's name, and where its outputs are among this element's.
+#[derive(Debug, Clone)]
+struct Name {
+    text: String,
+    name: String,
+    /// `Some(None)` is not a number.
+    offset: Option<Option<i32>>,
+}
+
+impl Name {
+    fn parse(text: &str) -> Name {
+        let scope = Scope { element: "", names: &Names::default() };
+        let (name, offset) = match text.split_once(':') {
+            Some((name, offset)) => (name, Some(i32::parse(offset, &scope).ok())),
+            None => (text, None),
+        };
+        Name { text: text.into(), name: name.into(), offset }
+    }
+
+    /// Where its outputs begin, if they are not all the first.
+    fn offset(&self) -> Option<usize> {
+        usize::try_from(self.offset.flatten()?).ok()
+    }
+
+    /// What is wrong with it, if that can be said before elements are made.
+    fn wrong(&self, setup: &Setup<'_>) -> Option<String> {
+        let refused = |name: &str| Some(format!("{name} not an IP rewriter"));
+        let element = setup.find(&self.name);
+        let Some(element) = element.filter(|_| self.offset != Some(None)) else {
+            return refused(if self.offset == Some(None) { &self.text } else { &self.name });
+        };
+        let end = self.offset().map_or(0, |offset| offset.saturating_add(element.pull_outputs.len()));
+        if end > setup.outputs {
+            let plural = if setup.outputs == 1 { "output" } else { "outputs" };
+            return Some(format!("{} port offset requires more than {} {plural}", self.text, setup.outputs));
+        }
+        if is_rewriter(element.kind) { None } else { refused(&self.name) }
+    }
+}
+
 /// See [`CLASS`].
 #[derive(Debug, Clone)]
 pub struct IcmpRewriter {
-    names: Vec<String>,
+    names: Vec<Name>,
     /// The rewriters, and where their outputs are among this one's.
     maps: Vec<(Arc<Core>, Option<usize>)>,
     annotate: Annotate,
@@ -161,20 +204,11 @@ impl IcmpRewriter {
 
 impl PerPacket for IcmpRewriter {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        for text in &self.names {
-            let refuse = || format!("{text} not an IP rewriter");
-            let (name, offset) = match text.split_once(':') {
-                Some((name, offset)) => (name, Some(unsigned(offset).ok_or_else(refuse)? as usize)),
-                None => (text.as_str(), None),
-            };
-            let core = cx.shared::<Core>(name).ok_or_else(refuse)?;
-            let outputs = cx.outputs();
-            if offset.is_some_and(|offset| offset.saturating_add(core.outputs) > outputs) {
-                let plural = if outputs == 1 { "output" } else { "outputs" };
-                return Err(format!("{text} port offset requires more than {outputs} {plural}"));
-            }
-            self.maps.push((core, offset));
-        }
+        let find = |name: &Name| {
+            let core = cx.shared::<Core>(&name.name);
+            Ok((core.ok_or_else(|| format!("{} not an IP rewriter", name.name))?, name.offset()))
+        };
+        self.maps = all(self.names.iter().map(find))?;
         Ok(())
     }
 

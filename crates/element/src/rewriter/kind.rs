@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     /// `IPAddrPairRewriter`: addresses.
     Pair,
     /// `ICMPPingRewriter`: echo requests. The identifier is their source port; the
-    /// destination port is the next number, which tells requests from replies.
+    /// destination port is another number, which tells requests from replies.
     Ping,
 }
 
@@ -48,7 +48,8 @@ impl Kind {
             Kind::Udp => matches!(protocol, TCP | UDP | DCCP),
             _ => protocol == ICMP && matches!(payload.first(), Some(&(ECHO | ECHO_REPLY))),
         };
-        if !has_ports || !header::is_first_fragment(header) || payload.len() < 8 {
+        let least = if self == Kind::Ping { 6 } else { 8 };
+        if !has_ports || !header::is_first_fragment(header) || payload.len() < least {
             return None;
         }
         let (src_port, dst_port) = match self {
@@ -89,7 +90,7 @@ impl Kind {
     /// What follows from the rest of a new identity.
     pub(crate) fn complete(self, id: FlowId) -> FlowId {
         match self {
-            Kind::Ping => FlowId { dst_port: id.src_port.wrapping_add(1), ..id },
+            Kind::Ping => FlowId { dst_port: beside(id.src_port), ..id },
             _ => id,
         }
     }
@@ -142,7 +143,13 @@ impl Kind {
     }
 }
 
+/// The number that goes with an identifier: Click adds one to it in memory, which the
+/// order of its tables shows.
+fn beside(identifier: u16) -> u16 {
+    identifier.swap_bytes().wrapping_add(1).swap_bytes()
+}
+
 fn echo_ports(identifier: u16, request: bool) -> (u16, u16) {
-    let next = identifier.wrapping_add(1);
+    let next = beside(identifier);
     if request { (identifier, next) } else { (next, identifier) }
 }

@@ -1,15 +1,16 @@
 //! `RoundRobinIPMapper`, `SourceIPHashMapper`, `IPRewriterPatterns`: patterns for
 //! rewriters to choose from, and names for them.
 
-use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::class::{mandatory, rest};
-use graph::value::unsigned;
-use graph::{Class, Conf, Element, Fault};
+use graph::value::Value;
+use graph::{Class, Conf, Cx, Element, Fault};
 
 use super::flow_id::FlowId;
 use super::pattern::{NAMED, Pattern};
+use super::ring::Ring;
 use super::spec;
 
 /// The class of what takes patterns in turn.
@@ -30,8 +31,8 @@ pub static ROUND_ROBIN: Class = Class {
             1 => setup.warn("only one pattern given"),
             _ => {}
         }
-        let patterns = texts.iter().map(|text| Candidate::parse(text, conf)).collect::<Result<_, _>>()?;
-        let inner = Inner { patterns, last: 0, ring: BTreeMap::new() };
+        let patterns = all(texts.iter().map(|text| Candidate::parse(text, conf)))?;
+        let inner = Inner { patterns, last: 0, ring: None };
         let name = format!("{} :: {}", setup.name, setup.class);
         setup.share(Arc::new(Mapper { name, inner: Mutex::new(inner) }));
         Ok(Box::new(Passive))
@@ -81,22 +82,58 @@ pub static PATTERNS: Class = Class {
     example: "IPRewriterPatterns(out 1.0.0.1 1024-65535 - -);\nrw :: IPRewriter(pattern out 0 1, drop);",
     see: &["IPRewriter", "IPAddrRewriter", "RoundRobinIPMapper"],
     make: |setup, conf| {
-        let mut names: Vec<String> = vec![];
-        for text in conf.rest() {
+        let mut known: Vec<(String, String)> = vec![];
+        let mut turns: Vec<Arc<AtomicU32>> = vec![];
+        let texts = conf.rest();
+        let declare = |text: &String| {
             let words: Vec<&str> = text.split_whitespace().collect();
-            let Some((name, words)) = words.split_first() else { continue };
-            if names.iter().any(|known| known == name) || conf.scope().lookup(NAMED, name).is_some() {
-                return Err(format!("pattern '{name}' already defined").into());
+            let Some((name, words)) = words.split_first() else { return Ok(()) };
+            let find = |name: &str| known.iter().find(|(own, _)| own == name).map(|(_, value)| value);
+            if find(name).is_some() || conf.scope().lookup(NAMED, name).is_some() {
+                return Err(format!("pattern '{name}' already defined"));
             }
-            Pattern::parse(words, conf.scope())?;
-            setup.declare(NAMED, name, words.join(" "));
-            names.push((*name).to_string());
-        }
+            let same = if let [other] = words { find(other) } else { None };
+            let value = match same {
+                Some(value) => value.clone(),
+                None => {
+                    Pattern::parse(words, conf.scope())?;
+                    turns.push(Arc::default());
+                    format!("{} {} {}", setup.name, turns.len() - 1, words.join(" "))
+                }
+            };
+            setup.declare(NAMED, name, value.clone());
+            known.push(((*name).to_string(), value));
+            Ok(())
+        };
+        let declared: Vec<Result<(), String>> = texts.iter().map(declare).collect();
+        all(declared.into_iter())?;
         conf.complete()?;
+        setup.share(Arc::new(Turns(turns)));
         Ok(Box::new(Passive))
     },
     ..Class::BASE
 };
+
+/// Whose turn it is in patterns that have names: all that use one have it in common.
+#[derive(Debug)]
+pub(crate) struct Turns(pub Vec<Arc<AtomicU32>>);
+
+/// All of several things, or all that is wrong with them.
+pub(super) fn all<T>(things: impl Iterator<Item = Result<T, String>>) -> Result<Vec<T>, String> {
+    let (mut good, mut wrong) = (vec![], vec![]);
+    for thing in things {
+        match thing {
+            Ok(thing) => good.push(thing),
+            Err(error) => wrong.push(error),
+        }
+    }
+    if wrong.is_empty() { Ok(good) } else { Err(wrong.join("\n")) }
+}
+
+/// Whether elements of a class are mappers.
+pub(super) fn is_one(class: &Class) -> bool {
+    [ROUND_ROBIN.name, HASH.name].contains(&class.name)
+}
 
 /// An element that only others ask.
 #[derive(Debug)]
@@ -113,7 +150,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn parse(text: &str, conf: &Conf<'_>) -> Result<Candidate, Fault> {
+    fn parse(text: &str, conf: &Conf<'_>) -> Result<Candidate, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (pattern, forward, reply) = spec::parse_pattern(&words, conf.scope())?;
         Ok(Candidate { pattern, forward, reply })
@@ -125,8 +162,8 @@ struct Inner {
     patterns: Vec<Candidate>,
     /// Which one's turn it is.
     last: usize,
-    /// Places on the ring; empty when patterns are taken in turn.
-    ring: BTreeMap<u64, usize>,
+    /// Whose turn it is by the source; none when patterns are taken in turn.
+    ring: Option<Ring>,
 }
 
 /// What a rewriter asks.
@@ -136,31 +173,29 @@ pub(crate) struct Mapper {
     inner: Mutex<Inner>,
 }
 
-/// Mixes bits (SplitMix64).
-fn mixed(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    value ^ value >> 31
-}
+/// The most numbers that are drawn for places.
+const MOST_PLACES: usize = 1 << 24;
 
 fn hashing(texts: &[String], conf: &Conf<'_>) -> Result<Inner, Fault> {
     let words: Vec<&str> = texts[0].split_whitespace().collect();
     let [nodes, seed] = words[..] else { return Err("requires 2 config params: numnodes seed".into()) };
-    let nodes =
-        unsigned(nodes).filter(|n| (1..=10_000).contains(n)).ok_or("number of nodes must be an integer")?;
-    let seed = unsigned(seed).ok_or("hash seed must be an integer")?;
-    let mut inner = Inner { patterns: vec![], last: 0, ring: BTreeMap::new() };
-    for (index, text) in texts[1..].iter().enumerate() {
-        let (text, id) =
-            text.trim().rsplit_once(char::is_whitespace).ok_or("bad server ID in pattern spec")?;
-        let id = unsigned(id).ok_or("bad server ID in pattern spec")?;
-        inner.patterns.push(Candidate::parse(text, conf)?);
-        for node in 0..nodes {
-            inner.ring.insert(mixed(mixed(seed ^ id << 32) ^ node), index);
-        }
+    let number = |text: &str| i32::parse(text, conf.scope()).ok();
+    let nodes = number(nodes)
+        .and_then(|n| usize::try_from(n).ok().filter(|n| *n > 0))
+        .ok_or("number of nodes must be an integer")?;
+    let seed = number(seed).ok_or("hash seed must be an integer")?;
+    let servers = all(texts[1..].iter().map(|text| {
+        let (text, id) = text.trim().rsplit_once(char::is_whitespace).unwrap_or(("", ""));
+        let id = number(id).filter(|id| *id >= 0).ok_or("bad server ID in pattern spec")?;
+        Ok((id as u16, Candidate::parse(text, conf)?))
+    }))?;
+    let (ids, patterns): (Vec<u16>, Vec<Candidate>) = servers.into_iter().unzip();
+    let most = ids.iter().copied().max().map_or(0, |id| usize::from(id) + 1);
+    if nodes.saturating_mul(most) > MOST_PLACES {
+        return Err(format!("nodes times server IDs must be at most {MOST_PLACES}").into());
     }
-    Ok(inner)
+    let ring = Some(Ring::new(&ids, nodes, seed as u32));
+    Ok(Inner { patterns, last: 0, ring })
 }
 
 impl Mapper {
@@ -172,10 +207,8 @@ impl Mapper {
     ) -> Option<(FlowId, usize, usize)> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let count = inner.patterns.len();
-        let place = mixed(u64::from(id.src));
-        let node = inner.ring.range(place..).next().or_else(|| inner.ring.first_key_value());
-        if let Some(index) = node.map(|(_, index)| *index) {
-            return inner.patterns[index].rewrite(id, free);
+        if let Some(server) = inner.ring.as_ref().and_then(|ring| ring.server(id.src)) {
+            return inner.patterns[server].rewrite(id, free);
         }
         (0..count).find_map(|_| {
             let index = inner.last;
@@ -190,12 +223,16 @@ impl Mapper {
     }
 
     /// Whether a rewriter with so many outputs can use it.
-    pub(crate) fn check(&self, outputs: usize) -> Result<(), String> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        match inner.patterns.iter().position(|p| p.forward >= outputs || p.reply >= outputs) {
-            Some(i) => Err(format!("output port out of range in {} pattern {i}", self.name)),
-            None => Ok(()),
-        }
+    pub(crate) fn check(&self, cx: &Cx<'_>, outputs: usize) -> Result<(), String> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        all(inner.patterns.iter_mut().enumerate().map(|(i, p)| {
+            p.pattern.settle(cx);
+            match p.forward >= outputs || p.reply >= outputs {
+                true => Err(format!("output port out of range in {} pattern {i}", self.name)),
+                false => Ok(()),
+            }
+        }))?;
+        Ok(())
     }
 }
 

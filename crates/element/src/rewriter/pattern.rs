@@ -2,10 +2,14 @@
 
 use std::fmt;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use graph::Cx;
 use graph::value::{Kind, Prefix4, Scope, Value, unsigned};
 
 use super::flow_id::FlowId;
+use super::mapper::Turns;
 use crate::ip::random;
 
 /// As which kind of name a configuration's patterns are declared.
@@ -23,7 +27,7 @@ enum Choice {
 }
 
 /// A pattern. Zeros leave what the packet has.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     id: FlowId,
     /// How many values beyond the first may be chosen.
@@ -31,7 +35,9 @@ pub(crate) struct Pattern {
     /// Ports are rewritten too; the port varies, not the address.
     ports: bool,
     choice: Choice,
-    next: u32,
+    next: Arc<AtomicU32>,
+    /// Of which element it is by name, and the how manieth there.
+    home: Option<(String, usize)>,
 }
 
 impl Pattern {
@@ -42,10 +48,11 @@ impl Pattern {
             [name] => {
                 let text = scope.lookup(NAMED, name).ok_or_else(|| format!("no such pattern '{name}'"))?;
                 let words: Vec<&str> = text.split_whitespace().collect();
-                return if words.len() > 1 {
-                    Pattern::parse(&words, scope)
-                } else {
-                    Err("syntax error".into())
+                let [element, place, words @ ..] = &words[..] else { return Err("syntax error".into()) };
+                let home = Some((element.to_string(), place.parse().unwrap_or(0)));
+                return match words.len() {
+                    1 => Pattern::parse(words, scope),
+                    _ => Pattern::parse(words, scope).map(|pattern| Pattern { home, ..pattern }),
                 };
             }
             [src, dst] => (src, None, dst, None),
@@ -58,7 +65,8 @@ impl Pattern {
             range: 0,
             ports: src_port.is_some(),
             choice: Choice::Same,
-            next: 0,
+            next: Arc::default(),
+            home: None,
         };
         pattern.address(src, scope).ok_or("bad source address")?;
         if let Some(port) = src_port {
@@ -71,24 +79,36 @@ impl Pattern {
         Ok(pattern)
     }
 
+    /// Finds those it takes turns with, if it has a name.
+    pub(crate) fn settle(&mut self, cx: &Cx<'_>) {
+        let turns = self.home.as_ref().and_then(|(element, place)| {
+            let turns = cx.shared::<Turns>(element)?;
+            turns.0.get(*place).cloned()
+        });
+        self.next = turns.unwrap_or_else(|| self.next.clone());
+    }
+
     /// Goes on where another one was, if it says the same.
     pub(crate) fn resume(&mut self, old: &Pattern) -> bool {
-        let same = Pattern { next: old.next, ..self.clone() } == *old;
+        let said = |pattern: &Pattern| (pattern.id, pattern.range, pattern.ports, pattern.choice);
+        let same = said(self) == said(old);
         if same {
-            self.next = old.next;
+            self.next.store(old.next.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         same
     }
 
     /// A suffix that says how to choose.
     fn choice<'t>(&mut self, text: &'t str) -> &'t str {
-        for (suffix, choice) in [('#', Choice::Next), ('?', Choice::Any)] {
-            if let Some(rest) = text.strip_suffix(suffix) {
-                self.choice = choice;
-                return rest;
-            }
+        if let Some(rest) = text.strip_suffix('#') {
+            self.choice = Choice::Next;
+            return rest;
         }
-        text
+        let Some(rest) = text.strip_suffix('?') else { return text };
+        if self.choice == Choice::Same {
+            self.choice = Choice::Any;
+        }
+        rest
     }
 
     fn address(&mut self, text: &str, scope: &Scope<'_>) -> Option<()> {
@@ -123,7 +143,7 @@ impl Pattern {
             return Some(());
         }
         let text = self.choice(text);
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let (first, last) = text.split_once('-')?;
         let [first, last] = [first, last].map(|port| u16::try_from(unsigned(port)?).ok());
         (self.id.src_port, self.range) = (first?, u32::from(last?.checked_sub(first?)?));
         Some(())
@@ -147,13 +167,14 @@ impl Pattern {
         {
             new.src_port = id.src_port;
             if free(new) {
-                self.next = same + 1;
+                self.next.store(same + 1, Ordering::Relaxed);
                 return Some(new);
             }
         }
+        let next = self.next.load(Ordering::Relaxed);
         let mut value = match self.choice {
-            Choice::Next if self.next > self.range => 0,
-            Choice::Next => self.next,
+            Choice::Next if next > self.range => 0,
+            Choice::Next => next,
             _ => random::below(u64::from(self.range) + 1) as u32,
         };
         for _ in 0..=self.range {
@@ -162,7 +183,7 @@ impl Pattern {
                 false => new.src = self.id.src.wrapping_add(value),
             }
             if free(new) {
-                self.next = value.saturating_add(1);
+                self.next.store(value.saturating_add(1), Ordering::Relaxed);
                 return Some(new);
             }
             value = if value == self.range { 0 } else { value + 1 };

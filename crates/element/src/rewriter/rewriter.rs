@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::class::Handler;
 use graph::timer::TimerId;
-use graph::value::{Names, Scope, Value, unsigned};
+use graph::value::Scope;
 use graph::{Cx, Element, Fate, Next, Refused};
 use memory::{Batch, Packet};
 
@@ -14,10 +14,11 @@ use super::apply::{Annotate, apply};
 use super::flow_id::FlowId;
 use super::flows::{Ask, Entry, Flow, Flows, Member, Without};
 use super::kind::{ECHO_REPLY, Kind};
-use super::mapper::Mapper;
-use super::spec::{Input, Rule};
+use super::mapper::{Mapper, all};
+use super::spec::{self, Input, Rule};
 use crate::annotation::Notes;
 use crate::ip::header;
+use crate::tcpudp::words::{Port, Words};
 
 /// Reasons, as the classes name them.
 pub(super) const DROPS: &[&str] =
@@ -93,9 +94,11 @@ impl Core {
             self.join(&partner);
         }
         let (flows, member) = self.place();
-        for (i, input) in lock(&flows).members[member].inputs.iter_mut().enumerate() {
-            resolve(cx, input, self.outputs).map_err(|error| format!("input spec {i}: {error}"))?;
-        }
+        let mut flows = lock(&flows);
+        let inputs = flows.members[member].inputs.iter_mut().enumerate();
+        all(
+            inputs.map(|(i, input)| resolve(cx, input, self.outputs).map_err(|error| spec::about(i, &error)))
+        )?;
         Ok(true)
     }
 
@@ -133,12 +136,21 @@ impl Core {
 
 /// Finds the element that a specification names.
 fn resolve(cx: &Cx<'_>, input: &mut Input, outputs: usize) -> Result<(), String> {
-    let Rule::Named(name) = &input.rule else { return Ok(()) };
-    let mapper = cx.shared::<Mapper>(name).ok_or_else(|| match cx.find(name) {
-        Some(_) => "element is not an IPMapper",
-        None => "unknown specification",
-    })?;
-    mapper.check(outputs)?;
+    let (name, alone) = match &mut input.rule {
+        Rule::Named(name, alone) => (name, *alone),
+        Rule::Pattern(pattern) => {
+            pattern.settle(cx);
+            return Ok(());
+        }
+        _ => return Ok(()),
+    };
+    let mapper = match (cx.find(name), cx.shared::<Mapper>(name)) {
+        (None, _) => return Err("unknown specification".into()),
+        _ if !alone => return Err("syntax error, expected element name".into()),
+        (_, None) => return Err("element is not an IPMapper".into()),
+        (_, Some(mapper)) => mapper,
+    };
+    mapper.check(cx, outputs)?;
     input.rule = Rule::Mapper(mapper);
     Ok(())
 }
@@ -150,12 +162,14 @@ pub(crate) struct Rewriter {
     flows: Arc<Mutex<Flows>>,
     member: usize,
     fates: Box<[Fate; Batch::MAX]>,
+    /// When what expired is forgotten next.
+    reap_at_ns: i64,
 }
 
 impl Rewriter {
     pub(super) fn new(core: Arc<Core>) -> Rewriter {
         let (flows, member) = core.place();
-        Rewriter { core, flows, member, fates: Box::new([Fate::ON; Batch::MAX]) }
+        Rewriter { core, flows, member, fates: Box::new([Fate::ON; Batch::MAX]), reap_at_ns: 0 }
     }
 
     /// What becomes of a packet that belongs to no flow and begins none.
@@ -195,18 +209,22 @@ impl Rewriter {
         Fate::out(output)
     }
 
-    fn lookup(&self, flows: &mut Flows, parameter: &str, now: i64) -> Result<String, Refused> {
-        let names = Names::default();
-        let scope = Scope { element: "", names: &names };
-        let address = |text: &str| Ipv4Addr::parse(text, &scope).map(Ipv4Addr::to_bits);
-        let port =
-            |text: &str| unsigned(text).and_then(|port| u16::try_from(port).ok()).ok_or("expected IP port");
-        let words: Vec<&str> = parameter.split_whitespace().collect();
-        let [src, src_port, dst, dst_port] = words[..] else {
-            return Err("expected 'SADDR SPORT DADDR DPORT'".into());
+    fn lookup(
+        &self,
+        flows: &mut Flows,
+        parameter: &str,
+        scope: Scope<'_>,
+        now: i64,
+    ) -> Result<String, Refused> {
+        let mut words = Words::new(parameter, scope);
+        let src = (words.mandatory::<Ipv4Addr>("SADDR"), words.mandatory::<Port<6>>("SPORT"));
+        let dst = (words.mandatory::<Ipv4Addr>("DADDR"), words.mandatory::<Port<6>>("DPORT"));
+        words.complete()?;
+        let ((Some(src), Some(src_port)), (Some(dst), Some(dst_port))) = (src, dst) else {
+            return Ok(String::new());
         };
-        let (src, dst) = (address(src)?, address(dst)?);
-        let id = FlowId { src, src_port: port(src_port)?, dst, dst_port: port(dst_port)? };
+        let (src, dst) = (src.to_bits(), dst.to_bits());
+        let id = FlowId { src, src_port: src_port.0, dst, dst_port: dst_port.0 };
         let found = flows.ask((self.core.kind, self.member), (super::kind::TCP, id), Ask::Known, now);
         Ok(found.map_or(String::new(), |entry| {
             let to = flows.flow(entry.flow).rewritten(entry.back);
@@ -222,7 +240,8 @@ impl Element for Rewriter {
         (self.flows, self.member) = self.core.place();
         if first && self.core.reap_ns > 0 {
             let timer = cx.new_timer();
-            cx.set_timer_after(timer, self.core.reap_ns);
+            self.reap_at_ns = cx.now_ns().saturating_add(self.core.reap_ns);
+            cx.set_timer(timer, self.reap_at_ns);
         }
         Ok(())
     }
@@ -253,7 +272,8 @@ impl Element for Rewriter {
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         lock(&self.flows).reap(now_ms(cx));
-        cx.set_timer_after(timer, self.core.reap_ns);
+        self.reap_at_ns = self.reap_at_ns.saturating_add(self.core.reap_ns);
+        cx.set_timer(timer, self.reap_at_ns);
     }
 
     fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
@@ -271,7 +291,7 @@ impl Element for Rewriter {
                 flows.list(self.core.kind, self.member, 0, now)
             }
             "udp_table" | "udp_mappings" => flows.list(self.core.kind, self.member, 1, now),
-            "lookup" | "tcp_lookup" => self.lookup(&mut flows, parameter, now)?,
+            "lookup" | "tcp_lookup" => self.lookup(&mut flows, parameter, cx.scope(), now)?,
             _ => {
                 let input =
                     handler.strip_prefix("pattern").and_then(|i| inputs.get(i.parse::<usize>().ok()?));
@@ -286,19 +306,18 @@ impl Element for Rewriter {
         match handler {
             "clear" => flows.shrink(0),
             "capacity" => {
-                let capacity = unsigned(value).and_then(|capacity| usize::try_from(capacity).ok());
-                flows.capacity = capacity.ok_or("CAPACITY: expected unsigned integer")?;
+                let mut words = Words::new(value, cx.scope());
+                let capacity = words.mandatory::<i32>("CAPACITY");
+                words.complete()?;
+                flows.capacity = usize::try_from(capacity.unwrap_or(0)).unwrap_or(0);
                 flows.reap(now);
             }
             _ => {
                 let i = handler.strip_prefix("pattern").and_then(|i| i.parse::<usize>().ok());
                 let i =
                     i.filter(|i| *i < self.core.inputs).ok_or_else(|| Refused::NoHandler(handler.into()))?;
-                // Names of addresses are those of the configuration: here only numbers.
-                let names = Names::default();
-                let about = |error| format!("input spec {i}: {error}");
-                let scope = Scope { element: cx.name(), names: &names };
-                let mut input = Input::parse(value, self.core.outputs, &scope).map_err(about)?;
+                let about = |error: String| spec::about(i, &error);
+                let mut input = Input::parse(value, self.core.outputs, &cx.scope()).map_err(about)?;
                 resolve(cx, &mut input, self.core.outputs).map_err(about)?;
                 flows.forget_input(self.member, i);
                 flows.members[self.member].inputs[i] = input;
@@ -308,7 +327,7 @@ impl Element for Rewriter {
     }
 
     fn handlers(&self) -> Vec<(String, Handler)> {
-        let handler = Handler { name: "pattern", read: true, write: true, about: "an input's specification" };
+        let handler = graph::class::both("pattern", "an input's specification");
         (0..self.core.inputs).map(|i| (format!("pattern{i}"), handler)).collect()
     }
 

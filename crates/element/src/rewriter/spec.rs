@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use graph::value::{Scope, unsigned};
+use graph::Setup;
+use graph::value::{Names, Scope, Value};
 
-use super::mapper::Mapper;
+use super::mapper::{self, Mapper};
 use super::pattern::Pattern;
 
 /// What a new flow's packets are treated by.
@@ -18,8 +19,8 @@ pub(crate) enum Rule {
     Keep,
     /// A flow by a pattern.
     Pattern(Pattern),
-    /// An element decides, which is not known yet.
-    Named(String),
+    /// An element decides, which is not known yet; whether it is all that is said.
+    Named(String, bool),
     /// An element decides.
     Mapper(Arc<Mapper>),
 }
@@ -38,10 +39,21 @@ pub(crate) struct Input {
     pub failures: u64,
 }
 
+/// What is wrong with the specification of an input.
+pub(crate) fn about(input: usize, wrong: &str) -> String {
+    wrong.lines().map(|line| format!("input spec {input}: {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Reads an output; one that there cannot be for a negative number.
+fn port(text: &str) -> Option<usize> {
+    let names = Names::default();
+    let number = i32::parse(text, &Scope { element: "", names: &names }).ok()?;
+    Some(usize::try_from(number).unwrap_or(usize::MAX))
+}
+
 /// Reads the outputs of a flow's packets, and of those that come back.
 pub(crate) fn parse_ports(words: &[&str]) -> Result<(usize, usize), String> {
     let [forward, reply] = words else { return Err("bad forward port".into()) };
-    let port = |text: &str| unsigned(text).and_then(|port| usize::try_from(port).ok());
     Ok((port(forward).ok_or("bad forward port")?, port(reply).ok_or("bad reply port")?))
 }
 
@@ -54,6 +66,18 @@ pub(crate) fn parse_pattern(words: &[&str], scope: &Scope<'_>) -> Result<(Patter
 }
 
 impl Input {
+    /// What is wrong with the element it names, if it names one, and that can be said of
+    /// its class.
+    pub(crate) fn check(&self, setup: &Setup<'_>) -> Result<(), String> {
+        let Rule::Named(name, alone) = &self.rule else { return Ok(()) };
+        match setup.find(name) {
+            None => Err("unknown specification".into()),
+            Some(_) if !alone => Err("syntax error, expected element name".into()),
+            Some(element) if !mapper::is_one(element.kind) => Err("element is not an IPMapper".into()),
+            Some(_) => Ok(()),
+        }
+    }
+
     /// Reads a specification of an element with so many outputs.
     pub(crate) fn parse(text: &str, outputs: usize, scope: &Scope<'_>) -> Result<Input, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -64,7 +88,7 @@ impl Input {
                 input.rule = Rule::Pass;
                 input.forward = match rest {
                     [] => 0,
-                    [port] => unsigned(port).ok_or("syntax error, expected 'nochange [OUTPUT]'")? as usize,
+                    [output] => port(output).ok_or("syntax error, expected 'nochange [OUTPUT]'")?,
                     _ => return Err("syntax error, expected 'nochange [OUTPUT]'".into()),
                 };
             }
@@ -78,11 +102,10 @@ impl Input {
                 let (pattern, forward, reply) = parse_pattern(rest, scope)?;
                 (input.rule, input.forward, input.reply) = (Rule::Pattern(pattern), forward, reply);
             }
-            name if rest.is_empty() => {
-                input.rule = Rule::Named(name.into());
+            name => {
+                input.rule = Rule::Named(name.into(), rest.is_empty());
                 return Ok(input);
             }
-            _ => return Err("unknown specification".into()),
         }
         match input.forward < outputs && input.reply < outputs {
             true => Ok(input),
@@ -108,7 +131,7 @@ impl Input {
             Rule::Pass => "<nochange>".into(),
             Rule::Keep => "<keep>".into(),
             Rule::Pattern(pattern) => pattern.to_string(),
-            Rule::Named(_) | Rule::Mapper(_) => "<mapper>".into(),
+            Rule::Named(..) | Rule::Mapper(_) => "<mapper>".into(),
         };
         match self.count {
             0 => format!("{rule}\n"),

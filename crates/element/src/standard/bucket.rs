@@ -61,10 +61,9 @@ impl Bucket {
         self.tick = tick;
     }
 
-    /// Has exactly this many tokens from now on.
-    pub(super) fn set(&mut self, tokens: u32, now_ns: i64) {
+    /// Has exactly this many tokens; what came since it was filled last is still to come.
+    pub(super) fn set(&mut self, tokens: u32) {
         self.fractions = (u64::from(tokens) * self.scale).min(FULL);
-        self.tick = now_ns / 1_000_000;
     }
 
     #[inline]
@@ -140,7 +139,7 @@ mod tests {
     #[test]
     fn a_bucket_of_one_is_a_tick_late_as_clicks_is() {
         let mut bucket = Bucket::new(100, 1);
-        bucket.set(0, 0);
+        bucket.set(0);
         assert_eq!(bucket.wait_ns(1), Some(11_000_000));
     }
 

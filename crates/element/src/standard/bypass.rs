@@ -86,7 +86,8 @@ pub static PULL_TEE: Class = Class {
         let wanted = conf.positional("N")?.unwrap_or(setup.outputs);
         conf.complete()?;
         if wanted != setup.outputs {
-            return Err(Fault::new(format!("{wanted} outputs implies {} arms connected", setup.outputs)));
+            let outputs = setup.outputs;
+            return Err(Fault::new(format!("{outputs} outputs implies {outputs} arms")));
         }
         Ok(Box::new(PullTee))
     },
@@ -188,7 +189,7 @@ impl Element for Suppressor {
             return Ok(());
         }
         let port = self.port(handler)?;
-        let active: bool = parsed(value)?;
+        let active: bool = parsed(value).map_err(|_| Refused::from("type mismatch"))?;
         self.closed[port].store(!active, Ordering::Relaxed);
         Ok(())
     }

@@ -3,6 +3,8 @@
 use graph::class::{both, keyword, read, write};
 use graph::clock::SECOND_NS;
 use graph::fused::Single;
+use graph::lang::args;
+use graph::value::Raw;
 use graph::{Class, Cx, Element, Fate, Fault, Next, Refused, Tally};
 use memory::{Batch, Packet};
 
@@ -22,19 +24,20 @@ pub static CLASS: Class = Class {
         read("rate", "packets per second, of the last second or so"),
         read("byte_rate", "bytes per second, of the last second or so"),
         read("bit_rate", "bits per second, of the last second or so"),
-        write("reset", "counts from zero"),
-        write("reset_counts", "counts from zero"),
-        both("count_call", "what is written at which packet"),
-        both("byte_count_call", "what is written at which byte"),
+        write("reset", "counts from zero").marked("b"),
+        write("reset_counts", "counts from zero").marked("Ub"),
+        both("count_call", "what is written at which packet; reads at which"),
+        write("byte_count_call", "what is written at which byte"),
     ],
     example: "FromDevice(p) -> c :: Counter -> Discard",
     see: &["AverageCounter", "CompareBlock"],
     make: |_, conf| {
-        let call: Option<String> = conf.keyword("COUNT_CALL")?;
-        let byte_call: Option<String> = conf.keyword("BYTE_COUNT_CALL")?;
+        let call = conf.keyword::<Raw>("COUNT_CALL")?;
+        let byte_call = conf.keyword::<Raw>("BYTE_COUNT_CALL")?;
         conf.complete()?;
-        let call = call.map(|text| Call::parse(&text)).transpose()?;
-        let byte_call = byte_call.map(|text| Call::parse(&text)).transpose()?;
+        let call = call.map(|text| Call::parse(&text.0, "COUNT_CALL type mismatch")).transpose()?;
+        let byte_call =
+            byte_call.map(|text| Call::parse(&text.0, "BYTE_COUNT_CALL type mismatch")).transpose()?;
         let (packets, bytes) = (Tally::default(), Tally::default());
         Ok(Box::new(Counter { packets, bytes, call, byte_call, rate: Rate::default() }))
     },
@@ -51,11 +54,19 @@ struct Call {
 }
 
 impl Call {
-    fn parse(text: &str) -> Result<Call, Fault> {
-        let (at, rest) = text.trim().split_once(char::is_whitespace).ok_or("expected 'N HANDLER [VALUE]'")?;
-        let at = graph::value::unsigned(at).ok_or("expected 'N HANDLER [VALUE]'")?;
-        let (handler, value) = rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
-        Ok(Call { at, handler: handler.into(), value: value.trim().into(), done: false })
+    fn parse(text: &str, wrong: &str) -> Result<Call, Fault> {
+        let (at, rest) = args::shift_word(text);
+        let at = graph::value::unsigned(at).ok_or_else(|| Fault::new(wrong))?;
+        let (handler, value) = args::shift_word(rest);
+        Ok(Call { at, handler: handler.into(), value: value.into(), done: false })
+    }
+
+    /// One that is written to a handler: it can be called.
+    fn checked(cx: &Cx<'_>, text: &str, handler: &str) -> Result<Call, Refused> {
+        let wrong = format!("'{handler}' first word should be unsigned (count)");
+        let call = Call::parse(text, &wrong)?;
+        cx.can_write(&call.handler).map_err(|refused| Refused::Failed(refused.to_string()))?;
+        Ok(call)
     }
 
     /// Writes the handler if it is time to, once.
@@ -68,8 +79,7 @@ impl Call {
     }
 
     fn unparse(call: &Option<Call>) -> String {
-        call.as_ref()
-            .map_or(String::new(), |c| format!("{} {} {}", c.at, c.handler, c.value).trim_end().into())
+        call.as_ref().map_or(String::new(), |call| call.at.to_string())
     }
 }
 
@@ -135,7 +145,9 @@ impl Single for Counter {
 impl Element for Counter {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.rate.last.0 = cx.now_ns();
-        Ok(())
+        let calls = [&self.call, &self.byte_call].into_iter().flatten();
+        let refused = calls.filter_map(|call| cx.can_write(&call.handler).err()).next();
+        refused.map_or(Ok(()), |refused| Err(refused.to_string()))
     }
 
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
@@ -167,7 +179,6 @@ impl Element for Counter {
             "count" => packets.to_string(),
             "byte_count" => bytes.to_string(),
             "count_call" => Call::unparse(&self.call),
-            "byte_count_call" => Call::unparse(&self.byte_call),
             _ => {
                 let (packets, bytes) = self.rate.look(cx.now_ns(), packets, bytes);
                 match handler {
@@ -181,8 +192,8 @@ impl Element for Counter {
 
     fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
         match handler {
-            "count_call" => self.call = Some(Call::parse(value)?),
-            "byte_count_call" => self.byte_call = Some(Call::parse(value)?),
+            "count_call" => self.call = Some(Call::checked(cx, value, handler)?),
+            "byte_count_call" => self.byte_call = Some(Call::checked(cx, value, handler)?),
             _ => {
                 self.packets.reset();
                 self.bytes.reset();

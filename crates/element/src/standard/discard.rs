@@ -2,7 +2,7 @@
 
 use graph::class::{both, keyword, positional, read, write};
 use graph::task::TaskId;
-use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, Tally};
+use graph::{Class, Cx, Element, Next, Ran, Refused, Signal, Signals, Tally};
 use memory::Batch;
 
 /// The class.
@@ -27,7 +27,7 @@ pub static CLASS: Class = Class {
         let active = conf.positional("ACTIVE")?.unwrap_or(true);
         let burst = conf.keyword::<usize>("BURST")?.unwrap_or(1).max(1);
         conf.complete()?;
-        let (count, signals) = (Tally::default(), Signals::default());
+        let (count, signals, active) = (Tally::default(), Signals::default(), Signal::new(active));
         Ok(Box::new(Discard { active, burst, count, task: None, signals }))
     },
     ..Class::BASE
@@ -36,7 +36,8 @@ pub static CLASS: Class = Class {
 /// See [`CLASS`].
 #[derive(Debug)]
 pub struct Discard {
-    active: bool,
+    /// Raised while it pulls; one for all threads.
+    active: Signal,
     burst: usize,
     count: Tally,
     /// When packets are pulled.
@@ -50,7 +51,8 @@ impl Element for Discard {
             let task = cx.new_task();
             self.signals = cx.upstream(0, Some(task));
             self.task = Some(task);
-            if self.active {
+            cx.wake_on(&self.active, task);
+            if self.active.is_raised() {
                 cx.schedule(task);
             }
         }
@@ -65,10 +67,11 @@ impl Element for Discard {
 
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, _: &mut Batch) -> Ran {
         let mut batch = Batch::with_limit(self.burst);
-        let pulled = if self.active { cx.pull(0, &mut batch) } else { 0 };
+        let active = self.active.is_raised();
+        let pulled = if active { cx.pull(0, &mut batch) } else { 0 };
         self.count.add(pulled as u64);
         cx.free_batch(&mut batch);
-        if self.active && (pulled > 0 || self.signals.any()) {
+        if active && (pulled > 0 || self.signals.any()) {
             cx.schedule(task);
         }
         Ran::done(pulled > 0)
@@ -77,7 +80,7 @@ impl Element for Discard {
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
         Ok(match handler {
             "count" => self.count.sum().to_string(),
-            _ => self.active.to_string(),
+            _ => self.active.is_raised().to_string(),
         })
     }
 
@@ -86,15 +89,22 @@ impl Element for Discard {
             self.count.reset();
             return Ok(());
         }
-        self.active = super::parsed(value)?;
-        if let Some(task) = self.task.filter(|_| self.active) {
-            cx.schedule(task);
+        match super::parsed(value)? {
+            true => self.active.raise(cx),
+            false => self.active.lower(),
         }
         Ok(())
     }
 
+    fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {
+        if let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<Discard>() {
+            self.count.add(old.count.own());
+        }
+    }
+
     fn replicate(&self) -> Option<Box<dyn Element>> {
         let (count, signals) = (self.count.for_another(), Signals::default());
-        Some(Box::new(Discard { active: self.active, burst: self.burst, count, task: None, signals }))
+        let active = self.active.clone();
+        Some(Box::new(Discard { active, burst: self.burst, count, task: None, signals }))
     }
 }

@@ -1,6 +1,6 @@
 //! `HandlerAggregate`: one handler for those of several elements.
 
-use graph::class::{read, rest, write};
+use graph::class::{ask, rest, write};
 use graph::{Class, Cx, Element, Refused};
 
 /// The class.
@@ -12,8 +12,8 @@ pub static CLASS: Class = Class {
     ports: "0/0",
     arguments: &[rest("ELEMENT", "an element, by keyword or not")],
     handlers: &[
-        read("add", "the sum of the handler named"),
-        read("avg", "the mean of the handler named"),
+        ask("add", "the sum of the handler named"),
+        ask("avg", "the mean of the handler named"),
         write("write", "`NAME VALUE`: written to all"),
     ],
     example: "agg :: HandlerAggregate(ELEMENT a, ELEMENT b); Script(read agg.add count)",

@@ -1,11 +1,14 @@
 //! `InfiniteSource`: packets without end.
 
 use graph::class::{both, keyword, positional, read, write};
+use graph::lang::args;
 use graph::signal::Kind;
 use graph::task::TaskId;
-use graph::value::Bytes;
+use graph::value::{Bytes, Raw};
 use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals};
 use memory::{Batch, Packet};
+
+use super::parsed;
 
 /// What it sends unless told.
 pub(super) const DATA: &[u8] = b"Random bullshit in a packet, at least 64 bytes long. Well, now it is.";
@@ -29,13 +32,16 @@ pub static CLASS: Class = Class {
         keyword("STOP", "stop the router after LIMIT packets; false"),
         keyword("END_CALL", "handler written after LIMIT packets"),
     ],
+    live: true,
     handlers: &[
         read("count", "packets sent"),
-        both("active", "whether it sends"),
-        both("limit", "packets in all"),
-        both("burst", "packets at a time"),
-        both("data", "the packets' bytes"),
-        both("length", "bytes in a packet"),
+        both("active", "whether it sends").marked("c"),
+        both("limit", "packets in all").marked("."),
+        both("burst", "packets at a time").marked("."),
+        both("data", "the packets' bytes").marked("%."),
+        both("length", "bytes in a packet; -1 for those of DATA").marked("."),
+        both("burstsize", "the old name of burst").marked(".D"),
+        both("datasize", "the old name of length").marked(".D"),
         write("reset", "begins again"),
         write("reset_counts", "begins again"),
     ],
@@ -51,10 +57,13 @@ pub static CLASS: Class = Class {
         let length = length.or(conf.keyword("DATASIZE")?).unwrap_or(-1);
         let stamp = conf.keyword("TIMESTAMP")?.unwrap_or(true);
         let stop = conf.keyword("STOP")?.unwrap_or(false);
-        let end_call: Option<String> = conf.keyword("END_CALL")?;
+        let end_call = conf.keyword::<Raw>("END_CALL")?.map(|call| call.0);
         conf.complete()?;
         if burst < 1 {
             return Err("burst size must be >= 1".into());
+        }
+        if stop && end_call.is_some() {
+            return Err("END_CALL and STOP are mutually exclusive".into());
         }
         let mut source = InfiniteSource {
             data,
@@ -141,8 +150,8 @@ impl InfiniteSource {
         self.ended = true;
         self.packets.lower();
         if let Some(call) = self.end_call.clone() {
-            let (handler, value) = call.split_once(char::is_whitespace).unwrap_or((&call, ""));
-            if let Err(error) = cx.write(handler, value.trim()) {
+            let (handler, value) = args::shift_word(&call);
+            if let Err(error) = cx.write(handler, value) {
                 cx.say(&format!("{}: {error}\n", cx.name()));
             }
         }
@@ -166,6 +175,8 @@ impl InfiniteSource {
 
 impl Element for InfiniteSource {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let handler = self.end_call.as_ref().map(|call| args::shift_word(call).0);
+        handler.map_or(Ok(()), |handler| cx.can_write(handler)).map_err(|refused| refused.to_string())?;
         if cx.is_push_output(0) {
             let task = cx.new_task();
             self.room = cx.downstream(0, Some(task));
@@ -211,6 +222,19 @@ impl Element for InfiniteSource {
         }
     }
 
+    /// Counts begin anew; a task that ended does so when it is told to.
+    fn reconfigure(&mut self, _: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        let Ok(new) = (new as Box<dyn std::any::Any>).downcast::<InfiniteSource>() else {
+            return Err("a new element of another kind".into());
+        };
+        let old = std::mem::replace(self, *new);
+        (self.task, self.room, self.packets) = (old.task, old.room, old.packets);
+        if self.wanted() == 0 {
+            self.packets.lower();
+        }
+        Ok(())
+    }
+
     fn notice(&self, kind: Kind, _: usize) -> Notice {
         match kind {
             Kind::Packets => Notice::Signal(self.packets.clone()),
@@ -223,20 +247,25 @@ impl Element for InfiniteSource {
             "count" => self.count.to_string(),
             "active" => self.active.to_string(),
             "limit" => self.limit.to_string(),
-            "burst" => self.burst.to_string(),
-            "length" => self.template.len().to_string(),
+            "burst" | "burstsize" => self.burst.to_string(),
+            "length" | "datasize" => self.length.to_string(),
             _ => String::from_utf8_lossy(&self.data).into_owned(),
         })
     }
 
     fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let number = || value.trim().parse().map_err(|_| Refused::from("expected integer"));
+        let number = |wrong: &'static str| parsed::<i64>(value).map_err(|_| Refused::from(wrong));
         match handler {
-            "active" => self.active = super::parsed(value)?,
-            "limit" => self.limit = number()?,
-            "burst" => self.burst = number()?.max(1),
-            "length" => self.length = number()?,
-            "data" => self.data = graph::lang::args::unquote(value),
+            "active" => {
+                self.active = parsed(value).map_err(|_| Refused::from("active parameter must be boolean"))?;
+            }
+            "limit" => self.limit = number("limit parameter must be integer")?,
+            "burst" | "burstsize" => {
+                let wrong = "burstsize parameter must be integer >= 1";
+                self.burst = number(wrong).ok().filter(|burst| *burst >= 1).ok_or(wrong)?;
+            }
+            "length" | "datasize" => self.length = number("length must be integer")?,
+            "data" => self.data = value.as_bytes().to_vec(),
             _ => self.count = 0,
         }
         self.lay_out()?;

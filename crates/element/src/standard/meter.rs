@@ -7,7 +7,7 @@ use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused, Setup};
 use memory::Packet;
 
 use super::parsed;
-use super::rate::Rate;
+use super::rate::{self, Rate};
 use crate::annotation::Notes;
 
 /// By packets.
@@ -49,6 +49,7 @@ pub static BLOCK: Class = Class {
     processing: "h/h",
     arguments: &[mandatory("THRESH", "the most that goes to output 0")],
     handlers: &[both("thresh", "the most that goes to output 0")],
+    live: true,
     example: "b :: Block(500); b[1] -> Discard;",
     see: &["CompareBlock", "Meter"],
     make: |_, conf| {
@@ -95,7 +96,12 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, bytes: bool) -> Result<Box<d
         };
         rate.map_err(|_| Fault::new(format!("argument {} syntax error", i + 1)))
     };
-    let rates = conf.rest().iter().enumerate().map(read).collect::<Result<Vec<u64>, Fault>>()?;
+    let arguments = conf.rest();
+    let rates = arguments.iter().enumerate().map(read).collect::<Result<Vec<u64>, Fault>>()?;
+    let bare = |text: &&String| bytes && text.trim().bytes().all(|byte| byte.is_ascii_digit());
+    for (i, _) in arguments.iter().enumerate().filter(|(_, text)| bare(text)) {
+        setup.warn(format!("no units for bandwidth argument {}, assuming Bps", i + 1));
+    }
     if rates.is_empty() {
         return Err(format!("too few arguments to {}(bandwidth, ...)", setup.class).into());
     }
@@ -106,13 +112,18 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, bytes: bool) -> Result<Box<d
         let wanted = setup.outputs.saturating_sub(1);
         return Err(format!("need {wanted} arguments, one less than the number of output ports").into());
     }
-    Ok(Each::boxed(Meter { rates, bytes, rate: Rate::default() }))
+    let most = u64::from(u32::MAX >> rate::SCALE);
+    if let Some(i) = rates.iter().position(|rate| *rate > most) {
+        return Err(format!("rate {} too large (max {most})", i + 1).into());
+    }
+    let thresholds = rates.iter().map(|rate| Rate::threshold(*rate)).collect();
+    Ok(Each::boxed(Meter { thresholds, bytes, rate: Rate::default() }))
 }
 
 /// See [`PACKETS`].
 #[derive(Debug)]
 pub struct Meter {
-    rates: Vec<u64>,
+    thresholds: Vec<i64>,
     bytes: bool,
     rate: Rate,
 }
@@ -121,16 +132,16 @@ impl PerPacket for Meter {
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         let count = if self.bytes { packet.total_len() as u64 } else { 1 };
         self.rate.count(cx.now_ns(), count);
-        let now = self.rate.a_second();
-        Fate::out(self.rates.partition_point(|rate| *rate as f64 <= now))
+        let now = self.rate.average();
+        Fate::out(self.thresholds.partition_point(|threshold| *threshold <= now))
     }
 
     fn read(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
         if handler == "rate" {
             self.rate.count(cx.now_ns(), 0);
-            return Ok(self.rate.a_second().to_string());
+            return Ok(self.rate.a_second());
         }
-        Ok(self.rates.iter().map(|rate| format!("{rate}\n")).collect())
+        Ok(self.thresholds.iter().map(|threshold| Rate::shown(*threshold)).collect())
     }
 }
 

@@ -12,6 +12,7 @@ pub static CLASS: Class = Class {
     doc: "Marks packets as HOST, BROADCAST, MULTICAST, OTHERHOST or OUTGOING, whatever their header says. \
           DropBroadcasts and ICMPError go by it.",
     arguments: &[mandatory("TYPE", "the mark")],
+    live: true,
     example: "SetPacketType(HOST)",
     see: &["HostEtherFilter", "DropBroadcasts"],
     make: |_, conf| {

@@ -58,10 +58,11 @@ pub static CLASS: Class = Class {
             setup.warn("useless with one thread: packets pass straight through");
         }
         let rings = (0..setup.threads).map(|_| Ring::default()).collect();
-        let shared = Arc::new(Shared { rings, packets: Signal::new(false), capacity, blocking, verbose });
+        let (packets, active) = (Signal::new(false), Signal::new(active));
+        let shared = Arc::new(Shared { rings, packets, active, capacity, blocking, verbose });
         let (count, dropped) = (Tally::default(), Tally::default());
         let burst = if burst <= 0 { Batch::MAX } else { burst as usize };
-        Ok(Box::new(Pipeliner { shared, burst, active, direct, next: 0, count, dropped, task: None }))
+        Ok(Box::new(Pipeliner { shared, burst, direct, next: 0, count, dropped, task: None }))
     },
     ..Class::BASE
 };
@@ -95,6 +96,8 @@ struct Shared {
     rings: Box<[Ring]>,
     /// Raised while there may be packets.
     packets: Signal,
+    /// Raised while packets go on.
+    active: Signal,
     capacity: usize,
     blocking: bool,
     verbose: bool,
@@ -105,7 +108,6 @@ struct Shared {
 pub struct Pipeliner {
     shared: Arc<Shared>,
     burst: usize,
-    active: bool,
     direct: bool,
     /// Whose turn it is.
     next: usize,
@@ -165,6 +167,7 @@ impl Element for Pipeliner {
         }
         let task = cx.new_task();
         cx.wake_on(&self.shared.packets, task);
+        cx.wake_on(&self.shared.active, task);
         self.task = Some(task);
         Ok(())
     }
@@ -184,7 +187,7 @@ impl Element for Pipeliner {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
-        if !self.active {
+        if !self.shared.active.is_raised() {
             return Ran::IDLE;
         }
         // Lowered before the look: whoever brings something after it raises it again.
@@ -220,7 +223,7 @@ impl Element for Pipeliner {
         Ok(match handler {
             "count" => self.count.sum().to_string(),
             "dropped" => self.dropped.sum().to_string(),
-            "active" => self.active.to_string(),
+            "active" => self.shared.active.is_raised().to_string(),
             _ => self.shared.rings.iter().map(|ring| ring.lock().highest).max().unwrap_or(0).to_string(),
         })
     }
@@ -231,11 +234,31 @@ impl Element for Pipeliner {
             self.dropped.reset();
             return Ok(());
         }
-        self.active = super::parsed(value)?;
-        if let Some(task) = self.task.filter(|_| self.active) {
-            cx.schedule(task);
+        match super::parsed(value)? {
+            true => self.shared.active.raise(cx),
+            false => self.shared.active.lower(),
         }
         Ok(())
+    }
+
+    /// Each ring's packets go on in one ring, so that flows keep their order.
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<Pipeliner>() else { return };
+        self.count.add(old.count.own());
+        self.dropped.add(old.dropped.own());
+        let count = self.shared.rings.len();
+        for (n, ring) in old.shared.rings.iter().enumerate() {
+            let mut packets = std::mem::take(&mut ring.lock().packets);
+            let mut waiting = self.shared.rings[n % count].lock();
+            let room = self.shared.capacity.saturating_sub(waiting.packets.len());
+            let rest = packets.split_off(room.min(packets.len()));
+            waiting.packets.append(&mut packets);
+            waiting.highest = waiting.highest.max(waiting.packets.len());
+            drop(waiting);
+            self.dropped.add(rest.len() as u64);
+            rest.into_iter().for_each(|packet| cx.drop(0, packet));
+        }
+        self.shared.packets.raise(cx);
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {

@@ -4,7 +4,7 @@
 use graph::class::{both, mandatory, positional};
 use graph::signal::Kind;
 use graph::task::TaskId;
-use graph::{Class, Cx, Element, Next, Notice, Ran, Refused, Signal, Signals};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Ran, Refused, Setup, Signal, Signals};
 use memory::Batch;
 
 use super::switch;
@@ -22,7 +22,7 @@ pub static CLASS: Class = Class {
     example: "PullSwitch(1)",
     see: &["SimplePullSwitch", "StaticPullSwitch", "Switch", "PrioSched"],
     make: |setup, conf| {
-        let input = switch::input(conf, setup.inputs)?;
+        let input = input(setup, conf)?;
         let signal = Signal::new(input >= 0);
         Ok(Box::new(PullSwitch { input, signal: Some(signal), upstream: vec![] }))
     },
@@ -37,7 +37,7 @@ pub static SIMPLE: Class = Class {
     example: "SimplePullSwitch(1)",
     see: &["PullSwitch"],
     make: |setup, conf| {
-        let input = switch::input(conf, setup.inputs)?;
+        let input = input(setup, conf)?;
         Ok(Box::new(PullSwitch { input, signal: None, upstream: vec![] }))
     },
     ..CLASS
@@ -52,16 +52,20 @@ pub static STATIC: Class = Class {
     handlers: &[],
     example: "StaticPullSwitch(0)",
     see: &["PullSwitch", "StaticSwitch"],
-    make: |setup, conf| {
+    make: |_, conf| {
         let input: i64 = conf.mandatory("INPUT")?;
         conf.complete()?;
-        if usize::try_from(input).is_ok_and(|input| input >= setup.inputs) {
-            return Err(format!("input must be < {}", setup.inputs).into());
-        }
         Ok(Box::new(PullSwitch { input, signal: None, upstream: vec![] }))
     },
     ..CLASS
 };
+
+/// The input to begin with; one that is not there is none.
+fn input(setup: &Setup<'_>, conf: &mut Conf<'_>) -> Result<i64, Fault> {
+    let input: i64 = conf.positional("INPUT")?.unwrap_or(0);
+    conf.complete()?;
+    Ok(if usize::try_from(input).is_ok_and(|input| input < setup.inputs) { input } else { -1 })
+}
 
 /// See [`CLASS`].
 #[derive(Debug)]
@@ -86,6 +90,7 @@ impl PullSwitch {
 
 impl Element for PullSwitch {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.set_config(self.input.to_string());
         if self.signal.is_some() {
             let task = cx.new_task();
             self.upstream = (0..cx.inputs()).map(|input| cx.upstream(input, Some(task))).collect();

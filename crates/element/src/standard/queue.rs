@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use graph::class::{both, positional, read, write};
+use graph::class::{both, positional, read, setting, write};
 use graph::signal::Kind;
 use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Signal};
 use memory::{Batch, Packet};
@@ -22,12 +22,14 @@ pub static CLASS: Class = Class {
     handlers: &[
         read("length", "packets in it"),
         read("highwater_length", "the most there ever were"),
-        both("capacity", "packets it holds"),
+        both("capacity", "packets it holds").marked("."),
         read("drops", "packets dropped because it was full"),
         write("reset_counts", "sets drops and highwater_length to zero"),
         write("reset", "drops all packets in it"),
     ],
     drops: &["queue full", "reset"],
+    live: true,
+    settings: &[setting("capacity", 0, "CAPACITY")],
     example: "FromDevice(a) -> Queue(200) -> ToDevice(b)",
     see: &["SimpleQueue", "NotifierQueue", "FrontDropQueue", "MixedQueue", "Pipeliner", "Unqueue"],
     make: |_, conf| make(conf, Order::First, (true, true)),
@@ -187,7 +189,7 @@ impl Queue {
     #[cold]
     fn overflow(cx: &mut Cx<'_>, first: bool) -> Next {
         if first {
-            cx.say(&format!("{}: overflow\n", cx.name()));
+            cx.say(&format!("{} :: {}: overflow\n", cx.name(), cx.class()));
         }
         Next::Push(1)
     }
@@ -240,29 +242,13 @@ impl Element for Queue {
         })
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<(), Refused> {
         let mut gone = VecDeque::new();
         {
             let mut inner = self.lock();
             match handler {
                 "reset_counts" => (inner.highest, inner.drops) = (inner.packets.len(), 0),
-                "reset" => gone = std::mem::take(&mut inner.packets),
-                _ => {
-                    let capacity = super::parsed(value);
-                    inner.capacity =
-                        capacity.map_err(|_| Refused::from("CAPACITY: expected unsigned integer"))?;
-                    let capacity = inner.capacity;
-                    let kept = capacity.min(inner.packets.len());
-                    gone = match self.0.order {
-                        Order::First => inner.packets.split_off(kept),
-                        Order::DropFirst => {
-                            let over = inner.packets.len() - kept;
-                            inner.packets.drain(..over).collect()
-                        }
-                    };
-                    inner.drops += gone.len() as u64;
-                    cx.set_config(format!("CAPACITY {capacity}"));
-                }
+                _ => gone = std::mem::take(&mut inner.packets),
             }
             self.tell(&inner, cx);
         }
@@ -270,13 +256,35 @@ impl Element for Queue {
         Ok(())
     }
 
+    /// Packets that have no room any more go.
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        let new = (new as Box<dyn std::any::Any>).downcast::<Queue>();
+        let capacity = new.map(|new| new.lock().capacity).map_err(|_| Refused::from("no queue"))?;
+        let mut inner = self.lock();
+        inner.capacity = capacity;
+        let over = inner.packets.len().saturating_sub(capacity);
+        let gone: Vec<Packet> = match self.0.order {
+            Order::First => {
+                let kept = inner.packets.len() - over;
+                inner.packets.split_off(kept).into()
+            }
+            Order::DropFirst => inner.packets.drain(..over).collect(),
+        };
+        self.tell(&inner, cx);
+        drop(inner);
+        gone.into_iter().for_each(|packet| cx.drop(1, packet));
+        Ok(())
+    }
+
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
         let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<Queue>() else { return };
-        let mut packets = std::mem::take(&mut old.lock().packets);
+        let Inner { mut packets, drops, highest, .. } = std::mem::take(&mut *old.lock());
         let mut inner = self.lock();
+        (inner.drops, inner.highest) = (inner.drops + drops, inner.highest.max(highest));
         let room = inner.capacity.saturating_sub(inner.packets.len());
         let rest = packets.split_off(room.min(packets.len()));
         inner.packets.append(&mut packets);
+        inner.drops += rest.len() as u64;
         self.tell(&inner, cx);
         drop(inner);
         rest.into_iter().for_each(|packet| cx.drop(0, packet));

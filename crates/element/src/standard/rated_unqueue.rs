@@ -1,7 +1,7 @@
 //! `RatedUnqueue`, `BandwidthRatedUnqueue`, `RatedSplitter`,
 //! `BandwidthRatedSplitter`: no more than so many packets, or bytes, a second.
 
-use graph::class::{both, keyword, mandatory, read};
+use graph::class::{both, datum, keyword, mandatory, read};
 use graph::task::TaskId;
 use graph::timer::TimerId;
 use graph::value::{Bandwidth, Span};
@@ -9,7 +9,7 @@ use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Ran, Refused
 use memory::{Batch, Packet};
 
 use super::bucket::{self, BYTES_THRESHOLD, Bucket};
-use super::parsed;
+use super::{bandwidth, parsed};
 
 /// Packets, pulled.
 pub static CLASS: Class = Class {
@@ -28,6 +28,8 @@ pub static CLASS: Class = Class {
         both("active", "whether it pulls"),
         read("calls", "how often it tried, and what came of it"),
     ],
+    live: true,
+    settings: &[datum("rate", 0, "RATE")],
     example: "RatedUnqueue(1000)",
     see: &["BandwidthRatedUnqueue", "Unqueue", "Shaper", "RatedSplitter"],
     make: |_, conf| Ok(Box::new(RatedUnqueue::new(Rate::parse(conf, false)?))),
@@ -61,6 +63,8 @@ pub static SPLITTER: Class = Class {
     processing: "h/h",
     handlers: &[both("rate", "packets a second")],
     drops: &["rate exceeded"],
+    live: true,
+    settings: &[datum("rate", 0, "RATE")],
     example: "RatedSplitter(1000)",
     see: &["BandwidthRatedSplitter", "ProbSplitter", "Meter", "RatedUnqueue"],
     make: |_, conf| Ok(Each::boxed(RatedSplitter(Rate::parse(conf, false)?))),
@@ -91,10 +95,10 @@ const BANDWIDTH_ARGUMENTS: &[graph::class::Argument] = &[
 #[derive(Debug)]
 struct Rate {
     bucket: Bucket,
+    /// Rate and capacity, as they were asked for.
+    wanted: (u32, u32),
     /// Of bytes, not of packets.
     bytes: bool,
-    burst: Option<u32>,
-    duration_ns: Option<i64>,
 }
 
 impl Rate {
@@ -107,8 +111,8 @@ impl Rate {
         let duration_ns = conf.keyword::<Span>("BURST_DURATION")?.map(|span| span.0);
         let burst = conf.keyword(if bytes { "BURST_BYTES" } else { "BURST_SIZE" })?;
         conf.complete()?;
-        let bucket = Bucket::new(rate, bucket::capacity(rate, burst, duration_ns, bytes)?);
-        Ok(Rate { bucket, bytes, burst, duration_ns })
+        let wanted = (rate, bucket::capacity(rate, burst, duration_ns, bytes)?);
+        Ok(Rate { bucket: Bucket::new(wanted.0, wanted.1), wanted, bytes })
     }
 
     /// Tokens there must be for a packet.
@@ -124,20 +128,7 @@ impl Rate {
     }
 
     fn read(&self) -> String {
-        if self.bytes { format!("{}Bps", self.bucket.rate()) } else { self.bucket.rate().to_string() }
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
-        let rate = match self.bytes {
-            true => {
-                u32::try_from(parsed::<Bandwidth>(value)?.0).map_err(|_| Refused::from("out of range"))?
-            }
-            false => parsed(value)?,
-        };
-        let capacity = bucket::capacity(rate, self.burst, self.duration_ns, self.bytes)?;
-        self.bucket.assign(rate, capacity);
-        cx.set_config(self.read());
-        Ok(())
+        if self.bytes { bandwidth(self.bucket.rate()) } else { self.bucket.rate().to_string() }
     }
 }
 
@@ -173,6 +164,7 @@ impl Element for RatedUnqueue {
         let task = cx.new_task();
         self.upstream = cx.upstream(0, Some(task));
         (self.task, self.timer) = (Some(task), Some(cx.new_timer()));
+        cx.set_config(self.rate.read());
         self.wake(cx);
         Ok(())
     }
@@ -210,6 +202,16 @@ impl Element for RatedUnqueue {
         self.wake(cx);
     }
 
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        if let Ok(new) = (new as Box<dyn std::any::Any>).downcast::<RatedUnqueue>() {
+            self.rate.wanted = new.rate.wanted;
+            self.rate.bucket.assign(new.rate.wanted.0, new.rate.wanted.1);
+            cx.set_config(self.rate.read());
+        }
+        self.wake(cx);
+        Ok(())
+    }
+
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
         Ok(match handler {
             "rate" => self.rate.read(),
@@ -222,10 +224,8 @@ impl Element for RatedUnqueue {
     }
 
     fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        match handler {
-            "rate" => self.rate.write(cx, value)?,
-            _ => self.active = parsed(value)?,
-        }
+        debug_assert_eq!(handler, "active", "others are settings");
+        self.active = parsed(value)?;
         self.wake(cx);
         Ok(())
     }
@@ -236,6 +236,11 @@ impl Element for RatedUnqueue {
 pub struct RatedSplitter(Rate);
 
 impl PerPacket for RatedSplitter {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.set_config(self.0.read());
+        Ok(())
+    }
+
     #[inline]
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         self.0.bucket.refill(cx);
@@ -248,9 +253,5 @@ impl PerPacket for RatedSplitter {
 
     fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
         Ok(self.0.read())
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.0.write(cx, value)
     }
 }

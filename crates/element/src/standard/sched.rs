@@ -219,6 +219,11 @@ impl Strides {
 pub struct StrideSched(Strides);
 
 impl Element for StrideSched {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.set_config(self.0.all());
+        Ok(())
+    }
+
     fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
         while batch.room() > 0 {
             let mut pulled = None;
@@ -249,6 +254,11 @@ impl Element for StrideSched {
 pub struct StrideSwitch(Strides);
 
 impl Element for StrideSwitch {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.set_config(self.0.all());
+        Ok(())
+    }
+
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
         while let Some(packet) = batch.pop_front() {
             let mut to = None;
@@ -341,6 +351,14 @@ impl Element for DrrSched {
             Kind::Packets => Notice::Both(self.held.clone()),
             Kind::Room => Notice::Continue,
         }
+    }
+
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<DrrSched>() else { return };
+        for (flow, old) in self.flows.iter_mut().zip(&mut old.flows) {
+            *flow = std::mem::take(old);
+        }
+        self.held.raise(cx);
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {

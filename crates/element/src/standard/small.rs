@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use graph::class::{both, keyword, mandatory, positional, read, rest};
+use graph::class::{both, datum, keyword, mandatory, positional, read, rest, setting};
 use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused, Tally};
 use memory::Packet;
 
@@ -61,6 +61,9 @@ pub static SET_ANNO_BYTE: Class = Class {
     brief: "sets a byte of packets' annotations",
     doc: "Sets the annotation byte ANNO to VALUE.",
     arguments: &[mandatory("ANNO", "which byte"), mandatory("VALUE", "0 to 255")],
+    handlers: &[read("anno", "which byte"), both("value", "0 to 255")],
+    live: true,
+    settings: &[datum("value", 1, "VALUE")],
     example: "SetAnnoByte(PAINT, 3)",
     see: &["Paint"],
     make: |_, conf| {
@@ -91,6 +94,7 @@ pub static RANDOM_SAMPLE: Class = Class {
         read("drops", "packets that did not go on"),
     ],
     drops: &["not in the sample"],
+    live: true,
     example: "RandomSample(0.1)",
     see: &["RandomSwitch", "RatedSplitter"],
     make: |_, conf| {
@@ -116,9 +120,10 @@ pub static CLIPBOARD: Class = Class {
     brief: "copies bytes from packets of one port into those of others",
     doc: "Keeps the bytes of each RANGE of the last packet that came in at input 0, and writes them over those \
           of packets that come in at other inputs. Packets too short for all ranges are left as they are.",
-    ports: "1-/=",
+    ports: "2-/=",
     flow: "#/#",
     arguments: &[rest("RANGE", "`OFFSET/LENGTH`, any number")],
+    live: true,
     example: "Clipboard(0/6, 12/2)",
     see: &["StoreData"],
     make: |_, conf| {
@@ -137,27 +142,36 @@ pub static RANDOM_BIT_ERRORS: Class = Class {
     doc: "Each bit of a packet is changed with probability P.",
     arguments: &[
         mandatory("P", "probability of a bit, 0 to 1"),
-        keyword("KIND", "`flip` bits, `set` them, or `clear` them; flip"),
-        keyword("ACTIVE", "whether it does; true"),
+        positional("KIND", "`flip` bits, `set` them, or `clear` them; flip"),
+        positional("ACTIVE", "whether it does; true"),
     ],
-    handlers: &[both("p_bit", "probability of a bit"), both("active", "whether it does")],
+    handlers: &[
+        both("p_bit_error", "probability of a bit"),
+        both("error_kind", "what is done to bits"),
+        both("active", "whether it does"),
+    ],
+    live: true,
+    settings: &[setting("p_bit_error", 0, "P"), setting("error_kind", 1, "KIND")],
     example: "RandomBitErrors(0.0001)",
     see: &["RandomSource", "RandomSample"],
-    make: |_, conf| {
+    make: |setup, conf| {
         let chance: f64 = conf.mandatory("P")?;
-        let kind = conf.keyword::<String>("KIND")?.unwrap_or("flip".into());
-        let active = conf.keyword("ACTIVE")?.unwrap_or(true);
+        let kind = conf.positional::<String>("KIND")?.unwrap_or("flip".into());
+        let active = conf.positional("ACTIVE")?.unwrap_or(true);
         conf.complete()?;
-        if !(0.0..=1.0).contains(&chance) {
-            return Err("P: must be between 0 and 1".into());
-        }
-        let apply: fn(u8, u8) -> u8 = match kind.as_str() {
-            "flip" => |byte, bit| byte ^ bit,
-            "set" => |byte, bit| byte | bit,
-            "clear" => |byte, bit| byte & !bit,
-            _ => return Err("KIND: must be 'flip', 'set' or 'clear'".into()),
+        let (kind, apply): (_, fn(u8, u8) -> u8) = match kind.as_str() {
+            "flip" | "" => ("flip", |byte, bit| byte ^ bit),
+            "set" => ("set", |byte, bit| byte | bit),
+            "clear" => ("clear", |byte, bit| byte & !bit),
+            _ => return Err(format!("bad action '{kind}' (must be 'set', 'clear', or 'flip')").into()),
         };
-        Ok(Each::boxed(RandomBitErrors { chance: Chance::new(chance, active), apply }))
+        if !(0.0..=1.0).contains(&chance) {
+            return Err("drop probability must be between 0 and 1".into());
+        }
+        if chance == 0.0 {
+            setup.warn("zero bit error probability (underflow?)");
+        }
+        Ok(Each::boxed(RandomBitErrors { chance: Chance::new(chance, active), kind, apply }))
     },
     ..Class::BASE
 };
@@ -166,8 +180,9 @@ pub static RANDOM_BIT_ERRORS: Class = Class {
 pub static SET_CRC: Class = Class {
     name: "SetCRC32",
     brief: "appends a CRC-32 to packets",
-    doc: "Appends the CRC-32 of IEEE 802.3 of a packet's bytes, 4 bytes, least significant first. Packets \
-          without room for it are dropped.",
+    doc: "Appends a CRC-32 of a packet's bytes, 4 bytes, least significant first: over the polynomial of IEEE \
+          802.3, but from the highest bit on and not inverted (CRC-32/MPEG-2), as Click does. Packets without \
+          room for it are dropped.",
     drops: &["no tailroom"],
     example: "SetCRC32",
     see: &["CheckCRC32"],
@@ -231,7 +246,8 @@ impl PerPacket for CheckLength {
     }
 
     fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.0.store(parsed(value)?, Ordering::Relaxed);
+        let length = parsed(value).map_err(|_| Refused::from("expected integer"))?;
+        self.0.store(length, Ordering::Relaxed);
         Ok(())
     }
 
@@ -252,6 +268,10 @@ impl PerPacket for SetAnnoByte {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         packet.set_u8_at(self.at, self.value);
         Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(if handler == "anno" { self.at.to_string() } else { self.value.to_string() })
     }
 
     fn replicate(&self) -> Option<SetAnnoByte> {
@@ -306,7 +326,18 @@ pub struct RandomSample {
     drops: Tally,
 }
 
+impl RandomSample {
+    fn show(&self, cx: &mut Cx<'_>) {
+        cx.set_config(format!("SAMPLE {}, ACTIVE {}", self.chance.chance(), self.chance.is_active()));
+    }
+}
+
 impl PerPacket for RandomSample {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.show(cx);
+        Ok(())
+    }
+
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
         if !self.chance.is_active() || happens(self.chance.chance()) {
@@ -325,8 +356,10 @@ impl PerPacket for RandomSample {
         })
     }
 
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.chance.set(handler, value)
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        self.chance.set(handler, value)?;
+        self.show(cx);
+        Ok(())
     }
 
     fn replicate(&self) -> Option<RandomSample> {
@@ -365,6 +398,7 @@ impl PerPacket for Clipboard {
 #[derive(Debug, Clone)]
 pub struct RandomBitErrors {
     chance: Chance,
+    kind: &'static str,
     apply: fn(u8, u8) -> u8,
 }
 
@@ -383,6 +417,7 @@ impl PerPacket for RandomBitErrors {
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
         Ok(match handler {
             "active" => self.chance.is_active().to_string(),
+            "error_kind" => self.kind.to_string(),
             _ => self.chance.chance().to_string(),
         })
     }
@@ -396,12 +431,13 @@ impl PerPacket for RandomBitErrors {
     }
 }
 
-/// The CRC-32 of IEEE 802.3 (3.2.9), bit by bit over a table of nibbles.
+/// A CRC-32 over the polynomial of IEEE 802.3 (3.2.9), as Click has it: the first bit of
+/// a byte is its highest, and the remainder stays as it is. Bit by bit over nibbles.
 fn crc(bytes: &[u8]) -> u32 {
-    const fn entry(mut value: u32) -> u32 {
-        let mut bit = 0;
+    const fn entry(nibble: u32) -> u32 {
+        let (mut value, mut bit) = (nibble << 28, 0);
         while bit < 4 {
-            value = value >> 1 ^ if value & 1 == 1 { 0xEDB8_8320 } else { 0 };
+            value = value << 1 ^ if value >> 31 == 1 { 0x04C1_1DB7 } else { 0 };
             bit += 1;
         }
         value
@@ -415,8 +451,8 @@ fn crc(bytes: &[u8]) -> u32 {
         }
         table
     };
-    let step = |crc: u32, nibble: u8| crc >> 4 ^ TABLE[((crc ^ u32::from(nibble)) & 15) as usize];
-    !bytes.iter().fold(u32::MAX, |crc, byte| step(step(crc, byte & 15), byte >> 4))
+    let step = |crc: u32, nibble: u8| crc << 4 ^ TABLE[(crc >> 28 ^ u32::from(nibble)) as usize];
+    bytes.iter().fold(u32::MAX, |crc, byte| step(step(crc, byte >> 4), byte & 15))
 }
 
 /// See [`SET_CRC`].
@@ -460,7 +496,8 @@ impl PerPacket for CheckCrc {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_crc_is_the_standards() {
-        assert_eq!(super::crc(b"123456789"), 0xCBF4_3926);
+    fn the_crc_is_clicks() {
+        // CRC-32/MPEG-2 of the catalogues.
+        assert_eq!(super::crc(b"123456789"), 0x0376_E6E7);
     }
 }

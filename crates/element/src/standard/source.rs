@@ -3,10 +3,11 @@
 
 use graph::class::{both, keyword, mandatory, positional, read, write};
 use graph::clock::SECOND_NS;
+use graph::lang::args::shift_word;
 use graph::signal::Kind;
 use graph::task::TaskId;
 use graph::timer::TimerId;
-use graph::value::{Bandwidth, Bytes, Span};
+use graph::value::{Bandwidth, Bytes, Raw, Span};
 use graph::{Class, Cx, Element, Fault, Notice, Ran, Refused, Signal, Signals};
 use memory::{Batch, Packet};
 
@@ -35,7 +36,7 @@ pub static RATED: Class = Class {
     ],
     handlers: &[
         read("count", "packets sent"),
-        both("data", "the packets' bytes"),
+        both("data", "the packets' bytes").marked("%."),
         both("rate", "packets a second"),
         both("limit", "packets in all"),
         both("active", "whether it sends"),
@@ -78,17 +79,18 @@ pub static TIMED: Class = Class {
     arguments: &[
         positional("INTERVAL", "time between packets; 0.5 s"),
         positional("DATA", "the packets' bytes; some text"),
-        positional("LIMIT", "packets in all; -1 for no limit"),
-        positional("ACTIVE", "whether it sends; true"),
+        keyword("LIMIT", "packets in all; -1 for no limit"),
+        keyword("ACTIVE", "whether it sends; true"),
         keyword("HEADROOM", "accepted; packets have 192 bytes of it"),
         keyword("STOP", "stop the router after LIMIT packets; false"),
     ],
     handlers: &[
         read("count", "packets sent"),
-        both("data", "the packets' bytes"),
+        both("data", "the packets' bytes").marked("%."),
         both("interval", "time between packets"),
         both("limit", "packets in all"),
         both("active", "whether it sends"),
+        both("headroom", "bytes of headroom; what is written is of no effect"),
         write("reset", "begins again"),
     ],
     example: "TimedSource(0.1s, \\<0800>)",
@@ -96,8 +98,8 @@ pub static TIMED: Class = Class {
     make: |_, conf| {
         let interval = conf.positional("INTERVAL")?.unwrap_or(Span(SECOND_NS / 2));
         let data = conf.positional::<Bytes>("DATA")?.map_or(DATA.to_vec(), |bytes| bytes.0);
-        let limit = conf.positional("LIMIT")?.unwrap_or(-1);
-        let active = conf.positional("ACTIVE")?.unwrap_or(true);
+        let limit = conf.keyword("LIMIT")?.unwrap_or(-1);
+        let active = conf.keyword("ACTIVE")?.unwrap_or(true);
         let _headroom: Option<usize> = conf.keyword("HEADROOM")?;
         let stop = conf.keyword("STOP")?.unwrap_or(false);
         conf.complete()?;
@@ -118,11 +120,14 @@ pub static RANDOM: Class = Class {
         positional("LIMIT", "packets in all; -1 for no limit"),
         positional("BURST", "packets at a time; 1"),
         positional("ACTIVE", "whether it sends; true"),
+        keyword("TIMESTAMP", "accepted: packets always carry the time; true"),
         keyword("STOP", "stop the router after LIMIT packets; false"),
+        keyword("END_CALL", "handler written after LIMIT packets"),
     ],
     handlers: &[
         read("count", "packets sent"),
         both("limit", "packets in all"),
+        both("burst", "packets at a time"),
         both("active", "whether it sends"),
         both("length", "bytes in a packet"),
         write("reset", "begins again"),
@@ -135,10 +140,16 @@ pub static RANDOM: Class = Class {
         let burst: usize = conf.positional("BURST")?.unwrap_or(1);
         let active = conf.positional("ACTIVE")?.unwrap_or(true);
         let stop = conf.keyword("STOP")?.unwrap_or(false);
+        let _stamp: Option<bool> = conf.keyword("TIMESTAMP")?;
+        let end_call = conf.keyword::<Raw>("END_CALL")?.map(|call| call.0);
         conf.complete()?;
+        if stop && end_call.is_some() {
+            return Err("END_CALL and STOP are mutually exclusive".into());
+        }
         let length = i64::try_from(length).map_err(|_| Fault::new("LENGTH: out of range"))?;
         let pace = Pace::Free { burst: burst.clamp(1, Batch::MAX) };
-        Ok(Box::new(Source::new(Content::new(vec![], length)?, pace, limit, active, stop)))
+        let source = Source::new(Content::new(vec![], length)?, pace, limit, active, stop);
+        Ok(Box::new(Source { end_call, ..source }))
     },
     ..RATED
 };
@@ -188,6 +199,7 @@ pub struct Source {
     limit: i64,
     active: bool,
     stop: bool,
+    end_call: Option<String>,
     ended: bool,
     count: i64,
     task: Option<TaskId>,
@@ -201,7 +213,21 @@ impl Source {
     fn new(content: Content, pace: Pace, limit: i64, active: bool, stop: bool) -> Source {
         let (task, timer, room) = (None, None, Signals::default());
         let packets = Signal::new(true);
-        Source { content, pace, limit, active, stop, ended: false, count: 0, task, timer, room, packets }
+        let end_call = None;
+        Source {
+            content,
+            pace,
+            limit,
+            active,
+            stop,
+            end_call,
+            ended: false,
+            count: 0,
+            task,
+            timer,
+            room,
+            packets,
+        }
     }
 
     fn left(&self) -> bool {
@@ -224,6 +250,12 @@ impl Source {
     fn end(&mut self, cx: &mut Cx<'_>) {
         if self.limit >= 0 && self.count >= self.limit && !self.ended {
             self.ended = true;
+            if let Some(call) = &self.end_call {
+                let (handler, value) = shift_word(call);
+                if let Err(error) = cx.write(handler, value) {
+                    cx.say(&format!("{}: {error}\n", cx.name()));
+                }
+            }
             if self.stop {
                 cx.stop();
             }
@@ -236,9 +268,10 @@ impl Source {
             return;
         }
         match (&self.pace, self.task, self.timer) {
-            (Pace::Timed(interval), _, Some(timer)) => {
-                if self.left() && cx.timer_due(timer).is_none() {
-                    cx.set_timer_after(timer, *interval);
+            // One that begins again does so at once.
+            (Pace::Timed(_), _, Some(timer)) => {
+                if cx.timer_due(timer).is_none() {
+                    cx.set_timer_after(timer, 0);
                 }
             }
             (_, Some(task), _) => cx.schedule(task),
@@ -253,17 +286,19 @@ impl Source {
         bucket.remove_if(1)
     }
 
-    fn begin_anew(&mut self, cx: &Cx<'_>) {
+    fn begin_anew(&mut self) {
         if let Pace::Rated(bucket) = &mut self.pace {
-            bucket.set(1, cx.now_ns());
+            bucket.set(1);
         }
     }
 }
 
 impl Element for Source {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let handler = self.end_call.as_ref().map(|call| shift_word(call).0);
+        handler.map_or(Ok(()), |handler| cx.can_write(handler)).map_err(|refused| refused.to_string())?;
         self.timer = Some(cx.new_timer());
-        self.begin_anew(cx);
+        self.begin_anew();
         if cx.is_push_output(0) && !matches!(self.pace, Pace::Timed(_)) {
             let task = cx.new_task();
             self.task = Some(task);
@@ -271,7 +306,10 @@ impl Element for Source {
                 self.room = cx.downstream(0, Some(task));
             }
         }
-        self.wake(cx);
+        match (&self.pace, self.timer.filter(|_| self.active)) {
+            (Pace::Timed(interval), Some(timer)) => cx.set_timer_after(timer, *interval),
+            _ => self.wake(cx),
+        }
         Ok(())
     }
 
@@ -311,19 +349,18 @@ impl Element for Source {
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         let Pace::Timed(interval) = self.pace else { return self.wake(cx) };
-        if self.left() {
-            match self.make(cx) {
-                Some(packet) => cx.emit(0, packet),
-                None => cx.count_drops(0, 1),
-            }
-            if self.left() {
-                cx.set_timer_after(timer, interval);
-                return;
-            }
+        if !self.active {
+            return;
         }
-        if self.active {
-            self.end(cx);
+        // The end is told an interval after the last packet.
+        if !self.left() {
+            return self.end(cx);
         }
+        match self.make(cx) {
+            Some(packet) => cx.emit(0, packet),
+            None => cx.count_drops(0, 1),
+        }
+        cx.set_timer_after(timer, interval);
     }
 
     fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
@@ -353,41 +390,51 @@ impl Element for Source {
             ("limit", _) => self.limit.to_string(),
             ("active", _) => self.active.to_string(),
             ("rate", Pace::Rated(bucket)) => bucket.rate().to_string(),
-            ("interval", Pace::Timed(interval)) => super::seconds(*interval),
+            ("interval", Pace::Timed(interval)) => super::interval(*interval),
             ("data", _) => String::from_utf8_lossy(&self.content.data).into_owned(),
-            _ => self.content.bytes.len().to_string(),
+            ("headroom", _) => memory::HEADROOM.to_string(),
+            ("burst", Pace::Free { burst }) => burst.to_string(),
+            _ => self.content.length.to_string(),
         })
     }
 
     fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let wrong = |_| Refused::from("syntax error");
         match (handler, &mut self.pace) {
-            ("limit", _) => self.limit = parsed(value)?,
-            ("active", _) => {
-                let before = std::mem::replace(&mut self.active, parsed(value)?);
-                if !before {
-                    self.begin_anew(cx);
+            ("limit", Pace::Timed(_)) => {
+                self.limit = parsed(value).map_err(|_| Refused::from("expected integer"))?;
+            }
+            ("limit", _) => self.limit = parsed(value).map_err(wrong)?,
+            ("headroom", _) => drop(parsed::<u32>(value).map_err(|_| Refused::from("bad headroom"))?),
+            ("active", pace) => {
+                let words = if matches!(pace, Pace::Timed(_)) { "bad active" } else { "syntax error" };
+                let active = parsed(value).map_err(|_| Refused::from(words))?;
+                if !std::mem::replace(&mut self.active, active) && active {
+                    self.begin_anew();
                 }
             }
             ("rate", Pace::Rated(bucket)) => {
-                let rate: u32 = parsed(value)?;
+                let rate: u32 = parsed(value).map_err(wrong)?;
                 bucket.assign(rate, burst(rate));
             }
+            ("burst", Pace::Free { burst }) => {
+                *burst = parsed::<usize>(value).map_err(wrong)?.clamp(1, Batch::MAX);
+            }
             ("interval", Pace::Timed(interval)) => {
-                let span: Span = parsed(value)?;
+                let span: Span = parsed(value).map_err(|_| Refused::from("bad interval"))?;
                 if span.0 <= 0 {
                     return Err("bad interval".into());
                 }
                 *interval = span.0;
             }
-            ("data", _) => {
-                self.content = Content::new(graph::lang::args::unquote(value), self.content.length)?;
-            }
+            ("data", _) => self.content = Content::new(value.as_bytes().to_vec(), -1)?,
             ("length" | "datasize", _) => {
-                self.content = Content::new(std::mem::take(&mut self.content.data), parsed(value)?)?;
+                let data = std::mem::take(&mut self.content.data);
+                self.content = Content::new(data, parsed(value).map_err(wrong)?)?;
             }
             _ => {
                 (self.count, self.ended) = (0, false);
-                self.begin_anew(cx);
+                self.begin_anew();
             }
         }
         self.wake(cx);

@@ -21,6 +21,7 @@ pub static CLASS: Class = Class {
     arguments: &[positional("OUTPUT", "which output; 0")],
     handlers: &[both("switch", "which output; -1 drops")],
     drops: &["switched off"],
+    live: true,
     example: "Switch(1)",
     see: &["StaticSwitch", "PaintSwitch", "InputSwitch", "PullSwitch"],
     make: |setup, conf| {
@@ -40,12 +41,12 @@ pub static STATIC: Class = Class {
           never gets one.",
     arguments: &[mandatory("OUTPUT", "which output; -1 drops")],
     handlers: &[],
+    live: false,
     example: "StaticSwitch(0)",
     see: &["Switch", "StaticPullSwitch"],
-    make: |setup, conf| {
+    make: |_, conf| {
         let output = conf.mandatory("OUTPUT")?;
         conf.complete()?;
-        within(output, setup.outputs, "output")?;
         Ok(Each::boxed(StaticSwitch(output)))
     },
     ..CLASS
@@ -60,6 +61,7 @@ pub static ROUND_ROBIN: Class = Class {
     arguments: &[],
     handlers: &[],
     drops: &["dropped"],
+    live: false,
     example: "RoundRobinSwitch",
     see: &["Switch", "HashSwitch", "StrideSwitch", "RoundRobinSched"],
     make: |_, conf| conf.complete().map(|()| Each::boxed(RoundRobin(Arc::default()))),
@@ -108,6 +110,7 @@ pub static INPUT: Class = Class {
     arguments: &[positional("INPUT", "which input; 0")],
     handlers: &[both("switch", "which input; -1 drops all")],
     drops: &["not the input switched to"],
+    live: true,
     example: "InputSwitch(0)",
     see: &["Switch", "PullSwitch"],
     make: |setup, conf| {
@@ -143,6 +146,11 @@ pub(super) fn setting(value: &str, ports: usize) -> Result<i64, Refused> {
 pub struct Switch(Arc<AtomicI64>);
 
 impl PerPacket for Switch {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.set_config(self.0.load(Ordering::Relaxed).to_string());
+        Ok(())
+    }
+
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
         // Relaxed: a number of its own; threads see a change when they see it.
@@ -250,6 +258,11 @@ impl PerPacket for Hash {
 pub struct InputSwitch(Arc<AtomicI64>);
 
 impl PerPacket for InputSwitch {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.set_config(self.0.load(Ordering::Relaxed).to_string());
+        Ok(())
+    }
+
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, input: usize, _: &mut Packet) -> Fate {
         if self.0.load(Ordering::Relaxed) == input as i64 { Fate::ON } else { Fate::drop(0) }

@@ -1,8 +1,9 @@
 //! `Tee`: every packet to every output.
 
 use graph::class::positional;
-use graph::{Class, Cx, Element, Fault, Next};
-use memory::Batch;
+use graph::fused::Single;
+use graph::{Class, Cx, Element, Fate, Fault, Next};
+use memory::{Batch, Packet};
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -20,7 +21,8 @@ pub static CLASS: Class = Class {
         let wanted = conf.positional("N")?.unwrap_or(setup.outputs);
         conf.complete()?;
         if wanted != setup.outputs {
-            return Err(Fault::new(format!("{wanted} outputs implies {} arms connected", setup.outputs)));
+            let outputs = setup.outputs;
+            return Err(Fault::new(format!("{outputs} outputs implies {outputs} arms")));
         }
         Ok(Box::new(Tee))
     },
@@ -31,16 +33,28 @@ pub static CLASS: Class = Class {
 #[derive(Debug)]
 pub struct Tee;
 
+impl Tee {
+    fn copy(cx: &mut Cx<'_>, output: usize, packet: &Packet) {
+        match cx.copy(packet) {
+            Some(copy) => cx.emit(output, copy),
+            None => cx.count_drops(0, 1),
+        }
+    }
+}
+
+impl Single for Tee {
+    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let last = cx.outputs() - 1;
+        (0..last).for_each(|output| Tee::copy(cx, output, packet));
+        Fate::out(last)
+    }
+}
+
 impl Element for Tee {
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
         let last = cx.outputs() - 1;
         for output in 0..last {
-            for packet in batch.iter() {
-                match cx.copy(packet) {
-                    Some(copy) => cx.emit(output, copy),
-                    None => cx.count_drops(0, 1),
-                }
-            }
+            batch.iter().for_each(|packet| Tee::copy(cx, output, packet));
         }
         Next::Push(last)
     }

@@ -1,13 +1,14 @@
 //! `TimedSink`, `TimedUnqueue`: packets pulled every so often.
 
-use graph::class::{both, positional, read, write};
+use graph::class::{both, mandatory, positional, read, write};
 use graph::clock::SECOND_NS;
+use graph::task::TaskId;
 use graph::timer::TimerId;
 use graph::value::Span;
-use graph::{Class, Cx, Element, Refused};
+use graph::{Class, Conf, Cx, Element, Fault, Ran, Refused, Signals};
 use memory::Batch;
 
-use super::{parsed, seconds};
+use super::{interval, parsed};
 
 /// Pulled and dropped.
 pub static SINK: Class = Class {
@@ -32,10 +33,11 @@ pub static SINK: Class = Class {
 pub static UNQUEUE: Class = Class {
     name: "TimedUnqueue",
     brief: "pulls packets every so often, and pushes them",
-    doc: "Pulls up to BURST packets every INTERVAL, and pushes them.",
+    doc: "Pulls up to BURST packets every INTERVAL, and pushes them. When there was nothing, the next packet \
+          goes on at once.",
     ports: "1/1",
     processing: "l/h",
-    arguments: &[positional("INTERVAL", "time between bursts"), positional("BURST", "packets at a time; 1")],
+    arguments: &[mandatory("INTERVAL", "time between bursts"), positional("BURST", "packets at a time; 1")],
     handlers: &[
         both("interval", "time between bursts"),
         both("active", "whether it pulls"),
@@ -44,17 +46,29 @@ pub static UNQUEUE: Class = Class {
     ],
     example: "Queue -> TimedUnqueue(0.1s, 8) -> Discard",
     see: &["Unqueue", "RatedUnqueue", "Burster"],
-    make: |_, conf| {
-        let interval = conf.positional("INTERVAL")?.unwrap_or(Span(SECOND_NS / 2));
-        let burst: usize = conf.positional("BURST")?.unwrap_or(1);
-        conf.complete()?;
-        if burst == 0 {
-            return Err("bad BURST".into());
-        }
-        Ok(Box::new(Timed::new(interval.0, burst, false)))
-    },
+    make: |_, conf| unqueue(conf, 1),
     ..Class::BASE
 };
+
+/// The same, with more at a time.
+pub static BURSTER: Class = Class {
+    name: "Burster",
+    brief: "pulls bursts of packets every so often, and pushes them",
+    doc: "As TimedUnqueue, but BURST is 8 unless said otherwise.",
+    arguments: &[mandatory("INTERVAL", "time between bursts"), positional("BURST", "packets at a time; 8")],
+    example: "Queue -> Burster(0.1s) -> Discard",
+    see: &["TimedUnqueue"],
+    make: |_, conf| unqueue(conf, 8),
+    ..UNQUEUE
+};
+
+fn unqueue(conf: &mut Conf<'_>, usual: i64) -> Result<Box<dyn Element>, Fault> {
+    let interval: Span = conf.mandatory("INTERVAL")?;
+    let burst: i64 = conf.positional("BURST")?.unwrap_or(usual);
+    conf.complete()?;
+    let burst = usize::try_from(burst).ok().filter(|burst| *burst > 0).ok_or("bad BURST")?;
+    Ok(Box::new(Timed::new(interval.0, burst, false)))
+}
 
 /// See [`SINK`], [`UNQUEUE`].
 #[derive(Debug)]
@@ -66,11 +80,18 @@ pub struct Timed {
     active: bool,
     count: u64,
     timer: Option<TimerId>,
+    /// Of one that pushes: what it does when its time has come, or packets.
+    task: Option<TaskId>,
+    upstream: Signals,
+    /// When it was due last, unless it slept since.
+    due_ns: Option<i64>,
 }
 
 impl Timed {
     fn new(interval_ns: i64, burst: usize, sink: bool) -> Timed {
-        Timed { interval_ns: interval_ns.max(1), burst, sink, active: true, count: 0, timer: None }
+        let (interval_ns, timer, task) = (interval_ns.max(1), None, None);
+        let upstream = Signals::default();
+        Timed { interval_ns, burst, sink, active: true, count: 0, timer, task, upstream, due_ns: None }
     }
 }
 
@@ -78,36 +99,60 @@ impl Element for Timed {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let timer = cx.new_timer();
         self.timer = Some(timer);
-        cx.set_timer_after(timer, self.interval_ns);
+        if self.sink {
+            cx.set_timer_after(timer, self.interval_ns);
+            return Ok(());
+        }
+        let task = cx.new_task();
+        self.upstream = cx.upstream(0, Some(task));
+        self.task = Some(task);
+        cx.schedule(task);
         Ok(())
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
-        let mut left = if self.active { self.burst } else { 0 };
-        while left > 0 {
-            let mut batch = Batch::with_limit(left.min(Batch::MAX));
-            let pulled = cx.pull(0, &mut batch);
-            self.count += pulled as u64;
-            left -= pulled.min(left);
-            while let Some(packet) = batch.pop_front() {
-                if self.sink { cx.free(packet) } else { cx.emit(0, packet) }
-            }
-            if pulled == 0 {
-                break;
+        match self.task {
+            Some(task) => cx.schedule(task),
+            None => {
+                if let Some(packet) = cx.pull_one(0) {
+                    self.count += 1;
+                    cx.free(packet);
+                }
+                cx.set_timer_after(timer, self.interval_ns);
             }
         }
-        cx.set_timer_after(timer, self.interval_ns);
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, _: TaskId, _: &mut Batch) -> Ran {
+        let Some(timer) = self.timer.filter(|timer| self.active && cx.timer_due(*timer).is_none()) else {
+            return Ran::IDLE; // packets that come before their time wait
+        };
+        for n in 0..self.burst {
+            let Some(packet) = cx.pull_one(0) else {
+                if n == 0 && !self.upstream.any() {
+                    self.due_ns = None;
+                    return Ran::IDLE; // woken by the next packet
+                }
+                break;
+            };
+            self.count += 1;
+            cx.emit(0, packet);
+        }
+        let next = self.due_ns.unwrap_or_else(|| cx.now_ns()).saturating_add(self.interval_ns);
+        self.due_ns = Some(next);
+        cx.set_timer(timer, next);
+        Ran::done(true)
     }
 
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
         Ok(match handler {
-            "interval" => seconds(self.interval_ns),
+            "interval" => interval(self.interval_ns),
             "active" => self.active.to_string(),
             _ => self.count.to_string(),
         })
     }
 
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
         match handler {
             "interval" => {
                 let Span(interval) = parsed(value).map_err(|_| Refused::from("bad interval"))?;
@@ -116,7 +161,11 @@ impl Element for Timed {
                 }
                 self.interval_ns = interval;
             }
-            "active" => self.active = parsed(value)?,
+            "active" => {
+                self.active = parsed(value)?;
+                self.due_ns = None;
+                self.task.inspect(|task| cx.schedule(*task));
+            }
             _ => self.count = 0,
         }
         Ok(())

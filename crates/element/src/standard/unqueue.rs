@@ -13,7 +13,7 @@ pub static CLASS: Class = Class {
           and no more than LIMIT in all.",
     processing: "l/h",
     arguments: &[
-        positional("BURST", "packets at a time; 1, and no limit below 1"),
+        positional("BURST", "packets at a time; 1, and no limit below zero"),
         keyword("ACTIVE", "whether it pulls; true"),
         keyword("LIMIT", "packets in all; -1 for no limit"),
         keyword("QUIET", "say nothing of odd configurations"),
@@ -28,12 +28,16 @@ pub static CLASS: Class = Class {
     ],
     example: "Queue -> Unqueue(32) -> Discard",
     see: &["RatedUnqueue", "TimedUnqueue", "Queue"],
-    make: |_, conf| {
+    make: |setup, conf| {
         let burst: i64 = conf.positional("BURST")?.unwrap_or(1);
         let active = conf.keyword("ACTIVE")?.unwrap_or(true);
         let limit = conf.keyword("LIMIT")?.unwrap_or(-1);
         let _quiet: Option<bool> = conf.keyword("QUIET")?;
         conf.complete()?;
+        if burst == 0 {
+            setup.warn("BURST size 0, no packets will be pulled");
+        }
+        let burst = if burst < 0 { i64::from(i32::MAX) } else { burst };
         let (upstream, downstream) = (Signals::default(), Signals::default());
         Ok(Box::new(Unqueue { active, burst, limit, count: 0, task: None, upstream, downstream }))
     },
@@ -54,7 +58,7 @@ pub struct Unqueue {
 
 impl Unqueue {
     fn wanted(&self) -> usize {
-        let burst = if self.burst < 1 { Batch::MAX } else { self.burst as usize };
+        let burst = usize::try_from(self.burst).unwrap_or(Batch::MAX);
         let left = if self.limit < 0 { usize::MAX } else { (self.limit - self.count).max(0) as usize };
         burst.min(left).min(Batch::MAX)
     }
@@ -101,11 +105,11 @@ impl Element for Unqueue {
     }
 
     fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let number = || value.trim().parse().map_err(|_| Refused::from("expected integer"));
+        let number = || super::parsed::<i64>(value).map_err(|_| Refused::from("syntax error"));
         match handler {
-            "active" => self.active = super::parsed(value)?,
+            "active" => self.active = super::parsed(value).map_err(|_| Refused::from("syntax error"))?,
             "limit" => self.limit = number()?,
-            "burst" => self.burst = number()?,
+            "burst" => self.burst = number().map(|n| if n < 0 { i64::from(i32::MAX) } else { n })?,
             _ => self.count = 0,
         }
         self.wake(cx);

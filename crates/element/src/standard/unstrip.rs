@@ -1,7 +1,7 @@
 //! `Unstrip`, `Truncate`, `Pad`, `Resize`: packets made longer or shorter.
 
-use graph::class::{keyword, mandatory, positional};
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::class::{both, datum, keyword, mandatory, positional};
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 
 use crate::annotation::{EXTRA_LENGTH, Notes};
@@ -34,6 +34,9 @@ pub static TRUNCATE: Class = Class {
         mandatory("LENGTH", "bytes that stay at most"),
         keyword("EXTRA_LENGTH", "count what was cut; true"),
     ],
+    handlers: &[both("nbytes", "bytes that stay at most")],
+    live: true,
+    settings: &[datum("nbytes", 0, "LENGTH")],
     example: "Truncate(64)",
     see: &["Pad", "Resize", "Strip"],
     make: |_, conf| {
@@ -56,6 +59,7 @@ pub static PAD: Class = Class {
         keyword("ZERO", "accepted; new bytes are always zero, whatever a buffer held before"),
     ],
     drops: &["no tailroom"],
+    live: true,
     example: "Pad(60)",
     see: &["Truncate", "Resize"],
     make: |_, conf| {
@@ -76,6 +80,9 @@ pub static RESIZE: Class = Class {
           are dropped.",
     arguments: &[positional("HEAD", "bytes more in front; 0"), positional("TAIL", "bytes more behind; 0")],
     drops: &["no room"],
+    handlers: &[both("head", "bytes more in front"), both("tail", "bytes more behind")],
+    live: true,
+    settings: &[datum("head", 0, "HEAD"), datum("tail", 1, "TAIL")],
     example: "Resize(-14, 4)",
     see: &["Strip", "Unstrip", "Pad", "Truncate"],
     make: |_, conf| {
@@ -155,6 +162,10 @@ impl PerPacket for Truncate {
         Fate::ON
     }
 
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.length.to_string())
+    }
+
     fn replicate(&self) -> Option<Truncate> {
         Some(self.clone())
     }
@@ -206,6 +217,10 @@ impl PerPacket for Resize {
             false => tail == 0 || packet.next().is_none() && extend(packet, tail),
         };
         if in_front && behind { Fate::ON } else { Fate::drop(0) }
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(if handler == "head" { self.head } else { self.tail }.to_string())
     }
 
     fn replicate(&self) -> Option<Resize> {

@@ -6,7 +6,8 @@ use memory::Packet;
 use wire::checksum;
 
 use super::checksum::pseudo_header;
-use crate::ip::{header, judge};
+use crate::ip::header;
+use crate::ip::judge::{self, BAD_CHECKSUM};
 
 const TCP_REASONS: &[&str] = &["not TCP", "bad packet length", "bad TCP checksum"];
 const UDP_REASONS: &[&str] = &["not UDP", "bad packet length", "bad UDP checksum"];
@@ -38,7 +39,6 @@ pub static UDP: Class = Class {
 
 const WRONG_PROTOCOL: usize = 0;
 const BAD_LENGTH: usize = 1;
-const BAD_CHECKSUM: usize = 2;
 
 fn is_bad_sum(header: &[u8], segment: &[u8]) -> Option<usize> {
     let sum = checksum::combine(pseudo_header(header, segment.len()), checksum::sum(segment));

@@ -1,5 +1,8 @@
 //! `SetUDPChecksum`, `SetTCPChecksum`: checksums made right.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use graph::class::{Headers, positional};
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
@@ -19,9 +22,9 @@ pub static UDP: Class = Class {
     example: "SetUDPChecksum",
     see: &["CheckUDPHeader", "SetIPChecksum", "SetTCPChecksum"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
-    make: |_, conf| {
+    make: |setup, conf| {
         conf.complete()?;
-        Ok(Each::boxed(SetUdpChecksum { warned: false }))
+        Ok(Each::boxed(SetUdpChecksum { warned: setup.common::<Warned>() }))
     },
     ..Class::BASE
 };
@@ -44,21 +47,45 @@ pub static TCP: Class = Class {
     ..Class::BASE
 };
 
+/// Where a packet goes in the end: by source routing that is the last address of the
+/// route (RFC 793, 3.1).
+fn destination(header: &[u8]) -> u32 {
+    let mut options = header.get(header::LEN..).unwrap_or(&[]);
+    loop {
+        let length = match *options {
+            [] | [0, ..] => break,
+            [1, ..] => 1,
+            [_, length, ..] if length >= 2 && usize::from(length) <= options.len() => usize::from(length),
+            _ => break,
+        };
+        let (option, rest) = options.split_at(length);
+        if matches!(option, [131 | 137, length, ..] if *length >= 7) {
+            return header::u32_at(option, length - 4);
+        }
+        options = rest;
+    }
+    header::u32_at(header, 16)
+}
+
 /// The sum of the pseudo header of an IPv4 packet whose payload has `length` bytes.
 pub(super) fn pseudo_header(header: &[u8], length: usize) -> u16 {
-    let [src, dst] = [12, 16].map(|at| header::u32_at(header, at).into());
-    checksum::pseudo_header_v4(src, dst, header[9], length as u32)
+    let (src, dst) = (header::u32_at(header, 12), destination(header));
+    checksum::pseudo_header_v4(src.into(), dst.into(), header[9], length as u32)
 }
 
 /// The checksum of a segment whose checksum field is zero.
-pub(super) fn of(header: &[u8], segment: &[u8]) -> u16 {
+pub(crate) fn of(header: &[u8], segment: &[u8]) -> u16 {
     !checksum::combine(pseudo_header(header, segment.len()), checksum::sum(segment))
 }
+
+/// Whether one of a router's elements warned already.
+#[derive(Debug, Default)]
+struct Warned(AtomicBool);
 
 /// See [`UDP`].
 #[derive(Debug, Clone)]
 pub struct SetUdpChecksum {
-    warned: bool,
+    warned: Arc<Warned>,
 }
 
 /// Sets a datagram's checksum; `None` when it is not all there.
@@ -68,13 +95,15 @@ pub(super) fn set_udp(packet: &mut Packet) -> Option<()> {
         return None;
     }
     let length = usize::from(header::u16_at(rest, 4));
-    let datagram = rest.get_mut(..length).filter(|datagram| datagram.len() >= 8)?;
-    datagram[6..8].fill(0);
-    let sum = match of(header, datagram) {
+    if rest.len() < length.max(8) {
+        return None;
+    }
+    rest[6..8].fill(0);
+    let sum = match of(header, &rest[..length]) {
         0 => 0xFFFF, // zero would say that there is none (RFC 768)
         sum => sum,
     };
-    datagram[6..8].copy_from_slice(&sum.to_be_bytes());
+    rest[6..8].copy_from_slice(&sum.to_be_bytes());
     Some(())
 }
 
@@ -83,9 +112,8 @@ impl PerPacket for SetUdpChecksum {
         if set_udp(packet).is_some() {
             return Fate::ON;
         }
-        if !self.warned && cx.outputs() == 1 {
-            self.warned = true;
-            cx.say(&format!("{}: fragment or short packet\n", cx.name()));
+        if cx.outputs() == 1 && !self.warned.0.swap(true, Ordering::Relaxed) {
+            cx.say(&format!("{} :: {}: fragment or short packet\n", cx.name(), cx.class()));
         }
         Fate::out_or_drop(1, 0)
     }
@@ -128,9 +156,7 @@ impl PerPacket for SetTcpChecksum {
         if self.set(packet).is_some() {
             return Fate::ON;
         }
-        if cx.drops().first().is_some_and(|drops| *drops == 0) {
-            cx.say("SetTCPChecksum: bad lengths\n");
-        }
+        cx.say("SetTCPChecksum: bad lengths\n");
         Fate::drop(0)
     }
 

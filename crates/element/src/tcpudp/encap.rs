@@ -1,15 +1,16 @@
-//! `UDPIPEncap`: UDP and IP headers in front.
+//! `UDPIPEncap`, `DynamicUDPIPEncap`: UDP and IP headers in front.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use graph::class::{Headers, both, mandatory, positional};
+use graph::class::{Headers, both, mandatory, positional, setting};
 use graph::value::{Scope, Value};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 
 use super::checksum;
+use super::words::Port;
 use crate::annotation::Notes;
 use crate::ip::header;
 
@@ -28,25 +29,64 @@ pub static CLASS: Class = Class {
     handlers: &[
         both("src", "whom it is from"),
         both("sport", "and from which port"),
-        both("dst", "whom it is to, or DST_ANNO"),
+        both("dst", "whom it is to; 0.0.0.0 for DST_ANNO"),
         both("dport", "and to which port"),
     ],
     drops: &["no headroom", "too long"],
     example: "UDPIPEncap(1.0.0.1, 1234, 2.0.0.2, 1234)",
     see: &["IPEncap", "EtherEncap", "Strip", "FastUDPSource"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },
+    live: true,
+    settings: &[
+        setting("src", 0, "SRC"),
+        setting("sport", 1, "SPORT"),
+        setting("dst", 2, "DST"),
+        setting("dport", 3, "DPORT"),
+    ],
     make: |_, conf| {
         let src: Ipv4Addr = conf.mandatory("SRC")?;
-        let sport: u16 = conf.mandatory("SPORT")?;
+        let Port::<17>(sport) = conf.mandatory("SPORT")?;
         let dst: String = conf.mandatory("DST")?;
-        let dport: u16 = conf.mandatory("DPORT")?;
+        let Port::<17>(dport) = conf.mandatory("DPORT")?;
         let checksum = conf.positional("CHECKSUM")?.unwrap_or(true);
         conf.complete()?;
         let dst = parse_dst(&dst, conf.scope()).ok_or("bad DST")?;
         let ends = [end(Some(src), sport), end(dst, dport)].map(AtomicU64::new);
-        Ok(Each::boxed(UdpIpEncap { ends: Arc::new(ends), checksum, number: 0 }))
+        Ok(Each::boxed(UdpIpEncap { ends: Arc::new(ends), checksum, number: 0, interval: 0, count: 0 }))
     },
     ..Class::BASE
+};
+
+/// The class whose ports count up.
+pub static DYNAMIC: Class = Class {
+    name: "DynamicUDPIPEncap",
+    brief: "makes UDP datagrams whose ports count up",
+    doc: "As UDPIPEncap; after INTERVAL packets both ports are the next ones.",
+    arguments: &[
+        mandatory("SRC", "whom it is from"),
+        mandatory("SPORT", "and from which port at first"),
+        mandatory("DST", "whom it is to"),
+        mandatory("DPORT", "and to which port at first"),
+        positional("CHECKSUM", "whether there is a checksum; true"),
+        positional("INTERVAL", "after how many packets the ports change; 0 for never"),
+    ],
+    handlers: &[],
+    example: "DynamicUDPIPEncap(1.0.0.1, 1234, 2.0.0.2, 1234, true, 10)",
+    see: &["UDPIPEncap", "FastUDPFlows"],
+    live: false,
+    settings: &[],
+    make: |_, conf| {
+        let src: Ipv4Addr = conf.mandatory("SRC")?;
+        let Port::<17>(sport) = conf.mandatory("SPORT")?;
+        let dst: Ipv4Addr = conf.mandatory("DST")?;
+        let Port::<17>(dport) = conf.mandatory("DPORT")?;
+        let checksum = conf.positional("CHECKSUM")?.unwrap_or(true);
+        let interval: u32 = conf.positional("INTERVAL")?.unwrap_or(0);
+        conf.complete()?;
+        let ends = [end(Some(src), sport), end(Some(dst), dport)].map(AtomicU64::new);
+        Ok(Each::boxed(UdpIpEncap { ends: Arc::new(ends), checksum, number: 0, interval, count: 0 }))
+    },
+    ..CLASS
 };
 
 /// In the place of an address: what the annotation says.
@@ -71,6 +111,9 @@ pub struct UdpIpEncap {
     ends: Arc<[AtomicU64; 2]>,
     checksum: bool,
     number: u16,
+    /// After how many packets the ports change, and how many there were since.
+    interval: u32,
+    count: u32,
 }
 
 impl UdpIpEncap {
@@ -105,14 +148,25 @@ impl PerPacket for UdpIpEncap {
         if packet.push_front(header::LEN + 8).is_err() {
             return Fate::drop(0);
         }
-        if self.write_headers(packet).is_some() { Fate::ON } else { Fate::drop(1) }
+        if self.write_headers(packet).is_none() {
+            return Fate::drop(1);
+        }
+        self.count = self.count.wrapping_add(1);
+        if self.count == self.interval {
+            self.count = 0;
+            for end in self.ends.iter() {
+                let old = end.load(Ordering::Relaxed);
+                end.store(old & !0xFFFF | u64::from((old as u16).wrapping_add(1)), Ordering::Relaxed);
+            }
+        }
+        Fate::ON
     }
 
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
         let [src, dst] = self.ends.each_ref().map(|end| end.load(Ordering::Relaxed));
         let address = |end: u64| match end & ANNOTATED {
             0 => Ipv4Addr::from_bits((end >> 16) as u32).to_string(),
-            _ => "DST_ANNO".into(),
+            _ => "0.0.0.0".into(),
         };
         Ok(match handler {
             "src" => address(src),
@@ -122,21 +176,12 @@ impl PerPacket for UdpIpEncap {
         })
     }
 
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let names = Default::default();
-        let scope = Scope { element: "", names: &names };
-        let which = usize::from(handler.starts_with('d'));
-        let old = self.ends[which].load(Ordering::Relaxed);
-        let new = match handler {
-            "src" => end(Some(Ipv4Addr::parse(value, &scope)?), old as u16),
-            "dst" => end(parse_dst(value, &scope).ok_or("bad DST")?, old as u16),
-            _ => old & !0xFFFF | u64::from(u16::parse(value, &scope)?),
-        };
-        self.ends[which].store(new, Ordering::Relaxed);
+    fn reconfigure(&mut self, _: &mut Cx<'_>, new: UdpIpEncap) -> Result<(), Refused> {
+        *self = UdpIpEncap { number: self.number, ..new };
         Ok(())
     }
 
     fn replicate(&self) -> Option<UdpIpEncap> {
-        Some(self.clone())
+        (self.interval == 0).then(|| self.clone())
     }
 }

@@ -31,6 +31,7 @@ pub static CLASS: Class = Class {
         both("dport", "and to which port"),
     ],
     drops: &["no headroom", "too long"],
+    live: true,
     example: "UDPIP6Encap(2001:db8::1, 1234, 2001:db8::2, 1234)",
     see: &["UDPIPEncap", "CheckIP6Header", "Strip"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },

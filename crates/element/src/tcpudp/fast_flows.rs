@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use graph::class::{Argument, Handler, Headers, both, keyword, mandatory, read, write};
+use graph::class::{Argument, Handler, Headers, both, keyword, mandatory, positional, read, write};
 use graph::signal::Kind;
 use graph::task::TaskId;
 use graph::timer::TimerId;
@@ -24,21 +24,21 @@ const ARGUMENTS: &[Argument] = &[
     mandatory("DSTIP", "its IP address"),
     mandatory("FLOWS", "how many flows at a time"),
     mandatory("FLOWSIZE", "frames in a flow, after which it has other ports"),
+    positional("CHECKSUM", "whether there is a checksum; true"),
+    positional("ACTIVE", "whether it sends; true"),
     keyword("BURST", "frames pushed at a time; 32"),
     keyword("FLOWBURST", "frames of a flow in a row; 1"),
-    keyword("CHECKSUM", "whether there is a checksum; true"),
     keyword("SEQUENTIAL", "whether ports count up, and flows take turns; false: both are random"),
     keyword("DUPLICATE", "accepted; every frame is a copy"),
-    keyword("ACTIVE", "whether it sends; true"),
     keyword("STOP", "stop the router after LIMIT frames; false"),
 ];
 const HANDLERS: &[Handler] = &[
     read("count", "frames sent"),
-    both("active", "whether it sends"),
-    both("rate", "frames a second"),
-    both("limit", "frames in all"),
+    write("active", "whether it sends; if it does, it begins again").marked("c"),
+    both("rate", "frames a second, as they were sent, once LIMIT was reached; written, what RATE is"),
+    write("limit", "frames in all"),
     read("length", "bytes in a frame"),
-    write("reset", "begins again"),
+    write("reset", "begins again").marked("b"),
 ];
 
 /// Of UDP.
@@ -81,12 +81,12 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, tcp: bool) -> Result<Box<dyn
     let dst: (Ethernet, Ipv4Addr) = (conf.mandatory("DSTETH")?, conf.mandatory("DSTIP")?);
     let count: usize = conf.mandatory("FLOWS")?;
     let size: u64 = conf.mandatory("FLOWSIZE")?;
+    let checksum = conf.positional("CHECKSUM")?.unwrap_or(true);
+    let active = conf.positional("ACTIVE")?.unwrap_or(true);
     let burst: usize = conf.keyword("BURST")?.unwrap_or(32);
     let row: u64 = conf.keyword("FLOWBURST")?.unwrap_or(1);
-    let checksum = conf.keyword("CHECKSUM")?.unwrap_or(true);
     let sequential = conf.keyword("SEQUENTIAL")?.unwrap_or(false);
     let _duplicate: Option<bool> = conf.keyword("DUPLICATE")?;
-    let active = conf.keyword("ACTIVE")?.unwrap_or(true);
     let stop = conf.keyword("STOP")?.unwrap_or(false);
     conf.complete()?;
     if length < 60 {
@@ -247,7 +247,7 @@ impl FastFlows {
             made += 1;
             Some(packet)
         });
-        self.pace.made(made);
+        self.pace.made(made, cx.now_ns());
         if made > 0 && self.stop && self.pace.active && self.pace.has_ended() {
             cx.stop();
         }

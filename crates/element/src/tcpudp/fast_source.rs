@@ -6,12 +6,13 @@ use graph::class::{Headers, both, mandatory, positional, read, write};
 use graph::clock::SECOND_NS;
 use graph::signal::Kind;
 use graph::timer::TimerId;
-use graph::value::{Ethernet, Names, Scope, Value, unsigned};
+use graph::value::{Ethernet, Names, Scope, Value};
 use graph::{Class, Cx, Element, Notice, Refused, Signal};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
 
 use super::checksum;
+use super::words::Port;
 use crate::annotation::Notes;
 use crate::ip::header;
 
@@ -33,15 +34,15 @@ pub static CLASS: Class = Class {
         mandatory("DSTIP", "its IP address"),
         mandatory("DPORT", "its port"),
         positional("CHECKSUM", "whether there is a UDP checksum; true"),
-        positional("INTERVAL", "not used any more"),
+        positional("INTERVAL", "after how many frames both ports are the next ones; 0 for never"),
         positional("ACTIVE", "whether it sends; true"),
     ],
     handlers: &[
         read("count", "frames sent"),
-        both("active", "whether it sends"),
-        both("rate", "frames a second"),
-        both("limit", "frames in all"),
-        write("reset", "begins again"),
+        write("active", "whether it sends; if it does, it begins again").marked("c"),
+        both("rate", "frames a second, as they were sent, once LIMIT was reached; written, what RATE is"),
+        write("limit", "frames in all"),
+        write("reset", "begins again").marked("b"),
     ],
     drops: &["no buffers"],
     example: "FastUDPSource(100000, -1, 60, 0:0:0:0:0:1, 1.0.0.1, 1234, 0:0:0:0:0:2, 2.0.0.2, 1234) -> ToDevice(p)",
@@ -51,12 +52,12 @@ pub static CLASS: Class = Class {
         let rate: u64 = conf.mandatory("RATE")?;
         let limit: i64 = conf.mandatory("LIMIT")?;
         let mut length: usize = conf.mandatory("LENGTH")?;
-        let src: (Ethernet, Ipv4Addr, u16) =
+        let src: (Ethernet, Ipv4Addr, Port<17>) =
             (conf.mandatory("SRCETH")?, conf.mandatory("SRCIP")?, conf.mandatory("SPORT")?);
-        let dst: (Ethernet, Ipv4Addr, u16) =
+        let dst: (Ethernet, Ipv4Addr, Port<17>) =
             (conf.mandatory("DSTETH")?, conf.mandatory("DSTIP")?, conf.mandatory("DPORT")?);
         let with_checksum = conf.positional("CHECKSUM")?.unwrap_or(true);
-        let _: Option<u64> = conf.positional("INTERVAL")?;
+        let interval: u32 = conf.positional("INTERVAL")?.unwrap_or(0);
         let active = conf.positional("ACTIVE")?.unwrap_or(true);
         conf.complete()?;
         if length < 60 {
@@ -66,10 +67,11 @@ pub static CLASS: Class = Class {
         if length > DATA_ROOM {
             return Err(format!("packet length must be <= {DATA_ROOM}").into());
         }
-        let frame = lay_out(length, src, dst, with_checksum);
+        let ends = [(src.0, src.1, src.2.0), (dst.0, dst.1, dst.2.0)];
+        let frame = lay_out(length, ends[0], ends[1], with_checksum);
         let packets = Signal::new(true);
-        let (dst, pace, timer) = (dst.1, Pace::new(rate, limit, active), None);
-        Ok(Box::new(FastUdpSource { frame, dst, pace, packets, timer }))
+        let (pace, timer) = (Pace::new(rate, limit, active), None);
+        Ok(Box::new(FastUdpSource { frame, ends, with_checksum, interval, pace, packets, timer }))
     },
     ..Class::BASE
 };
@@ -115,6 +117,8 @@ pub(super) struct Pace {
     pub(super) count: i64,
     /// When the next frame is due, once there was a first.
     next_ns: Option<i64>,
+    /// When the first frame was made, and the last that may be.
+    ends_ns: [i64; 2],
 }
 
 /// How far behind its rate it may fall and still make up for it.
@@ -122,7 +126,7 @@ const CATCH_UP_NS: i64 = SECOND_NS / 100;
 
 impl Pace {
     pub(super) fn new(rate: u64, limit: i64, active: bool) -> Pace {
-        Pace { rate, limit, active, count: 0, next_ns: None }
+        Pace { rate, limit, active, count: 0, next_ns: None, ends_ns: [0; 2] }
     }
 
     /// How many frames are due now.
@@ -143,9 +147,15 @@ impl Pace {
         left.min(gone.min(i128::from(i64::MAX - 1)) as i64 + 1)
     }
 
-    /// So many frames were made.
-    pub(super) fn made(&mut self, made: i64) {
+    /// So many frames were made now.
+    pub(super) fn made(&mut self, made: i64, now_ns: i64) {
+        if made > 0 && self.count == 0 {
+            self.ends_ns[0] = now_ns;
+        }
         self.count += made;
+        if made > 0 && self.limit >= 0 && self.count >= self.limit {
+            self.ends_ns[1] = now_ns;
+        }
         if let Some(next_ns) = self.next_ns.as_mut().filter(|_| self.rate > 0) {
             *next_ns += (i128::from(made) * i128::from(SECOND_NS) / i128::from(self.rate)) as i64;
         }
@@ -164,19 +174,30 @@ impl Pace {
     pub(super) fn read(&self, handler: &str) -> String {
         match handler {
             "count" => self.count.to_string(),
-            "active" => self.active.to_string(),
-            "rate" => self.rate.to_string(),
-            _ => self.limit.to_string(),
+            _ => match self.ends_ns {
+                [_, 0] => "0".into(),
+                [first, last] => (self.count * 1000 / ((last - first) / 1_000_000).max(1)).to_string(),
+            },
         }
+    }
+
+    fn reset(&mut self) {
+        (self.count, self.ends_ns) = (0, [0; 2]);
     }
 
     pub(super) fn write(&mut self, handler: &str, value: &str) -> Result<(), Refused> {
         let scope = Scope { element: "", names: &Names::default() };
+        let must = |what: &str| Refused::Failed(format!("{handler} parameter must be {what}"));
         match handler {
-            "active" => self.active = bool::parse(value, &scope)?,
-            "rate" => self.rate = unsigned(value).ok_or("expected unsigned integer")?,
-            "limit" => self.limit = i64::parse(value, &scope)?,
-            _ => self.count = 0,
+            "active" => {
+                self.active = bool::parse(value, &scope).map_err(|_| must("boolean"))?;
+                if self.active {
+                    self.reset();
+                }
+            }
+            "rate" => self.rate = u32::parse(value, &scope).map_err(|_| must("integer >= 0"))?.into(),
+            "limit" => self.limit = i32::parse(value, &scope).map_err(|_| must("integer >= 0"))?.into(),
+            _ => self.reset(),
         }
         self.next_ns = None;
         Ok(())
@@ -187,7 +208,9 @@ impl Pace {
 #[derive(Debug)]
 pub struct FastUdpSource {
     frame: Vec<u8>,
-    dst: Ipv4Addr,
+    ends: [End; 2],
+    with_checksum: bool,
+    interval: u32,
     pace: Pace,
     /// Raised while there is something to pull; by a timer when the next is due.
     packets: Signal,
@@ -206,13 +229,26 @@ pub(super) fn rest(cx: &mut Cx<'_>, pace: &Pace, packets: &Signal, timer: Option
     }
 }
 
+impl FastUdpSource {
+    /// The next frame; its ports count up.
+    fn next(&mut self, cx: &mut Cx<'_>, made: i64) -> Option<Packet> {
+        let [src, dst] = self.ends;
+        let count = self.pace.count + made;
+        if self.interval > 0 && count % i64::from(self.interval) == 0 {
+            let by = (count / i64::from(self.interval)) as u16;
+            let end = |(ether, address, port): End| (ether, address, port.wrapping_add(by));
+            self.frame = lay_out(self.frame.len(), end(src), end(dst), self.with_checksum);
+        }
+        packet(cx, &self.frame, dst.1)
+    }
+}
+
 /// A frame in a packet, with its headers found.
 pub(super) fn packet(cx: &mut Cx<'_>, frame: &[u8], dst: Ipv4Addr) -> Option<Packet> {
     let mut packet = cx.packet(frame)?;
     packet.set_header(Header::Link, 0);
     header::mark(&mut packet, ETHER, header::LEN);
     packet.set_dst_ip(dst);
-    packet.annotations_mut().timestamp_ns = cx.now_ns();
     Some(packet)
 }
 
@@ -234,11 +270,11 @@ impl Element for FastUdpSource {
         let due = self.pace.due(cx.now_ns());
         let mut made = 0;
         batch.fill(|| {
-            let packet = (made < due).then(|| packet(cx, &self.frame, self.dst)).flatten()?;
+            let packet = (made < due).then(|| self.next(cx, made)).flatten()?;
             made += 1;
             Some(packet)
         });
-        self.pace.made(made);
+        self.pace.made(made, cx.now_ns());
         rest(cx, &self.pace, &self.packets, self.timer);
     }
 

@@ -1,6 +1,8 @@
 //! `TCPFragmenter`: segments that are too long become several.
 
-use graph::class::{Headers, keyword, read};
+use std::any::Any;
+
+use graph::class::{Headers, keyword, positional, read};
 use graph::{Class, Cx, Element, Next, Refused, Tally};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
@@ -15,10 +17,13 @@ pub static CLASS: Class = Class {
     brief: "makes several TCP segments of those that are too long",
     doc: "Segments whose IP packet would be longer than MTU become several of at most so many bytes, each with \
           the headers of the first, its own sequence number and right checksums. Only the last one keeps the \
-          FIN and PSH flags. Whatever is no whole TCP segment passes unchanged.",
+          FIN flag. Whatever is no whole TCP segment passes unchanged.",
     processing: "h/h",
     arguments: &[
-        keyword("MTU", "the longest IP packet, in bytes; 0 for what the annotation says"),
+        positional(
+            "MTU",
+            "the longest IP packet, in bytes; 1500, or what the annotation says where that is given",
+        ),
         keyword("MTU_ANNO", "an annotation of two bytes that says it for each packet, where it is not zero"),
     ],
     handlers: &[
@@ -31,10 +36,13 @@ pub static CLASS: Class = Class {
     see: &["IPFragmenter", "CheckTCPHeader"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
     costs: "makes new packets of those that are too long",
+    live: true,
     make: |_, conf| {
-        let mtu: u16 = conf.keyword("MTU")?.unwrap_or(0);
+        let mtu: Option<u16> = conf.positional("MTU")?;
         let place = conf.keyword::<Place<2>>("MTU_ANNO")?.map(|place| place.0);
+        conf.ignore("SW_CHECKSUM");
         conf.complete()?;
+        let mtu = mtu.unwrap_or(if place.is_none() { 1500 } else { 0 });
         if mtu == 0 && place.is_none() {
             return Err("At least one of MTU and MTU_ANNO must be set".into());
         }
@@ -45,7 +53,6 @@ pub static CLASS: Class = Class {
 };
 
 const FIN: u8 = 1;
-const PUSH: u8 = 8;
 
 /// See [`CLASS`].
 #[derive(Debug)]
@@ -97,7 +104,8 @@ impl TcpFragmenter {
         let mtu = self.mtu(packet);
         let layout = layout(packet).filter(|_| mtu > 0)?;
         let most = mtu.checked_sub(layout.data - layout.ip).filter(|most| *most > 0)?;
-        (layout.end - layout.data > most).then_some((layout, most))
+        // One that just fits counts, and gets its checksums, as Click has it.
+        (layout.end - layout.data >= most).then_some((layout, most))
     }
 
     fn part(
@@ -119,7 +127,7 @@ impl TcpFragmenter {
         let number = header::u32_at(segment, 4).wrapping_add((at - data) as u32);
         segment[4..8].copy_from_slice(&number.to_be_bytes());
         if at + length < end {
-            segment[13] &= !(FIN | PUSH);
+            segment[13] &= !FIN;
         }
         segment[16..18].fill(0);
         let sum = checksum::of(head, segment);
@@ -129,6 +137,7 @@ impl TcpFragmenter {
             cx.free(part);
             return None;
         }
+        part.copy_front(packet, graph::cx::STRIPPED);
         part.copy_metadata(packet);
         self.made.add(1);
         cx.emit(0, part);
@@ -164,6 +173,12 @@ impl Element for TcpFragmenter {
             "fragmented_count" => self.long.sum().to_string(),
             _ => self.made.sum().to_string(),
         })
+    }
+
+    fn reconfigure(&mut self, _: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        let new = (new as Box<dyn Any>).downcast::<TcpFragmenter>().map_err(|_| "of another class")?;
+        (self.mtu, self.place) = (new.mtu, new.place);
+        Ok(())
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {

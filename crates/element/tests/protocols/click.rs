@@ -81,5 +81,5 @@ fn the_papers_router_forwards_and_tells_of_what_it_cannot() {
         (1, 2)
     );
     assert!(told.iter().all(|f| crate::bench::is_sound(&f[14..]) && f[14 + 12..14 + 16] == [10, 0, 2, 254]));
-    assert!(b.printed().contains("rt: no route for 10.0.9.2"), "{}", b.printed());
+    assert!(b.printed().contains("IPRouteTable: no route for 10.0.9.2"), "{}", b.printed());
 }

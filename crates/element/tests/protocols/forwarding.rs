@@ -229,7 +229,7 @@ fn long_tcp_segments_become_several() {
         );
         assert_eq!(wire::checksum::combine(pseudo, wire::checksum::sum(&part[20..])), 0xFFFF);
     }
-    assert_eq!([parts[0][33], parts[1][33], parts[2][33]], [0x10, 0x10, 0x19], "flags of the end at the end");
+    assert_eq!([parts[0][33], parts[1][33], parts[2][33]], [0x18, 0x18, 0x19], "the end is at the end");
     assert_eq!((b.read("f.fragments", ""), b.read("f.fragmented_count", "")), ("3".into(), "1".into()));
 }
 

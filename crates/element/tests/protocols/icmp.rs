@@ -217,7 +217,7 @@ fn pings_are_sent_and_their_answers_measured() {
 fn datagrams_are_made_at_a_rate() {
     let mut b = try_bench(
         "s :: FastUDPSource(1000, 5, 64, 0:0:0:0:0:1, 1.0.0.1, 1, 0:0:0:0:0:2, 2.0.0.2, 2)
-        -> CheckIPHeader(14) -> CheckUDPHeader -> u :: Unqueue -> g :: Catch",
+        -> CheckIPHeader(14) -> CheckUDPHeader -> u :: Unqueue -> SetTimestamp -> g :: Catch",
     )
     .expect("a configuration");
     for _ in 0..10 {

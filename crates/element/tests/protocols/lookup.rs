@@ -64,7 +64,7 @@ fn packets_go_where_their_routes_say_in_order() {
     ));
     let last = |all: Vec<Vec<u8>>| all.iter().map(|p| p[20]).collect::<Vec<u8>>();
     assert_eq!((last(b.at("x")), last(b.at("y"))), (vec![1, 1, 3, 1], vec![2, 2]));
-    assert!(b.printed().contains("r: no route for 10.0.9.9"), "{}", b.printed());
+    assert!(b.printed().contains("IPRouteTable: no route for 10.0.9.9"), "{}", b.printed());
     for caught in b.caught() {
         let hop = &caught.annotations.area[..4];
         match caught.bytes[20] {
@@ -82,5 +82,5 @@ fn wrong_routes_are_all_told_of() {
     assert!(said.contains("argument 2 should be 'ADDR/MASK [GATEWAY] OUTPUT'"), "{said}");
     assert!(said.contains("argument 3 bad OUTPUT"), "{said}");
     let mut b = bench("i :: Idle -> r :: StaticIPLookup(0/0 0) -> i");
-    assert!(b.write("r.add", "1/8 0").contains("no 'r.add' handler"));
+    assert!(b.write("r.add", "1/8 0").contains("no 'r.add' write handler"));
 }

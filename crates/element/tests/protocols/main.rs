@@ -1,6 +1,7 @@
 //! The elements of Ethernet, IP, ICMP, TCP and UDP: what they do to packets, byte by
 //! byte.
 
+mod as_click;
 mod bench;
 mod click;
 mod ethernet;

@@ -73,6 +73,13 @@ impl Element for StandIn {
         })
     }
 
+    /// Programs whose code has the old configuration in it were taken apart before
+    /// ([`Lane::take_apart`](crate::lane::Lane::take_apart)).
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        let done = self.lend(cx, |element, cx| element.reconfigure(cx, new));
+        done.unwrap_or_else(|| Err(Refused::Busy(cx.name().to_string())))
+    }
+
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
         self.lend(cx, |element, cx| element.take_over(cx, old));
     }

@@ -119,7 +119,8 @@ impl Flat {
         out
     }
 
-    fn unparse_requirements(&self, out: &mut String) {
+    /// The requirements alone, as [`unparse`](Self::unparse) has them.
+    pub fn unparse_requirements(&self, out: &mut String) {
         if self.requirements.is_empty() {
             return;
         }
@@ -153,7 +154,7 @@ impl Flat {
     }
 
     /// The connections as chains, each as long as port 0 leads on.
-    fn unparse_connections(&self, out: &mut String) {
+    pub fn unparse_connections(&self, out: &mut String) {
         let (next, mut start) = self.chains();
         let mut used = vec![false; self.connections.len()];
         // Chains first; then the cycles, each from its first connection on.

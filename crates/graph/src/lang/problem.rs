@@ -63,6 +63,8 @@ pub struct Problem {
     pub context: Option<Context>,
     /// What it is, in Click's words where it has some.
     pub message: String,
+    /// What Click says to it, where it says less.
+    pub compat_message: Option<String>,
     /// What would have been right, if that can be said.
     pub expected: Option<String>,
     /// The name that was probably meant, or what to do.
@@ -81,6 +83,7 @@ impl Problem {
             compat_place: None,
             context: None,
             message,
+            compat_message: None,
             expected: None,
             suggestion: None,
             notes: vec![],
@@ -133,20 +136,21 @@ impl Problem {
         self
     }
 
-    /// Click's own text: each line under its place, ended by a newline.
+    /// Click's own text, ended by a newline: what happened under its place, and what an
+    /// element has to say about it indented.
     pub fn compat(&self) -> String {
         let mut out = String::new();
         let warning = if self.severity == Severity::Warning { "warning: " } else { "" };
         let place = self.compat_place.as_ref().unwrap_or(&self.place);
-        let text = match &self.context {
-            None => format!("{warning}{}", self.message),
+        let message = self.compat_message.as_ref().unwrap_or(&self.message);
+        match &self.context {
+            None => push_compat(&mut out, place, &format!("{warning}{message}")),
             Some(context) => {
-                let indented = self.message.lines().map(|line| format!("\n  {line}"));
-                let lines = indented.collect::<String>().replacen("\n  ", &format!("\n  {warning}"), 1);
-                format!("While {} '{}':{lines}", context.doing, context.element)
+                push_compat(&mut out, place, &format!("While {} '{}':", context.doing, context.element));
+                let first = [warning].into_iter().chain(std::iter::repeat(""));
+                message.lines().zip(first).for_each(|(line, before)| out += &format!("  {before}{line}\n"));
             }
-        };
-        push_compat(&mut out, place, &text);
+        }
         for note in self.notes.iter().filter(|n| n.classic) {
             push_compat(&mut out, note.place.as_ref().unwrap_or(&self.place), &note.message);
         }
@@ -195,8 +199,9 @@ impl Problem {
 
 fn push_compat(out: &mut String, place: &Place, text: &str) {
     let landmark = place.landmark();
+    let colon = if landmark.is_empty() { "" } else { ": " };
     for line in text.lines() {
-        let _ = writeln!(out, "{landmark}: {line}");
+        let _ = writeln!(out, "{landmark}{colon}{line}");
     }
 }
 
@@ -251,7 +256,16 @@ impl Problems {
 
     /// All in Click's own text; notes are not Click's.
     pub fn compat(&self) -> String {
-        self.list.iter().filter(|p| p.severity != Severity::Note).map(Problem::compat).collect()
+        let mut out = String::new();
+        let mut before: Option<&Context> = None;
+        for problem in self.list.iter().filter(|p| p.severity != Severity::Note) {
+            let text = problem.compat();
+            // What one element has to say has one heading.
+            let again = problem.context.is_some() && problem.context.as_ref() == before;
+            out += if again { text.split_once('\n').map_or("", |(_, rest)| rest) } else { &text };
+            before = problem.context.as_ref();
+        }
+        out
     }
 }
 

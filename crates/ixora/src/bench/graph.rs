@@ -134,7 +134,7 @@ impl Arguments {
     fn window(&self, point: Point<'_>, packets: u64) -> Result<f64, Failure> {
         let threads = self.threads(point.threads)?;
         if point.from == From::Memory {
-            return self.from_memory(point, packets, false);
+            return self.in_memory(point, packets, false);
         }
         let on = workload::OnPorts::new(point.workload, point.batch)?;
         let setup = stepped::Setup {
@@ -155,7 +155,7 @@ impl Arguments {
         Ok(ticks as f64 / outcome.threads.iter().map(|m| m.packets).sum::<u64>() as f64)
     }
 
-    fn from_memory(&self, point: Point<'_>, packets: u64, counting: bool) -> Result<f64, Failure> {
+    fn in_memory(&self, point: Point<'_>, packets: u64, counting: bool) -> Result<f64, Failure> {
         let router = window::FromMemory::new(point.workload, point.threads)?;
         let router = window::FromMemory { counting, ..router };
         router.window(point.batch, packets, &self.threads(point.threads)?)
@@ -168,7 +168,7 @@ impl Arguments {
             let plain = self.window(point, self.packets)?;
             cycles.push(plain);
             if self.counting && point.from == From::Memory {
-                counting.push(self.from_memory(point, self.packets, true)? / plain);
+                counting.push(self.in_memory(point, self.packets, true)? / plain);
             }
         }
         let cycles_per_packet = Spread::of(cycles);

@@ -1,9 +1,8 @@
-//! `click-flatten`: prints a configuration with all compound elements expanded, as
-//! `ixora click -q -o -` does.
+//! `click-flatten`: prints a configuration with all compound elements expanded.
 #![forbid(unsafe_code)]
 
 include!("launch.rs");
 
 fn main() -> ExitCode {
-    launch(&["-q", "-o", "-"])
+    launch("--flatten")
 }

@@ -4,5 +4,5 @@
 include!("launch.rs");
 
 fn main() -> ExitCode {
-    launch(&[])
+    launch("--compat")
 }

@@ -78,14 +78,32 @@ pub fn flatten_anyway(click: &Click, sources: Vec<Source>, registry: &Registry) 
     with_options(click, registry, |options| lang::read_anyway(sources, options))
 }
 
-fn with_options<R>(click: &Click, registry: &Registry, read: impl FnOnce(&lang::Options<'_>) -> R) -> R {
+/// Reads a configuration whose classes may be any.
+pub fn with_any_class<R>(click: &Click, read: impl FnOnce(&lang::Options<'_>) -> R) -> R {
+    let registry = Registry::default();
+    with_options(click, &registry, |options| {
+        read(&lang::Options { known_class: &is_class, library: options.library, ..defines(click) })
+    })
+}
+
+/// Whether a word that nobody declared is a class's name: elements' have other letters.
+fn is_class(name: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    name.starts_with(|c: char| c.is_ascii_uppercase()) && name.bytes().all(known)
+}
+
+fn defines(click: &Click) -> lang::Options<'static> {
     let defines = click.words.iter().filter_map(|word| variable(word));
+    let defines = defines.map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    lang::Options { defines, ..lang::Options::default() }
+}
+
+fn with_options<R>(click: &Click, registry: &Registry, read: impl FnOnce(&lang::Options<'_>) -> R) -> R {
     read(&lang::Options {
-        defines: defines.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
         library: Some(&|name, folder| library(click, name, folder)),
         known_class: &|name| registry.find(name).is_some(),
         class_names: &|| registry.names().map(str::to_string).collect(),
-        ..lang::Options::default()
+        ..defines(click)
     })
 }
 

@@ -12,6 +12,7 @@ use element::io::outlets::{House, Opener, Outlets, Use, Wanted};
 use graph::explain;
 use graph::lang::{Place, Problem, Problems, Severity, Source};
 use graph::plan::Plan;
+use graph::price::Prices;
 use graph::setup::Services;
 use graph::{Console, Router};
 use serde_json::{Value, json};
@@ -48,8 +49,9 @@ pub fn run(click: &Click, sources: Vec<Source>) -> Result<u8, Failure> {
     if click.explain && click.json {
         println!("{:#}", explain_json(click, plan, &look.uses));
     } else if click.explain {
-        print!("{}", explain::text(plan));
-        print!("{}", queues(click, plan, &look.uses));
+        let prices = Prices::measure();
+        print!("{}", explain::text(plan, Some(&prices)));
+        print!("{}", queues(click, plan, &look.uses, &prices));
         if let Some(compiled) = &click.compiled {
             print!("\n{}", compiled.notes);
         }
@@ -187,7 +189,7 @@ fn core(click: &Click, thread: usize) -> (Option<usize>, Option<usize>) {
 }
 
 /// Which hardware queue goes to which thread, on which core and node.
-fn queues(click: &Click, plan: &Plan, uses: &[Use]) -> String {
+fn queues(click: &Click, plan: &Plan, uses: &[Use], prices: &Prices) -> String {
     if uses.is_empty() {
         return String::new();
     }
@@ -198,7 +200,7 @@ fn queues(click: &Click, plan: &Plan, uses: &[Use]) -> String {
         let (core, node) = core(click, u.lane);
         let mut notes = vec![];
         if u.shared {
-            notes.push("behind a lock: more threads than queues".to_string());
+            notes.push(format!("behind a lock: more threads than queues ({})", prices.of_lock()));
         }
         if let Some((port, core)) = u.node.zip(node).filter(|(port, core)| port != core) {
             notes.push(format!("the port is on node {port}, the core on {core}: every packet crosses"));
@@ -235,7 +237,8 @@ fn table(rows: &[Vec<String>]) -> String {
 }
 
 fn explain_json(click: &Click, plan: &Plan, uses: &[Use]) -> Value {
-    let elements: Vec<Value> = explain::told(plan)
+    let prices = Prices::measure();
+    let elements: Vec<Value> = explain::told(plan, Some(&prices))
         .iter()
         .map(|e| {
             json!({
@@ -264,5 +267,9 @@ fn explain_json(click: &Click, plan: &Plan, uses: &[Use]) -> Value {
             "thread": u.lane, "core": core, "node": node, "port_node": u.node, "shared": u.shared,
         }));
     }
-    json!({ "threads": click.threads, "elements": elements, "connections": connections, "ports": by_port })
+    let copies = prices.copies.map(|(bytes, cycles)| json!({ "bytes": bytes, "cycles": cycles }));
+    let costs = json!({
+        "lock_cycles": prices.lock, "lock_from_another_core_cycles": prices.handed_over, "copies": copies,
+    });
+    json!({ "threads": click.threads, "costs": costs, "elements": elements, "connections": connections, "ports": by_port })
 }

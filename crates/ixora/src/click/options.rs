@@ -100,7 +100,7 @@ pub struct Click {
     pub compiled: Option<Compiled>,
     /// Print this.
     #[arg(long, action = ArgAction::Help)]
-    help: Option<bool>,
+    pub(super) help: Option<bool>,
 }
 
 /// How ports are opened, unless said otherwise.
@@ -124,6 +124,7 @@ impl Click {
 
     /// The cores the threads are bound to.
     pub fn cores(&self) -> Vec<usize> {
-        self.affinity.map_or(vec![], |first| (first..first + self.threads).collect())
+        let threads = self.threads.min(graph::router::MAX_THREADS);
+        self.affinity.map_or(vec![], |first| (0..threads).map(|n| first.saturating_add(n)).collect())
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use graph::{Refused, Router};
+use graph::Router;
+use graph::lang::args;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use super::Click;
@@ -11,7 +12,7 @@ use super::Click;
 pub fn handlers(click: &Click, router: &mut Router) -> bool {
     let mut fine = true;
     for asked in &click.handler {
-        let (names, several) = match asked.rsplit_once('.') {
+        let (names, several) = match asked.split_once('.') {
             Some((element, handler)) => {
                 let (elements, several) = elements(element, handler, router);
                 if elements.is_empty() && !several {
@@ -21,10 +22,10 @@ pub fn handlers(click: &Click, router: &mut Router) -> bool {
                 }
                 (elements.into_iter().map(|e| format!("{e}.{handler}")).collect(), several)
             }
-            None => (vec![asked.clone()], false),
+            None => (vec![format!(".{asked}")], false),
         };
         for name in names {
-            fine &= print(&name, several || click.handler.len() > 1, router);
+            fine &= print(&name, several || click.handler.len() > 1, click.compat, router);
         }
     }
     fine
@@ -43,12 +44,16 @@ fn elements(name: &str, handler: &str, router: &Router) -> (Vec<String>, bool) {
         return (vec![name.to_string()], false);
     }
     let fits = |e: &&graph::plan::Planned| {
-        if is_pattern(name) { glob(name.as_bytes(), e.name.as_bytes()) } else { *e.class == *name }
+        if is_pattern(name) {
+            glob(name.as_bytes(), e.name.as_bytes())
+        } else {
+            *e.class == *name || e.kind.name == name
+        }
     };
     let all: Vec<_> = plan.elements.iter().filter(fits).collect();
     let any = !all.is_empty();
     let readable = |e: &&graph::plan::Planned| {
-        router.lanes()[0].handler_of(None, &format!("{}.{handler}", e.name)).is_ok_and(|h| h.read)
+        router.lanes()[0].handler_of(None, &format!("{}.{handler}", e.name)).is_ok_and(|h| h.is_public())
     };
     (all.into_iter().filter(readable).map(|e| e.name.clone()).collect(), any)
 }
@@ -99,41 +104,57 @@ fn in_set(set: &[u8], byte: u8) -> bool {
     found != not
 }
 
-fn print(name: &str, named: bool, router: &mut Router) -> bool {
-    match router.read(name, "") {
-        Ok(mut value) => {
-            if !value.is_empty() && !value.ends_with('\n') {
-                value.push('\n');
-            }
-            let (head, tail) = if named { (format!("{name}:\n"), "\n") } else { (String::new(), "") };
-            print!("{head}{value}{tail}");
-            true
+/// Prints what a handler says; false when there is none to read. One that refuses says
+/// nothing, in Click's words.
+fn print(name: &str, named: bool, compat: bool, router: &mut Router) -> bool {
+    let shown = name.strip_prefix('.').unwrap_or(name);
+    let handler = match router.lanes()[0].handler_of(None, name) {
+        Ok(handler) if handler.is_public() => handler,
+        Ok(handler) if handler.write => {
+            eprintln!("'{shown}' is a write handler");
+            return false;
         }
-        Err(Refused::NotReadable(_)) => {
-            eprintln!("'{name}' is a write handler");
-            false
+        _ => {
+            eprintln!("no '{shown}' handler");
+            return false;
         }
+    };
+    let (mut value, fine) = match router.read(name, "") {
+        Ok(value) => (value, true),
+        Err(_) if compat => (String::new(), true),
         Err(refused) => {
-            eprintln!("{refused}");
-            false
+            eprintln!("{shown}: {refused}");
+            (String::new(), false)
         }
+    };
+    if !handler.is_raw() && !value.is_empty() && !value.ends_with('\n') {
+        value.push('\n');
     }
+    let (head, tail) = if named { (format!("{shown}:\n"), "\n") } else { (String::new(), "") };
+    print!("{head}{value}{tail}");
+    fine
 }
 
 /// The exit status that a handler reads: a number, or whether all went well.
 pub fn exit_status(handler: &str, router: &mut Router) -> u8 {
-    match router.read(handler, "").map(|value| value.trim().to_string()) {
+    let (name, parameter) = args::shift_word(handler);
+    match router.read(name, parameter).map(|value| args::uncomment(&value)) {
         Ok(value) => match (value.parse::<i64>(), value.as_str()) {
             (Ok(status), _) => status as u8, // as exit(3) has it: the low 8 bits
-            (_, "true") => 0,
-            (_, "false") => 1,
+            (_, "true" | "t" | "yes" | "y") => 0,
+            (_, "false" | "f" | "no" | "n") => 1,
             _ => {
                 eprintln!("exit handler value should be integer");
                 255
             }
         },
         Err(refused) => {
-            eprintln!("{refused}");
+            let words = if refused.is_uncalled() {
+                refused.to_string()
+            } else {
+                "exit handler value should be integer".into()
+            };
+            eprintln!("{words}");
             255
         }
     }

@@ -15,7 +15,7 @@ use super::region::{Graph, Region};
 /// Where packets go on an output of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
-    /// They are dropped: nothing is connected.
+    /// They are dropped: nothing is connected, or no packet comes this way.
     Nowhere,
     /// Out of the region; for each row by which exit.
     Exit(Vec<usize>),
@@ -137,7 +137,7 @@ impl Maker<'_> {
             self.layout.groups[number].fans.push((outputs.clone(), group));
         }
         let in_fan = |output: &usize| fans.iter().any(|(outputs, _)| outputs.contains(output));
-        let outputs = if node.is_guard() { 1 } else { self.graph.outputs(rows[0]).count() };
+        let outputs = self.graph.outputs(rows[0]).count();
         let way = |output| if in_fan(&output) { Way::Fan } else { self.way(&rows, output) };
         self.layout.groups[number].ways = (0..outputs).map(way).collect();
         number
@@ -145,6 +145,9 @@ impl Maker<'_> {
 
     /// Where the rows' packets go on an output.
     fn way(&mut self, rows: &[usize], output: usize) -> Way {
+        if !self.graph.passes(Port { element: rows[0], port: output }) {
+            return Way::Nowhere;
+        }
         let from = |&element: &usize| Port { element, port: output };
         let targets: Vec<Option<Port>> = rows.iter().map(|e| self.graph.target(from(e))).collect();
         let inner: Vec<Option<Port>> = rows.iter().map(|e| self.graph.inner(from(e))).collect();

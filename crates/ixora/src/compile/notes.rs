@@ -1,5 +1,6 @@
 //! Which elements are in which program, and why others are not.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::group::Layout;
@@ -11,15 +12,17 @@ pub fn notes(graph: &Graph<'_>, layouts: &[Layout]) -> String {
     let width = elements.iter().map(|e| e.name.len()).max().unwrap_or(0).clamp(7, 40);
     let mut out = format!("{:width$}  COMPILED\n", "ELEMENT");
     let mut fused = 0;
+    let mut places = BTreeMap::new();
+    for (region, layout) in layouts.iter().enumerate() {
+        for group in &layout.groups {
+            places.extend(group.rows.iter().map(|row| (*row, (region, group))));
+        }
+    }
     for (number, planned) in elements.iter().enumerate() {
-        let place = layouts.iter().enumerate().find_map(|(region, layout)| {
-            let group = layout.groups.iter().find(|group| group.rows.contains(&number))?;
-            Some((region, group))
-        });
-        let note = match (place, graph.outside.get(&number)) {
+        let note = match (places.get(&number), graph.outside.get(&number)) {
             (Some((region, group)), _) => {
                 fused += 1;
-                let guard = matches!(group.code, element::kernels::Code::Guard(_));
+                let guard = matches!(group.code, element::kernels::Code::Aside(_));
                 let what = if guard { "a test in program" } else { "in program" };
                 match group.rows.len() {
                     1 => format!("{what} {region}"),

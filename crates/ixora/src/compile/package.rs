@@ -22,7 +22,7 @@ pub struct Package {
 fn named(file: &str) -> String {
     let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().to_lowercase());
     let fits = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    let name: String = stem.unwrap_or_default().chars().map(fits).collect();
+    let name: String = stem.unwrap_or_default().chars().map(fits).take(LONGEST).collect();
     let name = name.trim_matches('-');
     match name.chars().next() {
         // Names of Ixora's own crates, and of cargo's folders, are taken.
@@ -31,6 +31,9 @@ fn named(file: &str) -> String {
         None => "router".to_string(),
     }
 }
+
+/// The most characters of a name: cargo calls files by it, and adds to it.
+const LONGEST: usize = 64;
 
 const TAKEN: &[&str] = &[
     "ixora",
@@ -47,6 +50,19 @@ const TAKEN: &[&str] = &[
     "std",
     "alloc",
 ];
+
+/// A text as TOML quotes it.
+fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out += &format!("\\u{:04X}", u32::from(c)),
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}
 
 /// Whether a folder is Ixora's source.
 fn is_source(folder: &Path) -> bool {
@@ -123,7 +139,7 @@ impl Package {
     }
 
     fn manifest(&self) -> String {
-        let path = |name: &str| format!("{:?}", self.source.join("crates").join(name).display().to_string());
+        let path = |name: &str| quoted(&self.source.join("crates").join(name).to_string_lossy());
         format!(
             "{MARK}
 [package]
@@ -204,7 +220,13 @@ const MARK: &str = "# Made by `ixora compile`: do not change it, change the conf
 
 #[cfg(test)]
 mod tests {
-    use super::named;
+    use super::{named, quoted};
+
+    #[test]
+    fn paths_are_quoted_as_toml_has_it() {
+        assert_eq!(quoted("/a/e\u{301}\u{202e}"), "\"/a/e\u{301}\u{202e}\"");
+        assert_eq!(quoted("/a\\b\"c\n"), r#""/a\\b\"c\u000A""#);
+    }
 
     #[test]
     fn names_are_such_that_cargo_takes() {
@@ -213,5 +235,6 @@ mod tests {
         assert_eq!(named("graph.click"), "router-graph");
         assert_eq!(named("<stdin>"), "stdin");
         assert_eq!(named(""), "router");
+        assert_eq!(named(&"x".repeat(255)), "x".repeat(64));
     }
 }

@@ -27,7 +27,7 @@ pub struct Node {
 impl Node {
     /// Whether it stays outside, with a test in its place.
     pub fn is_guard(&self) -> bool {
-        matches!(self.code, Code::Guard(_))
+        matches!(self.code, Code::Aside(_))
     }
 }
 
@@ -73,10 +73,16 @@ impl<'a> Graph<'a> {
 
     /// Where an output leads if packets go on in the same program there.
     pub fn inner(&self, from: Port) -> Option<Port> {
-        let node = self.nodes.get(&from.element)?;
-        let passes = !node.is_guard() || from.port == 0;
+        let passes = self.passes(from);
         let to = self.target(from).filter(|to| passes && self.nodes.contains_key(&to.element))?;
         (!self.cuts.contains(&from)).then_some(to)
+    }
+
+    /// Whether packets that come in leave by an output, and not only what an element sends
+    /// itself.
+    pub fn passes(&self, from: Port) -> bool {
+        let outputs = self.plan.elements[from.element].pull_outputs.len();
+        self.nodes.get(&from.element).is_some_and(|node| (node.kernel.through)(from.port, outputs))
     }
 
     /// The outputs of an element.
@@ -96,7 +102,9 @@ impl<'a> Graph<'a> {
         let mut regions = vec![];
         while let Some(&first) = left.first() {
             let elements = self.connected(first);
-            left.retain(|element| !elements.contains(element));
+            for element in &elements {
+                left.remove(element);
+            }
             let members = elements.iter().filter(|element| !self.nodes[element].is_guard()).count();
             let why = match elements.len() {
                 1 => "no neighbour can be fused with it",
@@ -191,7 +199,9 @@ impl<'a> Graph<'a> {
 /// An element as part of a program; or why it cannot be one.
 fn node(planned: &Planned, made: Option<&dyn graph::Element>) -> Result<Node, String> {
     let kernel = kernels::of(planned.kind.name);
-    let kernel = kernel.ok_or_else(|| format!("{} is no class that is fused", planned.kind.name))?;
+    let unknown = || format!("{} is no class that is fused", planned.kind.name);
+    let kernel =
+        kernel.ok_or_else(|| kernels::why_not(planned.kind.name).map_or_else(unknown, str::to_string))?;
     if planned.pull_inputs.contains(&true) || planned.pull_outputs.contains(&true) {
         return Err("packets are pulled".into());
     }
@@ -199,7 +209,7 @@ fn node(planned: &Planned, made: Option<&dyn graph::Element>) -> Result<Node, St
     let code = (kernel.code)(element);
     match &code {
         Code::Outside(why) => return Err(why.to_string()),
-        Code::Guard(_) => {}
+        Code::Aside(_) => {}
         _ if element.replicate().is_none() => return Err("threads share it behind a lock".into()),
         _ => {}
     }

@@ -107,6 +107,9 @@ impl<'a> Writer<'a> {
         line!(self, "        ],\n        entries: &{},", ports(entries));
         line!(self, "        exits: &{},", ports(exits));
         line!(self, "        emitters: &{emitters:?},");
+        let fixed = self.layout.groups.iter().filter(|group| group.code != Code::Asked);
+        let fixed: Vec<usize> = fixed.flat_map(|group| group.rows.clone()).collect();
+        line!(self, "        fixed: &{fixed:?},");
         line!(self, "        make: Self::make,\n    }};\n");
         line!(self, "    fn make(members: &mut Members) -> Option<Box<dyn Program>> {{");
         line!(self, "        Some(Box::new({} {{", self.name);
@@ -129,7 +132,9 @@ impl<'a> Writer<'a> {
             let planned = &self.graph.plan.elements[element];
             let config: String = planned.config.split_whitespace().collect::<Vec<_>>().join(" ");
             let short = config.chars().count() <= 60;
-            format!("{} :: {}({})", planned.name, planned.class, if short { &config } else { "…" })
+            let text =
+                format!("{} :: {}({})", planned.name, planned.class, if short { &config } else { "…" });
+            plain(&text)
         };
         group.rows.iter().map(name).collect::<Vec<_>>().join("\n    // ")
     }
@@ -146,19 +151,17 @@ impl<'a> Writer<'a> {
         line!(self, "    #[inline{}]", if direct == 1 { "(always)" } else { "" });
         line!(
             self,
-            "    fn g{number}(&mut self, cx: &mut Cx<'_>, packet: &mut Packet{}{}) -> Exit {{",
+            "    fn g{number}<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet{}{}) -> Exit {{",
             if self.has_inputs(group) { ", input: usize" } else { "" },
             if many { ", row: usize" } else { "" }
         );
-        if let Code::Guard(test) = &group.code {
-            line!(self, "        if !{test} {{");
-            line!(self, "            return Exit::aside({});", by_row(&group.asides));
-            line!(self, "        }}");
-            let way = self.way(number, 0).unwrap_or_else(|| "Exit::drop(0, 0)".into());
-            line!(self, "        {way}\n    }}");
-            return;
-        }
         line!(self, "        let element = {};", by_row(&group.rows));
+        if let Code::Aside(fate) = &group.code {
+            line!(self, "        let Some(fate) = {fate} else {{");
+            line!(self, "            return Exit::aside({});", by_row(&group.asides));
+            line!(self, "        }};");
+        }
+        line!(self, "        if COUNTS {{\n            cx.count(element);\n        }}");
         let kernel = if many { format!("self.g{number}[row]") } else { format!("self.g{number}") };
         let input = if self.has_inputs(group) { "input" } else { "0" };
         match &group.code {
@@ -169,6 +172,7 @@ impl<'a> Writer<'a> {
                 let (kernel, cx) = (kernel.unwrap_or_default(), cx.unwrap_or_default());
                 line!(self, "        let fate = {{\n            {kernel}{cx}{code}\n        }};");
             }
+            Code::Aside(_) => {}
             _ => line!(self, "        let fate = {kernel}.single(&mut cx.at(element), {input}, packet);"),
         }
         line!(self, "        match fate.output() {{");
@@ -189,14 +193,17 @@ impl<'a> Writer<'a> {
             let input = if self.has_inputs(&self.layout.groups[*target]) { ", 0" } else { "" };
             let last = outputs.len() - 1;
             if outputs[last] == last {
-                line!(self, "            row @ 0..={last} => self.g{target}(cx, packet{input}, row),");
+                line!(
+                    self,
+                    "            row @ 0..={last} => self.g{target}::<COUNTS>(cx, packet{input}, row),"
+                );
                 continue;
             }
             let all: Vec<String> = outputs.iter().map(usize::to_string).collect();
             let rows: Vec<String> = (0..last).map(|row| format!("{} => {row}", outputs[row])).collect();
             line!(self, "            output @ ({}) => {{", all.join(" | "));
             line!(self, "                let row = match output {{ {}, _ => {last} }};", rows.join(", "));
-            line!(self, "                self.g{target}(cx, packet{input}, row)\n            }}");
+            line!(self, "                self.g{target}::<COUNTS>(cx, packet{input}, row)\n            }}");
         }
     }
 
@@ -207,7 +214,7 @@ impl<'a> Writer<'a> {
                 true => format!(", {input}"),
                 false => String::new(),
             };
-            format!("self.g{target}(cx, packet{input}{row})")
+            format!("self.g{target}::<COUNTS>(cx, packet{input}{row})")
         };
         match self.layout.groups[number].ways.get(output)? {
             Way::Nowhere | Way::Fan => None,
@@ -224,10 +231,28 @@ impl<'a> Writer<'a> {
 
     /// Entries, and what keeps the elements' handlers where they were.
     fn program(&mut self) {
+        self.carry();
         line!(self, "\nimpl Program for {} {{", self.name);
         line!(
             self,
             "    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {{"
+        );
+        line!(self, "        match cx.is_measured() {{");
+        line!(self, "            false => self.carry::<false>(cx, entry, batch, way),");
+        line!(self, "            true => self.carry::<true>(cx, entry, batch, way),\n        }}\n    }}");
+        self.places();
+        line!(self, "}}");
+    }
+
+    /// The ways from all entries, for packets that are counted at each element and for
+    /// such that are not: who does not count does not even ask. Apart from each other, so
+    /// that the one's code is not in the other's way.
+    fn carry(&mut self) {
+        line!(self, "\nimpl {} {{\n    #[inline(never)]", self.name);
+        line!(
+            self,
+            "    fn carry<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, \
+             way: &mut Way) -> Next {{"
         );
         line!(self, "        match entry {{");
         let mut rare = vec![];
@@ -245,15 +270,14 @@ impl<'a> Writer<'a> {
             true => line!(self, "            _ => Next::Done,\n        }}\n    }}"),
             false => line!(
                 self,
-                "            _ => way.carry(self, cx, batch, |program, cx, packet| program.enter(cx, packet, \
-                 entry)),\n        }}\n    }}"
+                "            _ => way.carry(self, cx, batch, |program, cx, packet| \
+                 program.enter::<COUNTS>(cx, packet, entry)),\n        }}\n    }}"
             ),
         }
-        self.places();
-        line!(self, "}}");
         if !rare.is_empty() {
             self.rare(&rare);
         }
+        line!(self, "}}");
     }
 
     /// The arm for entries at the beginning of a way, a row each.
@@ -282,19 +306,23 @@ impl<'a> Writer<'a> {
         let entered = &self.layout.groups[group];
         let input = if self.has_inputs(entered) { format!(", {input}") } else { String::new() };
         let row = if entered.rows.len() > 1 { format!(", {row}") } else { String::new() };
-        format!("g{group}(cx, packet{input}{row})")
+        format!("g{group}::<COUNTS>(cx, packet{input}{row})")
     }
 
     /// Entries into the middle of a way, which few packets take: kept out of it.
     fn rare(&mut self, entries: &[(usize, String)]) {
-        line!(self, "\nimpl {} {{\n    #[inline(never)]", self.name);
-        line!(self, "    fn enter(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, entry: usize) -> Exit {{");
+        line!(self, "\n    #[inline(never)]");
+        line!(
+            self,
+            "    fn enter<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, entry: usize) \
+             -> Exit {{"
+        );
         line!(self, "        match entry {{");
         for (n, (entry, call)) in entries.iter().enumerate() {
             let entry = if n + 1 == entries.len() { "_".into() } else { entry.to_string() };
             line!(self, "            {entry} => self.{call},");
         }
-        line!(self, "        }}\n    }}\n}}");
+        line!(self, "        }}\n    }}");
     }
 
     fn places(&mut self) {
@@ -326,8 +354,15 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// A text for a comment: what is not seen, or turns the line's direction, the compiler
+/// would refuse.
+fn plain(text: &str) -> String {
+    let seen = |c: char| c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric();
+    text.chars().map(|c| if seen(c) || c == '…' { c } else { '?' }).collect()
+}
+
 fn is_guard(group: &Group) -> bool {
-    matches!(group.code, Code::Guard(_))
+    matches!(group.code, Code::Aside(_))
 }
 
 /// A number that depends on the row, or does not.

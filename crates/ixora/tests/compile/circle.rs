@@ -31,6 +31,7 @@ impl R0 {
         entries: &[(1, 0), (3, 0)],
         exits: &[(3, 0), (7, 0), (8, 0), (9, 0), (10, 0)],
         emitters: &[],
+        fixed: &[1, 2, 5],
         make: Self::make,
     };
 
@@ -47,29 +48,35 @@ impl R0 {
 
     // Strip@2 :: Strip(14)
     #[inline(always)]
-    fn g0(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g0<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 1;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             let cx = &mut cx.at(element);
             kernels::Strip::with(14).packet(cx, 0, packet)
         };
         match fate.output() {
-            0 => self.g1(cx, packet),
+            0 => self.g1::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // k :: CheckIPHeader()
     #[inline(always)]
-    fn g1(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g1<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 2;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             let kernel = &mut self.g1;
             let cx = &mut cx.at(element);
             kernel.0.check(cx, packet, kernels::Checks { offset: 0, checksum: true, sources: false })
         };
         match fate.output() {
-            0 => self.g2(cx, packet),
+            0 => self.g2::<COUNTS>(cx, packet),
             1 => Exit::to(4),
             _ => Exit::drop(element, fate.reason()),
         }
@@ -77,22 +84,28 @@ impl R0 {
 
     // in :: Counter()
     #[inline(always)]
-    fn g2(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g2<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 3;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g2.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g3(cx, packet),
+            0 => self.g3::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // d :: DecIPTTL()
     #[inline(always)]
-    fn g3(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g3<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 4;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g3.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g4(cx, packet),
+            0 => self.g4::<COUNTS>(cx, packet),
             1 => Exit::to(3),
             _ => Exit::drop(element, fate.reason()),
         }
@@ -100,13 +113,16 @@ impl R0 {
 
     // c :: IPClassifier(ip ttl > 5, ip ttl > 3, -)
     #[inline(always)]
-    fn g4(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g4<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 5;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             { let (network, _) = kernels::headers(packet); if kernels::holds_in(network, 8, 0xf8000000, 0x0, true) { if kernels::holds_in(network, 8, 0x6000000, 0x6000000, false) { Fate::out(0) } else { if kernels::holds_in(network, 8, 0xfc000000, 0x0, true) { Fate::out(2) } else { Fate::out(1) } } } else { Fate::out(0) } }
         };
         match fate.output() {
-            0 => self.g5(cx, packet),
+            0 => self.g5::<COUNTS>(cx, packet),
             1 => Exit::to(1),
             2 => Exit::to(2),
             _ => Exit::drop(element, fate.reason()),
@@ -115,8 +131,11 @@ impl R0 {
 
     // round :: Counter()
     #[inline(always)]
-    fn g5(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g5<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 6;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g5.single(&mut cx.at(element), 0, packet);
         match fate.output() {
             0 => Exit::to(0),
@@ -125,11 +144,28 @@ impl R0 {
     }
 }
 
+impl R0 {
+    #[inline(never)]
+    fn carry<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+        match entry {
+            0 => way.carry(self, cx, batch, |program, cx, packet| program.g0::<COUNTS>(cx, packet)),
+            _ => way.carry(self, cx, batch, |program, cx, packet| program.enter::<COUNTS>(cx, packet, entry)),
+        }
+    }
+
+    #[inline(never)]
+    fn enter<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, entry: usize) -> Exit {
+        match entry {
+            _ => self.g2::<COUNTS>(cx, packet),
+        }
+    }
+}
+
 impl Program for R0 {
     fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
-        match entry {
-            0 => way.carry(self, cx, batch, |program, cx, packet| program.g0(cx, packet)),
-            _ => way.carry(self, cx, batch, |program, cx, packet| program.enter(cx, packet, entry)),
+        match cx.is_measured() {
+            false => self.carry::<false>(cx, entry, batch, way),
+            true => self.carry::<true>(cx, entry, batch, way),
         }
     }
 
@@ -154,14 +190,5 @@ impl Program for R0 {
         all.push(Box::new(self.g4));
         all.push(Box::new(self.g5));
         all
-    }
-}
-
-impl R0 {
-    #[inline(never)]
-    fn enter(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, entry: usize) -> Exit {
-        match entry {
-            _ => self.g2(cx, packet),
-        }
     }
 }

@@ -97,6 +97,7 @@ impl R0 {
         entries: &[(1, 0)],
         exits: &[(9, 0), (14, 0), (15, 0), (41, 0), (43, 0), (45, 0), (46, 0), (54, 0), (23, 0), (22, 0), (57, 0), (7, 0)],
         emitters: &[],
+        fixed: &[6, 10, 16, 18, 20, 21],
         make: Self::make,
     };
 
@@ -146,11 +147,14 @@ impl R0 {
 
     // len :: CheckLength(1400)
     #[inline(always)]
-    fn g0(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g0<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 1;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g0.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g1(cx, packet),
+            0 => self.g1::<COUNTS>(cx, packet),
             1 => Exit::to(11),
             _ => Exit::drop(element, fate.reason()),
         }
@@ -158,68 +162,86 @@ impl R0 {
 
     // Align@3 :: Align(4, 0)
     #[inline(always)]
-    fn g1(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g1<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 2;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g1.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g2(cx, packet),
+            0 => self.g2::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // MarkMACHeader@4 :: MarkMACHeader()
     #[inline(always)]
-    fn g2(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g2<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 3;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g2.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g3(cx, packet),
+            0 => self.g3::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // hf :: HostEtherFilter(02:00:00:00:00:02, DROP_OTHER false)
     #[inline(always)]
-    fn g3(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g3<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 4;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g3.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g4(cx, packet),
+            0 => self.g4::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // in :: Counter()
     #[inline(always)]
-    fn g4(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g4<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 5;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g4.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g5(cx, packet),
+            0 => self.g5::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // c :: Classifier(12/8100, 12/86dd, 12/0800, -)
     #[inline(always)]
-    fn g5(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g5<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 6;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             if kernels::holds(packet, 12, 0xffff0000, 0x81000000) { Fate::out(0) } else { if kernels::holds(packet, 12, 0xffff0000, 0x86dd0000) { Fate::out(1) } else { if kernels::holds(packet, 12, 0xffff0000, 0x8000000) { Fate::out(2) } else { Fate::out(3) } } }
         };
         match fate.output() {
-            0 => self.g6(cx, packet),
-            1 => self.g7(cx, packet),
-            2 => self.g11(cx, packet),
-            3 => self.g37(cx, packet),
+            0 => self.g6::<COUNTS>(cx, packet),
+            1 => self.g7::<COUNTS>(cx, packet),
+            2 => self.g11::<COUNTS>(cx, packet),
+            3 => self.g37::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // StripEtherVLANHeader@9 :: StripEtherVLANHeader()
     #[inline(always)]
-    fn g6(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g6<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 8;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g6.single(&mut cx.at(element), 0, packet);
         match fate.output() {
             0 => Exit::to(0),
@@ -229,44 +251,56 @@ impl R0 {
 
     // Strip@11 :: Strip(14)
     #[inline(always)]
-    fn g7(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g7<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 10;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             let cx = &mut cx.at(element);
             kernels::Strip::with(14).packet(cx, 0, packet)
         };
         match fate.output() {
-            0 => self.g8(cx, packet),
+            0 => self.g8::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // k6 :: CheckIP6Header()
     #[inline(always)]
-    fn g8(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g8<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 11;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g8.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g9(cx, packet),
+            0 => self.g9::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // GetIP6Address@13 :: GetIP6Address(24)
     #[inline(always)]
-    fn g9(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g9<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 12;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g9.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g10(cx, packet),
+            0 => self.g10::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // hl :: DecIP6HLIM()
     #[inline(always)]
-    fn g10(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g10<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 13;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g10.single(&mut cx.at(element), 0, packet);
         match fate.output() {
             0 => Exit::to(1),
@@ -277,40 +311,49 @@ impl R0 {
 
     // Strip@17 :: Strip(14)
     #[inline(always)]
-    fn g11(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g11<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 16;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             let cx = &mut cx.at(element);
             kernels::Strip::with(14).packet(cx, 0, packet)
         };
         match fate.output() {
-            0 => self.g12(cx, packet),
+            0 => self.g12::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // MarkIPHeader@18 :: MarkIPHeader()
     #[inline(always)]
-    fn g12(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g12<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 17;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g12.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g13(cx, packet),
+            0 => self.g13::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // k :: CheckIPHeader2()
     #[inline(always)]
-    fn g13(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g13<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 18;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             let kernel = &mut self.g13;
             let cx = &mut cx.at(element);
             kernel.0.check(cx, packet, kernels::Checks { offset: 0, checksum: false, sources: false })
         };
         match fate.output() {
-            0 => self.g14(cx, packet),
+            0 => self.g14::<COUNTS>(cx, packet),
             1 => Exit::to(9),
             _ => Exit::drop(element, fate.reason()),
         }
@@ -318,24 +361,30 @@ impl R0 {
 
     // GetIPAddress@20 :: GetIPAddress(16)
     #[inline(always)]
-    fn g14(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g14<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 19;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g14.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g15(cx, packet),
+            0 => self.g15::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // f :: IPFilter(…)
     #[inline(always)]
-    fn g15(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g15<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 20;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             { let (network, transport) = kernels::headers(packet); if kernels::holds_in(network, 12, 0xffff0000, 0xa030000, false) { Fate::drop(0) } else { if kernels::holds_in(network, 8, 0xff0000, 0x110000, false) { if kernels::holds_in(network, 4, 0x1fff, 0x0, false) { if kernels::holds_in(transport, 0, 0x8000, 0x0, true) { if kernels::holds_in(transport, 0, 0x7000, 0x7000, false) { if kernels::holds_in(transport, 0, 0x800, 0x0, true) { if kernels::holds_in(transport, 0, 0x400, 0x400, false) { if kernels::holds_in(transport, 0, 0x200, 0x0, true) { if kernels::holds_in(transport, 0, 0x100, 0x100, false) { if kernels::holds_in(transport, 0, 0xc0, 0x0, true) { if kernels::holds_in(transport, 0, 0x30, 0x30, false) { if kernels::holds_in(transport, 0, 0xf, 0x0, true) { Fate::out(0) } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(0) } } }
         };
         match fate.output() {
-            0 => self.g16(cx, packet),
+            0 => self.g16::<COUNTS>(cx, packet),
             1 => Exit::to(8),
             _ => Exit::drop(element, fate.reason()),
         }
@@ -343,81 +392,102 @@ impl R0 {
 
     // ic :: IPClassifier(tcp, icmp, udp, -)
     #[inline(always)]
-    fn g16(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g16<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 21;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             { let (network, _) = kernels::headers(packet); if kernels::holds_in(network, 8, 0xff0000, 0x60000, false) { Fate::out(0) } else { if kernels::holds_in(network, 8, 0xff0000, 0x10000, false) { Fate::out(1) } else { if kernels::holds_in(network, 8, 0xff0000, 0x110000, false) { Fate::out(2) } else { Fate::out(3) } } } }
         };
         match fate.output() {
-            0 => self.g17(cx, packet),
-            1 => self.g32(cx, packet),
-            2 => self.g34(cx, packet),
-            3 => self.g36(cx, packet),
+            0 => self.g17::<COUNTS>(cx, packet),
+            1 => self.g32::<COUNTS>(cx, packet),
+            2 => self.g34::<COUNTS>(cx, packet),
+            3 => self.g36::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // dscp :: SetIPDSCP(10)
     #[inline(always)]
-    fn g17(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g17<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 30;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g17.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g18(cx, packet),
+            0 => self.g18::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // SetTCPChecksum@32 :: SetTCPChecksum()
     #[inline(always)]
-    fn g18(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g18<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 31;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g18.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g19(cx, packet),
+            0 => self.g19::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // j :: Null()
     #[inline]
-    fn g19(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g19<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 32;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g19.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g20(cx, packet),
+            0 => self.g20::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // h :: HashSwitch(12, 4)
     #[inline(always)]
-    fn g20(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g20<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 38;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g20.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g21(cx, packet),
-            1 => self.g23(cx, packet),
-            2 => self.g25(cx, packet),
+            0 => self.g21::<COUNTS>(cx, packet),
+            1 => self.g23::<COUNTS>(cx, packet),
+            2 => self.g25::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // e0 :: EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)
     #[inline(always)]
-    fn g21(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g21<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 39;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g21.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g22(cx, packet),
+            0 => self.g22::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // VLANEncap@41 :: VLANEncap(5)
     #[inline(always)]
-    fn g22(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g22<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 40;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g22.single(&mut cx.at(element), 0, packet);
         match fate.output() {
             0 => Exit::to(3),
@@ -427,20 +497,26 @@ impl R0 {
 
     // sw :: Switch(1)
     #[inline(always)]
-    fn g23(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g23<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 42;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g23.single(&mut cx.at(element), 0, packet);
         match fate.output() {
             0 => Exit::to(4),
-            1 => self.g24(cx, packet),
+            1 => self.g24::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // x :: StaticSwitch(0)
     #[inline(always)]
-    fn g24(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g24<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 44;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g24.single(&mut cx.at(element), 0, packet);
         match fate.output() {
             0 => Exit::to(5),
@@ -451,74 +527,95 @@ impl R0 {
 
     // StoreIPAddress@48 :: StoreIPAddress(10.9.9.9, src)
     #[inline(always)]
-    fn g25(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g25<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 47;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g25.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g26(cx, packet),
+            0 => self.g26::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // SetIPAddress@49 :: SetIPAddress(10.1.1.1)
     #[inline(always)]
-    fn g26(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g26<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 48;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g26.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g27(cx, packet),
+            0 => self.g27::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // StripIPHeader@50 :: StripIPHeader()
     #[inline(always)]
-    fn g27(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g27<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 49;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g27.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g28(cx, packet),
+            0 => self.g28::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // UnstripIPHeader@51 :: UnstripIPHeader()
     #[inline(always)]
-    fn g28(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g28<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 50;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g28.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g29(cx, packet),
+            0 => self.g29::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // Truncate@52 :: Truncate(30)
     #[inline(always)]
-    fn g29(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g29<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 51;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g29.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g30(cx, packet),
+            0 => self.g30::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // Unstrip@53 :: Unstrip(4)
     #[inline(always)]
-    fn g30(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g30<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 52;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g30.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g31(cx, packet),
+            0 => self.g31::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // EtherMirror@54 :: EtherMirror()
     #[inline(always)]
-    fn g31(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g31<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 53;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g31.single(&mut cx.at(element), 0, packet);
         match fate.output() {
             0 => Exit::to(7),
@@ -528,74 +625,95 @@ impl R0 {
 
     // IPMirror@34 :: IPMirror()
     #[inline(always)]
-    fn g32(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g32<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 33;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g32.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g33(cx, packet),
+            0 => self.g33::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // SetIPChecksum@35 :: SetIPChecksum()
     #[inline(always)]
-    fn g33(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g33<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 34;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g33.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g19(cx, packet),
+            0 => self.g19::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // SetIPDSCP@36 :: SetIPDSCP(11)
     #[inline(always)]
-    fn g34(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g34<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 35;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g34.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g35(cx, packet),
+            0 => self.g35::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // SetUDPChecksum@37 :: SetUDPChecksum()
     #[inline(always)]
-    fn g35(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g35<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 36;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g35.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g19(cx, packet),
+            0 => self.g19::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // SetAnnoByte@38 :: SetAnnoByte(PAINT, 9)
     #[inline(always)]
-    fn g36(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g36<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 37;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g36.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g19(cx, packet),
+            0 => self.g19::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // EtherRewrite@56 :: EtherRewrite(1:1:1:1:1:1, 3:3:3:3:3:3)
     #[inline(always)]
-    fn g37(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g37<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 55;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g37.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g38(cx, packet),
+            0 => self.g38::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // EtherVLANEncap@57 :: EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, 7)
     #[inline(always)]
-    fn g38(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g38<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 56;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g38.single(&mut cx.at(element), 0, packet);
         match fate.output() {
             0 => Exit::to(10),
@@ -604,11 +722,21 @@ impl R0 {
     }
 }
 
+impl R0 {
+    #[inline(never)]
+    fn carry<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+        match entry {
+            0 => way.carry(self, cx, batch, |program, cx, packet| program.g0::<COUNTS>(cx, packet)),
+            _ => Next::Done,
+        }
+    }
+}
+
 impl Program for R0 {
     fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
-        match entry {
-            0 => way.carry(self, cx, batch, |program, cx, packet| program.g0(cx, packet)),
-            _ => Next::Done,
+        match cx.is_measured() {
+            false => self.carry::<false>(cx, entry, batch, way),
+            true => self.carry::<true>(cx, entry, batch, way),
         }
     }
 
@@ -719,6 +847,7 @@ impl R1 {
         entries: &[(25, 0)],
         exits: &[(28, 0), (29, 0)],
         emitters: &[],
+        fixed: &[],
         make: Self::make,
     };
 
@@ -732,30 +861,39 @@ impl R1 {
 
     // p :: Paint(3)
     #[inline(always)]
-    fn g0(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g0<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 25;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g0.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g1(cx, packet),
+            0 => self.g1::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // after :: Counter()
     #[inline(always)]
-    fn g1(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g1<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 26;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g1.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g2(cx, packet),
+            0 => self.g2::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // cp :: CheckPaint(3)
     #[inline(always)]
-    fn g2(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g2<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 27;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g2.single(&mut cx.at(element), 0, packet);
         match fate.output() {
             0 => Exit::to(0),
@@ -765,11 +903,21 @@ impl R1 {
     }
 }
 
+impl R1 {
+    #[inline(never)]
+    fn carry<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+        match entry {
+            0 => way.carry(self, cx, batch, |program, cx, packet| program.g0::<COUNTS>(cx, packet)),
+            _ => Next::Done,
+        }
+    }
+}
+
 impl Program for R1 {
     fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
-        match entry {
-            0 => way.carry(self, cx, batch, |program, cx, packet| program.g0(cx, packet)),
-            _ => Next::Done,
+        match cx.is_measured() {
+            false => self.carry::<false>(cx, entry, batch, way),
+            true => self.carry::<true>(cx, entry, batch, way),
         }
     }
 

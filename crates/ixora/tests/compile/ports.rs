@@ -50,6 +50,7 @@ impl R0 {
         entries: &[(16, 0), (20, 0)],
         exits: &[(5, 0), (12, 0), (14, 0), (6, 0), (13, 0), (15, 0), (9, 0), (11, 0), (2, 0), (3, 0)],
         emitters: &[24, 27, 30],
+        fixed: &[16, 20, 18, 22, 19, 23, 4],
         make: Self::make,
     };
 
@@ -71,13 +72,16 @@ impl R0 {
     // i0/c :: Classifier(12/0800, -)
     // i1/c :: Classifier(12/0800, -)
     #[inline(always)]
-    fn g0(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g0<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [16, 20][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             if kernels::holds(packet, 12, 0xffff0000, 0x8000000) { Fate::out(0) } else { Fate::out(1) }
         };
         match fate.output() {
-            0 => self.g1(cx, packet, row),
+            0 => self.g1::<COUNTS>(cx, packet, row),
             1 => Exit::to([8, 9][row]),
             _ => Exit::drop(element, fate.reason()),
         }
@@ -86,11 +90,14 @@ impl R0 {
     // i0/Paint@2 :: Paint(1)
     // i1/Paint@2 :: Paint(2)
     #[inline(always)]
-    fn g1(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g1<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [17, 21][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g1[row].single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g2(cx, packet, row),
+            0 => self.g2::<COUNTS>(cx, packet, row),
             _ => Exit::drop(element, fate.reason()),
         }
     }
@@ -98,14 +105,17 @@ impl R0 {
     // i0/Strip@3 :: Strip(14)
     // i1/Strip@3 :: Strip(14)
     #[inline(always)]
-    fn g2(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g2<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [18, 22][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             let cx = &mut cx.at(element);
             kernels::Strip::with(14).packet(cx, 0, packet)
         };
         match fate.output() {
-            0 => self.g3(cx, packet, row),
+            0 => self.g3::<COUNTS>(cx, packet, row),
             _ => Exit::drop(element, fate.reason()),
         }
     }
@@ -113,33 +123,39 @@ impl R0 {
     // i0/k :: CheckIPHeader()
     // i1/k :: CheckIPHeader()
     #[inline(always)]
-    fn g3(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g3<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [19, 23][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             let kernel = &mut self.g3[row];
             let cx = &mut cx.at(element);
             kernel.0.check(cx, packet, kernels::Checks { offset: 0, checksum: true, sources: false })
         };
         match fate.output() {
-            0 => self.g4(cx, packet),
+            0 => self.g4::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // rt :: StaticIPLookup(10.0.0.0/16 0, 10.1.0.0/16 2, 10.2.0.0/16 3, 0/0 1)
     #[inline(always)]
-    fn g4(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g4<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 4;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             let kernel = &mut self.g4;
             let cx = &mut cx.at(element);
             match kernels::route(const { &[kernels::Fixed { prefix: 0x0, mask: 0x0, port: 1, gateway: 0x0 }, kernels::Fixed { prefix: 0xa000000, mask: 0xffff0000, port: 0, gateway: 0x0 }, kernels::Fixed { prefix: 0xa010000, mask: 0xffff0000, port: 2, gateway: 0x0 }, kernels::Fixed { prefix: 0xa020000, mask: 0xffff0000, port: 3, gateway: 0x0 }] }, packet) { Some(fate) => fate, None => kernel.miss(cx, packet) }
         };
         match fate.output() {
-            1 => self.g8(cx, packet),
+            1 => self.g8::<COUNTS>(cx, packet),
             output @ (0 | 2 | 3) => {
                 let row = match output { 0 => 0, 2 => 1, _ => 2 };
-                self.g5(cx, packet, row)
+                self.g5::<COUNTS>(cx, packet, row)
             }
             _ => Exit::drop(element, fate.reason()),
         }
@@ -149,12 +165,14 @@ impl R0 {
     // o1/pt :: PaintTee(2)
     // o2/pt :: PaintTee(3)
     #[inline(always)]
-    fn g5(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g5<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [24, 27, 30][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g5[row].single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g6(cx, packet, row),
-            1 => Exit::to([3, 4, 5][row]),
+            0 => self.g6::<COUNTS>(cx, packet, row),
             _ => Exit::drop(element, fate.reason()),
         }
     }
@@ -163,11 +181,14 @@ impl R0 {
     // o1/ttl :: DecIPTTL()
     // o2/ttl :: DecIPTTL()
     #[inline(always)]
-    fn g6(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g6<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [25, 28, 31][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g6[row].single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g7(cx, packet, row),
+            0 => self.g7::<COUNTS>(cx, packet, row),
             1 => Exit::to([3, 4, 5][row]),
             _ => Exit::drop(element, fate.reason()),
         }
@@ -177,8 +198,11 @@ impl R0 {
     // o1/EtherEncap@3 :: EtherEncap(0x0800, 02:00:00:00:01:01, 02:00:00:00:02:01)
     // o2/EtherEncap@3 :: EtherEncap(0x0800, 02:00:00:00:01:01, 02:00:00:00:02:02)
     #[inline(always)]
-    fn g7(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g7<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [26, 29, 32][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g7[row].single(&mut cx.at(element), 0, packet);
         match fate.output() {
             0 => Exit::to([0, 1, 2][row]),
@@ -188,11 +212,14 @@ impl R0 {
 
     // h :: HashSwitch(12, 4)
     #[inline(always)]
-    fn g8(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g8<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 7;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g8.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            row @ 0..=1 => self.g9(cx, packet, row),
+            row @ 0..=1 => self.g9::<COUNTS>(cx, packet, row),
             _ => Exit::drop(element, fate.reason()),
         }
     }
@@ -200,8 +227,11 @@ impl R0 {
     // l0 :: StaticIPLookup(11.0.0.0/8 0, 10.4.0.0/16 10.4.0.1 0)
     // l1 :: StaticIPLookup(10.4.0.0/15 0)
     #[inline(always)]
-    fn g9(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g9<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [8, 10][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g9[row].single(&mut cx.at(element), 0, packet);
         match fate.output() {
             0 => Exit::to([6, 7][row]),
@@ -210,14 +240,24 @@ impl R0 {
     }
 }
 
-impl Program for R0 {
-    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+impl R0 {
+    #[inline(never)]
+    fn carry<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
         match entry {
             0 | 1 => {
                 let row = match entry { 0 => 0, _ => 1 };
-                way.carry(self, cx, batch, |program, cx, packet| program.g0(cx, packet, row))
+                way.carry(self, cx, batch, |program, cx, packet| program.g0::<COUNTS>(cx, packet, row))
             }
             _ => Next::Done,
+        }
+    }
+}
+
+impl Program for R0 {
+    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+        match cx.is_measured() {
+            false => self.carry::<false>(cx, entry, batch, way),
+            true => self.carry::<true>(cx, entry, batch, way),
         }
     }
 

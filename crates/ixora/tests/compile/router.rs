@@ -61,8 +61,9 @@ impl R0 {
             (55, "o3/EtherEncap@7"),
         ],
         entries: &[(1, 0), (3, 0), (10, 0), (25, 0), (35, 0), (45, 0), (55, 0)],
-        exits: &[(4, 0), (24, 0), (34, 0), (44, 0), (54, 0), (13, 0), (14, 0), (15, 0), (16, 0), (27, 0), (37, 0), (47, 0), (57, 0), (26, 0), (36, 0), (46, 0), (56, 0), (18, 0), (17, 0), (12, 0), (5, 0)],
+        exits: &[(4, 0), (24, 0), (34, 0), (44, 0), (54, 0), (13, 0), (14, 0), (15, 0), (16, 0), (27, 0), (37, 0), (47, 0), (57, 0), (26, 0), (36, 0), (46, 0), (56, 0), (17, 0), (12, 0), (5, 0)],
         emitters: &[20, 30, 40, 50],
+        fixed: &[1, 3, 7, 8, 10, 24, 34, 44, 54],
         make: Self::make,
     };
 
@@ -86,15 +87,18 @@ impl R0 {
     // c0 :: Classifier(12/0806, 12/0800, -)
     // c1 :: Classifier(12/0806, 12/0800, -)
     #[inline(always)]
-    fn g0(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g0<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [1, 3][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             if kernels::holds(packet, 12, 0xffff0000, 0x8060000) { Fate::out(0) } else { if kernels::holds(packet, 12, 0xffff0000, 0x8000000) { Fate::out(1) } else { Fate::out(2) } }
         };
         match fate.output() {
             0 => Exit::to(0),
-            1 => self.g1(cx, packet, row),
-            2 => Exit::to(20),
+            1 => self.g1::<COUNTS>(cx, packet, row),
+            2 => Exit::to(19),
             _ => Exit::drop(element, fate.reason()),
         }
     }
@@ -102,68 +106,83 @@ impl R0 {
     // Paint@7 :: Paint(1)
     // Paint@12 :: Paint(2)
     #[inline(always)]
-    fn g1(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g1<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [6, 11][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g1[row].single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g2(cx, packet),
+            0 => self.g2::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // ip :: Strip(14)
     #[inline(always)]
-    fn g2(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g2<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 7;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             let cx = &mut cx.at(element);
             kernels::Strip::with(14).packet(cx, 0, packet)
         };
         match fate.output() {
-            0 => self.g3(cx, packet),
+            0 => self.g3::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // k :: CheckIPHeader(INTERFACES 10.0.0.1/24 10.1.0.1/24)
     #[inline(always)]
-    fn g3(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g3<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 8;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             let kernel = &mut self.g3;
             let cx = &mut cx.at(element);
             kernel.0.check(cx, packet, kernels::Checks { offset: 0, checksum: true, sources: true })
         };
         match fate.output() {
-            0 => self.g4(cx, packet),
-            1 => Exit::to(19),
+            0 => self.g4::<COUNTS>(cx, packet),
+            1 => Exit::to(18),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // n :: Counter()
     #[inline(always)]
-    fn g4(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g4<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 9;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g4.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g5(cx, packet),
+            0 => self.g5::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // rt :: StaticIPLookup(…)
     #[inline(always)]
-    fn g5(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g5<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 10;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             let kernel = &mut self.g5;
             let cx = &mut cx.at(element);
             match kernels::route(const { &[kernels::Fixed { prefix: 0xa000000, mask: 0xffff0000, port: 0, gateway: 0x0 }, kernels::Fixed { prefix: 0xa010000, mask: 0xffff0000, port: 1, gateway: 0x0 }, kernels::Fixed { prefix: 0xa020000, mask: 0xffff0000, port: 2, gateway: 0xa020009 }, kernels::Fixed { prefix: 0xa030000, mask: 0xffff0000, port: 3, gateway: 0x0 }, kernels::Fixed { prefix: 0xa030700, mask: 0xffffff00, port: 4, gateway: 0x0 }] }, packet) { Some(fate) => fate, None => kernel.miss(cx, packet) }
         };
         match fate.output() {
-            4 => Exit::to(18),
-            row @ 0..=3 => self.g6(cx, packet, row),
+            4 => Exit::to(17),
+            row @ 0..=3 => self.g6::<COUNTS>(cx, packet, row),
             _ => Exit::drop(element, fate.reason()),
         }
     }
@@ -173,11 +192,14 @@ impl R0 {
     // o2/DropBroadcasts@1 :: DropBroadcasts()
     // o3/DropBroadcasts@1 :: DropBroadcasts()
     #[inline(always)]
-    fn g6(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g6<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [19, 29, 39, 49][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g6[row].single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g7(cx, packet, row),
+            0 => self.g7::<COUNTS>(cx, packet, row),
             _ => Exit::drop(element, fate.reason()),
         }
     }
@@ -187,12 +209,14 @@ impl R0 {
     // o2/pt :: PaintTee(3)
     // o3/pt :: PaintTee(4)
     #[inline(always)]
-    fn g7(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g7<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [20, 30, 40, 50][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g7[row].single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g8(cx, packet, row),
-            1 => Exit::to(17),
+            0 => self.g8::<COUNTS>(cx, packet, row),
             _ => Exit::drop(element, fate.reason()),
         }
     }
@@ -202,11 +226,14 @@ impl R0 {
     // o2/gw :: IPGWOptions(10.2.0.1)
     // o3/gw :: IPGWOptions(10.3.0.1)
     #[inline(always)]
-    fn g8(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g8<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [21, 31, 41, 51][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g8[row].single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g9(cx, packet, row),
+            0 => self.g9::<COUNTS>(cx, packet, row),
             1 => Exit::to([13, 14, 15, 16][row]),
             _ => Exit::drop(element, fate.reason()),
         }
@@ -217,11 +244,14 @@ impl R0 {
     // o2/FixIPSrc@4 :: FixIPSrc(10.2.0.1)
     // o3/FixIPSrc@4 :: FixIPSrc(10.3.0.1)
     #[inline(always)]
-    fn g9(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g9<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [22, 32, 42, 52][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g9[row].single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g10(cx, packet, row),
+            0 => self.g10::<COUNTS>(cx, packet, row),
             _ => Exit::drop(element, fate.reason()),
         }
     }
@@ -231,11 +261,14 @@ impl R0 {
     // o2/ttl :: DecIPTTL()
     // o3/ttl :: DecIPTTL()
     #[inline(always)]
-    fn g10(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g10<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [23, 33, 43, 53][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g10[row].single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g11(cx, packet, row),
+            0 => self.g11::<COUNTS>(cx, packet, row),
             1 => Exit::to([9, 10, 11, 12][row]),
             _ => Exit::drop(element, fate.reason()),
         }
@@ -246,11 +279,18 @@ impl R0 {
     // o2/frag :: IPFragmenter(576)
     // o3/frag :: IPFragmenter(576)
     #[inline(always)]
-    fn g11(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        if !kernels::fits(packet, 576) {
+    fn g11<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+        let element = [24, 34, 44, 54][row];
+        let Some(fate) = kernels::fits(packet, 576).then_some(Fate::ON) else {
             return Exit::aside([1, 2, 3, 4][row]);
+        };
+        if COUNTS {
+            cx.count(element);
         }
-        self.g12(cx, packet, row)
+        match fate.output() {
+            0 => self.g12::<COUNTS>(cx, packet, row),
+            _ => Exit::drop(element, fate.reason()),
+        }
     }
 
     // o0/EtherEncap@7 :: EtherEncap(0x0800, 02:00:00:00:01:01, 02:00:00:00:02:00)
@@ -258,8 +298,11 @@ impl R0 {
     // o2/EtherEncap@7 :: EtherEncap(0x0800, 02:00:00:00:01:01, 02:00:00:00:02:02)
     // o3/EtherEncap@7 :: EtherEncap(0x0800, 02:00:00:00:01:01, 02:00:00:00:02:03)
     #[inline(always)]
-    fn g12(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
+    fn g12<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [25, 35, 45, 55][row];
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g12[row].single(&mut cx.at(element), 0, packet);
         match fate.output() {
             0 => Exit::to([5, 6, 7, 8][row]),
@@ -268,14 +311,35 @@ impl R0 {
     }
 }
 
-impl Program for R0 {
-    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+impl R0 {
+    #[inline(never)]
+    fn carry<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
         match entry {
             0 | 1 => {
                 let row = match entry { 0 => 0, _ => 1 };
-                way.carry(self, cx, batch, |program, cx, packet| program.g0(cx, packet, row))
+                way.carry(self, cx, batch, |program, cx, packet| program.g0::<COUNTS>(cx, packet, row))
             }
-            _ => way.carry(self, cx, batch, |program, cx, packet| program.enter(cx, packet, entry)),
+            _ => way.carry(self, cx, batch, |program, cx, packet| program.enter::<COUNTS>(cx, packet, entry)),
+        }
+    }
+
+    #[inline(never)]
+    fn enter<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, entry: usize) -> Exit {
+        match entry {
+            2 => self.g5::<COUNTS>(cx, packet),
+            3 => self.g12::<COUNTS>(cx, packet, 0),
+            4 => self.g12::<COUNTS>(cx, packet, 1),
+            5 => self.g12::<COUNTS>(cx, packet, 2),
+            _ => self.g12::<COUNTS>(cx, packet, 3),
+        }
+    }
+}
+
+impl Program for R0 {
+    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+        match cx.is_measured() {
+            false => self.carry::<false>(cx, entry, batch, way),
+            true => self.carry::<true>(cx, entry, batch, way),
         }
     }
 
@@ -312,18 +376,5 @@ impl Program for R0 {
         self.g10.into_iter().for_each(|element| all.push(Box::new(element)));
         self.g12.into_iter().for_each(|element| all.push(Box::new(element)));
         all
-    }
-}
-
-impl R0 {
-    #[inline(never)]
-    fn enter(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, entry: usize) -> Exit {
-        match entry {
-            2 => self.g5(cx, packet),
-            3 => self.g12(cx, packet, 0),
-            4 => self.g12(cx, packet, 1),
-            5 => self.g12(cx, packet, 2),
-            _ => self.g12(cx, packet, 3),
-        }
     }
 }

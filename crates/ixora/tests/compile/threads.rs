@@ -31,8 +31,9 @@ impl R0 {
             (10, "n"),
         ],
         entries: &[(1, 0), (9, 0)],
-        exits: &[(6, 0), (7, 0), (11, 0)],
+        exits: &[(6, 0), (11, 0)],
         emitters: &[4],
+        fixed: &[1],
         make: Self::make,
     };
 
@@ -50,56 +51,70 @@ impl R0 {
 
     // a :: Strip(4)
     #[inline(always)]
-    fn g0(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g0<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 1;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = {
             let cx = &mut cx.at(element);
             kernels::Strip::with(4).packet(cx, 0, packet)
         };
         match fate.output() {
-            0 => self.g1(cx, packet),
+            0 => self.g1::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // m :: Counter()
     #[inline]
-    fn g1(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g1<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 2;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g1.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g2(cx, packet),
+            0 => self.g2::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // p :: Paint(4)
     #[inline(always)]
-    fn g2(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g2<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 3;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g2.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g3(cx, packet),
+            0 => self.g3::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // t :: PaintTee(4)
     #[inline(always)]
-    fn g3(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g3<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 4;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g3.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g4(cx, packet),
-            1 => Exit::to(1),
+            0 => self.g4::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // Unstrip@6 :: Unstrip(2)
     #[inline(always)]
-    fn g4(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g4<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 5;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g4.single(&mut cx.at(element), 0, packet);
         match fate.output() {
             0 => Exit::to(0),
@@ -109,34 +124,50 @@ impl R0 {
 
     // b :: CheckLength(60)
     #[inline(always)]
-    fn g5(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g5<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 9;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g5.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g6(cx, packet),
-            1 => Exit::to(2),
+            0 => self.g6::<COUNTS>(cx, packet),
+            1 => Exit::to(1),
             _ => Exit::drop(element, fate.reason()),
         }
     }
 
     // n :: Null()
     #[inline(always)]
-    fn g6(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+    fn g6<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
         let element = 10;
+        if COUNTS {
+            cx.count(element);
+        }
         let fate = self.g6.single(&mut cx.at(element), 0, packet);
         match fate.output() {
-            0 => self.g1(cx, packet),
+            0 => self.g1::<COUNTS>(cx, packet),
             _ => Exit::drop(element, fate.reason()),
+        }
+    }
+}
+
+impl R0 {
+    #[inline(never)]
+    fn carry<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+        match entry {
+            0 => way.carry(self, cx, batch, |program, cx, packet| program.g0::<COUNTS>(cx, packet)),
+            1 => way.carry(self, cx, batch, |program, cx, packet| program.g5::<COUNTS>(cx, packet)),
+            _ => Next::Done,
         }
     }
 }
 
 impl Program for R0 {
     fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
-        match entry {
-            0 => way.carry(self, cx, batch, |program, cx, packet| program.g0(cx, packet)),
-            1 => way.carry(self, cx, batch, |program, cx, packet| program.g5(cx, packet)),
-            _ => Next::Done,
+        match cx.is_measured() {
+            false => self.carry::<false>(cx, entry, batch, way),
+            true => self.carry::<true>(cx, entry, batch, way),
         }
     }
 

@@ -9,3 +9,4 @@ mod odd;
 mod paper;
 mod rig;
 mod small;
+mod unreachable;

@@ -22,6 +22,13 @@ const RTM_GETLINK: u16 = 18;
 const NLMSG_ERROR: u16 = 2;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
+const NLM_F_CREATE: u16 = 0x400;
+const RTM_NEWADDR: u16 = 20;
+const RTM_NEWROUTE: u16 = 24;
+const AF_INET: u8 = 2;
+const RT_TABLE_MAIN: u8 = 254;
+const RTPROT_STATIC: u8 = 4;
+const RTN_UNICAST: u8 = 1;
 
 /// A socket to the kernel's rtnetlink.
 #[derive(Debug)]
@@ -54,6 +61,27 @@ impl Message {
     /// Changes the flags in `change` to those in `flags`, and has it confirmed.
     pub(super) fn new_link(index: u32, flags: u32, change: u32) -> Message {
         Message::new(RTM_NEWLINK, NLM_F_REQUEST | NLM_F_ACK, index, flags, change)
+    }
+
+    /// Adds an IPv4 address to the interface of an index (`ifaddrmsg`).
+    pub(super) fn new_address(index: u32, prefix: u8) -> Message {
+        let body = [&[AF_INET, prefix, 0, 0][..], &index.to_ne_bytes()].concat();
+        Message::making(RTM_NEWADDR, &body)
+    }
+
+    /// Adds a route to everywhere, of the main table (`rtmsg`).
+    pub(super) fn new_default_route() -> Message {
+        Message::making(
+            RTM_NEWROUTE,
+            &[AF_INET, 0, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, 0, RTN_UNICAST, 0, 0, 0, 0],
+        )
+    }
+
+    /// One that makes something new, and is confirmed.
+    fn making(kind: u16, body: &[u8]) -> Message {
+        let mut bytes = vec![0; HEADER];
+        bytes.extend_from_slice(body);
+        Message { bytes, kind, flags: NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE }
     }
 
     /// Appends an attribute, padded to four bytes.

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
+use rustix::ioctl::{Opcode, Setter, Updater, ioctl, opcode};
 
 /// `struct ifreq` as TUNSETIFF reads it (linux/if.h).
 #[repr(C)]
@@ -35,6 +35,21 @@ pub(super) fn open(name: &str, several: bool) -> io::Result<OwnedFd> {
     // layout `Request` has, and keeps no pointer to it.
     unsafe { ioctl(&file, Setter::<TUNSETIFF, Request>::new(request))? };
     Ok(file)
+}
+
+/// A new interface, of a name or of any, and what it is called.
+pub(crate) fn open_any(name: &str, tap: bool) -> io::Result<(OwnedFd, String)> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
+    let flags = if tap { libc::IFF_TAP } else { libc::IFF_TUN } | libc::IFF_NO_PI;
+    let mut request = Request { name: [0; 16], flags: flags as u16, rest: [0; 22] };
+    let place = request.name[..15].get_mut(..name.len()).ok_or(Errno::NAMETOOLONG)?;
+    place.copy_from_slice(name.as_bytes());
+    // SAFETY: TUNSETIFF reads and writes one `struct ifreq`, whose size and
+    // layout `Request` has, and keeps no pointer to it.
+    unsafe { ioctl(&file, Updater::<TUNSETIFF, Request>::new(&mut request))? };
+    let end = request.name.iter().position(|b| *b == 0).unwrap_or(request.name.len());
+    Ok((file, String::from_utf8_lossy(&request.name[..end]).into_owned()))
 }
 
 /// Lets nothing from the kernel into any queue: a filter that says no.

@@ -1,6 +1,5 @@
 //! `AggregateCounter`: packets or bytes of each aggregate.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
@@ -10,7 +9,9 @@ use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
 
+use super::tree::Tree;
 use crate::analysis::call::Call;
+use crate::analysis::text;
 use crate::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, Notes};
 
 /// The class.
@@ -51,7 +52,10 @@ pub static CLASS: Class = Class {
         write("write_ascii_file", "as write_text_file"),
         write("write_ip_file", "writes the counts, aggregates as addresses"),
         write("write_pdf_file", "writes each aggregate's part of the whole"),
-        write("counts_pdf", "makes the counts aggregates: how often there was each"),
+        write(
+            "counts_pdf",
+            "makes the counts aggregates: how often there was each; of 0, as many as there are places without one in Click's tree",
+        ),
         write("reaggregate_counts", "as counts_pdf"),
         write("clear", "forgets all"),
         write("stop", "stops counting, and the router"),
@@ -77,6 +81,11 @@ impl At {
         let names = Names::default();
         let call = Call::parse(call, &Scope { element: "", names: &names }).map_err(|_| ())?;
         Ok(At { number: unsigned(number).ok_or(())?, call })
+    }
+
+    /// Says when there is no such handler.
+    fn check(&self, cx: &Cx<'_>) -> Result<(), String> {
+        if self.call.handler.starts_with('.') { Ok(()) } else { self.call.check(cx) }
     }
 }
 
@@ -115,7 +124,7 @@ fn make(conf: &mut Conf<'_>) -> Result<Counter, Fault> {
         capacity: conf.keyword("CAPACITY")?.unwrap_or(1 << 22),
         frozen: false,
         active: true,
-        counts: BTreeMap::new(),
+        counts: Tree::default(),
         count: 0,
     };
     conf.complete()?;
@@ -135,8 +144,7 @@ pub struct Counter {
     capacity: usize,
     frozen: bool,
     active: bool,
-    /// None of them is zero.
-    counts: BTreeMap<u32, u32>,
+    counts: Tree,
     count: u64,
 }
 
@@ -156,8 +164,9 @@ impl Counter {
             return false;
         }
         let aggregate = packet.u32_at(AGGREGATE);
-        let known = self.counts.contains_key(&aggregate);
-        if !known && (frozen || self.frozen || self.counts.len() >= self.capacity) {
+        let known = self.counts.count(aggregate) > 0;
+        let full = self.counts.places() / 4 >= self.capacity || self.counts.len() >= self.capacity;
+        if !known && (frozen || self.frozen || full) {
             return false;
         }
         let amount = self.amount(packet);
@@ -168,10 +177,7 @@ impl Counter {
                 return self.update(cx, packet, frozen); // it may be frozen now
             }
         }
-        if amount > 0 {
-            let count = self.counts.entry(aggregate).or_default();
-            *count = count.saturating_add(amount);
-        }
+        self.counts.add(aggregate, amount);
         self.count = self.count.wrapping_add(amount.into());
         let reached = self.at_count.as_ref().is_some_and(|at| self.count >= at.number);
         if let Some(at) = self.at_count.take_if(|_| reached) {
@@ -195,12 +201,8 @@ impl Counter {
 
     /// How often there was each count.
     fn reaggregate(&mut self) {
-        let mut counts = BTreeMap::new();
-        for count in self.counts.values() {
-            *counts.entry(*count).or_default() += 1;
-        }
-        self.count = self.counts.len() as u64;
-        self.counts = counts;
+        self.count = self.counts.places() as u64;
+        self.counts = self.counts.of_counts();
     }
 
     fn file(&self, handler: &str) -> Vec<u8> {
@@ -214,7 +216,7 @@ impl Counter {
             "write_file" => {
                 text += if cfg!(target_endian = "big") { "!packed_be\n" } else { "!packed_le\n" };
                 let mut bytes = text.into_bytes();
-                for (aggregate, count) in &self.counts {
+                for (aggregate, count) in self.counts.counts() {
                     bytes.extend(aggregate.to_ne_bytes());
                     bytes.extend(count.to_ne_bytes());
                 }
@@ -223,11 +225,15 @@ impl Counter {
             "write_ip_file" => text += "!ip\n",
             _ => {}
         }
-        for (aggregate, count) in &self.counts {
+        for (aggregate, count) in self.counts.counts() {
             let _ = match handler {
-                "write_ip_file" => writeln!(text, "{} {count}", Ipv4Addr::from(*aggregate)),
+                "write_ip_file" => writeln!(text, "{} {count}", Ipv4Addr::from(aggregate)),
                 "write_pdf_file" => {
-                    writeln!(text, "{aggregate} {}", general(f64::from(*count) / self.count.max(1) as f64))
+                    writeln!(
+                        text,
+                        "{aggregate} {}",
+                        text::general(f64::from(count) / self.count.max(1) as f64)
+                    )
                 }
                 _ => writeln!(text, "{aggregate} {count}"),
             };
@@ -272,33 +278,24 @@ impl Counter {
                 cx.stop();
             }
             "banner" => self.banner = value.to_string(),
-            "aggregate_call" => self.at_aggregates = at()?,
-            "count_call" => self.at_count = at()?,
+            "aggregate_call" | "count_call" => {
+                let at = at()?;
+                at.iter().try_for_each(|at| at.check(cx)).map_err(Refused::Failed)?;
+                *(if handler == "count_call" { &mut self.at_count } else { &mut self.at_aggregates }) = at;
+            }
             "counts_pdf" | "reaggregate_counts" => self.reaggregate(),
-            "clear" => (self.counts, self.count) = (BTreeMap::new(), 0),
+            "clear" => (self.counts, self.count) = (Tree::default(), 0),
             _ => self.write_file(cx, handler, value.trim())?,
         }
         Ok(())
     }
 }
 
-/// A number with twelve digits that count, as C's `%.12g` prints it.
-fn general(value: f64) -> String {
-    let scientific = format!("{value:.11e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let trim = |text: &str| match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-        false => text.to_string(),
-    };
-    if (-4..12).contains(&exponent) {
-        return trim(&format!("{value:.*}", (11 - exponent) as usize));
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{}e{sign}{:02}", trim(digits), exponent.abs())
-}
-
 impl PerPacket for Counter {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.at_aggregates.iter().chain(&self.at_count).try_for_each(|at| at.check(cx))
+    }
+
     fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate {
         let counted = self.update(cx, packet, input == 1);
         Fate::out(if counted || cx.outputs() == 1 { 0 } else { 1 })
@@ -320,24 +317,5 @@ impl PerPacket for Counter {
 
     fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
         self.set(cx, handler, value)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::general;
-
-    #[test]
-    fn numbers_look_as_c_prints_them() {
-        for (value, text) in [
-            (0.5, "0.5"),
-            (1.0 / 3.0, "0.333333333333"),
-            (1.0, "1"),
-            (0.00001, "1e-05"),
-            (0.0, "0"),
-            (2.5e-7, "2.5e-07"),
-        ] {
-            assert_eq!(general(value), text);
-        }
     }
 }

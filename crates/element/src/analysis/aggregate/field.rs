@@ -251,7 +251,7 @@ mod tests {
         }
         assert_eq!(Field::parse("tcp flags").map(|f| f.to_string()), Ok("tcp flags".into()));
         assert_eq!(Field::parse("sport"), Field::parse("ip sport"));
-        assert_eq!(Field::parse("ip proto 47[2:2]").map(|f| f.to_string()), Ok("ip proto 47[2:2]".into()));
+        assert_eq!(Field::parse("ip proto 99[2:2]").map(|f| f.to_string()), Ok("ip proto 99[2:2]".into()));
         for text in
             ["", "ip", "ip nonsense", "ip src/33", "ip[1", "ip{0:0}", "ip id & 0x50000", "tcp sport x"]
         {

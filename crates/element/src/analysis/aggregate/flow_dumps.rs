@@ -25,7 +25,8 @@ pub static CLASS: Class = Class {
     name: "ToIPFlowDumps",
     brief: "writes a file for each TCP or UDP flow",
     doc: "Flows are told apart by their aggregates, as AggregateIPFlows sets them. Each file is one for \
-          FromIPSummaryDump. In FILEPATTERN `%n` is the aggregate, `%x`, `%X` the same in hexadecimal, `%s`, `%d` \
+          FromIPSummaryDump. The `payload_len` of UDP counts the IP header as well, as Click's does; unlike \
+          Click's, lines with TCP windows say so in `!data`, and IP identifications are the numbers they are. In FILEPATTERN `%n` is the aggregate, `%x`, `%X` the same in hexadecimal, `%s`, `%d` \
           the first packet's addresses, `%S`, `%D` its ports, `%p` its protocol, `%%` a percent sign; `%.0n` to \
           `%.3n` (and x, X, s, d) are single bytes, `%.4n`, `%.5n` halves; `%06n` has six digits at the least. \
           Folders are made as needed. When there are CAPACITY flows, packets of others are not written.",
@@ -75,7 +76,7 @@ pub static CLASS: Class = Class {
         let least = conf.keyword("MINCOUNT")?.unwrap_or(0);
         let capacity = conf.keyword("CAPACITY")?.unwrap_or(1 << 16);
         conf.complete()?;
-        if !pattern.contains('%') && pattern != "-" {
+        if !pattern.contains('%') {
             setup.warn("OUTPUT_PATTERN has no % escapes, so output files will get overwritten");
         }
         check(&pattern)?;
@@ -87,6 +88,7 @@ pub static CLASS: Class = Class {
             least,
             capacity,
             flows: HashMap::new(),
+            any: false,
             ended: None,
             task: None,
             packets: Signals::default(),
@@ -192,6 +194,8 @@ pub struct FlowDumps {
     least: u64,
     capacity: usize,
     flows: HashMap<u32, Flow>,
+    /// Some packet had an aggregate.
+    any: bool,
     ended: Option<Arc<Ended>>,
     task: Option<TaskId>,
     packets: Signals,
@@ -203,6 +207,7 @@ impl FlowDumps {
         if aggregate == 0 {
             return cx.count_drops(1, 1);
         }
+        self.any = true;
         if !self.flows.contains_key(&aggregate) {
             if self.flows.len() >= self.capacity {
                 return cx.count_drops(2, 1);
@@ -320,5 +325,9 @@ impl Element for FlowDumps {
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
         self.clear(cx);
+        if !self.any && cx.drops().get(1).is_some_and(|without| *without > 0) {
+            let what = "warning: saw no packets with aggregate annotations";
+            cx.say(&format!("{} :: {}: {what}\n", cx.name(), cx.class()));
+        }
     }
 }

@@ -112,7 +112,7 @@ impl Flow {
             Line { at, direction, ip, transport, length: usize::from(u16_at(ip, 2)).saturating_sub(headers) };
         match self.protocol {
             TCP => self.add_tcp(&line, style),
-            _ => self.add_udp(&line, style),
+            _ => self.add_udp(&line, u16_at(ip, 2).wrapping_sub(8), style),
         }
     }
 
@@ -124,8 +124,9 @@ impl Flow {
         self.body.extend(note.as_bytes());
     }
 
-    fn add_udp(&mut self, line: &Line<'_>, style: Style) {
-        let length = line.length.saturating_sub(8) as u32;
+    /// What Click calls the payload has the IP header in it.
+    fn add_udp(&mut self, line: &Line<'_>, length: u16, style: Style) {
+        let length = u32::from(length);
         if style.binary {
             let id = style.ip_id.then(|| u16_at(line.ip, 4));
             return self.record(line.at, &[length], [id, None], &[line.direction as u8]);
@@ -156,8 +157,12 @@ impl Flow {
         let window = style.tcp_window.then(|| u16_at(tcp, 14));
         if style.binary {
             let id = style.ip_id.then(|| u16_at(line.ip, 4));
-            let mut tail = vec![flags, line.direction as u8, found.len() as u8];
-            tail.extend(&found);
+            let mut tail = vec![flags, line.direction as u8];
+            // A record that ends here has none.
+            if !found.is_empty() {
+                tail.push(found.len() as u8);
+                tail.extend(&found);
+            }
             return self.record(line.at, &[seq, length, ack], [id, window], &tail);
         }
         let mut out = line.start(style);
@@ -179,7 +184,7 @@ impl Flow {
         if mask == 0 {
             return vec![];
         }
-        let mut found = options::only(bytes, mask);
+        let mut found = options::only(bytes, mask & !options::OTHERS);
         let mut at = 0;
         while let Some(&[kind, length]) = found.get(at..).and_then(|rest| rest.first_chunk()) {
             let end = (at + usize::from(length.max(2))).min(found.len());

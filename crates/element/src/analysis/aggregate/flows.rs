@@ -1,5 +1,6 @@
 //! `AggregateIPFlows`: an aggregate for each TCP connection and UDP flow.
 
+use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -21,6 +22,8 @@ const UDP: u8 = 17;
 const ICMP: u8 = 1;
 /// Fragments that are held altogether.
 const MOST_FRAGMENTS: usize = 4096;
+/// Buckets of a new hash table of Click's.
+const BUCKETS: u32 = 63;
 /// Packets held of one pair of hosts.
 const MOST_OF_PAIR: usize = 1024;
 
@@ -116,6 +119,17 @@ struct Hosts {
     protocol: u8,
     a: u32,
     b: u32,
+}
+
+impl Hosts {
+    /// When it is its turn, among those that came as the first, second, ...: TCP before
+    /// UDP, in the order in which Click's hash table has them when it is small.
+    fn rank(&self, number: u64) -> (u8, u32, Reverse<u64>) {
+        let (one, other) = (self.a.swap_bytes(), self.b.swap_bytes());
+        let (low, high) = (one.min(other), one.max(other));
+        let hash = (low << 12).wrapping_add(high).wrapping_add(low >> 20 & 0x1F);
+        (self.protocol, hash % BUCKETS, Reverse(number))
+    }
 }
 
 /// A flow.
@@ -232,6 +246,7 @@ impl Flows {
     fn find(&mut self, cx: &mut Cx<'_>, seen: &Seen, ports: (u16, u16), at: i64) -> Option<(u32, u8)> {
         let pair = self.pair(seen.hosts)?;
         let known = pair.flows.iter().position(|flow| flow.ports == ports);
+        let mut before = None;
         let mut flow = match known {
             Some(known) => {
                 let flow = pair.flows.remove(known);
@@ -241,6 +256,7 @@ impl Flows {
                 if dead {
                     self.trace.end(cx, (seen.hosts.a, seen.hosts.b), &flow);
                     self.notifier.end(flow.aggregate);
+                    before = Some(flow.stats.packets);
                 }
                 (!dead).then_some(flow)
             }
@@ -255,7 +271,9 @@ impl Flows {
             None => {
                 let aggregate = self.next;
                 self.next = self.next.wrapping_add(1).max(1);
-                let stats = self.trace.begin(cx, at);
+                let mut stats = self.trace.begin(cx, at);
+                // As in Click, one that begins anew goes on counting.
+                stats.packets = before.unwrap_or_default();
                 Flow { ports, aggregate, last_ns: at, over: 0, reverse: seen.flipped, stats }
             }
         };
@@ -292,7 +310,8 @@ impl Flows {
     fn handle(&mut self, cx: &mut Cx<'_>, mut packet: Packet) {
         if packet.annotations().timestamp_ns == 0 {
             if !std::mem::replace(&mut self.warned, true) {
-                cx.say(&format!("{}: warning: packet received without timestamp\n", cx.name()));
+                let what = "warning: packet received without timestamp";
+                cx.say(&format!("{} :: {}: {what}\n", cx.name(), cx.class()));
             }
             packet.annotations_mut().timestamp_ns = cx.now_ns();
         }
@@ -365,8 +384,7 @@ impl Flows {
     /// Ends flows that were silent for long, at the time `now`.
     fn reap(&mut self, cx: &mut Cx<'_>, now: i64) {
         let mut order: Vec<(u64, Hosts)> = self.pairs.iter().map(|(hosts, p)| (p.number, *hosts)).collect();
-        // TCP first, then UDP, as they came.
-        order.sort_unstable_by_key(|(number, hosts)| (hosts.protocol, *number));
+        order.sort_unstable_by_key(|(number, hosts)| hosts.rank(*number));
         let active = std::mem::replace(&mut self.active, now);
         for (_, hosts) in order {
             self.release(cx, hosts);
@@ -437,7 +455,7 @@ impl Element for Flows {
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
         let mut pairs: Vec<(Hosts, Pair)> = self.pairs.drain().collect();
-        pairs.sort_unstable_by_key(|(hosts, pair)| (hosts.protocol, pair.number));
+        pairs.sort_unstable_by_key(|(hosts, pair)| hosts.rank(pair.number));
         for (hosts, pair) in pairs {
             pair.held.into_iter().for_each(|packet| cx.free(packet));
             for flow in pair.flows.iter().rev() {

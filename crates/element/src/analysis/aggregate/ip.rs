@@ -42,9 +42,6 @@ pub static CLASS: Class = Class {
         let text = String::from_utf8_lossy(&graph::lang::args::unquote(&text)).into_owned();
         let field = Field::parse(&text)?;
         let last = field.offset + field.length - 1;
-        if field.length > 32 {
-            return Err("field length too large, max 32".into());
-        }
         if field.offset / 32 != last / 32 {
             return Err("field specification does not fit within a single word".into());
         }

@@ -60,7 +60,7 @@ impl Notifier {
 pub(super) fn subscribe(cx: &Cx<'_>, name: Option<&str>) -> Result<Option<Arc<Ended>>, String> {
     let Some(name) = name else { return Ok(None) };
     if cx.find(name).is_none() {
-        return Err(format!("no element named '{name}'"));
+        return Err("NOTIFIER: does not name an element".into());
     }
     let notifier = cx.shared::<Notifier>(name).ok_or(format!("{name} is not an AggregateNotifier"))?;
     Ok(Some(notifier.listen(cx.name())))

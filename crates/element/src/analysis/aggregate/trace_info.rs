@@ -8,6 +8,7 @@ use graph::Cx;
 use graph::clock::SECOND_NS;
 
 use super::flows::Flow;
+use crate::analysis::file::plain;
 
 /// What is counted of a flow for it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,16 +36,16 @@ impl TraceInfo {
     }
 
     pub(super) fn open(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if self.source.as_ref().is_some_and(|source| cx.find(source).is_none()) {
+            return Err("SOURCE: does not name an element".into());
+        }
         let Some(path) = self.path.clone() else { return Ok(()) };
         if path != "-" {
-            let file = File::create(&path).map_err(|e| format!("{path}: {e}"))?;
+            let file = File::create(&path).map_err(|e| format!("{path}: {}", plain(&e)))?;
             self.file = Some(BufWriter::new(file));
         }
         let mut text = "<?xml version='1.0' standalone='yes'?>\n<trace".to_string();
         if let Some(source) = &self.source {
-            if cx.find(source).is_none() {
-                return Err(format!("no element named '{source}'"));
-            }
             // One that has no such handler is all right.
             if let Ok(name) = cx.read(&format!("{source}.filename"), "") {
                 let name = name.trim().replace('&', "&amp;").replace('\'', "&apos;").replace('<', "&lt;");
@@ -100,7 +101,8 @@ impl TraceInfo {
     }
 
     pub(super) fn close(&mut self, cx: &mut Cx<'_>) {
-        if self.path.is_some() {
+        // On standard output it is left open, as Click leaves it: other things follow.
+        if self.file.is_some() {
             self.put(cx, "</trace>\n");
         }
         if let Some(Err(error)) = self.file.as_mut().map(Write::flush) {

@@ -52,7 +52,10 @@ pub(in crate::analysis) struct Draft {
     pub(super) has_ip_hl: bool,
     pub(super) has_tcp_hl: bool,
     /// Bytes of each of the packets that this one stands for, once that is settled.
-    pub(super) each: u32,
+    pub(super) each: Option<u32>,
+    /// When the last of them came, and how much time is between two.
+    pub(super) last_ns: i64,
+    pub(super) step_ns: i64,
     /// Bytes that the packet had, if that was said.
     pub(super) wanted: u32,
     /// Bytes that the packet had beyond those here.
@@ -80,7 +83,9 @@ impl Draft {
             has_icmp_code: false,
             has_ip_hl: false,
             has_tcp_hl: false,
-            each: 0,
+            each: None,
+            last_ns: 0,
+            step_ns: 0,
             wanted: 0,
             extra_length: 0,
             minor_version: defaults.minor_version,

@@ -58,7 +58,7 @@ pub static CLASS: Class = Class {
     example: "FromIPSummaryDump(-, STOP true) -> IPPrint -> Discard",
     see: &["ToIPSummaryDump", "FromDump"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },
-    make: |_, conf| {
+    make: |setup, conf| {
         let path: Option<String> = conf.positional("FILENAME")?;
         let mut lines = Lines::default();
         let stop = conf.keyword("STOP")?.unwrap_or(false);
@@ -66,7 +66,7 @@ pub static CLASS: Class = Class {
         let _: Option<bool> = conf.keyword("ZERO")?;
         let timing = conf.keyword("TIMING")?.unwrap_or(false);
         lines.with_checksums = conf.keyword("CHECKSUM")?.unwrap_or(false);
-        let sample = conf.keyword("SAMPLE")?.unwrap_or_default();
+        let sample = conf.keyword::<Sample>("SAMPLE")?.unwrap_or_default().settled(setup);
         lines.defaults.protocol = conf.keyword("PROTO")?.unwrap_or(6);
         let several = conf.keyword("MULTIPACKET")?.unwrap_or(false);
         let (mut fields, mut flow) = (None, None);

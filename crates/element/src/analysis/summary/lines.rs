@@ -9,7 +9,7 @@ use graph::{Cx, Fault};
 
 use super::draft::{Defaults, Draft, Flow};
 use super::{Known, VERSION, value};
-use crate::analysis::file::{Source, shown};
+use crate::analysis::file::{Source, plain, shown};
 
 /// Bytes of a line, and of a record, that are looked at.
 const LONGEST: usize = 1 << 20;
@@ -25,6 +25,8 @@ pub(super) struct Lines {
     pub(super) with_checksums: bool,
     pub(super) defaults: Defaults,
     source: Option<Source>,
+    /// Where the file ended.
+    end_position: u64,
     /// Lines or records read.
     line: u64,
     binary: bool,
@@ -47,6 +49,7 @@ impl Default for Lines {
             with_checksums: false,
             defaults,
             source: None,
+            end_position: 0,
             line: 0,
             binary: false,
             fields: vec![],
@@ -67,7 +70,7 @@ impl Lines {
     }
 
     pub(super) fn position(&self) -> u64 {
-        self.source.as_ref().map_or(0, Source::position)
+        self.source.as_ref().map_or(self.end_position, Source::position)
     }
 
     /// Takes fields and flow that hold until the file says others.
@@ -107,7 +110,7 @@ impl Lines {
         }
         self.source = Some(source);
         for note in std::mem::take(&mut self.notes) {
-            self.complain(cx, &note);
+            self.complain_first(cx, "configuring", &note);
         }
         Ok(())
     }
@@ -117,13 +120,20 @@ impl Lines {
         cx.say(&format!("{}:{record}{}: {what}\n", self.name(), self.line));
     }
 
+    /// Complains of what Click finds before it reads lines.
+    fn complain_first(&self, cx: &Cx<'_>, doing: &str, what: &str) {
+        let (place, name, class) = (cx.landmark(), cx.name(), cx.class());
+        cx.say(&format!("{place}: While {doing} '{name} :: {class}':\n{}:0:   {what}\n", self.name()));
+    }
+
     /// The next packet of the file; `None` at its end.
     pub(super) fn next(&mut self, cx: &mut Cx<'_>) -> Option<Draft> {
         loop {
             let (line, is_record) = self.read(cx)?;
             let text = String::from_utf8_lossy(&line);
             if self.line == 1 && !is_record && self.fields.is_empty() && !is_banner(&text) {
-                self.complain(cx, "warning: missing banner line; is this an IP summary dump?");
+                let what = "warning: missing banner line; is this an IP summary dump?";
+                self.complain_first(cx, "initializing", what);
             }
             if !is_record && (line.is_empty() || line[0] == b'#') {
                 continue;
@@ -166,6 +176,7 @@ impl Lines {
             Ok(None) => {}
             Err(error) => self.complain(cx, &error),
         }
+        self.end_position = self.position();
         self.source = None;
         None
     }
@@ -231,7 +242,7 @@ impl Lines {
             }
             Some((major, minor)) => {
                 let note = format!("warning: unexpected IPSummaryDump version {major}.{minor}");
-                self.complain(cx, &note);
+                self.complain_first(cx, "initializing", &note);
             }
             None => {}
         }
@@ -244,12 +255,8 @@ impl Lines {
         let fields = words.map(|word| {
             let word = String::from_utf8_lossy(&args::unquote(word)).into_owned();
             let known = Known::find(&word);
-            match known {
-                None => notes.push(format!("warning: unknown content type '{word}'")),
-                Some(known) if !known.can_be_read() => {
-                    notes.push(format!("warning: content type '{word}' ignored on input"));
-                }
-                Some(_) => {}
+            if !known.is_some_and(Known::can_be_read) {
+                notes.push(format!("warning: unknown content type '{word}'"));
             }
             known
         });
@@ -328,12 +335,6 @@ fn record(source: &mut Source) -> Result<Option<(Vec<u8>, bool)>, String> {
         }
     }
     Ok(Some((bytes, is_record)))
-}
-
-/// A system's error without its number.
-fn plain(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_string()
 }
 
 /// The first words of a line; white space in double quotes does not end one.

@@ -12,18 +12,18 @@ pub(super) fn first(draft: Draft, rest: &mut Option<Draft>) -> Draft {
     let count = draft.extra_packets + 1;
     let here = draft.bytes.len() as u32;
     let whole = here.saturating_add(draft.extra_length);
-    let each = if draft.each == 0 { (whole / count).max(here) } else { draft.each };
-    let mut one = draft.clone();
-    let mut others = draft;
-    others.each = each;
-    let step = match one.first_ns {
-        0 => 0,
-        first => one.timestamp_ns.saturating_sub(first) / i64::from(count - 1),
-    };
-    if one.first_ns != 0 {
-        one.timestamp_ns = one.first_ns;
-        others.first_ns += step;
+    let mut one = draft;
+    if one.each.is_none() {
+        one.each = Some((whole / count).max(here));
+        (one.last_ns, one.step_ns) = (one.timestamp_ns, 0);
+        if one.first_ns != 0 {
+            one.step_ns = one.timestamp_ns.saturating_sub(one.first_ns) / i64::from(count - 1);
+            one.timestamp_ns = one.first_ns;
+        }
     }
+    let each = one.each.unwrap_or(here);
+    let mut others = one.clone();
+    others.timestamp_ns = if count == 2 { one.last_ns } else { one.timestamp_ns.saturating_add(one.step_ns) };
     one.extra_packets = 0;
     others.extra_packets = count - 2;
     others.extra_length = whole.saturating_sub(each).max(here) - here;

@@ -11,7 +11,7 @@ use graph::{Class, Cx, Element, Next, Ran, Refused, Signals};
 use memory::{Batch, Packet};
 
 use super::view::View;
-use super::{Binary, Field, Known, VERSION, show};
+use super::{Binary, Known, VERSION, show};
 use crate::analysis::text;
 use crate::annotation::{EXTRA_LENGTH, EXTRA_PACKETS, Notes};
 
@@ -74,19 +74,23 @@ pub static CLASS: Class = Class {
             packets: Signals::default(),
         };
         conf.complete()?;
+        let mut wrong = vec![];
         for word in args::words(&fields) {
             let word = String::from_utf8_lossy(&args::unquote(word)).into_owned();
-            let known = Known::find(&word).ok_or_else(|| format!("unknown content type '{word}'"))?;
-            if dump.binary && known.binary == Binary::Never {
-                return Err(format!("cannot use field {word} with BINARY").into());
+            match Known::find(&word) {
+                None => wrong.push(format!("unknown content type '{word}'")),
+                Some(known) => {
+                    if dump.binary && known.binary == Binary::Never {
+                        wrong.push(format!("cannot use field {word} with BINARY"));
+                    }
+                    dump.fields.push(known);
+                }
             }
-            dump.fields.push(known);
         }
         if dump.fields.is_empty() {
-            return Err("no contents specified".into());
+            wrong.push("no contents specified".into());
         }
-        dump.several &= !dump.fields.iter().any(|known| known.field == Field::Count);
-        Ok(Box::new(dump))
+        if wrong.is_empty() { Ok(Box::new(dump)) } else { Err(wrong.join("\n").into()) }
     },
     ..Class::BASE
 };
@@ -152,6 +156,9 @@ impl ToSummary {
     /// Appends what is written of one packet.
     fn summarize(&self, packet: &Packet, out: &mut Vec<u8>) {
         let mut view = View::new(packet, self.careful, self.extra);
+        if !self.fields.iter().any(|known| known.is_behind_link()) {
+            view.bad = None; // nobody asked
+        }
         let mut line = vec![];
         if self.binary {
             line.extend([0; 4]);
@@ -200,7 +207,7 @@ impl ToSummary {
         for n in (1..=count).rev() {
             let length = left / n;
             left -= length;
-            packet.annotations_mut().timestamp_ns = if n == 1 { last_ns } else { at };
+            packet.annotations_mut().timestamp_ns = at;
             packet.set_u32_at(EXTRA_LENGTH, length.saturating_sub(here) as u32);
             self.summarize(packet, out);
             at = at.saturating_add(step);

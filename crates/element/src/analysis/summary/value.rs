@@ -30,7 +30,9 @@ pub(super) fn from_text(known: &Known, text: &str, draft: &Draft) -> Option<Said
         Some(Said::Number(value))
     };
     match known.field {
-        Timestamp | NanoTimestamp | FirstTimestamp | FirstNanoTimestamp => span(text).ok().map(Said::Time),
+        Timestamp | NanoTimestamp | FirstTimestamp | FirstNanoTimestamp => {
+            span(text).ok().filter(|ns| *ns >= 0).map(Said::Time)
+        }
         AllMicroseconds => unsigned(text).map(Said::Wide),
         Link | Direction => match text {
             ">" => Some(Said::Number(0)),
@@ -41,7 +43,10 @@ pub(super) fn from_text(known: &Known, text: &str, draft: &Draft) -> Option<Said
             let scope = Scope { element: "", names: &Names::default() };
             Ethernet::parse(text, &scope).ok().map(|address| Said::Ethernet(address.0))
         }
-        EthType => u32::from_str_radix(text, 16).ok().filter(|n| *n <= 0xFFFF).map(Said::Number),
+        EthType => u32::from_str_radix(text.trim_start_matches("0x"), 16)
+            .ok()
+            .filter(|n| *n <= 0xFFFF)
+            .map(Said::Number),
         IpSrc | IpDst => text.parse::<Ipv4Addr>().ok().map(|address| Said::Number(address.to_bits())),
         IpFrag | IpFragOff => fragment(text, draft.minor_version).map(Said::Number),
         IpProto => match text {

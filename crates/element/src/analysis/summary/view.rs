@@ -91,7 +91,13 @@ impl<'a> View<'a> {
     }
 
     fn check_ip(&mut self, careful: bool) {
-        let Some(ip) = self.ip else { return };
+        let Some(ip) = self.ip else {
+            // It was there before the packet was cut.
+            if self.packet.has_header(Header::Network) {
+                self.complain(format_args!("truncated IP header"));
+            }
+            return;
+        };
         let (version, header, total) =
             (ip.first().unwrap_or(&0) >> 4, ip.first().unwrap_or(&0) & 0xF, usize::from(u16_at(ip, 2)));
         let sound = if ip.len() < 4 {
@@ -228,7 +234,10 @@ impl<'a> View<'a> {
             PayloadLen | Payload | PayloadMd5 | PayloadMd5Hex => self.payload(field),
             SPort | DPort => {
                 let (at, bytes) = if field == SPort { (0, 2) } else { (2, 4) };
-                let right = self.protocol.is_some_and(|p| WITH_PORTS.contains(&p));
+                // Also where what follows in the header is bad.
+                let ip =
+                    self.ip.filter(|ip| is_first_fragment(ip) && ip.len() > usize::from(ip[0] & 0xF) * 4);
+                let right = ip.is_some_and(|ip| WITH_PORTS.contains(&ip[9]));
                 if !right || self.transport.len() < bytes {
                     self.missing(NO_PORTS, bytes);
                     return None;

@@ -1,17 +1,22 @@
 //! What scripts compute with: `$(add 1 2)`, `$(if $x a b)`, `$(sprintf "%05d" 3)`.
-//! Text in, text out; nothing here looks at the router.
+//! Text in, text out; nothing here looks at the router. `kill` is there as well.
 
 use std::cmp::Ordering;
+use std::fs::File;
+use std::io::Read;
 use std::iter::Peekable;
 use std::str::Chars;
 
 use graph::lang::args::{shift_word, unquote_text, words};
 
+/// Bytes of a file that is read.
+const LONGEST_FILE: u64 = 16 << 20;
+
 /// The names of all functions.
 pub const NAMES: &[&str] = &[
     "add", "sub", "min", "max", "mul", "div", "idiv", "mod", "rem", "neg", "abs", "eq", "ne", "gt", "ge",
     "lt", "le", "not", "and", "or", "nand", "nor", "if", "in", "first", "length", "unquote", "sprintf",
-    "htons", "htonl", "ntohs", "ntohl", "cat", "catq",
+    "htons", "htonl", "ntohs", "ntohl", "cat", "catq", "kill",
 ];
 
 /// The result, or what is wrong.
@@ -38,6 +43,7 @@ pub fn call(name: &str, text: &str) -> Result {
         "htons" | "ntohs" => integer(text).map(|n| (n as u16).to_be().to_string()),
         "htonl" | "ntohl" => integer(text).map(|n| (n as u32).to_be().to_string()),
         "cat" => file(text),
+        "kill" => kill(text),
         "catq" => file(text).map(|text| graph::lang::args::quote(text.as_bytes())),
         _ => Err(format!("no function '{name}'")),
     }
@@ -209,7 +215,33 @@ fn integer(text: &str) -> std::result::Result<i64, String> {
 
 fn file(name: &str) -> Result {
     let name = plain(name.trim());
-    std::fs::read_to_string(&name).map_err(|e| format!("{name}: {e}"))
+    if name.is_empty() {
+        return Err("bad FILE".into());
+    }
+    let mut bytes = vec![];
+    let read = File::open(&name).and_then(|file| file.take(LONGEST_FILE + 1).read_to_end(&mut bytes));
+    read.map_err(|error| format!("{name}: {}", super::cause(&error)))?;
+    if bytes.len() as u64 > LONGEST_FILE {
+        return Err(format!("{name}: longer than {LONGEST_FILE} bytes"));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Sends a signal to processes.
+fn kill(text: &str) -> Result {
+    let (signal, processes) = shift_word(text);
+    let number = crate::control::signals::number(signal).ok_or("bad SIGNO")?;
+    for word in words(processes) {
+        let process: i32 = word.parse().map_err(|_| "bad PID")?;
+        let Some(pid) = rustix::process::Pid::from_raw(process) else {
+            return Err(format!("kill({process}, {number}): Invalid argument"));
+        };
+        let signal = rustix::process::Signal::from_named_raw(number).ok_or("bad SIGNO")?;
+        let failed =
+            |errno: rustix::io::Errno| format!("kill({process}, {number}): {}", super::cause(&errno.into()));
+        rustix::process::kill_process(pid, signal).map_err(failed)?;
+    }
+    Ok(String::new())
 }
 
 /// How one `%` directive prints.
@@ -282,7 +314,10 @@ fn sprintf(text: &str) -> Result {
         }
         match chars.next() {
             Some('%') => out.push('%'),
-            Some('s') => out.push_str(&directive.text(plain(rest.next()))),
+            Some('s') => match rest.next() {
+                "" => return Err(wrong()),
+                word => out.push_str(&directive.text(plain(word))),
+            },
             Some('d' | 'i') => {
                 let value = integer(rest.next()).map_err(|_| wrong())?;
                 let value = if short { i64::from(value as i16) } else { value };

@@ -36,21 +36,33 @@ impl Script {
         if self.rest != Rest::Waits || self.depth > 0 {
             self.arguments = kept;
         }
-        match self.rest {
-            Rest::Error => Err(Refused::Failed(std::mem::take(&mut self.errors).join("\n"))),
-            _ => Ok(self.result()),
+        if self.rest != Rest::Error {
+            return Ok(self.result());
+        }
+        // What it was has been told. Who only reads is not told more than that.
+        if writes { Err(Refused::Aborted(String::new())) } else { Ok(String::new()) }
+    }
+
+    /// The variable that `get` and `shift` are asked for.
+    fn named_variable(&mut self, text: &str) -> Result<&mut String, Refused> {
+        match shift_word(text) {
+            ("", _) => Err("no variable".into()),
+            ("args", "") => Ok(&mut self.arguments),
+            (name, "") => {
+                let unknown = || Refused::Failed(format!("undefined variable '{name}'"));
+                self.variables.get_mut(name).ok_or_else(unknown)
+            }
+            _ => Err("too many arguments".into()),
         }
     }
 
     pub(super) fn own_write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
         match handler {
-            "set" => {
-                let (variable, value) = shift_word(value);
-                if variable.is_empty() {
-                    return Err("no variable".into());
-                }
-                self.variables.insert(variable.to_string(), value.to_string());
-            }
+            "set" => match shift_word(value) {
+                ("", _) => return Err("no variable".into()),
+                ("args", value) => self.arguments = value.to_string(),
+                (variable, value) => drop(self.variables.insert(variable.to_string(), value.to_string())),
+            },
             "goto" => {
                 let Some(Target::Line(line)) = self.target(value.trim()) else {
                     return Err("jump to nonexistent label".into());
@@ -60,11 +72,14 @@ impl Script {
                 self.go(cx, 0, Cause::Jump);
             }
             "step" => {
-                let steps = if value.trim().is_empty() { Ok(1) } else { value.trim().parse::<i64>() };
-                let steps = steps.map_err(|_| "syntax error")?.max(0);
+                let (steps, cause) = match value.trim() {
+                    "" => (1, Cause::Step),
+                    "router" => (1, Cause::Router),
+                    steps => (steps.parse::<i32>().map_err(|_| "syntax error")?, Cause::Step),
+                };
                 match &mut self.more_steps {
-                    Some(more) => *more = more.saturating_add(steps),
-                    None => self.go(cx, steps, Cause::Step),
+                    Some(more) => *more = more.saturating_add(i64::from(steps)),
+                    None => self.go(cx, i64::from(steps), cause),
                 }
             }
             handler => {
@@ -84,21 +99,21 @@ impl Script {
             return functions::call(handler, parameter).map_err(Refused::Failed);
         }
         match handler {
-            "get" => self.variables.get(parameter.trim()).cloned().ok_or_else(|| "no such variable".into()),
+            "get" => Ok(self.named_variable(parameter)?.clone()),
             "shift" => {
-                let name = if parameter.trim().is_empty() { "args" } else { parameter.trim() };
-                let value = match name {
-                    "args" => &mut self.arguments,
-                    _ => self.variables.get_mut(name).ok_or("no such variable")?,
-                };
+                let value =
+                    self.named_variable(if parameter.trim().is_empty() { "args" } else { parameter })?;
                 let (first, rest) = shift_word(value);
                 let (first, rest) = (first.to_string(), rest.to_string());
                 *value = rest;
                 Ok(first)
             }
             "now" => {
-                let now = cx.now_ns();
-                Ok(format!("{}.{:09}", now / 1_000_000_000, now % 1_000_000_000))
+                let (seconds, ns) = (cx.now_ns() / 1_000_000_000, cx.now_ns() % 1_000_000_000);
+                Ok(match ns % 1_000 {
+                    0 => format!("{seconds}.{:06}", ns / 1_000),
+                    _ => format!("{seconds}.{ns:09}"),
+                })
             }
             "random" => random(parameter),
             "readable" | "writable" => {

@@ -2,33 +2,39 @@
 
 use std::io::Write;
 
-use graph::Cx;
 use graph::lang::args::shift_word;
+use graph::{Cx, Refused};
 
 use super::instruction::Instruction;
-use super::{Cause, MOST_JUMPS, Rest, Script, Target, functions, plain, span};
+use super::{Cause, EINVAL, MOST_JUMPS, Rest, Script, Target, cause, functions, plain, span};
+
+/// Bytes of a variable: one that is set to twice itself in a loop must not fill memory.
+const LONGEST: usize = 1 << 20;
 
 /// What comes of an instruction.
 enum Flow {
     On,
     Waits,
+    /// It stands behind an instruction that made no sense.
+    Halts,
     Ends(Rest),
 }
 
 impl Script {
     /// Goes on for so many steps.
     fn step(&mut self, cx: &mut Cx<'_>, steps: i64, cause: Cause, mut jumps: usize) -> usize {
-        let target = steps + self.steps;
+        let target = steps.saturating_add(self.steps);
         self.rest = Rest::Waits;
         while target >= self.steps && self.position < self.instructions.len() && jumps < MOST_JUMPS {
             let at = self.position;
             self.position += 1;
-            match self.execute(cx, at, target, cause) {
+            match self.execute(cx, at, target) {
                 Flow::On => {}
                 Flow::Waits => {
                     self.position = at;
                     break;
                 }
+                Flow::Halts => break,
                 Flow::Ends(rest) => {
                     (self.position, self.rest) = (at, rest);
                     if rest == Rest::Stop && cause != Cause::Router {
@@ -56,7 +62,7 @@ impl Script {
     }
 
     /// Does one instruction.
-    fn execute(&mut self, cx: &mut Cx<'_>, at: usize, target: i64, cause: Cause) -> Flow {
+    fn execute(&mut self, cx: &mut Cx<'_>, at: usize, target: i64) -> Flow {
         match self.instructions[at].clone() {
             Instruction::Initial => {
                 if self.counts[at] > 0 {
@@ -64,10 +70,10 @@ impl Script {
                 }
             }
             Instruction::WaitStep(wanted) => {
-                while self.steps < target && self.counts[at] < wanted {
-                    self.counts[at] += 1;
-                    self.steps += 1;
-                }
+                let left = wanted.saturating_sub(self.counts[at]);
+                let more = target.saturating_sub(self.steps).clamp(0, i64::from(left));
+                self.counts[at] += more as u32; // at most `left`
+                self.steps += more;
                 if self.steps == target && self.counts[at] < wanted {
                     return Flow::Waits;
                 }
@@ -80,21 +86,36 @@ impl Script {
             Instruction::Write { call, unquote } => {
                 let call = self.expand(cx, &call, false);
                 let written = self.call_write(cx, &call, unquote);
-                self.write_failed = written.is_err();
-                if let Err(error) = written {
-                    self.complain(format!("While calling '{call}':\n  {error}"));
-                }
+                self.status = match &written {
+                    Ok(()) => 0,
+                    Err(Refused::Aborted(_)) => -1,
+                    Err(refused) if refused.is_uncalled() => self.status,
+                    Err(_) => EINVAL,
+                };
+                self.complain_of(cx, Some(&unparsed(cx, &call, unquote)), written.as_ref().err());
             }
             Instruction::Read { call, unquote } => {
                 let call = self.expand(cx, &call, false);
                 match self.call_read(cx, &call, unquote) {
-                    Ok((name, value)) => cx.say(&format!("{name}:\n{value}\n\n")),
-                    Err(error) => self.complain(format!("While calling '{call}':\n  {error}")),
+                    Ok((name, value)) => {
+                        self.complain_of(cx, Some(&unparsed(cx, &call, unquote)), None);
+                        cx.say(&format!("{name}:\n{value}\n"));
+                    }
+                    Err(refused) => {
+                        self.complain_of(cx, Some(&unparsed(cx, &call, unquote)), Some(&refused));
+                        if !refused.is_uncalled() {
+                            cx.say(&format!("{}:\n\n", cx.full_name(shift_word(&call).0)));
+                        }
+                    }
                 }
             }
             Instruction::Print { text, newline, unquote } => self.print(cx, &text, newline, unquote),
             Instruction::Set { variable, value, unquote } => {
                 let value = self.expand(cx, &value, false);
+                if value.len() > LONGEST {
+                    self.complain(cx, &format!("{variable}: longer than {LONGEST} bytes"));
+                    return Flow::Ends(Rest::Error);
+                }
                 self.variables.insert(variable, if unquote { plain(&value) } else { value });
             }
             Instruction::Return { value, unquote } => {
@@ -108,16 +129,13 @@ impl Script {
             Instruction::Error { message, unquote } => {
                 let message = self.expand(cx, &message, false);
                 let message = if unquote { plain(&message) } else { message };
-                if !message.is_empty() {
-                    self.complain(message);
-                }
+                self.complain(cx, &message);
                 return Flow::Ends(Rest::Error);
             }
             Instruction::End => return Flow::Ends(Rest::End),
             Instruction::Exit => return Flow::Ends(Rest::Exit),
             Instruction::Label(_) | Instruction::Init { .. } => {}
         }
-        let _ = cause;
         Flow::On
     }
 
@@ -129,9 +147,9 @@ impl Script {
                     cx.set_timer_after(timer, span);
                     return Flow::Waits;
                 }
-                _ => self.complain("syntax error at 'wait'"),
+                _ => self.complain(cx, "syntax error at 'wait'"),
             }
-            return Flow::Waits;
+            return Flow::Halts;
         }
         self.steps += 1;
         self.timer.inspect(|timer| cx.clear_timer(*timer));
@@ -142,13 +160,10 @@ impl Script {
         let condition = self.expand(cx, condition, false);
         let holds = match condition.trim() {
             "" => true,
-            text => match functions::boolean(text) {
-                Ok(holds) => holds,
-                Err(_) => {
-                    self.complain(format!("bad condition '{condition}'"));
-                    false
-                }
-            },
+            text => functions::boolean(text).unwrap_or_else(|_| {
+                self.complain(cx, &format!("bad condition '{condition}'"));
+                false
+            }),
         };
         match self.target(label).filter(|_| holds) {
             None => Flow::On,
@@ -174,30 +189,43 @@ impl Script {
         let (mut text, mut file) = (text, None);
         if let Some(rest) = text.strip_prefix('>') {
             let append = rest.starts_with('>');
-            let (name, rest) = shift_word(rest.trim_start_matches('>'));
-            (text, file) = (rest, Some((plain(name), append)));
+            let (name, rest) = shift_word(rest.strip_prefix('>').unwrap_or(rest));
+            text = rest;
+            if !matches!(name, "" | "-") {
+                let name = plain(name);
+                let mut options = std::fs::OpenOptions::new();
+                let options = options.create(true).write(true).append(append).truncate(!append);
+                match options.open(&name) {
+                    Ok(open) => file = Some((name, open)),
+                    Err(error) => return self.complain(cx, &format!("{name}: {}", cause(&error))),
+                }
+            }
         }
+        let before = self.complaints;
         let mut out = if text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '@' || c == '_') {
             let call = self.expand(cx, text, false);
             match self.call_read(cx, &call, unquote) {
-                Ok((_, value)) => value,
-                Err(error) => return self.complain(format!("While calling '{call}':\n  {error}")),
+                Ok((_, value)) => {
+                    self.complain_of(cx, Some(&unparsed(cx, &call, unquote)), None);
+                    value
+                }
+                Err(refused) => {
+                    self.complain_of(cx, Some(&unparsed(cx, &call, unquote)), Some(&refused));
+                    String::new()
+                }
             }
         } else {
             let text = self.expand(cx, text, true);
             plain(&text)
         };
-        if newline && !out.ends_with('\n') {
+        if newline && !out.ends_with('\n') && self.complaints == before {
             out.push('\n');
         }
         match file {
             None => cx.print(&out),
-            Some((name, _)) if name.is_empty() || name == "-" => cx.print(&out),
-            Some((name, append)) => {
-                let mut options = std::fs::OpenOptions::new();
-                let options = options.create(true).write(true).append(append).truncate(!append);
-                if let Err(error) = options.open(&name).and_then(|mut f| f.write_all(out.as_bytes())) {
-                    self.complain(format!("{name}: {error}"));
+            Some((name, mut file)) => {
+                if let Err(error) = file.write_all(out.as_bytes()) {
+                    self.complain(cx, &format!("{name}: {}", cause(&error)));
                 }
             }
         }
@@ -216,5 +244,15 @@ impl Script {
             steps = self.more_steps.take().unwrap_or(-1);
         }
         self.more_steps = None;
+        // A signal's script that came to its end is there for the next one.
+        self.armed |= self.rest == Rest::End;
     }
+}
+
+/// A call as messages have it: the handler's full name, and what it is asked with.
+fn unparsed(cx: &Cx<'_>, call: &str, unquote: bool) -> String {
+    let (name, value) = shift_word(call);
+    let value = if unquote { plain(value) } else { value.to_string() };
+    let name = cx.full_name(name);
+    if value.is_empty() { name } else { format!("{name} {value}") }
 }

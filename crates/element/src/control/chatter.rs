@@ -1,0 +1,155 @@
+//! `ChatterSocket`: what a router says, for other programs to listen to.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use graph::class::{Handler, keyword, mandatory, read};
+use graph::timer::TimerId;
+use graph::watch::{Until, WatchId};
+use graph::{Class, Cx, Element, Fault, Refused};
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::clients::Clients;
+use super::door::{Door, Place};
+use super::socket;
+
+/// Bytes a client may fall behind.
+const BACKLOG: usize = 500_000;
+/// What each client is told first.
+const GREETING: &str = "Click::ChatterSocket/1.0\r\n";
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "ChatterSocket",
+    brief: "tells other programs what the router says",
+    doc: "Listens on a TCP port, or on a UNIX socket, and sends all that the router prints to its diagnostic \
+          output to those who connect. What they send is not read. Who falls 500,000 bytes behind is let go. \
+          A TCP socket is this machine's alone unless `LOCALHOST false` says otherwise.",
+    ports: "0/0",
+    arguments: &[
+        mandatory("TYPE", "`TCP` or `UNIX`"),
+        mandatory("PORT", "the TCP port; 0 for any"),
+        mandatory("FILENAME", "the UNIX socket's file"),
+        keyword("CHANNEL", "which messages; `default`, and nobody sends others"),
+        keyword("QUIET_CHANNEL", "accepted: messages of no other channel are printed; true"),
+        keyword("GREETING", "clients are greeted; true"),
+        keyword("LOCALHOST", "TCP clients must be on this machine; true"),
+        keyword("RETRIES", "how often to try again each second when the socket is taken; 0"),
+        keyword("RETRY_WARNINGS", "says each time that it is; true"),
+    ],
+    phase: Class::INFORMATION,
+    example: "ChatterSocket(UNIX, /tmp/chatter)",
+    see: &["ControlSocket", "Message"],
+    make: |_, conf| {
+        let kind: String = conf.mandatory("TYPE")?;
+        let channel = conf.keyword::<String>("CHANNEL")?.unwrap_or("default".into());
+        let _quiet: Option<bool> = conf.keyword("QUIET_CHANNEL")?;
+        let greets = conf.keyword("GREETING")?.unwrap_or(true);
+        let local = conf.keyword("LOCALHOST")?.unwrap_or(true);
+        let address = IpAddr::V4(if local { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED });
+        let retries = conf.keyword("RETRIES")?.unwrap_or(0);
+        let warns = conf.keyword("RETRY_WARNINGS")?.unwrap_or(true);
+        let place = match kind.to_ascii_uppercase().as_str() {
+            "TCP" => socket::port(address, &conf.mandatory::<String>("PORT")?)?,
+            "UNIX" => socket::file(conf.mandatory("FILENAME")?)?,
+            _ => return Err(Fault::new(format!("unknown socket type `{kind}'"))),
+        };
+        conf.complete()?;
+        Ok(Box::new(ChatterSocket {
+            door: Door::new(place, retries, warns),
+            clients: Clients::new(if greets { GREETING } else { "" }),
+            listens: channel == "default",
+            said: Arc::default(),
+            bell: None,
+        }))
+    },
+    ..Class::BASE
+};
+
+/// The element.
+#[derive(Debug)]
+pub struct ChatterSocket {
+    door: Door,
+    clients: Clients,
+    listens: bool,
+    /// What was said and not passed on yet.
+    said: Arc<Mutex<Vec<u8>>>,
+    bell: Option<(Arc<OwnedFd>, WatchId)>,
+}
+
+impl ChatterSocket {
+    /// Passes on what was said.
+    fn pass_on(&mut self, cx: &mut Cx<'_>) {
+        let said = std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner));
+        if !said.is_empty() {
+            self.clients.tell(cx, &said, BACKLOG);
+        }
+    }
+}
+
+impl Element for ChatterSocket {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.door.open(cx, &mut self.clients)?;
+        if !self.listens {
+            return Ok(());
+        }
+        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
+        let bell = Arc::new(bell.map_err(|error| format!("eventfd: {error}"))?);
+        self.bell = Some((bell.clone(), cx.watch(bell.clone(), Until::Readable)));
+        let said = self.said.clone();
+        cx.listen_to_all(Arc::new(move |text: &str| {
+            let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+            // Nobody gets more than that in any case.
+            if said.len() + text.len() <= BACKLOG {
+                said.extend_from_slice(text.as_bytes());
+            }
+            let _rung = rustix::io::write(&*bell, &1u64.to_ne_bytes()); // full: it rings already
+        }));
+        Ok(())
+    }
+
+    fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
+        if !self.clients.fire(cx, timer) {
+            self.door.fire(cx, timer, &mut self.clients);
+        }
+    }
+
+    fn ready(&mut self, cx: &mut Cx<'_>, watch: WatchId) {
+        if let Some((bell, _)) = self.bell.as_ref().filter(|(_, own)| *own == watch) {
+            let _silent = rustix::io::read(&**bell, &mut [0; 8]);
+            return self.pass_on(cx);
+        }
+        self.clients.ready(cx, watch, |client, _| {
+            client.input.clear();
+            true
+        });
+        self.clients.news();
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        match &self.door.place {
+            Place::Port { port, .. } if handler == "port" => Ok(port.to_string()),
+            Place::File(path) if handler == "filename" => Ok(path.clone()),
+            _ => Err(Refused::NoHandler(handler.into())),
+        }
+    }
+
+    fn handlers(&self) -> Vec<(String, Handler)> {
+        let handler = match self.door.place {
+            Place::Port { .. } => read("port", "the TCP port"),
+            Place::File(_) => read("filename", "the UNIX socket's file"),
+        };
+        vec![(handler.name.to_string(), handler)]
+    }
+
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<ChatterSocket>() else { return };
+        self.door.take_over(cx, &mut self.clients, (&mut old.door, &mut old.clients));
+    }
+
+    fn cleanup(&mut self, cx: &mut Cx<'_>) {
+        self.pass_on(cx);
+        self.door.close(cx, &mut self.clients);
+    }
+}

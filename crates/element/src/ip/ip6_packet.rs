@@ -1,0 +1,271 @@
+//! Whole IPv6 packets (RFC 8200): `IP6Encap` makes them, `IP6Mirror` sends them back,
+//! `SetIP6DSCP` marks them, `IP6Print` shows them.
+
+use std::fmt::Write;
+use std::net::Ipv6Addr;
+
+use graph::class::{Headers, both, keyword, mandatory, positional, read};
+use graph::value::{Names, Raw, Scope, Value};
+use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use memory::Packet;
+use memory::annotation::Header;
+
+use super::header;
+use super::ip6::LEN;
+use crate::analysis::transport_line::PROTOCOLS;
+use crate::annotation::{DST_IP6, Notes};
+
+const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
+
+/// The class of what makes packets.
+pub static ENCAP: Class = Class {
+    name: "IP6Encap",
+    brief: "puts an IPv6 header in front of packets",
+    doc: "With `DST_ANNO` packets go to their destination annotation; without, the annotation becomes DST.",
+    arguments: &[
+        mandatory("PROTO", "what the header says that follows: a number or name"),
+        mandatory("SRC", "the source address"),
+        mandatory("DST", "the destination address, or `DST_ANNO`"),
+        keyword("HLIM", "the hop limit; 250"),
+        keyword("CLASS", "the traffic class; 0"),
+    ],
+    handlers: &[read("src", "the source address"), read("dst", "the destination address")],
+    drops: &["no room", "too long"],
+    example: "IP6Encap(udp, 2001:db8::1, DST_ANNO)",
+    see: &["IPEncap", "CheckIP6Header"],
+    headers: Headers { finds_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let scope = *conf.scope();
+        let protocol: Raw = conf.mandatory("PROTO")?;
+        let src: Ipv6Addr = conf.mandatory("SRC")?;
+        let dst: Raw = conf.mandatory("DST")?;
+        let hops: u8 = conf.keyword("HLIM")?.unwrap_or(250);
+        let class: u8 = conf.keyword("CLASS")?.unwrap_or(0);
+        conf.complete()?;
+        let known = PROTOCOLS.iter().find(|(name, _)| *name == protocol.0).map(|(_, number)| *number);
+        let protocol = match known {
+            Some(number) => number,
+            None => u8::parse(&protocol.0, &scope).map_err(|_| "bad IP protocol")?,
+        };
+        let dst = match dst.0.as_str() {
+            "DST_ANNO" => None,
+            text => Some(
+                Ipv6Addr::parse(text, &scope)
+                    .map_err(|_| "DST argument should be IP address or 'DST_ANNO'")?,
+            ),
+        };
+        Ok(Each::boxed(Encap { protocol, src, dst, hops, class }))
+    },
+    ..Class::BASE
+};
+
+/// The class of what sends packets back.
+pub static MIRROR: Class = Class {
+    name: "IP6Mirror",
+    brief: "swaps the addresses of IPv6 packets, and the ports of TCP and UDP",
+    doc: "Checksums stay right.",
+    drops: &["no IP header"],
+    example: "CheckIP6Header(OFFSET 14) -> IP6Mirror",
+    see: &["IPMirror", "EtherMirror"],
+    headers: NEEDS,
+    make: |_, conf| {
+        conf.complete()?;
+        Ok(Each::boxed(Mirror))
+    },
+    ..Class::BASE
+};
+
+/// The class of what marks packets.
+pub static DSCP: Class = Class {
+    name: "SetIP6DSCP",
+    brief: "sets the differentiated services code point of IPv6 packets",
+    doc: "The six upper bits of the traffic class become DSCP (RFC 2474).",
+    arguments: &[mandatory("DSCP", "0 to 63")],
+    handlers: &[both("dscp", "the code point")],
+    drops: &["no IP header"],
+    example: "CheckIP6Header -> SetIP6DSCP(46)",
+    see: &["SetIPDSCP"],
+    headers: NEEDS,
+    make: |_, conf| {
+        let dscp: u32 = conf.mandatory("DSCP")?;
+        conf.complete()?;
+        if dscp > 63 {
+            return Err("diffserv code point out of range".into());
+        }
+        Ok(Each::boxed(Dscp(dscp as u8)))
+    },
+    ..Class::BASE
+};
+
+/// The class of what shows packets.
+pub static PRINT: Class = Class {
+    name: "IP6Print",
+    brief: "prints IPv6 packets for people to read",
+    doc: "Prints addresses, payload length, next header and hop limit. The packets go on unchanged.",
+    arguments: &[
+        positional("LABEL", "begins each line; nothing"),
+        keyword("CONTENTS", "shows the packet's bytes; false"),
+        keyword("NBYTES", "bytes shown; 1500"),
+    ],
+    drops: &["not connected"],
+    example: "MarkIP6Header(14) -> IP6Print(in) -> Discard",
+    see: &["IPPrint", "Print"],
+    make: |_, conf| {
+        let label = conf.positional("LABEL")?.unwrap_or_default();
+        let contents = conf.keyword("CONTENTS")?.unwrap_or(false);
+        let most = conf.keyword("NBYTES")?.unwrap_or(1500);
+        conf.complete()?;
+        Ok(Each::boxed(Print { label, most: if contents { most } else { 0 }, contents }))
+    },
+    ..Class::BASE
+};
+
+/// An address as Click writes it: one that is IPv4's in its last bytes as such.
+pub(super) fn unparse(address: Ipv6Addr) -> String {
+    match address.octets() {
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] if !address.is_unspecified() => {
+            format!("::{a}.{b}.{c}.{d}")
+        }
+        _ => address.to_string(),
+    }
+}
+
+/// See [`ENCAP`].
+#[derive(Debug, Clone)]
+pub struct Encap {
+    protocol: u8,
+    src: Ipv6Addr,
+    /// `None`: that of the annotation.
+    dst: Option<Ipv6Addr>,
+    hops: u8,
+    class: u8,
+}
+
+impl PerPacket for Encap {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let Ok(length) = u16::try_from(packet.total_len()) else { return Fate::drop(1) };
+        let dst = self.dst.map_or_else(|| packet.bytes_at::<16>(DST_IP6), |dst| dst.octets());
+        let Ok(room) = packet.push_front(LEN) else { return Fate::drop(0) };
+        room[..4].copy_from_slice(&[0x60 | self.class >> 4, self.class << 4, 0, 0]);
+        room[4..6].copy_from_slice(&length.to_be_bytes());
+        (room[6], room[7]) = (self.protocol, self.hops);
+        room[8..24].copy_from_slice(&self.src.octets());
+        room[24..40].copy_from_slice(&dst);
+        packet.set_bytes_at(DST_IP6, dst);
+        header::mark(packet, 0, LEN);
+        Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        Ok(match (handler, self.dst) {
+            ("src", _) => unparse(self.src),
+            (_, Some(dst)) => unparse(dst),
+            _ => "DST_ANNO".into(),
+        })
+    }
+
+    fn replicate(&self) -> Option<Encap> {
+        Some(self.clone())
+    }
+}
+
+/// See [`MIRROR`].
+#[derive(Debug, Clone)]
+pub struct Mirror;
+
+impl PerPacket for Mirror {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let Some(ip) = packet.header_mut(Header::Network).filter(|ip| ip.len() >= LEN) else {
+            return Fate::drop(0);
+        };
+        let next = ip[6];
+        let (sources, destinations) = ip[8..LEN].split_at_mut(16);
+        sources.swap_with_slice(destinations);
+        if matches!(next, 6 | 17)
+            && let Some(ports) = packet.header_mut(Header::Transport).filter(|header| header.len() >= 8)
+        {
+            let (source, destination) = ports[..4].split_at_mut(2);
+            source.swap_with_slice(destination);
+        }
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<Mirror> {
+        Some(Mirror)
+    }
+}
+
+/// See [`DSCP`].
+#[derive(Debug)]
+pub struct Dscp(u8);
+
+impl PerPacket for Dscp {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        let header = packet.header_mut(Header::Network);
+        let Some([first, second, ..]) = header else { return Fate::drop(0) };
+        *first = *first & 0xF0 | self.0 >> 2;
+        *second = *second & 0x3F | self.0 << 6;
+        Fate::ON
+    }
+
+    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+        Ok(self.0.to_string())
+    }
+
+    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
+        let dscp = u8::parse(value, &Scope { element: "", names: &Names::default() })?;
+        self.0 = Some(dscp).filter(|dscp| *dscp < 64).ok_or("diffserv code point out of range")?;
+        Ok(())
+    }
+}
+
+/// See [`PRINT`].
+#[derive(Debug, Clone)]
+pub struct Print {
+    label: String,
+    contents: bool,
+    most: usize,
+}
+
+impl Print {
+    fn lines(&self, packet: &Packet) -> Option<String> {
+        let ip = packet.header(Header::Network)?.first_chunk::<LEN>()?;
+        let address =
+            |at: usize| ip[at..].first_chunk::<16>().map_or(String::new(), |a| unparse((*a).into()));
+        let label = if self.label.is_empty() { String::new() } else { format!("{}: ", self.label) };
+        let mut out = format!(
+            "{label}{} -> {} plen {}, next {}, hlim {}\n",
+            address(8),
+            address(24),
+            header::u16_at(ip, 4),
+            ip[6],
+            ip[7]
+        );
+        if self.contents {
+            out.push_str("  ");
+            for (i, byte) in packet.iter().take(self.most).enumerate() {
+                let _ = write!(out, "{byte:02x}");
+                match i % 24 {
+                    23 => out.push_str("\n  "),
+                    place if place % 4 == 3 => out.push(' '),
+                    _ => {}
+                }
+            }
+            out.push('\n');
+        }
+        Some(out)
+    }
+}
+
+impl PerPacket for Print {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+        if let Some(lines) = self.lines(packet) {
+            cx.say(&lines);
+        }
+        Fate::ON
+    }
+
+    fn replicate(&self) -> Option<Print> {
+        Some(self.clone())
+    }
+}

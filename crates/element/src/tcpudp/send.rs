@@ -1,0 +1,96 @@
+//! `TCPIPSend`: TCP segments, whenever a handler asks for them.
+
+use std::net::Ipv4Addr;
+
+use graph::class::{Headers, write};
+use graph::value::{Scope, Value, unsigned};
+use graph::{Class, Cx, Element, Refused};
+
+use super::checksum;
+use super::words::{Port, Words};
+use crate::ip::header;
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "TCPIPSend",
+    brief: "sends TCP segments when a handler is written",
+    doc: "Write `SADDR SPORT DADDR DPORT SEQNO ACKNO FLAGS [COUNT [STOP]]` to `send`: COUNT segments without \
+          data leave, and with STOP the router stops then.",
+    ports: "0/1",
+    processing: "h/h",
+    handlers: &[write("send", "`SADDR SPORT DADDR DPORT SEQNO ACKNO FLAGS [COUNT [STOP]]`: sends segments")],
+    drops: &["no buffers"],
+    example: "s :: TCPIPSend -> Discard; Script(write s.send 1.0.0.1 10 2.0.0.2 20 1 0 2)",
+    see: &["TCPRewriter", "FastTCPFlows"],
+    headers: Headers { finds_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        conf.complete()?;
+        Ok(Box::new(TcpIpSend))
+    },
+    ..Class::BASE
+};
+
+/// The most segments at a time.
+const MOST: u32 = 1 << 20;
+
+/// An address, or the number that Click wants in its place: the bytes as x86 keeps them.
+struct Address([u8; 4]);
+
+impl Value for Address {
+    fn parse(text: &str, scope: &Scope<'_>) -> Result<Address, String> {
+        let number = unsigned(text).and_then(|number| u32::try_from(number).ok());
+        match number {
+            Some(number) => Ok(Address(number.to_le_bytes())),
+            None => Ipv4Addr::parse(text, scope).map(|address| Address(address.octets())),
+        }
+    }
+}
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct TcpIpSend;
+
+/// A segment without data.
+fn segment(src: (Address, u16), dst: (Address, u16), numbers: [u32; 2], flags: u8) -> [u8; 40] {
+    let mut bytes = [0; 40];
+    let (ip, tcp) = bytes.split_at_mut(header::LEN);
+    ip[..10].copy_from_slice(&[0x45, 0, 0, 40, 0, 0, 0x40, 0, 255, 6]);
+    ip[12..16].copy_from_slice(&src.0.0);
+    ip[16..20].copy_from_slice(&dst.0.0);
+    header::fill_checksum(ip);
+    tcp[..2].copy_from_slice(&src.1.to_be_bytes());
+    tcp[2..4].copy_from_slice(&dst.1.to_be_bytes());
+    tcp[4..8].copy_from_slice(&numbers[0].to_be_bytes());
+    tcp[8..12].copy_from_slice(&numbers[1].to_be_bytes());
+    (tcp[12], tcp[13]) = (0x50, flags);
+    tcp[14..16].copy_from_slice(&32_120u16.to_be_bytes());
+    let sum = checksum::of(ip, tcp);
+    tcp[16..18].copy_from_slice(&sum.to_be_bytes());
+    bytes
+}
+
+impl Element for TcpIpSend {
+    fn write(&mut self, cx: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
+        let mut words = Words::new(value, cx.scope());
+        let src = (words.mandatory::<Address>("SRC"), words.mandatory::<Port<6>>("SPORT"));
+        let dst = (words.mandatory::<Address>("DST"), words.mandatory::<Port<6>>("DPORT"));
+        let numbers = (words.mandatory("SEQNO"), words.mandatory("ACKNO"), words.mandatory("FLAGS"));
+        let (count, stop) = (words.next("COUNT").unwrap_or(1).min(MOST), words.next("STOP").unwrap_or(false));
+        words.complete()?;
+        let ((Some(src), Some(sport)), (Some(dst), Some(dport))) = (src, dst) else { return Ok(()) };
+        let (Some(sequence), Some(acknowledged), Some(flags)) = numbers else { return Ok(()) };
+        let bytes = segment((src, sport.0), (dst, dport.0), [sequence, acknowledged], flags);
+        for _ in 0..count {
+            let Some(mut packet) = cx.packet(&bytes) else {
+                cx.count_drops(0, 1);
+                continue;
+            };
+            header::mark(&mut packet, 0, header::LEN);
+            cx.emit(0, packet);
+        }
+        if stop {
+            cx.stop();
+        }
+        Ok(())
+    }
+}

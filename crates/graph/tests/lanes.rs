@@ -1,0 +1,257 @@
+//! What lanes do with tasks, timers, signals and packets of elements that are made for
+//! these tests.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use graph::lang::{self, Source};
+use graph::setup::Services;
+use graph::shared::Heir;
+use graph::task::TaskId;
+use graph::timer::TimerId;
+use graph::{
+    Class, Console, Cx, Each, Element, Fate, Next, Options, PerPacket, Ran, Registry, Router, Signal,
+};
+use memory::{Batch, Packet};
+
+/// What elements count, by name.
+#[derive(Default)]
+struct Book(Mutex<Vec<(&'static str, u64)>>);
+
+impl Book {
+    fn note(&self, what: &'static str) {
+        let mut all = self.0.lock().unwrap();
+        match all.iter_mut().find(|(name, _)| *name == what) {
+            Some((_, count)) => *count += 1,
+            None => all.push((what, 1)),
+        }
+    }
+
+    fn count(&self, what: &str) -> u64 {
+        self.0.lock().unwrap().iter().find(|(name, _)| *name == what).map_or(0, |(_, count)| *count)
+    }
+}
+
+fn build(classes: &[&'static Class], config: &str, heir: Option<Heir>) -> (Router, Arc<Book>) {
+    let registry: Registry = classes.iter().copied().collect();
+    let options =
+        lang::Options { known_class: &|name| registry.find(name).is_some(), ..lang::Options::default() };
+    let flat = lang::read(vec![Source::new("config", config)], &options).unwrap();
+    let book = Arc::new(Book::default());
+    let mut services = Services::default();
+    services.add(book.clone());
+    let options = Options { services, heir, console: Console::Memory(Arc::default()), ..Options::default() };
+    let router = Router::build(config, flat, &registry, options);
+    let router =
+        router.unwrap_or_else(|problems| panic!("{}", problems.iter().map(|p| p.text()).collect::<String>()));
+    (router, book)
+}
+
+fn book(setup: &graph::Setup<'_>) -> Arc<Book> {
+    setup.services.get().unwrap()
+}
+
+/// Raises its signal while elements are initialized, and again later.
+static RAISER: Class = Class {
+    name: "Raiser",
+    ports: "0/0",
+    phase: 50,
+    make: |setup, _| {
+        let signal = Signal::new(false);
+        setup.share(Arc::new(signal.clone()));
+        Ok(Box::new(Raiser { signal, task: None, turns: 0 }))
+    },
+    ..Class::BASE
+};
+
+struct Raiser {
+    signal: Signal,
+    task: Option<TaskId>,
+    turns: u64,
+}
+
+impl Element for Raiser {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let task = cx.new_task();
+        cx.schedule(task);
+        self.task = Some(task);
+        self.signal.raise(cx);
+        Ok(())
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, _: &mut Batch) -> Ran {
+        self.turns += 1;
+        match self.turns {
+            1 => self.signal.lower(),
+            2 => self.signal.raise(cx),
+            5 => cx.stop(),
+            _ => {}
+        }
+        cx.schedule(task);
+        Ran::done(true)
+    }
+}
+
+/// Is initialized when the signal has risen already, and waits for it to rise again.
+static LATE: Class = Class {
+    name: "Late",
+    ports: "0/0",
+    phase: 200,
+    make: |setup, _| Ok(Box::new(Late(book(setup)))),
+    ..Class::BASE
+};
+
+struct Late(Arc<Book>);
+
+impl Element for Late {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let signal = cx.shared::<Signal>("r").unwrap();
+        let task = cx.new_task();
+        cx.wake_on(&signal, task);
+        Ok(())
+    }
+
+    fn run(&mut self, _: &mut Cx<'_>, _: TaskId, _: &mut Batch) -> Ran {
+        self.0.note("woken");
+        Ran::done(true)
+    }
+}
+
+#[test]
+fn who_listens_late_is_woken_as_well() {
+    let (mut router, book) = build(&[&RAISER, &LATE], "r :: Raiser; l :: Late", None);
+    router.run();
+    assert_eq!(book.count("woken"), 1);
+}
+
+/// Asks for a new configuration in a turn of its own, while another task and a timer of
+/// its come due.
+static ASKER: Class = Class {
+    name: "Asker",
+    ports: "0/0",
+    make: |setup, _| Ok(Box::new(Asker { book: book(setup), first: None, second: None, timer: None })),
+    ..Class::BASE
+};
+
+struct Asker {
+    book: Arc<Book>,
+    first: Option<TaskId>,
+    second: Option<TaskId>,
+    timer: Option<TimerId>,
+}
+
+impl Element for Asker {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let first = cx.new_task();
+        cx.schedule(first);
+        (self.first, self.second, self.timer) = (Some(first), Some(cx.new_task()), Some(cx.new_timer()));
+        Ok(())
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, _: &mut Batch) -> Ran {
+        if Some(task) == self.second {
+            self.book.note("second");
+            return Ran::done(true);
+        }
+        cx.schedule(self.second.unwrap());
+        cx.set_timer_after(self.timer.unwrap(), 1_000_000);
+        if cx.write("hotconfig", "anything").is_err() {
+            self.book.note("refused");
+        }
+        Ran::done(true)
+    }
+
+    fn fire(&mut self, cx: &mut Cx<'_>, _: TimerId) {
+        self.book.note("fired");
+        cx.stop();
+    }
+}
+
+/// While a new configuration is made ready, others go on; what is meant for the one that
+/// asked for it comes later.
+#[test]
+fn tasks_and_timers_of_an_element_at_work_come_later() {
+    let heir: Heir = Arc::new(|_: &str| {
+        std::thread::sleep(Duration::from_millis(40));
+        Err("refused".to_string())
+    });
+    let (mut router, book) = build(&[&ASKER], "a :: Asker", Some(heir));
+    let shared = router.shared();
+    std::thread::scope(|scope| {
+        let runs = scope.spawn(|| router.run());
+        let end = std::time::Instant::now() + Duration::from_secs(10);
+        while !runs.is_finished() && std::time::Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        shared.end();
+    });
+    assert_eq!([book.count("refused"), book.count("second"), book.count("fired")], [1, 1, 1]);
+}
+
+/// Counts in a way that is kept when its router is replaced.
+static KEEPER: Class = Class {
+    name: "Keeper",
+    make: |setup, _| Ok(Each::boxed(Keeper { book: book(setup), seen: Arc::default() })),
+    ..Class::BASE
+};
+
+struct Keeper {
+    book: Arc<Book>,
+    seen: Arc<AtomicU64>,
+}
+
+impl PerPacket for Keeper {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
+        self.seen.fetch_add(1, Ordering::Relaxed);
+        Fate::ON
+    }
+
+    fn take_over(&mut self, _: &mut Cx<'_>, old: &mut Keeper) {
+        self.book.note("taken over");
+        self.seen = old.seen.clone();
+    }
+}
+
+/// Sends one packet, and stops the router.
+static ONE: Class =
+    Class { name: "One", ports: "0/1", processing: "h", make: |_, _| Ok(Box::new(One)), ..Class::BASE };
+
+struct One;
+
+impl Element for One {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let task = cx.new_task();
+        cx.schedule(task);
+        Ok(())
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, _: TaskId, batch: &mut Batch) -> Ran {
+        batch.push(cx.packet(b"one").unwrap());
+        cx.stop();
+        Ran::push(0)
+    }
+}
+
+static END: Class =
+    Class { name: "End", ports: "1/0", processing: "h", make: |_, _| Ok(Box::new(End)), ..Class::BASE };
+
+struct End;
+
+impl Element for End {
+    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+        cx.free_batch(batch);
+        Next::Done
+    }
+}
+
+#[test]
+fn elements_of_one_packet_at_a_time_take_over_too() {
+    let config = "One -> k :: Keeper -> End";
+    let (mut old, _) = build(&[&ONE, &KEEPER, &END], config, None);
+    old.run();
+    let (mut new, book) = build(&[&ONE, &KEEPER, &END], config, None);
+    new.take_over(&mut old);
+    assert_eq!(book.count("taken over"), 1);
+}
