@@ -89,7 +89,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Has [`Element::ready`] called when a file can be read or written.
+    /// Has [`Element::ready`](crate::Element::ready) called when a file can be read or written.
     pub fn watch(&mut self, file: Arc<OwnedFd>, until: Until) -> WatchId {
         self.lane.watches.add(self.me, file, until)
     }
