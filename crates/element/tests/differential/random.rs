@@ -71,7 +71,7 @@ pub const NODES: &[(&str, usize)] = &[
     ("StoreIPAddress(10.1.$n.3, src)", 1),
     ("SetIPAddress(10.1.2.3)", 1),
     ("SetIPDSCP($n)", 1),
-    ("SetIPECN($n)", 1),
+    ("SetIPECN(ect1)", 1),
     ("MarkIPCE", 1),
     ("SetIPChecksum", 1),
     ("SetUDPChecksum", 1),
