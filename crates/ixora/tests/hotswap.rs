@@ -136,7 +136,8 @@ fn five_configurations_forward_every_frame_once() {
         "f :: FromDevice(model:p0) -> Null -> c :: Counter -> Null -> ToDevice(model:p1, BLOCKING true)",
         "FromDevice(model:p0) -> c :: Counter -> q :: Queue(10000) -> t :: ToDevice(model:p1, BLOCKING true)",
         "FromDevice(model:p0) -> c :: Counter -> q :: Queue(10000) -> Unqueue -> t :: ToDevice(model:p1, BLOCKING true)",
-        "FromDevice(model:p0) -> c :: Counter -> ToDevice(model:p1, BLOCKING true)",
+        // With its queue: what waits in one that is no more goes with it.
+        "FromDevice(model:p0) -> Null -> c :: Counter -> q :: Queue(20000) -> t :: ToDevice(model:p1, BLOCKING true)",
     ];
     let mut router = ground.run(&texts.map(String::from), 1, (1, FRAMES));
     assert_eq!(ground.arrived(1), FRAMES, "{:?}", ground.handles[0].report().drops);
