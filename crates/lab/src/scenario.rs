@@ -14,6 +14,7 @@ mod linux_virtio;
 mod numa;
 mod ovs;
 mod served;
+mod xdp;
 
 use std::path::{Path, PathBuf};
 
@@ -90,6 +91,11 @@ pub const ALL: &[Scenario] = &[
         name: "guest-vfio",
         about: "our program in a guest: VFIO behind an IOMMU, two NICs of QEMU",
         run: guest_vfio::run,
+    },
+    Scenario {
+        name: "linux-ixgbe-xdp",
+        about: "our AF_XDP port without copies, on Linux's ixgbe on the 82599 model",
+        run: xdp::zero_copy,
     },
     Scenario {
         name: "numa",
