@@ -28,19 +28,16 @@ pub fn of(target: Option<&str>, seconds: u64) -> Result<(), Failure> {
         "build the fuzz targets",
         build.env("RUSTFLAGS", COVERAGE).env("CARGO_TARGET_DIR", fuzz.join("target")),
     )?;
+    let mut failed = Vec::new();
     // Two cores are what CI has; each target has one of its own.
     for pair in targets.chunks(2) {
-        let done = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let running: Vec<_> = pair.iter().map(|name| scope.spawn(|| one(name, seconds))).collect();
-            running
-                .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|_| Err("a panic".to_owned())))
-                .collect()
+            let ends = running.into_iter().map(|thread| thread.join());
+            failed.extend(ends.filter_map(|end| end.unwrap_or_else(|_| Err("a panic".to_owned())).err()));
         });
-        let done: Vec<Result<(), Failure>> = done;
-        done.into_iter().collect::<Result<(), Failure>>()?;
     }
-    Ok(())
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
 fn one(name: &str, seconds: u64) -> Result<(), Failure> {

@@ -1,14 +1,14 @@
 //! `cargo xtask lab`: the scenarios of the lab, one after the other.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::process::Command;
 
 use lab::guest::Guest;
 use lab::packages::Packages;
 use lab::scenario::{Bench, Scenario, chosen};
 use lab::vm::{End, Outcome};
 
-use crate::step::{Failure, cargo, root, run};
+use crate::step::{Failure, cargo, run, target};
 
 /// Lists the scenarios.
 pub fn list() {
@@ -17,15 +17,21 @@ pub fn list() {
     }
 }
 
+/// Builds the programs that the lab runs.
+pub fn programs() -> Command {
+    let mut build = cargo(&["build", "--release", "--locked", "-p", "ixora", "--bin", "ixora"]);
+    build.args(["-p", "ixora-port", "--example", "igb_guest"]);
+    build
+}
+
 /// Runs those that `names` choose, all for none.
 pub fn of(names: &[String]) -> Result<(), Failure> {
     let scenarios = chosen(names);
     if scenarios.is_empty() {
         return Err(format!("no scenario is called {}: see cargo xtask lab --list", names.join(" ")));
     }
-    let build = ["build", "--release", "--locked", "-p", "ixora", "--bin", "ixora"];
-    run("build for the lab", cargo(&build).args(["-p", "ixora-port", "--example", "igb_guest"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    run("build for the lab", &mut programs())?;
+    let target = target();
     let packages = Packages::open().map_err(|error| error.to_string())?;
     println!("==> packages, in {}", packages.cache().display());
     let guest = Guest::fetch(&packages).map_err(|error| error.to_string())?;

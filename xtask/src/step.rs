@@ -1,8 +1,11 @@
-//! Running a command as a named step, from the workspace's root.
+//! Running a command as a named step, from the workspace's root; and a list of
+//! steps of which all run, whatever becomes of each.
 
+use std::fmt::Write as _;
+use std::fs::File;
 use std::path::PathBuf;
-use std::process::Command;
-use std::time::Instant;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 /// What a chore says when it fails.
 pub type Failure = String;
@@ -11,6 +14,11 @@ pub type Failure = String;
 pub fn root() -> PathBuf {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     here.parent().map_or(here.clone(), PathBuf::from)
+}
+
+/// The build directory.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// `cargo` as it was called, with arguments.
@@ -28,4 +36,114 @@ pub fn run(name: &str, command: &mut Command) -> Result<(), Failure> {
     let status = command.status().map_err(|e| format!("{name}: cannot start {command:?}: {e}"))?;
     println!("<== {name}: {:.1} s", start.elapsed().as_secs_f64());
     if status.success() { Ok(()) } else { Err(format!("{name} failed ({status}): {command:?}")) }
+}
+
+/// A command that runs beside the steps until one of them needs what it makes.
+pub struct Beside {
+    name: &'static str,
+    child: Child,
+    output: PathBuf,
+}
+
+impl Beside {
+    /// Starts it; what it prints goes to a file in the build directory.
+    pub fn start(name: &'static str, command: &mut Command) -> Result<Beside, Failure> {
+        let output = target().join(format!("{name}.log"));
+        let failed = |e| format!("{name}: {}: {e}", output.display());
+        std::fs::create_dir_all(target()).map_err(failed)?;
+        let file = File::create(&output).map_err(failed)?;
+        let errors = file.try_clone().map_err(failed)?;
+        let child = command.stdout(file).stderr(errors).spawn();
+        let child = child.map_err(|e| format!("{name}: cannot start {command:?}: {e}"))?;
+        Ok(Beside { name, child, output })
+    }
+
+    /// Waits for its end; what it printed is in the failure.
+    pub fn join(mut self) -> Result<(), Failure> {
+        let status = self.child.wait().map_err(|e| format!("{}: {e}", self.name))?;
+        if status.success() {
+            return Ok(());
+        }
+        let printed = std::fs::read_to_string(&self.output).unwrap_or_default();
+        Err(format!("{} failed ({status}):\n{printed}", self.name))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // After a join there is nothing left to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What became of the steps so far.
+#[derive(Default)]
+pub struct Steps {
+    done: Vec<(&'static str, Duration, Result<(), Failure>)>,
+}
+
+impl Steps {
+    /// Takes a step. The next ones are taken even if it fails.
+    pub fn take(&mut self, name: &'static str, step: impl FnOnce() -> Result<(), Failure>) {
+        let begin = Instant::now();
+        let outcome = step();
+        if let Err(failure) = &outcome {
+            println!("!!! {failure}");
+        }
+        self.done.push((name, begin.elapsed(), outcome));
+    }
+
+    /// Each step with its time, and the failures behind them.
+    pub fn table(&self) -> String {
+        let mut text = String::from("==> steps\n");
+        for (name, time, outcome) in &self.done {
+            let word = if outcome.is_ok() { "ok" } else { "FAILED" };
+            let _ = writeln!(text, "{name:<28}{word:>7}{:>9.1} s", time.as_secs_f64());
+        }
+        let all: Duration = self.done.iter().map(|(_, time, _)| *time).sum();
+        let _ = writeln!(text, "{:<28}{:>7}{:>9.1} s", "all", "", all.as_secs_f64());
+        text
+    }
+
+    /// The failures of all steps, or none.
+    pub fn outcome(self) -> Result<(), Failure> {
+        let failed: Vec<String> = self
+            .done
+            .into_iter()
+            .filter_map(|(name, _, outcome)| Some(format!("{name}: {}", outcome.err()?)))
+            .collect();
+        match failed.len() {
+            0 => Ok(()),
+            1 => Err(format!("a step failed\n{}", failed.join("\n"))),
+            count => Err(format!("{count} steps failed\n{}", failed.join("\n"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_behind_a_failure_are_taken_and_all_failures_are_listed() {
+        let mut steps = Steps::default();
+        steps.take("first", || Err("broken".to_owned()));
+        steps.take("second", || Ok(()));
+        steps.take("third", || Err("wrong".to_owned()));
+        let table = steps.table();
+        assert!(table.contains("first") && table.contains("FAILED") && table.contains("second"), "{table}");
+        let failure = steps.outcome().expect_err("two failed");
+        assert!(
+            failure.contains("2 steps") && failure.contains("first: broken") && failure.contains("wrong")
+        );
+    }
+
+    #[test]
+    fn what_runs_beside_tells_its_output_when_it_fails() {
+        let mut command = Command::new("sh");
+        let beside = Beside::start("xtask-test", command.args(["-c", "echo no luck; exit 3"]));
+        let failure = beside.expect("started").join().expect_err("it failed");
+        assert!(failure.contains("no luck"), "{failure}");
+    }
 }
