@@ -4,7 +4,8 @@
 
 use std::process::{Command, Stdio};
 
-use crate::step::{Failure, cargo, root, run};
+use crate::lab::programs;
+use crate::step::{Failure, root, run, target};
 
 /// What each workload may take at batch 32: what it takes, and about a twelfth more
 /// for the compiler's moods.
@@ -18,6 +19,7 @@ pub fn check() -> Result<(), Failure> {
         println!("==> instructions: skipped, there is no valgrind; install it: apt-get install valgrind");
         return Ok(());
     }
+    run("build for counting", &mut programs())?;
     let driver = ["--device", "82599", "--cores", "one", "--ring", "512"];
     compare("driver", &driver, &DRIVER)?;
     compare("graph", &["--from", "memory", "--windows", "1", "--packets", "200000"], &ROUTER)
@@ -26,8 +28,13 @@ pub fn check() -> Result<(), Failure> {
 /// Runs a benchmark with some arguments and holds what it counts against limits.
 fn compare(bench: &str, arguments: &[&str], limits: &[(&str, f64)]) -> Result<(), Failure> {
     let json = root().join(format!("target/instructions-{bench}.json"));
-    let mut command = cargo(&["run", "--release", "--locked", "--package", "ixora", "--", "bench", bench]);
-    command.args(arguments).args(["--batch", "32", "--instructions", "--json"]).arg(&json);
+    let mut command = Command::new(target().join("release/ixora"));
+    command
+        .args(["bench", bench])
+        .args(arguments)
+        .current_dir(root())
+        .args(["--batch", "32", "--instructions", "--json"])
+        .arg(&json);
     run(&format!("instructions per packet, {bench}"), &mut command)?;
     let text = std::fs::read_to_string(&json).map_err(|e| format!("{}: {e}", json.display()))?;
     let report: serde_json::Value =

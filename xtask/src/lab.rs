@@ -17,7 +17,8 @@ pub fn list() {
     }
 }
 
-/// Builds the programs that the lab runs.
+/// Builds the programs that the lab runs, and the benchmarks. Always together: built
+/// apart, what both depend on has other features in each, and is built twice.
 pub fn programs() -> Command {
     let mut build = cargo(&["build", "--release", "--locked", "-p", "ixora", "--bin", "ixora"]);
     build.args(["-p", "ixora-port", "--example", "igb_guest"]);
