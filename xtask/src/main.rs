@@ -24,10 +24,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that must pass: format, lints, tests, model checks, docs,
-    /// dependencies, the reader's path and half a minute of each fuzz target.
+    /// Everything that must pass: format, the reader's path, lints, docs, tests, model
+    /// checks, dependencies, instructions per packet, the lab, and half a minute of each
+    /// fuzz target. All steps run; their times and what failed stand at the end.
     Test {
-        /// Leave out what takes minutes: fuzzing and the dependency check.
+        /// Leave out what takes minutes: all behind the model checks.
         #[arg(long)]
         quick: bool,
     },
