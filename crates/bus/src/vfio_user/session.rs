@@ -268,13 +268,19 @@ impl<'d> Session<'d> {
                 self.ranges.iter().map(|(&iova, &len)| (iova, len)).collect()
             }
             0 => {
-                let end = iova.checked_add(len).ok_or(Errno::INVAL)?;
+                // The last byte, as a range may end with the address space: QEMU with an
+                // IOMMU takes back all above the interrupt window, 0xFEF0_0000 to 2^64.
+                let last = len.checked_sub(1).and_then(|more| iova.checked_add(more)).ok_or(Errno::INVAL)?;
+                if !(iova | len).is_multiple_of(PAGE) {
+                    return Err(Errno::INVAL);
+                }
                 let overlapping =
-                    self.ranges.range(..end).rev().take_while(|(start, len)| *start + *len > iova);
+                    self.ranges.range(..=last).rev().take_while(|(start, len)| *start + *len > iova);
                 let overlapping: Vec<(u64, u64)> = overlapping.map(|(&start, &len)| (start, len)).collect();
-                // A range goes whole or not at all, and none is none, as in VFIO's type 1
-                // v2: QEMU with an IOMMU takes back whole regions, mapped or not.
-                if overlapping.iter().any(|&(start, len)| start < iova || start + len > end) {
+                // A range goes whole or not at all, and none is none, as in VFIO's type 1 v2.
+                // The specification wants exactly what was mapped; QEMU with an IOMMU takes
+                // back whole regions, mapped or not.
+                if overlapping.iter().any(|&(start, len)| start < iova || start + (len - 1) > last) {
                     return Err(Errno::INVAL);
                 }
                 overlapping
@@ -300,4 +306,95 @@ fn check_file(file: &OwnedFd, offset: u64, len: u64) -> Result<(), Errno> {
 
 fn errno(error: io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::{Command, HEADER, decode_header};
+    use super::*;
+
+    /// Takes note of what it is offered.
+    #[derive(Default)]
+    struct Memory(Vec<(u64, u64)>);
+
+    impl Served for Memory {
+        fn regions(&self) -> Vec<RegionInfo> {
+            Vec::new()
+        }
+        fn read_config(&mut self, _offset: u16, _data: &mut [u8]) {}
+        fn write_config(&mut self, _offset: u16, _data: &[u8]) {}
+        fn read_bar(&mut self, _bar: usize, _offset: u64, _data: &mut [u8]) {}
+        fn write_bar(&mut self, _bar: usize, _offset: u64, _data: &[u8]) {}
+        fn map_dma(
+            &mut self,
+            iova: u64,
+            len: u64,
+            _file: Option<OwnedFd>,
+            _offset: u64,
+            _access: DmaAccess,
+        ) -> io::Result<()> {
+            self.0.push((iova, len));
+            Ok(())
+        }
+        fn unmap_dma(&mut self, iova: u64, len: u64) -> io::Result<()> {
+            self.0.retain(|range| *range != (iova, len));
+            Ok(())
+        }
+        fn interrupt_vectors(&self) -> u16 {
+            0
+        }
+        fn set_interrupt(&mut self, _vector: u16, _event: Option<OwnedFd>) {}
+        fn reset(&mut self) {}
+        fn disconnected(&mut self) {}
+    }
+
+    /// The errno of the answer, 0 for none.
+    fn errno_of(session: &mut Session<'_>, message: Encoder) -> i32 {
+        let bytes = message.finish();
+        let header = decode_header(&bytes).expect("a header");
+        let (reply, _) = session.answer(&header, &bytes[HEADER..], Ok(Vec::new())).expect("a reply");
+        decode_header(&reply).expect("a header").error().map_or(0, |errno| errno.raw_os_error())
+    }
+
+    fn map(iova: u64, len: u64) -> Encoder {
+        Encoder::request(1, Command::DmaMap, 0).u32(32).u32(3).u64(0).u64(iova).u64(len)
+    }
+
+    fn unmap(iova: u64, len: u64) -> Encoder {
+        Encoder::request(2, Command::DmaUnmap, 0).u32(24).u32(0).u64(iova).u64(len)
+    }
+
+    /// What QEMU 11 sends with `intel-iommu` for a device that a guest's VFIO had: pages
+    /// by the guest's tables, then, when translation ends, the two regions around the
+    /// interrupt window whole, and the guest's memory as it lies there.
+    #[test]
+    fn an_iommu_that_is_turned_off_takes_back_all_around_the_interrupt_window() {
+        const WINDOW: (u64, u64) = (0xFEE0_0000, 0xFEF0_0000);
+        let mut memory = Memory::default();
+        let mut session = Session::new(&mut memory);
+        let first = Encoder::request(0, Command::Version, 0).u16(0).u16(1);
+        assert_eq!(errno_of(&mut session, first), 0);
+        for iova in [0x1000, 0xFEDF_F000, 0xFEF0_0000, 0x1_0000_0000, 0x7F_FFFF_F000] {
+            assert_eq!(errno_of(&mut session, map(iova, 0x1000)), 0, "{iova:#x}");
+        }
+        assert_eq!(errno_of(&mut session, unmap(WINDOW.1, WINDOW.1.wrapping_neg())), 0, "up to 2^64");
+        assert_eq!(errno_of(&mut session, unmap(0, WINDOW.0)), 0);
+        assert_eq!(errno_of(&mut session, map(0, 0x8000_0000)), 0, "nothing is left in its way");
+        drop(session);
+        assert_eq!(memory.0, [(0, 0x8000_0000)]);
+    }
+
+    #[test]
+    fn what_wraps_or_is_empty_or_off_the_page_is_refused() {
+        let mut memory = Memory::default();
+        let mut session = Session::new(&mut memory);
+        let first = Encoder::request(0, Command::Version, 0).u16(0).u16(1);
+        assert_eq!(errno_of(&mut session, first), 0);
+        let last = u64::MAX - 0xFFF;
+        for (iova, len) in [(last, 0x2000), (0x1000, 0), (0x1800, 0x1000), (0x1000, 0x800), (0, u64::MAX)] {
+            let errno = errno_of(&mut session, unmap(iova, len));
+            assert_eq!(errno, Errno::INVAL.raw_os_error(), "{iova:#x} {len:#x}");
+        }
+        assert_eq!(errno_of(&mut session, unmap(last, 0x1000)), 0, "the last page there is");
+    }
 }
