@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Result;
 use crate::guest::Guest;
+use crate::packages::{Packages, Suite};
 use crate::vm::Outcome;
 
 pub use served::Served;
@@ -61,8 +62,24 @@ pub struct Scenario {
     pub name: &'static str,
     /// One line.
     pub about: &'static str,
+    /// Packages of Debian 12 that it wants besides those of [`Guest`], with all they
+    /// depend on.
+    pub packages: &'static [&'static str],
     /// Does it.
     pub run: fn(&Bench, &str) -> Result<Outcome>,
+}
+
+impl Scenario {
+    /// Fetches the packages that are missing in the cache.
+    ///
+    /// # Errors
+    /// What [`Packages::tree`] says.
+    pub fn fetch(&self, packages: &Packages) -> Result<()> {
+        match self.packages {
+            [] => Ok(()),
+            names => packages.tree(names, Suite::BOOKWORM).map(drop),
+        }
+    }
 }
 
 /// All of them, in the order in which they run.
@@ -70,96 +87,115 @@ pub const ALL: &[Scenario] = &[
     Scenario {
         name: "linux-ixgbe-sfp",
         about: "Linux's ixgbe on the 82599 model, fibre with an SFP+ module",
+        packages: &[],
         run: linux_ixgbe::sfp,
     },
     Scenario {
         name: "linux-ixgbe-kx4",
         about: "Linux's ixgbe on the 82599 model, a backplane without a module",
+        packages: &[],
         run: linux_ixgbe::kx4,
     },
     Scenario {
         name: "dpdk-ixgbe",
         about: "DPDK's ixgbe driver on two 82599 models, by VFIO in a guest: counters, filters, offloads",
+        packages: dpdk_ixgbe::PACKAGES,
         run: dpdk_ixgbe::all,
     },
     Scenario {
         name: "dpdk-ixgbe-mapped",
         about: "likewise with mapped ring registers, as a backplane without a module: half a million frames",
+        packages: dpdk_ixgbe::PACKAGES,
         run: dpdk_ixgbe::mapped,
     },
     Scenario {
         name: "guest-vfio",
         about: "our program in a guest: VFIO behind an IOMMU, two NICs of QEMU",
+        packages: &[],
         run: guest_vfio::run,
     },
     Scenario {
         name: "linux-ixgbe-xdp",
         about: "our AF_XDP port without copies, on Linux's ixgbe on the 82599 model",
+        packages: &[],
         run: xdp::zero_copy,
     },
     Scenario {
         name: "numa",
         about: "a router on two NUMA nodes: each thread's buffers are on its own",
+        packages: &[],
         run: numa::run,
     },
     Scenario {
         name: "linux-bridge-igb",
         about: "Linux's bridge between two 82576 of QEMU: that generator and checker are right",
+        packages: &[],
         run: forward::bridge,
     },
     Scenario {
         name: "linux-virtio",
         about: "Linux's virtio_net on the virtio model, packed rings, two queue pairs",
+        packages: &[],
         run: linux_virtio::pci,
     },
     Scenario {
         name: "linux-virtio-vhost",
         about: "Linux's virtio_net in QEMU's devices, their rings over vhost-user on the virtio model",
+        packages: &[],
         run: linux_virtio::vhost,
     },
     Scenario {
         name: "igb-features",
         about: "our igb driver on QEMU's 82576 by VFIO: link, filters, VLAN, checksums, jumbo, RSS, interrupts",
+        packages: &[],
         run: igb::features,
     },
     Scenario {
         name: "igb-fwd",
         about: "our forwarder on two 82576, by VFIO as an ordinary user: a million frames, then too many",
+        packages: &[],
         run: forward::igb,
     },
     Scenario {
         name: "virtio-legacy-fwd",
         about: "our forwarder on legacy virtio: I/O ports, physical addresses; a million frames, then too many",
+        packages: &[],
         run: forward::virtio_legacy,
     },
     Scenario {
         name: "virtio-transitional-fwd",
         about: "our forwarder on transitional virtio: capabilities, physical addresses; likewise",
+        packages: &[],
         run: forward::virtio_transitional,
     },
     Scenario {
         name: "virtio-modern-fwd",
         about: "our forwarder on modern virtio, split rings, by VFIO as an ordinary user; likewise",
+        packages: &[],
         run: forward::virtio_modern,
     },
     Scenario {
         name: "virtio-packed-fwd",
         about: "our forwarder on modern virtio, packed rings, by VFIO as an ordinary user; likewise",
+        packages: &[],
         run: forward::virtio_packed,
     },
     Scenario {
         name: "igb-apps",
         about: "our pktgen, pcap and echo on two 82576; tcpdump and Linux's ping judge them",
+        packages: apps::PACKAGES,
         run: apps::igb,
     },
     Scenario {
         name: "virtio-apps",
         about: "our pktgen, pcap and echo on modern virtio; likewise",
+        packages: apps::PACKAGES,
         run: apps::virtio,
     },
     Scenario {
         name: "ovs-dpdk",
         about: "our pktgen and pcap, joined by Open vSwitch with DPDK through vhost-user; no guest",
+        packages: ovs::PACKAGES,
         run: ovs::run,
     },
 ];

@@ -24,8 +24,11 @@ const NUMBER: usize = 14;
 const PAYLOAD: usize = 18;
 /// Frame sizes without CRC, by turns.
 const SIZES: [usize; 8] = [60, 64, 127, 256, 594, 1024, 1400, 1514];
-/// After so long without a frame, what is under way is lost.
-const SILENCE: Duration = Duration::from_secs(3);
+/// After so long without a frame, what is under way is lost. Longer than a busy
+/// machine keeps a guest waiting; where all is well nobody waits for it.
+const SILENCE: Duration = Duration::from_secs(15);
+/// Silences after which nothing more is sent.
+const SILENCES: u32 = 3;
 /// Between two looks, when there is nothing to do.
 const PAUSE: Duration = Duration::from_micros(20);
 
@@ -102,7 +105,7 @@ impl Cable {
 pub fn exchange(into: &Cable, out_of: &Cable, count: u32, window: u32) -> Traffic {
     let (mut traffic, mut next) = (Traffic::default(), 0);
     let (mut frame, mut buffer) = (vec![0; 1514], vec![0; 2048]);
-    let mut last = Instant::now();
+    let (mut last, mut silences) = (Instant::now(), 0);
     while next < count {
         let mut moved = false;
         while traffic.sent < count && traffic.sent - next < window {
@@ -127,7 +130,8 @@ pub fn exchange(into: &Cable, out_of: &Cable, count: u32, window: u32) -> Traffi
         if moved {
             last = Instant::now();
         } else if last.elapsed() > SILENCE {
-            if traffic.sent == next || traffic.sent == count {
+            silences += 1;
+            if traffic.sent == next || traffic.sent == count || silences == SILENCES {
                 break; // nothing can be sent, or nothing is left to come
             }
             (next, last) = (traffic.sent, Instant::now()); // the rest is lost

@@ -2,9 +2,13 @@
 //!
 //! QEMU 11's own translator (TCG), q35, a serial console in a file. A guest
 //! says `LAB: ok NAME` and `LAB: fail NAME WHY`, and `LAB: end` before it powers
-//! off; anything else is for the reader of the log.
+//! off; anything else is for the reader of the log, but for a request of QEMU's that
+//! a device refused. A guest that must wait for the host reads a line from its second
+//! serial port.
 
 use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
@@ -16,6 +20,10 @@ use crate::{Error, Result};
 
 const WORDS: &str = "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off tsc=reliable \
                      no_timer_check noreplace-smp net.ifnames=0 rdinit=/init";
+
+/// What QEMU says when a process that serves a device refuses a request, whether QEMU
+/// waited for its answer or not.
+const REFUSED: [&str; 2] = ["error reply on async request", "vfio_container_dma_"];
 
 /// What is to be booted.
 #[derive(Debug)]
@@ -38,6 +46,9 @@ pub struct Vm<'a> {
     /// Where its console goes, and QEMU's own complaints.
     pub log: PathBuf,
 }
+
+/// The socket of a machine that is told something, beside its log.
+const LINE: &str = "line";
 
 /// How a machine ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +113,19 @@ impl<'a> Vm<'a> {
             socket.display()
         );
         self.with(&["-device", &device])
+    }
+
+    /// A second serial port, over which the guest hears from [`Running::tell`]; its
+    /// script calls `listen` before it says that it is ready for that.
+    pub fn told(self) -> Vm<'a> {
+        let path = self.log.with_file_name(LINE);
+        self.line(&path)
+    }
+
+    /// A second serial port, with the host's end at a socket.
+    pub fn line(self, socket: &Path) -> Vm<'a> {
+        let chardev = format!("socket,id=line,path={},server=on,wait=off", socket.display());
+        self.with(&["-chardev", &chardev, "-serial", "chardev:line"])
     }
 
     /// Number `n` of QEMU's own NICs, `igb`, `e1000e` or `virtio-net-pci` with
@@ -217,6 +241,16 @@ impl Running {
         }
     }
 
+    /// Tells the script, which waits for a line with `hear`, to go on.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the machine is gone.
+    pub fn tell(&self) -> Result<()> {
+        let path = self.log.with_file_name(LINE);
+        let mut stream = UnixStream::connect(&path).map_err(Error::at(&path))?;
+        stream.write_all(b"go on\n").map_err(Error::at(&path))
+    }
+
     /// Waits for the machine's end, or for its time to be over.
     ///
     /// # Errors
@@ -255,6 +289,8 @@ fn outcome(console: &str, timely: bool, elapsed: Duration) -> Outcome {
             _ => {}
         }
     }
+    let refused = console.lines().filter(|line| REFUSED.iter().any(|sign| line.contains(sign)));
+    failed.extend(refused.map(|line| format!("QEMU: {}", line.trim())));
     let end = if timely { end } else { End::TimeLimit };
     Outcome { passed, failed, end, elapsed }
 }
@@ -273,5 +309,13 @@ mod tests {
         assert!(!outcome("LAB: ok a\n", true, Duration::ZERO).is_good(), "QEMU died");
         assert!(!outcome("LAB: ok a\nLAB: end", false, Duration::ZERO).is_good(), "too late");
         assert!(!outcome("LAB: end", true, Duration::ZERO).is_good(), "nothing was checked");
+    }
+
+    #[test]
+    fn a_request_that_a_device_refused_is_a_failure() {
+        let said = "vfio_user_rcv error reply on async request command 3 error Invalid argument";
+        let console = format!("LAB: ok a\nLAB: end\n[    9.2] reboot: Power down\n{said}\n");
+        let outcome = outcome(&console, true, Duration::ZERO);
+        assert_eq!(outcome.failed, [format!("QEMU: {said}")]);
     }
 }

@@ -50,6 +50,9 @@ nics() {
         case $(cat $device/class) in 0x0200*) basename $device ;; esac
     done
 }
+# listen, then hear: waits until the host says that the guest may go on.
+listen() { stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; }
+hear() { read -r word <&3; }
 [ -f /lab/environment ] && . /lab/environment
 . /lab/test.sh
 echo "LAB: end"

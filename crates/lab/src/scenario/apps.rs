@@ -9,6 +9,8 @@ use crate::vm::{Outcome, Vm};
 use crate::{Result, guest};
 
 const SCRIPT: &str = include_str!("apps.sh");
+/// What reads the captures.
+pub(super) const PACKAGES: &[&str] = &["tcpdump"];
 
 /// On modern virtio.
 pub fn virtio(bench: &Bench, name: &str) -> Result<Outcome> {
@@ -24,7 +26,7 @@ fn run(bench: &Bench, name: &str, device: &str, modules: &str) -> Result<Outcome
     bench.directory(name)?;
     let vm = Vm::new(&bench.guest, bench.log(name), SCRIPT).pair([device, device]);
     let mut vm = vm.host_program("ixora", bench.ixora())?;
-    let tcpdump = Packages::open()?.tree(&["tcpdump"], Suite::BOOKWORM)?;
+    let tcpdump = Packages::open()?.tree(PACKAGES, Suite::BOOKWORM)?;
     guest::tree_program(&mut vm.files, &tcpdump, "usr/bin/tcpdump")?;
     (vm.iommu, vm.limit) = (true, Duration::from_secs(120));
     vm.files.file("lab/environment", format!("MODULES='{modules}'\n").as_bytes());

@@ -6,8 +6,7 @@ echo 80 >/proc/sys/vm/nr_hugepages
 check "hugepages" grep -q 'HugePages_Total: *80' /proc/meminfo
 chmod 755 / # or DPDK loads no driver
 mkdir -p /dev/hugepages; mount -t hugetlbfs -o pagesize=2M nodev /dev/hugepages
-stty -F /dev/ttyS1 raw -echo
-exec 3<>/dev/ttyS1
+listen
 echo "LAB: ready"
 while read -r words <&3 && [ "$words" != end ]; do
     dpdk-testpmd $words <&3 >&3 2>&1

@@ -50,11 +50,12 @@ pub fn bridge(bench: &Bench, name: &str) -> Result<Outcome> {
     }
     vm.limit = Duration::from_secs(300);
     vm.files.file("lab/environment", format!("COUNT={COUNT}\n").as_bytes());
-    let mut running = vm.start()?;
+    let mut running = vm.told().start()?;
     if !running.says("LAB: ready") {
         return running.wait();
     }
     let seen = exchange(&cables[0], &cables[1], COUNT, WINDOW);
+    running.tell()?;
     let mut outcome = running.wait()?;
     whole("there", COUNT, &seen, &mut outcome);
     Ok(outcome)
@@ -107,7 +108,7 @@ fn ours(bench: &Bench, name: &str, nic: Nic) -> Result<Outcome> {
     let (all, way) = (2 * FRAMES, if nic.vfio { "vfio" } else { "sysfs" });
     let environment = format!("COUNT={all}\nWAY={way}\nLOG='{}'\n", nic.log);
     vm.files.file("lab/environment", environment.as_bytes());
-    let mut running = vm.start()?;
+    let mut running = vm.told().start()?;
     let Some([calm, more]) = drive(&mut running, &cables) else { return running.wait() };
     let books = Books::read(&running.console());
     let mut outcome = running.wait()?;
@@ -128,6 +129,7 @@ fn drive(running: &mut Running, cables: &[Cable; 2]) -> Option<[[Traffic; 2]; 2]
     let calm = traffic::both(cables, |into, out_of| exchange(into, out_of, FRAMES, WINDOW));
     go(running, "LAB: overload")?;
     let more = traffic::both(cables, |into, out_of| overload(into, out_of, LOAD));
+    running.tell().ok()?;
     go(running, "LAB: end")?;
     Some([calm, more])
 }

@@ -53,9 +53,12 @@ fn run(bench: &Bench, name: &str, id: &str) -> Result<Outcome> {
     let mut vm = Vm::new(&bench.guest, bench.log(name), SCRIPT).served(&sockets[0]).served(&sockets[1]);
     vm.limit = Duration::from_secs(240);
     vm.files.file("lab/environment", format!("ID={id}\n").as_bytes());
-    let mut running = vm.start()?;
-    running.says("LAB: judge"); // or it ended: then the report is all there is
+    let mut running = vm.told().start()?;
+    let ended = !running.says("LAB: judge"); // then the report is all there is
     let findings = served.findings(EXPLAINED)?;
+    if !ended {
+        running.tell()?;
+    }
     let mut outcome = running.wait()?;
     match findings.is_empty() {
         true => outcome.passed.push("linter: nothing found".to_owned()),

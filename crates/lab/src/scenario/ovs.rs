@@ -27,14 +27,15 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// For a program to listen, or to open its port.
 const START: Duration = Duration::from_secs(20);
 const PORTS: [&str; 2] = ["vh0", "vh1"];
+/// The switch, and what it loads only when it needs it.
+pub(super) const PACKAGES: &[&str] = &["openvswitch-switch-dpdk", "librte-mempool-ring23"];
 const DRIVER: &str = "dpdk/pmds-23.0/librte_mempool_ring.so.23";
 
 /// A hundred thousand frames each way, one way after the other.
 pub fn run(bench: &Bench, name: &str) -> Result<Outcome> {
     let start = Instant::now();
     let directory = bench.directory(name)?;
-    let tree =
-        Packages::open()?.tree(&["openvswitch-switch-dpdk", "librte-mempool-ring23"], Suite::BOOKWORM)?;
+    let tree = Packages::open()?.tree(PACKAGES, Suite::BOOKWORM)?;
     let switch = Switch::start(tree, directory)?;
     let (mut passed, mut failed, mut missing) = (Vec::new(), Vec::new(), 0);
     for [from, to] in [PORTS, [PORTS[1], PORTS[0]]] {
@@ -139,7 +140,7 @@ impl Switch {
         let (reports, errors) = (Stdio::piped(), Stdio::null());
         let mut pcap = Command::new(ixora);
         pcap.arg("pcap").arg(port(to)).arg(file).args(words).stdout(reports).stderr(errors);
-        let pcap = pcap.spawn().map_err(Error::at(ixora))?;
+        let mut pcap = pcap.spawn().map_err(Error::at(ixora))?;
         let start = Instant::now();
         while self.set(&["get", "Interface", to, "link_state"])? != "up" && start.elapsed() < START {
             sleep(Duration::from_millis(100));
@@ -147,13 +148,32 @@ impl Switch {
         sleep(SETTLED);
         let mut pktgen = Command::new(ixora);
         let sent = said(pktgen.arg("pktgen").arg(port(from)).args(words).args(["--rate", "25k"]))?;
-        sleep(SETTLED);
-        let _ = kill_process(Pid::from_child(&pcap), Signal::TERM); // unless all came
+        if !self.await_end(&mut pcap, to)? {
+            let _ = kill_process(Pid::from_child(&pcap), Signal::TERM); // it may end just now
+        }
         let received = pcap.wait_with_output().map_err(Error::at(ixora))?.stdout;
         let read = |text: &str, key: &str| {
             serde_json::from_str::<Value>(text).ok().and_then(|report| report[key].as_u64()).unwrap_or(0)
         };
         Ok([read(&sent, "tx_packets"), read(&String::from_utf8_lossy(&received), "rx_packets")])
+    }
+
+    /// Waits until a receiver has ended, as all have come, or the switch has given it
+    /// what it did not drop, and some time for that is over; whether it has ended.
+    fn await_end(&self, receiver: &mut Child, to: &str) -> Result<bool> {
+        let start = Instant::now();
+        while start.elapsed() < STATISTICS {
+            if !matches!(receiver.try_wait(), Ok(None)) {
+                return Ok(true);
+            }
+            let statistics = self.set(&["get", "Interface", to, "statistics"])?;
+            if sum(&statistics, "tx_packets") + drops(&statistics) >= FRAMES {
+                sleep(SETTLED);
+                break;
+            }
+            sleep(Duration::from_millis(200));
+        }
+        Ok(false)
     }
 
     /// What the switch says it dropped, once that is as many, or in the end.
@@ -194,8 +214,13 @@ fn said(command: &mut Command) -> Result<String> {
 
 /// The sum of all drops in `{name=value, …}`.
 fn drops(statistics: &str) -> u64 {
+    sum(statistics, "drops")
+}
+
+/// The sum of those in `{name=value, …}` whose names end so.
+fn sum(statistics: &str, end: &str) -> u64 {
     let pairs = statistics.trim_matches(['{', '}']).split(", ").filter_map(|pair| pair.split_once('='));
-    pairs.filter(|(name, _)| name.ends_with("drops")).filter_map(|(_, count)| count.parse::<u64>().ok()).sum()
+    pairs.filter(|(name, _)| name.ends_with(end)).filter_map(|(_, count)| count.parse::<u64>().ok()).sum()
 }
 
 #[cfg(test)]
@@ -206,5 +231,6 @@ mod tests {
     fn drops_are_summed_up() {
         assert_eq!(drops("{ovs_rx_qos_drops=1, ovs_tx_failure_drops=4774, ovs_tx_retries=11}"), 4775);
         assert_eq!(drops("{}"), 0);
+        assert_eq!(sum("{rx_packets=7, tx_packets=5}", "tx_packets"), 5);
     }
 }

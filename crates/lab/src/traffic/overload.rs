@@ -20,25 +20,33 @@ pub struct Load {
     pub deaf: Duration,
 }
 
-/// Offers frames to one cable and takes from the other what comes back, until
-/// nothing does any more.
+/// Until another frame is sent behind those that may be lost.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Offers frames to one cable and takes from the other what comes back, until the
+/// last one that was taken does: frames do not overtake, so all before it are back
+/// or lost. Where it is lost itself, another is sent behind it.
 pub fn overload(into: &Cable, out_of: &Cable, load: Load) -> Traffic {
     let (mut traffic, mut next) = (Traffic::default(), 0);
     let (mut frame, mut buffer) = (vec![0; 1514], vec![0; 2048]);
     let start = Instant::now();
-    let mut last = start + load.deaf;
+    let mut heard = start + load.time.max(load.deaf);
+    let mut sent = heard;
     loop {
-        let mut moved = false;
-        if start.elapsed() < load.time {
-            moved |= offer(into, &mut frame, &mut traffic);
+        let (mut moved, offering) = (false, start.elapsed() < load.time);
+        if offering {
+            moved |= offer(into, &mut frame, 32, &mut traffic);
+        } else if heard.max(sent).elapsed() > AGAIN {
+            offer(into, &mut frame, 1, &mut traffic);
+            sent = Instant::now();
         }
         if start.elapsed() >= load.deaf {
             while let Some(length) = take(out_of, &mut buffer) {
                 judge(&buffer[..length], &mut next, &mut traffic);
-                (moved, last) = (true, Instant::now());
+                (moved, heard) = (true, heard.max(Instant::now()));
             }
         }
-        let over = start.elapsed() >= load.time && last.elapsed() > SILENCE;
+        let over = !offering && (next == traffic.sent || heard.elapsed() > SILENCE);
         match (over, moved) {
             (true, _) => return traffic,
             (false, true) => {}
@@ -48,8 +56,8 @@ pub fn overload(into: &Cable, out_of: &Cable, load: Load) -> Traffic {
 }
 
 /// Offers a few frames, until one is refused; whether any was taken.
-fn offer(into: &Cable, frame: &mut [u8], traffic: &mut Traffic) -> bool {
-    for n in 0..32 {
+fn offer(into: &Cable, frame: &mut [u8], most: u32, traffic: &mut Traffic) -> bool {
+    for n in 0..most {
         // Only frames that are taken have numbers: a gap is a loss.
         let length = fill(frame, traffic.sent);
         if into.socket.send_to(&frame[..length], &into.theirs).is_err() {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::rig::{Rig, number};
 use crate::Result;
-use crate::traffic::{Load, both, overload};
+use crate::traffic::{Load, Traffic, both, overload};
 
 const LOAD: Load = Load { time: Duration::from_secs(4), deaf: Duration::from_secs(1) };
 
@@ -52,39 +52,64 @@ impl Books {
     }
 }
 
+/// What everybody counted, by port.
+#[derive(Debug)]
+struct Seen {
+    books: [Books; 2],
+    /// By the driver.
+    received: [Option<u64>; 2],
+    /// By testpmd, out of the port: sent, and refused by its ring.
+    forwarded: [Option<(u64, u64)>; 2],
+}
+
+impl Seen {
+    fn now(rig: &mut Rig<'_>, before: &Value) -> Result<Seen> {
+        let after = rig.served.report()?;
+        let books = [0, 1].map(|port| Books::of(&after, port).since(Books::of(before, port)));
+        let received = [rig.statistic(0, "RX-packets")?, rig.statistic(1, "RX-packets")?];
+        let said = rig.say("show fwd stats all")?;
+        let forwarded = [0, 1].map(|port| {
+            let said = said.split_once(&format!("for port {port} ")).map_or("", |(_, rest)| rest);
+            number(said, "TX-packets").zip(number(said, "TX-dropped"))
+        });
+        Ok(Seen { books, received, forwarded })
+    }
+
+    /// Each check with what the host saw, and whether it is good.
+    fn checks(&self, traffic: &[Traffic; 2]) -> Vec<(String, bool)> {
+        let mut checks = Vec::new();
+        for (port, seen) in traffic.iter().enumerate() {
+            let (here, there) = (self.books[port], self.books[1 - port]);
+            let (sent, back) = (u64::from(seen.sent), u64::from(seen.back));
+            let received = self.received[port];
+            let mut say = |what: &str, good| checks.push((format!("flooded from port {port}: {what}"), good));
+            let whole = seen.changed == 0 && seen.overtaken == 0 && seen.refused > 0 && back > 0;
+            say("in order and unchanged", whole);
+            say("the device has what it was sent", here.received + here.dropped == sent);
+            say("the driver has what the device gave", received == Some(here.received));
+            let forwarded = self.forwarded[1 - port];
+            let all = forwarded.map(|(left, refused)| left + refused);
+            say("testpmd forwarded it or says so", all.is_some() && all == received);
+            let left = forwarded.map(|(left, _)| left);
+            say("the other device sent as many", left == Some(there.sent));
+            let named =
+                there.sent == there.delivered + there.lost && there.delivered == back && there.lost > 0;
+            say("and what the host did not take is counted", named);
+        }
+        checks
+    }
+}
+
 /// Floods both ports.
 pub fn flooded(rig: &mut Rig<'_>) -> Result<()> {
-    rig.say_all(&["clear port stats all", "clear fwd stats all"])?;
+    // Started anew, so that nothing of before is still to be counted.
+    rig.say_all(&["stop", "clear port stats all", "start"])?;
     let before = rig.served.report()?;
-    let seen = both(rig.cables, |into, out_of| overload(into, out_of, LOAD));
-    let after = rig.served.report()?;
-    let books = [0, 1].map(|port| Books::of(&after, port).since(Books::of(&before, port)));
-    for (port, seen) in seen.into_iter().enumerate() {
-        let (here, there) = (books[port], books[1 - port]);
-        let (sent, back) = (u64::from(seen.sent), u64::from(seen.back));
-        let name = |what: &str| format!("flooded from port {port}: {what}");
-        let whole = seen.changed == 0 && seen.overtaken == 0 && seen.refused > 0 && back > 0;
-        rig.check(&name("in order and unchanged"), whole, &seen);
-        rig.check(
-            &name("the device has what it was sent"),
-            here.received + here.dropped == sent,
-            &(here, seen),
-        );
-        let received = rig.statistic(port, "RX-packets")?;
-        rig.check(
-            &name("the driver has what the device gave"),
-            received == Some(here.received),
-            &(received, here),
-        );
-        // What left through the other port, or was refused by its ring.
-        let said = rig.say("show fwd stats all")?;
-        let said = said.split_once(&format!("for port {} ", 1 - port)).map_or("", |(_, rest)| rest);
-        let (left, refused) = (number(said, "TX-packets"), number(said, "TX-dropped"));
-        let all = left.zip(refused).map(|(left, refused)| left + refused) == received;
-        rig.check(&name("testpmd forwarded it or says so"), all, &(received, left, refused));
-        rig.check(&name("the other device sent as many"), left == Some(there.sent), &(left, there));
-        let named = there.sent == there.delivered + there.lost && there.delivered == back && there.lost > 0;
-        rig.check(&name("and what the host did not take is counted"), named, &(there, seen));
+    let traffic = both(rig.cables, |into, out_of| overload(into, out_of, LOAD));
+    let agree = |seen: &Seen| seen.checks(&traffic).iter().all(|(_, good)| *good);
+    let seen = rig.settled(|rig| Seen::now(rig, &before), agree)?;
+    for (name, good) in seen.checks(&traffic) {
+        rig.check(&name, good, &(&traffic, &seen));
     }
     Ok(())
 }

@@ -63,6 +63,29 @@ pub fn l4_checksum(frame: &[u8]) -> usize {
     if frame[IP + 9] == UDP { L4 + 6 } else { L4 + 16 }
 }
 
+/// What the last bytes of a marker begin with.
+const MARK: [u8; 14] = *b"IXORA MARKER: ";
+
+/// Two frames with this number that every port takes, to everyone and without a
+/// tag: one that receive side scaling puts in each of two queues.
+pub fn markers(number: u16) -> [Vec<u8>; 2] {
+    // Ports whose hash is even and odd.
+    [9000, 9001].map(|port| {
+        let mut frame = udp(Flow { to: [0xFF; 6], port }, 60);
+        let from = frame.len() - MARK.len() - 2;
+        frame[from..][..MARK.len()].copy_from_slice(&MARK);
+        frame[from + MARK.len()..].copy_from_slice(&number.to_be_bytes());
+        seal(&mut frame);
+        frame
+    })
+}
+
+/// The number of a marker, whatever has become of its headers.
+pub fn marker(frame: &[u8]) -> Option<u16> {
+    let (rest, number) = frame.split_last_chunk()?;
+    rest.ends_with(&MARK).then(|| u16::from_be_bytes(*number))
+}
+
 /// Puts right checksums into a frame.
 fn seal(frame: &mut [u8]) {
     let place = l4_checksum(frame);
@@ -135,6 +158,18 @@ mod tests {
                 assert!(!checksums_hold(&broken), "{at}");
             }
         }
+    }
+
+    #[test]
+    fn markers_are_known_and_one_is_for_each_queue() {
+        let markers = markers(513);
+        for (queue, frame) in markers.iter().enumerate() {
+            assert_eq!((marker(frame), marker(&tagged(frame, 7))), (Some(513), Some(513)));
+            assert!(checksums_hold(frame) && frame.len() == 60);
+            let port = u16::from_be_bytes([frame[L4], frame[L4 + 1]]);
+            assert_eq!(rss(&Flow { to: [0xFF; 6], port }.tuple()) as usize & 1, queue);
+        }
+        assert_eq!((marker(&udp(FLOW, 60)), marker(&[0])), (None, None));
     }
 
     #[test]

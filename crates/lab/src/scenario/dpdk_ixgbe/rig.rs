@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
+use super::frames;
 use super::prompt::Prompt;
 use crate::Result;
 use crate::scenario::Served;
@@ -12,14 +13,17 @@ use crate::traffic::Cable;
 
 /// Cores, memory, and nothing that is not needed.
 const ENVIRONMENT: &str = "-l 0,1 -m 128 --no-telemetry -- -i --total-num-mbufs=8192 --rxd=512 --txd=512";
-/// Frames under way at a time: what a socket holds.
-const BURST: usize = 8;
-/// No frame for so long: none comes any more.
-const SILENCE: Duration = Duration::from_millis(1500);
+/// Frames between two pairs of markers: with those, what a socket holds (unix(7),
+/// `max_dgram_qlen`).
+const BURST: usize = 6;
+/// Bounds a hang: a frame that is expected comes long before, and so do counts that agree.
+const LIMIT: Duration = Duration::from_secs(20);
 /// Until a socket with no room is tried again.
 const PAUSE: Duration = Duration::from_micros(50);
-/// After the last one that is expected.
-const MOMENT: Duration = Duration::from_millis(5);
+/// Until counts that do not agree are read again.
+const AGAIN: Duration = Duration::from_millis(100);
+/// How a command begins that changes nothing.
+const QUESTION: &str = "show ";
 
 /// Port 0 and port 1, each with a cable to the host.
 #[derive(Debug)]
@@ -30,6 +34,8 @@ pub struct Rig<'a> {
     pub cables: &'a [Cable; 2],
     /// The models.
     pub served: &'a mut Served,
+    /// Pairs of markers sent so far.
+    pub markers: u16,
     /// Checks that passed.
     pub passed: Vec<String>,
     /// Checks that failed, each with what was seen.
@@ -49,12 +55,19 @@ impl Rig<'_> {
     pub fn start(&mut self, arguments: &str) -> Result<()> {
         self.prompt.start(&format!("{ENVIRONMENT} {arguments}"), Duration::from_secs(90))?;
         self.say("set xstats-hide-zero on")?;
-        Ok(())
+        self.linked().map(drop)
     }
 
-    /// Says a command.
+    /// Says a command. When this returns, the devices have seen each register write
+    /// that it made: QEMU sends writes without waiting for the device, but a read does
+    /// not overtake them, so a register of each device is read after the prompt.
     pub fn say(&mut self, command: &str) -> Result<String> {
-        self.prompt.say(command)
+        let said = self.prompt.say(command)?;
+        if !command.starts_with(QUESTION) {
+            // For these, the driver reads the device's statistics registers.
+            self.prompt.say("show port stats all")?;
+        }
+        Ok(said)
     }
 
     /// Says several.
@@ -62,11 +75,18 @@ impl Rig<'_> {
         commands.iter().try_for_each(|command| self.say(command).map(drop))
     }
 
-    /// Says what can only be said while the ports stand still.
-    pub fn stopped(&mut self, commands: &[&str]) -> Result<()> {
+    /// Says what can only be said while the ports stand still, and waits for their
+    /// links to come up again; whether they do.
+    pub fn stopped(&mut self, commands: &[&str]) -> Result<bool> {
         self.say_all(&["stop", "port stop all"])?;
         self.say_all(commands)?;
-        self.say_all(&["port start all", "start"])
+        self.say_all(&["port start all", "start"])?;
+        self.linked()
+    }
+
+    /// Waits until both links are up.
+    fn linked(&mut self) -> Result<bool> {
+        Ok(self.link(0, "up")? && self.link(1, "up")?)
     }
 
     /// Ends testpmd, which must end well.
@@ -95,41 +115,74 @@ impl Rig<'_> {
         Ok(report["endpoints"][port]["device"]["counters"][name].as_u64())
     }
 
-    /// Waits until a port says so of its link.
-    pub fn link(&mut self, port: usize, state: &str) -> Result<bool> {
-        for _ in 0..40 {
-            let said = self.say(&format!("show port info {port}"))?;
-            if said.contains(&format!("Link status: {state}")) {
-                return Ok(true);
+    /// Looks until what is seen is good, or for so long that it never will be: for
+    /// counts that are taken while the last frames are on their way.
+    pub fn settled<T>(
+        &mut self,
+        mut look: impl FnMut(&mut Self) -> Result<T>,
+        good: impl Fn(&T) -> bool,
+    ) -> Result<T> {
+        let begin = Instant::now();
+        loop {
+            let seen = look(self)?;
+            if good(&seen) || begin.elapsed() > LIMIT {
+                return Ok(seen);
             }
-            std::thread::sleep(Duration::from_millis(250));
+            std::thread::sleep(AGAIN);
         }
-        Ok(false)
     }
 
-    /// Sends frames to a port and takes what the other one sends until `expected`
-    /// have come, or none comes any more.
-    pub fn pass(&mut self, port: usize, frames: &[Vec<u8>], expected: usize) -> Vec<Vec<u8>> {
-        let (into, out_of) = (&self.cables[port], &self.cables[1 - port]);
-        let (mut back, mut patience) = (Vec::new(), SILENCE);
-        for (n, frame) in frames.iter().enumerate() {
-            let begin = Instant::now();
-            while !into.send(frame) && begin.elapsed() < patience {
-                std::thread::sleep(PAUSE);
+    /// Waits until a port says so of its link.
+    pub fn link(&mut self, port: usize, state: &str) -> Result<bool> {
+        let state = format!("Link status: {state}");
+        let is_so = |said: &String| said.contains(&state);
+        let said = self.settled(|rig| rig.say(&format!("show port info {port}")), is_so)?;
+        Ok(is_so(&said))
+    }
+
+    /// Sends frames to a port and takes what the other one sends. After each few
+    /// frames come two markers, one for each of two queues: what was sent before
+    /// them and is not there when they are has been lost.
+    pub fn pass(&mut self, port: usize, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let mut back = Vec::new();
+        for frames in frames.chunks(BURST) {
+            self.markers += 1;
+            let markers = frames::markers(self.markers);
+            let sent = frames.iter().chain(&markers).all(|frame| self.give(port, frame));
+            if !sent || !self.take(1 - port, markers.len(), &mut back) {
+                self.failed.push(format!("port {port} has room, and its markers come through"));
+                break;
             }
-            // The rest of a burst may be on its way, no more.
-            while back.len() + BURST <= n.min(expected) {
-                let Some(frame) = out_of.recv(patience) else {
-                    patience = MOMENT; // something is lost, and is not waited for again
-                    break;
-                };
-                back.push(frame);
-            }
-        }
-        while let Some(frame) = out_of.recv(if back.len() < expected { patience } else { MOMENT }) {
-            back.push(frame);
         }
         back
+    }
+
+    /// Takes what a port sends until so many of the latest markers have come;
+    /// `false` when they do not.
+    fn take(&self, port: usize, mut markers: usize, back: &mut Vec<Vec<u8>>) -> bool {
+        let begin = Instant::now();
+        while markers > 0 {
+            let left = LIMIT.saturating_sub(begin.elapsed());
+            let Some(frame) = self.cables[port].recv(left) else { return false };
+            match frames::marker(&frame) {
+                None => back.push(frame),
+                Some(number) if number == self.markers => markers -= 1,
+                Some(_) => {} // of frames that were given up
+            }
+        }
+        true
+    }
+
+    /// Gives a port a frame; `false` when there is no room for it.
+    fn give(&self, port: usize, frame: &[u8]) -> bool {
+        let begin = Instant::now();
+        while !self.cables[port].send(frame) {
+            if begin.elapsed() > LIMIT {
+                return false;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        true
     }
 
     /// Whether all these frames come through one by one, each with what
@@ -141,7 +194,7 @@ impl Rig<'_> {
         frames: &[Vec<u8>],
         changed: impl Fn(&[u8]) -> Vec<u8>,
     ) {
-        let back = self.pass(port, frames, frames.len());
+        let back = self.pass(port, frames);
         let expected: Vec<Vec<u8>> = frames.iter().map(|frame| changed(frame)).collect();
         let other = expected.iter().zip(&back).position(|(expected, back)| expected != back);
         let head = |frame: &Vec<u8>| (frame.len(), frame[..frame.len().min(48)].to_vec());
@@ -153,12 +206,10 @@ impl Rig<'_> {
         );
     }
 
-    /// Whether none of these frames comes through.
+    /// Whether none of these frames comes through, but the markers behind them.
     pub fn none_pass(&mut self, name: &str, port: usize, frames: &[Vec<u8>]) {
-        let back = self.pass(port, frames, 0);
-        let late = self.cables[1 - port].recv(Duration::from_millis(300));
-        let seen = back.len() + usize::from(late.is_some());
-        self.check(name, seen == 0, &format_args!("{seen} of {} came", frames.len()));
+        let back = self.pass(port, frames);
+        self.check(name, back.is_empty(), &format_args!("{} of {} came", back.len(), frames.len()));
     }
 }
 
