@@ -1,7 +1,12 @@
-//! `cargo xtask lab`: the scenarios of the lab, one after the other.
+//! `cargo xtask lab`: the scenarios of the lab, once or many times, with nothing
+//! else on the machine or beside busy loops.
 
+use std::fmt::Write as _;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use lab::guest::Guest;
 use lab::packages::Packages;
@@ -10,11 +15,20 @@ use lab::vm::{End, Outcome};
 
 use crate::step::{Failure, cargo, run, target};
 
-/// Lists the scenarios.
-pub fn list() {
-    for scenario in lab::scenario::ALL {
-        println!("{:<24} {}", scenario.name, scenario.about);
-    }
+/// How the scenarios are run.
+#[derive(clap::Args)]
+pub struct Lab {
+    /// Scenarios, by a part of their names; all if left out.
+    names: Vec<String>,
+    /// Say which there are.
+    #[arg(long)]
+    list: bool,
+    /// Run all chosen scenarios so many times in a row, whatever fails.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    repeat: usize,
+    /// Run so many busy loops beside them.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    beside: usize,
 }
 
 /// Builds the programs that the lab runs, and the benchmarks. Always together: built
@@ -25,54 +39,226 @@ pub fn programs() -> Command {
     build
 }
 
-/// Runs those that `names` choose, all for none.
+/// What is known of a scenario's runs.
+struct Record {
+    scenario: &'static Scenario,
+    /// How long each took, failed ones included.
+    times: Vec<Duration>,
+    /// The report of each run that failed, and the directory where it is kept.
+    failures: Vec<(String, PathBuf)>,
+}
+
+/// Runs those that `names` choose once, all for none: a step of `cargo xtask test`.
 pub fn of(names: &[String]) -> Result<(), Failure> {
-    let scenarios = chosen(names);
+    done(&Lab { names: names.to_vec(), list: false, repeat: 1, beside: 0 })
+}
+
+/// Lists the scenarios, or runs them; an error when any run failed.
+pub fn done(lab: &Lab) -> Result<(), Failure> {
+    if lab.list {
+        for scenario in lab::scenario::ALL {
+            println!("{:<24} {}", scenario.name, scenario.about);
+        }
+        return Ok(());
+    }
+    let scenarios = chosen(&lab.names);
     if scenarios.is_empty() {
-        return Err(format!("no scenario is called {}: see cargo xtask lab --list", names.join(" ")));
+        return Err(format!("no scenario is called {}: see cargo xtask lab --list", lab.names.join(" ")));
     }
-    run("build for the lab", &mut programs())?;
-    let target = target();
+    let bench = bench(&scenarios)?;
+    let begin = Instant::now();
+    let mut records: Vec<Record> = scenarios
+        .into_iter()
+        .map(|scenario| Record { scenario, times: Vec::new(), failures: Vec::new() })
+        .collect();
+    beside(lab.beside, || {
+        for turn in 1..=lab.repeat {
+            if lab.repeat > 1 {
+                println!("==> lab, run {turn} of {}", lab.repeat);
+            }
+            for record in &mut records {
+                record.run(&bench);
+            }
+        }
+    });
+    println!("<== lab: {:.1} s", begin.elapsed().as_secs_f64());
+    if lab.repeat > 1 {
+        print!("{}", table(&records));
+    }
+    told(&records)
+}
+
+/// Builds the programs, and meanwhile fetches what machines are made of.
+fn bench(scenarios: &[&Scenario]) -> Result<Bench, Failure> {
     let packages = Packages::open().map_err(|error| error.to_string())?;
-    println!("==> packages, in {}", packages.cache().display());
-    let guest = Guest::fetch(&packages).map_err(|error| error.to_string())?;
-    let bench = Bench { guest, ixora: target.join("release/ixora"), logs: target.join("lab") };
-    let failed = scenarios.iter().filter(|scenario| !passes(&bench, scenario)).count();
-    match failed {
-        0 => Ok(()),
-        failed => Err(format!("{failed} of {} scenarios of the lab failed", scenarios.len())),
+    let fetch = || {
+        let start = Instant::now();
+        let guest = Guest::fetch(&packages)?;
+        scenarios.iter().try_for_each(|scenario| scenario.fetch(&packages))?;
+        println!("<== packages, in {}: {:.1} s", packages.cache().display(), start.elapsed().as_secs_f64());
+        Ok(guest)
+    };
+    let (built, guest) = std::thread::scope(|scope| {
+        let guest = scope.spawn(fetch);
+        let built = run("build for the lab", &mut programs());
+        (built, guest.join().expect("to fetch does not panic"))
+    });
+    built?;
+    let guest = guest.map_err(|error: lab::Error| error.to_string())?;
+    Ok(Bench { guest, ixora: target().join("release/ixora"), logs: target().join("lab") })
+}
+
+/// Does `work` while so many threads keep a processor busy each.
+fn beside(loops: usize, work: impl FnOnce()) {
+    /// Stops the loops when the work is done, or panics.
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stop = Stop(&stop);
+        for _ in 0..loops {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        work();
+    });
+}
+
+impl Record {
+    fn run(&mut self, bench: &Bench) {
+        let scenario = self.scenario;
+        print!("lab {:<24} ", scenario.name);
+        let _ = std::io::stdout().flush(); // the reader sees what is under way
+        let start = Instant::now();
+        let outcome = (scenario.run)(bench, scenario.name);
+        self.times.push(start.elapsed());
+        let report = match &outcome {
+            Ok(outcome) if outcome.is_good() => {
+                let took = start.elapsed().as_secs_f64();
+                return println!("ok, {} checks, {took:.1} s", outcome.passed.len());
+            }
+            Ok(outcome) => describe(outcome),
+            Err(error) => format!("FAILED: {error}\n"),
+        };
+        let kept = keep(&bench.logs, scenario.name, &report);
+        println!("{report}    kept in {}", kept.display());
+        self.failures.push((report, kept));
     }
 }
 
-fn passes(bench: &Bench, scenario: &Scenario) -> bool {
-    print!("lab {:<24} ", scenario.name);
-    let _ = std::io::stdout().flush(); // only for the reader's patience
-    match (scenario.run)(bench, scenario.name) {
-        Ok(outcome) if outcome.is_good() => {
-            println!("ok, {} checks, {:.1} s", outcome.passed.len(), outcome.elapsed.as_secs_f64());
-            true
-        }
-        Ok(outcome) => {
-            describe(bench, scenario, &outcome);
-            false
-        }
-        Err(error) => {
-            println!("FAILED: {error}");
-            false
-        }
-    }
-}
-
-fn describe(bench: &Bench, scenario: &Scenario, outcome: &Outcome) {
+fn describe(outcome: &Outcome) -> String {
     let end = match outcome.end {
         End::Finished => "",
         End::Died => ", the machine ended early",
         End::TimeLimit => ", the time was over",
     };
     let (passed, failed) = (outcome.passed.len(), outcome.failed.len());
-    println!("FAILED, {passed} checks passed, {failed} did not{end}, {:.1} s", outcome.elapsed.as_secs_f64());
+    let took = outcome.elapsed.as_secs_f64();
+    let mut report = format!("FAILED, {passed} checks passed, {failed} did not{end}, {took:.1} s\n");
     for why in &outcome.failed {
-        println!("    {why}");
+        let _ = writeln!(report, "    {why}");
     }
-    println!("    console: {}", bench.log(scenario.name).display());
+    report
+}
+
+/// Moves the directory of a run that failed to where no other run comes, with its
+/// report; or says where it is when that cannot be done.
+fn keep(logs: &Path, name: &str, report: &str) -> PathBuf {
+    let from = logs.join(name);
+    let places = (1..).map(|n| logs.join("failed").join(format!("{name}-{n}")));
+    let to = places.into_iter().find(|place| !place.exists()).unwrap_or_default();
+    let moved = std::fs::create_dir_all(logs.join("failed")).and_then(|()| std::fs::rename(&from, &to));
+    let place = if moved.is_ok() { to } else { from };
+    let _ = std::fs::write(place.join("report"), report); // it has been printed, too
+    place
+}
+
+/// Runs, failures and seconds of each scenario.
+fn table(records: &[Record]) -> String {
+    let mut table = format!(
+        "{:<24} {:>5} {:>7} {:>7} {:>7} {:>7}\n",
+        "scenario", "runs", "failed", "min s", "median", "max s"
+    );
+    for record in records {
+        let mut times: Vec<f64> = record.times.iter().map(Duration::as_secs_f64).collect();
+        times.sort_by(f64::total_cmp);
+        let at = |n: usize| times.get(n).copied().unwrap_or_default();
+        let (least, median, most) = (at(0), at(times.len() / 2), at(times.len().saturating_sub(1)));
+        let (name, runs, failed) = (record.scenario.name, times.len(), record.failures.len());
+        let _ = writeln!(table, "{name:<24} {runs:>5} {failed:>7} {least:>7.1} {median:>7.1} {most:>7.1}");
+    }
+    table
+}
+
+/// All failures once more, as an error; none is none.
+fn told(records: &[Record]) -> Result<(), Failure> {
+    let runs: usize = records.iter().map(|record| record.times.len()).sum();
+    let (mut failed, mut all) = (0, String::new());
+    for record in records {
+        for (report, kept) in &record.failures {
+            failed += 1;
+            let _ = write!(all, "\n{}: {}    kept in {}", record.scenario.name, report, kept.display());
+        }
+    }
+    match failed {
+        0 => Ok(()),
+        failed => Err(format!("{failed} of {runs} runs of the lab's scenarios failed{all}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(times: &[u64], failures: &[&str]) -> Record {
+        Record {
+            scenario: &lab::scenario::ALL[0],
+            times: times.iter().map(|&ms| Duration::from_millis(ms)).collect(),
+            failures: failures.iter().map(|why| ((*why).to_owned(), PathBuf::from("there"))).collect(),
+        }
+    }
+
+    #[test]
+    fn the_table_has_runs_failures_and_times() {
+        let text = table(&[record(&[3000, 1000, 2500], &["FAILED: x\n"])]);
+        let words: Vec<&str> = text.lines().last().expect("a line").split_whitespace().collect();
+        assert_eq!(words, [lab::scenario::ALL[0].name, "3", "1", "1.0", "2.5", "3.0"]);
+    }
+
+    #[test]
+    fn one_failure_of_many_runs_is_an_error_that_tells_it() {
+        assert_eq!(told(&[record(&[1, 2], &[])]), Ok(()));
+        let said = told(&[record(&[1, 2], &[]), record(&[1, 2], &["FAILED: x\n"])]).expect_err("one failed");
+        assert!(
+            said.starts_with("1 of 4 runs") && said.contains("FAILED: x") && said.contains("there"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn what_failed_is_kept_beside_what_failed_before() {
+        let logs = tempfile::tempdir().expect("a directory");
+        for n in 1..3 {
+            let run = logs.path().join("igb");
+            std::fs::create_dir_all(&run).expect("made");
+            std::fs::write(run.join("console.log"), format!("run {n}")).expect("written");
+            let kept = keep(logs.path(), "igb", "why\n");
+            assert_eq!(std::fs::read_to_string(kept.join("console.log")).expect("kept"), format!("run {n}"));
+            assert_eq!(std::fs::read_to_string(kept.join("report")).expect("kept"), "why\n");
+        }
+    }
+
+    #[test]
+    fn busy_loops_end_with_the_work() {
+        let mut done = false;
+        beside(2, || done = true);
+        assert!(done);
+    }
 }

@@ -41,13 +41,7 @@ enum Chore {
         seconds: u64,
     },
     /// Virtual machines in which our drivers and models meet what others wrote.
-    Lab {
-        /// Scenarios, by a part of their names; all if left out.
-        names: Vec<String>,
-        /// Say which there are.
-        #[arg(long)]
-        list: bool,
-    },
+    Lab(lab::Lab),
     /// Measure our drivers beside DPDK's, which is fetched; needs root.
     Peers {
         /// For both benches, such as --windows 10.
@@ -64,11 +58,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Test { quick } => test::all(quick),
         Chore::Fuzz { target, seconds } => fuzz::of(target.as_deref(), seconds),
-        Chore::Lab { list: true, .. } => {
-            lab::list();
-            Ok(())
-        }
-        Chore::Lab { names, .. } => lab::of(&names),
+        Chore::Lab(lab) => lab::done(&lab),
         Chore::Peers { arguments } => peers::measure(&arguments),
         Chore::Count => count::run(),
         Chore::Instructions => instructions::check(),
