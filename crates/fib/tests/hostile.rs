@@ -13,22 +13,16 @@ fn scattered_long_routes_take_no_more_than_promised() {
     let mut random = Random::new(1);
     let mut table = Table4::with_limit(ROUTES);
     let empty = table.memory().lookup;
-    let refused = loop {
-        if let Err(error) = table.insert(random.next_u64() as u32, 32, 1) {
-            break error;
-        }
-    };
+    let refused = (0..2 * ROUTES).find_map(|_| table.insert(random.next_u64() as u32, 32, 1).err());
+    let refused = refused.expect("there is a limit");
     assert_eq!(refused, Error::Full { limit: ROUTES });
     let each = (table.memory().lookup - empty) / ROUTES;
     assert!(each <= 256, "{each} bytes a route");
 
     let mut table = Table6::with_limits(ROUTES, 2 * ROUTES);
     let empty = table.memory().lookup;
-    let refused = loop {
-        if let Err(error) = table.insert(random.next_u128(), 128, 1) {
-            break error;
-        }
-    };
+    let refused = (0..2 * ROUTES).find_map(|_| table.insert(random.next_u128(), 128, 1).err());
+    let refused = refused.expect("there is a limit");
     assert!(matches!(refused, Error::Full { .. } | Error::Nodes { .. }));
     assert!(table.len() > ROUTES * 9 / 10 && table.nodes() <= 2 * ROUTES);
     let each = (table.memory().lookup - empty) / table.len();

@@ -74,8 +74,9 @@ fn a_reader_sees_all_of_a_set_of_changes_or_none() {
     };
     let reader = set(0);
     std::thread::scope(|scope| {
+        let stop = Stop(&stop);
         for mut reader in [reader, set(1)] {
-            let stop = &stop;
+            let stop = stop.0;
             scope.spawn(move || {
                 let addrs: Vec<u32> = (0..ROUTES * 2).map(|n| ((n / 2) << 20) | (n % 2)).collect();
                 let (mut values, mut last) = (vec![MISS; addrs.len()], 0);
@@ -90,6 +91,15 @@ fn a_reader_sees_all_of_a_set_of_changes_or_none() {
         for value in 2..2_000 {
             set(value);
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(stop);
     });
+}
+
+/// Ends the readers, also when the writer panics: the scope waits for them.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

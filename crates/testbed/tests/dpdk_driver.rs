@@ -4,12 +4,15 @@
 
 #[path = "common/dpdk.rs"]
 mod dpdk;
+#[path = "common/limit.rs"]
+mod limit;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use driver::virtio::transport::VhostUser;
 use driver::virtio::{Options, RxQueue, TxQueue, Virtio};
+use limit::Limit;
 use memory::{Backing, Batch, Dma, Pool};
 use regs::virtio::feature;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -137,7 +140,9 @@ fn what_dpdk_sends_is_received() {
             assert!(begin.elapsed() < LIMIT, "{name}: {:?}", join.device.health());
         }
         join.testpmd.say("stop").unwrap();
+        let mut limit = Limit::rounds(100_000, "nothing left to receive");
         while join.rx[0].recv(&mut join.pool, &mut batch) > 0 {
+            limit.check();
             join.pool.free_batch(&mut batch);
         }
         let (port, rx) = (join.testpmd.port().unwrap(), join.rx[0].stats());

@@ -4,9 +4,12 @@
 
 #[path = "common/dpdk.rs"]
 mod dpdk;
+#[path = "common/limit.rs"]
+mod limit;
 
 use std::time::{Duration, Instant};
 
+use limit::Limit;
 use testbed::serve::{Endpoint, EndpointReport, Options};
 use testbed::testpmd::{Dpdk, Setup, Testpmd};
 use testbed::vhost_user::Serving;
@@ -65,7 +68,9 @@ impl Join {
     fn settle(&mut self) {
         self.serving.stop_sources();
         let mut before = 0;
+        let mut limit = Limit::time("nothing to move any more");
         loop {
+            limit.check();
             std::thread::sleep(Duration::from_millis(100));
             let now = self.count("rx_packets") + self.count("tx_packets");
             if now == std::mem::replace(&mut before, now) {

@@ -5,6 +5,7 @@ mod common;
 
 use common::Bench;
 use common::frames::{self, Sums, ethernet, payload, tagged};
+use common::limit::Limit;
 use driver::ixgbe::Options;
 use memory::TxOffload;
 use testbed::Idle;
@@ -137,7 +138,9 @@ fn filters_change_under_traffic_without_a_nameless_loss() {
         drop(stepper);
         bench.handles[0].with_cable(|cable| cable.stop_source());
         let mut last = 1;
+        let mut limit = Limit::rounds(10_000, "nothing left to receive");
         while last > 0 {
+            limit.check();
             bench.settle();
             last = bench.recv(0).len() as u64;
             received += last;

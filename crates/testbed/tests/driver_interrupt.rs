@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use common::Bench;
 use common::frames::{self, Sums, payload};
+use common::limit::until;
 use driver::ixgbe::{Options, RxQueue};
 use memory::{Batch, Pool, TxOffload};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -153,9 +154,7 @@ fn a_sleeper_misses_nothing_whenever_packets_come() {
             let mut packet = pool.alloc().unwrap();
             packet.copy_from(&payload(60)).unwrap();
             batch.push(packet);
-            while tx.send(&mut pool, &mut batch) == 0 {
-                thread::yield_now();
-            }
+            until("room in the transmit ring", || tx.send(&mut pool, &mut batch) > 0);
             // Gaps of all lengths, so that frames come at every moment of the
             // sleeper's round.
             (0..n % 97 * 30).for_each(|_| std::hint::spin_loop());

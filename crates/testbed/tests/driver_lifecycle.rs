@@ -4,9 +4,10 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::frames::{self, Sums, payload};
+use common::limit::until;
 use common::{Bench, Side, devices, sound};
 use driver::ixgbe::{Completion, Ixgbe, Options};
 use memory::{Batch, Dma, Packet, Pool, TxOffload};
@@ -69,11 +70,7 @@ fn a_queue_dropped_under_traffic_lets_go_of_its_buffers() {
         let options = Options { rx_queues: queues, ..Options::default() };
         let mut bench = Bench::open(&["gen:flows=64,size=64-1518"], &options);
         let stepper = spawn(&bench.handles, None, Idle::Spin).unwrap();
-        let wanted = |bench: &mut Bench| bench.recv(0).len();
-        let begin = Instant::now();
-        while wanted(&mut bench) == 0 {
-            assert!(begin.elapsed() < Duration::from_secs(20));
-        }
+        until("packets", || !bench.recv(0).is_empty());
         for left in (0..queues).rev() {
             drop(bench.sides[0].rx.pop());
             let all = mark_all(&mut bench.pool);
@@ -169,15 +166,14 @@ fn a_port_opens_again_and_again_and_leaks_nothing() {
         let mut batch = Batch::default();
         let mut moved = 0;
         let stepper = spawn(&handles, None, Idle::Yield).unwrap();
-        let begin = Instant::now();
-        while moved < 2_000 {
-            assert!(begin.elapsed() < Duration::from_secs(20), "link and packets come");
+        until("link and packets", || {
             for queue in &mut side.rx {
                 queue.recv(&mut pool, &mut batch);
                 moved += side.tx[0].send(&mut pool, &mut batch);
                 pool.free_batch(&mut batch);
             }
-        }
+            moved >= 2_000
+        });
         drop(side);
         drop(stepper);
         assert_eq!(handles[0].report().mapped, (0, 0));

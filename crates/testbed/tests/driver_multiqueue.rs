@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use common::limit::Limit;
 use common::{Bench, frames};
 use driver::ixgbe::{Options, Rss, RxQueue, TxQueue};
 use memory::{Batch, Packet, Pool};
@@ -56,10 +57,14 @@ struct Lane {
 impl Lane {
     /// Forwards until all lanes together have forwarded `wanted`.
     fn run(&mut self, total: &AtomicU64, wanted: u64) {
+        let mut limit = Limit::time("packets to forward");
         while total.load(Ordering::Relaxed) < wanted {
             let moved = self.forward();
             total.fetch_add(moved, Ordering::Relaxed);
-            if moved == 0 {
+            if moved > 0 {
+                limit.restart();
+            } else {
+                limit.check();
                 thread::yield_now();
             }
         }
@@ -72,7 +77,9 @@ impl Lane {
             let (queue, rx) = &mut self.rx[n];
             rx.recv(&mut self.pool, &mut batch);
             batch.iter().for_each(|packet| note(&mut self.flows, *queue, packet));
+            let mut limit = Limit::time("room in a transmit ring");
             while !batch.is_empty() {
+                limit.check();
                 moved += self.tx[n].send(&mut self.pool, &mut batch) as u64;
             }
         }
@@ -116,11 +123,11 @@ fn four_queues_on_two_threads_forward_all_flows() {
 
     // What is under way runs out; then every packet has a place in the books.
     bench.handles[0].with_cable(|cable| cable.stop_source());
-    loop {
+    let mut limit = Limit::rounds(10_000, "the lanes to have nothing left to forward");
+    bench.settle();
+    while lanes.iter_mut().map(Lane::forward).sum::<u64>() > 0 {
+        limit.check();
         bench.settle();
-        if lanes.iter_mut().map(Lane::forward).sum::<u64>() == 0 {
-            break;
-        }
     }
     let sent: u64 = lanes.iter().map(|lane| lane.sent).sum();
     let report = bench.handles[0].report();

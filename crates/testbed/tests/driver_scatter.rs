@@ -4,6 +4,7 @@
 mod common;
 
 use common::frames::{self, Sums, is_right, payload};
+use common::limit::Limit;
 use common::{Bench, contents};
 use driver::ixgbe::Options;
 use memory::{Checksum, DATA_ROOM, TxOffload};
@@ -130,7 +131,9 @@ fn jumbo_traffic_through_a_small_pool_keeps_every_buffer() {
     let options = Options { rx_ring: 64, tx_ring: 64, ..jumbo() };
     let mut bench = Bench::with_pool(&["gen:size=64-9004,count=3000+sink:check"], &options, 160);
     let (mut idle, mut left) = (0, memory::Batch::default());
+    let mut limit = Limit::rounds(10_000, "3,000 frames to be forwarded or dropped");
     while idle < 100 {
+        limit.check();
         bench.settle();
         let side = &mut bench.sides[0];
         let got = side.rx[0].recv(&mut bench.pool, &mut left);

@@ -1,6 +1,10 @@
 //! The lean device under the 82599 driver: what is sent and received agrees.
 
+#[path = "common/limit.rs"]
+mod limit;
+
 use driver::ixgbe::{Ixgbe, Options};
+use limit::Limit;
 use memory::{Batch, Dma, Pool};
 use testbed::inprocess::{self, InProcess};
 use testbed::wire::Cable;
@@ -18,13 +22,18 @@ fn counts_agree_on_both_sides() {
     let mut pool = Pool::new(&dma, 512).expect("memory");
     let mut batch = Batch::with_limit(32);
     let (mut now, mut forwarded) = (1_000_000_000, 0);
+    // A round moves up to 32 packets, and the device gives what the ring takes.
+    let mut limit = Limit::rounds(50_000, "10,000 packets to be forwarded");
     while forwarded < 10_000 {
+        limit.check();
         now += 1000;
         handle.step(now);
         let received = rx[0].recv(&mut pool, &mut batch);
         assert!(batch.iter().all(|packet| packet.len() == 60 && packet[..6] == [0xFF; 6]));
         forwarded += received as u64;
+        let mut limit = Limit::rounds(10_000, "room in the transmit ring");
         while !batch.is_empty() {
+            limit.check();
             tx[0].send(&mut pool, &mut batch);
             now += 1000;
             handle.step(now);

@@ -7,6 +7,7 @@ mod common;
 
 use common::contents;
 use common::frames::{self, Sums, is_right, payload, tagged};
+use common::limit::Limit;
 use common::virtio::{Bench, RINGS, model, offer, sleepy};
 use driver::virtio::Options;
 use memory::{Checksum, TxOffload};
@@ -225,7 +226,9 @@ fn tables_make_room_for_long_packets() {
         // Nobody steps the devices, so that the ring fills up.
         let mut bench = Bench::pair(&sleepy(offer(ring, without)), &options);
         let mut count = 0;
+        let mut limit = Limit::rounds(257, "a ring of 256 to be full");
         while bench.try_send(0, 0, &common::virtio::frame(count, 9000), TxOffload::default()) {
+            limit.check();
             count += 1;
         }
         bench.settle();

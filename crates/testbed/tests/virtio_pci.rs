@@ -2,10 +2,13 @@
 //! in this process and over vfio-user.
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/limit.rs"]
+mod limit;
+
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
 
 use bus::{Bar, DmaRange, Mapping, Pci};
+use limit::{Limit, until};
 use regs::virtio::device::{self, status};
 use regs::virtio::feature::{self, net};
 use regs::virtio::packed::descriptor as packed;
@@ -49,14 +52,12 @@ fn reach(served: bool) -> (Pci, Way) {
 
 impl Way {
     fn until(&self, what: &str, done: impl Fn() -> bool) {
-        let begin = Instant::now();
-        while !done() {
-            assert!(begin.elapsed() < Duration::from_secs(10), "{what}");
-            match self {
-                Way::Here(handle) => _ = handle.step(0),
-                Way::Served(..) => std::thread::sleep(Duration::from_millis(1)),
+        until(what, || {
+            if let Way::Here(handle) = self {
+                handle.step(0);
             }
-        }
+            done()
+        });
     }
 
     fn report(&self) -> testbed::DeviceReport {
@@ -109,7 +110,9 @@ fn capabilities(pci: &Pci) -> Vec<(u8, u16)> {
         byte[0]
     };
     let (mut at, mut found) = (u16::from(read(0x34)), Vec::new());
+    let mut limit = Limit::rounds(48, "the end of the list of capabilities");
     while at != 0 {
+        limit.check();
         if read(at) == CAPABILITY_VENDOR {
             found.push((read(at + capability::CFG_TYPE), at));
         }

@@ -235,7 +235,9 @@ impl Rig {
         std::thread::scope(|scope| {
             scope.spawn(|| self.router.run());
             let (mut before, mut since) = (0, Instant::now());
-            while since.elapsed() < Duration::from_millis(300) || before == 0 {
+            let end = Instant::now() + Duration::from_secs(60);
+            // What arrived is looked at once the threads have ended.
+            while (since.elapsed() < Duration::from_millis(300) || before == 0) && Instant::now() < end {
                 std::thread::sleep(Duration::from_millis(5));
                 if arrived() != before {
                     (before, since) = (arrived(), Instant::now());

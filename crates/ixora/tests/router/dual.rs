@@ -58,13 +58,10 @@ impl Host<'_> {
 
     /// The next packet that comes. Who asks for this host's addresses is answered.
     pub fn next(&self) -> Vec<u8> {
-        loop {
-            let frame = self.wire.next();
-            if !self.resolve(&frame) {
-                assert_eq!((&frame[..6], &frame[6..12]), (&self.mac[..], &self.router[..]), "to this host");
-                return frame;
-            }
-        }
+        let other = |_| Some(self.wire.next()).filter(|frame| !self.resolve(frame));
+        let frame = (0..1000).find_map(other).expect("a packet among 1,000 questions for addresses");
+        assert_eq!((&frame[..6], &frame[6..12]), (&self.mac[..], &self.router[..]), "to this host");
+        frame
     }
 
     /// Answers one who asks for an address of this host's.

@@ -15,6 +15,7 @@ fn asked(wire: &Hosts) -> (usize, usize) {
             [0x86, 0xDD] => nd += usize::from(frame[20] == ICMP6 && frame[54] == 135),
             _ => {}
         }
+        assert!(arp + nd < 1000, "they are asked for without an end");
     }
     (arp, nd)
 }
@@ -37,7 +38,10 @@ fn senders_to_hosts_that_are_not_there_are_told() {
 /// Both answers, in whatever order they come.
 fn told(sender: &Host<'_>, lost: &[u8], lost6: &[u8]) {
     let (mut heard4, mut heard6) = (false, false);
-    while !(heard4 && heard6) {
+    for _ in 0..100 {
+        if heard4 && heard6 {
+            return;
+        }
         let frame = sender.next();
         if frame[12..14] == [8, 0] {
             let told = crate::frame::heard4(&frame);
@@ -53,4 +57,5 @@ fn told(sender: &Host<'_>, lost: &[u8], lost6: &[u8]) {
             heard6 = true;
         }
     }
+    panic!("100 frames came, and not both answers: {heard4} {heard6}");
 }

@@ -7,10 +7,12 @@
 
 pub mod broken;
 pub mod frames;
+pub mod limit;
 pub mod virtio;
 
 use bus::Pci;
 use driver::ixgbe::{Ixgbe, Options, RxQueue, TxQueue};
+use limit::Limit;
 use memory::{Batch, Dma, Packet, Pool, TxOffload};
 use testbed::inprocess::{Handle, InProcess, while_stepping};
 use testbed::wire::{Plug, plug};
@@ -83,11 +85,7 @@ impl Bench {
 
     /// Steps the models until nothing moves.
     pub fn settle(&self) {
-        let mut idle = 0;
-        while idle < 8 {
-            let moved: usize = self.handles.iter().map(Handle::step_now).sum();
-            idle = if moved > 0 { 0 } else { idle + 1 };
-        }
+        settle(&self.handles);
     }
 
     /// Does what waits for the device, with the models stepped meanwhile.
@@ -120,8 +118,9 @@ impl Bench {
     pub fn recv(&mut self, at: usize) -> Vec<Packet> {
         let mut packets = Vec::new();
         for queue in &mut self.sides[at].rx {
-            let mut batch = Batch::default();
+            let (mut batch, mut limit) = (Batch::default(), all_received());
             while queue.recv(&mut self.pool, &mut batch) > 0 {
+                limit.check();
                 packets.extend(batch.drain());
             }
         }
@@ -154,6 +153,22 @@ impl Bench {
         }
         reports
     }
+}
+
+/// Steps models until nothing moves.
+pub fn settle(handles: &[Handle]) {
+    let mut limit = Limit::rounds(100_000, "the models to have nothing left to move");
+    let mut idle = 0;
+    while idle < 8 {
+        limit.check();
+        let moved: usize = handles.iter().map(Handle::step_now).sum();
+        idle = if moved > 0 { 0 } else { idle + 1 };
+    }
+}
+
+/// For a loop that receives until there is nothing: no test has as many packets.
+pub fn all_received() -> Limit<'static> {
+    Limit::rounds(100_000, "a receive queue to have nothing left")
 }
 
 /// A packet's bytes, whatever its segments.

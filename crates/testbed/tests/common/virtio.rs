@@ -106,11 +106,7 @@ impl Bench {
 
     /// Steps the models until nothing moves.
     pub fn settle(&self) {
-        let mut idle = 0;
-        while idle < 8 {
-            let moved: usize = self.handles.iter().map(Handle::step_now).sum();
-            idle = if moved > 0 { 0 } else { idle + 1 };
-        }
+        super::settle(&self.handles);
     }
 
     /// Does what waits for the device, with the models stepped meanwhile.
@@ -183,8 +179,9 @@ impl Bench {
 pub fn recv(queues: &mut [RxQueue], pool: &mut Pool) -> Vec<Packet> {
     let mut packets = Vec::new();
     for queue in queues {
-        let mut batch = Batch::default();
+        let (mut batch, mut limit) = (Batch::default(), super::all_received());
         while queue.recv(pool, &mut batch) > 0 {
+            limit.check();
             packets.extend(batch.drain());
         }
     }
