@@ -2,10 +2,11 @@
 //! never moves, another identity, a small BAR, or gone. What is not wrong is the
 //! model's.
 
-use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
-use bus::{Addressing, Backend, BarLayout, DmaRange, Error, Pci, Result};
+use bus::{Error, Pci, Result};
+
+use super::between::{Between, in_front_of};
 
 /// What is wrong; nothing by default.
 #[derive(Clone, Debug, Default)]
@@ -20,19 +21,18 @@ pub struct Faults {
     pub gone: bool,
 }
 
-/// The backend; registers are never mapped, so that each access comes by here.
+/// What stands in front of the model.
 #[derive(Debug)]
 pub struct Broken {
-    inner: Pci,
     faults: Arc<Mutex<Faults>>,
 }
 
 impl Broken {
     /// Puts faults, which may change later, in front of a device.
-    #[expect(clippy::new_ret_no_self, reason = "the backend lives behind the Pci")]
+    #[expect(clippy::new_ret_no_self, reason = "it lives behind the Pci")]
     pub fn new(inner: Pci, faults: Faults) -> (Pci, Arc<Mutex<Faults>>) {
         let faults = Arc::new(Mutex::new(faults));
-        (Pci::new(Arc::new(Broken { inner, faults: faults.clone() })), faults)
+        (in_front_of(inner, Arc::new(Broken { faults: faults.clone() })), faults)
     }
 
     fn faults(&self) -> Faults {
@@ -40,13 +40,9 @@ impl Broken {
     }
 }
 
-impl Backend for Broken {
-    fn name(&self) -> String {
-        "broken".to_owned()
-    }
-
-    fn read_config(&self, offset: u16, data: &mut [u8]) -> Result<()> {
-        self.inner.read_config(offset, data)?;
+impl Between for Broken {
+    fn read_config(&self, inner: &Pci, offset: u16, data: &mut [u8]) -> Result<()> {
+        inner.read_config(offset, data)?;
         if let Some((vendor, device)) = self.faults().ids.filter(|_| offset == 0 && data.len() >= 4) {
             data[..2].copy_from_slice(&vendor.to_le_bytes());
             data[2..4].copy_from_slice(&device.to_le_bytes());
@@ -54,23 +50,17 @@ impl Backend for Broken {
         Ok(())
     }
 
-    fn write_config(&self, offset: u16, data: &[u8]) -> Result<()> {
-        self.inner.write_config(offset, data)
+    fn bar_size(&self, size: u64) -> u64 {
+        self.faults().size.unwrap_or(size)
     }
 
-    fn bar_layout(&self, index: usize) -> Result<BarLayout> {
-        let layout = self.inner.bar_layout(index)?;
-        let size = self.faults().size.unwrap_or(layout.size);
-        Ok(BarLayout { size, mapped: Vec::new(), ..layout })
-    }
-
-    fn read_bar(&self, index: usize, offset: u32, data: &mut [u8]) -> Result<()> {
+    fn read_bar(&self, inner: &Pci, index: usize, offset: u32, data: &mut [u8]) -> Result<()> {
         let faults = self.faults();
         if faults.gone {
             data.fill(0xFF);
             return Ok(());
         }
-        self.inner.read_bar(index, offset, data)?;
+        inner.read_bar(index, offset, data)?;
         if let Some(&(_, mask, bits)) = faults.stuck.iter().find(|(at, ..)| *at == offset) {
             for (byte, (mask, bits)) in
                 data.iter_mut().zip(mask.to_le_bytes().into_iter().zip(bits.to_le_bytes()))
@@ -81,35 +71,11 @@ impl Backend for Broken {
         Ok(())
     }
 
-    fn write_bar(&self, index: usize, offset: u32, data: &[u8]) -> Result<()> {
-        if self.faults().gone { Ok(()) } else { self.inner.write_bar(index, offset, data) }
+    fn write_bar(&self, inner: &Pci, index: usize, offset: u32, data: &[u8]) -> Result<()> {
+        if self.faults().gone { Ok(()) } else { inner.write_bar(index, offset, data) }
     }
 
-    fn addressing(&self) -> Addressing {
-        self.inner.addressing()
-    }
-
-    fn map_dma(&self, range: &DmaRange<'_>) -> Result<()> {
-        self.inner.map_dma(range)
-    }
-
-    fn unmap_dma(&self, iova: u64, len: usize) -> Result<()> {
-        self.inner.unmap_dma(iova, len)
-    }
-
-    fn interrupt_vectors(&self) -> u16 {
-        self.inner.interrupt_vectors()
-    }
-
-    fn set_interrupt(&self, vector: u16, event: Option<BorrowedFd<'_>>) -> Result<()> {
-        self.inner.set_interrupt(vector, event)
-    }
-
-    fn reset(&self) -> Result<()> {
-        self.inner.reset()
-    }
-
-    fn health(&self) -> Result<()> {
-        if self.faults().gone { Err(Error::HungUp { peer: self.name() }) } else { Ok(()) }
+    fn health(&self, inner: &Pci) -> Result<()> {
+        if self.faults().gone { Err(Error::HungUp { peer: inner.name() }) } else { Ok(()) }
     }
 }

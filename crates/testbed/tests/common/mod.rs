@@ -5,9 +5,11 @@
 //! nothing is mapped any more, the books balance, and the linter found nothing.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod between;
 pub mod broken;
 pub mod frames;
 pub mod limit;
+pub mod recorder;
 pub mod virtio;
 
 use bus::Pci;
