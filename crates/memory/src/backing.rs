@@ -5,7 +5,6 @@
 //! file descriptor to share and is content with ordinary pages. Files are
 //! unlinked as soon as they are open: nothing is left behind, even by a crash.
 
-use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -191,25 +190,4 @@ fn bind_to_node(mapping: &Mapping, node: u32) -> Result<()> {
         len: mapping.len,
         source: io::Error::last_os_error(),
     })
-}
-
-/// The physical address of each hugepage of a mapping (`/proc/self/pagemap`).
-pub(crate) fn physical_pages(mapping: &Mapping) -> Result<Vec<u64>> {
-    const PRESENT: u64 = 1 << 63;
-    const FRAME: u64 = (1 << 55) - 1;
-    let pagemap: &CStr = c"/proc/self/pagemap";
-    let file = fs::open(pagemap, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|e| Error::NoPhysicalAddress(e.into()))?;
-    (0..mapping.len / HUGE_PAGE)
-        .map(|page| {
-            let address = mapping.ptr.as_ptr() as u64 + (page * HUGE_PAGE) as u64;
-            let mut entry = [0; 8];
-            rustix::io::pread(&file, &mut entry[..], address / 4096 * 8)
-                .map_err(|e| Error::NoPhysicalAddress(e.into()))?;
-            match u64::from_le_bytes(entry) {
-                entry if entry & PRESENT != 0 && entry & FRAME != 0 => Ok((entry & FRAME) * 4096),
-                _ => Err(Error::NoPhysicalAddress(io::Error::other("the kernel shows no frame numbers"))),
-            }
-        })
-        .collect()
 }

@@ -23,6 +23,7 @@ mod iova;
 mod metadata;
 pub mod offload;
 pub mod packet;
+mod pagemap;
 pub mod pool;
 pub mod region;
 mod returns;

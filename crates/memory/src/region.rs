@@ -13,8 +13,9 @@ use std::sync::{Arc, Mutex};
 use bus::Addressing;
 
 use crate::Result;
-use crate::backing::{HUGE_PAGE, Mapping, Options, physical_pages};
-use crate::space::{Chunk, Space};
+use crate::backing::{HUGE_PAGE, Mapping, Options};
+use crate::pagemap::physical;
+use crate::space::{Chunk, Physical, Space};
 
 /// One address space, shared by the devices attached to it.
 #[derive(Debug, Clone)]
@@ -31,7 +32,12 @@ pub struct Region {
 impl Dma {
     /// An address space without devices and memory.
     pub fn new(options: Options) -> Dma {
-        Dma(Arc::new(Space { options, state: Mutex::default() }))
+        Dma::over(options, physical)
+    }
+
+    /// Likewise; `physical` gives memory for devices that see physical addresses.
+    pub(crate) fn over(options: Options, physical: Physical) -> Dma {
+        Dma(Arc::new(Space { options, physical, state: Mutex::default() }))
     }
 
     /// Allocates `len` zeroed bytes. Up to 2 MiB are contiguous for the device;
@@ -47,12 +53,15 @@ impl Dma {
     pub(crate) fn chunk(&self, len: usize) -> Result<Arc<Chunk>> {
         let mut state = self.state();
         let physical = state.devices.iter().any(|(_, pci)| pci.addressing() == Addressing::Physical);
-        let mapping = Mapping::new(self.0.options, len, physical)?;
-        let (iovas, contiguous) = match physical {
-            true => (physical_pages(&mapping)?, false),
-            false => (vec![state.iovas.take(mapping.len)?], true),
+        let (mapping, iovas) = match physical {
+            true => (self.0.physical)(self.0.options, len)?,
+            false => {
+                let mapping = Mapping::new(self.0.options, len, false)?;
+                let iova = state.iovas.take(mapping.len)?;
+                (mapping, vec![iova])
+            }
         };
-        let chunk = Chunk { dma: self.clone(), mapping, iovas, contiguous };
+        let chunk = Chunk { dma: self.clone(), mapping, iovas, contiguous: !physical };
         let devices: Vec<_> = state.devices.iter().map(|(_, pci)| pci.clone()).collect();
         let chunk = Arc::new(chunk);
         state.chunks.retain(|c| c.strong_count() > 0);

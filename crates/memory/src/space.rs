@@ -13,9 +13,13 @@ use crate::{Error, Result};
 /// Regions start on a page of their own, as descriptor rings like it.
 const REGION_ALIGN: usize = 4096;
 
+/// Gives memory whose physical addresses are known, and those of its hugepages.
+pub(crate) type Physical = fn(Options, usize) -> Result<(Mapping, Vec<u64>)>;
+
 #[derive(Debug)]
 pub(crate) struct Space {
     pub(crate) options: Options,
+    pub(crate) physical: Physical,
     pub(crate) state: Mutex<State>,
 }
 
@@ -59,13 +63,15 @@ impl Dma {
         if pci.addressing() == Addressing::Physical && chunks.iter().any(|c| c.contiguous) {
             return Err(Error::MixedAddressing { device: pci.name() });
         }
-        for chunk in &chunks {
-            chunk.map_into(pci)?;
-        }
         let device = state.next_device;
         state.next_device += 1;
         state.devices.push((device, pci.clone()));
-        Ok(Attachment::new(self.clone(), device))
+        let attachment = Attachment::new(self.clone(), device);
+        let mapped = chunks.iter().try_for_each(|chunk| chunk.map_into(pci));
+        // On an error the attachment, which takes the lock, goes now: what the device had
+        // taken until then is taken back.
+        drop(state);
+        mapped.map(|()| attachment)
     }
 }
 
@@ -123,3 +129,6 @@ impl Drop for Chunk {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;
