@@ -142,9 +142,13 @@ fn memfd(huge: bool) -> Result<OwnedFd> {
 }
 
 fn hugetlbfs_file() -> Result<OwnedFd> {
-    static SEQUENCE: AtomicU32 = AtomicU32::new(0);
     let mounts = std::fs::read_to_string("/proc/mounts").map_err(|_| Error::NoHugetlbfs)?;
-    let directory = hugetlbfs_mount(&mounts).ok_or(Error::NoHugetlbfs)?;
+    unlinked_file(hugetlbfs_mount(&mounts).ok_or(Error::NoHugetlbfs)?)
+}
+
+/// A file in a directory that nobody else has, and that has no name any more.
+fn unlinked_file(directory: &str) -> Result<OwnedFd> {
+    static SEQUENCE: AtomicU32 = AtomicU32::new(0);
     let n = SEQUENCE.fetch_add(1, Ordering::Relaxed);
     let path = format!("{directory}/ixora-{}-{n}", std::process::id());
     let failed = |e: rustix::io::Errno| Error::NoHugepages(e.into());
@@ -164,11 +168,15 @@ pub fn hugetlbfs_mount(mounts: &str) -> Option<&str> {
     })
 }
 
+/// A set of 1,024 nodes with one in it; with none, where there is no such node.
+fn node_mask(node: u32) -> [libc::c_ulong; 16] {
+    std::array::from_fn(|word| if node as usize / 64 == word { 1 << (node % 64) } else { 0 })
+}
+
 /// Binds a mapping's future pages to one NUMA node (`mbind(2)`, MPOL_BIND).
 fn bind_to_node(mapping: &Mapping, node: u32) -> Result<()> {
     const MPOL_BIND: libc::c_ulong = 2;
-    let mask: [libc::c_ulong; 16] =
-        std::array::from_fn(|word| if node as usize / 64 == word { 1 << (node % 64) } else { 0 });
+    let mask = node_mask(node);
     // SAFETY: the range is ours, the mask is 1,024 bits long as stated (the
     // kernel wants one more than the highest bit), and the call moves nothing.
     let result = unsafe {
@@ -190,4 +198,121 @@ fn bind_to_node(mapping: &Mapping, node: u32) -> Result<()> {
         len: mapping.len,
         source: io::Error::last_os_error(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{FileType, fstat, fstatfs};
+    use rustix::io::{FdFlags, fcntl_getfd};
+
+    const PLAIN: Options = Options { backing: Backing::Memfd, numa_node: None };
+
+    #[test]
+    fn memory_of_hugepages_is_made_of_them_and_plain_memory_is_not() {
+        // A file of hugepages can be made where none are free.
+        for (huge, page) in [(true, HUGE_PAGE as u64), (false, 4096)] {
+            let file = memfd(huge).expect("a file");
+            assert_eq!(fstatfs(&file).expect("a file system").f_bsize as u64, page);
+            assert!(fcntl_getfd(&file).expect("flags").contains(FdFlags::CLOEXEC));
+            fs::fcntl_add_seals(&file, SealFlags::SHRINK).expect("it takes seals");
+        }
+        assert_eq!(HUGE_PAGE, 2 * 1024 * 1024);
+    }
+
+    #[test]
+    fn what_is_mapped_is_zero_shared_and_cannot_shrink_or_grow() {
+        let mapping = Mapping::new(PLAIN, 5000, false).expect("memory");
+        assert_eq!((mapping.len, mapping.huge), (8192, false));
+        assert_eq!(fstat(mapping.file()).expect("a file").st_size, 8192);
+        // SAFETY: a byte of the mapping, which nobody else knows.
+        let last = unsafe { &mut *mapping.ptr.as_ptr().add(8191) };
+        assert_eq!(*last, 0);
+        *last = 7;
+        let mut read = [0];
+        rustix::io::pread(mapping.file(), &mut read[..], 8191).expect("readable");
+        assert_eq!(read, [7], "what is written is in the file that a peer maps");
+        for len in [4096, 12_288] {
+            assert_eq!(fs::ftruncate(mapping.file(), len), Err(rustix::io::Errno::PERM));
+        }
+    }
+
+    #[test]
+    fn a_mapping_is_unmapped_when_it_goes() {
+        let is_mapped = |start: usize| {
+            let maps = std::fs::read_to_string("/proc/self/maps").expect("a map");
+            maps.lines().any(|line| line.starts_with(&format!("{start:x}-")) && line.contains("ixora-dma"))
+        };
+        // Of a size that no other test maps, so that nothing takes the place meanwhile.
+        let mapping = Mapping::new(PLAIN, 37 * 4096, false).expect("memory");
+        let start = mapping.ptr.addr().get();
+        let own = fstat(mapping.file()).expect("a file").st_ino.to_string();
+        assert!(is_mapped(start));
+        drop(mapping);
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("a map");
+        assert!(!maps.lines().any(|line| line.split_whitespace().nth(4) == Some(&own)), "{maps}");
+    }
+
+    #[test]
+    fn a_file_of_a_directory_has_no_name_and_one_owner() {
+        let folder = std::env::temp_dir();
+        let folder = folder.to_str().expect("a name");
+        for _ in 0..2 {
+            let file = unlinked_file(folder).expect("each has a name of its own");
+            let stat = fstat(&file).expect("a file");
+            assert_eq!(FileType::from_raw_mode(stat.st_mode), FileType::RegularFile);
+            assert_eq!((stat.st_nlink, stat.st_mode & 0o777), (0, 0o600));
+            assert!(fcntl_getfd(&file).expect("flags").contains(FdFlags::CLOEXEC));
+            assert_eq!(rustix::io::pwrite(&file, &[1, 2], 0), Ok(2));
+            assert_eq!(rustix::io::pread(&file, &mut [0; 4][..], 0), Ok(2));
+        }
+        assert!(matches!(unlinked_file("/proc/none"), Err(Error::NoHugepages(_))));
+    }
+
+    #[test]
+    fn the_mount_of_2_mib_pages_is_found() {
+        let table = |options: &str| format!("proc /proc proc rw 0 0\nnodev /huge hugetlbfs {options} 0 0\n");
+        for options in ["rw,relatime", "rw,relatime,pagesize=2M"] {
+            assert_eq!(hugetlbfs_mount(&table(options)), Some("/huge"), "{options}");
+        }
+        let both = table("rw,pagesize=1024M") + "nodev /small hugetlbfs rw,pagesize=2M 0 0\n";
+        assert_eq!(hugetlbfs_mount(&both), Some("/small"));
+        assert_eq!(hugetlbfs_mount(&table("rw,pagesize=1024M")), None);
+        assert_eq!(hugetlbfs_mount("tmpfs /tmp tmpfs rw,pagesize=2M 0 0\nshort"), None);
+    }
+
+    #[test]
+    fn memory_is_bound_to_the_node_that_was_asked_for() {
+        let bits = |node| node_mask(node).map(u64::count_ones).iter().sum::<u32>();
+        for (node, word) in [(0, 0), (5, 0), (63, 0), (64, 1), (130, 2), (1023, 15)] {
+            assert_eq!((node_mask(node)[word], bits(node)), (1 << (node % 64), 1), "node {node}");
+        }
+        assert_eq!(bits(1024), 0);
+        let bound = |node| Mapping::new(Options { numa_node: Some(node), ..PLAIN }, 4096, false);
+        // Where the kernel knows nodes there is node 0, and no machine has the last one.
+        if std::path::Path::new("/sys/devices/system/node/node0").exists() {
+            assert_eq!(bound(0).expect("node 0").len, 4096);
+        }
+        let error = bound(1023).expect_err("no such node").to_string();
+        assert!(error.contains("bind to the NUMA node 4096 bytes"), "{error}");
+    }
+
+    #[test]
+    fn each_backing_gives_what_it_says_or_an_error_that_says_why() {
+        for must_be_huge in [false, true] {
+            let auto = Mapping::new(Options::default(), 4096, must_be_huge);
+            match auto {
+                Ok(mapping) => assert!(mapping.huge || !must_be_huge),
+                Err(error) => {
+                    assert!(must_be_huge, "{error}");
+                    assert!(matches!(error, Error::NoHugepages(_) | Error::NoHugetlbfs), "{error}");
+                }
+            }
+            match Mapping::new(Options { backing: Backing::MemfdHuge, ..PLAIN }, 4096, must_be_huge) {
+                Ok(mapping) => assert_eq!((mapping.len, mapping.huge), (HUGE_PAGE, true)),
+                Err(error) => assert!(matches!(error, Error::System { .. }), "{error}"),
+            }
+        }
+        assert!(matches!(Mapping::new(PLAIN, 4096, true), Err(Error::NoHugepages(_))));
+    }
 }

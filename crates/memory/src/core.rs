@@ -37,9 +37,9 @@ impl Core {
 }
 
 impl Pool {
-    /// Takes back what other threads returned; whether any buffer is free.
+    /// Takes back what other threads returned.
     #[cold]
-    pub(crate) fn collect(&mut self) -> bool {
+    pub(crate) fn collect(&mut self) {
         // SAFETY: the core lives at least as long as the pool.
         for meta in unsafe { self.core.as_ref() }.returns.take() {
             // SAFETY: the buffer is ours again; links are the return stack's.
@@ -47,7 +47,6 @@ impl Pool {
             self.stack[self.free] = meta;
             self.free += 1;
         }
-        self.free > 0
     }
 }
 

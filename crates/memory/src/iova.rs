@@ -66,4 +66,35 @@ mod tests {
         assert_eq!(iovas.take(4 * HUGE_PAGE).expect("merged"), a);
         assert!(iovas.take(1 << 39).is_err(), "39 bits are all an IOMMU surely has");
     }
+
+    #[test]
+    fn a_space_goes_from_4_gib_to_39_bits_and_no_further() {
+        let all = (1 << 39) - (1 << 32);
+        let mut iovas = Iovas::default();
+        assert_eq!(iovas.take(all).expect("all there is"), 1 << 32);
+        let error = iovas.take(1).expect_err("nothing is left");
+        assert!(matches!(error, Error::IovaExhausted { len: HUGE_PAGE, limit: 0x80_0000_0000 }), "{error}");
+        assert!(Iovas::default().take(all + 1).is_err());
+    }
+
+    #[test]
+    fn stretches_that_are_free_are_cut_and_joined() {
+        const HUGE: u64 = HUGE_PAGE as u64;
+        let mut iovas = Iovas::default();
+        let a = iovas.take(4 * HUGE_PAGE).expect("fresh");
+        let b = iovas.take(HUGE_PAGE).expect("fresh");
+        assert_eq!((a, b), (1 << 32, (1 << 32) + 4 * HUGE));
+        iovas.give_back(a, 4 * HUGE_PAGE);
+        assert_eq!(iovas.take(1).expect("cut"), a, "from its beginning");
+        assert_eq!(iovas.free, [(a + HUGE, 3 * HUGE_PAGE)]);
+        assert_eq!(iovas.take(5 * HUGE_PAGE).expect("fresh"), b + HUGE, "what is free is too short");
+        assert_eq!(iovas.take(3 * HUGE_PAGE).expect("the rest"), a + HUGE);
+        assert_eq!(iovas.free, [], "nothing is left of it");
+        // Apart they stay two, and what follows one is joined to it.
+        iovas.give_back(a, HUGE_PAGE);
+        iovas.give_back(b, HUGE_PAGE);
+        iovas.give_back(a + HUGE, 1);
+        assert_eq!(iovas.free, [(a, 2 * HUGE_PAGE), (b, HUGE_PAGE)]);
+        assert_eq!(iovas.take(2 * HUGE_PAGE).expect("joined"), a);
+    }
 }

@@ -57,7 +57,7 @@ pub struct PacketType(pub u16);
 
 impl PacketType {
     /// An IPv4 header.
-    pub const IPV4: u16 = 1 << 0;
+    pub const IPV4: u16 = 1;
     /// An IPv4 header with options.
     pub const IPV4_OPTIONS: u16 = 1 << 1;
     /// An IPv6 header.
@@ -98,7 +98,7 @@ pub struct TxOffload {
 
 impl TxOffload {
     /// Insert `vlan` as an 802.1Q tag.
-    pub const VLAN: u8 = 1 << 0;
+    pub const VLAN: u8 = 1;
     /// Fill in the IPv4 header checksum.
     pub const IP_CHECKSUM: u8 = 1 << 1;
     /// Fill in the TCP checksum; the field holds the pseudo-header's sum.

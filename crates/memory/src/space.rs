@@ -130,5 +130,5 @@ impl Drop for Chunk {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;

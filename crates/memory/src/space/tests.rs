@@ -101,7 +101,8 @@ impl Backend for Device {
 /// Plain memory, and an address for each 2 MiB of it: downwards where the memory goes
 /// upwards, every other one left out. No two pieces of memory have the same.
 fn scattered(_: Options, len: usize) -> Result<(Mapping, Vec<u64>)> {
-    let mapping = Mapping::new(plain(), len.next_multiple_of(HUGE_PAGE), false)?;
+    let mut mapping = Mapping::new(plain(), len.next_multiple_of(HUGE_PAGE), false)?;
+    mapping.huge = true; // as far as anybody is told
     let first = mapping.ptr.as_ptr() as u64 / HUGE;
     let pages =
         (0..(mapping.len / HUGE_PAGE) as u64).map(|n| (1 << 40) - 2 * HUGE * ((first + n) % (1 << 18)));
@@ -124,6 +125,7 @@ fn a_region_of_several_hugepages_has_the_address_of_each() {
     let region = dma.alloc(2 * HUGE_PAGE + 4096).expect("memory");
     let mapped = device.mapped();
     assert_eq!(mapped.len(), 3, "{mapped:?}");
+    assert!(region.is_huge());
     let file = mapped[0].file.0;
     for (n, piece) in mapped.iter().enumerate() {
         assert_eq!((piece.len, piece.file), (HUGE_PAGE, (file, n as u64 * HUGE)));
@@ -230,8 +232,10 @@ fn each_device_of_a_space_is_given_every_piece_and_loses_it_when_it_leaves() {
     assert_eq!(seen_by_first.mapped(), [], "it left");
     drop(more);
     assert_eq!((seen_by_second.mapped(), seen_by_third.mapped()), (pieces.clone(), pieces));
-    drop((second, third));
-    assert_eq!((seen_by_second.mapped(), seen_by_third.mapped()), (vec![], vec![]));
+    drop(third);
+    assert_eq!((seen_by_second.mapped().len(), seen_by_third.mapped()), (3, vec![]), "each leaves by itself");
+    drop(second);
+    assert_eq!(seen_by_second.mapped(), []);
     drop(region);
 }
 
@@ -243,6 +247,10 @@ fn a_device_that_sees_physical_memory_cannot_join_addresses_of_our_choice() {
     let region = dma.alloc(3 * HUGE_PAGE).expect("memory");
     assert_eq!(seen.mapped().len(), 1, "contiguous: one piece");
     assert_eq!(region.iova(3 * HUGE_PAGE - 1), region.iova(0) + 3 * HUGE - 1);
+    let (another, seen_by_another) = Device::new(Addressing::Virtual, usize::MAX);
+    let another = dma.attach(&another).expect("it sees what we choose");
+    assert_eq!(seen_by_another.mapped(), seen.mapped());
+    drop(another);
     let (pci, device) = Device::physical();
     let error = dma.attach(&pci).expect_err("it would not see that memory");
     assert!(matches!(&error, Error::MixedAddressing { device } if device == "device"), "{error}");
@@ -274,6 +282,19 @@ fn a_device_that_refuses_a_piece_is_left_with_none() {
     let region = dma.alloc(2 * HUGE_PAGE).expect("it takes two pieces");
     assert_eq!(device.mapped().len(), 2);
     drop(region);
+}
+
+#[test]
+fn memory_that_went_is_forgotten() {
+    let dma = dma();
+    for _ in 0..10 {
+        let region = dma.alloc(2 * HUGE_PAGE).expect("memory");
+        assert!(!region.is_huge());
+        assert!(dma.state().chunks.len() <= 1, "only what lives");
+        drop(region);
+    }
+    let kept: Vec<_> = (0..3).map(|_| dma.alloc(HUGE_PAGE).expect("memory")).collect();
+    assert_eq!(dma.state().chunks.len(), kept.len());
 }
 
 #[test]
