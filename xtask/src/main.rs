@@ -7,6 +7,7 @@ mod count;
 mod fuzz;
 mod instructions;
 mod lab;
+mod mutants;
 mod peers;
 mod step;
 mod test;
@@ -42,6 +43,8 @@ enum Chore {
     },
     /// Virtual machines in which our drivers and models meet what others wrote.
     Lab(lab::Lab),
+    /// The driver with each of its seeded bugs: the linter and a test must report it.
+    Mutants(mutants::Arguments),
     /// Measure our drivers beside DPDK's, which is fetched; needs root.
     Peers {
         /// For both benches, such as --windows 10.
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Chore::Test { quick } => test::all(quick),
         Chore::Fuzz { target, seconds } => fuzz::of(target.as_deref(), seconds),
         Chore::Lab(lab) => lab::done(&lab),
+        Chore::Mutants(arguments) => mutants::run(&arguments),
         Chore::Peers { arguments } => peers::measure(&arguments),
         Chore::Count => count::run(),
         Chore::Instructions => instructions::check(),

@@ -8,6 +8,7 @@
 pub mod between;
 pub mod broken;
 pub mod frames;
+pub mod hasty;
 pub mod limit;
 pub mod recorder;
 pub mod virtio;
@@ -59,7 +60,11 @@ impl Bench {
 
     /// Likewise, with a pool of `buffers`.
     pub fn with_pool(wires: &[&str], options: &Options, buffers: usize) -> Bench {
-        let (pcis, handles) = devices(wires);
+        Bench::over(devices(wires), options, buffers)
+    }
+
+    /// Likewise, on devices that there are.
+    pub fn over((pcis, handles): (Vec<Pci>, Vec<Handle>), options: &Options, buffers: usize) -> Bench {
         let dma = Dma::new(Default::default());
         let pool = Pool::new(&dma, buffers).unwrap();
         let open = |pci| {

@@ -1,0 +1,64 @@
+//! Seeded bugs: mistakes that a student or a careless engineer makes in a driver
+//! of the 82599, each with the linter's rule and the test that must report it.
+//!
+//! They are data beside the driver's source, which knows nothing of them. With
+//! the feature `seeded-bugs`, which no release has, `build.rs` compiles a copy of
+//! the source in which each edited place asks at run time whether its bug is
+//! chosen, so that one binary has them all; `chosen.rs` reads the choice.
+//! `cargo xtask mutants` runs them. Section numbers are those of the 82599 10 GbE
+//! Controller Datasheet, revision 3.4.
+
+mod interrupt;
+mod offload;
+mod open;
+mod queues;
+mod receive;
+mod receiver;
+mod transmit;
+
+/// One mistake.
+pub struct Bug {
+    /// By which it is chosen: lower case and dashes.
+    pub name: &'static str,
+    /// What the driver does wrong, in a sentence.
+    pub about: &'static str,
+    /// What the linter says of it.
+    pub linter: Linter,
+    /// The test that fails, as `file::function` of `crates/testbed/tests`.
+    pub test: &'static str,
+    /// Whether `ixora demo` comes by it, and so has to end with an error.
+    pub demo: bool,
+    /// How the source becomes wrong.
+    pub edits: &'static [Edit],
+}
+
+/// What the linter can say of a bug.
+pub enum Linter {
+    /// It reports this rule, with this section of the datasheet.
+    Reports(&'static str, &'static str),
+    /// It sees nothing, for this reason.
+    Blind(&'static str),
+}
+
+/// A place in the source, and what stands there instead.
+pub struct Edit {
+    /// The file, from `src` on.
+    pub file: &'static str,
+    /// An expression or whole statements; it must stand there once.
+    pub from: &'static str,
+    /// The same with the mistake.
+    pub to: &'static str,
+}
+
+use Linter::{Blind, Reports};
+
+const fn edit(file: &'static str, from: &'static str, to: &'static str) -> Edit {
+    Edit { file, from, to }
+}
+
+/// All bugs, in the order in which a driver's author meets the places.
+pub fn bugs() -> impl Iterator<Item = &'static Bug> {
+    [open::BUGS, receiver::BUGS, queues::BUGS, interrupt::BUGS, receive::BUGS, transmit::BUGS, offload::BUGS]
+        .into_iter()
+        .flatten()
+}

@@ -1,0 +1,122 @@
+//! Offloads and packets of several segments.
+
+use super::{Bug, Reports, edit};
+
+pub(super) const BUGS: &[Bug] = &[
+    Bug {
+        name: "context-missing",
+        about: "Data descriptors ask for offloads, but no context descriptor ever comes.",
+        linter: Reports("ContextMissing", "7.2.3.2.3"),
+        test: "driver_offload::each_checksum_can_be_asked_for_alone",
+        demo: false,
+        edits: &[edit(
+            "intel/offload.rs",
+            "(!offload.is_empty()).then(|| context_words(offload))",
+            "(offload.is_empty() && false).then(|| context_words(offload))",
+        )],
+    },
+    Bug {
+        name: "context-stale",
+        about: "Only the first context is ever sent, whatever headers come later.",
+        linter: Reports("ContextNotOfPacket", "7.2.3.2.3"),
+        test: "driver_offload::checksums_are_inserted_whatever_was_asked_for_before",
+        demo: false,
+        edits: &[edit(
+            "intel/offload.rs",
+            "self.context.0 != Some(words)",
+            "self.context.0.is_none() || words == [0; 2]",
+        )],
+    },
+    Bug {
+        name: "vlan-without-context",
+        about: "A packet that wants only a VLAN tag gets VLE, but no context that has the tag.",
+        linter: Reports("ContextMissing", "7.2.3.2.3"),
+        test: "driver_offload::tags_are_inserted_alone_and_with_checksums",
+        demo: false,
+        edits: &[edit(
+            "intel/offload.rs",
+            "(!offload.is_empty()).then(|| context_words(offload))",
+            "(offload.flags & !TxOffload::VLAN != 0).then(|| context_words(offload))",
+        )],
+    },
+    Bug {
+        name: "maclen-missing",
+        about: "The context does not say how long the Ethernet header is (MACLEN).",
+        linter: Reports("ContextLengthsInvalid", "7.2.3.2.3"),
+        test: "driver_offload::each_checksum_can_be_asked_for_alone",
+        demo: false,
+        edits: &[edit(
+            "intel/offload.rs",
+            "u64::from(offload.l2_len) << CONTEXT_MACLEN_SHIFT",
+            "u64::from(offload.l2_len & 0) << CONTEXT_MACLEN_SHIFT",
+        )],
+    },
+    Bug {
+        name: "l4len-missing",
+        about: "The context of a segmented packet does not say how long the TCP header is (L4LEN).",
+        linter: Reports("ContextLengthsInvalid", "7.2.3.2.3"),
+        test: "driver_offload::large_packets_are_cut_into_right_segments",
+        demo: false,
+        edits: &[edit("intel/offload.rs", "high |= u64::from(offload.l4_len) << CONTEXT_L4LEN_SHIFT;", "")],
+    },
+    Bug {
+        name: "mss-zero",
+        about: "The context of a segmented packet has no segment size (MSS).",
+        linter: Reports("TsoBadMss", "7.2.4"),
+        test: "driver_offload::large_packets_are_cut_into_right_segments",
+        demo: false,
+        edits: &[edit(
+            "intel/offload.rs",
+            "high |= u64::from(offload.segment_size) << CONTEXT_MSS_SHIFT;",
+            "",
+        )],
+    },
+    Bug {
+        name: "paylen-with-headers",
+        about: "PAYLEN of a segmented packet counts the headers too.",
+        linter: Reports("PaylenMismatch", "7.2.3.2.4"),
+        test: "driver_offload::large_packets_are_cut_into_right_segments",
+        demo: false,
+        edits: &[edit(
+            "intel/offload.rs",
+            "payload -= headers(offload);",
+            "let _ = (&mut payload, headers(offload));",
+        )],
+    },
+    Bug {
+        name: "end-in-every-segment",
+        about: "Each segment of a packet has EOP, so that the device sends as many frames.",
+        linter: Reports("PaylenMismatch", "7.2.3.2.4"),
+        test: "driver_scatter::a_chain_of_odd_segments_is_sent_as_one_frame",
+        demo: false,
+        edits: &[edit("intel/offload.rs", "if rest.is_none() { TX_EOP } else { 0 }", "TX_EOP")],
+    },
+    Bug {
+        name: "frames-too-long",
+        about: "Frames longer than MAXFRS allows are sent.",
+        linter: Reports("TxTooLong", "7.2.1"),
+        test: "driver_scatter::chains_with_too_many_or_empty_segments_are_dropped_and_counted",
+        demo: false,
+        edits: &[edit("intel/offload.rs", "total <= limit", "total <= limit.max(1 << 17)")],
+    },
+    Bug {
+        name: "empty-segments",
+        about: "A segment without bytes becomes a descriptor of length zero.",
+        linter: Reports("ZeroLengthDescriptor", "7.2.3.2"),
+        test: "driver_scatter::chains_with_too_many_or_empty_segments_are_dropped_and_counted",
+        demo: false,
+        edits: &[edit(
+            "intel/offload.rs",
+            "packet.segments().all(|s| !s.is_empty())",
+            "packet.segments().all(|_| true)",
+        )],
+    },
+    Bug {
+        name: "too-many-segments",
+        about: "A packet takes more than 40 descriptors.",
+        linter: Reports("ChainWithoutEop", "7.2.1"),
+        test: "driver_scatter::chains_with_too_many_or_empty_segments_are_dropped_and_counted",
+        demo: false,
+        edits: &[edit("intel/offload.rs", "segments <= MAX_SEGMENTS", "segments <= 2 * MAX_SEGMENTS")],
+    },
+];

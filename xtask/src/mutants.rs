@@ -1,0 +1,235 @@
+//! `cargo xtask mutants`: what the linter and the tests say of a driver with a
+//! bug, for each of the seeded ones (`crates/driver/seeded`). All are in one
+//! build; a variable chooses. The linter's word comes from `tests/probe.rs` of the
+//! testbed, which is also an ordinary test.
+
+mod process;
+mod table;
+
+#[path = "../../crates/driver/seeded/mod.rs"]
+mod seeded;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::step::{Failure, cargo};
+use process::{End, finish};
+use seeded::{Bug, Linter};
+
+/// The package's feature; cargo knows it by the name of the dependency.
+const FEATURE: &str = "driver/seeded-bugs";
+/// Of a hundred bugs, how many the linter reports with the right section.
+const REPORTED_OF_100: usize = 95;
+
+/// What to do.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Bugs, by a part of their names; all if left out.
+    names: Vec<String>,
+    /// Say which there are.
+    #[arg(long)]
+    list: bool,
+    /// Show what each does to the source, and nothing else.
+    #[arg(long)]
+    show: bool,
+    /// Have `ixora demo` meet each bug too; it takes a second for each.
+    #[arg(long)]
+    demo: bool,
+    /// Give the results as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was built.
+struct Programs {
+    /// Test programs by name.
+    tests: BTreeMap<String, PathBuf>,
+    ixora: Option<PathBuf>,
+}
+
+/// What became of one bug.
+struct Row {
+    bug: &'static Bug,
+    /// The rules that the linter reported, with their sections.
+    found: BTreeSet<(String, String)>,
+    probe: End,
+    test: End,
+    demo: Option<End>,
+}
+
+impl Row {
+    /// Whether the linter reported the rule, with its section.
+    fn is_reported(&self) -> bool {
+        let Linter::Reports(rule, section) = self.bug.linter else { return false };
+        self.found.iter().any(|(name, sections)| name == rule && sections.split(", ").any(|s| s == section))
+    }
+
+    /// What is not as it should be.
+    fn complaints(&self) -> Vec<String> {
+        let mut complaints = Vec::new();
+        if let (Linter::Reports(rule, section), false) = (&self.bug.linter, self.is_reported()) {
+            complaints.push(format!("the linter does not report {rule} ({section})"));
+        }
+        if self.probe == End::TimeLimit {
+            complaints.push("the probe did not end by itself".to_owned());
+        }
+        match self.test {
+            End::Passed => complaints.push(format!("{} passes", self.bug.test)),
+            End::TimeLimit => complaints.push(format!("{} did not end by itself", self.bug.test)),
+            End::Failed => {}
+        }
+        match self.demo {
+            Some(End::Passed) if self.bug.demo => complaints.push("ixora demo passes".to_owned()),
+            Some(End::TimeLimit) => complaints.push("ixora demo did not end by itself".to_owned()),
+            _ => {}
+        }
+        complaints
+    }
+
+    fn to_json(&self) -> Value {
+        let (rule, section, blind) = match self.bug.linter {
+            Linter::Reports(rule, section) => (Some(rule), Some(section), None),
+            Linter::Blind(reason) => (None, None, Some(reason)),
+        };
+        json!({
+            "name": self.bug.name, "about": self.bug.about, "rule": rule, "section": section, "blind": blind,
+            "found": self.found, "reported": self.is_reported(), "test": self.bug.test,
+            "caught": self.test == End::Failed, "demo_ends_with_error": self.demo.map(|end| end == End::Failed),
+            "complaints": self.complaints(),
+        })
+    }
+}
+
+/// Builds, runs and tells.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let wanted = |bug: &&Bug| {
+        arguments.names.is_empty() || arguments.names.iter().any(|part| bug.name.contains(part.as_str()))
+    };
+    let bugs: Vec<&'static Bug> = seeded::bugs().filter(wanted).collect();
+    if bugs.is_empty() {
+        return Err(format!(
+            "no seeded bug is called {}: see cargo xtask mutants --list",
+            arguments.names.join(" ")
+        ));
+    }
+    if arguments.list || arguments.show {
+        bugs.iter().for_each(|bug| table::describe(bug, arguments.show));
+        return Ok(());
+    }
+    let programs = build(&bugs, arguments.demo)?;
+    sound(&programs, &bugs)?;
+    let rows = meet(&programs, &bugs);
+    match arguments.json {
+        true => println!("{:#}", json!({ "bugs": rows.iter().map(Row::to_json).collect::<Vec<_>>() })),
+        false => table::print(&rows),
+    }
+    verdict(&rows)
+}
+
+/// Exit status: every expectation, and the linter's share of all bugs.
+fn verdict(rows: &[Row]) -> Result<(), Failure> {
+    let unmet = rows.iter().filter(|row| !row.complaints().is_empty()).count();
+    if unmet > 0 {
+        return Err(format!("{unmet} of {} seeded bugs are not reported as they should be", rows.len()));
+    }
+    let (all, of_all) = (seeded::bugs().count(), rows.len() == seeded::bugs().count());
+    let reported = rows.iter().filter(|row| row.is_reported()).count();
+    if of_all && reported * 100 < all * REPORTED_OF_100 {
+        return Err(format!(
+            "the linter reports {reported} of {all} bugs, {REPORTED_OF_100} in 100 are required"
+        ));
+    }
+    Ok(())
+}
+
+/// Builds the tests that the bugs name, the probe and, if wanted, the demo.
+fn build(bugs: &[&'static Bug], demo: bool) -> Result<Programs, Failure> {
+    let files: BTreeSet<&str> = bugs.iter().map(|bug| file_and_function(bug).0).chain(["probe"]).collect();
+    let mut command = cargo(&["test", "--locked", "-p", "ixora-testbed", "--features", FEATURE, "--no-run"]);
+    files.iter().for_each(|file| _ = command.args(["--test", file]));
+    let tests = process::executables(&mut command)?;
+    let ixora = match demo {
+        false => None,
+        // The tests' profile, so that the two share what they are made of.
+        true => process::executables(&mut cargo(&[
+            "build",
+            "--locked",
+            "--profile",
+            "test",
+            "-p",
+            "ixora",
+            "--features",
+            FEATURE,
+            "--bin",
+            "ixora",
+        ]))?
+        .remove("ixora"),
+    };
+    match files.iter().find(|file| !tests.contains_key(**file)) {
+        Some(missing) => Err(format!("crates/testbed/tests has no {missing}.rs, which a seeded bug names")),
+        None => Ok(Programs { tests, ixora }),
+    }
+}
+
+fn file_and_function(bug: &Bug) -> (&'static str, &'static str) {
+    bug.test.split_once("::").unwrap_or((bug.test, ""))
+}
+
+/// Without a bug everything passes; a test that is not there would, too.
+fn sound(programs: &Programs, bugs: &[&'static Bug]) -> Result<(), Failure> {
+    let tests: BTreeSet<_> = bugs.iter().map(|bug| file_and_function(bug)).collect();
+    let tests: Vec<_> = tests.into_iter().collect();
+    let failed = in_parallel(&tests, |(file, function)| {
+        let (end, text) = finish(&mut process::test(&programs.tests[*file], function, ""));
+        (end != End::Passed || !text.contains("1 passed"))
+            .then(|| format!("without a bug {file}::{function} does not pass:\n{text}"))
+    });
+    if let Some(failure) = failed.into_iter().flatten().next() {
+        return Err(failure);
+    }
+    let (probe, found) = process::probe(&programs.tests["probe"], "");
+    if probe != End::Passed || !found.is_empty() {
+        return Err(format!("without a bug the probe does not pass; the linter found {found:?}"));
+    }
+    match programs.ixora.as_deref().map(|ixora| finish(&mut process::demo(ixora, ""))) {
+        None | Some((End::Passed, _)) => Ok(()),
+        Some((_, text)) => Err(format!("without a bug ixora demo does not pass:\n{text}")),
+    }
+}
+
+/// Lets probe, test and demo meet each bug.
+fn meet(programs: &Programs, bugs: &[&'static Bug]) -> Vec<Row> {
+    in_parallel(bugs, |bug| {
+        let (file, function) = file_and_function(bug);
+        let (probe, found) = process::probe(&programs.tests["probe"], bug.name);
+        let (test, _) = finish(&mut process::test(&programs.tests[file], function, bug.name));
+        let demo = programs.ixora.as_deref().map(|ixora| finish(&mut process::demo(ixora, bug.name)).0);
+        Row { bug, found, probe, test, demo }
+    })
+}
+
+/// Works on all items, as many at a time as there are cores; results in order.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..cores.min(items.len()) {
+            scope.spawn(|| {
+                while let Some((n, item)) =
+                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, items.get(n)?)))
+                {
+                    let result = work(item);
+                    done.lock().expect("no worker panics").push((n, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().expect("no worker panics");
+    done.sort_by_key(|(n, _)| *n);
+    done.into_iter().map(|(_, result)| result).collect()
+}
