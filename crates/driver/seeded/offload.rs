@@ -74,7 +74,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "paylen-with-headers",
         about: "PAYLEN of a segmented packet counts the headers too.",
-        linter: Reports("PaylenMismatch", "7.2.3.2.4"),
+        linter: Reports("EopFieldsInconsistent", "7.2.3.2.4"),
         test: "driver_offload::large_packets_are_cut_into_right_segments",
         demo: false,
         edits: &[edit(
@@ -86,7 +86,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "end-in-every-segment",
         about: "Each segment of a packet has EOP, so that the device sends as many frames.",
-        linter: Reports("PaylenMismatch", "7.2.3.2.4"),
+        linter: Reports("EopFieldsInconsistent", "7.2.3.2.4"),
         test: "driver_scatter::a_chain_of_odd_segments_is_sent_as_one_frame",
         demo: false,
         edits: &[edit("intel/offload.rs", "if rest.is_none() { TX_EOP } else { 0 }", "TX_EOP")],
@@ -118,5 +118,83 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_scatter::chains_with_too_many_or_empty_segments_are_dropped_and_counted",
         demo: false,
         edits: &[edit("intel/offload.rs", "segments <= MAX_SEGMENTS", "segments <= 2 * MAX_SEGMENTS")],
+    },
+    Bug {
+        name: "ipv6-as-ipv4",
+        about: "The context says IPv4 of every packet.",
+        linter: Reports("ContextNotOfPacket", "7.2.3.2.3"),
+        test: "driver_offload::large_packets_are_cut_into_right_segments",
+        demo: false,
+        edits: &[edit(
+            "intel/offload.rs",
+            "if !has(TxOffload::IPV6) {
+        high |= CONTEXT_IPV4;
+    }",
+            "high |= CONTEXT_IPV4;",
+        )],
+    },
+    Bug {
+        name: "udp-as-tcp",
+        about: "The context says TCP of every packet.",
+        linter: Reports("ContextNotOfPacket", "7.2.3.2.3"),
+        test: "driver_offload::checksums_are_inserted_whatever_was_asked_for_before",
+        demo: false,
+        edits: &[edit(
+            "intel/offload.rs",
+            "if has(TxOffload::TCP_CHECKSUM) || has(TxOffload::SEGMENT) {
+        high |= CONTEXT_TCP;
+    }",
+            "high |= CONTEXT_TCP;",
+        )],
+    },
+    Bug {
+        name: "iplen-in-words",
+        about: "The context gives the IP header's length in words of four bytes (IPLEN).",
+        linter: Reports("ContextNotOfPacket", "7.2.3.2.3"),
+        test: "driver_offload::checksums_are_inserted_whatever_was_asked_for_before",
+        demo: false,
+        edits: &[edit(
+            "intel/offload.rs",
+            "u64::from(offload.l3_len)
+",
+            "u64::from(offload.l3_len / 4)
+",
+        )],
+    },
+    Bug {
+        name: "context-of-another-type",
+        about: "The context descriptor has a type that is reserved.",
+        linter: Reports("UnsupportedDescriptorType", "7.2.3.2"),
+        test: "driver_offload::checksums_are_inserted_whatever_was_asked_for_before",
+        demo: false,
+        edits: &[edit(
+            "intel/offload.rs",
+            "let mut high = TX_CONTEXT;",
+            "let mut high = TX_CONTEXT | 1 << 22;",
+        )],
+    },
+    Bug {
+        name: "bits-in-the-last-segment",
+        about: "PAYLEN and the offload bits stand in the packet's last descriptor, not in its first.",
+        linter: Reports("EopFieldsInconsistent", "7.2.3.2.4"),
+        test: "driver_scatter::a_chain_of_odd_segments_is_sent_as_one_frame",
+        demo: false,
+        edits: &[edit(
+            "intel/offload.rs",
+            "self.put([segment.iova(), bits | end | len], Some(segment));",
+            "self.put([segment.iova(), if end == 0 { TX_DATA | len } else { bits | end | len }], Some(segment));",
+        )],
+    },
+    Bug {
+        name: "headers-beyond-the-packet",
+        about: "Offloads are asked for though the headers are longer than the packet's first segment.",
+        linter: Reports("ContextLengthsInvalid", "7.2.3.2.3"),
+        test: "driver_offload::what_cannot_be_sent_is_counted_and_stops_nobody",
+        demo: false,
+        edits: &[edit(
+            "intel/offload.rs",
+            "offload.is_empty() || headers(offload) <= packet.len() as u64",
+            "true",
+        )],
     },
 ];

@@ -90,7 +90,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "descriptor-type-legacy",
         about: "SRRCTL.DESCTYPE stays zero: the device writes legacy descriptors, the driver reads advanced ones.",
-        linter: Reports("LegacyRxDescriptorType", "8.2.3.8.7"),
+        linter: Reports("LegacyDescriptorsWithHash", "8.2.3.8.7"),
         test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
         demo: true,
         edits: &[edit("ixgbe/init.rs", "SRRCTL::DESCTYPE_ADV_ONE_BUFFER | size | drop", "size | drop")],
@@ -119,7 +119,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "receive-tail-before-enable",
         about: "RDT is set to the ring's last descriptor before RXDCTL.ENABLE.",
         linter: Reports("TailBeforeEnable", "4.6.7"),
-        test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
+        test: "driver_init::initialisation_is_in_the_datasheets_order",
         demo: true,
         edits: &[edit(
             "ixgbe/init.rs",
@@ -131,7 +131,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "receive-head-after-enable",
         about: "RDH is written with the ring's end after RXDCTL.ENABLE.",
         linter: Reports("HeadWrittenWhileEnabled", "7.1.9"),
-        test: "driver_lifecycle::a_port_opens_again_and_again_and_leaks_nothing",
+        test: "driver_init::initialisation_is_in_the_datasheets_order",
         demo: true,
         edits: &[edit(
             "ixgbe/init.rs",
@@ -181,7 +181,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "threshold-without-reports",
         about: "TXDCTL.WTHRESH is 4 though not every descriptor asks for a report.",
         linter: Reports("ReportStatusBelowWthresh", "7.2.3.5.1"),
-        test: "driver_lifecycle::a_port_opens_again_and_again_and_leaks_nothing",
+        test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
         demo: true,
         edits: &[edit(
             "ixgbe/init.rs",
@@ -218,7 +218,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "transmit-queue-never-disabled",
         about: "A transmit ring is freed with TXDCTL.ENABLE still set.",
-        linter: Reports("RingUnmappedWhileEnabled", "4.6.7.1.2"),
+        linter: Reports("RingUnmappedWhileEnabled", "4.6.8.1.2"),
         test: "driver_lifecycle::packets_that_were_handed_over_are_sent_before_a_queue_goes",
         demo: true,
         edits: &[edit(
@@ -246,7 +246,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "transmit-disable-not-awaited",
         about: "TXDCTL.ENABLE is cleared, but the ring is freed without reading that it is.",
-        linter: Reports("QueueDisableNotAwaited", "4.6.7.1.2"),
+        linter: Reports("QueueDisableNotAwaited", "4.6.8.1.2"),
         test: "driver_descriptor::a_transmit_queue_that_never_stops_keeps_its_buffers_for_good",
         demo: true,
         edits: &[edit(
@@ -254,6 +254,50 @@ pub(super) const BUGS: &[Bug] = &[
             r#"let stopped = self.wait(100, "TXDCTL", TXDCTL::at(n), TXDCTL::ENABLE, 0, meaning);
         self.quiet(stopped)"#,
             "{ let _ = meaning; true }",
+        )],
+    },
+    Bug {
+        name: "receive-length-odd",
+        about: "RDLEN leaves out the ring's last descriptor, and is no multiple of 128.",
+        linter: Reports("RingLengthInvalid", "8.2.3.8.3"),
+        test: "driver_lifecycle::a_port_opens_again_and_again_and_leaks_nothing",
+        demo: true,
+        edits: &[edit(
+            "ixgbe/init.rs",
+            "bar.write32(RDLEN::at(n), ring.bytes());",
+            "bar.write32(RDLEN::at(n), ring.bytes() - 16);",
+        )],
+    },
+    Bug {
+        name: "transmit-length-missing",
+        about: "TDLEN stays zero.",
+        linter: Reports("RingLengthInvalid", "8.2.3.9.7"),
+        test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
+        demo: true,
+        edits: &[edit("ixgbe/init.rs", "bar.write32(TDLEN::at(n), ring.bytes());", "")],
+    },
+    Bug {
+        name: "transmit-base-unaligned",
+        about: "The transmit ring begins 64 bytes into its region, not at a multiple of 128.",
+        linter: Reports("RingBaseUnaligned", "8.2.3.9.5"),
+        test: "driver_lifecycle::a_port_opens_again_and_again_and_leaks_nothing",
+        demo: true,
+        edits: &[edit(
+            "ixgbe/init.rs",
+            "bar.write32(TDBAL::at(n), ring.iova() as u32);",
+            "bar.write32(TDBAL::at(n), ring.iova() as u32 + 64);",
+        )],
+    },
+    Bug {
+        name: "queue-index-forgotten",
+        about: "Every receive ring's address is written to the registers of queue 0.",
+        linter: Reports("RingBaseChangedWhileEnabled", "4.6.7"),
+        test: "driver_multiqueue::each_kind_of_packet_is_hashed_over_its_own_fields",
+        demo: false,
+        edits: &[edit(
+            "ixgbe/init.rs",
+            "bar.write32(RDBAL::at(n), ring.iova() as u32);",
+            "bar.write32(RDBAL::at(0), ring.iova() as u32);",
         )],
     },
 ];

@@ -69,7 +69,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "receive-doorbell-before-descriptors",
         about: "RDT is written before the descriptors that it gives to the device.",
         linter: Reports("DescriptorReusedWhileOwned", "7.1.9"),
-        test: "driver_descriptor::descriptors_are_written_before_their_doorbell",
+        test: "driver_descriptor::a_ring_that_ran_dry_is_filled_before_its_doorbell",
         demo: true,
         edits: &[
             edit(
@@ -138,7 +138,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "length-from-the-wrong-field",
         about: "A frame's length is read from the VLAN tag's bits of the descriptor.",
         linter: Blind("what the driver makes of a descriptor that it was given back stays in the host"),
-        test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
+        test: "driver_completion::a_full_ring_leaves_packets_in_the_batch_in_order",
         demo: true,
         edits: &[edit(
             "intel/rx.rs",
@@ -177,5 +177,17 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_scatter::jumbo_frames_cross_in_as_many_buffers_as_they_take",
         demo: false,
         edits: &[edit("intel/scatter.rs", "scatter.segments = 0;", "")],
+    },
+    Bug {
+        name: "receive-doorbell-to-the-head",
+        about: "The doorbell writes RDH, not RDT.",
+        linter: Reports("HeadWrittenWhileEnabled", "7.1.9"),
+        test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
+        demo: true,
+        edits: &[edit(
+            "intel/rx.rs",
+            "shared.bar.register(shared.facts.rdt.at(index))",
+            "shared.bar.register(shared.facts.rdt.at(index) - 8)",
+        )],
     },
 ];

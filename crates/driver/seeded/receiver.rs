@@ -161,7 +161,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "maxfrs-missing",
         about: "For jumbo frames MAXFRS is not written.",
-        linter: Reports("TxTooLong", "7.2.1"),
+        linter: Reports("JumboNotEnabled", "8.2.3.22.13"),
         test: "driver_scatter::jumbo_frames_cross_in_as_many_buffers_as_they_take",
         demo: false,
         edits: &[edit(
@@ -260,7 +260,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "transmit-enabled-after-queues",
         about: "DMATXCTL.TE is set after TXDCTL.ENABLE of the queues, which are not awaited.",
         linter: Reports("TxEnableBeforeDma", "4.6.8"),
-        test: "driver_lifecycle::a_port_opens_again_and_again_and_leaks_nothing",
+        test: "driver_init::initialisation_is_in_the_datasheets_order",
         demo: true,
         edits: &[
             edit("ixgbe/init.rs", "bar.set32(DMATXCTL::AT, DMATXCTL::TE);", ""),
@@ -277,7 +277,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "receive-enabled-before-queues",
         about: "RXCTRL.RXEN is set before any receive queue is enabled.",
         linter: Reports("EnableBeforeGlobal", "4.6.7"),
-        test: "driver_lifecycle::a_port_opens_again_and_again_and_leaks_nothing",
+        test: "driver_init::initialisation_is_in_the_datasheets_order",
         demo: true,
         edits: &[edit(
             "ixgbe/init.rs",
@@ -285,5 +285,81 @@ pub(super) const BUGS: &[Bug] = &[
             "bar.set32(CTRL_EXT::AT, CTRL_EXT::NS_DIS);
         bar.set32(RXCTRL::AT, RXCTRL::RXEN);",
         )],
+    },
+    Bug {
+        name: "no-snoop-left-on",
+        about: "CTRL_EXT.NS_DIS is not set.",
+        linter: Reports("NoSnoopLeftOn", "4.6.7"),
+        test: "driver_lifecycle::a_port_opens_again_and_again_and_leaks_nothing",
+        demo: true,
+        edits: &[edit("ixgbe/init.rs", "bar.set32(CTRL_EXT::AT, CTRL_EXT::NS_DIS);", "")],
+    },
+    Bug {
+        name: "padding-off",
+        about: "HLREG0.TXPADEN is cleared though frames of less than 60 bytes are sent.",
+        linter: Reports("TxRunt", "8.2.3.22.8"),
+        test: "driver_descriptor::a_short_frame_is_padded",
+        demo: false,
+        edits: &[edit(
+            "ixgbe/init.rs",
+            "bar.set32(HLREG0::AT, HLREG0::RXCRCSTRP | HLREG0::TXCRCEN | HLREG0::TXPADEN);",
+            "bar.set32(HLREG0::AT, HLREG0::RXCRCSTRP | HLREG0::TXCRCEN);
+        bar.clear32(HLREG0::AT, HLREG0::TXPADEN);",
+        )],
+    },
+    Bug {
+        name: "transmit-crc-off",
+        about: "HLREG0.TXCRCEN is cleared, so that frames leave without a CRC.",
+        linter: Reports("TransmitCrcOff", "8.2.3.22.8"),
+        test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
+        demo: true,
+        edits: &[edit(
+            "ixgbe/init.rs",
+            "bar.set32(HLREG0::AT, HLREG0::RXCRCSTRP | HLREG0::TXCRCEN | HLREG0::TXPADEN);",
+            "bar.set32(HLREG0::AT, HLREG0::RXCRCSTRP | HLREG0::TXPADEN);
+        bar.clear32(HLREG0::AT, HLREG0::TXCRCEN);",
+        )],
+    },
+    Bug {
+        name: "table-half-written",
+        about: "The second half of the redirection table keeps what it holds.",
+        linter: Reports("RedirectionIncomplete", "8.2.3.7.15"),
+        test: "driver_multiqueue::each_kind_of_packet_is_hashed_over_its_own_fields",
+        demo: false,
+        edits: &[edit(
+            "intel/rss.rs",
+            "bar.write32(facts.reta.at(n), word);",
+            "if n < facts.reta.len() / 2 {
+            bar.write32(facts.reta.at(n), word);
+        }",
+        )],
+    },
+    Bug {
+        name: "table-offset-not-times-four",
+        about: "A register's number is added to the table's offset without the factor four.",
+        linter: Reports("UnalignedAccess", "8.1"),
+        test: "driver_multiqueue::each_kind_of_packet_is_hashed_over_its_own_fields",
+        demo: true,
+        edits: &[edit(
+            "intel/rss.rs",
+            "bar.write32(facts.reta.at(n), word);",
+            "bar.write32(facts.reta.at(0) + n as u32, word);",
+        )],
+    },
+    Bug {
+        name: "receive-buffer-unshifted",
+        about: "RXPBSIZE is written with its size in the wrong bits.",
+        linter: Reports("PacketBufferMissing", "8.2.3.8.9"),
+        test: "driver_lifecycle::a_port_opens_again_and_again_and_leaks_nothing",
+        demo: true,
+        edits: &[edit("ixgbe/init.rs", "512 << RXPBSIZE::SIZE_SHIFT", "512")],
+    },
+    Bug {
+        name: "transmit-buffer-unshifted",
+        about: "TXPBSIZE is written with its size in the wrong bits.",
+        linter: Reports("PacketBufferMissing", "8.2.3.9.13"),
+        test: "driver_lifecycle::a_port_opens_again_and_again_and_leaks_nothing",
+        demo: true,
+        edits: &[edit("ixgbe/init.rs", "160 << TXPBSIZE::SIZE_SHIFT", "160")],
     },
 ];

@@ -18,7 +18,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "report-status-after-doorbell",
         about: "RS is set in the last descriptor after TDT gave it to the device.",
-        linter: Reports("DescriptorReusedWhileOwned", "7.1.9"),
+        linter: Reports("TxReportStatusMissing", "7.2.3.5"),
         test: "driver_descriptor::descriptors_are_written_before_their_doorbell",
         demo: true,
         edits: &[
@@ -127,7 +127,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "paylen-missing",
         about: "PAYLEN is zero.",
-        linter: Reports("PaylenMismatch", "7.2.3.2.4"),
+        linter: Reports("EopFieldsInconsistent", "7.2.3.2.4"),
         test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
         demo: true,
         edits: &[edit(
@@ -146,6 +146,42 @@ pub(super) const BUGS: &[Bug] = &[
             "intel/tx.rs",
             "descriptor[0].store(packet.iova(), Relaxed);",
             "descriptor[0].store(u64::from(packet.iova() as u32), Relaxed);",
+        )],
+    },
+    Bug {
+        name: "transmit-doorbell-to-the-head",
+        about: "The doorbell writes TDH, not TDT.",
+        linter: Reports("HeadWrittenWhileEnabled", "7.1.9"),
+        test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
+        demo: true,
+        edits: &[edit(
+            "intel/tx.rs",
+            "shared.bar.register(shared.facts.tdt.at(index))",
+            "shared.bar.register(shared.facts.tdt.at(index) - 8)",
+        )],
+    },
+    Bug {
+        name: "transmit-tail-not-wrapped",
+        about: "TDT is written with a count that never wraps around the ring.",
+        linter: Reports("TailOutOfRange", "7.1.9"),
+        test: "driver_completion::a_full_ring_leaves_packets_in_the_batch_in_order",
+        demo: true,
+        edits: &[edit(
+            "intel/tx.rs",
+            "self.tail.write(self.ring.offset(self.next));",
+            "self.tail.write(self.next);",
+        )],
+    },
+    Bug {
+        name: "bit-of-an-older-chip",
+        about: "Descriptors have bit 28 set, which meant something in older chips and is reserved here.",
+        linter: Reports("ReservedBitsWritten", "8.1"),
+        test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
+        demo: true,
+        edits: &[edit(
+            "intel/tx.rs",
+            "TX_DATA | TX_EOP | len | len << TX_PAYLEN_SHIFT",
+            "TX_DATA | 1 << 28 | TX_EOP | len | len << TX_PAYLEN_SHIFT",
         )],
     },
 ];

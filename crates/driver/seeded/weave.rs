@@ -128,8 +128,9 @@ fn choice(source: &str, span: &Range<usize>, group: &[Place]) -> String {
     let right = &source[span.clone()];
     // A name that is bound stays visible: the choice is what it is bound to.
     let binding = right.strip_prefix("let ").filter(|_| right.ends_with(';'));
+    let hidden = binds(binding.unwrap_or(right)) || binding.is_some_and(|rest| statements(rest) > 1);
     assert!(
-        !binds(if binding.is_some() { &right[4..] } else { right }) || !right.ends_with([';', '}']),
+        !hidden || !right.ends_with([';', '}']),
         "seeded bugs {:?} hide a name from what follows; edit less:\n{right}",
         wrong.keys()
     );
@@ -152,14 +153,24 @@ fn choice(source: &str, span: &Range<usize>, group: &[Place]) -> String {
 
 /// Whether a text binds a name outside of its own blocks.
 fn binds(text: &str) -> bool {
+    outside_blocks(text).any(|at| text[at..].starts_with("let "))
+}
+
+/// How many statements a text has, apart from those in its blocks.
+fn statements(text: &str) -> usize {
+    outside_blocks(text).filter(|&at| text[at..].starts_with(';')).count()
+}
+
+/// The places of a text that are in no block or parentheses of its own.
+fn outside_blocks(text: &str) -> impl Iterator<Item = usize> {
     let mut depth = 0;
-    text.match_indices(['{', '}', 'l']).any(|(at, found)| {
-        depth += match found {
-            "{" => 1,
-            "}" => -1,
+    text.char_indices().filter_map(move |(at, c)| {
+        depth += match c {
+            '{' | '(' => 1,
+            '}' | ')' => -1,
             _ => 0,
         };
-        depth == 0 && text[at..].starts_with("let ")
+        (depth == 0).then_some(at)
     })
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::step::{Failure, root};
 
 /// Generous: it only bounds a hang, which is the test's own fault.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// How a program ended.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -32,7 +32,6 @@ pub struct Recorder {
 
 impl Recorder {
     /// Watches a device.
-    #[expect(clippy::new_ret_no_self, reason = "it lives behind the Pci")]
     pub fn new(inner: Pci) -> (Pci, Arc<Recorder>) {
         let recorder = Arc::new(Recorder::default());
         (in_front_of(inner, recorder.clone()), recorder)
