@@ -238,10 +238,10 @@ fn print(report: &Report) {
     }
 }
 
-/// Prints what the linter found.
+/// Prints what the linter found: an entry for each rule, the worst first.
 pub fn print_findings(findings: &[Finding]) {
     for finding in findings {
-        println!("  {} {} at {} ({} times)", finding.severity, finding.rule, finding.register, finding.count);
+        println!("  {} {}, {}", finding.severity, finding.rule, finding.where_found());
         println!("    {} (datasheet {})", finding.sentence, finding.section);
         println!("    on hardware: {}", finding.consequence);
     }

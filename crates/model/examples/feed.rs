@@ -141,8 +141,8 @@ fn main() {
             1000.0 / ns,
             bench.wire.sunk
         );
-        for finding in bench.device.lint().findings().iter() {
-            println!("  {finding}");
+        for group in bench.device.lint().findings().groups() {
+            println!("  {group}");
         }
         assert!(bench.memory.generation() == 1);
     }

@@ -1,13 +1,16 @@
 //! What the linters of all models share: how bad a finding is, the words of a
-//! rule, and a bounded list of findings. Which rules there are, and what a place
-//! is, each model says itself.
+//! rule, and a bounded list of findings, grouped by rule. Which rules there are,
+//! and what a place is, each model says itself.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 
-/// Most findings kept. Further kinds are counted but not described.
-pub const MOST_FINDINGS: usize = 512;
+/// Most places kept of one rule. Reports at further places are counted.
+pub const MOST_PLACES: usize = 512;
+
+/// Places that a printed group names; the others it counts.
+pub const SHOWN_PLACES: usize = 4;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +52,14 @@ pub trait Rule: Copy + Eq + Hash + fmt::Debug + 'static {
     fn name(self) -> &'static str;
     /// Its words.
     fn words(self) -> Words;
+}
+
+/// How often, in words.
+pub fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        _ => format!("{count} times"),
+    }
 }
 
 /// Declares rules and their words in one place, so that none lacks any.
@@ -105,9 +116,9 @@ impl<R: Rule, P: fmt::Display> fmt::Display for Finding<R, P> {
         let words = self.rule.words();
         write!(
             f,
-            "{} {:?} at {} value {:#x} (section {}, {} times): {} {}",
+            "{} {} at {} value {:#x} (section {}, {} times): {} {}",
             words.severity,
-            self.rule,
+            self.rule.name(),
             self.place,
             self.value,
             words.section,
@@ -118,18 +129,54 @@ impl<R: Rule, P: fmt::Display> fmt::Display for Finding<R, P> {
     }
 }
 
+/// All that was found of one rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group<'a, R, P> {
+    /// The rule broken.
+    pub rule: R,
+    /// How often, at all places together.
+    pub count: u64,
+    /// The places in the order of their first time, [`MOST_PLACES`] at most.
+    pub places: &'a [Finding<R, P>],
+    /// Reports at places that found no room.
+    pub unlisted: u64,
+}
+
+impl<R: Rule, P: fmt::Display> fmt::Display for Group<'_, R, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (words, kept) = (self.rule.words(), self.places.len());
+        let more = if self.unlisted > 0 { "or more " } else { "" };
+        let (times, place) = (times(self.count), if kept == 1 { "place" } else { "places" });
+        write!(f, "{} {}, {times} at {kept} {more}{place}: ", words.severity, self.rule.name())?;
+        for (n, finding) in self.places.iter().take(SHOWN_PLACES).enumerate() {
+            write!(f, "{}{} value {:#x}", if n > 0 { ", " } else { "" }, finding.place, finding.value)?;
+        }
+        let rest = if kept > SHOWN_PLACES { ", …" } else { "" };
+        write!(f, "{rest} (section {}): {} {}", words.section, words.sentence, words.consequence)
+    }
+}
+
+/// What is kept of one rule.
+#[derive(Debug, Clone)]
+struct Broken<R, P> {
+    findings: Vec<Finding<R, P>>,
+    known: HashMap<P, usize>,
+    count: u64,
+    unlisted: u64,
+}
+
 /// All findings about one driver: one for each rule and place. Memory is bounded
-/// by [`MOST_FINDINGS`], however hostile the driver.
+/// by [`MOST_PLACES`] of each rule, however hostile the driver, and no rule takes
+/// another's room.
 #[derive(Debug, Clone)]
 pub struct Findings<R, P> {
-    findings: Vec<Finding<R, P>>,
-    known: HashMap<(R, P), usize>,
-    dropped: u64,
+    /// In the order of each rule's first time.
+    broken: Vec<(R, Broken<R, P>)>,
 }
 
 impl<R, P> Default for Findings<R, P> {
     fn default() -> Findings<R, P> {
-        Findings { findings: Vec::new(), known: HashMap::new(), dropped: 0 }
+        Findings { broken: Vec::new() }
     }
 }
 
@@ -138,61 +185,66 @@ impl<R: Rule, P: Copy + Eq + Hash> Findings<R, P> {
     /// back, so that the caller can say it aloud once.
     #[cold]
     pub fn report(&mut self, rule: R, place: P, value: u64) -> Option<&Finding<R, P>> {
-        if let Some(&at) = self.known.get(&(rule, place)) {
-            let count = &mut self.findings[at].count;
+        let at = match self.broken.iter().position(|(other, _)| *other == rule) {
+            Some(at) => at,
+            None => {
+                let broken = Broken { findings: Vec::new(), known: HashMap::new(), count: 0, unlisted: 0 };
+                self.broken.push((rule, broken));
+                self.broken.len() - 1
+            }
+        };
+        let broken = &mut self.broken[at].1;
+        broken.count = broken.count.saturating_add(1);
+        if let Some(&at) = broken.known.get(&place) {
+            let count = &mut broken.findings[at].count;
             *count = count.saturating_add(1);
             return None;
         }
-        if self.findings.len() >= MOST_FINDINGS {
-            self.dropped = self.dropped.saturating_add(1);
+        if broken.findings.len() >= MOST_PLACES {
+            broken.unlisted = broken.unlisted.saturating_add(1);
             return None;
         }
-        self.known.insert((rule, place), self.findings.len());
-        self.findings.push(Finding { rule, place, value, count: 1 });
-        self.findings.last()
+        broken.known.insert(place, broken.findings.len());
+        broken.findings.push(Finding { rule, place, value, count: 1 });
+        broken.findings.last()
     }
 
-    /// The findings in the order of their first time.
+    /// One group for each rule, the most severe first, then in the order of
+    /// their first time.
+    pub fn groups(&self) -> Vec<Group<'_, R, P>> {
+        let mut groups = Vec::new();
+        for (rule, Broken { findings, count, unlisted, .. }) in &self.broken {
+            groups.push(Group { rule: *rule, count: *count, places: &findings[..], unlisted: *unlisted });
+        }
+        groups.sort_by_key(|group| std::cmp::Reverse(group.rule.words().severity));
+        groups
+    }
+
+    /// The findings, rule by rule in the order of their first time.
     pub fn iter(&self) -> impl Iterator<Item = &Finding<R, P>> {
-        self.findings.iter()
-    }
-
-    /// Number of kinds found.
-    pub fn len(&self) -> usize {
-        self.findings.len()
+        self.broken.iter().flat_map(|(_, broken)| &broken.findings)
     }
 
     /// Whether the driver did nothing wrong.
     pub fn is_empty(&self) -> bool {
-        self.findings.is_empty()
-    }
-
-    /// Reports that found no room.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
+        self.broken.is_empty()
     }
 
     /// How often a rule was broken, at all places together.
     pub fn count(&self, rule: R) -> u64 {
-        let of_rule = self.findings.iter().filter(|finding| finding.rule == rule);
-        of_rule.map(|finding| finding.count).sum()
+        self.broken.iter().find(|(other, _)| *other == rule).map_or(0, |(_, broken)| broken.count)
     }
 }
 
-impl<R: Rule, P: fmt::Display> fmt::Display for Findings<R, P> {
+impl<R: Rule, P: Copy + Eq + Hash + fmt::Display> fmt::Display for Findings<R, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for finding in &self.findings {
-            writeln!(f, "{finding}")?;
-        }
-        if self.dropped > 0 {
-            writeln!(f, "{} further reports found no room", self.dropped)?;
-        }
-        Ok(())
+        self.groups().iter().try_for_each(|group| writeln!(f, "{group}"))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Rule as _;
     use super::*;
     use crate::virtio::lint::{Place, Rule};
 
@@ -202,11 +254,28 @@ mod tests {
         assert!(findings.report(Rule::ChainLoops, Place::Queue(3), 9).is_some());
         assert!(findings.report(Rule::ChainLoops, Place::Queue(3), 8).is_none());
         assert!(findings.report(Rule::ChainLoops, Place::Queue(4), 7).is_some());
-        assert_eq!((findings.len(), findings.count(Rule::ChainLoops)), (2, 3));
+        assert_eq!((findings.iter().count(), findings.count(Rule::ChainLoops)), (2, 3));
         let first = findings.iter().next().expect("reported");
         assert_eq!((first.value, first.count), (9, 2));
         let text = first.to_string();
         assert!(text.contains("queue 3") && text.contains("2 times"), "{text}");
+    }
+
+    #[test]
+    fn a_rule_broken_at_many_places_is_one_group_and_the_worst_comes_first() {
+        let mut findings = Findings::default();
+        for offset in 0..408 {
+            findings.report(Rule::UnknownRegister, Place::Offset(offset), 1);
+        }
+        findings.report(Rule::ChainLoops, Place::Queue(3), 9);
+        let groups = findings.groups();
+        assert_eq!(groups.len(), 2);
+        assert_eq!((groups[0].rule, groups[0].rule.words().severity), (Rule::ChainLoops, Severity::Error));
+        assert_eq!((groups[1].count, groups[1].places.len(), groups[1].unlisted), (408, 408, 0));
+        let text = findings.to_string();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains("408 times at 408 places: 0x0000 value 0x1, "), "{text}");
+        assert!(text.contains("0x0003 value 0x1, …") && !text.contains("0x0004"), "{text}");
     }
 
     #[test]
@@ -215,8 +284,12 @@ mod tests {
         for offset in 0..100_000 {
             findings.report(Rule::UnknownRegister, Place::Offset(offset), 0);
         }
-        assert_eq!((findings.len(), findings.known.len()), (MOST_FINDINGS, MOST_FINDINGS));
-        assert_eq!(findings.dropped(), 100_000 - MOST_FINDINGS as u64);
-        assert!(findings.to_string().contains("found no room"));
+        findings.report(Rule::ChainLoops, Place::Queue(3), 9);
+        let groups = findings.groups();
+        let [worst, flood] = &groups[..] else { panic!("{groups:?}") };
+        assert_eq!((worst.rule, worst.count), (Rule::ChainLoops, 1), "others keep their room");
+        assert_eq!((flood.count, flood.places.len()), (100_000, MOST_PLACES));
+        assert_eq!(flood.unlisted, 100_000 - MOST_PLACES as u64);
+        assert!(findings.to_string().contains("512 or more places"), "{findings}");
     }
 }

@@ -8,7 +8,7 @@ mod report;
 mod vectors;
 mod words;
 
-pub use report::{DeviceReport, Finding};
+pub use report::{DeviceReport, Finding, Place};
 pub use vectors::Vectors;
 
 use std::collections::BTreeMap;

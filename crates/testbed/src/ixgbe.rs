@@ -164,6 +164,6 @@ where
     }
 
     fn findings(&self) -> Vec<Finding> {
-        self.lint().findings().iter().map(Finding::from).collect()
+        self.lint().findings().groups().iter().map(Finding::from).collect()
     }
 }

@@ -22,5 +22,5 @@ pub mod view;
 pub mod virtio;
 pub mod wire;
 
-pub use device::{Device, DeviceReport, Finding};
+pub use device::{Device, DeviceReport, Finding, Place};
 pub use station::{Idle, Stepper};

@@ -180,7 +180,7 @@ where
     }
 
     fn findings(&self) -> Vec<Finding> {
-        self.0.net().lint().iter().map(Finding::from).collect()
+        self.0.net().lint().groups().iter().map(Finding::from).collect()
     }
 
     fn suffer(&mut self, mishap: Mishap) -> bool {

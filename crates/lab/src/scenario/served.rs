@@ -57,31 +57,16 @@ impl Served {
         serde_json::from_str(&line).map_err(|error| self.malformed(&format!("its report: {error}")))
     }
 
-    /// What the linter found, a sentence each; rules that are `explained` at a
-    /// register are left out.
+    /// What the linter found, a sentence for each rule; rules that are `explained`
+    /// at a register are left out there.
     ///
     /// # Errors
     /// As [`Served::report`].
     pub fn findings(&mut self, explained: &[(&str, &str)]) -> Result<Vec<String>> {
         let report = self.report()?;
-        let mut found = Vec::new();
-        for endpoint in report["endpoints"].as_array().into_iter().flatten() {
-            for finding in endpoint["device"]["findings"].as_array().into_iter().flatten() {
-                let word = |key: &str| finding[key].as_str().unwrap_or("?").to_owned();
-                let (rule, register) = (word("rule"), word("register"));
-                if !explained.iter().any(|(r, at)| *r == rule && register.starts_with(at)) {
-                    found.push(format!(
-                        "{} at {} value {} ({} times): {}",
-                        rule,
-                        register,
-                        finding["value"],
-                        finding["count"],
-                        word("sentence")
-                    ));
-                }
-            }
-        }
-        Ok(found)
+        let endpoints = report["endpoints"].as_array().into_iter().flatten();
+        let findings = endpoints.flat_map(|endpoint| endpoint["device"]["findings"].as_array()).flatten();
+        Ok(findings.filter_map(|finding| unexplained(finding, explained)).collect())
     }
 
     fn line(&mut self) -> Result<String> {
@@ -93,6 +78,33 @@ impl Served {
     fn malformed(&self, reason: &str) -> Error {
         Error::Malformed { path: self.program.clone(), reason: reason.to_owned() }
     }
+}
+
+/// Places that a sentence about a finding names.
+const SHOWN_PLACES: usize = 4;
+
+/// What a finding says of the places where it is not explained, if any.
+fn unexplained(finding: &Value, explained: &[(&str, &str)]) -> Option<String> {
+    let word = |value: &Value| value.as_str().unwrap_or("?").to_owned();
+    let rule = word(&finding["rule"]);
+    let all = finding["places"].as_array().into_iter().flatten();
+    let places: Vec<_> = all
+        .map(|place| (word(&place["register"]), &place["value"], place["count"].as_u64().unwrap_or(0)))
+        .filter(|(register, ..)| !explained.iter().any(|(r, at)| *r == rule && register.starts_with(at)))
+        .collect();
+    let count =
+        places.iter().map(|(.., count)| count).sum::<u64>() + finding["unlisted"].as_u64().unwrap_or(0);
+    if count == 0 {
+        return None;
+    }
+    let shown = places.iter().take(SHOWN_PLACES).map(|(at, value, _)| format!("{at} value {value}"));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    let more = match places.len().saturating_sub(SHOWN_PLACES) {
+        0 => String::new(),
+        more => format!(" and {more} other places"),
+    };
+    let (section, sentence) = (word(&finding["section"]), word(&finding["sentence"]));
+    Some(format!("{rule}, {count} times at {shown}{more}: {sentence} (section {section})"))
 }
 
 impl Drop for Served {

@@ -3,45 +3,78 @@
 
 use std::collections::BTreeMap;
 
-use model::lint::Rule;
+use model::lint::{Group, Rule, SHOWN_PLACES, times};
 use serde::{Deserialize, Serialize};
 
 use crate::wire::WireStats;
 
-/// One thing that the driver did and should not have.
+/// One rule that the driver broke, however often and at however many places.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The rule's name.
     pub rule: String,
     /// How bad it is.
     pub severity: String,
-    /// Where.
-    pub register: String,
-    /// The value, address or length at fault, of the first time.
-    pub value: u64,
     /// The datasheet's section.
     pub section: String,
     /// What is wrong, in a sentence.
     pub sentence: String,
     /// What real hardware would do.
     pub consequence: String,
+    /// How often, at all places together.
+    pub count: u64,
+    /// Where, in the order of the first time; at most
+    /// [`MOST_PLACES`](model::lint::MOST_PLACES).
+    pub places: Vec<Place>,
+    /// How often at further places.
+    pub unlisted: u64,
+}
+
+/// One register, queue or other place at which a rule was broken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The register or queue.
+    pub register: String,
+    /// The value, address or length at fault, of the first time.
+    pub value: u64,
     /// How often.
     pub count: u64,
 }
 
-impl<R: Rule, P: std::fmt::Display> From<&model::lint::Finding<R, P>> for Finding {
-    fn from(finding: &model::lint::Finding<R, P>) -> Finding {
-        let words = finding.rule.words();
-        Finding {
-            rule: finding.rule.name().to_owned(),
-            severity: words.severity.to_string(),
+impl<R: Rule, P: std::fmt::Display> From<&Group<'_, R, P>> for Finding {
+    fn from(group: &Group<'_, R, P>) -> Finding {
+        let words = group.rule.words();
+        let place = |finding: &model::lint::Finding<R, P>| Place {
             register: finding.place.to_string(),
             value: finding.value,
+            count: finding.count,
+        };
+        Finding {
+            rule: group.rule.name().to_owned(),
+            severity: words.severity.to_string(),
             section: words.section.to_owned(),
             sentence: words.sentence.to_owned(),
             consequence: words.consequence.to_owned(),
-            count: finding.count,
+            count: group.count,
+            places: group.places.iter().map(place).collect(),
+            unlisted: group.unlisted,
         }
+    }
+}
+
+impl Finding {
+    /// How often and where, in words: the first few places, and how many more.
+    pub fn where_found(&self) -> String {
+        let shown = self.places.iter().take(SHOWN_PLACES);
+        let shown: Vec<_> =
+            shown.map(|place| format!("{} value {:#x}", place.register, place.value)).collect();
+        let mut text = format!("{} at {}", times(self.count), shown.join(", "));
+        let more = self.places.len().saturating_sub(SHOWN_PLACES);
+        if more > 0 {
+            let open = if self.unlisted > 0 { " or more" } else { "" };
+            text += &format!(" and {more}{open} other places");
+        }
+        text
     }
 }
 
@@ -76,6 +109,6 @@ pub struct DeviceReport {
     pub faults: BTreeMap<String, u64>,
     /// The cable.
     pub wire: WireStats,
-    /// What the driver did wrong.
+    /// What the driver did wrong: one entry for each rule, the worst first.
     pub findings: Vec<Finding>,
 }
