@@ -43,6 +43,11 @@ pub trait Chip: Send {
     fn write_bytes(&mut self, offset: u32, data: &[u8]) -> bool {
         words::write(self, offset, data)
     }
+    /// Bus Master Enable of the PCI command register was set or cleared. The
+    /// device's view of memory is shut without it; a chip can say why.
+    fn set_bus_master(&mut self, on: bool) {
+        let _ = on;
+    }
     /// Does what is to be done now; packets moved.
     fn step(&mut self, cable: &mut Cable, now_ns: u64) -> usize;
     /// As after power-on.
@@ -153,8 +158,7 @@ impl std::fmt::Debug for Device {
 impl Device {
     pub(crate) fn new(parts: Parts) -> Device {
         let table = vec![0; parts.shape.table as usize].into();
-        parts.view.set_enabled(parts.shape.config.bus_master());
-        Device {
+        let mut device = Device {
             parts,
             table,
             port_address: 0,
@@ -162,7 +166,16 @@ impl Device {
             follows_clock: false,
             ahead_ns: 0,
             report: DeviceReport::default(),
-        }
+        };
+        device.follow_bus_master();
+        device
+    }
+
+    /// The device reaches memory if the driver lets it.
+    fn follow_bus_master(&mut self) {
+        let on = self.parts.shape.config.bus_master();
+        self.parts.view.set_enabled(on);
+        self.parts.chip.set_bus_master(on);
     }
 
     /// One step: what the device does at `now_ns`, or where that would be in the
@@ -318,7 +331,7 @@ impl Device {
         if let Some((bar, at, len)) = self.window(offset, data.len()) {
             self.write_bar(bar, at, &data[..len]);
         }
-        self.parts.view.set_enabled(self.parts.shape.config.bus_master());
+        self.follow_bus_master();
         if self.parts.shape.config.take_reset() {
             self.parts.shape.config.reset();
             self.reset();
@@ -394,7 +407,7 @@ impl Device {
     /// configuration space stays: VFIO restores it after a reset.
     pub(crate) fn reset(&mut self) {
         self.parts.chip.reset();
-        self.parts.view.set_enabled(self.parts.shape.config.bus_master());
+        self.follow_bus_master();
         self.table.fill(0);
         self.port_address = 0;
         if let Some(faults) = &self.parts.faults {

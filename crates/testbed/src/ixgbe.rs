@@ -134,6 +134,10 @@ where
         self.report(Rule::UnalignedAccess, Register::unknown(offset), 0);
     }
 
+    fn set_bus_master(&mut self, on: bool) {
+        Ixgbe::set_bus_master(self, on);
+    }
+
     #[inline]
     fn step(&mut self, cable: &mut Cable, now_ns: u64) -> usize {
         Ixgbe::step(self, cable, now_ns)

@@ -54,6 +54,8 @@ pub(super) struct Books {
     pub statistics: Statistics,
     pub interrupts: Interrupts,
     pub lint: Lint,
+    /// Bus Master Enable is clear: the device accesses no memory (9.3.3.3).
+    pub dma_off: bool,
     /// Frames the wire gave, looped ones included.
     pub rx_offered: u64,
     /// Packets the host queued, each segment of a large one counting.

@@ -14,8 +14,11 @@ use super::statistics::Counter;
 use super::{ENABLE, Ixgbe, interrupts};
 use crate::{Dma, Pages};
 
+/// What may change only while the arbiter rests (8.2.3.9.15).
+const ARBITRATED: [&str; 3] = ["DTXMXSZRQ", "MTQC", "TXPBSIZE"];
+
 /// Register and number within its array, as findings name it.
-fn named(offset: u32) -> Register {
+pub(super) fn named(offset: u32) -> Register {
     match lookup(offset) {
         None => Register::unknown(offset),
         Some((register, _)) if register.len() == 1 => Register::single(register.name, offset),
@@ -34,6 +37,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         let offset = canonical(offset);
         let value = self.read_canonical(offset);
         self.books.lint.note_access(named(offset), u64::from(value), self.now_ns);
+        self.note_seen(offset, value);
         match lookup(offset) {
             None => self.books.report(Rule::UnknownRegister, Register::unknown(offset), 0),
             // EICS is read by drivers of all houses to see causes uncleared.
@@ -93,11 +97,18 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     fn read_polled(&mut self, offset: u32) -> u32 {
         self.publish_heads();
         let value = self.pages.load(offset);
-        let enabled = match lookup(offset) {
-            Some((register, n)) if register.name == "RXDCTL" => self.rx.queues[n].ring.enabled,
-            Some((register, n)) if register.name == "TXDCTL" => self.tx.queues[n].ring.enabled,
+        let (enabled, unread) = match lookup(offset) {
+            Some((register, n)) if register.name == "RXDCTL" => {
+                let ring = &mut self.rx.queues[n].ring;
+                (ring.enabled, &mut ring.unread)
+            }
+            Some((register, n)) if register.name == "TXDCTL" => {
+                let ring = &mut self.tx.queues[n].ring;
+                (ring.enabled, &mut ring.unread)
+            }
             _ => return value,
         };
+        *unread = false;
         // What the queue does, not what was asked of it.
         value & !ENABLE | if enabled { ENABLE } else { 0 }
     }
@@ -116,7 +127,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             return self.write_polled(offset, value);
         }
         let now = self.now_ns;
-        let mastered = !self.link.master_disabled();
+        let mastered = !(self.link.master_disabled() && self.books.lint.seen().master_off);
         if let Some(effects) = self.link.write(offset, value, now) {
             return self.after_link_write(effects, mastered, value);
         }
@@ -141,7 +152,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         let Some((register, _)) = lookup(offset) else {
             return self.books.report(Rule::UnknownRegister, Register::unknown(offset), u64::from(value));
         };
-        if register.access == Access::RO {
+        if matches!(register.access, Access::RO | Access::RC) {
             self.books.report(Rule::ReadOnlyWritten, named(offset), u64::from(value));
         }
         // Reserved bits must keep their reset value, which is zero wherever the
@@ -154,8 +165,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
 
     fn after_link_write(&mut self, effects: Effects, mastered: bool, value: u32) {
         if let Some(reset) = effects.reset {
-            let running = !(self.rx.active.is_empty() && self.tx.active.is_empty());
-            if running && mastered {
+            if mastered {
                 self.books.report(Rule::ResetWithoutMasterDisable, named(CTRL::AT), u64::from(value));
             }
             self.reset_device(reset);
@@ -166,9 +176,12 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     }
 
     fn after_interrupt_write(&mut self, offset: u32, value: u32) {
-        match offset {
-            EIMC::AT => self.books.lint.note_masked(),
-            EIMS::AT => self.books.lint.note_enabled(named(offset), u64::from(value)),
+        if let Some(rule) = self.books.interrupts.violation() {
+            self.books.report(rule, named(offset), u64::from(value));
+        }
+        match lookup(offset).map(|(register, _)| register.name) {
+            Some("EIMC") => self.books.lint.note_masked(),
+            Some("EIMS" | "EIMS_EX") => self.books.lint.note_enabled(named(offset), u64::from(value)),
             _ => {}
         }
     }
@@ -183,13 +196,16 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             Some(Access::W1C) => self.registers.write(offset, before & !value),
             _ => self.registers.write(offset, value),
         }
+        self.registers.note_written(offset);
         let rule = match offset {
             FCTRL::AT if receiving => Some(Rule::FilterChangedWhileReceiving),
             RDRXCTL::AT if receiving => Some(Rule::RegisterNeedsRxDisabled),
             _ if receiving && register.is_some_and(|(register, _)| register.name == "RXPBSIZE") => {
                 Some(Rule::RegisterNeedsRxDisabled)
             }
-            DTXMXSZRQ::AT | MTQC::AT if self.registers.read(RTTDCS::AT) & RTTDCS::ARBDIS == 0 => {
+            _ if matches!(register, Some((register, _)) if ARBITRATED.contains(&register.name))
+                && self.registers.read(RTTDCS::AT) & RTTDCS::ARBDIS == 0 =>
+            {
                 Some(Rule::ArbiterNotDisabled)
             }
             _ => None,
@@ -200,32 +216,16 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         if offset == RXCTRL::AT && value & !before & RXCTRL::RXEN != 0 {
             self.check_receive_start(value);
         }
+        if offset == SECRXCTRL::AT && value & SECRXCTRL::RX_DIS == 0 {
+            self.books.lint.seen_mut().rx_halted = false;
+        }
         self.stale = true;
         if offset == DMATXCTL::AT {
+            if value & !before & DMATXCTL::TE != 0 {
+                self.check_transmit_start();
+            }
             // A queue may have been waiting for this.
             self.survey();
-        }
-    }
-
-    /// RXCTRL.RXEN was set: everything else should be in place (4.6.7).
-    fn check_receive_start(&mut self, value: u32) {
-        self.survey();
-        self.books.lint.note_enabled(named(RXCTRL::AT), u64::from(value));
-        if self.rx.active.is_empty() {
-            self.books.report(Rule::EnableBeforeGlobal, named(RXCTRL::AT), u64::from(value));
-        }
-        let mac = self.registers.read(HLREG0::AT) & HLREG0::RXCRCSTRP != 0;
-        let dma = self.registers.read(RDRXCTL::AT) & RDRXCTL::CRCSTRIP != 0;
-        if mac != dma {
-            let value = self.registers.read(RDRXCTL::AT);
-            self.books.report(Rule::DrxWithoutCrcAgreement, named(RDRXCTL::AT), u64::from(value));
-        }
-        let size = |n| {
-            u64::from((self.registers.read(RXPBSIZE::at(n)) & RXPBSIZE::SIZE_MASK) >> RXPBSIZE::SIZE_SHIFT)
-        };
-        let booked: u64 = (0..RXPBSIZE::COUNT).map(size).sum();
-        if booked > 512 {
-            self.books.report(Rule::PacketBufferOverbooked, named(RXPBSIZE::at(0)), booked);
         }
     }
 
@@ -239,12 +239,40 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             return;
         }
         self.pages.store(offset, value);
-        match register.name {
-            "RXDCTL" => self.survey_rx(n),
-            "TXDCTL" => self.survey_tx(n),
-            "RDT" if !self.rx.queues[n].ring.enabled => self.survey_rx(n),
-            "TDT" if !self.tx.queues[n].ring.enabled => self.survey_tx(n),
-            _ => {}
+        let running = |enabled: bool, unread: bool| match (enabled, register.name) {
+            (true, "RDH" | "TDH") => Some(Rule::HeadWrittenWhileEnabled),
+            (true, "RDT" | "TDT") if unread && value != 0 => Some(Rule::TailBeforeEnable),
+            _ => None,
+        };
+        let rule = match register.name {
+            "RXDCTL" => {
+                let before = self.rx.queues[n].ring.enabled;
+                self.survey_rx(n);
+                let ring = &mut self.rx.queues[n].ring;
+                ring.unread |= ring.enabled != before;
+                None
+            }
+            "TXDCTL" => {
+                let before = self.tx.queues[n].ring.enabled;
+                self.survey_tx(n);
+                let ring = &mut self.tx.queues[n].ring;
+                ring.unread |= ring.enabled != before;
+                None
+            }
+            "RDT" if !self.rx.queues[n].ring.enabled => {
+                self.survey_rx(n);
+                None
+            }
+            "TDT" if !self.tx.queues[n].ring.enabled => {
+                self.survey_tx(n);
+                None
+            }
+            "RDH" | "RDT" => running(self.rx.queues[n].ring.enabled, self.rx.queues[n].ring.unread),
+            "TDH" | "TDT" => running(self.tx.queues[n].ring.enabled, self.tx.queues[n].ring.unread),
+            _ => None,
+        };
+        if let Some(rule) = rule {
+            self.books.report(rule, named(offset), u64::from(value));
         }
     }
 

@@ -7,6 +7,8 @@
 //! A cause is never lost: it stays pending while it is masked or moderated
 //! and is delivered by the first [`Interrupts::poll`] that finds it free.
 
+use super::lint::Rule;
+
 const EICR: u32 = 0x0800;
 const EICS: u32 = 0x0808;
 const EIAC: u32 = 0x0810;
@@ -52,6 +54,7 @@ const GPIE_MSIX: u32 = 1 << 4;
 const GPIE_OCD: u32 = 1 << 5;
 const GPIE_EIMEN: u32 = 1 << 6;
 const GPIE_EIAME: u32 = 1 << 30;
+const GPIE_PBA_SUPPORT: u32 = 1 << 31;
 
 const EITR_INTERVAL: u32 = 0x0FF8;
 const EITR_COUNTER_SHIFT: u32 = 21;
@@ -59,6 +62,9 @@ const EITR_COUNTER: u32 = 0x7F << EITR_COUNTER_SHIFT;
 const EITR_CNT_WDIS: u32 = 1 << 31;
 /// Unit of the interval at 10 Gbit/s and 1 Gbit/s.
 const UNIT_NS: u64 = 2_000;
+
+/// Bits of EITR in none of its fields.
+const EITR_RESERVED: u32 = 0x7000_7006;
 
 const VALID: u8 = 0x80;
 /// A queue mapped to no vector.
@@ -88,6 +94,11 @@ pub struct Interrupts {
     eitr: [u32; EITRS],
     not_before_ns: [u64; EITRS],
     delivered: u64,
+    /// Vectors to which a valid entry leads.
+    mapped: u64,
+    /// Causes that were delivered and that nothing has cleared since.
+    uncleared: u64,
+    violation: Option<Rule>,
 }
 
 impl Default for Interrupts {
@@ -118,6 +129,9 @@ impl Interrupts {
             eitr: [0; EITRS],
             not_before_ns: [0; EITRS],
             delivered: 0,
+            mapped: 0,
+            uncleared: 0,
+            violation: None,
         }
     }
 
@@ -131,6 +145,11 @@ impl Interrupts {
     /// Interrupts delivered since the model was made.
     pub fn delivered(&self) -> u64 {
         self.delivered
+    }
+
+    /// The rule the last write broke, if any; asking takes it.
+    pub fn violation(&mut self) -> Option<Rule> {
+        self.violation.take()
     }
 
     /// Whether the driver chose MSI-X mode.
@@ -249,6 +268,7 @@ impl Interrupts {
         if vector > 15 || self.auto_clear >> vector & 1 != 0 {
             self.cause &= !bit;
         }
+        self.uncleared |= bit & self.cause;
         if self.gpie & GPIE_EIAME != 0 {
             self.vector_mask &= !(bit & self.auto_mask);
         }
@@ -300,6 +320,7 @@ impl Interrupts {
             }
             EIAC => self.auto_clear = value & QUEUE_BITS,
             EIMS => {
+                self.check_unmasked(value & QUEUE_BITS, value & OTHER_BITS);
                 self.unmask(u64::from(value & QUEUE_BITS));
                 // What came and was not cleared while masked is due now.
                 self.other_pending |= self.other & value & !self.other_mask;
@@ -315,7 +336,11 @@ impl Interrupts {
             }
             EITRSEL => self.eitrsel = value,
             GPIE => self.write_gpie(value),
-            IVAR_MISC => self.ivar_misc = value & 0xBFBF,
+            IVAR_MISC => {
+                self.check_entries(value & 0xFFFF);
+                self.ivar_misc = value & 0xBFBF;
+                self.find_mapped();
+            }
             _ => return self.write_array(offset, value, now_ns),
         }
         true
@@ -325,13 +350,21 @@ impl Interrupts {
         let wide = |base: u32| u64::from(value) << (8 * (offset - base));
         match offset {
             _ if !offset.is_multiple_of(4) => return false,
-            IVAR0..=0x09FC => self.write_ivar(((offset - IVAR0) / 4) as usize, value),
+            IVAR0..=0x09FC => {
+                self.check_entries(value);
+                self.write_ivar(((offset - IVAR0) / 4) as usize, value);
+                self.find_mapped();
+            }
             EICR_EX | 0x0A84 => {
                 self.cause &= !wide(EICR_EX);
+                self.uncleared &= !wide(EICR_EX);
                 self.pending &= !wide(EICR_EX);
             }
             EICS_EX | 0x0A94 => self.set(wide(EICS_EX), now_ns),
-            EIMS_EX | 0x0AA4 => self.unmask(wide(EIMS_EX)),
+            EIMS_EX | 0x0AA4 => {
+                self.check_vectors(wide(EIMS_EX));
+                self.unmask(wide(EIMS_EX));
+            }
             EIMC_EX | 0x0AB4 => self.vector_mask &= !wide(EIMC_EX),
             EIAM_EX | 0x0AD4 => {
                 let half = 0xFFFF_FFFFu64 << (8 * (offset - EIAM_EX));
@@ -365,6 +398,7 @@ impl Interrupts {
     fn write_eicr(&mut self, value: u32) {
         let queues = u64::from(value & QUEUE_BITS);
         self.cause &= !queues;
+        self.uncleared &= !queues;
         self.pending &= !queues;
         self.other &= !value;
         self.other_pending &= !value;
@@ -391,12 +425,47 @@ impl Interrupts {
         self.vector_mask |= vectors;
     }
 
+    /// What is unmasked should lead somewhere. Many drivers unmask all vectors
+    /// at once: it is enough if one of them is mapped.
+    fn check_unmasked(&mut self, vectors: u32, others: u32) {
+        self.check_vectors(vectors.into());
+        if self.is_msix() && others != 0 && self.other_vectors(others) == 0 {
+            self.violation = Some(Rule::InterruptWithoutVector);
+        }
+    }
+
+    fn check_vectors(&mut self, vectors: u64) {
+        if vectors != 0 && vectors & self.mapped == 0 {
+            self.violation = Some(Rule::InterruptWithoutVector);
+        } else if self.is_msix() && vectors & self.uncleared != 0 {
+            self.uncleared &= !vectors;
+            self.violation = Some(Rule::CauseNotCleared);
+        }
+    }
+
+    /// Entries of IVAR: a vector that is named should be valid.
+    fn check_entries(&mut self, value: u32) {
+        if value.to_le_bytes().iter().any(|entry| entry & VALID == 0 && entry & 0x3F != 0) {
+            self.violation = Some(Rule::IvarEntryInvalid);
+        }
+    }
+
+    fn find_mapped(&mut self) {
+        let queues = self.rx_vector.iter().chain(&self.tx_vector).filter(|vector| **vector != NONE);
+        let queues = queues.fold(0, |mapped, vector| mapped | 1u64 << (vector & 63));
+        self.mapped = queues | if self.is_msix() { self.other_vectors(OTHER_BITS) } else { 0 };
+    }
+
     fn write_gpie(&mut self, value: u32) {
+        if value & (GPIE_EIAME | GPIE_PBA_SUPPORT) != 0 && value & GPIE_MSIX == 0 {
+            self.violation = Some(Rule::AutoMaskWithoutMsix);
+        }
         self.gpie = value;
         // The mode decides how many bits of an IVAR entry count.
         for register in 0..self.ivar.len() {
             self.write_ivar(register, self.ivar[register]);
         }
+        self.find_mapped();
     }
 
     fn write_ivar(&mut self, register: usize, value: u32) {
@@ -413,6 +482,9 @@ impl Interrupts {
     }
 
     fn write_eitr(&mut self, vector: usize, value: u32, now_ns: u64) {
+        if value & EITR_RESERVED != 0 {
+            self.violation = Some(Rule::EitrOutOfRange);
+        }
         self.eitr[vector] = value & !(EITR_COUNTER | EITR_CNT_WDIS);
         if value & EITR_CNT_WDIS == 0 {
             let counter = u64::from((value & EITR_COUNTER) >> EITR_COUNTER_SHIFT) * 4;

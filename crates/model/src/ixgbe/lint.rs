@@ -93,12 +93,30 @@ pub struct Access {
 /// One thing a driver did wrong, however often.
 pub type Finding = crate::lint::Finding<Rule, Register>;
 
+/// What the driver has seen of the device since the reset.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    /// EEC.AUTO_RD set.
+    pub eeprom: bool,
+    /// RDRXCTL.DMAIDONE set.
+    pub dma_init: bool,
+    /// The statistics registers, or one of them.
+    pub counters: bool,
+    /// STATUS.PCIE_MASTER_ENABLE clear.
+    pub master_off: bool,
+    /// SECRXSTAT.SECRX_RDY set, while SECRXCTRL.RX_DIS is.
+    pub rx_halted: bool,
+}
+
 /// All findings about one driver.
 #[derive(Debug, Clone, Default)]
 pub struct Lint {
     findings: Findings<Rule, Register>,
     reset_at_ns: Option<u64>,
     unmasked_since_reset: Option<bool>,
+    seen: Seen,
+    /// When receive was turned on, until what should follow has been checked.
+    receiving_since_ns: Option<u64>,
 }
 
 impl Lint {
@@ -179,6 +197,31 @@ impl Lint {
     pub fn note_reset(&mut self, now_ns: u64) {
         self.reset_at_ns = Some(now_ns);
         self.unmasked_since_reset = Some(false);
+        self.seen = Seen::default();
+        self.receiving_since_ns = None;
+    }
+
+    pub(super) fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    pub(super) fn seen_mut(&mut self) -> &mut Seen {
+        &mut self.seen
+    }
+
+    /// Receive was turned on.
+    pub(super) fn note_receiving(&mut self, now_ns: u64) {
+        self.receiving_since_ns.get_or_insert(now_ns);
+    }
+
+    /// Whether receive was turned on `long` ago and nobody has asked since.
+    pub(super) fn is_settled(&self, now_ns: u64, long: u64) -> bool {
+        self.receiving_since_ns.is_some_and(|since| now_ns.saturating_sub(since) >= long)
+    }
+
+    /// Whether receive was turned on; asking takes it.
+    pub(super) fn take_receiving(&mut self) -> bool {
+        self.receiving_since_ns.take().is_some()
     }
 
     /// Any access to BAR0: too early after a reset? After the silence, reads

@@ -25,9 +25,11 @@ mod rss;
 mod rx;
 mod rx_queue;
 pub mod semaphore;
+mod start;
 pub mod statistics;
 mod survey;
 mod tx;
+mod watch;
 
 #[cfg(test)]
 mod tests;
@@ -192,11 +194,27 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// Mappings have changed: rings are translated anew.
     #[cold]
     fn translate(&mut self) {
+        let Ixgbe { rx, tx, dma, books, .. } = self;
+        for ring in rx.queues.iter_mut().map(|queue| &mut queue.ring).filter(|ring| !ring.enabled) {
+            ring.check_stopped(dma, books);
+        }
+        for ring in tx.queues.iter_mut().map(|queue| &mut queue.ring).filter(|ring| !ring.enabled) {
+            ring.check_stopped(dma, books);
+        }
         for &n in &self.rx.active {
             self.rx.queues[usize::from(n)].ring.translate(&self.dma, &mut self.books);
         }
         for &n in &self.tx.active {
             self.tx.queues[usize::from(n)].ring.translate(&self.dma, &mut self.books);
+        }
+    }
+
+    /// What the PCI command register's Bus Master Enable says: without it the
+    /// device accesses no memory (9.3.3.3).
+    pub fn set_bus_master(&mut self, on: bool) {
+        if self.books.dma_off == on {
+            self.books.dma_off = !on;
+            self.translate();
         }
     }
 
@@ -206,6 +224,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     }
 
     fn reset_device(&mut self, reset: Reset) {
+        self.check_no_snoop();
         self.books.lint.note_reset(self.now_ns);
         self.stop_queues();
         self.books.drops.rx_reset += self.rx.fifo.clear();

@@ -9,10 +9,13 @@
 use regs::ixgbe::descriptor::{tx_context_high, tx_context_low};
 
 use super::lint::Rule;
-use crate::checksum::{add, crc32c, fold, sum};
+use crate::checksum::{add, crc32c, fold, pseudo, sum};
 
 /// Smallest segment size taken; a smaller one is a driver's error.
 const LEAST_MSS: usize = 48;
+
+/// Bytes of the shortest header before the network's (7.2.3.2.3: MACLEN).
+const ETHERNET: usize = 14;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Transport {
@@ -73,6 +76,53 @@ impl Headers {
             },
             mss: (high >> tx_context_high::MSS_SHIFT) as usize,
         }
+    }
+
+    /// Which rule a packet breaks whose headers are not as described here, or
+    /// whose checksum field is not as 7.2.5 asks. `ip` and `l4` say what is asked
+    /// for; a packet that is cut has no length in its pseudo header (`whole`).
+    pub fn misfit(&self, data: &[u8], ip: bool, l4: bool, whole: bool) -> Option<Rule> {
+        if !ip && !l4 {
+            return None;
+        }
+        if self.l3 < ETHERNET {
+            return Some(Rule::ContextLengthsInvalid);
+        }
+        // What lies outside of the packet has a rule of its own.
+        let header = data.get(self.l3..self.l4).filter(|header| header.len() >= 20)?;
+        let (version, len) = (header[0] >> 4, header.len());
+        let (sound, next, addresses) = match self.ipv4 {
+            true => (version == 4 && usize::from(header[0] & 15) * 4 == len, header[9], &header[12..20]),
+            false if len < 40 => return Some(Rule::ContextNotOfPacket),
+            // Extension headers may stand before the transport's.
+            false if len > 40 => return (version != 6).then_some(Rule::ContextNotOfPacket),
+            false => (version == 6, header[6], &header[8..40]),
+        };
+        let (protocol, field) = match self.transport {
+            Transport::Tcp => (6, 16),
+            Transport::Udp => (17, 6),
+            Transport::Sctp => (132, 8),
+        };
+        if !sound || l4 && next != protocol {
+            return Some(Rule::ContextNotOfPacket);
+        }
+        if !l4 || self.transport == Transport::Sctp {
+            return None;
+        }
+        let given = data.get(self.l4 + field..)?.first_chunk::<2>()?;
+        let length = if whole { self.payload_length(header, data) } else { 0 };
+        let expected = fold(add(sum(addresses), pseudo(protocol, length)));
+        // 0 and 0xFFFF are the same sum.
+        let same = u16::from_le_bytes(*given) % 0xFFFF == expected % 0xFFFF;
+        (!same).then_some(Rule::PseudoHeaderWrong)
+    }
+
+    /// Bytes behind the network header, as the header says: what follows may be
+    /// padding.
+    fn payload_length(&self, header: &[u8], data: &[u8]) -> u32 {
+        let word = |at: usize| u32::from(u16::from_be_bytes([header[at], header[at + 1]]));
+        let given = if self.ipv4 { word(2).saturating_sub(header.len() as u32) } else { word(4) };
+        given.min((data.len() - self.l4) as u32)
     }
 
     /// Checksums of a packet that is not cut; `false` when the headers do not

@@ -89,6 +89,9 @@ impl Packet {
         let Fields { address, command } = fields;
         let extended = command & tx::DEXT != 0;
         let kind = command & tx::DTYP_MASK;
+        if command & tx::DD != 0 {
+            place.lint(sender.books, Rule::DoneBitInTxDescriptor, command);
+        }
         if extended && kind == tx::DTYP_CONTEXT {
             if self.is_open() {
                 place.lint(sender.books, Rule::EopFieldsInconsistent, command);
@@ -111,6 +114,10 @@ impl Packet {
         } else if (command ^ self.first) & tx::DEXT != 0 {
             place.lint(sender.books, Rule::EopFieldsInconsistent, command);
             self.lose(Loss::Descriptor);
+        }
+        // A legacy descriptor has its checksum's offset there, and no checksum.
+        if !extended && kind == tx::DTYP_DATA && command & tx_legacy::IC == 0 {
+            place.lint(sender.books, Rule::UnsupportedDescriptorType, command);
         }
         self.append(sender, fields, place);
         if command & tx::EOP != 0 {
@@ -193,7 +200,7 @@ impl Packet {
             }
         }
         let tag = (last & tx_legacy::VLE != 0).then_some((last >> tx_legacy::VLAN_SHIFT) as u16);
-        self.emit(sender, last & tx_legacy::IFCS != 0, tag, burst)
+        self.emit(sender, (last & tx_legacy::IFCS != 0, place), tag, burst)
     }
 
     /// The context a packet refers to; a lint and a loss when it never came.
@@ -217,20 +224,23 @@ impl Packet {
     {
         check_length(self.data.len(), sender, place)?;
         if self.first >> tx::PAYLEN_SHIFT != self.data.len() as u64 {
-            place.lint(sender.books, Rule::EopFieldsInconsistent, self.first);
+            place.lint(sender.books, Rule::PaylenWrong, self.first);
         }
         let mut tag = None;
         if self.first & (tx::IXSM | tx::TXSM | tx::VLE) != 0 {
             let context = self.context(sender, place)?;
             let headers = Headers::new(context);
             let sums = (self.first & tx::IXSM != 0, self.first & tx::TXSM != 0);
+            if let Some(rule) = headers.misfit(&self.data, sums.0, sums.1, true) {
+                place.lint(sender.books, rule, context[0]);
+            }
             if !headers.insert_checksums(&mut self.data, sums.0, sums.1) {
                 place.lint(sender.books, Rule::ContextLengthsInvalid, context[0]);
                 return Err(Loss::Descriptor);
             }
             tag = (self.first & tx::VLE != 0).then_some((context[0] >> tx_context_low::VLAN_SHIFT) as u16);
         }
-        self.emit(sender, self.first & tx::IFCS != 0, tag, burst)
+        self.emit(sender, (self.first & tx::IFCS != 0, place), tag, burst)
     }
 
     /// Cuts the packet into segments, each a frame (7.2.4).
@@ -254,7 +264,10 @@ impl Packet {
             }
         };
         if self.first >> tx::PAYLEN_SHIFT != cut.payload as u64 {
-            place.lint(sender.books, Rule::EopFieldsInconsistent, self.first);
+            place.lint(sender.books, Rule::PaylenWrong, self.first);
+        }
+        if let Some(rule) = headers.misfit(&self.data, true, true, false) {
+            place.lint(sender.books, rule, context[0]);
         }
         let tag = (self.first & tx::VLE != 0).then_some((context[0] >> tx_context_low::VLAN_SHIFT) as u16);
         let whole = std::mem::take(&mut self.data);
@@ -262,7 +275,7 @@ impl Packet {
         for n in 0..cut.segments {
             self.data.clear();
             headers.segment(&whole, cut, n, &sender.settings.flags, &mut self.data);
-            if let Err(loss) = self.emit(sender, crc, tag, burst) {
+            if let Err(loss) = self.emit(sender, (crc, place), tag, burst) {
                 sender.books.tx_offered += 1;
                 loss.count(sender.books);
             }
@@ -271,11 +284,12 @@ impl Packet {
         Ok(())
     }
 
-    /// Sends `self.data`, tagged and padded.
+    /// Sends `self.data`, tagged and padded. `crc` says whether the device is to
+    /// append it.
     fn emit<D, O>(
         &mut self,
         sender: &mut Sender<'_, D, O>,
-        crc: bool,
+        (crc, place): (bool, Place),
         tag: Option<u16>,
         burst: &mut TxBurst,
     ) -> Result<(), Loss>
@@ -287,10 +301,13 @@ impl Packet {
         let mut data = &self.data[..];
         if !(crc && append_crc) {
             // Software brings the CRC along, which wires here do not carry.
-            let (frame, given) = data.split_last_chunk::<4>().ok_or(Loss::Crc)?;
-            if u32::from_le_bytes(*given) != crc32(frame) {
+            let given = data.split_last_chunk::<4>();
+            let Some((frame, _)) = given.filter(|(frame, given)| u32::from_le_bytes(**given) == crc32(frame))
+            else {
+                let rule = if crc { Rule::TransmitCrcOff } else { Rule::FrameWithoutCrc };
+                place.lint(sender.books, rule, data.len() as u64);
                 return Err(Loss::Crc);
-            }
+            };
             data = frame;
         }
         self.frame.clear();
@@ -303,8 +320,14 @@ impl Packet {
             }
             _ => self.frame.extend_from_slice(data),
         }
-        if self.frame.len() < MIN_FRAME && pad {
-            self.frame.resize(MIN_FRAME, 0);
+        if self.frame.len() < MIN_FRAME {
+            match pad {
+                true => self.frame.resize(MIN_FRAME, 0),
+                false => place.lint(sender.books, Rule::TxRunt, self.frame.len() as u64),
+            }
+        }
+        if self.frame.len() > sender.settings.longest {
+            place.lint(sender.books, Rule::TxAboveMaxFrame, self.frame.len() as u64);
         }
         if self.frame.len() > MAX_FRAME {
             return Err(Loss::Oversize);

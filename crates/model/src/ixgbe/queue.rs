@@ -20,6 +20,9 @@ pub(super) const FETCH: usize = 32;
 /// Longest ring in bytes: LEN has 20 bits, the last seven of them zero.
 const LONGEST: u32 = (1 << 20) - 128;
 
+/// The PCI command register, as a finding names it (9.3.3.3).
+const PCI_COMMAND: Register = Register::single("PCI command", 0x4);
+
 /// Which registers a ring has; all are in the polled pages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
@@ -77,6 +80,8 @@ pub(super) struct Ring<W> {
     tail: u32,
     /// The tail last seen while the queue was not enabled.
     idle_tail: u32,
+    /// ENABLE was changed by an access that the device saw, and not read since.
+    pub unread: bool,
     /// Of those fetched, how many there are and how many are used up.
     pub got: usize,
     pub next: usize,
@@ -96,6 +101,7 @@ impl<W: Window> Ring<W> {
             base: 0,
             tail: 0,
             idle_tail: 0,
+            unread: false,
             got: 0,
             next: 0,
             published: 0,
@@ -120,7 +126,13 @@ impl<W: Window> Ring<W> {
         }
         self.iova = u64::from(high) << 32 | u64::from(low & !127);
         self.bytes = len & LONGEST;
-        self.translate(dma, books);
+        self.find_memory(dma);
+        if books.dma_off {
+            self.window = None;
+            books.report(Rule::BusMasterOff, PCI_COMMAND, u64::from(place.number));
+        } else if self.window.is_none() && self.bytes > 0 {
+            place.lint(books, Rule::RingUnmapped, self.iova);
+        }
         let head = pages.load(place.head());
         (self.base, self.got, self.next) = (if head < self.size { head } else { 0 }, 0, 0);
         self.published = head;
@@ -128,13 +140,39 @@ impl<W: Window> Ring<W> {
         self.enabled = true;
     }
 
-    /// Asks for the ring's memory, again when mappings have changed.
+    /// Asks for the memory of an enabled ring again: mappings have changed.
     pub fn translate<D: Dma<Window = W>>(&mut self, dma: &D, books: &mut Books) {
+        let had = self.window.is_some();
+        self.find_memory(dma);
+        if books.dma_off {
+            self.window = None;
+            if had {
+                books.report(Rule::BusMasterOff, PCI_COMMAND, u64::from(self.place.number));
+            }
+        } else if had && self.window.is_none() {
+            self.place.lint(books, Rule::RingFreedWhileEnabled, self.iova);
+        }
+    }
+
+    fn find_memory<D: Dma<Window = W>>(&mut self, dma: &D) {
         self.window = dma.window(self.iova, u64::from(self.bytes)).filter(|_| self.bytes > 0);
         self.size = self.bytes / DESCRIPTOR as u32;
-        if self.window.is_none() && self.bytes > 0 {
-            self.place.lint(books, Rule::RingUnmapped, self.iova);
+    }
+
+    /// Mappings have changed and the queue is not enabled: did the driver see
+    /// that it had stopped, before it took the memory away?
+    pub fn check_stopped<D: Dma<Window = W>>(&mut self, dma: &D, books: &mut Books) {
+        let gone = || dma.window(self.iova, u64::from(self.bytes)).is_none();
+        if self.unread && self.bytes > 0 && !books.dma_off && gone() {
+            self.unread = false;
+            self.place.lint(books, Rule::DisableNotAwaited, self.iova);
         }
+    }
+
+    /// Whether two enabled rings share memory.
+    pub fn overlaps(&self, other: &Ring<W>) -> bool {
+        let end = |ring: &Ring<W>| ring.iova.saturating_add(ring.bytes.into());
+        self.enabled && other.enabled && self.iova < end(other) && other.iova < end(self)
     }
 
     /// The queue was disabled, or the device reset: it starts over from 0 when
@@ -155,6 +193,7 @@ impl<W: Window> Ring<W> {
             place.lint(books, Rule::RingBaseChangedWhileEnabled, u64::from(now[1]) << 32 | u64::from(now[0]));
             self.seen = now;
         }
+        self.poll(pages, books);
         let head = pages.load(place.head());
         if head != self.published {
             place.lint(books, Rule::HeadWrittenWhileEnabled, u64::from(head));
@@ -189,7 +228,13 @@ impl<W: Window> Ring<W> {
     fn poll<P: Pages>(&mut self, pages: &P, books: &mut Books) {
         let tail = pages.load(self.place.tail());
         if tail < self.size {
+            let before = self.given();
             self.tail = tail;
+            // A tail only gives: with less than before it has passed the head
+            // or gone back.
+            if self.given() < before {
+                self.place.lint(books, Rule::TailPassedHead, u64::from(tail));
+            }
         } else if self.size > 0 {
             self.place.lint(books, Rule::TailOutOfRange, u64::from(tail));
         }
@@ -255,6 +300,19 @@ impl<W: Window> Ring<W> {
     #[inline(always)]
     pub fn head(&self) -> u32 {
         self.wrap(self.base + self.next as u32)
+    }
+
+    /// The words of the descriptor at the head, when the device owns none: head
+    /// and tail are the same.
+    pub fn behind_tail(&self) -> Option<[u64; 2]> {
+        let window = self.window.as_ref().filter(|_| self.next == self.got && self.given() == 0)?;
+        let offset = self.head() as usize * DESCRIPTOR;
+        Some([window.load(offset), window.load(offset + 8)])
+    }
+
+    /// The tail as last seen.
+    pub fn tail(&self) -> u32 {
+        self.tail
     }
 
     /// Shows the head to the driver.

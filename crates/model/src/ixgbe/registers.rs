@@ -8,25 +8,32 @@ use regs::ixgbe::*;
 
 const WORDS: usize = BAR0_LEN as usize / 4;
 
-/// What has been written, by offset.
+/// What registers hold, by offset.
 #[derive(Debug)]
-pub(super) struct Registers(Box<[u32]>);
+pub(super) struct Registers {
+    values: Box<[u32]>,
+    /// Which of them software has written since the reset, a bit each.
+    written: Box<[u32]>,
+}
 
 impl Registers {
     /// As a reset leaves them (the EEPROM loads the MAC address).
     pub fn new(mac: [u8; 6]) -> Registers {
-        let mut registers = Registers(vec![0; WORDS].into_boxed_slice());
+        let zeroes = |len| vec![0; len].into_boxed_slice();
+        let mut registers = Registers { values: zeroes(WORDS), written: zeroes(WORDS / 32) };
         registers.reset(mac);
         registers
     }
 
     pub fn reset(&mut self, mac: [u8; 6]) {
-        self.0.fill(0);
+        self.values.fill(0);
+        self.written.fill(0);
         let [a, b, c, d, e, f] = mac;
         for (offset, value) in [
             (HLREG0::AT, HLREG0::TXCRCEN | HLREG0::RXCRCSTRP | HLREG0::TXPADEN),
             (MAXFRS::AT, 1518 << MAXFRS::MFS_SHIFT),
-            (RDRXCTL::AT, RDRXCTL::DMAIDONE),
+            // RSCFRSTSIZE must be changed to zero (4.6.7).
+            (RDRXCTL::AT, RDRXCTL::DMAIDONE | 8 << 17),
             (RXPBSIZE::at(0), 512 << RXPBSIZE::SIZE_SHIFT),
             (TXPBSIZE::at(0), 160 << TXPBSIZE::SIZE_SHIFT),
             (DTXMXSZRQ::AT, 0x10),
@@ -46,12 +53,24 @@ impl Registers {
     /// What is kept at `offset`; 0 outside BAR 0.
     #[inline]
     pub fn read(&self, offset: u32) -> u32 {
-        self.0.get(offset as usize / 4).copied().unwrap_or(0)
+        self.values.get(offset as usize / 4).copied().unwrap_or(0)
+    }
+
+    /// Software has written the register at `offset`.
+    pub fn note_written(&mut self, offset: u32) {
+        if let Some(bits) = self.written.get_mut(offset as usize / 128) {
+            *bits |= 1 << (offset / 4 % 32);
+        }
+    }
+
+    /// Whether software has written the register at `offset` since the reset.
+    pub fn is_written(&self, offset: u32) -> bool {
+        self.written.get(offset as usize / 128).is_some_and(|bits| bits >> (offset / 4 % 32) & 1 != 0)
     }
 
     /// Keeps `value`.
     pub fn write(&mut self, offset: u32, value: u32) {
-        if let Some(place) = self.0.get_mut(offset as usize / 4) {
+        if let Some(place) = self.values.get_mut(offset as usize / 4) {
             *place = value;
         }
     }

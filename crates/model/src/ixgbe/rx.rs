@@ -51,7 +51,7 @@ pub(super) struct Rx<W> {
     pub active: Vec<u8>,
     pub fifo: Fifo,
     filter: Filter,
-    rss: Rss,
+    pub rss: Rss,
     pub deaf: Option<Deaf>,
     /// Longest frame without CRC and tag.
     longest: usize,
@@ -168,7 +168,10 @@ impl<W: Window> Rx<W> {
         if self.rss.enabled || self.filter.steers() || !self.queues[0].ring.enabled {
             return most;
         }
-        self.queues[0].ring.at_hand(most, pages, books).min(most)
+        let queue = &mut self.queues[0];
+        let at_hand = queue.ring.at_hand(most, pages, books).min(most);
+        queue.watch.starved |= at_hand == 0;
+        at_hand
     }
 
     /// A frame from the wire. The caller counts it as offered.

@@ -11,6 +11,7 @@ use super::lint::{Register, Rule};
 use super::queue::{FETCH, Place, Ring};
 use super::rx::Ticket;
 use super::statistics::{RxBurst, RxLoss};
+use super::watch::Watch;
 use crate::checksum::crc32;
 use crate::{Dma, Pages, Window};
 
@@ -29,11 +30,12 @@ pub(super) struct RxQueue<W> {
     room: usize,
     srrctl: u32,
     drop: bool,
-    legacy: bool,
+    pub legacy: bool,
     strip_tag: bool,
     keep_crc: bool,
     burst: RxBurst,
     edited: Vec<u8>,
+    pub watch: Watch,
 }
 
 impl<W: Window> RxQueue<W> {
@@ -53,6 +55,7 @@ impl<W: Window> RxQueue<W> {
             keep_crc: false,
             burst: RxBurst { queue: number as u16, ..RxBurst::default() },
             edited: Vec::new(),
+            watch: Watch::default(),
         }
     }
 
@@ -63,6 +66,7 @@ impl<W: Window> RxQueue<W> {
         P: Pages,
     {
         self.ring.enable(dma, pages, books);
+        self.watch = Watch::default();
         self.written = 0;
         self.srrctl = !pages.load(self.srrctl_at());
         self.inspect(pages, books);
@@ -70,6 +74,7 @@ impl<W: Window> RxQueue<W> {
 
     /// The queue was disabled: what is fetched goes back unused.
     pub fn disable<P: Pages>(&mut self, pages: &P, books: &mut Books) {
+        self.check_dca(pages, books);
         self.write_back(books);
         self.settle(books);
         self.ring.disable(pages);
@@ -102,6 +107,16 @@ impl<W: Window> RxQueue<W> {
         if !self.legacy && kind != SRRCTL::DESCTYPE_ADV_ONE_BUFFER {
             books.report(Rule::UnsupportedRxDescriptorType, register, u64::from(srrctl));
         }
+    }
+
+    /// Bytes of a buffer.
+    pub fn buffer(&self) -> usize {
+        self.buffer
+    }
+
+    /// The addresses of buffers that are fetched and not used.
+    pub fn fetched(&self) -> &[u64] {
+        self.addresses.get(self.ring.next..self.ring.got).unwrap_or(&[])
     }
 
     fn make_room(&mut self) {
@@ -137,10 +152,16 @@ impl<W: Window> RxQueue<W> {
     fn fetch<P: Pages>(&mut self, pages: &P, books: &mut Books) -> bool {
         self.write_back(books);
         self.written = 0;
-        let addresses = &mut self.addresses;
+        let (addresses, mut first) = (&mut self.addresses, 0);
         let got = self.ring.fetch(pages, books, |n, window, offset| {
             addresses[n] = window.load(offset);
+            // One of them is a sample: a driver that leaves the bit leaves all.
+            first = if n == 0 { window.load(offset + 8) } else { first };
         });
+        let done = if self.legacy { rx_legacy::DD } else { rx_high::DD };
+        if got > 0 && first & done != 0 {
+            self.ring.place.lint(books, Rule::DoneBitInRxDescriptor, first);
+        }
         got > 0
     }
 
@@ -170,6 +191,7 @@ impl<W: Window> RxQueue<W> {
     /// No descriptor: with DROP_EN the frame is lost, else it waits (`false`).
     #[cold]
     pub fn starved(&mut self, books: &mut Books, len: usize) -> bool {
+        self.watch.starved = true;
         if self.drop {
             books.drops.rx_no_descriptor += 1;
             let queue = self.ring.place.number;

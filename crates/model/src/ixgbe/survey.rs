@@ -8,9 +8,28 @@
 
 use regs::ixgbe::*;
 
+use super::books::Books;
 use super::lint::{Register, Rule};
+use super::queue::Ring;
+use super::watch::SETTLED_NS;
 use super::{ENABLE, Ixgbe};
-use crate::{Dma, Pages};
+use crate::{Dma, Pages, Window};
+
+/// DCA_RXCTRL after a reset (8.2.3.11.1): relaxed ordering of descriptor reads,
+/// payload and header writes; and bit 12, which the driver must clear.
+const DCA_RXCTRL_RESET: u32 = DCA_RXCTRL::MUST_CLEAR | 1 << 9 | 1 << 13 | 1 << 15;
+
+/// Queue `n` was enabled: its ring should be its own.
+fn check_overlap<'a, W: Window + 'a>(
+    rings: impl Iterator<Item = &'a Ring<W>> + Clone,
+    n: usize,
+    books: &mut Books,
+) {
+    let Some(ring) = rings.clone().nth(n) else { return };
+    if rings.enumerate().any(|(other, with)| other != n && ring.overlaps(with)) {
+        ring.place.lint(books, Rule::RingsOverlap, n as u64);
+    }
+}
 
 impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// Looks at all queues.
@@ -18,6 +37,9 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     pub(super) fn survey(&mut self) {
         if self.stale {
             self.configure();
+        }
+        if self.books.lint.is_settled(self.now_ns, SETTLED_NS) {
+            self.check_no_snoop();
         }
         for n in 0..RDT::COUNT {
             self.survey_rx(n);
@@ -36,12 +58,15 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             (true, true) => {
                 queue.inspect(&self.pages, &mut self.books);
                 queue.ring.inspect(&self.pages, &mut self.books);
+                queue.look(&self.dma, &self.pages, &mut self.books, self.now_ns);
             }
             (false, false) => queue.ring.inspect_idle(&self.pages, &mut self.books),
             (false, true) => {
                 queue.enable(&self.dma, &self.pages, &mut self.books);
                 self.rx.active.push(n as u8);
                 self.rx.active.sort_unstable();
+                let rings = self.rx.queues.iter().map(|queue| &queue.ring);
+                check_overlap(rings, n, &mut self.books);
             }
             (true, false) => {
                 queue.disable(&self.pages, &mut self.books);
@@ -73,6 +98,13 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
                 queue.enable(&self.dma, &self.pages, &mut self.books);
                 self.tx.active.push(n as u8);
                 self.tx.active.sort_unstable();
+                let rings = self.tx.queues.iter().map(|queue| &queue.ring);
+                check_overlap(rings, n, &mut self.books);
+                let arbiter = self.registers.read(RTTDCS::AT);
+                if arbiter & RTTDCS::ARBDIS != 0 {
+                    let register = Register::single("RTTDCS", RTTDCS::AT);
+                    self.books.report(Rule::ArbiterLeftDisabled, register, u64::from(arbiter));
+                }
             }
             (true, false) => {
                 queue.disable(&self.pages, &mut self.books);
@@ -89,6 +121,8 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         for n in std::mem::take(&mut self.tx.active) {
             self.tx.queues[usize::from(n)].disable(&self.pages, &mut self.books);
         }
+        self.rx.queues.iter_mut().for_each(|queue| queue.ring.unread = false);
+        self.tx.queues.iter_mut().for_each(|queue| queue.ring.unread = false);
     }
 
     /// The ring registers as a reset leaves them.
@@ -97,6 +131,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             for offset in (0..0x40).step_by(4) {
                 self.pages.store(RDBAL::at(n) + offset, 0);
             }
+            self.pages.store(DCA_RXCTRL::at(n), DCA_RXCTRL_RESET);
         }
         for n in 0..TDT::COUNT {
             for offset in (0..0x40).step_by(4) {

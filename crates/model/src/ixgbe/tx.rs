@@ -31,8 +31,16 @@ const LEAST: u64 = 17;
 /// Bits 26 and 28 and STA above DD: the driver must leave them zero.
 pub(super) const RESERVED: u64 = 1 << 26 | 1 << 28 | 0xE << 32;
 
-const PLAIN_MASK: u64 =
-    RESERVED | tx::DTYP_MASK | tx::EOP | tx::IFCS | tx::DEXT | tx::VLE | tx::TSE | tx::IXSM | tx::TXSM;
+const PLAIN_MASK: u64 = RESERVED
+    | tx::DD
+    | tx::DTYP_MASK
+    | tx::EOP
+    | tx::IFCS
+    | tx::DEXT
+    | tx::VLE
+    | tx::TSE
+    | tx::IXSM
+    | tx::TXSM;
 const PLAIN: u64 = tx::DTYP_DATA | tx::EOP | tx::IFCS | tx::DEXT;
 
 /// What the registers say for all queues.
@@ -46,6 +54,10 @@ pub(super) struct Settings {
     pub vlan_type: u16,
     /// TCP flags of the first, middle and last segment.
     pub flags: [u16; 3],
+    /// Longest frame that this port receives, with two tags and without CRC.
+    pub longest: usize,
+    /// Longest packet taken the short way.
+    pub short_way: u64,
 }
 
 /// The transmit side.
@@ -78,12 +90,19 @@ impl<W: Window> Tx<W> {
     pub fn configure(&mut self, registers: &Registers) {
         let hlreg0 = registers.read(HLREG0::AT);
         let (first, last) = (registers.read(DTXTCPFLGL::AT), registers.read(DTXTCPFLGH::AT));
+        let with_crc = match hlreg0 & HLREG0::JUMBOEN {
+            0 => 1518,
+            _ => (registers.read(MAXFRS::AT) >> MAXFRS::MFS_SHIFT) as usize,
+        };
+        let longest = with_crc.max(1518) + 4;
         self.enabled = registers.read(DMATXCTL::AT) & DMATXCTL::TE != 0;
         self.settings = Settings {
             pad: hlreg0 & HLREG0::TXPADEN != 0,
             append_crc: hlreg0 & HLREG0::TXCRCEN != 0,
             vlan_type: (registers.read(DMATXCTL::AT) >> DMATXCTL::VT_SHIFT) as u16,
             flags: [first as u16 & 0xFFF, (first >> 16) as u16 & 0xFFF, last as u16 & 0xFFF],
+            longest,
+            short_way: SHORT_WAY.min(longest as u64),
         };
     }
 
@@ -146,6 +165,8 @@ pub(super) struct TxQueue<W> {
     head_at: Option<u64>,
     /// Descriptors taken since one asked for a report.
     unreported: usize,
+    /// TXDCTL.WTHRESH is not zero.
+    wthresh: bool,
     burst: TxBurst,
 }
 
@@ -158,6 +179,7 @@ impl<W: Window> TxQueue<W> {
             packet: Packet::default(),
             head_at: None,
             unreported: 0,
+            wthresh: false,
             burst: TxBurst { queue: number as u16, ..TxBurst::default() },
         }
     }
@@ -170,6 +192,7 @@ impl<W: Window> TxQueue<W> {
     {
         self.ring.enable(dma, pages, books);
         self.packet = Packet::default();
+        self.unreported = 0;
         self.inspect(pages, books);
     }
 
@@ -190,6 +213,7 @@ impl<W: Window> TxQueue<W> {
         let low = pages.load(TDWBAL::at(number));
         let high = pages.load(TDWBAH::at(number));
         let on = low & TDWBAL::HEAD_WB_EN != 0;
+        self.wthresh = pages.load(self.ring.place.control()) & TXDCTL::WTHRESH_MASK != 0;
         let address = u64::from(high) << 32 | u64::from(low & !3);
         if on && self.head_at != Some(address) {
             if low & 2 != 0 {
@@ -225,6 +249,9 @@ impl<W: Window> TxQueue<W> {
                 self.ring.publish(pages);
                 break;
             }
+            if self.wthresh {
+                self.check_reports(sender.books, got);
+            }
             let mut asked = 0u32;
             while self.ring.next < got && sender.spent < BUDGET {
                 let n = self.ring.next & (FETCH - 1);
@@ -246,6 +273,17 @@ impl<W: Window> TxQueue<W> {
         sent
     }
 
+    /// With WTHRESH, each packet's last descriptor must ask for a report
+    /// (7.2.3.5.1).
+    #[cold]
+    fn check_reports(&self, books: &mut Books, got: usize) {
+        let context = |command: u64| command & (tx::DEXT | tx::DTYP_MASK) == tx::DEXT | tx::DTYP_CONTEXT;
+        let last = |[_, command]: &&[u64; 2]| command & (tx::EOP | tx::RS) == tx::EOP && !context(*command);
+        if let Some([_, command]) = self.words[..got].iter().find(last) {
+            self.ring.place.lint(books, Rule::ReportStatusBelowWthresh, *command);
+        }
+    }
+
     /// One descriptor.
     #[inline(always)]
     fn take<D, O>(
@@ -259,7 +297,7 @@ impl<W: Window> TxQueue<W> {
     {
         let len = command & tx::LENGTH_MASK;
         let plain = command & PLAIN_MASK == PLAIN
-            && (LEAST..=SHORT_WAY).contains(&len)
+            && (LEAST..=sender.settings.short_way).contains(&len)
             && command >> tx::PAYLEN_SHIFT == len
             && !self.packet.is_open()
             && sender.settings.append_crc;
@@ -275,9 +313,13 @@ impl<W: Window> TxQueue<W> {
             return;
         }
         let mut whole = len;
-        if len < MIN_FRAME && sender.settings.pad {
-            scratch[len..MIN_FRAME].fill(0);
-            whole = MIN_FRAME;
+        if len < MIN_FRAME {
+            if sender.settings.pad {
+                scratch[len..MIN_FRAME].fill(0);
+                whole = MIN_FRAME;
+            } else {
+                self.ring.place.lint(sender.books, Rule::TxRunt, len as u64);
+            }
         }
         sender.send(&mut self.burst, &scratch[..whole]);
     }
@@ -290,7 +332,9 @@ impl<W: Window> TxQueue<W> {
     {
         if asked == 0 {
             self.unreported += taken;
-            if self.unreported >= self.ring.size() as usize {
+            // One descriptor of a ring stays empty: a driver that waits for the
+            // first report gets no further.
+            if self.unreported + 1 >= self.ring.size() as usize && self.head_at.is_none() {
                 self.ring.place.lint(sender.books, Rule::TxReportStatusMissing, self.unreported as u64);
                 self.unreported = 0;
             }

@@ -111,7 +111,7 @@ fn memory_taken_away_while_running() {
     rig.cable.send(&udp([10, 0, 0, 1], [1, 2], 18));
     rig.ring_tx(1);
     assert!(rig.sent().is_empty(), "queue 1's ring is gone");
-    assert!(rig.linted(Rule::RingUnmapped));
+    assert!(rig.linted(Rule::RingFreedWhileEnabled));
     rig.memory.map_only(16 * SHARE);
     assert_eq!(rig.sent().len(), 1, "and is back");
     assert!(rig.receive(0).is_some());

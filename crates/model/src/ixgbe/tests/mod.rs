@@ -4,6 +4,7 @@
 mod hostile;
 mod receive;
 mod registers;
+mod rules;
 mod transmit;
 
 use regs::ixgbe::*;
@@ -31,6 +32,8 @@ struct Rig {
     rx_next: [u64; 16],
     rx_tail: [u64; 16],
     tx_tail: [u64; 16],
+    /// Registers that this driver forgets.
+    left_out: Vec<u32>,
 }
 
 fn rx_ring(queue: usize) -> u64 {
@@ -72,6 +75,7 @@ impl Rig {
             rx_next: [0; 16],
             rx_tail: [0; 16],
             tx_tail: [0; 16],
+            left_out: Vec::new(),
         };
         rig.step();
         rig
@@ -84,24 +88,48 @@ impl Rig {
 
     /// The same, with registers written before receive is turned on.
     fn up_with(queues: usize, more: &[(u32, u32)]) -> Rig {
+        Rig::cold().bring_up(queues, more)
+    }
+
+    /// The same, by a driver that does not touch some registers.
+    fn up_without(queues: usize, left_out: &[u32], more: &[(u32, u32)]) -> Rig {
         let mut rig = Rig::cold();
-        rig.write(EIMC::AT, 0x7FFF_FFFF);
-        rig.write(FCTRL::AT, FCTRL::BAM);
-        rig.write(RDRXCTL::AT, RDRXCTL::CRCSTRIP);
-        rig.write(RXCSUM::AT, RXCSUM::PCSD);
+        rig.left_out = left_out.to_vec();
+        rig.bring_up(queues, more)
+    }
+
+    fn bring_up(mut self, queues: usize, more: &[(u32, u32)]) -> Rig {
+        self.write(EIMC::AT, 0x7FFF_FFFF);
+        for offset in [EEC::AT, RDRXCTL::AT, GPRC::AT] {
+            self.read(offset);
+        }
+        (0..MTA::COUNT).for_each(|n| self.write(MTA::at(n), 0));
+        (0..VFTA::COUNT).for_each(|n| self.write(VFTA::at(n), 0));
+        self.write(FCTRL::AT, FCTRL::BAM);
+        self.write(RDRXCTL::AT, RDRXCTL::CRCSTRIP);
+        self.write(RXCSUM::AT, RXCSUM::PCSD);
+        self.write(CTRL_EXT::AT, CTRL_EXT::NS_DIS);
         for &(offset, value) in more {
-            rig.write(offset, value);
+            self.write(offset, value);
         }
         for queue in 0..queues {
-            rig.enable_rx(queue, SRRCTL::DESCTYPE_ADV_ONE_BUFFER | 2, 0);
+            let srrctl = SRRCTL::DESCTYPE_ADV_ONE_BUFFER | 2;
+            self.enable_rx(queue, srrctl, 0);
         }
-        rig.write(RXCTRL::AT, RXCTRL::RXEN);
-        rig.write(DMATXCTL::AT, DMATXCTL::TE | 0x8100 << DMATXCTL::VT_SHIFT);
+        self.start_receive();
+        self.write(DMATXCTL::AT, DMATXCTL::TE | 0x8100 << DMATXCTL::VT_SHIFT);
         for queue in 0..queues {
-            rig.enable_tx(queue);
+            self.enable_tx(queue);
         }
-        rig.step();
-        rig
+        self.step();
+        self
+    }
+
+    fn start_receive(&mut self) {
+        self.write(SECRXCTRL::AT, SECRXCTRL::RX_DIS);
+        self.read(SECRXSTAT::AT);
+        self.write(RXCTRL::AT, RXCTRL::RXEN);
+        self.write(SECRXCTRL::AT, 0);
     }
 
     fn enable_rx(&mut self, n: usize, srrctl: u32, control: u32) {
@@ -111,6 +139,7 @@ impl Rig {
         self.write(RDH::at(n), 0);
         self.write(RDT::at(n), 0);
         self.write(SRRCTL::at(n), srrctl);
+        self.write(DCA_RXCTRL::at(n), 0);
         self.write(RXDCTL::at(n), RXDCTL::ENABLE | control);
         assert_ne!(self.device.read(RXDCTL::at(n)) & RXDCTL::ENABLE, 0);
         for _ in 0..RING - 1 {
@@ -128,7 +157,13 @@ impl Rig {
     }
 
     fn write(&mut self, offset: u32, value: u32) {
-        self.device.write(offset, value);
+        if !self.left_out.contains(&offset) {
+            self.device.write(offset, value);
+        }
+    }
+
+    fn read(&mut self, offset: u32) -> u32 {
+        if self.left_out.contains(&offset) { 0 } else { self.device.read(offset) }
     }
 
     /// Steps until nothing moves; the clock runs on.

@@ -1,0 +1,105 @@
+//! What the rounds look at in a receive queue that is enabled: rules about
+//! states that last, and about what descriptors hold.
+//!
+//! 82599 datasheet rev. 3.4, sections 4.6.7.1, 7.1.9 and 8.2.3.8.7. Nothing here
+//! is on the way of a packet.
+
+use regs::ixgbe::DCA_RXCTRL;
+use regs::ixgbe::descriptor::{rx_high, rx_legacy};
+
+use super::books::Books;
+use super::lint::{Register, Rule};
+use super::rx_queue::RxQueue;
+use crate::{Dma, Pages, Window};
+
+/// How long a tail may rest on filled descriptors while frames wait: a driver
+/// that fills some tells the device at once, unless the host takes the processor
+/// from it in between. A machine with several busy threads on each core does that
+/// for tens of milliseconds, hardly for so long.
+const REST_NS: u64 = 250_000_000;
+
+/// A driver may set up what 4.6.7 lists in an order of its own; this long after
+/// its start a queue should be as the section wants it.
+pub(super) const SETTLED_NS: u64 = 10_000_000;
+
+/// Rounds between two looks at the buffers' addresses, which have to be sorted.
+const ADDRESS_ROUNDS: u32 = 64;
+
+/// What is remembered between two rounds.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    /// A frame found no descriptor since the last round.
+    pub starved: bool,
+    /// When the queue was first looked at.
+    since_ns: Option<u64>,
+    /// DCA_RXCTRL has been checked.
+    dca_checked: bool,
+    /// The tail at which frames found no descriptor, and since when.
+    rest: Option<(u32, u64)>,
+    rounds: u32,
+}
+
+impl<W: Window> RxQueue<W> {
+    /// Looks at an enabled queue.
+    pub fn look<D, P>(&mut self, dma: &D, pages: &P, books: &mut Books, now_ns: u64)
+    where
+        D: Dma<Window = W>,
+        P: Pages,
+    {
+        let since = *self.watch.since_ns.get_or_insert(now_ns);
+        if now_ns.saturating_sub(since) >= SETTLED_NS {
+            self.check_dca(pages, books);
+        }
+        self.check_rest(dma, books, now_ns);
+        self.watch.rounds = self.watch.rounds.wrapping_add(1);
+        if self.watch.rounds.is_multiple_of(ADDRESS_ROUNDS) {
+            self.check_buffers(books);
+        }
+    }
+
+    /// Bit 12 resets to one and must be cleared (4.6.7.1).
+    pub fn check_dca<P: Pages>(&mut self, pages: &P, books: &mut Books) {
+        let number = self.ring.place.number;
+        let offset = DCA_RXCTRL::at(number.into());
+        let value = pages.load(offset);
+        if !self.watch.dca_checked && value & DCA_RXCTRL::MUST_CLEAR != 0 {
+            let register = Register::indexed("DCA_RXCTRL", number, offset);
+            books.report(Rule::DcaRxctrlBitSet, register, value.into());
+        }
+        self.watch.dca_checked = true;
+    }
+
+    /// Frames find no descriptor. If the driver has not been there since, it may
+    /// be paused, or its pool empty: descriptors are as the device left them. If
+    /// it has filled them and the tail rests, the device will never know.
+    fn check_rest<D: Dma<Window = W>>(&mut self, dma: &D, books: &mut Books, now_ns: u64) {
+        let starved = std::mem::take(&mut self.watch.starved);
+        let tail = self.ring.tail();
+        let Some([address, command]) = self.ring.behind_tail() else {
+            self.watch.rest = None;
+            return;
+        };
+        match self.watch.rest {
+            Some((at, since)) if at == tail => {
+                let done = if self.legacy { rx_legacy::DD } else { rx_high::DD };
+                let filled = command & done == 0 && address != 0 && dma.read(address, &mut [0]);
+                if filled && now_ns.saturating_sub(since) >= REST_NS {
+                    self.ring.place.lint(books, Rule::RxTailRests, tail.into());
+                    self.watch.rest = None;
+                }
+            }
+            _ => self.watch.rest = starved.then_some((tail, now_ns)),
+        }
+    }
+
+    /// Whether buffers that are fetched lie in each other.
+    fn check_buffers(&mut self, books: &mut Books) {
+        let mut addresses = self.fetched().to_vec();
+        addresses.retain(|address| *address != 0);
+        addresses.sort_unstable();
+        let overlaps = |pair: &&[u64]| pair[1] - pair[0] < self.buffer() as u64;
+        if let Some(pair) = addresses.windows(2).find(overlaps) {
+            self.ring.place.lint(books, Rule::RxBuffersOverlap, pair[1]);
+        }
+    }
+}
