@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lab::guest::Guest;
@@ -29,6 +30,9 @@ pub struct Lab {
     /// Run so many busy loops beside them.
     #[arg(long, default_value_t = 0, value_name = "N")]
     beside: usize,
+    /// Run so many scenarios at the same time.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    jobs: usize,
 }
 
 /// Builds the programs that the lab runs, and the benchmarks. Always together: built
@@ -50,7 +54,7 @@ struct Record {
 
 /// Runs those that `names` choose once, all for none: a step of `cargo xtask test`.
 pub fn of(names: &[String]) -> Result<(), Failure> {
-    done(&Lab { names: names.to_vec(), list: false, repeat: 1, beside: 0 })
+    done(&Lab { names: names.to_vec(), list: false, repeat: 1, beside: 0, jobs: 1 })
 }
 
 /// Lists the scenarios, or runs them; an error when any run failed.
@@ -76,9 +80,7 @@ pub fn done(lab: &Lab) -> Result<(), Failure> {
             if lab.repeat > 1 {
                 println!("==> lab, run {turn} of {}", lab.repeat);
             }
-            for record in &mut records {
-                record.run(&bench);
-            }
+            turns(&mut records, lab.jobs, |record| record.run(&bench, lab.jobs > 1));
         }
     });
     println!("<== lab: {:.1} s", begin.elapsed().as_secs_f64());
@@ -93,7 +95,7 @@ fn bench(scenarios: &[&Scenario]) -> Result<Bench, Failure> {
     let packages = Packages::open().map_err(|error| error.to_string())?;
     let fetch = || {
         let start = Instant::now();
-        let guest = Guest::fetch(&packages)?;
+        let guest = Guest::fetch(&packages)?.with_tsc(bus::tsc::hz());
         scenarios.iter().try_for_each(|scenario| scenario.fetch(&packages))?;
         println!("<== packages, in {}: {:.1} s", packages.cache().display(), start.elapsed().as_secs_f64());
         Ok(guest)
@@ -106,6 +108,21 @@ fn bench(scenarios: &[&Scenario]) -> Result<Bench, Failure> {
     built?;
     let guest = guest.map_err(|error: lab::Error| error.to_string())?;
     Ok(Bench { guest, ixora: target().join("release/ixora"), logs: target().join("lab") })
+}
+
+/// Does `work` for each, so many at the same time.
+fn turns<T: Send>(all: &mut [T], jobs: usize, work: impl Fn(&mut T) + Sync) {
+    let left = Mutex::new(all.iter_mut());
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                while let Some(one) = next() {
+                    work(one);
+                }
+            });
+        }
+    });
 }
 
 /// Does `work` while so many threads keep a processor busy each.
@@ -132,23 +149,27 @@ fn beside(loops: usize, work: impl FnOnce()) {
 }
 
 impl Record {
-    fn run(&mut self, bench: &Bench) {
+    /// Runs it once; `beside` others its line is printed when it is whole, else the
+    /// reader sees what is under way.
+    fn run(&mut self, bench: &Bench, beside: bool) {
         let scenario = self.scenario;
-        print!("lab {:<24} ", scenario.name);
-        let _ = std::io::stdout().flush(); // the reader sees what is under way
+        let name = format!("lab {:<24} ", scenario.name);
+        let (before, name) = if beside { ("", name.as_str()) } else { (name.as_str(), "") };
+        print!("{before}");
+        let _ = std::io::stdout().flush();
         let start = Instant::now();
         let outcome = (scenario.run)(bench, scenario.name);
         self.times.push(start.elapsed());
         let report = match &outcome {
             Ok(outcome) if outcome.is_good() => {
                 let took = start.elapsed().as_secs_f64();
-                return println!("ok, {} checks, {took:.1} s", outcome.passed.len());
+                return println!("{name}ok, {} checks, {took:.1} s", outcome.passed.len());
             }
             Ok(outcome) => describe(outcome),
             Err(error) => format!("FAILED: {error}\n"),
         };
         let kept = keep(&bench.logs, scenario.name, &report);
-        println!("{report}    kept in {}", kept.display());
+        println!("{name}{report}    kept in {}", kept.display());
         self.failures.push((report, kept));
     }
 }
@@ -252,6 +273,15 @@ mod tests {
             let kept = keep(logs.path(), "igb", "why\n");
             assert_eq!(std::fs::read_to_string(kept.join("console.log")).expect("kept"), format!("run {n}"));
             assert_eq!(std::fs::read_to_string(kept.join("report")).expect("kept"), "why\n");
+        }
+    }
+
+    #[test]
+    fn each_has_its_turn_once_with_any_number_of_jobs() {
+        for jobs in 0..4 {
+            let mut all = [0; 9];
+            turns(&mut all, jobs, |one| *one += 1);
+            assert_eq!(all, [1; 9], "{jobs} jobs");
         }
     }
 

@@ -24,9 +24,22 @@ pub fn now() -> u64 {
 pub fn hz() -> u64 {
     static HZ: OnceLock<u64> = OnceLock::new();
     *HZ.get_or_init(|| {
-        let (clock, ticks) = (Instant::now(), now());
+        let (clock, ticks) = both();
         std::thread::sleep(Duration::from_millis(20));
-        let (elapsed, ticks) = (clock.elapsed(), now().wrapping_sub(ticks));
+        let (end, end_ticks) = both();
+        let (elapsed, ticks) = (end.duration_since(clock), end_ticks.wrapping_sub(ticks));
         (u128::from(ticks) * 1_000_000_000 / elapsed.as_nanos().max(1)) as u64
     })
+}
+
+/// Clock and counter at the same time: of some pairs the one between whose halves
+/// least time passed, as a busy machine may stop this thread between them.
+fn both() -> (Instant, u64) {
+    let pair = |_| {
+        let (before, clock) = (now(), Instant::now());
+        let after = now();
+        (after.wrapping_sub(before), clock, after)
+    };
+    let (_, clock, ticks) = (0..16).map(pair).min_by_key(|(apart, ..)| *apart).unwrap_or_else(|| pair(0));
+    (clock, ticks)
 }

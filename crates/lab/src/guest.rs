@@ -46,6 +46,7 @@ pub struct Guest {
     qemu: Tree,
     kernel: Kernel,
     base: Archive,
+    tsc_khz: Option<u64>,
 }
 
 impl Guest {
@@ -74,7 +75,20 @@ impl Guest {
             libraries(&mut base, &tools, program)?;
         }
         modules(&mut base, &kernel)?;
-        Ok(Guest { qemu, kernel, base })
+        Ok(Guest { qemu, kernel, base, tsc_khz: None })
+    }
+
+    /// Tells guests how often this machine's time stamp counter ticks in a second,
+    /// which is theirs under QEMU's translator. A kernel that measures it while the
+    /// machine is busy may be wrong by any factor, and then all its waiting is.
+    pub fn with_tsc(mut self, hz: u64) -> Guest {
+        self.tsc_khz = Some(hz / 1000);
+        self
+    }
+
+    /// In thousands a second, where it is known.
+    pub(crate) fn tsc_khz(&self) -> Option<u64> {
+        self.tsc_khz
     }
 
     /// QEMU's packages.

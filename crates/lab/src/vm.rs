@@ -169,7 +169,10 @@ impl<'a> Vm<'a> {
         let mut command = self.guest.qemu().command("usr/bin/qemu-system-x86_64")?;
         let root = self.guest.qemu().root();
         let split = if self.iommu { ",kernel-irqchip=split" } else { "" };
-        let words = if self.iommu { format!("{WORDS} intel_iommu=on") } else { WORDS.to_owned() };
+        let mut words = if self.iommu { format!("{WORDS} intel_iommu=on") } else { WORDS.to_owned() };
+        if let Some(khz) = self.guest.tsc_khz() {
+            words += &format!(" tsc_early_khz={khz}");
+        }
         command.env("QEMU_MODULE_DIR", root.join("usr/lib/x86_64-linux-gnu/qemu"));
         for share in ["usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"] {
             command.arg("-L").arg(root.join(share));

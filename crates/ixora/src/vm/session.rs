@@ -89,7 +89,7 @@ pub fn fetch(live: &mut Live) -> Result<Guest, Problem> {
     let packages = Packages::open()?;
     let start = Instant::now();
     let guest = thread::scope(|scope| {
-        let fetching = scope.spawn(|| Guest::fetch(&packages));
+        let fetching = scope.spawn(|| Guest::fetch(&packages).map(|guest| guest.with_tsc(bus::tsc::hz())));
         while !fetching.is_finished() {
             if start.elapsed() > Duration::from_secs(2) {
                 live.show(|| {
