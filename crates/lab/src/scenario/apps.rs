@@ -1,8 +1,6 @@
 //! The other programs of ours in a guest: `pktgen`, `pcap` and `echo` on two NICs
 //! on one cable. Linux's driver and ping, and tcpdump, say whether they are right.
 
-use std::time::Duration;
-
 use super::Bench;
 use crate::packages::{Packages, Suite};
 use crate::vm::{Outcome, Vm};
@@ -28,7 +26,7 @@ fn run(bench: &Bench, name: &str, device: &str, modules: &str) -> Result<Outcome
     let mut vm = vm.host_program("ixora", bench.ixora())?;
     let tcpdump = Packages::open()?.tree(PACKAGES, Suite::BOOKWORM)?;
     guest::tree_program(&mut vm.files, &tcpdump, "usr/bin/tcpdump")?;
-    (vm.iommu, vm.limit) = (true, Duration::from_secs(120));
+    vm.iommu = true;
     vm.files.file("lab/environment", format!("MODULES='{modules}'\n").as_bytes());
     vm.run()
 }

@@ -16,7 +16,6 @@ mod prompt;
 mod rig;
 
 use std::path::Path;
-use std::time::Duration;
 
 use super::{Bench, Served};
 use crate::Result;
@@ -169,7 +168,7 @@ fn serve(bench: &Bench, directory: &Path, cables: &[Cable; 2], words: &[&str]) -
 fn guest<'a>(bench: &'a Bench, name: &str, sockets: &[std::path::PathBuf; 2], line: &Path) -> Result<Vm<'a>> {
     let vm = Vm::new(&bench.guest, bench.log(name), SCRIPT);
     let mut vm = vm.served(&sockets[0]).served(&sockets[1]).line(line);
-    (vm.iommu, vm.memory_mib, vm.limit) = (true, 768, Duration::from_secs(300));
+    (vm.iommu, vm.memory_mib) = (true, 768);
     let tree = Packages::open()?.tree(PACKAGES, Suite::BOOKWORM)?;
     guest::tree_program(&mut vm.files, &tree, "usr/bin/dpdk-testpmd")?;
     for file in LATER {

@@ -48,7 +48,6 @@ pub fn bridge(bench: &Bench, name: &str) -> Result<Outcome> {
     for (n, cable) in cables.iter().enumerate() {
         vm = vm.nic("igb", &cable.netdev(&format!("n{n}")), n);
     }
-    vm.limit = Duration::from_secs(300);
     vm.files.file("lab/environment", format!("COUNT={COUNT}\n").as_bytes());
     let mut running = vm.told().start()?;
     if !running.says("LAB: ready") {
@@ -104,7 +103,7 @@ fn ours(bench: &Bench, name: &str, nic: Nic) -> Result<Outcome> {
             false => vm.with(&["-netdev", &netdev, "-device", &format!("{},netdev=n{n}", nic.device)]),
         };
     }
-    (vm.iommu, vm.limit) = (nic.vfio, Duration::from_secs(360));
+    vm.iommu = nic.vfio;
     let (all, way) = (2 * FRAMES, if nic.vfio { "vfio" } else { "sysfs" });
     let environment = format!("COUNT={all}\nWAY={way}\nLOG='{}'\n", nic.log);
     vm.files.file("lab/environment", environment.as_bytes());

@@ -1,8 +1,6 @@
 //! Our igb driver in a guest, unprivileged by VFIO, on QEMU's 82576: what each
 //! of its features does on two NICs joined by a cable.
 
-use std::time::Duration;
-
 use super::Bench;
 use crate::Result;
 use crate::vm::{Outcome, Vm};
@@ -14,7 +12,7 @@ pub fn features(bench: &Bench, name: &str) -> Result<Outcome> {
     bench.directory(name)?;
     let nics = ["igb,mac=52:54:00:49:58:01", "igb,mac=52:54:00:49:58:02"];
     let mut vm = Vm::new(&bench.guest, bench.log(name), SCRIPT).pair(nics);
-    (vm.iommu, vm.limit) = (true, Duration::from_secs(240));
+    vm.iommu = true;
     let program = bench.ixora().with_file_name("examples").join("igb_guest");
     vm.host_program("igb_guest", &program)?.run()
 }

@@ -6,8 +6,6 @@
 //! own diagnosis is a check, too. A rule that Linux breaks with a reason stands in
 //! [`EXPLAINED`] with that reason.
 
-use std::time::Duration;
-
 use super::{Bench, Served};
 use crate::Result;
 use crate::vm::{Outcome, Vm};
@@ -51,7 +49,6 @@ fn run(bench: &Bench, name: &str, id: &str) -> Result<Outcome> {
     let words = ["82599", "--socket", &paths[0], "--socket", &paths[1], "--wire", "pair", "--device-id", id];
     let mut served = Served::start(bench.ixora(), &words, &directory.join("model.log"))?;
     let mut vm = Vm::new(&bench.guest, bench.log(name), SCRIPT).served(&sockets[0]).served(&sockets[1]);
-    vm.limit = Duration::from_secs(240);
     vm.files.file("lab/environment", format!("ID={id}\n").as_bytes());
     let mut running = vm.told().start()?;
     let ended = !running.says("LAB: judge"); // then the report is all there is

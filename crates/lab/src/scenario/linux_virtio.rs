@@ -6,7 +6,6 @@
 //! is the last check.
 
 use std::path::Path;
-use std::time::Duration;
 
 use super::{Bench, Served};
 use crate::Result;
@@ -43,7 +42,6 @@ fn run<'a>(
     let words = ["virtio-net", way, &paths[0], way, &paths[1], "--wire", "pair"];
     let mut served = Served::start(bench.ixora(), &words, &directory.join("model.log"))?;
     let mut vm = attach(Vm::new(&bench.guest, bench.log(name), SCRIPT), &sockets);
-    vm.limit = Duration::from_secs(240);
     vm.files.file("lab/environment", format!("BACK={back}\n").as_bytes());
     let mut outcome = vm.run()?;
     let findings = served.findings(EXPLAINED)?;

@@ -6,13 +6,7 @@ router=$!
 on() {
     grep "file=/memfd:" /proc/$router/numa_maps | grep " N$1=" | grep -qv " N$2="
 }
-runs() {
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-        on 0 1 && on 1 0 && return
-        sleep 1
-    done
-    grep "file=" /proc/$router/numa_maps
-    return 1
-}
-check "each thread's buffers are on its node" runs
+each() { on 0 1 && on 1 0; }
+check "each thread's buffers are on its node" await 60 each
+grep "file=" /proc/$router/numa_maps
 kill $router

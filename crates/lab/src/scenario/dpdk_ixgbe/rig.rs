@@ -53,7 +53,7 @@ impl Rig<'_> {
 
     /// Starts testpmd with further arguments.
     pub fn start(&mut self, arguments: &str) -> Result<()> {
-        self.prompt.start(&format!("{ENVIRONMENT} {arguments}"), Duration::from_secs(90))?;
+        self.prompt.start(&format!("{ENVIRONMENT} {arguments}"), Duration::from_secs(180))?;
         self.say("set xstats-hide-zero on")?;
         self.linked().map(drop)
     }
