@@ -7,6 +7,8 @@
 //! A cause is never lost: it stays pending while it is masked or moderated
 //! and is delivered by the first [`Interrupts::poll`] that finds it free.
 
+mod check;
+
 use super::lint::Rule;
 
 const EICR: u32 = 0x0800;
@@ -54,7 +56,6 @@ const GPIE_MSIX: u32 = 1 << 4;
 const GPIE_OCD: u32 = 1 << 5;
 const GPIE_EIMEN: u32 = 1 << 6;
 const GPIE_EIAME: u32 = 1 << 30;
-const GPIE_PBA_SUPPORT: u32 = 1 << 31;
 
 const EITR_INTERVAL: u32 = 0x0FF8;
 const EITR_COUNTER_SHIFT: u32 = 21;
@@ -62,9 +63,6 @@ const EITR_COUNTER: u32 = 0x7F << EITR_COUNTER_SHIFT;
 const EITR_CNT_WDIS: u32 = 1 << 31;
 /// Unit of the interval at 10 Gbit/s and 1 Gbit/s.
 const UNIT_NS: u64 = 2_000;
-
-/// Bits of EITR in none of its fields.
-const EITR_RESERVED: u32 = 0x7000_7006;
 
 const VALID: u8 = 0x80;
 /// A queue mapped to no vector.
@@ -145,11 +143,6 @@ impl Interrupts {
     /// Interrupts delivered since the model was made.
     pub fn delivered(&self) -> u64 {
         self.delivered
-    }
-
-    /// The rule the last write broke, if any; asking takes it.
-    pub fn violation(&mut self) -> Option<Rule> {
-        self.violation.take()
     }
 
     /// Whether the driver chose MSI-X mode.
@@ -425,41 +418,8 @@ impl Interrupts {
         self.vector_mask |= vectors;
     }
 
-    /// What is unmasked should lead somewhere. Many drivers unmask all vectors
-    /// at once: it is enough if one of them is mapped.
-    fn check_unmasked(&mut self, vectors: u32, others: u32) {
-        self.check_vectors(vectors.into());
-        if self.is_msix() && others != 0 && self.other_vectors(others) == 0 {
-            self.violation = Some(Rule::InterruptWithoutVector);
-        }
-    }
-
-    fn check_vectors(&mut self, vectors: u64) {
-        if vectors != 0 && vectors & self.mapped == 0 {
-            self.violation = Some(Rule::InterruptWithoutVector);
-        } else if self.is_msix() && vectors & self.uncleared != 0 {
-            self.uncleared &= !vectors;
-            self.violation = Some(Rule::CauseNotCleared);
-        }
-    }
-
-    /// Entries of IVAR: a vector that is named should be valid.
-    fn check_entries(&mut self, value: u32) {
-        if value.to_le_bytes().iter().any(|entry| entry & VALID == 0 && entry & 0x3F != 0) {
-            self.violation = Some(Rule::IvarEntryInvalid);
-        }
-    }
-
-    fn find_mapped(&mut self) {
-        let queues = self.rx_vector.iter().chain(&self.tx_vector).filter(|vector| **vector != NONE);
-        let queues = queues.fold(0, |mapped, vector| mapped | 1u64 << (vector & 63));
-        self.mapped = queues | if self.is_msix() { self.other_vectors(OTHER_BITS) } else { 0 };
-    }
-
     fn write_gpie(&mut self, value: u32) {
-        if value & (GPIE_EIAME | GPIE_PBA_SUPPORT) != 0 && value & GPIE_MSIX == 0 {
-            self.violation = Some(Rule::AutoMaskWithoutMsix);
-        }
+        self.check_mode(value);
         self.gpie = value;
         // The mode decides how many bits of an IVAR entry count.
         for register in 0..self.ivar.len() {
@@ -482,9 +442,7 @@ impl Interrupts {
     }
 
     fn write_eitr(&mut self, vector: usize, value: u32, now_ns: u64) {
-        if value & EITR_RESERVED != 0 {
-            self.violation = Some(Rule::EitrOutOfRange);
-        }
+        self.check_interval(value);
         self.eitr[vector] = value & !(EITR_COUNTER | EITR_CNT_WDIS);
         if value & EITR_CNT_WDIS == 0 {
             let counter = u64::from((value & EITR_COUNTER) >> EITR_COUNTER_SHIFT) * 4;

@@ -75,6 +75,7 @@ impl<W: Window> RxQueue<W> {
     /// The queue was disabled: what is fetched goes back unused.
     pub fn disable<P: Pages>(&mut self, pages: &P, books: &mut Books) {
         self.check_dca(pages, books);
+        self.check_buffers(books);
         self.write_back(books);
         self.settle(books);
         self.ring.disable(pages);

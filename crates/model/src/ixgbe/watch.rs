@@ -36,6 +36,7 @@ pub(super) struct Watch {
     dca_checked: bool,
     /// The tail at which frames found no descriptor, and since when.
     rest: Option<(u32, u64)>,
+    /// Rounds since the buffers' addresses were looked at.
     rounds: u32,
 }
 
@@ -51,8 +52,8 @@ impl<W: Window> RxQueue<W> {
             self.check_dca(pages, books);
         }
         self.check_rest(dma, books, now_ns);
-        self.watch.rounds = self.watch.rounds.wrapping_add(1);
-        if self.watch.rounds.is_multiple_of(ADDRESS_ROUNDS) {
+        self.watch.rounds += 1;
+        if self.watch.rounds >= ADDRESS_ROUNDS {
             self.check_buffers(books);
         }
     }
@@ -93,7 +94,8 @@ impl<W: Window> RxQueue<W> {
     }
 
     /// Whether buffers that are fetched lie in each other.
-    fn check_buffers(&mut self, books: &mut Books) {
+    pub fn check_buffers(&mut self, books: &mut Books) {
+        self.watch.rounds = 0;
         let mut addresses = self.fetched().to_vec();
         addresses.retain(|address| *address != 0);
         addresses.sort_unstable();
