@@ -18,7 +18,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "ivar-without-valid",
         about: "IVAR names the vector without its valid bit.",
-        linter: Reports("IvarEntryInvalid", "8.2.3.5.14"),
+        linter: Reports("InterruptWithoutVector", "8.2.3.5.14"),
         test: "driver_interrupt::a_packet_after_arming_wakes_and_one_before_does_not_stay_hidden",
         demo: false,
         edits: &[edit(

@@ -74,7 +74,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "paylen-with-headers",
         about: "PAYLEN of a segmented packet counts the headers too.",
-        linter: Reports("EopFieldsInconsistent", "7.2.3.2.4"),
+        linter: Reports("PaylenWrong", "7.2.3.2.4"),
         test: "driver_offload::large_packets_are_cut_into_right_segments",
         demo: false,
         edits: &[edit(
@@ -86,7 +86,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "end-in-every-segment",
         about: "Each segment of a packet has EOP, so that the device sends as many frames.",
-        linter: Reports("EopFieldsInconsistent", "7.2.3.2.4"),
+        linter: Reports("PaylenWrong", "7.2.3.2.4"),
         test: "driver_scatter::a_chain_of_odd_segments_is_sent_as_one_frame",
         demo: false,
         edits: &[edit("intel/offload.rs", "if rest.is_none() { TX_EOP } else { 0 }", "TX_EOP")],
@@ -176,7 +176,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "bits-in-the-last-segment",
         about: "PAYLEN and the offload bits stand in the packet's last descriptor, not in its first.",
-        linter: Reports("EopFieldsInconsistent", "7.2.3.2.4"),
+        linter: Reports("PaylenWrong", "7.2.3.2.4"),
         test: "driver_scatter::a_chain_of_odd_segments_is_sent_as_one_frame",
         demo: false,
         edits: &[edit(

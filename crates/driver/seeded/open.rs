@@ -78,15 +78,23 @@ pub(super) const BUGS: &[Bug] = &[
     },
     Bug {
         name: "receive-memory-not-awaited",
-        about: "Nobody looks whether the receive DMA unit has initialised (RDRXCTL.DMAIDONE).",
+        about: "RDRXCTL is written whole, without a look whether the receive DMA unit has initialised (DMAIDONE).",
         linter: Reports("DmaInitNotAwaited", "4.6.3.2"),
         test: "driver_error::receive_memory_that_never_initialises_is_named",
         demo: true,
-        edits: &[edit(
-            "ixgbe/init.rs",
-            r#"self.wait(1000, "RDRXCTL", RDRXCTL::AT, RDRXCTL::DMAIDONE, RDRXCTL::DMAIDONE, meaning)?;"#,
-            "let _ = meaning;",
-        )],
+        edits: &[
+            edit(
+                "ixgbe/init.rs",
+                r#"self.wait(1000, "RDRXCTL", RDRXCTL::AT, RDRXCTL::DMAIDONE, RDRXCTL::DMAIDONE, meaning)?;"#,
+                "let _ = meaning;",
+            ),
+            edit(
+                "ixgbe/init.rs",
+                "bar.set32(RDRXCTL::AT, RDRXCTL::CRCSTRIP);",
+                "bar.write32(RDRXCTL::AT, RDRXCTL::CRCSTRIP);",
+            ),
+            edit("ixgbe/init.rs", "bar.clear32(RDRXCTL::AT, RDRXCTL::RSCFRSTSIZE_MASK);", ""),
+        ],
     },
     Bug {
         name: "wait-ignores-its-limit",

@@ -90,7 +90,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "descriptor-type-legacy",
         about: "SRRCTL.DESCTYPE stays zero: the device writes legacy descriptors, the driver reads advanced ones.",
-        linter: Reports("LegacyDescriptorsWithHash", "8.2.3.8.7"),
+        linter: Reports("LegacyDescriptorWithRss", "8.2.3.8.7"),
         test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
         demo: true,
         edits: &[edit("ixgbe/init.rs", "SRRCTL::DESCTYPE_ADV_ONE_BUFFER | size | drop", "size | drop")],
@@ -204,7 +204,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "receive-queue-never-disabled",
         about: "A receive ring is freed with RXDCTL.ENABLE still set.",
-        linter: Reports("RingUnmappedWhileEnabled", "4.6.7.1.2"),
+        linter: Reports("RingFreedWhileEnabled", "4.6.7.1.2"),
         test: "driver_lifecycle::a_queue_dropped_under_traffic_lets_go_of_its_buffers",
         demo: true,
         edits: &[edit(
@@ -218,7 +218,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "transmit-queue-never-disabled",
         about: "A transmit ring is freed with TXDCTL.ENABLE still set.",
-        linter: Reports("RingUnmappedWhileEnabled", "4.6.8.1.2"),
+        linter: Reports("RingFreedWhileEnabled", "4.6.8.1.2"),
         test: "driver_lifecycle::packets_that_were_handed_over_are_sent_before_a_queue_goes",
         demo: true,
         edits: &[edit(
@@ -233,7 +233,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "receive-disable-not-awaited",
         about: "RXDCTL.ENABLE is cleared, but the ring is freed without reading that it is.",
-        linter: Reports("QueueDisableNotAwaited", "4.6.7.1.2"),
+        linter: Reports("DisableNotAwaited", "4.6.7.1.2"),
         test: "driver_error::a_queue_that_never_stops_keeps_its_memory_for_good",
         demo: true,
         edits: &[edit(
@@ -246,7 +246,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "transmit-disable-not-awaited",
         about: "TXDCTL.ENABLE is cleared, but the ring is freed without reading that it is.",
-        linter: Reports("QueueDisableNotAwaited", "4.6.8.1.2"),
+        linter: Reports("DisableNotAwaited", "4.6.8.1.2"),
         test: "driver_descriptor::a_transmit_queue_that_never_stops_keeps_its_buffers_for_good",
         demo: true,
         edits: &[edit(

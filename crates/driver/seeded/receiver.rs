@@ -161,7 +161,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "maxfrs-missing",
         about: "For jumbo frames MAXFRS is not written.",
-        linter: Reports("JumboNotEnabled", "8.2.3.22.13"),
+        linter: Reports("TxAboveMaxFrame", "8.2.3.22.13"),
         test: "driver_scatter::jumbo_frames_cross_in_as_many_buffers_as_they_take",
         demo: false,
         edits: &[edit(

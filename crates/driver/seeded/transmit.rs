@@ -127,7 +127,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "paylen-missing",
         about: "PAYLEN is zero.",
-        linter: Reports("EopFieldsInconsistent", "7.2.3.2.4"),
+        linter: Reports("PaylenWrong", "7.2.3.2.4"),
         test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
         demo: true,
         edits: &[edit(
