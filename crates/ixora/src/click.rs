@@ -26,7 +26,7 @@ use crate::{Failure, signal};
 pub use configuration::sources;
 pub use made::made;
 pub use options::Click;
-use ports::Ground;
+use ports::{Ground, Linters};
 
 /// A router that is to take the place of the one that runs.
 type Successor = Arc<Mutex<Option<Router>>>;
@@ -142,7 +142,8 @@ fn serve(click: &Click) -> Result<u8, Stop> {
     });
     let successor = Successor::default();
     let name = sources.first().map_or(String::new(), |source| source.name.clone());
-    let mut router = build(click, sources, &clock, &successor, None)?;
+    let linters = Linters::default();
+    let mut router = build(click, sources, &clock, &successor, Place::New(&linters))?;
     let mut unwritten = false;
     let written = click.output.as_ref().map_or(Ok(()), |file| write_flat(&mut router, file));
     if !click.compat {
@@ -162,7 +163,19 @@ fn serve(click: &Click) -> Result<u8, Stop> {
         Some(handler) => report::exit_status(handler, &mut router),
         None => u8::from(!handlers || unwritten),
     };
+    drop(router);
+    if !click.compat {
+        linters.print();
+    }
     Ok(status)
+}
+
+/// What a router stands on.
+enum Place<'a> {
+    /// Nothing yet; the linters of its models are put there.
+    New(&'a Linters),
+    /// What another one stands on, whose place it takes.
+    Of(&'a Ground),
 }
 
 /// Reads and builds a configuration.
@@ -171,19 +184,23 @@ fn build(
     sources: Vec<Source>,
     clock: &Arc<Clock>,
     successor: &Successor,
-    ground: Option<&Ground>,
+    place: Place<'_>,
 ) -> Result<Router, Stop> {
     let text = sources.iter().map(|s| String::from_utf8_lossy(&s.text)).collect::<Vec<_>>().join("\n");
     let registry = element::registry();
     let mut flat = configuration::flatten(click, sources, &registry)?;
-    configuration::add_driver(click, &mut flat, ground.is_some());
+    let takes_over = matches!(place, Place::Of(_));
+    configuration::add_driver(click, &mut flat, takes_over);
     let texts = flat.sources.clone();
     if !flat.warnings.is_empty() && !click.no_warnings {
         print_problems(click, &Problems { list: flat.warnings.clone(), sources: texts.clone() });
     }
     // A configuration that takes another's place was not compiled.
-    let regions = click.compiled.filter(|_| ground.is_none()).map_or(&[][..], |compiled| compiled.regions);
-    let ground = ground.cloned().unwrap_or_else(|| Ground::new(click, &flat));
+    let regions = click.compiled.filter(|_| !takes_over).map_or(&[][..], |compiled| compiled.regions);
+    let ground = match place {
+        Place::New(linters) => Ground::new(click, &flat, linters),
+        Place::Of(ground) => ground.clone(),
+    };
     let outlets = ground.outlets(click);
     let mut services = Services::default();
     services.add(outlets.clone());
@@ -216,7 +233,7 @@ fn heir(click: &Click, clock: &Arc<Clock>, successor: &Successor, ground: &Groun
     Arc::new(move |text: &str| {
         let name = if click.compat { "config" } else { "hotconfig" };
         let sources = vec![Source::new(name, text)];
-        let router = build(&click, sources, &clock, &successor, Some(&ground));
+        let router = build(&click, sources, &clock, &successor, Place::Of(&ground));
         let router = router.map_err(|stop| match stop {
             Stop::Unread(problems) | Stop::Problems(problems) => problems.compat(),
             Stop::Failure(failure) => failure.to_string(),

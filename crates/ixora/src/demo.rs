@@ -1,9 +1,11 @@
 //! `ixora demo`: two modelled 82599s in a process of their own, our driver
 //! attached to both over vfio-user, generators on their wires, a forwarder
-//! between them; and at the end books that balance.
+//! between them; and at the end books that balance, and a verdict on the forwarder.
 
 mod books;
 mod models;
+mod samples;
+mod verdict;
 
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
@@ -20,19 +22,19 @@ use testbed::wire::Spec;
 
 use crate::apps::fwd::Forward;
 use crate::cli::{Hugepages, PortOptions};
-use crate::open::Ports;
+use crate::open::{PortFindings, Ports};
 use crate::run::{Crew, Outcome, Progress};
 use crate::summary::Summary;
-use crate::{Failure, cli, open, run, serve, signal};
+use crate::{Failure, cli, open, run, signal};
 use books::Books;
 use models::Models;
+use samples::{Sampler, Samples};
+use verdict::{Evidence, Verdict};
 
-/// What is under way has arrived when nothing has moved for this long.
-const QUIET: Duration = Duration::from_millis(250);
-/// How long it may take to arrive once the generators stopped.
-const DRAIN: Duration = Duration::from_secs(5);
+/// How long the models may take to see that a port was closed. It only bounds a hang.
+const CLOSE: Duration = Duration::from_secs(5);
 
-/// Runs the demo; fails when the books do not balance or nothing moved.
+/// Runs the demo; fails when the forwarder does not do what a working one does.
 pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
     let interrupted = signal::stop_flag()?;
     // The driver and the models get a core each, where there are two.
@@ -50,36 +52,88 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
     let options = port_options(arguments, ours);
     let names = models.ports();
     let mut ports = open::ports(&names.each_ref().map(String::as_str), &options, &interrupted)?;
-    let Outcome { summary, pieces, failure } =
+    let (Outcome { mut summary, pieces, failure }, sampled) =
         forward(&mut ports, &mut models, &options, arguments.duration, &interrupted)?;
-    // Without the models' side there are no books, but what we counted is shown.
-    let report = match &failure {
-        None => models.report(),
-        Some(_) => Err(Failure::new("the run did not come to its end")),
-    };
     drop(ports);
-    drop(models);
-    let (report, missing) = match report {
-        Ok(report) => (Some(report), None),
-        Err(missing) => (None, Some(missing)),
+    let (samples, missing) = match sampled {
+        Ok(samples) => (samples, None),
+        Err(missing) => (Samples::default(), Some(missing)),
     };
-    let books = report.as_ref().and_then(|report| Books::new(&pieces, report));
+    // Without the models' side there are no books, but what we counted is shown.
+    let report = match failure.or(missing) {
+        None => closed(&mut models),
+        Some(failure) => Err(failure),
+    };
+    drop(models);
+    let books = report.as_ref().ok().and_then(|report| Books::new(&pieces, report));
+    let verdict = books.as_ref().zip(report.as_ref().ok()).map(|(books, report)| {
+        let frame_buffers = arguments.size.saturating_sub(4).div_ceil(memory::DATA_ROOM).max(1);
+        Verdict::new(&Evidence {
+            books,
+            samples: &samples,
+            report,
+            missing_buffers: summary.missing_buffers,
+            ring: (arguments.ring / frame_buffers) as u64,
+            unlimited: arguments.rate.0.is_none(),
+            interrupted: interrupted.load(Ordering::Relaxed),
+        })
+    });
+    if let Ok(report) = &report {
+        summary.findings = linted(&names, report);
+    }
     match arguments.json {
-        true => println!("{:#}", json!({ "summary": summary, "books": books, "models": report })),
-        false => print(&summary, books.as_ref(), report.as_ref()),
+        true => {
+            let models = report.as_ref().ok();
+            println!(
+                "{:#}",
+                json!({ "summary": summary, "books": books, "verdict": verdict, "models": models })
+            );
+        }
+        false => print(&summary, books.as_ref(), verdict.as_ref()),
     }
-    if let Some(failure) = failure.or(missing) {
-        return Err(failure);
-    }
-    let books = books.ok_or_else(|| Failure::new("the models' report is not about two devices"))?;
-    books.verdict(interrupted.load(Ordering::Relaxed))
+    report?;
+    end(&verdict.ok_or_else(samples::not_two)?)
 }
 
-fn print(summary: &Summary, books: Option<&Books>, report: Option<&Report>) {
+/// The models' report once both ports are closed, so that closing is judged as well.
+fn closed(models: &mut Models) -> Result<Report, Failure> {
+    let limit = Instant::now() + CLOSE;
+    loop {
+        let report = models.report()?;
+        if report.endpoints.iter().all(|endpoint| !endpoint.attached) || Instant::now() > limit {
+            return Ok(report);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What the linters in the models' process found.
+fn linted(names: &[String; 2], report: &Report) -> Vec<PortFindings> {
+    let ports = names.iter().zip(&report.endpoints).enumerate();
+    let found = ports.map(|(port, (name, endpoint))| PortFindings {
+        port,
+        name: name.clone(),
+        findings: endpoint.device.findings.clone(),
+    });
+    found.collect()
+}
+
+/// The exit status: all reasons were printed, the first one is the failure.
+fn end(verdict: &Verdict) -> Result<(), Failure> {
+    let Some(first) = verdict.reasons.first() else { return Ok(()) };
+    let more = match verdict.reasons.len() {
+        1 => String::new(),
+        n => format!(" (the first of {n} reasons)"),
+    };
+    let failure = Failure::new(format!("the forwarder did not pass: {}{more}", first.seen));
+    Err(failure.fix(format!("look at {}", first.look_at)))
+}
+
+fn print(summary: &Summary, books: Option<&Books>, verdict: Option<&Verdict>) {
     summary.print(false);
-    if let (Some(books), Some(report)) = (books, report) {
+    if let (Some(books), Some(verdict)) = (books, verdict) {
         books.print();
-        report.endpoints.iter().for_each(|endpoint| serve::print_findings(&endpoint.device.findings));
+        verdict.print();
         println!("{NEXT}");
     }
 }
@@ -117,14 +171,14 @@ fn port_options(arguments: &cli::Demo, core: Option<usize>) -> PortOptions {
 }
 
 /// Forwards until the time is over or a signal comes, then lets what is under
-/// way arrive.
+/// way arrive. Also what the models counted meanwhile, if they told.
 fn forward(
     ports: &mut Ports,
     models: &mut Models,
     options: &PortOptions,
     duration: Duration,
     interrupted: &AtomicBool,
-) -> Result<Outcome, Failure> {
+) -> Result<(Outcome, Result<Samples, Failure>), Failure> {
     let mut work: Vec<Box<dyn run::Work>> = Vec::new();
     for (from, to) in [(0, 1), (1, 0)] {
         work.push(Box::new(Forward { rx: ports.rx(from, 0)?, tx: ports.tx(to, 0)?, touch: true }));
@@ -133,31 +187,23 @@ fn forward(
     let crew = Crew::new(ports, work, options, &stop, &progress)?;
     let confinement = ports.confine(options, models.process())?;
     Ok(thread::scope(|scope| {
-        scope.spawn(|| {
-            models.start_sources();
-            let end = Instant::now() + duration;
-            let stopped = || stop.load(Ordering::Relaxed);
-            while !interrupted.load(Ordering::Relaxed) && !stopped() && Instant::now() < end {
-                thread::sleep(Duration::from_millis(10));
-            }
-            models.stop_sources();
-            drain(&progress, &stop);
-            stop.store(true, Ordering::Relaxed);
+        let sampling = scope.spawn(|| {
+            let _end = StopAtEnd(&stop);
+            let mut sampler = Sampler::start(models, &progress, &stop);
+            sampler.run(duration, interrupted).map(|()| sampler.samples)
         });
-        crew.measure("demo", ports, options, confinement)
+        let outcome = crew.measure("demo", ports, options, confinement);
+        let panicked = |_| Err(Failure::new("a thread panicked: this is a bug in ixora"));
+        (outcome, sampling.join().unwrap_or_else(panicked))
     }))
 }
 
-/// Waits until nothing moves any more.
-fn drain(progress: &Progress, stop: &AtomicBool) {
-    let limit = Instant::now() + DRAIN;
-    let (mut seen, mut since) = (0, Instant::now());
-    while since.elapsed() < QUIET && Instant::now() < limit && !stop.load(Ordering::Relaxed) {
-        let now = progress.packets.load(Ordering::Relaxed);
-        if now != seen {
-            (seen, since) = (now, Instant::now());
-        }
-        thread::sleep(Duration::from_millis(10));
+/// Ends the run when the thread that holds it ends, however that comes.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

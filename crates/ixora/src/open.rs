@@ -12,20 +12,57 @@ use memory::{Backing, Dma};
 use port::virtio::VirtioPort;
 use port::{Kind, Port, RxQueue, TxQueue};
 use rustix::process::Pid;
+use serde::Serialize;
 use testbed::device::Device;
 use testbed::inprocess::{self, Handle, InProcess};
 use testbed::outside::Outside;
 use testbed::wire::{self, Cable, Ledger, Plug};
-use testbed::{Idle, Stepper};
+use testbed::{Finding, Idle, Stepper};
 
-use crate::Failure;
 use crate::chip::{Chip, Traits};
 use crate::cli::{Hugepages, PortOptions};
 use crate::confine::{Confinement, Needs};
 use crate::janitor::{Janitor, Leavings};
+use crate::{Failure, serve};
 
 /// How long links may take to come up; a port without one is opened all the same.
 const LINK: Duration = Duration::from_secs(10);
+
+/// The linter of a port that is a model in this process.
+pub struct Linter {
+    port: usize,
+    model: Handle,
+}
+
+impl Linter {
+    /// What it found so far; when the port is closed, while closing as well.
+    pub fn findings(&self) -> PortFindings {
+        let report = self.model.report();
+        let name = format!("model:{}", report.chip);
+        PortFindings { port: self.port, name, findings: report.findings }
+    }
+}
+
+/// What the linter found at a port that is a model.
+#[derive(Clone, Debug, Serialize)]
+pub struct PortFindings {
+    /// The port's place in the command, from 0.
+    pub port: usize,
+    /// Its name.
+    pub name: String,
+    /// The findings; none is good.
+    pub findings: Vec<Finding>,
+}
+
+impl PortFindings {
+    /// Prints them, if there are any.
+    pub fn print(&self) {
+        if !self.findings.is_empty() {
+            println!("the linter found at port {} ({}):", self.port, self.name);
+            serve::print_findings(&self.findings);
+        }
+    }
+}
 
 /// Some opened ports, their memory, and the models among them.
 pub struct Ports {
@@ -40,8 +77,8 @@ pub struct Ports {
 
 /// What comes with the devices.
 struct Extras {
-    /// Those that are models.
-    models: Vec<Handle>,
+    /// Those that are models, and their ports' places in the list.
+    models: Vec<(usize, Handle)>,
     /// Sockets that wires bound, and devices taken from the kernel.
     leavings: Leavings,
     /// Some ports are interfaces of the kernel's.
@@ -52,7 +89,8 @@ impl Extras {
     fn step(&self) -> Result<Option<Stepper>, Failure> {
         let failed = |error| Failure::new(format!("cannot start the model's thread: {error}"));
         let some = !self.models.is_empty();
-        some.then(|| inprocess::spawn(&self.models, None, Idle::Yield).map_err(failed)).transpose()
+        let models: Vec<Handle> = self.models.iter().map(|(_, model)| model.clone()).collect();
+        some.then(|| inprocess::spawn(&models, None, Idle::Yield).map_err(failed)).transpose()
     }
 }
 
@@ -84,6 +122,12 @@ impl Ports {
         let port = &mut self.list[port];
         let missing = || Failure::new(format!("port has no transmit queue {queue}"));
         port.tx_queue(queue).ok_or_else(missing)
+    }
+
+    /// The linters of the models among them.
+    pub fn linters(&self) -> Vec<Linter> {
+        let linter = |(port, model): &(usize, Handle)| Linter { port: *port, model: model.clone() };
+        self.extras.models.iter().map(linter).collect()
     }
 
     /// A port's own address.
@@ -157,7 +201,7 @@ pub fn ports_each(
     let options: Vec<port::Options> = each.iter().map(|(_, options)| driver_options(options)).collect();
     let list = open_all(devices, &dma, &options, stop)?;
     await_links(&list, stop)?;
-    for handle in &extras.models {
+    for (_, handle) in &extras.models {
         handle.with_cable(Cable::start_source);
     }
     Ok(Ports { dma, list, stepper, extras, janitor: None })
@@ -317,7 +361,7 @@ fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Way>, Extras),
     let (mut devices, mut extras) = (Vec::new(), Extras { models: Vec::new(), leavings, interfaces: false });
     for name in parsed {
         go_on(stop)?;
-        devices.push(match name {
+        let way = match name {
             Name::VfioUser(path) => {
                 // Interrupted while it waited: that is what happened.
                 let pci = bus::Pci::connect_until(path, stop);
@@ -338,10 +382,11 @@ fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Way>, Extras),
             Name::Model(chip, _) => {
                 let (cable, plug) = plugged.next().expect("a plug was made for each model");
                 let (pci, handle) = join(chip, cable, plug.mac)?;
-                extras.models.push(handle);
+                extras.models.push((devices.len(), handle));
                 Way::Pci(pci)
             }
-        });
+        };
+        devices.push(way);
     }
     Ok((devices, extras))
 }

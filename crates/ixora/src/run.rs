@@ -13,7 +13,7 @@ use port::{RxQueue, RxStats, TxQueue, TxStats};
 
 use crate::cli::PortOptions;
 use crate::confine::Confinement;
-use crate::open::Ports;
+use crate::open::{Linter, Ports};
 use crate::summary::Summary;
 use crate::{Failure, live};
 use worker::Worker;
@@ -69,6 +69,7 @@ pub struct Outcome {
     pub summary: Summary,
     /// In the order of the work; nothing of a thread that panicked.
     pub pieces: Vec<Piece>,
+    /// What ended it early; missing buffers are the summary's.
     pub failure: Option<Failure>,
 }
 
@@ -86,7 +87,7 @@ pub fn run(
     let outcome = crew.measure(name, &mut ports, options, confinement);
     drop(ports);
     outcome.summary.print(options.json);
-    outcome.failure.map_or(Ok(()), Err)
+    outcome.failure.or_else(|| outcome.summary.missing()).map_or(Ok(()), Err)
 }
 
 /// The threads to be: they have their work and their memory, and do not run yet.
@@ -177,8 +178,9 @@ impl Crew {
         ports.list.clear();
         let missing = pools.iter_mut().map(|pool| pool.capacity() - pool.available());
         summary.missing_buffers = missing.sum::<usize>() as u64;
-        let failure = failure.or_else(|| summary.missing());
-        summary.error = failure.as_ref().map(|failure| failure.cause().to_owned());
+        summary.findings = ports.linters().iter().map(Linter::findings).collect();
+        let error = failure.as_ref().map(|failure| failure.cause().to_owned());
+        summary.error = error.or_else(|| Some(summary.missing()?.cause().to_owned()));
         Outcome { summary, pieces: counted, failure }
     }
 }

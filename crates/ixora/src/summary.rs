@@ -9,7 +9,7 @@ use serde::Serialize;
 use wire::MacAddress;
 
 use crate::Failure;
-use crate::open::Ports;
+use crate::open::{PortFindings, Ports};
 use crate::run::Progress;
 
 /// One port's part.
@@ -60,6 +60,8 @@ pub struct Summary {
     pub missing_buffers: u64,
     /// The ports.
     pub ports: Vec<PortSummary>,
+    /// What the linter found, for each port that is a model; closing counts.
+    pub findings: Vec<PortFindings>,
     /// What ended the run before its time.
     pub error: Option<String>,
 }
@@ -83,6 +85,7 @@ impl Summary {
             notes: BTreeMap::new(),
             missing_buffers: 0,
             ports: Vec::new(),
+            findings: Vec::new(),
             error: None,
         }
     }
@@ -180,6 +183,7 @@ impl Summary {
         if self.missing_buffers > 0 {
             println!("missing buffers: {}", self.missing_buffers);
         }
+        self.findings.iter().for_each(PortFindings::print);
     }
 
     /// A run in which buffers vanished is a failure.

@@ -143,6 +143,8 @@ pub struct Device {
     follows_clock: bool,
     /// How far the caller's time had gone ahead of the machine's clock.
     ahead_ns: u64,
+    /// What the last client that left had not unmapped: ranges and bytes.
+    left_mapped: (usize, u64),
     report: DeviceReport,
 }
 
@@ -165,6 +167,7 @@ impl Device {
             now_ns: 0,
             follows_clock: false,
             ahead_ns: 0,
+            left_mapped: (0, 0),
             report: DeviceReport::default(),
         };
         device.follow_bus_master();
@@ -420,8 +423,15 @@ impl Device {
         self.report.clients += 1;
     }
 
+    /// Ranges of host memory that the last client left mapped when it went, and
+    /// their bytes.
+    pub(crate) fn left_mapped(&self) -> (usize, u64) {
+        self.left_mapped
+    }
+
     /// The client is gone: so is its memory, and the device as new.
     pub(crate) fn detach(&mut self) {
+        self.left_mapped = self.parts.view.mapped();
         self.parts.vectors.clear();
         self.parts.view.clear();
         self.parts.shape.config.reset();

@@ -49,6 +49,9 @@ pub struct EndpointReport {
     pub client_faults: u64,
     /// The last of these, in words.
     pub last_fault: Option<String>,
+    /// Ranges of host memory that the last client left mapped when it went, and
+    /// their bytes.
+    pub left_mapped: (usize, u64),
     /// The device.
     pub device: DeviceReport,
 }
@@ -218,12 +221,14 @@ impl Line {
     }
 
     fn report(&self) -> EndpointReport {
+        let mut device = self.station.enter();
         EndpointReport {
             socket: self.socket.display().to_string(),
             attached: self.station.is_attached(),
             client_faults: self.faults.load(Ordering::Acquire),
             last_fault: self.last_fault().clone(),
-            device: self.station.enter().report(),
+            left_mapped: device.left_mapped(),
+            device: device.report(),
         }
     }
 }
@@ -316,8 +321,10 @@ impl Served for Client<'_> {
 
     fn disconnected(&mut self) {
         if std::mem::take(&mut self.attached) {
+            // Both under the lock: a report sees neither without the other.
+            let mut device = self.station.enter();
             self.station.set_attached(false);
-            self.station.enter().detach();
+            device.detach();
         }
     }
 }

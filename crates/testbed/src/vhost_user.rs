@@ -236,12 +236,14 @@ impl Line {
     }
 
     fn report(&self) -> EndpointReport {
+        let mut device = self.station.enter();
         EndpointReport {
             socket: self.socket.display().to_string(),
             attached: self.station.is_attached(),
             client_faults: self.faults.load(Ordering::Acquire),
             last_fault: self.last_fault().clone(),
-            device: self.station.enter().report(),
+            left_mapped: device.left_mapped(),
+            device: device.report(),
         }
     }
 }

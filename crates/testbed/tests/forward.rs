@@ -187,6 +187,7 @@ fn frames_cross_over_vfio_user_and_clients_come_and_go() {
     let report = serving.stop();
     for endpoint in &report.endpoints {
         assert_eq!((endpoint.device.mapped.0, endpoint.client_faults), (0, 0), "{endpoint:#?}");
+        assert_eq!(endpoint.left_mapped, (0, 0), "the driver unmapped all before it went");
         let check = endpoint.device.wire.check.as_ref().unwrap();
         assert_eq!((check.corrupt, check.duplicated, check.reordered, check.foreign), (0, 0, 0, 0));
         balanced(&endpoint.device);
@@ -194,6 +195,29 @@ fn frames_cross_over_vfio_user_and_clients_come_and_go() {
     assert!(sockets.iter().all(|socket| !socket.exists()), "sockets go away");
     let json = serde_json::to_string(&report).unwrap();
     assert_eq!(serde_json::from_str::<testbed::serve::Report>(&json).unwrap(), report);
+}
+
+#[test]
+fn what_a_client_leaves_mapped_is_told_when_it_is_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("a");
+    let device = devices(&["sink"], "").pop().unwrap();
+    let endpoint = Endpoint { socket: socket.clone(), device };
+    let serving = Serving::start(vec![endpoint], ServeOptions::default()).unwrap();
+    let report = || serving.report().endpoints.remove(0);
+    for ranges in [2, 0] {
+        let pci = Pci::connect(&socket).unwrap();
+        for n in 0..ranges {
+            let memory = &mut [0; 4096];
+            // SAFETY: without a file there is nothing that the device could reach.
+            let range = unsafe { bus::DmaRange::new(memory.as_mut_ptr(), 4096, n << 20, None) };
+            pci.map_dma(&range).unwrap();
+        }
+        wait_until("the ranges", || report().device.mapped.0 as u64 == ranges);
+        drop(pci);
+        wait_until("the client to be gone", || !report().attached);
+        assert_eq!((report().device.mapped, report().left_mapped.0 as u64), ((0, 0), ranges));
+    }
 }
 
 #[test]

@@ -10,10 +10,22 @@ use port::Port;
 
 use super::Click;
 use crate::cli::PortOptions;
-use crate::open::{self, Ports};
+use crate::open::{self, Linter, Ports};
 
 /// The most queues that RSS spreads flows over on any device of ours.
 const RSS_QUEUES: usize = 16;
+
+/// The linters of the models that a router's ports are. Clones share the list: it
+/// can be read when the ports are closed.
+#[derive(Clone, Default)]
+pub struct Linters(Arc<Mutex<Vec<Linter>>>);
+
+impl Linters {
+    /// Prints what they found.
+    pub fn print(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|it| it.findings().print());
+    }
+}
 
 /// What routers that follow one another share: the packets' memory and open ports.
 #[derive(Clone)]
@@ -25,12 +37,12 @@ pub struct Ground {
 
 impl Ground {
     /// For the first of them.
-    pub fn new(click: &Click, flat: &graph::lang::Flat) -> Ground {
+    pub fn new(click: &Click, flat: &graph::lang::Flat, linters: &Linters) -> Ground {
         // The memory outlives the configuration: a later one may have devices.
         let devices = click.allow_reconfigure || flat.elements.iter().any(|e| e.class.contains("Device"));
         let backing = if devices { Backing::Auto } else { Backing::Memfd };
         let dma = Dma::new(memory::Options { backing, ..Default::default() });
-        let house = Arc::new(House::new(opener(click, &dma)));
+        let house = Arc::new(House::new(opener(click, &dma, linters)));
         Ground { dma, house }
     }
 
@@ -49,21 +61,23 @@ pub fn topology(click: &Click) -> Topology {
 /// Opens ports by their names, as all of ixora's commands do. What keeps them alive,
 /// the models behind some of them and what must be tidied up after others, stays as
 /// long as the opener.
-fn opener(click: &Click, dma: &Dma) -> Opener {
-    let (click, dma, kept) = (click.clone(), dma.clone(), Mutex::new(vec![]));
-    Box::new(move |wanted: &[Wanted]| open(&click, &dma, &kept, wanted))
+fn opener(click: &Click, dma: &Dma, linters: &Linters) -> Opener {
+    let (click, dma, linters, kept) = (click.clone(), dma.clone(), linters.clone(), Mutex::new(vec![]));
+    Box::new(move |wanted: &[Wanted]| open(&click, &dma, &kept, &linters, wanted))
 }
 
 fn open(
     click: &Click,
     dma: &Dma,
     kept: &Mutex<Vec<Ports>>,
+    linters: &Linters,
     wanted: &[Wanted],
 ) -> Result<Vec<Box<dyn Port>>, String> {
     let each: Vec<(&str, PortOptions)> =
         wanted.iter().map(|w| (w.name.as_str(), options(click, w))).collect();
     let never = Arc::new(AtomicBool::new(false));
     let mut ports = open::ports_each(Some(dma), &each, &never).map_err(|failure| failure.to_string())?;
+    linters.0.lock().unwrap_or_else(PoisonError::into_inner).extend(ports.linters());
     let list = std::mem::take(&mut ports.list);
     kept.lock().unwrap_or_else(PoisonError::into_inner).push(ports);
     Ok(list)

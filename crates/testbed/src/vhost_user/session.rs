@@ -159,8 +159,10 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        // Both under the lock: a report sees neither without the other.
+        let mut device = self.station.enter();
         self.station.set_attached(false);
-        self.station.enter().detach();
+        device.detach();
     }
 }
 
