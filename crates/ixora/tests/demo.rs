@@ -6,10 +6,12 @@ use common::{names, run, start, until};
 use rustix::process::Signal;
 
 #[test]
-fn the_books_balance_and_nothing_is_left() {
+fn the_forwarder_passes_and_nothing_is_left() {
     let place = tempfile::tempdir().expect("a directory");
     let done = run(place.path(), "demo --duration 1s --rate 100k --json");
     assert_eq!(done.code(), Some(0), "{done:#?}");
+    assert_eq!(done.json()["verdict"]["passed"], true, "{done:#?}");
+    assert_eq!(done.json()["verdict"]["reasons"], serde_json::json!([]), "{done:#?}");
     let books = &done.json()["books"];
     assert_eq!(books["balanced"], true, "{books:#}");
     let mut delivered = 0;
@@ -23,6 +25,12 @@ fn the_books_balance_and_nothing_is_left() {
     for endpoint in done.json()["models"]["endpoints"].as_array().expect("a list") {
         let findings = &endpoint["device"]["findings"];
         assert_eq!(*findings, serde_json::json!([]), "the linter has nothing to say about our driver");
+        // The report is of the time after the ports were closed.
+        assert_eq!(endpoint["attached"], false, "{endpoint:#}");
+        assert_eq!(endpoint["left_mapped"], serde_json::json!([0, 0]), "{endpoint:#}");
+    }
+    for port in done.json()["summary"]["findings"].as_array().expect("a list") {
+        assert_eq!(port["findings"], serde_json::json!([]), "{port:#}");
     }
     assert_eq!(names(place.path()), Vec::<String>::new());
 }
@@ -62,10 +70,41 @@ fn more_than_can_be_forwarded_is_lost_by_name() {
     let place = tempfile::tempdir().expect("a directory");
     let done = run(place.path(), "demo --duration 1s --rate max --json");
     assert_eq!(done.code(), Some(0), "{done:#?}");
+    assert_eq!(done.json()["verdict"]["passed"], true, "{done:#?}");
     for direction in done.json()["books"]["directions"].as_array().expect("a list") {
         assert_eq!(direction["balanced"], true, "{done:#?}");
     }
     assert_eq!(done.json()["summary"]["missing_buffers"], 0);
+}
+
+#[test]
+fn a_driver_that_gets_no_core_for_a_while_is_not_taken_for_one_that_stalls() {
+    for rate in ["50k", "14.88M", "max"] {
+        let place = tempfile::tempdir().expect("a directory");
+        let demo = start(place.path(), &format!("demo --duration 2s --rate {rate} --json"));
+        until("sockets", || names(place.path()).len() == 1);
+        // The models are a process of their own and go on; all of ours is stopped.
+        for _ in 0..3 {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            demo.signal(Signal::STOP);
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            demo.signal(Signal::CONT);
+        }
+        let done = demo.wait(20);
+        assert_eq!(done.code(), Some(0), "{done:#?}");
+        assert_eq!(done.json()["verdict"]["passed"], true, "{done:#?}");
+    }
+}
+
+#[test]
+fn short_runs_and_few_frames_pass() {
+    for options in ["--duration 100ms", "--duration 1s --rate 20", "--duration 300ms --ring 4096 --rate max"]
+    {
+        let place = tempfile::tempdir().expect("a directory");
+        let done = run(place.path(), &format!("demo {options} --json"));
+        assert_eq!(done.code(), Some(0), "{done:#?}");
+        assert_eq!(done.json()["verdict"]["passed"], true, "{done:#?}");
+    }
 }
 
 #[test]

@@ -51,6 +51,13 @@ fn models_in_the_process_forward_and_count_each_loss() {
     let losses: u64 = summary["losses"].as_object().expect("a map").values().filter_map(|n| n.as_u64()).sum();
     let sent = summary["tx_packets"].as_u64().expect("a number");
     assert!(sent > 0 && sent + losses <= 10_000, "{summary:#}");
+    // A list for each port that is a model, with what its linter found.
+    let findings = summary["findings"].as_array().expect("a list");
+    assert_eq!(findings.len(), 2, "{summary:#}");
+    for (n, port) in findings.iter().enumerate() {
+        assert_eq!((&port["port"], &port["name"]), (&n.into(), &"model:82599".into()), "{port:#}");
+        assert_eq!(port["findings"], serde_json::json!([]), "the linter has nothing to say about our driver");
+    }
 }
 
 #[test]

@@ -29,8 +29,11 @@ const STEPS: u64 = 8;
 pub const ENOUGH: usize = 5;
 /// How long nothing moves before it is taken to move no more.
 const QUIET: Duration = Duration::from_millis(250);
-/// How long all that is under way may take to arrive. It only bounds a hang.
-const DRAIN: Duration = Duration::from_secs(10);
+/// How long all that is under way may take to arrive, and how long a run goes on in
+/// which one side had no core. They only bound a hang: on a busy machine a polling
+/// thread that yields may wait for seconds.
+const DRAIN: Duration = Duration::from_secs(30);
+const EXTRA: Duration = Duration::from_secs(30);
 
 /// What both sides had counted at one time.
 #[derive(Clone, Debug, Default)]
@@ -130,24 +133,29 @@ impl<'a> Sampler<'a> {
         Sampler { models, progress, stop, begin: Instant::now(), samples: Samples::default() }
     }
 
-    /// Samples until the time is over, a signal comes or the run has stopped; then
+    /// Samples until the time is over and both sides had turns in it, a signal comes
+    /// or the run has stopped; then
     /// the generators stop, and what is under way arrives.
     pub fn run(&mut self, duration: Duration, interrupted: &AtomicBool) -> Result<(), Failure> {
         let period = (duration / SAMPLES).clamp(SHORTEST, LONGEST);
         let mut due = Duration::ZERO;
-        while !interrupted.load(Ordering::Relaxed) && !self.is_stopped() && self.begin.elapsed() < duration {
+        while !interrupted.load(Ordering::Relaxed) && !self.is_stopped() && !self.is_over(duration) {
             if self.begin.elapsed() >= due {
                 let sample = self.sample()?;
                 due = sample.at + period;
                 self.samples.running.push(sample);
             }
-            let end = due.min(duration).saturating_sub(self.begin.elapsed());
-            thread::sleep(end.min(SHORTEST));
+            thread::sleep(due.saturating_sub(self.begin.elapsed()).min(SHORTEST));
         }
         let last = self.sample()?;
         self.samples.running.push(last);
         self.models.stop_sources();
         self.drain()
+    }
+
+    fn is_over(&self, duration: Duration) -> bool {
+        let elapsed = self.begin.elapsed();
+        elapsed >= duration && (self.samples.busy() > ENOUGH || elapsed >= duration + EXTRA)
     }
 
     fn is_stopped(&self) -> bool {

@@ -49,7 +49,7 @@ pub struct Verdict {
     pub passed: bool,
     /// All there are.
     pub reasons: Vec<Reason>,
-    /// Too short a run to tell whether a driver goes on delivering.
+    /// Too short a run, or too busy a machine, to tell whether delivery goes on.
     pub too_short: bool,
 }
 
@@ -76,7 +76,9 @@ impl Verdict {
             println!("    look at: {}", reason.look_at);
         }
         if self.too_short {
-            println!("  too short a run to tell whether delivery goes on: give it a longer --duration");
+            println!(
+                "  too few samples in which both sides ran to tell whether delivery goes on: try a longer --duration"
+            );
         }
     }
 }
@@ -188,7 +190,7 @@ impl Evidence<'_> {
             }
             if *ranges > 0 {
                 let seen = format!("{socket}: the driver left {ranges} ranges ({bytes} bytes) mapped");
-                reasons.add(seen, "memory is unmapped for a device before it is let go of");
+                reasons.add(seen, "whether memory is unmapped for a device before it is let go of");
             }
             if *client_faults > 0 {
                 let fault = last_fault.as_deref().unwrap_or("unknown");
