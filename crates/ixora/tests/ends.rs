@@ -266,3 +266,25 @@ fn a_warning_in_a_file_has_no_colours() {
     assert_eq!(done.code(), Some(0), "{done:#?}");
     assert!(done.stderr.contains("1 threads instead of 4") && !done.stderr.contains('\x1b'), "{done:#?}");
 }
+
+#[test]
+fn a_served_model_lets_go_of_a_clients_memory() {
+    let place = tempfile::tempdir().expect("a directory");
+    for (n, (words, protocol)) in [
+        ("82599 --socket", "vfio-user"),
+        ("virtio-net --socket", "vfio-user"),
+        ("virtio-net --vhost-user", "vhost-user"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let socket = place.path().join(format!("nic{n}"));
+        let model = start(place.path(), &format!("model {words} {} --wire gen:rate=20k", socket.display()));
+        until("socket", || socket.exists());
+        let done = run(place.path(), &format!("echo {protocol}:{} --count 200", socket.display()));
+        assert_eq!(done.code(), Some(0), "{done:#?}");
+        let maps = || std::fs::read_to_string(format!("/proc/{}/maps", model.id())).expect("it serves");
+        assert!(maps().contains("ixora"), "the program itself, to know that names are seen");
+        until(&format!("end of {words}'s mappings"), || !maps().contains("ixora-dma"));
+    }
+}

@@ -32,6 +32,10 @@ pub trait Dma {
 
     /// Changes whenever a mapping is added or removed.
     fn generation(&self) -> u64;
+
+    /// Lets go of what is still held of memory that was taken back. The next access
+    /// would do so too; a device that was reset makes none.
+    fn forget(&self) {}
 }
 
 /// A translated stretch of host memory, accessed in little-endian words of 2, 4

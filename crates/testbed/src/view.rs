@@ -227,12 +227,6 @@ impl View {
         }
     }
 
-    /// Drops what this clone still holds of ranges that were taken back. The
-    /// next access would do so too; a detached device makes none.
-    pub fn forget(&self) {
-        self.refresh();
-    }
-
     /// How many ranges are mapped, and their bytes.
     pub fn mapped(&self) -> (usize, u64) {
         let ranges = self.ranges();
@@ -366,6 +360,10 @@ impl model::Dma for View {
     #[inline(always)]
     fn generation(&self) -> u64 {
         self.table.generation.load(Ordering::Relaxed)
+    }
+
+    fn forget(&self) {
+        self.refresh();
     }
 }
 

@@ -237,6 +237,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         self.i2c.reset();
         self.mdio.reset();
         self.semaphore.reset();
+        self.dma.forget();
         self.stale = true;
     }
 

@@ -393,6 +393,7 @@ impl<D: Dma> Net<D> {
         (self.is_running, self.needs_reset, self.is_stale) = (false, false, true);
         self.told_broken = self.books.totals.broken_queues;
         (self.bell.isr, self.bell.config_vector) = (0, None);
+        self.dma.forget();
     }
 
     /// Where interrupts go; without one nobody is woken.

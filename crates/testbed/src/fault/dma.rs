@@ -173,6 +173,10 @@ impl<D: Dma> Dma for FaultyDma<D> {
         }
         generation
     }
+
+    fn forget(&self) {
+        self.dma.forget();
+    }
 }
 
 /// A descriptor ring whose write-backs go wrong.

@@ -160,6 +160,10 @@ impl<D: Dma> Dma for LyingDma<D> {
     fn generation(&self) -> u64 {
         self.dma.generation()
     }
+
+    fn forget(&self) {
+        self.dma.forget();
+    }
 }
 
 /// A ring, or a part of one, that is not always what it should be.
