@@ -87,7 +87,7 @@ pub struct Router {
     begun: bool,
     warnings: Vec<Problem>,
     /// Dropped after the elements that use them.
-    _services: Services,
+    services: Services,
 }
 
 impl Router {
@@ -144,8 +144,8 @@ impl Router {
             lane.meter.counts = options.measure || gathered.measure;
             lanes.push(lane);
         }
-        let _services = options.services;
-        let mut router = Router { lanes, shared, cores, begun: false, warnings, _services };
+        let services = options.services;
+        let mut router = Router { lanes, shared, cores, begun: false, warnings, services };
         router.init()?;
         Ok(router)
     }
@@ -236,6 +236,11 @@ impl Router {
     /// Whether there is no element.
     pub fn is_empty(&self) -> bool {
         self.shared.plan.elements.is_empty()
+    }
+
+    /// What came from outside the configuration, by type.
+    pub fn service<T: std::any::Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.services.get()
     }
 
     /// What all threads share: to end the router from elsewhere.

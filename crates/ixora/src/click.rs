@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use element::io::outlets::Outlets;
 use graph::lang::{Problems, Source};
 use graph::setup::Services;
 use graph::shared::Heir;
@@ -152,13 +153,17 @@ fn serve(click: &Click) -> Result<u8, Stop> {
         unwritten = true;
     }
     let start = (Instant::now(), rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime));
+    let mut lost = None;
     if !click.quit {
-        router = drive(click, router, &successor, &name)?;
+        (router, lost) = drive(click, router, &successor, &name)?;
     }
     if click.time {
         report::time(start);
     }
     let handlers = report::handlers(click, &mut router);
+    if let Some(lost) = lost {
+        return Err(lost.into());
+    }
     let status = match &click.exit_handler {
         Some(handler) => report::exit_status(handler, &mut router),
         None => u8::from(!handlers || unwritten),
@@ -253,22 +258,29 @@ fn write_flat(router: &mut Router, file: &Path) -> Result<(), Failure> {
     std::fs::write(file, flat).map_err(failed)
 }
 
-/// Runs a router, and those that take its place, until the last one stops.
-fn drive(click: &Click, mut router: Router, successor: &Successor, name: &str) -> Result<Router, Failure> {
+/// Runs a router, and those that take its place, until the last one stops or a port's
+/// device is lost.
+fn drive(
+    click: &Click,
+    mut router: Router,
+    successor: &Successor,
+    name: &str,
+) -> Result<(Router, Option<Failure>), Failure> {
     if router.is_empty() {
         if !click.no_warnings {
             eprintln!("warning: {name}: configuration has no elements, exiting");
         }
-        return Ok(router);
+        return Ok((router, None));
     }
     let stop = signal::stop_flag_but(element::control::signals::is_claimed)?;
     loop {
         let watch = Watch::begin(&router, &stop);
         router.run();
+        let lost = watch.lost();
         let next = successor.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut next) = next.filter(|_| !stop.load(Ordering::Relaxed)) else {
+        let Some(mut next) = next.filter(|_| lost.is_none() && !stop.load(Ordering::Relaxed)) else {
             router.cleanup();
-            return Ok(router);
+            return Ok((router, lost));
         };
         next.take_over(&mut router);
         router.cleanup();
@@ -279,25 +291,36 @@ fn drive(click: &Click, mut router: Router, successor: &Successor, name: &str) -
     }
 }
 
-/// Ends a router when a signal comes.
+/// Ends a router when a signal comes, or when the device of a port is lost.
 struct Watch {
     over: Arc<AtomicBool>,
+    lost: Arc<Mutex<Option<Failure>>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Watch {
     fn begin(router: &Router, stop: &Arc<AtomicBool>) -> Watch {
         let (shared, stop, over) = (router.shared(), stop.clone(), Arc::new(AtomicBool::new(false)));
-        let ended = over.clone();
+        let (ended, lost) = (over.clone(), Arc::<Mutex<Option<Failure>>>::default());
+        let (ports, error) = (router.service::<Outlets>(), lost.clone());
         let watch = move || {
             while !ended.load(Ordering::Relaxed) {
                 if stop.load(Ordering::Relaxed) {
                     return shared.halt();
                 }
+                if let Some(failure) = ports.as_ref().and_then(|ports| ports.lost()) {
+                    *error.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.into());
+                    return shared.halt();
+                }
                 std::thread::park_timeout(Duration::from_millis(50));
             }
         };
-        Watch { over, thread: std::thread::Builder::new().name("signals".into()).spawn(watch).ok() }
+        Watch { over, lost, thread: std::thread::Builder::new().name("watch".into()).spawn(watch).ok() }
+    }
+
+    /// Why the router was ended, if a device is lost.
+    fn lost(&self) -> Option<Failure> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

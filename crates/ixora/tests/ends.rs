@@ -268,6 +268,21 @@ fn a_warning_in_a_file_has_no_colours() {
 }
 
 #[test]
+fn a_router_ends_with_its_devices() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (model, port) = model(place.path(), "--wire gen:rate=20k+sink");
+    let text = format!("FromDevice(\"{port}\") -> c :: Counter -> ToDevice(\"{port}\")");
+    let mut command = std::process::Command::new(common::IXORA);
+    let router = common::start_command(command.args(["click", "-h", "c.count", "-e", &text]), place.path());
+    std::thread::sleep(Duration::from_millis(1500));
+    model.signal(Signal::KILL);
+    let done = router.wait(15);
+    assert_eq!(done.code(), Some(1), "{done:#?}");
+    assert!(done.stderr.contains("error: "), "{done:#?}");
+    assert!(done.stdout.trim().parse::<u64>().is_ok_and(|count| count > 0), "its handlers, still: {done:#?}");
+}
+
+#[test]
 fn a_served_model_lets_go_of_a_clients_memory() {
     let place = tempfile::tempdir().expect("a directory");
     for (n, (words, protocol)) in [

@@ -250,6 +250,11 @@ impl Outlets {
         self.house.with_port(name, work)
     }
 
+    /// The error of a port whose device is lost: unplugged, or its server gone.
+    pub fn lost(&self) -> Option<port::Error> {
+        self.house.lost()
+    }
+
     /// All counters of a port, one a line.
     pub fn counters(&self, name: &str) -> Option<String> {
         let lines = |port: &mut dyn Port| {

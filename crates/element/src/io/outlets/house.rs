@@ -1,6 +1,6 @@
 //! Open ports, whichever router uses them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use port::{Port, RxQueue};
 
@@ -99,6 +99,17 @@ impl House {
 
     pub(super) fn tx(&self, name: &str, number: usize) -> Option<Transmit> {
         self.state().open.iter().find(|o| o.name == name)?.tx.get(number).cloned()
+    }
+
+    /// The error of a port whose device is lost. While ports are opened, which takes
+    /// its time, nobody waits here: none is known.
+    pub(super) fn lost(&self) -> Option<port::Error> {
+        let state = match self.0.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        state.open.iter().find_map(|open| open.port.health().err())
     }
 
     pub(super) fn with_port<R>(&self, name: &str, work: impl FnOnce(&mut dyn Port) -> R) -> Option<R> {
