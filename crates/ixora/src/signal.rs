@@ -16,13 +16,17 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 /// As [`stop_flag`], but for signals that somebody else waits for.
 pub fn stop_flag_but(claimed: impl Fn(i32) -> bool) -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
+    // Not `stop` itself: a command that is ending by itself has set that, and its
+    // first signal is not to end it at once.
+    let signalled = Arc::new(AtomicBool::new(false));
     let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
     for signal in [SIGINT, SIGTERM].into_iter().chain(hangup).filter(|signal| !claimed(*signal)) {
         let failed = |error| Failure::new(format!("cannot catch signal {signal}: {error}"));
         // In this order: the first signal finds the flag unset and only sets
         // it, the second one finds it set and exits with 128 + the signal.
-        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, stop.clone())
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, signalled.clone())
             .map_err(failed)?;
+        signal_hook::flag::register(signal, signalled.clone()).map_err(failed)?;
         signal_hook::flag::register(signal, stop.clone()).map_err(failed)?;
     }
     Ok(stop)
@@ -34,4 +38,20 @@ fn is_ignored(signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn the_first_signal_of_a_command_that_is_ending_changes_nothing() {
+        // Others in this process are not asked to stop by the signal of this test.
+        let stop = stop_flag_but(|signal| signal != SIGHUP).expect("a handler");
+        stop.store(true, Ordering::Relaxed);
+        let own = rustix::process::getpid();
+        rustix::process::kill_process(own, rustix::process::Signal::HUP).expect("a signal to ourselves");
+        assert!(stop.load(Ordering::Relaxed), "and this process is still there");
+    }
 }
