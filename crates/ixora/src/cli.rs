@@ -1,6 +1,7 @@
 //! The command line's words.
 
 mod examples;
+pub mod soak;
 pub mod vm;
 
 use std::net::Ipv4Addr;
@@ -61,6 +62,10 @@ pub enum Command {
         #[command(subcommand)]
         what: vm::Vm,
     },
+    /// Soak test: forward, capture and route for a long time, with faults, kills and
+    /// signals; then check that nothing is lost or left.
+    #[command(after_help = examples::SOAK)]
+    Soak(soak::Soak),
     /// What this machine can do, what is missing, and how to mend it.
     #[command(after_help = examples::DOCTOR)]
     Doctor(Doctor),

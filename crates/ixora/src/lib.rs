@@ -23,6 +23,7 @@ mod rate;
 mod run;
 mod serve;
 mod signal;
+mod soak;
 mod summary;
 mod top;
 mod vm;
@@ -59,6 +60,7 @@ pub fn start() -> ExitCode {
             Ok(())
         }
         Command::Vm { what } => vm::run(what),
+        Command::Soak(soak) => soak::run(soak),
         Command::Doctor(doctor) => doctor::run(doctor),
         Command::Janitor(janitor) => janitor::run(janitor),
         Command::Bench { what } => bench::run(what),

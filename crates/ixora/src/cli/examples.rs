@@ -51,6 +51,15 @@ Examples:
   ixora demo --rate max --duration 3s
   ixora demo --size 1518 --rate 800k --json";
 
+pub const SOAK: &str = "\
+Examples:
+  ixora soak --duration 1m
+  ixora soak --duration 1h --json
+  ixora soak --seed 7 --episode 12                        one episode again
+  ixora soak --duration 5m --only router --only capture
+
+Exit status: 0 when all checks held, 1 when one failed. The seed repeats a run.";
+
 pub const DOCTOR: &str = "\
 Examples:
   ixora doctor
