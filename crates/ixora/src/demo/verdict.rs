@@ -3,8 +3,6 @@
 
 mod losses;
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 use testbed::serve::{EndpointReport, Report};
 
@@ -206,18 +204,12 @@ impl Evidence<'_> {
     }
 }
 
-/// What the linter found at a device, each rule once; notices are no reason.
+/// What the linter found at a device; notices are no reason.
 fn findings(endpoint: &EndpointReport, reasons: &mut Reasons) {
-    let serious = endpoint.device.findings.iter().filter(|finding| finding.severity != "notice");
-    let mut rules: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-    serious.for_each(|finding| rules.entry(&finding.rule).or_default().push(finding));
-    for (rule, found) in rules {
-        let (first, times) = (found[0], found.iter().map(|finding| finding.count).sum::<u64>());
-        let seen = format!(
-            "{}: the linter's {} {rule} at {}, {times} times",
-            endpoint.socket, first.severity, first.register
-        );
-        reasons.add(seen, &format!("datasheet {}: {}", first.section, first.sentence));
+    for finding in endpoint.device.findings.iter().filter(|finding| finding.severity != "notice") {
+        let (rule, severity) = (&finding.rule, &finding.severity);
+        let seen = format!("{}: the linter's {severity} {rule} {}", endpoint.socket, finding.where_found());
+        reasons.add(seen, &format!("datasheet {}: {}", finding.section, finding.sentence));
     }
 }
 

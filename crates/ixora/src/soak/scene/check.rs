@@ -102,10 +102,7 @@ impl Player<'_> {
             if !self.has_device_faults() {
                 let found = device.findings.iter().filter(|finding| finding.rule != TAKEN_DOWN);
                 failures.extend(found.map(|f| {
-                    format!(
-                        "linter: {} at {} ({} times): {} (section {})",
-                        f.rule, f.register, f.count, f.sentence, f.section
-                    )
+                    format!("linter: {} {}: {} (section {})", f.rule, f.where_found(), f.sentence, f.section)
                 }));
             }
             if endpoint.client_faults > 0 && !self.rude {
