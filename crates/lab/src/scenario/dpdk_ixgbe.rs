@@ -66,6 +66,16 @@ const EXPLAINED: &[(&str, &str)] = &[
     // 4.6.3.1 has interrupts masked once more after a reset. The driver does so
     // only before; the reset itself leaves none enabled.
     ("InterruptsBeforeReset", "RXCTRL"),
+    // 4.6.3.2 has the driver wait for EEC.AUTO_RD. This one waits for 50 ms after
+    // the reset and does not look.
+    ("EepromNotAwaited", "EEC"),
+    // 4.6.7.1 wants bit 12 cleared. The driver clears the bits of relaxed ordering
+    // (13 and 15) and leaves this one as the reset does.
+    ("DcaRxctrlBitSet", "DCA_RXCTRL"),
+    // 7.1.9 has heads written before a queue is enabled. The driver writes 0 over
+    // the 0 that is there once it is.
+    ("HeadWrittenWhileEnabled", "RDH"),
+    ("HeadWrittenWhileEnabled", "TDH"),
     // Counters of MACsec (LSECTXUT to LSECTXOCTP, LSECRXUT to LSECRXUNSA), read
     // with all others. The model has no MACsec, the register table none of it.
     ("UnknownRegister", "0x08a"),

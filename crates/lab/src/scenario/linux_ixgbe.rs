@@ -28,6 +28,15 @@ const EXPLAINED: &[(&str, &str)] = &[
     // 4.6.3.1 has interrupts masked once more after a reset. The driver does so
     // only before; the reset itself leaves none enabled.
     ("InterruptsBeforeReset", "RXCTRL"),
+    // 4.6.3.2 has the driver wait for EEC.AUTO_RD. This one waits for 50 ms after
+    // the reset and does not look.
+    ("EepromNotAwaited", "EEC"),
+    // 4.6.7.1 wants bit 12 cleared. The driver clears the bits of relaxed ordering
+    // (13 and 15) and leaves this one as the reset does.
+    ("DcaRxctrlBitSet", "DCA_RXCTRL"),
+    // 7.1.6.1 has the done bit written as zero. Since 4.13 the driver clears the
+    // length alone, and waits for that instead of the bit.
+    ("DoneBitInRxDescriptor", "RDT"),
     // DCA_CTRL (8.2.3.11), which the register table does not have.
     ("UnknownRegister", "0x11074"),
 ];
