@@ -213,9 +213,9 @@ fn what_a_client_leaves_mapped_is_told_when_it_is_gone() {
             let range = unsafe { bus::DmaRange::new(memory.as_mut_ptr(), 4096, n << 20, None) };
             pci.map_dma(&range).unwrap();
         }
-        wait_until("the ranges", || report().device.mapped.0 as u64 == ranges);
+        until("the ranges", || report().device.mapped.0 as u64 == ranges);
         drop(pci);
-        wait_until("the client to be gone", || !report().attached);
+        until("the client to be gone", || !report().attached);
         assert_eq!((report().device.mapped, report().left_mapped.0 as u64), ((0, 0), ranges));
     }
 }
