@@ -169,7 +169,7 @@ impl Record {
             Err(error) => format!("FAILED: {error}\n"),
         };
         let kept = keep(&bench.logs, scenario.name, &report);
-        println!("{name}{report}    kept in {}", kept.display());
+        println!("{name}{}    kept in {}", head(&report), kept.display());
         self.failures.push((report, kept));
     }
 }
@@ -187,6 +187,17 @@ fn describe(outcome: &Outcome) -> String {
         let _ = writeln!(report, "    {why}");
     }
     report
+}
+
+/// The first lines of a report, and how many more the kept one has.
+fn head(report: &str) -> String {
+    const LINES: usize = 12;
+    let mut head: String = report.split_inclusive('\n').take(LINES).collect();
+    let more = report.lines().count().saturating_sub(LINES);
+    if more > 0 {
+        let _ = writeln!(head, "    and {more} more in its report");
+    }
+    head
 }
 
 /// Moves the directory of a run that failed to where no other run comes, with its
@@ -225,7 +236,8 @@ fn told(records: &[Record]) -> Result<(), Failure> {
     for record in records {
         for (report, kept) in &record.failures {
             failed += 1;
-            let _ = write!(all, "\n{}: {}    kept in {}", record.scenario.name, report, kept.display());
+            let (name, report) = (record.scenario.name, head(report));
+            let _ = write!(all, "\n{name}: {report}    kept in {}", kept.display());
         }
     }
     match failed {
@@ -261,6 +273,13 @@ mod tests {
             said.starts_with("1 of 4 runs") && said.contains("FAILED: x") && said.contains("there"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_long_report_is_cut() {
+        assert_eq!(head("a\nb\n"), "a\nb\n");
+        let said = head(&"x\n".repeat(20));
+        assert!(said.lines().count() == 13 && said.contains("and 8 more"), "{said}");
     }
 
     #[test]
