@@ -150,7 +150,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "iplen-in-words",
         about: "The context gives the IP header's length in words of four bytes (IPLEN).",
-        linter: Reports("ContextNotOfPacket", "7.2.3.2.3"),
+        linter: Reports("ContextLengthsInvalid", "7.2.3.2.3"),
         test: "driver_offload::checksums_are_inserted_whatever_was_asked_for_before",
         demo: false,
         edits: &[edit(

@@ -181,7 +181,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "threshold-without-reports",
         about: "TXDCTL.WTHRESH is 4 though not every descriptor asks for a report.",
         linter: Reports("ReportStatusBelowWthresh", "7.2.3.5.1"),
-        test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
+        test: "driver_completion::a_full_ring_leaves_packets_in_the_batch_in_order",
         demo: true,
         edits: &[edit(
             "ixgbe/init.rs",
@@ -291,7 +291,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "queue-index-forgotten",
         about: "Every receive ring's address is written to the registers of queue 0.",
-        linter: Reports("RingBaseChangedWhileEnabled", "4.6.7"),
+        linter: Reports("RingsOverlap", "8.2.3.8.1"),
         test: "driver_multiqueue::each_kind_of_packet_is_hashed_over_its_own_fields",
         demo: false,
         edits: &[edit(
