@@ -27,7 +27,7 @@ const FEATURE: &str = "driver/seeded-bugs";
 const REPORTED_OF_100: usize = 95;
 
 /// What to do.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub struct Arguments {
     /// Bugs, by a part of their names; all if left out.
     names: Vec<String>,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::step::{Beside, Failure, Steps, cargo, root, run, target};
-use crate::{count, fuzz, instructions, lab};
+use crate::{count, fuzz, instructions, lab, mutants};
 
 /// Seconds for each fuzz target: what a commit can break at once. `cargo xtask fuzz`
 /// takes longer.
@@ -41,6 +41,7 @@ pub fn all(quick: bool) -> Result<(), Failure> {
     if !quick {
         steps.take("dependencies", || run("dependencies", &mut deny()?));
         steps.take("instructions", instructions::check);
+        steps.take("seeded bugs", || mutants::run(&mutants::Arguments::default()));
         steps.take("lab", || lab::of(&[]));
         steps.take("fuzzing", || fuzz::of(None, FUZZ_SECONDS));
     }
