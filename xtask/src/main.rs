@@ -9,6 +9,7 @@ mod instructions;
 mod lab;
 mod mutants;
 mod peers;
+mod source_mutants;
 mod step;
 mod test;
 
@@ -51,6 +52,15 @@ enum Chore {
         #[arg(last = true)]
         arguments: Vec<String>,
     },
+    /// Change the source of wire, memory and fib in a thousand ways: the crate's own tests
+    /// must notice each (cargo-mutants).
+    SourceMutants {
+        /// The crates; all three if left out.
+        crates: Vec<String>,
+        /// For cargo-mutants, such as --file crates/fib/src/published.rs or --shard 0/10.
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
     /// Count the lines of code on the reader's path (docs/reading.md).
     Count,
     /// Count the driver's instructions per packet and compare with the limits.
@@ -64,6 +74,7 @@ fn main() -> ExitCode {
         Chore::Lab(lab) => lab::done(&lab),
         Chore::Mutants(arguments) => mutants::run(&arguments),
         Chore::Peers { arguments } => peers::measure(&arguments),
+        Chore::SourceMutants { crates, arguments } => source_mutants::of(&crates, &arguments),
         Chore::Count => count::run(),
         Chore::Instructions => instructions::check(),
     };

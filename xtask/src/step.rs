@@ -38,6 +38,19 @@ pub fn run(name: &str, command: &mut Command) -> Result<(), Failure> {
     if status.success() { Ok(()) } else { Err(format!("{name} failed ({status}): {command:?}")) }
 }
 
+/// A tool of Cargo's, built into target/tools when it is not there yet.
+pub fn tool(name: &str, version: &str) -> Result<PathBuf, Failure> {
+    let tools = root().join("target/tools");
+    let binary = tools.join("bin").join(name);
+    if !binary.exists() {
+        // Not optimised: to build it takes longer than all it has to do here.
+        let mut install = cargo(&["install", name, "--debug", "--locked", "--version", version, "--root"]);
+        install.arg(&tools).env("CARGO_TARGET_DIR", tools.join("target"));
+        run(&format!("install {name}"), &mut install)?;
+    }
+    Ok(binary)
+}
+
 /// A command that runs beside the steps until one of them needs what it makes.
 pub struct Beside {
     name: &'static str,

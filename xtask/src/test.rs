@@ -3,10 +3,9 @@
 //! every step's time, what failed, and the test runner's own summary once more.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::step::{Beside, Failure, Steps, cargo, root, run, target};
+use crate::step::{Beside, Failure, Steps, cargo, root, run, target, tool};
 use crate::{count, fuzz, instructions, lab, mutants};
 
 /// Seconds for each fuzz target: what a commit can break at once. `cargo xtask fuzz`
@@ -133,16 +132,7 @@ fn deny() -> Result<Command, Failure> {
         command.args(check);
         return Ok(command);
     }
-    let tools = root().join("target/tools");
-    let binary: PathBuf = tools.join("bin/cargo-deny");
-    if !binary.exists() {
-        // Not optimised: to build it takes longer than all it has to do here.
-        let mut install =
-            cargo(&["install", "cargo-deny", "--debug", "--locked", "--version", "^0.20", "--root"]);
-        install.arg(&tools).env("CARGO_TARGET_DIR", tools.join("target"));
-        run("install cargo-deny (no cargo-deny on this machine)", &mut install)?;
-    }
-    let mut command = Command::new(binary);
+    let mut command = Command::new(tool("cargo-deny", "^0.20")?);
     command.args(check).current_dir(root());
     Ok(command)
 }
