@@ -8,14 +8,14 @@
 //! goes.
 
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bus::Addressing;
 
 use crate::Result;
-use crate::backing::{HUGE_PAGE, Mapping, Options};
+use crate::backing::{HUGE_PAGE, Options};
 use crate::pagemap::physical;
-use crate::space::{Chunk, Physical, Space};
+use crate::space::{Chunk, Space};
 
 /// One address space, shared by the devices attached to it.
 #[derive(Debug, Clone)]
@@ -35,11 +35,6 @@ impl Dma {
         Dma::over(options, physical)
     }
 
-    /// Likewise; `physical` gives memory for devices that see physical addresses.
-    pub(crate) fn over(options: Options, physical: Physical) -> Dma {
-        Dma(Arc::new(Space { options, physical, state: Mutex::default() }))
-    }
-
     /// Allocates `len` zeroed bytes. Up to 2 MiB are contiguous for the device;
     /// more are so only where we choose the addresses (see [`Region::iova`]).
     pub fn alloc(&self, len: usize) -> Result<Region> {
@@ -53,14 +48,7 @@ impl Dma {
     pub(crate) fn chunk(&self, len: usize) -> Result<Arc<Chunk>> {
         let mut state = self.state();
         let physical = state.devices.iter().any(|(_, pci)| pci.addressing() == Addressing::Physical);
-        let (mapping, iovas) = match physical {
-            true => (self.0.physical)(self.0.options, len)?,
-            false => {
-                let mapping = Mapping::new(self.0.options, len, false)?;
-                let iova = state.iovas.take(mapping.len)?;
-                (mapping, vec![iova])
-            }
-        };
+        let (mapping, iovas) = self.memory(&mut state, len, physical)?;
         let chunk = Chunk { dma: self.clone(), mapping, iovas, contiguous: !physical };
         let devices: Vec<_> = state.devices.iter().map(|(_, pci)| pci.clone()).collect();
         let chunk = Arc::new(chunk);

@@ -76,6 +76,26 @@ impl Dma {
 }
 
 impl Dma {
+    /// A space whose memory for devices that see physical addresses `physical` gives.
+    pub(crate) fn over(options: Options, physical: Physical) -> Dma {
+        Dma(Arc::new(Space { options, physical, state: Mutex::default() }))
+    }
+
+    /// Memory, and where devices see it: the address of each hugepage, or one for all.
+    pub(crate) fn memory(
+        &self,
+        state: &mut State,
+        len: usize,
+        physical: bool,
+    ) -> Result<(Mapping, Vec<u64>)> {
+        if physical {
+            return (self.0.physical)(self.0.options, len);
+        }
+        let mapping = Mapping::new(self.0.options, len, false)?;
+        let iova = state.iovas.take(mapping.len)?;
+        Ok((mapping, vec![iova]))
+    }
+
     /// Cuts a small region out of a shared chunk.
     pub(crate) fn cut(&self, len: usize) -> Result<Region> {
         let mut small = self.state().small.take();

@@ -20,6 +20,7 @@ const HUGE: usize = 2 << 20;
 /// Far more than the tests take: others on the machine may take some.
 const WANTED: u64 = 96;
 const TOTAL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+const SURPLUS: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/surplus_hugepages";
 const FREE: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
 
 /// Hugepages that are reserved for the tests of this file, one at a time; the machine
@@ -31,6 +32,11 @@ struct Reserved {
 
 fn number(path: &str) -> u64 {
     fs::read_to_string(path).unwrap().trim().parse().unwrap()
+}
+
+/// Hugepages that the machine keeps. A surplus is in use by somebody and goes with him.
+fn kept() -> u64 {
+    number(TOTAL) - number(SURPLUS)
 }
 
 impl Reserved {
@@ -45,7 +51,7 @@ impl Reserved {
             return None;
         }
         let added = WANTED.saturating_sub(number(FREE));
-        if let Err(error) = fs::write(TOTAL, (number(TOTAL) + added).to_string()) {
+        if let Err(error) = fs::write(TOTAL, (kept() + added).to_string()) {
             // Root of a container that has no say over the machine.
             assert!(!must, "CI=true, but no hugepages can be reserved: {TOTAL}: {error}");
             eprintln!("skipped: no hugepages can be reserved: {TOTAL}: {error}");
@@ -59,7 +65,7 @@ impl Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        let _ = fs::write(TOTAL, number(TOTAL).saturating_sub(self.added).to_string());
+        let _ = fs::write(TOTAL, kept().saturating_sub(self.added).to_string());
     }
 }
 
