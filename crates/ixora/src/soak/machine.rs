@@ -9,11 +9,24 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
 
 use super::pause;
 
-/// Resident memory that a process may gain without it being a leak, in KiB: what an
-/// allocator keeps.
-const KEPT: u64 = 16 * 1024;
-/// Mappings that it may gain: an allocator's arenas and stacks that are kept.
-const KEPT_MAPPINGS: usize = 24;
+/// What a process may gain without it being a leak.
+#[derive(Clone, Copy, Debug)]
+pub struct Slack {
+    descriptors: usize,
+    mappings: usize,
+    resident_kib: u64,
+}
+
+impl Slack {
+    /// What an allocator keeps: memory, arenas and stacks.
+    pub const KEPT: Slack = Slack { descriptors: 0, mappings: 24, resident_kib: 16 * 1024 };
+    /// A router's packet memory as well, in files without names: pages of it are
+    /// touched, and files of it come and go, as configurations overlap.
+    pub const POOLS: Slack = Slack { descriptors: 3, mappings: 24, resident_kib: 128 * 1024 };
+}
+
+/// Turns on a core after which a thread has looked at all it has to do.
+const TURNS: u64 = 5;
 /// How long processes and memory may take to go.
 const GOING: Duration = Duration::from_secs(5);
 
@@ -25,6 +38,7 @@ pub struct Footprint {
     threads: usize,
     mappings: Option<usize>,
     resident_kib: u64,
+    hugepages_kib: u64,
 }
 
 impl Footprint {
@@ -32,8 +46,10 @@ impl Footprint {
     pub fn of(id: u32) -> Option<Footprint> {
         let place = PathBuf::from(format!("/proc/{id}"));
         let status = fs::read_to_string(place.join("status")).ok()?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let resident = resident.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        let kib = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0)
+        };
         let maps = fs::read_to_string(place.join("maps")).ok();
         Some(Footprint {
             // Not the one that reads the folder.
@@ -42,12 +58,13 @@ impl Footprint {
                 .map(|all| all.count() - usize::from(id == std::process::id())),
             threads: fs::read_dir(place.join("task")).ok()?.count(),
             mappings: maps.map(|maps| maps.lines().count()),
-            resident_kib: resident.unwrap_or(0),
+            resident_kib: kib("VmRSS:"),
+            hugepages_kib: kib("HugetlbPages:"),
         })
     }
 
     /// What it holds more than before, in words.
-    pub fn grown_from(&self, before: &Footprint) -> Option<String> {
+    pub fn grown_from(&self, before: &Footprint, slack: Slack) -> Option<String> {
         let mut grown = Vec::new();
         let mut add = |what: &str, was: usize, is: usize, slack: usize| {
             if is > was + slack {
@@ -55,12 +72,14 @@ impl Footprint {
             }
         };
         let (was, is) = (before.descriptors.unwrap_or(0), self.descriptors.unwrap_or(0));
-        add("open descriptors", was, is, 0);
+        add("open descriptors", was, is, slack.descriptors);
         add("threads", before.threads, self.threads, 0);
         let (was, is) = (before.mappings.unwrap_or(0), self.mappings.unwrap_or(0));
-        add("memory mappings", was, is, KEPT_MAPPINGS);
+        add("memory mappings", was, is, slack.mappings);
         let (was, is) = (before.resident_kib, self.resident_kib);
-        add("KiB of memory", was as usize, is as usize, KEPT as usize);
+        add("KiB of memory", was as usize, is as usize, slack.resident_kib as usize);
+        let (was, is) = (before.hugepages_kib, self.hugepages_kib);
+        add("KiB of hugepages", was as usize, is as usize, 0);
         (!grown.is_empty()).then(|| grown.join(", "))
     }
 }
@@ -69,6 +88,7 @@ impl Footprint {
 #[derive(Debug)]
 pub struct Machine {
     own: Footprint,
+    /// Hugepages in use that no process has mapped.
     hugepages: u64,
     shared: BTreeSet<PathBuf>,
 }
@@ -77,7 +97,7 @@ impl Machine {
     /// As it is now.
     pub fn now() -> Option<Machine> {
         let own = Footprint::of(std::process::id())?;
-        Some(Machine { own, hugepages: free_hugepages(), shared: shared_files() })
+        Some(Machine { own, hugepages: unmapped_hugepages(), shared: shared_files() })
     }
 
     /// What is left since then, in words: nothing, when all is well. What goes in a
@@ -95,20 +115,60 @@ impl Machine {
 
     fn more_than(&self, before: &Machine) -> Vec<String> {
         let mut left: Vec<String> = Vec::new();
-        left.extend(self.own.grown_from(&before.own).map(|grown| format!("this process: {grown}")));
-        if self.hugepages < before.hugepages {
-            left.push(format!("{} hugepages are free where {} were", self.hugepages, before.hugepages));
+        left.extend(
+            self.own.grown_from(&before.own, Slack::KEPT).map(|grown| format!("this process: {grown}")),
+        );
+        if self.hugepages > before.hugepages {
+            left.push(format!(
+                "{} hugepages are left, {} were in use before",
+                self.hugepages, before.hugepages
+            ));
         }
         left.extend(self.shared.difference(&before.shared).map(|path| format!("{} is left", path.display())));
         left
     }
 }
 
-/// Free hugepages of the usual size (proc(5), `HugePages_Free`).
-fn free_hugepages() -> u64 {
+/// Hugepages of the usual size that are in use (proc(5), `HugePages_Total` and
+/// `HugePages_Free`) while no process has any mapped: then they are in files that
+/// somebody left. Others may use hugepages beside us, so that more cannot be told.
+fn unmapped_hugepages() -> u64 {
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = memory.lines().find_map(|line| line.strip_prefix("HugePages_Free:"));
-    line.and_then(|line| line.trim().parse().ok()).unwrap_or(0)
+    let number = |name: &str| -> u64 {
+        let line = memory.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.trim().parse().ok()).unwrap_or(0)
+    };
+    let used = number("HugePages_Total:").saturating_sub(number("HugePages_Free:"));
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut users = ids.filter_map(Footprint::of).filter(|process| process.hugepages_kib > 0);
+    if used == 0 || users.next().is_some() { 0 } else { used }
+}
+
+/// How often each thread of a process had a core, and whether it sleeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turns(Vec<(u64, bool)>);
+
+impl Turns {
+    /// Of a process (proc(5), `schedstat`: the third number; `stat`: the state).
+    pub fn of(id: u32) -> Turns {
+        let threads = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+        let turns = threads.filter_map(|thread| {
+            let text = |name: &str| fs::read_to_string(thread.path().join(name)).ok();
+            let count = text("schedstat")?.split_whitespace().nth(2)?.parse().ok()?;
+            let stat = text("stat")?;
+            let state = stat.rsplit(')').next()?.trim_start().chars().next()?;
+            Some((count, state == 'S'))
+        });
+        Turns(turns.collect())
+    }
+
+    /// Whether each thread had time since then to see what there is to do, or sleeps
+    /// until there is something.
+    pub fn all_ran_since(&self, then: &Turns) -> bool {
+        let ran = |((now, sleeps), (then, _)): (&(u64, bool), &(u64, bool))| *sleeps || *now >= then + TURNS;
+        self.0.len() == then.0.len() && self.0.iter().zip(&then.0).all(ran)
+    }
 }
 
 /// Files of ours where processes share memory: `/dev/shm` and mounted hugetlbfs.
@@ -179,32 +239,40 @@ mod tests {
     use super::*;
 
     fn footprint() -> Footprint {
-        Footprint { descriptors: Some(5), threads: 2, mappings: Some(100), resident_kib: 10_000 }
+        Footprint {
+            descriptors: Some(5),
+            threads: 2,
+            mappings: Some(100),
+            resident_kib: 10_000,
+            hugepages_kib: 0,
+        }
+    }
+
+    fn grown(now: &Footprint) -> String {
+        now.grown_from(&footprint(), Slack::KEPT).unwrap_or_default()
     }
 
     #[test]
-    fn a_descriptor_or_a_thread_more_is_a_leak() {
-        let before = footprint();
-        assert_eq!(before.grown_from(&before), None);
+    fn a_descriptor_a_thread_or_a_hugepage_more_is_a_leak() {
+        assert_eq!(grown(&footprint()), "");
         let descriptor = Footprint { descriptors: Some(6), ..footprint() };
-        assert_eq!(
-            descriptor.grown_from(&before).unwrap_or_default(),
-            "6 open descriptors where there were 5"
-        );
+        assert_eq!(grown(&descriptor), "6 open descriptors where there were 5");
         let thread = Footprint { threads: 3, ..footprint() };
-        assert_eq!(thread.grown_from(&before).unwrap_or_default(), "3 threads where there were 2");
-        assert_eq!(before.grown_from(&thread), None, "less is none");
+        assert_eq!(grown(&thread), "3 threads where there were 2");
+        assert_eq!(footprint().grown_from(&thread, Slack::KEPT), None, "less is none");
+        let page = Footprint { hugepages_kib: 2048, ..footprint() };
+        assert_eq!(grown(&page), "2048 KiB of hugepages where there were 0");
     }
 
     #[test]
     fn what_an_allocator_keeps_is_none() {
-        let before = footprint();
-        let more = Footprint { resident_kib: 10_000 + KEPT, mappings: Some(120), ..footprint() };
-        assert_eq!(more.grown_from(&before), None);
-        let leak = Footprint { resident_kib: 10_001 + KEPT, ..footprint() };
-        assert!(leak.grown_from(&before).is_some_and(|text| text.contains("KiB")));
+        let kept = Slack::KEPT.resident_kib;
+        let more = Footprint { resident_kib: 10_000 + kept, mappings: Some(120), ..footprint() };
+        assert_eq!(grown(&more), "");
+        let leak = Footprint { resident_kib: 10_001 + kept, ..footprint() };
+        assert!(grown(&leak).contains("KiB of memory"));
         let maps = Footprint { mappings: Some(125), ..footprint() };
-        assert!(maps.grown_from(&before).is_some_and(|text| text.contains("mappings")));
+        assert!(grown(&maps).contains("mappings"));
     }
 
     #[test]
@@ -215,7 +283,17 @@ mod tests {
         };
         let before = machine(4, &["/dev/shm/ixora-a"]);
         assert_eq!(machine(4, &[]).more_than(&before), Vec::<String>::new());
-        assert_eq!(machine(3, &[]).more_than(&before), ["3 hugepages are free where 4 were"]);
-        assert_eq!(machine(5, &["/dev/shm/ixora-b"]).more_than(&before), ["/dev/shm/ixora-b is left"]);
+        assert_eq!(machine(5, &[]).more_than(&before), ["5 hugepages are left, 4 were in use before"]);
+        assert_eq!(machine(3, &["/dev/shm/ixora-b"]).more_than(&before), ["/dev/shm/ixora-b is left"]);
+    }
+
+    #[test]
+    fn a_thread_that_had_no_core_has_seen_nothing() {
+        let turns = |all: &[(u64, bool)]| Turns(all.to_vec());
+        let then = turns(&[(10, false), (3, true)]);
+        assert!(turns(&[(10 + TURNS, false), (3, true)]).all_ran_since(&then));
+        assert!(!turns(&[(11, false), (3, true)]).all_ran_since(&then), "it waits for a core");
+        assert!(!turns(&[(20, false)]).all_ran_since(&then), "a thread is gone");
+        assert!(Turns::of(std::process::id()).0.iter().any(|(count, _)| *count > 0));
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use testbed::serve::Report;
 
-use super::machine::Footprint;
+use super::machine::{Footprint, Slack, Turns};
 use super::process::Process;
 use super::{Trouble, pause, plan};
 use crate::serve::READY;
@@ -110,19 +110,25 @@ impl Models {
         }
     }
 
-    /// The generators stop for good; what is under way arrives.
-    pub fn drain(&mut self) -> Result<(), Trouble> {
+    /// The generators stop for good; what is under way arrives. On a busy machine time
+    /// alone tells nothing: models and program must have had a core meanwhile.
+    pub fn drain(&mut self, program: &Process) -> Result<(), Trouble> {
         self.process.ask("stop-sources");
+        let ids = [self.process.id(), program.id()];
+        let turns = || ids.map(Turns::of);
         let end = Instant::now() + ANSWER;
-        let (mut seen, mut since) = (None, Instant::now());
-        while since.elapsed() < QUIET && Instant::now() < end {
+        let (mut seen, mut since, mut then) = (None, Instant::now(), turns());
+        loop {
+            let ran = turns().iter().zip(&then).all(|(now, then)| now.all_ran_since(then));
+            if ran && since.elapsed() >= QUIET || Instant::now() >= end {
+                return Ok(());
+            }
             let now = moved(&self.report()?);
             if seen.as_ref() != Some(&now) {
-                (seen, since) = (Some(now), Instant::now());
+                (seen, since, then) = (Some(now), Instant::now(), turns());
             }
             pause(Duration::from_millis(20));
         }
-        Ok(())
     }
 
     /// Waits until no driver is attached.
@@ -154,7 +160,7 @@ impl Models {
         // Threads and descriptors of the last client may be a moment behind it.
         let end = Instant::now() + Duration::from_secs(5);
         loop {
-            let grown = now().and_then(|now| now.grown_from(second));
+            let grown = now().and_then(|now| now.grown_from(second, Slack::KEPT));
             if grown.is_none() || Instant::now() >= end {
                 return grown.map(|grown| format!("the models' process: {grown}"));
             }

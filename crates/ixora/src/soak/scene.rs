@@ -238,7 +238,7 @@ impl Player<'_> {
         let mut limit = LIMIT;
         match (&round.end, &mut self.models) {
             (End::Drained(signal), Some(models)) => {
-                models.drain()?;
+                models.drain(program)?;
                 program.signal(number(*signal));
             }
             (End::Drained(signal) | End::Signal(signal), _) => program.signal(number(*signal)),

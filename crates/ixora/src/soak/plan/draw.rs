@@ -275,14 +275,16 @@ impl Draw {
 
     fn router_steps(&mut self, swaps: bool, queue: bool) -> Vec<Step> {
         let mut steps = self.steps();
-        for _ in 0..self.between(1, 10) {
+        // Now and then so many that something that is kept for each would show.
+        let (count, time) = if swaps && self.one_in(5) { (40, 60) } else { (self.between(1, 10), 500) };
+        for _ in 0..count {
             steps.push(match self.0.below(5) {
                 0 => Step::Look(self.one_in(2)),
                 1 => Step::Refuse(self.broken()),
                 _ if swaps => Step::Swap(self.configuration(queue)),
                 _ => Step::Look(false),
             });
-            steps.push(Step::Run(self.between(1, 500)));
+            steps.push(Step::Run(self.between(1, time)));
         }
         steps
     }

@@ -8,7 +8,7 @@ use port::pcap::Reader;
 use testbed::serve::Report;
 
 use super::super::accounts::{self, Program, Rules, Totals};
-use super::super::machine::Footprint;
+use super::super::machine::{Footprint, Slack};
 use super::super::plan::{End, Kind, Limit, Output, Round};
 use super::super::process::Process;
 use super::super::{Trouble, pause};
@@ -134,7 +134,7 @@ impl Player<'_> {
     pub(super) fn check_swapped(&mut self, before: &Footprint, program: &Process) -> Result<(), Trouble> {
         let end = Instant::now() + RETIRED;
         loop {
-            let grown = Footprint::of(program.id()).and_then(|now| now.grown_from(before));
+            let grown = Footprint::of(program.id()).and_then(|now| now.grown_from(before, Slack::POOLS));
             let Some(grown) = grown else { return Ok(()) };
             if Instant::now() >= end {
                 self.fail(format!("the router, after some swaps: {grown}"));
