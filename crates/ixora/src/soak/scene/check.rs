@@ -169,7 +169,8 @@ fn status(round: &Round, program: &mut Process, faults: bool) -> Vec<String> {
     let fine = match &round.end {
         End::KillProgram => status.signal() == Some(9) || faults && names_cause,
         End::KillModels => names_cause,
-        End::Error(text) => names_cause && errors.contains(text.as_str()),
+        // A broken device may end it before that.
+        End::Error(text) => names_cause && (faults || errors.contains(text.as_str())),
         End::Itself | End::Signal(_) | End::Drained(_) => {
             let early = names_cause && errors.contains(EARLY) && round.end != End::Itself;
             status.success()
