@@ -359,7 +359,7 @@ impl Draw {
         let models = Models { fault: None, ..self.models(Kind::Forward, 2) };
         let limit = match self.0.below(3) {
             0 => Limit::Files(self.between(4, 40)),
-            _ => Limit::Memory(self.between(20_000, 400_000)),
+            _ => Limit::Memory(self.between(64_000, 400_000)), // less, and the system cannot load it
         };
         let (options, rx_descriptors, _) = self.options(&models, Kind::Forward);
         let mut command: Vec<String> = ["fwd", "@A", "@B"].map(str::to_owned).into();
