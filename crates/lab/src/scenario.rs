@@ -14,6 +14,7 @@ mod linux_virtio;
 mod numa;
 mod ovs;
 mod served;
+mod soak;
 mod xdp;
 
 use std::path::{Path, PathBuf};
@@ -197,6 +198,12 @@ pub const ALL: &[Scenario] = &[
         about: "our pktgen and pcap, joined by Open vSwitch with DPDK through vhost-user; no guest",
         packages: ovs::PACKAGES,
         run: ovs::run,
+    },
+    Scenario {
+        name: "soak",
+        about: "a minute of our soak test: faults, kills, hot swaps, shortages; no guest",
+        packages: &[],
+        run: soak::run,
     },
 ];
 
