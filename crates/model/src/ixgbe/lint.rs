@@ -224,6 +224,12 @@ impl Lint {
         self.receiving_since_ns.take().is_some()
     }
 
+    /// The reset came by PCI and not by CTRL: whoever asked for it waited until the
+    /// device was ready again, before a driver was let near.
+    pub fn note_ready(&mut self) {
+        self.reset_at_ns = None;
+    }
+
     /// Any access to BAR0: too early after a reset? After the silence, reads
     /// of CTRL and STATUS are how a driver waits, and EEC how it sees the
     /// load finish.

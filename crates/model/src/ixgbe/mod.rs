@@ -221,6 +221,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// A reset of the whole function, as by FLR or power.
     pub fn reset(&mut self) {
         self.reset_device(Reset::Link);
+        self.books.lint.note_ready();
     }
 
     fn reset_device(&mut self, reset: Reset) {

@@ -14,9 +14,8 @@ use crate::{Dma, Pages, Window};
 
 /// How long a tail may rest on filled descriptors while frames wait: a driver
 /// that fills some tells the device at once, unless the host takes the processor
-/// from it in between. A machine with several busy threads on each core does that
-/// for tens of milliseconds, hardly for so long.
-const REST_NS: u64 = 250_000_000;
+/// from it in between, or it is stopped for a moment, as a debugger does.
+const REST_NS: u64 = 1_000_000_000;
 
 /// A driver may set up what 4.6.7 lists in an order of its own; this long after
 /// its start a queue should be as the section wants it.

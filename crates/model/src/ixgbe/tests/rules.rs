@@ -222,13 +222,23 @@ fn a_tail_that_rests_on_filled_descriptors() {
             rig.step();
         }
         assert!(!rig.linted(Rule::RxTailRests), "a moment proves nothing");
-        for _ in 0..5_000 {
+        for _ in 0..20_000 {
             rig.step();
         }
         assert_eq!(rig.linted(Rule::RxTailRests), filled);
         assert_eq!(rig.device.lint().is_empty(), !filled, "{}", rig.device.lint());
         rig.balance();
     }
+}
+
+/// A server resets the device between its clients, VFIO between its users, and waits.
+#[test]
+fn a_reset_by_pci_is_over_before_a_driver_comes() {
+    let mut rig = Rig::up(1);
+    rig.device.reset();
+    rig.device.write(EIMC::AT, 0x7FFF_FFFF);
+    rig.device.read(EICR::AT);
+    assert!(rig.device.lint().is_empty(), "{}", rig.device.lint());
 }
 
 #[test]
