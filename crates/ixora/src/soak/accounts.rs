@@ -29,6 +29,11 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// Frames that a program has taken or given.
+    pub fn moved(&self) -> i64 {
+        self.delivered + self.offered - self.rx_waiting
+    }
+
     /// From a report.
     pub fn of(report: &Report) -> Totals {
         let mut all = Totals::default();

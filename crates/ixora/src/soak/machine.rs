@@ -63,6 +63,17 @@ impl Footprint {
         })
     }
 
+    /// The more of both, of each.
+    pub fn most(self, other: Footprint) -> Footprint {
+        Footprint {
+            descriptors: self.descriptors.max(other.descriptors),
+            threads: self.threads.max(other.threads),
+            mappings: self.mappings.max(other.mappings),
+            resident_kib: self.resident_kib.max(other.resident_kib),
+            hugepages_kib: self.hugepages_kib.max(other.hugepages_kib),
+        }
+    }
+
     /// What it holds more than before, in words.
     pub fn grown_from(&self, before: &Footprint, slack: Slack) -> Option<String> {
         let mut grown = Vec::new();

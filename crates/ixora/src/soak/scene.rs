@@ -106,7 +106,7 @@ impl Player<'_> {
             impostor.serve(&mut program, LIMIT);
             self.played.tally.bad_peers += 1;
         }
-        self.begin(round, &mut program)?;
+        self.begin(round, &mut program, before.as_ref())?;
         self.steps(round, &mut program)?;
         self.end(round, &mut program, fifo)?;
         self.check(round, &mut program, before)?;
@@ -148,19 +148,22 @@ impl Player<'_> {
         path
     }
 
-    /// Waits until the program drives its ports and frames move.
-    fn begin(&mut self, round: &Round, program: &mut Process) -> Result<(), Trouble> {
-        let Some(models) = &mut self.models else { return Ok(()) };
+    /// Waits until the program drives its ports and more frames have moved than
+    /// `before` it came: a capture may fill its pipe before anybody looks again.
+    fn begin(
+        &mut self,
+        round: &Round,
+        program: &mut Process,
+        before: Option<&Totals>,
+    ) -> Result<(), Trouble> {
+        let (Some(models), Some(before)) = (&mut self.models, before) else { return Ok(()) };
         let end = Instant::now() + LIMIT;
-        let mut frames = None;
         while program.ended().is_none() {
             let report = models.report()?;
             if report.endpoints.iter().all(|endpoint| endpoint.attached) {
                 models.start_sources();
-                let now = Totals::of(&report);
-                let now = now.delivered + now.offered - now.rx_waiting;
                 // Broken devices need not move anything.
-                if models.plan.fault.is_some() || *frames.get_or_insert(now) < now {
+                if models.plan.fault.is_some() || before.moved() < Totals::of(&report).moved() {
                     return Ok(());
                 }
             }
@@ -202,8 +205,14 @@ impl Player<'_> {
                 }
                 Step::Look(hang_up) => Control::open(&self.path("control"), program)?.look(*hang_up)?,
                 Step::Swap(text) => {
-                    if swaps == 2 {
-                        settled = Footprint::of(program.id());
+                    // The first two routers are still being replaced now and then.
+                    if (2..5).contains(&swaps)
+                        && let Some(now) = Footprint::of(program.id())
+                    {
+                        settled = Some(match settled {
+                            Some(before) => now.most(before),
+                            None => now,
+                        });
                     }
                     swaps += 1;
                     self.swap(round, text, program)?;

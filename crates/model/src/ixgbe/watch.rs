@@ -16,6 +16,9 @@ use crate::{Dma, Pages, Window};
 /// that fills some tells the device at once, unless the host takes the processor
 /// from it in between, or it is stopped for a moment, as a debugger does.
 const REST_NS: u64 = 1_000_000_000;
+/// The most that one round adds to it. A device that was not let run itself has seen
+/// nothing of the time between two rounds, and reads the tail only after the round.
+const ROUND_NS: u64 = 50_000_000;
 
 /// A driver may set up what 4.6.7 lists in an order of its own; this long after
 /// its start a queue should be as the section wants it.
@@ -33,10 +36,19 @@ pub(super) struct Watch {
     since_ns: Option<u64>,
     /// DCA_RXCTRL has been checked.
     dca_checked: bool,
-    /// The tail at which frames found no descriptor, and since when.
-    rest: Option<(u32, u64)>,
+    /// A tail at which frames found no descriptor.
+    rest: Option<Rest>,
     /// Rounds since the buffers' addresses were looked at.
     rounds: u32,
+}
+
+/// How long a tail has been seen to rest.
+#[derive(Debug)]
+struct Rest {
+    tail: u32,
+    /// The time of the last round.
+    seen_ns: u64,
+    rested_ns: u64,
 }
 
 impl<W: Window> RxQueue<W> {
@@ -79,16 +91,18 @@ impl<W: Window> RxQueue<W> {
             self.watch.rest = None;
             return;
         };
-        match self.watch.rest {
-            Some((at, since)) if at == tail => {
+        match &mut self.watch.rest {
+            Some(rest) if rest.tail == tail => {
+                rest.rested_ns += now_ns.saturating_sub(rest.seen_ns).min(ROUND_NS);
+                rest.seen_ns = now_ns;
                 let done = if self.legacy { rx_legacy::DD } else { rx_high::DD };
                 let filled = command & done == 0 && address != 0 && dma.read(address, &mut [0]);
-                if filled && now_ns.saturating_sub(since) >= REST_NS {
+                if filled && rest.rested_ns >= REST_NS {
                     self.ring.place.lint(books, Rule::RxTailRests, tail.into());
                     self.watch.rest = None;
                 }
             }
-            _ => self.watch.rest = starved.then_some((tail, now_ns)),
+            rest => *rest = starved.then_some(Rest { tail, seen_ns: now_ns, rested_ns: 0 }),
         }
     }
 

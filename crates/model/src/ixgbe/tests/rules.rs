@@ -222,6 +222,9 @@ fn a_tail_that_rests_on_filled_descriptors() {
             rig.step();
         }
         assert!(!rig.linted(Rule::RxTailRests), "a moment proves nothing");
+        rig.now += 10_000_000_000;
+        rig.step();
+        assert!(!rig.linted(Rule::RxTailRests), "a device that was stopped saw nothing meanwhile");
         for _ in 0..20_000 {
             rig.step();
         }
