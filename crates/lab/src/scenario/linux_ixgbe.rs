@@ -37,6 +37,11 @@ const EXPLAINED: &[(&str, &str)] = &[
     // 7.1.6.1 has the done bit written as zero. Since 4.13 the driver clears the
     // length alone, and waits for that instead of the bit.
     ("DoneBitInRxDescriptor", "RDT"),
+    // The vector of all causes but the queues' gets 1950, in the 82598's units, whose
+    // low three bits are reserved in the 82599 (8.2.3.5.12).
+    ("EitrOutOfRange", "EITR"),
+    // All 64 vectors are unmasked at once, those too that no IVAR entry names.
+    ("InterruptWithoutVector", "EIMS_EX"),
     // DCA_CTRL (8.2.3.11), which the register table does not have.
     ("UnknownRegister", "0x11074"),
 ];

@@ -91,7 +91,10 @@ impl Headers {
         // What lies outside of the packet has a rule of its own.
         let header = data.get(self.l3..self.l4).filter(|header| header.len() >= 20)?;
         let (version, len) = (header[0] >> 4, header.len());
-        let (sound, next, addresses) = match self.ipv4 {
+        // Only the IP checksum and segmentation need the context's word for it; Linux
+        // leaves the bit clear where the transport's checksum is all that is wanted.
+        let ipv4 = if ip || !whole { self.ipv4 } else { version == 4 };
+        let (sound, next, addresses) = match ipv4 {
             true => (version == 4 && usize::from(header[0] & 15) * 4 == len, header[9], &header[12..20]),
             false if len < 40 => return Some(Rule::ContextNotOfPacket),
             // Extension headers may stand before the transport's.
@@ -110,7 +113,7 @@ impl Headers {
             return None;
         }
         let given = data.get(self.l4 + field..)?.first_chunk::<2>()?;
-        let length = if whole { self.payload_length(header, data) } else { 0 };
+        let length = if whole { self.payload_length(ipv4, header, data) } else { 0 };
         let expected = fold(add(sum(addresses), pseudo(protocol, length)));
         // 0 and 0xFFFF are the same sum.
         let same = u16::from_le_bytes(*given) % 0xFFFF == expected % 0xFFFF;
@@ -119,9 +122,9 @@ impl Headers {
 
     /// Bytes behind the network header, as the header says: what follows may be
     /// padding.
-    fn payload_length(&self, header: &[u8], data: &[u8]) -> u32 {
+    fn payload_length(&self, ipv4: bool, header: &[u8], data: &[u8]) -> u32 {
         let word = |at: usize| u32::from(u16::from_be_bytes([header[at], header[at + 1]]));
-        let given = if self.ipv4 { word(2).saturating_sub(header.len() as u32) } else { word(4) };
+        let given = if ipv4 { word(2).saturating_sub(header.len() as u32) } else { word(4) };
         given.min((data.len() - self.l4) as u32)
     }
 
