@@ -138,6 +138,9 @@ impl Draw {
             Kind::Capture => self.of(&[Output::File, Output::File, Output::File, Output::Full, Output::Fifo]),
             _ => Output::File,
         };
+        // Who receives nothing more, as a stuck device gives nothing, never finds out
+        // that it cannot write.
+        let output = if models.fault.is_some() { Output::File } else { output };
         let mut end = self.end(last && kind != Kind::Send);
         if output != Output::File {
             end = End::Error("cannot write".to_owned());
