@@ -26,7 +26,9 @@ pub struct Bug {
     pub linter: Linter,
     /// The test that fails, as `file::function` of `crates/testbed/tests`.
     pub test: &'static str,
-    /// Whether `ixora demo` comes by it, and so has to end with an error.
+    /// Whether `ixora demo` has to end with an error: it comes by the bug (it has one
+    /// queue and no offloads), and its model can see it where queues' registers are
+    /// mapped, so that nothing tells a read from none.
     pub demo: bool,
     /// How the source becomes wrong.
     pub edits: &'static [Edit],

@@ -116,7 +116,7 @@ pub(super) const BUGS: &[Bug] = &[
         about: "The statistics registers are not read at open, so that the first report has what came before.",
         linter: Reports("CountersNotCleared", "4.6.5"),
         test: "driver_init::counters_start_at_zero",
-        demo: true,
+        demo: false,
         edits: &[edit("ixgbe/init.rs", "self.clear_counters();", "")],
     },
     Bug {

@@ -120,7 +120,7 @@ pub(super) const BUGS: &[Bug] = &[
         about: "RDT is set to the ring's last descriptor before RXDCTL.ENABLE.",
         linter: Reports("TailBeforeEnable", "4.6.7"),
         test: "driver_init::initialisation_is_in_the_datasheets_order",
-        demo: true,
+        demo: false,
         edits: &[edit(
             "ixgbe/init.rs",
             "bar.write32(RDT::at(n), 0);",
@@ -146,7 +146,7 @@ pub(super) const BUGS: &[Bug] = &[
         about: "RXDCTL.ENABLE is written, but not read until it is set.",
         linter: Reports("TailBeforeEnable", "4.6.7"),
         test: "driver_error::queues_that_never_start_are_named",
-        demo: true,
+        demo: false,
         edits: &[edit(
             "ixgbe/init.rs",
             r#"self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, RXDCTL::ENABLE, meaning)?;"#,
@@ -158,7 +158,7 @@ pub(super) const BUGS: &[Bug] = &[
         about: "TXDCTL.ENABLE is written, but not read until it is set.",
         linter: Reports("TailBeforeEnable", "4.6.7"),
         test: "driver_error::queues_that_never_start_are_named",
-        demo: true,
+        demo: false,
         edits: &[edit(
             "ixgbe/init.rs",
             r#"self.wait(100, "TXDCTL", TXDCTL::at(n), TXDCTL::ENABLE, TXDCTL::ENABLE, meaning)?;"#,
@@ -235,7 +235,7 @@ pub(super) const BUGS: &[Bug] = &[
         about: "RXDCTL.ENABLE is cleared, but the ring is freed without reading that it is.",
         linter: Reports("DisableNotAwaited", "4.6.7.1.2"),
         test: "driver_error::a_queue_that_never_stops_keeps_its_memory_for_good",
-        demo: true,
+        demo: false,
         edits: &[edit(
             "ixgbe/device.rs",
             r#"let stopped = self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, 0, meaning);
@@ -248,7 +248,7 @@ pub(super) const BUGS: &[Bug] = &[
         about: "TXDCTL.ENABLE is cleared, but the ring is freed without reading that it is.",
         linter: Reports("DisableNotAwaited", "4.6.8.1.2"),
         test: "driver_descriptor::a_transmit_queue_that_never_stops_keeps_its_buffers_for_good",
-        demo: true,
+        demo: false,
         edits: &[edit(
             "ixgbe/device.rs",
             r#"let stopped = self.wait(100, "TXDCTL", TXDCTL::at(n), TXDCTL::ENABLE, 0, meaning);

@@ -217,7 +217,7 @@ pub(super) const BUGS: &[Bug] = &[
         about: "The redirection table deals out all 16 queues, however many are enabled.",
         linter: Reports("RedirectionToDisabledQueue", "7.1.2.8"),
         test: "driver_multiqueue::each_kind_of_packet_is_hashed_over_its_own_fields",
-        demo: true,
+        demo: false,
         edits: &[edit("intel/rss.rs", "(i % queues) as u32", "(i % RSS_QUEUES) as u32")],
     },
     Bug {

@@ -20,7 +20,7 @@ pub(super) const BUGS: &[Bug] = &[
         about: "RS is set in the last descriptor after TDT gave it to the device.",
         linter: Reports("TxReportStatusMissing", "7.2.3.5"),
         test: "driver_descriptor::descriptors_are_written_before_their_doorbell",
-        demo: true,
+        demo: false,
         edits: &[
             edit(
                 "intel/tx.rs",
