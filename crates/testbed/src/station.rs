@@ -131,8 +131,11 @@ const ROUNDS: usize = 8;
 /// Rounds without a packet before the thread gives way.
 const PATIENCE: u32 = 2_000;
 const SLEEP: Duration = Duration::from_micros(50);
-/// How long a thread that waits for the lock is given before stepping goes on.
-const GIVE_WAY: Duration = Duration::from_millis(2);
+/// How long a thread that waits for the lock is given before stepping goes on: many
+/// turns of other threads, where each core has several.
+const GIVE_WAY: Duration = Duration::from_millis(50);
+/// Yields to a waiting thread before the stepping thread sleeps instead.
+const YIELDS: u32 = 32;
 
 /// A thread that steps devices until it is dropped.
 #[derive(Debug)]
@@ -217,9 +220,16 @@ fn give_way(station: &Station) {
     if !station.is_awaited() {
         return;
     }
-    let since = Instant::now();
-    // The waiting thread may share this core: yield, but not for ever.
+    let (since, mut yields) = (Instant::now(), 0);
+    // The waiting thread may share this core: yield, but not for ever. On a busy
+    // machine a yield may come back before the waiting thread's turn, again and again;
+    // a sleep does not.
     while station.is_awaited() && since.elapsed() < GIVE_WAY {
-        thread::yield_now();
+        if yields < YIELDS {
+            yields += 1;
+            thread::yield_now();
+        } else {
+            thread::sleep(SLEEP);
+        }
     }
 }
