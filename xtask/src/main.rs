@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod count;
+mod floors;
 mod fuzz;
 mod instructions;
 mod lab;
@@ -57,7 +58,7 @@ enum Chore {
     SourceMutants {
         /// The crates; all three if left out.
         crates: Vec<String>,
-        /// For cargo-mutants, such as --file crates/fib/src/published.rs or --shard 0/10.
+        /// For cargo-mutants, such as --file crates/base/fib/src/published.rs or --shard 0/10.
         #[arg(last = true)]
         arguments: Vec<String>,
     },

@@ -1,12 +1,12 @@
 //! `cargo xtask mutants`: what the linter and the tests say of a driver with a
-//! bug, for each of the seeded ones (`crates/driver/seeded`). All are in one
+//! bug, for each of the seeded ones (`crates/nic/driver/seeded`). All are in one
 //! build; a variable chooses. The linter's word comes from `tests/probe.rs` of the
 //! testbed, which is also an ordinary test.
 
 mod process;
 mod table;
 
-#[path = "../../crates/driver/seeded/mod.rs"]
+#[path = "../../crates/nic/driver/seeded/mod.rs"]
 mod seeded;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -171,7 +171,9 @@ fn build(bugs: &[&'static Bug], demo: bool) -> Result<Programs, Failure> {
         .remove("ixora"),
     };
     match files.iter().find(|file| !tests.contains_key(**file)) {
-        Some(missing) => Err(format!("crates/testbed/tests has no {missing}.rs, which a seeded bug names")),
+        Some(missing) => {
+            Err(format!("crates/sim/testbed/tests has no {missing}.rs, which a seeded bug names"))
+        }
         None => Ok(Programs { tests, ixora }),
     }
 }

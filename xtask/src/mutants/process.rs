@@ -45,7 +45,7 @@ pub fn executables(command: &mut Command) -> Result<BTreeMap<String, PathBuf>, F
 fn with_bug(program: &Path, bug: &str) -> Command {
     let mut command = Command::new(program);
     // Where cargo runs tests.
-    command.current_dir(root().join("crates/testbed"));
+    command.current_dir(root().join("crates/sim/testbed"));
     command.env("IXORA_SEEDED_BUG", bug).env("RUST_BACKTRACE", "0");
     command
 }

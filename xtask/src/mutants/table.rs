@@ -8,7 +8,7 @@ use super::seeded::{Bug, Linter};
 pub fn describe(bug: &Bug, source: bool) {
     println!("{:<38} {}", bug.name, bug.about);
     for edit in bug.edits.iter().filter(|_| source) {
-        println!("  crates/driver/src/{}", edit.file);
+        println!("  crates/nic/driver/src/{}", edit.file);
         edit.from.lines().for_each(|line| println!("  - {}", line.trim_end()));
         edit.to.lines().for_each(|line| println!("  + {}", line.trim_end()));
     }

@@ -66,7 +66,7 @@ fn quoted(text: &str) -> String {
 
 /// Whether a folder is Ixora's source.
 fn is_source(folder: &Path) -> bool {
-    ["crates/ixora/Cargo.toml", "crates/graph/src/fused.rs", "Cargo.lock"]
+    ["crates/ixora/Cargo.toml", "crates/net/graph/src/fused.rs", "Cargo.lock"]
         .iter()
         .all(|file| folder.join(file).is_file())
 }
@@ -163,9 +163,9 @@ codegen-units = 1
 ",
             self.name,
             path("ixora"),
-            path("element"),
-            path("graph"),
-            path("memory")
+            path("net/element"),
+            path("net/graph"),
+            path("nic/memory")
         )
     }
 

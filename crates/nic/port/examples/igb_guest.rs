@@ -4,7 +4,7 @@
 //! them it forwards what the host sends, until nothing comes any more.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../testbed/tests/common/frames.rs"]
+#[path = "../../../sim/testbed/tests/common/frames.rs"]
 mod frames;
 
 use std::os::fd::AsFd;

@@ -24,7 +24,7 @@ pub struct Bug {
     pub about: &'static str,
     /// What the linter says of it.
     pub linter: Linter,
-    /// The test that fails, as `file::function` of `crates/testbed/tests`.
+    /// The test that fails, as `file::function` of `crates/sim/testbed/tests`.
     pub test: &'static str,
     /// Whether `ixora demo` has to end with an error: it comes by the bug (it has one
     /// queue and no offloads), and its model can see it where queues' registers are
