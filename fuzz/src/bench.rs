@@ -4,12 +4,13 @@
 //! Opening takes milliseconds by the datasheet's leave, so a port is opened with
 //! as many queues as there are, and each run uses up one pair of them.
 
+use port::{Completion, Options};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use arbitrary::Arbitrary;
 use bus::Pci;
-use driver::ixgbe::{Completion, Ixgbe, Options, RxQueue, TxQueue};
+use driver::ixgbe::{Ixgbe, RxQueue, TxQueue};
 use memory::{Backing, Batch, DATA_ROOM, Dma, HEADROOM, Packet, Pool, TxOffload};
 use model::Dma as _;
 use regs::ixgbe::descriptor::{rx_high, tx};
@@ -76,7 +77,7 @@ impl Bench {
             ..Options::default()
         };
         let opened = Ixgbe::open(Pci::new(device.clone()), &dma, options);
-        let (port, rx, tx) = opened.unwrap_or_else(|error| panic!("{error}"));
+        let (port, rx, tx) = opened.unwrap_or_else(|error| panic!("{error}")).split();
         let pool = || Pool::new(&dma, PACKETS).unwrap_or_else(|error| panic!("{error}"));
         Bench { device, _port: port, rx, tx, pools: [pool(), pool()], jumbo }
     }

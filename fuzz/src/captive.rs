@@ -2,11 +2,12 @@
 //! port comes up, and now and then goes on; in between anything is written to
 //! the rings, and registers read as they like.
 
+use port::{Offload, Options};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arbitrary::Arbitrary;
 use bus::{Addressing, Backend, BarLayout, DmaRange, Pci, Result};
-use driver::virtio::{Options, RxQueue, TxQueue, Virtio};
+use driver::virtio::{RxQueue, TxQueue, Virtio};
 use memory::{Backing, Batch, DATA_ROOM, Dma, Packet, Pool, TxOffload};
 use model::Dma as _;
 use model::virtio::Options as ModelOptions;
@@ -200,12 +201,12 @@ impl Prison {
         let options = Options {
             rx_ring: RING.into(),
             tx_ring: RING.into(),
-            rx_checksum: way & 64 != 0,
-            tx_checksum: way & 32 != 0,
+            rx_checksum: if way & 64 != 0 { Offload::On } else { Offload::Off },
+            tx_checksum: if way & 32 != 0 { Offload::On } else { Offload::Off },
             ..Options::default()
         };
         let opened = Virtio::open(Pci::new(device.clone()), &dma, options);
-        let (port, rx, tx) = opened.unwrap_or_else(|error| panic!("{error}"));
+        let (port, rx, tx) = opened.unwrap_or_else(|error| panic!("{error}")).split();
         let pool = Pool::new(&dma, PACKETS).unwrap_or_else(|error| panic!("{error}"));
         Prison { device, model, port, rx, tx, pool, held: Vec::new(), is_packed: way & 1 != 0 }
     }

@@ -12,7 +12,7 @@ use crate::step::{Failure, cargo};
 /// each other. A crate that stands in none of them is an error.
 const FLOORS: &[(&str, &[&str])] = &[
     ("base", &["wire", "regs", "fib"]),
-    ("nic", &["bus", "memory", "driver", "port"]),
+    ("nic", &["bus", "memory", "port", "driver", "interface", "ports"]),
     ("net", &["graph", "element"]),
     ("sim", &["model", "testbed", "lab"]),
 ];

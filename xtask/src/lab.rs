@@ -39,7 +39,7 @@ pub struct Lab {
 /// apart, what both depend on has other features in each, and is built twice.
 pub fn programs() -> Command {
     let mut build = cargo(&["build", "--release", "--locked", "-p", "ixora", "--bin", "ixora"]);
-    build.args(["-p", "ixora-port", "--example", "igb_guest"]);
+    build.args(["-p", "ixora-ports", "--example", "igb_guest"]);
     build
 }
 

@@ -28,7 +28,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Chore {
     /// Everything that must pass: format, the reader's path, lints, docs, tests, model
-    /// checks, dependencies, instructions per packet, the lab, and half a minute of each
+    /// checks, dependencies, instructions per packet, the lab, and 20 s of each
     /// fuzz target. All steps run; their times and what failed stand at the end.
     Test {
         /// Leave out what takes minutes: all behind the model checks.

@@ -10,7 +10,7 @@ use crate::{count, floors, fuzz, instructions, lab, mutants};
 
 /// Seconds for each fuzz target: what a commit can break at once. `cargo xtask fuzz`
 /// takes longer.
-const FUZZ_SECONDS: u64 = 30;
+const FUZZ_SECONDS: u64 = 20;
 
 /// Runs all steps, or all but the slow ones.
 pub fn all(quick: bool) -> Result<(), Failure> {

@@ -66,6 +66,9 @@ pub enum Command {
     /// signals; then check that nothing is lost or left.
     #[command(after_help = examples::SOAK)]
     Soak(soak::Soak),
+    /// What this build drives and how ports are written; of a port, what it can do.
+    #[command(after_help = examples::INFO)]
+    Info(Info),
     /// What this machine can do, what is missing, and how to mend it.
     #[command(after_help = examples::DOCTOR)]
     Doctor(Doctor),
@@ -131,6 +134,13 @@ pub struct PortOptions {
     /// Let the device report sent packets by head write-back.
     #[arg(long)]
     pub head_writeback: bool,
+    /// Let the device take VLAN tags off received frames into their metadata; they are
+    /// put back where a frame is sent or written.
+    #[arg(long)]
+    pub vlan_strip: bool,
+    /// Let the device verify and fill in checksums where that costs the driver something.
+    #[arg(long)]
+    pub checksums: bool,
     /// Stop after this time: 10s, 500ms, 2m.
     #[arg(long, value_parser = duration)]
     pub duration: Option<Duration>,
@@ -161,7 +171,7 @@ fn device_id(text: &str) -> Result<u16, String> {
 }
 
 fn queues(text: &str) -> Result<usize, String> {
-    let most = driver::ixgbe::Options::MAX_QUEUES;
+    let most = driver::ixgbe::MOST_QUEUES;
     text.parse().ok().filter(|n| (1..=most).contains(n)).ok_or_else(|| format!("write 1 to {most}"))
 }
 
@@ -212,6 +222,9 @@ pub struct Pktgen {
     /// Destination address; broadcast if left out.
     #[arg(long)]
     pub to: Option<wire::MacAddress>,
+    /// Tag each frame with this VLAN; a NIC that can inserts the tag itself.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(..4096))]
+    pub vlan: Option<u16>,
     #[command(flatten)]
     pub port: PortOptions,
 }
@@ -314,6 +327,15 @@ pub struct Demo {
     /// Keep privileges and all system calls, to debug.
     #[arg(long)]
     pub no_confine: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Info {
+    /// A port, which is opened for it.
+    #[arg(value_name = "PORT")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub port: PortOptions,
 }
 
 #[derive(Args, Debug)]

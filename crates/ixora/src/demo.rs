@@ -162,6 +162,8 @@ fn port_options(arguments: &cli::Demo, core: Option<usize>) -> PortOptions {
         no_promiscuous: false,
         interrupts: false,
         head_writeback: false,
+        vlan_strip: false,
+        checksums: false,
         duration: None,
         count: None,
         json: arguments.json,

@@ -101,7 +101,7 @@ impl From<driver::Error> for Failure {
         match error {
             driver::Error::Bus(error) => error.into(),
             driver::Error::Memory(error) => error.into(),
-            driver::Error::Option { .. } => Failure::usage(error.to_string()),
+            driver::Error::Option(error) => Failure::usage(error.to_string()),
             _ => Failure::new(error.to_string()),
         }
     }
@@ -109,11 +109,12 @@ impl From<driver::Error> for Failure {
 
 impl From<port::Error> for Failure {
     fn from(error: port::Error) -> Failure {
-        let text = error.to_string();
-        match error {
-            port::Error::Driver(error) => error.into(),
-            port::Error::Setup { fix, .. } => parted(&text, &fix),
-            _ => Failure::new(error.to_string()),
+        match driver::Error::try_from(error) {
+            Ok(error) => error.into(),
+            Err(error) => match (error.to_string(), error) {
+                (text, port::Error::Setup { fix, .. }) => parted(&text, &fix),
+                (text, _) => Failure::new(text),
+            },
         }
     }
 }

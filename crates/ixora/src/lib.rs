@@ -16,6 +16,7 @@ mod confine;
 mod demo;
 mod doctor;
 mod failure;
+mod info;
 mod janitor;
 mod live;
 mod open;
@@ -26,6 +27,7 @@ mod signal;
 mod soak;
 mod summary;
 mod top;
+mod vlan;
 mod vm;
 
 use std::io::IsTerminal;
@@ -61,6 +63,7 @@ pub fn start() -> ExitCode {
         }
         Command::Vm { what } => vm::run(what),
         Command::Soak(soak) => soak::run(soak),
+        Command::Info(info) => info::run(info),
         Command::Doctor(doctor) => doctor::run(doctor),
         Command::Janitor(janitor) => janitor::run(janitor),
         Command::Bench { what } => bench::run(what),

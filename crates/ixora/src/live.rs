@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use port::loss::CountedBy;
+
 use crate::cli::PortOptions;
 use crate::open::Ports;
 use crate::run::{LOSSES, Progress};
@@ -84,15 +86,19 @@ fn line(ports: &mut Ports, progress: &Progress, before: Seen, now: Seen, elapsed
         ratio(now.empty - before.empty, now.turns - before.turns) * 100.0,
     );
     let mut lost = std::collections::BTreeMap::<&'static str, u64>::new();
-    for (name, count) in LOSSES.into_iter().zip(&progress.lost) {
+    // The ports count the other losses of the driver's themselves.
+    for (reason, count) in LOSSES.into_iter().zip(&progress.lost) {
         match count.load(Ordering::Relaxed) {
             0 => {}
-            count => *lost.entry(name).or_default() += count,
+            count if reason.counted_by() == [CountedBy::Application] => {
+                *lost.entry(reason.name()).or_default() += count;
+            }
+            _ => {}
         }
     }
     for port in &mut ports.list {
-        for loss in port.stats().losses() {
-            *lost.entry(loss.name).or_default() += loss.value;
+        for (reason, count) in port.stats().losses() {
+            *lost.entry(reason.name()).or_default() += count;
         }
     }
     for (name, count) in lost {

@@ -6,11 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use driver::virtio::Virtio;
-use driver::virtio::transport::{Transport, VhostUser};
 use memory::{Backing, Dma};
-use port::virtio::VirtioPort;
-use port::{Kind, Port, RxQueue, TxQueue};
+use port::{Completion, Feature, Offload, Port, RxQueue, TxQueue};
+use ports::{Found, Name};
 use rustix::process::Pid;
 use serde::Serialize;
 use testbed::device::Device;
@@ -23,6 +21,7 @@ use crate::chip::{Chip, Traits};
 use crate::cli::{Hugepages, PortOptions};
 use crate::confine::{Confinement, Needs};
 use crate::janitor::{Janitor, Leavings};
+use crate::vlan::Restore;
 use crate::{Failure, serve};
 
 /// How long links may take to come up; a port without one is opened all the same.
@@ -110,11 +109,26 @@ impl Ports {
         Ok(confinement)
     }
 
-    /// Takes a receive queue.
+    /// Takes a receive queue. Tags that the device takes off are put back when a packet
+    /// is sent.
     pub fn rx(&mut self, port: usize, queue: usize) -> Result<Box<dyn RxQueue>, Failure> {
+        let by_device = self.list.iter().all(|port| port.capabilities().has(Feature::VlanInsert));
+        self.take_rx(port, queue, by_device)
+    }
+
+    /// Likewise, with the tags in the packets' bytes.
+    pub fn rx_whole(&mut self, port: usize, queue: usize) -> Result<Box<dyn RxQueue>, Failure> {
+        self.take_rx(port, queue, false)
+    }
+
+    fn take_rx(&mut self, port: usize, queue: usize, by_device: bool) -> Result<Box<dyn RxQueue>, Failure> {
         let port = &mut self.list[port];
         let missing = || Failure::new(format!("port has no receive queue {queue}"));
-        port.rx_queue(queue).ok_or_else(missing)
+        let rx = port.rx_queue(queue).ok_or_else(missing)?;
+        Ok(match port.capabilities().has(Feature::VlanStrip) {
+            true => Box::new(Restore { rx, by_device }),
+            false => rx,
+        })
     }
 
     /// Takes a transmit queue.
@@ -189,9 +203,9 @@ pub fn ports_each(
 ) -> Result<Ports, Failure> {
     let names: Vec<&str> = each.iter().map(|(name, _)| *name).collect();
     let (devices, extras) = devices(&names, stop)?;
-    let mut ways = devices.iter().zip(each);
+    let mut pairs = devices.iter().zip(each);
     let mute =
-        ways.find_map(|(way, (_, o))| way.pci().filter(|p| o.interrupts && p.interrupt_vectors() == 0));
+        pairs.find_map(|(found, (_, o))| found.pci().filter(|p| o.interrupts && p.interrupt_vectors() == 0));
     if let Some(mute) = mute {
         return Err(Failure::new(format!("{} has no interrupts this way", mute.name()))
             .fix("bind the device to vfio-pci, or leave --interrupts out"));
@@ -208,8 +222,8 @@ pub fn ports_each(
 }
 
 /// Memory for packets, on the first port's node.
-fn memory_of(options: Option<&PortOptions>, devices: &[Way]) -> Dma {
-    let node = || devices.first().and_then(|way| way.pci()?.numa_node());
+fn memory_of(options: Option<&PortOptions>, devices: &[Found]) -> Dma {
+    let node = || devices.first().and_then(|found| found.pci()?.numa_node());
     let backing = match options.map_or(Hugepages::Auto, |options| options.hugepages) {
         Hugepages::Auto => Backing::Auto,
         Hugepages::Hugetlbfs => Backing::Hugetlbfs,
@@ -222,64 +236,37 @@ fn memory_of(options: Option<&PortOptions>, devices: &[Way]) -> Dma {
 /// Opens the ports, in their order in the list: devices first, because those that
 /// see physical memory must be there before any is handed out.
 fn open_all(
-    devices: Vec<Way>,
+    devices: Vec<Found>,
     dma: &Dma,
     options: &[port::Options],
     stop: &AtomicBool,
 ) -> Result<Vec<Box<dyn Port>>, Failure> {
     let mut opened: Vec<Option<Box<dyn Port>>> = devices.iter().map(|_| None).collect();
     let (last, first): (Vec<_>, Vec<_>) =
-        devices.into_iter().enumerate().partition(|(_, way)| way.pci().is_none());
-    for (place, way) in first.into_iter().chain(last) {
+        devices.into_iter().enumerate().partition(|(_, found)| found.pci().is_none());
+    for (place, found) in first.into_iter().chain(last) {
         go_on(stop)?;
-        opened[place] = Some(way.open(dma, &options[place])?);
+        opened[place] = Some(found.open(dma, &options[place])?);
     }
     Ok(opened.into_iter().flatten().collect())
 }
 
 fn driver_options(options: &PortOptions) -> port::Options {
+    let checksums = if options.checksums { Offload::On } else { Offload::WhereFree };
     port::Options {
-        queues: options.queues,
+        rx_queues: options.queues,
+        tx_queues: options.queues,
         rx_ring: options.rx_ring.unwrap_or(options.ring),
         tx_ring: options.tx_ring.unwrap_or(options.ring),
         max_frame: options.max_frame,
         promiscuous: !options.no_promiscuous,
         interrupts: options.interrupts,
-        head_writeback: options.head_writeback,
-        checksums: false,
+        completion: if options.head_writeback { Completion::Head } else { Completion::Report },
+        vlan_strip: options.vlan_strip,
+        rx_checksum: checksums,
+        tx_checksum: checksums,
         link_wait_ms: 0, // all links at once, and a signal ends the wait
-    }
-}
-
-/// A way to a device, found and not opened yet.
-enum Way {
-    /// On PCI, or as if it were.
-    Pci(bus::Pci),
-    /// Another process is the device.
-    VhostUser(Arc<VhostUser>),
-    /// Linux has an interface of this name.
-    Interface(Kind, String),
-}
-
-impl Way {
-    /// The device; an interface of Linux's is none of ours.
-    fn pci(&self) -> Option<&bus::Pci> {
-        match self {
-            Way::Pci(pci) => Some(pci),
-            Way::VhostUser(transport) => Some(transport.pci()),
-            Way::Interface(..) => None,
-        }
-    }
-
-    fn open(self, dma: &Dma, options: &port::Options) -> Result<Box<dyn Port>, Failure> {
-        match self {
-            Way::Pci(pci) => Ok(port::open(pci, dma, options)?),
-            Way::VhostUser(transport) => {
-                let opened = Virtio::open_on(transport, dma, options.virtio())?;
-                Ok(Box::new(VirtioPort::of(opened)))
-            }
-            Way::Interface(kind, name) => Ok(kind.open(&name, dma, options)?),
-        }
+        ..port::Options::default()
     }
 }
 
@@ -307,50 +294,47 @@ fn await_links(ports: &[Box<dyn Port>], stop: &AtomicBool) -> Result<(), Failure
     Ok(())
 }
 
-/// A port's name, taken apart.
-enum Name<'a> {
-    VfioUser(&'a Path),
-    VhostUser(&'a Path),
-    Pci(bus::Address),
-    Interface(Kind, &'a str),
+/// A port's name, taken apart: a port of [`ports`], or a model in this process.
+enum Wanted {
+    Port(Name),
     Model(Chip, Box<wire::Spec>),
 }
 
-impl Name<'_> {
-    fn parse(name: &str) -> Result<Name<'_>, Failure> {
-        if let Some(path) = name.strip_prefix("vfio-user:").filter(|path| !path.is_empty()) {
-            return Ok(Name::VfioUser(Path::new(path)));
-        }
-        if let Some(path) = name.strip_prefix("vhost-user:").filter(|path| !path.is_empty()) {
-            return Ok(Name::VhostUser(Path::new(path)));
-        }
+impl Wanted {
+    fn parse(name: &str) -> Result<Wanted, Failure> {
         if let Some(chip) = name.strip_prefix("model:") {
             let (chip, wire) = chip.split_once(",wire=").unwrap_or((chip, "loop"));
-            return Ok(Name::Model(chip.parse()?, Box::new(wire.parse()?)));
+            return Ok(Wanted::Model(chip.parse()?, Box::new(wire.parse()?)));
         }
-        if let Some((kind, interface)) = Kind::of(name) {
-            return Ok(Name::Interface(kind, interface));
-        }
-        let address = name.parse().map_err(|_| {
-            Failure::usage(format!("{name:?} is no port"))
-                .fix("write a PCI address (0000:03:00.0), vfio-user:/path.sock, vhost-user:/path.sock, af_xdp:NAME, af_packet:NAME or tap:NAME for an interface of Linux's, or model:82599 or model:virtio-net[,wire=WIRE]")
-        })?;
-        Ok(Name::Pci(address))
+        let name = name.parse::<Name>();
+        name.map(Wanted::Port).map_err(|error| Failure::usage(error.to_string()).fix(forms()))
     }
 }
 
+/// How ports are written.
+fn forms() -> String {
+    let known: Vec<String> =
+        ports::FORMS.iter().map(|form| format!("{} ({})", form.syntax, form.about)).collect();
+    format!("write {}, or {MODEL_FORM} ({MODEL_ABOUT})", known.join(", "))
+}
+
+/// The form of a port's name that only this program knows.
+pub const MODEL_FORM: &str = "model:82599[,wire=WIRE]";
+/// What it is.
+pub const MODEL_ABOUT: &str = "a device model in this process; model:virtio-net likewise";
+
 /// The devices, and what comes with them. Nothing is touched before all names
 /// make sense.
-fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Way>, Extras), Failure> {
-    let parsed = names.iter().map(|name| Name::parse(name)).collect::<Result<Vec<_>, _>>()?;
+fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Found>, Extras), Failure> {
+    let parsed = names.iter().map(|name| Wanted::parse(name)).collect::<Result<Vec<_>, _>>()?;
     for (n, name) in names.iter().enumerate() {
-        if !matches!(parsed[n], Name::Model(..)) && names[..n].contains(name) {
+        if !matches!(parsed[n], Wanted::Model(..)) && names[..n].contains(name) {
             return Err(Failure::usage(format!("{name} is given twice")).fix("name two different ports"));
         }
     }
     let mut plugs = Vec::new();
     for name in &parsed {
-        if let Name::Model(_, spec) = name {
+        if let Wanted::Model(_, spec) = name {
             plugs.push(Plug { spec: (**spec).clone(), mac: testbed::ixgbe::mac(plugs.len() as u8) });
         }
     }
@@ -361,32 +345,26 @@ fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Way>, Extras),
     let (mut devices, mut extras) = (Vec::new(), Extras { models: Vec::new(), leavings, interfaces: false });
     for name in parsed {
         go_on(stop)?;
-        let way = match name {
-            Name::VfioUser(path) => {
+        let found = match name {
+            Wanted::Port(name) => {
+                extras.interfaces |= matches!(name, Name::Interface(..));
                 // Interrupted while it waited: that is what happened.
-                let pci = bus::Pci::connect_until(path, stop);
-                Way::Pci(pci.or_else(|error| go_on(stop).and(Err(error.into())))?)
-            }
-            Name::VhostUser(path) => Way::VhostUser(Arc::new(VhostUser::connect(path, None)?)),
-            Name::Pci(address) => {
-                let pci = bus::Pci::open_address(address)?;
-                if pci.addressing() == bus::Addressing::Physical {
+                let found = name.clone().find(stop).or_else(|error| go_on(stop).and(Err(error.into())))?;
+                if let (Name::Pci(address), Some(pci)) = (name, found.pci())
+                    && pci.addressing() == bus::Addressing::Physical
+                {
                     extras.leavings.devices.push(address); // by sysfs
                 }
-                Way::Pci(pci)
+                found
             }
-            Name::Interface(kind, interface) => {
-                extras.interfaces = true;
-                Way::Interface(kind, interface.to_owned())
-            }
-            Name::Model(chip, _) => {
+            Wanted::Model(chip, _) => {
                 let (cable, plug) = plugged.next().expect("a plug was made for each model");
                 let (pci, handle) = join(chip, cable, plug.mac)?;
                 extras.models.push((devices.len(), handle));
-                Way::Pci(pci)
+                Found::Pci(pci)
             }
         };
-        devices.push(way);
+        devices.push(found);
     }
     Ok((devices, extras))
 }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Instant;
 
 use memory::{Batch, Pool};
-use port::{RxQueue, RxStats, TxQueue, TxStats};
+use port::{Reason, RxQueue, RxStats, TxQueue, TxStats};
 
 use crate::cli::PortOptions;
 use crate::confine::Confinement;
@@ -55,7 +55,7 @@ pub struct Progress {
 }
 
 /// The driver's own losses, in the order of [`Progress::lost`].
-pub const LOSSES: [&str; 3] = ["ring_full", "bad_descriptor", "unsendable"];
+pub const LOSSES: [Reason; 3] = [Reason::TxRingFull, Reason::RxBadDescriptor, Reason::TxUnsendable];
 
 /// What one piece of work counted at its queues.
 #[derive(Debug, Default, Clone)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use port::{RxStats, TxStats};
+use port::{Reason, RxStats, TxStats};
 use serde::Serialize;
 use wire::MacAddress;
 
@@ -94,7 +94,6 @@ impl Summary {
     pub fn add_rx(&mut self, rx: &RxStats) {
         self.rx_packets += rx.packets;
         self.rx_bytes += rx.bytes;
-        self.lose("bad_descriptor", rx.bad_descriptor);
         self.note("no_buffer", rx.no_buffer);
     }
 
@@ -102,17 +101,16 @@ impl Summary {
     pub fn add_tx(&mut self, tx: &TxStats) {
         self.tx_packets += tx.packets;
         self.tx_bytes += tx.bytes;
-        self.lose("unsendable", tx.unsendable);
         // A generator tries again; a forwarder has nowhere to keep them.
         match self.command {
             "pktgen" => self.note("ring_full", tx.ring_full),
-            _ => self.lose("ring_full", tx.ring_full),
+            _ => self.lose(Reason::TxRingFull, tx.ring_full),
         }
     }
 
-    fn lose(&mut self, name: &'static str, count: u64) {
+    fn lose(&mut self, reason: Reason, count: u64) {
         if count > 0 {
-            *self.losses.entry(name).or_default() += count;
+            *self.losses.entry(reason.name()).or_default() += count;
         }
     }
 
@@ -134,8 +132,8 @@ impl Summary {
         self.empty_polls = ratio(empty as f64, turns as f64);
         for port in &mut ports.list {
             let stats = port.stats();
-            for loss in stats.losses() {
-                self.lose(loss.name, loss.value);
+            for (reason, count) in stats.losses() {
+                self.lose(reason, count);
             }
             let counted = stats.counters.iter().filter(|c| c.value > 0);
             self.ports.push(PortSummary {

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::time::Instant;
 
 use common::{model, run, start};
-use port::pcap::Reader;
+use interface::pcap::Reader;
 use rustix::process::Signal;
 
 #[test]

@@ -67,7 +67,7 @@ fn losses_above_saturation_have_names() {
     assert_eq!(done.code(), Some(0), "{done:#?}");
     let report = done.json();
     let lost: u64 = [0, 1].iter().filter_map(|&n| report["directions"][n]["lost"].as_u64()).sum();
-    let named = report["losses"]["ring_full"].as_u64().unwrap_or_default();
+    let named = report["losses"]["tx_ring_full"].as_u64().unwrap_or_default();
     assert_eq!((lost, &report["unexplained"]), (named, &0.into()), "{report:#}");
     assert_eq!(report["access"], "sysfs");
 }

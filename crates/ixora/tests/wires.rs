@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use common::{Done, IXORA, may_make_interfaces, model, run, start, start_command, until};
-use port::pcap::Reader;
+use interface::pcap::Reader;
 use rustix::process::Signal;
 
 /// The packets of a capture.

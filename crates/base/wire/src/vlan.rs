@@ -69,6 +69,20 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Tag<T> {
     }
 }
 
+/// Puts a tag into a frame: `bytes` are [`HEADER_LEN`] bytes of room and the frame
+/// behind them, which afterwards begins at the first byte. A frame without both
+/// addresses is left alone, and whether it was long enough is returned.
+pub fn insert(bytes: &mut [u8], control: u16) -> bool {
+    const ADDRESSES: usize = 12;
+    if bytes.len() < HEADER_LEN + ADDRESSES {
+        return false;
+    }
+    bytes.copy_within(HEADER_LEN..HEADER_LEN + ADDRESSES, 0);
+    set_u16(bytes, ADDRESSES, EtherType::VLAN.0);
+    set_u16(bytes, ADDRESSES + 2, control);
+    true
+}
+
 /// What a tag means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {

@@ -374,3 +374,16 @@ fn checksums_are_the_rfcs_at_their_edges() {
     let header = [&src.octets()[..], &dst.octets(), &[0, 1, 0, 2], &[0, 0, 0, 58]].concat();
     assert_eq!(checksum::pseudo_header_v6(src, dst, 58, 0x1_0002), by_hand(&header));
 }
+
+#[test]
+fn a_tag_goes_behind_the_addresses_or_nowhere() {
+    let frame: Vec<u8> = (0..16).collect();
+    let mut bytes = [&[0xEE; 4][..], &frame].concat();
+    assert!(wire::vlan::insert(&mut bytes, 0x2007));
+    assert_eq!(bytes, [&frame[..12], &[0x81, 0, 0x20, 7], &frame[12..]].concat());
+    let mut shortest = [0xEE; 16];
+    assert!(wire::vlan::insert(&mut shortest, 1));
+    let mut short = [0xEE; 15];
+    assert!(!wire::vlan::insert(&mut short, 1));
+    assert_eq!(short, [0xEE; 15]);
+}

@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use port::pcap::{Notes, Writer};
+use interface::pcap::{Notes, Writer};
 use port::{Batch, Packet, Pool, RxQueue};
 
 use crate::{Failure, cli, open, run, signal};
@@ -95,7 +95,7 @@ pub fn run(arguments: &cli::Pcap) -> Result<(), Failure> {
     let output = Arc::new(Mutex::new(Output { writer, left, error: None }));
     let mut work: Vec<Box<dyn run::Work>> = Vec::new();
     for n in 0..options.queues {
-        let (rx, output, path) = (ports.rx(0, n)?, output.clone(), path.clone());
+        let (rx, output, path) = (ports.rx_whole(0, n)?, output.clone(), path.clone());
         work.push(Box::new(Capture { rx, output, path }));
     }
     let ran = run::run("pcap", ports, work, options, &stop);

@@ -3,12 +3,13 @@
 
 use std::net::Ipv4Addr;
 
-use port::{Batch, Packet, Pool, TxQueue};
+use port::{Batch, Feature, Packet, Pool, TxQueue};
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
 use wire::{MacAddress, ipv4, udp};
 
 use crate::rate::Rate;
+use crate::vlan::Tagging;
 use crate::{Failure, cli, open, run, signal};
 
 /// Where the UDP header begins, with the source port.
@@ -142,13 +143,18 @@ pub fn run(arguments: &cli::Pktgen) -> Result<(), Failure> {
     let mut ports = open::ports(&[&arguments.a], options, &stop)?;
     let from = MacAddress(ports.mac(0));
     let to = arguments.to.unwrap_or(MacAddress::BROADCAST);
+    let inserts = ports.list[0].capabilities().has(Feature::VlanInsert);
     let queues = options.queues as u64;
     let mut work: Vec<Box<dyn run::Work>> = Vec::new();
     for n in 0..queues {
         let count = arguments.port.count.map(|count| count / queues + u64::from(n < count % queues));
         let Rate(rate) = arguments.rate;
+        let tx = ports.tx(0, n as usize)?;
         work.push(Box::new(Generator {
-            tx: ports.tx(0, n as usize)?,
+            tx: match arguments.vlan {
+                Some(tag) => Box::new(Tagging { tx, tag, by_device: inserts }),
+                None => tx,
+            },
             templates: sizes.iter().map(|&size| template(from, to, size)).collect(),
             cycle,
             flows: arguments.flows,

@@ -1,9 +1,8 @@
 //! Ports on models in this process, and the work they are given.
 
-use driver::ixgbe::{Completion, Options};
+use driver::ixgbe::Ixgbe;
 use memory::{Batch, Dma, Packet, Pool};
-use port::ixgbe::IxgbePort;
-use port::{Port, RxQueue, TxQueue};
+use port::{Completion, Options, Port, RxQueue, TxQueue};
 use testbed::inprocess::{self, Handle};
 
 use super::{CompletionName, DeviceName, Setting, Workload};
@@ -13,7 +12,7 @@ use crate::Failure;
 struct Lane {
     rx: Box<dyn RxQueue>,
     tx: Box<dyn TxQueue>,
-    _port: IxgbePort,
+    _port: Ixgbe,
 }
 
 /// Two ports, a pool and a batch.
@@ -47,7 +46,7 @@ impl Rig {
             };
             let (rx_ring, tx_ring) = (setting.ring, setting.ring);
             let options = Options { rx_ring, tx_ring, completion, link_wait_ms: 0, ..Options::default() };
-            let open = || IxgbePort::open(pci, &dma, options);
+            let open = || Ixgbe::open(pci, &dma, options);
             let opened = inprocess::while_stepping(std::slice::from_ref(&handle), open);
             let mut port = opened.map_err(super::two_cores::no_thread)??;
             handles.push(handle);

@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use clap::Args;
 use driver::virtio::transport::VhostUser;
-use driver::virtio::{Options, RxQueue, TxQueue, Virtio};
+use driver::virtio::{RxQueue, TxQueue, Virtio};
 use memory::{Batch, Dma, Pool};
+use port::{Options, Port as _, RxQueue as _, TxQueue as _, VirtioOptions};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use testbed::testpmd::{Dpdk, Setup, Testpmd};
@@ -233,11 +234,12 @@ impl Ours {
     fn open(arguments: &Arguments, socket: &std::path::Path, packed: bool) -> Result<Ours, Failure> {
         let ring = usize::from(arguments.ring);
         let features = if packed { u64::MAX } else { !RING_PACKED };
-        let options = Options { rx_ring: ring, tx_ring: ring, features, ..Options::default() };
+        let virtio = VirtioOptions { features, ..VirtioOptions::default() };
+        let options = Options { rx_ring: ring, tx_ring: ring, virtio, ..Options::default() };
         let dma = Dma::new(memory::Options::default());
         let pool = Pool::new(&dma, 4 * ring + 2 * Batch::MAX)?;
         let transport = VhostUser::connect(socket, None)?;
-        let (device, mut rx, mut tx) = Virtio::open_on(Arc::new(transport), &dma, options)?;
+        let (device, mut rx, mut tx) = Virtio::open_on(Arc::new(transport), &dma, options)?.split();
         let (Some(rx), Some(tx)) = (rx.pop(), tx.pop()) else {
             return Err(Failure::new("a port without queues"));
         };

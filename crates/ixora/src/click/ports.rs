@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use element::io::outlets::{House, Opener, Outlets, Topology, Wanted};
 use memory::{Backing, Dma};
 use port::Port;
+use ports::Name;
 
 use super::Click;
 use crate::cli::PortOptions;
@@ -92,10 +93,8 @@ fn options(click: &Click, wanted: &Wanted) -> PortOptions {
 
 /// How many queues a port is opened with: as many as are wanted, if it can have them.
 pub fn queues(wanted: &Wanted) -> usize {
-    let most = match port::Kind::of(&wanted.name) {
-        Some((kind, interface)) => kind.most_queues(interface),
-        None => RSS_QUEUES,
-    };
+    let name = wanted.name.parse::<Name>().ok();
+    let most = name.and_then(|name| name.most_queues()).unwrap_or(RSS_QUEUES);
     wanted.queues.min(most)
 }
 
@@ -108,15 +107,13 @@ pub fn node_of_core(core: usize) -> Option<usize> {
 
 /// The NUMA node of a port: of a device by its address, of an interface by its name.
 fn node_of_port(name: &str) -> Option<usize> {
-    let file = match port::Kind::of(name) {
-        Some((_, interface)) => {
-            let interface = interface.split(',').next().unwrap_or(interface);
+    let file = match name.parse::<Name>().ok()? {
+        Name::Interface(_, interface) => {
+            let interface = interface.split(',').next().unwrap_or(&interface);
             format!("/sys/class/net/{interface}/device/numa_node")
         }
-        None => {
-            let address: bus::Address = name.parse().ok()?;
-            format!("/sys/bus/pci/devices/{address}/numa_node")
-        }
+        Name::Pci(address) => format!("/sys/bus/pci/devices/{address}/numa_node"),
+        _ => return None,
     };
     std::fs::read_to_string(file).ok()?.trim().parse().ok() // -1 where there is but one
 }

@@ -2,6 +2,7 @@
 //! Each direction has its own, so that an error in one cannot hide behind an
 //! error in the other.
 
+use port::Reason;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -67,9 +68,9 @@ impl Account {
         for (name, count) in to_host.lost.iter().chain(received).chain(sent).chain(&from_host.lost) {
             account.lose(name, *count);
         }
-        account.lose("bad_descriptor", piece.rx.map_or(0, |rx| rx.bad_descriptor));
-        account.lose("ring_full", piece.tx.map_or(0, |tx| tx.ring_full));
-        account.lose("unsendable", piece.tx.map_or(0, |tx| tx.unsendable));
+        account.lose(Reason::RxBadDescriptor.name(), piece.rx.map_or(0, |rx| rx.bad_descriptor));
+        account.lose(Reason::TxRingFull.name(), piece.tx.map_or(0, |tx| tx.ring_full));
+        account.lose(Reason::TxUnsendable.name(), piece.tx.map_or(0, |tx| tx.unsendable));
         account.balanced = account.offered == account.accounted();
         account
     }
@@ -160,7 +161,7 @@ mod tests {
         let (pieces, report) = run();
         let books = Books::new(&pieces, &report).expect("two directions");
         assert_eq!((books.total.offered, books.total.delivered), (20, 14));
-        assert_eq!(books.total.lost["ring_full"], 4);
+        assert_eq!(books.total.lost["tx_ring_full"], 4);
         assert!(books.total.balanced);
     }
 

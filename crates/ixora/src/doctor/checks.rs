@@ -321,7 +321,7 @@ fn nics(system: &System) -> Vec<Check> {
 }
 
 fn nic(system: &System, found: &bus::scan::Found) -> Check {
-    let ours = found.ids.vendor == 0x8086 && driver::ixgbe::knows(found.ids.device);
+    let ours = ports::driver_of(found.ids.vendor, found.ids.device);
     let up = |name: &&String| is_up(system, found.address, name);
     let up: Vec<&str> = found.interfaces.iter().filter(up).map(String::as_str).collect();
     let mut seen = format!("{} {:04x}:{:04x}", found.address, found.ids.vendor, found.ids.device);
@@ -334,10 +334,11 @@ fn nic(system: &System, found: &bus::scan::Found) -> Check {
     for word in [Some(driver), Some(node), group, interface, used].into_iter().flatten() {
         seen.push_str(&format!(", {word}"));
     }
-    if !ours {
+    let Some(ours) = ours else {
         seen.push_str("; ixora has no driver for it");
         return check("nic", State::Info, seen, "");
-    }
+    };
+    seen.push_str(&format!("; ixora's driver is {}", ours.name));
     if found.driver.as_deref() == Some("vfio-pci") {
         return check("nic", State::Ok, seen, "");
     }

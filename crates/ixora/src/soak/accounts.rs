@@ -102,9 +102,9 @@ impl Program {
         let lost = |name: &str| summary["losses"][name].as_i64().unwrap_or(0);
         Some(Program {
             rx: number("rx_packets")?,
-            bad: lost("bad_descriptor"),
+            bad: lost("rx_bad_descriptor"),
             tx: number("tx_packets")?,
-            dropped: lost("ring_full") + lost("unsendable"),
+            dropped: lost("tx_ring_full") + lost("tx_unsendable"),
             missing: number("missing_buffers")?,
             packets: number("packets")?,
             error: summary["error"].as_str().map(str::to_owned),
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn a_summary_is_read_wherever_it_stands() {
         let text = r#"{"rx_packets":9,"tx_packets":7,"packets":9,"missing_buffers":1,
-            "losses":{"ring_full":2,"RXMPC":4},"error":null}"#;
+            "losses":{"tx_ring_full":2,"rx_fifo_full":4},"error":null}"#;
         let program = Program::of_json(text).expect("a summary");
         assert_eq!((program.rx, program.tx, program.dropped, program.missing), (9, 7, 2, 1));
         assert_eq!(Program::of_json(&format!("{{\"summary\":{text}}}")), Some(program));

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use interface::pcap::Reader;
 use lab::rig::Cables;
 use lab::rig::line::{LONGEST, Line};
 use lab::rig::load::{Checker, Numbered, Pattern, Seen};
-use port::pcap::Reader;
 
 use super::drive::conclude;
 use super::live::Live;
@@ -100,7 +100,7 @@ fn send(
 
 /// Judges every packet of a capture.
 fn read(bytes: &[u8], checker: &mut Checker<'_>) -> Result<(), String> {
-    let wrong = |error: port::pcap::Error| format!("the capture that the machine wrote: {error}");
+    let wrong = |error: interface::pcap::Error| format!("the capture that the machine wrote: {error}");
     let mut reader = Reader::new(bytes).map_err(wrong)?;
     while let Some(record) = reader.next().map_err(wrong)? {
         checker.judge(record.data);
@@ -111,7 +111,7 @@ fn read(bytes: &[u8], checker: &mut Checker<'_>) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use port::pcap::{Notes, Writer};
+    use interface::pcap::{Notes, Writer};
 
     #[test]
     fn a_capture_is_compared_with_what_was_sent() {

@@ -103,7 +103,7 @@ impl Report {
         let counted = guest.and_then(|guest| guest["losses"].as_object()).into_iter().flatten();
         for (name, count) in counted {
             // A model says better what the device lost: the driver reads the same counters.
-            if models.is_none() || crate::run::LOSSES.contains(&name.as_str()) {
+            if models.is_none() || crate::run::LOSSES.iter().any(|reason| reason.name() == name) {
                 self.lose(name, count);
             }
         }
@@ -262,7 +262,7 @@ mod tests {
     fn below_saturation_every_frame_is_owed() {
         assert_eq!(report(&[row(10, 10, 0), row(10, 10, 0)]).verdict(false), Ok(()));
         let mut lossy = report(&[row(10, 10, 0), row(10, 8, 0)]);
-        lossy.explain(Some(&json!({ "losses": { "ring_full": 2 } })), None);
+        lossy.explain(Some(&json!({ "losses": { "tx_ring_full": 2 } })), None);
         assert_eq!(lossy.unexplained, 0);
         let said = lossy.verdict(false).expect_err("lost").cause;
         assert_eq!(said, "of 20 frames: 2 lost, 0 of them without a name");
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_loss_without_a_name_and_a_changed_frame_are_never_right() {
         let mut nameless = report(&[row(10, 8, 0)]);
-        nameless.explain(Some(&json!({ "losses": { "ring_full": 1 } })), None);
+        nameless.explain(Some(&json!({ "losses": { "tx_ring_full": 1 } })), None);
         assert_eq!(nameless.unexplained, 1);
         assert!(nameless.verdict(true).is_err());
         assert!(report(&[row(10, 9, 1)]).verdict(true).expect_err("changed").cause.contains("1 changed"));
@@ -281,14 +281,14 @@ mod tests {
 
     #[test]
     fn with_models_the_devices_losses_are_counted_once() {
-        let guest = json!({ "losses": { "ring_full": 1, "RXMPC": 5 } });
+        let guest = json!({ "losses": { "tx_ring_full": 1, "rx_fifo_full": 5 } });
         let lost = |count| json!({ "lost": { "peer too slow": count } });
         let device =
             json!({ "drops": { "rx_fifo_full": 5 }, "wire": { "to_host": lost(0), "from_host": lost(2) } });
         let mut counted = report(&[row(20, 12, 0)]);
         counted.explain(Some(&guest), Some(&json!({ "endpoints": [{ "device": device }] })));
         let names: Vec<&str> = counted.losses.keys().map(String::as_str).collect();
-        assert_eq!((names, counted.unexplained), (vec!["peer too slow", "ring_full", "rx_fifo_full"], 0));
+        assert_eq!((names, counted.unexplained), (vec!["peer too slow", "rx_fifo_full", "tx_ring_full"], 0));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use graph::{Class, Cx, Element, Next};
+use interface::pcap::{Notes, Reader, Writer};
 use memory::Batch;
-use port::pcap::{Notes, Reader, Writer};
 
 use crate::frame::heard4;
 use crate::rig::{Rig, conf, quiet};

@@ -63,10 +63,6 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("InterruptWithoutVector", "8.2.3.5.14"),
         test: "driver_interrupt::a_packet_after_arming_wakes_and_one_before_does_not_stay_hidden",
         demo: false,
-        edits: &[edit(
-            "intel/interrupt.rs",
-            "self.shared.bar.write32(facts.eims.at(vector / 32), 1 << (vector % 32));",
-            "self.shared.bar.write32(facts.eims.at(vector / 32), 2 << (vector % 32));",
-        )],
+        edits: &[edit("intel/interrupt.rs", "self.set.write(self.bit);", "self.set.write(self.bit << 1);")],
     },
 ];

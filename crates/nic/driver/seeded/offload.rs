@@ -9,11 +9,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("ContextMissing", "7.2.3.2.3"),
         test: "driver_offload::each_checksum_can_be_asked_for_alone",
         demo: false,
-        edits: &[edit(
-            "intel/offload.rs",
-            "(!offload.is_empty()).then(|| context_words(offload))",
-            "(offload.is_empty() && false).then(|| context_words(offload))",
-        )],
+        edits: &[edit("intel/offload.rs", "L::context(offload)", "L::context(offload).filter(|_| false)")],
     },
     Bug {
         name: "context-stale",
@@ -23,8 +19,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "intel/offload.rs",
-            "self.context.0 != Some(words)",
-            "self.context.0.is_none() || words == [0; 2]",
+            "self.special.context != Some(words)",
+            "self.special.context.is_none() || words == [0; 2]",
         )],
     },
     Bug {
@@ -33,11 +29,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("ContextMissing", "7.2.3.2.3"),
         test: "driver_offload::tags_are_inserted_alone_and_with_checksums",
         demo: false,
-        edits: &[edit(
-            "intel/offload.rs",
-            "(!offload.is_empty()).then(|| context_words(offload))",
-            "(offload.flags & !TxOffload::VLAN != 0).then(|| context_words(offload))",
-        )],
+        edits: &[edit("intel/layout.rs", "offload.is_empty()", "offload.flags & !TxOffload::VLAN == 0")],
     },
     Bug {
         name: "maclen-missing",
@@ -46,9 +38,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_offload::each_checksum_can_be_asked_for_alone",
         demo: false,
         edits: &[edit(
-            "intel/offload.rs",
-            "u64::from(offload.l2_len) << CONTEXT_MACLEN_SHIFT",
-            "u64::from(offload.l2_len & 0) << CONTEXT_MACLEN_SHIFT",
+            "intel/layout.rs",
+            "u64::from(offload.l2_len) << tx_context_low::MACLEN_SHIFT",
+            "u64::from(offload.l2_len & 0) << tx_context_low::MACLEN_SHIFT",
         )],
     },
     Bug {
@@ -57,7 +49,11 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("ContextLengthsInvalid", "7.2.3.2.3"),
         test: "driver_offload::large_packets_are_cut_into_right_segments",
         demo: false,
-        edits: &[edit("intel/offload.rs", "high |= u64::from(offload.l4_len) << CONTEXT_L4LEN_SHIFT;", "")],
+        edits: &[edit(
+            "intel/layout.rs",
+            "high |= u64::from(offload.l4_len) << tx_context_high::L4LEN_SHIFT;",
+            "",
+        )],
     },
     Bug {
         name: "mss-zero",
@@ -66,8 +62,8 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_offload::large_packets_are_cut_into_right_segments",
         demo: false,
         edits: &[edit(
-            "intel/offload.rs",
-            "high |= u64::from(offload.segment_size) << CONTEXT_MSS_SHIFT;",
+            "intel/layout.rs",
+            "high |= u64::from(offload.segment_size) << tx_context_high::MSS_SHIFT;",
             "",
         )],
     },
@@ -78,9 +74,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_offload::large_packets_are_cut_into_right_segments",
         demo: false,
         edits: &[edit(
-            "intel/offload.rs",
-            "payload -= headers(offload);",
-            "let _ = (&mut payload, headers(offload));",
+            "intel/layout.rs",
+            "payload -= offload.header_len();",
+            "let _ = (&mut payload, offload.header_len());",
         )],
     },
     Bug {
@@ -89,7 +85,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("PaylenWrong", "7.2.3.2.4"),
         test: "driver_scatter::a_chain_of_odd_segments_is_sent_as_one_frame",
         demo: false,
-        edits: &[edit("intel/offload.rs", "if rest.is_none() { TX_EOP } else { 0 }", "TX_EOP")],
+        edits: &[edit("intel/offload.rs", "if rest.is_none() { L::EOP } else { 0 }", "L::EOP")],
     },
     Bug {
         name: "frames-too-long",
@@ -117,7 +113,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("ChainWithoutEop", "7.2.1"),
         test: "driver_scatter::chains_with_too_many_or_empty_segments_are_dropped_and_counted",
         demo: false,
-        edits: &[edit("intel/offload.rs", "segments <= MAX_SEGMENTS", "segments <= 2 * MAX_SEGMENTS")],
+        edits: &[edit("intel/offload.rs", "segments <= L::MAX_SEGMENTS", "segments <= 2 * L::MAX_SEGMENTS")],
     },
     Bug {
         name: "ipv6-as-ipv4",
@@ -126,11 +122,11 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_offload::large_packets_are_cut_into_right_segments",
         demo: false,
         edits: &[edit(
-            "intel/offload.rs",
+            "intel/layout.rs",
             "if !has(TxOffload::IPV6) {
-        high |= CONTEXT_IPV4;
-    }",
-            "high |= CONTEXT_IPV4;",
+            high |= tx_context_high::IPV4;
+        }",
+            "high |= tx_context_high::IPV4;",
         )],
     },
     Bug {
@@ -140,11 +136,11 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_offload::checksums_are_inserted_whatever_was_asked_for_before",
         demo: false,
         edits: &[edit(
-            "intel/offload.rs",
+            "intel/layout.rs",
             "if has(TxOffload::TCP_CHECKSUM) || has(TxOffload::SEGMENT) {
-        high |= CONTEXT_TCP;
-    }",
-            "high |= CONTEXT_TCP;",
+            high |= tx_context_high::L4T_TCP;
+        }",
+            "high |= tx_context_high::L4T_TCP;",
         )],
     },
     Bug {
@@ -154,7 +150,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_offload::checksums_are_inserted_whatever_was_asked_for_before",
         demo: false,
         edits: &[edit(
-            "intel/offload.rs",
+            "intel/layout.rs",
             "u64::from(offload.l3_len)
 ",
             "u64::from(offload.l3_len / 4)
@@ -168,7 +164,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_offload::checksums_are_inserted_whatever_was_asked_for_before",
         demo: false,
         edits: &[edit(
-            "intel/offload.rs",
+            "intel/layout.rs",
             "let mut high = TX_CONTEXT;",
             "let mut high = TX_CONTEXT | 1 << 22;",
         )],
@@ -181,8 +177,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "intel/offload.rs",
-            "self.put([segment.iova(), bits | end | len], Some(segment));",
-            "self.put([segment.iova(), if end == 0 { TX_DATA | len } else { bits | end | len }], Some(segment));",
+            "self.put([segment.iova(), bits | end | L::buffer(len)], Some(segment));",
+            "self.put([segment.iova(), if end == 0 { L::command(TxOffload::default(), 0) | len } else { bits | end | len }], Some(segment));",
         )],
     },
     Bug {
@@ -193,7 +189,7 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "intel/offload.rs",
-            "offload.is_empty() || headers(offload) <= packet.len() as u64",
+            "offload.is_empty() || offload.header_len() <= packet.len() as u64",
             "true",
         )],
     },

@@ -208,8 +208,8 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_lifecycle::a_queue_dropped_under_traffic_lets_go_of_its_buffers",
         demo: true,
         edits: &[edit(
-            "intel/quiet.rs",
-            "if !self.shared.disable_rx(self.index) {
+            "intel/chip.rs",
+            "if !self.owner.disable_rx(self.index) {
             leak(&mut self.ring);
         }",
             "",
@@ -222,8 +222,8 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_lifecycle::packets_that_were_handed_over_are_sent_before_a_queue_goes",
         demo: true,
         edits: &[edit(
-            "intel/quiet.rs",
-            "if !self.shared.disable_tx(self.index) {
+            "intel/chip.rs",
+            "if !self.owner.disable_tx(self.index) {
             leak(&mut self.ring);
             self.head.iter().for_each(Head::leak);
         }",
@@ -239,7 +239,7 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(
             "ixgbe/device.rs",
             r#"let stopped = self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, 0, meaning);
-        self.quiet(stopped)"#,
+        self.has_let_go(stopped)"#,
             "{ let _ = meaning; true }",
         )],
     },
@@ -252,7 +252,7 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(
             "ixgbe/device.rs",
             r#"let stopped = self.wait(100, "TXDCTL", TXDCTL::at(n), TXDCTL::ENABLE, 0, meaning);
-        self.quiet(stopped)"#,
+        self.has_let_go(stopped)"#,
             "{ let _ = meaning; true }",
         )],
     },

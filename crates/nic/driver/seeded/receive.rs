@@ -90,7 +90,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("TailPassedHead", "7.1.9"),
         test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
         demo: true,
-        edits: &[edit("intel/rx.rs", "high & RX_DONE == 0", "{ let _ = RX_DONE; false }")],
+        edits: &[edit("intel/rx.rs", "high & L::DONE == 0", "high & L::DONE & 0 != 0")],
     },
     Bug {
         name: "receive-done-not-cleared",
@@ -154,8 +154,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "intel/rx.rs",
-            "(RX_EOP | self.suspect, self.scatter.is_open())",
-            "(RX_EOP, self.scatter.is_open())",
+            "(L::EOP | L::SUSPECT, self.scatter.is_open())",
+            "(L::EOP, self.scatter.is_open())",
         )],
     },
     Bug {
@@ -176,7 +176,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Blind("what the driver makes of a descriptor that it was given back stays in the host"),
         test: "driver_scatter::jumbo_frames_cross_in_as_many_buffers_as_they_take",
         demo: false,
-        edits: &[edit("intel/scatter.rs", "scatter.segments = 0;", "")],
+        edits: &[edit("intel/scatter.rs", "self.segments = 0;", "")],
     },
     Bug {
         name: "receive-doorbell-to-the-head",
@@ -186,8 +186,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: true,
         edits: &[edit(
             "intel/rx.rs",
-            "shared.bar.register(shared.facts.rdt.at(index))",
-            "shared.bar.register(shared.facts.rdt.at(index) - 8)",
+            "device.bar.register(device.facts.rdt.at(index))",
+            "device.bar.register(device.facts.rdt.at(index) - 8)",
         )],
     },
 ];

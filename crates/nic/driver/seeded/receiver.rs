@@ -57,9 +57,9 @@ pub(super) const BUGS: &[Bug] = &[
                 "if options.promiscuous { 1 << 10 | 1 << 11 } else { 0 }",
             ),
             edit(
-                "ixgbe/filter.rs",
-                "if self.promiscuous { FCTRL::UPE } else { 0 }",
-                "if self.promiscuous { 1 << 11 } else { 0 }",
+                "ixgbe/device.rs",
+                "if unicast { FCTRL::UPE } else { 0 }",
+                "if unicast { 1 << 11 } else { 0 }",
             ),
         ],
     },
@@ -218,7 +218,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("RedirectionToDisabledQueue", "7.1.2.8"),
         test: "driver_multiqueue::each_kind_of_packet_is_hashed_over_its_own_fields",
         demo: false,
-        edits: &[edit("intel/rss.rs", "(i % queues) as u32", "(i % RSS_QUEUES) as u32")],
+        edits: &[edit("intel/rss.rs", "(i % queues) as u32", "(i % QUEUES) as u32")],
     },
     Bug {
         name: "queue-stays-in-the-table",

@@ -11,8 +11,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: true,
         edits: &[edit(
             "intel/tx.rs",
-            "command.store(command.load(Relaxed) | TX_REPORT, Relaxed);",
-            "command.store(command.load(Relaxed) | TX_REPORT & 0, Relaxed);",
+            "command.store(command.load(Relaxed) | L::REPORT, Relaxed);",
+            "command.store(command.load(Relaxed) | L::REPORT & 0, Relaxed);",
         )],
     },
     Bug {
@@ -44,8 +44,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: true,
         edits: &[edit(
             "intel/tx.rs",
-            "self.ring.at(report)[1].load(Acquire) & TX_DONE == 0",
-            "self.ring.at(report)[1].load(Acquire) & TX_DONE & 0 != 0",
+            "!L::done(self.ring.at(report)[1].load(Acquire))",
+            "self.ring.at(report)[1].load(Acquire) == 0 && false",
         )],
     },
     Bug {
@@ -107,9 +107,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
         demo: true,
         edits: &[edit(
-            "intel/tx.rs",
-            "TX_DATA | TX_EOP | len | len << TX_PAYLEN_SHIFT",
-            "TX_DATA & !(1 << 25) | TX_EOP | len | len << TX_PAYLEN_SHIFT",
+            "intel/layout.rs",
+            "TX_DATA | tx::EOP | len | len << tx::PAYLEN_SHIFT",
+            "TX_DATA & !(1 << 25) | tx::EOP | len | len << tx::PAYLEN_SHIFT",
         )],
     },
     Bug {
@@ -119,9 +119,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
         demo: true,
         edits: &[edit(
-            "intel/tx.rs",
-            "TX_DATA | TX_EOP | len | len << TX_PAYLEN_SHIFT",
-            "TX_DATA | TX_EOP & 0 | len | len << TX_PAYLEN_SHIFT",
+            "intel/layout.rs",
+            "TX_DATA | tx::EOP | len | len << tx::PAYLEN_SHIFT",
+            "TX_DATA | tx::EOP & 0 | len | len << tx::PAYLEN_SHIFT",
         )],
     },
     Bug {
@@ -131,9 +131,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
         demo: true,
         edits: &[edit(
-            "intel/tx.rs",
-            "TX_DATA | TX_EOP | len | len << TX_PAYLEN_SHIFT",
-            "TX_DATA | TX_EOP | len | (len & 0) << TX_PAYLEN_SHIFT",
+            "intel/layout.rs",
+            "TX_DATA | tx::EOP | len | len << tx::PAYLEN_SHIFT",
+            "TX_DATA | tx::EOP | len | (len & 0) << tx::PAYLEN_SHIFT",
         )],
     },
     Bug {
@@ -156,8 +156,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: true,
         edits: &[edit(
             "intel/tx.rs",
-            "shared.bar.register(shared.facts.tdt.at(index))",
-            "shared.bar.register(shared.facts.tdt.at(index) - 8)",
+            "device.bar.register(device.facts.tdt.at(index))",
+            "device.bar.register(device.facts.tdt.at(index) - 8)",
         )],
     },
     Bug {
@@ -179,9 +179,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
         demo: true,
         edits: &[edit(
-            "intel/tx.rs",
-            "TX_DATA | TX_EOP | len | len << TX_PAYLEN_SHIFT",
-            "TX_DATA | 1 << 28 | TX_EOP | len | len << TX_PAYLEN_SHIFT",
+            "intel/layout.rs",
+            "TX_DATA | tx::EOP | len | len << tx::PAYLEN_SHIFT",
+            "TX_DATA | 1 << 28 | tx::EOP | len | len << tx::PAYLEN_SHIFT",
         )],
     },
 ];

@@ -22,8 +22,8 @@ pub enum Error {
         vendor: u16,
         /// PCI device id.
         id: u16,
-        /// What this build can drive.
-        known: &'static str,
+        /// Which devices are known.
+        known: String,
     },
     /// The register window is smaller than the chip's.
     #[error(
@@ -62,15 +62,8 @@ pub enum Error {
         meaning: &'static str,
     },
     /// An option is outside what the device can do.
-    #[error("{option} is {value}, but {limit}")]
-    Option {
-        /// Which option.
-        option: &'static str,
-        /// What was asked for.
-        value: usize,
-        /// What is possible.
-        limit: &'static str,
-    },
+    #[error(transparent)]
+    Option(#[from] port::OptionError),
     /// The device has no valid address of its own.
     #[error(
         "{device}: the EEPROM gave no valid MAC address ({mac:02x?}): the NIC's EEPROM is blank or was not read"
@@ -101,3 +94,29 @@ pub enum Error {
 
 /// The result of setting something up.
 pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<Error> for port::Error {
+    fn from(error: Error) -> port::Error {
+        match error {
+            Error::Option(error) => error.into(),
+            error => port::Error::Driver(Box::new(error)),
+        }
+    }
+}
+
+/// A driver's error that came through the interface of all ports.
+impl TryFrom<port::Error> for Error {
+    type Error = port::Error;
+
+    fn try_from(error: port::Error) -> std::result::Result<Error, port::Error> {
+        match error {
+            port::Error::Option(error) => Ok(error.into()),
+            port::Error::Memory(error) => Ok(error.into()),
+            port::Error::Driver(error) => match error.downcast() {
+                Ok(error) => Ok(*error),
+                Err(other) => Err(port::Error::Driver(other)),
+            },
+            other => Err(other),
+        }
+    }
+}

@@ -1,15 +1,14 @@
 //! Drivers: what stands between a ring of descriptors and an application.
 //!
-//! A driver opens a [`bus::Pci`] device, brings it up in the order its datasheet
-//! asks for, and hands out queues. Each queue is one object used by one thread;
-//! the device itself ([`ixgbe::Ixgbe`]) keeps what is shared: link, filters,
-//! statistics, shutdown. Every wait has a limit, and an error names the register
-//! and the last value read.
+//! A driver opens a [`bus::Pci`] device and brings it up in the order its datasheet
+//! asks for. It implements [`port::Port`] and the queues' traits itself: each queue
+//! is one object used by one thread, the port ([`ixgbe::Ixgbe`]) keeps what is
+//! shared: link, filters, statistics, shutdown. Every wait has a limit, and an error
+//! names the register and the last value read.
 
 mod error;
 pub mod igb;
 mod prefetch;
-mod stats;
 pub mod virtio;
 
 #[cfg(not(feature = "seeded-bugs"))]
@@ -26,4 +25,3 @@ mod wait;
 include!(concat!(env!("OUT_DIR"), "/drivers.rs"));
 
 pub use error::{Error, Result};
-pub use stats::{Counter, RxStats, TxStats};

@@ -1,18 +1,19 @@
 //! Descriptors on their way to this core before they are needed.
 
-use crate::ring::{Descriptor, Ring};
+use crate::intel::layout::Descriptor;
+use crate::ring::Ring;
 
-/// Descriptors on a cache line.
-const ON_A_LINE: usize = 64 / size_of::<Descriptor>();
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
-impl Ring {
+impl<D: Descriptor> Ring<D> {
     /// Brings up to `count` descriptors from a free-running index on to this
     /// core, to be written: one transfer of each line, where reading and then
     /// writing what another core holds would be two. Only worth it where the
     /// other side is done with them.
     #[inline(always)]
-    pub(crate) fn claim(&self, index: u32, count: u32) {
-        for ahead in (0..count).step_by(ON_A_LINE) {
+    pub(crate) fn prefetch_write(&self, index: u32, count: u32) {
+        for ahead in (0..count).step_by(LINE / size_of::<D>()) {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a prefetch has no effect but on the cache, and every
             // x86-64 processor takes this one, if only as a no-op.

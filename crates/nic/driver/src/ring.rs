@@ -1,5 +1,5 @@
-//! A descriptor ring as Intel's NICs share it with the host: pairs of
-//! little-endian 64-bit words in DMA memory.
+//! A descriptor ring as Intel's NICs share it with the host: two or four
+//! little-endian 64-bit words for each descriptor, in DMA memory.
 //!
 //! Host and device access the same words at the same time, so they are atomics:
 //! on x86 and Arm a relaxed access is a plain load or store. The word that
@@ -7,19 +7,16 @@
 
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::atomic::AtomicU64;
 
 use memory::{Dma, Packet, Region};
 
 use crate::Result;
-
-/// One descriptor: its address word and its command or status word.
-pub(crate) type Descriptor = [AtomicU64; 2];
+use crate::intel::layout::Descriptor;
 
 /// A ring whose size is a power of two, indexed by a free-running counter, and
 /// the packets behind its descriptors.
-pub(crate) struct Ring {
-    descriptors: NonNull<Descriptor>,
+pub(crate) struct Ring<D> {
+    descriptors: NonNull<D>,
     pub(crate) packets: Box<[Option<Packet>]>,
     mask: u32,
     pub(crate) region: Region,
@@ -27,13 +24,13 @@ pub(crate) struct Ring {
 
 // SAFETY: the ring is the only handle to its descriptors on the host's side, and
 // they are atomics.
-unsafe impl Send for Ring {}
+unsafe impl<D: Descriptor> Send for Ring<D> {}
 
-impl Ring {
+impl<D: Descriptor> Ring<D> {
     /// A zeroed ring of `size` descriptors, a power of two.
-    pub(crate) fn new(dma: &Dma, size: usize) -> Result<Ring> {
+    pub(crate) fn new(dma: &Dma, size: usize) -> Result<Ring<D>> {
         assert!(size.is_power_of_two(), "ring sizes are checked with the options");
-        let region = dma.alloc(size * size_of::<Descriptor>())?;
+        let region = dma.alloc(size * size_of::<D>())?;
         let packets = (0..size).map(|_| None).collect();
         Ok(Ring { descriptors: region.ptr().cast(), packets, mask: size as u32 - 1, region })
     }
@@ -41,7 +38,7 @@ impl Ring {
     /// Up to `count` descriptors and their packets from a free-running index on,
     /// fewer where the ring's end comes first.
     #[inline(always)]
-    pub(crate) fn stretch(&mut self, index: u32, count: u32) -> (&[Descriptor], &mut [Option<Packet>]) {
+    pub(crate) fn slice(&mut self, index: u32, count: u32) -> (&[D], &mut [Option<Packet>]) {
         let size = self.packets.len();
         // SAFETY: the region has as many descriptors, zeroed and aligned to a
         // page, and lives as long as `self`.
@@ -52,8 +49,8 @@ impl Ring {
     }
 
     /// The descriptor at a free-running index.
-    pub(crate) fn at(&self, index: u32) -> &Descriptor {
-        // SAFETY: below the ring's size; as in `stretch`.
+    pub(crate) fn at(&self, index: u32) -> &D {
+        // SAFETY: below the ring's size; as in `slice`.
         unsafe { self.descriptors.add(self.offset(index) as usize).as_ref() }
     }
 
@@ -73,6 +70,6 @@ impl Ring {
 
     /// Length in bytes, as the device wants it.
     pub(crate) fn bytes(&self) -> u32 {
-        self.size() * size_of::<Descriptor>() as u32
+        self.size() * size_of::<D>() as u32
     }
 }

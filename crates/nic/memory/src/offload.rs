@@ -117,4 +117,9 @@ impl TxOffload {
     pub fn is_empty(self) -> bool {
         self.flags == 0
     }
+
+    /// Bytes of all headers up to the payload.
+    pub fn header_len(self) -> u64 {
+        u64::from(self.l2_len) + u64::from(self.l3_len) + u64::from(self.l4_len)
+    }
 }

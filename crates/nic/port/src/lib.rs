@@ -5,34 +5,26 @@
 //! virtual call moves a whole batch, so the trait costs nothing per packet.
 //! Buffers come from the [`Pool`] that the calling thread owns and passes in:
 //! nothing is allocated behind the application's back, and no queue holds a
-//! lock. Losses are counted where they happen and reported by name
-//! ([`PortStats`]).
+//! lock.
 //!
-//! Unsafe code is where memory or an option is shared with the kernel, and there
-//! alone: `shared`, and the modules that say so in front.
-#![deny(unsafe_code)]
+//! The traits stand below the drivers, which implement them: `driver` for NICs,
+//! `interface` for what Linux has, `ports` to open either by name. [`Options`] are
+//! what can be asked of a port when it is opened, [`Capabilities`] what it can do,
+//! [`PortStats`] what it counted; every counted loss names its [`Reason`].
+#![forbid(unsafe_code)]
 
-pub mod af_packet;
-pub mod af_xdp;
-mod books;
-mod checksum;
-mod frame;
-pub mod igb;
-pub mod intel;
-mod interface;
-pub mod ixgbe;
-mod open;
-pub mod pcap;
-mod shared;
+mod capability;
+mod error;
+pub mod loss;
+mod options;
 mod stats;
-pub mod tap;
-pub mod tun;
-pub mod virtio;
 
-pub use driver::{Counter, RxStats, TxStats};
+pub use capability::{Capabilities, Feature, Features, Limits, Support};
+pub use error::{Error, OptionError, Result};
+pub use loss::Reason;
 pub use memory::{Batch, Packet, Pool};
-pub use open::{Kind, Options, open};
-pub use stats::PortStats;
+pub use options::{Completion, Offload, Options, Rss, VirtioInterface, VirtioOptions};
+pub use stats::{Counter, PortStats, RxStats, TxStats};
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -49,12 +41,13 @@ pub trait RxQueue: Send {
 
     /// Arms the queue's interrupt and returns the file descriptor that becomes
     /// readable with the next packet; `None` where there are no interrupts and
-    /// polling is the only way. Poll the ring once more after arming.
+    /// polling is the only way. Poll the ring once more after arming: a packet
+    /// that came before does not signal again.
     fn arm(&mut self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Ends what [`arm`](Self::arm) began.
+    /// Ends what [`arm`](Self::arm) began: the loop polls again.
     fn disarm(&mut self) {}
 }
 
@@ -82,6 +75,16 @@ pub struct Link {
     pub speed_mbps: u32,
 }
 
+impl Link {
+    /// No frame can pass.
+    pub const DOWN: Link = Link { up: false, speed_mbps: 0 };
+
+    /// Frames can pass at this speed, in Mbit/s; zero where it is not known.
+    pub fn up(speed_mbps: u32) -> Link {
+        Link { up: true, speed_mbps }
+    }
+}
+
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.up, self.speed_mbps) {
@@ -92,93 +95,6 @@ impl fmt::Display for Link {
         }
     }
 }
-
-/// What a port can do, so that an application can ask before it relies on it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Capabilities {
-    /// The driver or medium: `ixgbe`, `pcap`, …
-    pub driver: String,
-    /// Receive queues that were opened.
-    pub rx_queues: usize,
-    /// Transmit queues that were opened.
-    pub tx_queues: usize,
-    /// Largest frame in bytes, without CRC, that can be received and sent.
-    pub max_frame: usize,
-    /// The port delivers checksum verdicts with received packets.
-    pub rx_checksum: bool,
-    /// The port fills in checksums on request.
-    pub tx_checksum: bool,
-    /// The port strips and inserts VLAN tags.
-    pub vlan: bool,
-    /// The port spreads flows over queues and delivers the hash.
-    pub rss: bool,
-    /// The port sends and receives frames in several buffers.
-    pub scatter: bool,
-    /// The port can wake a sleeping thread.
-    pub interrupts: bool,
-}
-
-/// Why an operation on a port failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// {port}: {operation} is not supported by this kind of port
-    #[error("{port}: {operation} is not supported by this kind of port")]
-    Unsupported {
-        /// The port's name.
-        port: String,
-        /// What was asked for.
-        operation: &'static str,
-    },
-    /// The driver's own error.
-    #[error(transparent)]
-    Driver(#[from] driver::Error),
-    /// {path}: {source}
-    #[error("{path}: {source}")]
-    File {
-        /// The file.
-        path: String,
-        /// What the system or the format said.
-        source: std::io::Error,
-    },
-    /// {port}: {what}: {fix}
-    #[error("{port}: {what}: {fix}")]
-    Setup {
-        /// The port's name.
-        port: String,
-        /// What is wrong.
-        what: String,
-        /// What to do about it.
-        fix: String,
-    },
-    /// {port}: {doing}: {source}
-    #[error("{port}: {doing}: {source}")]
-    System {
-        /// The port's name.
-        port: String,
-        /// What was being done.
-        doing: &'static str,
-        /// The system's answer.
-        source: std::io::Error,
-    },
-    /// {port}: {what}
-    #[error("{port}: {what}")]
-    Lost {
-        /// The port's name.
-        port: String,
-        /// What became of it.
-        what: &'static str,
-    },
-}
-
-impl Error {
-    /// A step of setting up that failed, and we know why.
-    fn setup(port: &str, what: String, fix: impl Into<String>) -> Error {
-        Error::Setup { port: port.to_owned(), what, fix: fix.into() }
-    }
-}
-
-/// The result of an operation on a port.
-pub type Result<T> = std::result::Result<T, Error>;
 
 /// A network interface of any kind.
 pub trait Port: Send {

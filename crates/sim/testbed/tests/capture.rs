@@ -1,7 +1,7 @@
 //! Captures are read as they were written, and no bytes make the reader panic.
 #![allow(clippy::unwrap_used)]
 
-use port::pcap::{Direction, Error, Notes, Reader, Writer};
+use interface::pcap::{Direction, Error, Notes, Reader, Writer};
 use proptest::prelude::*;
 
 fn read(bytes: &[u8]) -> Result<Vec<(u64, u32, Vec<u8>)>, Error> {

@@ -7,11 +7,12 @@ mod dpdk;
 #[path = "common/limit.rs"]
 mod limit;
 
+use port::{Options, Port as _, RxQueue as _, TxQueue as _, VirtioOptions};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use driver::virtio::transport::VhostUser;
-use driver::virtio::{Options, RxQueue, TxQueue, Virtio};
+use driver::virtio::{RxQueue, TxQueue, Virtio};
 use limit::Limit;
 use memory::{Backing, Batch, Dma, Pool};
 use regs::virtio::feature;
@@ -41,7 +42,7 @@ impl Join {
     fn open(dpdk: &Dpdk, options: Options, socket: Socket) -> Join {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vhost");
-        let (pairs, shown) = (options.queue_pairs, path.display());
+        let (pairs, shown) = (options.rx_queues, path.display());
         let client = if socket == Socket::WeListen { ",client=1" } else { "" };
         let vdevs = vec![format!("net_vhost0,iface={shown},queues={pairs}{client}")];
         let arguments = vec![format!("--rxq={pairs}"), format!("--txq={pairs}")];
@@ -53,7 +54,7 @@ impl Join {
             Socket::TheyListen => VhostUser::connect(&path, None),
             Socket::WeListen => VhostUser::listen(&path, Some(LIMIT), None),
         };
-        let (device, rx, tx) = Virtio::open_on(Arc::new(transport.unwrap()), &dma, options).unwrap();
+        let (device, rx, tx) = Virtio::open_on(Arc::new(transport.unwrap()), &dma, options).unwrap().split();
         let mut join = Join { testpmd, device, rx, tx, pool, _folder: folder };
         let mut batch = Batch::default();
         for queue in &mut join.rx {
@@ -98,10 +99,18 @@ fn frame(number: u32) -> Vec<u8> {
     frame
 }
 
+/// As the device's rings are.
+fn small_rings() -> Options {
+    Options { rx_ring: 256, tx_ring: 256, ..Options::default() }
+}
+
 fn rings() -> [(&'static str, Options); 4] {
-    let without = |bits: u64| Options { features: !bits, ..Options::default() };
+    let without = |bits: u64| Options {
+        virtio: VirtioOptions { features: !bits, ..VirtioOptions::default() },
+        ..small_rings()
+    };
     [
-        ("packed", Options::default()),
+        ("packed", small_rings()),
         ("packed, not in order", without(feature::IN_ORDER)),
         ("split", without(feature::RING_PACKED)),
         ("split, not in order", without(feature::RING_PACKED | feature::IN_ORDER)),
@@ -153,7 +162,7 @@ fn what_dpdk_sends_is_received() {
 #[test]
 fn several_pairs_and_a_back_end_that_connects_to_us() {
     let Some(dpdk) = dpdk::find() else { return };
-    let options = Options { queue_pairs: 2, ..Options::default() };
+    let options = Options { rx_queues: 2, ..small_rings() };
     let mut join = Join::open(&dpdk, options, Socket::WeListen);
     join.testpmd.say("start").unwrap();
     join.echo(0, 2_000);
@@ -166,8 +175,11 @@ fn several_pairs_and_a_back_end_that_connects_to_us() {
 #[test]
 fn an_interrupt_ends_the_wait() {
     let Some(dpdk) = dpdk::find() else { return };
-    let (_, packed) = (0, Options { interrupts: true, ..Options::default() });
-    let split = Options { features: !feature::RING_PACKED, ..packed.clone() };
+    let (_, packed) = (0, Options { interrupts: true, ..small_rings() });
+    let split = Options {
+        virtio: VirtioOptions { features: !feature::RING_PACKED, ..VirtioOptions::default() },
+        ..packed.clone()
+    };
     for options in [packed, split] {
         let mut join = Join::open(&dpdk, options, Socket::TheyListen);
         let mut batch = Batch::default();
@@ -189,13 +201,13 @@ fn an_interrupt_ends_the_wait() {
 #[test]
 fn a_back_end_that_goes_is_named() {
     let Some(dpdk) = dpdk::find() else { return };
-    let mut join = Join::open(&dpdk, Options::default(), Socket::TheyListen);
+    let mut join = Join::open(&dpdk, small_rings(), Socket::TheyListen);
     join.testpmd.say("start").unwrap();
     join.echo(0, 100);
     join.testpmd.quit();
     let error = join.device.health().unwrap_err();
     assert!(error.to_string().contains("hung up"), "{error}");
-    assert!(!join.device.link().0);
+    assert!(!join.device.link().up);
     let mut batch = Batch::default();
     assert_eq!(join.rx[0].recv(&mut join.pool, &mut batch), 0);
 }

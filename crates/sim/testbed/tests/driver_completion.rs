@@ -5,8 +5,8 @@ mod common;
 
 use common::frames::{self, Sums, payload};
 use common::{Bench, contents};
-use driver::ixgbe::{Completion, Options};
 use memory::{Batch, TxOffload};
+use port::{Completion, Options, TxQueue as _};
 
 const BOTH: [Completion; 2] = [Completion::Report, Completion::Head];
 
@@ -15,7 +15,7 @@ fn options(completion: Completion) -> Options {
 }
 
 /// Everything a side sends, of all kinds, and what came: bytes and counters.
-fn exchange(completion: Completion) -> (Vec<Vec<u8>>, driver::TxStats) {
+fn exchange(completion: Completion) -> (Vec<Vec<u8>>, port::TxStats) {
     let mut bench = Bench::pair(&options(completion));
     let checksums = TxOffload::IP_CHECKSUM | TxOffload::UDP_CHECKSUM;
     let mut received = Vec::new();

@@ -4,13 +4,14 @@
 
 mod common;
 
+use port::{Completion, Options, RxQueue as _, TxQueue as _};
 use std::time::{Duration, Instant};
 
 use common::broken::{Broken, Faults};
 use common::frames::{self, Sums, payload};
 use common::hasty::hasty;
 use common::{Bench, contents, devices};
-use driver::ixgbe::{Completion, Ixgbe, Options};
+use driver::ixgbe::Ixgbe;
 use memory::{Batch, Dma, Pool, TxOffload};
 use regs::ixgbe::TXDCTL;
 use testbed::fault::Spec;
@@ -77,7 +78,7 @@ fn a_transmit_queue_that_never_stops_keeps_its_buffers_for_good() {
     let dma = Dma::new(Default::default());
     let mut pool = Pool::new(&dma, 256).unwrap();
     let opened = while_stepping(&handles, || Ixgbe::open(pci, &dma, Options::default())).unwrap();
-    let (port, rx, mut tx) = opened.unwrap();
+    let (port, rx, mut tx) = opened.unwrap().split();
     let mut batch = Batch::default();
     let mut packet = pool.alloc().unwrap();
     packet.copy_from(&frames::udp4(&payload(100), Sums::Full)).unwrap();

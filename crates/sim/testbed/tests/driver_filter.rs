@@ -6,8 +6,8 @@ mod common;
 use common::Bench;
 use common::frames::{self, Sums, ethernet, payload, tagged};
 use common::limit::Limit;
-use driver::ixgbe::Options;
 use memory::TxOffload;
+use port::{Options, Port as _, RxQueue as _};
 use testbed::Idle;
 use testbed::inprocess::spawn;
 
@@ -32,7 +32,10 @@ fn heard(bench: &mut Bench) -> [bool; 5] {
 }
 
 /// Changes port 1's filters while the models are stepped.
-fn change(bench: &mut Bench, work: impl FnOnce(&mut driver::ixgbe::Ixgbe) -> driver::Result<()>) {
+fn change<E: std::fmt::Debug + Send>(
+    bench: &mut Bench,
+    work: impl FnOnce(&mut driver::ixgbe::Ixgbe) -> Result<(), E>,
+) {
     bench.meanwhile(|bench| work(&mut bench.sides[1].device)).unwrap();
 }
 
@@ -130,7 +133,7 @@ fn filters_change_under_traffic_without_a_nameless_loss() {
             match n % 4 {
                 0 => port.add_unicast([2, 0, 0, 0, 0, n]),
                 1 => port.add_multicast([1, 0, 0x5E, 0, 0, n]),
-                2 => port.set_promiscuous(n % 8 == 2),
+                2 => port.set_all_multicast(n % 8 == 2),
                 _ => port.set_vlan_filter(n % 8 == 3),
             }
             .unwrap();

@@ -4,13 +4,14 @@
 
 mod common;
 
+use port::{Completion, Options, RxQueue as _, TxQueue as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::broken::{Broken, Faults};
 use common::recorder::{Did, Record, Recorder};
 use common::{devices, sound};
-use driver::ixgbe::{Completion, Ixgbe, Options, RxQueue, TxQueue};
+use driver::ixgbe::{Ixgbe, RxQueue, TxQueue};
 use memory::{Batch, Dma, Pool};
 use regs::Access;
 use regs::ixgbe::*;
@@ -45,7 +46,7 @@ impl Watched {
         let (pci, recorder) = Recorder::new(broken);
         before(&recorder);
         let dma = Dma::new(Default::default());
-        let open = || Ixgbe::open(pci.clone(), &dma, options.clone()).unwrap();
+        let open = || Ixgbe::open(pci.clone(), &dma, options.clone()).unwrap().split();
         let (port, rx, tx) = while_stepping(&handles, open).unwrap();
         let opened = recorder.take();
         Watched { port, rx, tx, pci, recorder, handles, dma, opened }

@@ -4,6 +4,7 @@
 
 mod common;
 
+use port::{Options, RxQueue as _, TxQueue as _};
 use std::os::fd::BorrowedFd;
 use std::thread;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use common::Bench;
 use common::frames::{self, Sums, payload};
 use common::limit::until;
-use driver::ixgbe::{Options, RxQueue};
+use driver::ixgbe::RxQueue;
 use memory::{Batch, Pool, TxOffload};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use testbed::Idle;
@@ -97,7 +98,7 @@ fn the_device_masks_what_it_signalled() {
 #[test]
 fn each_queue_has_a_vector_of_its_own() {
     let queues = 4;
-    let rss = driver::ixgbe::Rss { table: Some(Box::new([2; 128])), ..Default::default() };
+    let rss = port::Rss { table: Some(Box::new([2; 128])), ..Default::default() };
     let mut bench = Bench::pair(&Options { rx_queues: queues, rss, ..options() });
     let arm = |bench: &mut Bench| (0..queues).map(|n| armed(bench, n)).collect::<Vec<_>>();
     assert_eq!(arm(&mut bench), [false; 4]);

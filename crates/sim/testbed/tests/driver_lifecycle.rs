@@ -4,12 +4,13 @@
 
 mod common;
 
+use port::{Completion, Link, Options, Port as _, RxQueue as _, TxQueue as _};
 use std::time::Duration;
 
 use common::frames::{self, Sums, payload};
 use common::limit::until;
 use common::{Bench, Side, devices, sound};
-use driver::ixgbe::{Completion, Ixgbe, Options};
+use driver::ixgbe::Ixgbe;
 use memory::{Batch, Dma, Packet, Pool, TxOffload};
 use testbed::Idle;
 use testbed::inprocess::{spawn, while_stepping};
@@ -116,9 +117,9 @@ fn a_cable_that_flaps_is_seen_and_traffic_comes_back() {
         if seen.last() != Some(&link) {
             seen.push(link);
         }
-        received[usize::from(link.0)] += got;
+        received[usize::from(link.up)] += got;
     }
-    let (up, down) = ((true, 10_000), (false, 0));
+    let (up, down) = (Link::up(10_000), Link::DOWN);
     assert!(seen.windows(2).all(|two| two[0] != two[1]));
     assert!(seen.len() >= 7 && seen.iter().all(|link| [up, down].contains(link)), "{seen:?}");
     assert!(received[1] > 100_000 && received[0] < 200, "{received:?}");
@@ -159,7 +160,7 @@ fn a_port_opens_again_and_again_and_leaks_nothing() {
     let options = Options { link_wait_ms: 0, interrupts: true, rx_queues: 2, ..Options::default() };
     let mut mapped = Vec::new();
     for _ in 0..5 {
-        let open = || Ixgbe::open(pcis[0].clone(), &dma, options.clone()).unwrap();
+        let open = || Ixgbe::open(pcis[0].clone(), &dma, options.clone()).unwrap().split();
         let (device, rx, tx) = while_stepping(&handles, open).unwrap();
         let mut side = Side { device, rx, tx };
         mapped.push(handles[0].report().mapped);
@@ -189,7 +190,7 @@ fn queues_go_on_when_the_port_is_dropped_first() {
     let (pcis, handles) = devices(&["gen:count=3000+sink:check"]);
     let dma = Dma::new(Default::default());
     let mut pool = Pool::new(&dma, 2048).unwrap();
-    let open = || Ixgbe::open(pcis[0].clone(), &dma, Options::default()).unwrap();
+    let open = || Ixgbe::open(pcis[0].clone(), &dma, Options::default()).unwrap().split();
     let (device, mut rx, mut tx) = while_stepping(&handles, open).unwrap();
     drop(device);
     let mut batch = Batch::default();

@@ -6,8 +6,8 @@ mod common;
 
 use common::Bench;
 use common::frames::{self, Sums, is_right, payload, tagged};
-use driver::ixgbe::Options;
 use memory::{Checksum, PacketType, TxOffload};
+use port::{Options, TxQueue as _};
 
 const IP: u8 = TxOffload::IP_CHECKSUM;
 const UDP: u8 = TxOffload::UDP_CHECKSUM;

@@ -5,15 +5,14 @@
 mod common;
 
 use common::devices;
-use driver::ixgbe::Options;
+use driver::ixgbe::Ixgbe;
 use memory::{Batch, Dma, Pool};
-use port::ixgbe::IxgbePort;
-use port::{Link, Port, RxQueue, TxQueue};
+use port::{Feature, Link, Options, Port, RxQueue, Support, TxQueue};
 use testbed::inprocess::{Handle, while_stepping};
 use testbed::ixgbe;
 
 struct Opened {
-    port: IxgbePort,
+    port: Ixgbe,
     rx: Box<dyn RxQueue>,
     tx: Box<dyn TxQueue>,
     handles: Vec<Handle>,
@@ -24,7 +23,7 @@ fn open(wire: &str, options: &Options) -> Opened {
     let (mut pcis, handles) = devices(&[wire]);
     let dma = Dma::new(Default::default());
     let pool = Pool::new(&dma, 2048).unwrap();
-    let open = || IxgbePort::open(pcis.remove(0), &dma, options.clone()).unwrap();
+    let open = || Ixgbe::open(pcis.remove(0), &dma, options.clone()).unwrap();
     let mut port = while_stepping(&handles, open).unwrap();
     let (rx, tx) = (port.rx_queue(0).unwrap(), port.tx_queue(0).unwrap());
     Opened { port, rx, tx, handles, pool }
@@ -57,7 +56,13 @@ fn a_port_says_what_it_is_and_gives_each_queue_once() {
     let port = &mut opened.port;
     let can = port.capabilities();
     assert_eq!((can.driver.as_str(), can.rx_queues, can.tx_queues, can.max_frame), ("ixgbe", 1, 1, 1514));
-    assert!(can.interrupts && can.rss && can.scatter && can.vlan && can.rx_checksum && can.tx_checksum);
+    for on in [Feature::Interrupts, Feature::VlanInsert, Feature::RxChecksum, Feature::TxChecksum] {
+        assert_eq!(can.support(on), Support::On, "{}", on.name());
+    }
+    for off in [Feature::Rss, Feature::Scatter, Feature::VlanStrip, Feature::HeadWriteback] {
+        assert_eq!(can.support(off), Support::Off, "{}", off.name());
+    }
+    assert_eq!(can.support(Feature::Timestamps), Support::No);
     assert_eq!((port.mac(), port.link()), (ixgbe::mac(0), Link { up: true, speed_mbps: 10_000 }));
     for taken in [0, 1, usize::MAX] {
         assert!(port.rx_queue(taken).is_none() && port.tx_queue(taken).is_none(), "{taken}");
@@ -89,7 +94,7 @@ fn driver_device_and_model_count_the_same() {
     assert_eq!((stats.rx_bytes, stats.tx_bytes), (rx.bytes + 4 * rx.packets, tx.bytes + 4 * tx.packets));
     let sizes = ["PRC64", "PRC127", "PRC255", "PRC511", "PRC1023", "PRC1522"];
     assert_eq!(sizes.iter().map(|name| stats.counter(name)).sum::<u64>(), received);
-    let losses: u64 = stats.losses().map(|counter| counter.value).sum();
+    let losses: u64 = stats.losses().map(|(_, count)| count).sum();
     assert_eq!(losses, report.drops.values().sum::<u64>(), "{:?}", report.drops);
     assert!(stats.counter("CRCERRS") > 100 && stats.counter("RUC") > 10, "{:?}", report.drops);
     assert_eq!(received + losses, 20_000);

@@ -7,11 +7,10 @@
 mod limit;
 
 use bus::Pci;
-use driver::ixgbe::Options;
+use driver::ixgbe::Ixgbe;
 use limit::{Limit, until};
 use memory::{Batch, Dma, Pool};
-use port::ixgbe::IxgbePort;
-use port::{Port, RxQueue, TxQueue};
+use port::{Options, Port, RxQueue, TxQueue};
 use testbed::inprocess::{Handle, InProcess, while_stepping};
 use testbed::serve::{Endpoint, Options as ServeOptions, Serving};
 use testbed::wire::{CheckStats, Plug, plug};
@@ -33,7 +32,7 @@ fn devices(wires: &[&str], fault: &str) -> Vec<Device> {
 }
 
 struct Ports {
-    _ports: Vec<IxgbePort>,
+    _ports: Vec<Ixgbe>,
     rx: Vec<Box<dyn RxQueue>>,
     tx: Vec<Box<dyn TxQueue>>,
     pool: Pool,
@@ -43,8 +42,8 @@ struct Ports {
 fn open(pcis: Vec<Pci>) -> Ports {
     let dma = Dma::new(Default::default());
     let pool = Pool::new(&dma, 8192).unwrap();
-    let open = |pci| IxgbePort::open(pci, &dma, Options::default()).unwrap();
-    let mut ports: Vec<IxgbePort> = pcis.into_iter().map(open).collect();
+    let open = |pci| Ixgbe::open(pci, &dma, Options::default()).unwrap();
+    let mut ports: Vec<Ixgbe> = pcis.into_iter().map(open).collect();
     let rx = ports.iter_mut().map(|port| port.rx_queue(0).unwrap()).collect();
     let tx = ports.iter_mut().map(|port| port.tx_queue(0).unwrap()).collect();
     let capacity = pool.capacity();

@@ -3,9 +3,10 @@
 #[path = "common/limit.rs"]
 mod limit;
 
-use driver::ixgbe::{Ixgbe, Options};
+use driver::ixgbe::Ixgbe;
 use limit::Limit;
 use memory::{Batch, Dma, Pool};
+use port::{Options, Port as _, RxQueue as _, TxQueue as _};
 use testbed::inprocess::{self, InProcess};
 use testbed::wire::Cable;
 
@@ -17,7 +18,7 @@ fn counts_agree_on_both_sides() {
     let dma = Dma::new(memory::Options::default());
     let options = Options { rx_ring: 64, tx_ring: 64, link_wait_ms: 0, ..Options::default() };
     let opened = inprocess::while_stepping(std::slice::from_ref(&handle), || Ixgbe::open(pci, &dma, options));
-    let (port, mut rx, mut tx) = opened.expect("a thread").expect("it comes up");
+    let (port, mut rx, mut tx) = opened.expect("a thread").expect("it comes up").split();
     assert_eq!(port.mac(), [2, 0, 0, 0, 0, 9]);
     let mut pool = Pool::new(&dma, 512).expect("memory");
     let mut batch = Batch::with_limit(32);

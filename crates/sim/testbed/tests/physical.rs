@@ -4,6 +4,7 @@
 
 mod common;
 
+use port::{Options, RxQueue as _, TxQueue as _};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex};
@@ -12,7 +13,7 @@ use bus::{Addressing, DmaRange, Pci, Result};
 use common::between::{Between, in_front_of};
 use common::limit::Limit;
 use common::{Bench, Side, devices};
-use driver::ixgbe::{Ixgbe, Options};
+use driver::ixgbe::Ixgbe;
 use memory::{Backing, Batch, Dma, Pool};
 use testbed::inprocess::{Handle, while_stepping};
 
@@ -147,7 +148,7 @@ fn frames_are_forwarded_whole_where_there_is_no_iommu() {
     let (pcis, physicals, handles) = physical_devices(&[wire, wire]);
     let dma = Dma::new(memory::Options::default());
     let open = |pci: &Pci| {
-        let (device, rx, tx) = Ixgbe::open(pci.clone(), &dma, Options::default()).unwrap();
+        let (device, rx, tx) = Ixgbe::open(pci.clone(), &dma, Options::default()).unwrap().split();
         Side { device, rx, tx }
     };
     let sides: Vec<Side> = while_stepping(&handles, || pcis.iter().map(open).collect()).unwrap();

@@ -6,6 +6,7 @@
 
 mod common;
 
+use port::{Completion, Options, Port as _, RxQueue as _, TxQueue as _};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -17,7 +18,6 @@ use common::between::{Between, in_front_of};
 use common::frames::{self, Sums, payload};
 use common::hasty::hasty;
 use common::{Bench, devices};
-use driver::ixgbe::{Completion, Options};
 use memory::{Batch, TxOffload};
 use regs::ixgbe::{RXDCTL, TXDCTL};
 use testbed::inprocess::{Handle, while_stepping};
@@ -238,7 +238,7 @@ fn filters(bench: &mut Bench, clock: &mut Clock) {
     for round in 0..4 {
         let port = &mut bench.sides[1].device;
         let mac = [0x02, 0, 0, 0, 0, round];
-        let changed = while_stepping(&bench.handles, || {
+        let changed = while_stepping(&bench.handles, || -> port::Result<()> {
             port.add_unicast(mac)?;
             port.add_multicast([0x01, 0, 0x5E, 0, 0, round])?;
             port.set_promiscuous(round % 2 == 0)?;
@@ -247,7 +247,7 @@ fn filters(bench: &mut Bench, clock: &mut Clock) {
             port.set_vlan_filter(round % 2 == 0)?;
             port.remove_unicast(mac)?;
             port.stop()?;
-            port.start()
+            Ok(port.start()?)
         });
         changed.unwrap().unwrap();
         clock.now_ns += 1_000_000_000;

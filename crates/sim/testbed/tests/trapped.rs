@@ -1,9 +1,10 @@
 //! A device that lets nobody map its registers: slower, and to the letter.
 #![allow(clippy::unwrap_used)]
 
+use port::{Options, RxQueue as _, TxQueue as _};
 use std::sync::Arc;
 
-use driver::ixgbe::{Ixgbe, Options};
+use driver::ixgbe::Ixgbe;
 use memory::{Batch, Dma, Pool};
 use regs::ixgbe::{QPRC, QPTC_ALIAS};
 use testbed::inprocess::{InProcess, while_stepping};
@@ -23,7 +24,7 @@ fn counted(trapped: bool) -> [[u32; 2]; 2] {
     let dma = Dma::new(Default::default());
     let mut pool = Pool::new(&dma, 1024).unwrap();
     let handles = [handle];
-    let open = || Ixgbe::open(pci.clone(), &dma, Options::default()).unwrap();
+    let open = || Ixgbe::open(pci.clone(), &dma, Options::default()).unwrap().split();
     let (_device, mut rx, mut tx) = while_stepping(&handles, open).unwrap();
     let (mut batch, mut sent) = (Batch::default(), 0);
     for _ in 0..1000 {

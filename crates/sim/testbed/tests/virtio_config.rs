@@ -4,11 +4,12 @@
 
 mod common;
 
-use common::virtio::{Bench, RINGS, Side, frame, model, offer, sleepy};
+use common::virtio::{Bench, RINGS, Side, frame, model, offer, sleepy, small_rings};
 use driver::Error;
-use driver::virtio::{Fault, Options, Virtio};
+use driver::virtio::{Fault, Virtio};
 use memory::TxOffload;
 use model::virtio::{Mishap, OTHER_MAC, OTHER_SPEED};
+use port::{Link, Options, Port as _};
 use regs::virtio::feature::net;
 use testbed::inprocess::while_stepping;
 use testbed::ixgbe;
@@ -17,7 +18,7 @@ use testbed::ixgbe;
 fn a_link_that_flaps_is_seen_and_traffic_comes_back() {
     for (name, ring) in RINGS {
         let wires = ["gen:rate=100k+sink+fault:flap=1s/300ms"];
-        let mut bench = Bench::open(&wires, &model(offer(ring, 0)), &Options::default());
+        let mut bench = Bench::open(&wires, &model(offer(ring, 0)), &small_rings());
         let begin = 20_000_000_000; // later than opening can have taken
         let (mut seen, mut received) = (Vec::new(), [0_u64; 2]);
         for tick in 0..30_000 {
@@ -27,12 +28,12 @@ fn a_link_that_flaps_is_seen_and_traffic_comes_back() {
             if seen.last() != Some(&link) {
                 seen.push(link);
             }
-            received[usize::from(link.0)] += got;
+            received[usize::from(link.up)] += got;
             if tick % 500 == 0 {
                 bench.try_send(0, 0, &frame(1, 100), TxOffload::default());
             }
         }
-        let (up, down) = ((true, 10_000), (false, 0));
+        let (up, down) = (Link::up(10_000), Link::DOWN);
         assert!(seen.len() >= 5 && seen.iter().all(|link| [up, down].contains(link)), "{name}: {seen:?}");
         assert!(received[1] > 100_000 && received[0] < 500, "{name}: {received:?}");
         assert!(bench.counter(0, "config_changes") >= seen.len() as u64 - 1, "{name}");
@@ -44,10 +45,10 @@ fn a_link_that_flaps_is_seen_and_traffic_comes_back() {
 #[test]
 fn without_a_status_field_the_link_is_always_up() {
     let without = offer(0, net::STATUS | net::SPEED_DUPLEX);
-    let bench = Bench::open(&["sink+fault:flap=1s/900ms"], &model(without), &Options::default());
+    let bench = Bench::open(&["sink+fault:flap=1s/900ms"], &model(without), &small_rings());
     for tick in 0..30 {
         bench.handles[0].step(20_000_000_000 + tick * 100_000_000);
-        assert_eq!(bench.sides[0].device.link(), (true, 0));
+        assert_eq!(bench.sides[0].device.link(), Link::up(0));
     }
     bench.finish();
 }
@@ -55,7 +56,7 @@ fn without_a_status_field_the_link_is_always_up() {
 #[test]
 fn other_numbers_in_the_configuration_change_nothing_while_packets_run() {
     for (name, ring) in RINGS {
-        let options = Options { queue_pairs: 2, ..Options::default() };
+        let options = Options { rx_queues: 2, ..small_rings() };
         let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &options);
         let before = bench.counter(1, "config_changes");
         let changes = [Mishap::Mtu(68), Mishap::Pairs(1), Mishap::Pairs(0), Mishap::Mtu(0), Mishap::Pairs(9)];
@@ -80,8 +81,11 @@ fn other_numbers_in_the_configuration_change_nothing_while_packets_run() {
     }
 }
 
-fn faulted<T>(result: driver::Result<T>) -> Fault {
-    match result {
+fn faulted<T, E>(result: Result<T, E>) -> Fault
+where
+    Error: TryFrom<E, Error: std::fmt::Debug>,
+{
+    match result.map_err(|error| Error::try_from(error).unwrap()) {
         Err(Error::Virtio(fault)) => fault,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("it worked"),
@@ -90,11 +94,11 @@ fn faulted<T>(result: driver::Result<T>) -> Fault {
 
 #[test]
 fn what_is_read_is_of_one_moment() {
-    let bench = Bench::open(&["sink"], &model(offer(0, 0)), &Options::default());
+    let bench = Bench::open(&["sink"], &model(offer(0, 0)), &small_rings());
     let mut seen = std::collections::BTreeSet::new();
     for accesses in (1..40).chain([90, 91]) {
         bench.handles[0].suffer(Mishap::Unsettled(accesses));
-        let (up, speed) = bench.sides[0].device.link();
+        let Link { up, speed_mbps: speed } = bench.sides[0].device.link();
         assert!(up, "{accesses}");
         assert!([10_000, OTHER_SPEED].contains(&speed), "{accesses}: {speed:#x}");
         seen.insert(speed);
@@ -105,13 +109,13 @@ fn what_is_read_is_of_one_moment() {
 
 #[test]
 fn an_address_is_not_half_of_one_and_half_of_another() {
-    let mut bench = Bench::open(&["sink"], &model(offer(0, 0)), &Options::default());
+    let mut bench = Bench::open(&["sink"], &model(offer(0, 0)), &small_rings());
     let mut seen = std::collections::BTreeSet::new();
     for accesses in 1..40 {
         let old = bench.sides.pop().unwrap();
         bench.meanwhile(|_| drop(old));
         bench.handles[0].suffer(Mishap::Unsettled(accesses));
-        let side = bench.reopen(0, &Options::default());
+        let side = bench.reopen(0, &small_rings());
         let mac = side.device.mac();
         assert!([ixgbe::mac(0), OTHER_MAC].contains(&mac), "{accesses}: {mac:x?}");
         seen.insert(mac);
@@ -123,9 +127,9 @@ fn an_address_is_not_half_of_one_and_half_of_another() {
 
 #[test]
 fn a_configuration_that_never_rests_is_a_fault_with_a_name() {
-    let mut bench = Bench::open(&["loop"], &model(offer(0, 0)), &Options::default());
+    let mut bench = Bench::open(&["loop"], &model(offer(0, 0)), &small_rings());
     bench.handles[0].suffer(Mishap::Unsettled(u32::MAX));
-    assert_eq!(bench.sides[0].device.link(), (false, 0), "nothing is known");
+    assert_eq!(bench.sides[0].device.link(), Link::DOWN, "nothing is known");
     let unstable = |fault| matches!(fault, Fault::ConfigUnstable { tries: 100, .. });
     assert!(unstable(faulted(bench.sides[0].device.health())));
     // Packets go on; it cannot be opened anew before it rests.
@@ -134,10 +138,10 @@ fn a_configuration_that_never_rests_is_a_fault_with_a_name() {
     assert_eq!(bench.recv(0).len(), 1);
     let old = bench.sides.pop().unwrap();
     bench.meanwhile(|_| drop(old));
-    let open = || Virtio::open(bench.pcis[0].clone(), &bench.dma, Options::default());
+    let open = || Virtio::open(bench.pcis[0].clone(), &bench.dma, small_rings());
     assert!(unstable(faulted(while_stepping(&bench.handles, open).unwrap())));
     bench.handles[0].suffer(Mishap::Unsettled(0));
-    let side = bench.reopen(0, &Options::default());
+    let side = bench.reopen(0, &small_rings());
     bench.sides.push(side);
     bench.finish();
 }

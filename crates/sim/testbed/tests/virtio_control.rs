@@ -4,13 +4,14 @@
 
 mod common;
 
+use port::{Options, Port as _};
 use std::time::{Duration, Instant};
 
 use common::contents;
 use common::frames::tagged;
-use common::virtio::{Bench, RINGS, Side, frame, model, offer, recv, sleepy};
+use common::virtio::{Bench, RINGS, Side, frame, model, offer, recv, sleepy, small_rings};
 use driver::Error;
-use driver::virtio::{Fault, Options};
+use driver::virtio::Fault;
 use memory::TxOffload;
 use regs::virtio::feature::net;
 use testbed::inprocess::while_stepping;
@@ -40,7 +41,7 @@ fn seen(bench: &mut Bench) -> [bool; 4] {
 fn a_port_receives_what_it_was_told_to() {
     for (name, ring) in RINGS {
         for features in [offer(ring, 0), offer(ring, net::MQ)] {
-            let mut bench = Bench::pair(&sleepy(features), &Options::default());
+            let mut bench = Bench::pair(&sleepy(features), &small_rings());
             assert_eq!(seen(&mut bench), [true; 4], "{name}: promiscuous unless told otherwise");
             bench.meanwhile(|bench| bench.sides[1].device.set_promiscuous(false)).unwrap();
             assert_eq!(seen(&mut bench), [true, false, false, true], "{name}");
@@ -63,7 +64,7 @@ fn a_port_receives_what_it_was_told_to() {
 
 #[test]
 fn a_long_list_of_addresses_fits_or_is_refused() {
-    let mut bench = Bench::pair(&model(offer(0, 0)), &Options { promiscuous: false, ..Options::default() });
+    let mut bench = Bench::pair(&model(offer(0, 0)), &Options { promiscuous: false, ..small_rings() });
     let many: Vec<[u8; 6]> = (0..600_u16).map(|n| [2, 0, 0, 1, (n >> 8) as u8, n as u8]).collect();
     bench.meanwhile(|bench| bench.sides[1].device.set_addresses(&many, &[])).unwrap();
     assert_eq!(bench.cross_plain(&to(many[599])).len(), 1);
@@ -79,7 +80,7 @@ fn a_long_list_of_addresses_fits_or_is_refused() {
 
 #[test]
 fn the_modes_of_a_port_are_those_it_was_opened_with() {
-    let options = Options { promiscuous: false, mac: Some(OTHER), ..Options::default() };
+    let options = Options { promiscuous: false, mac: Some(OTHER), ..small_rings() };
     let mut bench = Bench::pair(&model(offer(0, 0)), &options);
     assert_eq!(bench.sides[1].device.mac(), OTHER);
     assert_eq!(seen(&mut bench), [false, true, false, true]);
@@ -89,7 +90,7 @@ fn the_modes_of_a_port_are_those_it_was_opened_with() {
 #[test]
 fn only_vlans_that_were_added_pass() {
     for (name, ring) in RINGS {
-        let options = Options { vlan_filter: true, promiscuous: false, ..Options::default() };
+        let options = Options { vlan_filter: true, promiscuous: false, ..small_rings() };
         let mut bench = Bench::pair(&model(offer(ring, 0)), &options);
         let pass = |bench: &mut Bench| {
             [None, Some(5), Some(6), Some(0xE005)].map(|tag| {
@@ -112,8 +113,11 @@ fn only_vlans_that_were_added_pass() {
     }
 }
 
-fn no_command(result: driver::Result<()>) -> (&'static str, &'static str) {
-    match result {
+fn no_command<E>(result: Result<(), E>) -> (&'static str, &'static str)
+where
+    Error: TryFrom<E, Error: std::fmt::Debug>,
+{
+    match result.map_err(|error| Error::try_from(error).unwrap()) {
         Err(Error::Virtio(Fault::NoCommand { command, feature, .. })) => (command, feature),
         other => panic!("{other:?}"),
     }
@@ -121,7 +125,7 @@ fn no_command(result: driver::Result<()>) -> (&'static str, &'static str) {
 
 #[test]
 fn what_the_device_has_no_command_for_is_named() {
-    let mut bench = Bench::pair(&model(offer(0, net::CTRL_VQ)), &Options::default());
+    let mut bench = Bench::pair(&model(offer(0, net::CTRL_VQ)), &small_rings());
     assert_eq!(seen(&mut bench), [true; 4]);
     let device = &mut bench.sides[1].device;
     assert_eq!(no_command(device.set_promiscuous(false)), ("setting promiscuous mode", "CTRL_RX"));
@@ -135,17 +139,17 @@ fn what_the_device_has_no_command_for_is_named() {
 #[test]
 fn a_command_that_is_not_answered_is_given_up() {
     for (name, ring) in RINGS {
-        let mut bench = Bench::pair(&model(offer(ring, 0)), &Options::default());
+        let mut bench = Bench::pair(&model(offer(ring, 0)), &small_rings());
         // By the test's own clock, which stands still.
         bench.handles[1].step(u64::MAX / 2);
         let begin = Instant::now();
-        let given_up = bench.sides[1].device.set_promiscuous(false).unwrap_err();
+        let given_up = Error::try_from(bench.sides[1].device.set_promiscuous(false).unwrap_err()).unwrap();
         assert!(
             matches!(given_up, Error::Virtio(Fault::NoAnswer { waited_ms: 2000.., .. })),
             "{name}: {given_up}"
         );
         assert!(begin.elapsed() < Duration::from_secs(6), "{name}");
-        let next = bench.sides[1].device.set_promiscuous(false).unwrap_err();
+        let next = Error::try_from(bench.sides[1].device.set_promiscuous(false).unwrap_err()).unwrap();
         assert!(matches!(next, Error::Virtio(Fault::Unanswered { .. })), "{name}: {next}");
         // Packets go on, and a restart mends it.
         bench.send(0, &to(OTHER));
@@ -154,7 +158,7 @@ fn a_command_that_is_not_answered_is_given_up() {
         bench.recv(1);
         let Side { device, rx, tx } = bench.sides.pop().unwrap();
         let restart = || device.restart(rx, tx);
-        let (device, mut rx, tx) = while_stepping(&bench.handles, restart).unwrap().unwrap();
+        let (device, mut rx, tx) = while_stepping(&bench.handles, restart).unwrap().unwrap().split();
         recv(&mut rx, &mut bench.pool);
         bench.sides.push(Side { device, rx, tx });
         bench.meanwhile(|bench| bench.sides[1].device.set_promiscuous(false)).unwrap();
@@ -166,7 +170,7 @@ fn a_command_that_is_not_answered_is_given_up() {
 #[test]
 fn a_device_without_an_address_gets_one_of_its_own() {
     let without = offer(0, net::MAC);
-    let bench = Bench::pair(&model(without), &Options::default());
+    let bench = Bench::pair(&model(without), &small_rings());
     let [one, other] = [0, 1].map(|at| bench.sides[at].device.mac());
     assert!(one != other && one[0] & 3 == 2, "random, local, not a group: {one:x?} {other:x?}");
     bench.finish();
@@ -175,8 +179,7 @@ fn a_device_without_an_address_gets_one_of_its_own() {
 #[test]
 fn more_pairs_than_there_are_is_named_and_all_can_be_used() {
     for (name, ring) in RINGS {
-        let mut bench =
-            Bench::pair(&model(offer(ring, 0)), &Options { queue_pairs: 4, ..Options::default() });
+        let mut bench = Bench::pair(&model(offer(ring, 0)), &Options { rx_queues: 4, ..small_rings() });
         for queue in 0..4 {
             assert!(bench.try_send(0, queue, &frame(queue, 90), TxOffload::default()));
         }
@@ -185,7 +188,7 @@ fn more_pairs_than_there_are_is_named_and_all_can_be_used() {
         bench.finish();
     }
     let refused = std::panic::catch_unwind(|| {
-        Bench::pair(&model(offer(0, 0)), &Options { queue_pairs: 5, ..Options::default() });
+        Bench::pair(&model(offer(0, 0)), &Options { rx_queues: 5, ..small_rings() });
     });
     let text = refused.unwrap_err();
     let text = text.downcast_ref::<String>().unwrap();

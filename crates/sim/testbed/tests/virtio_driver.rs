@@ -7,9 +7,10 @@ mod common;
 use bus::Pci;
 use common::contents;
 use common::limit::until;
-use common::virtio::{Bench, RINGS, Side, devices, frame, model, offer, recv, sleepy};
-use driver::virtio::{Options, Virtio};
+use common::virtio::{Bench, RINGS, Side, devices, frame, model, offer, recv, sleepy, small_rings};
+use driver::virtio::Virtio;
 use memory::{Batch, Dma, Pool, TxOffload};
+use port::{Options, Port as _, TxQueue as _};
 use regs::virtio::feature::{self, net};
 use testbed::serve::{Endpoint, Options as ServeOptions, Serving};
 
@@ -18,7 +19,7 @@ fn frames_cross_every_kind_of_ring() {
     for (name, ring) in RINGS {
         for without in [0, net::MRG_RXBUF, feature::INDIRECT_DESC] {
             for model in [model(offer(ring, without)), sleepy(offer(ring, without))] {
-                let mut bench = Bench::pair(&model, &Options::default());
+                let mut bench = Bench::pair(&model, &small_rings());
                 // Several times round the rings, both ways.
                 for round in 0..60 {
                     let frames: Vec<_> = (0..24).map(|n| frame(n, 60 + (round * 24 + n) % 1400)).collect();
@@ -41,7 +42,7 @@ fn frames_cross_every_kind_of_ring() {
 #[test]
 fn long_frames_take_several_buffers() {
     for (name, ring) in RINGS {
-        let options = Options { max_frame: 9014, ..Options::default() };
+        let options = Options { max_frame: 9014, ..small_rings() };
         let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &options);
         for round in 0..40 {
             let sent = frame(round, 5000 + 100 * round);
@@ -55,7 +56,7 @@ fn long_frames_take_several_buffers() {
 #[test]
 fn flows_spread_over_queue_pairs() {
     for (name, ring) in RINGS {
-        let options = Options { queue_pairs: 2, ..Options::default() };
+        let options = Options { rx_queues: 2, ..small_rings() };
         let mut bench = Bench::pair(&model(offer(ring, 0)), &options);
         let mut seen = [0; 2];
         for port in 0..32u16 {
@@ -88,7 +89,7 @@ fn frames_cross_over_vfio_user() {
         let mut pool = Pool::new(&dma, 4096).unwrap();
         let mut open = |at: usize| {
             let pci = Pci::connect(&sockets[at]).unwrap();
-            let (device, mut rx, tx) = Virtio::open(pci, &dma, Options::default()).unwrap();
+            let (device, mut rx, tx) = Virtio::open(pci, &dma, small_rings()).unwrap().split();
             recv(&mut rx, &mut pool);
             Side { device, rx, tx }
         };

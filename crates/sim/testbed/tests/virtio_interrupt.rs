@@ -5,13 +5,14 @@
 
 mod common;
 
+use port::{Options, Port as _, RxQueue as _, TxQueue as _, VirtioOptions};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use common::virtio::{Bench, RINGS, frame, model, offer, sleepy};
-use driver::virtio::{Options, RxQueue};
+use common::virtio::{Bench, RINGS, frame, model, offer, sleepy, small_rings};
+use driver::virtio::RxQueue;
 use memory::{Batch, Pool, TxOffload};
 use model::virtio::{Mishap, Options as ModelOptions};
 use regs::virtio::feature;
@@ -19,8 +20,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use testbed::Idle;
 use testbed::inprocess::spawn;
 
-fn options() -> Options {
-    Options { interrupts: true, packed_event_index: true, ..Options::default() }
+fn interrupts() -> Options {
+    Options {
+        interrupts: true,
+        virtio: VirtioOptions { packed_event_index: true, ..VirtioOptions::default() },
+        ..small_rings()
+    }
 }
 
 fn is_readable(event: BorrowedFd<'_>, wait_ms: i64) -> bool {
@@ -37,7 +42,7 @@ fn armed(bench: &mut Bench, queue: usize) -> bool {
 #[test]
 fn a_packet_after_arming_wakes_and_none_else_does() {
     for (name, ring) in RINGS {
-        let mut bench = Bench::pair(&model(offer(ring, 0)), &options());
+        let mut bench = Bench::pair(&model(offer(ring, 0)), &interrupts());
         // Many laps, so that each place of the ring is armed at.
         for round in 0..700 {
             assert!(!armed(&mut bench, 0), "{name}, round {round}: nothing came");
@@ -64,7 +69,7 @@ fn a_packet_after_arming_wakes_and_none_else_does() {
 #[test]
 fn an_index_signals_the_first_packet_only() {
     for (name, ring) in RINGS {
-        let mut bench = Bench::pair(&model(offer(ring, 0)), &options());
+        let mut bench = Bench::pair(&model(offer(ring, 0)), &interrupts());
         bench.sides[1].rx[0].arm().unwrap();
         for n in 0..100 {
             bench.send(0, &frame(n, 100));
@@ -80,7 +85,7 @@ fn an_index_signals_the_first_packet_only() {
 #[test]
 fn a_busy_loop_is_never_interrupted() {
     for (name, ring) in RINGS {
-        let mut bench = Bench::pair(&model(offer(ring, 0)), &options());
+        let mut bench = Bench::pair(&model(offer(ring, 0)), &interrupts());
         for n in 0..1000 {
             assert_eq!(bench.cross_plain(&frame(n, 100)).len(), 1);
         }
@@ -92,7 +97,7 @@ fn a_busy_loop_is_never_interrupted() {
 #[test]
 fn each_queue_has_a_vector_of_its_own() {
     for (name, ring) in RINGS {
-        let mut bench = Bench::pair(&model(offer(ring, 0)), &Options { queue_pairs: 4, ..options() });
+        let mut bench = Bench::pair(&model(offer(ring, 0)), &Options { rx_queues: 4, ..interrupts() });
         let arm = |bench: &mut Bench| (0..4).map(|n| armed(bench, n)).collect::<Vec<_>>();
         assert_eq!(arm(&mut bench), [false; 4]);
         // A flow is received where it is sent (5.1.6.5.6).
@@ -108,7 +113,7 @@ fn each_queue_has_a_vector_of_its_own() {
 
 #[test]
 fn without_the_option_there_is_nothing_to_arm() {
-    let mut bench = Bench::pair(&model(offer(0, 0)), &Options::default());
+    let mut bench = Bench::pair(&model(offer(0, 0)), &small_rings());
     assert!(bench.sides[1].rx[0].arm().is_none());
     bench.sides[1].rx[0].disarm();
     bench.finish();
@@ -118,7 +123,7 @@ fn without_the_option_there_is_nothing_to_arm() {
 fn a_device_that_is_awake_hears_no_doorbell() {
     for (name, ring) in RINGS {
         // One that polls asks for none at all.
-        let mut bench = Bench::pair(&model(offer(ring, 0)), &options());
+        let mut bench = Bench::pair(&model(offer(ring, 0)), &interrupts());
         let before = (bench.counter(0, "tx_kicks"), bench.counter(0, "rx_kicks"));
         for n in 0..1000 {
             assert_eq!(bench.cross_plain(&frame(n, 100)).len(), 1);
@@ -127,7 +132,7 @@ fn a_device_that_is_awake_hears_no_doorbell() {
         bench.finish();
 
         // One that sleeps wants one, whatever comes until it sleeps again.
-        let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &options());
+        let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &interrupts());
         bench.settle();
         for burst in 1..=40 {
             for n in 0..50 {
@@ -167,7 +172,7 @@ fn sleeper(queue: &mut RxQueue, pool: &mut Pool, wanted: usize, received: &Atomi
 
 /// Sends `wanted` packets to a sleeper, over a device that sleeps as well.
 fn stress(name: &str, model: &ModelOptions, wanted: usize) {
-    let mut bench = Bench::pair(model, &options());
+    let mut bench = Bench::pair(model, &interrupts());
     let stepper = spawn(&bench.handles, None, Idle::Yield).unwrap();
     let mut pool = Pool::new(&bench.dma, 1024).unwrap();
     let (from, to) = bench.sides.split_at_mut(1);
@@ -221,7 +226,7 @@ fn a_sleeper_misses_nothing_whenever_packets_come() {
 
 #[test]
 fn a_sleeper_on_a_device_that_died_is_not_woken_but_told() {
-    let mut bench = Bench::pair(&sleepy(offer(feature::EVENT_IDX, 0)), &options());
+    let mut bench = Bench::pair(&sleepy(offer(feature::EVENT_IDX, 0)), &interrupts());
     bench.sides[1].rx[0].arm().unwrap();
     bench.handles[1].suffer(Mishap::NeedsReset);
     bench.send(0, &frame(1, 100));

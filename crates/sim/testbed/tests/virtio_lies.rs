@@ -4,11 +4,12 @@
 
 mod common;
 
+use port::{Offload, Options, Port as _, TxQueue as _};
 use std::collections::BTreeMap;
 
-use common::virtio::{Bench, RINGS, frame, model, offer, sleepy};
+use common::virtio::{Bench, RINGS, frame, model, offer, sleepy, small_rings};
 use driver::Error;
-use driver::virtio::{Fault, Options};
+use driver::virtio::Fault;
 use memory::TxOffload;
 use proptest::prelude::*;
 use regs::virtio::feature::{self, net};
@@ -52,7 +53,7 @@ fn run(features: u64, options: &Options, spec: Spec, rounds: usize) -> [End; 2] 
         }
     }
     let ends = [0, 1].map(|at| End {
-        fault: match bench.sides[at].device.health() {
+        fault: match bench.sides[at].device.health().map_err(|error| Error::try_from(error).unwrap()) {
             Ok(()) => None,
             Err(Error::Virtio(fault)) => Some(fault),
             Err(other) => panic!("{other}"),
@@ -81,7 +82,7 @@ fn split(ring: u64) -> bool {
 #[test]
 fn a_buffer_that_no_ring_has_is_named() {
     for (name, ring) in RINGS {
-        for end in run(quiet(ring), &Options::default(), spec(|spec, chance| spec.foreign = chance), 60) {
+        for end in run(quiet(ring), &small_rings(), spec(|spec, chance| spec.foreign = chance), 60) {
             let fault = end.fault.unwrap_or_else(|| panic!("{name}: {:?}", end.told));
             assert!(matches!(fault, Fault::BufferId { id, .. } if id >= 0x8000), "{name}: {fault}");
             assert!(end.told["foreign"] >= 1);
@@ -92,7 +93,7 @@ fn a_buffer_that_no_ring_has_is_named() {
 #[test]
 fn a_buffer_that_comes_again_is_named() {
     for (name, ring) in RINGS {
-        for end in run(quiet(ring), &Options::default(), spec(|spec, chance| spec.twice = chance), 60) {
+        for end in run(quiet(ring), &small_rings(), spec(|spec, chance| spec.twice = chance), 60) {
             assert!(end.told["twice"] >= 1, "{name}");
             match end.fault {
                 Some(Fault::BufferId { id, .. }) => assert!(id < 256, "{name}"),
@@ -107,7 +108,7 @@ fn a_buffer_that_comes_again_is_named() {
 #[test]
 fn a_used_index_that_jumps_is_named() {
     for (name, ring) in RINGS.into_iter().filter(|&(_, ring)| split(ring)) {
-        for end in run(quiet(ring), &Options::default(), spec(|spec, chance| spec.jump = chance), 60) {
+        for end in run(quiet(ring), &small_rings(), spec(|spec, chance| spec.jump = chance), 60) {
             let fault = end.fault.unwrap_or_else(|| panic!("{name}: {:?}", end.told));
             assert!(matches!(fault, Fault::UsedIndex { .. }), "{name}: {fault}");
         }
@@ -117,7 +118,7 @@ fn a_used_index_that_jumps_is_named() {
 #[test]
 fn flags_of_another_lap_are_named() {
     for (name, ring) in RINGS.into_iter().filter(|&(_, ring)| !split(ring)) {
-        for end in run(quiet(ring), &Options::default(), spec(|spec, chance| spec.lap = chance), 60) {
+        for end in run(quiet(ring), &small_rings(), spec(|spec, chance| spec.lap = chance), 60) {
             let fault = end.fault.unwrap_or_else(|| panic!("{name}: {:?}", end.told));
             assert!(matches!(fault, Fault::Lap { .. }), "{name}: {fault}");
         }
@@ -128,7 +129,7 @@ fn flags_of_another_lap_are_named() {
 fn a_length_beyond_the_buffer_costs_its_packet_only() {
     for (name, ring) in RINGS {
         for max_frame in [1514, 9014] {
-            let options = Options { max_frame, ..Options::default() };
+            let options = Options { max_frame, ..small_rings() };
             for end in run(quiet(ring), &options, spec(|spec, chance| spec.length = chance), 60) {
                 assert_eq!(end.fault, None, "{name}: the queue goes on");
                 assert!(end.bad > 0 && end.received > 500, "{name}: {} bad, {}", end.bad, end.received);
@@ -141,7 +142,7 @@ fn a_length_beyond_the_buffer_costs_its_packet_only() {
 #[test]
 fn an_honest_device_is_accused_of_nothing() {
     for (name, ring) in RINGS {
-        for end in run(quiet(ring), &Options::default(), Spec::default(), 60) {
+        for end in run(quiet(ring), &small_rings(), Spec::default(), 60) {
             assert_eq!((end.fault, end.bad, end.received), (None, 0, 960), "{name}");
         }
     }
@@ -154,7 +155,7 @@ fn a_lie_to_a_command_ends_its_opening() {
         let device = common::virtio::devices(&["loop"], &sleepy(offer(ring, 0)), Some(spec)).remove(0);
         let (pci, handle) = testbed::inprocess::InProcess::new(device);
         let dma = memory::Dma::new(Default::default());
-        let open = || driver::virtio::Virtio::open(pci, &dma, Options::default());
+        let open = || driver::virtio::Virtio::open(pci, &dma, small_rings());
         let opened = testbed::inprocess::while_stepping(std::slice::from_ref(&handle), open).unwrap();
         match opened {
             Err(Error::Virtio(Fault::BufferId { queue, .. })) => assert_eq!(queue, 2, "{name}: commands"),
@@ -169,8 +170,7 @@ fn a_lie_to_a_command_ends_its_opening() {
 fn a_port_that_was_lied_to_works_again_once_restarted() {
     for (name, ring) in RINGS {
         let spec = Spec { foreign: Chance::new(0.002), seed: 3, ..Spec::default() };
-        let mut bench =
-            Bench::with_faults(&["loop"], &model(quiet(ring)), &Options::default(), Some(spec), 2048);
+        let mut bench = Bench::with_faults(&["loop"], &model(quiet(ring)), &small_rings(), Some(spec), 2048);
         let (mut restarts, mut received) = (0, 0);
         for n in 0..6000 {
             bench.try_send(0, 0, &frame(n, 100), TxOffload::default());
@@ -181,7 +181,7 @@ fn a_port_that_was_lied_to_works_again_once_restarted() {
                 let common::virtio::Side { device, rx, tx } = bench.sides.remove(0);
                 let restart = || device.restart(rx, tx);
                 let again = testbed::inprocess::while_stepping(&bench.handles, restart).unwrap();
-                let (device, mut rx, tx) = again.unwrap();
+                let (device, mut rx, tx) = again.unwrap().split();
                 common::virtio::recv(&mut rx, &mut bench.pool);
                 bench.sides.push(common::virtio::Side { device, rx, tx });
                 restarts += 1;
@@ -208,7 +208,8 @@ proptest! {
         let spec = Spec { jump, foreign, twice, lap, length, garbage, seed, ..Spec::default() };
         let max_frame = if long { 9014 } else { 1514 };
         let features = quiet(RINGS[kind].1);
-        let options = Options { max_frame, rx_checksum: checks, ..Options::default() };
+        let rx_checksum = if checks { Offload::On } else { Offload::Off };
+        let options = Options { max_frame, rx_checksum, ..small_rings() };
         for end in run(features, &options, spec, 12) {
             // Of lies about what is used, none goes unnoticed for long: the next
             // one meets a queue that has stopped.

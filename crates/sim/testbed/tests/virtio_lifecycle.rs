@@ -4,17 +4,17 @@
 
 mod common;
 
+use port::{Link, Offload, Options, RxQueue as _, TxQueue as _};
 use std::time::{Duration, Instant};
 
 use common::broken::{Broken, Faults};
 use common::limit::until;
-use common::virtio::{Bench, RINGS, Side, frame, model, offer, recv, sleepy};
+use common::virtio::{Bench, RINGS, Side, frame, model, offer, recv, sleepy, small_rings};
 use driver::Error;
-use driver::virtio::{Fault, Options, Virtio};
+use driver::virtio::{Fault, Virtio};
 use memory::{Batch, TxOffload};
 use model::virtio::Mishap;
 use port::Port;
-use port::virtio::VirtioPort;
 use regs::virtio::feature::net;
 use regs::virtio::pci::common::DEVICE_STATUS;
 use testbed::Idle;
@@ -25,20 +25,20 @@ impl Bench {
     fn restart(&mut self, at: usize) {
         let Side { device, rx, tx } = self.sides.remove(at);
         let restart = || device.restart(rx, tx);
-        let (device, mut rx, tx) = while_stepping(&self.handles, restart).unwrap().unwrap();
+        let (device, mut rx, tx) = while_stepping(&self.handles, restart).unwrap().unwrap().split();
         assert!(recv(&mut rx, &mut self.pool).is_empty());
         self.sides.insert(at, Side { device, rx, tx });
     }
 }
 
 fn long() -> Options {
-    Options { max_frame: 9014, ..Options::default() }
+    Options { max_frame: 9014, ..small_rings() }
 }
 
 #[test]
 fn a_stopped_port_hears_nothing_and_still_sends() {
     for (name, ring) in RINGS {
-        for options in [Options::default(), long(), Options { rx_checksum: true, ..Options::default() }] {
+        for options in [small_rings(), long(), Options { rx_checksum: Offload::On, ..small_rings() }] {
             let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &options);
             for round in 0..3 {
                 (0..5).for_each(|n| bench.send(0, &frame(n, 100)));
@@ -83,7 +83,7 @@ fn a_start_within_a_long_frame_begins_with_the_next() {
 #[test]
 fn a_restart_keeps_buffers_and_counters() {
     for (name, ring) in RINGS {
-        for options in [Options::default(), long(), Options { queue_pairs: 2, ..Options::default() }] {
+        for options in [small_rings(), long(), Options { rx_queues: 2, ..small_rings() }] {
             let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &options);
             let (mut before, mut sent) = ((0, 0), 0);
             for round in 1..4 {
@@ -115,7 +115,7 @@ fn a_restart_keeps_buffers_and_counters() {
 #[test]
 fn a_restart_under_traffic() {
     for (name, ring) in RINGS {
-        let options = Options { queue_pairs: 2, ..long() };
+        let options = Options { rx_queues: 2, ..long() };
         let wires = ["gen:flows=64,size=64-1518+sink:check"];
         let mut bench = Bench::open(&wires, &model(offer(ring, 0)), &options);
         for _ in 0..5 {
@@ -146,8 +146,11 @@ fn forward(bench: &mut Bench, wanted: usize) {
     });
 }
 
-fn fault(error: Error) -> Fault {
-    match error {
+fn fault<E>(error: E) -> Fault
+where
+    Error: TryFrom<E, Error: std::fmt::Debug>,
+{
+    match Error::try_from(error).unwrap() {
         Error::Virtio(fault) => fault,
         other => panic!("{other}"),
     }
@@ -156,7 +159,7 @@ fn fault(error: Error) -> Fault {
 #[test]
 fn a_device_that_asks_for_a_reset_is_heard_and_restarted() {
     for (name, ring) in RINGS {
-        let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &Options::default());
+        let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &small_rings());
         for n in 0..20 {
             assert_eq!(bench.cross_plain(&frame(n, 100)).len(), 1);
         }
@@ -186,7 +189,7 @@ fn a_device_that_asks_for_a_reset_is_heard_and_restarted() {
 #[test]
 fn a_device_that_resets_itself_is_told_from_one_that_works() {
     for (name, ring) in RINGS {
-        let mut bench = Bench::pair(&model(offer(ring, 0)), &Options::default());
+        let mut bench = Bench::pair(&model(offer(ring, 0)), &small_rings());
         for n in 0..20 {
             assert_eq!(bench.cross_plain(&frame(n, 100)).len(), 1);
         }
@@ -210,7 +213,7 @@ fn a_device_that_resets_itself_is_told_from_one_that_works() {
         // Closed and opened again, instead of restarted.
         let gone = bench.sides.remove(1);
         bench.meanwhile(|_| drop(gone));
-        let side = bench.reopen(1, &Options::default());
+        let side = bench.reopen(1, &small_rings());
         bench.sides.push(side);
         assert_eq!(bench.cross_plain(&frame(1, 100)), [frame(1, 100)], "{name}");
         bench.finish();
@@ -220,7 +223,7 @@ fn a_device_that_resets_itself_is_told_from_one_that_works() {
 #[test]
 fn a_mishap_between_command_and_answer_ends_the_command() {
     for mishap in [Mishap::NeedsReset, Mishap::Reset] {
-        let mut bench = Bench::pair(&model(offer(0, 0)), &Options::default());
+        let mut bench = Bench::pair(&model(offer(0, 0)), &small_rings());
         // The device is not stepped, so no command is answered before.
         let handle = bench.handles[1].clone();
         let breaker = std::thread::spawn(move || {
@@ -245,20 +248,20 @@ fn a_mishap_between_command_and_answer_ends_the_command() {
 #[test]
 fn the_port_names_what_its_device_did() {
     for mishap in [Mishap::NeedsReset, Mishap::Reset] {
-        let mut bench = Bench::open(&["loop"], &model(offer(0, 0)), &Options::default());
+        let mut bench = Bench::open(&["loop"], &model(offer(0, 0)), &small_rings());
         let Side { device, rx, tx } = bench.sides.remove(0);
-        let mut port = VirtioPort::of((device, rx, tx));
+        let mut port = device;
         port.health().unwrap();
         bench.handles[0].suffer(mishap);
         let error = port.health().unwrap_err().to_string();
         let wanted = if mishap == Mishap::Reset { "reset behind" } else { "asks for a reset" };
         assert!(error.contains(wanted), "{error}");
-        let queues = (port.rx_queue(0), port.tx_queue(0));
-        bench.meanwhile(|_| drop((port, queues)));
-        let Side { device, rx, tx } = bench.reopen(0, &Options::default());
-        let port = VirtioPort::of((device, rx, tx));
+        assert!(port.rx_queue(0).is_none() && port.tx_queue(0).is_none(), "they were taken");
+        bench.meanwhile(|_| drop((port, rx, tx)));
+        let Side { device, rx, tx } = bench.reopen(0, &small_rings());
+        let port = device;
         port.health().unwrap();
-        bench.meanwhile(|_| drop(port));
+        bench.meanwhile(|_| drop((port, rx, tx)));
         bench.finish();
     }
 }
@@ -266,8 +269,7 @@ fn the_port_names_what_its_device_did() {
 #[test]
 fn queues_go_on_when_the_port_is_dropped_first() {
     for (name, ring) in RINGS {
-        let mut bench =
-            Bench::open(&["gen:count=3000+sink:check"], &model(offer(ring, 0)), &Options::default());
+        let mut bench = Bench::open(&["gen:count=3000+sink:check"], &model(offer(ring, 0)), &small_rings());
         let Side { device, mut rx, mut tx } = bench.sides.remove(0);
         drop(device);
         let mut batch = Batch::default();
@@ -285,7 +287,7 @@ fn queues_go_on_when_the_port_is_dropped_first() {
 #[test]
 fn packets_that_were_handed_over_are_sent_before_a_queue_goes() {
     for (_, ring) in RINGS {
-        let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &Options::default());
+        let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &small_rings());
         (0..100).for_each(|n| bench.send(0, &frame(n, 100 + n)));
         bench.meanwhile(|bench| drop(bench.sides[0].tx.pop()));
         bench.settle();
@@ -298,7 +300,7 @@ fn packets_that_were_handed_over_are_sent_before_a_queue_goes() {
 fn an_empty_pool_is_counted_and_recovered_from() {
     for (name, ring) in RINGS {
         let model = model(offer(ring, net::MRG_RXBUF));
-        let mut bench = Bench::with_faults(&["gen:count=5000"], &model, &Options::default(), None, 100);
+        let mut bench = Bench::with_faults(&["gen:count=5000"], &model, &small_rings(), None, 100);
         assert!(bench.sides[0].rx[0].stats().no_buffer > 0, "{name}: a ring of 256 and a pool of 100");
         let mut held = Vec::new();
         for _ in 0..50 {
@@ -320,7 +322,7 @@ fn an_empty_pool_is_counted_and_recovered_from() {
 #[test]
 fn a_port_opens_again_and_again_and_leaks_nothing() {
     let model = model(offer(0, 0));
-    let options = Options { interrupts: true, queue_pairs: 2, ..Options::default() };
+    let options = Options { interrupts: true, rx_queues: 2, ..small_rings() };
     let mut bench = Bench::open(&["gen:flows=3+sink:check"], &model, &options);
     let mut mapped = Vec::new();
     for _ in 0..5 {
@@ -343,12 +345,12 @@ fn a_port_opens_again_and_again_and_leaks_nothing() {
 #[test]
 fn a_device_that_does_not_come_out_of_reset_is_named_and_keeps_what_it_may_reach() {
     for (name, ring) in [RINGS[0], RINGS[3]] {
-        let mut bench = Bench::open(&["loop"], &sleepy(offer(ring, 0)), &Options::default());
+        let mut bench = Bench::open(&["loop"], &sleepy(offer(ring, 0)), &small_rings());
         let gone = bench.sides.remove(0);
         bench.meanwhile(|_| drop(gone));
         let (pci, faults) = Broken::new(bench.pcis[0].clone(), Faults::default());
-        let open = || Virtio::open(pci, &bench.dma, Options::default());
-        let (device, mut rx, tx) = while_stepping(&bench.handles, open).unwrap().unwrap();
+        let open = || Virtio::open(pci, &bench.dma, small_rings());
+        let (device, mut rx, tx) = while_stepping(&bench.handles, open).unwrap().unwrap().split();
         assert!(recv(&mut rx, &mut bench.pool).is_empty());
         let held = bench.pool.capacity() - bench.pool.available();
         assert_eq!(held, 256, "{name}: the receive ring");
@@ -370,13 +372,13 @@ fn a_device_that_does_not_come_out_of_reset_is_named_and_keeps_what_it_may_reach
 #[test]
 fn a_device_that_is_gone_is_named_and_gives_its_buffers_back() {
     for (name, ring) in RINGS {
-        let mut bench = Bench::open(&["loop"], &sleepy(offer(ring, 0)), &Options::default());
+        let mut bench = Bench::open(&["loop"], &sleepy(offer(ring, 0)), &small_rings());
         let old = bench.sides.remove(0);
         bench.meanwhile(|_| drop(old));
         for restart in [false, true] {
             let (pci, faults) = Broken::new(bench.pcis[0].clone(), Faults::default());
-            let open = || Virtio::open(pci, &bench.dma, Options::default());
-            let (device, rx, tx) = while_stepping(&bench.handles, open).unwrap().unwrap();
+            let open = || Virtio::open(pci, &bench.dma, small_rings());
+            let (device, rx, tx) = while_stepping(&bench.handles, open).unwrap().unwrap().split();
             bench.sides.push(Side { device, rx, tx });
             bench.recv(0);
             bench.send(0, &frame(1, 100));
@@ -390,7 +392,7 @@ fn a_device_that_is_gone_is_named_and_gives_its_buffers_back() {
                 bench.try_send(0, 0, &frame(n, 100), TxOffload::default());
                 assert!(bench.recv(0).is_empty(), "{name}");
             }
-            assert_eq!(bench.sides[0].device.link(), (false, 0), "{name}");
+            assert_eq!(bench.sides[0].device.link(), Link::DOWN, "{name}");
             assert!(bench.sides[0].device.set_promiscuous(false).is_err(), "{name}");
             let Side { device, rx, tx } = bench.sides.remove(0);
             if restart {

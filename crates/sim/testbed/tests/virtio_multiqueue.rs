@@ -7,12 +7,13 @@
 
 mod common;
 
+use port::{Options, Rss, RxQueue as _, TxQueue as _};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::virtio::{Bench, RINGS, model, offer};
-use driver::virtio::{Options, RxQueue, TxQueue};
+use common::virtio::{Bench, RINGS, model, offer, small_rings};
+use driver::virtio::{RxQueue, TxQueue};
 use memory::{Batch, Pool};
 use testbed::Idle;
 use testbed::inprocess::spawn;
@@ -52,7 +53,12 @@ impl Lane {
 fn lanes_forward_flows_that_rss_spread() {
     let wanted = std::env::var("IXORA_PACKETS").map_or(PACKETS, |n| n.parse().unwrap());
     for (name, ring) in RINGS {
-        let options = Options { queue_pairs: QUEUES, rss: true, max_frame: 9014, ..Options::default() };
+        let options = Options {
+            rx_queues: QUEUES,
+            rss: Rss { report: true, ..Rss::default() },
+            max_frame: 9014,
+            ..small_rings()
+        };
         let wires = ["gen:flows=64,size=64-9000+sink:check"];
         let mut bench = Bench::open(&wires, &model(offer(ring, 0)), &options);
         let stepper = spawn(&bench.handles, None, Idle::Yield).unwrap();

@@ -8,10 +8,10 @@ mod common;
 use common::contents;
 use common::frames::{self, Sums, is_right, payload, tagged};
 use common::limit::Limit;
-use common::virtio::{Bench, RINGS, model, offer, sleepy};
-use driver::virtio::Options;
+use common::virtio::{Bench, RINGS, model, offer, sleepy, small_rings};
 use memory::{Checksum, TxOffload};
 use model::virtio::Options as ModelOptions;
+use port::{Offload, Options, TxQueue as _};
 use regs::virtio::feature::{self, net};
 
 const IP: u8 = TxOffload::IP_CHECKSUM;
@@ -25,7 +25,8 @@ fn ask(flags: u8) -> TxOffload {
 }
 
 fn options(by_device: bool) -> Options {
-    Options { tx_checksum: by_device, rx_checksum: true, ..Options::default() }
+    let tx_checksum = if by_device { Offload::On } else { Offload::Off };
+    Options { tx_checksum, rx_checksum: Offload::On, ..small_rings() }
 }
 
 fn cross_one(bench: &mut Bench, bytes: &[u8], offload: TxOffload) -> Vec<u8> {
@@ -106,7 +107,7 @@ fn checksums_that_are_still_to_be_filled_in_arrive_whole() {
             // Who does not take them gets whole ones.
             let reports = bench.finish();
             assert_eq!(reports[1].counters["rx_checksum_partial"], all.len() as u64);
-            let mut bench = Bench::pair(&partial, &Options { max_frame, ..Options::default() });
+            let mut bench = Bench::pair(&partial, &Options { max_frame, ..small_rings() });
             assert_eq!(bench.cross_plain(&all[1]), [all[1].clone()], "{name}");
             bench.finish();
         }
@@ -222,7 +223,7 @@ fn a_segmentation_that_the_device_cannot_do_is_refused_by_name() {
 #[test]
 fn tables_make_room_for_long_packets() {
     let fills = |ring: u64, without: u64| {
-        let options = Options { max_frame: 9014, ..Options::default() };
+        let options = Options { max_frame: 9014, ..small_rings() };
         // Nobody steps the devices, so that the ring fills up.
         let mut bench = Bench::pair(&sleepy(offer(ring, without)), &options);
         let mut count = 0;

@@ -5,9 +5,9 @@
 mod common;
 
 use common::frames::{self, Sums, payload, tagged};
-use common::virtio::{Bench, RINGS, frame, model, offer, recv, sleepy};
-use driver::virtio::Options;
+use common::virtio::{Bench, RINGS, frame, model, offer, recv, sleepy, small_rings};
 use memory::{Packet, PacketType, TxOffload};
+use port::{Options, Rss};
 use regs::virtio::feature::net;
 
 const KEY: [u8; 40] = [
@@ -52,8 +52,8 @@ fn cross(bench: &mut Bench, sent: &[u8]) -> (usize, Packet) {
     got.remove(0)
 }
 
-fn options(queue_pairs: usize) -> Options {
-    Options { queue_pairs, rss: true, ..Options::default() }
+fn options(rx_queues: usize) -> Options {
+    Options { rx_queues, rss: Rss { report: true, ..Rss::default() }, ..small_rings() }
 }
 
 #[test]

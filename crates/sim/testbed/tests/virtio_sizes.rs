@@ -4,11 +4,12 @@
 
 mod common;
 
-use common::virtio::{Bench, RINGS, devices, frame, offer, sleepy};
+use common::virtio::{Bench, RINGS, devices, frame, offer, sleepy, small_rings};
 use driver::Error;
-use driver::virtio::{Fault, Options, Virtio};
+use driver::virtio::{Fault, Virtio};
 use memory::{Dma, TxOffload};
 use model::virtio::Options as ModelOptions;
+use port::Options;
 use regs::virtio::feature;
 use testbed::inprocess::{InProcess, while_stepping};
 
@@ -57,7 +58,7 @@ fn every_size_carries_frames() {
         for without in [0, feature::INDIRECT_DESC] {
             for size in [2, 4, 8, 16, 64, 1024] {
                 let name = format!("{name} of {size}, without {without:#x}");
-                let mut bench = Bench::pair(&sized(size, offer(ring, without)), &Options::default());
+                let mut bench = Bench::pair(&sized(size, offer(ring, without)), &small_rings());
                 exercise(&mut bench, &name, 12, 1514);
                 bench.finish();
             }
@@ -71,7 +72,7 @@ fn long_frames_go_through_short_queues() {
         for (size, max_frame) in [(8, 9014), (8, 15_500), (16, 15_500), (2, 3000)] {
             let name = format!("{name} of {size}, {max_frame}");
             let model = ModelOptions { mtu: max_frame as u16 - 14, ..sized(size, offer(ring, 0)) };
-            let mut bench = Bench::pair(&model, &Options { max_frame, ..Options::default() });
+            let mut bench = Bench::pair(&model, &Options { max_frame, ..small_rings() });
             exercise(&mut bench, &name, 12, max_frame);
             bench.finish();
         }
@@ -81,7 +82,7 @@ fn long_frames_go_through_short_queues() {
 #[test]
 fn a_frame_may_need_every_buffer_of_a_ring() {
     for (name, ring) in RINGS {
-        let options = Options { max_frame: 15_500, ..Options::default() };
+        let options = Options { max_frame: 15_500, ..small_rings() };
         let model = ModelOptions { mtu: 15_400, ..sized(8, offer(ring, 0)) };
         let mut bench = Bench::pair(&model, &options);
         for n in 0..40 {
@@ -98,7 +99,7 @@ fn packed_rings_need_no_power_of_two() {
     for (name, ring) in RINGS {
         for size in [3, 5, 17, 100, 1000, 1023, 32_767] {
             let name = format!("{name} of {size}");
-            let mut bench = Bench::pair(&sized(size, offer(ring, 0)), &Options::default());
+            let mut bench = Bench::pair(&sized(size, offer(ring, 0)), &small_rings());
             exercise(&mut bench, &name, 4, 1514);
             bench.finish();
         }
@@ -108,7 +109,7 @@ fn packed_rings_need_no_power_of_two() {
 #[test]
 fn the_longest_queues_go_round_and_round() {
     for (name, ring) in [RINGS[0], RINGS[3], RINGS[4], RINGS[5]] {
-        let options = Options { rx_ring: 32_768, tx_ring: 32_768, ..Options::default() };
+        let options = Options { rx_ring: 32_768, tx_ring: 32_768, ..small_rings() };
         let model = sized(32_768, offer(ring, 0));
         let mut bench = Bench::with_faults(&["loop"], &model, &options, None, 35_000);
         let mut back = 0;
@@ -133,7 +134,7 @@ fn a_queue_that_no_packet_fits_is_named_when_it_is_opened() {
             let model = sized(size, offer(ring, 0));
             let (pci, handle) = InProcess::new(devices(&["loop"], &model, None).remove(0));
             let dma = Dma::new(Default::default());
-            let options = Options { max_frame, ..Options::default() };
+            let options = Options { max_frame, ..small_rings() };
             let opened = while_stepping(std::slice::from_ref(&handle), || Virtio::open(pci, &dma, options));
             match opened.unwrap() {
                 Err(Error::Virtio(fault @ Fault::QueueTooSmall { .. })) => {

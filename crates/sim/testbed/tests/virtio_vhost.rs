@@ -4,15 +4,16 @@
 
 mod common;
 
+use port::{Options, Port as _, RxQueue as _, TxQueue as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::contents;
 use common::limit::until;
-use common::virtio::{RINGS, Side, counter, devices, frame, model, offer, packet, recv, sleepy};
+use common::virtio::{RINGS, Side, counter, devices, frame, model, offer, packet, recv, sleepy, small_rings};
+use driver::virtio::Virtio;
 use driver::virtio::transport::VhostUser;
-use driver::virtio::{Options, Virtio};
 use memory::{Batch, Dma, Pool, TxOffload};
 use model::virtio::Options as ModelOptions;
 use regs::virtio::feature::{self, net};
@@ -31,7 +32,7 @@ struct Joined {
 
 fn open(socket: &Path, dma: &Dma, pool: &mut Pool, options: &Options) -> Side {
     let transport = VhostUser::connect(socket, Some([2, 0, 0, 0, 0, 9])).unwrap();
-    let (device, mut rx, tx) = Virtio::open_on(Arc::new(transport), dma, options.clone()).unwrap();
+    let (device, mut rx, tx) = Virtio::open_on(Arc::new(transport), dma, options.clone()).unwrap().split();
     assert!(recv(&mut rx, pool).is_empty());
     Side { device, rx, tx }
 }
@@ -85,7 +86,7 @@ impl Joined {
 fn frames_come_back_over_every_kind_of_ring() {
     for (name, ring) in RINGS {
         for max_frame in [1514, 9014] {
-            let options = Options { max_frame, ..Options::default() };
+            let options = Options { max_frame, ..small_rings() };
             let mut joined = Joined::new(&sleepy(offer(ring, 0)), &options);
             let agreed = joined.side().device.features();
             assert_eq!(agreed & (net::CTRL_VQ | net::RSS | net::HASH_REPORT), 0, "not without commands");
@@ -104,7 +105,7 @@ fn frames_come_back_over_every_kind_of_ring() {
 #[test]
 fn a_restart_keeps_buffers_and_counters() {
     for (name, ring) in RINGS {
-        let options = Options { queue_pairs: 2, ..Options::default() };
+        let options = Options { rx_queues: 2, ..small_rings() };
         let mut joined = Joined::new(&sleepy(offer(ring, 0)), &options);
         for round in 1..4 {
             for n in 0..30 {
@@ -113,7 +114,7 @@ fn a_restart_keeps_buffers_and_counters() {
             joined.recv(30);
             joined.side().device.health().unwrap();
             let Side { device, rx, tx } = joined.side.take().unwrap();
-            let (device, mut rx, tx) = device.restart(rx, tx).unwrap();
+            let (device, mut rx, tx) = device.restart(rx, tx).unwrap().split();
             assert!(recv(&mut rx, &mut joined.pool).is_empty(), "{name}");
             assert_eq!(counter(&device, "rx_packets"), 30 * round, "{name}");
             assert_eq!(counter(&device, "tx_packets"), 30 * round, "{name}");
@@ -126,12 +127,12 @@ fn a_restart_keeps_buffers_and_counters() {
 #[test]
 fn a_back_end_that_goes_away_is_told_and_another_can_be_joined() {
     for (name, ring) in RINGS {
-        let mut joined = Joined::new(&model(offer(ring, 0)), &Options::default());
+        let mut joined = Joined::new(&model(offer(ring, 0)), &small_rings());
         joined.send(0, &frame(1, 100));
         joined.recv(1);
         drop(joined.serving.take().unwrap().stop());
         until("the driver to see that its back end is gone", || joined.side().device.health().is_err());
-        assert!(!joined.side().device.link().0, "{name}");
+        assert!(!joined.side().device.link().up, "{name}");
         // Nobody takes what is sent; nothing hangs.
         let begin = Instant::now();
         let Joined { side, pool, .. } = &mut joined;
@@ -149,7 +150,7 @@ fn a_back_end_that_goes_away_is_told_and_another_can_be_joined() {
         let device = devices(&["loop"], &model(offer(ring, 0)), None).remove(0);
         let endpoint = Endpoint { socket: joined.socket.clone(), device };
         joined.serving = Some(Serving::start(vec![endpoint], ServeOptions::default()).unwrap());
-        joined.side = Some(open(&joined.socket, &joined.dma, &mut joined.pool, &Options::default()));
+        joined.side = Some(open(&joined.socket, &joined.dma, &mut joined.pool, &small_rings()));
         joined.send(0, &frame(2, 100));
         assert_eq!(joined.recv(1), [frame(2, 100)], "{name}");
         joined.finish();
@@ -160,7 +161,7 @@ fn a_back_end_that_goes_away_is_told_and_another_can_be_joined() {
 fn a_sleeper_is_woken_by_an_eventfd() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     for (name, ring) in RINGS {
-        let options = Options { interrupts: true, ..Options::default() };
+        let options = Options { interrupts: true, ..small_rings() };
         let mut joined = Joined::new(&sleepy(offer(ring, 0)), &options);
         for n in 0..300 {
             joined.side().rx[0].arm().unwrap();

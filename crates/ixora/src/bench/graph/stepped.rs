@@ -8,11 +8,10 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use driver::ixgbe::Options;
+use driver::ixgbe::Ixgbe;
 use graph::shared::Shared;
 use memory::{Batch, Dma, Pool};
-use port::ixgbe::IxgbePort;
-use port::{Capabilities, Link, Port, PortStats, RxQueue, RxStats, TxQueue, TxStats};
+use port::{Capabilities, Link, Options, Port, PortStats, RxQueue, RxStats, TxQueue, TxStats};
 use testbed::inprocess::{self, Handle};
 
 use crate::Failure;
@@ -134,7 +133,7 @@ impl Gauge {
 
 /// A port, its device, and what is done with both.
 pub struct Stepped {
-    inner: IxgbePort,
+    inner: Ixgbe,
     name: String,
     own: Handle,
     /// All that step when a receive queue is empty.
@@ -174,14 +173,14 @@ pub fn open(
         let (pci, handle) = crate::open::lean(frames)?;
         let (rx_ring, tx_ring, tx_queues) = (setup.ring, setup.ring, setup.transmit_queues);
         let options = Options { rx_ring, tx_ring, tx_queues, link_wait_ms: 0, ..Options::default() };
-        let open = || IxgbePort::open(pci, dma, options);
+        let open = || Ixgbe::open(pci, dma, options);
         let inner = inprocess::while_stepping(std::slice::from_ref(&handle), open);
         ports.push((inner.map_err(super::super::two_cores::no_thread)??, handle));
     }
     let handles: Vec<Handle> = ports.iter().map(|(_, handle)| handle.clone()).collect();
     let _first = gauge.devices.set(handles.clone());
     let threads = gauge.counts.len();
-    let stepped = |(n, (inner, handle)): (usize, (IxgbePort, Handle))| {
+    let stepped = |(n, (inner, handle)): (usize, (Ixgbe, Handle))| {
         let own = handle.clone();
         let handles = if threads == 1 { handles.clone() } else { vec![handle] };
         let port = Stepped {

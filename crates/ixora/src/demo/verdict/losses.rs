@@ -3,7 +3,7 @@
 
 /// The losses of a forwarder that works, but is slower than the generators: a full
 /// packet buffer (RXMPC), no descriptor (QPRDC), a full transmit ring.
-pub const WORKING: [&str; 3] = ["rx_fifo_full", "rx_no_descriptor", "ring_full"];
+pub const WORKING: [&str; 3] = ["rx_fifo_full", "rx_no_descriptor", "tx_ring_full"];
 
 /// Where to look when packets stop.
 pub const STALLED: &str = "whether used receive descriptors are given back (RDT, 8.2.3.8.5), sent packets are announced \
@@ -12,8 +12,10 @@ pub const STALLED: &str = "whether used receive descriptors are given back (RDT,
 /// Where to look when packets are lost by this name.
 pub fn look_at(name: &str) -> &'static str {
     match name {
-        "bad_descriptor" => "which receive descriptors are read, and when: DD, EOP, errors, length (7.1.6)",
-        "unsendable" => "lengths and numbers of segments of packets that are sent (7.2.1)",
+        "rx_bad_descriptor" => {
+            "which receive descriptors are read, and when: DD, EOP, errors, length (7.1.6)"
+        }
+        "tx_unsendable" => "lengths and numbers of segments of packets that are sent (7.2.1)",
         "rx_filtered_mac" => "FCTRL, and the address filters RAL and RAH (7.1.1, 8.2.3.7.1)",
         "rx_filtered_vlan" => "VLNCTRL and VFTA (7.1.1.3)",
         "rx_crc" => "nothing of the driver's: the demo's wires damage no frame",

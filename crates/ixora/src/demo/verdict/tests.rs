@@ -211,10 +211,10 @@ fn what_the_driver_counts_as_bad_fails_and_a_full_ring_does_not() {
     tx.ring_full = 6;
     assert_eq!(run.reasons(), []);
     (tx_of(&mut run).ring_full, tx_of(&mut run).unsendable) = (5, 1);
-    run.fails_for(&["a to b: 1 frames were lost as unsendable"]);
+    run.fails_for(&["a to b: 1 frames were lost as tx_unsendable"]);
     tx_of(&mut run).unsendable = 0;
     run.pieces[0].rx.as_mut().expect("it receives").bad_descriptor = 1;
-    run.fails_for(&["a to b: 1 frames were lost as bad_descriptor"]);
+    run.fails_for(&["a to b: 1 frames were lost as rx_bad_descriptor"]);
 }
 
 fn tx_of(run: &mut Run) -> &mut TxStats {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
-use port::pcap::Reader;
+use interface::pcap::Reader;
 use testbed::serve::Report;
 
 use super::super::accounts::{self, Program, Rules, Totals};

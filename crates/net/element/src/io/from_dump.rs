@@ -6,9 +6,9 @@ use graph::task::TaskId;
 use graph::timer::TimerId;
 use graph::value::{Names, Scope, Span, Value};
 use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals};
+use interface::pcap::{Reader, Record};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
-use port::pcap::{Reader, Record};
 
 use super::link;
 use crate::analysis::call::Call;

@@ -9,9 +9,9 @@ use graph::task::TaskId;
 use graph::value::{Ethernet, Prefix4};
 use graph::watch::{Until, WatchId};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Refused, Signals};
+use interface::tun::{Tun, Wanted};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
-use port::tun::{Tun, Wanted};
 use rustix::io::Errno;
 
 use super::link::{RAW, mark_ip};

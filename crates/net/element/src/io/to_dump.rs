@@ -9,8 +9,8 @@ use graph::lang::args;
 use graph::task::TaskId;
 use graph::value::Raw;
 use graph::{Class, Cx, Element, Next, Ran, Refused, Signals};
+use interface::pcap::classic::Writer;
 use memory::Batch;
-use port::pcap::classic::Writer;
 
 use super::link;
 use crate::annotation::{EXTRA_LENGTH, Notes};

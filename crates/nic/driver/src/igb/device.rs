@@ -1,34 +1,26 @@
-//! The port as a whole: link, counters, stopping and starting, and taking rings
+//! The chip while it runs: link, modes, stopping and starting, and taking rings
 //! back from the device when queues go.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use bus::Bar;
+use port::Link;
 use regs::igb::*;
 
-use crate::intel::{Chip, Device, Options, rss};
-use crate::{Counter, Result};
+use super::{NAME, facts::FACTS};
+use crate::Result;
+use crate::intel::{self, Device, Facts, Queues, layout, rss};
 
-/// One port of the chip. Queues are handed out by [`Igb::open`]; this keeps what
-/// they share. The device is reset when it and all queues are dropped.
-pub struct Igb {
-    pub(super) shared: Arc<Shared>,
-    pub(super) mac: [u8; 6],
-    pub(super) options: Options,
-    pub(super) promiscuous: bool,
-    pub(super) all_multicast: bool,
-}
-
-/// What the port and its queues share.
-pub(super) struct Shared {
-    pub(super) device: Device,
+/// The 82576, as its port and queues share it.
+pub struct Chip {
+    device: Device,
     /// Held while RCTL and what depends on it change: the port and its queues may
     /// be in different threads.
-    pub(super) receive: Mutex<()>,
+    receive: Mutex<()>,
 }
 
-impl Deref for Shared {
+impl Deref for Chip {
     type Target = Device;
 
     fn deref(&self) -> &Device {
@@ -36,60 +28,41 @@ impl Deref for Shared {
     }
 }
 
-impl Igb {
-    /// The port's own address, from the EEPROM.
-    pub fn mac(&self) -> [u8; 6] {
-        self.mac
+impl intel::Chip for Chip {
+    type Rx = layout::Rx82576;
+    type Tx = layout::TxAdvanced;
+    const DRIVER: &'static str = NAME;
+    const FACTS: &'static Facts = &FACTS;
+
+    fn new(device: Device) -> Chip {
+        Chip { device, receive: Mutex::default() }
     }
 
-    /// The device's name: a PCI address or a socket.
-    pub fn name(&self) -> &str {
-        &self.shared.name
+    fn set_receiving(&self, on: bool) -> Result<()> {
+        self.set_rctl(RCTL::RXEN, if on { RCTL::RXEN } else { 0 })
     }
 
-    /// The options it was opened with.
-    pub fn options(&self) -> &Options {
-        &self.options
-    }
-
-    /// Whether the link is up, and its speed in Mbit/s (8.2.2).
-    pub fn link(&self) -> (bool, u32) {
-        let status = self.shared.bar.read32(STATUS::AT);
+    /// By STATUS (8.2.2).
+    fn link(&self) -> Link {
+        let status = self.bar.read32(STATUS::AT);
         if status == u32::MAX || status & STATUS::LU == 0 {
-            return (false, 0);
+            return Link::DOWN;
         }
         match status & STATUS::SPEED_MASK {
-            STATUS::SPEED_10M => (true, 10),
-            STATUS::SPEED_100M => (true, 100),
-            _ => (true, 1_000), // both codes mean it
+            STATUS::SPEED_10M => Link::up(10),
+            STATUS::SPEED_100M => Link::up(100),
+            _ => Link::up(1_000), // both codes mean it
         }
     }
 
-    /// Every counter of the device, summed since it was opened.
-    pub fn counters(&self) -> Vec<Counter> {
-        self.shared.counters()
-    }
-
-    /// Stops receiving: frames from the wire go nowhere until [`Self::start`].
-    /// What was received stays in the rings; transmitting goes on.
-    pub fn stop(&self) -> Result<()> {
-        self.shared.set_receiving(false);
-        self.health()
-    }
-
-    /// Receives again after [`Self::stop`].
-    pub fn start(&self) -> Result<()> {
-        self.shared.set_receiving(true);
-        self.health()
-    }
-
-    /// An error once the device is gone.
-    pub fn health(&self) -> Result<()> {
-        Ok(self.shared.pci.health()?)
+    fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()> {
+        let unicast = if unicast { RCTL::UPE } else { 0 };
+        let multicast = if multicast { RCTL::MPE } else { 0 };
+        self.set_rctl(RCTL::UPE | RCTL::MPE, unicast | multicast)
     }
 }
 
-impl Shared {
+impl Chip {
     /// Nothing signals, and nothing is pending.
     pub(super) fn mask_interrupts(&self) {
         self.bar.write32(EIMC::AT, u32::MAX);
@@ -99,13 +72,15 @@ impl Shared {
     }
 
     /// Changes bits of RCTL.
-    pub(super) fn set_rctl(&self, clear: u32, set: u32) {
+    pub(super) fn set_rctl(&self, clear: u32, set: u32) -> Result<()> {
         let _one_at_a_time = self.receive.lock().unwrap_or_else(PoisonError::into_inner);
         self.bar.write32(RCTL::AT, self.bar.read32(RCTL::AT) & !clear | set);
+        self.health()
     }
 
-    fn set_receiving(&self, on: bool) {
-        self.set_rctl(RCTL::RXEN, if on { RCTL::RXEN } else { 0 });
+    /// An error once the device is gone.
+    pub(super) fn health(&self) -> Result<()> {
+        Ok(self.pci.health()?)
     }
 
     /// Changes what must not change while a frame is being received; `change`
@@ -121,7 +96,7 @@ impl Shared {
     }
 }
 
-impl Chip for Shared {
+impl Queues for Chip {
     /// Frames are led elsewhere first, or not received when no queue is left for
     /// them (4.5.9.2).
     fn disable_rx(&self, n: usize) -> bool {
@@ -131,7 +106,7 @@ impl Chip for Shared {
         });
         let meaning = "the receive queue does not stop: its memory is kept for good";
         let stopped = self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, 0, meaning);
-        self.quiet(stopped)
+        self.has_let_go(stopped)
     }
 
     /// What was queued is sent first, if the link lets it (4.5.10.2).
@@ -147,11 +122,11 @@ impl Chip for Shared {
         self.bar.clear32(TXDCTL::at(n), TXDCTL::ENABLE);
         let meaning = "the transmit queue does not stop: its memory is kept for good";
         let stopped = self.wait(100, "TXDCTL", TXDCTL::at(n), TXDCTL::ENABLE, 0, meaning);
-        self.quiet(stopped)
+        self.has_let_go(stopped)
     }
 }
 
-impl Drop for Shared {
+impl Drop for Chip {
     fn drop(&mut self) {
         if self.pci.health().is_err() {
             return;

@@ -1,48 +1,16 @@
 //! From power-on to the first packet, in the datasheet's order (4.5).
 
-use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
-use bus::Pci;
-use memory::Dma;
+use port::Options;
 use regs::igb::*;
 
-use super::{device::Igb, device::Shared, facts::FACTS, interrupt};
+use super::{RxQueue, TxQueue, device::Chip, facts::FACTS, interrupt};
 use crate::Result;
-use crate::intel::{Device, Options, RxQueue, TxQueue, address::address_words, rss};
+use crate::intel::{Init, address::address_words, rss};
 
-impl Igb {
-    /// Resets the device and brings it up with `options`. Returns the port, its
-    /// receive queues and its transmit queues. Receive queues get buffers with
-    /// their first [`RxQueue::recv`]; what arrives before is lost.
-    ///
-    /// # Errors
-    /// When an option is out of range, the device is another one, or a register
-    /// does not reach the state that the datasheet promises.
-    pub fn open(pci: Pci, dma: &Dma, options: Options) -> Result<(Igb, Vec<RxQueue>, Vec<TxQueue>)> {
-        let options = options.checked(&FACTS)?;
-        let device = Device::attach(pci, dma, &FACTS)?;
-        let shared = Arc::new(Shared { device, receive: Mutex::default() });
-        shared.reset()?;
-        let mac = shared.mac()?; // the EEPROM put it into RAL0 and RAH0
-        shared.init_rx(mac, &options);
-        shared.init_tx();
-        let rx =
-            (0..options.rx_queues).map(|n| shared.enable_rx(RxQueue::new(&shared, n, &options)?, &options));
-        let mut rx = rx.collect::<Result<Vec<_>>>()?;
-        let tx = (0..options.tx_queues).map(|n| shared.enable_tx(TxQueue::new(&shared, n, &options)?));
-        let tx = tx.collect::<Result<Vec<_>>>()?;
-        interrupt::wire(&shared, &mut rx, &options)?;
-        let port = Igb { shared, mac, promiscuous: options.promiscuous, options, all_multicast: false };
-        port.start()?;
-        port.shared.start_link()?;
-        port.shared.wait_for_link(port.options.link_wait_ms, || port.link().0);
-        Ok((port, rx, tx))
-    }
-}
-
-impl Shared {
+impl Init for Chip {
     /// Interrupts off, reset, interrupts off (4.5.4, 4.5.5), and counters from
     /// zero (4.5.8).
     fn reset(&self) -> Result<()> {
@@ -80,7 +48,7 @@ impl Shared {
         (0..VFTA::COUNT).for_each(|n| bar.write32(VFTA::at(n), 0));
         // PCSD gives the hash the place of a fragment's checksum.
         let checksums = RXCSUM::IPOFLD | RXCSUM::TUOFLD | RXCSUM::CRCOFL;
-        bar.write32(RXCSUM::AT, RXCSUM::PCSD | if options.rx_checksum { checksums } else { 0 });
+        bar.write32(RXCSUM::AT, RXCSUM::PCSD | if options.rx_checksum.where_free() { checksums } else { 0 });
         rss::program(bar, &FACTS, &options.rss, options.rx_queues);
         let jumbo = if options.max_frame > 1514 { RCTL::LPE } else { 0 };
         bar.write32(RLPML::AT, options.max_frame as u32 + 12); // CRC and two tags
@@ -93,7 +61,7 @@ impl Shared {
     }
 
     /// Hands a receive ring to the device (4.5.9.1). It owns no buffer yet.
-    fn enable_rx(&self, queue: RxQueue, options: &Options) -> Result<RxQueue> {
+    fn enable_rx(&self, queue: &RxQueue, options: &Options) -> Result<()> {
         let (bar, n, ring) = (&self.bar, queue.index, &queue.ring);
         bar.clear32(RXDCTL::at(n), RXDCTL::ENABLE); // queue 0 resets to enabled
         bar.write32(RDBAL::at(n), ring.iova() as u32);
@@ -109,8 +77,7 @@ impl Shared {
         let thresholds = 8 << RXDCTL::PTHRESH_SHIFT | 8 << RXDCTL::HTHRESH_SHIFT | 1 << RXDCTL::WTHRESH_SHIFT;
         bar.write32(RXDCTL::at(n), thresholds | RXDCTL::ENABLE);
         let meaning = "the receive queue does not start";
-        self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, RXDCTL::ENABLE, meaning)?;
-        Ok(queue)
+        self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, RXDCTL::ENABLE, meaning)
     }
 
     /// The transmit side, apart from its queues (4.5.10).
@@ -121,7 +88,7 @@ impl Shared {
     }
 
     /// Hands a transmit ring to the device (4.5.10.1).
-    fn enable_tx(&self, queue: TxQueue) -> Result<TxQueue> {
+    fn enable_tx(&self, queue: &TxQueue) -> Result<()> {
         let (bar, n, ring) = (&self.bar, queue.index, &queue.ring);
         bar.clear32(TXDCTL::at(n), TXDCTL::ENABLE); // queue 0 resets to enabled
         bar.write32(TDBAL::at(n), ring.iova() as u32);
@@ -136,7 +103,14 @@ impl Shared {
         let thresholds = 8 << TXDCTL::PTHRESH_SHIFT | 1 << TXDCTL::HTHRESH_SHIFT;
         bar.write32(TXDCTL::at(n), thresholds | TXDCTL::ENABLE);
         let meaning = "the transmit queue does not start";
-        self.wait(100, "TXDCTL", TXDCTL::at(n), TXDCTL::ENABLE, TXDCTL::ENABLE, meaning)?;
-        Ok(queue)
+        self.wait(100, "TXDCTL", TXDCTL::at(n), TXDCTL::ENABLE, TXDCTL::ENABLE, meaning)
+    }
+
+    fn init_interrupts(&self, queues: &mut [RxQueue]) -> Result<()> {
+        interrupt::init(self, queues)
+    }
+
+    fn start_link(&self) -> Result<()> {
+        self.start_phy()
     }
 }

@@ -14,12 +14,26 @@ mod interrupt;
 mod phy;
 mod stats;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-pub use crate::intel::{Completion, Options, Rss, RxQueue, Signal, TxQueue};
-pub use device::Igb;
+use crate::intel::{self, layout};
+pub use device::Chip;
 
-/// Whether the driver knows an Intel device by its PCI id.
-pub fn knows(device: u16) -> bool {
-    regs::igb::device(device).is_some()
+/// A port of the chip.
+pub type Igb = intel::Port<Chip>;
+/// Its receive queues.
+pub type RxQueue = intel::RxQueue<layout::Rx82576>;
+/// Its transmit queues.
+pub type TxQueue = intel::TxQueue<layout::TxAdvanced>;
+
+/// The driver's name.
+pub const NAME: &str = "igb";
+/// Queues of each kind.
+pub const MOST_QUEUES: usize = 16;
+/// What it drives.
+pub const DRIVES: &str = "Intel 82576";
+
+/// Whether the driver knows a device by its PCI ids.
+pub fn knows(vendor: u16, device: u16) -> bool {
+    vendor == regs::ixgbe::VENDOR_INTEL && regs::igb::device(device).is_some()
 }

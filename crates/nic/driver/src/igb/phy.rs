@@ -3,12 +3,12 @@
 
 use regs::igb::*;
 
-use super::device::Shared;
+use super::device::Chip;
 use crate::{Error, Result};
 
-impl Shared {
+impl Chip {
     /// Lets the PHY tell the MAC its speed, and starts negotiation.
-    pub(super) fn start_link(&self) -> Result<()> {
+    pub(super) fn start_phy(&self) -> Result<()> {
         let bar = &self.bar;
         let ctrl = bar.read32(CTRL::AT) & !(CTRL::FRCSPD | CTRL::FRCDPLX);
         bar.write32(CTRL::AT, ctrl | CTRL::SLU);
@@ -37,7 +37,7 @@ impl Shared {
     }
 
     /// Does `work` while firmware and the other port's driver keep off this PHY.
-    fn with_phy(&self, work: impl FnOnce(&Shared) -> Result<()>) -> Result<()> {
+    fn with_phy(&self, work: impl FnOnce(&Chip) -> Result<()>) -> Result<()> {
         let second = self.bar.read32(STATUS::AT) & STATUS::LAN_ID_MASK != 0;
         let phy = if second { SW_FW_SYNC::SW_PHY1 } else { SW_FW_SYNC::SW_PHY0 };
         self.with_semaphore(|device| {
@@ -64,7 +64,7 @@ impl Shared {
 
     /// Does `work` while nobody else changes SW_FW_SYNC (4.7.1): first against other
     /// software, where reading a zero takes the bit, then against firmware.
-    fn with_semaphore(&self, work: impl FnOnce(&Shared) -> Result<()>) -> Result<()> {
+    fn with_semaphore(&self, work: impl FnOnce(&Chip) -> Result<()>) -> Result<()> {
         let bar = &self.bar;
         let (bits, at) = (SWSM::SMBI | SWSM::SWESMBI, SWSM::AT);
         let software = self.wait(100, "SWSM", at, SWSM::SMBI, 0, "another driver holds the semaphore");

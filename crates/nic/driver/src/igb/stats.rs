@@ -7,14 +7,14 @@ use crate::intel::stats::Place::{One, Pair, Sum};
 use crate::intel::stats::counters;
 
 counters! {
-    CRCERRS One(r::CRCERRS::AT), loss, "frames with a wrong CRC";
-    ALGNERRC One(r::ALGNERRC::AT), loss, "frames out of alignment";
+    CRCERRS One(r::CRCERRS::AT), RxCrc, "frames with a wrong CRC";
+    ALGNERRC One(r::ALGNERRC::AT), RxAlignment, "frames out of alignment";
     SYMERRS One(r::SYMERRS::AT), info, "symbol errors";
-    RXERRC One(r::RXERRC::AT), loss, "frames in which the PHY saw an error";
-    MPC One(r::MPC::AT), loss, "frames missed because the packet buffer was full";
-    ECOL One(r::ECOL::AT), loss, "frames not sent because of collisions";
-    LATECOL One(r::LATECOL::AT), loss, "late collisions";
-    RLEC One(r::RLEC::AT), loss, "frames whose length field is wrong";
+    RXERRC One(r::RXERRC::AT), RxSymbol, "frames in which the PHY saw an error";
+    MPC One(r::MPC::AT), RxFifoFull, "frames missed because the packet buffer was full";
+    ECOL One(r::ECOL::AT), TxCollision, "frames not sent because of collisions";
+    LATECOL One(r::LATECOL::AT), TxCollision, "late collisions";
+    RLEC One(r::RLEC::AT), RxLengthField, "frames whose length field is wrong";
     XONRXC One(r::XONRXC::AT), info, "XON frames received";
     XONTXC One(r::XONTXC::AT), info, "XON frames sent";
     XOFFRXC One(r::XOFFRXC::AT), info, "XOFF frames received";
@@ -34,9 +34,9 @@ counters! {
     GOTC Pair(r::GOTCL::AT, r::GOTCH::AT), info, "bytes of good frames sent";
     RNBC One(r::RNBC::AT), info, "times a frame found no descriptor";
     RUC One(r::RUC::AT), info, "frames too short, which QEMU pads and the chip drops";
-    RFC One(r::RFC::AT), loss, "fragments";
-    ROC One(r::ROC::AT), loss, "frames too long";
-    RJC One(r::RJC::AT), loss, "jabber";
+    RFC One(r::RFC::AT), RxFragment, "fragments";
+    ROC One(r::ROC::AT), RxOversize, "frames too long";
+    RJC One(r::RJC::AT), RxJabber, "jabber";
     TOR Pair(r::TORL::AT, r::TORH::AT), info, "bytes of all frames received";
     TOT Pair(r::TOTL::AT, r::TOTH::AT), info, "bytes of all frames sent";
     TPR One(r::TPR::AT), info, "all frames received";
@@ -50,5 +50,5 @@ counters! {
     MPTC One(r::MPTC::AT), info, "multicast frames sent";
     BPTC One(r::BPTC::AT), info, "broadcast frames sent";
     TSCTC One(r::TSCTC::AT), info, "packets cut into segments";
-    RQDPC Sum(r::RQDPC::at(0), 0x40, 16), loss, "frames dropped because a queue had no descriptor";
+    RQDPC Sum(r::RQDPC::at(0), 0x40, 16), RxNoDescriptor, "frames dropped because a queue had no descriptor";
 }

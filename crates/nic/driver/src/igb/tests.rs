@@ -10,12 +10,14 @@ use bus::{Addressing, Backend, BarLayout, DmaRange, Kind, Pci};
 use memory::Dma;
 use regs::igb::*;
 
-use super::{Igb, Options};
+use port::{OptionError, Options, Port as _, RxQueue as _};
+
+use super::Igb;
 use crate::Error;
 
 /// A way in which the device is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+pub(crate) enum Fault {
     None,
     StaysInReset,
     NoAddress,
@@ -27,13 +29,13 @@ enum Fault {
 
 /// Registers that keep what is written, but for those that do something.
 #[derive(Debug)]
-struct Registers {
+pub(crate) struct Registers {
     values: Mutex<BTreeMap<u32, u32>>,
     fault: Fault,
 }
 
 impl Registers {
-    fn new(fault: Fault) -> Arc<Registers> {
+    pub(crate) fn new(fault: Fault) -> Arc<Registers> {
         let address = if fault == Fault::NoAddress { 0 } else { 0x3412_0002 };
         let values = Mutex::new(BTreeMap::from([
             (RAL::at(0), address),
@@ -139,7 +141,7 @@ fn what_is_programmed() {
     let dma = Dma::new(memory::Options::default());
     let options = Options { rx_queues: 3, max_frame: 9_000, vlan_strip: true, ..quick() };
     let opened = Igb::open(Pci::new(registers.clone()), &dma, options);
-    let (port, rx, tx) = opened.expect("it opens");
+    let (port, rx, tx) = opened.expect("it opens").split();
     assert_eq!(port.mac(), [0x02, 0x00, 0x12, 0x34, 0x56, 0x78]);
     let rctl = RCTL::RXEN | RCTL::UPE | RCTL::MPE | RCTL::BAM | RCTL::SECRC | RCTL::LPE;
     assert_eq!(registers.get(RCTL::AT), rctl);
@@ -171,7 +173,7 @@ fn every_queue_has_a_vector_of_its_own_or_is_refused() {
     let dma = Dma::new(memory::Options::default());
     let options = Options { interrupts: true, rx_queues: 10, ..quick() };
     let (_port, mut rx, _tx) =
-        Igb::open(Pci::new(registers.clone()), &dma, options.clone()).expect("it opens");
+        Igb::open(Pci::new(registers.clone()), &dma, options.clone()).expect("it opens").split();
     // Queues 1 and 9 share a register: vectors 1 and 9, each marked valid.
     assert_eq!(registers.get(IVAR::at(1)), 0x0089_0081);
     assert_eq!(registers.get(EITR::at(9)), 16 << EITR::INTERVAL_SHIFT);
@@ -181,7 +183,7 @@ fn every_queue_has_a_vector_of_its_own_or_is_refused() {
     rx[9].disarm();
     assert_eq!(registers.get(EIMC::AT), 1 << 9);
     let more = refused(Fault::None, Options { rx_queues: 11, ..options });
-    assert!(matches!(more, Error::Option { value: 11, .. }), "{more}");
+    assert!(matches!(more, Error::Option(OptionError { value: 11, .. })), "{more}");
 }
 
 #[test]
@@ -211,6 +213,6 @@ fn what_it_cannot_drive_is_refused() {
         Options { max_frame: 9_717, ..quick() },
         Options { rx_ring: 100, ..quick() },
     ] {
-        assert!(matches!(refused(Fault::None, options), Error::Option { .. }));
+        assert!(matches!(refused(Fault::None, options), Error::Option(_)));
     }
 }

@@ -1,35 +1,108 @@
-//! A device of the kind, as its queues see it: registers, memory, counters, and
-//! the facts by which the chips differ. Section numbers are the 82599's.
+//! A device of the family, as its port and its queues share it: registers, memory,
+//! counters; and what a chip must tell and do ([`Chip`], [`Facts`]). Section numbers
+//! are the 82599's.
 
+use std::mem;
 use std::ops::Deref;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
 use bus::{Bar, Pci};
 use memory::{Attachment, Dma};
 use regs::Register;
-use regs::ixgbe::{CTRL, STATUS, VENDOR_INTEL};
+use regs::ixgbe::{CTRL, STATUS};
 
-use super::stats::{Source, Sums};
+use port::{Counter, Link, Options, Reason};
+
+use super::layout::{RxLayout, TxLayout};
+use super::stats::{Losses, Source, Sums};
+use super::{rx::RxQueue, tx::TxQueue, writeback::Head};
+use crate::ring::Ring;
 use crate::wait::{Until, wait};
-use crate::{Counter, Error, Result};
+use crate::{Error, Result};
 
 /// The registers' window of every chip here: 128 KiB (9.3.6.1).
 const REGISTERS: u32 = 128 << 10;
 
-/// What the queues ask of their chip.
-pub(crate) trait Chip: Deref<Target = Device> + Send + Sync {
+/// What a queue asks of its chip when it is dropped.
+pub trait Queues: Send + Sync {
     /// Takes a receive ring back; `false` when the device may still write to it.
     fn disable_rx(&self, queue: usize) -> bool;
     /// Takes a transmit ring back; `false` when the device may still read it.
     fn disable_tx(&self, queue: usize) -> bool;
 }
 
+impl<L: RxLayout> Drop for RxQueue<L> {
+    fn drop(&mut self) {
+        // The device must be quiet before its buffers go back to their pool.
+        if !self.owner.disable_rx(self.index) {
+            leak(&mut self.ring);
+        }
+    }
+}
+
+impl<L: TxLayout> Drop for TxQueue<L> {
+    fn drop(&mut self) {
+        // The device must be quiet before its buffers go back to their pools.
+        if !self.owner.disable_tx(self.index) {
+            leak(&mut self.ring);
+            self.head.iter().for_each(Head::leak);
+        }
+    }
+}
+
+/// Keeps a ring and its buffers for ever: the device may still reach them.
+fn leak<D>(ring: &mut Ring<D>) {
+    mem::forget(ring.region.clone());
+    mem::forget(mem::take(&mut ring.packets));
+}
+
+/// What a chip is, and what it does in its own way once it is up.
+pub trait Chip: Deref<Target = Device> + Queues + Sized + 'static {
+    /// Its receive descriptors.
+    type Rx: RxLayout;
+    /// Its transmit descriptors.
+    type Tx: TxLayout;
+    /// The driver's name.
+    const DRIVER: &'static str;
+    /// Registers and limits.
+    const FACTS: &'static Facts;
+
+    /// A chip that nothing was done to yet.
+    fn new(device: Device) -> Self;
+    /// Lets frames in from the wire, or no longer.
+    fn set_receiving(&self, on: bool) -> Result<()>;
+    /// The link as it is now.
+    fn link(&self) -> Link;
+    /// Receives all unicast frames, all multicast frames, or only what the filters
+    /// let through.
+    fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()>;
+}
+
+/// The steps from power-on to the first packet, in the order in which a port takes
+/// them.
+pub trait Init: Chip {
+    /// Resets it, up to the state from which it is configured, counters at zero.
+    fn reset(&self) -> Result<()>;
+    /// Configures the receive side, apart from its queues; receive stays off.
+    fn init_rx(&self, mac: [u8; 6], options: &Options);
+    /// Configures the transmit side, apart from its queues.
+    fn init_tx(&self);
+    /// Hands a receive ring to the device. It owns no buffer yet.
+    fn enable_rx(&self, queue: &RxQueue<Self::Rx>, options: &Options) -> Result<()>;
+    /// Hands a transmit ring to the device.
+    fn enable_tx(&self, queue: &TxQueue<Self::Tx>) -> Result<()>;
+    /// Gives each receive queue its interrupt vector.
+    fn init_interrupts(&self, queues: &mut [RxQueue<Self::Rx>]) -> Result<()>;
+    /// Starts the link.
+    fn start_link(&self) -> Result<()>;
+}
+
 /// Where a chip has its registers, and its limits.
-pub(crate) struct Facts {
-    /// Whether it is such a device, by PCI id; and what to say when not.
-    pub knows: fn(u16) -> bool,
+pub struct Facts {
+    /// Whether it is such a device, by PCI id; and which are.
+    pub knows: fn(u16, u16) -> bool,
     pub known: &'static str,
     pub ral: Register,
     pub rah: Register,
@@ -54,15 +127,13 @@ pub(crate) struct Facts {
     /// Longest frame in bytes, without CRC; and the words for it.
     pub longest: usize,
     pub longest_limit: &'static str,
-    /// Bits of a receive descriptor's second word that no good frame has.
-    pub rx_suspect: u64,
-    /// A receive descriptor as the 82599 would have written it.
-    pub rx_words: fn([u64; 2]) -> [u64; 2],
+    /// Unicast addresses that are received beside the port's own.
+    pub addresses: usize,
     pub counters: &'static [Source],
 }
 
 /// What a port and its queues share.
-pub(crate) struct Device {
+pub struct Device {
     pub name: String,
     pub bar: Bar,
     pub pci: Pci,
@@ -71,15 +142,17 @@ pub(crate) struct Device {
     /// Keeps the memory mapped for the device.
     _attachment: Attachment,
     sums: Mutex<Sums>,
+    /// What the queues dropped, and why.
+    losses: Mutex<Vec<(Reason, Arc<Losses>)>>,
 }
 
 impl Device {
     /// Finds the registers and lets the device reach memory.
     pub fn attach(pci: Pci, dma: &Dma, facts: &'static Facts) -> Result<Device> {
         let (name, ids) = (pci.name(), pci.ids()?);
-        if ids.vendor != VENDOR_INTEL || !(facts.knows)(ids.device) {
-            let (vendor, id, known) = (ids.vendor, ids.device, facts.known);
-            return Err(Error::UnknownDevice { device: name, vendor, id, known });
+        if !(facts.knows)(ids.vendor, ids.device) {
+            let known = format!("this driver drives {}", facts.known);
+            return Err(Error::UnknownDevice { device: name, vendor: ids.vendor, id: ids.device, known });
         }
         pci.set_bus_master(true)?;
         let bar = pci.bar(0)?;
@@ -88,7 +161,15 @@ impl Device {
         }
         let attachment = dma.attach(&pci)?;
         let sums = Mutex::new(Sums::new(facts.counters));
-        Ok(Device { name, bar, pci, dma: dma.clone(), facts, _attachment: attachment, sums })
+        let (dma, losses) = (dma.clone(), Mutex::default());
+        Ok(Device { name, bar, pci, dma, facts, _attachment: attachment, sums, losses })
+    }
+
+    /// A counter of what a queue drops.
+    pub fn add_losses(&self, reason: Reason) -> Arc<Losses> {
+        let losses = Arc::new(Losses::default());
+        self.losses.lock().unwrap_or_else(PoisonError::into_inner).push((reason, losses.clone()));
+        losses
     }
 
     pub fn wait(
@@ -117,14 +198,33 @@ impl Device {
         Sums::new(self.facts.counters).update(&self.bar);
     }
 
-    /// Every counter of the device, summed since it was opened.
+    /// Every counter of the device, summed since it was opened, and what its queues
+    /// dropped.
     pub fn counters(&self) -> Vec<Counter> {
         let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         // All ones from a device that is gone are not counts.
         if self.pci.health().is_ok() {
             sums.update(&self.bar);
         }
-        sums.counters()
+        let mut counters = sums.counters();
+        let losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+        counters.extend([Reason::RxBadDescriptor, Reason::TxUnsendable].map(|reason| {
+            let of_reason = losses.iter().filter(|(why, _)| *why == reason);
+            Counter::of_loss(reason, of_reason.map(|(_, losses)| losses.read()).sum())
+        }));
+        counters
+    }
+
+    /// The options with defaults filled in.
+    ///
+    /// # Errors
+    /// When one is outside what the chip can do.
+    pub fn check(options: Options, facts: &Facts) -> Result<Options> {
+        let options = options.filled_in();
+        options.check_rings(64, 4096, "a ring has a power of two of descriptors, from 64 to 4096")?;
+        options.check_queues(facts.queues, facts.queues_limit)?;
+        options.check_frame(facts.longest, facts.longest_limit)?;
+        Ok(options)
     }
 
     /// Stops DMA as 5.2.5.3.2 asks for before a reset; a device that has
@@ -154,7 +254,7 @@ impl Device {
     }
 
     /// Whether the device has let go of a ring that it was told to stop.
-    pub fn quiet(&self, stopped: Result<()>) -> bool {
+    pub fn has_let_go(&self, stopped: Result<()>) -> bool {
         // A packet may still be on its way (4.6.7.1.2: 100 us). What the device
         // wrote before it answers a read has arrived with the answer.
         sleep(Duration::from_micros(100));

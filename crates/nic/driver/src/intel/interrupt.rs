@@ -7,55 +7,55 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use bus::Register;
+use port::OptionError;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::chip::Device;
-use super::rx::RxQueue;
 use crate::{Error, Result};
 
 /// One queue's interrupt.
-pub struct Signal {
+pub(crate) struct Signal {
     event: OwnedFd,
     pub(crate) vector: usize,
+    /// The vector's bit in the registers that let it through and mask it.
+    bit: u32,
+    set: Register,
+    clear: Register,
 }
 
 impl Signal {
     /// Joins a vector of the device to an eventfd, for receive queue `index`.
     pub(crate) fn new(device: &Device, index: usize) -> Result<Signal> {
-        let vectors = device.facts.vectors.min(usize::from(device.pci.interrupt_vectors()));
+        let (facts, bar) = (device.facts, &device.bar);
+        let vectors = facts.vectors.min(usize::from(device.pci.interrupt_vectors()));
         if index >= vectors {
             // Two queues at one eventfd would take each other's wake-ups.
             let (option, limit) =
                 ("receive queues with interrupts", "each needs an MSI-X vector of the device");
-            return Err(Error::Option { option, value: index + 1, limit });
+            return Err(OptionError { option, value: index + 1, limit }.into());
         }
         let failed = |source: rustix::io::Errno| Error::EventFd { source: source.into() };
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(failed)?;
         device.pci.set_interrupt(index as u16, Some(event.as_fd()))?;
-        Ok(Signal { event, vector: index })
-    }
-}
-
-impl RxQueue {
-    /// Arms the queue's interrupt and returns the eventfd that becomes readable
-    /// with the next packet; `None` when the port was opened without
-    /// interrupts. Poll the ring once more after arming: a packet that came
-    /// before does not signal again.
-    pub fn arm(&mut self) -> Option<BorrowedFd<'_>> {
-        let signal = self.signal.as_ref()?;
-        let (facts, vector) = (self.shared.facts, signal.vector);
-        self.shared.bar.write32(facts.eims.at(vector / 32), 1 << (vector % 32));
-        Some(signal.event.as_fd())
+        let vector = index;
+        let bit = 1 << (vector % 32);
+        let set = bar.register(facts.eims.at(vector / 32));
+        let clear = bar.register(facts.eimc.at(vector / 32));
+        Ok(Signal { event, vector, bit, set, clear })
     }
 
-    /// Ends what [`arm`](Self::arm) began: the loop polls again.
-    pub fn disarm(&mut self) {
-        if let Some(signal) = &self.signal {
-            let (facts, vector) = (self.shared.facts, signal.vector);
-            self.shared.bar.write32(facts.eimc.at(vector / 32), 1 << (vector % 32));
-            let mut count = [0; 8];
-            // Nothing to read is the usual case when a time-out woke us.
-            let _ = rustix::io::read(&signal.event, &mut count);
-        }
+    /// Lets the vector through; the eventfd that it makes readable.
+    pub(crate) fn arm(&self) -> BorrowedFd<'_> {
+        self.set.write(self.bit);
+        self.event.as_fd()
+    }
+
+    /// Masks the vector and forgets what it signalled.
+    pub(crate) fn disarm(&self) {
+        self.clear.write(self.bit);
+        let mut count = [0; 8];
+        // Nothing to read is the usual case when a time-out woke us.
+        let _ = rustix::io::read(&self.event, &mut count);
     }
 }

@@ -1,47 +1,230 @@
-//! The bits of the descriptors' second word that the driver uses, under the names
-//! it uses them by. The facts stand in [`regs::ixgbe::descriptor`]; the
-//! 82576 has them at the same places but for the verdicts on received packets,
-//! which its driver moves.
+//! What the words of descriptors mean, NIC by NIC: constants and conversions, so
+//! that a queue generic over a layout compiles to the code of its NIC. The facts
+//! stand in [`regs`]; here they have the names that the queues use them by.
+//!
+//! A receive descriptor has its status in its second word, whatever its size. All
+//! layouts here have transmit descriptors of two words, with the command in the
+//! second.
 
+use std::ops::Index;
+use std::sync::atomic::AtomicU64;
+
+use memory::TxOffload;
+use regs::igb::rx_high as igb_rx;
 use regs::ixgbe::descriptor::{rx_high, tx, tx_context_high, tx_context_low};
 
-/// Receive: the device is done with the descriptor.
-pub(super) const RX_DONE: u64 = rx_high::DD;
-/// Receive: the frame ends in this buffer.
-pub(super) const RX_EOP: u64 = rx_high::EOP;
-/// Receive: the MAC saw an error.
-pub(super) const RX_ERROR: u64 = rx_high::RXE;
+mod sealed {
+    use std::sync::atomic::AtomicU64;
 
-/// Transmit: the device is done with the descriptor.
-pub(super) const TX_DONE: u64 = tx::DD;
-/// Transmit: an advanced data descriptor whose frame gets a CRC.
-pub(super) const TX_DATA: u64 = tx::DTYP_DATA | tx::DEXT | tx::IFCS;
-/// Transmit: the packet ends here.
-pub(super) const TX_EOP: u64 = tx::EOP;
-/// Transmit: report status.
-pub(super) const TX_REPORT: u64 = tx::RS;
-/// Transmit: insert the context's VLAN tag.
-pub(super) const TX_VLAN: u64 = tx::VLE;
-/// Transmit: cut into segments.
-pub(super) const TX_SEGMENT: u64 = tx::TSE;
-/// Transmit: insert the IPv4 header checksum.
-pub(super) const TX_IP_CHECKSUM: u64 = tx::IXSM;
-/// Transmit: insert the TCP or UDP checksum.
-pub(super) const TX_L4_CHECKSUM: u64 = tx::TXSM;
-/// Transmit: the packet's length.
-pub(super) const TX_PAYLEN_SHIFT: u32 = tx::PAYLEN_SHIFT;
+    pub trait Words {}
+    impl Words for [AtomicU64; 2] {}
+    impl Words for [AtomicU64; 4] {}
+}
 
-/// Transmit: an advanced context descriptor.
-pub(super) const TX_CONTEXT: u64 = tx::DTYP_CONTEXT | tx::DEXT;
-/// Context: the network header is IPv4.
-pub(super) const CONTEXT_IPV4: u64 = tx_context_high::IPV4;
-/// Context: the transport is TCP; UDP is zero.
-pub(super) const CONTEXT_TCP: u64 = tx_context_high::L4T_TCP;
-/// Context: bytes before the network header.
-pub(super) const CONTEXT_MACLEN_SHIFT: u32 = tx_context_low::MACLEN_SHIFT;
-/// Context: the tag to insert.
-pub(super) const CONTEXT_VLAN_SHIFT: u32 = tx_context_low::VLAN_SHIFT;
-/// Context: bytes of the transport header.
-pub(super) const CONTEXT_L4LEN_SHIFT: u32 = tx_context_high::L4LEN_SHIFT;
-/// Context: payload bytes of each segment.
-pub(super) const CONTEXT_MSS_SHIFT: u32 = tx_context_high::MSS_SHIFT;
+/// A descriptor: an array of words, for which any bits are a value.
+pub trait Descriptor: sealed::Words + Index<usize, Output = AtomicU64> + Send + 'static {}
+
+impl<D: sealed::Words + Index<usize, Output = AtomicU64> + Send + 'static> Descriptor for D {}
+
+/// How a NIC writes back a received frame.
+pub trait RxLayout: Send + Sync + 'static {
+    /// A descriptor in memory: an array of words.
+    type Descriptor: Descriptor;
+    /// The device is done with the descriptor.
+    const DONE: u64;
+    /// The frame ends in this buffer.
+    const EOP: u64;
+    /// The frame must not be delivered.
+    const ERROR: u64;
+    /// Bits of which a good frame has none.
+    const SUSPECT: u64;
+
+    /// Bytes in the buffer, from the status word.
+    fn len(status: u64) -> u16;
+
+    /// The first two words of a frame without suspect bits, as packets keep them:
+    /// as the 82599 writes them.
+    fn good(words: [u64; 2]) -> [u64; 2];
+
+    /// Likewise of any frame.
+    fn any(words: [u64; 2]) -> [u64; 2];
+}
+
+/// How a NIC is told what to send.
+pub trait TxLayout: Send + Sync + 'static {
+    /// Report when the packet was sent.
+    const REPORT: u64;
+    /// The packet ends here.
+    const EOP: u64;
+    /// The most descriptors that one packet may take, contexts apart.
+    const MAX_SEGMENTS: usize;
+    /// The most bytes that can be cut into segments.
+    const MAX_SEGMENTED: u64;
+
+    /// Whether the device wrote that it is done.
+    fn done(command: u64) -> bool;
+
+    /// The command of a packet in one buffer of which nothing is asked.
+    fn whole(len: u64) -> u64;
+
+    /// What the commands of all descriptors of a packet have in common: what is
+    /// asked, and its length.
+    fn command(offload: TxOffload, total: u64) -> u64;
+
+    /// A buffer's length, as it stands in a command.
+    fn buffer(len: u64) -> u64;
+
+    /// The context descriptor that must stand before the packet, unless the one
+    /// before says the same.
+    fn context(offload: TxOffload) -> Option<[u64; 2]>;
+}
+
+/// The 82599's receive descriptors (datasheet 7.1.6.2).
+#[derive(Debug)]
+pub struct Rx82599;
+
+impl RxLayout for Rx82599 {
+    type Descriptor = [AtomicU64; 2];
+    const DONE: u64 = rx_high::DD;
+    const EOP: u64 = rx_high::EOP;
+    const ERROR: u64 = rx_high::RXE;
+    const SUSPECT: u64 = rx_high::RXE;
+
+    #[inline(always)]
+    fn len(status: u64) -> u16 {
+        (status >> 32) as u16
+    }
+
+    #[inline(always)]
+    fn good(words: [u64; 2]) -> [u64; 2] {
+        words
+    }
+
+    fn any(words: [u64; 2]) -> [u64; 2] {
+        words
+    }
+}
+
+/// The 82576's receive descriptors (its datasheet, 7.1.5.2): as the 82599's but for
+/// the places of the errors.
+#[derive(Debug)]
+pub struct Rx82576;
+
+impl RxLayout for Rx82576 {
+    type Descriptor = [AtomicU64; 2];
+    const DONE: u64 = rx_high::DD;
+    const EOP: u64 = rx_high::EOP;
+    const ERROR: u64 = igb_rx::RXE;
+    const SUSPECT: u64 = igb_rx::RXE | igb_rx::IPE | igb_rx::L4E;
+
+    #[inline(always)]
+    fn len(status: u64) -> u16 {
+        (status >> 32) as u16
+    }
+
+    #[inline(always)]
+    fn good(words: [u64; 2]) -> [u64; 2] {
+        words
+    }
+
+    fn any([low, high]: [u64; 2]) -> [u64; 2] {
+        const MOVES: [(u64, u64); 3] =
+            [(igb_rx::RXE, rx_high::RXE), (igb_rx::IPE, rx_high::IPE), (igb_rx::L4E, rx_high::L4E)];
+        let moved = MOVES.iter().filter(|(from, _)| high & from != 0).fold(0, |bits, (_, to)| bits | to);
+        [low, high & !Self::SUSPECT | moved]
+    }
+}
+
+/// A data descriptor whose frame gets a CRC.
+const TX_DATA: u64 = tx::DTYP_DATA | tx::DEXT | tx::IFCS;
+/// A context descriptor.
+const TX_CONTEXT: u64 = tx::DTYP_CONTEXT | tx::DEXT;
+
+/// Advanced transmit descriptors (82599 datasheet 7.2.3.2, 82576 datasheet 7.2.2):
+/// a context tells where the headers end and holds until the next one.
+#[derive(Debug)]
+pub struct TxAdvanced;
+
+impl TxLayout for TxAdvanced {
+    const REPORT: u64 = tx::RS;
+    const EOP: u64 = tx::EOP;
+    const MAX_SEGMENTS: usize = 38; // 7.2.1: 40 with segmentation
+    const MAX_SEGMENTED: u64 = (1 << 18) - 1; // PAYLEN has 18 bits
+
+    #[inline(always)]
+    fn done(command: u64) -> bool {
+        command & tx::DD != 0
+    }
+
+    #[inline(always)]
+    fn whole(len: u64) -> u64 {
+        TX_DATA | tx::EOP | len | len << tx::PAYLEN_SHIFT
+    }
+
+    fn command(offload: TxOffload, total: u64) -> u64 {
+        let has = |flag| offload.flags & flag != 0;
+        let mut bits = TX_DATA;
+        let mut payload = total;
+        if has(TxOffload::VLAN) {
+            bits |= tx::VLE;
+        }
+        if has(TxOffload::IP_CHECKSUM) {
+            bits |= tx::IXSM;
+        }
+        if has(TxOffload::TCP_CHECKSUM) || has(TxOffload::UDP_CHECKSUM) {
+            bits |= tx::TXSM;
+        }
+        if has(TxOffload::SEGMENT) {
+            bits |= tx::TSE | tx::TXSM;
+            if !has(TxOffload::IPV6) {
+                bits |= tx::IXSM;
+            }
+            // With segmentation PAYLEN counts what is behind the headers (7.2.3.2.4).
+            payload -= offload.header_len();
+        }
+        bits | payload << tx::PAYLEN_SHIFT
+    }
+
+    #[inline(always)]
+    fn buffer(len: u64) -> u64 {
+        len
+    }
+
+    fn context(offload: TxOffload) -> Option<[u64; 2]> {
+        if offload.is_empty() {
+            return None;
+        }
+        let has = |flag| offload.flags & flag != 0;
+        let low = u64::from(offload.l3_len)
+            | u64::from(offload.l2_len) << tx_context_low::MACLEN_SHIFT
+            | u64::from(offload.vlan) << tx_context_low::VLAN_SHIFT;
+        let mut high = TX_CONTEXT;
+        if !has(TxOffload::IPV6) {
+            high |= tx_context_high::IPV4;
+        }
+        if has(TxOffload::TCP_CHECKSUM) || has(TxOffload::SEGMENT) {
+            high |= tx_context_high::L4T_TCP;
+        }
+        if has(TxOffload::SEGMENT) {
+            high |= u64::from(offload.l4_len) << tx_context_high::L4LEN_SHIFT;
+            high |= u64::from(offload.segment_size) << tx_context_high::MSS_SHIFT;
+        }
+        Some([low, high])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_of_the_82576_finds_its_place_and_nothing_else_moves() {
+        let rest = 0x1234_05DC_0000_0063;
+        for (from, to) in
+            [(igb_rx::RXE, rx_high::RXE), (igb_rx::IPE, rx_high::IPE), (igb_rx::L4E, rx_high::L4E)]
+        {
+            assert_eq!(Rx82576::any([7, rest | from]), [7, rest | to]);
+        }
+        assert_eq!(Rx82576::any([7, rest]), Rx82576::good([7, rest]));
+    }
+}

@@ -2,16 +2,18 @@
 //! the done bit of each descriptor; we take the packets and put fresh buffers.
 
 use std::mem;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use bus::{Register, order};
 use memory::{Batch, DATA_ROOM, Packet, Pool};
+use port::{Options, Reason, RxStats};
 
-use super::layout::{RX_DONE, RX_EOP};
-use super::{chip::Chip, interrupt::Signal, options::Options, scatter::Scatter};
+use super::layout::RxLayout;
+use super::{chip::Chip, chip::Queues, interrupt::Signal, scatter::Scatter};
+use crate::Result;
 use crate::ring::Ring;
-use crate::{Result, RxStats};
 
 /// Buffers are given to the device this many at a time: one doorbell, and the
 /// refill loop is long enough to pay.
@@ -21,8 +23,8 @@ const REFILL: u32 = 32;
 type Special = (Packet, [u64; 2]);
 
 /// A receive queue. Stops receiving when dropped.
-pub struct RxQueue {
-    pub(crate) ring: Ring,
+pub struct RxQueue<L: RxLayout> {
+    pub(crate) ring: Ring<L::Descriptor>,
     /// The descriptor the device fills next, free-running.
     next: u32,
     /// One past the last descriptor the device may fill, free-running.
@@ -31,68 +33,31 @@ pub struct RxQueue {
     refill: u32,
     /// The last call found more than it could take.
     backlog: bool,
-    /// Bits of a descriptor that no good frame has.
-    suspect: u64,
-    pub(super) scatter: Scatter,
-    pub(super) stats: RxStats,
+    scatter: Scatter,
+    stats: RxStats,
     pub(crate) signal: Option<Signal>,
     pub(crate) index: usize,
-    pub(super) shared: Arc<dyn Chip>,
+    pub(super) owner: Arc<dyn Queues>,
 }
 
-impl RxQueue {
-    /// Prepares queue `index`; [`Chip`] starts it. The ring is
-    /// filled by the first [`recv`](Self::recv), from the caller's pool.
-    pub(crate) fn new(shared: &Arc<impl Chip + 'static>, index: usize, options: &Options) -> Result<RxQueue> {
-        let ring = Ring::new(&shared.dma, options.rx_ring)?;
+impl<L: RxLayout> RxQueue<L> {
+    /// Prepares queue `index` of a device; its chip starts it. The ring is filled by
+    /// the first `recv`, from the caller's pool.
+    pub(crate) fn new(device: &Arc<impl Chip>, index: usize, options: &Options) -> Result<RxQueue<L>> {
+        let ring = Ring::new(&device.dma, options.rx_ring)?;
         Ok(RxQueue {
             next: 0,
             filled: 0,
-            tail: shared.bar.register(shared.facts.rdt.at(index)),
+            tail: device.bar.register(device.facts.rdt.at(index)),
             backlog: false,
             refill: REFILL.min(ring.size() / 4),
-            suspect: shared.facts.rx_suspect,
-            scatter: Scatter::new(options),
+            scatter: Scatter::new(options, device.add_losses(Reason::RxBadDescriptor)),
             stats: RxStats::default(),
             signal: None,
             index,
-            shared: shared.clone(),
+            owner: device.clone(),
             ring,
         })
-    }
-
-    /// Appends up to [`Batch::room`] received packets to `batch` and gives the
-    /// device fresh buffers from `pool`. Returns how many packets were appended.
-    pub fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
-        let (before, mut bytes) = (batch.len(), 0);
-        // Never past `filled`: what lies there was not given to the device, and
-        // a done bit there would be a lie.
-        let end = self.next.wrapping_add(self.owned().min(batch.room() as u32));
-        if self.backlog {
-            self.ring.claim(self.next, end.wrapping_sub(self.next)); // they will be refilled
-        }
-        loop {
-            let (taken, special) = self.recv_plain(end.wrapping_sub(self.next), batch, &mut bytes);
-            self.next = self.next.wrapping_add(taken);
-            match special {
-                Some((packet, words)) => bytes += self.recv_special(packet, words, pool, batch),
-                None if taken > 0 && self.ring.offset(self.next) == 0 => {} // from the beginning
-                None => break,
-            }
-        }
-        self.refill(pool);
-        let received = batch.len() - before;
-        self.backlog = batch.room() == 0;
-        self.stats.packets += received as u64;
-        self.stats.bytes += bytes;
-        self.stats.bursts += u64::from(received > 0);
-        if received == 0 {
-            self.stats.empty_polls += 1;
-            // The device is about to write the line we look at: looking again
-            // at once would only take the line away from it.
-            std::hint::spin_loop();
-        }
-        received
     }
 
     /// Appends packets of one buffer from the next `count` descriptors, up to
@@ -101,25 +66,26 @@ impl RxQueue {
     #[inline(always)]
     fn recv_plain(&mut self, count: u32, batch: &mut Batch, bytes: &mut u64) -> (u32, Option<Special>) {
         let (mut taken, mut special) = (0, None);
-        let (suspect, open) = (RX_EOP | self.suspect, self.scatter.is_open());
-        let (descriptors, packets) = self.ring.stretch(self.next, count);
-        let mut stretch = descriptors.iter().zip(packets);
+        let (suspect, open) = (L::EOP | L::SUSPECT, self.scatter.is_open());
+        let (descriptors, packets) = self.ring.slice(self.next, count);
+        let mut slots = descriptors.iter().zip(packets);
         batch.fill(|| {
-            let (descriptor, packet) = stretch.next()?;
+            let (descriptor, packet) = slots.next()?;
             // Acquire: everything the device wrote before the done bit is seen.
             let high = descriptor[1].load(Acquire);
-            if high & RX_DONE == 0 {
+            if high & L::DONE == 0 {
                 return None;
             }
             let mut packet = packet.take()?;
             taken += 1;
-            let (low, len) = (descriptor[0].load(Relaxed), (high >> 32) as u16);
+            let (low, len) = (descriptor[0].load(Relaxed), L::len(high));
             // One buffer, no error, a length of 1 to DATA_ROOM.
-            let plain = high & suspect == RX_EOP && len.wrapping_sub(1) < DATA_ROOM as u16;
+            let plain = high & suspect == L::EOP && len.wrapping_sub(1) < DATA_ROOM as u16;
             if !plain || open {
                 special = Some((packet, [low, high]));
                 return None;
             }
+            let [low, high] = L::good([low, high]);
             packet.set_received(low, high);
             *bytes += u64::from(len);
             Some(packet)
@@ -142,7 +108,7 @@ impl RxQueue {
         }
         let (mut filled, mut fresh) = (self.filled, pool.fresh(missing as usize));
         while fresh.len() > 0 {
-            let (descriptors, packets) = self.ring.stretch(filled, fresh.len() as u32);
+            let (descriptors, packets) = self.ring.slice(filled, fresh.len() as u32);
             filled = filled.wrapping_add(packets.len() as u32);
             for ((descriptor, place), packet) in descriptors.iter().zip(packets).zip(&mut fresh) {
                 descriptor[0].store(packet.rx_iova(), Relaxed);
@@ -159,5 +125,56 @@ impl RxQueue {
             order::before_doorbell();
             self.tail.write(self.ring.offset(self.filled));
         }
+    }
+}
+
+impl<L: RxLayout> port::RxQueue for RxQueue<L> {
+    fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+        let (before, mut bytes) = (batch.len(), 0);
+        // Never past `filled`: what lies there was not given to the device, and
+        // a done bit there would be a lie.
+        let end = self.next.wrapping_add(self.owned().min(batch.room() as u32));
+        if self.backlog {
+            self.ring.prefetch_write(self.next, end.wrapping_sub(self.next)); // they will be refilled
+        }
+        loop {
+            let (taken, special) = self.recv_plain(end.wrapping_sub(self.next), batch, &mut bytes);
+            self.next = self.next.wrapping_add(taken);
+            match special {
+                Some((packet, words)) => {
+                    if let Some(frame) = self.scatter.add::<L>(packet, words, pool) {
+                        bytes += frame.total_len() as u64;
+                        batch.push(frame);
+                    }
+                }
+                None if taken > 0 && self.ring.offset(self.next) == 0 => {} // from the beginning
+                None => break,
+            }
+        }
+        self.refill(pool);
+        let received = batch.len() - before;
+        self.backlog = batch.room() == 0;
+        self.stats.packets += received as u64;
+        self.stats.bytes += bytes;
+        self.stats.bursts += u64::from(received > 0);
+        if received == 0 {
+            self.stats.empty_polls += 1;
+            // The device is about to write the line we look at: looking again
+            // at once would only take the line away from it.
+            std::hint::spin_loop();
+        }
+        received
+    }
+
+    fn stats(&self) -> RxStats {
+        RxStats { bad_descriptor: self.scatter.losses.read(), ..self.stats }
+    }
+
+    fn arm(&mut self) -> Option<BorrowedFd<'_>> {
+        self.signal.as_ref().map(Signal::arm)
+    }
+
+    fn disarm(&mut self) {
+        self.signal.iter().for_each(Signal::disarm);
     }
 }

@@ -1,14 +1,15 @@
 //! Frames in several buffers (82599 datasheet 7.1.10), and descriptors that are wrong:
 //! what the receive loop does not see on its plain path.
 
-use memory::{Batch, DATA_ROOM, Packet, Pool};
+use std::sync::Arc;
 
-use super::layout::{RX_EOP, RX_ERROR};
-use super::options::Options;
-use super::rx::RxQueue;
+use memory::{DATA_ROOM, Packet, Pool};
+use port::Options;
+
+use super::layout::RxLayout;
+use super::stats::Losses;
 
 /// The segments of a frame whose end has not come yet.
-#[derive(Default)]
 pub(super) struct Scatter {
     chain: Option<Packet>,
     segments: usize,
@@ -16,12 +17,14 @@ pub(super) struct Scatter {
     spoiled: bool,
     /// The most segments a frame may have.
     limit: usize,
+    /// Frames that were dropped.
+    pub(super) losses: Arc<Losses>,
 }
 
 impl Scatter {
-    pub(super) fn new(options: &Options) -> Scatter {
-        let limit = if options.scatters() { (options.max_frame + 8).div_ceil(DATA_ROOM) } else { 1 };
-        Scatter { limit, ..Scatter::default() }
+    pub(super) fn new(options: &Options, losses: Arc<Losses>) -> Scatter {
+        let limit = if scatters(options) { (options.max_frame + 8).div_ceil(DATA_ROOM) } else { 1 };
+        Scatter { chain: None, segments: 0, spoiled: false, limit, losses }
     }
 
     /// Whether the next buffer continues a frame.
@@ -29,57 +32,54 @@ impl Scatter {
     pub(super) fn is_open(&self) -> bool {
         self.segments > 0
     }
-}
 
-impl RxQueue {
-    /// Takes a buffer that is not a whole good frame by itself. Returns the
-    /// bytes of the frame that it completed, if it did.
+    /// Takes a buffer that is not a whole good frame by itself, with the words of
+    /// its descriptor; the frame that it completes, if it does.
     #[cold]
-    pub(super) fn recv_special(
+    pub(super) fn add<L: RxLayout>(
         &mut self,
         mut packet: Packet,
         words: [u64; 2],
         pool: &mut Pool,
-        batch: &mut Batch,
-    ) -> u64 {
-        let [low, high] = (self.shared.facts.rx_words)(words);
+    ) -> Option<Packet> {
+        let status = words[1];
+        let len = usize::from(L::len(status));
+        let [low, high] = L::any(words);
         packet.set_received(low, high);
-        let scatter = &mut self.scatter;
-        let len = usize::from((high >> 32) as u16);
-        let last = high & RX_EOP != 0;
-        scatter.segments += 1;
-        scatter.spoiled |=
-            len == 0 || len > DATA_ROOM || high & RX_ERROR != 0 || scatter.segments > scatter.limit;
-        if scatter.spoiled {
+        self.segments += 1;
+        self.spoiled |= len == 0 || len > DATA_ROOM || status & L::ERROR != 0 || self.segments > self.limit;
+        if self.spoiled {
             pool.free(packet);
         } else {
-            match scatter.chain.take() {
-                None => scatter.chain = Some(packet),
+            match self.chain.take() {
+                None => self.chain = Some(packet),
                 Some(mut chain) => {
                     // The verdicts stand in the last descriptor (7.1.6.2).
                     chain.adopt_rx_words(&packet);
                     chain.append(packet);
-                    scatter.chain = Some(chain);
+                    self.chain = Some(chain);
                 }
             }
         }
-        if !last {
-            return 0;
+        if status & L::EOP == 0 {
+            return None;
         }
-        let chain = scatter.chain.take();
-        let spoiled = std::mem::take(&mut scatter.spoiled);
-        scatter.segments = 0;
+        let chain = self.chain.take();
+        let spoiled = std::mem::take(&mut self.spoiled);
+        self.segments = 0;
         match chain {
-            Some(chain) if !spoiled => {
-                let bytes = chain.total_len() as u64;
-                batch.push(chain);
-                bytes
-            }
+            Some(chain) if !spoiled => Some(chain),
             rest => {
-                self.stats.bad_descriptor += 1;
                 rest.into_iter().for_each(|chain| pool.free(chain));
-                0
+                self.losses.add(1);
+                None
             }
         }
     }
+}
+
+/// Whether a frame may need more than one buffer. The CRC is stripped; a VLAN tag
+/// or two may stay.
+pub(crate) fn scatters(options: &Options) -> bool {
+    options.max_frame + 8 > DATA_ROOM
 }

@@ -1,21 +1,39 @@
 //! The device's own counters (82599 datasheet 8.2.3.23, 82576 datasheet 8.19).
-//! They clear when read, so they are summed here; losses are marked, so that the
-//! books can be balanced.
+//! They clear when read, so they are summed here; those that count lost packets
+//! name the reason. And what a queue itself drops.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bus::Bar;
+use port::{Counter, Reason};
 use regs::ixgbe::GPRC;
 
-use crate::Counter;
+/// Packets that a queue dropped: written by the thread that has the queue, read by
+/// the one that has the port.
+#[derive(Debug, Default)]
+pub struct Losses(AtomicU64);
+
+impl Losses {
+    /// One writer, so no atomic addition is needed.
+    pub(crate) fn add(&self, packets: u64) {
+        self.0.store(self.read().wrapping_add(packets), Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
 
 /// A counter of the device, and the registers that hold it.
-pub(crate) struct Source {
+pub struct Source {
     pub name: &'static str,
     pub what: &'static str,
-    pub loss: bool,
+    pub loss: Option<Reason>,
     pub place: Place,
 }
 
-pub(crate) enum Place {
+pub enum Place {
     /// One register.
     One(u32),
     /// A low and a high register; the low one is read first and latches.
@@ -34,8 +52,8 @@ macro_rules! counters {
             $($crate::intel::stats::Source { name: stringify!($name), what: $what, loss: $crate::intel::stats::counters!(@ $loss), place: $place }),*
         ];
     };
-    (@ loss) => { true };
-    (@ info) => { false };
+    (@ info) => { None };
+    (@ $reason:ident) => { Some(port::Reason::$reason) };
 }
 pub(crate) use counters;
 

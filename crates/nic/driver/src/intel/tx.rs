@@ -5,22 +5,23 @@
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use bus::{Register, order};
 use memory::{Batch, Packet, Pool};
+use port::{Options, TxStats};
 
-use super::layout::{TX_DATA, TX_DONE, TX_EOP, TX_PAYLEN_SHIFT, TX_REPORT};
-use super::{chip::Chip, offload::Context, options::*, writeback::Head};
+use super::{chip::Chip, chip::Queues, layout::TxLayout, offload::Special, writeback::Head};
+use crate::Result;
 use crate::ring::Ring;
-use crate::{Result, TxStats};
 
 /// A report is asked for at the end of each call, and this often within one.
 const REPORT_EVERY: u32 = 32;
 
 /// A transmit queue. Stops transmitting when dropped.
-pub struct TxQueue {
-    pub(crate) ring: Ring,
+pub struct TxQueue<L: TxLayout> {
+    pub(crate) ring: Ring<[AtomicU64; 2]>,
     /// The first descriptor that is not free, free-running.
     clean: u32,
     /// The next descriptor to fill, free-running.
@@ -31,71 +32,29 @@ pub struct TxQueue {
     reports: VecDeque<u32>,
     pub(crate) head: Option<Head>,
     tail: Register,
-    pub(super) context: Context,
-    pub(super) stats: TxStats,
+    pub(super) special: Special<L>,
+    stats: TxStats,
     pub(crate) index: usize,
-    pub(super) shared: Arc<dyn Chip>,
+    pub(super) owner: Arc<dyn Queues>,
 }
 
-impl TxQueue {
-    /// Prepares queue `index`; [`Chip`] starts it.
-    pub(crate) fn new(shared: &Arc<impl Chip + 'static>, index: usize, options: &Options) -> Result<TxQueue> {
-        let ring = Ring::new(&shared.dma, options.tx_ring)?;
+impl<L: TxLayout> TxQueue<L> {
+    /// Prepares queue `index` of a device; its chip starts it.
+    pub(crate) fn new(device: &Arc<impl Chip>, index: usize, options: &Options) -> Result<TxQueue<L>> {
+        let ring = Ring::new(&device.dma, options.tx_ring)?;
         Ok(TxQueue {
             clean: 0,
             next: 0,
             reported: u32::MAX,
             reports: VecDeque::with_capacity(options.tx_ring),
-            head: Head::wanted(&shared.dma, options.completion)?,
-            tail: shared.bar.register(shared.facts.tdt.at(index)),
-            context: Context::default(),
+            head: Head::wanted(&device.dma, options.completion)?,
+            tail: device.bar.register(device.facts.tdt.at(index)),
+            special: Special::new(device),
             stats: TxStats::default(),
             index,
-            shared: shared.clone(),
+            owner: device.clone(),
             ring,
         })
-    }
-
-    /// Takes packets from the front of `batch` for the device to send; what the
-    /// ring has no room for stays. Sent buffers go back to `pool`, or to the
-    /// pool they came from. Returns how many packets were taken.
-    pub fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
-        self.ring.claim(self.next, self.room().min(batch.len() as u32));
-        self.clean(pool);
-        let (start, offered) = (self.next, batch.len());
-        while !batch.is_empty() {
-            if self.send_plain(batch) == 0 {
-                // Offloads, several segments, nothing to send, or no room.
-                let Some(sent) = self.send_special(batch, pool) else { break };
-                self.stats.packets += u64::from(sent > 0);
-                self.stats.bytes += sent;
-            }
-            if self.next.wrapping_sub(self.reported) > REPORT_EVERY {
-                self.report_last();
-            }
-        }
-        self.stats.ring_full += batch.len() as u64;
-        if self.next != start {
-            self.ring_doorbell();
-        }
-        offered - batch.len()
-    }
-
-    /// Frees what the device has sent; how many descriptors it still owns.
-    pub fn clean(&mut self, pool: &mut Pool) -> usize {
-        let done = match &self.head {
-            // Never past `next`, whatever the device wrote.
-            Some(head) => head.read().wrapping_sub(self.clean) & (self.ring.size() - 1),
-            None => self.done_by_reports(),
-        };
-        let end = self.clean.wrapping_add(done.min(self.in_flight()));
-        while self.clean != end {
-            let (_, packets) = self.ring.stretch(self.clean, end.wrapping_sub(self.clean));
-            self.clean = self.clean.wrapping_add(packets.len() as u32);
-            // Context descriptors have no packet.
-            pool.free_segments(packets.iter_mut().filter_map(Option::take));
-        }
-        self.in_flight() as usize
     }
 
     /// How many descriptors the device has finished with, by its reports.
@@ -104,7 +63,7 @@ impl TxQueue {
         while let Some(&report) = self.reports.front() {
             // Acquire: the device reads the buffer before it sets the bit, and
             // we reuse the buffer only after we saw it.
-            if self.ring.at(report)[1].load(Acquire) & TX_DONE == 0 {
+            if !L::done(self.ring.at(report)[1].load(Acquire)) {
                 break;
             }
             done = report.wrapping_sub(self.clean).wrapping_add(1);
@@ -117,15 +76,15 @@ impl TxQueue {
     /// long as they come and there is room; how many.
     #[inline(always)]
     fn send_plain(&mut self, batch: &mut Batch) -> u32 {
-        let (descriptors, places) = self.ring.stretch(self.next, self.room().min(REPORT_EVERY));
-        let (mut stretch, mut bytes) = (descriptors.iter().zip(places), 0);
+        let (descriptors, places) = self.ring.slice(self.next, self.room().min(REPORT_EVERY));
+        let (mut slots, mut bytes) = (descriptors.iter().zip(places), 0);
         let is_plain = |packet: &Packet| packet.is_plain() && !packet.is_empty();
-        let sent = batch.give(stretch.len(), is_plain, |packet| {
-            let Some((descriptor, place)) = stretch.next() else { return };
+        let sent = batch.give(slots.len(), is_plain, |packet| {
+            let Some((descriptor, place)) = slots.next() else { return };
             let len = packet.len() as u64;
             bytes += len;
             descriptor[0].store(packet.iova(), Relaxed);
-            descriptor[1].store(TX_DATA | TX_EOP | len | len << TX_PAYLEN_SHIFT, Relaxed);
+            descriptor[1].store(L::whole(len), Relaxed);
             // Not assigned, so that no drop of an old value is compiled in.
             mem::forget(place.replace(packet));
         }) as u32;
@@ -153,7 +112,7 @@ impl TxQueue {
         }
         self.reported = last;
         let command = &self.ring.at(last)[1];
-        command.store(command.load(Relaxed) | TX_REPORT, Relaxed);
+        command.store(command.load(Relaxed) | L::REPORT, Relaxed);
         if self.head.is_none() {
             self.reports.push_back(last);
         }
@@ -167,5 +126,49 @@ impl TxQueue {
     /// Free descriptors; one stays empty, for head = tail means none (7.2.3.3).
     pub(super) fn room(&self) -> u32 {
         self.ring.size() - 1 - self.in_flight()
+    }
+}
+
+impl<L: TxLayout> port::TxQueue for TxQueue<L> {
+    fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+        self.ring.prefetch_write(self.next, self.room().min(batch.len() as u32));
+        self.clean(pool);
+        let (start, offered) = (self.next, batch.len());
+        while !batch.is_empty() {
+            if self.send_plain(batch) == 0 {
+                // Offloads, several segments, nothing to send, or no room.
+                let Some(sent) = self.send_special(batch, pool) else { break };
+                self.stats.packets += u64::from(sent > 0);
+                self.stats.bytes += sent;
+            }
+            if self.next.wrapping_sub(self.reported) > REPORT_EVERY {
+                self.report_last();
+            }
+        }
+        self.stats.ring_full += batch.len() as u64;
+        if self.next != start {
+            self.ring_doorbell();
+        }
+        offered - batch.len()
+    }
+
+    fn clean(&mut self, pool: &mut Pool) -> usize {
+        let done = match &self.head {
+            // Never past `next`, whatever the device wrote.
+            Some(head) => head.read().wrapping_sub(self.clean) & (self.ring.size() - 1),
+            None => self.done_by_reports(),
+        };
+        let end = self.clean.wrapping_add(done.min(self.in_flight()));
+        while self.clean != end {
+            let (_, packets) = self.ring.slice(self.clean, end.wrapping_sub(self.clean));
+            self.clean = self.clean.wrapping_add(packets.len() as u32);
+            // Context descriptors have no packet.
+            pool.free_segments(packets.iter_mut().filter_map(Option::take));
+        }
+        self.in_flight() as usize
+    }
+
+    fn stats(&self) -> TxStats {
+        TxStats { unsendable: self.special.losses.read(), ..self.stats }
     }
 }

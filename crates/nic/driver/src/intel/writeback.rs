@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use memory::{Dma, Region};
+use port::Completion;
 
-use super::options::Completion;
 use crate::Result;
 
 /// The place to which the device writes its head.

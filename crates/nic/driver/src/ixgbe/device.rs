@@ -1,33 +1,25 @@
-//! The port as a whole: link, counters, stopping and starting, and taking rings
+//! The chip while it runs: link, modes, stopping and starting, and taking rings
 //! back from the device when queues go.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use bus::Bar;
+use port::Link;
 use regs::ixgbe::*;
 
-use crate::intel::{Chip, Device, Options, rss};
-use crate::{Counter, Result};
+use super::{NAME, facts::FACTS};
+use crate::Result;
+use crate::intel::{self, Device, Facts, Queues, layout, rss};
 
-/// One port of the family. Queues are handed out by [`Ixgbe::open`]; this keeps
-/// what they share. The device is reset when it and all queues are dropped.
-pub struct Ixgbe {
-    pub(super) shared: Arc<Shared>,
-    pub(super) mac: [u8; 6],
-    pub(super) options: Options,
-    pub(super) promiscuous: bool,
-    pub(super) all_multicast: bool,
-}
-
-/// What the port and its queues share.
-pub(super) struct Shared {
-    pub(super) device: Device,
+/// The 82599 and its relatives, as their port and queues share them.
+pub struct Chip {
+    device: Device,
     /// Held while receive is halted to change filters or queues.
-    pub(super) rx_halt: Mutex<()>,
+    rx_halt: Mutex<()>,
 }
 
-impl Deref for Shared {
+impl Deref for Chip {
     type Target = Device;
 
     fn deref(&self) -> &Device {
@@ -35,69 +27,45 @@ impl Deref for Shared {
     }
 }
 
-impl Ixgbe {
-    pub(super) fn shared(&self) -> &Shared {
-        &self.shared
+impl intel::Chip for Chip {
+    type Rx = layout::Rx82599;
+    type Tx = layout::TxAdvanced;
+    const DRIVER: &'static str = NAME;
+    const FACTS: &'static Facts = &FACTS;
+
+    fn new(device: Device) -> Chip {
+        Chip { device, rx_halt: Mutex::default() }
     }
 
-    /// The port's own address, from the EEPROM.
-    pub fn mac(&self) -> [u8; 6] {
-        self.mac
+    fn set_receiving(&self, on: bool) -> Result<()> {
+        self.halt_rx(|_| Some(on))
     }
 
-    /// The device's name: a PCI address or a socket.
-    pub fn name(&self) -> &str {
-        &self.shared.name
-    }
-
-    /// The options it was opened with.
-    pub fn options(&self) -> &Options {
-        &self.options
-    }
-
-    /// Whether the link is up, and its speed in Mbit/s (8.2.3.22.20).
-    pub fn link(&self) -> (bool, u32) {
-        let links = self.shared.bar.read32(LINKS::AT);
+    /// By LINKS (8.2.3.22.20).
+    fn link(&self) -> Link {
+        let links = self.bar.read32(LINKS::AT);
         if links == u32::MAX || links & LINKS::LINK_UP == 0 {
-            return (false, 0);
+            return Link::DOWN;
         }
         match links & LINKS::LINK_SPEED_MASK {
-            LINKS::LINK_SPEED_10G => (true, 10_000),
-            LINKS::LINK_SPEED_1G => (true, 1_000),
-            LINKS::LINK_SPEED_100M => (true, 100),
-            _ => (true, 0),
+            LINKS::LINK_SPEED_10G => Link::up(10_000),
+            LINKS::LINK_SPEED_1G => Link::up(1_000),
+            LINKS::LINK_SPEED_100M => Link::up(100),
+            _ => Link::up(0),
         }
     }
 
-    /// Starts the link as the EEPROM configured it (4.6.4.2).
-    pub(super) fn start_link(&self) {
-        self.shared.bar.set32(AUTOC::AT, AUTOC::RESTART_AN);
-        self.shared.wait_for_link(self.options.link_wait_ms, || self.link().0);
-    }
-
-    /// Every counter of the device, summed since it was opened.
-    pub fn counters(&self) -> Vec<Counter> {
-        self.shared.counters()
-    }
-
-    /// Stops receiving: frames from the wire go nowhere until [`Self::start`].
-    /// What was received stays in the rings; transmitting goes on.
-    pub fn stop(&self) -> Result<()> {
-        self.shared.set_receiving(false)
-    }
-
-    /// Receives again after [`Self::stop`].
-    pub fn start(&self) -> Result<()> {
-        self.shared.set_receiving(true)
-    }
-
-    /// An error once the device is gone.
-    pub fn health(&self) -> Result<()> {
-        Ok(self.shared.pci.health()?)
+    fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()> {
+        let unicast = if unicast { FCTRL::UPE } else { 0 };
+        let multicast = if multicast { FCTRL::MPE } else { 0 };
+        self.with_rx_halted(|bar| {
+            let others = bar.read32(FCTRL::AT) & !(FCTRL::UPE | FCTRL::MPE);
+            bar.write32(FCTRL::AT, others | unicast | multicast);
+        })
     }
 }
 
-impl Shared {
+impl Chip {
     pub(super) fn mask_interrupts(&self) {
         // Bit 31 is reserved (8.2.3.5.4).
         self.bar.write32(EIMC::AT, 0x7FFF_FFFF);
@@ -110,11 +78,6 @@ impl Shared {
             change(bar);
             None
         })
-    }
-
-    /// Turns receiving on or off.
-    fn set_receiving(&self, on: bool) -> Result<()> {
-        self.halt_rx(|_| Some(on))
     }
 
     /// Halts the receiver (4.6.7, 8.2.3.7.1): the security block in front of it
@@ -140,7 +103,7 @@ impl Shared {
     }
 }
 
-impl Chip for Shared {
+impl Queues for Chip {
     /// Frames are led elsewhere first (4.6.7.1.2), or not received when no queue
     /// is left for them.
     fn disable_rx(&self, n: usize) -> bool {
@@ -154,7 +117,7 @@ impl Chip for Shared {
         }
         let meaning = "the receive queue does not stop: its memory is kept for good";
         let stopped = self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, 0, meaning);
-        self.quiet(stopped)
+        self.has_let_go(stopped)
     }
 
     /// What was queued is sent first, if the link lets it (4.6.8.1.2).
@@ -170,11 +133,11 @@ impl Chip for Shared {
         self.bar.clear32(TXDCTL::at(n), TXDCTL::ENABLE);
         let meaning = "the transmit queue does not stop: its memory is kept for good";
         let stopped = self.wait(100, "TXDCTL", TXDCTL::at(n), TXDCTL::ENABLE, 0, meaning);
-        self.quiet(stopped)
+        self.has_let_go(stopped)
     }
 }
 
-impl Drop for Shared {
+impl Drop for Chip {
     fn drop(&mut self) {
         if self.pci.health().is_err() {
             return;

@@ -1,16 +1,17 @@
 //! Where the 82599 has what Intel's NICs have in common, and the features that
 //! are not on every driver's path.
 
+use port::Options;
 use regs::ixgbe::*;
 
-use super::device::Shared;
+use super::device::Chip;
 use super::stats::SOURCES;
-use crate::intel::{Facts, Options, rss};
+use crate::intel::{Facts, rss};
 
 /// The 82599 and its relatives.
 pub(super) static FACTS: Facts = Facts {
     knows: super::knows,
-    known: "this build drives Intel 82599, X520, X540 and X550 (ixgbe)",
+    known: super::DRIVES,
     ral: RAL::REGISTER,
     rah: RAH::REGISTER,
     rdt: RDT::REGISTER,
@@ -27,16 +28,15 @@ pub(super) static FACTS: Facts = Facts {
     eims: EIMS_EX::REGISTER,
     eimc: EIMC_EX::REGISTER,
     vectors: 64,
-    queues: 128,
+    queues: super::MOST_QUEUES,
     queues_limit: "the device has 1 to 128",
     longest: 15_500, // MAXFRS, 8.2.3.22.13: 15.5 KiB in practice
     longest_limit: "the limit can be set from 1,514 to 15,500 bytes",
-    rx_suspect: descriptor::rx_high::RXE,
-    rx_words: |words| words,
+    addresses: RAL::COUNT - 1,
     counters: SOURCES,
 };
 
-impl Shared {
+impl Chip {
     /// Programs the features that are not on every driver's path; receive must
     /// be off.
     pub(super) fn enable_features(&self, options: &Options) {
@@ -48,7 +48,7 @@ impl Shared {
         }
         // PCSD gives the hash the place that a fragment's checksum would take
         // (8.2.3.7.5), whether checksums are wanted or not.
-        let checksums = if options.rx_checksum { RXCSUM::IPPCSE } else { 0 };
+        let checksums = if options.rx_checksum.where_free() { RXCSUM::IPPCSE } else { 0 };
         bar.set32(RXCSUM::AT, RXCSUM::PCSD | checksums);
         rss::program(bar, &FACTS, &options.rss, options.rx_queues);
     }

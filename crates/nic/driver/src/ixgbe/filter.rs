@@ -4,39 +4,14 @@
 
 use regs::ixgbe::{FCTRL, MCSTCTRL, MTA, RAH, RAL, VFTA, VLNCTRL};
 
-use super::device::Ixgbe;
+use super::Ixgbe;
 use crate::intel::address::{address_words, multicast_hash};
 use crate::{Error, Result};
 
-/// Receive address registers; entry 0 is the port's own address.
-const ADDRESSES: usize = 128;
-
 impl Ixgbe {
-    /// Receives every frame, or only what is addressed to the port.
-    pub fn set_promiscuous(&mut self, on: bool) -> Result<()> {
-        self.promiscuous = on;
-        self.set_modes()
-    }
-
-    /// Receives every multicast frame, or only those of [`Self::add_multicast`].
-    pub fn set_all_multicast(&mut self, on: bool) -> Result<()> {
-        self.all_multicast = on;
-        self.set_modes()
-    }
-
-    /// One bit serves both modes, so that each must know of the other.
-    fn set_modes(&mut self) -> Result<()> {
-        let unicast = if self.promiscuous { FCTRL::UPE } else { 0 };
-        let multicast = if self.promiscuous || self.all_multicast { FCTRL::MPE } else { 0 };
-        self.shared().with_rx_halted(|bar| {
-            let others = bar.read32(FCTRL::AT) & !(FCTRL::UPE | FCTRL::MPE);
-            bar.write32(FCTRL::AT, others | unicast | multicast);
-        })
-    }
-
     /// Receives broadcast frames, as is the default, or not.
     pub fn set_broadcast(&mut self, on: bool) -> Result<()> {
-        self.shared().with_rx_halted(|bar| match on {
+        self.chip.with_rx_halted(|bar| match on {
             true => bar.set32(FCTRL::AT, FCTRL::BAM),
             false => bar.clear32(FCTRL::AT, FCTRL::BAM),
         })
@@ -47,14 +22,14 @@ impl Ixgbe {
     /// # Errors
     /// [`Error::TableFull`] after 127.
     pub fn add_unicast(&mut self, mac: [u8; 6]) -> Result<()> {
-        let bar = self.shared().bar.clone();
-        let free = (1..ADDRESSES).find(|&n| bar.read32(RAH::at(n)) & RAH::AV == 0);
+        let bar = self.chip.bar.clone();
+        let free = (1..RAL::COUNT).find(|&n| bar.read32(RAH::at(n)) & RAH::AV == 0);
         let n = free.ok_or_else(|| Error::TableFull {
-            device: self.shared().name.clone(),
+            device: self.chip.name.clone(),
             table: "receive addresses (RAL, RAH)",
-            capacity: ADDRESSES - 1,
+            capacity: RAL::COUNT - 1,
         })?;
-        self.shared().with_rx_halted(|bar| {
+        self.chip.with_rx_halted(|bar| {
             let [low, high] = address_words(mac);
             bar.write32(RAL::at(n), low);
             bar.write32(RAH::at(n), high | RAH::AV);
@@ -64,17 +39,17 @@ impl Ixgbe {
     /// No longer receives frames to an address added before; whether it was.
     pub fn remove_unicast(&mut self, mac: [u8; 6]) -> Result<bool> {
         let [low, high] = address_words(mac);
-        let bar = self.shared().bar.clone();
+        let bar = self.chip.bar.clone();
         let is_it = |&n: &usize| bar.read32(RAL::at(n)) == low && bar.read32(RAH::at(n)) == high | RAH::AV;
-        let Some(n) = (1..ADDRESSES).find(is_it) else { return Ok(false) };
-        self.shared().with_rx_halted(|bar| bar.write32(RAH::at(n), 0))?;
+        let Some(n) = (1..RAL::COUNT).find(is_it) else { return Ok(false) };
+        self.chip.with_rx_halted(|bar| bar.write32(RAH::at(n), 0))?;
         Ok(true)
     }
 
     /// Receives frames to a multicast address, and others that share its hash
     /// (8.2.3.7.7: 4,096 bits over the address's highest 12).
     pub fn add_multicast(&mut self, mac: [u8; 6]) -> Result<()> {
-        self.shared().with_rx_halted(|bar| {
+        self.chip.with_rx_halted(|bar| {
             let (register, bit) = multicast_hash(mac);
             bar.set32(MTA::at(register), 1 << bit);
             bar.write32(MCSTCTRL::AT, MCSTCTRL::MFE);
@@ -83,7 +58,7 @@ impl Ixgbe {
 
     /// Receives no frames by multicast hash any more.
     pub fn clear_multicast(&mut self) -> Result<()> {
-        self.shared().with_rx_halted(|bar| {
+        self.chip.with_rx_halted(|bar| {
             bar.write32(MCSTCTRL::AT, 0);
             (0..MTA::COUNT).for_each(|n| bar.write32(MTA::at(n), 0));
         })
@@ -92,7 +67,7 @@ impl Ixgbe {
     /// Turns the VLAN filter on or off: on, only tagged frames of the VLANs of
     /// [`Self::set_vlan`] are received, and untagged ones.
     pub fn set_vlan_filter(&mut self, on: bool) -> Result<()> {
-        self.shared().with_rx_halted(|bar| match on {
+        self.chip.with_rx_halted(|bar| match on {
             true => bar.set32(VLNCTRL::AT, VLNCTRL::VFE),
             false => bar.clear32(VLNCTRL::AT, VLNCTRL::VFE),
         })
@@ -101,7 +76,7 @@ impl Ixgbe {
     /// Lets a VLAN through the filter, or not.
     pub fn set_vlan(&mut self, vlan: u16, on: bool) -> Result<()> {
         let (register, bit) = (usize::from(vlan >> 5) & 127, 1 << (vlan & 31));
-        self.shared().with_rx_halted(|bar| match on {
+        self.chip.with_rx_halted(|bar| match on {
             true => bar.set32(VFTA::at(register), bit),
             false => bar.clear32(VFTA::at(register), bit),
         })

@@ -1,47 +1,16 @@
 //! From power-on to the first packet, in the datasheet's order (4.6.3).
 
-use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
-use bus::Pci;
-use memory::Dma;
+use port::Options;
 use regs::ixgbe::*;
 
-use super::{device::Ixgbe, device::Shared, facts::FACTS, interrupt};
+use super::{RxQueue, TxQueue, device::Chip, interrupt};
 use crate::Result;
-use crate::intel::{Device, Options, RxQueue, TxQueue, address::address_words};
+use crate::intel::{Init, address::address_words};
 
-impl Ixgbe {
-    /// Resets the device and brings it up with `options`. Returns the port, its
-    /// receive queues and its transmit queues. Receive queues get buffers with
-    /// their first [`RxQueue::recv`]; what arrives before is lost and counted.
-    ///
-    /// # Errors
-    /// When an option is out of range, the device is another one, or a register
-    /// does not reach the state that the datasheet promises.
-    pub fn open(pci: Pci, dma: &Dma, options: Options) -> Result<(Ixgbe, Vec<RxQueue>, Vec<TxQueue>)> {
-        let options = options.checked(&FACTS)?;
-        let device = Device::attach(pci, dma, &FACTS)?;
-        let shared = Arc::new(Shared { device, rx_halt: Mutex::default() });
-        shared.reset()?;
-        let mac = shared.mac()?; // the EEPROM put it into RAL0 and RAH0
-        shared.init_rx(mac, &options);
-        shared.init_tx();
-        let rx =
-            (0..options.rx_queues).map(|n| shared.enable_rx(RxQueue::new(&shared, n, &options)?, &options));
-        let mut rx = rx.collect::<Result<Vec<_>>>()?;
-        let tx = (0..options.tx_queues).map(|n| shared.enable_tx(TxQueue::new(&shared, n, &options)?));
-        let tx = tx.collect::<Result<Vec<_>>>()?;
-        interrupt::wire(&shared, &mut rx, &options)?;
-        let port = Ixgbe { shared, mac, promiscuous: options.promiscuous, options, all_multicast: false };
-        port.start()?;
-        port.start_link();
-        Ok((port, rx, tx))
-    }
-}
-
-impl Shared {
+impl Init for Chip {
     /// Interrupts off, reset, interrupts off, and the units that start by
     /// themselves (4.6.3 to 4.6.3.2).
     fn reset(&self) -> Result<()> {
@@ -85,7 +54,7 @@ impl Shared {
     }
 
     /// Hands a receive ring to the device (4.6.7.1). It owns no buffer yet.
-    fn enable_rx(&self, queue: RxQueue, options: &Options) -> Result<RxQueue> {
+    fn enable_rx(&self, queue: &RxQueue, options: &Options) -> Result<()> {
         let (bar, n, ring) = (&self.bar, queue.index, &queue.ring);
         bar.write32(RDBAL::at(n), ring.iova() as u32);
         bar.write32(RDBAH::at(n), (ring.iova() >> 32) as u32);
@@ -102,7 +71,7 @@ impl Shared {
         bar.write32(RXDCTL::at(n), bar.read32(RXDCTL::at(n)) | RXDCTL::ENABLE | vlan);
         let meaning = "the receive queue does not start";
         self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, RXDCTL::ENABLE, meaning)?;
-        Ok(queue)
+        Ok(())
     }
 
     /// The transmit side, apart from its queues (4.6.8).
@@ -120,7 +89,7 @@ impl Shared {
     }
 
     /// Hands a transmit ring to the device (4.6.8.1).
-    fn enable_tx(&self, queue: TxQueue) -> Result<TxQueue> {
+    fn enable_tx(&self, queue: &TxQueue) -> Result<()> {
         let (bar, n, ring) = (&self.bar, queue.index, &queue.ring);
         bar.write32(TDBAL::at(n), ring.iova() as u32);
         bar.write32(TDBAH::at(n), (ring.iova() >> 32) as u32);
@@ -136,6 +105,16 @@ impl Shared {
         bar.write32(TXDCTL::at(n), thresholds | TXDCTL::ENABLE);
         let meaning = "the transmit queue does not start";
         self.wait(100, "TXDCTL", TXDCTL::at(n), TXDCTL::ENABLE, TXDCTL::ENABLE, meaning)?;
-        Ok(queue)
+        Ok(())
+    }
+
+    fn init_interrupts(&self, queues: &mut [RxQueue]) -> Result<()> {
+        interrupt::init(self, queues)
+    }
+
+    /// As the EEPROM configured it (4.6.4.2).
+    fn start_link(&self) -> Result<()> {
+        self.bar.set32(AUTOC::AT, AUTOC::RESTART_AN);
+        Ok(())
     }
 }

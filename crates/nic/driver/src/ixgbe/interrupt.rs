@@ -3,23 +3,21 @@
 use bus::Bar;
 use regs::ixgbe::{EIAC, EIAM_EX, EITR, GPIE, IVAR};
 
-use super::device::Shared;
+use super::RxQueue;
+use super::device::Chip;
 use crate::Result;
-use crate::intel::{Options, RxQueue, Signal};
+use crate::intel::Signal;
 
 /// At most one interrupt per vector in this time: 2.048 µs units on a 10 Gbit/s
 /// link, in bits 11:3 (8.2.3.5.12). 16 µs keeps latency low and a storm away.
 const INTERVAL: u32 = 8 << 3;
 
-/// Wires the interrupt of each receive queue, where that is wanted and possible.
-pub(super) fn wire(shared: &Shared, queues: &mut [RxQueue], options: &Options) -> Result<()> {
-    if !options.interrupts || shared.pci.interrupt_vectors() == 0 {
-        return Ok(());
-    }
-    let bar = &shared.bar;
+/// Gives each receive queue its vector.
+pub(super) fn init(chip: &Chip, queues: &mut [RxQueue]) -> Result<()> {
+    let bar = &chip.bar;
     enable(bar);
     for (n, queue) in queues.iter_mut().enumerate() {
-        let signal = Signal::new(shared, n)?;
+        let signal = Signal::new(chip, n)?;
         // IVAR holds four causes: receive and transmit of two queues (8.2.3.5.14).
         let shift = 16 * (n as u32 & 1);
         let entry = (signal.vector as u32 | IVAR::VALID) << shift;

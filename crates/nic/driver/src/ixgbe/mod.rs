@@ -12,10 +12,24 @@ mod init;
 mod interrupt;
 mod stats;
 
-pub use crate::intel::{Completion, Options, Rss, RxQueue, Signal, TxQueue};
-pub use device::Ixgbe;
+use crate::intel::{self, layout};
+pub use device::Chip;
 
-/// Whether the driver knows an Intel device by its PCI id.
-pub fn knows(device: u16) -> bool {
-    regs::ixgbe::device(device).is_some()
+/// A port of the family.
+pub type Ixgbe = intel::Port<Chip>;
+/// Its receive queues.
+pub type RxQueue = intel::RxQueue<layout::Rx82599>;
+/// Its transmit queues.
+pub type TxQueue = intel::TxQueue<layout::TxAdvanced>;
+
+/// The driver's name.
+pub const NAME: &str = "ixgbe";
+/// Queues of each kind.
+pub const MOST_QUEUES: usize = 128;
+/// What it drives.
+pub const DRIVES: &str = "Intel 82599, X520, X540, X550";
+
+/// Whether the driver knows a device by its PCI ids.
+pub fn knows(vendor: u16, device: u16) -> bool {
+    vendor == regs::ixgbe::VENDOR_INTEL && regs::ixgbe::device(device).is_some()
 }

@@ -7,13 +7,13 @@ use crate::intel::stats::Place::{One, Pair, Queue, Sum};
 use crate::intel::stats::counters;
 
 counters! {
-    CRCERRS One(r::CRCERRS::AT), loss, "frames with a wrong CRC";
+    CRCERRS One(r::CRCERRS::AT), RxCrc, "frames with a wrong CRC";
     ILLERRC One(r::ILLERRC::AT), info, "illegal symbols";
     ERRBC One(r::ERRBC::AT), info, "error bytes";
     MLFC One(r::MLFC::AT), info, "faults of this MAC";
     MRFC One(r::MRFC::AT), info, "faults of the other MAC";
-    RXMPC Sum(r::RXMPC::at(0), 4, 8), loss, "frames missed because the packet buffer was full";
-    RLEC One(r::RLEC::AT), loss, "frames whose length field is wrong";
+    RXMPC Sum(r::RXMPC::at(0), 4, 8), RxFifoFull, "frames missed because the packet buffer was full";
+    RLEC One(r::RLEC::AT), RxLengthField, "frames whose length field is wrong";
     LXONTXC One(r::LXONTXC::AT), info, "XON frames sent";
     LXONRXCNT One(r::LXONRXCNT::AT), info, "XON frames received";
     LXOFFTXC One(r::LXOFFTXC::AT), info, "XOFF frames sent";
@@ -31,10 +31,10 @@ counters! {
     GPTC One(r::GPTC::AT), info, "good frames sent";
     GOTC Pair(r::GOTCL::AT, r::GOTCH::AT), info, "bytes of good frames sent";
     RNBC Sum(r::RNBC::at(0), 4, 8), info, "times a frame found no descriptor";
-    RUC One(r::RUC::AT), loss, "frames too short";
-    RFC One(r::RFC::AT), loss, "fragments";
-    ROC One(r::ROC::AT), loss, "frames too long";
-    RJC One(r::RJC::AT), loss, "jabber";
+    RUC One(r::RUC::AT), RxUndersize, "frames too short";
+    RFC One(r::RFC::AT), RxFragment, "fragments";
+    ROC One(r::ROC::AT), RxOversize, "frames too long";
+    RJC One(r::RJC::AT), RxJabber, "jabber";
     TOR Pair(r::TORL::AT, r::TORH::AT), info, "bytes of all frames received";
     TPR One(r::TPR::AT), info, "all frames received";
     TPT One(r::TPT::AT), info, "all frames sent";
@@ -48,6 +48,6 @@ counters! {
     BPTC One(r::BPTC::AT), info, "broadcast frames sent";
     XEC One(r::XEC::AT), info, "frames with a wrong checksum, delivered";
     QPRC Queue(r::QPRC::at(0), 0x40, 16), info, "frames received into queues";
-    QPRDC Queue(r::QPRDC::at(0), 0x40, 16), loss, "frames dropped because a queue had no descriptor";
+    QPRDC Queue(r::QPRDC::at(0), 0x40, 16), RxNoDescriptor, "frames dropped because a queue had no descriptor";
     QPTC Sum(r::QPTC::at(0), 4, 16), info, "frames sent from queues";
 }

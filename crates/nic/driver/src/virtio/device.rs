@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use memory::{Attachment, Dma};
+use port::{Capabilities, Counter, Feature, Features, Limits, Link, Options, PortStats, Support};
 use regs::virtio::device::status;
 use regs::virtio::feature::net;
 use regs::virtio::net::config as field;
@@ -14,21 +15,25 @@ use regs::virtio::net::config as field;
 use super::config;
 use super::control::Control;
 use super::fault::Fault;
-use super::options::Options;
+use super::init::{LONGEST, MAX_PAIRS};
+use super::modes::TABLE;
+use super::offload::MAX_PARTS;
 use super::stats::Tally;
 use super::transport::{READY, Transport};
 use super::{
-    features,
+    NAME, features,
     queue::{RxQueue, TxQueue},
 };
-use crate::{Counter, Result};
+use crate::Result;
 
-/// A virtio network device. Queues are handed out by [`Virtio::open`]; this keeps
-/// what they share. The device is reset when it and all queues are dropped.
+/// A virtio network device, with the queues nobody has taken yet. The device is
+/// reset when it and all queues are dropped.
 pub struct Virtio {
     pub(super) shared: Arc<Shared>,
     pub(super) mac: [u8; 6],
     pub(super) options: Options,
+    pub(super) rx: Vec<Option<RxQueue>>,
+    pub(super) tx: Vec<Option<TxQueue>>,
 }
 
 /// What the port and its queues share.
@@ -161,14 +166,12 @@ impl Shared {
 }
 
 impl Virtio {
-    /// The port's own address.
-    pub fn mac(&self) -> [u8; 6] {
-        self.mac
-    }
-
-    /// The device's name: a PCI address or a socket.
-    pub fn name(&self) -> &str {
-        &self.shared.name
+    /// The port, and all queues that nobody has taken: receive queue `n` and transmit
+    /// queue `n` are a pair.
+    pub fn split(mut self) -> (Virtio, Vec<RxQueue>, Vec<TxQueue>) {
+        let rx = self.rx.iter_mut().filter_map(Option::take).collect();
+        let tx = self.tx.iter_mut().filter_map(Option::take).collect();
+        (self, rx, tx)
     }
 
     /// The options it was opened with.
@@ -186,9 +189,105 @@ impl Virtio {
         features::names(self.shared.features)
     }
 
-    /// Whether the link is up, and its speed in Mbit/s, zero if unknown
-    /// (5.1.4). Without a status field it is as long as the device is there.
-    pub fn link(&self) -> (bool, u32) {
+    /// What the queues counted, and how often the configuration changed.
+    pub fn counters(&self) -> Vec<Counter> {
+        self.shared.watch();
+        let tallies = self.shared.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counters = Tally::sums(tallies.iter().map(|tally| &**tally));
+        let changes = self.shared.config_changes.load(Relaxed);
+        counters.push(Counter::of("config_changes", changes, "changes of the device's configuration"));
+        counters
+    }
+
+    /// Receives again after [`port::Port::stop`].
+    pub fn start(&self) -> Result<()> {
+        self.shared.stopped.store(false, Relaxed);
+        Ok(())
+    }
+
+    /// The first thing that went wrong: the way to the device, what it did to a
+    /// queue, or its status.
+    pub(super) fn check_health(&self) -> Result<()> {
+        let shared = &self.shared;
+        shared.transport.health()?;
+        match shared.fault.get() {
+            Some(fault) => Err(fault.clone().into()),
+            None => shared.status(),
+        }
+    }
+
+    /// Resets the device and brings it up again with the same options, after it
+    /// asked for a reset or lied. The old queues' buffers go back to their pools;
+    /// what the port counted it goes on counting.
+    ///
+    /// # Errors
+    /// As [`Virtio::open`]; the port is closed then.
+    pub fn restart(self, rx: Vec<RxQueue>, tx: Vec<TxQueue>) -> Result<Virtio> {
+        let Virtio { shared, options, rx: untaken_rx, tx: untaken_tx, .. } = self;
+        shared.transport.reset()?;
+        shared.release();
+        drop((rx, tx, untaken_rx, untaken_tx));
+        let (transport, dma) = (shared.transport.clone(), shared.dma.clone());
+        let (sum, changes) = (shared.sum(), shared.config_changes.load(Relaxed));
+        // With it goes the old mapping of the memory.
+        drop(shared);
+        let opened = Virtio::open_on(transport, &dma, options)?;
+        opened.shared.tally().take_over(&sum);
+        opened.shared.config_changes.fetch_add(changes, Relaxed);
+        Ok(opened)
+    }
+}
+
+impl port::Port for Virtio {
+    fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let (options, has) = (&self.options, |bit| self.features() & bit != 0);
+        let vectors = usize::from(self.shared.transport.vectors());
+        let limits = Limits {
+            rx_queues: MAX_PAIRS,
+            tx_queues: MAX_PAIRS,
+            rss_queues: if has(net::RSS) { MAX_PAIRS } else { 0 },
+            rss_table: if has(net::RSS) { usize::from(TABLE) } else { 0 },
+            ring: (16, 32768),
+            max_frame: LONGEST,
+            tx_segments: MAX_PARTS - 1,
+            unicast_addresses: 0,
+            vectors,
+        };
+        let features = Features::from([
+            (Feature::RxChecksum, Support::on_if(has(net::GUEST_CSUM))),
+            // Where the device does not, the driver fills them in.
+            (Feature::TxChecksum, Support::On),
+            (Feature::Segmentation, Support::on_if(has(net::HOST_TSO4 | net::HOST_TSO6))),
+            (Feature::VlanFilter, Support::on_if(has(net::CTRL_VLAN))),
+            (Feature::Rss, Support::on_if(has(net::RSS))),
+            (Feature::RssHash, Support::on_if(has(net::HASH_REPORT))),
+            (Feature::Scatter, Support::has(has(net::MRG_RXBUF))),
+            (
+                Feature::Interrupts,
+                if vectors == 0 { Support::No } else { Support::on_if(options.interrupts) },
+            ),
+        ]);
+        Capabilities {
+            driver: NAME.to_owned(),
+            rx_queues: options.rx_queues,
+            tx_queues: options.tx_queues,
+            max_frame: options.max_frame,
+            limits,
+            features,
+        }
+    }
+
+    fn mac(&self) -> [u8; 6] {
+        self.mac
+    }
+
+    /// Speed zero if unknown (5.1.4). Without a status field the link is up as long as
+    /// the device is there.
+    fn link(&self) -> Link {
         let shared = &self.shared;
         shared.watch();
         let up = match shared.features & net::STATUS {
@@ -204,67 +303,38 @@ impl Virtio {
             _ => shared.config(field::SPEED).map_or(0, u32::from_le_bytes),
         };
         // Values above 2^31 - 1 mean that it is not known (5.1.4.2).
-        (up, if up && speed <= i32::MAX as u32 { speed } else { 0 })
-    }
-
-    /// What the queues counted, and how often the configuration changed.
-    pub fn counters(&self) -> Vec<Counter> {
-        self.shared.watch();
-        let tallies = self.shared.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut counters = Tally::sums(tallies.iter().map(|tally| &**tally));
-        counters.push(Counter {
-            name: "config_changes",
-            value: self.shared.config_changes.load(Relaxed),
-            loss: false,
-            what: "changes of the device's configuration",
-        });
-        counters
-    }
-
-    /// Stops receiving: what was received stays in the rings and can be taken,
-    /// later packets go nowhere (counted as `rx_stopped`). Sending goes on. A
-    /// virtio device has no such switch, so the queues do it.
-    pub fn stop(&self) -> Result<()> {
-        self.shared.stopped.store(true, Relaxed);
-        Ok(())
-    }
-
-    /// Receives again after [`Self::stop`].
-    pub fn start(&self) -> Result<()> {
-        self.shared.stopped.store(false, Relaxed);
-        Ok(())
-    }
-
-    /// The first thing that went wrong: the way to the device, what it did to a
-    /// queue, or its status.
-    pub fn health(&self) -> Result<()> {
-        let shared = &self.shared;
-        shared.transport.health()?;
-        match shared.fault.get() {
-            Some(fault) => Err(fault.clone().into()),
-            None => shared.status(),
+        match up {
+            true => Link::up(if speed <= i32::MAX as u32 { speed } else { 0 }),
+            false => Link::DOWN,
         }
     }
 
-    /// Resets the device and brings it up again with the same options, after it
-    /// asked for a reset or lied. The old queues' buffers go back to their pools;
-    /// what the port counted it goes on counting.
-    ///
-    /// # Errors
-    /// As [`Virtio::open`]; the port is closed then.
-    pub fn restart(self, rx: Vec<RxQueue>, tx: Vec<TxQueue>) -> Result<super::Opened> {
-        let Virtio { shared, options, .. } = self;
-        shared.transport.reset()?;
-        shared.release();
-        drop((rx, tx));
-        let (transport, dma) = (shared.transport.clone(), shared.dma.clone());
-        let (sum, changes) = (shared.sum(), shared.config_changes.load(Relaxed));
-        // With it goes the old mapping of the memory.
-        drop(shared);
-        let opened = Virtio::open_on(transport, &dma, options)?;
-        opened.0.shared.tally().take_over(&sum);
-        opened.0.shared.config_changes.fetch_add(changes, Relaxed);
-        Ok(opened)
+    fn stats(&mut self) -> PortStats {
+        PortStats::from_counters(self.counters(), ["rx_packets", "rx_bytes", "tx_packets", "tx_bytes"])
+    }
+
+    fn rx_queue(&mut self, index: usize) -> Option<Box<dyn port::RxQueue>> {
+        Some(Box::new(self.rx.get_mut(index)?.take()?))
+    }
+
+    fn tx_queue(&mut self, index: usize) -> Option<Box<dyn port::TxQueue>> {
+        Some(Box::new(self.tx.get_mut(index)?.take()?))
+    }
+
+    fn set_promiscuous(&mut self, on: bool) -> port::Result<()> {
+        Ok(self.command_promiscuous(on)?)
+    }
+
+    fn health(&self) -> port::Result<()> {
+        Ok(self.check_health()?)
+    }
+
+    /// What was received stays in the rings and can be taken, later packets go
+    /// nowhere (counted as `rx_stopped`). Sending goes on. A virtio device has no such
+    /// switch, so the queues do it.
+    fn stop(&mut self) -> port::Result<()> {
+        self.shared.stopped.store(true, Relaxed);
+        Ok(())
     }
 }
 

@@ -3,13 +3,14 @@
 //! offers beyond it is not taken.
 
 use memory::DATA_ROOM;
+use port::{OptionError, Options};
 use regs::virtio::feature::*;
 use regs::virtio::net::header;
 
 use super::fault::Fault;
-use super::options::Options;
+use super::init::frame_bytes;
 use super::transport::Transport;
-use crate::{Error, Result};
+use crate::Result;
 
 /// What the decisions depend on.
 pub(super) struct Context<'a> {
@@ -24,7 +25,7 @@ pub(super) struct Context<'a> {
 
 impl Context<'_> {
     fn offers(&self, bits: u64) -> bool {
-        self.offered & self.options.features & bits == bits
+        self.offered & self.options.virtio.features & bits == bits
     }
 
     /// Whether the rings are packed.
@@ -34,7 +35,7 @@ impl Context<'_> {
 
     /// Whether a frame may be larger than one buffer.
     fn scatters(&self) -> bool {
-        self.options.frame_bytes() + header::BYTES_HASH > DATA_ROOM
+        frame_bytes(self.options) + header::BYTES_HASH > DATA_ROOM
     }
 }
 
@@ -62,8 +63,8 @@ macro_rules! decisions {
 }
 
 decisions! {
-    net::CSUM, |c| c.options.tx_checksum, "asked for: a device that has it must look at each header";
-    net::GUEST_CSUM, |c| c.options.rx_checksum, "asked for: the driver must look at each header";
+    net::CSUM, |c| c.options.tx_checksum.at_a_cost(), "asked for: a device that has it must look at each header";
+    net::GUEST_CSUM, |c| c.options.rx_checksum.at_a_cost(), "asked for: the driver must look at each header";
     net::CTRL_GUEST_OFFLOADS, |_| false, "receive offloads do not change while the port is open";
     net::MTU, |c| c.mtu.is_some_and(|mtu| usize::from(mtu) + 14 <= c.options.max_frame), "frames of that size must be received (5.1.4.2)";
     net::MAC, |_| true, "costs nothing";
@@ -72,8 +73,8 @@ decisions! {
     net::GUEST_TSO6, |_| false, "likewise";
     net::GUEST_ECN, |_| false, "likewise";
     net::GUEST_UFO, |_| false, "likewise";
-    net::HOST_TSO4, |c| c.options.tx_checksum && c.offers(net::CSUM), "applications may ask for segmentation";
-    net::HOST_TSO6, |c| c.options.tx_checksum && c.offers(net::CSUM), "likewise";
+    net::HOST_TSO4, |c| c.options.tx_checksum.at_a_cost() && c.offers(net::CSUM), "applications may ask for segmentation";
+    net::HOST_TSO6, |c| c.options.tx_checksum.at_a_cost() && c.offers(net::CSUM), "likewise";
     net::HOST_ECN, |_| false, "no application asks for segmentation with ECN";
     net::HOST_UFO, |_| false, "no application asks for it";
     net::MRG_RXBUF, |c| c.scatters(), "frames may need several buffers; else the count in each header need not be read";
@@ -83,7 +84,7 @@ decisions! {
     net::CTRL_VLAN, |c| c.options.vlan_filter && c.offers(net::CTRL_VQ), "asked for: with it no VLAN comes through that was not added";
     net::CTRL_RX_EXTRA, |_| false, "promiscuous and multicast suffice";
     net::GUEST_ANNOUNCE, |_| false, "a port does not answer for the hosts behind it";
-    net::MQ, |c| c.options.queue_pairs > 1 && (c.steered || c.offers(net::CTRL_VQ)), "several pairs are wanted";
+    net::MQ, |c| c.options.rx_queues > 1 && (c.steered || c.offers(net::CTRL_VQ)), "several pairs are wanted";
     net::CTRL_MAC_ADDR, |c| c.offers(net::CTRL_VQ), "the address may be changed";
     net::DEVICE_STATS, |_| false, "the driver counts what it hands over";
     net::VQ_NOTF_COAL, |_| false, "polling needs no interrupts, waiting wants the first";
@@ -91,9 +92,9 @@ decisions! {
     net::GUEST_USO4, |_| false, "applications get frames as they came over the wire";
     net::GUEST_USO6, |_| false, "likewise";
     net::HOST_USO, |_| false, "no application asks for it";
-    net::HASH_REPORT, |c| c.options.rss && c.offers(net::CTRL_VQ), "asked for: the header grows by eight bytes, which the driver must read";
+    net::HASH_REPORT, |c| c.options.rss.report && c.offers(net::CTRL_VQ), "asked for: the header grows by eight bytes, which the driver must read";
     net::GUEST_HDRLEN, |_| false, "the length of headers is a hint and given in any case";
-    net::RSS, |c| c.options.rss && c.options.queue_pairs > 1 && c.offers(net::CTRL_VQ), "asked for, and there are queues to choose from";
+    net::RSS, |c| c.options.rss.report && c.options.rx_queues > 1 && c.offers(net::CTRL_VQ), "asked for, and there are queues to choose from";
     net::RSC_EXT, |_| false, "no segments are merged";
     net::STANDBY, |_| false, "a port stands for itself";
     net::SPEED_DUPLEX, |_| true, "tells the link's speed";
@@ -101,7 +102,7 @@ decisions! {
     NOTIFY_ON_EMPTY, |_| false, "interrupts are for receiving";
     ANY_LAYOUT, |c| c.legacy, "header and frame in one descriptor; modern devices always can";
     INDIRECT_DESC, |_| true, "a frame of several segments takes one slot of the ring";
-    EVENT_IDX, |c| c.options.interrupts && (c.options.packed_event_index || !c.packs()), "one interrupt ends a wait; a polling side is better told by a flag, which costs it no arithmetic";
+    EVENT_IDX, |c| c.options.interrupts && (c.options.virtio.packed_event_index || !c.packs()), "one interrupt ends a wait; a polling side is better told by a flag, which costs it no arithmetic";
     VERSION_1, |c| !c.legacy, "the modern interface";
     ACCESS_PLATFORM, |_| true, "the driver gives the addresses that the platform translates";
     RING_PACKED, |c| c.packs(), "one cache line where split rings touch three; a slot is one descriptor only with tables";
@@ -136,13 +137,10 @@ pub(super) fn check(transport: &dyn Transport, options: &Options, offered: u64, 
         let why = "the device speaks through the modern interface";
         return Err(Fault::Lacks { device, missing: VERSION_1, why }.into());
     }
-    let scatters = options.frame_bytes() + header::BYTES_HASH > DATA_ROOM;
+    let scatters = frame_bytes(options) + header::BYTES_HASH > DATA_ROOM;
     if scatters && taken & net::MRG_RXBUF == 0 {
-        return Err(Error::Option {
-            option: "the largest frame",
-            value: options.max_frame,
-            limit: "the device fills one buffer only (no MRG_RXBUF): 2,020 bytes at most",
-        });
+        let limit = "the device fills one buffer only (no MRG_RXBUF): 2,020 bytes at most";
+        return Err(OptionError { option: "the largest frame", value: options.max_frame, limit }.into());
     }
     Ok(())
 }
@@ -164,6 +162,8 @@ pub(super) fn any_layout(features: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use port::Offload;
+
     use super::*;
 
     fn decided(offered: u64, legacy: bool, change: impl FnOnce(&mut Options)) -> u64 {
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn what_is_not_offered_or_not_allowed_is_not_taken() {
         assert_eq!(decided(0, false, |_| ()), 0);
-        assert_eq!(decided(u64::MAX, false, |o| o.features = 0), 0);
+        assert_eq!(decided(u64::MAX, false, |o| o.virtio.features = 0), 0);
         let all = decided(u64::MAX, false, |_| ());
         assert_eq!(decided(!RING_PACKED, false, |_| ()), all & !RING_PACKED);
     }
@@ -198,7 +198,7 @@ mod tests {
     fn what_depends_on_another_bit_goes_with_it() {
         let without = |bit: u64| {
             decided(!bit, false, |o| {
-                (o.queue_pairs, o.tx_checksum) = (4, true);
+                (o.rx_queues, o.tx_checksum) = (4, Offload::On);
             })
         };
         assert_eq!(without(net::CTRL_VQ) & (net::CTRL_RX | net::MQ | net::CTRL_MAC_ADDR), 0);

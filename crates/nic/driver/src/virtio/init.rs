@@ -6,18 +6,19 @@ use std::sync::{Arc, PoisonError};
 
 use bus::Pci;
 use memory::{DATA_ROOM, Dma};
+use port::{Options, VirtioInterface};
 use regs::virtio::control::mq;
 use regs::virtio::device::status;
 use regs::virtio::feature::*;
 use regs::virtio::net::{config as field, control_queue, rx_queue, tx_queue};
 
+use super::config;
 use super::control::{self, Control, Either};
 use super::device::{Shared, Virtio};
 use super::fault::Fault;
 use super::features::{self, Context};
 use super::interrupt::Signal;
 use super::offload::MAX_PARTS;
-use super::options::{Interface, Options};
 use super::packed::Packed;
 use super::queue::{RxKind, RxQueue, TxKind, TxQueue};
 use super::ring::{Ring, Shape};
@@ -25,28 +26,32 @@ use super::rx::{Layout, Rx};
 use super::split::Split;
 use super::transport::{Areas, Doorbell, Legacy, Modern, READY, Transport};
 use super::tx::{Abilities, Tx};
-use super::{Opened, config};
 use crate::{Error, Result};
+
+/// The most queue pairs: their number doubled and the control queue's fit the
+/// doorbell's 16 bits.
+pub(super) const MAX_PAIRS: usize = 0x4000;
+/// The longest frame in bytes, without VLAN tag.
+pub(super) const LONGEST: usize = 15_500;
 
 impl Virtio {
     /// Resets a PCI device and brings it up with `options`. Receive queues get
-    /// buffers with their first [`RxQueue::recv`]; until then the device drops
+    /// buffers with their first `recv`; until then the device drops
     /// what comes.
     ///
     /// # Errors
     /// When an option is out of range, or the device lacks what it needs or does
     /// not do what the specification asks.
-    pub fn open(pci: Pci, dma: &Dma, options: Options) -> Result<Opened> {
+    pub fn open(pci: Pci, dma: &Dma, options: Options) -> Result<Virtio> {
         let ids = pci.ids()?;
         if !super::knows(ids.vendor, ids.device) {
-            let known = "this build drives network devices 1af4:1000 and 1af4:1041 (virtio)";
-            let (device, vendor, id) = (pci.name(), ids.vendor, ids.device);
-            return Err(Error::UnknownDevice { device, vendor, id, known });
+            let (device, known) = (pci.name(), format!("this driver drives {}", super::DRIVES));
+            return Err(Error::UnknownDevice { device, vendor: ids.vendor, id: ids.device, known });
         }
         pci.set_bus_master(true)?;
-        let modern = match options.interface {
-            Interface::Auto => Modern::is_offered(&pci),
-            chosen => chosen == Interface::Modern,
+        let modern = match options.virtio.interface {
+            VirtioInterface::Auto => Modern::is_offered(&pci),
+            chosen => chosen == VirtioInterface::Modern,
         };
         let transport: Arc<dyn Transport> = match modern {
             true => Arc::new(Modern::open(pci)?),
@@ -59,8 +64,8 @@ impl Virtio {
     ///
     /// # Errors
     /// As there.
-    pub fn open_on(transport: Arc<dyn Transport>, dma: &Dma, options: Options) -> Result<Opened> {
-        options.check()?;
+    pub fn open_on(transport: Arc<dyn Transport>, dma: &Dma, options: Options) -> Result<Virtio> {
+        let options = check(options)?;
         transport.reset()?;
         let opened = Virtio::bring_up(&transport, dma, options);
         if opened.is_err() && transport.health().is_ok() {
@@ -71,7 +76,7 @@ impl Virtio {
         opened
     }
 
-    fn bring_up(transport: &Arc<dyn Transport>, dma: &Dma, options: Options) -> Result<Opened> {
+    fn bring_up(transport: &Arc<dyn Transport>, dma: &Dma, options: Options) -> Result<Virtio> {
         transport.set_status(status::ACKNOWLEDGE)?;
         transport.set_status(status::ACKNOWLEDGE | status::DRIVER)?;
         let (features, mtu) = agree(&**transport, &options)?;
@@ -88,10 +93,11 @@ impl Virtio {
             0 => options.mac.unwrap_or_else(random_mac),
             _ => config::mac(&**transport)?,
         };
-        let mut device = Virtio { shared, mac, options };
+        let (rx, tx) = (rx.into_iter().map(Some).collect(), tx.into_iter().map(Some).collect());
+        let mut device = Virtio { shared, mac, options, rx, tx };
         device.begin(plan.pairs)?;
-        device.health()?;
-        Ok((device, rx, tx))
+        device.check_health()?;
+        Ok(device)
     }
 
     /// What is told by commands, which need a device that runs.
@@ -100,7 +106,7 @@ impl Virtio {
         match shared.transport.set_queue_pairs(pairs) {
             Some(done) => done?,
             // Flows are spread by the hash instead (5.1.6.5.7).
-            None if features & net::RSS != 0 => shared.set_rss(pairs)?,
+            None if features & net::RSS != 0 => shared.set_rss(pairs, &self.options.rss)?,
             None if features & net::MQ != 0 => {
                 let command = [mq::CLASS, mq::VQ_PAIRS_SET];
                 shared.command(net::MQ, "setting the number of queues", command, &pairs.to_le_bytes())?;
@@ -108,17 +114,30 @@ impl Virtio {
             None => {}
         }
         if features & net::HASH_REPORT != 0 && features & net::RSS == 0 {
-            shared.set_rss(pairs)?;
+            shared.set_rss(pairs, &self.options.rss)?;
         }
         // Without the command a device gives all it has.
         if features & net::CTRL_RX != 0 {
-            self.set_promiscuous(self.options.promiscuous)?;
+            self.command_promiscuous(self.options.promiscuous)?;
         }
         if let Some(mac) = self.options.mac.filter(|&mac| mac != self.mac) {
             self.set_mac(mac)?;
         }
         Ok(())
     }
+}
+
+/// The options with defaults filled in, or what is wrong with them.
+fn check(options: Options) -> Result<Options> {
+    options.check_rings(16, 32768, "a ring has a power of two of entries, from 16 to 32,768")?;
+    options.queue_pairs(MAX_PAIRS, "a device has 1 to 16,384")?;
+    options.check_frame(LONGEST, "the limit can be set from 1,514 to 15,500 bytes")?;
+    Ok(options.filled_in())
+}
+
+/// Bytes of the largest frame with the two VLAN tags it may carry.
+pub(super) fn frame_bytes(options: &Options) -> usize {
+    options.max_frame + 8
 }
 
 /// The address of a port whose device has none: locally administered.
@@ -169,11 +188,11 @@ impl Plan {
                 None => config::read16(transport, field::MAX_VIRTQUEUE_PAIRS)?,
             },
         };
-        if options.queue_pairs > usize::from(all) {
-            let (device, wanted) = (transport.pci().name(), options.queue_pairs);
+        if options.rx_queues > usize::from(all) {
+            let (device, wanted) = (transport.pci().name(), options.rx_queues);
             return Err(Fault::QueuePairs { device, wanted, pairs: all }.into());
         }
-        Ok(Plan { features, pairs: options.queue_pairs as u16, all })
+        Ok(Plan { features, pairs: options.rx_queues as u16, all })
     }
 
     fn has(&self, feature: u64) -> bool {
@@ -268,7 +287,7 @@ impl Plan {
         let joined = features::any_layout(self.features) || self.has(net::MRG_RXBUF);
         let parts = if joined { 1 } else { 2 };
         // The longest frame has to fit the ring, or it would never come.
-        let bytes = options.frame_bytes() + features::header_len(self.features);
+        let bytes = frame_bytes(options) + features::header_len(self.features);
         let needed = if self.has(net::MRG_RXBUF) { bytes.div_ceil(DATA_ROOM) as u16 } else { parts };
         let shape = self.shape(shared, queue, self.size(shared, queue, options.rx_ring)?, needed, parts)?;
         let signal = match options.interrupts {
@@ -282,7 +301,7 @@ impl Plan {
             header: features::header_len(self.features),
             joined,
             plain: self.features & told == 0,
-            frame: options.frame_bytes(),
+            frame: frame_bytes(options),
             merging: self.has(net::MRG_RXBUF),
         };
         let mut rx = Rx::new(shared, queue, ring, doorbell, layout);
@@ -303,7 +322,7 @@ impl Plan {
         // need: a header apart, and the frame's buffers.
         let parts = match self.has(INDIRECT_DESC) {
             true => MAX_PARTS,
-            false => 1 + options.frame_bytes().div_ceil(DATA_ROOM),
+            false => 1 + frame_bytes(options).div_ceil(DATA_ROOM),
         };
         let least = if features::any_layout(self.features) { 1 } else { 2 };
         let size = self.size(shared, queue, options.tx_ring)?;
@@ -313,7 +332,7 @@ impl Plan {
             header: features::header_len(self.features),
             joined: features::any_layout(self.features),
             parts: shape.parts.into(),
-            frame: shared.mtu.map_or(usize::MAX, |mtu| usize::from(mtu) + 22).min(options.frame_bytes()),
+            frame: shared.mtu.map_or(usize::MAX, |mtu| usize::from(mtu) + 22).min(frame_bytes(options)),
             checksum: self.has(net::CSUM),
             segment: [self.has(net::HOST_TSO4), self.has(net::HOST_TSO6)],
         };

@@ -6,7 +6,7 @@
 //! packet lives in the packet's headroom. Which features are taken, and why, is
 //! one table in `features`. A device is not trusted: what it returns is checked
 //! against what it was given, and its first lie stops the queue and is told by
-//! [`Virtio::health`].
+//! [`port::Port::health`].
 //!
 //! Not here: receive offloads that merge segments, migration, and the counters
 //! that virtio 1.3 lets a device keep.
@@ -25,7 +25,6 @@ mod interrupt;
 mod merge;
 mod modes;
 mod offload;
-mod options;
 mod packed;
 mod queue;
 mod ring;
@@ -42,11 +41,14 @@ mod words;
 
 pub use device::Virtio;
 pub use fault::Fault;
-pub use options::{Interface, Options};
 pub use queue::{RxQueue, TxQueue};
 
-/// A port and its queues: receive queue `n` and transmit queue `n` are a pair.
-pub type Opened = (Virtio, Vec<RxQueue>, Vec<TxQueue>);
+/// The driver's name.
+pub const NAME: &str = "virtio";
+/// Queue pairs that it opens a device with at most.
+pub const MOST_QUEUES: usize = init::MAX_PAIRS;
+/// What it drives.
+pub const DRIVES: &str = "virtio network devices (1af4:1000, 1af4:1041)";
 
 /// Whether a PCI device is one that this driver knows.
 pub fn knows(vendor: u16, device: u16) -> bool {

@@ -1,6 +1,7 @@
 //! What a port receives (virtio 1.3, 5.1.6.5.1 to 5.1.6.5.3): modes, addresses
 //! and VLANs, all by commands on the control queue.
 
+use port::Rss;
 use regs::virtio::control::{mac, mq, rx, vlan};
 use regs::virtio::feature::net;
 use regs::virtio::net::{config as field, hash};
@@ -10,23 +11,15 @@ use super::device::{Shared, Virtio};
 use super::fault::Fault;
 use crate::Result;
 
-/// The Toeplitz key of Microsoft's verification suite, which most drivers use.
-const KEY: [u8; 40] = [
-    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0,
-    0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42,
-    0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
-];
 /// Entries of the indirection table, where the device has so many.
-const TABLE: u16 = 128;
+pub(super) const TABLE: u16 = 128;
 /// What is hashed, as far as the device can.
 const HASHES: u32 = hash::IPV4 | hash::TCPV4 | hash::UDPV4 | hash::IPV6 | hash::TCPV6 | hash::UDPV6;
 
 impl Virtio {
-    /// Receive every frame, whatever its destination.
-    ///
-    /// # Errors
-    /// When the device has no such command, or refuses it.
-    pub fn set_promiscuous(&mut self, on: bool) -> Result<()> {
+    /// Receive every frame, whatever its destination. An error when the device has no
+    /// such command, or refuses it.
+    pub(super) fn command_promiscuous(&mut self, on: bool) -> Result<()> {
         let command = [rx::CLASS, rx::PROMISC];
         if on && self.shared.features & net::CTRL_RX == 0 {
             return Ok(()); // without the command a device gives all it has
@@ -39,7 +32,7 @@ impl Virtio {
     /// Receive every multicast frame.
     ///
     /// # Errors
-    /// As [`set_promiscuous`](Self::set_promiscuous).
+    /// When the device has no such command, or refuses it.
     pub fn set_all_multicast(&mut self, on: bool) -> Result<()> {
         let command = [rx::CLASS, rx::ALLMULTI];
         self.shared.command(net::CTRL_RX, "setting all-multicast mode", command, &[u8::from(on)])
@@ -48,7 +41,7 @@ impl Virtio {
     /// Changes the port's own address.
     ///
     /// # Errors
-    /// As [`set_promiscuous`](Self::set_promiscuous).
+    /// When the device has no such command, or refuses it.
     pub fn set_mac(&mut self, address: [u8; 6]) -> Result<()> {
         let command = [mac::CLASS, mac::ADDR_SET];
         self.shared.command(net::CTRL_MAC_ADDR, "setting the address", command, &address)?;
@@ -59,7 +52,7 @@ impl Virtio {
     /// Further addresses to receive, which replace those of an earlier call.
     ///
     /// # Errors
-    /// As [`set_promiscuous`](Self::set_promiscuous).
+    /// When the device has no such command, or refuses it.
     pub fn set_addresses(&mut self, unicast: &[[u8; 6]], multicast: &[[u8; 6]]) -> Result<()> {
         let mut data = Vec::new();
         for table in [unicast, multicast] {
@@ -71,10 +64,10 @@ impl Virtio {
     }
 
     /// Lets a VLAN through, or no longer, where the port was opened with
-    /// [`Options::vlan_filter`](super::Options::vlan_filter).
+    /// [`port::Options::vlan_filter`].
     ///
     /// # Errors
-    /// As [`set_promiscuous`](Self::set_promiscuous).
+    /// When the device has no such command, or refuses it.
     pub fn set_vlan(&mut self, id: u16, on: bool) -> Result<()> {
         let command = [vlan::CLASS, if on { vlan::ADD } else { vlan::DEL }];
         self.shared.command(net::CTRL_VLAN, "setting a VLAN", command, &id.to_le_bytes())
@@ -84,11 +77,11 @@ impl Virtio {
 impl Shared {
     /// Spreads flows over `pairs` receive queues by a Toeplitz hash
     /// (5.1.6.5.7), or has the hash reported only (5.1.6.5.6).
-    pub(super) fn set_rss(&self, pairs: u16) -> Result<()> {
+    pub(super) fn set_rss(&self, pairs: u16, rss: &Rss) -> Result<()> {
         let transport = &*self.transport;
         let supported = u32::from_le_bytes(config::read(transport, field::SUPPORTED_HASH_TYPES)?);
         let [key_len] = config::read(transport, field::RSS_MAX_KEY_SIZE)?;
-        if usize::from(key_len) < KEY.len() {
+        if usize::from(key_len) < rss.key.len() {
             let (device, command) = (self.name.clone(), "hash key of 40 bytes");
             return Err(Fault::NoCommand { device, command, feature: "rss_max_key_size" }.into());
         }
@@ -96,14 +89,18 @@ impl Shared {
         let mut data = Vec::from((supported & HASHES).to_le_bytes());
         if spread {
             let longest = config::read16(transport, field::RSS_MAX_INDIRECTION_TABLE_LENGTH)?;
+            let entry = |n: u16| match &rss.table {
+                Some(table) => u16::from(table[usize::from(n)]) % pairs,
+                None => n % pairs,
+            };
             let entries = 1 << longest.clamp(1, TABLE).ilog2();
-            let words = [entries - 1, 0].into_iter().chain((0..entries).map(|n| n % pairs)).chain([pairs]);
+            let words = [entries - 1, 0].into_iter().chain((0..entries).map(entry)).chain([pairs]);
             data.extend(words.flat_map(u16::to_le_bytes));
         } else {
             data.extend([0; 8]); // reserved
         }
-        data.push(KEY.len() as u8);
-        data.extend(KEY);
+        data.push(rss.key.len() as u8);
+        data.extend(rss.key);
         let (feature, command) =
             if spread { (net::RSS, mq::RSS_CONFIG) } else { (net::HASH_REPORT, mq::HASH_CONFIG) };
         self.command(feature, "setting the hash", [mq::CLASS, command], &data)

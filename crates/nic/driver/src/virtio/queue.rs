@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use memory::{Batch, Pool};
+use port::{RxStats, TxStats};
 
 use super::packed::Packed;
 use super::ring::Ring;
 use super::rx::Rx;
 use super::split::Split;
 use super::tx::Tx;
-use crate::{RxStats, TxStats};
 
 /// How long a dropped transmit queue waits for what was queued.
 const DRAIN: Duration = Duration::from_millis(100);
@@ -44,23 +44,16 @@ macro_rules! both {
     };
 }
 
-impl RxQueue {
-    /// Appends up to [`Batch::room`] received packets to `batch` and gives the
-    /// device fresh buffers from `pool`. Returns how many packets were appended.
-    pub fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+impl port::RxQueue for RxQueue {
+    fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         both!(RxKind, &mut self.0, q => q.recv(pool, batch))
     }
 
-    /// Counters since the queue was opened.
-    pub fn stats(&self) -> RxStats {
+    fn stats(&self) -> RxStats {
         both!(RxKind, &self.0, q => q.stats)
     }
 
-    /// Arms the queue's interrupt and returns the eventfd that becomes readable
-    /// with the next packet; `None` when the port was opened without interrupts.
-    /// Poll the ring once more after arming: a packet that came before does not
-    /// signal again.
-    pub fn arm(&mut self) -> Option<BorrowedFd<'_>> {
+    fn arm(&mut self) -> Option<BorrowedFd<'_>> {
         both!(RxKind, &mut self.0, q => {
             q.signal.as_ref()?;
             q.ring.arm();
@@ -68,8 +61,7 @@ impl RxQueue {
         })
     }
 
-    /// Ends what [`arm`](Self::arm) began: the loop polls again.
-    pub fn disarm(&mut self) {
+    fn disarm(&mut self) {
         both!(RxKind, &mut self.0, q => {
             if let Some(signal) = &q.signal {
                 q.ring.disarm();
@@ -79,21 +71,16 @@ impl RxQueue {
     }
 }
 
-impl TxQueue {
-    /// Takes packets from the front of `batch` for the device to send; what the
-    /// ring has no room for stays. Sent buffers go back to `pool`, or to the pool
-    /// they came from. Returns how many packets were taken.
-    pub fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+impl port::TxQueue for TxQueue {
+    fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         both!(TxKind, &mut self.0, q => q.send(pool, batch))
     }
 
-    /// Frees what the device has sent; how many packets it still has.
-    pub fn clean(&mut self, pool: &mut Pool) -> usize {
+    fn clean(&mut self, pool: &mut Pool) -> usize {
         both!(TxKind, &mut self.0, q => q.clean(pool))
     }
 
-    /// Counters since the queue was opened.
-    pub fn stats(&self) -> TxStats {
+    fn stats(&self) -> TxStats {
         both!(TxKind, &self.0, q => q.stats)
     }
 }

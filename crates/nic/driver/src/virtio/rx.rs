@@ -14,7 +14,7 @@ use super::ring::{Lie, Part, Ring, Used};
 use super::slots::Slots;
 use super::stats::{self, Tally};
 use super::transport::Doorbell;
-use crate::RxStats;
+use port::RxStats;
 
 /// Buffers are given to the device this many at a time: one index, at most one
 /// notification, and the refill loop is long enough to pay.

@@ -4,10 +4,10 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::Counter;
+use port::{Counter, Reason};
 
 macro_rules! tally {
-    ($($field:ident $loss:literal $what:literal;)*) => {
+    ($($field:ident $loss:expr, $what:literal;)*) => {
         /// Counters of one queue, written by the thread that holds it.
         #[derive(Debug, Default)]
         #[repr(align(64))]
@@ -31,18 +31,18 @@ macro_rules! tally {
 }
 
 tally! {
-    rx_packets false "packets received";
-    rx_bytes false "their bytes";
-    rx_bad_descriptor true "packets whose length, header or number of buffers made no sense";
-    rx_no_buffer false "times a buffer was wanted from an empty pool";
-    rx_stopped false "packets that came after the port was stopped";
-    rx_checksum_filled false "packets whose checksum the driver filled in";
-    rx_kicks false "notifications of receive queues";
-    tx_packets false "packets handed to the device";
-    tx_bytes false "their bytes";
-    tx_unsendable true "packets that cannot be sent";
-    tx_unsent true "packets that the device still had when their queue was closed";
-    tx_kicks false "notifications of transmit queues";
+    rx_packets None, "packets received";
+    rx_bytes None, "their bytes";
+    rx_bad_descriptor Some(Reason::RxBadDescriptor), "packets whose length, header or number of buffers made no sense";
+    rx_no_buffer None, "times a buffer was wanted from an empty pool";
+    rx_stopped None, "packets that came after the port was stopped";
+    rx_checksum_filled None, "packets whose checksum the driver filled in";
+    rx_kicks None, "notifications of receive queues";
+    tx_packets None, "packets handed to the device";
+    tx_bytes None, "their bytes";
+    tx_unsendable Some(Reason::TxUnsendable), "packets that cannot be sent";
+    tx_unsent Some(Reason::TxUnsent), "packets that the device still had when their queue was closed";
+    tx_kicks None, "notifications of transmit queues";
 }
 
 /// Stores a count; the line has one writer.

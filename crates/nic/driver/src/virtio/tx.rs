@@ -13,7 +13,8 @@ use super::ring::{Lie, Part, Ring};
 use super::slots::Slots;
 use super::stats::{self, Tally};
 use super::transport::Doorbell;
-use crate::{Result, TxStats};
+use crate::Result;
+use port::TxStats;
 
 /// What a transmit queue may ask of the device.
 #[derive(Debug, Clone, Copy)]

@@ -82,11 +82,11 @@ mod tests {
     use crate::vm::End;
     use std::time::Duration;
 
-    const SAID: &str = "received 1 packets, sent 1\nlost  ring_full        7\nLAB: ok calm\n\
+    const SAID: &str = "received 1 packets, sent 1\nlost  tx_ring_full     7\nLAB: ok calm\n\
         fwd: 90 packets in 1.00 s\nreceived 90 packets, sent 80\n\
         0000:01:00.0 (igb, 52:54:00:12:34:56, link up)\n  GPRC 45  GPTC 50  TPT 50\n\
         0000:02:00.0 (igb, 52:54:00:12:34:57, link up)\n  GPRC 45  GPTC 30\n\
-        lost  ring_full        9\nlost  MPC              1\nLAB: ok more\n  GPTC 1000\n";
+        lost  tx_ring_full     9\nlost  rx_fifo_full     1\nLAB: ok more\n  GPTC 1000\n";
 
     fn judged(books: &Books, seen: [Traffic; 2], hidden: Option<u32>) -> Vec<String> {
         let elapsed = Duration::ZERO;

@@ -7,7 +7,7 @@ use crate::vm::{Outcome, Vm};
 
 const SCRIPT: &str = include_str!("igb.sh");
 
-/// The checks of `igb_guest`, an example of the crate `ixora-port`.
+/// The checks of `igb_guest`, an example of the crate `ixora-ports`.
 pub fn features(bench: &Bench, name: &str) -> Result<Outcome> {
     bench.directory(name)?;
     let nics = ["igb,mac=52:54:00:49:58:01", "igb,mac=52:54:00:49:58:02"];

@@ -40,6 +40,8 @@ pub(super) struct Watch {
     rest: Option<Rest>,
     /// Rounds since the buffers' addresses were looked at.
     rounds: u32,
+    /// The addresses of the first descriptors were looked at.
+    addresses_checked: bool,
 }
 
 /// How long a tail has been seen to rest.
@@ -63,8 +65,12 @@ impl<W: Window> RxQueue<W> {
             self.check_dca(pages, books);
         }
         self.check_rest(dma, books, now_ns);
+        // The first descriptors are looked at at once: with buffers that lie in each
+        // other, the first long frame may end the driver.
+        let first = !self.watch.addresses_checked && !self.fetched().is_empty();
+        self.watch.addresses_checked |= first;
         self.watch.rounds += 1;
-        if self.watch.rounds >= ADDRESS_ROUNDS {
+        if first || self.watch.rounds >= ADDRESS_ROUNDS {
             self.check_buffers(books);
         }
     }

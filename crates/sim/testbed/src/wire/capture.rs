@@ -5,7 +5,7 @@ use std::io::{BufReader, BufWriter};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use port::pcap::{Direction, Notes, Reader, Writer};
+use interface::pcap::{Direction, Notes, Reader, Writer};
 
 use super::rate::Pacer;
 use super::{Rate, SpecError};
@@ -36,7 +36,8 @@ impl Capture {
             fix,
         };
         let file = File::open(path).map_err(|error| failed(&error, ""))?;
-        let wrong = |error: port::pcap::Error| failed(&error, ": give a pcap or pcapng file of Ethernet");
+        let wrong =
+            |error: interface::pcap::Error| failed(&error, ": give a pcap or pcapng file of Ethernet");
         let mut reader = Reader::new(BufReader::with_capacity(1 << 16, file)).map_err(wrong)?;
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         while let Some(packet) = reader.next().map_err(wrong)? {

@@ -14,9 +14,10 @@ pub mod recorder;
 pub mod virtio;
 
 use bus::Pci;
-use driver::ixgbe::{Ixgbe, Options, RxQueue, TxQueue};
+use driver::ixgbe::{Ixgbe, RxQueue, TxQueue};
 use limit::Limit;
 use memory::{Batch, Dma, Packet, Pool, TxOffload};
+use port::{Options, RxQueue as _, TxQueue as _};
 use testbed::inprocess::{Handle, InProcess, while_stepping};
 use testbed::wire::{Plug, plug};
 use testbed::{DeviceReport, ixgbe};
@@ -68,7 +69,7 @@ impl Bench {
         let dma = Dma::new(Default::default());
         let pool = Pool::new(&dma, buffers).unwrap();
         let open = |pci| {
-            let (device, rx, tx) = Ixgbe::open(pci, &dma, options.clone()).unwrap();
+            let (device, rx, tx) = Ixgbe::open(pci, &dma, options.clone()).unwrap().split();
             Side { device, rx, tx }
         };
         let sides = while_stepping(&handles, || pcis.iter().cloned().map(open).collect()).unwrap();

@@ -2,9 +2,10 @@
 //! `virtio_*` share, as its parent does for `driver_*`.
 
 use bus::Pci;
-use driver::virtio::{Options, RxQueue, TxQueue, Virtio};
+use driver::virtio::{RxQueue, TxQueue, Virtio};
 use memory::{Batch, Dma, Packet, Pool, TxOffload};
 use model::virtio::{Notify, Options as ModelOptions};
+use port::{Options, Port as _, RxQueue as _, TxQueue as _};
 use regs::virtio::feature;
 use testbed::inprocess::{Handle, InProcess, while_stepping};
 use testbed::wire::{Plug, plug};
@@ -65,6 +66,11 @@ pub fn devices(wires: &[&str], model: &ModelOptions, fault: Option<fault::Spec>)
     (0..).zip(cables).map(device).collect()
 }
 
+/// Options with rings of 256 entries.
+pub fn small_rings() -> Options {
+    Options { rx_ring: 256, tx_ring: 256, ..Options::default() }
+}
+
 impl Bench {
     /// Opens a port on each wire, its receive rings filled.
     pub fn open(wires: &[&str], model: &ModelOptions, options: &Options) -> Bench {
@@ -99,7 +105,7 @@ impl Bench {
     /// Opens port `at` anew, its receive rings filled.
     pub fn reopen(&mut self, at: usize, options: &Options) -> Side {
         let open = || Virtio::open(self.pcis[at].clone(), &self.dma, options.clone());
-        let (device, mut rx, tx) = while_stepping(&self.handles, open).unwrap().unwrap();
+        let (device, mut rx, tx) = while_stepping(&self.handles, open).unwrap().unwrap().split();
         recv(&mut rx, &mut self.pool).into_iter().for_each(drop);
         Side { device, rx, tx }
     }

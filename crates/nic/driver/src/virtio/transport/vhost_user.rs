@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use bus::vhost_user::{Frontend, PACKED_START, Ring, SPLIT_START};
 use bus::{Backend, Pci};
+use port::OptionError;
 use regs::virtio::device::status;
 use regs::virtio::feature::{self, net};
 use regs::virtio::net::config;
@@ -170,11 +171,8 @@ impl Transport for VhostUser {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let kick = eventfd(0, flags).map_err(|errno| Error::EventFd { source: errno.into() })?;
         let limit = "a vhost-user session has 256 rings";
-        let index = u8::try_from(queue).map_err(|_| Error::Option {
-            option: "the queue",
-            value: queue.into(),
-            limit,
-        })?;
+        let refused = |_| OptionError { option: "the queue", value: queue.into(), limit };
+        let index = u8::try_from(queue).map_err(refused)?;
         let base = if self.state().packed { PACKED_START } else { SPLIT_START };
         let ring = Ring {
             size: areas.size,

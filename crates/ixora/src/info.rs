@@ -1,0 +1,117 @@
+//! `ixora info`: what this build drives and how ports are written; or, with a port,
+//! what that port can do.
+
+use port::{Capabilities, Feature, Limits};
+use serde_json::{Value, json};
+
+use crate::cli::Info;
+use crate::open::{self, MODEL_ABOUT, MODEL_FORM};
+use crate::{Failure, signal};
+
+/// Prints it.
+pub fn run(info: &Info) -> Result<(), Failure> {
+    match &info.name {
+        Some(name) => port(name, info),
+        None => {
+            build(info.port.json);
+            Ok(())
+        }
+    }
+}
+
+fn build(json: bool) {
+    let model = ports::Form { syntax: MODEL_FORM, about: MODEL_ABOUT };
+    let forms: Vec<ports::Form> = ports::FORMS.iter().copied().chain([model]).collect();
+    if json {
+        let drivers = ports::DRIVERS.iter().map(|driver| {
+            json!({ "name": driver.name, "drives": driver.drives, "most_queues": driver.most_queues })
+        });
+        let forms = forms.iter().map(|form| json!({ "syntax": form.syntax, "about": form.about }));
+        let losses = port::Reason::ALL.iter().map(|reason| {
+            let by: Vec<String> = reason.counted_by().iter().map(ToString::to_string).collect();
+            json!({ "name": reason.name(), "what": reason.what(), "counted_by": by })
+        });
+        print(&json!({
+            "drivers": drivers.collect::<Vec<_>>(),
+            "ports": forms.collect::<Vec<_>>(),
+            "losses": losses.collect::<Vec<_>>(),
+        }));
+        return;
+    }
+    println!("Drivers:");
+    for driver in ports::DRIVERS {
+        println!("  {:<10} {}", driver.name, driver.drives);
+    }
+    println!("Ports:");
+    for form in &forms {
+        println!("  {:<30} {}", form.syntax, form.about);
+    }
+    println!("Losses:");
+    for reason in port::Reason::ALL {
+        let by: Vec<String> = reason.counted_by().iter().map(ToString::to_string).collect();
+        println!("  {:<18} {} ({})", reason.name(), reason.what(), by.join(", "));
+    }
+}
+
+fn port(name: &str, info: &Info) -> Result<(), Failure> {
+    let stop = signal::stop_flag()?;
+    let ports = open::ports(&[name], &info.port, &stop)?;
+    let port = &ports.list[0];
+    let can = port.capabilities();
+    if info.port.json {
+        print(&as_json(port.name(), &can));
+        return Ok(());
+    }
+    println!("{} ({}), link {}", port.name(), can.driver, port.link());
+    println!(
+        "opened with {} rx and {} tx queues, frames to {} bytes",
+        can.rx_queues, can.tx_queues, can.max_frame
+    );
+    println!("limits:");
+    for (what, limit) in limits(&can.limits) {
+        println!("  {what:<18} {limit}");
+    }
+    println!("features:");
+    for feature in Feature::ALL {
+        println!("  {:<18} {:<4} {}", feature.name(), can.support(feature), feature.asked_by());
+    }
+    Ok(())
+}
+
+/// The limits by name, those that the port has.
+fn limits(limits: &Limits) -> Vec<(&'static str, usize)> {
+    let all = [
+        ("rx_queues", limits.rx_queues),
+        ("tx_queues", limits.tx_queues),
+        ("rss_queues", limits.rss_queues),
+        ("rss_table", limits.rss_table),
+        ("ring_min", limits.ring.0),
+        ("ring_max", limits.ring.1),
+        ("max_frame", limits.max_frame),
+        ("tx_segments", limits.tx_segments),
+        ("unicast_addresses", limits.unicast_addresses),
+        ("vectors", limits.vectors),
+    ];
+    all.into_iter().filter(|(_, limit)| *limit > 0).collect()
+}
+
+fn as_json(name: &str, can: &Capabilities) -> Value {
+    let features =
+        Feature::ALL.map(|feature| (feature.name().to_owned(), json!(can.support(feature).to_string())));
+    let limits = limits(&can.limits).into_iter().map(|(what, limit)| (what.to_owned(), json!(limit)));
+    json!({
+        "port": name,
+        "driver": can.driver,
+        "rx_queues": can.rx_queues,
+        "tx_queues": can.tx_queues,
+        "max_frame": can.max_frame,
+        "limits": limits.collect::<serde_json::Map<_, _>>(),
+        "features": features.into_iter().collect::<serde_json::Map<_, _>>(),
+    })
+}
+
+fn print(value: &Value) {
+    // A closed pipe is the reader's choice.
+    let _ = serde_json::to_writer_pretty(std::io::stdout().lock(), value);
+    println!();
+}

@@ -1,0 +1,196 @@
+//! The queues over the descriptors of another family: Intel's XL710 (datasheet
+//! 332464, 8.3.2 and 8.4.2), whose length stands from bit 38 on, whose receive
+//! descriptors have two or four words, and which overwrites a transmit descriptor's
+//! type when it is done. The test is the device.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bus::Pci;
+use memory::{Batch, Checksum, Dma, Pool, RxFlags, TxOffload};
+use port::{Link, Options, RxQueue as _, TxQueue as _};
+
+use super::chip::{Chip, Device, Facts, Queues};
+use super::layout::{Descriptor, RxLayout, TxLayout};
+use super::{RxQueue, TxQueue};
+use crate::Result;
+use crate::igb::tests::{Fault, Registers};
+
+/// Receive descriptors of `D`.
+struct Rx<D>(std::marker::PhantomData<D>);
+
+impl<D: Descriptor + Sync> RxLayout for Rx<D> {
+    type Descriptor = D;
+    const DONE: u64 = 1;
+    const EOP: u64 = 1 << 1;
+    const ERROR: u64 = 1 << 19;
+    const SUSPECT: u64 = 0xFF << 19;
+
+    fn len(status: u64) -> u16 {
+        (status >> 38 & 0x3FFF) as u16
+    }
+
+    fn good(words: [u64; 2]) -> [u64; 2] {
+        Self::any(words)
+    }
+
+    /// The hash stands in the upper half here, too; status and length move.
+    fn any([low, high]: [u64; 2]) -> [u64; 2] {
+        const HASH_OF_IPV4: u64 = 2;
+        let mut flags = 0;
+        if high & 1 << 3 != 0 {
+            flags |= u64::from(RxFlags::IP_CHECKED | RxFlags::L4_CHECKED);
+        }
+        if high & 1 << 22 != 0 {
+            flags |= u64::from(RxFlags::IP_BAD);
+        }
+        [low & !0xFFFF_FFFF | HASH_OF_IPV4, flags | u64::from(Self::len(high)) << 32]
+    }
+}
+
+struct Tx;
+
+impl TxLayout for Tx {
+    const REPORT: u64 = 1 << 5;
+    const EOP: u64 = 1 << 4;
+    const MAX_SEGMENTS: usize = 8;
+    const MAX_SEGMENTED: u64 = 1 << 18;
+
+    fn done(command: u64) -> bool {
+        command & 0xF == 0xF
+    }
+
+    fn whole(len: u64) -> u64 {
+        Self::EOP | Self::buffer(len)
+    }
+
+    fn command(offload: TxOffload, _total: u64) -> u64 {
+        u64::from(offload.l2_len / 2) << 16 | u64::from(offload.l3_len / 4) << 23
+    }
+
+    fn buffer(len: u64) -> u64 {
+        len << 34
+    }
+
+    /// Checksums need no context here: the lengths stand in the data descriptor.
+    fn context(_offload: TxOffload) -> Option<[u64; 2]> {
+        None
+    }
+}
+
+/// A chip of which only queues are used.
+struct Other<D>(Device, std::marker::PhantomData<D>);
+
+impl<D> Deref for Other<D> {
+    type Target = Device;
+
+    fn deref(&self) -> &Device {
+        &self.0
+    }
+}
+
+impl<D: Send + Sync> Queues for Other<D> {
+    fn disable_rx(&self, _queue: usize) -> bool {
+        true
+    }
+
+    fn disable_tx(&self, _queue: usize) -> bool {
+        true
+    }
+}
+
+impl<D: Descriptor + Sync> Chip for Other<D> {
+    type Rx = Rx<D>;
+    type Tx = Tx;
+    const DRIVER: &'static str = "other";
+    const FACTS: &'static Facts = <crate::igb::Chip as Chip>::FACTS;
+
+    fn new(device: Device) -> Self {
+        Other(device, std::marker::PhantomData)
+    }
+
+    fn set_receiving(&self, _on: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn link(&self) -> Link {
+        Link::DOWN
+    }
+
+    fn set_modes(&self, _unicast: bool, _multicast: bool) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn chip<D: Descriptor + Sync>(dma: &Dma) -> Arc<Other<D>> {
+    let pci = Pci::new(Registers::new(Fault::None));
+    let device =
+        Device::attach(pci, dma, <Other<D> as Chip>::FACTS).expect("registers that keep what is written");
+    Arc::new(Other::new(device))
+}
+
+/// Frames of one and of two buffers, and one with an error, on rings of `D`.
+fn received<D: Descriptor + Sync>() {
+    let dma = Dma::new(memory::Options::default());
+    let mut pool = Pool::new(&dma, 256).expect("memory");
+    let options = Options { rx_ring: 64, max_frame: 9000, ..Options::default() };
+    let mut queue: RxQueue<Rx<D>> = RxQueue::new(&chip::<D>(&dma), 0, &options).expect("memory");
+    assert_eq!(queue.ring.bytes() as usize, 64 * size_of::<D>());
+    let mut batch = Batch::default();
+    assert_eq!(queue.recv(&mut pool, &mut batch), 0, "nothing is done");
+    assert_ne!(queue.ring.at(0)[0].load(Relaxed), 0, "and the ring is filled");
+    let write = |n: u32, hash: u64, status: u64, len: u64| {
+        queue.ring.at(n)[0].store(hash << 32, Relaxed);
+        queue.ring.at(n)[1].store(status | len << 38, Relaxed);
+    };
+    write(0, 0x1234_5678, 0b1011, 60);
+    write(1, 7, 0b0001, 2048);
+    write(2, 9, 0b1011 | 1 << 22, 100);
+    write(3, 1, 0b0011 | 1 << 19, 64);
+    assert_eq!(queue.recv(&mut pool, &mut batch), 2);
+    let [whole, chain] = [0, 1].map(|_| batch.pop_front().expect("received"));
+    assert_eq!((whole.len(), whole.hash()), (60, Some(0x1234_5678)));
+    assert_eq!((whole.ip_checksum(), whole.l4_checksum()), (Checksum::Good, Checksum::Good));
+    assert_eq!((chain.total_len(), chain.hash(), chain.ip_checksum()), (2148, Some(9), Checksum::Bad));
+    assert_eq!((queue.stats().packets, queue.stats().bad_descriptor), (2, 1), "the error is counted");
+    pool.free(whole);
+    pool.free(chain);
+    drop(queue);
+    assert_eq!(pool.available(), pool.capacity());
+}
+
+#[test]
+fn frames_come_from_descriptors_of_two_and_of_four_words() {
+    received::<[AtomicU64; 2]>();
+    received::<[AtomicU64; 4]>();
+}
+
+#[test]
+fn packets_are_done_when_the_descriptor_has_another_type() {
+    let dma = Dma::new(memory::Options::default());
+    let mut pool = Pool::new(&dma, 256).expect("memory");
+    let options = Options { tx_ring: 64, ..Options::default() };
+    let chip = chip::<[AtomicU64; 2]>(&dma);
+    let mut queue: TxQueue<Tx> = TxQueue::new(&chip, 0, &options).expect("memory");
+    let mut batch = Batch::default();
+    for offload in [
+        TxOffload::default(),
+        TxOffload { flags: TxOffload::UDP_CHECKSUM, l2_len: 14, l3_len: 20, ..TxOffload::default() },
+    ] {
+        let mut packet = pool.alloc().expect("a buffer");
+        packet.copy_from(&[0; 60]).expect("it fits");
+        packet.set_tx_offload(offload);
+        batch.push(packet);
+    }
+    assert_eq!(queue.send(&mut pool, &mut batch), 2);
+    let command = |n: u32| queue.ring.at(n)[1].load(Relaxed);
+    assert_eq!(command(0), 60 << 34 | 1 << 4);
+    assert_eq!(command(1), 60 << 34 | 1 << 4 | 1 << 5 | 7 << 16 | 5 << 23, "the last one reports");
+    assert_eq!(queue.clean(&mut pool), 2);
+    queue.ring.at(1)[1].store(0xF, Relaxed);
+    assert_eq!(queue.clean(&mut pool), 0);
+    drop(queue);
+    assert_eq!(pool.available(), pool.capacity());
+}

@@ -1,0 +1,180 @@
+//! A port of any chip of the family: the order of opening, its queues until they
+//! are taken, statistics, stop and close. What a chip does in its own way is
+//! [`Chip`]'s and [`Init`]'s.
+
+use std::sync::Arc;
+
+use bus::Pci;
+use memory::Dma;
+use port::{Capabilities, Counter, Feature, Features, Limits, Link, Options, PortStats, Support};
+
+use super::chip::{Chip, Device, Init};
+use super::layout::TxLayout;
+use super::scatter::scatters;
+use super::{rx::RxQueue, tx::TxQueue};
+use crate::Result;
+
+/// An opened device, with the queues nobody has taken yet. The device is reset when
+/// the port and all its queues are dropped.
+pub struct Port<C: Chip> {
+    pub(crate) chip: Arc<C>,
+    mac: [u8; 6],
+    options: Options,
+    promiscuous: bool,
+    all_multicast: bool,
+    rx: Vec<Option<RxQueue<C::Rx>>>,
+    tx: Vec<Option<TxQueue<C::Tx>>>,
+}
+
+impl<C: Init> Port<C> {
+    /// Resets the device and brings it up with `options`. Receive queues get buffers
+    /// with their first `recv`; what arrives before is lost and counted.
+    ///
+    /// # Errors
+    /// When an option is out of range, the device is another one, or a register
+    /// does not reach the state that the datasheet promises.
+    pub fn open(pci: Pci, dma: &Dma, options: Options) -> Result<Port<C>> {
+        let options = Device::check(options, C::FACTS)?;
+        let chip = Arc::new(C::new(Device::attach(pci, dma, C::FACTS)?));
+        chip.reset()?;
+        let mac = chip.mac()?; // the EEPROM put it into RAL0 and RAH0
+        chip.init_rx(mac, &options);
+        chip.init_tx();
+        let mut rx = Vec::new();
+        for n in 0..options.rx_queues {
+            let queue = RxQueue::new(&chip, n, &options)?;
+            chip.enable_rx(&queue, &options)?;
+            rx.push(queue);
+        }
+        let mut tx = Vec::new();
+        for n in 0..options.tx_queues {
+            let queue = TxQueue::new(&chip, n, &options)?;
+            chip.enable_tx(&queue)?;
+            tx.push(queue);
+        }
+        if options.interrupts && chip.pci.interrupt_vectors() > 0 {
+            chip.init_interrupts(&mut rx)?;
+        }
+        chip.set_receiving(true)?;
+        chip.start_link()?;
+        chip.wait_for_link(options.link_wait_ms, || chip.link().up);
+        let (rx, tx) = (rx.into_iter().map(Some).collect(), tx.into_iter().map(Some).collect());
+        let promiscuous = options.promiscuous;
+        Ok(Port { chip, mac, options, promiscuous, all_multicast: false, rx, tx })
+    }
+}
+
+impl<C: Chip> Port<C> {
+    /// The port, and all queues that nobody has taken.
+    #[expect(clippy::type_complexity, reason = "it is a port and its queues")]
+    pub fn split(mut self) -> (Port<C>, Vec<RxQueue<C::Rx>>, Vec<TxQueue<C::Tx>>) {
+        let rx = self.rx.iter_mut().filter_map(Option::take).collect();
+        let tx = self.tx.iter_mut().filter_map(Option::take).collect();
+        (self, rx, tx)
+    }
+
+    /// The options it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Every counter of the device and its queues, since it was opened.
+    pub fn counters(&self) -> Vec<Counter> {
+        self.chip.counters()
+    }
+
+    /// Receives every multicast frame, or only those that the filters let through.
+    pub fn set_all_multicast(&mut self, on: bool) -> Result<()> {
+        self.all_multicast = on;
+        self.set_modes()
+    }
+
+    /// Receives again after [`port::Port::stop`].
+    pub fn start(&self) -> Result<()> {
+        self.chip.set_receiving(true)
+    }
+
+    /// One bit serves both modes in some chips, so that each must know of the other.
+    fn set_modes(&self) -> Result<()> {
+        self.chip.set_modes(self.promiscuous, self.promiscuous || self.all_multicast)
+    }
+}
+
+impl<C: Chip> port::Port for Port<C> {
+    fn name(&self) -> &str {
+        &self.chip.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let (options, facts) = (&self.options, C::FACTS);
+        let limits = Limits {
+            rx_queues: facts.queues,
+            tx_queues: facts.queues,
+            rss_queues: super::rss::QUEUES,
+            rss_table: super::rss::TABLE,
+            ring: (64, 4096),
+            max_frame: facts.longest,
+            tx_segments: C::Tx::MAX_SEGMENTS,
+            unicast_addresses: facts.addresses,
+            vectors: facts.vectors.min(usize::from(self.chip.pci.interrupt_vectors())),
+        };
+        let features = Features::from([
+            (Feature::RxChecksum, Support::on_if(options.rx_checksum.where_free())),
+            (Feature::TxChecksum, Support::On),
+            (Feature::Segmentation, Support::On),
+            (Feature::VlanStrip, Support::on_if(options.vlan_strip)),
+            (Feature::VlanInsert, Support::On),
+            (Feature::VlanFilter, Support::on_if(options.vlan_filter)),
+            (Feature::Rss, Support::on_if(options.rx_queues > 1)),
+            (Feature::RssHash, Support::on_if(options.rx_queues > 1)),
+            (Feature::Scatter, Support::on_if(scatters(options))),
+            (
+                Feature::Interrupts,
+                if limits.vectors == 0 { Support::No } else { Support::on_if(options.interrupts) },
+            ),
+            (Feature::HeadWriteback, Support::on_if(options.completion == port::Completion::Head)),
+        ]);
+        Capabilities {
+            driver: C::DRIVER.to_owned(),
+            rx_queues: options.rx_queues,
+            tx_queues: options.tx_queues,
+            max_frame: options.max_frame,
+            limits,
+            features,
+        }
+    }
+
+    fn mac(&self) -> [u8; 6] {
+        self.mac
+    }
+
+    fn link(&self) -> Link {
+        self.chip.link()
+    }
+
+    fn stats(&mut self) -> PortStats {
+        // The MACs of all chips here count under the same names.
+        PortStats::from_counters(self.counters(), ["GPRC", "GORC", "GPTC", "GOTC"])
+    }
+
+    fn rx_queue(&mut self, index: usize) -> Option<Box<dyn port::RxQueue>> {
+        Some(Box::new(self.rx.get_mut(index)?.take()?))
+    }
+
+    fn tx_queue(&mut self, index: usize) -> Option<Box<dyn port::TxQueue>> {
+        Some(Box::new(self.tx.get_mut(index)?.take()?))
+    }
+
+    fn set_promiscuous(&mut self, on: bool) -> port::Result<()> {
+        self.promiscuous = on;
+        Ok(self.set_modes()?)
+    }
+
+    fn health(&self) -> port::Result<()> {
+        Ok(self.chip.pci.health().map_err(crate::Error::from)?)
+    }
+
+    fn stop(&mut self) -> port::Result<()> {
+        Ok(self.chip.set_receiving(false)?)
+    }
+}

@@ -1,0 +1,404 @@
+//! A TAP interface (`tap:NAME`): the kernel's network stack at the other end of
+//! the cable; Linux's `Documentation/networking/tuntap.rst`. An interface that is
+//! not there yet is made and turned on, and goes away with the port; one that was
+//! made before (`ip tuntap add mode tap user NAME …`) needs no privilege.
+//!
+//! One system call a packet, as there is no other way to move one: for tests,
+//! management and slow links, not for speed. Not here: offloads and segments
+//! larger than a frame (vnet headers), and vhost-net.
+
+pub(crate) mod attach;
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use memory::{Batch, DATA_ROOM, Packet, Pool};
+use rustix::io::Errno;
+
+use crate::counters::{RxCounters, TxCounters, port_stats};
+use crate::frame::{Longest, TAG, check, fits, is_tagged, room};
+use crate::link::{Interface, State};
+use crate::medium::{MOST_QUEUES, queue_pairs};
+use port::{
+    Capabilities, Error, Feature, Features, Limits, Link, Options, Port, PortStats, Result, RxQueue, RxStats,
+    Support, TxQueue, TxStats,
+};
+
+/// The longest frame this port is opened for, in bytes.
+pub const MAX_FRAME: usize = SEGMENTS * DATA_ROOM - TAG - 1;
+/// Buffers of the longest frame.
+const SEGMENTS: usize = 5;
+/// What an interface of ours is given.
+const HEADER: usize = 14;
+
+/// A TAP interface of which we are the device.
+pub struct TapPort {
+    name: String,
+    interface: Interface,
+    mac: [u8; 6],
+    max_frame: usize,
+    longest: Longest,
+    files: Vec<Arc<OwnedFd>>,
+    rx: Vec<Option<Rx>>,
+    tx: Vec<Option<Tx>>,
+    rx_counters: Vec<Arc<RxCounters>>,
+    tx_counters: Vec<Arc<TxCounters>>,
+}
+
+impl TapPort {
+    /// Opens or makes the interface `interface`.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] when it may not be made or used, is somebody else's, or
+    /// has fewer queues; [`Error::System`] for what the kernel says else.
+    pub fn open(interface: &str, options: &Options) -> Result<TapPort> {
+        let name = format!("tap:{interface}");
+        let queues = queue_pairs(options)?;
+        let files = files(&name, interface, queues)?;
+        let (interface, state) = Interface::open(&name, interface)?;
+        let max_frame = options.max_frame.min(MAX_FRAME);
+        let state = turn_on(&name, &interface, state, max_frame)?;
+        let mut port = TapPort {
+            mac: opposite(state.mac),
+            max_frame,
+            longest: Longest::new(max_frame),
+            rx_counters: (0..queues).map(|_| Arc::default()).collect(),
+            tx_counters: (0..queues).map(|_| Arc::default()).collect(),
+            rx: Vec::new(),
+            tx: Vec::new(),
+            files,
+            interface,
+            name,
+        };
+        for (n, file) in port.files.iter().enumerate() {
+            let (counters, longest) = (port.tx_counters[n].clone(), port.longest.clone());
+            port.tx.push(Some(Tx { file: file.clone(), longest, counters }));
+            let counters = port.rx_counters[n].clone();
+            port.rx.push(Some(Rx { file: file.clone(), max_frame, counters }));
+        }
+        Ok(port)
+    }
+}
+
+/// A file for each queue.
+fn files(port: &str, interface: &str, queues: usize) -> Result<Vec<Arc<OwnedFd>>> {
+    if interface.is_empty() || interface.len() > 15 {
+        let what = format!("{interface:?} cannot be an interface: names have 1 to 15 bytes");
+        return Err(Error::setup(port, what, "choose another name"));
+    }
+    let open = |several| attach::open(interface, several).map(Arc::new);
+    // One that was made for a single queue opens in no other way.
+    let first = match open(true) {
+        Err(error) if queues == 1 && error.raw_os_error() == Some(libc::EINVAL) => open(false),
+        first => first,
+    };
+    let mut files = vec![first.map_err(|error| refused(port, interface, error))?];
+    for _ in 1..queues {
+        files.push(open(true).map_err(|error| refused(port, interface, error))?);
+    }
+    Ok(files)
+}
+
+fn refused(port: &str, interface: &str, source: io::Error) -> Error {
+    let made = format!("ip tuntap add mode tap user $USER multi_queue name {interface}");
+    let (what, fix) = match source.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => (
+            "making an interface, or using another's, needs CAP_NET_ADMIN",
+            format!("run as root, or: {made}"),
+        ),
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
+            ("there is no /dev/net/tun", "modprobe tun".to_owned())
+        }
+        Some(libc::EBUSY) => ("another process has the interface", "choose another name".to_owned()),
+        Some(libc::E2BIG) => ("the interface has no more queues", "ask for fewer with --queues".to_owned()),
+        Some(libc::EINVAL) => (
+            "the interface is of another kind, or was made for one queue",
+            format!("ip link del {interface}, or choose another name; with several queues: {made}"),
+        ),
+        _ => {
+            return Error::System { port: port.to_owned(), doing: "opening /dev/net/tun", source };
+        }
+    };
+    Error::setup(port, what.to_owned(), fix)
+}
+
+/// Turns the interface on for frames of our size; where we may not, it has to be
+/// on already.
+fn turn_on(port: &str, interface: &Interface, state: State, max_frame: usize) -> Result<State> {
+    let mtu = (state.max_frame() != max_frame).then_some(max_frame.saturating_sub(HEADER) as u32);
+    match interface.turn_on(mtu) {
+        Ok(()) => interface.look(),
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) && state.is_up() => {
+            tracing::debug!("{port}: cannot change the interface ({error}); it is up already");
+            Ok(state)
+        }
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
+            let name = port.trim_start_matches("tap:");
+            let what = "the interface is down, and turning it on needs CAP_NET_ADMIN".to_owned();
+            Err(Error::setup(port, what, format!("run as root, or: sudo ip link set {name} up")))
+        }
+        Err(source) => {
+            Err(Error::System { port: port.to_owned(), doing: "turning the interface on", source })
+        }
+    }
+}
+
+/// Our address at the other end of the cable: the interface's own is the
+/// kernel's, and from itself it takes nothing.
+fn opposite(mac: [u8; 6]) -> [u8; 6] {
+    let [first, .., last] = mac;
+    [first & !1 | 2, mac[1], mac[2], mac[3], mac[4], last ^ 1]
+}
+
+impl Port for TapPort {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            driver: "tap".to_owned(),
+            rx_queues: self.files.len(),
+            tx_queues: self.files.len(),
+            max_frame: self.max_frame,
+            limits: Limits {
+                rx_queues: MOST_QUEUES,
+                tx_queues: MOST_QUEUES,
+                max_frame: MAX_FRAME,
+                ..Limits::default()
+            },
+            features: Features::from([(Feature::Scatter, Support::On), (Feature::Interrupts, Support::On)]),
+        }
+    }
+
+    fn mac(&self) -> [u8; 6] {
+        self.mac
+    }
+
+    fn link(&self) -> Link {
+        self.interface.link()
+    }
+
+    fn stats(&mut self) -> PortStats {
+        let (rx, tx) = (self.rx_counters.iter().map(|b| &**b), self.tx_counters.iter().map(|b| &**b));
+        port_stats(rx, tx, self.interface.counters())
+    }
+
+    fn rx_queue(&mut self, index: usize) -> Option<Box<dyn RxQueue>> {
+        Some(Box::new(self.rx.get_mut(index)?.take()?))
+    }
+
+    fn tx_queue(&mut self, index: usize) -> Option<Box<dyn TxQueue>> {
+        Some(Box::new(self.tx.get_mut(index)?.take()?))
+    }
+
+    /// A TAP interface gives its device everything; less is not to be had.
+    fn set_promiscuous(&mut self, on: bool) -> Result<()> {
+        match on {
+            true => Ok(()),
+            false => {
+                let operation = "receiving only what is addressed to the port";
+                Err(Error::Unsupported { port: self.name.clone(), operation })
+            }
+        }
+    }
+
+    fn health(&self) -> Result<()> {
+        let state = self.interface.health()?;
+        self.longest.set(self.max_frame.min(state.max_frame()));
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        let Some(file) = self.files.first() else { return Ok(()) };
+        let stopped = attach::shut(file.as_fd());
+        stopped.map_err(|source| Error::System {
+            port: self.name.clone(),
+            doing: "stopping to receive",
+            source,
+        })
+    }
+}
+
+/// A receive queue.
+#[derive(Debug)]
+struct Rx {
+    file: Arc<OwnedFd>,
+    max_frame: usize,
+    counters: Arc<RxCounters>,
+}
+
+/// Frames looked at in one call at most, those that are lost included.
+const LOOKS: usize = 2 * Batch::MAX;
+
+impl Rx {
+    /// Reads the next frame into as many buffers as the longest one takes.
+    fn read(&self, buffers: &mut [Option<Packet>]) -> rustix::io::Result<usize> {
+        if let [Some(one)] = buffers {
+            return rustix::io::read(&*self.file, &mut one[..]);
+        }
+        let mut parts: [IoSliceMut<'_>; SEGMENTS] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
+        let mut count = 0;
+        for (part, buffer) in parts.iter_mut().zip(buffers.iter_mut().flatten()) {
+            *part = IoSliceMut::new(&mut buffer[..]);
+            count += 1;
+        }
+        rustix::io::readv(&*self.file, &mut parts[..count])
+    }
+
+    /// Buffers that the longest frame takes, and a byte more: the kernel cuts frames
+    /// off where the buffers end, and one that was cut must be seen to be too long.
+    fn buffer_count(&self) -> usize {
+        (self.max_frame + TAG + 1).div_ceil(DATA_ROOM)
+    }
+
+    /// As many empty buffers as the longest frame takes, at full length.
+    fn buffers(&self, pool: &mut Pool) -> Option<[Option<Packet>; SEGMENTS]> {
+        let count = self.buffer_count();
+        let mut chain = room(pool, count * DATA_ROOM)?;
+        let mut buffers = [const { None }; SEGMENTS];
+        for place in &mut buffers[..count] {
+            let rest = chain.split_next();
+            let set = chain.set_len(DATA_ROOM);
+            debug_assert!(set.is_ok(), "a fresh buffer has its whole data room");
+            *place = Some(chain);
+            match rest {
+                Some(rest) => chain = rest,
+                None => break,
+            }
+        }
+        Some(buffers)
+    }
+
+    /// Makes `len` bytes in buffers a packet; what is not needed goes back.
+    fn packet(&self, buffers: &mut [Option<Packet>], len: usize) -> Option<Packet> {
+        let (mut whole, mut left): (Option<Packet>, usize) = (None, len);
+        for place in buffers.iter_mut().take(len.div_ceil(DATA_ROOM).max(1)) {
+            let mut part = place.take()?;
+            let here = left.min(DATA_ROOM);
+            part.set_len(here).ok()?;
+            left -= here;
+            match &mut whole {
+                Some(whole) => whole.append(part),
+                None => whole = Some(part),
+            }
+        }
+        let packet = whole?;
+        if len < HEADER {
+            self.counters.malformed.add(1);
+            return None;
+        }
+        if !fits(len, is_tagged(&packet), self.max_frame) {
+            self.counters.oversize.add(1);
+            return None;
+        }
+        Some(packet)
+    }
+}
+
+impl RxQueue for Rx {
+    fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+        let (mut packets, mut bytes) = (0, 0);
+        for _ in 0..LOOKS {
+            if batch.room() == 0 {
+                break;
+            }
+            let Some(mut buffers) = self.buffers(pool) else {
+                self.counters.no_buffer.add(1);
+                break;
+            };
+            let read = self.read(&mut buffers[..self.buffer_count()]);
+            if let Ok(len) = read
+                && let Some(packet) = self.packet(&mut buffers, len)
+            {
+                (packets, bytes) = (packets + 1, bytes + len);
+                let full = batch.push(packet);
+                debug_assert!(full.is_none(), "there was room");
+            }
+            buffers.iter_mut().filter_map(Option::take).for_each(|packet| pool.free(packet));
+            if read.is_err_and(|errno| errno != Errno::INTR) {
+                break; // nothing there, or the interface is gone
+            }
+        }
+        self.counters.burst(packets, bytes);
+        packets
+    }
+
+    fn stats(&self) -> RxStats {
+        self.counters.stats()
+    }
+
+    /// The file itself: readable when a frame is there.
+    fn arm(&mut self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
+    }
+}
+
+/// A transmit queue.
+#[derive(Debug)]
+struct Tx {
+    file: Arc<OwnedFd>,
+    longest: Longest,
+    counters: Arc<TxCounters>,
+}
+
+/// Buffers of a frame that can be written.
+const PARTS: usize = 16;
+
+impl Tx {
+    fn write(&self, packet: &Packet) -> rustix::io::Result<usize> {
+        if packet.next().is_none() {
+            return rustix::io::write(&*self.file, packet);
+        }
+        if packet.segments().nth(PARTS).is_some() {
+            return Err(Errno::MSGSIZE);
+        }
+        let mut parts = [IoSlice::new(&[]); PARTS];
+        let mut count = 0;
+        for (part, segment) in parts.iter_mut().zip(packet.segments()) {
+            *part = IoSlice::new(segment);
+            count += 1;
+        }
+        rustix::io::writev(&*self.file, &parts[..count])
+    }
+}
+
+impl TxQueue for Tx {
+    fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+        let (offered, longest) = (batch.len(), self.longest.read());
+        let (mut packets, mut bytes) = (0, 0);
+        while let Some(packet) = batch.first() {
+            if let Some(len) = check(packet, longest, &self.counters) {
+                match self.write(packet) {
+                    Ok(_) => (packets, bytes) = (packets + 1, bytes + len),
+                    Err(Errno::INTR) => continue,
+                    // No room, the interface is down (EIO) or gone: they stay.
+                    Err(Errno::AGAIN | Errno::NOBUFS | Errno::IO | Errno::BADFD) => break,
+                    Err(_) => self.counters.refused.add(1),
+                }
+            }
+            batch.pop_front().into_iter().for_each(|packet| pool.free(packet));
+        }
+        self.counters.burst(packets, bytes, batch.len());
+        offered - batch.len()
+    }
+
+    fn clean(&mut self, _pool: &mut Pool) -> usize {
+        0 // the kernel copied what was written
+    }
+
+    fn stats(&self) -> TxStats {
+        self.counters.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_other_end_is_another_host() {
+        // A group's bit, which no interface has, is cleared; ours is set.
+        assert_eq!(super::opposite([0, 0x11, 0x22, 0x33, 0x44, 0x55]), [2, 0x11, 0x22, 0x33, 0x44, 0x54]);
+        assert_eq!(super::opposite([3, 1, 1, 1, 1, 0]), [2, 1, 1, 1, 1, 1]);
+    }
+}

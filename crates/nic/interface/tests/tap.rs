@@ -1,0 +1,179 @@
+//! TAP interfaces, with a packet socket at the kernel's end.
+
+mod common;
+
+use common::{End, carries_in_order, dma, frame, in_namespace, ip, number, try_ip, until};
+use interface::af_packet::AfPacketPort;
+use interface::tap::TapPort;
+use port::{Error, Options, Port};
+
+fn open(options: &Options) -> End {
+    End::new(Box::new(TapPort::open("t0", options).expect("it opens")), &dma())
+}
+
+/// The port, and a packet socket on its interface.
+fn ends(options: &Options) -> (End, End) {
+    // Made beforehand, so that nothing is sent before the test does.
+    let queues = if options.rx_queues > 1 { "multi_queue" } else { "" };
+    ip(format!("tuntap add mode tap {queues} name t0").replace("  ", " ").as_str());
+    ip("link set t0 addrgenmode none");
+    let tap = open(options);
+    until("link", || tap.port.link().up);
+    let kernel = AfPacketPort::open("t0", &Options { rx_queues: 1, ..options.clone() }).expect("it opens");
+    (tap, End::new(Box::new(kernel), &dma()))
+}
+
+#[test]
+fn every_frame_arrives_in_order() {
+    in_namespace(|| {
+        let (mut tap, mut kernel) = ends(&Options::default());
+        carries_in_order(&mut tap, &mut kernel, 100_000, 1);
+        tap.end();
+        kernel.end();
+    });
+    in_namespace(|| {
+        let (mut tap, mut kernel) = ends(&Options::default());
+        carries_in_order(&mut kernel, &mut tap, 100_000, 1);
+        tap.end();
+        kernel.end();
+    });
+}
+
+#[test]
+fn flows_spread_over_queues_and_keep_their_order() {
+    in_namespace(|| {
+        let (mut tap, mut kernel) = ends(&Options { rx_queues: 4, ..Options::default() });
+        carries_in_order(&mut kernel, &mut tap, 50_000, 8);
+        let used = tap.rx.iter().filter(|rx| rx.stats().packets > 0).count();
+        assert!(used > 1, "eight flows on one queue");
+        tap.end();
+        kernel.end();
+    });
+    in_namespace(|| {
+        let (mut tap, mut kernel) = ends(&Options { rx_queues: 4, ..Options::default() });
+        carries_in_order(&mut tap, &mut kernel, 50_000, 8);
+        tap.end();
+        kernel.end();
+    });
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_made_and_goes_with_the_port() {
+    in_namespace(|| {
+        let tap = open(&Options { max_frame: 3014, ..Options::default() });
+        assert!(tap.port.link().up);
+        ip("link show t0");
+        let kernel = AfPacketPort::open("t0", &Options { max_frame: 9000, ..Options::default() });
+        let kernel = kernel.expect("it opens");
+        assert_eq!(kernel.capabilities().max_frame, 3014, "its MTU is as asked for");
+        assert_ne!(kernel.mac(), tap.port.mac(), "two ends, two addresses");
+        assert_eq!(tap.port.mac()[0] & 3, 2, "one of our own, of one host");
+        tap.end();
+        assert!(matches!(kernel.health(), Err(Error::Lost { .. })));
+        assert!(!try_ip("link show t0"));
+    });
+}
+
+#[test]
+fn long_frames_span_buffers_and_longer_ones_are_refused_by_name() {
+    in_namespace(|| {
+        let (mut tap, mut kernel) = ends(&Options { max_frame: 9014, ..Options::default() });
+        let long: Vec<u8> = frame(1, 0, 9014).iter().zip(0..).map(|(b, n)| b ^ n as u8).collect();
+        kernel.send(0, &[long.clone(), frame(2, 0, 2048), frame(3, 0, 2049), frame(4, 0, 60)]);
+        assert_eq!(tap.expect(4), [long.clone(), frame(2, 0, 2048), frame(3, 0, 2049), frame(4, 0, 60)]);
+        tap.send(0, &[long.clone(), frame(5, 0, 9015), vec![1; 13], frame(6, 0, 4097)]);
+        assert_eq!(kernel.expect(2), [long, frame(6, 0, 4097)]);
+        assert_eq!((tap.counter("tx_oversize"), tap.counter("tx_runt")), (1, 1));
+        // The interface grows beyond what the port was opened for.
+        ip("link set t0 mtu 12000");
+        let mut wide = AfPacketPort::open("t0", &Options { max_frame: 12014, ..Options::default() })
+            .map(|port| End::new(Box::new(port), &dma()))
+            .expect("it opens");
+        wide.send(0, &[frame(7, 0, 12_014), frame(8, 0, 9020), frame(9, 0, 60)]);
+        assert_eq!(tap.expect(1), [frame(9, 0, 60)]);
+        assert_eq!(tap.counter("rx_oversize"), 2, "beyond the buffers, and within them");
+        [tap, kernel, wide].into_iter().for_each(End::end);
+    });
+    in_namespace(|| {
+        // Frames that end, or are cut off, where a buffer does.
+        let (mut tap, kernel) = ends(&Options { max_frame: 2044, ..Options::default() });
+        ip("link set t0 mtu 4000");
+        let wide = AfPacketPort::open("t0", &Options { max_frame: 4014, ..Options::default() });
+        let mut wide = End::new(Box::new(wide.expect("it opens")), &dma());
+        let tagged = |len: usize| {
+            let mut frame = frame(1, 0, len);
+            frame[12..16].copy_from_slice(&[0x81, 0, 0, 5]);
+            frame
+        };
+        wide.send(0, &[tagged(2048), tagged(2049), frame(2, 0, 2045), frame(3, 0, 2044)]);
+        assert_eq!(tap.expect(2), [tagged(2048), frame(3, 0, 2044)]);
+        assert_eq!(tap.counter("rx_oversize"), 2);
+        [tap, kernel, wide].into_iter().for_each(End::end);
+    });
+}
+
+#[test]
+fn an_interface_that_goes_is_a_named_error() {
+    in_namespace(|| {
+        let (mut tap, kernel) = ends(&Options::default());
+        tap.port.health().expect("all is well");
+        ip("link set t0 down");
+        let down = tap.port.health().expect_err("it is down").to_string();
+        assert_eq!(down, "tap:t0: the interface was taken down");
+        tap.send_into_nothing();
+        assert_eq!(tap.tx[0].stats().packets, 0);
+        assert!(tap.tx[0].stats().ring_full > 0 && tap.receive(0).is_empty());
+        ip("link set t0 up");
+        tap.port.health().expect("up again");
+        ip("link del t0");
+        let gone = tap.port.health().expect_err("it is gone").to_string();
+        assert_eq!(gone, "tap:t0: the interface is gone");
+        assert!(tap.receive(0).is_empty());
+        tap.send_into_nothing();
+        tap.end();
+        kernel.end();
+    });
+}
+
+#[test]
+fn a_stopped_port_receives_no_more_and_still_sends() {
+    in_namespace(|| {
+        let (mut tap, mut kernel) = ends(&Options::default());
+        kernel.send(0, &[frame(1, 0, 60)]);
+        until("the frame to be queued", || kernel.tx[0].clean(&mut kernel.pool) == 0);
+        tap.port.stop().expect("it stops");
+        kernel.send(0, &[frame(2, 0, 60)]);
+        assert_eq!(tap.expect(1), [frame(1, 0, 60)], "what had come stays");
+        tap.send(0, &[frame(3, 0, 60)]);
+        until("a frame", || kernel.receive(0).iter().any(|frame| number(frame) == 3));
+        tap.end();
+        kernel.end();
+    });
+}
+
+#[test]
+fn what_cannot_be_opened_says_why() {
+    in_namespace(|| {
+        let why = |name: &str, queues: usize| {
+            let options = Options { rx_queues: queues, ..Options::default() };
+            TapPort::open(name, &options).err().expect("no port").to_string()
+        };
+        assert!(why("", 1).contains("1 to 15 bytes"));
+        assert!(why("a-name-of-16-chr", 1).contains("1 to 15 bytes"));
+        ip("link add v0 type veth peer name v1");
+        assert!(why("v0", 1).contains("of another kind"), "{}", why("v0", 1));
+        ip("tuntap add mode tap name one");
+        assert!(why("one", 2).contains("made for one queue"), "{}", why("one", 2));
+        let _mine = TapPort::open("one", &Options::default()).expect("it opens");
+        assert!(why("one", 1).contains("another process has the interface"), "{}", why("one", 1));
+    });
+}
+
+#[test]
+fn without_privileges_the_capability_is_named() {
+    in_namespace(|| {
+        common::drop_capabilities();
+        let error = TapPort::open("t0", &Options::default()).err().expect("no port").to_string();
+        assert!(error.contains("needs CAP_NET_ADMIN") && error.contains("as root"), "{error}");
+    });
+}

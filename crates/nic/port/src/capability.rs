@@ -1,0 +1,206 @@
+//! What a port can do, as one typed table: an application asks before it relies on
+//! something, `ixora info` prints it.
+
+use std::fmt;
+
+/// Something a port may be able to do. Each can be asked for by an option or by a
+/// packet, as [`Feature::asked_by`] tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Feature {
+    /// The device verifies IPv4, TCP and UDP checksums of received packets.
+    RxChecksum,
+    /// The device fills in checksums of packets that ask for it.
+    TxChecksum,
+    /// The device cuts a packet into TCP segments.
+    Segmentation,
+    /// The device takes VLAN tags off received frames.
+    VlanStrip,
+    /// The device puts a VLAN tag into a packet that asks for it.
+    VlanInsert,
+    /// The device lets only chosen VLANs through.
+    VlanFilter,
+    /// The device spreads flows over its receive queues.
+    Rss,
+    /// Received packets carry their flow's hash.
+    RssHash,
+    /// Frames longer than a buffer are received and sent in several.
+    Scatter,
+    /// The port wakes a thread that sleeps.
+    Interrupts,
+    /// The device reports sent packets by its head index in memory.
+    HeadWriteback,
+    /// The device tells the time at which a frame arrived.
+    Timestamps,
+}
+
+impl Feature {
+    /// All of them, in the order of the table.
+    pub const ALL: [Feature; 12] = [
+        Feature::RxChecksum,
+        Feature::TxChecksum,
+        Feature::Segmentation,
+        Feature::VlanStrip,
+        Feature::VlanInsert,
+        Feature::VlanFilter,
+        Feature::Rss,
+        Feature::RssHash,
+        Feature::Scatter,
+        Feature::Interrupts,
+        Feature::HeadWriteback,
+        Feature::Timestamps,
+    ];
+
+    /// Its stable name, as `ixora info --json` has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Feature::RxChecksum => "rx-checksum",
+            Feature::TxChecksum => "tx-checksum",
+            Feature::Segmentation => "tso",
+            Feature::VlanStrip => "vlan-strip",
+            Feature::VlanInsert => "vlan-insert",
+            Feature::VlanFilter => "vlan-filter",
+            Feature::Rss => "rss",
+            Feature::RssHash => "rss-hash",
+            Feature::Scatter => "scatter",
+            Feature::Interrupts => "interrupts",
+            Feature::HeadWriteback => "head-writeback",
+            Feature::Timestamps => "timestamps",
+        }
+    }
+
+    /// How it is asked for: the option of the command line and of [`crate::Options`],
+    /// or what a packet says.
+    pub const fn asked_by(self) -> &'static str {
+        match self {
+            Feature::RxChecksum => "--checksums (Options::rx_checksum)",
+            Feature::TxChecksum => "--checksums (Options::tx_checksum), then a packet's TxOffload",
+            Feature::Segmentation => "--checksums (Options::tx_checksum), then a packet's TxOffload::SEGMENT",
+            Feature::VlanStrip => "--vlan-strip (Options::vlan_strip)",
+            Feature::VlanInsert => "pktgen --vlan, or a packet's TxOffload::VLAN",
+            Feature::VlanFilter => "Options::vlan_filter, or the driver's set_vlan_filter",
+            Feature::Rss => "--queues (Options::rss)",
+            Feature::RssHash => "--queues (Options::rss)",
+            Feature::Scatter => "--max-frame (Options::max_frame)",
+            Feature::Interrupts => "--interrupts (Options::interrupts)",
+            Feature::HeadWriteback => "--head-writeback (Options::completion)",
+            Feature::Timestamps => "nothing yet",
+        }
+    }
+}
+
+/// Whether a port has a feature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Support {
+    /// The device or its driver cannot do it.
+    #[default]
+    No,
+    /// It can, and the port was opened without it.
+    Off,
+    /// It can, and does.
+    On,
+}
+
+impl Support {
+    /// [`On`](Support::On) or [`Off`](Support::Off).
+    pub fn on_if(on: bool) -> Support {
+        if on { Support::On } else { Support::Off }
+    }
+
+    /// [`On`](Support::On) or [`No`](Support::No).
+    pub fn has(has: bool) -> Support {
+        if has { Support::On } else { Support::No }
+    }
+}
+
+impl fmt::Display for Support {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Support::No => "no",
+            Support::Off => "off",
+            Support::On => "on",
+        })
+    }
+}
+
+/// The most that a device and its driver can do. Zero where it has no such thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Receive queues.
+    pub rx_queues: usize,
+    /// Transmit queues.
+    pub tx_queues: usize,
+    /// Receive queues that flows can be spread over.
+    pub rss_queues: usize,
+    /// Entries of the table that spreads them.
+    pub rss_table: usize,
+    /// The smallest and the largest ring, in descriptors.
+    pub ring: (usize, usize),
+    /// The longest frame in bytes, without CRC and VLAN tag.
+    pub max_frame: usize,
+    /// Buffers of one packet that is sent.
+    pub tx_segments: usize,
+    /// Unicast addresses that are received beside the port's own.
+    pub unicast_addresses: usize,
+    /// Interrupt vectors.
+    pub vectors: usize,
+}
+
+/// What a port can do, so that an application can ask before it relies on it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Capabilities {
+    /// The driver or medium: `ixgbe`, `pcap`, …
+    pub driver: String,
+    /// Receive queues that were opened.
+    pub rx_queues: usize,
+    /// Transmit queues that were opened.
+    pub tx_queues: usize,
+    /// Largest frame in bytes, without CRC, that the port was opened for.
+    pub max_frame: usize,
+    /// The most it can do.
+    pub limits: Limits,
+    /// What of all that can be done it does.
+    pub features: Features,
+}
+
+impl Capabilities {
+    /// Whether the port has a feature.
+    pub fn support(&self, feature: Feature) -> Support {
+        self.features.0[feature as usize]
+    }
+
+    /// Whether it has it, and it is on.
+    pub fn has(&self, feature: Feature) -> bool {
+        self.support(feature) == Support::On
+    }
+}
+
+/// The support of each feature; [`Support::No`] of those that were not named.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Features([Support; Feature::ALL.len()]);
+
+impl<const N: usize> From<[(Feature, Support); N]> for Features {
+    fn from(named: [(Feature, Support); N]) -> Features {
+        let mut features = Features::default();
+        for (feature, support) in named {
+            features.0[feature as usize] = support;
+        }
+        features
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_each_feature_at_its_place() {
+        for (n, feature) in Feature::ALL.into_iter().enumerate() {
+            assert_eq!(feature as usize, n);
+            assert!(Feature::ALL[..n].iter().all(|other| other.name() != feature.name()));
+            let features = Features::from([(feature, Support::On)]);
+            let one = Capabilities { features, ..Capabilities::default() };
+            let on = Feature::ALL.into_iter().filter(|f| one.has(*f));
+            assert_eq!(on.collect::<Vec<_>>(), [feature]);
+        }
+    }
+}

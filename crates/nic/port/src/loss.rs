@@ -1,0 +1,108 @@
+//! Why packets are lost: one registry of reasons. A loss is counted where it
+//! happens, under one of these names; statistics, `--json`, the progress line and
+//! the documentation take name and sentence from here.
+//!
+//! For any program: received = delivered + held + the sum over the reasons.
+
+use std::fmt;
+
+/// Who counts a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CountedBy {
+    /// The device, in a register.
+    Nic,
+    /// The driver, in a queue.
+    Driver,
+    /// A port on an interface of the kernel's, or the kernel for it.
+    Interface,
+    /// The application, between its ports.
+    Application,
+    /// An element of a router.
+    Element,
+}
+
+impl fmt::Display for CountedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CountedBy::Nic => "NIC",
+            CountedBy::Driver => "driver",
+            CountedBy::Interface => "interface",
+            CountedBy::Application => "application",
+            CountedBy::Element => "element",
+        })
+    }
+}
+
+macro_rules! reasons {
+    ($($reason:ident $name:literal $($by:ident),+ $what:literal;)*) => {
+        /// A reason for which packets are lost.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Reason { $(#[doc = $what] $reason),* }
+
+        impl Reason {
+            /// All reasons, those of reception first.
+            pub const ALL: &[Reason] = &[$(Reason::$reason),*];
+
+            /// The stable name, as in `--json` and metrics.
+            pub const fn name(self) -> &'static str {
+                match self { $(Reason::$reason => $name),* }
+            }
+
+            /// What happened, in a sentence's words.
+            pub const fn what(self) -> &'static str {
+                match self { $(Reason::$reason => $what),* }
+            }
+
+            /// Who counts it.
+            pub const fn counted_by(self) -> &'static [CountedBy] {
+                match self { $(Reason::$reason => &[$(CountedBy::$by),+]),* }
+            }
+        }
+    };
+}
+
+reasons! {
+    RxCrc "rx_crc" Nic "received frames with a wrong CRC";
+    RxAlignment "rx_alignment" Nic "received frames that end within a byte";
+    RxSymbol "rx_symbol" Nic "received frames with a symbol that does not exist";
+    RxFifoFull "rx_fifo_full" Nic "frames that found the NIC's packet buffer full";
+    RxNoDescriptor "rx_no_descriptor" Nic "frames whose queue had no descriptor left";
+    RxLengthField "rx_length_field" Nic "received frames whose length field is wrong";
+    RxUndersize "rx_undersize" Nic "received frames that are too short";
+    RxFragment "rx_fragment" Nic "received frames that are too short, with a wrong CRC";
+    RxJabber "rx_jabber" Nic "received frames that are too long, with a wrong CRC";
+    TxCollision "tx_collision" Nic "frames given up after too many or late collisions";
+    RxBadDescriptor "rx_bad_descriptor" Driver "received packets with an error, or whose descriptor made no sense";
+    TxUnsendable "tx_unsendable" Driver "packets the device cannot send: empty, too long, too many segments";
+    TxUnsent "tx_unsent" Driver "packets the device still had when their queue was closed";
+    RxOversize "rx_oversize" Nic, Interface "received frames longer than the port was opened for";
+    RxMalformed "rx_malformed" Interface "received frames or ring entries that made no sense";
+    RxKernelRing "rx_kernel_ring" Interface "frames for which the kernel found no room in the socket's ring";
+    RxInterface "rx_interface" Interface "frames the kernel's interface could not receive or dropped";
+    TxOversize "tx_oversize" Interface "frames longer than the interface sends";
+    TxRunt "tx_runt" Interface "frames shorter than an Ethernet header";
+    TxOffload "tx_offload" Interface "packets that ask for an offload this port does not have";
+    TxRefused "tx_refused" Interface "frames the kernel refused";
+    TxInterface "tx_interface" Interface "frames the kernel's interface could not send or dropped";
+    TxRingFull "tx_ring_full" Application "packets an application gave up because a transmit ring was full";
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_different_and_tell_the_direction() {
+        for (n, reason) in Reason::ALL.iter().enumerate() {
+            let name = reason.name();
+            assert!(name.starts_with("rx_") || name.starts_with("tx_"), "{name}");
+            assert!(Reason::ALL[..n].iter().all(|other| other.name() != name), "{name} stands twice");
+        }
+    }
+}

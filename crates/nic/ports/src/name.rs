@@ -1,0 +1,159 @@
+//! How a port is written, and how it is found.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bus::Pci;
+use driver::virtio::Virtio;
+use driver::virtio::transport::{Transport, VhostUser};
+use interface::Medium;
+use memory::Dma;
+use port::{Options, Port, Result};
+
+/// A form of a port's name.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    /// What is written.
+    pub syntax: &'static str,
+    /// What it is.
+    pub about: &'static str,
+}
+
+/// All forms.
+pub const FORMS: &[Form] = &[
+    Form {
+        syntax: "0000:03:00.0",
+        about: "a PCI address: VFIO when the device is bound to vfio-pci, else sysfs",
+    },
+    Form { syntax: "vfio-user:/path.sock", about: "a PCI device served by another process" },
+    Form { syntax: "vhost-user:/path.sock", about: "a virtio device served by another process" },
+    Form { syntax: "af_xdp:NAME[,generic][,copy]", about: "an interface of Linux's, past its network stack" },
+    Form { syntax: "af_packet:NAME", about: "an interface of Linux's, beside its network stack" },
+    Form { syntax: "tap:NAME", about: "a TAP interface: Linux's network stack is the peer" },
+];
+
+/// A port's name, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Name {
+    /// A PCI device of this machine.
+    Pci(bus::Address),
+    /// A socket of a vfio-user server.
+    VfioUser(PathBuf),
+    /// A socket of a vhost-user back end.
+    VhostUser(PathBuf),
+    /// An interface of Linux's, and the way to it.
+    Interface(Medium, String),
+}
+
+/// A name that is no port's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no port")]
+pub struct NameError(pub String);
+
+impl std::str::FromStr for Name {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> std::result::Result<Name, NameError> {
+        let parsed = match name.split_once(':') {
+            Some((_, "")) => None,
+            Some(("vfio-user", path)) => Some(Name::VfioUser(path.into())),
+            Some(("vhost-user", path)) => Some(Name::VhostUser(path.into())),
+            Some((prefix, rest)) => match Medium::ALL.into_iter().find(|medium| medium.prefix() == prefix) {
+                Some(medium) => Some(Name::Interface(medium, rest.to_owned())),
+                None => name.parse().ok().map(Name::Pci),
+            },
+            None => name.parse().ok().map(Name::Pci),
+        };
+        parsed.ok_or_else(|| NameError(name.to_owned()))
+    }
+}
+
+impl Name {
+    /// Finds the device and takes it, without touching what it does. Waiting for a
+    /// server ends when `stop` is set.
+    ///
+    /// # Errors
+    /// When it is not there or may not be used.
+    pub fn find(self, stop: &Arc<AtomicBool>) -> Result<Found> {
+        let failed = |error| port::Error::from(driver::Error::from(error));
+        Ok(match self {
+            Name::Pci(address) => Found::Pci(Pci::open_address(address).map_err(failed)?),
+            Name::VfioUser(path) => Found::Pci(Pci::connect_until(&path, stop).map_err(failed)?),
+            Name::VhostUser(path) => Found::VhostUser(vhost_user(&path)?),
+            Name::Interface(medium, interface) => Found::Interface(medium, interface),
+        })
+    }
+
+    /// The most queues that it can be opened with, as far as that is known before.
+    pub fn most_queues(&self) -> Option<usize> {
+        match self {
+            Name::Interface(medium, interface) => Some(medium.most_queues(interface)),
+            _ => None,
+        }
+    }
+}
+
+fn vhost_user(path: &Path) -> Result<Arc<VhostUser>> {
+    Ok(Arc::new(VhostUser::connect(path, None)?))
+}
+
+/// A device that was found and is not opened yet.
+pub enum Found {
+    /// On PCI, or as if it were.
+    Pci(Pci),
+    /// Another process is the device.
+    VhostUser(Arc<VhostUser>),
+    /// Linux has an interface of this name.
+    Interface(Medium, String),
+}
+
+impl Found {
+    /// The device; an interface of Linux's is none of ours.
+    pub fn pci(&self) -> Option<&Pci> {
+        match self {
+            Found::Pci(pci) => Some(pci),
+            Found::VhostUser(transport) => Some(transport.pci()),
+            Found::Interface(..) => None,
+        }
+    }
+
+    /// Opens the port.
+    ///
+    /// # Errors
+    /// As its driver says.
+    pub fn open(self, dma: &Dma, options: &Options) -> Result<Box<dyn Port>> {
+        match self {
+            Found::Pci(pci) => crate::open(pci, dma, options.clone()),
+            Found::VhostUser(transport) => Ok(Box::new(Virtio::open_on(transport, dma, options.clone())?)),
+            Found::Interface(medium, name) => medium.open(&name, dma, options),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_apart_and_nonsense_is_refused() {
+        let parse = |name: &str| name.parse::<Name>();
+        assert_eq!(parse("vfio-user:/a:b"), Ok(Name::VfioUser("/a:b".into())));
+        assert_eq!(parse("vhost-user:x"), Ok(Name::VhostUser("x".into())));
+        assert_eq!(parse("tap:t0"), Ok(Name::Interface(Medium::Tap, "t0".into())));
+        assert_eq!(parse("af_xdp:v0,copy"), Ok(Name::Interface(Medium::AfXdp, "v0,copy".into())));
+        assert!(matches!(parse("0000:03:00.0"), Ok(Name::Pci(_))));
+        assert!(matches!(parse("03:00.0"), Ok(Name::Pci(_))));
+        for wrong in ["", "tap:", "vfio-user:", "af_xdp", "model:82599", "eth0", "0000:03:00"] {
+            assert_eq!(parse(wrong), Err(NameError(wrong.into())));
+        }
+    }
+
+    #[test]
+    fn each_form_with_a_prefix_is_understood() {
+        let prefixes =
+            FORMS.iter().filter_map(|form| form.syntax.split_once(":/").or(form.syntax.split_once(":N")));
+        let parsed = prefixes.map(|(prefix, _)| format!("{prefix}:x").parse::<Name>());
+        assert_eq!(parsed.filter(|parsed| parsed.is_ok()).count(), FORMS.len() - 1);
+    }
+}
