@@ -2,28 +2,39 @@
 //! full BGP table, and the way to change a table while others look up in it.
 //!
 //! ```
-//! use fib::lpm::Table4;
+//! use fib::Rib;
 //! use std::net::Ipv4Addr;
 //!
 //! let addr = |text: &str| text.parse::<Ipv4Addr>().unwrap().to_bits();
-//! let mut table = Table4::new();
-//! table.insert(addr("0.0.0.0"), 0, 1)?; // the next hop's index
-//! table.insert(addr("192.0.2.0"), 24, 2)?;
-//! assert_eq!(table.lookup(addr("192.0.2.9")), Some(2));
+//! let mut rib = Rib::new();
+//! rib.insert(addr("0.0.0.0"), 0, "198.51.100.1 on eth0")?;
+//! rib.insert(addr("192.0.2.0"), 24, "the link on eth1")?;
+//! rib.publish();
 //!
-//! let mut values = [0; 2];
-//! table.lookup_batch(&[addr("192.0.2.1"), addr("198.51.100.1")], &mut values);
-//! assert_eq!(values, [2, 1]);
+//! let mut reader = rib.reader(); // one for each thread
+//! let fib = reader.fib(); // once a batch
+//! assert_eq!(fib.lookup(addr("192.0.2.9")), Some(&"the link on eth1"));
+//!
+//! let mut indices = [0; 2];
+//! fib.lookup_batch(&[addr("192.0.2.1"), addr("203.0.113.1")], &mut indices);
+//! assert_eq!(indices.map(|index| fib.hop(index)), [Some(&"the link on eth1"), Some(&"198.51.100.1 on eth0")]);
 //! # Ok::<(), fib::Error>(())
 //! ```
 //!
-//! A leaf: addresses are numbers in host byte order (`Ipv4Addr::to_bits`), values are
-//! the caller's. No policy, no next hops, no ports.
+//! [`Rib`] is routes, next hops and their publication in one; [`lpm`] tells of the tables
+//! below it, their memory and what lookups and changes cost, and has them for one
+//! thread, with numbers for next hops.
+//!
+//! A leaf: addresses are numbers in host byte order (`Ipv4Addr::to_bits`), next hops are
+//! whatever the caller has. No policy, no ports, no neighbours.
 #![forbid(unsafe_code)]
 
 mod error;
 pub mod lpm;
-pub mod published;
+mod next_hops;
+mod published;
+mod rib;
 pub mod synthetic;
 
 pub use error::{Error, Result};
+pub use rib::{Entry, Fib, Reader, Rib};

@@ -1,8 +1,8 @@
 //! Changes per second at a full table, and the slowest single change.
 
 use crate::HOPS;
+use fib::Rib;
 use fib::lpm::{Route, Table4, Table6};
-use fib::published::{Change, Publisher};
 use fib::synthetic::{self, Random};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,7 +61,7 @@ pub fn measure() {
         };
         print(&format!("IPv4: flap 0.0.0.0/{len}"), &time(2_000, &mut flap));
     }
-    published(table, &routes);
+    published(&routes);
     let routes = synthetic::table6(200_000, HOPS, 1);
     let begin = Instant::now();
     let mut table = Table6::from_routes(routes.iter().copied()).expect("the routes are sound");
@@ -91,27 +91,31 @@ pub fn measure() {
 }
 
 /// Sets of a hundred changes, shown to a reader that looks up all the while.
-fn published(table: Table4, routes: &[Route<u32>]) {
-    let mut publisher = Publisher::new(table);
-    let mut reader = publisher.reader();
+fn published(routes: &[Route<u32>]) {
+    let mut rib = Rib::new();
+    for route in routes {
+        rib.insert(route.prefix, route.len, route.value).expect("the route is sound");
+    }
+    rib.publish();
+    let mut reader = rib.reader();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let (addrs, mut values) = ([0x0101_0101; 256], [0; 256]);
+            let (addrs, mut indices) = ([0x0101_0101; 256], [0; 256]);
             while !stop.load(Ordering::Relaxed) {
-                reader.table().lookup_batch(&addrs, black_box(&mut values));
+                reader.fib().lookup_batch(&addrs, black_box(&mut indices));
             }
         });
         let mut random = Random::new(6);
         let mut change = |n: usize| {
             let route = routes[random.below(routes.len() as u64) as usize];
-            let change = match n % 4 {
-                0 => Change::Remove(route.prefix, route.len),
-                _ => Change::Insert(Route { value: n as u32 % HOPS, ..route }),
-            };
-            publisher.change(change).expect("the route is sound");
+            match n % 4 {
+                0 => rib.remove(route.prefix, route.len),
+                _ => rib.insert(route.prefix, route.len, n as u32 % HOPS),
+            }
+            .expect("the route is sound");
             if n % 100 == 99 {
-                publisher.publish();
+                rib.publish();
             }
         };
         print("IPv4: the same, published by the hundred beside a reader", &time(CHANGES / 4, &mut change));

@@ -51,22 +51,41 @@
 //!
 //! # What it costs
 //!
-//! A route is one search in the routes and a new row of values for one block or node:
+//! A lookup part takes 4 MiB (IPv4) or 2 MiB (IPv6) when it is empty, and at most 256 or
+//! 384 bytes for each route; those of a full table take some 7 and 50 each. A lookup reads
+//! two to four places in memory for IPv4. For IPv6 it reads the root, a node for each six
+//! bits on the way in which routes end or part, 19 at most, and a value.
+//!
+//! A change is one search in the routes and a new row of values for one block or node:
 //! microseconds. Only short routes take longer, 0.0.0.0/0 the longest, as it covers all
 //! blocks; and now and then, when half of the values' memory is unused, those in use are
 //! copied together in milliseconds. Both are bounded by the tables' limits, which bound
-//! the memory too. A table that others look up in meanwhile goes into
-//! [`published`](crate::published). Figures: `docs/decisions/0013-lpm.md`.
+//! the memory too. Figures, and why these structures: `docs/decisions/0013-lpm.md`.
+//!
+//! # Sources
+//!
+//! Runs of equal values coded by a bitmap: Degermark, Brodnik, Carlsson and Pink, *Small
+//! Forwarding Tables for Fast Routing Lookups* (SIGCOMM 1997). A trie of 64-way nodes with
+//! two bitmaps: Asai and Ohara, *Poptrie* (SIGCOMM 2015). Nodes that skip bits in which
+//! nothing parts: Morrison, *PATRICIA* (Journal of the ACM 15, 1968). DIR-24-8, which these
+//! are compared with: Gupta, Lin and McKeown, *Routing Lookups in Hardware at Memory Access
+//! Speeds* (INFOCOM 1998).
 
 mod arena;
 mod bits;
+mod lookup4;
+mod lookup6;
+#[cfg(test)]
+pub(crate) mod model;
 mod routes;
-mod table4;
-mod table6;
+mod table;
 mod trie;
 
-pub use table4::Table4;
-pub use table6::Table6;
+pub use lookup4::Lookup4;
+pub use lookup6::Lookup6;
+pub(crate) use routes::Routes;
+pub(crate) use table::DEFAULT_LIMIT;
+pub use table::{Address, Table, Table4, Table6};
 
 /// The greatest value of a route.
 pub const MAX_VALUE: u32 = (1 << 31) - 2;
@@ -92,4 +111,39 @@ pub struct Memory {
     pub lookup: usize,
     /// The routes as they were given, which only changes read; an estimate.
     pub routes: usize,
+}
+
+/// What lookups read, made from routes that are kept elsewhere.
+pub trait Lookup<A>: Clone + std::fmt::Debug + Send + Sync {
+    /// First bits of an address that index a table; the routes of so many bits or fewer
+    /// stand in it.
+    const ROOT_BITS: u8;
+
+    /// Of no routes.
+    fn new() -> Self;
+
+    /// Makes it anew from all `routes`.
+    fn fill(&mut self, routes: &Routes<A>);
+
+    /// Follows that the route of this prefix and length came, went or has another value:
+    /// what this part says of it afterwards is what `routes` do. Changes may be followed
+    /// late and in any order: when all have been, the part is that of `routes`.
+    fn follow(&mut self, routes: &Routes<A>, prefix: A, len: u8);
+
+    /// How many nodes there are, where nodes are limited.
+    fn nodes(&self) -> usize {
+        0
+    }
+
+    /// What it takes; as `routes` counts what only changes read.
+    fn memory(&self) -> Memory;
+
+    /// The value of the longest route that covers `addr`.
+    fn lookup(&self, addr: A) -> Option<u32>;
+
+    /// Looks up `addrs`, [`MISS`] standing for no route.
+    ///
+    /// # Panics
+    /// When `values` is shorter than `addrs`.
+    fn lookup_batch(&self, addrs: &[A], values: &mut [u32]);
 }

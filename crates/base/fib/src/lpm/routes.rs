@@ -6,12 +6,13 @@
 use super::{MAX_VALUE, Route};
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 /// Longer routes passed one by one before the map is searched for what follows them.
-const PATIENCE: usize = 8;
+const PASSED: usize = 8;
 
 /// An address as a number: `u32` or `u128`.
-pub(super) trait Address: Copy + Ord {
+pub trait Bits: Copy + Ord + Debug + Send + Sync + 'static {
     /// Bits of an address.
     const WIDTH: u32;
     /// The address with all bits after the first `len` clear.
@@ -24,9 +25,9 @@ pub(super) trait Address: Copy + Ord {
     fn advance(self, slot: usize, shift: u8) -> Self;
 }
 
-macro_rules! address {
+macro_rules! bits {
     ($int:ty) => {
-        impl Address for $int {
+        impl Bits for $int {
             const WIDTH: u32 = <$int>::BITS;
             fn network(self, len: u8) -> Self {
                 self & !<$int>::MAX.checked_shr(len.into()).unwrap_or(0)
@@ -43,23 +44,25 @@ macro_rules! address {
         }
     };
 }
-address!(u32);
-address!(u128);
+bits!(u32);
+bits!(u128);
+#[cfg(test)]
+bits!(u16);
 
 /// The routes of a table, at most `limit`.
 #[derive(Clone, Debug)]
-pub(super) struct Routes<A> {
+pub struct Routes<A> {
     map: BTreeMap<(A, u8), u32>,
     limit: usize,
 }
 
-impl<A: Address> Routes<A> {
-    pub(super) fn new(limit: usize) -> Self {
+impl<A: Bits> Routes<A> {
+    pub(crate) fn new(limit: usize) -> Self {
         Routes { map: BTreeMap::new(), limit }
     }
 
     /// Checks what can be checked without the table.
-    pub(super) fn check(prefix: A, len: u8) -> Result<()> {
+    pub(crate) fn check(prefix: A, len: u8) -> Result<()> {
         if u32::from(len) > A::WIDTH {
             return Err(Error::Length { len, max: A::WIDTH as u8 });
         }
@@ -70,7 +73,7 @@ impl<A: Address> Routes<A> {
     }
 
     /// Whether `route` may be added or replace another.
-    pub(super) fn admits(&self, route: Route<A>) -> Result<()> {
+    pub(crate) fn admits(&self, route: Route<A>) -> Result<()> {
         Self::check(route.prefix, route.len)?;
         if route.value > MAX_VALUE {
             return Err(Error::Value { value: route.value });
@@ -82,12 +85,12 @@ impl<A: Address> Routes<A> {
     }
 
     /// Adds a route that `admits` let pass; its old value.
-    pub(super) fn insert(&mut self, route: Route<A>) -> Option<u32> {
+    pub(crate) fn insert(&mut self, route: Route<A>) -> Option<u32> {
         self.map.insert((route.prefix, route.len), route.value)
     }
 
     /// Adds all routes to an empty table, the last of equal ones winning.
-    pub(super) fn fill(&mut self, routes: impl IntoIterator<Item = Route<A>>) -> Result<()> {
+    pub(crate) fn fill(&mut self, routes: impl IntoIterator<Item = Route<A>>) -> Result<()> {
         let mut sorted = Vec::new();
         for route in routes {
             self.admits(route)?;
@@ -101,28 +104,32 @@ impl<A: Address> Routes<A> {
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, prefix: A, len: u8) -> Option<u32> {
+    /// Removes all routes.
+    pub(crate) fn clear(&mut self) {
+        self.map.clear();
+    }
+
+    /// Removes a route; its value.
+    pub(crate) fn remove(&mut self, prefix: A, len: u8) -> Option<u32> {
         self.map.remove(&(prefix, len))
     }
 
-    pub(super) fn value(&self, prefix: A, len: u8) -> Option<u32> {
+    /// The value of exactly this route.
+    pub(crate) fn value(&self, prefix: A, len: u8) -> Option<u32> {
         self.map.get(&(prefix, len)).copied()
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.map.len()
     }
 
-    pub(super) fn limit(&self) -> usize {
-        self.limit
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = Route<A>> + '_ {
+    /// All routes, by prefix and then length.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Route<A>> + '_ {
         self.map.iter().map(|(&(prefix, len), &value)| Route { prefix, len, value })
     }
 
     /// The longest route of at most `len` bits that covers `address`.
-    pub(super) fn covering(&self, address: A, len: u8) -> Option<Route<A>> {
+    pub(crate) fn covering(&self, address: A, len: u8) -> Option<Route<A>> {
         (0..=len).rev().find_map(|len| {
             let prefix = address.network(len);
             Some(Route { prefix, len, value: self.value(prefix, len)? })
@@ -133,9 +140,9 @@ impl<A: Address> Routes<A> {
     /// first `offset` bits over `slots`, in stored form, and tells `deep` each slot in
     /// which there are longer ones (some more than once).
     ///
-    /// Takes at most `slots.len() * PATIENCE` steps and as many searches as there are
+    /// Takes at most `slots.len() * PASSED` steps and as many searches as there are
     /// slots, however many longer routes there are.
-    pub(super) fn paint(
+    pub(crate) fn paint(
         &self,
         start: A,
         offset: u8,
@@ -160,7 +167,7 @@ impl<A: Address> Routes<A> {
                 if first + 1 == slots.len() {
                     return;
                 }
-                if passed == PATIENCE {
+                if passed == PASSED {
                     from = (start.advance(first + 1, A::WIDTH as u8 - longest), offset + 1);
                     continue 'search;
                 }
@@ -170,7 +177,7 @@ impl<A: Address> Routes<A> {
     }
 
     /// Bytes that the map takes, about: the standard library does not say.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         // Nodes of eleven entries, two thirds full on average; each child pointer is
         // shared by some eight entries.
         self.map.len() * (size_of::<(A, u8)>() + 4) * 3 / 2 + self.map.len() * 2

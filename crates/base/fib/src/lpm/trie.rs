@@ -7,14 +7,12 @@
 
 use super::arena::Arena;
 use super::bits::{encode, rank, rank_before};
-use super::routes::{Address, Routes};
+use super::routes::{Bits, Routes};
 
-/// First bits that a lookup takes at once, before the nodes.
-pub(super) const ROOT_BITS: u8 = 18;
 /// Bits of a node.
 pub(super) const STRIDE: u8 = 6;
-/// Nodes on the longest way.
-const LEVELS: usize = 19;
+/// At least as many as there are nodes on the longest way, however few bits are the root's.
+pub(super) const LEVELS: usize = 21;
 /// Values that stand in the node itself.
 pub(super) const INLINE: usize = 4;
 
@@ -26,7 +24,7 @@ pub(super) struct Node {
     pub(super) kids: u64,
     /// Where the other slots' value changes.
     pub(super) runs: u64,
-    /// Bits 18 to 81 of the node's first address, and those after them.
+    /// The node's first address without the root's bits: 64 bits, and those after them.
     pub(super) start: [u64; 2],
     /// Where the children begin.
     pub(super) nodes: u32,
@@ -34,14 +32,15 @@ pub(super) struct Node {
     pub(super) leaves: u32,
     /// The longest route that ends in the parent's six bits and covers this node.
     pub(super) cover: u32,
-    /// How many bits after the first 18 stand before the node's own six.
+    /// How many bits after the root's stand before the node's own six.
     pub(super) skip: u8,
     pub(super) inline: [u32; INLINE],
 }
 
 impl Node {
-    fn new(addr: u128, level: usize, cover: u32) -> Self {
-        let start = addr.network(offset(level)) << ROOT_BITS;
+    /// Of the address with `rest` behind the root's bits.
+    fn new(rest: u128, level: usize, cover: u32) -> Self {
+        let start = rest.network(STRIDE * level as u8);
         Node {
             start: [(start >> 64) as u64, start as u64],
             skip: STRIDE * level as u8,
@@ -50,12 +49,13 @@ impl Node {
         }
     }
 
-    /// The address's bits after the first 18.
+    /// The address's bits after the root's.
     fn start(&self) -> u128 {
         u128::from(self.start[0]) << 64 | u128::from(self.start[1])
     }
 
-    /// Whether an address goes through this node; `rest` are its bits after the first 18.
+    /// Whether an address goes through this node; `rest` are its bits after
+    /// the root's.
     #[inline(always)]
     fn admits(&self, rest: u128) -> bool {
         (rest ^ self.start()) >> 1 >> (127 - self.skip) == 0
@@ -83,16 +83,6 @@ impl Node {
     }
 }
 
-/// The first bit that nodes of `level` look at.
-pub(super) fn offset(level: usize) -> u8 {
-    ROOT_BITS + STRIDE * level as u8
-}
-
-/// The level whose nodes decide about routes of `len` bits, which are more than 18.
-pub(super) fn level(len: u8) -> usize {
-    usize::from((len - ROOT_BITS - 1) / STRIDE)
-}
-
 /// The nodes from a root on as far as an address goes: index and node.
 struct Path {
     steps: [u32; LEVELS],
@@ -111,16 +101,28 @@ impl Path {
     }
 }
 
-/// All nodes and their values. The root of an address, 0 for none, is the table's.
+/// All nodes and their values. The root of an address, 0 for none, is the table's; it has
+/// the address's first `ROOT_BITS`.
 #[derive(Clone, Debug)]
-pub(super) struct Trie {
+pub(super) struct Trie<const ROOT_BITS: u8> {
     pub(super) nodes: Arena<Node>,
     pub(super) leaves: Arena<u32>,
 }
 
-impl Trie {
+impl<const ROOT_BITS: u8> Trie<ROOT_BITS> {
     pub(super) fn new() -> Self {
         Trie { nodes: Arena::new(), leaves: Arena::new() }
+    }
+
+    /// The first bit that nodes of `level` look at.
+    pub(super) fn offset(level: usize) -> u8 {
+        ROOT_BITS + STRIDE * level as u8
+    }
+
+    /// The level whose nodes decide about routes of `len` bits, which are more than the
+    /// root's.
+    pub(super) fn level(len: u8) -> usize {
+        usize::from((len - ROOT_BITS - 1) / STRIDE)
     }
 
     /// What the node at `index` and those below it say about `addr`, in stored form;
@@ -153,9 +155,9 @@ impl Trie {
         *self.nodes.at(index as usize)
     }
 
-    /// The way from `root` to the node of `addr` at `level`, as far as there is one.
-    fn path(&self, root: u32, addr: u128, level: usize) -> Path {
-        let rest = addr << ROOT_BITS;
+    /// The way from `root` to the node at `level` of the address with `rest` behind the
+    /// root's bits, as far as there is one.
+    fn path(&self, root: u32, rest: u128, level: usize) -> Path {
         let mut path = Path { steps: [0; LEVELS], len: 0 };
         let mut next = Some(root).filter(|&root| root != 0);
         while let Some(index) = next {
@@ -171,34 +173,42 @@ impl Trie {
     }
 
     /// Follows a new or changed route that ends in `addr`'s node at `level`.
-    pub(super) fn insert(&mut self, root: &mut u32, routes: &Routes<u128>, addr: u128, level: usize) {
-        let path = self.path(*root, addr, level);
+    pub(super) fn insert<A: Bits + Into<u128>>(
+        &mut self,
+        root: &mut u32,
+        routes: &Routes<A>,
+        addr: A,
+        level: usize,
+    ) {
+        let rest = addr.into() << ROOT_BITS;
+        let path = self.path(*root, rest, level);
         let index = match path.last() {
             Some(index) if self.node(index).level() == level => index,
             Some(parent) => {
                 let node = self.node(parent);
-                let slot = node.slot(addr << ROOT_BITS);
+                let slot = node.slot(rest);
                 match node.child(slot) {
-                    Some(child) => self.fork(child, addr, level),
-                    None => self.add_child(parent, slot, Node::new(addr, level, self.leaf(&node, slot))),
+                    Some(child) => self.fork(child, rest, level),
+                    None => self.add_child(parent, slot, Node::new(rest, level, self.leaf(&node, slot))),
                 }
             }
-            None if *root != 0 => self.fork(*root, addr, level),
+            None if *root != 0 => self.fork(*root, rest, level),
             None => {
-                *root = self.nodes.put(&[Node::new(addr, level, 0)]);
+                *root = self.nodes.put(&[Node::new(rest, level, 0)]);
                 *root
             }
         };
         self.paint(index, routes, addr);
     }
 
-    /// Puts `addr`'s node at `level` in the place of the node at `index`, which is deeper
-    /// or elsewhere, and that one below it; or both below a new one where they part.
-    fn fork(&mut self, index: u32, addr: u128, level: usize) -> u32 {
+    /// Puts the node at `level` of an address with `rest` in the place of the node at
+    /// `index`, which is deeper or elsewhere, and that one below it; or both below a new
+    /// one where they part.
+    fn fork(&mut self, index: u32, rest: u128, level: usize) -> u32 {
         let mut old = self.node(index);
-        let common = ((addr << ROOT_BITS) ^ old.start()).leading_zeros() as usize;
+        let common = (rest ^ old.start()).leading_zeros() as usize;
         let parting = (common / usize::from(STRIDE)).min(level);
-        let mut upper = Node::new(addr, parting, old.cover);
+        let mut upper = Node::new(rest, parting, old.cover);
         let old_slot = upper.slot(old.start());
         old.cover = 0;
         upper.kids = 1 << old_slot;
@@ -207,7 +217,7 @@ impl Trie {
         if parting == level {
             return index;
         }
-        self.add_child(index, upper.slot(addr << ROOT_BITS), Node::new(addr, level, 0))
+        self.add_child(index, upper.slot(rest), Node::new(rest, level, 0))
     }
 
     fn add_child(&mut self, index: u32, slot: usize, child: Node) -> u32 {
@@ -238,7 +248,7 @@ impl Trie {
 
     /// Makes `addr`'s node at `index` anew from the routes that end there, and tells its
     /// children what covers them. Whether any route ends there.
-    fn paint(&mut self, index: u32, routes: &Routes<u128>, addr: u128) -> bool {
+    fn paint<A: Bits>(&mut self, index: u32, routes: &Routes<A>, addr: A) -> bool {
         let mut node = self.node(index);
         let offset = ROOT_BITS + node.skip;
         let mut slots = [0; 64];
@@ -267,15 +277,22 @@ impl Trie {
 
     /// Follows the removal of a route that ended in `addr`'s node at `level`: nodes in
     /// which no route ends and no ways part go.
-    pub(super) fn remove(&mut self, root: &mut u32, routes: &Routes<u128>, addr: u128, level: usize) {
-        let mut path = self.path(*root, addr, level);
+    pub(super) fn remove<A: Bits + Into<u128>>(
+        &mut self,
+        root: &mut u32,
+        routes: &Routes<A>,
+        addr: A,
+        level: usize,
+    ) {
+        let rest = addr.into() << ROOT_BITS;
+        let mut path = self.path(*root, rest, level);
         while let Some(index) = path.pop() {
             if self.paint(index, routes, addr) {
                 return;
             }
             let node = self.node(index);
             match (node.children(), path.last()) {
-                (0, Some(parent)) => self.drop_child(parent, self.node(parent).slot(addr << ROOT_BITS)),
+                (0, Some(parent)) => self.drop_child(parent, self.node(parent).slot(rest)),
                 (0, None) => {
                     self.nodes.release(index, 1);
                     *root = 0;
@@ -297,7 +314,7 @@ impl Trie {
 
     /// Copies what is in use together.
     pub(super) fn compact<'a>(&mut self, roots: impl Iterator<Item = &'a mut u32>) {
-        let mut next = Trie { nodes: self.nodes.successor(), leaves: self.leaves.successor() };
+        let mut next = Self { nodes: self.nodes.successor(), leaves: self.leaves.successor() };
         for root in roots.filter(|root| **root != 0) {
             let copy = self.copy(self.node(*root), &mut next);
             *root = next.nodes.put(&[copy]);
@@ -305,8 +322,8 @@ impl Trie {
         *self = next;
     }
 
-    /// Copies all that hangs on `node`, at most nineteen levels; the node it hangs on there.
-    fn copy(&self, node: Node, next: &mut Trie) -> Node {
+    /// Copies all that hangs on `node`, at most [`LEVELS`] levels; the node it hangs on there.
+    fn copy(&self, node: Node, next: &mut Self) -> Node {
         let mut children = [Node::default(); 64];
         let old = self.nodes.group(node.nodes, node.children());
         for (child, &old) in children.iter_mut().zip(old) {

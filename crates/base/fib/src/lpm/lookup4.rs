@@ -1,17 +1,20 @@
 //! IPv4: two memory accesses for all but the longest routes.
 //!
+//! Tests have it of addresses of 16 bits as well, whose first part is of two bits: what
+//! is said of /18s here is true of /2s there, of /24s of /8s, and of 32 bits of 16.
+//!
 //! What is looked up is made from what is stored in `routes`; `change` keeps the
 //! two equal. See the module above for the picture.
 
 use super::arena::Arena;
 use super::bits::{encode, rank};
-use super::routes::{Address, Routes, stored, value};
-use super::{MISS, Memory, Route};
-use crate::error::Result;
+use super::routes::{Bits, Routes, stored, value};
+use super::{Lookup, MISS, Memory, Route};
 use std::hint::{black_box, select_unpredictable};
 
-/// Blocks: one for each first 18 bits of an address.
-const BLOCKS: usize = 1 << 18;
+/// Bits of an address that choose a slot of a block, and an address of a slot.
+const SLOT_BITS: u8 = 6;
+const SUB_BITS: u8 = 8;
 /// Slots of a block, one for each /24.
 const SLOTS: usize = 64;
 /// In a slot: the rest is the index of a `Sub`.
@@ -61,156 +64,76 @@ impl Block {
     }
 }
 
-/// Longest-prefix match for IPv4 addresses (host byte order).
+/// What lookups of IPv4 addresses read: a block for each first 18 bits.
 #[derive(Clone, Debug)]
-pub struct Table4 {
+pub struct Lookup4<const BLOCKS: usize = { 1 << 18 }> {
     blocks: Box<[Block; BLOCKS]>,
     slots: Arena<u32>,
     subs: Arena<Sub>,
     /// By block: 1 + the length of the cover's route, 0 for none.
     cover_lens: Box<[u8; BLOCKS]>,
-    routes: Routes<u32>,
 }
 
-impl Default for Table4 {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+impl<A: Bits + Into<u32>, const BLOCKS: usize> Lookup<A> for Lookup4<BLOCKS> {
+    const ROOT_BITS: u8 = Self::BLOCK_LEN;
 
-impl Table4 {
-    /// Routes that a table may hold at most, whatever is asked for.
-    pub const MAX_ROUTES: usize = 1 << 26;
-
-    /// An empty table for up to four million routes.
-    pub fn new() -> Self {
-        Self::with_limit(1 << 22)
-    }
-
-    /// An empty table for up to `routes` routes (at most [`Self::MAX_ROUTES`]). The
-    /// limit bounds the memory of lookups: 4 MiB, and at most 256 bytes for each route.
-    pub fn with_limit(routes: usize) -> Self {
-        Table4 {
+    fn new() -> Self {
+        Lookup4 {
             blocks: boxed(Block::default()),
             slots: Arena::new(),
             subs: Arena::new(),
             cover_lens: boxed(0),
-            routes: Routes::new(routes.min(Self::MAX_ROUTES)),
         }
     }
 
-    /// A table of `routes`, the last of equal ones winning: faster than one by one.
-    pub fn from_routes(routes: impl IntoIterator<Item = Route<u32>>) -> Result<Self> {
-        let mut table = Self::new();
-        table.fill(routes)?;
-        Ok(table)
-    }
-
-    /// Puts `routes` in the place of all there are; on an error the table is empty.
-    pub fn fill(&mut self, routes: impl IntoIterator<Item = Route<u32>>) -> Result<()> {
-        self.clear();
-        if let Err(error) = self.routes.fill(routes) {
-            self.clear();
-            return Err(error);
-        }
+    fn fill(&mut self, routes: &Routes<A>) {
+        *self = <Self as Lookup<A>>::new();
         let (mut block, mut sub) = (None, None);
-        let routes: Vec<Route<u32>> = self.routes.iter().collect();
-        for route in routes {
-            if route.len <= 18 {
+        for route in routes.iter() {
+            let prefix = route.prefix.into();
+            if route.len <= Self::BLOCK_LEN {
                 self.cover(route);
-            } else if block.replace(route.prefix >> 14) != Some(route.prefix >> 14) {
-                self.paint_block(route.prefix);
+            } else if block.replace(prefix >> 14) != Some(prefix >> 14) {
+                self.paint_block(routes, route.prefix);
             }
-            if route.len > 24 && sub.replace(route.prefix >> 8) != Some(route.prefix >> 8) {
-                self.paint_sub(route.prefix);
+            if route.len > Self::SLOT_LEN && sub.replace(prefix >> 8) != Some(prefix >> 8) {
+                self.paint_sub(routes, route.prefix);
             }
         }
         self.compact();
-        Ok(())
     }
 
-    /// Removes all routes.
-    pub fn clear(&mut self) {
-        *self = Self::with_limit(self.routes.limit());
-    }
-
-    /// Adds the route or replaces its value; the old value if there was one.
-    pub fn insert(&mut self, prefix: u32, len: u8, value: u32) -> Result<Option<u32>> {
-        let route = Route { prefix, len, value };
-        self.routes.admits(route)?;
-        let old = self.routes.insert(route);
-        if old != Some(value) {
-            self.change(prefix, len, Some(value));
+    fn follow(&mut self, routes: &Routes<A>, prefix: A, len: u8) {
+        if len <= Self::BLOCK_LEN {
+            match routes.value(prefix, len) {
+                Some(value) => self.cover(Route { prefix, len, value }),
+                None => self.uncover(routes, prefix, len),
+            }
+        } else {
+            let has_sub = self.paint_block(routes, prefix);
+            if len > Self::SLOT_LEN && has_sub {
+                self.paint_sub(routes, prefix);
+            }
         }
-        Ok(old)
-    }
-
-    /// Replaces the value of a route that is there; `None` when it is not.
-    pub fn replace(&mut self, prefix: u32, len: u8, value: u32) -> Result<Option<u32>> {
-        if self.get(prefix, len).is_none() {
-            return Routes::check(prefix, len).map(|()| None);
+        if self.slots.wasteful() {
+            self.compact();
         }
-        self.insert(prefix, len, value)
     }
 
-    /// Removes the route; its value if it was there.
-    pub fn remove(&mut self, prefix: u32, len: u8) -> Result<Option<u32>> {
-        Routes::check(prefix, len)?;
-        let old = self.routes.remove(prefix, len);
-        if old.is_some() {
-            self.change(prefix, len, None);
-        }
-        Ok(old)
-    }
-
-    /// The value of exactly this route.
-    pub fn get(&self, prefix: u32, len: u8) -> Option<u32> {
-        self.routes.value(prefix, len)
-    }
-
-    /// The route that decides about `addr`. For people: [`Self::lookup`] is faster.
-    pub fn route(&self, addr: u32) -> Option<Route<u32>> {
-        self.routes.covering(addr, 32)
-    }
-
-    /// All routes, by prefix and then length: one comes before those inside it.
-    pub fn iter(&self) -> impl Iterator<Item = Route<u32>> + '_ {
-        self.routes.iter()
-    }
-
-    /// How many routes there are.
-    pub fn len(&self) -> usize {
-        self.routes.len()
-    }
-
-    /// Whether there is no route.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// What the table takes.
-    pub fn memory(&self) -> Memory {
+    fn memory(&self) -> Memory {
         let blocks = BLOCKS * size_of::<Block>();
-        Memory {
-            lookup: blocks + self.slots.bytes() + self.subs.bytes(),
-            routes: BLOCKS + self.routes.bytes(),
-        }
+        Memory { lookup: blocks + self.slots.bytes() + self.subs.bytes(), routes: BLOCKS }
     }
 
-    /// The value of the longest route that covers `addr`.
     #[inline]
-    pub fn lookup(&self, addr: u32) -> Option<u32> {
+    fn lookup(&self, addr: A) -> Option<u32> {
+        let addr = addr.into();
         let block = &self.blocks[(addr >> 14) as usize];
         let slot = *self.slots.at(block.slots as usize + rank(block.runs, (addr >> 8) as usize & 63));
         value(self.settle(slot, block.cover, addr))
     }
 
-    /// Looks up `addrs`, [`MISS`] standing for no route. Many at a time are several
-    /// times as fast as one by one, because their memory accesses overlap.
-    ///
-    /// # Panics
-    /// When `values` is shorter than `addrs`.
-    pub fn lookup_batch(&self, addrs: &[u32], values: &mut [u32]) {
+    fn lookup_batch(&self, addrs: &[A], values: &mut [u32]) {
         let (rows, addrs) = addrs.as_chunks::<LANES>();
         let (row_values, values) = values[..rows.len() * LANES + addrs.len()].as_chunks_mut::<LANES>();
         for (addrs, values) in rows.iter().zip(row_values) {
@@ -225,22 +148,34 @@ impl Table4 {
             *value = self.lookup(addr).unwrap_or(MISS);
         }
     }
+}
+
+impl<const BLOCKS: usize> Lookup4<BLOCKS> {
+    /// Bits of a block's prefix: 18 of IPv4.
+    const BLOCK_LEN: u8 = BLOCKS.ilog2() as u8;
+    /// Bits of a slot's prefix: 24 of IPv4.
+    const SLOT_LEN: u8 = Self::BLOCK_LEN + SLOT_BITS;
 
     /// Each loop's accesses depend on nothing in the same loop, so they overlap.
     #[inline(always)]
-    fn lookup_row<const LANES: usize>(&self, addrs: &[u32; LANES], values: &mut [u32; LANES]) {
+    fn lookup_row<A: Bits + Into<u32>, const LANES: usize>(
+        &self,
+        addrs: &[A; LANES],
+        values: &mut [u32; LANES],
+    ) {
         // The steps proper are too long for many to be in flight: this fetches the blocks.
         let mut touched = 0;
-        for addr in addrs {
-            touched |= self.blocks[(addr >> 14) as usize].slots;
+        for &addr in addrs {
+            touched |= self.blocks[(addr.into() >> 14) as usize].slots;
         }
         black_box(touched);
         let mut covers = [0; LANES];
         let mut at = [0; LANES];
         for lane in 0..LANES {
-            let block = &self.blocks[(addrs[lane] >> 14) as usize];
+            let addr = addrs[lane].into();
+            let block = &self.blocks[(addr >> 14) as usize];
             covers[lane] = block.cover;
-            at[lane] = block.slots + rank(block.runs, (addrs[lane] >> 8) as usize & 63) as u32;
+            at[lane] = block.slots + rank(block.runs, (addr >> 8) as usize & 63) as u32;
         }
         let slots = self.slots.items();
         let mut any = 0;
@@ -253,7 +188,7 @@ impl Table4 {
         if any & SUB != 0 {
             for lane in 0..LANES {
                 let slot = values[lane].wrapping_add(1);
-                values[lane] = self.settle(slot, covers[lane], addrs[lane]).wrapping_sub(1);
+                values[lane] = self.settle(slot, covers[lane], addrs[lane].into()).wrapping_sub(1);
             }
         }
     }
@@ -272,31 +207,14 @@ impl Table4 {
         if slot == 0 { sub.own } else { slot }
     }
 
-    /// Follows a change of `routes`.
-    fn change(&mut self, prefix: u32, len: u8, value: Option<u32>) {
-        match value {
-            Some(value) if len <= 18 => self.cover(Route { prefix, len, value }),
-            None if len <= 18 => self.uncover(prefix, len),
-            _ => {
-                let left = self.paint_block(prefix);
-                if len > 24 && left {
-                    self.paint_sub(prefix);
-                }
-            }
-        }
-        if self.slots.wasteful() {
-            self.compact();
-        }
-    }
-
     /// The blocks that a route of at most 18 bits covers.
     fn blocks_of(prefix: u32, len: u8) -> std::ops::Range<usize> {
         let first = (prefix >> 14) as usize;
-        first..first + (1 << (18 - len))
+        first..first + (1 << (Self::BLOCK_LEN - len))
     }
 
-    fn cover(&mut self, route: Route<u32>) {
-        let blocks = Self::blocks_of(route.prefix, route.len);
+    fn cover<A: Into<u32>>(&mut self, route: Route<A>) {
+        let blocks = Self::blocks_of(route.prefix.into(), route.len);
         for (len, block) in self.cover_lens[blocks.clone()].iter_mut().zip(&mut self.blocks[blocks]) {
             if *len <= route.len + 1 {
                 *len = route.len + 1;
@@ -306,26 +224,26 @@ impl Table4 {
     }
 
     /// Gives what the removed route covered to the next shorter one.
-    fn uncover(&mut self, prefix: u32, len: u8) {
-        let heir = len.checked_sub(1).and_then(|len| self.routes.covering(prefix, len));
-        let (heir_len, heir) = heir.map_or((0, 0), |heir| (heir.len + 1, stored(heir.value)));
-        let blocks = Self::blocks_of(prefix, len);
+    fn uncover<A: Bits + Into<u32>>(&mut self, routes: &Routes<A>, prefix: A, len: u8) {
+        let shorter = len.checked_sub(1).and_then(|len| routes.covering(prefix, len));
+        let (shorter_len, cover) = shorter.map_or((0, 0), |route| (route.len + 1, stored(route.value)));
+        let blocks = Self::blocks_of(prefix.into(), len);
         for (cover_len, block) in self.cover_lens[blocks.clone()].iter_mut().zip(&mut self.blocks[blocks]) {
             if *cover_len == len + 1 {
-                *cover_len = heir_len;
-                block.cover = heir;
+                *cover_len = shorter_len;
+                block.cover = cover;
             }
         }
     }
 
-    /// Makes the block of `addr` anew from its routes of 19 to 24 bits, and makes or
-    /// drops the `Sub` of each /24; a new one is still to be painted. Whether `addr`'s
+    /// Makes the block of `prefix` anew from its routes of 19 to 24 bits, and makes or
+    /// drops the `Sub` of each /24; a new one is still to be painted. Whether `prefix`'s
     /// /24 has one.
-    fn paint_block(&mut self, addr: u32) -> bool {
-        let start = addr.network(18);
+    fn paint_block<A: Bits + Into<u32>>(&mut self, routes: &Routes<A>, prefix: A) -> bool {
+        let (start, addr) = (prefix.network(Self::BLOCK_LEN), prefix.into());
         let mut block = self.blocks[(addr >> 14) as usize];
         let (mut slots, mut deep) = ([0; SLOTS], 0u64);
-        self.routes.paint(start, 18, 6, &mut slots, |slot| deep |= 1 << slot);
+        routes.paint(start, Self::BLOCK_LEN, SLOT_BITS, &mut slots, |slot| deep |= 1 << slot);
         for (n, slot) in slots.iter_mut().enumerate() {
             let old = *self.slots.at(block.slots as usize + rank(block.runs, n));
             match (old & SUB != 0, deep >> n & 1 != 0) {
@@ -351,12 +269,13 @@ impl Table4 {
         self.subs.release(index, 1);
     }
 
-    /// Makes the `Sub` of `addr` anew from its routes of 25 to 32 bits.
-    fn paint_sub(&mut self, addr: u32) {
+    /// Makes the `Sub` of `prefix` anew from its routes of 25 to 32 bits.
+    fn paint_sub<A: Bits + Into<u32>>(&mut self, routes: &Routes<A>, prefix: A) {
+        let addr = prefix.into();
         let block = self.blocks[(addr >> 14) as usize];
         let index = *self.slots.at(block.slots as usize + rank(block.runs, (addr >> 8) as usize & 63)) & !SUB;
         let mut slots = [0; 256];
-        self.routes.paint(addr.network(24), 24, 8, &mut slots, |_| {});
+        routes.paint(prefix.network(Self::SLOT_LEN), Self::SLOT_LEN, SUB_BITS, &mut slots, |_| {});
         let (runs, values) = encode(&mut slots);
         let mut sub = *self.subs.at(index as usize);
         sub.slots = self.slots.replace(sub.slots, sub.values(), &slots[..values]);
