@@ -133,6 +133,8 @@ impl<A: Bits + Into<u32>, const BLOCKS: usize> Lookup<A> for Lookup4<BLOCKS> {
         value(self.settle(slot, block.cover, addr))
     }
 
+    // Inlined, the code depends on the caller's: a few instructions more for each address.
+    #[inline(never)]
     fn lookup_batch(&self, addrs: &[A], values: &mut [u32]) {
         let (rows, addrs) = addrs.as_chunks::<LANES>();
         let (row_values, values) = values[..rows.len() * LANES + addrs.len()].as_chunks_mut::<LANES>();

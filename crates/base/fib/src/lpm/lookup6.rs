@@ -143,6 +143,8 @@ impl<A: Bits + Into<u128>, const ROOT_BITS: u8> Lookup<A> for Lookup6<ROOT_BITS>
         value(self.trie.lookup(root.node as usize, addr, root.cover))
     }
 
+    // Inlined, the code depends on the caller's: a few instructions more for each address.
+    #[inline(never)]
     fn lookup_batch(&self, addrs: &[A], values: &mut [u32]) {
         let (rows, addrs) = addrs.as_chunks::<LANES>();
         let (row_values, values) = values[..rows.len() * LANES + addrs.len()].as_chunks_mut::<LANES>();
