@@ -8,6 +8,7 @@ mod drop_broadcasts;
 mod encap;
 mod field_info;
 mod fix_src;
+mod forward;
 pub(crate) mod fragmenter;
 mod gw_options;
 pub(crate) mod header;

@@ -115,3 +115,36 @@ fn who_runs_what_is_as_the_configuration_says() {
     assert_eq!((lanes("q"), lanes("c"), lanes("d")), (0b101, 0b10, 0b10));
     assert!(rig.write("u.home_thread", "0").is_err());
 }
+
+/// A thread looks up routes without a lock: what it has is nevertheless never older than
+/// the last change, also when it rested while there were many.
+#[test]
+fn a_changed_route_is_that_of_all_threads() {
+    for (lookup, set, address, net) in [
+        ("RadixIPLookup", "set", "SetIPAddress(10.0.0.1)", "10.0.0.0/8"),
+        ("LookupIP6Route", "add", "SetIP6Address(2001:db8::1)", "2001:db8::/32"),
+    ] {
+        let mut rig = rig(
+            &format!(
+                "a :: InfiniteSource(BURST 1) -> {address} -> r :: {lookup}({net} 0); r[0] -> x :: Counter -> Discard;
+                 b :: InfiniteSource(BURST 1) -> {address} -> r; r[1] -> y :: Counter -> Discard;
+                 StaticThreadSched(a 0, b 1)"
+            ),
+            2,
+        );
+        let mut counts = [0, 0];
+        for (round, output) in [0, 1, 0, 1, 1, 0].into_iter().enumerate() {
+            // Of many changes while both threads rest, the last is seen by both.
+            for n in 0..=round * 3 {
+                rig.write(&format!("r.{set}"), &format!("{net} {}", (output + round * 3 - n) % 2)).unwrap();
+            }
+            for lane in 0..2 {
+                rig.router.lanes_mut()[lane].step(20);
+                let now = ["x.count", "y.count"].map(|handler| rig.read(handler).parse::<u64>().unwrap());
+                let came = [now[0] - counts[0], now[1] - counts[1]];
+                assert!(came[output] > 0 && came[1 - output] == 0, "{came:?} in round {round} of {lookup}");
+                counts = now;
+            }
+        }
+    }
+}

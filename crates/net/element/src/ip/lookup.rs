@@ -1,12 +1,9 @@
 //! `LinearIPLookup`, `RadixIPLookup` and their kin: which output, and which next hop,
-//! packets go to. One table serves them all ([`fib::lpm::Table4`]); they differ in
-//! what they can be told while they run.
-//!
-//! A batch's addresses are looked up together, so that the processor waits for
-//! several places of a large table at once.
+//! packets go to. One table serves them all ([`fib::Rib`]); they differ in what they can be
+//! told while they run.
 
 use std::net::Ipv4Addr;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::class::{Argument, Handler, read, rest, write};
 use graph::fused::Single;
@@ -14,7 +11,8 @@ use graph::value::Scope;
 use graph::{Class, Conf, Cx, Element, Fate, Fault, Next, Refused, Setup};
 use memory::{Batch, Packet};
 
-use super::routes::{Command, Hop, Routes, parameter};
+use super::forward::{Forwarder, Hop};
+use super::routes::{Command, Routes, parameter};
 use super::slots::Order;
 use crate::annotation::Notes;
 
@@ -104,7 +102,9 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, order: Order) -> Result<Box<
         let plural = if twice > 1 { "routes" } else { "route" };
         setup.warn(format!("{twice} {plural} given again; the first stays"));
     }
-    Ok(Box::new(Lookup { routes: Arc::new(RwLock::new(routes)), room: Box::default(), complaints: 0 }))
+    routes.rib.publish();
+    let forwarder = Forwarder::new(routes.rib.reader());
+    Ok(Box::new(Lookup { routes: Arc::new(Mutex::new(routes)), forwarder, complaints: 0 }))
 }
 
 /// How many packets without a route are told of.
@@ -113,40 +113,15 @@ const COMPLAINTS: u32 = 5;
 /// See [`RADIX`].
 #[derive(Debug)]
 pub struct Lookup {
-    routes: Arc<RwLock<Routes>>,
-    room: Box<Room>,
+    /// For handlers only: packets go by what was published of it.
+    routes: Arc<Mutex<Routes>>,
+    forwarder: Forwarder<u32>,
     complaints: u32,
 }
 
-/// Addresses to look up and what came of it; here, because clearing as much for each
-/// batch would cost more than the lookup.
-#[derive(Debug)]
-struct Room {
-    addresses: [u32; Batch::MAX],
-    numbers: [u32; Batch::MAX],
-}
-
-impl Default for Room {
-    fn default() -> Room {
-        Room { addresses: [0; Batch::MAX], numbers: [0; Batch::MAX] }
-    }
-}
-
-/// Notes the next hop on a packet.
-#[inline(always)]
-fn direct(packet: &mut Packet, hop: Hop) {
-    if hop.gateway != 0 {
-        packet.set_dst_ip(Ipv4Addr::from_bits(hop.gateway));
-    }
-}
-
 impl Lookup {
-    fn routes(&self) -> RwLockReadGuard<'_, Routes> {
-        self.routes.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self) -> RwLockWriteGuard<'_, Routes> {
-        self.routes.write().unwrap_or_else(PoisonError::into_inner)
+    fn routes(&self) -> MutexGuard<'_, Routes> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[cold]
@@ -189,7 +164,7 @@ pub fn route<const N: usize>(routes: &[Fixed; N], packet: &mut Packet) -> Option
         }
     }
     found.map(|hop| {
-        direct(packet, hop);
+        hop.direct(packet);
         Fate::out(hop.port.into())
     })
 }
@@ -211,10 +186,9 @@ impl Lookup {
 impl Single for Lookup {
     #[inline]
     fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let hop = self.routes().lookup(packet.dst_ip().to_bits());
-        match hop {
+        match self.forwarder.hop(packet.dst_ip().to_bits()) {
             Some(hop) => {
-                direct(packet, hop);
+                hop.direct(packet);
                 Fate::out(hop.port.into())
             }
             None => self.miss(cx, packet),
@@ -224,43 +198,8 @@ impl Single for Lookup {
 
 impl Element for Lookup {
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
-        let Lookup { routes, room, complaints } = self;
-        let count = batch.len();
-        if count == 0 {
-            return Next::Done;
-        }
-        let addresses = &mut room.addresses[..count];
-        for (address, packet) in addresses.iter_mut().zip(batch.iter()) {
-            *address = packet.dst_ip().to_bits();
-        }
-        let numbers = &mut room.numbers[..count];
-        // One lock a batch; nothing under it waits for anything.
-        let routes = routes.read().unwrap_or_else(PoisonError::into_inner);
-        routes.lookup_all(addresses, numbers);
-        let stays = routes.hop(numbers[0]).map(|hop| hop.port);
-        let mut same = stays.is_some();
-        for (number, packet) in numbers.iter().zip(batch.iter_mut()) {
-            match routes.hop(*number) {
-                Some(hop) => {
-                    direct(packet, hop);
-                    same &= Some(hop.port) == stays;
-                }
-                None => same = false,
-            }
-        }
-        let stays = stays.unwrap_or(0);
-        if same {
-            return Next::Push(stays.into());
-        }
-        let sort = |_: &mut &mut Cx<'_>, place: usize, _: &mut Packet| {
-            let port = numbers.get(place).and_then(|number| routes.hop(*number)).map(|hop| hop.port);
-            (port != Some(stays)).then_some(port)
-        };
-        batch.split(&mut &mut *cx, sort, |cx, port, packet| match port {
-            Some(port) => cx.emit(port.into(), packet),
-            None => Lookup::no_route(complaints, cx, packet),
-        });
-        Next::Push(stays.into())
+        let Lookup { forwarder, complaints, .. } = self;
+        forwarder.push(cx, batch, |cx, packet| Lookup::no_route(complaints, cx, packet))
     }
 
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, asked: &str) -> Result<String, Refused> {
@@ -268,7 +207,7 @@ impl Element for Lookup {
             return Ok(self.routes().dump());
         }
         let address = parameter(asked).ok_or("expected IP address")?;
-        Ok(match self.routes().lookup(address) {
+        Ok(match self.forwarder.hop(address) {
             None => "-1".into(),
             Some(Hop { port, gateway: 0 }) => port.to_string(),
             Some(Hop { port, gateway }) => format!("{port} {}", Ipv4Addr::from_bits(gateway)),
@@ -278,23 +217,23 @@ impl Element for Lookup {
     fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
         let names = Default::default();
         let scope = Scope { element: cx.name(), names: &names };
-        let mut routes = self.change();
-        let command = match handler {
-            "add" => Command::Add,
-            "set" => Command::Set,
-            "remove" => Command::Remove,
-            "flush" => {
-                routes.flush();
-                return Ok(());
-            }
-            _ => return Ok(routes.transact(value, &scope)?),
-        };
-        routes.command(command, value, &scope)?;
+        let mut routes = self.routes();
+        match handler {
+            "add" => routes.command(Command::Add, value, &scope).map(drop)?,
+            "set" => routes.command(Command::Set, value, &scope).map(drop)?,
+            "remove" => routes.command(Command::Remove, value, &scope).map(drop)?,
+            "flush" => routes.flush(),
+            _ => routes.transact(value, &scope)?,
+        }
+        routes.rib.publish();
+        drop(routes);
+        self.forwarder.refresh();
         Ok(())
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
-        Some(Box::new(Lookup { routes: self.routes.clone(), room: Box::default(), complaints: 0 }))
+        let (routes, forwarder) = (self.routes.clone(), self.forwarder.clone());
+        Some(Box::new(Lookup { routes, forwarder, complaints: 0 }))
     }
 
     fn take_over(&mut self, _: &mut Cx<'_>, _: &mut dyn Element) {

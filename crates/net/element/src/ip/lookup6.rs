@@ -1,16 +1,16 @@
 //! `LookupIP6Route`: which output, and which next hop, IPv6 packets go to.
 
 use std::net::Ipv6Addr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fib::lpm::Table6;
+use fib::Rib;
 use graph::class::{read, rest, write};
 use graph::value::{Prefix6, Scope, Value, unsigned};
 use graph::{Class, Cx, Element, Fault, Next, Refused};
-use memory::{Batch, Packet};
+use memory::Batch;
 
+use super::forward::{self, Forwarder};
 use super::ip6_packet::unparse;
-use crate::annotation::{DST_IP6, Notes};
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -33,7 +33,7 @@ pub static CLASS: Class = Class {
     example: "rt :: LookupIP6Route(2001:db8:1::/48 0, ::/0 2001:db8::1 1)",
     see: &["RadixIPLookup", "CheckIP6Header", "GetIP6Address"],
     make: |setup, conf| {
-        let mut routes = Routes { fib: Table6::new(), hops: vec![], outputs: setup.outputs };
+        let mut routes = Routes { rib: Rib::new(), outputs: setup.outputs };
         let scope = *conf.scope();
         let mut problems = vec![];
         for (i, text) in conf.rest().iter().enumerate() {
@@ -43,22 +43,19 @@ pub static CLASS: Class = Class {
         if !problems.is_empty() {
             return Err(Fault::new(problems.join("\n")));
         }
-        Ok(Box::new(LookupIp6Route { routes: Arc::new(RwLock::new(routes)), room: Box::default() }))
+        routes.rib.publish();
+        let forwarder = Forwarder::new(routes.rib.reader());
+        Ok(Box::new(LookupIp6Route { routes: Arc::new(Mutex::new(routes)), forwarder }))
     },
     ..Class::BASE
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Hop {
-    port: u16,
-    gateway: u128,
-}
+type Hop = forward::Hop<u128>;
 
 /// A table of routes.
 #[derive(Debug)]
 struct Routes {
-    fib: Table6,
-    hops: Vec<Hop>,
+    rib: Rib<u128, Hop>,
     outputs: usize,
 }
 
@@ -84,92 +81,53 @@ impl Routes {
         let port = unsigned(port).ok_or_else(wrong)?;
         let port = u16::try_from(port).ok().filter(|port| usize::from(*port) < self.outputs);
         let hop = Hop { port: port.ok_or("output port out of range")?, gateway };
-        // There are few next hops: those of one that is gone stay known.
-        let number = self.hops.iter().position(|known| *known == hop).unwrap_or(self.hops.len());
-        self.fib.insert(masked(&prefix), prefix.length, number as u32).map_err(|error| error.to_string())?;
-        if number == self.hops.len() {
-            self.hops.push(hop);
-        }
+        self.rib.insert(masked(&prefix), prefix.length, hop).map_err(|error| error.to_string())?;
         Ok(())
     }
 
     fn remove(&mut self, text: &str, scope: &Scope<'_>) -> Result<(), String> {
         let word = text.split_whitespace().next().unwrap_or_default();
         let prefix = Prefix6::parse(word, scope)?;
-        let removed = self.fib.remove(masked(&prefix), prefix.length).map_err(|error| error.to_string())?;
+        let removed = self.rib.remove(masked(&prefix), prefix.length).map_err(|error| error.to_string())?;
         removed.map(drop).ok_or_else(|| format!("route '{word}' not found"))
     }
 
-    fn hop(&self, number: u32) -> Option<Hop> {
-        self.hops.get(number as usize).copied()
-    }
-
     fn dump(&self) -> String {
-        let line = |route: fib::lpm::Route<u128>| {
-            let hop = self.hop(route.value)?;
-            let gateway = unparse(Ipv6Addr::from_bits(hop.gateway));
+        let line = |route: fib::Entry<'_, u128, Hop>| {
+            let gateway = unparse(Ipv6Addr::from_bits(route.hop.gateway));
             let prefix = unparse(Ipv6Addr::from_bits(route.prefix));
-            Some(format!("{prefix}/{}\t{gateway}\t{}\n", route.len, hop.port))
+            format!("{prefix}/{}\t{gateway}\t{}\n", route.len, route.hop.port)
         };
         let head = ["# Active routes\n".to_string()];
-        head.into_iter().chain(self.fib.iter().filter_map(line)).collect()
+        head.into_iter().chain(self.rib.iter().map(line)).collect()
     }
 }
 
 /// See [`CLASS`].
 #[derive(Debug)]
 pub struct LookupIp6Route {
-    routes: Arc<RwLock<Routes>>,
-    room: Box<Room>,
+    /// For handlers only: packets go by what was published of it.
+    routes: Arc<Mutex<Routes>>,
+    forwarder: Forwarder<u128>,
 }
 
-/// Addresses to look up and what came of it.
-#[derive(Debug)]
-struct Room {
-    addresses: [u128; Batch::MAX],
-    numbers: [u32; Batch::MAX],
-}
-
-impl Default for Room {
-    fn default() -> Room {
-        Room { addresses: [0; Batch::MAX], numbers: [0; Batch::MAX] }
+impl LookupIp6Route {
+    fn routes(&self) -> MutexGuard<'_, Routes> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Element for LookupIp6Route {
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
-        let LookupIp6Route { routes, room } = self;
-        let count = batch.len();
-        let addresses = &mut room.addresses[..count];
-        for (address, packet) in addresses.iter_mut().zip(batch.iter()) {
-            *address = u128::from_be_bytes(packet.bytes_at(DST_IP6));
-        }
-        let numbers = &mut room.numbers[..count];
-        let routes = routes.read().unwrap_or_else(PoisonError::into_inner);
-        routes.fib.lookup_batch(addresses, numbers);
-        let stays = numbers.first().and_then(|number| routes.hop(*number)).map_or(0, |hop| hop.port);
-        let sort = |_: &mut &mut Cx<'_>, place: usize, packet: &mut Packet| {
-            let hop = numbers.get(place).and_then(|number| routes.hop(*number));
-            if let Some(Hop { gateway, .. }) = hop.filter(|hop| hop.gateway != 0) {
-                packet.set_bytes_at(DST_IP6, gateway.to_be_bytes());
-            }
-            let port = hop.map(|hop| hop.port);
-            (port != Some(stays)).then_some(port)
-        };
-        batch.split(&mut &mut *cx, sort, |cx, port, packet| match port {
-            Some(port) => cx.emit(port.into(), packet),
-            None => cx.drop(1, packet),
-        });
-        Next::Push(stays.into())
+        self.forwarder.push(cx, batch, |cx, packet| cx.drop(1, packet))
     }
 
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, asked: &str) -> Result<String, Refused> {
-        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
         if handler == "table" {
-            return Ok(routes.dump());
+            return Ok(self.routes().dump());
         }
         let address: Ipv6Addr = asked.trim().parse().map_err(|_| "expected IPv6 address")?;
-        Ok(match routes.fib.lookup(address.to_bits()).and_then(|number| routes.hop(number)) {
+        Ok(match self.forwarder.hop(address.to_bits()) {
             None => "-1".into(),
             Some(Hop { port, gateway: 0 }) => port.to_string(),
             Some(Hop { port, gateway }) => format!("{port} {}", Ipv6Addr::from_bits(gateway)),
@@ -179,20 +137,24 @@ impl Element for LookupIp6Route {
     fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
         let names = Default::default();
         let scope = Scope { element: cx.name(), names: &names };
-        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
         let (command, value) = match handler {
             "ctrl" => value.trim().split_once(char::is_whitespace).unwrap_or((value.trim(), "")),
             command => (command, value),
         };
+        let mut routes = self.routes();
         match command {
             "add" => routes.add(value, &scope)?,
             "remove" => routes.remove(value, &scope)?,
             _ => return Err("bad command, should be `add' or `remove'".into()),
         }
+        routes.rib.publish();
+        drop(routes);
+        self.forwarder.refresh();
         Ok(())
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
-        Some(Box::new(LookupIp6Route { routes: self.routes.clone(), room: Box::default() }))
+        let (routes, forwarder) = (self.routes.clone(), self.forwarder.clone());
+        Some(Box::new(LookupIp6Route { routes, forwarder }))
     }
 }

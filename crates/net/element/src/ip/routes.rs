@@ -1,22 +1,15 @@
-//! Tables of IPv4 routes as lookup elements share them: longest-prefix match over
-//! next hops, changed by commands.
+//! The commands that change a table of IPv4 routes: from text to [`fib::Rib`], and the
+//! order in which routes are listed.
 
-use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-use fib::lpm::{MISS, Route, Table4};
+use fib::Rib;
 use graph::value::{Prefix4, Scope, Value, unsigned};
 
+use super::forward;
 use super::slots::{Order, Slots};
 
-/// Where a route leads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Hop {
-    /// The output.
-    pub port: u16,
-    /// The next hop's address; zero when the destination is on the link itself.
-    pub gateway: u32,
-}
+type Hop = forward::Hop<u32>;
 
 /// A route as commands write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,27 +73,15 @@ impl Entry {
 /// A table of routes.
 #[derive(Debug)]
 pub(crate) struct Routes {
-    fib: Table4,
-    /// What the values in the table stand for, and how many routes use each.
-    hops: Vec<Hop>,
-    uses: Vec<u32>,
-    free: Vec<u32>,
-    numbers: HashMap<Hop, u32>,
+    /// What packets go by, once it is published.
+    pub(crate) rib: Rib<u32, Hop>,
     slots: Slots,
     outputs: usize,
 }
 
 impl Routes {
     pub(crate) fn new(order: Order, outputs: usize) -> Routes {
-        Routes {
-            fib: Table4::new(),
-            hops: vec![],
-            uses: vec![],
-            free: vec![],
-            numbers: HashMap::new(),
-            slots: Slots::new(order),
-            outputs,
-        }
+        Routes { rib: Rib::new(), slots: Slots::new(order), outputs }
     }
 
     /// Reads the routes of a configuration; how many came twice, of which the first
@@ -127,51 +108,8 @@ impl Routes {
         u16::try_from(port).ok().filter(|port| usize::from(*port) < self.outputs)
     }
 
-    /// Looks all addresses up: a number for [`hop`](Self::hop) for each.
-    #[inline]
-    pub(crate) fn lookup_all(&self, addresses: &[u32], numbers: &mut [u32]) {
-        self.fib.lookup_batch(addresses, numbers);
-    }
-
-    /// What a number stands for.
-    #[inline(always)]
-    pub(crate) fn hop(&self, number: u32) -> Option<Hop> {
-        self.hops.get(number as usize).copied() // that of a miss is beyond all
-    }
-
-    /// Where an address goes.
-    pub(crate) fn lookup(&self, address: u32) -> Option<Hop> {
-        self.hop(self.fib.lookup(address).unwrap_or(MISS))
-    }
-
     fn get(&self, prefix: u32, len: u8) -> Option<Entry> {
-        let hop = self.hop(self.fib.get(prefix, len)?)?;
-        Some(Entry { prefix, len, hop })
-    }
-
-    fn number(&mut self, hop: Hop) -> u32 {
-        if let Some(&number) = self.numbers.get(&hop) {
-            self.uses[number as usize] += 1;
-            return number;
-        }
-        let number = self.free.pop().unwrap_or(self.hops.len() as u32);
-        if number as usize == self.hops.len() {
-            self.hops.push(hop);
-            self.uses.push(0);
-        }
-        self.hops[number as usize] = hop;
-        self.uses[number as usize] = 1;
-        self.numbers.insert(hop, number);
-        number
-    }
-
-    fn release(&mut self, number: u32) {
-        let uses = &mut self.uses[number as usize];
-        *uses -= 1;
-        if *uses == 0 {
-            self.numbers.remove(&self.hops[number as usize]);
-            self.free.push(number);
-        }
+        Some(Entry { prefix, len, hop: *self.rib.get(prefix, len)? })
     }
 
     /// Adds a route; the one it replaced, if it may.
@@ -180,18 +118,9 @@ impl Routes {
         if let Some(before) = before.filter(|_| !may_replace) {
             return Err(Conflict::Exists(before));
         }
-        let number = self.number(entry.hop);
-        match self.fib.insert(entry.prefix, entry.len, number) {
-            Ok(Some(old)) => self.release(old),
-            Ok(None) => {}
-            Err(error) => {
-                self.release(number);
-                return Err(Conflict::Full(format!(
-                    "no memory to store route '{}': {error}",
-                    entry.unparse(false)
-                )));
-            }
-        }
+        self.rib.insert(entry.prefix, entry.len, entry.hop).map_err(|error| {
+            Conflict::Full(format!("no memory to store route '{}': {error}", entry.unparse(false)))
+        })?;
         self.slots.add((entry.prefix, entry.len));
         Ok(before)
     }
@@ -199,9 +128,7 @@ impl Routes {
     /// Removes a route, if it is exactly this one.
     fn remove(&mut self, prefix: u32, len: u8, wanted: Option<Hop>) -> Option<Entry> {
         let there = self.get(prefix, len).filter(|there| wanted.is_none_or(|hop| there.hop == hop))?;
-        if let Ok(Some(number)) = self.fib.remove(prefix, len) {
-            self.release(number);
-        }
+        self.rib.remove(prefix, len).ok()??;
         self.slots.remove((prefix, len));
         Some(there)
     }
@@ -275,29 +202,25 @@ impl Routes {
 
     /// Removes all routes.
     pub(crate) fn flush(&mut self) {
-        self.fib.clear();
-        self.hops.clear();
-        self.uses.clear();
-        self.free.clear();
-        self.numbers.clear();
+        self.rib.clear();
         self.slots.clear();
     }
 
     /// All routes, the longest prefixes last.
     pub(crate) fn fixed(&self) -> Vec<super::lookup::Fixed> {
-        let fixed = |route: Route<u32>| {
-            let hop = self.hop(route.value)?;
+        let fixed = |route: fib::Entry<'_, u32, Hop>| {
             let mask = u32::MAX.checked_shl(32 - u32::from(route.len)).unwrap_or(0);
-            Some(super::lookup::Fixed { prefix: route.prefix, mask, port: hop.port, gateway: hop.gateway })
+            let Hop { port, gateway } = *route.hop;
+            super::lookup::Fixed { prefix: route.prefix, mask, port, gateway }
         };
-        let mut all: Vec<_> = self.fib.iter().filter_map(fixed).collect();
+        let mut all: Vec<_> = self.rib.iter().map(fixed).collect();
         all.sort_by_key(|route| (route.mask, route.prefix));
         all
     }
 
     /// All routes, a line each.
     pub(crate) fn dump(&self) -> String {
-        let all = self.slots.list(self.fib.iter().map(|Route { prefix, len, .. }| (prefix, len)));
+        let all = self.slots.list(self.rib.iter().map(|route| (route.prefix, route.len)));
         all.into_iter()
             .filter_map(|(prefix, len)| Some(self.get(prefix, len)?.unparse(true) + "\n"))
             .collect()
