@@ -81,11 +81,11 @@ mod routes;
 mod table;
 mod trie;
 
-pub use lookup4::Lookup4;
-pub use lookup6::Lookup6;
+use lookup4::Lookup4;
+use lookup6::Lookup6;
 pub(crate) use routes::Routes;
-pub(crate) use table::DEFAULT_LIMIT;
 pub use table::{Address, Table, Table4, Table6};
+pub(crate) use table::{DEFAULT_LIMIT, Lookup};
 
 /// The greatest value of a route.
 pub const MAX_VALUE: u32 = (1 << 31) - 2;
@@ -111,39 +111,4 @@ pub struct Memory {
     pub lookup: usize,
     /// The routes as they were given, which only changes read; an estimate.
     pub routes: usize,
-}
-
-/// What lookups read, made from routes that are kept elsewhere.
-pub trait Lookup<A>: Clone + std::fmt::Debug + Send + Sync {
-    /// First bits of an address that index a table; the routes of so many bits or fewer
-    /// stand in it.
-    const ROOT_BITS: u8;
-
-    /// Of no routes.
-    fn new() -> Self;
-
-    /// Makes it anew from all `routes`.
-    fn fill(&mut self, routes: &Routes<A>);
-
-    /// Follows that the route of this prefix and length came, went or has another value:
-    /// what this part says of it afterwards is what `routes` do. Changes may be followed
-    /// late and in any order: when all have been, the part is that of `routes`.
-    fn follow(&mut self, routes: &Routes<A>, prefix: A, len: u8);
-
-    /// How many nodes there are, where nodes are limited.
-    fn nodes(&self) -> usize {
-        0
-    }
-
-    /// What it takes; as `routes` counts what only changes read.
-    fn memory(&self) -> Memory;
-
-    /// The value of the longest route that covers `addr`.
-    fn lookup(&self, addr: A) -> Option<u32>;
-
-    /// Looks up `addrs`, [`MISS`] standing for no route.
-    ///
-    /// # Panics
-    /// When `values` is shorter than `addrs`.
-    fn lookup_batch(&self, addrs: &[A], values: &mut [u32]);
 }

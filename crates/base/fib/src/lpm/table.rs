@@ -1,13 +1,49 @@
 //! A table for one thread: the routes, and the lookup part that follows them.
 
 use super::routes::{Bits, Routes};
-use super::{Lookup, Lookup4, Lookup6, Memory, Route};
+use super::{Lookup4, Lookup6, Memory, Route};
 use crate::error::{Error, Result};
+use std::fmt::Debug;
 
 /// An address family: `u32` is IPv4 and `u128` is IPv6, both in host byte order.
 pub trait Address: Bits {
     /// What lookups of this family read.
     type Lookup: Lookup<Self>;
+}
+
+/// What lookups read, made from routes that are kept elsewhere.
+pub trait Lookup<A>: Clone + Debug + Send + Sync {
+    /// First bits of an address that index a table; the routes of so many bits or fewer
+    /// stand in it.
+    const ROOT_BITS: u8;
+
+    /// Of no routes.
+    fn new() -> Self;
+
+    /// Makes it anew from all `routes`.
+    fn fill(&mut self, routes: &Routes<A>);
+
+    /// Follows that the route of this prefix and length came, went or has another value:
+    /// what this part says of it afterwards is what `routes` do. Changes may be followed
+    /// late and in any order: when all have been, the part is that of `routes`.
+    fn follow(&mut self, routes: &Routes<A>, prefix: A, len: u8);
+
+    /// How many nodes there are, where nodes are limited.
+    fn nodes(&self) -> usize {
+        0
+    }
+
+    /// What it takes; as `routes` counts what only changes read.
+    fn memory(&self) -> Memory;
+
+    /// The value of the longest route that covers `addr`.
+    fn lookup(&self, addr: A) -> Option<u32>;
+
+    /// Looks up `addrs`, [`MISS`](super::MISS) standing for no route.
+    ///
+    /// # Panics
+    /// When `values` is shorter than `addrs`.
+    fn lookup_batch(&self, addrs: &[A], values: &mut [u32]);
 }
 
 impl Address for u32 {
