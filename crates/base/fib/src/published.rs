@@ -79,10 +79,10 @@ impl<T: Clone> Publisher<T> {
         Reader { shared: Arc::clone(&self.shared), version, value: Arc::clone(&value) }
     }
 
-    /// Shows readers a copy that `update` brought up to date. It is one that readers have
-    /// left, if there is one and `may_recycle` says that `update` knows what it lacks.
-    pub(crate) fn publish(&mut self, may_recycle: bool, update: impl FnOnce(&mut T, Base)) {
-        let recycled = self.recycled(may_recycle).map(|copy| (copy, Base::Previous));
+    /// Shows readers a copy that `update` brought up to date: one that readers have left, if
+    /// there is one.
+    pub(crate) fn publish(&mut self, update: impl FnOnce(&mut T, Base)) {
+        let recycled = self.recycled().map(|copy| (copy, Base::Previous));
         let (mut next, base) = recycled.unwrap_or_else(|| {
             let published = Arc::clone(&self.shared.value());
             (Arc::new(T::clone(&published)), Base::Published)
@@ -96,21 +96,22 @@ impl<T: Clone> Publisher<T> {
         self.retired.push_back(before);
     }
 
-    /// The copy that was published before this one, once no reader has it any more.
-    fn recycled(&mut self, may_recycle: bool) -> Option<Arc<T>> {
+    /// The copy that was published before this one, once no reader has it any more. Older
+    /// ones are freed as soon as that is true of them.
+    fn recycled(&mut self) -> Option<Arc<T>> {
         let newest = self.retired.pop_back();
         self.retired.retain_mut(|copy| Arc::get_mut(copy).is_none());
         let mut newest = newest?;
         let begin = Instant::now();
         while Arc::get_mut(&mut newest).is_none() {
-            if !may_recycle || begin.elapsed() > GRACE_PERIOD {
+            if begin.elapsed() > GRACE_PERIOD {
                 self.retired.push_back(newest);
                 return None;
             }
             // The reader may be waiting for this very core.
             std::thread::yield_now();
         }
-        may_recycle.then_some(newest)
+        Some(newest)
     }
 
     /// All copies that there are.

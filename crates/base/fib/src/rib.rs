@@ -201,7 +201,7 @@ impl<A: Address, H: Clone + Eq + Hash> Rib<A, H> {
                 first.follow(changes, routes, hops);
                 *publisher = Some(Publisher::new(first));
             }
-            Some(publisher) => publisher.publish(!last_changes.all, |fib, base| {
+            Some(publisher) => publisher.publish(|fib, base| {
                 if base == Base::Previous {
                     fib.follow(last_changes, routes, hops);
                 }

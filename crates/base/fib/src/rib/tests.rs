@@ -170,6 +170,7 @@ fn many_changes_at_once_are_as_good_as_one_by_one() {
         let count = REMEMBERED as u32 - 3 + round;
         for n in 0..count {
             rib.insert(n << 12, 20, n % 7 + round).unwrap();
+            assert!(rib.changes.prefixes.len() <= REMEMBERED && rib.changes.hops.len() <= 2 * REMEMBERED);
         }
         rib.publish();
         rib.insert(0, 28, 99).unwrap();
@@ -182,6 +183,17 @@ fn many_changes_at_once_are_as_good_as_one_by_one() {
             assert_eq!(reader.fib().lookup(n << 12), Some(&(n % 7 + round)), "{n} in round {round}");
         }
     }
+}
+
+#[test]
+fn the_same_route_again_is_no_change() {
+    let mut rib = Rib::<u16, u8>::new();
+    rib.insert(0, 9, 1).unwrap();
+    rib.publish();
+    assert_eq!((rib.insert(0, 9, 1), rib.remove(0, 8)), (Ok(Some(1)), Ok(None)));
+    assert!(rib.changes.is_empty());
+    assert_eq!((rib.remove(0, 9), rib.next_hops()), (Ok(Some(1)), 0));
+    assert!(!rib.changes.is_empty());
 }
 
 #[test]
