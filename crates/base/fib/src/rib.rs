@@ -83,7 +83,7 @@ impl<A> Changes<A> {
     }
 
     fn bytes(&self) -> usize {
-        self.prefixes.capacity() * size_of::<(A, u8)>() + self.hops.capacity() * 4
+        self.prefixes.len() * size_of::<(A, u8)>() + self.hops.len() * size_of::<u32>()
     }
 }
 

@@ -5,7 +5,7 @@ use fib::Error;
 use fib::lpm::{Table4, Table6};
 use fib::synthetic::Random;
 
-const ROUTES: usize = 100_000;
+const ROUTES: usize = 40_000;
 
 /// The longest prefixes, as far from each other as can be: all they need is their own.
 #[test]

@@ -112,7 +112,7 @@ fn follow<A: Invented>(prefixes: &[(A, u8)], steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn ipv4_readers_see_what_was_published(prefixes in prefixes::<u16>(40), steps in steps()) {
@@ -286,7 +286,7 @@ fn a_reader_sees_all_of_a_set_of_changes_or_none() {
                 }
             });
         }
-        for value in 2..1_000 {
+        for value in 2..500 {
             set(value);
         }
         drop(stop);

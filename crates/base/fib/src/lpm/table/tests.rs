@@ -218,6 +218,25 @@ fn wrong_routes_are_refused_by_name() {
 }
 
 #[test]
+fn memory_counts_lookup_parts_and_routes() {
+    let (mut table, mut small) = (Table4::new(), Table::<Small6>::new());
+    // Blocks of 16 bytes and roots of 8, a byte beside each, and the first of each arena.
+    let empty =
+        |memory: Memory, parts: usize| (memory.lookup > parts && memory.lookup < parts + 1024, memory.routes);
+    assert_eq!(empty(table.memory(), 16 << 18), (true, 1 << 18));
+    assert_eq!(empty(small.memory(), 8 << 6), (true, 1 << 6));
+    let before = (table.memory(), small.memory());
+    for n in 0..1000 {
+        table.insert(n << 20, 24, n).unwrap();
+        small.insert(Small6(u128::from(n) << 100), 28, n).unwrap();
+    }
+    let added = |now: Memory, then: Memory| (now.lookup > then.lookup, now.routes - then.routes);
+    // About 20 bytes and 56 in a map.
+    assert_eq!(added(table.memory(), before.0), (true, 20_000));
+    assert_eq!(added(small.memory(), before.1), (true, 56_000));
+}
+
+#[test]
 fn a_refused_fill_leaves_nothing() {
     let route = |prefix, len| Route { prefix, len, value: 9 };
     let mut table = Table4::with_limit(2);
