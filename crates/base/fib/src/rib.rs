@@ -30,7 +30,7 @@ use std::hash::Hash;
 
 /// Changes that are followed one by one in each copy; after more of them between two
 /// publications the lookup part is made anew.
-const REMEMBERED: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
+const REMEMBERED: usize = if cfg!(test) { 64 } else { 65_536 };
 
 /// A route to a next hop: all addresses that begin with the first `len` bits of `prefix`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,8 +60,9 @@ impl<A> Default for Changes<A> {
 }
 
 impl<A> Changes<A> {
+    /// A next hop never comes or goes without a route's change.
     fn is_empty(&self) -> bool {
-        self.prefixes.is_empty() && self.hops.is_empty() && !self.all
+        self.prefixes.is_empty() && !self.all
     }
 
     fn prefix(&mut self, prefix: A, len: u8) {

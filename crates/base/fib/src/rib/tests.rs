@@ -193,7 +193,8 @@ fn the_same_route_again_is_no_change() {
     assert_eq!((rib.insert(0, 9, 1), rib.remove(0, 8)), (Ok(Some(1)), Ok(None)));
     assert!(rib.changes.is_empty());
     assert_eq!((rib.remove(0, 9), rib.next_hops()), (Ok(Some(1)), 0));
-    assert!(!rib.changes.is_empty());
+    assert_eq!((&rib.changes.prefixes[..], &rib.changes.hops[..]), (&[(0, 9)][..], &[0][..]));
+    assert!(!rib.changes.is_empty() && !rib.changes.all);
 }
 
 #[test]
