@@ -67,8 +67,10 @@ impl Register {
 /// `NAME @ offset, ACCESS, "section", "what" { FIELD = bits; }` is one register;
 /// `NAME[count; stride] @ offset` an array; `NAME[n; stride] @ offset | [m] @
 /// offset` an array in two ranges. `reserved mask` may follow the access.
+/// `#![ids_from = n]` before the first row numbers the rows from `n` on: each gets
+/// an `ID` of the type `Id` of the module above, and `NEXT_ID` follows the last.
 macro_rules! registers {
-    ($($name:ident $([$count:literal; $stride:literal])? @ $offset:literal $(| [$more:literal] @ $second:literal)?,
+    ($(#![ids_from = $first:expr])? $($name:ident $([$count:literal; $stride:literal])? @ $offset:literal $(| [$more:literal] @ $second:literal)?,
        $access:ident $(reserved $reserved:expr)?, $section:literal, $what:literal { $($field:ident = $bits:expr;)* })*) => {
         $(
             #[doc = concat!($what, " (", $section, ").")]
@@ -95,7 +97,26 @@ macro_rules! registers {
             registers!(@place $name $offset $($count)?);
         )*
 
+        registers!(@ids [$($first)?] $($name)*);
+
         pub(super) const TABLE: &[$crate::Register] = &[$($name::REGISTER),*];
+    };
+    (@ids [] $($name:ident)*) => {};
+    (@ids [$first:expr] $($name:ident)*) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)] // names are the datasheet's
+        enum Row {
+            $($name),*
+        }
+
+        $(
+            impl $name {
+                /// Which register it is: what a `match` is made on.
+                pub const ID: super::Id = super::Id($first + Row::$name as u16);
+            }
+        )*
+
+        /// The number of the next group's first row.
+        pub(super) const NEXT_ID: u16 = $first + TABLE.len() as u16;
     };
     (@count) => { 1 };
     (@count $count:literal) => { $count };

@@ -98,8 +98,8 @@ const SECOND_ONLY: &[(&str, &str)] = &[
     ("errors of virtual functions, of which there are none", "LMVM_RX LMVM_TX LVMMC_RX LVMMC_TX VMECM"),
 ];
 
-/// In the first table only.
-const FIRST_ONLY: &str = "";
+/// In the first table only: the datasheet has CTRL at 0x0 and 0x4, the header at 0x0.
+const FIRST_ONLY: &str = "CTRL_ALIAS";
 
 /// Two names of one place.
 const SHARED: &[(&str, &str)] = &[("GTV", "PCIEPIPEADR"), ("MAXFRS", "MHADD")];

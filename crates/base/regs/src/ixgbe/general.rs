@@ -3,11 +3,14 @@
 use crate::table::registers;
 
 registers! {
+    #![ids_from = 0]
+
     CTRL @ 0x00000, RW reserved !(1 << 2 | 1 << 3 | 1 << 26), "8.2.3.1.1", "Device control" {
         PCIE_MASTER_DISABLE = 1 << 2;
         LRST = 1 << 3;
         RST = 1 << 26;
     }
+    CTRL_ALIAS @ 0x00004, RW, "8.2.3.1.1", "Device control, at its second place" {}
     STATUS @ 0x00008, RO, "8.2.3.1.2", "Device status" {
         LAN_ID_SHIFT = 2;
         LAN_ID_MASK = 3 << 2;

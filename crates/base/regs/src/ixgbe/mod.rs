@@ -2,8 +2,9 @@
 //! X520, X540 and X550 where they are the same.
 //!
 //! Each register is a type: `CTRL::AT` or `RDT::at(n)` is its offset in BAR0 in
-//! bytes, `CTRL::RST` a field, `CTRL::REGISTER` its entry of the [`TABLE`]. A
-//! section given only to its third level (`8.2.3.7`) names the group.
+//! bytes, `CTRL::RST` a field, `CTRL::REGISTER` its row of the [`TABLE`], and
+//! `CTRL::ID` that row as a value to match on. A section given only to its third
+//! level (`8.2.3.7`) names the group.
 
 pub mod descriptor;
 mod device;
@@ -14,6 +15,8 @@ mod receive;
 mod statistics;
 mod transmit;
 
+use std::fmt;
+use std::ops::Deref;
 use std::sync::LazyLock;
 
 pub use device::{DEVICES, Device, Family, VENDOR_INTEL, device};
@@ -58,14 +61,51 @@ static ALL: [Register; LEN] = {
 /// Every register.
 pub static TABLE: &[Register] = &ALL;
 
-/// For each word of BAR0 the index of its register in [`TABLE`], plus one.
-static BY_OFFSET: LazyLock<Box<[u16]>> = LazyLock::new(|| {
-    let mut map = vec![0; BAR0_LEN as usize / 4].into_boxed_slice();
-    for (i, register) in TABLE.iter().enumerate() {
+const _: () = assert!(statistics::NEXT_ID as usize == LEN, "the groups are numbered one after the other");
+
+/// Which register: a row of the [`TABLE`]. `CTRL::ID` is one to match on; what the
+/// table says of it is reached by `*`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Id(u16);
+
+impl Id {
+    /// How many there are.
+    pub const COUNT: usize = LEN;
+
+    /// Its number, below [`Id::COUNT`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Its row of the [`TABLE`].
+    pub const fn register(self) -> &'static Register {
+        &ALL[self.0 as usize]
+    }
+}
+
+impl Deref for Id {
+    type Target = Register;
+
+    fn deref(&self) -> &Register {
+        self.register()
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// For each word of BAR0 the number of its register plus one, and its index in the
+/// array.
+static BY_OFFSET: LazyLock<Box<[(u16, u16)]>> = LazyLock::new(|| {
+    let mut map = vec![(0, 0); BAR0_LEN as usize / 4].into_boxed_slice();
+    for (row, register) in TABLE.iter().enumerate() {
         for n in 0..register.len() {
-            let place = &mut map[register.at(n) as usize / 4];
-            if *place == 0 {
-                *place = i as u16 + 1;
+            let word = &mut map[register.at(n) as usize / 4];
+            if word.0 == 0 {
+                *word = (row as u16 + 1, n as u16);
             }
         }
     }
@@ -74,11 +114,9 @@ static BY_OFFSET: LazyLock<Box<[u16]>> = LazyLock::new(|| {
 
 /// The register at a byte offset, and its index in the array. Where two share a
 /// place the first of the table is meant.
-pub fn lookup(offset: u32) -> Option<(&'static Register, usize)> {
-    let index = *BY_OFFSET.get(offset as usize / 4)?;
-    let register = TABLE.get(usize::from(index).checked_sub(1)?)?;
-    let aligned = offset & !3;
-    (0..register.len()).find(|&n| register.at(n) == aligned).map(|n| (register, n))
+pub fn lookup(offset: u32) -> Option<(Id, usize)> {
+    let (number, n) = *BY_OFFSET.get(offset as usize / 4)?;
+    Some((Id(number.checked_sub(1)?), n.into()))
 }
 
 #[cfg(test)]
@@ -95,5 +133,26 @@ mod tests {
         }
         assert_eq!(lookup(RDT::at(64)).map(|(r, n)| (r.name, n)), Some(("RDT", 64)));
         assert!(lookup(0x1FFFC).is_none() && lookup(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn each_id_is_of_its_own_row() {
+        for (id, register) in [
+            (CTRL::ID, CTRL::REGISTER),
+            (MANC2H::ID, MANC2H::REGISTER),
+            (EICR::ID, EICR::REGISTER),
+            (PBACL_ALIAS::ID, PBACL_ALIAS::REGISTER),
+            (FCTRL::ID, FCTRL::REGISTER),
+            (FCFLTRW::ID, FCFLTRW::REGISTER),
+            (DMATXCTL::ID, DMATXCTL::REGISTER),
+            (IPSRXMOD::ID, IPSRXMOD::REGISTER),
+            (FCTTV::ID, FCTTV::REGISTER),
+            (FECS2::ID, FECS2::REGISTER),
+            (CRCERRS::ID, CRCERRS::REGISTER),
+            (O2BSPC::ID, O2BSPC::REGISTER),
+        ] {
+            assert_eq!(*id, register);
+            assert_eq!(lookup(register.at(register.len() - 1)), Some((id, register.len() - 1)));
+        }
     }
 }

@@ -3,6 +3,8 @@
 use crate::table::registers;
 
 registers! {
+    #![ids_from = super::link::NEXT_ID]
+
     CRCERRS @ 0x04000, RC, "8.2.3.23.1", "Frames with a wrong CRC" {}
     ILLERRC @ 0x04004, RC, "8.2.3.23.2", "Illegal symbols" {}
     ERRBC @ 0x04008, RC, "8.2.3.23.3", "Error bytes" {}

@@ -3,6 +3,8 @@
 use crate::table::registers;
 
 registers! {
+    #![ids_from = super::receive::NEXT_ID]
+
     DMATXCTL @ 0x04A80, RW, "8.2.3.9.2", "Transmit DMA control" {
         TE = 1 << 0;
         NS = 1 << 1;
