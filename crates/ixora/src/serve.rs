@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use testbed::serve::{Endpoint, Options, Report};
 use testbed::wire::{self, Ledger, Plug};
-use testbed::{Finding, Idle, ixgbe, serve, vhost_user};
+use testbed::{Finding, Idle, ixgbe, vfio_user, vhost_user};
 
 use crate::chip::{Chip, Traits};
 use crate::confine::{Confinement, Needs, caller};
@@ -33,71 +33,16 @@ enum Request {
 /// What `--control` prints first, once clients may come.
 pub const READY: &str = "ready";
 
-/// Devices whose sockets are bound, for either protocol.
-enum Bound {
-    VfioUser(serve::Bound),
-    VhostUser(vhost_user::Bound),
-}
-
-impl Bound {
-    fn bind(arguments: &cli::Model, endpoints: Vec<Endpoint>) -> Result<Bound, Failure> {
-        Ok(match arguments.vhost_user.is_empty() {
-            true => Bound::VfioUser(serve::Bound::bind(endpoints)?),
-            false => Bound::VhostUser(vhost_user::Bound::bind(endpoints)?),
-        })
-    }
-
-    fn serve(self, options: Options) -> Result<Serving, Failure> {
-        Ok(match self {
-            Bound::VfioUser(bound) => Serving::VfioUser(bound.serve(options)?),
-            Bound::VhostUser(bound) => Serving::VhostUser(bound.serve(options)?),
-        })
-    }
-}
-
-/// Devices that are served.
-enum Serving {
-    VfioUser(serve::Serving),
-    VhostUser(vhost_user::Serving),
-}
-
-impl Serving {
-    fn start_sources(&self) {
-        match self {
-            Serving::VfioUser(serving) => serving.start_sources(),
-            Serving::VhostUser(serving) => serving.start_sources(),
-        }
-    }
-
-    fn stop_sources(&self) {
-        match self {
-            Serving::VfioUser(serving) => serving.stop_sources(),
-            Serving::VhostUser(serving) => serving.stop_sources(),
-        }
-    }
-
-    fn report(&self) -> Report {
-        match self {
-            Serving::VfioUser(serving) => serving.report(),
-            Serving::VhostUser(serving) => serving.report(),
-        }
-    }
-
-    fn stop(self) -> Report {
-        match self {
-            Serving::VfioUser(serving) => serving.stop(),
-            Serving::VhostUser(serving) => serving.stop(),
-        }
-    }
-}
-
 /// Serves until a signal comes, the time is over, or the parent is gone.
 pub fn run(arguments: &cli::Model) -> Result<(), Failure> {
     let chip = arguments.chip.parse()?;
     let stop = signal::stop_flag()?;
     let options = Options { core: arguments.core, idle: Idle::Yield };
     let (endpoints, wires) = endpoints(arguments, chip)?;
-    let bound = Bound::bind(arguments, endpoints)?;
+    let bound = match arguments.vhost_user.is_empty() {
+        true => vfio_user::bind(endpoints)?,
+        false => vhost_user::bind(endpoints)?,
+    };
     let (confinement, janitor) = confine(arguments, wires)?;
     let serving = bound.serve(options)?;
     let requests = arguments.control.then(|| listen(stop.clone()));

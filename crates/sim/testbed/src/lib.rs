@@ -2,7 +2,7 @@
 //!
 //! [`ixgbe::open`] and [`virtio::open`] make a [`Device`] with a [`wire::Cable`] in its port;
 //! [`inprocess`] joins it to a driver of this process, [`serve`] to whoever
-//! speaks vfio-user. [`view`] is how a model reaches host memory, and [`fault`]
+//! speaks vfio-user or vhost-user. [`view`] is how a model reaches host memory, and [`fault`]
 //! what goes wrong on purpose.
 //!
 //! Not here: the models themselves (crate `model`) and the vfio-user protocol
@@ -17,6 +17,7 @@ pub mod outside;
 pub mod serve;
 mod station;
 pub mod testpmd;
+pub mod vfio_user;
 pub mod vhost_user;
 pub mod view;
 pub mod virtio;

@@ -1,23 +1,22 @@
-//! Serving devices over vfio-user, protocol 0.1: a thread for each socket, and
-//! one that steps all devices.
+//! Serving devices behind sockets: a thread for each socket, and one that steps all
+//! devices. The protocols are in [`vfio_user`](crate::vfio_user) and
+//! [`vhost_user`](crate::vhost_user); each binds sockets, and what is bound is served
+//! here.
 //!
 //! Clients come and go; whatever they do, the devices and the other clients stay.
 //! When one leaves, its memory is unmapped and the device is as new.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use bus::vfio_user::server::{DmaAccess, RegionInfo, Served, Server, Shared};
 use serde::{Deserialize, Serialize};
 
 use crate::device::{Device, DeviceReport};
 use crate::station::{Idle, Station, Stepper};
-use crate::view::Access;
 use crate::wire::Cable;
 
 /// A device and where to serve it.
@@ -65,11 +64,24 @@ pub struct Report {
     pub endpoints: Vec<EndpointReport>,
 }
 
+/// A bound socket of one of the protocols.
+pub(crate) trait Listener: Send {
+    /// Which protocol it is; its thread is named so.
+    fn protocol(&self) -> &'static str;
+
+    /// Waits for a client and serves it until it leaves or `stop` is set; comes back
+    /// without one now and then.
+    ///
+    /// # Errors
+    /// What the client did wrong, in words. It is gone then, and the device as new.
+    fn serve_one(&mut self, device: &ServedDevice, stop: &AtomicBool) -> Result<(), String>;
+}
+
 /// A served device, shared with its socket's thread.
 #[derive(Debug)]
-struct Line {
-    socket: PathBuf,
-    station: Arc<Station>,
+pub(crate) struct ServedDevice {
+    pub socket: PathBuf,
+    pub station: Arc<Station>,
     faults: AtomicU64,
     last_fault: Mutex<Option<String>>,
 }
@@ -77,7 +89,7 @@ struct Line {
 /// Devices that are being served; dropping it ends that.
 #[derive(Debug)]
 pub struct Serving {
-    lines: Vec<Arc<Line>>,
+    devices: Vec<Arc<ServedDevice>>,
     threads: Vec<JoinHandle<()>>,
     stepper: Stepper,
     stop: Arc<AtomicBool>,
@@ -86,26 +98,34 @@ pub struct Serving {
 
 /// Devices whose sockets are bound, but not served yet: in between, a process
 /// can give up what it needed to get here, before there are threads that have it.
-#[derive(Debug)]
 pub struct Bound {
-    lines: Vec<Arc<Line>>,
-    servers: Vec<Server>,
+    devices: Vec<Arc<ServedDevice>>,
+    listeners: Vec<Box<dyn Listener>>,
+}
+
+impl std::fmt::Debug for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(&self.devices).finish()
+    }
 }
 
 impl Bound {
-    /// Binds all sockets.
+    /// Binds all sockets, each with `listen`.
     ///
     /// # Errors
-    /// What binding says; then none is bound.
-    pub fn bind(endpoints: Vec<Endpoint>) -> bus::Result<Bound> {
-        let (mut lines, mut servers) = (Vec::new(), Vec::new());
-        for Endpoint { socket, device } in endpoints {
-            servers.push(Server::bind(&socket)?);
+    /// What `listen` says; then none is bound.
+    pub(crate) fn bind<L: Listener + 'static>(
+        endpoints: Vec<Endpoint>,
+        listen: impl Fn(&Path, &mut Device) -> bus::Result<L>,
+    ) -> bus::Result<Bound> {
+        let mut bound = Bound { devices: Vec::new(), listeners: Vec::new() };
+        for Endpoint { socket, mut device } in endpoints {
+            bound.listeners.push(Box::new(listen(&socket, &mut device)?));
             let station = Station::new(device);
             let (faults, last_fault) = (AtomicU64::new(0), Mutex::new(None));
-            lines.push(Arc::new(Line { socket, station, faults, last_fault }));
+            bound.devices.push(Arc::new(ServedDevice { socket, station, faults, last_fault }));
         }
-        Ok(Bound { lines, servers })
+        Ok(bound)
     }
 
     /// Begins to serve.
@@ -113,20 +133,20 @@ impl Bound {
     /// # Errors
     /// When threads cannot be started; then nothing is served.
     pub fn serve(self, options: Options) -> bus::Result<Serving> {
-        let Bound { lines, servers } = self;
+        let Bound { devices, listeners } = self;
         let stop = Arc::new(AtomicBool::new(false));
         let thread_failed = |error: io::Error| bus::Error::Os {
             doing: "starting a thread".to_owned(),
             errno: rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN),
         };
-        let stations = lines.iter().map(|line| line.station.clone()).collect();
+        let stations = devices.iter().map(|device| device.station.clone()).collect();
         let stepper = Stepper::start(stations, options.core, options.idle).map_err(thread_failed)?;
         // From here on, dropping `serving` ends what was started.
-        let mut serving = Serving { lines, threads: Vec::new(), stepper, stop, begin: Instant::now() };
-        for (line, server) in serving.lines.iter().zip(servers) {
-            let (line, stop) = (line.clone(), serving.stop.clone());
-            let thread = thread::Builder::new().name("vfio-user".to_owned());
-            let thread = thread.spawn(move || line.serve(server, &stop)).map_err(thread_failed)?;
+        let mut serving = Serving { devices, threads: Vec::new(), stepper, stop, begin: Instant::now() };
+        for (device, listener) in serving.devices.iter().zip(listeners) {
+            let (device, stop) = (device.clone(), serving.stop.clone());
+            let thread = thread::Builder::new().name(listener.protocol().to_owned());
+            let thread = thread.spawn(move || device.serve(listener, &stop)).map_err(thread_failed)?;
             serving.threads.push(thread);
         }
         Ok(serving)
@@ -134,44 +154,36 @@ impl Bound {
 }
 
 impl Serving {
-    /// Binds all sockets and begins to serve.
-    ///
-    /// # Errors
-    /// What binding says; then nothing is served.
-    pub fn start(endpoints: Vec<Endpoint>, options: Options) -> bus::Result<Serving> {
-        Bound::bind(endpoints)?.serve(options)
-    }
-
     /// What was counted so far. Waits no longer than a register access does.
     pub fn report(&self) -> Report {
-        let endpoints = self.lines.iter().map(|line| line.report()).collect();
+        let endpoints = self.devices.iter().map(|device| device.report()).collect();
         let elapsed_ms = self.begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
         Report { elapsed_ms, endpoints }
     }
 
     /// The sockets' paths.
     pub fn sockets(&self) -> impl Iterator<Item = &Path> {
-        self.lines.iter().map(|line| line.socket.as_path())
+        self.devices.iter().map(|device| device.socket.as_path())
     }
 
     /// Looks at the cable of device `index`, if there is one.
     pub fn with_cable<T>(&self, index: usize, look: impl FnOnce(&mut Cable) -> T) -> Option<T> {
-        let line = self.lines.get(index)?;
-        Some(look(line.station.enter().cable()))
+        let device = self.devices.get(index)?;
+        Some(look(device.station.enter().cable()))
     }
 
     /// Generators that were asked to hold their frames begin.
     pub fn start_sources(&self) {
-        for line in &self.lines {
-            line.station.enter().cable().start_source();
+        for device in &self.devices {
+            device.station.enter().cable().start_source();
         }
     }
 
     /// Generators and captures give nothing from now on, so that what is under
-    /// way can arrive and the books balance.
+    /// way can arrive and what was counted balances.
     pub fn stop_sources(&self) {
-        for line in &self.lines {
-            line.station.enter().cable().stop_source();
+        for device in &self.devices {
+            device.station.enter().cable().stop_source();
         }
     }
 
@@ -188,8 +200,8 @@ impl Serving {
             let _ = thread.join();
         }
         self.stepper.stop();
-        for line in &self.lines {
-            line.station.enter().cable().flush();
+        for device in &self.devices {
+            device.station.enter().cable().flush();
         }
     }
 }
@@ -200,20 +212,23 @@ impl Drop for Serving {
     }
 }
 
-impl Line {
+impl ServedDevice {
     /// Serves one client after the other.
-    fn serve(&self, mut server: Server, stop: &AtomicBool) {
+    fn serve(&self, mut listener: Box<dyn Listener>, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
-            let mut client = Client { station: &self.station, attached: false };
-            let Err(error) = server.serve_one(&mut client, stop) else { continue };
-            client.disconnected();
-            tracing::warn!(socket = %self.socket.display(), "client lost: {error}");
-            // What happened before how often: who sees the count finds the words.
-            *self.last_fault() = Some(error.to_string());
-            self.faults.fetch_add(1, Ordering::Release);
-            // An error that comes at once, again and again, is not to spin.
-            thread::sleep(Duration::from_millis(1));
+            if let Err(fault) = listener.serve_one(self, stop) {
+                self.note_fault(fault);
+                // An error that comes at once, again and again, is not to spin.
+                thread::sleep(Duration::from_millis(1));
+            }
         }
+    }
+
+    /// Counts what a client did wrong, for the report.
+    pub(crate) fn note_fault(&self, fault: String) {
+        // What happened before how often: who sees the count finds the words.
+        *self.last_fault() = Some(fault);
+        self.faults.fetch_add(1, Ordering::Release);
     }
 
     fn last_fault(&self) -> MutexGuard<'_, Option<String>> {
@@ -231,111 +246,4 @@ impl Line {
             device: device.report(),
         }
     }
-}
-
-/// The device as one client sees it.
-struct Client<'a> {
-    station: &'a Station,
-    attached: bool,
-}
-
-impl Client<'_> {
-    /// Whoever asks anything is attached from then on, and the device stepped.
-    fn enter(&mut self) -> MutexGuard<'_, Device> {
-        let mut device = self.station.enter();
-        if !self.attached {
-            self.attached = true;
-            device.attach();
-            self.station.set_attached(true);
-        }
-        device
-    }
-}
-
-impl Client<'_> {
-    fn access(&mut self) -> MutexGuard<'_, Device> {
-        drop(self.enter());
-        self.station.access()
-    }
-}
-
-impl Served for Client<'_> {
-    fn read_config(&mut self, offset: u16, data: &mut [u8]) {
-        self.enter().read_config(offset, data);
-    }
-
-    fn write_config(&mut self, offset: u16, data: &[u8]) {
-        self.enter().write_config(offset, data);
-    }
-
-    fn regions(&self) -> Vec<RegionInfo> {
-        let device = self.station.enter();
-        let describe = |index| {
-            let bar = device.bar(index)?;
-            let shared = if index == 0 { share(&device) } else { None };
-            Some(RegionInfo { bar: index, size: bar.size.into(), kind: bar.kind, shared })
-        };
-        (0..6).filter_map(describe).collect()
-    }
-
-    fn read_bar(&mut self, bar: usize, offset: u64, data: &mut [u8]) {
-        self.access().read_bar(bar, offset, data);
-    }
-
-    fn write_bar(&mut self, bar: usize, offset: u64, data: &[u8]) {
-        self.access().write_bar(bar, offset, data);
-    }
-
-    fn map_dma(
-        &mut self,
-        iova: u64,
-        len: u64,
-        fd: Option<OwnedFd>,
-        fd_offset: u64,
-        access: DmaAccess,
-    ) -> io::Result<()> {
-        let device = self.enter();
-        let access = Access { read: access.read, write: access.write };
-        match fd {
-            Some(file) => device.view().map(iova, len, file, fd_offset, access),
-            None => device.view().map_unreachable(iova, len),
-        }
-    }
-
-    fn unmap_dma(&mut self, iova: u64, len: u64) -> io::Result<()> {
-        // With the lock held no step is under way, and the next one looks anew.
-        self.enter().unmap(iova, len)
-    }
-
-    fn interrupt_vectors(&self) -> u16 {
-        self.station.enter().shape().vectors
-    }
-
-    fn set_interrupt(&mut self, vector: u16, event: Option<OwnedFd>) {
-        self.enter().set_interrupt(vector, event);
-    }
-
-    fn reset(&mut self) {
-        self.enter().reset();
-    }
-
-    fn disconnected(&mut self) {
-        if std::mem::take(&mut self.attached) {
-            // Both under the lock: a report sees neither without the other.
-            let mut device = self.station.enter();
-            self.station.set_attached(false);
-            device.detach();
-        }
-    }
-}
-
-/// The pages of BAR 0 that clients may map. Without a file to give they are
-/// trapped, which is slow but right.
-fn share(device: &Device) -> Option<Shared> {
-    if device.shape().polled.is_empty() {
-        return None;
-    }
-    let fd = device.pages().file().try_clone_to_owned().ok()?;
-    let areas = device.shape().polled.iter().map(|&(offset, len)| (offset.into(), len.into())).collect();
-    Some(Shared { fd, fd_offset: 0, areas })
 }

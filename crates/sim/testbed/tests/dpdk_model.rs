@@ -10,9 +10,9 @@ mod limit;
 use std::time::{Duration, Instant};
 
 use limit::Limit;
-use testbed::serve::{Endpoint, EndpointReport, Options};
+use testbed::serve::{Endpoint, EndpointReport, Options, Serving};
 use testbed::testpmd::{Dpdk, Setup, Testpmd};
-use testbed::vhost_user::Serving;
+use testbed::vhost_user;
 use testbed::view::Trust;
 use testbed::virtio;
 use testbed::wire::Cable;
@@ -39,7 +39,7 @@ impl Join {
         let cable = Cable::open(&wire.parse().unwrap()).unwrap();
         let device = virtio::open(&options, cable).unwrap();
         let endpoint = Endpoint { socket: socket.clone(), device };
-        let serving = Serving::start(vec![endpoint], Options::default()).unwrap();
+        let serving = vhost_user::bind(vec![endpoint]).unwrap().serve(Options::default()).unwrap();
         let path = socket.display();
         let vdevs = vec![format!("net_virtio_user0,path={path},queues={pairs},queue_size=256{ring}")];
         let arguments = vec![format!("--rxq={pairs}"), format!("--txq={pairs}")];

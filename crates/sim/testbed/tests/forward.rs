@@ -14,7 +14,7 @@ use port::{Options, Port, RxQueue, TxQueue};
 use testbed::inprocess::{Handle, InProcess, while_stepping};
 use testbed::serve::{Endpoint, Options as ServeOptions, Serving};
 use testbed::wire::{CheckStats, Plug, plug};
-use testbed::{Device, DeviceReport, ixgbe};
+use testbed::{Device, DeviceReport, ixgbe, vfio_user};
 
 /// Devices with these wires, the device faults in `fault`.
 fn devices(wires: &[&str], fault: &str) -> Vec<Device> {
@@ -165,7 +165,7 @@ fn frames_cross_over_vfio_user_and_clients_come_and_go() {
     let wire = "gen:flows=16+sink:check";
     let endpoints = devices(&[wire, wire], "").into_iter().zip(&sockets);
     let endpoints = endpoints.map(|(device, socket)| Endpoint { socket: socket.clone(), device }).collect();
-    let serving = Serving::start(endpoints, ServeOptions::default()).unwrap();
+    let serving = vfio_user::bind(endpoints).unwrap().serve(ServeOptions::default()).unwrap();
     for client in 1..=2 {
         let pcis = sockets.iter().map(|socket| Pci::connect(socket).unwrap()).collect();
         let mut ports = open(pcis);
@@ -202,7 +202,7 @@ fn what_a_client_leaves_mapped_is_told_when_it_is_gone() {
     let socket = directory.path().join("a");
     let device = devices(&["sink"], "").pop().unwrap();
     let endpoint = Endpoint { socket: socket.clone(), device };
-    let serving = Serving::start(vec![endpoint], ServeOptions::default()).unwrap();
+    let serving = vfio_user::bind(vec![endpoint]).unwrap().serve(ServeOptions::default()).unwrap();
     let report = || serving.report().endpoints.remove(0);
     for ranges in [2, 0] {
         let pci = Pci::connect(&socket).unwrap();
@@ -225,7 +225,7 @@ fn a_client_that_breaks_the_protocol_is_counted_and_the_next_one_served() {
     let socket = directory.path().join("a");
     let device = devices(&["gen"], "").pop().unwrap();
     let endpoint = Endpoint { socket: socket.clone(), device };
-    let serving = Serving::start(vec![endpoint], ServeOptions::default()).unwrap();
+    let serving = vfio_user::bind(vec![endpoint]).unwrap().serve(ServeOptions::default()).unwrap();
     let mut broken = std::os::unix::net::UnixStream::connect(&socket).unwrap();
     std::io::Write::write_all(&mut broken, &[0xFF; 64]).unwrap();
     until("the fault", || serving.report().endpoints[0].client_faults == 1);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use lab::packages::{Packages, Suite};
 use testbed::serve::{Endpoint, Options};
-use testbed::vhost_user::Serving;
+use testbed::vhost_user;
 use testbed::virtio;
 use testbed::wire::Cable;
 
@@ -30,7 +30,7 @@ fn a_boot_rom_sends_and_receives() {
         let cable = Cable::open(&"gen:rate=1000".parse().unwrap()).unwrap();
         let device = virtio::open(&virtio::Options::default(), cable).unwrap();
         let endpoint = Endpoint { socket: socket.clone(), device };
-        let serving = Serving::start(vec![endpoint], Options::default()).unwrap();
+        let serving = vhost_user::bind(vec![endpoint]).unwrap().serve(Options::default()).unwrap();
         let mut child = tree
             .command("usr/bin/qemu-system-x86_64")
             .unwrap()

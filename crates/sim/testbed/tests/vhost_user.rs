@@ -11,8 +11,8 @@ use bus::vhost_user::{Frontend, PACKED_START, Ring, SPLIT_START};
 use bus::{Backend, DmaRange, Mapping};
 use regs::virtio::feature::{RING_PACKED, VERSION_1};
 use rustix::event::{EventfdFlags, eventfd};
-use testbed::serve::{Endpoint, Options};
-use testbed::vhost_user::Serving;
+use testbed::serve::{Endpoint, Options, Serving};
+use testbed::vhost_user;
 use testbed::virtio;
 use testbed::wire::Cable;
 
@@ -36,7 +36,7 @@ impl Join {
         let cable = Cable::open(&"sink".parse().unwrap()).unwrap();
         let device = virtio::open(&virtio::Options::default(), cable).unwrap();
         let endpoint = Endpoint { socket: socket.clone(), device };
-        let serving = Serving::start(vec![endpoint], Options::default()).unwrap();
+        let serving = vhost_user::bind(vec![endpoint]).unwrap().serve(Options::default()).unwrap();
         let frontend = Frontend::connect(&socket).unwrap();
         let file = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&file, LEN as u64).unwrap();

@@ -12,7 +12,8 @@ use driver::virtio::Virtio;
 use memory::{Batch, Dma, Pool, TxOffload};
 use port::{Options, Port as _, TxQueue as _};
 use regs::virtio::feature::{self, net};
-use testbed::serve::{Endpoint, Options as ServeOptions, Serving};
+use testbed::serve::{Endpoint, Options as ServeOptions};
+use testbed::vfio_user;
 
 #[test]
 fn frames_cross_every_kind_of_ring() {
@@ -84,7 +85,7 @@ fn frames_cross_over_vfio_user() {
         let endpoints = devices(&["pair", "pair"], &sleepy(offer(ring, 0)), None).into_iter().zip(&sockets);
         let endpoints =
             endpoints.map(|(device, socket)| Endpoint { socket: socket.clone(), device }).collect();
-        let serving = Serving::start(endpoints, ServeOptions::default()).unwrap();
+        let serving = vfio_user::bind(endpoints).unwrap().serve(ServeOptions::default()).unwrap();
         let dma = Dma::new(Default::default());
         let mut pool = Pool::new(&dma, 4096).unwrap();
         let mut open = |at: usize| {

@@ -18,8 +18,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{pread, pwrite};
 use testbed::inprocess::{Handle, InProcess};
 use testbed::serve::{Endpoint, Options as ServeOptions, Serving};
-use testbed::virtio;
 use testbed::wire::Cable;
+use testbed::{vfio_user, virtio};
 
 const IOVA: u64 = 0x40_0000;
 const BYTES: usize = 0x1_0000;
@@ -45,8 +45,10 @@ fn reach(served: bool) -> (Pci, Way) {
     }
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("nic");
-    let serving =
-        Serving::start(vec![Endpoint { socket: socket.clone(), device }], ServeOptions::default()).unwrap();
+    let serving = vfio_user::bind(vec![Endpoint { socket: socket.clone(), device }])
+        .unwrap()
+        .serve(ServeOptions::default())
+        .unwrap();
     (Pci::connect(&socket).unwrap(), Way::Served(serving, folder))
 }
 

@@ -17,8 +17,8 @@ use driver::virtio::transport::VhostUser;
 use memory::{Batch, Dma, Pool, TxOffload};
 use model::virtio::Options as ModelOptions;
 use regs::virtio::feature::{self, net};
-use testbed::serve::{Endpoint, Options as ServeOptions};
-use testbed::vhost_user::Serving;
+use testbed::serve::{Endpoint, Options as ServeOptions, Serving};
+use testbed::vhost_user;
 
 /// A front end of its own and what it sends comes back.
 struct Joined {
@@ -43,7 +43,7 @@ impl Joined {
         let socket = folder.path().join("s");
         let device = devices(&["loop"], model, None).remove(0);
         let endpoint = Endpoint { socket: socket.clone(), device };
-        let serving = Some(Serving::start(vec![endpoint], ServeOptions::default()).unwrap());
+        let serving = Some(vhost_user::bind(vec![endpoint]).unwrap().serve(ServeOptions::default()).unwrap());
         let dma = Dma::new(Default::default());
         let mut pool = Pool::new(&dma, 4096).unwrap();
         let side = Some(open(&socket, &dma, &mut pool, options));
@@ -149,7 +149,8 @@ fn a_back_end_that_goes_away_is_told_and_another_can_be_joined() {
         assert_eq!(joined.pool.available(), joined.pool.capacity(), "{name}: every buffer is back");
         let device = devices(&["loop"], &model(offer(ring, 0)), None).remove(0);
         let endpoint = Endpoint { socket: joined.socket.clone(), device };
-        joined.serving = Some(Serving::start(vec![endpoint], ServeOptions::default()).unwrap());
+        joined.serving =
+            Some(vhost_user::bind(vec![endpoint]).unwrap().serve(ServeOptions::default()).unwrap());
         joined.side = Some(open(&joined.socket, &joined.dma, &mut joined.pool, &small_rings()));
         joined.send(0, &frame(2, 100));
         assert_eq!(joined.recv(1), [frame(2, 100)], "{name}");

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bus::vhost_user::{Frontend, PACKED_START, Ring};
 use bus::{Backend, DmaRange, Mapping};
@@ -14,8 +15,10 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::*;
 use crate::device::{Chip, Device, Finding, Parts, Vectors};
+use crate::serve::{EndpointReport, Options, Serving};
 use crate::station::Idle;
 use crate::view::{BarPages, Trust, View};
+use crate::wire::Cable;
 
 /// What the toy was asked, in words.
 type Log = Arc<Mutex<Vec<String>>>;
@@ -107,7 +110,7 @@ fn serve() -> Served {
     };
     let endpoint = Endpoint { socket: directory.path().join("s"), device: Device::new(parts) };
     let options = Options { core: None, idle: Idle::Sleep };
-    Served { serving: Serving::start(vec![endpoint], options).unwrap(), log, directory }
+    Served { serving: bind(vec![endpoint]).unwrap().serve(options).unwrap(), log, directory }
 }
 
 impl Served {

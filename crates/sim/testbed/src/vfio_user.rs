@@ -1,0 +1,141 @@
+//! Devices served over vfio-user, protocol 0.1.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::MutexGuard;
+use std::sync::atomic::AtomicBool;
+
+use bus::vfio_user::server::{DmaAccess, RegionInfo, Served, Server, Shared};
+
+use crate::device::Device;
+use crate::serve::{Bound, Endpoint, Listener, ServedDevice};
+use crate::station::Station;
+use crate::view::Access;
+
+/// Binds all sockets.
+///
+/// # Errors
+/// What binding says; then none is bound.
+pub fn bind(endpoints: Vec<Endpoint>) -> bus::Result<Bound> {
+    Bound::bind(endpoints, |socket, _| Server::bind(socket))
+}
+
+impl Listener for Server {
+    fn protocol(&self) -> &'static str {
+        "vfio-user"
+    }
+
+    fn serve_one(&mut self, device: &ServedDevice, stop: &AtomicBool) -> Result<(), String> {
+        let mut client = Client { station: &device.station, attached: false };
+        Server::serve_one(self, &mut client, stop).map_err(|error| {
+            client.disconnected();
+            tracing::warn!(socket = %device.socket.display(), "client lost: {error}");
+            error.to_string()
+        })
+    }
+}
+
+/// The device as one client sees it.
+struct Client<'a> {
+    station: &'a Station,
+    attached: bool,
+}
+
+impl Client<'_> {
+    /// Whoever asks anything is attached from then on, and the device stepped.
+    fn enter(&mut self) -> MutexGuard<'_, Device> {
+        let mut device = self.station.enter();
+        if !self.attached {
+            self.attached = true;
+            device.attach();
+            self.station.set_attached(true);
+        }
+        device
+    }
+
+    fn access(&mut self) -> MutexGuard<'_, Device> {
+        drop(self.enter());
+        self.station.access()
+    }
+}
+
+impl Served for Client<'_> {
+    fn read_config(&mut self, offset: u16, data: &mut [u8]) {
+        self.enter().read_config(offset, data);
+    }
+
+    fn write_config(&mut self, offset: u16, data: &[u8]) {
+        self.enter().write_config(offset, data);
+    }
+
+    fn regions(&self) -> Vec<RegionInfo> {
+        let device = self.station.enter();
+        let describe = |index| {
+            let bar = device.bar(index)?;
+            let shared = if index == 0 { share(&device) } else { None };
+            Some(RegionInfo { bar: index, size: bar.size.into(), kind: bar.kind, shared })
+        };
+        (0..6).filter_map(describe).collect()
+    }
+
+    fn read_bar(&mut self, bar: usize, offset: u64, data: &mut [u8]) {
+        self.access().read_bar(bar, offset, data);
+    }
+
+    fn write_bar(&mut self, bar: usize, offset: u64, data: &[u8]) {
+        self.access().write_bar(bar, offset, data);
+    }
+
+    fn map_dma(
+        &mut self,
+        iova: u64,
+        len: u64,
+        fd: Option<OwnedFd>,
+        fd_offset: u64,
+        access: DmaAccess,
+    ) -> io::Result<()> {
+        let device = self.enter();
+        let access = Access { read: access.read, write: access.write };
+        match fd {
+            Some(file) => device.view().map(iova, len, file, fd_offset, access),
+            None => device.view().map_unreachable(iova, len),
+        }
+    }
+
+    fn unmap_dma(&mut self, iova: u64, len: u64) -> io::Result<()> {
+        // With the lock held no step is under way, and the next one looks anew.
+        self.enter().unmap(iova, len)
+    }
+
+    fn interrupt_vectors(&self) -> u16 {
+        self.station.enter().shape().vectors
+    }
+
+    fn set_interrupt(&mut self, vector: u16, event: Option<OwnedFd>) {
+        self.enter().set_interrupt(vector, event);
+    }
+
+    fn reset(&mut self) {
+        self.enter().reset();
+    }
+
+    fn disconnected(&mut self) {
+        if std::mem::take(&mut self.attached) {
+            // Both under the lock: a report sees neither without the other.
+            let mut device = self.station.enter();
+            self.station.set_attached(false);
+            device.detach();
+        }
+    }
+}
+
+/// The pages of BAR 0 that clients may map. Without a file to give they are
+/// trapped, which is slow but right.
+fn share(device: &Device) -> Option<Shared> {
+    if device.shape().polled.is_empty() {
+        return None;
+    }
+    let fd = device.pages().file().try_clone_to_owned().ok()?;
+    let areas = device.shape().polled.iter().map(|&(offset, len)| (offset.into(), len.into())).collect();
+    Some(Shared { fd, fd_offset: 0, areas })
+}
