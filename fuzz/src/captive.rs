@@ -195,7 +195,7 @@ impl Prison {
         let model = ModelOptions { pairs: 1, queue_size: RING, features, ..ModelOptions::default() };
         let options = testbed::virtio::Options { model, ..testbed::virtio::Options::default() };
         let cable = Cable::open(&"loop".parse().expect("a wire")).expect("a wire");
-        let (inner, model) = InProcess::new(testbed::virtio::open(&options, cable).expect("a device"));
+        let (inner, model) = InProcess::new(testbed::virtio::open(&options, cable));
         let device = Arc::new(Captive { inner, view: Mutex::default(), seen: Mutex::default() });
         let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
         let options = Options {

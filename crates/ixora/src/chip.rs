@@ -57,7 +57,9 @@ impl Chip {
                     "its faults are jump, foreign, twice, lap, length and garbage; others go to the wire",
                 ));
             }
-            Chip::Virtio => virtio::open(&virtio::Options { fault, ..virtio::Options::with_mac(mac) }, cable),
+            Chip::Virtio => {
+                Ok(virtio::open(&virtio::Options { fault, ..virtio::Options::with_mac(mac) }, cable))
+            }
         };
         device.map_err(|error| Failure::new(format!("cannot make a model's pages: {error}")))
     }

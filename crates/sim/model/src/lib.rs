@@ -1,6 +1,6 @@
 //! The same NICs from inside: register access in, a view of DMA memory out.
 //!
-//! A model is a value that somebody steps. It sees host memory through [`Dma`],
+//! A model is a value that somebody steps, a [`Chip`]. It sees host memory through [`Dma`],
 //! the registers it shares with the driver through [`Pages`], the cable through
 //! [`Wire`] and wakes the host through [`Interrupts`]. It owns no thread, no
 //! clock (time is an argument) and no memory of the host's. Everything that
@@ -9,10 +9,13 @@
 
 mod books;
 mod checksum;
+pub mod chip;
 pub mod fixture;
 pub mod ixgbe;
 pub mod lint;
 pub mod virtio;
+
+pub use chip::Chip;
 
 /// The device's view of host memory. Implementors check every access; outside
 /// of what is mapped they answer `None` or `false` and touch nothing.

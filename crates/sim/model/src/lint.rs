@@ -156,9 +156,52 @@ impl<R: Rule, P: fmt::Display> fmt::Display for Group<'_, R, P> {
     }
 }
 
+/// A rule that was broken, whatever model's rule it is: a [`Group`] in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The rule's name.
+    pub rule: &'static str,
+    /// Its words.
+    pub words: Words,
+    /// How often, at all places together.
+    pub count: u64,
+    /// The places in the order of their first time, [`MOST_PLACES`] at most.
+    pub places: Vec<BrokenAt>,
+    /// Reports at places that found no room.
+    pub unlisted: u64,
+}
+
+/// A place at which a rule was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokenAt {
+    /// The register, queue or other place.
+    pub place: String,
+    /// The value, address or length at fault, of the first time.
+    pub value: u64,
+    /// How often.
+    pub count: u64,
+}
+
+impl<R: Rule, P: fmt::Display> From<&Group<'_, R, P>> for Broken {
+    fn from(group: &Group<'_, R, P>) -> Broken {
+        let at = |finding: &Finding<R, P>| BrokenAt {
+            place: finding.place.to_string(),
+            value: finding.value,
+            count: finding.count,
+        };
+        Broken {
+            rule: group.rule.name(),
+            words: group.rule.words(),
+            count: group.count,
+            places: group.places.iter().map(at).collect(),
+            unlisted: group.unlisted,
+        }
+    }
+}
+
 /// What is kept of one rule.
 #[derive(Debug, Clone)]
-struct Broken<R, P> {
+struct Kept<R, P> {
     findings: Vec<Finding<R, P>>,
     known: HashMap<P, usize>,
     count: u64,
@@ -171,7 +214,7 @@ struct Broken<R, P> {
 #[derive(Debug, Clone)]
 pub struct Findings<R, P> {
     /// In the order of each rule's first time.
-    broken: Vec<(R, Broken<R, P>)>,
+    broken: Vec<(R, Kept<R, P>)>,
 }
 
 impl<R, P> Default for Findings<R, P> {
@@ -188,7 +231,7 @@ impl<R: Rule, P: Copy + Eq + Hash> Findings<R, P> {
         let at = match self.broken.iter().position(|(other, _)| *other == rule) {
             Some(at) => at,
             None => {
-                let broken = Broken { findings: Vec::new(), known: HashMap::new(), count: 0, unlisted: 0 };
+                let broken = Kept { findings: Vec::new(), known: HashMap::new(), count: 0, unlisted: 0 };
                 self.broken.push((rule, broken));
                 self.broken.len() - 1
             }
@@ -213,11 +256,19 @@ impl<R: Rule, P: Copy + Eq + Hash> Findings<R, P> {
     /// their first time.
     pub fn groups(&self) -> Vec<Group<'_, R, P>> {
         let mut groups = Vec::new();
-        for (rule, Broken { findings, count, unlisted, .. }) in &self.broken {
+        for (rule, Kept { findings, count, unlisted, .. }) in &self.broken {
             groups.push(Group { rule: *rule, count: *count, places: &findings[..], unlisted: *unlisted });
         }
         groups.sort_by_key(|group| std::cmp::Reverse(group.rule.words().severity));
         groups
+    }
+
+    /// The groups in words.
+    pub fn broken(&self) -> Vec<Broken>
+    where
+        P: fmt::Display,
+    {
+        self.groups().iter().map(Broken::from).collect()
     }
 
     /// The findings, rule by rule in the order of their first time.

@@ -1,13 +1,14 @@
 //! A PCI function around a model: configuration space, BARs, interrupts, its
 //! view of memory and the cable in its port.
 //!
-//! [`Chip`] is what differs between models; [`Device`] is the rest, and the same
-//! whether a driver reaches it in this process or over vfio-user.
+//! [`model::Chip`] is what differs between models; [`Device`] is the rest, and the
+//! same whether a driver reaches it in this process or over a socket.
 
+mod config_window;
 mod report;
 mod vectors;
-mod words;
 
+pub use config_window::ConfigWindow;
 pub use report::{DeviceReport, Finding, Place};
 pub use vectors::Vectors;
 
@@ -17,58 +18,14 @@ use std::os::fd::OwnedFd;
 
 use bus::Kind;
 use bus::config_space::ConfigSpace;
-use model::virtio::Mishap;
-use regs::virtio::pci::capability;
+use model::Chip;
+use model::chip::{DeviceFault, Rings, copy_word};
 
-use crate::vhost_user::Rings;
 use crate::view::{BarPages, View};
 use crate::wire::Cable;
 
-/// A model of a chip, whatever chip it is.
-pub trait Chip: Send {
-    /// What it is called: `82599`.
-    fn name(&self) -> &'static str;
-    /// Reads aligned 32 bits of BAR 0.
-    fn read(&mut self, offset: u32) -> u32;
-    /// Writes aligned 32 bits of BAR 0.
-    fn write(&mut self, offset: u32, value: u32);
-    /// An access of a width or alignment that no register has was made.
-    fn odd(&mut self, offset: u32);
-    /// Reads bytes of BAR 0; `false` for a width or alignment that no register
-    /// has. As it stands, registers have 32 bits.
-    fn read_bytes(&mut self, offset: u32, data: &mut [u8]) -> bool {
-        words::read(self, offset, data)
-    }
-    /// Writes bytes of BAR 0, as [`Chip::read_bytes`].
-    fn write_bytes(&mut self, offset: u32, data: &[u8]) -> bool {
-        words::write(self, offset, data)
-    }
-    /// Bus Master Enable of the PCI command register was set or cleared. The
-    /// device's view of memory is shut without it; a chip can say why.
-    fn set_bus_master(&mut self, on: bool) {
-        let _ = on;
-    }
-    /// Does what is to be done now; packets moved.
-    fn step(&mut self, cable: &mut Cable, now_ns: u64) -> usize;
-    /// As after power-on.
-    fn reset(&mut self);
-    /// The chip's own counters, by name.
-    fn counters(&mut self) -> BTreeMap<String, u64>;
-    /// Packets that it lost, by name.
-    fn drops(&self) -> BTreeMap<String, u64>;
-    /// What the linter found.
-    fn findings(&self) -> Vec<Finding>;
-    /// Does of its own accord what a device never should; `false` for one that
-    /// knows nothing of the kind.
-    fn suffer(&mut self, mishap: Mishap) -> bool {
-        let _ = mishap;
-        false
-    }
-    /// Its rings, if they can be set up from outside, as vhost-user does.
-    fn rings(&mut self) -> Option<&mut dyn Rings> {
-        None
-    }
-}
+/// A model of a chip with a cable in its port.
+pub(crate) type BoxedChip = Box<dyn Chip<Cable>>;
 
 /// The shape of a PCI function.
 #[derive(Clone, Debug)]
@@ -77,17 +34,23 @@ pub struct Shape {
     pub config: ConfigSpace,
     /// Bytes of BAR 0.
     pub registers: u32,
-    /// Stretches of BAR 0 that the model polls and drivers map.
-    pub polled: Vec<(u32, u32)>,
     /// Bytes of the I/O BAR 2: an address and a data register.
     pub ports: u32,
     /// Bytes of BAR 4, which holds the MSI-X table.
     pub table: u32,
     /// MSI-X vectors.
     pub vectors: u16,
-    /// Where a capability lies through which BARs are accessed by way of the
-    /// configuration space (virtio 1.3, section 4.1.4.9).
-    pub window: Option<u16>,
+    /// BARs accessed by way of the configuration space, if they can be.
+    pub window: Option<ConfigWindow>,
+}
+
+/// Pages of BAR 0 that the model polls and drivers map.
+#[derive(Clone, Debug)]
+pub struct PolledPages {
+    /// All of the BAR.
+    pub pages: BarPages,
+    /// Offset and bytes of what is polled, in whole pages.
+    pub areas: Vec<(u32, u32)>,
 }
 
 /// A BAR, as [`Device::bar`] tells.
@@ -120,13 +83,13 @@ impl<W: model::Window + Send + Sync> FaultHandle for crate::fault::dma::Handle<W
     }
 }
 
-/// What a device is made of. The chip has the other clones of `view`, `pages`
-/// and `vectors`.
+/// What a device is made of. The chip has the other clones of `view`, `polled`'s
+/// pages and `vectors`.
 pub(crate) struct Parts {
-    pub chip: Box<dyn Chip>,
+    pub chip: BoxedChip,
     pub shape: Shape,
     pub view: View,
-    pub pages: BarPages,
+    pub polled: Option<PolledPages>,
     pub vectors: Vectors,
     pub cable: Cable,
     pub faults: Option<Box<dyn FaultHandle>>,
@@ -229,7 +192,7 @@ impl Device {
     /// Lets drivers map no registers, before the first one comes: every access is
     /// seen, in order, and counters in the polled pages clear when read.
     pub fn trap_all(&mut self) {
-        self.parts.shape.polled.clear();
+        self.parts.polled = None;
     }
 
     /// The cable in its port.
@@ -239,7 +202,9 @@ impl Device {
 
     /// What it counted so far.
     pub fn report(&mut self) -> DeviceReport {
-        let counters = self.parts.chip.counters();
+        let owned = |(name, count): (&str, u64)| (name.to_owned(), count);
+        let counters = self.parts.chip.counters().into_iter().map(owned).collect();
+        let drops = self.parts.chip.drops().into_iter().filter(|&(_, count)| count > 0);
         let vectors = self.parts.vectors.state();
         DeviceReport {
             chip: self.parts.chip.name().to_owned(),
@@ -247,10 +212,10 @@ impl Device {
             interrupts_unwired: vectors.unwired,
             mapped: self.parts.view.mapped(),
             counters,
-            drops: self.parts.chip.drops(),
+            drops: drops.map(owned).collect(),
             faults: self.parts.faults.as_ref().map(|faults| faults.counts()).unwrap_or_default(),
             wire: self.parts.cable.stats(),
-            findings: self.parts.chip.findings(),
+            findings: self.parts.chip.findings().into_iter().map(Finding::from).collect(),
             ..self.report.clone()
         }
     }
@@ -268,9 +233,10 @@ impl Device {
     }
 
     /// The device does of its own accord what it never should; `false` for one
-    /// that knows nothing of the kind.
-    pub fn suffer(&mut self, mishap: Mishap) -> bool {
-        self.parts.chip.suffer(mishap)
+    /// that cannot.
+    pub fn inject(&mut self, fault: DeviceFault) -> bool {
+        let injection = self.parts.chip.fault_injection();
+        injection.map(|injection| injection.inject(fault)).is_some()
     }
 
     pub(crate) fn rings(&mut self) -> Option<&mut dyn Rings> {
@@ -293,8 +259,8 @@ impl Device {
         &self.parts.view
     }
 
-    pub(crate) fn pages(&self) -> &BarPages {
-        &self.parts.pages
+    pub(crate) fn polled(&self) -> Option<&PolledPages> {
+        self.parts.polled.as_ref()
     }
 
     pub(crate) fn set_interrupt(&self, vector: u16, event: Option<OwnedFd>) {
@@ -310,23 +276,11 @@ impl Device {
         }
     }
 
-    /// What an access to the window's data reaches: BAR, offset and length.
+    /// What an access to the configuration space reaches in a BAR: which, offset and
+    /// length.
     fn window(&self, offset: u16, len: usize) -> Option<(usize, u64, usize)> {
-        let window = self.parts.shape.window?;
-        if offset != window + capability::PCI_CFG_DATA {
-            return None;
-        }
-        let mut fields = [0; capability::BYTES_LONG as usize];
-        self.parts.shape.config.read(window, &mut fields);
-        let word =
-            |at: u16| fields[usize::from(at)..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
-        let wanted = word(capability::LENGTH) as usize;
-        let whole = matches!(wanted, 1 | 2 | 4) && wanted <= len;
-        whole.then_some((
-            fields[usize::from(capability::BAR)].into(),
-            word(capability::OFFSET).into(),
-            wanted,
-        ))
+        let shape = &self.parts.shape;
+        shape.window?.target(&shape.config, offset, len)
     }
 
     pub(crate) fn write_config(&mut self, offset: u16, data: &[u8]) {
@@ -357,7 +311,7 @@ impl Device {
                     4..8 => self.register(self.port_address),
                     _ => 0,
                 };
-                words::copy_out(word, offset, data);
+                copy_word(word, offset, data);
             }
             _ => data.copy_from_slice(&self.table[offset as usize..][..data.len()]),
         }
@@ -375,7 +329,7 @@ impl Device {
             2 => match (offset, <[u8; 4]>::try_from(data)) {
                 (0, Ok(word)) => self.port_address = u32::from_le_bytes(word),
                 (4, Ok(word)) => self.set_register(self.port_address, u32::from_le_bytes(word)),
-                _ => self.odd(offset),
+                _ => self.odd(offset, data.len()),
             },
             _ => self.table[offset as usize..][..data.len()].copy_from_slice(data),
         }
@@ -387,9 +341,9 @@ impl Device {
         (len as u64 + u64::from(offset) <= u64::from(size)).then_some(offset)
     }
 
-    fn odd(&mut self, offset: u32) {
+    fn odd(&mut self, offset: u32, len: usize) {
         self.report.odd_accesses += 1;
-        self.parts.chip.odd(offset);
+        self.parts.chip.odd(offset, len);
     }
 
     fn register(&mut self, offset: u32) -> u32 {

@@ -9,12 +9,11 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use bus::{Addressing, Area, Backend, BarLayout, DmaRange, Error, Pci, Result};
-use model::virtio::Mishap;
+use model::chip::DeviceFault;
 use rustix::io::Errno;
 
-use crate::device::{Device, DeviceReport};
+use crate::device::{Device, DeviceReport, PolledPages};
 use crate::station::{Idle, Station, Stepper};
-use crate::view::BarPages;
 use crate::wire::Cable;
 
 /// A model as a way to a device.
@@ -23,7 +22,7 @@ pub struct InProcess {
     name: String,
     station: Arc<Station>,
     /// Keeps the mapped areas alive as long as the backend lives.
-    pages: BarPages,
+    polled: Option<PolledPages>,
 }
 
 impl InProcess {
@@ -31,12 +30,12 @@ impl InProcess {
     #[expect(clippy::new_ret_no_self, reason = "the backend lives behind the Pci")]
     pub fn new(mut device: Device) -> (Pci, Handle) {
         let name = format!("model:{}", device.report().chip);
-        let pages = device.pages().clone();
+        let polled = device.polled().cloned();
         let station = Station::new(device);
         station.set_attached(true);
         station.enter().attach();
         let handle = Handle::over(station.clone());
-        (Pci::new(Arc::new(InProcess { name, station, pages })), handle)
+        (Pci::new(Arc::new(InProcess { name, station, polled })), handle)
     }
 
     fn os(&self, doing: &str, error: &std::io::Error) -> Error {
@@ -81,14 +80,16 @@ impl Backend for InProcess {
         self.check(index, 0, 0)?;
         let device = self.station.enter();
         let bar = device.bar(index).ok_or_else(|| Error::NoBar { device: self.name.clone(), index })?;
-        let polled = if index == 0 { device.shape().polled.as_slice() } else { &[] };
-        let area = |&(offset, len): &(u32, u32)| {
-            let base = self.pages.pointer(offset)?;
-            // SAFETY: the shape's stretches are whole pages of the BAR's file,
-            // all of which is mapped as long as `self.pages` lives.
+        let area = |polled: &PolledPages, (offset, len)| {
+            let base = polled.pages.pointer(offset)?;
+            // SAFETY: what is polled are whole pages of the BAR's file, all of
+            // which is mapped as long as `self.polled` lives.
             Some(unsafe { Area::new(base, offset, len) })
         };
-        let mapped = polled.iter().filter_map(area).collect();
+        let polled = self.polled.as_ref().filter(|_| index == 0);
+        let areas =
+            polled.into_iter().flat_map(|polled| polled.areas.iter().map(move |&at| area(polled, at)));
+        let mapped = areas.flatten().collect();
         Ok(BarLayout { size: bar.size.into(), kind: bar.kind, mapped })
     }
 
@@ -161,8 +162,8 @@ impl Handle {
     }
 
     /// Lets the device do what it never should; `false` for one that cannot.
-    pub fn suffer(&self, mishap: Mishap) -> bool {
-        self.station.enter().suffer(mishap)
+    pub fn inject(&self, fault: DeviceFault) -> bool {
+        self.station.enter().inject(fault)
     }
 
     /// What the device counted so far.

@@ -3,16 +3,14 @@
 //! 82599 datasheet rev. 3.4, sections 8.1 (BARs) and 9.3 (configuration
 //! space); PCI ids as the adapter's EEPROM gives them.
 
-use std::collections::BTreeMap;
 use std::io;
 
 use bus::Ids;
 use bus::config_space::{BarType, ConfigSpace};
-use model::ixgbe::lint::{Register, Rule};
+use model::Dma;
 use model::ixgbe::{Ixgbe, Options as ModelOptions};
-use model::{Dma, Window};
 
-use crate::device::{Chip, Device, FaultHandle, Finding, Parts, Shape, Vectors};
+use crate::device::{BoxedChip, Device, FaultHandle, Parts, PolledPages, Shape, Vectors};
 use crate::fault;
 use crate::fault::dma::FaultyDma;
 use crate::view::{BarPages, Trust, View};
@@ -75,7 +73,7 @@ pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
     let pages = BarPages::new(REGISTERS)?;
     let vectors = Vectors::default();
     let (dma, shared) = (view.clone(), pages.clone());
-    let (chip, faults): (Box<dyn Chip>, Option<Box<dyn FaultHandle>>) = match options.fault {
+    let (chip, faults): (BoxedChip, Option<Box<dyn FaultHandle>>) = match options.fault {
         Some(spec) if spec.has_dma() => {
             let (dma, handle) = FaultyDma::new(dma, spec);
             (Box::new(new(dma, shared, options, &vectors)), Some(Box::new(handle)))
@@ -83,7 +81,8 @@ pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
         _ => (Box::new(new(dma, shared, options, &vectors)), None),
     };
     let shape = shape(options.model.eeprom.device_id);
-    Ok(Device::new(Parts { chip, shape, view, pages, vectors, cable, faults }))
+    let polled = Some(PolledPages { pages, areas: POLLED.to_vec() });
+    Ok(Device::new(Parts { chip, shape, view, polled, vectors, cable, faults }))
 }
 
 fn new<D: Dma>(dma: D, pages: BarPages, options: &Options, vectors: &Vectors) -> Ixgbe<D, BarPages> {
@@ -109,65 +108,5 @@ pub(crate) fn shape(device: u16) -> Shape {
         .with_power_management(0x40)
         .with_msix(0x70, VECTORS, (4, 0), (4, PENDING))
         .with_pcie(0xA0, 8);
-    let polled = POLLED.to_vec();
-    Shape { config, registers: REGISTERS, polled, ports: 32, table: TABLE, vectors: VECTORS, window: None }
-}
-
-impl<D> Chip for Ixgbe<D, BarPages>
-where
-    D: Dma + Send,
-    D::Window: Window + Send,
-{
-    fn name(&self) -> &'static str {
-        "82599"
-    }
-
-    fn read(&mut self, offset: u32) -> u32 {
-        Ixgbe::read(self, offset)
-    }
-
-    fn write(&mut self, offset: u32, value: u32) {
-        Ixgbe::write(self, offset, value);
-    }
-
-    fn odd(&mut self, offset: u32) {
-        self.report(Rule::UnalignedAccess, Register::unknown(offset), 0);
-    }
-
-    fn set_bus_master(&mut self, on: bool) {
-        Ixgbe::set_bus_master(self, on);
-    }
-
-    #[inline]
-    fn step(&mut self, cable: &mut Cable, now_ns: u64) -> usize {
-        Ixgbe::step(self, cable, now_ns)
-    }
-
-    fn reset(&mut self) {
-        Ixgbe::reset(self);
-    }
-
-    fn counters(&mut self) -> BTreeMap<String, u64> {
-        let totals = self.totals();
-        let (rx_offered, tx_offered) = self.offered();
-        let all = [
-            ("rx_offered", rx_offered),
-            ("rx_packets", totals.rx_packets),
-            ("rx_bytes", totals.rx_bytes),
-            ("rx_waiting", self.waiting() as u64),
-            ("tx_offered", tx_offered),
-            ("tx_packets", totals.tx_packets),
-            ("tx_bytes", totals.tx_bytes),
-        ];
-        all.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
-    }
-
-    fn drops(&self) -> BTreeMap<String, u64> {
-        let lost = Ixgbe::drops(self).iter().filter(|&(_, count)| count > 0);
-        lost.map(|(name, count)| (name.to_owned(), count)).collect()
-    }
-
-    fn findings(&self) -> Vec<Finding> {
-        self.lint().findings().groups().iter().map(Finding::from).collect()
-    }
+    Shape { config, registers: REGISTERS, ports: 32, table: TABLE, vectors: VECTORS, window: None }
 }

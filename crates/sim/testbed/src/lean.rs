@@ -13,18 +13,17 @@
 //! tell a driver what it did wrong. A ring that a driver takes back may be
 //! touched once more, in the step that is under way.
 
-use std::collections::BTreeMap;
 use std::io;
 
 use model::ixgbe::eeprom::{Config, Eeprom};
-use model::{Dma, Pages, Window as _};
+use model::{Chip, Dma, Pages, Window as _};
 use regs::ixgbe::descriptor::{rx_high, tx};
 use regs::ixgbe::{
     ANLP1, CTRL, EEC, EERD, LINKS, MSCA, RAH, RAL, RDBAH, RDBAL, RDH, RDLEN, RDRXCTL, RDT, RXCTRL, RXDCTL,
     SECRXSTAT, SECTXSTAT, TDBAH, TDBAL, TDH, TDLEN, TDT, TDWBAH, TDWBAL, TXDCTL,
 };
 
-use crate::device::{Chip, Device, Finding, Parts, Shape, Vectors};
+use crate::device::{Device, Parts, PolledPages, Vectors};
 use crate::ixgbe;
 use crate::view::{BarPages, Trust, View, Window};
 use crate::wire::Cable;
@@ -91,11 +90,12 @@ pub fn open(mac: [u8; 6], mut frames: Vec<Vec<u8>>, cable: Cable) -> io::Result<
     if frames.is_empty() {
         frames.push(outline(model::MIN_FRAME));
     }
-    let shape = Shape { polled: vec![(0, ixgbe::REGISTERS)], ..ixgbe::shape(DEVICE) };
+    let shape = ixgbe::shape(DEVICE);
     let view = View::new(Trust::Peer);
     let pages = BarPages::new(ixgbe::REGISTERS)?;
     let chip = Box::new(Lean::new(view.clone(), pages.clone(), mac, frames));
-    Ok(Device::new(Parts { chip, shape, view, pages, vectors: Vectors::default(), cable, faults: None }))
+    let polled = Some(PolledPages { pages, areas: vec![(0, ixgbe::REGISTERS)] });
+    Ok(Device::new(Parts { chip, shape, view, polled, vectors: Vectors::default(), cable, faults: None }))
 }
 
 /// A backplane adapter (KX4): it has no module or PHY that a driver would look
@@ -272,7 +272,7 @@ pub fn outline(len: usize) -> Vec<u8> {
     frame
 }
 
-impl Chip for Lean {
+impl Chip<Cable> for Lean {
     fn name(&self) -> &'static str {
         "82599-lean"
     }
@@ -284,8 +284,6 @@ impl Chip for Lean {
     fn write(&mut self, offset: u32, value: u32) {
         self.pages.store(offset, value);
     }
-
-    fn odd(&mut self, _offset: u32) {}
 
     #[inline]
     fn step(&mut self, _cable: &mut Cable, now_ns: u64) -> usize {
@@ -305,19 +303,11 @@ impl Chip for Lean {
         self.power_on();
     }
 
-    fn counters(&mut self) -> BTreeMap<String, u64> {
-        let all = [("rx_packets", self.rx_packets), ("tx_packets", self.tx_packets)];
-        all.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+    fn counters(&mut self) -> Vec<(&'static str, u64)> {
+        vec![("rx_packets", self.rx_packets), ("tx_packets", self.tx_packets)]
     }
 
-    fn drops(&self) -> BTreeMap<String, u64> {
-        [("rx_unreachable".to_owned(), self.unreachable)]
-            .into_iter()
-            .filter(|&(_, count)| count > 0)
-            .collect()
-    }
-
-    fn findings(&self) -> Vec<Finding> {
-        Vec::new()
+    fn drops(&self) -> Vec<(&'static str, u64)> {
+        vec![("rx_unreachable", self.unreachable)]
     }
 }

@@ -28,11 +28,13 @@ impl Outside {
     /// Puts the device where a driver can come.
     ///
     /// # Errors
-    /// What copying a descriptor says.
+    /// What copying a descriptor says; `EOPNOTSUPP` for a device that shares no
+    /// registers.
     pub fn new(mut device: Device) -> io::Result<(Outside, Handle)> {
         // Nobody writes our configuration space to let the device reach memory.
         device.write_config(COMMAND, &MASTER.to_le_bytes());
-        let registers = device.pages().file().try_clone_to_owned()?;
+        let polled = device.polled().ok_or(rustix::io::Errno::OPNOTSUPP)?;
+        let registers = polled.pages.file().try_clone_to_owned()?;
         let station = Station::new(device);
         station.set_attached(true);
         station.enter().attach();

@@ -132,10 +132,8 @@ impl Served for Client<'_> {
 /// The pages of BAR 0 that clients may map. Without a file to give they are
 /// trapped, which is slow but right.
 fn share(device: &Device) -> Option<Shared> {
-    if device.shape().polled.is_empty() {
-        return None;
-    }
-    let fd = device.pages().file().try_clone_to_owned().ok()?;
-    let areas = device.shape().polled.iter().map(|&(offset, len)| (offset.into(), len.into())).collect();
+    let polled = device.polled()?;
+    let fd = polled.pages.file().try_clone_to_owned().ok()?;
+    let areas = polled.areas.iter().map(|&(offset, len)| (offset.into(), len.into())).collect();
     Some(Shared { fd, fd_offset: 0, areas })
 }

@@ -13,10 +13,7 @@
 
 mod gate;
 mod memory;
-mod rings;
 mod session;
-
-pub use rings::Rings;
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -35,7 +32,7 @@ use session::Session;
 /// Binds all sockets.
 ///
 /// # Errors
-/// What binding says; `EOPNOTSUPP` for a device without [`Rings`]. Then none is bound.
+/// What binding says; `EOPNOTSUPP` for a device without [`model::chip::Rings`]. Then none is bound.
 pub fn bind(endpoints: Vec<Endpoint>) -> bus::Result<Bound> {
     Bound::bind(endpoints, |socket, device| match device.rings() {
         Some(_) => Ok(FrontEnds(Socket::bind(socket)?)),

@@ -1,28 +1,22 @@
 //! The virtio network model as a PCI function: modern, as section 4.1 of virtio
-//! 1.3 has it, with its capabilities; and its rings for vhost-user.
+//! 1.3 has it, with its capabilities.
 //!
 //! The structures are in BAR 0, the MSI-X table in BAR 4. All is trapped: a
 //! driver that heeds the device's wish rings no doorbell, for the rings are
 //! polled.
 
-use std::collections::BTreeMap;
-use std::io;
-
 use bus::Ids;
 use bus::config_space::{BarType, ConfigSpace};
-use bus::vhost_user::Ring;
+use model::Dma;
+use model::virtio::Options as ModelOptions;
 use model::virtio::pci::{BAR_BYTES, Function, NOTIFY_MULTIPLIER, STRUCTURES, Structure};
-use model::virtio::{Mishap, Options as ModelOptions, Place};
-use model::{Dma, Window};
 use regs::virtio::device;
-use regs::virtio::feature::{ACCESS_PLATFORM, NOTIFICATION_DATA, RING_RESET, net};
 use regs::virtio::pci::capability;
 
-use crate::device::{Chip, Device, FaultHandle, Finding, Parts, Shape, Vectors};
+use crate::device::{BoxedChip, ConfigWindow, Device, FaultHandle, Parts, Shape, Vectors};
 use crate::fault;
 use crate::fault::rings::LyingDma;
-use crate::vhost_user::Rings;
-use crate::view::{BarPages, Trust, View};
+use crate::view::{Trust, View};
 use crate::wire::Cable;
 
 /// The MSI-X table's BAR, and where the pending bits begin in it.
@@ -54,29 +48,25 @@ impl Options {
 }
 
 /// A virtio network device with `cable` in its port.
-///
-/// # Errors
-/// What making its shared pages says.
-pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
+pub fn open(options: &Options, cable: Cable) -> Device {
     let view = View::new(options.trust);
-    let pages = BarPages::new(BAR_BYTES)?;
     let vectors = Vectors::default();
     let count = 2 * options.model.pairs.clamp(1, ModelOptions::MOST_PAIRS) + 2;
     let dma = view.clone();
-    let (chip, faults): (Box<dyn Chip>, Option<Box<dyn FaultHandle>>) = match options.fault {
+    let (chip, faults): (BoxedChip, Option<Box<dyn FaultHandle>>) = match options.fault {
         Some(spec) if spec.has_rings() => {
             let (dma, handle) = LyingDma::new(dma, spec);
             (Box::new(new(dma, options, count, &vectors)), Some(Box::new(handle)))
         }
         _ => (Box::new(new(dma, options, count, &vectors)), None),
     };
-    Ok(Device::new(Parts { chip, shape: shape(count), view, pages, vectors, cable, faults }))
+    Device::new(Parts { chip, shape: shape(count), view, polled: None, vectors, cable, faults })
 }
 
-fn new<D: Dma>(dma: D, options: &Options, count: u16, vectors: &Vectors) -> Virtio<D> {
+fn new<D: Dma>(dma: D, options: &Options, count: u16, vectors: &Vectors) -> Function<D> {
     let mut chip = Function::new(dma, &options.model, count);
     chip.set_interrupts(Some(Box::new(vectors.clone())));
-    Virtio(chip)
+    chip
 }
 
 /// The function's shape: one vector for each queue, and one for changes of the
@@ -107,8 +97,8 @@ fn shape(vectors: u16) -> Shape {
         .with_msix(MSIX_AT, vectors, (4, 0), (4, PENDING))
         .with_power_management(POWER_AT)
         .with_pcie(PCIE_AT, 1);
-    let window = Some(WINDOW_AT as u16);
-    Shape { config, registers: BAR_BYTES, polled: Vec::new(), ports: 0, table: TABLE, vectors, window }
+    let window = Some(ConfigWindow { at: WINDOW_AT as u16 });
+    Shape { config, registers: BAR_BYTES, ports: 0, table: TABLE, vectors, window }
 }
 
 /// A capability behind its first three bytes (4.1.4).
@@ -121,133 +111,4 @@ fn content(structure: Structure) -> Vec<u8> {
         content.extend(NOTIFY_MULTIPLIER.to_le_bytes());
     }
     content
-}
-
-/// The chip, over either transport.
-struct Virtio<D: Dma>(Function<D>);
-
-impl<D> Chip for Virtio<D>
-where
-    D: Dma + Send,
-    D::Window: Window + Send,
-{
-    fn name(&self) -> &'static str {
-        "virtio-net"
-    }
-
-    fn read(&mut self, offset: u32) -> u32 {
-        let mut data = [0; 4];
-        self.0.read(offset, &mut data);
-        u32::from_le_bytes(data)
-    }
-
-    fn write(&mut self, offset: u32, value: u32) {
-        self.0.write(offset, &value.to_le_bytes());
-    }
-
-    fn odd(&mut self, _offset: u32) {}
-
-    fn read_bytes(&mut self, offset: u32, data: &mut [u8]) -> bool {
-        self.0.read(offset, data);
-        true
-    }
-
-    fn write_bytes(&mut self, offset: u32, data: &[u8]) -> bool {
-        self.0.write(offset, data);
-        true
-    }
-
-    #[inline]
-    fn step(&mut self, cable: &mut Cable, now_ns: u64) -> usize {
-        self.0.step(cable, now_ns)
-    }
-
-    fn reset(&mut self) {
-        self.0.reset();
-    }
-
-    fn counters(&mut self) -> BTreeMap<String, u64> {
-        let net = self.0.net();
-        let mut all: BTreeMap<_, _> =
-            net.totals().iter().map(|(name, count)| (name.to_owned(), count)).collect();
-        all.insert("rx_waiting".to_owned(), net.waiting() as u64);
-        all
-    }
-
-    fn drops(&self) -> BTreeMap<String, u64> {
-        let lost = self.0.net().drops().iter().filter(|&(_, count)| count > 0);
-        lost.map(|(name, count)| (name.to_owned(), count)).collect()
-    }
-
-    fn findings(&self) -> Vec<Finding> {
-        self.0.net().lint().groups().iter().map(Finding::from).collect()
-    }
-
-    fn suffer(&mut self, mishap: Mishap) -> bool {
-        self.0.suffer(mishap);
-        true
-    }
-
-    fn rings(&mut self) -> Option<&mut dyn Rings> {
-        Some(self)
-    }
-}
-
-/// Features that stay with a front end, which has the control queue and the
-/// configuration; and translation, which it does itself.
-const FRONT_END: u64 = ACCESS_PLATFORM
-    | net::CTRL_VQ
-    | net::CTRL_RX
-    | net::CTRL_VLAN
-    | net::CTRL_RX_EXTRA
-    | net::CTRL_MAC_ADDR
-    | net::CTRL_GUEST_OFFLOADS
-    | net::MAC
-    | net::MTU
-    | net::STATUS
-    | net::RSS
-    | net::HASH_REPORT
-    | net::SPEED_DUPLEX
-    | RING_RESET
-    | NOTIFICATION_DATA;
-
-impl<D: Dma> Rings for Virtio<D>
-where
-    D: Dma + Send,
-    D::Window: Window + Send,
-{
-    fn features(&self) -> u64 {
-        self.0.net().offered() & !FRONT_END
-    }
-
-    fn set_features(&mut self, features: u64) {
-        let net = self.0.net_mut();
-        net.set_features_of_front_end(features);
-        let pairs = net.pairs();
-        net.use_pairs(pairs);
-        net.run(true);
-    }
-
-    fn pairs(&self) -> u16 {
-        self.0.net().pairs()
-    }
-
-    fn start(&mut self, index: u16, ring: &Ring) -> bool {
-        let Ring { size, descriptors, driver, device, base } = *ring;
-        let net = self.0.net_mut();
-        net.set_vector(index, Some(index));
-        net.set_up(index, Place { size, descriptors, driver, device }, Some(base))
-    }
-
-    fn enable(&mut self, index: u16, on: bool) {
-        self.0.net_mut().enable(index, on);
-    }
-
-    fn stop(&mut self, index: u16) -> u32 {
-        self.0.net_mut().take_down(index)
-    }
-
-    fn is_broken(&self, index: u16) -> bool {
-        self.0.net().is_broken(index)
-    }
 }

@@ -37,7 +37,7 @@ impl Join {
         };
         let options = virtio::Options { model, trust: Trust::Peer, ..virtio::Options::default() };
         let cable = Cable::open(&wire.parse().unwrap()).unwrap();
-        let device = virtio::open(&options, cable).unwrap();
+        let device = virtio::open(&options, cable);
         let endpoint = Endpoint { socket: socket.clone(), device };
         let serving = vhost_user::bind(vec![endpoint]).unwrap().serve(Options::default()).unwrap();
         let path = socket.display();

@@ -28,7 +28,7 @@ fn a_boot_rom_sends_and_receives() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
         let cable = Cable::open(&"gen:rate=1000".parse().unwrap()).unwrap();
-        let device = virtio::open(&virtio::Options::default(), cable).unwrap();
+        let device = virtio::open(&virtio::Options::default(), cable);
         let endpoint = Endpoint { socket: socket.clone(), device };
         let serving = vhost_user::bind(vec![endpoint]).unwrap().serve(Options::default()).unwrap();
         let mut child = tree

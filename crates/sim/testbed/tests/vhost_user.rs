@@ -34,7 +34,7 @@ impl Join {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
         let cable = Cable::open(&"sink".parse().unwrap()).unwrap();
-        let device = virtio::open(&virtio::Options::default(), cable).unwrap();
+        let device = virtio::open(&virtio::Options::default(), cable);
         let endpoint = Endpoint { socket: socket.clone(), device };
         let serving = vhost_user::bind(vec![endpoint]).unwrap().serve(Options::default()).unwrap();
         let frontend = Frontend::connect(&socket).unwrap();

@@ -8,7 +8,8 @@ use common::virtio::{Bench, RINGS, Side, frame, model, offer, sleepy, small_ring
 use driver::Error;
 use driver::virtio::{Fault, Virtio};
 use memory::TxOffload;
-use model::virtio::{Mishap, OTHER_MAC, OTHER_SPEED};
+use model::chip::DeviceFault;
+use model::virtio::{OTHER_MAC, OTHER_SPEED};
 use port::{Link, Options, Port as _};
 use regs::virtio::feature::net;
 use testbed::inprocess::while_stepping;
@@ -59,9 +60,15 @@ fn other_numbers_in_the_configuration_change_nothing_while_packets_run() {
         let options = Options { rx_queues: 2, ..small_rings() };
         let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &options);
         let before = bench.counter(1, "config_changes");
-        let changes = [Mishap::Mtu(68), Mishap::Pairs(1), Mishap::Pairs(0), Mishap::Mtu(0), Mishap::Pairs(9)];
+        let changes = [
+            DeviceFault::Mtu(68),
+            DeviceFault::Pairs(1),
+            DeviceFault::Pairs(0),
+            DeviceFault::Mtu(0),
+            DeviceFault::Pairs(9),
+        ];
         for (n, change) in (1..).zip(changes) {
-            bench.handles[1].suffer(change);
+            bench.handles[1].inject(change);
             for queue in 0..2 {
                 assert!(bench.try_send(1, queue, &frame(n, 1500), TxOffload::default()));
             }
@@ -71,7 +78,7 @@ fn other_numbers_in_the_configuration_change_nothing_while_packets_run() {
             assert_eq!(bench.counter(1, "config_changes"), before + n as u64, "{name}");
         }
         // Whoever opens it next is told.
-        bench.handles[1].suffer(Mishap::Pairs(1));
+        bench.handles[1].inject(DeviceFault::Pairs(1));
         let Side { device, rx, tx } = bench.sides.pop().unwrap();
         let restarted = while_stepping(&bench.handles, || device.restart(rx, tx)).unwrap();
         let device = bench.handles[1].report().chip;
@@ -97,7 +104,7 @@ fn what_is_read_is_of_one_moment() {
     let bench = Bench::open(&["sink"], &model(offer(0, 0)), &small_rings());
     let mut seen = std::collections::BTreeSet::new();
     for accesses in (1..40).chain([90, 91]) {
-        bench.handles[0].suffer(Mishap::Unsettled(accesses));
+        bench.handles[0].inject(DeviceFault::Unsettled(accesses));
         let Link { up, speed_mbps: speed } = bench.sides[0].device.link();
         assert!(up, "{accesses}");
         assert!([10_000, OTHER_SPEED].contains(&speed), "{accesses}: {speed:#x}");
@@ -114,7 +121,7 @@ fn an_address_is_not_half_of_one_and_half_of_another() {
     for accesses in 1..40 {
         let old = bench.sides.pop().unwrap();
         bench.meanwhile(|_| drop(old));
-        bench.handles[0].suffer(Mishap::Unsettled(accesses));
+        bench.handles[0].inject(DeviceFault::Unsettled(accesses));
         let side = bench.reopen(0, &small_rings());
         let mac = side.device.mac();
         assert!([ixgbe::mac(0), OTHER_MAC].contains(&mac), "{accesses}: {mac:x?}");
@@ -128,7 +135,7 @@ fn an_address_is_not_half_of_one_and_half_of_another() {
 #[test]
 fn a_configuration_that_never_rests_is_a_fault_with_a_name() {
     let mut bench = Bench::open(&["loop"], &model(offer(0, 0)), &small_rings());
-    bench.handles[0].suffer(Mishap::Unsettled(u32::MAX));
+    bench.handles[0].inject(DeviceFault::Unsettled(u32::MAX));
     assert_eq!(bench.sides[0].device.link(), Link::DOWN, "nothing is known");
     let unstable = |fault| matches!(fault, Fault::ConfigUnstable { tries: 100, .. });
     assert!(unstable(faulted(bench.sides[0].device.health())));
@@ -140,7 +147,7 @@ fn a_configuration_that_never_rests_is_a_fault_with_a_name() {
     bench.meanwhile(|_| drop(old));
     let open = || Virtio::open(bench.pcis[0].clone(), &bench.dma, small_rings());
     assert!(unstable(faulted(while_stepping(&bench.handles, open).unwrap())));
-    bench.handles[0].suffer(Mishap::Unsettled(0));
+    bench.handles[0].inject(DeviceFault::Unsettled(0));
     let side = bench.reopen(0, &small_rings());
     bench.sides.push(side);
     bench.finish();

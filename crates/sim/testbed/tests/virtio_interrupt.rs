@@ -14,7 +14,8 @@ use std::thread;
 use common::virtio::{Bench, RINGS, frame, model, offer, sleepy, small_rings};
 use driver::virtio::RxQueue;
 use memory::{Batch, Pool, TxOffload};
-use model::virtio::{Mishap, Options as ModelOptions};
+use model::chip::DeviceFault;
+use model::virtio::Options as ModelOptions;
 use regs::virtio::feature;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use testbed::Idle;
@@ -228,7 +229,7 @@ fn a_sleeper_misses_nothing_whenever_packets_come() {
 fn a_sleeper_on_a_device_that_died_is_not_woken_but_told() {
     let mut bench = Bench::pair(&sleepy(offer(feature::EVENT_IDX, 0)), &interrupts());
     bench.sides[1].rx[0].arm().unwrap();
-    bench.handles[1].suffer(Mishap::NeedsReset);
+    bench.handles[1].inject(DeviceFault::NeedsReset);
     bench.send(0, &frame(1, 100));
     bench.settle();
     assert!(!is_readable(bench.sides[1].rx[0].arm().unwrap(), 50));

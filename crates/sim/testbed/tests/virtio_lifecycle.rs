@@ -13,7 +13,7 @@ use common::virtio::{Bench, RINGS, Side, frame, model, offer, recv, sleepy, smal
 use driver::Error;
 use driver::virtio::{Fault, Virtio};
 use memory::{Batch, TxOffload};
-use model::virtio::Mishap;
+use model::chip::DeviceFault;
 use port::Port;
 use regs::virtio::feature::net;
 use regs::virtio::pci::common::DEVICE_STATUS;
@@ -163,7 +163,7 @@ fn a_device_that_asks_for_a_reset_is_heard_and_restarted() {
         for n in 0..20 {
             assert_eq!(bench.cross_plain(&frame(n, 100)).len(), 1);
         }
-        assert!(bench.handles[1].suffer(Mishap::NeedsReset));
+        assert!(bench.handles[1].inject(DeviceFault::NeedsReset));
         let error = fault(bench.sides[1].device.health().unwrap_err());
         assert!(matches!(error, Fault::NeedsReset { .. }), "{name}: {error}");
         assert!(error.to_string().contains("restart"), "{error}");
@@ -193,7 +193,7 @@ fn a_device_that_resets_itself_is_told_from_one_that_works() {
         for n in 0..20 {
             assert_eq!(bench.cross_plain(&frame(n, 100)).len(), 1);
         }
-        bench.handles[1].suffer(Mishap::Reset);
+        bench.handles[1].inject(DeviceFault::Reset);
         let error = fault(bench.sides[1].device.health().unwrap_err());
         assert_eq!(
             error,
@@ -222,13 +222,13 @@ fn a_device_that_resets_itself_is_told_from_one_that_works() {
 
 #[test]
 fn a_mishap_between_command_and_answer_ends_the_command() {
-    for mishap in [Mishap::NeedsReset, Mishap::Reset] {
+    for injected in [DeviceFault::NeedsReset, DeviceFault::Reset] {
         let mut bench = Bench::pair(&model(offer(0, 0)), &small_rings());
         // The device is not stepped, so no command is answered before.
         let handle = bench.handles[1].clone();
         let breaker = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(30));
-            handle.suffer(mishap);
+            handle.inject(injected);
         });
         let begin = Instant::now();
         let ended = bench.sides[1].device.set_promiscuous(false);
@@ -238,7 +238,7 @@ fn a_mishap_between_command_and_answer_ends_the_command() {
             let error = fault(error);
             assert!(matches!(error, Fault::NeedsReset { .. } | Fault::WasReset { .. }), "{error}");
         }
-        assert!(begin.elapsed() < Duration::from_secs(1), "{mishap:?}");
+        assert!(begin.elapsed() < Duration::from_secs(1), "{injected:?}");
         bench.restart(1);
         assert_eq!(bench.cross_plain(&frame(1, 100)), [frame(1, 100)]);
         bench.finish();
@@ -247,14 +247,14 @@ fn a_mishap_between_command_and_answer_ends_the_command() {
 
 #[test]
 fn the_port_names_what_its_device_did() {
-    for mishap in [Mishap::NeedsReset, Mishap::Reset] {
+    for injected in [DeviceFault::NeedsReset, DeviceFault::Reset] {
         let mut bench = Bench::open(&["loop"], &model(offer(0, 0)), &small_rings());
         let Side { device, rx, tx } = bench.sides.remove(0);
         let mut port = device;
         port.health().unwrap();
-        bench.handles[0].suffer(mishap);
+        bench.handles[0].inject(injected);
         let error = port.health().unwrap_err().to_string();
-        let wanted = if mishap == Mishap::Reset { "reset behind" } else { "asks for a reset" };
+        let wanted = if injected == DeviceFault::Reset { "reset behind" } else { "asks for a reset" };
         assert!(error.contains(wanted), "{error}");
         assert!(port.rx_queue(0).is_none() && port.tx_queue(0).is_none(), "they were taken");
         bench.meanwhile(|_| drop((port, rx, tx)));

@@ -31,14 +31,14 @@ enum Way {
     Served(Serving, #[expect(dead_code, reason = "keeps the socket's folder")] tempfile::TempDir),
 }
 
-fn small_rings() -> virtio::Options {
+fn options() -> virtio::Options {
     virtio::Options::with_mac([2, 0, 0, 0, 0, 0x42])
 }
 
 fn reach(served: bool) -> (Pci, Way) {
     // What is sent comes back.
     let cable = Cable::open(&"loop".parse().unwrap()).unwrap();
-    let device = virtio::open(&small_rings(), cable).unwrap();
+    let device = virtio::open(&options(), cable);
     if !served {
         let (pci, handle) = InProcess::new(device);
         return (pci, Way::Here(handle));
@@ -145,7 +145,7 @@ fn the_function_says_what_it_is() {
         let bar = pci.bar(0).unwrap();
         let config = structure(&pci, capability::TYPE_DEVICE);
         let mac: Vec<u8> = (0..6).map(|at| bar.read8(config + at)).collect();
-        assert_eq!(mac, small_rings().model.mac);
+        assert_eq!(mac, options().model.mac);
         // Through the window in configuration space as well (4.1.4.9).
         let (_, window) = capabilities(&pci)[4];
         pci.write_config(window + capability::BAR, &[0]).unwrap();
@@ -227,7 +227,7 @@ fn a_frame_goes_out_and_comes_back() {
         let ring = if is_packed { feature::RING_PACKED } else { 0 };
         bring_up(&bar, feature::VERSION_1 | feature::ACCESS_PLATFORM | net::MRG_RXBUF | ring);
         let mut frame = vec![0x5A; 100];
-        frame[..6].copy_from_slice(&small_rings().model.mac);
+        frame[..6].copy_from_slice(&options().model.mac);
         memory.put(0x8000, &[&[0; 12][..], &frame].concat());
         offer(&memory, 0, 0x4000, 2048, split::WRITE, is_packed);
         offer(&memory, 1, 0x8000, 112, 0, is_packed);

@@ -7,6 +7,7 @@
 //! timestamps are not modelled: their registers keep what is written.
 
 mod books;
+mod chip;
 mod dispatch;
 pub mod eeprom;
 mod fifo;

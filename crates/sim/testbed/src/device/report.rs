@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use model::lint::{Group, Rule, SHOWN_PLACES, times};
+use model::lint::{Broken, BrokenAt, SHOWN_PLACES, times};
 use serde::{Deserialize, Serialize};
 
 use crate::wire::WireStats;
@@ -41,23 +41,19 @@ pub struct Place {
     pub count: u64,
 }
 
-impl<R: Rule, P: std::fmt::Display> From<&Group<'_, R, P>> for Finding {
-    fn from(group: &Group<'_, R, P>) -> Finding {
-        let words = group.rule.words();
-        let place = |finding: &model::lint::Finding<R, P>| Place {
-            register: finding.place.to_string(),
-            value: finding.value,
-            count: finding.count,
-        };
+impl From<Broken> for Finding {
+    fn from(broken: Broken) -> Finding {
+        let Broken { rule, words, count, places, unlisted } = broken;
+        let place = |BrokenAt { place, value, count }| Place { register: place, value, count };
         Finding {
-            rule: group.rule.name().to_owned(),
+            rule: rule.to_owned(),
             severity: words.severity.to_string(),
             section: words.section.to_owned(),
             sentence: words.sentence.to_owned(),
             consequence: words.consequence.to_owned(),
-            count: group.count,
-            places: group.places.iter().map(place).collect(),
-            unlisted: group.unlisted,
+            count,
+            places: places.into_iter().map(place).collect(),
+            unlisted,
         }
     }
 }

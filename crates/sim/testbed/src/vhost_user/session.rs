@@ -6,27 +6,43 @@
 
 mod handler;
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, MutexGuard};
 
-use bus::vhost_user::Ring;
 use bus::vhost_user::message::F_PROTOCOL_FEATURES;
+use model::chip::{RingSetup, Rings};
 use rustix::io::Errno;
 use vhost::vhost_user::{Error, Result, VhostUserBackendReqHandlerMut};
 
 use super::gate::{Enable, Fault};
 use super::memory::Memory;
-use super::rings::{Rings, State};
 use crate::device::Device;
 use crate::station::Station;
+
+/// A ring as the front end describes it, message by message.
+#[derive(Debug, Default)]
+struct RingState {
+    size: u16,
+    base: u32,
+    /// In the front end: descriptors, driver's area, device's area.
+    addresses: Option<[u64; 3]>,
+    /// The same as guest physical addresses, while it runs.
+    running: Option<[u64; 3]>,
+    /// A kick eventfd came, or word that there is none.
+    kicked: bool,
+    enabled: bool,
+    /// Where to tell that it broke; taken when that was told.
+    error: Option<File>,
+}
 
 /// The session's state. Dropping it leaves the device as new.
 pub(super) struct Session {
     station: Arc<Station>,
     memory: Memory,
-    rings: Vec<State>,
+    rings: Vec<RingState>,
     features: u64,
     offered: u64,
 }
@@ -42,13 +58,13 @@ impl Session {
             (rings.pairs(), rings.features() | F_PROTOCOL_FEATURES)
         };
         station.set_attached(true);
-        let rings = (0..2 * pairs).map(|_| State::default()).collect();
+        let rings = (0..2 * pairs).map(|_| RingState::default()).collect();
         Ok(Session { station, memory: Memory::default(), rings, features: 0, offered })
     }
 
     /// Maps `len` bytes of `file` at 0, both as the front end and as the device
     /// see them.
-    pub fn map(&mut self, file: std::fs::File, len: u64) -> io::Result<()> {
+    pub fn map(&mut self, file: File, len: u64) -> io::Result<()> {
         let station = self.station.clone();
         let region = super::memory::Region { guest: 0, len, user: 0, offset: 0 };
         self.memory.add(station.enter().view(), region, file)
@@ -87,7 +103,7 @@ impl Session {
         self.station.enter()
     }
 
-    fn ring(&mut self, index: u32) -> Result<&mut State> {
+    fn ring(&mut self, index: u32) -> Result<&mut RingState> {
         self.rings.get_mut(index as usize).ok_or(Error::InvalidParam)
     }
 
@@ -99,7 +115,7 @@ impl Session {
         };
         let guest = self.translate(addresses).ok_or(refuse("a ring lies outside of memory"))?;
         let [descriptors, driver, device] = guest;
-        let ring = Ring { size: state.size, descriptors, driver, device, base: state.base };
+        let ring = RingSetup { size: state.size, descriptors, driver, device, base: state.base };
         let enabled = state.enabled;
         self.with_rings(|rings| {
             if !rings.start(index as u16, &ring) {

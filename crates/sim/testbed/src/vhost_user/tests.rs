@@ -1,7 +1,6 @@
 //! The back end against our front end, whose messages are its own, and against
 //! front ends that lie.
 
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -11,13 +10,15 @@ use std::time::{Duration, Instant};
 
 use bus::vhost_user::{Frontend, PACKED_START, Ring};
 use bus::{Backend, DmaRange, Mapping};
+use model::Chip;
+use model::chip::{RingSetup, Rings};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::*;
-use crate::device::{Chip, Device, Finding, Parts, Vectors};
+use crate::device::{Device, Parts, Vectors};
 use crate::serve::{EndpointReport, Options, Serving};
 use crate::station::Idle;
-use crate::view::{BarPages, Trust, View};
+use crate::view::{Trust, View};
 use crate::wire::Cable;
 
 /// What the toy was asked, in words.
@@ -45,7 +46,7 @@ impl Rings for Toy {
     fn pairs(&self) -> u16 {
         1
     }
-    fn start(&mut self, index: u16, ring: &Ring) -> bool {
+    fn start(&mut self, index: u16, ring: &RingSetup) -> bool {
         self.broken = ring.size == 13;
         self.note(format!("start {index} at {:#x} from {:#x}", ring.descriptors, ring.base));
         ring.size.is_power_of_two() || self.broken
@@ -62,7 +63,7 @@ impl Rings for Toy {
     }
 }
 
-impl Chip for Toy {
+impl Chip<Cable> for Toy {
     fn name(&self) -> &'static str {
         "toy"
     }
@@ -70,20 +71,16 @@ impl Chip for Toy {
         0
     }
     fn write(&mut self, _: u32, _: u32) {}
-    fn odd(&mut self, _: u32) {}
     fn step(&mut self, _: &mut Cable, _: u64) -> usize {
         0
     }
     fn reset(&mut self) {
         self.note("reset".to_owned());
     }
-    fn counters(&mut self) -> BTreeMap<String, u64> {
-        BTreeMap::new()
+    fn counters(&mut self) -> Vec<(&'static str, u64)> {
+        Vec::new()
     }
-    fn drops(&self) -> BTreeMap<String, u64> {
-        BTreeMap::new()
-    }
-    fn findings(&self) -> Vec<Finding> {
+    fn drops(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
     fn rings(&mut self) -> Option<&mut dyn Rings> {
@@ -103,7 +100,7 @@ fn serve() -> Served {
         chip: Box::new(Toy { log: log.clone(), broken: false }),
         shape: crate::ixgbe::shape(0x10FB),
         view: View::new(Trust::Peer),
-        pages: BarPages::new(crate::ixgbe::REGISTERS).unwrap(),
+        polled: None,
         vectors: Vectors::default(),
         cable: Cable::open(&"sink".parse().unwrap()).unwrap(),
         faults: None,

@@ -61,7 +61,7 @@ pub fn devices(wires: &[&str], model: &ModelOptions, fault: Option<fault::Spec>)
     let cables = plug(&plugs, &Default::default()).unwrap();
     let device = |(n, cable)| {
         let model = ModelOptions { mac: ixgbe::mac(n), ..model.clone() };
-        virtio::open(&virtio::Options { model, fault, ..virtio::Options::default() }, cable).unwrap()
+        virtio::open(&virtio::Options { model, fault, ..virtio::Options::default() }, cable)
     };
     (0..).zip(cables).map(device).collect()
 }

@@ -6,7 +6,7 @@
 use std::sync::mpsc::{Sender, channel};
 
 use super::*;
-use crate::Interrupts;
+use crate::{Chip, Interrupts};
 
 #[test]
 fn a_reset_forgets_the_driver() {
@@ -167,4 +167,27 @@ fn the_table_is_minded() {
     assert!(rig.linted(Rule::UnalignedAccess));
     rig.write(RXCTRL::AT, RXCTRL::RXEN);
     assert!(rig.linted(Rule::EnableBeforeGlobal) && rig.linted(Rule::DrxWithoutCrcAgreement));
+}
+
+#[test]
+fn an_access_of_part_of_a_register_is_not_an_unaligned_one() {
+    let bytes = |rig: &mut Rig, offset, data: &mut [u8]| {
+        let written = Chip::<Cable>::write_bytes(&mut rig.device, offset, data);
+        (Chip::<Cable>::read_bytes(&mut rig.device, offset, data), written)
+    };
+    for (offset, len, rule) in [
+        (RETA::at(1), 2, Rule::NarrowAccess),
+        (RETA::at(1), 1, Rule::NarrowAccess),
+        (RETA::at(1) + 2, 2, Rule::UnalignedAccess),
+        (RETA::at(1) + 1, 4, Rule::UnalignedAccess),
+    ] {
+        let mut rig = Rig::cold();
+        assert_eq!(bytes(&mut rig, offset, &mut [0xFF; 8][..len]), (false, false));
+        let found: Vec<_> = rig.device.lint().findings().groups().iter().map(|group| group.rule).collect();
+        assert_eq!(found, [rule], "{len} bytes at {offset:#x}");
+        assert_eq!(rig.device.read(RETA::at(1)), 0, "a part is not kept");
+    }
+    let mut rig = Rig::cold();
+    assert_eq!(bytes(&mut rig, RETA::at(1), &mut [1; 8]), (true, true));
+    assert_eq!((rig.device.read(RETA::at(2)), rig.device.lint().is_empty()), (0x0101_0101, true));
 }

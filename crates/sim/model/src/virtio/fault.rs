@@ -11,28 +11,13 @@ use regs::virtio::net::config;
 use super::Net;
 use super::pci::Function;
 use crate::Dma;
+use crate::chip::{DeviceFault, FaultInjection};
 
 /// The speed that comes and goes while an unsettled configuration is read, in
 /// Mbit/s: no byte of it is that of the usual 10,000.
 pub const OTHER_SPEED: u32 = 0x6161_6161;
 /// Likewise the address.
 pub const OTHER_MAC: [u8; 6] = [0x62; 6];
-
-/// What a device does of its own accord.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mishap {
-    /// It meets an error, stops, and asks for a reset.
-    NeedsReset,
-    /// It is as after power-on.
-    Reset,
-    /// The number of queue pairs in its configuration changes.
-    Pairs(u16),
-    /// The MTU in its configuration changes, not what it receives.
-    Mtu(u16),
-    /// Its speed and address change between any two of so many accesses of its
-    /// configuration.
-    Unsettled(u32),
-}
 
 /// What the configuration says where that is not what the device is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,19 +51,19 @@ impl Pretence {
 
 impl<D: Dma> Net<D> {
     /// Does what a device never should, now.
-    pub(super) fn suffer(&mut self, mishap: Mishap) {
-        match mishap {
-            Mishap::NeedsReset => {
+    pub(super) fn inject(&mut self, fault: DeviceFault) {
+        match fault {
+            DeviceFault::NeedsReset => {
                 self.is_running = false;
                 self.is_stale = true;
                 self.needs_reset = true;
                 self.bell.ring_config(&mut self.books.totals);
                 return;
             }
-            Mishap::Reset => return self.reset(),
-            Mishap::Pairs(pairs) => self.pretence.pairs = Some(pairs),
-            Mishap::Mtu(mtu) => self.pretence.mtu = Some(mtu),
-            Mishap::Unsettled(accesses) => {
+            DeviceFault::Reset => return self.reset(),
+            DeviceFault::Pairs(pairs) => self.pretence.pairs = Some(pairs),
+            DeviceFault::Mtu(mtu) => self.pretence.mtu = Some(mtu),
+            DeviceFault::Unsettled(accesses) => {
                 self.pretence.unsettled = accesses;
                 return;
             }
@@ -95,13 +80,12 @@ impl<D: Dma> Net<D> {
     }
 }
 
-impl<D: Dma> Function<D> {
-    /// Does what a device never should, now.
-    pub fn suffer(&mut self, mishap: Mishap) {
-        match mishap {
+impl<D: Dma> FaultInjection for Function<D> {
+    fn inject(&mut self, fault: DeviceFault) {
+        match fault {
             // The function as a whole; it forgets what the driver set.
-            Mishap::Reset => self.reset(),
-            other => self.net_mut().suffer(other),
+            DeviceFault::Reset => self.reset(),
+            other => self.net_mut().inject(other),
         }
     }
 }
