@@ -89,8 +89,8 @@ pub trait Window {
     }
 }
 
-/// The polled pages of BAR 0, memory that driver and model both see: 0x1000 to
-/// 0x1FFF, 0x6000 to 0x7FFF and 0xD000 to 0xDFFF. Offsets are those of BAR 0.
+/// The polled pages of BAR 0 ([`ixgbe::POLLED`]), memory that driver and model both
+/// see. Offsets are those of BAR 0.
 pub trait Pages {
     /// Acquire load.
     fn load(&self, offset: u32) -> u32;

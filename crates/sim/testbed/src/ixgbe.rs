@@ -8,7 +8,7 @@ use std::io;
 use bus::Ids;
 use bus::config_space::{BarType, ConfigSpace};
 use model::Dma;
-use model::ixgbe::{Ixgbe, Options as ModelOptions};
+use model::ixgbe::{Ixgbe, Options as ModelOptions, POLLED};
 
 use crate::device::{BoxedChip, Device, FaultHandle, Parts, PolledPages, Shape, Vectors};
 use crate::fault;
@@ -17,10 +17,7 @@ use crate::view::{BarPages, Trust, View};
 use crate::wire::Cable;
 
 /// Bytes of BAR 0.
-pub(crate) const REGISTERS: u32 = 128 << 10;
-/// Ring registers, which the model polls: receive queues 0 to 63, transmit
-/// queues, receive queues 64 to 127.
-const POLLED: [(u32, u32); 3] = [(0x1000, 0x1000), (0x6000, 0x2000), (0xD000, 0x1000)];
+pub(crate) const REGISTERS: u32 = regs::ixgbe::BAR0_LEN;
 const VECTORS: u16 = 64;
 /// The MSI-X table's BAR, and where the pending bits begin in it.
 const TABLE: u32 = 16 << 10;

@@ -128,7 +128,7 @@ impl Lean {
         self.pages.clear(0, ixgbe::REGISTERS);
         let [a, b, c, d, e, f] = self.mac;
         let values = [
-            (EEC::AT, self.eeprom.read(EEC::AT).unwrap_or(0)),
+            (EEC::AT, self.eeprom.read(EEC::ID).unwrap_or(0)),
             (RDRXCTL::AT, RDRXCTL::DMAIDONE),
             (LINKS::AT, LINKS::LINK_UP | LINKS::LINK_SPEED_10G | LINKS::MAC_LINK_STAT),
             (ANLP1::AT, ANLP1::AN_STATE_MASK),
@@ -146,8 +146,8 @@ impl Lean {
         self.follow_reset();
         let word = self.pages.load(EERD::AT);
         if word & EERD::START != 0 {
-            self.eeprom.write(EERD::AT, word);
-            self.pages.store(EERD::AT, self.eeprom.read(EERD::AT).unwrap_or(0));
+            self.eeprom.write(EERD::ID, word);
+            self.pages.store(EERD::AT, self.eeprom.read(EERD::ID).unwrap_or(0));
         }
         let command = self.pages.load(MSCA::AT);
         if command & MSCA::MDI_COMMAND != 0 {

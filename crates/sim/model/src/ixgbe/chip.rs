@@ -26,7 +26,7 @@ where
     fn odd(&mut self, offset: u32, len: usize) {
         let narrow = offset.is_multiple_of(4) && len < 4;
         let rule = if narrow { Rule::NarrowAccess } else { Rule::UnalignedAccess };
-        self.report(rule, Register::unknown(offset), 0);
+        self.report(rule, Register::Unknown(offset), 0);
     }
 
     fn set_bus_master(&mut self, on: bool) {

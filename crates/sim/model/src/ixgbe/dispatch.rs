@@ -9,164 +9,183 @@ use regs::ixgbe::*;
 
 use super::link::Effects;
 use super::lint::{Register, Rule};
+use super::queue::Ring;
 use super::registers::{canonical, is_polled};
 use super::statistics::Counter;
-use super::{ENABLE, Ixgbe, interrupts};
+use super::{ENABLE, Ixgbe};
 use crate::{Dma, Pages};
-
-/// What may change only while the arbiter rests (8.2.3.9.15).
-const ARBITRATED: [&str; 3] = ["DTXMXSZRQ", "MTQC", "TXPBSIZE"];
-
-/// Register and number within its array, as findings name it.
-pub(super) fn named(offset: u32) -> Register {
-    match lookup(offset) {
-        None => Register::unknown(offset),
-        Some((register, _)) if register.len() == 1 => Register::single(register.name, offset),
-        Some((register, n)) => Register::indexed(register.name, n as u16, offset),
-    }
-}
 
 impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// Reads four bytes of BAR 0, with all side effects.
     pub fn read(&mut self, offset: u32) -> u32 {
         if offset & 3 != 0 || offset >= BAR0_LEN {
-            let rule = if offset & 3 != 0 { Rule::UnalignedAccess } else { Rule::UnknownRegister };
-            self.books.report(rule, Register::unknown(offset), 0);
+            self.report_outside(offset, 0);
             return u32::MAX;
         }
-        let offset = canonical(offset);
-        let value = self.read_canonical(offset);
-        self.books.lint.note_access(named(offset), u64::from(value), self.now_ns);
-        self.note_seen(offset, value);
-        match lookup(offset) {
-            None => self.books.report(Rule::UnknownRegister, Register::unknown(offset), 0),
-            // EICS is read by drivers of all houses to see causes uncleared.
-            Some((register, _)) if register.access == Access::WO && offset != EICS::AT => {
-                self.books.report(Rule::WriteOnlyRead, named(offset), u64::from(value));
-            }
-            Some(_) => {}
+        let Some((id, n)) = lookup(offset).map(canonical) else {
+            return self.read_unknown(offset);
+        };
+        let (value, register) = (self.read_register(id, n), Register::of(id, n));
+        self.books.lint.note_access(register, u64::from(value), self.now_ns);
+        self.note_seen(id, value);
+        // EICS is read by drivers of all houses to see causes uncleared.
+        if id.access == Access::WO && id != EICS::ID {
+            self.books.report(Rule::WriteOnlyRead, register, u64::from(value));
         }
         value
-    }
-
-    fn read_canonical(&mut self, offset: u32) -> u32 {
-        let now = self.now_ns;
-        if let Some(value) = self.link.read(offset, now) {
-            return value;
-        }
-        if let Some(value) = self.books.interrupts.read(offset, now) {
-            return value;
-        }
-        self.settle();
-        if let Some(value) = self.books.statistics.read(offset) {
-            if is_polled(offset) {
-                self.pages.store(offset, 0);
-            }
-            return value;
-        }
-        if is_polled(offset) {
-            return self.read_polled(offset);
-        }
-        let parts = self.eeprom.read(offset).or_else(|| self.i2c.read(offset));
-        let parts = parts.or_else(|| self.mdio.read(offset)).or_else(|| self.semaphore.read(offset));
-        parts.unwrap_or_else(|| self.read_kept(offset))
-    }
-
-    /// Registers that are kept, some with bits of the device's own.
-    fn read_kept(&self, offset: u32) -> u32 {
-        let kept = self.registers.read(offset);
-        match offset {
-            // Nothing is ever between the blocks here, so both rest at once.
-            SECRXSTAT::AT if self.registers.read(SECRXCTRL::AT) & SECRXCTRL::RX_DIS != 0 => {
-                SECRXSTAT::SECRX_RDY
-            }
-            SECRXSTAT::AT => 0,
-            SECTXSTAT::AT if self.registers.read(SECTXCTRL::AT) & SECTXCTRL::TX_DIS != 0 => {
-                SECTXSTAT::SECTX_RDY
-            }
-            SECTXSTAT::AT => 0,
-            RDRXCTL::AT => kept | RDRXCTL::DMAIDONE,
-            FDIRCTRL::AT => kept | FDIRCTRL::INIT_DONE,
-            FDIRCMD::AT => kept & !FDIRCMD::CMD_MASK,
-            FRTIMER::AT => (self.now_ns / 1000) as u32,
-            HLREG1::AT => 0,
-            _ => kept,
-        }
-    }
-
-    fn read_polled(&mut self, offset: u32) -> u32 {
-        self.publish_heads();
-        let value = self.pages.load(offset);
-        let (enabled, unread) = match lookup(offset) {
-            Some((register, n)) if register.name == "RXDCTL" => {
-                let ring = &mut self.rx.queues[n].ring;
-                (ring.enabled, &mut ring.unread)
-            }
-            Some((register, n)) if register.name == "TXDCTL" => {
-                let ring = &mut self.tx.queues[n].ring;
-                (ring.enabled, &mut ring.unread)
-            }
-            _ => return value,
-        };
-        *unread = false;
-        // What the queue does, not what was asked of it.
-        value & !ENABLE | if enabled { ENABLE } else { 0 }
     }
 
     /// Writes four bytes of BAR 0, with all side effects.
     pub fn write(&mut self, offset: u32, value: u32) {
         if offset & 3 != 0 || offset >= BAR0_LEN {
-            let rule = if offset & 3 != 0 { Rule::UnalignedAccess } else { Rule::UnknownRegister };
-            self.books.report(rule, Register::unknown(offset), u64::from(value));
-            return;
+            return self.report_outside(offset, value);
         }
-        let offset = canonical(offset);
-        self.books.lint.note_access(named(offset), u64::from(value), self.now_ns);
-        self.check_write(offset, value);
+        let Some((id, n)) = lookup(offset).map(canonical) else {
+            return self.write_unknown(offset, value);
+        };
+        self.books.lint.note_access(Register::of(id, n), u64::from(value), self.now_ns);
+        self.check_write(id, n, value);
+        if is_polled(id.at(n)) {
+            self.write_polled(id, n, value);
+        } else {
+            self.write_register(id, n, value);
+        }
+    }
+
+    /// An access beside all registers.
+    #[cold]
+    fn report_outside(&mut self, offset: u32, value: u32) {
+        let rule = if offset & 3 != 0 { Rule::UnalignedAccess } else { Rule::UnknownRegister };
+        self.books.report(rule, Register::Unknown(offset), u64::from(value));
+    }
+
+    /// What no table knows shows what was written there.
+    #[cold]
+    fn read_unknown(&mut self, offset: u32) -> u32 {
+        let value = if is_polled(offset) { self.pages.load(offset) } else { self.registers.read(offset) };
+        let register = Register::Unknown(offset);
+        self.books.lint.note_access(register, u64::from(value), self.now_ns);
+        self.books.report(Rule::UnknownRegister, register, 0);
+        value
+    }
+
+    #[cold]
+    fn write_unknown(&mut self, offset: u32, value: u32) {
+        let register = Register::Unknown(offset);
+        self.books.lint.note_access(register, u64::from(value), self.now_ns);
+        self.books.report(Rule::UnknownRegister, register, u64::from(value));
         if is_polled(offset) {
-            return self.write_polled(offset, value);
+            self.pages.store(offset, value);
+        } else {
+            self.registers.write(offset, value);
         }
+    }
+
+    /// Asks the components, one after the other, whether the register is theirs.
+    fn read_register(&mut self, id: Id, n: usize) -> u32 {
         let now = self.now_ns;
-        let mastered = !(self.link.master_disabled() && self.books.lint.seen().master_off);
-        if let Some(effects) = self.link.write(offset, value, now) {
-            return self.after_link_write(effects, mastered, value);
+        if let Some(value) = self.link.read(id, now) {
+            return value;
         }
-        if self.books.interrupts.write(offset, value, now) {
-            return self.after_interrupt_write(offset, value);
+        if let Some(value) = self.books.interrupts.read(id, n, now) {
+            return value;
         }
-        let owned = self.books.statistics.write(offset, value)
-            || self.eeprom.write(offset, value)
-            || self.i2c.write(offset, value)
-            || self.mdio.write(offset, value)
-            || self.semaphore.write(offset, value);
-        for rule in [self.eeprom.violation(), self.semaphore.violation()].into_iter().flatten() {
-            self.books.report(rule, named(offset), u64::from(value));
+        self.settle();
+        let polled = is_polled(id.at(n));
+        if let Some(value) = self.books.statistics.read(id, n) {
+            if polled {
+                self.pages.store(id.at(n), 0);
+            }
+            return value;
         }
-        if !owned {
-            self.write_kept(offset, value);
+        if polled {
+            return self.read_polled(id, n);
+        }
+        let parts = self.eeprom.read(id).or_else(|| self.i2c.read(id));
+        let parts = parts.or_else(|| self.mdio.read(id)).or_else(|| self.semaphore.read(id));
+        parts.unwrap_or_else(|| self.read_kept(id, n))
+    }
+
+    /// Registers that are kept, some with bits of the device's own.
+    fn read_kept(&self, id: Id, n: usize) -> u32 {
+        let kept = self.registers.read(id.at(n));
+        match id {
+            // Nothing is ever between the blocks here, so both rest at once.
+            SECRXSTAT::ID if self.registers.read(SECRXCTRL::AT) & SECRXCTRL::RX_DIS != 0 => {
+                SECRXSTAT::SECRX_RDY
+            }
+            SECTXSTAT::ID if self.registers.read(SECTXCTRL::AT) & SECTXCTRL::TX_DIS != 0 => {
+                SECTXSTAT::SECTX_RDY
+            }
+            SECRXSTAT::ID | SECTXSTAT::ID | HLREG1::ID => 0,
+            RDRXCTL::ID => kept | RDRXCTL::DMAIDONE,
+            FDIRCTRL::ID => kept | FDIRCTRL::INIT_DONE,
+            FDIRCMD::ID => kept & !FDIRCMD::CMD_MASK,
+            FRTIMER::ID => (self.now_ns / 1000) as u32,
+            _ => kept,
+        }
+    }
+
+    fn read_polled(&mut self, id: Id, n: usize) -> u32 {
+        self.publish_heads();
+        let value = self.pages.load(id.at(n));
+        let is_control = matches!(id, RXDCTL::ID | TXDCTL::ID);
+        let Some(ring) = self.ring(id, n).filter(|_| is_control) else { return value };
+        ring.unread = false;
+        // What the queue does, not what was asked of it.
+        value & !ENABLE | if ring.enabled { ENABLE } else { 0 }
+    }
+
+    /// The ring that one of these registers belongs to.
+    fn ring(&mut self, id: Id, n: usize) -> Option<&mut Ring<D::Window>> {
+        match id {
+            RDH::ID | RDT::ID | RXDCTL::ID => Some(&mut self.rx.queues[n].ring),
+            TDH::ID | TDT::ID | TXDCTL::ID => Some(&mut self.tx.queues[n].ring),
+            _ => None,
         }
     }
 
     /// What the datasheet's table says about a write.
-    fn check_write(&mut self, offset: u32, value: u32) {
-        let Some((register, _)) = lookup(offset) else {
-            return self.books.report(Rule::UnknownRegister, Register::unknown(offset), u64::from(value));
-        };
-        if matches!(register.access, Access::RO | Access::RC) {
-            self.books.report(Rule::ReadOnlyWritten, named(offset), u64::from(value));
+    fn check_write(&mut self, id: Id, n: usize, value: u32) {
+        if matches!(id.access, Access::RO | Access::RC) {
+            self.books.report(Rule::ReadOnlyWritten, Register::of(id, n), u64::from(value));
         }
         // Reserved bits must keep their reset value, which is zero wherever the
         // table knows of them. In EIMC a 1 only takes away, so that all ones is
         // how 4.6.3.1 has interrupts masked.
-        if value & register.reserved != 0 && offset != EIMC::AT {
-            self.books.report(Rule::ReservedBitsWritten, named(offset), u64::from(value));
+        if value & id.reserved != 0 && id != EIMC::ID {
+            self.books.report(Rule::ReservedBitsWritten, Register::of(id, n), u64::from(value));
+        }
+    }
+
+    /// Asks the components, one after the other, whether the register is theirs.
+    fn write_register(&mut self, id: Id, n: usize, value: u32) {
+        let now = self.now_ns;
+        let mastered = !(self.link.master_disabled() && self.books.lint.seen().master_off);
+        if let Some(effects) = self.link.write(id, value, now) {
+            return self.after_link_write(effects, mastered, value);
+        }
+        if self.books.interrupts.write(id, n, value, now) {
+            return self.after_interrupt_write(id, n, value);
+        }
+        let owned = self.books.statistics.write(id, n, value)
+            || self.eeprom.write(id, value)
+            || self.i2c.write(id, value)
+            || self.mdio.write(id, value)
+            || self.semaphore.write(id, value);
+        for rule in [self.eeprom.violation(), self.semaphore.violation()].into_iter().flatten() {
+            self.books.report(rule, Register::of(id, n), u64::from(value));
+        }
+        if !owned {
+            self.write_kept(id, n, value);
         }
     }
 
     fn after_link_write(&mut self, effects: Effects, mastered: bool, value: u32) {
         if let Some(reset) = effects.reset {
             if mastered {
-                self.books.report(Rule::ResetWithoutMasterDisable, named(CTRL::AT), u64::from(value));
+                let ctrl = Register::of(CTRL::ID, 0);
+                self.books.report(Rule::ResetWithoutMasterDisable, ctrl, u64::from(value));
             }
             self.reset_device(reset);
         }
@@ -175,52 +194,41 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         }
     }
 
-    fn after_interrupt_write(&mut self, offset: u32, value: u32) {
+    fn after_interrupt_write(&mut self, id: Id, n: usize, value: u32) {
+        let register = Register::of(id, n);
         if let Some(rule) = self.books.interrupts.violation() {
-            self.books.report(rule, named(offset), u64::from(value));
+            self.books.report(rule, register, u64::from(value));
         }
-        match lookup(offset).map(|(register, _)| register.name) {
-            Some("EIMC") => self.books.lint.note_masked(),
-            Some("EIMS" | "EIMS_EX") => self.books.lint.note_enabled(named(offset), u64::from(value)),
+        match id {
+            EIMC::ID => self.books.lint.note_masked(),
+            EIMS::ID | EIMS_EX::ID => self.books.lint.note_enabled(register, u64::from(value)),
             _ => {}
         }
     }
 
-    fn write_kept(&mut self, offset: u32, value: u32) {
+    fn write_kept(&mut self, id: Id, n: usize, value: u32) {
+        let offset = id.at(n);
         let before = self.registers.read(offset);
         let receiving = self.registers.read(RXCTRL::AT) & RXCTRL::RXEN != 0
             && self.registers.read(SECRXCTRL::AT) & SECRXCTRL::RX_DIS == 0;
-        let register = lookup(offset);
-        match register.map(|(register, _)| register.access) {
-            Some(Access::RO) => return,
-            Some(Access::W1C) => self.registers.write(offset, before & !value),
+        match id.access {
+            Access::RO => return,
+            Access::W1C => self.registers.write(offset, before & !value),
             _ => self.registers.write(offset, value),
         }
         self.registers.note_written(offset);
-        let rule = match offset {
-            FCTRL::AT if receiving => Some(Rule::FilterChangedWhileReceiving),
-            RDRXCTL::AT if receiving => Some(Rule::RegisterNeedsRxDisabled),
-            _ if receiving && register.is_some_and(|(register, _)| register.name == "RXPBSIZE") => {
-                Some(Rule::RegisterNeedsRxDisabled)
-            }
-            _ if matches!(register, Some((register, _)) if ARBITRATED.contains(&register.name))
-                && self.registers.read(RTTDCS::AT) & RTTDCS::ARBDIS == 0 =>
-            {
-                Some(Rule::ArbiterNotDisabled)
-            }
-            _ => None,
-        };
-        if let Some(rule) = rule.filter(|_| before != value) {
-            self.books.report(rule, named(offset), u64::from(value));
+        if let Some(rule) = self.check_kept(id, receiving).filter(|_| before != value) {
+            self.books.report(rule, Register::of(id, n), u64::from(value));
         }
-        if offset == RXCTRL::AT && value & !before & RXCTRL::RXEN != 0 {
-            self.check_receive_start(value);
-        }
-        if offset == SECRXCTRL::AT && value & SECRXCTRL::RX_DIS == 0 {
-            self.books.lint.seen_mut().rx_halted = false;
+        match id {
+            RXCTRL::ID if value & !before & RXCTRL::RXEN != 0 => self.check_receive_start(value),
+            SECRXCTRL::ID if value & SECRXCTRL::RX_DIS == 0 => {
+                self.books.lint.seen_mut().rx_halted = false;
+            }
+            _ => {}
         }
         self.stale = true;
-        if offset == DMATXCTL::AT {
+        if id == DMATXCTL::ID {
             if value & !before & DMATXCTL::TE != 0 {
                 self.check_transmit_start();
             }
@@ -229,50 +237,44 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         }
     }
 
+    /// What is broken by changing a register that is kept, now.
+    fn check_kept(&self, id: Id, receiving: bool) -> Option<Rule> {
+        let arbitrating = || self.registers.read(RTTDCS::AT) & RTTDCS::ARBDIS == 0;
+        match id {
+            FCTRL::ID if receiving => Some(Rule::FilterChangedWhileReceiving),
+            RDRXCTL::ID | RXPBSIZE::ID if receiving => Some(Rule::RegisterNeedsRxDisabled),
+            // They may change only while the arbiter rests (8.2.3.9.15).
+            DTXMXSZRQ::ID | MTQC::ID | TXPBSIZE::ID if arbitrating() => Some(Rule::ArbiterNotDisabled),
+            _ => None,
+        }
+    }
+
     /// A ring register, by a driver that has not mapped its page. Here the
     /// order of events is exact.
-    fn write_polled(&mut self, offset: u32, value: u32) {
-        let Some((register, n)) = lookup(offset) else {
-            return self.pages.store(offset, value);
-        };
-        if register.access == Access::RC {
+    fn write_polled(&mut self, id: Id, n: usize, value: u32) {
+        if id.access == Access::RC {
             return;
         }
-        self.pages.store(offset, value);
-        let running = |enabled: bool, unread: bool| match (enabled, register.name) {
-            (true, "RDH" | "TDH") => Some(Rule::HeadWrittenWhileEnabled),
-            (true, "RDT" | "TDT") if unread && value != 0 => Some(Rule::TailBeforeEnable),
-            _ => None,
+        self.pages.store(id.at(n), value);
+        let Some(ring) = self.ring(id, n) else { return };
+        let (enabled, unread) = (ring.enabled, ring.unread);
+        let rule = match id {
+            RDH::ID | TDH::ID => enabled.then_some(Rule::HeadWrittenWhileEnabled),
+            RDT::ID | TDT::ID if enabled => (unread && value != 0).then_some(Rule::TailBeforeEnable),
+            _ => {
+                if matches!(id, RDT::ID | RXDCTL::ID) {
+                    self.survey_rx(n)
+                } else {
+                    self.survey_tx(n)
+                }
+                None
+            }
         };
-        let rule = match register.name {
-            "RXDCTL" => {
-                let before = self.rx.queues[n].ring.enabled;
-                self.survey_rx(n);
-                let ring = &mut self.rx.queues[n].ring;
-                ring.unread |= ring.enabled != before;
-                None
-            }
-            "TXDCTL" => {
-                let before = self.tx.queues[n].ring.enabled;
-                self.survey_tx(n);
-                let ring = &mut self.tx.queues[n].ring;
-                ring.unread |= ring.enabled != before;
-                None
-            }
-            "RDT" if !self.rx.queues[n].ring.enabled => {
-                self.survey_rx(n);
-                None
-            }
-            "TDT" if !self.tx.queues[n].ring.enabled => {
-                self.survey_tx(n);
-                None
-            }
-            "RDH" | "RDT" => running(self.rx.queues[n].ring.enabled, self.rx.queues[n].ring.unread),
-            "TDH" | "TDT" => running(self.tx.queues[n].ring.enabled, self.tx.queues[n].ring.unread),
-            _ => None,
-        };
+        if let (RXDCTL::ID | TXDCTL::ID, Some(ring)) = (id, self.ring(id, n)) {
+            ring.unread |= ring.enabled != enabled;
+        }
         if let Some(rule) = rule {
-            self.books.report(rule, named(offset), u64::from(value));
+            self.books.report(rule, Register::of(id, n), u64::from(value));
         }
     }
 
@@ -301,7 +303,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     pub fn set_module(&mut self, module: Option<super::i2c::module::Module>) {
         let changed = self.link.set_module(module.is_some(), self.now_ns);
         self.i2c.set_module(module);
-        self.books.interrupts.cause_other(interrupts::GPI_SDP2);
+        self.books.interrupts.cause_other(EICR::GPI_SDP2);
         if changed {
             self.link_changed();
         }

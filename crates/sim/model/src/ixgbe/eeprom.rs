@@ -1,38 +1,20 @@
 //! The non-volatile memory and the three ways to reach it: EERD (one word a
 //! command), EEC (a bit-banged SPI memory) and, on X540, EEWR.
 //!
-//! 82599 datasheet rev. 3.4, sections 6 (map) and 8.2.3.2 (registers). The contents are made by [`image`]. Flash access (FLA, FLOP)
-//! is stored but does nothing: no option ROM is modelled.
+//! 82599 datasheet rev. 3.4, sections 6 (map) and 8.2.3.2 (registers). The contents
+//! are made by [`image`]. Flash access (FLA, FLOP) is stored but does nothing: no option ROM is modelled.
 
 pub mod image;
 
-use super::lint::Rule;
 pub use image::{Config, WORDS};
+use regs::ixgbe::{EEC, EEMNGCTL, EERD, EEWR, FLA, Id};
 
-const EEC: u32 = 0x1_0010;
-const EERD: u32 = 0x1_0014;
-const EEWR: u32 = 0x1_0018;
-const FLA: u32 = 0x1_001C;
-const EEMNGCTL: u32 = 0x1_0110;
+use super::lint::Rule;
 
-const SK: u32 = 1 << 0;
-const CS: u32 = 1 << 1;
-const DI: u32 = 1 << 2;
-const DO: u32 = 1 << 3;
-const FWE: u32 = 3 << 4;
-const REQ: u32 = 1 << 6;
-const GNT: u32 = 1 << 7;
-const PRES: u32 = 1 << 8;
-const AUTO_RD: u32 = 1 << 9;
+/// The memory's addresses have 16 bits.
 const ADDR_SIZE: u32 = 1 << 10;
-const SIZE_SHIFT: u32 = 11;
-const FLUPD: u32 = 1 << 23;
-const FLUDONE: u32 = 1 << 26;
-
-const START: u32 = 1 << 0;
-const DONE: u32 = 1 << 1;
-/// EEMNGCTL: firmware has finished its part of the configuration, both ports.
-const CFG_DONE: u32 = 3 << 18;
+/// Firmware has finished its part of the configuration, both ports.
+const CFG_DONE: u32 = EEMNGCTL::CFG_DONE0 | EEMNGCTL::CFG_DONE1;
 
 /// A page of the SPI memory in bytes: a write wraps inside it.
 const PAGE: u16 = 64;
@@ -75,9 +57,9 @@ impl Eeprom {
             words: image::build(config),
             writable: config.eewr,
             auto_read_done: true,
-            eec: CS,
-            eerd: DONE,
-            eewr: DONE,
+            eec: EEC::CS,
+            eerd: EERD::DONE,
+            eewr: EEWR::DONE,
             fla: 0,
             eemngctl: CFG_DONE,
             phase: Phase::Opcode,
@@ -115,9 +97,9 @@ impl Eeprom {
 
     /// Back to the state after a device reset. The contents stay.
     pub fn reset(&mut self) {
-        self.eec = CS;
-        self.eerd = DONE;
-        self.eewr = DONE;
+        self.eec = EEC::CS;
+        self.eerd = EERD::DONE;
+        self.eewr = EEWR::DONE;
         self.deselect();
         self.write_enabled = false;
     }
@@ -127,26 +109,26 @@ impl Eeprom {
         self.violation.take()
     }
 
-    /// Reads a register of this component; `None` when it owns none there.
-    pub fn read(&mut self, offset: u32) -> Option<u32> {
-        Some(match offset {
-            EEC => self.read_eec(),
-            EERD => self.eerd,
-            EEWR if self.writable => self.eewr,
-            FLA => self.fla,
-            EEMNGCTL => self.eemngctl,
+    /// Reads a register of this component; `None` when it does not own it.
+    pub fn read(&mut self, id: Id) -> Option<u32> {
+        Some(match id {
+            EEC::ID => self.read_eec(),
+            EERD::ID => self.eerd,
+            EEWR::ID if self.writable => self.eewr,
+            FLA::ID => self.fla,
+            EEMNGCTL::ID => self.eemngctl,
             _ => return None,
         })
     }
 
-    /// Writes a register; `false` when the component owns none at `offset`.
-    pub fn write(&mut self, offset: u32, value: u32) -> bool {
-        match offset {
-            EEC => self.write_eec(value),
-            EERD => self.write_eerd(value),
-            EEWR if self.writable => self.write_eewr(value),
-            FLA => self.fla = value & 0x3F,
-            EEMNGCTL => self.eemngctl = (value & !CFG_DONE) | CFG_DONE,
+    /// Writes a register; `false` when the component does not own it.
+    pub fn write(&mut self, id: Id, value: u32) -> bool {
+        match id {
+            EEC::ID => self.write_eec(value),
+            EERD::ID => self.write_eerd(value),
+            EEWR::ID if self.writable => self.write_eewr(value),
+            FLA::ID => self.fla = value & 0x3F,
+            EEMNGCTL::ID => self.eemngctl = (value & !CFG_DONE) | CFG_DONE,
             _ => return false,
         }
         true
@@ -155,44 +137,44 @@ impl Eeprom {
     /// Section 8.2.3.2.2: the address is in words, 14 bits from bit 2.
     fn write_eerd(&mut self, value: u32) {
         let address = value & 0xFFFC;
-        if value & START == 0 {
-            self.eerd = address | (self.eerd & DONE);
+        if value & EERD::START == 0 {
+            self.eerd = address | (self.eerd & EERD::DONE);
             return;
         }
         let word = self.word((address >> 2) as usize);
-        self.eerd = u32::from(word) << 16 | address | DONE;
+        self.eerd = u32::from(word) << 16 | address | EERD::DONE;
     }
 
     fn write_eewr(&mut self, value: u32) {
-        self.eewr = (value & !START) | DONE;
-        if value & START != 0 {
+        self.eewr = (value & !EEWR::START) | EEWR::DONE;
+        if value & EEWR::START != 0 {
             self.set_word((value >> 2 & 0x3FFF) as usize, (value >> 16) as u16);
         }
     }
 
     fn read_eec(&self) -> u32 {
-        let mut value = self.eec | PRES | ADDR_SIZE | image::SIZE_FIELD << SIZE_SHIFT;
+        let mut value = self.eec | EEC::PRES | ADDR_SIZE | image::SIZE_FIELD << EEC::SIZE_SHIFT;
         if self.auto_read_done {
-            value |= AUTO_RD;
+            value |= EEC::AUTO_RD;
         }
         // Firmware never competes for the memory here: a request is a grant.
-        if self.eec & REQ != 0 {
-            value |= GNT;
+        if self.eec & EEC::REQ != 0 {
+            value |= EEC::GNT;
         }
         if self.data_out {
-            value |= DO;
+            value |= EEC::DO;
         }
         value
     }
 
     fn write_eec(&mut self, value: u32) {
         let old = self.eec;
-        self.eec = value & (SK | CS | DI | FWE | REQ) | (old & FLUDONE);
-        if value & FLUPD != 0 {
-            self.eec |= FLUDONE;
+        self.eec = value & (EEC::SK | EEC::CS | EEC::DI | EEC::FWE_MASK | EEC::REQ) | (old & EEC::FLUDONE);
+        if value & EEC::FLUPD != 0 {
+            self.eec |= EEC::FLUDONE;
         }
-        let moved = (old ^ value) & (SK | DI) != 0 || value & CS == 0 && old & CS != 0;
-        if self.eec & REQ == 0 {
+        let moved = (old ^ value) & (EEC::SK | EEC::DI) != 0 || value & EEC::CS == 0 && old & EEC::CS != 0;
+        if self.eec & EEC::REQ == 0 {
             // Without the grant the pins are not ours: nothing reaches the memory.
             if moved {
                 self.violation = Some(Rule::EepromWithoutGrant);
@@ -200,12 +182,12 @@ impl Eeprom {
             self.deselect();
             return;
         }
-        if value & CS != 0 {
+        if value & EEC::CS != 0 {
             self.deselect();
             return;
         }
-        match (old & SK != 0, value & SK != 0) {
-            (false, true) => self.clock_in(value & DI != 0),
+        match (old & EEC::SK != 0, value & EEC::SK != 0) {
+            (false, true) => self.clock_in(value & EEC::DI != 0),
             (true, false) => self.clock_out(),
             _ => {}
         }
@@ -306,40 +288,40 @@ mod tests {
     }
 
     fn eerd(device: &mut Eeprom, word: u32) -> u16 {
-        assert!(device.write(EERD, word << 2 | START));
-        let value = device.read(EERD).expect("owned");
-        assert_ne!(value & DONE, 0);
+        assert!(device.write(EERD::ID, word << 2 | EERD::START));
+        let value = device.read(EERD::ID).expect("owned");
+        assert_ne!(value & EERD::DONE, 0);
         (value >> 16) as u16
     }
 
     /// The opposite side: what a driver clocks through EEC.
     fn shift_out(device: &mut Eeprom, data: u16, count: u32) {
-        let mut eec = device.read(EEC).expect("owned");
+        let mut eec = device.read(EEC::ID).expect("owned");
         for bit in (0..count).rev() {
-            eec = if data >> bit & 1 != 0 { eec | DI } else { eec & !DI };
-            device.write(EEC, eec);
-            device.write(EEC, eec | SK);
-            device.write(EEC, eec);
+            eec = if data >> bit & 1 != 0 { eec | EEC::DI } else { eec & !EEC::DI };
+            device.write(EEC::ID, eec);
+            device.write(EEC::ID, eec | EEC::SK);
+            device.write(EEC::ID, eec);
         }
-        device.write(EEC, eec & !DI);
+        device.write(EEC::ID, eec & !EEC::DI);
     }
 
     fn shift_in(device: &mut Eeprom, count: u32) -> u16 {
         let mut data = 0;
-        let eec = device.read(EEC).expect("owned") & !(DO | DI);
+        let eec = device.read(EEC::ID).expect("owned") & !(EEC::DO | EEC::DI);
         for _ in 0..count {
-            device.write(EEC, eec | SK);
-            let seen = device.read(EEC).expect("owned");
-            data = data << 1 | u16::from(seen & DO != 0);
-            device.write(EEC, eec & !SK);
+            device.write(EEC::ID, eec | EEC::SK);
+            let seen = device.read(EEC::ID).expect("owned");
+            data = data << 1 | u16::from(seen & EEC::DO != 0);
+            device.write(EEC::ID, eec & !EEC::SK);
         }
         data
     }
 
     fn select(device: &mut Eeprom) {
-        device.write(EEC, REQ | CS);
-        assert_ne!(device.read(EEC).expect("owned") & GNT, 0);
-        device.write(EEC, REQ);
+        device.write(EEC::ID, EEC::REQ | EEC::CS);
+        assert_ne!(device.read(EEC::ID).expect("owned") & EEC::GNT, 0);
+        device.write(EEC::ID, EEC::REQ);
     }
 
     #[test]
@@ -380,8 +362,8 @@ mod tests {
         shift_out(&mut device, 0x05, 8);
         assert_eq!(shift_in(&mut device, 8) & 1, 0, "ready");
         for word in [0u16, 0x0F, 0x2C, 0x3F, 0x80] {
-            device.write(EEC, REQ | CS);
-            device.write(EEC, REQ);
+            device.write(EEC::ID, EEC::REQ | EEC::CS);
+            device.write(EEC::ID, EEC::REQ);
             shift_out(&mut device, 0x03, 8);
             shift_out(&mut device, word * 2, 16);
             assert_eq!(shift_in(&mut device, 16).swap_bytes(), device.word(word.into()));
@@ -397,13 +379,13 @@ mod tests {
             select(&mut device);
             if latch {
                 shift_out(&mut device, 0x06, 8);
-                device.write(EEC, REQ | CS);
-                device.write(EEC, REQ);
+                device.write(EEC::ID, EEC::REQ | EEC::CS);
+                device.write(EEC::ID, EEC::REQ);
             }
             shift_out(&mut device, 0x02, 8);
             shift_out(&mut device, 0x90 * 2, 16);
             shift_out(&mut device, 0x3412, 16);
-            device.write(EEC, REQ | CS);
+            device.write(EEC::ID, EEC::REQ | EEC::CS);
             assert_eq!(device.word(0x90), expected);
         }
     }
@@ -411,30 +393,30 @@ mod tests {
     #[test]
     fn clocking_without_a_grant_is_reported_and_does_nothing() {
         let mut device = device();
-        device.write(EEC, 0);
-        device.write(EEC, SK);
+        device.write(EEC::ID, 0);
+        device.write(EEC::ID, EEC::SK);
         assert_eq!(device.violation(), Some(Rule::EepromWithoutGrant));
         assert_eq!(device.violation(), None);
-        assert_eq!(device.read(EEC).expect("owned") & GNT, 0);
+        assert_eq!(device.read(EEC::ID).expect("owned") & EEC::GNT, 0);
     }
 
     #[test]
     fn eec_reports_present_loaded_and_the_size() {
         let mut device = device();
-        let eec = device.read(EEC).expect("owned");
-        assert_ne!(eec & PRES, 0);
-        assert_ne!(eec & AUTO_RD, 0);
-        assert_eq!(1usize << ((eec >> SIZE_SHIFT & 0xF) + 6), WORDS);
+        let eec = device.read(EEC::ID).expect("owned");
+        assert_ne!(eec & EEC::PRES, 0);
+        assert_ne!(eec & EEC::AUTO_RD, 0);
+        assert_eq!(1usize << ((eec >> EEC::SIZE_SHIFT & 0xF) + 6), WORDS);
         device.set_auto_read_done(false);
-        assert_eq!(device.read(EEC).expect("owned") & AUTO_RD, 0);
+        assert_eq!(device.read(EEC::ID).expect("owned") & EEC::AUTO_RD, 0);
     }
 
     #[test]
     fn eewr_exists_on_x540_only() {
         let mut plain = device();
-        assert!(!plain.write(EEWR, 0x80 << 2 | START));
+        assert!(!plain.write(EEWR::ID, 0x80 << 2 | EEWR::START));
         let mut x540 = Eeprom::new(&Config { eewr: true, ..Config::default() });
-        assert!(x540.write(EEWR, 0xBEEF_0000 | 0x80 << 2 | START));
+        assert!(x540.write(EEWR::ID, 0xBEEF_0000 | 0x80 << 2 | EEWR::START));
         assert_eq!(x540.word(0x80), 0xBEEF);
     }
 }

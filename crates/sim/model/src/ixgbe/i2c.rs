@@ -8,12 +8,7 @@
 pub mod module;
 
 use module::Module;
-
-const I2CCTL: u32 = 0x28;
-const CLK_IN: u32 = 1 << 0;
-const CLK_OUT: u32 = 1 << 1;
-const DATA_IN: u32 = 1 << 2;
-const DATA_OUT: u32 = 1 << 3;
+use regs::ixgbe::{I2CCTL, Id};
 
 /// Which byte the slave is taking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,35 +88,35 @@ impl I2c {
         *self = I2c { pointer: self.pointer, ..I2c::new(self.module.take()) };
     }
 
-    /// Reads I2CCTL; `None` for any other offset.
-    pub fn read(&mut self, offset: u32) -> Option<u32> {
-        if offset != I2CCTL {
+    /// Reads I2CCTL; `None` for any other register.
+    pub fn read(&mut self, id: Id) -> Option<u32> {
+        if id != I2CCTL::ID {
             return None;
         }
         let mut value = 0;
         if self.scl {
             // Nobody stretches the clock: in follows out.
-            value |= CLK_IN | CLK_OUT;
+            value |= I2CCTL::CLK_IN | I2CCTL::CLK_OUT;
         }
         if self.master_sda {
-            value |= DATA_OUT;
+            value |= I2CCTL::DATA_OUT;
         }
         if self.sda() {
-            value |= DATA_IN;
+            value |= I2CCTL::DATA_IN;
         }
         Some(value)
     }
 
-    /// Writes I2CCTL; `false` for any other offset.
+    /// Writes I2CCTL; `false` for any other register.
     ///
     /// When both lines change in one write, data moves while the clock is
     /// low, as it must: such a write is never a start or stop condition.
-    pub fn write(&mut self, offset: u32, value: u32) -> bool {
-        if offset != I2CCTL {
+    pub fn write(&mut self, id: Id, value: u32) -> bool {
+        if id != I2CCTL::ID {
             return false;
         }
-        let scl = value & CLK_OUT != 0;
-        let sda = value & DATA_OUT != 0;
+        let scl = value & I2CCTL::CLK_OUT != 0;
+        let sda = value & I2CCTL::DATA_OUT != 0;
         if self.scl && !scl {
             self.scl = false;
             self.fall();
@@ -266,20 +261,20 @@ mod tests {
             Master { bus: I2c::new(module), accesses: 0 }
         }
         fn set(&mut self, scl: Option<bool>, sda: Option<bool>) {
-            let mut value = self.bus.read(I2CCTL).expect("owned");
-            for (level, bit) in [(scl, CLK_OUT), (sda, DATA_OUT)] {
+            let mut value = self.bus.read(I2CCTL::ID).expect("owned");
+            for (level, bit) in [(scl, I2CCTL::CLK_OUT), (sda, I2CCTL::DATA_OUT)] {
                 match level {
                     Some(true) => value |= bit,
                     Some(false) => value &= !bit,
                     None => {}
                 }
             }
-            self.bus.write(I2CCTL, value);
+            self.bus.write(I2CCTL::ID, value);
             self.accesses += 2;
         }
         fn data(&mut self) -> bool {
             self.accesses += 1;
-            self.bus.read(I2CCTL).expect("owned") & DATA_IN != 0
+            self.bus.read(I2CCTL::ID).expect("owned") & I2CCTL::DATA_IN != 0
         }
         fn start(&mut self) {
             self.set(None, Some(true));
@@ -418,8 +413,8 @@ mod tests {
         let mut state = 1u32;
         for _ in 0..200_000 {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            bus.write(I2CCTL, state >> 16);
-            assert!(bus.read(I2CCTL).is_some());
+            bus.write(I2CCTL::ID, state >> 16);
+            assert!(bus.read(I2CCTL::ID).is_some());
         }
     }
 }

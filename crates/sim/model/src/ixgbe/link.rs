@@ -4,81 +4,34 @@
 //! 82599 datasheet rev. 3.4, sections 3.7, 4.6.4, 8.2.3.1 and 8.2.3.22. The
 //! line either has light or not ([`Link::set_link`]); training takes a fixed
 //! time; the partner speaks every speed the driver may choose. No bit errors,
-//! no clause 37 or 73 pages.
+//! no clause 37 or 73 pages. Settings that change nothing here are kept where all such
+//! are, in `registers`.
 
 pub mod line;
 
 pub use line::{Config, Media, Speed};
-use std::collections::BTreeMap;
+use regs::ixgbe::{
+    ANLP1, ANLP2, ANLPNP1, ANLPNP2, AUTOC, AUTOC2, CORECTL, CTRL, ESDP, Id, KRPCSS, LINKS, LINKS2, MFLCN,
+    MMNGC, PCS1GLSTA, STATUS, TFCS,
+};
 
-const CTRL: u32 = 0x0000;
-/// CTRL answers at a second place, 8.2.3.1.1.
-const CTRL_ALIAS: u32 = 0x0004;
-const STATUS: u32 = 0x0008;
-const CTRL_EXT: u32 = 0x0018;
-const ESDP: u32 = 0x0020;
-const LEDCTL: u32 = 0x0200;
-const FCTTV: std::ops::RangeInclusive<u32> = 0x3200..=0x320C;
-const FCRTL: std::ops::RangeInclusive<u32> = 0x3220..=0x323C;
-const FCRTH: std::ops::RangeInclusive<u32> = 0x3260..=0x327C;
-const FCRTV: u32 = 0x32A0;
-const FCCFG: u32 = 0x3D00;
-const PCS1G: std::ops::RangeInclusive<u32> = 0x4200..=0x4224;
-const PCS1GLSTA: u32 = 0x420C;
-const MFLCN: u32 = 0x4294;
-const SERDESC: u32 = 0x4298;
-const MACS: u32 = 0x429C;
-const AUTOC: u32 = 0x42A0;
-const LINKS: u32 = 0x42A4;
-const AUTOC2: u32 = 0x42A8;
-const AUTOC3: u32 = 0x42AC;
-const ANLP1: u32 = 0x42B0;
-const ANLP2: u32 = 0x42B4;
-const MMNGC: u32 = 0x42D0;
-const ANLPNP1: u32 = 0x42D4;
-const ANLPNP2: u32 = 0x42D8;
-const KRPCSFC: u32 = 0x42E0;
-const KRPCSS: u32 = 0x42E4;
-const LINKS2: u32 = 0x4324;
-const MACC: u32 = 0x4330;
-const TFCS: u32 = 0xCE00;
-const CORECTL: u32 = 0x1_4F00;
-
-const CTRL_MASTER_DISABLE: u32 = 1 << 2;
-const CTRL_LRST: u32 = 1 << 3;
-const CTRL_RST: u32 = 1 << 26;
-const STATUS_LINK_UP: u32 = 1 << 7;
-const STATUS_MASTER_ENABLED: u32 = 1 << 19;
 const ESDP_DATA: u32 = 0xFF;
 /// The cage is full (an input on SFP+ boards).
-const SDP2: u32 = 1 << 2;
+const SDP2: u32 = ESDP::SDP2_DATA;
 /// The transmit laser is off (an output on SFP+ boards).
-const SDP3: u32 = 1 << 3;
+const SDP3: u32 = ESDP::SDP3_DATA;
 /// Direction bits lie eight above the data bits; set is output.
 const DIRECTION_SHIFT: u32 = 8;
+const _: () = assert!(ESDP::SDP0_IODIR == ESDP::SDP0_DATA << DIRECTION_SHIFT);
 
-const AUTOC_FLU: u32 = 1 << 0;
-const AUTOC_RESTART: u32 = 1 << 12;
-const AUTOC_LMS_SHIFT: u32 = 13;
-const AUTOC_KR: u32 = 1 << 16;
-const AUTOC_KX: u32 = 1 << 30;
-const AUTOC_KX4: u32 = 1 << 31;
 const AUTOC2_LINK_DISABLE: u32 = 0x7000_0000;
-
-const LINKS_CLEAN: u32 = 1 << 7;
-const LINKS_SPEED_100M: u32 = 1 << 28;
-const LINKS_SPEED_1G: u32 = 2 << 28;
-const LINKS_SPEED_10G: u32 = 3 << 28;
-const LINKS_UP: u32 = 1 << 30;
-const LINKS_AN_DONE: u32 = 1 << 31;
-const PCS1G_LINK_OK: u32 = 1 << 0 | 1 << 4;
+const PCS1G_LINK_OK: u32 = PCS1GLSTA::LINK_OK | PCS1GLSTA::SYNC_OK;
 
 /// ANLP1 bits 19:16: the arbitration state machine has left state 0 ...
 const AN_WORKING: u32 = 1 << 16;
 /// ... or has reached its good state.
 const AN_GOOD: u32 = 0xC << 16;
 
-const MFLCN_RFCE: u32 = 1 << 3;
 const TFCS_XOFF: u32 = 1 << 0;
 /// A pause quantum is 512 bit times.
 const QUANTUM_BITS: u64 = 512;
@@ -114,8 +67,6 @@ pub struct Link {
     autoc2: u32,
     mflcn: u32,
     corectl: u32,
-    /// Registers that only keep what is written: a fixed set of offsets.
-    stored: BTreeMap<u32, u32>,
     /// Training, done at this time.
     up_at_ns: Option<u64>,
     speed: Option<Speed>,
@@ -139,7 +90,6 @@ impl Link {
             autoc2: 0,
             mflcn: 0,
             corectl: 0,
-            stored: BTreeMap::new(),
             up_at_ns: None,
             speed: None,
             was_down: true,
@@ -155,11 +105,10 @@ impl Link {
     fn load_defaults(&mut self) {
         self.ctrl = 0;
         self.esdp = SDP3 << DIRECTION_SHIFT;
-        self.autoc = self.config.autoc & !AUTOC_RESTART;
+        self.autoc = self.config.autoc & !AUTOC::RESTART_AN;
         self.autoc2 = u32::from(self.config.autoc2_upper) << 16;
         self.mflcn = 0;
         self.corectl = 0;
-        self.stored.clear();
         self.paused_until_ns = 0;
     }
 
@@ -216,7 +165,7 @@ impl Link {
 
     /// Whether bus mastering is blocked by CTRL.
     pub fn master_disabled(&self) -> bool {
-        self.ctrl & CTRL_MASTER_DISABLE != 0
+        self.ctrl & CTRL::PCIE_MASTER_DISABLE != 0
     }
 
     /// Time has passed. Returns whether EICR.LSC must be raised.
@@ -232,7 +181,7 @@ impl Link {
     /// A pause frame of `quanta` came from the partner; 0 resumes. Returns
     /// whether it counts (it was asked for in MFLCN).
     pub fn pause_frame(&mut self, quanta: u16, now_ns: u64) -> bool {
-        let Some(speed) = self.speed.filter(|_| self.mflcn & MFLCN_RFCE != 0) else {
+        let Some(speed) = self.speed.filter(|_| self.mflcn & MFLCN::RFCE != 0) else {
             return false;
         };
         let bits = u64::from(quanta) * QUANTUM_BITS;
@@ -288,7 +237,7 @@ impl Link {
 
     /// The speed the settings and the line allow, `None` for no link.
     fn reachable(&self) -> Option<Speed> {
-        if self.autoc & AUTOC_FLU != 0 {
+        if self.autoc & AUTOC::FLU != 0 {
             return Some(self.configured_speed().unwrap_or(Speed::TenGigabit));
         }
         let dark = self.config.media == Media::Fiber && !(self.module && self.laser_on());
@@ -303,11 +252,13 @@ impl Link {
     fn configured_speed(&self) -> Option<Speed> {
         let backplane = || match self.config.media {
             Media::Fiber => None,
-            Media::Backplane if self.autoc & (AUTOC_KX4 | AUTOC_KR) != 0 => Some(Speed::TenGigabit),
-            Media::Backplane if self.autoc & AUTOC_KX != 0 => Some(Speed::Gigabit),
+            Media::Backplane if self.autoc & (AUTOC::KX4_SUPPORT | AUTOC::KR_SUPPORT) != 0 => {
+                Some(Speed::TenGigabit)
+            }
+            Media::Backplane if self.autoc & AUTOC::KX_SUPPORT != 0 => Some(Speed::Gigabit),
             Media::Backplane => None,
         };
-        match self.autoc >> AUTOC_LMS_SHIFT & 7 {
+        match self.autoc >> AUTOC::LMS_SHIFT & 7 {
             0 | 2 => Some(Speed::Gigabit),
             1 | 3 => Some(Speed::TenGigabit),
             5 => Some(Speed::Fast),
@@ -317,60 +268,56 @@ impl Link {
 
     /// Whether AUTOC.LMS selects clause 73 autonegotiation.
     fn negotiates(&self) -> bool {
-        matches!(self.autoc >> AUTOC_LMS_SHIFT & 7, 4 | 6 | 7)
+        matches!(self.autoc >> AUTOC::LMS_SHIFT & 7, 4 | 6 | 7)
     }
 
-    /// Reads a register of this component; `None` when it owns none there.
-    pub fn read(&mut self, offset: u32, now_ns: u64) -> Option<u32> {
-        Some(match offset {
-            CTRL | CTRL_ALIAS => self.ctrl,
-            STATUS => self.read_status(),
-            ESDP => self.read_esdp(),
-            AUTOC => self.autoc,
-            AUTOC2 => self.autoc2,
-            LINKS => self.read_links(),
-            LINKS2 => 0,
+    /// Reads a register of this component; `None` when it does not own it.
+    pub fn read(&mut self, id: Id, now_ns: u64) -> Option<u32> {
+        Some(match id {
+            CTRL::ID => self.ctrl,
+            STATUS::ID => self.read_status(),
+            ESDP::ID => self.read_esdp(),
+            AUTOC::ID => self.autoc,
+            AUTOC2::ID => self.autoc2,
+            LINKS::ID => self.read_links(),
+            LINKS2::ID => 0,
             // On a backplane any restart sets the arbitration going, whatever LMS
             // says: Linux's pipeline reset toggles LMS[2] and counts on it.
-            ANLP1 if !self.negotiates() && self.config.media == Media::Fiber => 0,
-            ANLP1 if self.is_up() => AN_GOOD,
-            ANLP1 => AN_WORKING,
-            ANLP2 | ANLPNP1 | ANLPNP2 | KRPCSS => 0,
-            PCS1GLSTA if self.speed == Some(Speed::Gigabit) => PCS1G_LINK_OK,
-            PCS1GLSTA => 0,
+            ANLP1::ID if !self.negotiates() && self.config.media == Media::Fiber => 0,
+            ANLP1::ID if self.is_up() => AN_GOOD,
+            ANLP1::ID => AN_WORKING,
+            ANLP2::ID | ANLPNP1::ID | ANLPNP2::ID | KRPCSS::ID => 0,
+            PCS1GLSTA::ID if self.speed == Some(Speed::Gigabit) => PCS1G_LINK_OK,
+            PCS1GLSTA::ID => 0,
             // Management firmware vetoes nothing.
-            MMNGC => 0,
-            MFLCN => self.mflcn,
-            TFCS => u32::from(!self.tx_paused(now_ns)) * TFCS_XOFF,
+            MMNGC::ID => 0,
+            MFLCN::ID => self.mflcn,
+            TFCS::ID => u32::from(!self.tx_paused(now_ns)) * TFCS_XOFF,
             // Analog registers read back what was written (low byte).
-            CORECTL => self.corectl,
-            _ if is_stored(offset) => self.stored.get(&offset).copied().unwrap_or(0),
+            CORECTL::ID => self.corectl,
             _ => return None,
         })
     }
 
-    /// Writes a register; `None` when the component owns none at `offset`.
-    pub fn write(&mut self, offset: u32, value: u32, now_ns: u64) -> Option<Effects> {
+    /// Writes a register; `None` when the component does not own it.
+    pub fn write(&mut self, id: Id, value: u32, now_ns: u64) -> Option<Effects> {
         let mut effects = Effects::default();
-        match offset {
-            CTRL | CTRL_ALIAS => effects.reset = self.write_ctrl(value),
-            ESDP => {
+        match id {
+            CTRL::ID => effects.reset = self.write_ctrl(value),
+            ESDP::ID => {
                 self.esdp = value;
                 effects.lsc = self.changed(now_ns);
             }
-            AUTOC => effects.lsc = self.write_autoc(value, now_ns),
-            AUTOC2 => {
+            AUTOC::ID => effects.lsc = self.write_autoc(value, now_ns),
+            AUTOC2::ID => {
                 self.autoc2 = value;
                 effects.lsc = self.changed(now_ns);
             }
-            MFLCN => self.mflcn = value,
-            CORECTL => self.corectl = value,
+            MFLCN::ID => self.mflcn = value,
+            CORECTL::ID => self.corectl = value,
             // Read only: nothing changes.
-            STATUS | LINKS | LINKS2 | ANLP1 | ANLP2 | ANLPNP1 | ANLPNP2 => {}
-            KRPCSS | PCS1GLSTA | MMNGC | TFCS => {}
-            _ if is_stored(offset) => {
-                self.stored.insert(offset, value);
-            }
+            STATUS::ID | LINKS::ID | LINKS2::ID | ANLP1::ID | ANLP2::ID | ANLPNP1::ID | ANLPNP2::ID => {}
+            KRPCSS::ID | PCS1GLSTA::ID | MMNGC::ID | TFCS::ID => {}
             _ => return None,
         }
         Some(effects)
@@ -378,10 +325,10 @@ impl Link {
 
     /// The reset bits clear themselves: a read never shows them.
     fn write_ctrl(&mut self, value: u32) -> Option<Reset> {
-        self.ctrl = value & !(CTRL_RST | CTRL_LRST);
-        if value & CTRL_LRST != 0 {
+        self.ctrl = value & !(CTRL::RST | CTRL::LRST);
+        if value & CTRL::LRST != 0 {
             Some(Reset::Link)
-        } else if value & CTRL_RST != 0 {
+        } else if value & CTRL::RST != 0 {
             Some(Reset::Software)
         } else {
             None
@@ -391,10 +338,10 @@ impl Link {
     /// Settings take effect with the restart bit, which clears itself;
     /// FLU does at once.
     fn write_autoc(&mut self, value: u32, now_ns: u64) -> bool {
-        let forced = (self.autoc ^ value) & AUTOC_FLU != 0;
-        self.autoc = value & !AUTOC_RESTART;
+        let forced = (self.autoc ^ value) & AUTOC::FLU != 0;
+        self.autoc = value & !AUTOC::RESTART_AN;
         let was_up = self.is_up();
-        if value & AUTOC_RESTART != 0 {
+        if value & AUTOC::RESTART_AN != 0 {
             self.drop_link();
             self.train(now_ns);
         }
@@ -405,11 +352,11 @@ impl Link {
     fn read_status(&self) -> u32 {
         let mut value = u32::from(self.config.port & 3) << 2;
         if self.is_up() {
-            value |= STATUS_LINK_UP;
+            value |= STATUS::LINK_UP;
         }
         // No request is ever left under way between two accesses.
         if !self.master_disabled() {
-            value |= STATUS_MASTER_ENABLED;
+            value |= STATUS::PCIE_MASTER_ENABLE;
         }
         value
     }
@@ -427,36 +374,29 @@ impl Link {
             self.was_down = true;
             return 0;
         };
-        let mut value = LINKS_UP
+        let mut value = LINKS::LINK_UP
             | match speed {
-                Speed::Fast => LINKS_SPEED_100M,
-                Speed::Gigabit => LINKS_SPEED_1G,
-                Speed::TenGigabit => LINKS_SPEED_10G,
+                Speed::Fast => LINKS::LINK_SPEED_100M,
+                Speed::Gigabit => LINKS::LINK_SPEED_1G,
+                Speed::TenGigabit => LINKS::LINK_SPEED_10G,
             };
         if self.negotiates() {
-            value |= LINKS_AN_DONE;
+            value |= LINKS::KX_AN_COMPLETE;
         }
         if !std::mem::take(&mut self.was_down) {
-            value |= LINKS_CLEAN;
+            value |= LINKS::MAC_LINK_STAT;
         }
         value
     }
 }
 
-/// Registers that hold a setting and do nothing else here.
-fn is_stored(offset: u32) -> bool {
-    let array = [FCTTV, FCRTL, FCRTH, PCS1G].iter().any(|range| range.contains(&offset));
-    let single =
-        matches!(offset, CTRL_EXT | LEDCTL | FCRTV | FCCFG | SERDESC | MACS | AUTOC3 | KRPCSFC | MACC);
-    offset.is_multiple_of(4) && (array || single)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regs::ixgbe::{BAR0_LEN, lookup};
 
     const MS: u64 = 1_000_000;
-    const FIBER_10G: u32 = LINKS_UP | LINKS_SPEED_10G;
+    const FIBER_10G: u32 = LINKS::LINK_UP | LINKS::LINK_SPEED_10G;
 
     fn up() -> Link {
         let mut link = Link::new(Config::default(), 0);
@@ -467,26 +407,26 @@ mod tests {
     #[test]
     fn the_link_comes_up_after_its_time_and_says_so_once() {
         let mut link = Link::new(Config::default(), 0);
-        assert_eq!(link.read(LINKS, 0), Some(0));
+        assert_eq!(link.read(LINKS::ID, 0), Some(0));
         assert_eq!(link.next_deadline(), Some(2 * MS));
         assert!(!link.poll(2 * MS - 1));
         assert!(link.poll(2 * MS));
         assert!(!link.poll(3 * MS));
-        assert_eq!(link.read(LINKS, 0), Some(FIBER_10G));
-        assert_eq!(link.read(LINKS, 0), Some(FIBER_10G | LINKS_CLEAN));
-        assert_eq!(link.read(STATUS, 0), Some(STATUS_LINK_UP | STATUS_MASTER_ENABLED));
+        assert_eq!(link.read(LINKS::ID, 0), Some(FIBER_10G));
+        assert_eq!(link.read(LINKS::ID, 0), Some(FIBER_10G | LINKS::MAC_LINK_STAT));
+        assert_eq!(link.read(STATUS::ID, 0), Some(STATUS::LINK_UP | STATUS::PCIE_MASTER_ENABLE));
     }
 
     #[test]
     fn a_flap_raises_twice_and_leaves_its_mark() {
         let mut link = up();
-        link.read(LINKS, 0);
+        link.read(LINKS::ID, 0);
         assert!(link.set_link(false, 10 * MS));
         assert!(!link.set_link(false, 10 * MS));
         assert!(!link.is_up());
         assert!(!link.set_link(true, 11 * MS));
         assert!(link.poll(13 * MS));
-        assert_eq!(link.read(LINKS, 0), Some(FIBER_10G));
+        assert_eq!(link.read(LINKS::ID, 0), Some(FIBER_10G));
     }
 
     #[test]
@@ -494,25 +434,25 @@ mod tests {
         // Linux and DPDK toggle LMS[2] with a restart, wait for ANLP1 to leave
         // state 0, and restore.
         let mut link = up();
-        let autoc = link.read(AUTOC, 0).expect("owned") | AUTOC_RESTART;
-        assert!(link.write(AUTOC, autoc ^ 4 << AUTOC_LMS_SHIFT, 5 * MS).expect("owned").lsc);
-        assert_ne!(link.read(ANLP1, 0).expect("owned") & 0xF_0000, 0);
-        link.write(AUTOC, autoc, 9 * MS);
+        let autoc = link.read(AUTOC::ID, 0).expect("owned") | AUTOC::RESTART_AN;
+        assert!(link.write(AUTOC::ID, autoc ^ 4 << AUTOC::LMS_SHIFT, 5 * MS).expect("owned").lsc);
+        assert_ne!(link.read(ANLP1::ID, 0).expect("owned") & 0xF_0000, 0);
+        link.write(AUTOC::ID, autoc, 9 * MS);
         assert!(link.poll(11 * MS));
         assert_eq!(link.speed(), Some(Speed::TenGigabit));
-        assert_eq!(link.read(AUTOC, 0).expect("owned") & AUTOC_RESTART, 0);
+        assert_eq!(link.read(AUTOC::ID, 0).expect("owned") & AUTOC::RESTART_AN, 0);
     }
 
     #[test]
     fn lms_chooses_the_speed_at_a_restart_only() {
         let mut link = up();
-        let autoc = link.read(AUTOC, 0).expect("owned") & !(7 << AUTOC_LMS_SHIFT);
-        link.write(AUTOC, autoc, 5 * MS);
+        let autoc = link.read(AUTOC::ID, 0).expect("owned") & !(7 << AUTOC::LMS_SHIFT);
+        link.write(AUTOC::ID, autoc, 5 * MS);
         assert_eq!(link.speed(), Some(Speed::TenGigabit));
-        link.write(AUTOC, autoc | AUTOC_RESTART, 5 * MS);
+        link.write(AUTOC::ID, autoc | AUTOC::RESTART_AN, 5 * MS);
         assert!(link.poll(8 * MS));
         assert_eq!(link.speed(), Some(Speed::Gigabit));
-        assert_eq!(link.read(PCS1GLSTA, 0), Some(PCS1G_LINK_OK));
+        assert_eq!(link.read(PCS1GLSTA::ID, 0), Some(PCS1G_LINK_OK));
     }
 
     #[test]
@@ -520,50 +460,50 @@ mod tests {
         let mut link = Link::new(
             Config {
                 media: Media::Backplane,
-                autoc: 4 << AUTOC_LMS_SHIFT | AUTOC_KX4 | AUTOC_KX,
+                autoc: 4 << AUTOC::LMS_SHIFT | AUTOC::KX4_SUPPORT | AUTOC::KX_SUPPORT,
                 autoc2_upper: 0,
                 ..Config::default()
             },
             0,
         );
         link.poll(2 * MS);
-        assert_eq!(link.read(LINKS, 0), Some(LINKS_AN_DONE | FIBER_10G));
-        assert_eq!(link.read(ANLP1, 0), Some(AN_GOOD));
+        assert_eq!(link.read(LINKS::ID, 0), Some(LINKS::KX_AN_COMPLETE | FIBER_10G));
+        assert_eq!(link.read(ANLP1::ID, 0), Some(AN_GOOD));
         // The pipeline reset of Linux, from an LMS that negotiates to one that does not.
-        let autoc = link.read(AUTOC, 0).expect("owned") | AUTOC_RESTART;
-        link.write(AUTOC, autoc ^ 4 << AUTOC_LMS_SHIFT, 5 * MS);
+        let autoc = link.read(AUTOC::ID, 0).expect("owned") | AUTOC::RESTART_AN;
+        link.write(AUTOC::ID, autoc ^ 4 << AUTOC::LMS_SHIFT, 5 * MS);
         link.poll(9 * MS);
-        assert_ne!(link.read(ANLP1, 9 * MS).expect("owned") & 0xF_0000, 0);
+        assert_ne!(link.read(ANLP1::ID, 9 * MS).expect("owned") & 0xF_0000, 0);
     }
 
     #[test]
     fn laser_module_and_link_disable_each_take_the_link_down() {
         let mut link = up();
-        let esdp = link.read(ESDP, 0).expect("owned");
+        let esdp = link.read(ESDP::ID, 0).expect("owned");
         assert_ne!(esdp & SDP2, 0, "the cage is full");
-        assert!(link.write(ESDP, esdp | SDP3, 3 * MS).expect("owned").lsc);
+        assert!(link.write(ESDP::ID, esdp | SDP3, 3 * MS).expect("owned").lsc);
         assert!(!link.laser_on());
-        link.write(ESDP, esdp & !SDP3, 3 * MS);
+        link.write(ESDP::ID, esdp & !SDP3, 3 * MS);
         assert!(link.poll(5 * MS));
         assert!(link.set_module(false, 6 * MS));
-        assert_eq!(link.read(ESDP, 0).expect("owned") & SDP2, 0);
+        assert_eq!(link.read(ESDP::ID, 0).expect("owned") & SDP2, 0);
         link.set_module(true, 6 * MS);
         assert!(link.poll(8 * MS));
-        let autoc2 = link.read(AUTOC2, 0).expect("owned");
-        assert!(link.write(AUTOC2, autoc2 | 1 << 30, 9 * MS).expect("owned").lsc);
-        link.write(AUTOC2, autoc2, 9 * MS);
+        let autoc2 = link.read(AUTOC2::ID, 0).expect("owned");
+        assert!(link.write(AUTOC2::ID, autoc2 | 1 << 30, 9 * MS).expect("owned").lsc);
+        link.write(AUTOC2::ID, autoc2, 9 * MS);
         assert!(link.poll(11 * MS));
     }
 
     #[test]
     fn resets_clear_themselves_and_only_lrst_drops_the_link() {
         let mut link = up();
-        let effects = link.write(CTRL, CTRL_RST, 3 * MS).expect("owned");
+        let effects = link.write(CTRL::ID, CTRL::RST, 3 * MS).expect("owned");
         assert_eq!(effects.reset, Some(Reset::Software));
-        assert_eq!(link.read(CTRL, 0), Some(0));
+        assert_eq!(link.read(CTRL::ID, 0), Some(0));
         assert!(!link.reset(Reset::Software, 3 * MS));
         assert!(link.is_up());
-        let effects = link.write(CTRL, CTRL_RST | CTRL_LRST, 3 * MS).expect("owned");
+        let effects = link.write(CTRL::ID, CTRL::RST | CTRL::LRST, 3 * MS).expect("owned");
         assert_eq!(effects.reset, Some(Reset::Link));
         assert!(link.reset(Reset::Link, 3 * MS));
         assert!(!link.is_up());
@@ -573,15 +513,15 @@ mod tests {
     #[test]
     fn master_disable_shows_in_status() {
         let mut link = up();
-        link.write(CTRL, CTRL_MASTER_DISABLE, 0);
-        assert_eq!(link.read(STATUS, 0).expect("owned") & STATUS_MASTER_ENABLED, 0);
+        link.write(CTRL::ID, CTRL::PCIE_MASTER_DISABLE, 0);
+        assert_eq!(link.read(STATUS::ID, 0).expect("owned") & STATUS::PCIE_MASTER_ENABLE, 0);
     }
 
     #[test]
     fn pause_frames_count_only_when_asked_for() {
         let mut link = up();
         assert!(!link.pause_frame(100, 0));
-        link.write(MFLCN, MFLCN_RFCE, 0);
+        link.write(MFLCN::ID, MFLCN::RFCE, 0);
         assert!(link.pause_frame(100, 1_000));
         // 100 quanta of 512 bits at 10 Gbit/s.
         assert!(link.tx_paused(1_000 + 5_119));
@@ -590,14 +530,14 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_cannot_grow_it() {
+    fn what_can_be_written_can_be_read() {
         let mut link = up();
         let mut owned = 0;
-        for offset in 0..0x2_0000 {
-            let written = link.write(offset, u32::MAX, 0).is_some();
-            assert_eq!(written, link.read(offset, 0).is_some(), "{offset:#x}");
+        for (id, _) in (0..BAR0_LEN).step_by(4).filter_map(lookup) {
+            let written = link.write(id, u32::MAX, 0).is_some();
+            assert_eq!(written, link.read(id, 0).is_some(), "{id:?}");
             owned += usize::from(written);
         }
-        assert!(owned < 80 && link.stored.len() < 64);
+        assert_eq!(owned, 17);
     }
 }

@@ -3,11 +3,14 @@
 //!
 //! The rules and their words are in [`rules`]; findings are kept as in all
 //! models ([`crate::lint`]). Section numbers are those of the 82599 datasheet,
-//! rev. 3.4. Nothing here changes what the device does.
+//! rev. 3.4. Nothing here changes what the device does. What the register table
+//! forbids is checked where accesses arrive, in `dispatch`.
 
 pub mod rules;
 
 use std::fmt;
+
+use regs::ixgbe::{CTRL, EEC, Id, STATUS, lookup};
 
 use crate::lint::Findings;
 pub use rules::Rule;
@@ -17,77 +20,41 @@ pub const RESET_SILENCE_NS: u64 = 1_000_000;
 /// Nor, for this long, any but those a driver waits with (4.6.3.2).
 pub const RESET_WINDOW_NS: u64 = 10_000_000;
 
+/// Offset of the command register in PCI's configuration space (9.3.3.3).
+const PCI_COMMAND: u16 = 0x4;
+
 /// A register as a finding names it: `SRRCTL[3]`, or an offset alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Register {
-    /// The datasheet's name; empty when the offset is in no table.
-    pub name: &'static str,
-    /// Which one of an array.
-    pub index: Option<u16>,
-    /// Byte offset in BAR0.
-    pub offset: u32,
+pub enum Register {
+    /// A register of the table, and which one of an array.
+    Known(Id, u16),
+    /// An offset in BAR0 that is in no table.
+    Unknown(u32),
+    /// The command register of PCI's configuration space.
+    PciCommand,
 }
 
 impl Register {
-    /// A register that is not one of many.
-    pub const fn single(name: &'static str, offset: u32) -> Register {
-        Register { name, index: None, offset }
+    /// Number `n` of the registers in a row of the table.
+    pub fn of(id: Id, n: usize) -> Register {
+        Register::Known(id, n as u16)
     }
 
-    /// Number `index` of an array of registers.
-    pub const fn indexed(name: &'static str, index: u16, offset: u32) -> Register {
-        Register { name, index: Some(index), offset }
-    }
-
-    /// An offset no table knows.
-    pub const fn unknown(offset: u32) -> Register {
-        Register::single("", offset)
+    /// What the table has at a byte offset in BAR0.
+    pub fn at(offset: u32) -> Register {
+        lookup(offset).map_or(Register::Unknown(offset), |(id, n)| Register::of(id, n))
     }
 }
 
 impl fmt::Display for Register {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.name, self.index) {
-            ("", _) => write!(f, "{:#07x}", self.offset),
-            (name, None) => write!(f, "{name} ({:#07x})", self.offset),
-            (name, Some(index)) => write!(f, "{name}[{index}] ({:#07x})", self.offset),
+        match *self {
+            Register::Unknown(offset) => write!(f, "{offset:#07x}"),
+            Register::PciCommand => write!(f, "PCI command ({PCI_COMMAND:#07x})"),
+            Register::Known(id, _) if id.len() == 1 => write!(f, "{} ({:#07x})", id.name, id.offset),
+            Register::Known(id, n) => write!(f, "{}[{n}] ({:#07x})", id.name, id.at(n.into())),
         }
     }
-}
-
-/// How software may use a register.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Reading only; also counters that a read clears.
-    ReadOnly,
-    /// Reading and writing; also bits that a written 1 clears.
-    ReadWrite,
-    /// Writing only.
-    WriteOnly,
-}
-
-/// What the register table says about one offset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fact {
-    /// The register's name and index.
-    pub register: Register,
-    /// How it may be used.
-    pub mode: Mode,
-    /// Bits that must keep their default; 0 when the table does not say.
-    pub reserved: u32,
-    /// Value after reset, of which the reserved bits count.
-    pub default: u32,
-}
-
-/// One access of the driver to BAR0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Access {
-    /// Byte offset.
-    pub offset: u32,
-    /// Bytes: 1, 2, 4 or 8.
-    pub size: usize,
-    /// The value written; `None` for a read.
-    pub written: Option<u32>,
 }
 
 /// One thing a driver did wrong, however often.
@@ -129,47 +96,6 @@ impl Lint {
     /// finding back, so that the caller can say it aloud once.
     pub fn report(&mut self, rule: Rule, register: Register, value: u64) -> Option<&Finding> {
         self.findings.report(rule, register, value)
-    }
-
-    /// The generic rules, for any access: width, alignment, whether there is
-    /// a register (`fact` is what the table says), and how it may be used.
-    pub fn check(&mut self, access: Access, fact: Option<&Fact>) {
-        let value = u64::from(access.written.unwrap_or(0));
-        let register = fact.map_or(Register::unknown(access.offset), |fact| fact.register);
-        if access.size < 4 {
-            self.report(Rule::NarrowAccess, register, value);
-        }
-        if !access.offset.is_multiple_of(4) {
-            self.report(Rule::UnalignedAccess, register, value);
-            return;
-        }
-        let Some(fact) = fact else {
-            self.report(Rule::UnknownRegister, register, value);
-            return;
-        };
-        match (access.written, fact.mode) {
-            (Some(_), Mode::ReadOnly) => {
-                self.report(Rule::ReadOnlyWritten, register, value);
-            }
-            (Some(written), _) if (written ^ fact.default) & fact.reserved != 0 => {
-                self.report(Rule::ReservedBitsWritten, register, value);
-            }
-            (None, Mode::WriteOnly) => {
-                self.report(Rule::WriteOnlyRead, register, value);
-            }
-            _ => {}
-        }
-    }
-
-    /// [`Lint::report`] about a queue, for rules that belong to a descriptor
-    /// ring rather than to a register: `name` is that of its tail.
-    pub fn report_queue(&mut self, rule: Rule, name: &'static str, queue: u16, value: u64) {
-        let offset = match name {
-            "RDT" if queue < 64 => 0x1018 + 0x40 * u32::from(queue),
-            "RDT" => 0xD018 + 0x40 * u32::from(queue.saturating_sub(64)),
-            _ => 0x6018 + 0x40 * u32::from(queue),
-        };
-        self.report(rule, Register::indexed(name, queue, offset), value);
     }
 
     /// The findings.
@@ -240,7 +166,7 @@ impl Lint {
         };
         if since >= RESET_WINDOW_NS {
             self.reset_at_ns = None;
-        } else if since < RESET_SILENCE_NS || !matches!(register.offset, 0x0 | 0x4 | 0x8 | 0x1_0010) {
+        } else if since < RESET_SILENCE_NS || !is_for_waiting(register) {
             self.report(Rule::ResetNotWaited, register, value);
         }
     }
@@ -259,6 +185,11 @@ impl Lint {
     }
 }
 
+/// Whether a driver reads the register to see that a reset is over.
+fn is_for_waiting(register: Register) -> bool {
+    matches!(register, Register::Known(CTRL::ID | STATUS::ID | EEC::ID, _))
+}
+
 impl fmt::Display for Lint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.findings.fmt(f)
@@ -269,58 +200,47 @@ impl fmt::Display for Lint {
 mod tests {
     use super::*;
     use crate::lint::Rule as _;
-
-    const RDT0: Register = Register::indexed("RDT", 0, 0x1018);
-
-    #[test]
-    fn each_generic_rule_finds_its_access_and_a_good_one_passes() {
-        let fact = |mode| Fact { register: Register::single("X", 0x40), mode, reserved: 0xF0, default: 0x10 };
-        let at = |offset, size, written| Access { offset, size, written };
-        let read_write = fact(Mode::ReadWrite);
-        let cases = [
-            (at(0x40, 4, Some(0x1F)), Some(read_write), None),
-            (at(0x40, 4, None), Some(read_write), None),
-            (at(0x40, 4, Some(0x0F)), Some(read_write), Some(Rule::ReservedBitsWritten)),
-            (at(0x40, 4, Some(0x10)), Some(fact(Mode::ReadOnly)), Some(Rule::ReadOnlyWritten)),
-            (at(0x40, 4, None), Some(fact(Mode::WriteOnly)), Some(Rule::WriteOnlyRead)),
-            (at(0x40, 2, None), Some(read_write), Some(Rule::NarrowAccess)),
-            (at(0x41, 4, None), None, Some(Rule::UnalignedAccess)),
-            (at(0x44, 4, None), None, Some(Rule::UnknownRegister)),
-        ];
-        for (access, fact, expected) in cases {
-            let mut lint = Lint::new();
-            lint.check(access, fact.as_ref());
-            assert_eq!(lint.findings().iter().next().map(|finding| finding.rule), expected, "{access:?}");
-        }
-    }
+    use regs::ixgbe::{BAR0_LEN, EIMS, RDT, RXCTRL};
 
     #[test]
     fn a_finding_reads_as_a_sentence() {
         let mut lint = Lint::new();
-        lint.report_queue(Rule::TailBeforeEnable, "RDT", 3, 511);
+        lint.report(Rule::TailBeforeEnable, Register::of(RDT::ID, 3), 511);
         let text = lint.to_string();
         assert!(text.contains("RDT[3] (0x010d8)"), "{text}");
         assert!(text.contains("0x1ff") && text.contains("section "), "{text}");
     }
 
     #[test]
+    fn a_place_is_named_as_the_table_names_it() {
+        for (register, text) in [
+            (Register::at(RXCTRL::AT), "RXCTRL (0x03000)"),
+            (Register::at(RDT::at(64)), "RDT[64] (0x0d018)"),
+            (Register::at(BAR0_LEN - 4), "0x1fffc"),
+            (Register::PciCommand, "PCI command (0x00004)"),
+        ] {
+            assert_eq!(register.to_string(), text);
+        }
+    }
+
+    #[test]
     fn the_quiet_time_after_a_reset_ends() {
-        let status = Register::single("STATUS", 8);
+        let (status, rdt) = (Register::of(STATUS::ID, 0), Register::of(RDT::ID, 0));
         let mut lint = Lint::new();
-        lint.note_access(RDT0, 0, 0);
+        lint.note_access(rdt, 0, 0);
         lint.note_reset(1_000);
         lint.note_access(status, 0, 1_000 + RESET_SILENCE_NS);
         assert!(lint.is_empty());
         lint.note_access(status, 0, 1_000 + RESET_SILENCE_NS - 1);
-        lint.note_access(RDT0, 0, 1_000 + RESET_WINDOW_NS - 1);
+        lint.note_access(rdt, 0, 1_000 + RESET_WINDOW_NS - 1);
         assert_eq!(lint.count(Rule::ResetNotWaited), 2);
-        lint.note_access(RDT0, 0, 1_000 + RESET_WINDOW_NS);
+        lint.note_access(rdt, 0, 1_000 + RESET_WINDOW_NS);
         assert_eq!(lint.count(Rule::ResetNotWaited), 2);
     }
 
     #[test]
     fn interrupts_must_be_masked_after_a_reset() {
-        let eims = Register::single("EIMS", 0x880);
+        let eims = Register::of(EIMS::ID, 0);
         let mut lint = Lint::new();
         lint.note_reset(0);
         lint.note_masked();

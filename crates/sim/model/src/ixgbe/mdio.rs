@@ -6,13 +6,7 @@
 
 use std::collections::BTreeMap;
 
-const MSCA: u32 = 0x425C;
-const MSRWD: u32 = 0x4260;
-const SMADARCTL: u32 = 0x1_4F10;
-
-const COMMAND: u32 = 1 << 30;
-const IN_PROGRESS_ENABLE: u32 = 1 << 31;
-const CLAUSE_22: u32 = 1;
+use regs::ixgbe::{Id, MSCA, MSRWD, SMADARCTL};
 
 /// Registers a driver has written: bounded by the devices and addresses a PHY
 /// decodes, and by this.
@@ -63,28 +57,28 @@ impl Mdio {
         self.link = link;
     }
 
-    /// Reads a register of this component; `None` when it owns none there.
-    pub fn read(&mut self, offset: u32) -> Option<u32> {
-        Some(match offset {
-            MSCA => self.msca,
-            MSRWD => self.msrwd,
-            SMADARCTL => self.smadarctl,
+    /// Reads a register of this component; `None` when it does not own it.
+    pub fn read(&mut self, id: Id) -> Option<u32> {
+        Some(match id {
+            MSCA::ID => self.msca,
+            MSRWD::ID => self.msrwd,
+            SMADARCTL::ID => self.smadarctl,
             _ => return None,
         })
     }
 
-    /// Writes a register; `false` when the component owns none at `offset`.
-    pub fn write(&mut self, offset: u32, value: u32) -> bool {
-        match offset {
-            MSCA => {
-                self.msca = value & !(COMMAND | IN_PROGRESS_ENABLE);
-                if value & COMMAND != 0 {
+    /// Writes a register; `false` when the component does not own it.
+    pub fn write(&mut self, id: Id, value: u32) -> bool {
+        match id {
+            MSCA::ID => {
+                self.msca = value & !(MSCA::MDI_COMMAND | MSCA::MDI_IN_PROGRESS);
+                if value & MSCA::MDI_COMMAND != 0 {
                     self.run(value);
                 }
-                self.msca |= value & IN_PROGRESS_ENABLE;
+                self.msca |= value & MSCA::MDI_IN_PROGRESS;
             }
-            MSRWD => self.msrwd = self.msrwd & 0xFFFF_0000 | value & 0xFFFF,
-            SMADARCTL => self.smadarctl = value,
+            MSRWD::ID => self.msrwd = self.msrwd & 0xFFFF_0000 | value & 0xFFFF,
+            SMADARCTL::ID => self.smadarctl = value,
             _ => return false,
         }
         true
@@ -95,7 +89,7 @@ impl Mdio {
         let device = (command >> 16 & 0x1F) as u8;
         let address = (command >> 21 & 0x1F) as u8;
         let operation = command >> 26 & 3;
-        if command >> 28 & 3 == CLAUSE_22 {
+        if command & MSCA::ST_CODE_MASK == MSCA::ST_CODE_OLD {
             // The device field carries the register; the PHY is one space.
             match operation {
                 1 => self.store(address, 0, u16::from(device)),
@@ -161,14 +155,14 @@ mod tests {
     use super::*;
 
     fn command(bus: &mut Mdio, operation: u32, address: u32, device: u32, register: u32) {
-        bus.write(MSCA, COMMAND | operation << 26 | address << 21 | device << 16 | register);
-        assert_eq!(bus.read(MSCA).expect("owned") & COMMAND, 0, "self-clearing");
+        bus.write(MSCA::ID, MSCA::MDI_COMMAND | operation << 26 | address << 21 | device << 16 | register);
+        assert_eq!(bus.read(MSCA::ID).expect("owned") & MSCA::MDI_COMMAND, 0, "self-clearing");
     }
 
     fn read45(bus: &mut Mdio, address: u32, device: u32, register: u32) -> u32 {
         command(bus, 0, address, device, register);
         command(bus, 3, address, device, register);
-        bus.read(MSRWD).expect("owned") >> 16
+        bus.read(MSRWD::ID).expect("owned") >> 16
     }
 
     #[test]
@@ -192,11 +186,11 @@ mod tests {
     #[test]
     fn writes_stay_and_reset_bits_do_not() {
         let mut bus = Mdio::new(Some(Phy::X540));
-        bus.write(MSRWD, 0x8000 | 0x0200 | 0x40);
+        bus.write(MSRWD::ID, 0x8000 | 0x0200 | 0x40);
         command(&mut bus, 0, 0, 7, 0);
         command(&mut bus, 1, 0, 7, 0);
         assert_eq!(read45(&mut bus, 0, 7, 0), 0x40);
-        assert_eq!(bus.read(MSRWD).expect("owned") & 0xFFFF, 0x8240);
+        assert_eq!(bus.read(MSRWD::ID).expect("owned") & 0xFFFF, 0x8240);
     }
 
     #[test]
@@ -204,11 +198,11 @@ mod tests {
         let mut bus = Mdio::new(Some(Phy::X540));
         command(&mut bus, 0, 0, 1, 2);
         command(&mut bus, 2, 0, 1, 0);
-        assert_eq!(bus.read(MSRWD).expect("owned") >> 16, 0x0154);
+        assert_eq!(bus.read(MSRWD::ID).expect("owned") >> 16, 0x0154);
         command(&mut bus, 2, 0, 1, 0);
-        assert_eq!(bus.read(MSRWD).expect("owned") >> 16, 0x0200);
-        bus.write(MSCA, COMMAND | CLAUSE_22 << 28 | 2 << 26 | 2 << 16);
-        assert_eq!(bus.read(MSRWD).expect("owned") >> 16, 0x0154);
+        assert_eq!(bus.read(MSRWD::ID).expect("owned") >> 16, 0x0200);
+        bus.write(MSCA::ID, MSCA::MDI_COMMAND | MSCA::ST_CODE_OLD | 2 << 26 | 2 << 16);
+        assert_eq!(bus.read(MSRWD::ID).expect("owned") >> 16, 0x0154);
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod watch;
 mod tests;
 
 pub use books::Drops;
+pub use registers::POLLED;
 
 use books::Books;
 use eeprom::Eeprom;
@@ -50,7 +51,7 @@ use statistics::Totals;
 use tx::Tx;
 
 use crate::{Dma, Fault, Interrupts, Pages, Wire};
-use regs::ixgbe::{HLREG0, RXDCTL, TXDCTL};
+use regs::ixgbe::{EICR, HLREG0, RXDCTL, TXDCTL};
 
 /// Queues are looked at for being enabled or disabled this often.
 const SURVEY_NS: u64 = 50_000;
@@ -252,7 +253,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     }
 
     fn link_changed(&mut self) {
-        self.books.interrupts.cause_other(interrupts::LSC);
+        self.books.interrupts.cause_other(EICR::LSC);
         self.mdio.set_link(self.link.is_up());
         if let Some(module) = self.i2c.module_mut() {
             module.set_light(self.link.is_up());

@@ -6,6 +6,8 @@
 //! and writes its head there only when it has nothing else to do: every write to
 //! that line costs the driver a cache miss.
 
+use regs::ixgbe::*;
+
 use super::ENABLE;
 use super::books::Books;
 use super::lint::{Register, Rule};
@@ -20,18 +22,28 @@ pub(super) const FETCH: usize = 32;
 /// Longest ring in bytes: LEN has 20 bits, the last seven of them zero.
 const LONGEST: u32 = (1 << 20) - 128;
 
-/// The PCI command register, as a finding names it (9.3.3.3).
-const PCI_COMMAND: Register = Register::single("PCI command", 0x4);
+/// Where the registers of a ring lie behind its first, RDBAL or TDBAL: at the same
+/// distances in both directions.
+const HIGH: u32 = RDBAH::at(0) - RDBAL::at(0);
+const LEN: u32 = RDLEN::at(0) - RDBAL::at(0);
+const HEAD: u32 = RDH::at(0) - RDBAL::at(0);
+const TAIL: u32 = RDT::at(0) - RDBAL::at(0);
+const CONTROL: u32 = RXDCTL::at(0) - RDBAL::at(0);
+const _: () = {
+    assert!(TDBAH::at(0) - TDBAL::at(0) == HIGH && TDLEN::at(0) - TDBAL::at(0) == LEN);
+    assert!(TDH::at(0) - TDBAL::at(0) == HEAD && TDT::at(0) - TDBAL::at(0) == TAIL);
+    assert!(TXDCTL::at(0) - TDBAL::at(0) == CONTROL);
+};
 
 /// Which registers a ring has; all are in the polled pages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     /// `RDT` or `TDT`.
-    pub tail_name: &'static str,
+    pub tail: Id,
     /// Queue number.
     pub number: u16,
     /// Offset of the first, RDBAL or TDBAL. The others follow in one line of
-    /// 64 bytes, at the same distances in both directions.
+    /// 64 bytes.
     pub base: u32,
 }
 
@@ -40,25 +52,25 @@ impl Place {
         self.base
     }
     pub const fn high(self) -> u32 {
-        self.base + 0x04
+        self.base + HIGH
     }
     pub const fn len(self) -> u32 {
-        self.base + 0x08
+        self.base + LEN
     }
     pub const fn head(self) -> u32 {
-        self.base + 0x10
+        self.base + HEAD
     }
     pub const fn tail(self) -> u32 {
-        self.base + 0x18
+        self.base + TAIL
     }
     pub const fn control(self) -> u32 {
-        self.base + 0x28
+        self.base + CONTROL
     }
 
     /// Reports a rule broken at this queue's tail.
     #[cold]
     pub fn lint(self, books: &mut Books, rule: Rule, value: u64) {
-        books.report(rule, Register::indexed(self.tail_name, self.number, self.tail()), value);
+        books.report(rule, Register::of(self.tail, self.number.into()), value);
     }
 }
 
@@ -129,7 +141,7 @@ impl<W: Window> Ring<W> {
         self.find_memory(dma);
         if books.dma_off {
             self.window = None;
-            books.report(Rule::BusMasterOff, PCI_COMMAND, u64::from(place.number));
+            books.report(Rule::BusMasterOff, Register::PciCommand, u64::from(place.number));
         } else if self.window.is_none() && self.bytes > 0 {
             place.lint(books, Rule::RingUnmapped, self.iova);
         }
@@ -147,7 +159,7 @@ impl<W: Window> Ring<W> {
         if books.dma_off {
             self.window = None;
             if had {
-                books.report(Rule::BusMasterOff, PCI_COMMAND, u64::from(self.place.number));
+                books.report(Rule::BusMasterOff, Register::PciCommand, u64::from(self.place.number));
             }
         } else if had && self.window.is_none() {
             self.place.lint(books, Rule::RingFreedWhileEnabled, self.iova);

@@ -1,8 +1,8 @@
 //! Registers that only keep what is written, with their values after reset, and
 //! those the 82599 shows at two places.
 //!
-//! 82599 datasheet rev. 3.4, section 8.2.3. Registers with a mind of their own
-//! belong to the components; the ring registers lie in the polled pages.
+//! 82599 datasheet rev. 3.4, section 8.2.3. Registers that do something belong to
+//! the components; the ring registers lie in the polled pages.
 
 use regs::ixgbe::*;
 
@@ -76,24 +76,30 @@ impl Registers {
     }
 }
 
-/// Where a register really lies that the 82599 also shows where the 82598 had it.
-pub(super) fn canonical(offset: u32) -> u32 {
-    let place = |first: u32, stride: u32| (offset - first) as usize / stride as usize;
-    match offset {
-        0x5818 => MRQC::AT,
-        0x5C00..0x5C80 => RETA::at(place(0x5C00, 4)),
-        0x5C80..0x5CA8 => RSSRK::at(place(0x5C80, 4)),
-        // Low and high words alternate at both places.
-        0x5400..0x5480 => RAL::at(0) + (offset - 0x5400),
-        0x5480..0x54C0 => PSRTYPE::at(place(0x5480, 4)),
-        0x2100..0x2140 => SRRCTL::at(place(0x2100, 4)),
-        0x2200..0x2240 => DCA_RXCTRL::at(place(0x2200, 4)),
-        _ => offset,
+/// The register that an 82599 means by one that it also shows where the 82598 had
+/// it.
+pub(super) fn canonical((id, n): (Id, usize)) -> (Id, usize) {
+    match id {
+        CTRL_ALIAS::ID => (CTRL::ID, 0),
+        MRQC_ALIAS::ID => (MRQC::ID, 0),
+        RETA_ALIAS::ID => (RETA::ID, n),
+        RSSRK_ALIAS::ID => (RSSRK::ID, n),
+        RAL_ALIAS::ID => (RAL::ID, n),
+        RAH_ALIAS::ID => (RAH::ID, n),
+        PSRTYPE_ALIAS::ID => (PSRTYPE::ID, n),
+        SRRCTL_ALIAS::ID => (SRRCTL::ID, n),
+        DCA_RXCTRL_ALIAS::ID => (DCA_RXCTRL::ID, n),
+        _ => (id, n),
     }
 }
+
+/// The pages of BAR 0 that both sides see in memory: offset and bytes. They hold the
+/// registers of the receive rings 0 to 63, the transmit rings, and the other receive
+/// rings.
+pub const POLLED: [(u32, u32); 3] = [(RDBAL::at(0), 0x1000), (TDBAL::at(0), 0x2000), (RDBAL::at(64), 0x1000)];
 
 /// Whether both sides see `offset` in memory.
 #[inline]
 pub(super) fn is_polled(offset: u32) -> bool {
-    matches!(offset >> 12, 0x1 | 0x6 | 0x7 | 0xD)
+    POLLED.iter().any(|&(first, len)| offset.wrapping_sub(first) < len)
 }

@@ -91,7 +91,7 @@ impl<W: Window> Rx<W> {
         self.filter = Filter::new(registers);
         self.rss.configure(registers);
         if self.rss.enabled && self.rss.lacks_key() && registers.read(RXCTRL::AT) & RXCTRL::RXEN != 0 {
-            books.report(Rule::RssWithoutKey, super::lint::Register::single("MRQC", MRQC::AT), 0);
+            books.report(Rule::RssWithoutKey, super::lint::Register::of(MRQC::ID, 0), 0);
         }
         let hlreg0 = registers.read(HLREG0::AT);
         let with_crc = match hlreg0 & HLREG0::JUMBOEN {
@@ -258,7 +258,7 @@ impl<W: Window> Rx<W> {
         if !self.fifo.push(ticket, frame, patient) {
             books.drops.rx_fifo_full += 1;
             books.statistics.add_rx_loss(RxLoss::Missed { class: 0 }, 1, frame.len() as u64);
-            books.interrupts.cause_other(super::interrupts::RX_MISS);
+            books.interrupts.cause_other(EICR::RX_MISS);
         }
     }
 

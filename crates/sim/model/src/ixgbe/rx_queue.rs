@@ -4,7 +4,7 @@
 //! 82599 datasheet rev. 3.4, sections 7.1.5, 7.1.6 and 7.1.9.
 
 use regs::ixgbe::descriptor::{rx_high, rx_legacy};
-use regs::ixgbe::{RDBAL, RXDCTL, SRRCTL};
+use regs::ixgbe::{RDBAL, RDT, RXDCTL, SRRCTL};
 
 use super::books::Books;
 use super::lint::{Register, Rule};
@@ -40,7 +40,7 @@ pub(super) struct RxQueue<W> {
 
 impl<W: Window> RxQueue<W> {
     pub fn new(number: usize) -> RxQueue<W> {
-        let place = Place { tail_name: "RDT", number: number as u16, base: RDBAL::at(number) };
+        let place = Place { tail: RDT::ID, number: number as u16, base: RDBAL::at(number) };
         RxQueue {
             ring: Ring::new(place),
             addresses: [0; FETCH],
@@ -95,7 +95,7 @@ impl<W: Window> RxQueue<W> {
             return;
         }
         self.srrctl = srrctl;
-        let register = Register::indexed("SRRCTL", self.ring.place.number, self.srrctl_at());
+        let register = Register::of(SRRCTL::ID, self.ring.place.number.into());
         let kib = srrctl & SRRCTL::BSIZEPACKET_MASK;
         if !(1..=16).contains(&kib) {
             books.report(Rule::SrrctlBufferInvalid, register, u64::from(srrctl));

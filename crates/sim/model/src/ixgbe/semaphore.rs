@@ -4,40 +4,33 @@
 //! 82599 datasheet rev. 3.4, sections 8.2.3.4 and 10.5.4. Firmware here never
 //! takes anything by itself; a test makes it with [`Semaphore::seize`].
 
+use regs::ixgbe::{FWSM, Id, SW_FW_SYNC, SWSM};
+
 use super::lint::Rule;
 
-const SWSM: u32 = 0x1_0140;
-const FWSM: u32 = 0x1_0148;
-const SW_FW_SYNC: u32 = 0x1_0160;
-
-const SMBI: u32 = 1 << 0;
-const SWESMBI: u32 = 1 << 1;
-const WMNG: u32 = 1 << 2;
-const EEP_FW_SEMAPHORE: u32 = 1 << 0;
 /// FWSM.FW_Mode: pass-through firmware is running.
-const FW_MODE_PASS_THROUGH: u32 = 1 << 2;
-const FW_VALID: u32 = 1 << 15;
+const FW_MODE_PASS_THROUGH: u32 = 2 << FWSM::MODE_SHIFT;
 const SW_BITS: u32 = 0x0000_001F;
 const FW_BITS: u32 = SW_BITS << FW_SHIFT;
 const FW_SHIFT: u32 = 5;
+const _: () = assert!(SW_FW_SYNC::FW_EEP_SM == SW_FW_SYNC::SW_EEP_SM << FW_SHIFT);
 /// Bits above the ten of the 82599: X540's I2C semaphores and manageability.
 const X540_BITS: u32 = 0x0000_3C00;
-const REGSMP: u32 = 1 << 31;
 
 /// What SW_FW_SYNC guards: one software bit each, the firmware's bit five up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Resource {
     /// The EEPROM.
-    Eeprom = 1 << 0,
+    Eeprom = SW_FW_SYNC::SW_EEP_SM,
     /// The PHY (and the SFP+ module's I2C bus) of port 0.
-    Phy0 = 1 << 1,
+    Phy0 = SW_FW_SYNC::SW_PHY0_SM,
     /// The PHY of port 1.
-    Phy1 = 1 << 2,
+    Phy1 = SW_FW_SYNC::SW_PHY1_SM,
     /// Shared MAC registers, among them AUTOC.
-    MacCsr = 1 << 3,
+    MacCsr = SW_FW_SYNC::SW_MAC_CSR_SM,
     /// The flash.
-    Flash = 1 << 4,
+    Flash = SW_FW_SYNC::SW_FLASH_SM,
 }
 
 /// The semaphore registers of one function.
@@ -56,7 +49,7 @@ impl Semaphore {
         Semaphore {
             swsm: 0,
             sync: 0,
-            fwsm: FW_VALID | FW_MODE_PASS_THROUGH,
+            fwsm: FWSM::VALID | FW_MODE_PASS_THROUGH,
             register_semaphore: x540,
             violation: None,
         }
@@ -69,7 +62,11 @@ impl Semaphore {
 
     /// Whether software holds the right to change SW_FW_SYNC.
     pub fn software_may_sync(&self) -> bool {
-        if self.register_semaphore { self.sync & REGSMP != 0 } else { self.swsm & SWESMBI != 0 }
+        if self.register_semaphore {
+            self.sync & SW_FW_SYNC::REGSMP != 0
+        } else {
+            self.swsm & SWSM::SWESMBI != 0
+        }
     }
 
     /// Firmware takes a resource; `false` when software holds it.
@@ -88,9 +85,9 @@ impl Semaphore {
 
     /// Firmware takes or leaves the semaphore SWESMBI competes with.
     pub fn set_firmware_semaphore(&mut self, held: bool) {
-        self.fwsm &= !EEP_FW_SEMAPHORE;
-        if held && self.swsm & SWESMBI == 0 {
-            self.fwsm |= EEP_FW_SEMAPHORE;
+        self.fwsm &= !FWSM::FWSMBI;
+        if held && self.swsm & SWSM::SWESMBI == 0 {
+            self.fwsm |= FWSM::FWSMBI;
         }
     }
 
@@ -105,20 +102,20 @@ impl Semaphore {
         self.violation.take()
     }
 
-    /// Reads a register of this component; `None` when it owns none there.
-    pub fn read(&mut self, offset: u32) -> Option<u32> {
-        Some(match offset {
-            SWSM => {
+    /// Reads a register of this component; `None` when it does not own it.
+    pub fn read(&mut self, id: Id) -> Option<u32> {
+        Some(match id {
+            SWSM::ID => {
                 // The read is the test-and-set: whoever saw 0 has it.
                 let seen = self.swsm;
-                self.swsm |= SMBI;
+                self.swsm |= SWSM::SMBI;
                 seen
             }
-            FWSM => self.fwsm,
-            SW_FW_SYNC => {
+            FWSM::ID => self.fwsm,
+            SW_FW_SYNC::ID => {
                 let seen = self.sync;
                 if self.register_semaphore {
-                    self.sync |= REGSMP;
+                    self.sync |= SW_FW_SYNC::REGSMP;
                 }
                 seen
             }
@@ -126,13 +123,13 @@ impl Semaphore {
         })
     }
 
-    /// Writes a register; `false` when the component owns none at `offset`.
-    pub fn write(&mut self, offset: u32, value: u32) -> bool {
-        match offset {
-            SWSM => self.write_swsm(value),
+    /// Writes a register; `false` when the component does not own it.
+    pub fn write(&mut self, id: Id, value: u32) -> bool {
+        match id {
+            SWSM::ID => self.write_swsm(value),
             // Read only: the dispatcher's table says so, nothing changes.
-            FWSM => {}
-            SW_FW_SYNC => self.write_sync(value),
+            FWSM::ID => {}
+            SW_FW_SYNC::ID => self.write_sync(value),
             _ => return false,
         }
         true
@@ -140,9 +137,9 @@ impl Semaphore {
 
     fn write_swsm(&mut self, value: u32) {
         // SMBI can only be given back; SWESMBI is taken when firmware's is free.
-        let mut next = self.swsm & value & SMBI | value & WMNG;
-        if value & SWESMBI != 0 && self.fwsm & EEP_FW_SEMAPHORE == 0 {
-            next |= SWESMBI;
+        let mut next = self.swsm & value & SWSM::SMBI | value & SWSM::WMNG;
+        if value & SWSM::SWESMBI != 0 && self.fwsm & FWSM::FWSMBI == 0 {
+            next |= SWSM::SWESMBI;
         }
         self.swsm = next;
     }
@@ -158,7 +155,7 @@ impl Semaphore {
         // Firmware's bits can be taken away (a driver's last resort), not set.
         let mut next = value & own | self.sync & value & FW_BITS;
         if self.register_semaphore {
-            next |= self.sync & value & REGSMP;
+            next |= self.sync & value & SW_FW_SYNC::REGSMP;
         }
         self.sync = next;
     }
@@ -171,74 +168,74 @@ mod tests {
     #[test]
     fn reading_swsm_is_a_test_and_set() {
         let mut locks = Semaphore::new(false);
-        assert_eq!(locks.read(SWSM), Some(0));
-        assert_eq!(locks.read(SWSM), Some(SMBI));
-        locks.write(SWSM, 0);
-        assert_eq!(locks.read(SWSM), Some(0));
+        assert_eq!(locks.read(SWSM::ID), Some(0));
+        assert_eq!(locks.read(SWSM::ID), Some(SWSM::SMBI));
+        locks.write(SWSM::ID, 0);
+        assert_eq!(locks.read(SWSM::ID), Some(0));
     }
 
     #[test]
     fn swesmbi_waits_for_firmware() {
         let mut locks = Semaphore::new(false);
         locks.set_firmware_semaphore(true);
-        locks.write(SWSM, SWESMBI);
-        assert_eq!(locks.read(SWSM).expect("owned") & SWESMBI, 0);
+        locks.write(SWSM::ID, SWSM::SWESMBI);
+        assert_eq!(locks.read(SWSM::ID).expect("owned") & SWSM::SWESMBI, 0);
         locks.set_firmware_semaphore(false);
-        locks.write(SWSM, SWESMBI);
-        assert_ne!(locks.read(SWSM).expect("owned") & SWESMBI, 0);
+        locks.write(SWSM::ID, SWSM::SWESMBI);
+        assert_ne!(locks.read(SWSM::ID).expect("owned") & SWSM::SWESMBI, 0);
         locks.set_firmware_semaphore(true);
-        assert_eq!(locks.read(FWSM).expect("owned") & EEP_FW_SEMAPHORE, 0);
+        assert_eq!(locks.read(FWSM::ID).expect("owned") & FWSM::FWSMBI, 0);
     }
 
     #[test]
     fn taking_a_resource_the_drivers_way() {
         let mut locks = Semaphore::new(false);
-        locks.read(SWSM);
-        locks.write(SWSM, SMBI | SWESMBI);
-        let sync = locks.read(SW_FW_SYNC).expect("owned");
-        locks.write(SW_FW_SYNC, sync | Resource::Eeprom as u32);
-        locks.write(SWSM, 0);
+        locks.read(SWSM::ID);
+        locks.write(SWSM::ID, SWSM::SMBI | SWSM::SWESMBI);
+        let sync = locks.read(SW_FW_SYNC::ID).expect("owned");
+        locks.write(SW_FW_SYNC::ID, sync | Resource::Eeprom as u32);
+        locks.write(SWSM::ID, 0);
         assert!(locks.software_holds(Resource::Eeprom));
         assert!(!locks.seize(Resource::Eeprom));
         assert!(locks.seize(Resource::Phy0));
         assert_eq!(locks.violation(), None);
-        assert_ne!(locks.read(SW_FW_SYNC).expect("owned") & 1 << 6, 0);
+        assert_ne!(locks.read(SW_FW_SYNC::ID).expect("owned") & 1 << 6, 0);
     }
 
     #[test]
     fn changing_sync_without_the_semaphore_is_reported() {
         let mut locks = Semaphore::new(false);
-        locks.write(SW_FW_SYNC, 1);
+        locks.write(SW_FW_SYNC::ID, 1);
         assert_eq!(locks.violation(), Some(Rule::SemaphoreNotHeld));
     }
 
     #[test]
     fn software_cannot_set_firmwares_bits() {
         let mut locks = Semaphore::new(false);
-        locks.write(SW_FW_SYNC, FW_BITS);
-        assert_eq!(locks.read(SW_FW_SYNC), Some(0));
+        locks.write(SW_FW_SYNC::ID, FW_BITS);
+        assert_eq!(locks.read(SW_FW_SYNC::ID), Some(0));
         locks.seize(Resource::Flash);
-        locks.write(SW_FW_SYNC, 0);
-        assert_eq!(locks.read(SW_FW_SYNC), Some(0));
+        locks.write(SW_FW_SYNC::ID, 0);
+        assert_eq!(locks.read(SW_FW_SYNC::ID), Some(0));
     }
 
     #[test]
     fn a_reset_keeps_resources_and_frees_swsm() {
         let mut locks = Semaphore::new(false);
-        locks.write(SWSM, SWESMBI);
-        locks.write(SW_FW_SYNC, 8);
+        locks.write(SWSM::ID, SWSM::SWESMBI);
+        locks.write(SW_FW_SYNC::ID, 8);
         locks.reset();
         assert!(locks.software_holds(Resource::MacCsr));
-        assert_eq!(locks.read(SWSM), Some(0));
+        assert_eq!(locks.read(SWSM::ID), Some(0));
     }
 
     #[test]
     fn x540_reads_its_register_semaphore_from_sync() {
         let mut locks = Semaphore::new(true);
-        assert_eq!(locks.read(SW_FW_SYNC), Some(0));
-        assert_eq!(locks.read(SW_FW_SYNC), Some(REGSMP));
-        locks.write(SW_FW_SYNC, 1);
+        assert_eq!(locks.read(SW_FW_SYNC::ID), Some(0));
+        assert_eq!(locks.read(SW_FW_SYNC::ID), Some(SW_FW_SYNC::REGSMP));
+        locks.write(SW_FW_SYNC::ID, 1);
         assert_eq!(locks.violation(), None);
-        assert_eq!(locks.read(SW_FW_SYNC), Some(1));
+        assert_eq!(locks.read(SW_FW_SYNC::ID), Some(1));
     }
 }

@@ -7,8 +7,7 @@
 use regs::ixgbe::*;
 
 use super::Ixgbe;
-use super::dispatch::named;
-use super::lint::Rule;
+use super::lint::{Register, Rule};
 use crate::{Dma, Pages};
 
 /// KiB of the receive and the transmit packet buffers (8.2.3.8.9, 8.2.3.9.13).
@@ -22,7 +21,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// Reports a rule broken at a register, with what the register holds.
     fn report_kept(&mut self, rule: Rule, offset: u32) {
         let value = self.registers.read(offset);
-        self.books.report(rule, named(offset), u64::from(value));
+        self.books.report(rule, Register::at(offset), u64::from(value));
     }
 
     fn has(&self, offset: u32, bit: u32) -> bool {
@@ -32,7 +31,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// RXCTRL.RXEN was set: everything else should be in place (4.6.7).
     pub(super) fn check_receive_start(&mut self, value: u32) {
         self.survey();
-        self.books.lint.note_enabled(named(RXCTRL::AT), u64::from(value));
+        self.books.lint.note_enabled(Register::of(RXCTRL::ID, 0), u64::from(value));
         self.books.lint.note_receiving(self.now_ns);
         if self.rx.active.is_empty() {
             self.report_kept(Rule::EnableBeforeGlobal, RXCTRL::AT);
@@ -75,7 +74,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
 
     fn check_buffers(&mut self, booked: u32, first: u32, limit: u32, offset: u32) {
         if booked > limit {
-            self.books.report(Rule::PacketBufferOverbooked, named(offset), u64::from(booked));
+            self.books.report(Rule::PacketBufferOverbooked, Register::at(offset), u64::from(booked));
         }
         if first == 0 {
             self.report_kept(Rule::PacketBufferMissing, offset);
@@ -125,7 +124,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         if let Some(&n) = self.rx.active.iter().find(legacy) {
             let offset = SRRCTL::at(n.into());
             let value = self.pages.load(offset);
-            self.books.report(Rule::LegacyDescriptorWithRss, named(offset), u64::from(value));
+            self.books.report(Rule::LegacyDescriptorWithRss, Register::at(offset), u64::from(value));
         }
     }
 
@@ -138,22 +137,22 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// CTRL_EXT.NS_DIS, a while after receive was turned on: 4.6.7 lists it
     /// behind RXEN.
     pub(super) fn check_no_snoop(&mut self) {
-        let value = self.link.read(CTRL_EXT::AT, self.now_ns).unwrap_or(0);
+        let value = self.registers.read(CTRL_EXT::AT);
         if self.books.lint.take_receiving() && value & CTRL_EXT::NS_DIS == 0 {
-            self.books.report(Rule::NoSnoopLeftOn, named(CTRL_EXT::AT), u64::from(value));
+            self.books.report(Rule::NoSnoopLeftOn, Register::of(CTRL_EXT::ID, 0), u64::from(value));
         }
     }
 
     /// A read that shows the driver what it should wait for.
-    pub(super) fn note_seen(&mut self, offset: u32, value: u32) {
+    pub(super) fn note_seen(&mut self, id: Id, value: u32) {
         let halted = self.has(SECRXCTRL::AT, SECRXCTRL::RX_DIS);
         let seen = self.books.lint.seen_mut();
-        match offset {
-            EEC::AT => seen.eeprom |= value & EEC::AUTO_RD != 0,
-            RDRXCTL::AT => seen.dma_init |= value & RDRXCTL::DMAIDONE != 0,
-            GPRC::AT => seen.counters = true,
-            STATUS::AT => seen.master_off |= value & STATUS::PCIE_MASTER_ENABLE == 0,
-            SECRXSTAT::AT => seen.rx_halted |= halted && value & SECRXSTAT::SECRX_RDY != 0,
+        match id {
+            EEC::ID => seen.eeprom |= value & EEC::AUTO_RD != 0,
+            RDRXCTL::ID => seen.dma_init |= value & RDRXCTL::DMAIDONE != 0,
+            GPRC::ID => seen.counters = true,
+            STATUS::ID => seen.master_off |= value & STATUS::PCIE_MASTER_ENABLE == 0,
+            SECRXSTAT::ID => seen.rx_halted |= halted && value & SECRXSTAT::SECRX_RDY != 0,
             _ => {}
         }
     }

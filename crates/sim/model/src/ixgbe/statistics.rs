@@ -10,15 +10,13 @@
 
 pub mod table;
 
-use table::Place;
+use regs::ixgbe::{Id, RQSMR, RXDSTATCTRL, TQSM};
+use table::Part;
 pub use table::{COUNTERS, Counter};
 
-const RQSMR: u32 = 0x2300;
-const TQSM: u32 = 0x8600;
-const RXDSTATCTRL: u32 = 0x2F40;
-
-/// Queues of either direction.
-const QUEUES: usize = 128;
+/// Queues of either direction: four in a register of the maps.
+const QUEUES: usize = 4 * RQSMR::COUNT;
+const _: () = assert!(RQSMR::COUNT == TQSM::COUNT);
 const LIMIT_36: u64 = (1 << 36) - 1;
 
 /// One counter: its value, and for a pair the upper bits that a read of the
@@ -114,7 +112,7 @@ pub enum RxLoss {
     Length,
 }
 
-/// The model's own books: nothing clears them.
+/// The model's own totals: nothing clears them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Frames delivered to the host.
@@ -174,7 +172,7 @@ impl Statistics {
         self.totals = totals;
     }
 
-    /// The books that nothing clears.
+    /// The totals that nothing clears.
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
@@ -249,7 +247,7 @@ impl Statistics {
         self.add(Counter::TPR, count);
         self.add(Counter::TOR, bytes + 4 * count);
         let (counter, total) = match loss {
-            RxLoss::Missed { class } => (Counter::mpc(usize::from(class)), &mut self.totals.rx_missed),
+            RxLoss::Missed { class } => (Counter::rxmpc(usize::from(class)), &mut self.totals.rx_missed),
             RxLoss::NoDescriptor { queue } => {
                 let slot = usize::from(self.rx_map[usize::from(queue) % QUEUES]);
                 (Counter::qprdc(slot), &mut self.totals.rx_no_descriptor)
@@ -268,29 +266,28 @@ impl Statistics {
         self.add(counter, count);
     }
 
-    /// Reads a register of this component, clearing it; `None` when it owns
-    /// none there.
+    /// Reads a register, `n` of an array, clearing it; `None` when the component does
+    /// not own it.
     ///
     /// Of a pair, a read of the low half sets the upper bits aside for the
     /// read of the high half, so nothing counted in between is lost.
-    pub fn read(&mut self, offset: u32) -> Option<u32> {
-        match offset {
-            _ if !offset.is_multiple_of(4) => return None,
-            RQSMR..0x2380 => return Some(self.rqsmr[((offset - RQSMR) / 4) as usize]),
-            TQSM..0x8680 => return Some(self.tqsm[((offset - TQSM) / 4) as usize]),
-            RXDSTATCTRL => return Some(self.rxdstatctrl),
+    pub fn read(&mut self, id: Id, n: usize) -> Option<u32> {
+        match id {
+            RQSMR::ID => return Some(self.rqsmr[n]),
+            TQSM::ID => return Some(self.tqsm[n]),
+            RXDSTATCTRL::ID => return Some(self.rxdstatctrl),
             _ => {}
         }
-        let (counter, place) = table::find(offset)?;
+        let (counter, part) = table::find(id, n)?;
         let cell = &mut self.cells[counter.index()];
-        Some(match place {
-            Place::Whole => std::mem::take(&mut cell.value) as u32,
-            Place::Low => {
+        Some(match part {
+            Part::Whole => std::mem::take(&mut cell.value) as u32,
+            Part::Low => {
                 let value = std::mem::take(&mut cell.value);
                 cell.high = cell.high.saturating_add((value >> 32) as u32).min(0xF);
                 value as u32
             }
-            Place::High => {
+            Part::High => {
                 let above = (cell.value >> 32) as u32;
                 cell.value &= 0xFFFF_FFFF;
                 std::mem::take(&mut cell.high).saturating_add(above).min(0xF)
@@ -298,23 +295,20 @@ impl Statistics {
         })
     }
 
-    /// Writes a register; `false` when the component owns none at `offset`.
+    /// Writes a register, `n` of an array; `false` when the component does not own it.
     /// Counters are read only: a write to one is taken and does nothing.
-    pub fn write(&mut self, offset: u32, value: u32) -> bool {
-        match offset {
-            _ if !offset.is_multiple_of(4) => return false,
-            RQSMR..0x2380 => {
-                let register = ((offset - RQSMR) / 4) as usize;
-                self.rqsmr[register] = value & 0x0F0F_0F0F;
-                map(&mut self.rx_map, register, value);
+    pub fn write(&mut self, id: Id, n: usize, value: u32) -> bool {
+        match id {
+            RQSMR::ID => {
+                self.rqsmr[n] = value & 0x0F0F_0F0F;
+                map(&mut self.rx_map, n, value);
             }
-            TQSM..0x8680 => {
-                let register = ((offset - TQSM) / 4) as usize;
-                self.tqsm[register] = value & 0x0F0F_0F0F;
-                map(&mut self.tx_map, register, value);
+            TQSM::ID => {
+                self.tqsm[n] = value & 0x0F0F_0F0F;
+                map(&mut self.tx_map, n, value);
             }
-            RXDSTATCTRL => self.rxdstatctrl = value,
-            _ => return table::find(offset).is_some(),
+            RXDSTATCTRL::ID => self.rxdstatctrl = value,
+            _ => return table::find(id, n).is_some(),
         }
         true
     }
@@ -329,6 +323,12 @@ fn map(queues: &mut [u8; QUEUES], register: usize, value: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regs::ixgbe::*;
+
+    fn read(statistics: &mut Statistics, offset: u32) -> u32 {
+        let (id, n) = lookup(offset).expect("a register");
+        statistics.read(id, n).expect("owned")
+    }
 
     fn burst(queue: u16, lengths: &[usize]) -> RxBurst {
         let mut burst = RxBurst { queue, ..RxBurst::default() };
@@ -342,11 +342,11 @@ mod tests {
     fn counters_clear_when_read_and_totals_do_not() {
         let mut statistics = Statistics::new();
         statistics.add_rx_burst(&burst(0, &[60, 60, 1514]));
-        for (offset, expected) in [(0x4074, 3), (0x405C, 2), (0x4070, 1), (0x40D0, 3)] {
-            assert_eq!(statistics.read(offset), Some(expected), "{offset:#x}");
-            assert_eq!(statistics.read(offset), Some(0), "{offset:#x}");
+        for (offset, expected) in [(GPRC::AT, 3), (PRC64::AT, 2), (PRC1522::AT, 1), (TPR::AT, 3)] {
+            assert_eq!(read(&mut statistics, offset), expected, "{offset:#x}");
+            assert_eq!(read(&mut statistics, offset), 0, "{offset:#x}");
         }
-        assert_eq!(statistics.read(0x4088), Some(60 + 60 + 1514 + 12));
+        assert_eq!(read(&mut statistics, GORCL::AT), 60 + 60 + 1514 + 12);
         assert_eq!(statistics.totals().rx_packets, 3);
         statistics.reset();
         assert_eq!(statistics.totals().rx_bytes, 60 + 60 + 1514);
@@ -357,10 +357,10 @@ mod tests {
         for high_first in [false, true] {
             let mut statistics = Statistics::new();
             statistics.add(Counter::GORC, 0x5_1234_5678);
-            let first = if high_first { 0x408C } else { 0x4088 };
-            let one = statistics.read(first).expect("owned");
+            let (first, second) = if high_first { (GORCH::AT, GORCL::AT) } else { (GORCL::AT, GORCH::AT) };
+            let one = read(&mut statistics, first);
             statistics.add(Counter::GORC, 7);
-            let two = statistics.read(first ^ 4).expect("owned");
+            let two = read(&mut statistics, second);
             let (low, high) = if high_first { (two, one) } else { (one, two) };
             assert_eq!(high, 5);
             let counted = u64::from(low) + statistics.peek(Counter::GORC);
@@ -373,26 +373,26 @@ mod tests {
         let mut statistics = Statistics::new();
         statistics.add(Counter::GPRC, u64::MAX);
         statistics.add(Counter::GPRC, 1);
-        assert_eq!(statistics.read(0x4074), Some(u32::MAX));
+        assert_eq!(read(&mut statistics, GPRC::AT), u32::MAX);
         statistics.add(Counter::qbrc(15), u64::MAX);
-        assert_eq!(statistics.read(0x1034 + 15 * 0x40), Some(u32::MAX));
-        assert_eq!(statistics.read(0x1038 + 15 * 0x40), Some(0xF));
-        assert_eq!(statistics.read(0x1038 + 15 * 0x40), Some(0));
+        assert_eq!(read(&mut statistics, QBRC_L::at(15)), u32::MAX);
+        assert_eq!(read(&mut statistics, QBRC_H::at(15)), 0xF);
+        assert_eq!(read(&mut statistics, QBRC_H::at(15)), 0);
     }
 
     #[test]
     fn queues_count_where_the_maps_say() {
         let mut statistics = Statistics::new();
         // Queue 5 (register 1, byte 1) to counter 9, both directions.
-        assert!(statistics.write(RQSMR + 4, 0x0000_0900));
-        assert!(statistics.write(TQSM + 4, 0x0000_0900));
+        assert!(statistics.write(RQSMR::ID, 1, 0x0000_0900));
+        assert!(statistics.write(TQSM::ID, 1, 0x0000_0900));
         statistics.add_rx_burst(&burst(5, &[60]));
         statistics.add_tx_burst(&burst(5, &[60, 60]));
         statistics.add_rx_loss(RxLoss::NoDescriptor { queue: 5 }, 4, 240);
-        assert_eq!(statistics.read(0x1030 + 9 * 0x40), Some(1));
-        assert_eq!(statistics.read(0x8680 + 9 * 4), Some(2));
-        assert_eq!(statistics.read(0x8700 + 9 * 8), Some(128));
-        assert_eq!(statistics.read(0x1430 + 9 * 0x40), Some(4));
+        assert_eq!(read(&mut statistics, QPRC::at(9)), 1);
+        assert_eq!(read(&mut statistics, QPTC::at(9)), 2);
+        assert_eq!(read(&mut statistics, QBTC_L::at(9)), 128);
+        assert_eq!(read(&mut statistics, QPRDC::at(9)), 4);
         assert_eq!(statistics.totals().rx_no_descriptor, 4);
     }
 
@@ -404,26 +404,26 @@ mod tests {
         burst.add(&[2; 60]);
         let mut statistics = Statistics::new();
         statistics.add_rx_burst(&burst);
-        assert_eq!((statistics.read(0x4078), statistics.read(0x407C)), (Some(1), Some(1)));
+        assert_eq!((read(&mut statistics, BPRC::AT), read(&mut statistics, MPRC::AT)), (1, 1));
     }
 
     #[test]
     fn each_loss_has_a_register_and_a_total() {
         let losses = [
-            (RxLoss::Missed { class: 2 }, 0x3FA8),
-            (RxLoss::Filtered, 0x41B0),
-            (RxLoss::Crc, 0x4000),
-            (RxLoss::Undersize, 0x40A4),
-            (RxLoss::Fragment, 0x40A8),
-            (RxLoss::Oversize, 0x40AC),
-            (RxLoss::Jabber, 0x40B0),
-            (RxLoss::Illegal, 0x4004),
-            (RxLoss::Length, 0x4040),
+            (RxLoss::Missed { class: 2 }, RXMPC::at(2)),
+            (RxLoss::Filtered, RXNFGPC::AT),
+            (RxLoss::Crc, CRCERRS::AT),
+            (RxLoss::Undersize, RUC::AT),
+            (RxLoss::Fragment, RFC::AT),
+            (RxLoss::Oversize, ROC::AT),
+            (RxLoss::Jabber, RJC::AT),
+            (RxLoss::Illegal, ILLERRC::AT),
+            (RxLoss::Length, RLEC::AT),
         ];
         let mut statistics = Statistics::new();
         for (loss, offset) in losses {
             statistics.add_rx_loss(loss, 3, 180);
-            assert_eq!(statistics.read(offset), Some(3), "{loss:?}");
+            assert_eq!(read(&mut statistics, offset), 3, "{loss:?}");
         }
         let totals = statistics.totals();
         assert_eq!((totals.rx_missed, totals.rx_filtered, totals.rx_errors), (3, 3, 21));

@@ -79,7 +79,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         let control = self.pages.load(TXDCTL::at(n));
         let mut wanted = control & ENABLE != 0;
         if wanted && !self.tx.enabled {
-            let register = Register::indexed("TXDCTL", n as u16, TXDCTL::at(n));
+            let register = Register::of(TXDCTL::ID, n);
             self.books.report(Rule::TxEnableBeforeDma, register, u64::from(control));
             wanted = false;
         }
@@ -102,7 +102,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
                 check_overlap(rings, n, &mut self.books);
                 let arbiter = self.registers.read(RTTDCS::AT);
                 if arbiter & RTTDCS::ARBDIS != 0 {
-                    let register = Register::single("RTTDCS", RTTDCS::AT);
+                    let register = Register::of(RTTDCS::ID, 0);
                     self.books.report(Rule::ArbiterLeftDisabled, register, u64::from(arbiter));
                 }
             }
@@ -128,13 +128,13 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// The ring registers as a reset leaves them.
     pub(super) fn clear_pages(&mut self) {
         for n in 0..RDT::COUNT {
-            for offset in (0..0x40).step_by(4) {
+            for offset in (0..RDBAL::REGISTER.stride).step_by(4) {
                 self.pages.store(RDBAL::at(n) + offset, 0);
             }
             self.pages.store(DCA_RXCTRL::at(n), DCA_RXCTRL_RESET);
         }
         for n in 0..TDT::COUNT {
-            for offset in (0..0x40).step_by(4) {
+            for offset in (0..TDBAL::REGISTER.stride).step_by(4) {
                 self.pages.store(TDBAL::at(n) + offset, 0);
             }
         }

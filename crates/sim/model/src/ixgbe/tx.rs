@@ -172,7 +172,7 @@ pub(super) struct TxQueue<W> {
 
 impl<W: Window> TxQueue<W> {
     pub fn new(number: usize) -> TxQueue<W> {
-        let place = Place { tail_name: "TDT", number: number as u16, base: TDBAL::at(number) };
+        let place = Place { tail: TDT::ID, number: number as u16, base: TDBAL::at(number) };
         TxQueue {
             ring: Ring::new(place),
             words: [[0; 2]; FETCH],

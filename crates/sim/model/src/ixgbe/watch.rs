@@ -77,12 +77,10 @@ impl<W: Window> RxQueue<W> {
 
     /// Bit 12 resets to one and must be cleared (4.6.7.1).
     pub fn check_dca<P: Pages>(&mut self, pages: &P, books: &mut Books) {
-        let number = self.ring.place.number;
-        let offset = DCA_RXCTRL::at(number.into());
-        let value = pages.load(offset);
+        let number = usize::from(self.ring.place.number);
+        let value = pages.load(DCA_RXCTRL::at(number));
         if !self.watch.dca_checked && value & DCA_RXCTRL::MUST_CLEAR != 0 {
-            let register = Register::indexed("DCA_RXCTRL", number, offset);
-            books.report(Rule::DcaRxctrlBitSet, register, value.into());
+            books.report(Rule::DcaRxctrlBitSet, Register::of(DCA_RXCTRL::ID, number), value.into());
         }
         self.watch.dca_checked = true;
     }

@@ -3,10 +3,11 @@
 //!
 //! 82599 datasheet rev. 3.4, section 8.2.3.5.
 
-use super::{GPIE_EIAME, GPIE_MSIX, Interrupts, NONE, OTHER_BITS, VALID};
+use regs::ixgbe::GPIE;
+
+use super::{Interrupts, NONE, OTHER_BITS, VALID};
 use crate::ixgbe::lint::Rule;
 
-const GPIE_PBA_SUPPORT: u32 = 1 << 31;
 /// Bits of EITR in none of its fields.
 const EITR_RESERVED: u32 = 0x7000_7006;
 
@@ -50,7 +51,7 @@ impl Interrupts {
 
     /// Automatic masking and the pending bits are of MSI-X mode (8.2.3.5.18).
     pub(super) fn check_mode(&mut self, gpie: u32) {
-        if gpie & (GPIE_EIAME | GPIE_PBA_SUPPORT) != 0 && gpie & GPIE_MSIX == 0 {
+        if gpie & (GPIE::EIAME | GPIE::PBA_SUPPORT) != 0 && gpie & GPIE::MULTIPLE_MSIX == 0 {
             self.violation = Some(Rule::AutoMaskWithoutMsix);
         }
     }

@@ -279,7 +279,7 @@ fn value() -> impl Strategy<Value = u32> {
 
 /// Registers of the first queues, and all others.
 fn offset() -> impl Strategy<Value = u32> {
-    let queue = (prop_oneof![Just(0x1000u32), Just(0x6000), Just(0xD000)], 0u32..4, 0u32..16);
+    let queue = (prop_oneof![Just(RDBAL::at(0)), Just(TDBAL::at(0)), Just(RDBAL::at(64))], 0u32..4, 0u32..16);
     prop_oneof![
         queue.prop_map(|(base, queue, word)| base + queue * 0x40 + word * 4),
         (0u32..0x2_0010),

@@ -45,12 +45,15 @@ fn all_interrupts_may_be_masked_with_all_ones() {
 #[test]
 fn old_places_show_the_same() {
     let mut rig = Rig::cold();
-    rig.write(0x5818, 0x1234_0001);
+    rig.write(MRQC_ALIAS::AT, 0x1234_0001);
     assert_eq!(rig.device.read(MRQC::AT), 0x1234_0001);
     rig.write(RAL::at(3), 77);
-    assert_eq!(rig.device.read(0x5400 + 3 * 8), 77);
-    rig.write(0x2100 + 4 * 2, 9);
+    assert_eq!(rig.device.read(RAL_ALIAS::at(3)), 77);
+    rig.write(SRRCTL_ALIAS::at(2), 9);
     assert_eq!(rig.device.read(SRRCTL::at(2)), 9);
+    rig.write(CTRL_ALIAS::AT, CTRL::PCIE_MASTER_DISABLE);
+    assert_eq!(rig.device.read(CTRL::AT), CTRL::PCIE_MASTER_DISABLE);
+    assert!(rig.device.lint().is_empty(), "{}", rig.device.lint());
 }
 
 #[test]
