@@ -7,9 +7,9 @@
 //! comes from outside is hostile: bounded, counted, never a panic.
 #![forbid(unsafe_code)]
 
-mod books;
 mod checksum;
 pub mod chip;
+mod counters;
 pub mod fixture;
 pub mod ixgbe;
 pub mod lint;

@@ -26,11 +26,11 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             return self.read_unknown(offset);
         };
         let (value, register) = (self.read_register(id, n), Register::of(id, n));
-        self.books.lint.note_access(register, u64::from(value), self.now_ns);
+        self.host.counters.lint.note_access(register, u64::from(value), self.now_ns);
         self.note_seen(id, value);
         // EICS is read by drivers of all houses to see causes uncleared.
         if id.access == Access::WO && id != EICS::ID {
-            self.books.report(Rule::WriteOnlyRead, register, u64::from(value));
+            self.host.counters.report(Rule::WriteOnlyRead, register, u64::from(value));
         }
         value
     }
@@ -43,7 +43,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         let Some((id, n)) = lookup(offset).map(canonical) else {
             return self.write_unknown(offset, value);
         };
-        self.books.lint.note_access(Register::of(id, n), u64::from(value), self.now_ns);
+        self.host.counters.lint.note_access(Register::of(id, n), u64::from(value), self.now_ns);
         self.check_write(id, n, value);
         if is_polled(id.at(n)) {
             self.write_polled(id, n, value);
@@ -56,26 +56,31 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     #[cold]
     fn report_outside(&mut self, offset: u32, value: u32) {
         let rule = if offset & 3 != 0 { Rule::UnalignedAccess } else { Rule::UnknownRegister };
-        self.books.report(rule, Register::Unknown(offset), u64::from(value));
+        self.host.counters.report(rule, Register::Unknown(offset), u64::from(value));
     }
 
     /// What no table knows shows what was written there.
     #[cold]
     fn read_unknown(&mut self, offset: u32) -> u32 {
-        let value = if is_polled(offset) { self.pages.load(offset) } else { self.registers.read(offset) };
+        let value = if is_polled(offset) {
+            self.publish_heads();
+            self.host.pages.load(offset)
+        } else {
+            self.registers.read(offset)
+        };
         let register = Register::Unknown(offset);
-        self.books.lint.note_access(register, u64::from(value), self.now_ns);
-        self.books.report(Rule::UnknownRegister, register, 0);
+        self.host.counters.lint.note_access(register, u64::from(value), self.now_ns);
+        self.host.counters.report(Rule::UnknownRegister, register, 0);
         value
     }
 
     #[cold]
     fn write_unknown(&mut self, offset: u32, value: u32) {
         let register = Register::Unknown(offset);
-        self.books.lint.note_access(register, u64::from(value), self.now_ns);
-        self.books.report(Rule::UnknownRegister, register, u64::from(value));
+        self.host.counters.lint.note_access(register, u64::from(value), self.now_ns);
+        self.host.counters.report(Rule::UnknownRegister, register, u64::from(value));
         if is_polled(offset) {
-            self.pages.store(offset, value);
+            self.host.pages.store(offset, value);
         } else {
             self.registers.write(offset, value);
         }
@@ -87,14 +92,14 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         if let Some(value) = self.link.read(id, now) {
             return value;
         }
-        if let Some(value) = self.books.interrupts.read(id, n, now) {
+        if let Some(value) = self.host.counters.interrupts.read(id, n, now) {
             return value;
         }
-        self.settle();
+        self.flush_counters();
         let polled = is_polled(id.at(n));
-        if let Some(value) = self.books.statistics.read(id, n) {
+        if let Some(value) = self.host.counters.statistics.read(id, n) {
             if polled {
-                self.pages.store(id.at(n), 0);
+                self.host.pages.store(id.at(n), 0);
             }
             return value;
         }
@@ -128,7 +133,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
 
     fn read_polled(&mut self, id: Id, n: usize) -> u32 {
         self.publish_heads();
-        let value = self.pages.load(id.at(n));
+        let value = self.host.pages.load(id.at(n));
         let is_control = matches!(id, RXDCTL::ID | TXDCTL::ID);
         let Some(ring) = self.ring(id, n).filter(|_| is_control) else { return value };
         ring.unread = false;
@@ -148,33 +153,33 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// What the datasheet's table says about a write.
     fn check_write(&mut self, id: Id, n: usize, value: u32) {
         if matches!(id.access, Access::RO | Access::RC) {
-            self.books.report(Rule::ReadOnlyWritten, Register::of(id, n), u64::from(value));
+            self.host.counters.report(Rule::ReadOnlyWritten, Register::of(id, n), u64::from(value));
         }
         // Reserved bits must keep their reset value, which is zero wherever the
         // table knows of them. In EIMC a 1 only takes away, so that all ones is
         // how 4.6.3.1 has interrupts masked.
         if value & id.reserved != 0 && id != EIMC::ID {
-            self.books.report(Rule::ReservedBitsWritten, Register::of(id, n), u64::from(value));
+            self.host.counters.report(Rule::ReservedBitsWritten, Register::of(id, n), u64::from(value));
         }
     }
 
     /// Asks the components, one after the other, whether the register is theirs.
     fn write_register(&mut self, id: Id, n: usize, value: u32) {
         let now = self.now_ns;
-        let mastered = !(self.link.master_disabled() && self.books.lint.seen().master_off);
+        let mastered = !(self.link.master_disabled() && self.host.counters.lint.seen().master_off);
         if let Some(effects) = self.link.write(id, value, now) {
             return self.after_link_write(effects, mastered, value);
         }
-        if self.books.interrupts.write(id, n, value, now) {
+        if self.host.counters.interrupts.write(id, n, value, now) {
             return self.after_interrupt_write(id, n, value);
         }
-        let owned = self.books.statistics.write(id, n, value)
+        let owned = self.host.counters.statistics.write(id, n, value)
             || self.eeprom.write(id, value)
             || self.i2c.write(id, value)
             || self.mdio.write(id, value)
             || self.semaphore.write(id, value);
         for rule in [self.eeprom.violation(), self.semaphore.violation()].into_iter().flatten() {
-            self.books.report(rule, Register::of(id, n), u64::from(value));
+            self.host.counters.report(rule, Register::of(id, n), u64::from(value));
         }
         if !owned {
             self.write_kept(id, n, value);
@@ -185,7 +190,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         if let Some(reset) = effects.reset {
             if mastered {
                 let ctrl = Register::of(CTRL::ID, 0);
-                self.books.report(Rule::ResetWithoutMasterDisable, ctrl, u64::from(value));
+                self.host.counters.report(Rule::ResetWithoutMasterDisable, ctrl, u64::from(value));
             }
             self.reset_device(reset);
         }
@@ -196,12 +201,12 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
 
     fn after_interrupt_write(&mut self, id: Id, n: usize, value: u32) {
         let register = Register::of(id, n);
-        if let Some(rule) = self.books.interrupts.violation() {
-            self.books.report(rule, register, u64::from(value));
+        if let Some(rule) = self.host.counters.interrupts.violation() {
+            self.host.counters.report(rule, register, u64::from(value));
         }
         match id {
-            EIMC::ID => self.books.lint.note_masked(),
-            EIMS::ID | EIMS_EX::ID => self.books.lint.note_enabled(register, u64::from(value)),
+            EIMC::ID => self.host.counters.lint.note_masked(),
+            EIMS::ID | EIMS_EX::ID => self.host.counters.lint.note_enabled(register, u64::from(value)),
             _ => {}
         }
     }
@@ -218,12 +223,12 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         }
         self.registers.note_written(offset);
         if let Some(rule) = self.check_kept(id, receiving).filter(|_| before != value) {
-            self.books.report(rule, Register::of(id, n), u64::from(value));
+            self.host.counters.report(rule, Register::of(id, n), u64::from(value));
         }
         match id {
             RXCTRL::ID if value & !before & RXCTRL::RXEN != 0 => self.check_receive_start(value),
             SECRXCTRL::ID if value & SECRXCTRL::RX_DIS == 0 => {
-                self.books.lint.seen_mut().rx_halted = false;
+                self.host.counters.lint.seen_mut().rx_halted = false;
             }
             _ => {}
         }
@@ -233,7 +238,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
                 self.check_transmit_start();
             }
             // A queue may have been waiting for this.
-            self.survey();
+            self.inspect_queues();
         }
     }
 
@@ -255,7 +260,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         if id.access == Access::RC {
             return;
         }
-        self.pages.store(id.at(n), value);
+        self.host.pages.store(id.at(n), value);
         let Some(ring) = self.ring(id, n) else { return };
         let (enabled, unread) = (ring.enabled, ring.unread);
         let rule = match id {
@@ -263,9 +268,9 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             RDT::ID | TDT::ID if enabled => (unread && value != 0).then_some(Rule::TailBeforeEnable),
             _ => {
                 if matches!(id, RDT::ID | RXDCTL::ID) {
-                    self.survey_rx(n)
+                    self.inspect_rx(n)
                 } else {
-                    self.survey_tx(n)
+                    self.inspect_tx(n)
                 }
                 None
             }
@@ -274,14 +279,14 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             ring.unread |= ring.enabled != enabled;
         }
         if let Some(rule) = rule {
-            self.books.report(rule, Register::of(id, n), u64::from(value));
+            self.host.counters.report(rule, Register::of(id, n), u64::from(value));
         }
     }
 
     /// The counters in the polled pages: a read there cannot clear them, so
     /// they show what was counted since the last trapped read.
     pub(super) fn show_counters(&mut self) {
-        let statistics = &self.books.statistics;
+        let statistics = &self.host.counters.statistics;
         for n in 0..QPRC::COUNT {
             let bytes = statistics.peek(Counter::qbrc(n));
             for (offset, value) in [
@@ -291,8 +296,8 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
                 (QPRDC::at(n), statistics.peek(Counter::qprdc(n)) as u32),
                 (QPTC_ALIAS::at(n), statistics.peek(Counter::qptc(n)) as u32),
             ] {
-                if self.pages.load(offset) != value {
-                    self.pages.store(offset, value);
+                if self.host.pages.load(offset) != value {
+                    self.host.pages.store(offset, value);
                 }
             }
         }
@@ -303,7 +308,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     pub fn set_module(&mut self, module: Option<super::i2c::module::Module>) {
         let changed = self.link.set_module(module.is_some(), self.now_ns);
         self.i2c.set_module(module);
-        self.books.interrupts.cause_other(EICR::GPI_SDP2);
+        self.host.counters.interrupts.cause_other(EICR::GPI_SDP2);
         if changed {
             self.link_changed();
         }

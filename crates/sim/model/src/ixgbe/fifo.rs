@@ -6,13 +6,13 @@
 
 use std::collections::VecDeque;
 
-use super::rx::Ticket;
+use super::rx::Classified;
 
 const CAPACITY: usize = 512 << 10;
 
 #[derive(Debug, Clone, Copy)]
 struct Record {
-    ticket: Ticket,
+    classified: Classified,
     start: usize,
     len: usize,
 }
@@ -50,7 +50,7 @@ impl Fifo {
 
     /// Keeps a frame; `false` when there is no room. Frames of a patient wire
     /// may use all of the chip's memory.
-    pub fn push(&mut self, ticket: Ticket, frame: &[u8], patient: bool) -> bool {
+    pub fn push(&mut self, classified: Classified, frame: &[u8], patient: bool) -> bool {
         let limit = if patient { CAPACITY } else { self.limit.min(CAPACITY) };
         if self.held + frame.len() > limit {
             return false;
@@ -59,7 +59,7 @@ impl Fifo {
         self.bytes[start..start + frame.len()].copy_from_slice(frame);
         self.end = start + frame.len();
         self.held += frame.len();
-        self.records.push_back(Record { ticket, start, len: frame.len() });
+        self.records.push_back(Record { classified, start, len: frame.len() });
         true
     }
 
@@ -76,9 +76,9 @@ impl Fifo {
     }
 
     /// The frame that came first.
-    pub fn front(&self) -> Option<(Ticket, &[u8])> {
+    pub fn front(&self) -> Option<(Classified, &[u8])> {
         let record = self.records.front()?;
-        Some((record.ticket, &self.bytes[record.start..record.start + record.len]))
+        Some((record.classified, &self.bytes[record.start..record.start + record.len]))
     }
 
     pub fn pop(&mut self) {

@@ -127,7 +127,7 @@ impl Link {
                 self.up_at_ns = None;
             }
         }
-        self.settle(now_ns) | (was_up != self.is_up())
+        self.finish_training(now_ns) | (was_up != self.is_up())
     }
 
     /// Whether frames can pass.
@@ -170,7 +170,7 @@ impl Link {
 
     /// Time has passed. Returns whether EICR.LSC must be raised.
     pub fn poll(&mut self, now_ns: u64) -> bool {
-        self.up_at_ns.is_some() && self.settle(now_ns)
+        self.up_at_ns.is_some() && self.finish_training(now_ns)
     }
 
     /// When [`Link::poll`] will next change something.
@@ -221,11 +221,11 @@ impl Link {
         } else if !was_up && self.up_at_ns.is_none() {
             self.train(now_ns);
         }
-        self.settle(now_ns) | (was_up != self.is_up())
+        self.finish_training(now_ns) | (was_up != self.is_up())
     }
 
     /// Ends a training whose time has come.
-    fn settle(&mut self, now_ns: u64) -> bool {
+    fn finish_training(&mut self, now_ns: u64) -> bool {
         if self.up_at_ns.is_none_or(|at| now_ns < at) {
             return false;
         }
@@ -346,7 +346,7 @@ impl Link {
             self.train(now_ns);
         }
         let changed = forced && self.changed(now_ns);
-        changed | self.settle(now_ns) | (was_up != self.is_up())
+        changed | self.finish_training(now_ns) | (was_up != self.is_up())
     }
 
     fn read_status(&self) -> u32 {

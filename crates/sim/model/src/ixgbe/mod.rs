@@ -6,14 +6,15 @@
 //! Virtual functions, Flow Director, receive coalescing, DCB, FCoE, IPsec and
 //! timestamps are not modelled: their registers keep what is written.
 
-mod books;
 mod chip;
 mod dispatch;
 pub mod eeprom;
 mod fifo;
 mod filter;
 mod headers;
+mod host;
 pub mod i2c;
+mod inspect;
 pub mod interrupts;
 pub mod link;
 pub mod lint;
@@ -28,18 +29,17 @@ mod rx_queue;
 pub mod semaphore;
 mod start;
 pub mod statistics;
-mod survey;
 mod tx;
 mod watch;
 
 #[cfg(test)]
 mod tests;
 
-pub use books::Drops;
+pub use host::Drops;
 pub use registers::POLLED;
 
-use books::Books;
 use eeprom::Eeprom;
+use host::{Counters, Host};
 use i2c::{I2c, module::Module};
 use link::{Link, Reset};
 use lint::{Lint, Rule};
@@ -54,9 +54,9 @@ use crate::{Dma, Fault, Interrupts, Pages, Wire};
 use regs::ixgbe::{EICR, HLREG0, RXDCTL, TXDCTL};
 
 /// Queues are looked at for being enabled or disabled this often.
-const SURVEY_NS: u64 = 50_000;
+const INSPECT_NS: u64 = 50_000;
 /// ... and every so many steps, for a caller whose clock stands still.
-const SURVEY_STEPS: u32 = 128;
+const INSPECT_STEPS: u32 = 128;
 
 /// What distinguishes one 82599 from another.
 #[derive(Debug, Clone, Default)]
@@ -73,24 +73,23 @@ pub struct Options {
 
 /// An 82599. `D` is its view of host memory, `P` the pages it shares.
 pub struct Ixgbe<D: Dma, P: Pages> {
-    dma: D,
-    pages: P,
+    host: Host<D, P>,
     now_ns: u64,
     steps: u32,
-    next_survey_ns: u64,
+    next_inspection_ns: u64,
     generation: u64,
     /// Registers have changed that the data path has not yet taken over.
     stale: bool,
     registers: Registers,
     rx: Rx<D::Window>,
     tx: Tx<D::Window>,
-    books: Books,
     link: Link,
     eeprom: Eeprom,
     i2c: I2c,
     mdio: Mdio,
     semaphore: Semaphore,
-    host: Option<Box<dyn Interrupts>>,
+    /// Where interrupts go.
+    messages: Option<Box<dyn Interrupts>>,
 }
 
 impl<D: Dma, P: Pages> Ixgbe<D, P> {
@@ -101,21 +100,19 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         let mut device = Ixgbe {
             now_ns: 0,
             steps: 0,
-            next_survey_ns: 0,
+            next_inspection_ns: 0,
             generation: dma.generation(),
             stale: true,
             rx: Rx::new(&registers),
             tx: Tx::new(),
             registers,
-            books: Books::default(),
             link: Link::new(options.link, 0),
             eeprom,
             i2c: I2c::new(options.module.clone()),
             mdio: Mdio::new(options.phy.clone()),
             semaphore: Semaphore::new(options.phy.is_some()),
-            host: None,
-            dma,
-            pages,
+            messages: None,
+            host: Host { dma, pages, counters: Counters::default() },
         };
         device.clear_pages();
         device
@@ -128,12 +125,12 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     pub fn step<C: Wire>(&mut self, wire: &mut C, now_ns: u64) -> usize {
         self.now_ns = now_ns;
         self.steps = self.steps.wrapping_add(1);
-        if now_ns >= self.next_survey_ns || self.steps.is_multiple_of(SURVEY_STEPS) {
-            self.next_survey_ns = now_ns.saturating_add(SURVEY_NS);
+        if now_ns >= self.next_inspection_ns || self.steps.is_multiple_of(INSPECT_STEPS) {
+            self.next_inspection_ns = now_ns.saturating_add(INSPECT_NS);
             self.follow_link(wire.is_up());
-            self.survey();
+            self.inspect_queues();
         }
-        let generation = self.dma.generation();
+        let generation = self.host.dma.generation();
         if generation != self.generation {
             self.generation = generation;
             self.translate();
@@ -146,40 +143,39 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         } else {
             self.step_wired(wire)
         };
-        if let Some(host) = &mut self.host {
-            self.books.interrupts.poll(now_ns, &mut |vector| host.raise(vector));
+        if let Some(messages) = &mut self.messages {
+            self.host.counters.interrupts.poll(now_ns, &mut |vector| messages.raise(vector));
         }
         moved
     }
 
     #[inline(always)]
     fn step_wired<C: Wire>(&mut self, wire: &mut C) -> usize {
-        let Ixgbe { dma, pages, books, rx, tx, .. } = self;
+        let Ixgbe { host, rx, tx, .. } = self;
         let mut moved = 0;
         if tx.enabled && self.link.is_up() && !self.link.tx_paused(self.now_ns) {
-            moved += tx.step(dma, pages, books, &mut |_, frame| wire.transmit(frame));
+            moved += tx.step(host, &mut |_, frame| wire.transmit(frame));
         }
-        moved + rx.step(dma, pages, books, Some(wire))
+        moved + rx.step(host, Some(wire))
     }
 
-    /// MAC loopback (HLREG0.LPBK): what is sent is received; the wire is deaf.
+    /// MAC loopback (HLREG0.LPBK): what is sent is received, and nothing from the wire.
     #[cold]
     fn step_looped<C: Wire>(&mut self, wire: &mut C) -> usize {
-        let Ixgbe { dma, pages, books, rx, tx, .. } = self;
+        let Ixgbe { host, rx, tx, .. } = self;
         let mut moved = 0;
         if tx.enabled {
-            let (dma, pages) = (&*dma, &*pages);
-            moved += tx.step(dma, pages, books, &mut |books, frame| {
-                books.rx_offered += 1;
-                rx.arrive(dma, pages, books, frame, Fault::None, false);
+            moved += tx.step(host, &mut |host, frame| {
+                host.counters.rx_offered += 1;
+                rx.arrive(host, frame, Fault::None, false);
             });
         }
-        moved += rx.step(dma, pages, books, None::<&mut C>);
+        moved += rx.step(host, None::<&mut C>);
         if !wire.is_patient() {
             let mut scratch = vec![0; crate::MAX_FRAME];
             let taken = wire.receive_burst(&mut scratch, 64, &mut |_, _| {});
-            books.rx_offered += taken as u64;
-            books.drops.rx_disabled += taken as u64;
+            host.counters.rx_offered += taken as u64;
+            host.counters.drops.rx_disabled += taken as u64;
             moved += taken;
         }
         moved
@@ -189,33 +185,33 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     #[cold]
     fn configure(&mut self) {
         self.stale = false;
-        self.rx.configure(&self.registers, self.link.is_up(), &mut self.books);
+        self.rx.configure(&self.registers, self.link.is_up(), &mut self.host.counters);
         self.tx.configure(&self.registers);
     }
 
     /// Mappings have changed: rings are translated anew.
     #[cold]
     fn translate(&mut self) {
-        let Ixgbe { rx, tx, dma, books, .. } = self;
+        let Ixgbe { rx, tx, host, .. } = self;
         for ring in rx.queues.iter_mut().map(|queue| &mut queue.ring).filter(|ring| !ring.enabled) {
-            ring.check_stopped(dma, books);
+            ring.check_stopped(host);
         }
         for ring in tx.queues.iter_mut().map(|queue| &mut queue.ring).filter(|ring| !ring.enabled) {
-            ring.check_stopped(dma, books);
+            ring.check_stopped(host);
         }
-        for &n in &self.rx.active {
-            self.rx.queues[usize::from(n)].ring.translate(&self.dma, &mut self.books);
+        for &n in &rx.active {
+            rx.queues[usize::from(n)].ring.translate(host);
         }
-        for &n in &self.tx.active {
-            self.tx.queues[usize::from(n)].ring.translate(&self.dma, &mut self.books);
+        for &n in &tx.active {
+            tx.queues[usize::from(n)].ring.translate(host);
         }
     }
 
     /// What the PCI command register's Bus Master Enable says: without it the
     /// device accesses no memory (9.3.3.3).
     pub fn set_bus_master(&mut self, on: bool) {
-        if self.books.dma_off == on {
-            self.books.dma_off = !on;
+        if self.host.counters.dma_off == on {
+            self.host.counters.dma_off = !on;
             self.translate();
         }
     }
@@ -223,24 +219,24 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// A reset of the whole function, as by FLR or power.
     pub fn reset(&mut self) {
         self.reset_device(Reset::Link);
-        self.books.lint.note_ready();
+        self.host.counters.lint.note_ready();
     }
 
     fn reset_device(&mut self, reset: Reset) {
         self.check_no_snoop();
-        self.books.lint.note_reset(self.now_ns);
+        self.host.counters.lint.note_reset(self.now_ns);
         self.stop_queues();
-        self.books.drops.rx_reset += self.rx.fifo.clear();
+        self.host.counters.drops.rx_reset += self.rx.fifo.clear();
         self.clear_pages();
         self.registers.reset(self.eeprom.mac());
-        self.books.interrupts.reset();
-        self.books.statistics.reset();
+        self.host.counters.interrupts.reset();
+        self.host.counters.statistics.reset();
         self.link.reset(reset, self.now_ns);
         self.eeprom.reset();
         self.i2c.reset();
         self.mdio.reset();
         self.semaphore.reset();
-        self.dma.forget();
+        self.host.dma.forget();
         self.stale = true;
     }
 
@@ -253,7 +249,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     }
 
     fn link_changed(&mut self) {
-        self.books.interrupts.cause_other(EICR::LSC);
+        self.host.counters.interrupts.cause_other(EICR::LSC);
         self.mdio.set_link(self.link.is_up());
         if let Some(module) = self.i2c.module_mut() {
             module.set_light(self.link.is_up());
@@ -262,19 +258,19 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     }
 
     /// Where interrupts go; without one they stay pending.
-    pub fn set_interrupts(&mut self, host: Option<Box<dyn Interrupts>>) {
-        self.host = host;
+    pub fn set_interrupts(&mut self, messages: Option<Box<dyn Interrupts>>) {
+        self.messages = messages;
     }
 
     /// Packets lost so far, by name.
     pub fn drops(&self) -> &Drops {
-        &self.books.drops
+        &self.host.counters.drops
     }
 
     /// Frames the wire has given (looped ones count, too), and packets the host
     /// has queued, each segment of a large one counting.
     pub fn offered(&self) -> (u64, u64) {
-        (self.books.rx_offered, self.books.tx_offered)
+        (self.host.counters.rx_offered, self.host.counters.tx_offered)
     }
 
     /// Frames in the packet buffer, waiting for a descriptor.
@@ -284,18 +280,18 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
 
     /// What moved since power-on; nothing clears it.
     pub fn totals(&mut self) -> Totals {
-        self.settle();
-        *self.books.statistics.totals()
+        self.flush_counters();
+        *self.host.counters.statistics.totals()
     }
 
     /// What the driver did wrong.
     pub fn lint(&self) -> &Lint {
-        &self.books.lint
+        &self.host.counters.lint
     }
 
     /// Reports a rule that somebody else sees broken, such as the PCI side.
     pub fn report(&mut self, rule: Rule, register: lint::Register, value: u64) {
-        self.books.report(rule, register, value);
+        self.host.counters.report(rule, register, value);
     }
 
     /// The link, for its speed and state.
@@ -305,17 +301,17 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
 
     /// Interrupts delivered since power-on.
     pub fn interrupts(&self) -> u64 {
-        self.books.interrupts.delivered()
+        self.host.counters.interrupts.delivered()
     }
 
     /// The pages it shares with the driver.
     pub fn pages(&self) -> &P {
-        &self.pages
+        &self.host.pages
     }
 
     /// Its view of host memory.
     pub fn dma(&self) -> &D {
-        &self.dma
+        &self.host.dma
     }
 
     /// The permanent MAC address.

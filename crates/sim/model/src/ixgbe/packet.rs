@@ -7,7 +7,7 @@
 
 use regs::ixgbe::descriptor::{tx, tx_context_high, tx_context_low, tx_legacy};
 
-use super::books::Books;
+use super::host::{Counters, Host};
 use super::lint::Rule;
 use super::offload::{self, Headers};
 use super::queue::Place;
@@ -44,8 +44,8 @@ pub(super) enum Loss {
 }
 
 impl Loss {
-    fn count(self, books: &mut Books) {
-        let drops = &mut books.drops;
+    fn count(self, counters: &mut Counters) {
+        let drops = &mut counters.drops;
         *match self {
             Loss::Descriptor => &mut drops.tx_bad_descriptor,
             Loss::Dma => &mut drops.tx_dma_fault,
@@ -76,32 +76,32 @@ impl Packet {
 
     /// Takes the next descriptor of the queue.
     #[cold]
-    pub fn take<D, O>(
+    pub fn take<D, P, O>(
         &mut self,
-        sender: &mut Sender<'_, D, O>,
+        sender: &mut Sender<'_, D, P, O>,
         fields: Fields,
         burst: &mut TxBurst,
         place: Place,
     ) where
         D: Dma,
-        O: FnMut(&mut Books, &[u8]),
+        O: FnMut(&mut Host<D, P>, &[u8]),
     {
         let Fields { address, command } = fields;
         let extended = command & tx::DEXT != 0;
         let kind = command & tx::DTYP_MASK;
         if command & tx::DD != 0 {
-            place.lint(sender.books, Rule::DoneBitInTxDescriptor, command);
+            place.lint(&mut sender.host.counters, Rule::DoneBitInTxDescriptor, command);
         }
         if extended && kind == tx::DTYP_CONTEXT {
             if self.is_open() {
-                place.lint(sender.books, Rule::EopFieldsInconsistent, command);
+                place.lint(&mut sender.host.counters, Rule::EopFieldsInconsistent, command);
             }
             let index = (command >> tx_context_high::IDX_SHIFT & 1) as usize;
             self.contexts[index] = Some([address, command]);
             return;
         }
         if extended && command & RESERVED != 0 {
-            place.lint(sender.books, Rule::ReservedBitsWritten, command);
+            place.lint(&mut sender.host.counters, Rule::ReservedBitsWritten, command);
         }
         if !self.is_open() {
             (self.first, self.loss) = (command, None);
@@ -109,15 +109,15 @@ impl Packet {
         }
         self.descriptors += 1;
         if extended && kind != tx::DTYP_DATA {
-            place.lint(sender.books, Rule::UnsupportedDescriptorType, command);
+            place.lint(&mut sender.host.counters, Rule::UnsupportedDescriptorType, command);
             self.lose(Loss::Descriptor);
         } else if (command ^ self.first) & tx::DEXT != 0 {
-            place.lint(sender.books, Rule::EopFieldsInconsistent, command);
+            place.lint(&mut sender.host.counters, Rule::EopFieldsInconsistent, command);
             self.lose(Loss::Descriptor);
         }
         // A legacy descriptor has its checksum's offset there, and no checksum.
         if !extended && kind == tx::DTYP_DATA && command & tx_legacy::IC == 0 {
-            place.lint(sender.books, Rule::UnsupportedDescriptorType, command);
+            place.lint(&mut sender.host.counters, Rule::UnsupportedDescriptorType, command);
         }
         self.append(sender, fields, place);
         if command & tx::EOP != 0 {
@@ -130,14 +130,14 @@ impl Packet {
         self.loss.get_or_insert(loss);
     }
 
-    fn append<D: Dma, O>(&mut self, sender: &mut Sender<'_, D, O>, fields: Fields, place: Place) {
+    fn append<D: Dma, P, O>(&mut self, sender: &mut Sender<'_, D, P, O>, fields: Fields, place: Place) {
         let len = (fields.command & tx::LENGTH_MASK) as usize;
         if len == 0 {
-            place.lint(sender.books, Rule::ZeroLengthDescriptor, fields.command);
+            place.lint(&mut sender.host.counters, Rule::ZeroLengthDescriptor, fields.command);
             self.lose(Loss::Descriptor);
         }
         if self.descriptors == MOST_DESCRIPTORS + 1 {
-            place.lint(sender.books, Rule::ChainWithoutEop, u64::from(self.descriptors));
+            place.lint(&mut sender.host.counters, Rule::ChainWithoutEop, u64::from(self.descriptors));
             self.lose(Loss::Descriptor);
         }
         // The count must not wrap, however long the chain.
@@ -147,22 +147,27 @@ impl Packet {
         }
         let at = self.data.len();
         if at + len > LONGEST_CUT {
-            place.lint(sender.books, Rule::TxTooLong, (at + len) as u64);
+            place.lint(&mut sender.host.counters, Rule::TxTooLong, (at + len) as u64);
             return self.lose(Loss::Oversize);
         }
         sender.spent += len;
         self.data.resize(at + len, 0);
-        if !sender.dma.read(fields.address, &mut self.data[at..]) {
-            place.lint(sender.books, Rule::BufferAddressUnmapped, fields.address);
+        if !sender.host.dma.read(fields.address, &mut self.data[at..]) {
+            place.lint(&mut sender.host.counters, Rule::BufferAddressUnmapped, fields.address);
             self.lose(Loss::Dma);
         }
     }
 
     /// The last descriptor has come.
-    fn finish<D, O>(&mut self, sender: &mut Sender<'_, D, O>, last: u64, burst: &mut TxBurst, place: Place)
-    where
+    fn finish<D, P, O>(
+        &mut self,
+        sender: &mut Sender<'_, D, P, O>,
+        last: u64,
+        burst: &mut TxBurst,
+        place: Place,
+    ) where
         D: Dma,
-        O: FnMut(&mut Books, &[u8]),
+        O: FnMut(&mut Host<D, P>, &[u8]),
     {
         let sent = match self.loss.take() {
             Some(loss) => Err(loss),
@@ -171,8 +176,8 @@ impl Packet {
             None => self.finish_whole(sender, burst, place),
         };
         if let Err(loss) = sent {
-            sender.books.tx_offered += 1;
-            loss.count(sender.books);
+            sender.host.counters.tx_offered += 1;
+            loss.count(&mut sender.host.counters);
         }
         // A packet of the largest size is rare: its memory is not kept for ever.
         if self.data.capacity() > LONGEST_CUT {
@@ -180,23 +185,23 @@ impl Packet {
         }
     }
 
-    fn finish_legacy<D, O>(
+    fn finish_legacy<D, P, O>(
         &mut self,
-        sender: &mut Sender<'_, D, O>,
+        sender: &mut Sender<'_, D, P, O>,
         last: u64,
         burst: &mut TxBurst,
         place: Place,
     ) -> Result<(), Loss>
     where
         D: Dma,
-        O: FnMut(&mut Books, &[u8]),
+        O: FnMut(&mut Host<D, P>, &[u8]),
     {
         check_length(self.data.len(), sender, place)?;
         if last & tx_legacy::IC != 0 {
             let start = (last >> tx_legacy::CSS_SHIFT & 0xFF) as usize;
             let field = (last >> tx_legacy::CSO_SHIFT & 0xFF) as usize;
             if !offload::insert_checksum(&mut self.data, start, field) {
-                place.lint(sender.books, Rule::ContextLengthsInvalid, last);
+                place.lint(&mut sender.host.counters, Rule::ContextLengthsInvalid, last);
             }
         }
         let tag = (last & tx_legacy::VLE != 0).then_some((last >> tx_legacy::VLAN_SHIFT) as u16);
@@ -204,27 +209,27 @@ impl Packet {
     }
 
     /// The context a packet refers to; a lint and a loss when it never came.
-    fn context<D, O>(&self, sender: &mut Sender<'_, D, O>, place: Place) -> Result<[u64; 2], Loss> {
+    fn context<D, P, O>(&self, sender: &mut Sender<'_, D, P, O>, place: Place) -> Result<[u64; 2], Loss> {
         let index = (self.first >> tx::IDX_SHIFT & 1) as usize;
         self.contexts[index].ok_or_else(|| {
-            place.lint(sender.books, Rule::ContextMissing, self.first);
+            place.lint(&mut sender.host.counters, Rule::ContextMissing, self.first);
             Loss::Descriptor
         })
     }
 
-    fn finish_whole<D, O>(
+    fn finish_whole<D, P, O>(
         &mut self,
-        sender: &mut Sender<'_, D, O>,
+        sender: &mut Sender<'_, D, P, O>,
         burst: &mut TxBurst,
         place: Place,
     ) -> Result<(), Loss>
     where
         D: Dma,
-        O: FnMut(&mut Books, &[u8]),
+        O: FnMut(&mut Host<D, P>, &[u8]),
     {
         check_length(self.data.len(), sender, place)?;
         if self.first >> tx::PAYLEN_SHIFT != self.data.len() as u64 {
-            place.lint(sender.books, Rule::PaylenWrong, self.first);
+            place.lint(&mut sender.host.counters, Rule::PaylenWrong, self.first);
         }
         let mut tag = None;
         if self.first & (tx::IXSM | tx::TXSM | tx::VLE) != 0 {
@@ -232,10 +237,10 @@ impl Packet {
             let headers = Headers::new(context);
             let sums = (self.first & tx::IXSM != 0, self.first & tx::TXSM != 0);
             if let Some(rule) = headers.misfit(&self.data, sums.0, sums.1, true) {
-                place.lint(sender.books, rule, context[0]);
+                place.lint(&mut sender.host.counters, rule, context[0]);
             }
             if !headers.insert_checksums(&mut self.data, sums.0, sums.1) {
-                place.lint(sender.books, Rule::ContextLengthsInvalid, context[0]);
+                place.lint(&mut sender.host.counters, Rule::ContextLengthsInvalid, context[0]);
                 return Err(Loss::Descriptor);
             }
             tag = (self.first & tx::VLE != 0).then_some((context[0] >> tx_context_low::VLAN_SHIFT) as u16);
@@ -244,30 +249,30 @@ impl Packet {
     }
 
     /// Cuts the packet into segments, each a frame (7.2.4).
-    fn finish_cut<D, O>(
+    fn finish_cut<D, P, O>(
         &mut self,
-        sender: &mut Sender<'_, D, O>,
+        sender: &mut Sender<'_, D, P, O>,
         burst: &mut TxBurst,
         place: Place,
     ) -> Result<(), Loss>
     where
         D: Dma,
-        O: FnMut(&mut Books, &[u8]),
+        O: FnMut(&mut Host<D, P>, &[u8]),
     {
         let context = self.context(sender, place)?;
         let headers = Headers::new(context);
         let cut = match headers.cut(self.data.len()) {
             Ok(cut) => cut,
             Err(rule) => {
-                place.lint(sender.books, rule, context[1]);
+                place.lint(&mut sender.host.counters, rule, context[1]);
                 return Err(Loss::Descriptor);
             }
         };
         if self.first >> tx::PAYLEN_SHIFT != cut.payload as u64 {
-            place.lint(sender.books, Rule::PaylenWrong, self.first);
+            place.lint(&mut sender.host.counters, Rule::PaylenWrong, self.first);
         }
         if let Some(rule) = headers.misfit(&self.data, true, true, false) {
-            place.lint(sender.books, rule, context[0]);
+            place.lint(&mut sender.host.counters, rule, context[0]);
         }
         let tag = (self.first & tx::VLE != 0).then_some((context[0] >> tx_context_low::VLAN_SHIFT) as u16);
         let whole = std::mem::take(&mut self.data);
@@ -276,8 +281,8 @@ impl Packet {
             self.data.clear();
             headers.segment(&whole, cut, n, &sender.settings.flags, &mut self.data);
             if let Err(loss) = self.emit(sender, (crc, place), tag, burst) {
-                sender.books.tx_offered += 1;
-                loss.count(sender.books);
+                sender.host.counters.tx_offered += 1;
+                loss.count(&mut sender.host.counters);
             }
         }
         self.data = whole;
@@ -286,16 +291,16 @@ impl Packet {
 
     /// Sends `self.data`, tagged and padded. `crc` says whether the device is to
     /// append it.
-    fn emit<D, O>(
+    fn emit<D, P, O>(
         &mut self,
-        sender: &mut Sender<'_, D, O>,
+        sender: &mut Sender<'_, D, P, O>,
         (crc, place): (bool, Place),
         tag: Option<u16>,
         burst: &mut TxBurst,
     ) -> Result<(), Loss>
     where
         D: Dma,
-        O: FnMut(&mut Books, &[u8]),
+        O: FnMut(&mut Host<D, P>, &[u8]),
     {
         let Settings { pad, append_crc, vlan_type, .. } = *sender.settings;
         let mut data = &self.data[..];
@@ -305,7 +310,7 @@ impl Packet {
             let Some((frame, _)) = given.filter(|(frame, given)| u32::from_le_bytes(**given) == crc32(frame))
             else {
                 let rule = if crc { Rule::TransmitCrcOff } else { Rule::FrameWithoutCrc };
-                place.lint(sender.books, rule, data.len() as u64);
+                place.lint(&mut sender.host.counters, rule, data.len() as u64);
                 return Err(Loss::Crc);
             };
             data = frame;
@@ -323,28 +328,28 @@ impl Packet {
         if self.frame.len() < MIN_FRAME {
             match pad {
                 true => self.frame.resize(MIN_FRAME, 0),
-                false => place.lint(sender.books, Rule::TxRunt, self.frame.len() as u64),
+                false => place.lint(&mut sender.host.counters, Rule::TxRunt, self.frame.len() as u64),
             }
         }
         if self.frame.len() > sender.settings.longest {
-            place.lint(sender.books, Rule::TxAboveMaxFrame, self.frame.len() as u64);
+            place.lint(&mut sender.host.counters, Rule::TxAboveMaxFrame, self.frame.len() as u64);
         }
         if self.frame.len() > MAX_FRAME {
             return Err(Loss::Oversize);
         }
-        sender.books.tx_offered += 1;
+        sender.host.counters.tx_offered += 1;
         sender.send(burst, &self.frame);
         Ok(())
     }
 }
 
-fn check_length<D, O>(len: usize, sender: &mut Sender<'_, D, O>, place: Place) -> Result<(), Loss> {
+fn check_length<D, P, O>(len: usize, sender: &mut Sender<'_, D, P, O>, place: Place) -> Result<(), Loss> {
     if len > LONGEST {
-        place.lint(sender.books, Rule::TxTooLong, len as u64);
+        place.lint(&mut sender.host.counters, Rule::TxTooLong, len as u64);
         return Err(Loss::Oversize);
     }
     if len < LEAST && !sender.settings.pad {
-        place.lint(sender.books, Rule::TxTooShort, len as u64);
+        place.lint(&mut sender.host.counters, Rule::TxTooShort, len as u64);
         return Err(Loss::Descriptor);
     }
     Ok(())

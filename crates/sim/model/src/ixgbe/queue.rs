@@ -9,7 +9,7 @@
 use regs::ixgbe::*;
 
 use super::ENABLE;
-use super::books::Books;
+use super::host::{Counters, Host};
 use super::lint::{Register, Rule};
 use crate::{Dma, Pages, Window};
 
@@ -69,8 +69,8 @@ impl Place {
 
     /// Reports a rule broken at this queue's tail.
     #[cold]
-    pub fn lint(self, books: &mut Books, rule: Rule, value: u64) {
-        books.report(rule, Register::of(self.tail, self.number.into()), value);
+    pub fn lint(self, counters: &mut Counters, rule: Rule, value: u64) {
+        counters.report(rule, Register::of(self.tail, self.number.into()), value);
     }
 }
 
@@ -126,26 +126,27 @@ impl<W: Window> Ring<W> {
     }
 
     /// The queue was enabled: takes over base, length, head and tail.
-    pub fn enable<D: Dma<Window = W>, P: Pages>(&mut self, dma: &D, pages: &P, books: &mut Books) {
+    pub fn enable<D: Dma<Window = W>, P: Pages>(&mut self, host: &mut Host<D, P>) {
         let place = self.place;
-        self.seen = [pages.load(place.low()), pages.load(place.high()), pages.load(place.len())];
+        self.seen =
+            [host.pages.load(place.low()), host.pages.load(place.high()), host.pages.load(place.len())];
         let [low, high, len] = self.seen;
         if low & 127 != 0 {
-            place.lint(books, Rule::RingBaseUnaligned, u64::from(low));
+            place.lint(&mut host.counters, Rule::RingBaseUnaligned, u64::from(low));
         }
         if len == 0 || len & 127 != 0 || len > LONGEST {
-            place.lint(books, Rule::RingLengthInvalid, u64::from(len));
+            place.lint(&mut host.counters, Rule::RingLengthInvalid, u64::from(len));
         }
         self.iova = u64::from(high) << 32 | u64::from(low & !127);
         self.bytes = len & LONGEST;
-        self.find_memory(dma);
-        if books.dma_off {
+        self.find_memory(&host.dma);
+        if host.counters.dma_off {
             self.window = None;
-            books.report(Rule::BusMasterOff, Register::PciCommand, u64::from(place.number));
+            host.counters.report(Rule::BusMasterOff, Register::PciCommand, u64::from(place.number));
         } else if self.window.is_none() && self.bytes > 0 {
-            place.lint(books, Rule::RingUnmapped, self.iova);
+            place.lint(&mut host.counters, Rule::RingUnmapped, self.iova);
         }
-        let head = pages.load(place.head());
+        let head = host.pages.load(place.head());
         (self.base, self.got, self.next) = (if head < self.size { head } else { 0 }, 0, 0);
         self.published = head;
         self.tail = self.base;
@@ -153,16 +154,16 @@ impl<W: Window> Ring<W> {
     }
 
     /// Asks for the memory of an enabled ring again: mappings have changed.
-    pub fn translate<D: Dma<Window = W>>(&mut self, dma: &D, books: &mut Books) {
+    pub fn translate<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>) {
         let had = self.window.is_some();
-        self.find_memory(dma);
-        if books.dma_off {
+        self.find_memory(&host.dma);
+        if host.counters.dma_off {
             self.window = None;
             if had {
-                books.report(Rule::BusMasterOff, Register::PciCommand, u64::from(self.place.number));
+                host.counters.report(Rule::BusMasterOff, Register::PciCommand, u64::from(self.place.number));
             }
         } else if had && self.window.is_none() {
-            self.place.lint(books, Rule::RingFreedWhileEnabled, self.iova);
+            self.place.lint(&mut host.counters, Rule::RingFreedWhileEnabled, self.iova);
         }
     }
 
@@ -173,11 +174,11 @@ impl<W: Window> Ring<W> {
 
     /// Mappings have changed and the queue is not enabled: did the driver see
     /// that it had stopped, before it took the memory away?
-    pub fn check_stopped<D: Dma<Window = W>>(&mut self, dma: &D, books: &mut Books) {
-        let gone = || dma.window(self.iova, u64::from(self.bytes)).is_none();
-        if self.unread && self.bytes > 0 && !books.dma_off && gone() {
+    pub fn check_stopped<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>) {
+        let gone = || host.dma.window(self.iova, u64::from(self.bytes)).is_none();
+        if self.unread && self.bytes > 0 && !host.counters.dma_off && gone() {
             self.unread = false;
-            self.place.lint(books, Rule::DisableNotAwaited, self.iova);
+            self.place.lint(&mut host.counters, Rule::DisableNotAwaited, self.iova);
         }
     }
 
@@ -198,32 +199,36 @@ impl<W: Window> Ring<W> {
     }
 
     /// Looks at a queue that is enabled for what must not change.
-    pub fn inspect<P: Pages>(&mut self, pages: &P, books: &mut Books) {
+    pub fn inspect<D, P: Pages>(&mut self, host: &mut Host<D, P>) {
         let place = self.place;
-        let now = [pages.load(place.low()), pages.load(place.high()), pages.load(place.len())];
+        let now = [host.pages.load(place.low()), host.pages.load(place.high()), host.pages.load(place.len())];
         if now != self.seen {
-            place.lint(books, Rule::RingBaseChangedWhileEnabled, u64::from(now[1]) << 32 | u64::from(now[0]));
+            place.lint(
+                &mut host.counters,
+                Rule::RingBaseChangedWhileEnabled,
+                u64::from(now[1]) << 32 | u64::from(now[0]),
+            );
             self.seen = now;
         }
-        self.poll(pages, books);
-        let head = pages.load(place.head());
+        self.poll(host);
+        let head = host.pages.load(place.head());
         if head != self.published {
-            place.lint(books, Rule::HeadWrittenWhileEnabled, u64::from(head));
+            place.lint(&mut host.counters, Rule::HeadWrittenWhileEnabled, u64::from(head));
             self.published = u32::MAX;
-            self.publish(pages);
+            self.publish(&host.pages);
         }
     }
 
     /// Looks at a queue that is not enabled: a tail moved now is a mistake.
-    pub fn inspect_idle<P: Pages>(&mut self, pages: &P, books: &mut Books) {
-        let tail = pages.load(self.place.tail());
+    pub fn inspect_idle<D, P: Pages>(&mut self, host: &mut Host<D, P>) {
+        let tail = host.pages.load(self.place.tail());
         // The driver may have enabled the queue and moved the tail since the
         // caller looked; having seen the second, we see the first.
-        if tail != self.idle_tail && pages.load(self.place.control()) & ENABLE != 0 {
+        if tail != self.idle_tail && host.pages.load(self.place.control()) & ENABLE != 0 {
             return;
         }
         if tail != self.idle_tail && tail != 0 {
-            self.place.lint(books, Rule::TailBeforeEnable, u64::from(tail));
+            self.place.lint(&mut host.counters, Rule::TailBeforeEnable, u64::from(tail));
         }
         self.idle_tail = tail;
     }
@@ -237,18 +242,18 @@ impl<W: Window> Ring<W> {
 
     /// Reads the doorbell.
     #[inline(always)]
-    fn poll<P: Pages>(&mut self, pages: &P, books: &mut Books) {
-        let tail = pages.load(self.place.tail());
+    fn poll<D, P: Pages>(&mut self, host: &mut Host<D, P>) {
+        let tail = host.pages.load(self.place.tail());
         if tail < self.size {
             let before = self.given();
             self.tail = tail;
             // A tail only gives: with less than before it has passed the head
             // or gone back.
             if self.given() < before {
-                self.place.lint(books, Rule::TailPassedHead, u64::from(tail));
+                self.place.lint(&mut host.counters, Rule::TailPassedHead, u64::from(tail));
             }
         } else if self.size > 0 {
-            self.place.lint(books, Rule::TailOutOfRange, u64::from(tail));
+            self.place.lint(&mut host.counters, Rule::TailOutOfRange, u64::from(tail));
         }
     }
 
@@ -261,10 +266,9 @@ impl<W: Window> Ring<W> {
     /// descriptor's place in the fetched ones and its words. Returns how many
     /// are at hand. The caller has written back all that is used up.
     #[inline(always)]
-    pub fn fetch<P: Pages>(
+    pub fn fetch<D, P: Pages>(
         &mut self,
-        pages: &P,
-        books: &mut Books,
+        host: &mut Host<D, P>,
         mut words: impl FnMut(usize, &W, usize),
     ) -> usize {
         debug_assert!(self.next == self.got, "fetched only when all is used up");
@@ -274,7 +278,7 @@ impl<W: Window> Ring<W> {
             return 0;
         }
         if (self.given() as usize) < FETCH {
-            self.poll(pages, books);
+            self.poll(host);
         }
         let count = (self.given() as usize).min(FETCH);
         let Some(window) = &self.window else { return 0 };
@@ -338,7 +342,7 @@ impl<W: Window> Ring<W> {
 
     /// How many descriptors are known to be at hand, fetched or not.
     #[inline(always)]
-    pub fn at_hand<P: Pages>(&mut self, wanted: usize, pages: &P, books: &mut Books) -> usize {
+    pub fn at_hand<D, P: Pages>(&mut self, wanted: usize, host: &mut Host<D, P>) -> usize {
         if self.window.is_none() {
             return 0;
         }
@@ -346,7 +350,7 @@ impl<W: Window> Ring<W> {
         if known >= wanted {
             return known;
         }
-        self.poll(pages, books);
+        self.poll(host);
         self.got - self.next + self.given() as usize
     }
 }

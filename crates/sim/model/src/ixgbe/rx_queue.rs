@@ -6,10 +6,10 @@
 use regs::ixgbe::descriptor::{rx_high, rx_legacy};
 use regs::ixgbe::{RDBAL, RDT, RXDCTL, SRRCTL};
 
-use super::books::Books;
+use super::host::{Counters, Host};
 use super::lint::{Register, Rule};
 use super::queue::{FETCH, Place, Ring};
-use super::rx::Ticket;
+use super::rx::Classified;
 use super::statistics::{RxBurst, RxLoss};
 use super::watch::Watch;
 use crate::checksum::crc32;
@@ -60,25 +60,25 @@ impl<W: Window> RxQueue<W> {
     }
 
     /// The queue was enabled.
-    pub fn enable<D, P>(&mut self, dma: &D, pages: &P, books: &mut Books)
+    pub fn enable<D, P>(&mut self, host: &mut Host<D, P>)
     where
         D: Dma<Window = W>,
         P: Pages,
     {
-        self.ring.enable(dma, pages, books);
+        self.ring.enable(host);
         self.watch = Watch::default();
         self.written = 0;
-        self.srrctl = !pages.load(self.srrctl_at());
-        self.inspect(pages, books);
+        self.srrctl = !host.pages.load(self.srrctl_at());
+        self.inspect(host);
     }
 
     /// The queue was disabled: what is fetched goes back unused.
-    pub fn disable<P: Pages>(&mut self, pages: &P, books: &mut Books) {
-        self.check_dca(pages, books);
-        self.check_buffers(books);
-        self.write_back(books);
-        self.settle(books);
-        self.ring.disable(pages);
+    pub fn disable<D, P: Pages>(&mut self, host: &mut Host<D, P>) {
+        self.check_dca(host);
+        self.check_buffers(&mut host.counters);
+        self.write_back(&mut host.counters);
+        self.flush_counters(&mut host.counters);
+        self.ring.disable(&host.pages);
         self.written = 0;
         self.make_room();
     }
@@ -88,9 +88,9 @@ impl<W: Window> RxQueue<W> {
     }
 
     /// Looks at the registers of an enabled queue.
-    pub fn inspect<P: Pages>(&mut self, pages: &P, books: &mut Books) {
-        let srrctl = pages.load(self.srrctl_at());
-        self.strip_tag = pages.load(self.ring.place.control()) & RXDCTL::VME != 0;
+    pub fn inspect<D, P: Pages>(&mut self, host: &mut Host<D, P>) {
+        let srrctl = host.pages.load(self.srrctl_at());
+        self.strip_tag = host.pages.load(self.ring.place.control()) & RXDCTL::VME != 0;
         if srrctl == self.srrctl {
             return;
         }
@@ -98,7 +98,7 @@ impl<W: Window> RxQueue<W> {
         let register = Register::of(SRRCTL::ID, self.ring.place.number.into());
         let kib = srrctl & SRRCTL::BSIZEPACKET_MASK;
         if !(1..=16).contains(&kib) {
-            books.report(Rule::SrrctlBufferInvalid, register, u64::from(srrctl));
+            host.counters.report(Rule::SrrctlBufferInvalid, register, u64::from(srrctl));
         }
         self.buffer = (kib.clamp(1, 16) as usize) << 10;
         self.make_room();
@@ -106,7 +106,7 @@ impl<W: Window> RxQueue<W> {
         let kind = srrctl & SRRCTL::DESCTYPE_MASK;
         self.legacy = kind == SRRCTL::DESCTYPE_LEGACY;
         if !self.legacy && kind != SRRCTL::DESCTYPE_ADV_ONE_BUFFER {
-            books.report(Rule::UnsupportedRxDescriptorType, register, u64::from(srrctl));
+            host.counters.report(Rule::UnsupportedRxDescriptorType, register, u64::from(srrctl));
         }
     }
 
@@ -132,8 +132,8 @@ impl<W: Window> RxQueue<W> {
 
     /// Whether a frame fits one buffer as it is.
     #[inline(always)]
-    pub fn is_simple(&self, ticket: &Ticket, len: usize) -> bool {
-        let edits = self.keep_crc | (self.strip_tag & ticket.tag.is_some());
+    pub fn is_simple(&self, classified: &Classified, len: usize) -> bool {
+        let edits = self.keep_crc | (self.strip_tag & classified.tag.is_some());
         !edits & (len <= self.buffer) & self.ring.enabled
     }
 
@@ -145,130 +145,123 @@ impl<W: Window> RxQueue<W> {
 
     /// Whether a descriptor is at hand.
     #[inline(always)]
-    pub fn ensure<P: Pages>(&mut self, pages: &P, books: &mut Books) -> bool {
-        self.ring.next < self.ring.got || self.fetch(pages, books)
+    pub fn ensure<D, P: Pages>(&mut self, host: &mut Host<D, P>) -> bool {
+        self.ring.next < self.ring.got || self.fetch(host)
     }
 
     #[inline(never)]
-    fn fetch<P: Pages>(&mut self, pages: &P, books: &mut Books) -> bool {
-        self.write_back(books);
+    fn fetch<D, P: Pages>(&mut self, host: &mut Host<D, P>) -> bool {
+        self.write_back(&mut host.counters);
         self.written = 0;
         let (addresses, mut first) = (&mut self.addresses, 0);
-        let got = self.ring.fetch(pages, books, |n, window, offset| {
+        let got = self.ring.fetch(host, |n, window, offset| {
             addresses[n] = window.load(offset);
             // One of them is a sample: a driver that leaves the bit leaves all.
             first = if n == 0 { window.load(offset + 8) } else { first };
         });
         let done = if self.legacy { rx_legacy::DD } else { rx_high::DD };
         if got > 0 && first & done != 0 {
-            self.ring.place.lint(books, Rule::DoneBitInRxDescriptor, first);
+            self.ring.place.lint(&mut host.counters, Rule::DoneBitInRxDescriptor, first);
         }
         got > 0
     }
 
     /// Writes a frame into the next buffer. The caller has seen that it fits.
     #[inline(always)]
-    pub fn put<D: Dma>(&mut self, dma: &D, books: &mut Books, low: u64, status: u64, frame: &[u8]) {
+    pub fn put<D: Dma, P>(&mut self, host: &mut Host<D, P>, low: u64, status: u64, frame: &[u8]) {
         let n = self.ring.next & (FETCH - 1);
         let status = status | rx_high::DD | rx_high::EOP;
         self.done[n] = [low, status | (frame.len() as u64) << rx_high::LENGTH_SHIFT];
         self.ring.next += 1;
-        if write(dma, self.addresses[n], frame) {
+        if write(&host.dma, self.addresses[n], frame) {
             self.burst.add(frame);
         } else {
-            self.fault(books, n);
+            self.fault(&mut host.counters, n);
         }
     }
 
     /// The buffer's address leads nowhere. The device cannot see that its
     /// posted writes vanish; the driver gets a descriptor and no packet.
     #[cold]
-    fn fault(&mut self, books: &mut Books, n: usize) {
-        self.ring.place.lint(books, Rule::BufferAddressUnmapped, self.addresses[n]);
+    fn fault(&mut self, counters: &mut Counters, n: usize) {
+        self.ring.place.lint(counters, Rule::BufferAddressUnmapped, self.addresses[n]);
         self.done[n][1] |= rx_high::RXE;
-        books.drops.rx_dma_fault += 1;
+        counters.drops.rx_dma_fault += 1;
     }
 
     /// No descriptor: with DROP_EN the frame is lost, else it waits (`false`).
     #[cold]
-    pub fn starved(&mut self, books: &mut Books, len: usize) -> bool {
+    pub fn starved(&mut self, counters: &mut Counters, len: usize) -> bool {
         self.watch.starved = true;
         if self.drop {
-            books.drops.rx_no_descriptor += 1;
+            counters.drops.rx_no_descriptor += 1;
             let queue = self.ring.place.number;
-            books.statistics.add_rx_loss(RxLoss::NoDescriptor { queue }, 1, len as u64);
+            counters.statistics.add_rx_loss(RxLoss::NoDescriptor { queue }, 1, len as u64);
         }
         self.drop
     }
 
     /// A frame that is edited or takes several buffers, or has no queue.
     #[cold]
-    pub fn place_any<D, P>(
-        &mut self,
-        dma: &D,
-        pages: &P,
-        books: &mut Books,
-        ticket: &Ticket,
-        frame: &[u8],
-    ) -> bool
+    pub fn place_any<D, P>(&mut self, host: &mut Host<D, P>, classified: &Classified, frame: &[u8]) -> bool
     where
         D: Dma<Window = W>,
         P: Pages,
     {
         if !self.ring.enabled {
-            books.drops.rx_queue_disabled += 1;
-            self.ring.place.lint(books, Rule::RedirectionToDisabledQueue, 0);
+            host.counters.drops.rx_queue_disabled += 1;
+            self.ring.place.lint(&mut host.counters, Rule::RedirectionToDisabledQueue, 0);
             return true;
         }
-        let mut ticket = *ticket;
+        let mut classified = *classified;
         let mut edited = std::mem::take(&mut self.edited);
         edited.clear();
-        match ticket.tag.filter(|_| self.strip_tag) {
+        match classified.tag.filter(|_| self.strip_tag) {
             Some(tag) => {
                 edited.extend_from_slice(&frame[..12]);
                 edited.extend_from_slice(&frame[16..]);
-                ticket.status |= rx_high::VP | u64::from(tag) << rx_high::VLAN_SHIFT;
+                classified.status |= rx_high::VP | u64::from(tag) << rx_high::VLAN_SHIFT;
             }
             None => edited.extend_from_slice(frame),
         }
         if self.keep_crc {
             edited.extend_from_slice(&crc32(frame).to_le_bytes());
         }
-        let placed = self.scatter(dma, pages, books, &ticket, &edited);
+        let placed = self.scatter(host, &classified, &edited);
         self.edited = edited;
         placed
     }
 
     /// Writes a frame into as many buffers as it takes, all or nothing.
-    fn scatter<D, P>(&mut self, dma: &D, pages: &P, books: &mut Books, ticket: &Ticket, frame: &[u8]) -> bool
+    fn scatter<D, P>(&mut self, host: &mut Host<D, P>, classified: &Classified, frame: &[u8]) -> bool
     where
         D: Dma<Window = W>,
         P: Pages,
     {
         let needed = frame.len().div_ceil(self.buffer);
         if self.ring.size() > 0 && needed >= self.ring.size() as usize {
-            self.ring.place.lint(books, Rule::BufferBelowSrrctl, frame.len() as u64);
-            books.drops.rx_ring_too_small += 1;
+            self.ring.place.lint(&mut host.counters, Rule::BufferBelowSrrctl, frame.len() as u64);
+            host.counters.drops.rx_ring_too_small += 1;
             return true;
         }
         // At most 16 of 1 KiB, so one fetch is always enough.
         if self.ring.got - self.ring.next < needed {
-            self.write_back(books);
+            self.write_back(&mut host.counters);
             self.ring.unfetch();
-            self.fetch(pages, books);
+            self.fetch(host);
         }
         if self.ring.got - self.ring.next < needed {
-            return self.starved(books, frame.len());
+            return self.starved(&mut host.counters, frame.len());
         }
         let mut sound = true;
         for (index, piece) in frame.chunks(self.buffer).enumerate() {
             let n = self.ring.next;
-            sound &= dma.write(self.addresses[n], piece);
+            sound &= host.dma.write(self.addresses[n], piece);
             let length = (piece.len() as u64) << rx_high::LENGTH_SHIFT;
             let last = index + 1 == needed;
             self.done[n] = match last {
-                true => [ticket.low, ticket.status | rx_high::DD | rx_high::EOP | length],
-                false => [ticket.low, rx_high::DD | length],
+                true => [classified.low, classified.status | rx_high::DD | rx_high::EOP | length],
+                false => [classified.low, rx_high::DD | length],
             };
             self.ring.next += 1;
         }
@@ -278,7 +271,7 @@ impl<W: Window> RxQueue<W> {
             self.burst.bytes -= if self.keep_crc { 4 } else { 0 };
         } else {
             let last = self.ring.next - 1;
-            self.fault(books, last);
+            self.fault(&mut host.counters, last);
         }
         true
     }
@@ -291,12 +284,12 @@ impl<W: Window> RxQueue<W> {
 
     /// Writes back what is done since the last time.
     #[inline]
-    pub fn write_back(&mut self, books: &mut Books) {
+    pub fn write_back(&mut self, counters: &mut Counters) {
         let (from, to) = (self.written, self.ring.next.min(FETCH));
         self.written = to;
         let Some(window) = self.ring.window() else { return };
         if from < to && window.load(self.ring.offset(from)) != self.addresses[from] {
-            self.ring.place.lint(books, Rule::DescriptorReusedWhileOwned, self.addresses[from]);
+            self.ring.place.lint(counters, Rule::DescriptorReusedWhileOwned, self.addresses[from]);
         }
         let Some(window) = self.ring.window() else { return };
         for n in from..to {
@@ -319,9 +312,9 @@ impl<W: Window> RxQueue<W> {
     }
 
     /// Hands the counts over.
-    pub fn settle(&mut self, books: &mut Books) {
+    pub fn flush_counters(&mut self, counters: &mut Counters) {
         if self.burst.packets > 0 {
-            books.statistics.add_rx_burst(&self.burst);
+            counters.statistics.add_rx_burst(&self.burst);
             self.burst = RxBurst { queue: self.burst.queue, ..RxBurst::default() };
         }
     }

@@ -21,7 +21,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// Reports a rule broken at a register, with what the register holds.
     fn report_kept(&mut self, rule: Rule, offset: u32) {
         let value = self.registers.read(offset);
-        self.books.report(rule, Register::at(offset), u64::from(value));
+        self.host.counters.report(rule, Register::at(offset), u64::from(value));
     }
 
     fn has(&self, offset: u32, bit: u32) -> bool {
@@ -30,9 +30,9 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
 
     /// RXCTRL.RXEN was set: everything else should be in place (4.6.7).
     pub(super) fn check_receive_start(&mut self, value: u32) {
-        self.survey();
-        self.books.lint.note_enabled(Register::of(RXCTRL::ID, 0), u64::from(value));
-        self.books.lint.note_receiving(self.now_ns);
+        self.inspect_queues();
+        self.host.counters.lint.note_enabled(Register::of(RXCTRL::ID, 0), u64::from(value));
+        self.host.counters.lint.note_receiving(self.now_ns);
         if self.rx.active.is_empty() {
             self.report_kept(Rule::EnableBeforeGlobal, RXCTRL::AT);
         }
@@ -44,7 +44,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
 
     /// What the driver should have waited for or read before.
     fn check_awaited(&mut self) {
-        let seen = *self.books.lint.seen();
+        let seen = *self.host.counters.lint.seen();
         for (was, rule, offset) in [
             (seen.eeprom, Rule::EepromNotAwaited, EEC::AT),
             (seen.dma_init, Rule::DmaInitNotAwaited, RDRXCTL::AT),
@@ -74,7 +74,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
 
     fn check_buffers(&mut self, booked: u32, first: u32, limit: u32, offset: u32) {
         if booked > limit {
-            self.books.report(Rule::PacketBufferOverbooked, Register::at(offset), u64::from(booked));
+            self.host.counters.report(Rule::PacketBufferOverbooked, Register::at(offset), u64::from(booked));
         }
         if first == 0 {
             self.report_kept(Rule::PacketBufferMissing, offset);
@@ -123,8 +123,8 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         let legacy = |n: &&u8| self.rx.queues[usize::from(**n)].legacy;
         if let Some(&n) = self.rx.active.iter().find(legacy) {
             let offset = SRRCTL::at(n.into());
-            let value = self.pages.load(offset);
-            self.books.report(Rule::LegacyDescriptorWithRss, Register::at(offset), u64::from(value));
+            let value = self.host.pages.load(offset);
+            self.host.counters.report(Rule::LegacyDescriptorWithRss, Register::at(offset), u64::from(value));
         }
     }
 
@@ -138,15 +138,15 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// behind RXEN.
     pub(super) fn check_no_snoop(&mut self) {
         let value = self.registers.read(CTRL_EXT::AT);
-        if self.books.lint.take_receiving() && value & CTRL_EXT::NS_DIS == 0 {
-            self.books.report(Rule::NoSnoopLeftOn, Register::of(CTRL_EXT::ID, 0), u64::from(value));
+        if self.host.counters.lint.take_receiving() && value & CTRL_EXT::NS_DIS == 0 {
+            self.host.counters.report(Rule::NoSnoopLeftOn, Register::of(CTRL_EXT::ID, 0), u64::from(value));
         }
     }
 
     /// A read that shows the driver what it should wait for.
     pub(super) fn note_seen(&mut self, id: Id, value: u32) {
         let halted = self.has(SECRXCTRL::AT, SECRXCTRL::RX_DIS);
-        let seen = self.books.lint.seen_mut();
+        let seen = self.host.counters.lint.seen_mut();
         match id {
             EEC::ID => seen.eeprom |= value & EEC::AUTO_RD != 0,
             RDRXCTL::ID => seen.dma_init |= value & RDRXCTL::DMAIDONE != 0,

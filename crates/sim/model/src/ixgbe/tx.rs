@@ -2,13 +2,13 @@
 //! memory and given to the wire, and completion reported where it was asked for.
 //!
 //! 82599 datasheet rev. 3.4, section 7.2. A packet of one buffer without
-//! offloads takes the short way here; all others go through [`Packet`].
+//! offloads takes the fast path here; all others go through [`Packet`].
 //! Rate limits, DCB and IPsec are not modelled.
 
 use regs::ixgbe::descriptor::tx;
 use regs::ixgbe::*;
 
-use super::books::Books;
+use super::host::{Counters, Host};
 use super::lint::Rule;
 use super::packet::{Fields, Packet};
 use super::queue::{FETCH, Place, Ring};
@@ -22,8 +22,8 @@ const FETCHES: usize = 2;
 /// Bytes read and sent in a step, of all queues; one packet may go beyond.
 const BUDGET: usize = 4 << 20;
 
-/// Longest packet taken the short way.
-const SHORT_WAY: u64 = 2048;
+/// Longest packet that takes the fast path.
+const PLAIN_LIMIT: u64 = 2048;
 
 /// Shortest packet the device takes (7.2.1.2), CRC not counted.
 const LEAST: u64 = 17;
@@ -56,8 +56,8 @@ pub(super) struct Settings {
     pub flags: [u16; 3],
     /// Longest frame that this port receives, with two tags and without CRC.
     pub longest: usize,
-    /// Longest packet taken the short way.
-    pub short_way: u64,
+    /// Longest packet that takes the fast path.
+    pub plain_limit: u64,
 }
 
 /// The transmit side.
@@ -71,7 +71,7 @@ pub(super) struct Tx<W> {
     settings: Settings,
     /// Which of the active queues is served first.
     turn: usize,
-    scratch: Box<[u8; SHORT_WAY as usize]>,
+    scratch: Box<[u8; PLAIN_LIMIT as usize]>,
 }
 
 impl<W: Window> Tx<W> {
@@ -82,7 +82,7 @@ impl<W: Window> Tx<W> {
             enabled: false,
             settings: Settings::default(),
             turn: 0,
-            scratch: Box::new([0; SHORT_WAY as usize]),
+            scratch: Box::new([0; PLAIN_LIMIT as usize]),
         }
     }
 
@@ -102,30 +102,24 @@ impl<W: Window> Tx<W> {
             vlan_type: (registers.read(DMATXCTL::AT) >> DMATXCTL::VT_SHIFT) as u16,
             flags: [first as u16 & 0xFFF, (first >> 16) as u16 & 0xFFF, last as u16 & 0xFFF],
             longest,
-            short_way: SHORT_WAY.min(longest as u64),
+            plain_limit: PLAIN_LIMIT.min(longest as u64),
         };
     }
 
     /// Sends what is queued, a burst from each queue; returns how many packets.
     #[inline(always)]
-    pub fn step<D, P>(
-        &mut self,
-        dma: &D,
-        pages: &P,
-        books: &mut Books,
-        out: &mut impl FnMut(&mut Books, &[u8]),
-    ) -> usize
+    pub fn step<D, P>(&mut self, host: &mut Host<D, P>, out: &mut impl FnMut(&mut Host<D, P>, &[u8])) -> usize
     where
         D: Dma<Window = W>,
         P: Pages,
     {
         let (mut sent, queues) = (0, self.active.len());
-        let mut sender = Sender { dma, books, settings: &self.settings, out, spent: 0 };
+        let mut sender = Sender { host, settings: &self.settings, out, spent: 0 };
         // Round robin, from where the budget ended last time.
         for turn in 0..queues {
             let at = self.turn + turn;
             let n = self.active[if at < queues { at } else { at % queues }];
-            sent += self.queues[usize::from(n)].step(&mut sender, pages, &mut self.scratch);
+            sent += self.queues[usize::from(n)].step(&mut sender, &mut self.scratch);
             if sender.spent >= BUDGET {
                 self.turn = (at + 1) % queues;
                 break;
@@ -136,22 +130,21 @@ impl<W: Window> Tx<W> {
 }
 
 /// Where packets come from and go to.
-pub(super) struct Sender<'a, D, O> {
-    pub dma: &'a D,
-    pub books: &'a mut Books,
+pub(super) struct Sender<'a, D, P, O> {
+    pub host: &'a mut Host<D, P>,
     pub settings: &'a Settings,
     pub out: &'a mut O,
     /// Bytes read and sent so far in this step.
     pub spent: usize,
 }
 
-impl<D: Dma, O: FnMut(&mut Books, &[u8])> Sender<'_, D, O> {
+impl<D: Dma, P, O: FnMut(&mut Host<D, P>, &[u8])> Sender<'_, D, P, O> {
     /// A whole frame for the wire.
     #[inline(always)]
     pub fn send(&mut self, burst: &mut TxBurst, frame: &[u8]) {
         self.spent += frame.len();
         burst.add(frame);
-        (self.out)(self.books, frame);
+        (self.out)(self.host, frame);
     }
 }
 
@@ -185,43 +178,43 @@ impl<W: Window> TxQueue<W> {
     }
 
     /// The queue was enabled.
-    pub fn enable<D, P>(&mut self, dma: &D, pages: &P, books: &mut Books)
+    pub fn enable<D, P>(&mut self, host: &mut Host<D, P>)
     where
         D: Dma<Window = W>,
         P: Pages,
     {
-        self.ring.enable(dma, pages, books);
+        self.ring.enable(host);
         self.packet = Packet::default();
         self.unreported = 0;
-        self.inspect(pages, books);
+        self.inspect(host);
     }
 
     /// The queue was disabled: a packet not yet whole is lost.
-    pub fn disable<P: Pages>(&mut self, pages: &P, books: &mut Books) {
+    pub fn disable<D, P: Pages>(&mut self, host: &mut Host<D, P>) {
         if self.packet.is_open() {
-            books.tx_offered += 1;
-            books.drops.tx_disabled += 1;
+            host.counters.tx_offered += 1;
+            host.counters.drops.tx_disabled += 1;
         }
         self.packet = Packet::default();
-        self.settle(books);
-        self.ring.disable(pages);
+        self.flush_counters(&mut host.counters);
+        self.ring.disable(&host.pages);
     }
 
     /// Looks at the registers of an enabled queue.
-    pub fn inspect<P: Pages>(&mut self, pages: &P, books: &mut Books) {
+    pub fn inspect<D, P: Pages>(&mut self, host: &mut Host<D, P>) {
         let number = usize::from(self.ring.place.number);
-        let low = pages.load(TDWBAL::at(number));
-        let high = pages.load(TDWBAH::at(number));
+        let low = host.pages.load(TDWBAL::at(number));
+        let high = host.pages.load(TDWBAH::at(number));
         let on = low & TDWBAL::HEAD_WB_EN != 0;
-        self.wthresh = pages.load(self.ring.place.control()) & TXDCTL::WTHRESH_MASK != 0;
+        self.wthresh = host.pages.load(self.ring.place.control()) & TXDCTL::WTHRESH_MASK != 0;
         let address = u64::from(high) << 32 | u64::from(low & !3);
         if on && self.head_at != Some(address) {
             if low & 2 != 0 {
-                self.ring.place.lint(books, Rule::HeadWriteBackUnaligned, u64::from(low));
+                self.ring.place.lint(&mut host.counters, Rule::HeadWriteBackUnaligned, u64::from(low));
             }
-            let txdctl = pages.load(self.ring.place.control());
+            let txdctl = host.pages.load(self.ring.place.control());
             if txdctl & TXDCTL::WTHRESH_MASK != 0 {
-                self.ring.place.lint(books, Rule::WthreshWithHeadWriteBack, u64::from(txdctl));
+                self.ring.place.lint(&mut host.counters, Rule::WthreshWithHeadWriteBack, u64::from(txdctl));
             }
         }
         self.head_at = on.then_some(address);
@@ -230,27 +223,26 @@ impl<W: Window> TxQueue<W> {
     #[inline(always)]
     fn step<D, P, O>(
         &mut self,
-        sender: &mut Sender<'_, D, O>,
-        pages: &P,
-        scratch: &mut [u8; SHORT_WAY as usize],
+        sender: &mut Sender<'_, D, P, O>,
+        scratch: &mut [u8; PLAIN_LIMIT as usize],
     ) -> usize
     where
         D: Dma<Window = W>,
         P: Pages,
-        O: FnMut(&mut Books, &[u8]),
+        O: FnMut(&mut Host<D, P>, &[u8]),
     {
         let before = self.burst.packets;
         for _ in 0..FETCHES {
             let words = &mut self.words;
-            let got = self.ring.fetch(pages, sender.books, |n, window, offset| {
+            let got = self.ring.fetch(sender.host, |n, window, offset| {
                 words[n] = [window.load(offset), window.load(offset + 8)];
             });
             if got == 0 {
-                self.ring.publish(pages);
+                self.ring.publish(&sender.host.pages);
                 break;
             }
             if self.wthresh {
-                self.check_reports(sender.books, got);
+                self.check_reports(&mut sender.host.counters, got);
             }
             let mut asked = 0u32;
             while self.ring.next < got && sender.spent < BUDGET {
@@ -268,7 +260,7 @@ impl<W: Window> TxQueue<W> {
         }
         let sent = self.burst.packets.wrapping_sub(before) as usize;
         if self.burst.packets > 1 << 20 {
-            self.settle(sender.books);
+            self.flush_counters(&mut sender.host.counters);
         }
         sent
     }
@@ -276,28 +268,28 @@ impl<W: Window> TxQueue<W> {
     /// With WTHRESH, each packet's last descriptor must ask for a report
     /// (7.2.3.5.1).
     #[cold]
-    fn check_reports(&self, books: &mut Books, got: usize) {
+    fn check_reports(&self, counters: &mut Counters, got: usize) {
         let context = |command: u64| command & (tx::DEXT | tx::DTYP_MASK) == tx::DEXT | tx::DTYP_CONTEXT;
         let last = |[_, command]: &&[u64; 2]| command & (tx::EOP | tx::RS) == tx::EOP && !context(*command);
         if let Some([_, command]) = self.words[..got].iter().find(last) {
-            self.ring.place.lint(books, Rule::ReportStatusBelowWthresh, *command);
+            self.ring.place.lint(counters, Rule::ReportStatusBelowWthresh, *command);
         }
     }
 
     /// One descriptor.
     #[inline(always)]
-    fn take<D, O>(
+    fn take<D, P, O>(
         &mut self,
-        sender: &mut Sender<'_, D, O>,
+        sender: &mut Sender<'_, D, P, O>,
         [address, command]: [u64; 2],
-        scratch: &mut [u8; SHORT_WAY as usize],
+        scratch: &mut [u8; PLAIN_LIMIT as usize],
     ) where
         D: Dma<Window = W>,
-        O: FnMut(&mut Books, &[u8]),
+        O: FnMut(&mut Host<D, P>, &[u8]),
     {
         let len = command & tx::LENGTH_MASK;
         let plain = command & PLAIN_MASK == PLAIN
-            && (LEAST..=sender.settings.short_way).contains(&len)
+            && (LEAST..=sender.settings.plain_limit).contains(&len)
             && command >> tx::PAYLEN_SHIFT == len
             && !self.packet.is_open()
             && sender.settings.append_crc;
@@ -306,10 +298,10 @@ impl<W: Window> TxQueue<W> {
             return self.packet.take(sender, fields, &mut self.burst, self.ring.place);
         }
         let len = len as usize;
-        sender.books.tx_offered += 1;
-        if !read(sender.dma, address, &mut scratch[..len]) {
-            self.ring.place.lint(sender.books, Rule::BufferAddressUnmapped, address);
-            sender.books.drops.tx_dma_fault += 1;
+        sender.host.counters.tx_offered += 1;
+        if !read(&sender.host.dma, address, &mut scratch[..len]) {
+            self.ring.place.lint(&mut sender.host.counters, Rule::BufferAddressUnmapped, address);
+            sender.host.counters.drops.tx_dma_fault += 1;
             return;
         }
         let mut whole = len;
@@ -318,7 +310,7 @@ impl<W: Window> TxQueue<W> {
                 scratch[len..MIN_FRAME].fill(0);
                 whole = MIN_FRAME;
             } else {
-                self.ring.place.lint(sender.books, Rule::TxRunt, len as u64);
+                self.ring.place.lint(&mut sender.host.counters, Rule::TxRunt, len as u64);
             }
         }
         sender.send(&mut self.burst, &scratch[..whole]);
@@ -326,7 +318,7 @@ impl<W: Window> TxQueue<W> {
 
     /// Tells the driver how far we are, where it asked for that (7.2.3.5).
     #[inline(always)]
-    fn report<D, O>(&mut self, sender: &mut Sender<'_, D, O>, taken: usize, mut asked: u32)
+    fn report<D, P, O>(&mut self, sender: &mut Sender<'_, D, P, O>, taken: usize, mut asked: u32)
     where
         D: Dma<Window = W>,
     {
@@ -335,7 +327,11 @@ impl<W: Window> TxQueue<W> {
             // One descriptor of a ring stays empty: a driver that waits for the
             // first report gets no further.
             if self.unreported + 1 >= self.ring.size() as usize && self.head_at.is_none() {
-                self.ring.place.lint(sender.books, Rule::TxReportStatusMissing, self.unreported as u64);
+                self.ring.place.lint(
+                    &mut sender.host.counters,
+                    Rule::TxReportStatusMissing,
+                    self.unreported as u64,
+                );
                 self.unreported = 0;
             }
             return;
@@ -344,8 +340,8 @@ impl<W: Window> TxQueue<W> {
         let Some(window) = self.ring.window() else { return };
         if let Some(address) = self.head_at {
             let head = self.ring.head();
-            if !sender.dma.write(address, &head.to_le_bytes()) {
-                self.ring.place.lint(sender.books, Rule::BufferAddressUnmapped, address);
+            if !sender.host.dma.write(address, &head.to_le_bytes()) {
+                self.ring.place.lint(&mut sender.host.counters, Rule::BufferAddressUnmapped, address);
             }
         } else {
             while asked != 0 {
@@ -355,13 +351,13 @@ impl<W: Window> TxQueue<W> {
                 window.store_release(self.ring.offset(n) + 8, self.words[n][1] | tx::DD);
             }
         }
-        sender.books.interrupts.cause_tx(usize::from(self.ring.place.number));
+        sender.host.counters.interrupts.cause_tx(usize::from(self.ring.place.number));
     }
 
     /// Hands the counts over.
-    pub fn settle(&mut self, books: &mut Books) {
+    pub fn flush_counters(&mut self, counters: &mut Counters) {
         if self.burst.packets > 0 {
-            books.statistics.add_tx_burst(&self.burst);
+            counters.statistics.add_tx_burst(&self.burst);
             self.burst = TxBurst { queue: self.burst.queue, ..TxBurst::default() };
         }
     }
@@ -379,4 +375,4 @@ fn read<D: Dma>(dma: &D, iova: u64, data: &mut [u8]) -> bool {
     dma.read(iova, data)
 }
 
-const _: () = assert!(MAX_FRAME > SHORT_WAY as usize);
+const _: () = assert!(MAX_FRAME > PLAIN_LIMIT as usize);

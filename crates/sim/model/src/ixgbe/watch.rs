@@ -7,7 +7,7 @@
 use regs::ixgbe::DCA_RXCTRL;
 use regs::ixgbe::descriptor::{rx_high, rx_legacy};
 
-use super::books::Books;
+use super::host::{Counters, Host};
 use super::lint::{Register, Rule};
 use super::rx_queue::RxQueue;
 use crate::{Dma, Pages, Window};
@@ -55,32 +55,32 @@ struct Rest {
 
 impl<W: Window> RxQueue<W> {
     /// Looks at an enabled queue.
-    pub fn look<D, P>(&mut self, dma: &D, pages: &P, books: &mut Books, now_ns: u64)
+    pub fn watch_ring<D, P>(&mut self, host: &mut Host<D, P>, now_ns: u64)
     where
         D: Dma<Window = W>,
         P: Pages,
     {
         let since = *self.watch.since_ns.get_or_insert(now_ns);
         if now_ns.saturating_sub(since) >= SETTLED_NS {
-            self.check_dca(pages, books);
+            self.check_dca(host);
         }
-        self.check_rest(dma, books, now_ns);
+        self.check_rest(host, now_ns);
         // The first descriptors are looked at at once: with buffers that lie in each
         // other, the first long frame may end the driver.
         let first = !self.watch.addresses_checked && !self.fetched().is_empty();
         self.watch.addresses_checked |= first;
         self.watch.rounds += 1;
         if first || self.watch.rounds >= ADDRESS_ROUNDS {
-            self.check_buffers(books);
+            self.check_buffers(&mut host.counters);
         }
     }
 
     /// Bit 12 resets to one and must be cleared (4.6.7.1).
-    pub fn check_dca<P: Pages>(&mut self, pages: &P, books: &mut Books) {
+    pub fn check_dca<D, P: Pages>(&mut self, host: &mut Host<D, P>) {
         let number = usize::from(self.ring.place.number);
-        let value = pages.load(DCA_RXCTRL::at(number));
+        let value = host.pages.load(DCA_RXCTRL::at(number));
         if !self.watch.dca_checked && value & DCA_RXCTRL::MUST_CLEAR != 0 {
-            books.report(Rule::DcaRxctrlBitSet, Register::of(DCA_RXCTRL::ID, number), value.into());
+            host.counters.report(Rule::DcaRxctrlBitSet, Register::of(DCA_RXCTRL::ID, number), value.into());
         }
         self.watch.dca_checked = true;
     }
@@ -88,7 +88,7 @@ impl<W: Window> RxQueue<W> {
     /// Frames find no descriptor. If the driver has not been there since, it may
     /// be paused, or its pool empty: descriptors are as the device left them. If
     /// it has filled them and the tail rests, the device will never know.
-    fn check_rest<D: Dma<Window = W>>(&mut self, dma: &D, books: &mut Books, now_ns: u64) {
+    fn check_rest<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>, now_ns: u64) {
         let starved = std::mem::take(&mut self.watch.starved);
         let tail = self.ring.tail();
         let Some([address, command]) = self.ring.behind_tail() else {
@@ -100,9 +100,9 @@ impl<W: Window> RxQueue<W> {
                 rest.rested_ns += now_ns.saturating_sub(rest.seen_ns).min(ROUND_NS);
                 rest.seen_ns = now_ns;
                 let done = if self.legacy { rx_legacy::DD } else { rx_high::DD };
-                let filled = command & done == 0 && address != 0 && dma.read(address, &mut [0]);
+                let filled = command & done == 0 && address != 0 && host.dma.read(address, &mut [0]);
                 if filled && rest.rested_ns >= REST_NS {
-                    self.ring.place.lint(books, Rule::RxTailRests, tail.into());
+                    self.ring.place.lint(&mut host.counters, Rule::RxTailRests, tail.into());
                     self.watch.rest = None;
                 }
             }
@@ -111,14 +111,14 @@ impl<W: Window> RxQueue<W> {
     }
 
     /// Whether buffers that are fetched lie in each other.
-    pub fn check_buffers(&mut self, books: &mut Books) {
+    pub fn check_buffers(&mut self, counters: &mut Counters) {
         self.watch.rounds = 0;
         let mut addresses = self.fetched().to_vec();
         addresses.retain(|address| *address != 0);
         addresses.sort_unstable();
         let overlaps = |pair: &&[u64]| pair[1] - pair[0] < self.buffer() as u64;
         if let Some(pair) = addresses.windows(2).find(overlaps) {
-            self.ring.place.lint(books, Rule::RxBuffersOverlap, pair[1]);
+            self.ring.place.lint(counters, Rule::RxBuffersOverlap, pair[1]);
         }
     }
 }

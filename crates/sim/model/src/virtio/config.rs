@@ -60,7 +60,7 @@ impl<D: Dma> Net<D> {
     pub(super) fn config_changed(&mut self) {
         self.config_generation = self.config_generation.wrapping_add(1);
         if self.is_running {
-            self.bell.ring_config(&mut self.books.totals);
+            self.host.interrupt_config();
         }
     }
 }

@@ -6,8 +6,8 @@
 use regs::virtio::control::{ERR, OK, guest_offloads, mac, mq, rx, vlan};
 use regs::virtio::feature::net as feature;
 
-use super::books::Books;
 use super::chain::Chain;
+use super::host::Host;
 use super::lint::{Place, Rule};
 use super::queue::Queue;
 use super::rss::Rss;
@@ -34,42 +34,41 @@ pub(super) struct Subject<'a> {
 /// Answers what is queued; how many commands that were.
 pub(super) fn step<D: Dma>(
     queue: &mut Queue<D::Window>,
-    dma: &D,
-    books: &mut Books,
+    host: &mut Host<D>,
     subject: &mut Subject<'_>,
 ) -> usize {
     let mut chain = Chain::default();
     for done in 0..BURST {
-        if !queue.is_on() || !queue.take(dma, &mut chain, books) {
+        if !queue.is_on() || !queue.take(host, &mut chain) {
             return done;
         }
-        let len = answer(&chain, dma, books, subject);
+        let len = answer(&chain, host, subject);
         queue.put(chain.id, chain.span, len);
     }
     BURST
 }
 
 /// Does one command; bytes of the answer that were written.
-fn answer<D: Dma>(chain: &Chain, dma: &D, books: &mut Books, subject: &mut Subject<'_>) -> u32 {
+fn answer<D: Dma>(chain: &Chain, host: &mut Host<D>, subject: &mut Subject<'_>) -> u32 {
     let room = chain.writable().iter().find(|segment| segment.len > 0);
-    let verdict = match (read(chain, dma), room) {
+    let done = match (read(chain, &host.dma), room) {
         (Some(command), Some(_)) => subject.execute(&command),
         _ => Err(Refusal::Malformed),
     };
-    if let Err(refusal) = &verdict {
+    if let Err(refusal) = &done {
         let (rule, value) = match *refusal {
             Refusal::Malformed => (Rule::CommandMalformed, chain.bytes()),
             Refusal::Unknown(command) => (Rule::CommandUnknown, command.into()),
             Refusal::Pairs(pairs) => (Rule::QueuePairsInvalid, pairs.into()),
         };
-        books.report(rule, subject.place, value);
+        host.counters.report(rule, subject.place, value);
     }
-    let (answer, count) = match verdict {
-        Ok(()) => (OK, &mut books.totals.commands),
-        Err(_) => (ERR, &mut books.totals.commands_refused),
+    let (answer, count) = match done {
+        Ok(()) => (OK, &mut host.counters.totals.commands),
+        Err(_) => (ERR, &mut host.counters.totals.commands_refused),
     };
     *count += 1;
-    let written = room.is_some_and(|segment| dma.write(segment.address, &[answer]));
+    let written = room.is_some_and(|segment| host.dma.write(segment.address, &[answer]));
     u32::from(written)
 }
 

@@ -57,7 +57,7 @@ impl<D: Dma> Net<D> {
                 self.is_running = false;
                 self.is_stale = true;
                 self.needs_reset = true;
-                self.bell.ring_config(&mut self.books.totals);
+                self.host.interrupt_config();
                 return;
             }
             DeviceFault::Reset => return self.reset(),

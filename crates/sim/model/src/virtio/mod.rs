@@ -7,8 +7,6 @@
 //! modelled: receive coalescing (GUEST_TSO and its like), notification coalescing, administration queues, and the legacy interface.
 
 mod area;
-mod bell;
-mod books;
 mod chain;
 mod chip;
 mod config;
@@ -16,6 +14,7 @@ mod control;
 mod fault;
 mod filter;
 mod head;
+mod host;
 pub mod lint;
 mod offload;
 mod options;
@@ -32,15 +31,14 @@ mod verdict;
 #[allow(clippy::unwrap_used)]
 mod tests;
 
-pub use books::{Drops, Totals};
 pub use fault::{OTHER_MAC, OTHER_SPEED};
+pub use host::{Drops, Totals};
 pub use options::{Notify, Options};
 pub use ring::{PACKED_START, Place};
 
-use bell::Bell;
-use books::Books;
 use control::Subject;
 use fault::Pretence;
+use host::{Counters, Host, Interrupter};
 use lint::{Lint, Rule};
 use offload::Offloads;
 use queue::Queue;
@@ -58,7 +56,7 @@ const LINK_STEPS: u32 = 64;
 
 /// A network device. `D` is its view of host memory.
 pub struct Net<D: Dma> {
-    dma: D,
+    host: Host<D>,
     options: Options,
     /// What the driver took.
     features: u64,
@@ -69,8 +67,6 @@ pub struct Net<D: Dma> {
     mac: [u8; 6],
     rx: Rx,
     tx: Tx,
-    books: Books,
-    bell: Bell,
     generation: u64,
     steps: u32,
     /// Changes with the configuration that the driver reads.
@@ -90,7 +86,7 @@ impl<D: Dma> Net<D> {
         let (mac, pairs) = (options.mac, options.pairs);
         Net {
             generation: dma.generation(),
-            dma,
+            host: Host { dma, counters: Counters::default(), interrupter: Interrupter::default() },
             features: 0,
             is_running: false,
             queues: (0..2 * pairs + 1).map(Queue::new).collect(),
@@ -98,8 +94,6 @@ impl<D: Dma> Net<D> {
             mac,
             rx: Rx::new(mac, pairs, options.longest()),
             tx: Tx::new(),
-            books: Books::default(),
-            bell: Bell::default(),
             steps: 0,
             config_generation: 0,
             is_stale: true,
@@ -154,7 +148,7 @@ impl<D: Dma> Net<D> {
     /// what is not offered, or one without what it requires (2.2.2).
     pub fn set_features(&mut self, features: u64) -> bool {
         if let Some((rule, bits)) = self.objection(features) {
-            self.books.report(rule, lint::Place::Device, bits);
+            self.host.counters.report(rule, lint::Place::Device, bits);
             return false;
         }
         self.take_features(features);
@@ -211,7 +205,7 @@ impl<D: Dma> Net<D> {
     pub fn set_up(&mut self, index: u16, place: Place, base: Option<u32>) -> bool {
         let rules = self.rules();
         if let Some((rule, value)) = self.misplaced(&place, rules) {
-            self.books.report(rule, lint::Place::Queue(index), value);
+            self.host.counters.report(rule, lint::Place::Queue(index), value);
             return false;
         }
         let Some(queue) = self.queues.get_mut(usize::from(index)) else { return false };
@@ -239,7 +233,7 @@ impl<D: Dma> Net<D> {
     /// Takes a queue back; where it would go on.
     pub fn take_down(&mut self, index: u16) -> u32 {
         self.is_stale = true;
-        self.books.drops.rx_reset += self.rx.forget_queue(index);
+        self.host.counters.drops.rx_reset += self.rx.forget_queue(index);
         self.queues.get_mut(usize::from(index)).map_or(0, Queue::take_down)
     }
 
@@ -271,7 +265,7 @@ impl<D: Dma> Net<D> {
 
     /// The driver says that a queue has buffers.
     pub fn kick(&mut self, index: u16) {
-        self.books.totals.kicks += 1;
+        self.host.counters.totals.kicks += 1;
         if let Some(queue) = self.queues.get_mut(usize::from(index)) {
             queue.kick();
         }
@@ -292,21 +286,21 @@ impl<D: Dma> Net<D> {
         if self.steps.is_multiple_of(LINK_STEPS) || wire.is_up() != self.rx.link_up {
             self.follow_link(wire.is_up());
         }
-        let generation = self.dma.generation();
+        let generation = self.host.dma.generation();
         if generation != self.generation || self.is_stale {
             self.generation = generation;
-            self.settle();
+            self.configure();
         }
         if !self.is_running {
             return self.discard(wire);
         }
-        let Net { dma, queues, books, bell, rx, tx, .. } = self;
+        let Net { host, queues, rx, tx, .. } = self;
         let pairs = usize::from(self.pairs_in_use);
         let link_up = rx.link_up;
-        let mut moved = tx.step(queues, pairs, dma, books, bell, wire, &mut rx.steer, link_up);
-        moved += rx.step(queues, dma, books, bell, wire);
+        let mut moved = tx.step(queues, pairs, host, wire, &mut rx.steer, link_up);
+        moved += rx.step(queues, host, wire);
         moved += self.step_control();
-        if self.books.totals.broken_queues != self.told_broken {
+        if self.host.counters.totals.broken_queues != self.told_broken {
             self.tell_broken();
         }
         moved
@@ -315,7 +309,7 @@ impl<D: Dma> Net<D> {
     #[inline]
     fn step_control(&mut self) -> usize {
         let Some(index) = self.control_queue() else { return 0 };
-        let Net { dma, queues, books, bell, rx, .. } = self;
+        let Net { host, queues, rx, .. } = self;
         let Some(queue) = queues.get_mut(usize::from(index)) else { return 0 };
         let before = self.pairs_in_use;
         let mut subject = Subject {
@@ -326,9 +320,9 @@ impl<D: Dma> Net<D> {
             mac: &mut self.mac,
             place: lint::Place::Queue(index),
         };
-        let done = control::step(queue, dma, books, &mut subject);
+        let done = control::step(queue, host, &mut subject);
         if done > 0 {
-            queue.publish(books, bell);
+            queue.publish(host);
         }
         if self.pairs_in_use != before {
             self.is_stale = true;
@@ -338,12 +332,12 @@ impl<D: Dma> Net<D> {
 
     /// Queues and mappings have changed: opens rings and spreads anew.
     #[cold]
-    fn settle(&mut self) {
+    fn configure(&mut self) {
         self.is_stale = false;
         let sleeps = self.options.notify == Notify::Wanted;
         let on = self.is_running;
         for queue in self.queues.iter_mut().filter(|queue| queue.is_set_up() && on) {
-            queue.open(&self.dma, &mut self.books, sleeps);
+            queue.open(&mut self.host, sleeps);
         }
         let receives = |&pair: &u16| {
             let queue = &self.queues[2 * usize::from(pair)];
@@ -361,18 +355,18 @@ impl<D: Dma> Net<D> {
         }
         let mut scratch = vec![0; crate::MAX_FRAME];
         let taken = wire.receive_burst(&mut scratch, 64, &mut |_, _| {});
-        self.books.totals.rx_offered += taken as u64;
-        self.books.drops.rx_not_running += taken as u64;
+        self.host.counters.totals.rx_offered += taken as u64;
+        self.host.counters.drops.rx_not_running += taken as u64;
         taken
     }
 
     /// A queue was broken: asks for a reset (2.1.2).
     #[cold]
     fn tell_broken(&mut self) {
-        self.told_broken = self.books.totals.broken_queues;
+        self.told_broken = self.host.counters.totals.broken_queues;
         self.needs_reset = true;
         if self.is_running {
-            self.bell.ring_config(&mut self.books.totals);
+            self.host.interrupt_config();
         }
     }
 
@@ -384,32 +378,32 @@ impl<D: Dma> Net<D> {
     /// As after power-on, but for what was counted and where interrupts go.
     pub fn reset(&mut self) {
         self.queues.iter_mut().for_each(|queue| *queue = Queue::new(queue.index));
-        self.books.drops.rx_reset += self.rx.forget();
-        self.books.totals.resets += 1;
+        self.host.counters.drops.rx_reset += self.rx.forget();
+        self.host.counters.totals.resets += 1;
         let link_up = self.rx.link_up;
         self.rx = Rx::new(self.options.mac, self.options.pairs, self.options.longest());
         self.rx.link_up = link_up;
         self.tx = Tx::new();
         (self.mac, self.pairs_in_use, self.features) = (self.options.mac, 1, 0);
         (self.is_running, self.needs_reset, self.is_stale) = (false, false, true);
-        self.told_broken = self.books.totals.broken_queues;
-        (self.bell.isr, self.bell.config_vector) = (0, None);
-        self.dma.forget();
+        self.told_broken = self.host.counters.totals.broken_queues;
+        (self.host.interrupter.isr, self.host.interrupter.config_vector) = (0, None);
+        self.host.dma.forget();
     }
 
     /// Where interrupts go; without one nobody is woken.
-    pub fn set_interrupts(&mut self, host: Option<Box<dyn Interrupts>>) {
-        self.bell.host = host;
+    pub fn set_interrupts(&mut self, messages: Option<Box<dyn Interrupts>>) {
+        self.host.interrupter.messages = messages;
     }
 
     /// Packets lost so far, by name.
     pub fn drops(&self) -> &Drops {
-        &self.books.drops
+        &self.host.counters.drops
     }
 
     /// What moved since power-on; nothing clears it.
     pub fn totals(&self) -> &Totals {
-        &self.books.totals
+        &self.host.counters.totals
     }
 
     /// Frames that wait for a buffer.
@@ -419,12 +413,12 @@ impl<D: Dma> Net<D> {
 
     /// What the driver did wrong.
     pub fn lint(&self) -> &Lint {
-        &self.books.lint
+        &self.host.counters.lint
     }
 
     /// Reports a rule that a transport sees broken.
     pub fn report(&mut self, rule: Rule, place: lint::Place, value: u64) {
-        self.books.report(rule, place, value);
+        self.host.counters.report(rule, place, value);
     }
 
     /// Its address now.
@@ -434,6 +428,6 @@ impl<D: Dma> Net<D> {
 
     /// Its view of host memory.
     pub fn dma(&self) -> &D {
-        &self.dma
+        &self.host.dma
     }
 }

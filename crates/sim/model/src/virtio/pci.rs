@@ -158,7 +158,7 @@ impl<D: Dma> Function<D> {
         if let Some(at) = COMMON.inside(offset, data.len()) {
             self.read_common(at, data);
         } else if let (Some(_), [byte]) = (ISR.inside(offset, 1), &mut *data) {
-            *byte = std::mem::take(&mut self.net.bell.isr);
+            *byte = std::mem::take(&mut self.net.host.interrupter.isr);
         } else if let Some(at) = DEVICE.inside(offset, data.len()) {
             if data.len() != width(at) {
                 let place = Where::Register("device configuration", at);

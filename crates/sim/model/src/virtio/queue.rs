@@ -1,8 +1,7 @@
 //! A queue: where it lies, whether it runs, and what the driver did to it.
 
-use super::bell::Bell;
-use super::books::Books;
 use super::chain::{Breach, Chain};
+use super::host::{Counters, Host};
 use super::lint::{Place as Where, Rule};
 use super::ring::{PACKED_START, Place, Ring, Rules};
 use crate::{Dma, Window};
@@ -74,16 +73,16 @@ impl<W: Window> Queue<W> {
     }
 
     /// Asks for the queue's memory, again when mappings have changed.
-    pub fn open<D: Dma<Window = W>>(&mut self, dma: &D, books: &mut Books, sleeps: bool) {
+    pub fn open<D: Dma<Window = W>>(&mut self, host: &mut Host<D>, sleeps: bool) {
         let Some(place) = self.place.filter(|_| !self.is_broken) else { return };
         if let Some(ring) = self.ring.take() {
             self.base = ring.base();
         }
-        self.ring = Ring::open(dma, &place, self.rules, self.base);
+        self.ring = Ring::open(&host.dma, &place, self.rules, self.base);
         (self.sleeps, self.is_asleep) = (sleeps, false);
         match &self.ring {
             Some(ring) => ring.want_kick(false),
-            None => books.report(Rule::RingUnmapped, Where::Queue(self.index), place.descriptors),
+            None => host.counters.report(Rule::RingUnmapped, Where::Queue(self.index), place.descriptors),
         }
     }
 
@@ -97,13 +96,13 @@ impl<W: Window> Queue<W> {
     }
 
     /// How many buffers are at hand, `wanted` at most.
-    pub fn at_hand(&mut self, wanted: u16, books: &mut Books) -> u16 {
+    pub fn at_hand(&mut self, wanted: u16, counters: &mut Counters) -> u16 {
         if !self.is_on() || self.is_asleep {
             return 0;
         }
         let found = self.ring.as_mut().map_or(Ok(0), |ring| ring.at_hand(wanted));
         found.unwrap_or_else(|breach| {
-            self.break_down(breach, books);
+            self.break_down(breach, counters);
             0
         })
     }
@@ -111,43 +110,43 @@ impl<W: Window> Queue<W> {
     /// Takes the next buffer into `chain`; `false` when there is none, or no
     /// longer any because the driver broke the queue.
     #[inline(always)]
-    pub fn take<D: Dma<Window = W>>(&mut self, dma: &D, chain: &mut Chain, books: &mut Books) -> bool {
+    pub fn take<D: Dma<Window = W>>(&mut self, host: &mut Host<D>, chain: &mut Chain) -> bool {
         if self.is_asleep {
             return false;
         }
         let Some(ring) = &mut self.ring else { return false };
-        match ring.take(dma, chain) {
+        match ring.take(&host.dma, chain) {
             Ok(true) => {
                 if chain.is_mixed | chain.has_empty {
-                    self.note(chain, books);
+                    self.note(chain, &mut host.counters);
                 }
                 true
             }
-            Ok(false) => self.sleeps && self.doze(dma, chain, books),
+            Ok(false) => self.sleeps && self.doze(host, chain),
             Err(breach) => {
-                self.break_down(breach, books);
+                self.break_down(breach, &mut host.counters);
                 false
             }
         }
     }
 
     #[cold]
-    fn note(&self, chain: &Chain, books: &mut Books) {
+    fn note(&self, chain: &Chain, counters: &mut Counters) {
         if chain.is_mixed {
-            books.report(Rule::ReadableAfterWritable, Where::Queue(self.index), chain.id.into());
+            counters.report(Rule::ReadableAfterWritable, Where::Queue(self.index), chain.id.into());
         }
         if chain.has_empty {
-            books.report(Rule::BufferEmpty, Where::Queue(self.index), chain.id.into());
+            counters.report(Rule::BufferEmpty, Where::Queue(self.index), chain.id.into());
         }
     }
 
     /// Nothing is there: asks for a notification, and looks once more, for the
     /// driver may have made a buffer available before it saw that.
     #[cold]
-    fn doze<D: Dma<Window = W>>(&mut self, dma: &D, chain: &mut Chain, books: &mut Books) -> bool {
+    fn doze<D: Dma<Window = W>>(&mut self, host: &mut Host<D>, chain: &mut Chain) -> bool {
         let Some(ring) = &mut self.ring else { return false };
         ring.want_kick(true);
-        match ring.take(dma, chain) {
+        match ring.take(&host.dma, chain) {
             Ok(true) => {
                 ring.want_kick(false);
                 true
@@ -157,17 +156,17 @@ impl<W: Window> Queue<W> {
                 false
             }
             Err(breach) => {
-                self.break_down(breach, books);
+                self.break_down(breach, &mut host.counters);
                 false
             }
         }
     }
 
     #[cold]
-    fn break_down(&mut self, breach: Breach, books: &mut Books) {
+    fn break_down(&mut self, breach: Breach, counters: &mut Counters) {
         self.is_broken = true;
-        books.totals.broken_queues += 1;
-        books.report(breach.rule, Where::Queue(self.index), breach.value);
+        counters.totals.broken_queues += 1;
+        counters.report(breach.rule, Where::Queue(self.index), breach.value);
     }
 
     /// Gives back the last buffer taken and not put.
@@ -196,10 +195,10 @@ impl<W: Window> Queue<W> {
     /// Shows the driver what was used since the last time, and wakes it if it
     /// wants to be.
     #[inline(always)]
-    pub fn publish(&mut self, books: &mut Books, bell: &mut Bell) {
+    pub fn publish<D>(&mut self, host: &mut Host<D>) {
         let Some(ring) = &mut self.ring else { return };
         if ring.publish() {
-            bell.ring_queue(self.vector, &mut books.totals);
+            host.interrupt_queue(self.vector);
         }
     }
 }

@@ -8,11 +8,10 @@ use std::collections::VecDeque;
 
 use regs::virtio::net::header;
 
-use super::bell::Bell;
-use super::books::Books;
 use super::chain::Chain;
 use super::filter::{Filter, Unwanted};
 use super::head::Told;
+use super::host::{Counters, Host};
 use super::lint::{Place, Rule};
 use super::queue::Queue;
 use super::steer::Steer;
@@ -58,10 +57,9 @@ pub(super) struct Rx {
 }
 
 /// What placing a frame touches.
-struct Host<'a, D: Dma> {
+struct Target<'a, D: Dma> {
     queue: &'a mut Queue<D::Window>,
-    dma: &'a D,
-    books: &'a mut Books,
+    host: &'a mut Host<D>,
 }
 
 impl Rx {
@@ -105,41 +103,39 @@ impl Rx {
     pub fn step<D: Dma, C: Wire>(
         &mut self,
         queues: &mut [Queue<D::Window>],
-        dma: &D,
-        books: &mut Books,
-        bell: &mut Bell,
+        host: &mut Host<D>,
         wire: &mut C,
     ) -> usize {
-        let mut moved = self.drain(queues, dma, books);
+        let mut moved = self.drain(queues, host);
         let patient = wire.is_patient();
-        let wanted = if patient { self.appetite(queues, books) } else { BURST };
+        let wanted = if patient { self.wanted(queues, &mut host.counters) } else { BURST };
         if wanted > 0 {
             let mut scratch = std::mem::take(&mut self.scratch);
             let taken = wire.receive_burst(&mut scratch, wanted, &mut |frame, fault| {
-                self.arrive(queues, dma, books, frame, fault);
+                self.arrive(queues, host, frame, fault);
             });
             self.scratch = scratch;
-            books.totals.rx_offered += taken as u64;
+            host.counters.totals.rx_offered += taken as u64;
             moved += taken;
         }
         for &pair in self.steer.pairs() {
-            queues[2 * usize::from(pair)].publish(books, bell);
+            queues[2 * usize::from(pair)].publish(host);
         }
         moved
     }
 
     /// How many frames a patient wire should give: none while any waits.
-    fn appetite<W: Window>(&self, queues: &mut [Queue<W>], books: &mut Books) -> usize {
+    fn wanted<W: Window>(&self, queues: &mut [Queue<W>], counters: &mut Counters) -> usize {
         if !self.link_up || self.waiting.iter().any(|waiting| !waiting.is_empty()) {
             return 0;
         }
-        let at_hand = |&pair: &u16| queues[2 * usize::from(pair)].at_hand(BURST as u16, books).into();
+        let at_hand = |&pair: &u16| queues[2 * usize::from(pair)].at_hand(BURST as u16, counters).into();
         self.steer.pairs().iter().map(at_hand).max().unwrap_or(0)
     }
 
     /// Frames that waited, as far as there are buffers now.
     #[inline]
-    fn drain<D: Dma>(&mut self, queues: &mut [Queue<D::Window>], dma: &D, books: &mut Books) -> usize {
+    fn drain<D: Dma>(&mut self, queues: &mut [Queue<D::Window>], host: &mut Host<D>) -> usize {
         let mut moved = 0;
         for pair in 0..self.waiting.len() {
             if self.waiting[pair].is_empty() {
@@ -148,8 +144,8 @@ impl Rx {
             let queue = &mut queues[2 * pair];
             while queue.is_on() && moved < BURST {
                 let Some(frame) = self.waiting[pair].pop_front() else { break };
-                let mut host = Host { queue: &mut *queue, dma, books: &mut *books };
-                if self.deliver(&mut host, &frame) == Outcome::NoBuffer {
+                let mut target = Target { queue: &mut *queue, host: &mut *host };
+                if self.deliver(&mut target, &frame) == Outcome::NoBuffer {
                     self.waiting[pair].push_front(frame);
                     break;
                 }
@@ -164,12 +160,11 @@ impl Rx {
     fn arrive<D: Dma>(
         &mut self,
         queues: &mut [Queue<D::Window>],
-        dma: &D,
-        books: &mut Books,
+        host: &mut Host<D>,
         frame: &[u8],
         fault: Fault,
     ) {
-        let drops = &mut books.drops;
+        let drops = &mut host.counters.drops;
         if fault != Fault::None {
             drops.rx_crc += 1;
             return;
@@ -203,28 +198,28 @@ impl Rx {
             return;
         }
         let waits = !self.waiting[pair].is_empty();
-        let mut host = Host { queue, dma, books };
-        if waits || self.deliver(&mut host, frame) == Outcome::NoBuffer {
-            self.hold(pair, frame, books);
+        let mut target = Target { queue, host };
+        if waits || self.deliver(&mut target, frame) == Outcome::NoBuffer {
+            self.hold(pair, frame, &mut host.counters);
         }
     }
 
     #[cold]
-    fn hold(&mut self, pair: usize, frame: &[u8], books: &mut Books) {
+    fn hold(&mut self, pair: usize, frame: &[u8], counters: &mut Counters) {
         let waiting = &mut self.waiting[pair];
         if waiting.len() < WAITING {
             waiting.push_back(frame.into());
         } else {
-            books.drops.rx_no_buffer += 1;
+            counters.drops.rx_no_buffer += 1;
         }
     }
 
     /// Writes a frame to the next buffers.
     #[inline(always)]
-    fn deliver<D: Dma>(&mut self, host: &mut Host<'_, D>, frame: &[u8]) -> Outcome {
+    fn deliver<D: Dma>(&mut self, target: &mut Target<'_, D>, frame: &[u8]) -> Outcome {
         let chain = &mut self.chains[0];
-        if !host.queue.take(host.dma, chain, host.books) {
-            return host.without_buffer();
+        if !target.queue.take(target.host, chain) {
+            return target.without_buffer();
         }
         let told = Told {
             is_good: self.checks && verdict::is_good(frame),
@@ -232,22 +227,22 @@ impl Rx {
             hash: self.steer.reported(frame),
         };
         if self.is_partial && told.is_good {
-            return self.deliver_partial(host, frame, told);
+            return self.deliver_partial(target, frame, told);
         }
-        self.write(host, frame, told)
+        self.write(target, frame, told)
     }
 
     /// Gives a packet over whose checksum the driver is to fill in.
     #[cold]
-    fn deliver_partial<D: Dma>(&mut self, host: &mut Host<'_, D>, frame: &[u8], told: Told) -> Outcome {
+    fn deliver_partial<D: Dma>(&mut self, target: &mut Target<'_, D>, frame: &[u8], told: Told) -> Outcome {
         let mut frame = frame.to_vec();
         let partial = verdict::take_out(&mut frame);
-        self.write(host, &frame, Told { is_good: partial.is_none(), partial, ..told })
+        self.write(target, &frame, Told { is_good: partial.is_none(), partial, ..told })
     }
 
     /// Writes a frame to the buffers from the one that was taken on.
     #[inline(always)]
-    fn write<D: Dma>(&mut self, host: &mut Host<'_, D>, frame: &[u8], told: Told) -> Outcome {
+    fn write<D: Dma>(&mut self, target: &mut Target<'_, D>, frame: &[u8], told: Told) -> Outcome {
         let chain = &mut self.chains[0];
         let need = self.header + frame.len();
         // One buffer in one piece that is long enough: nearly always.
@@ -255,33 +250,33 @@ impl Rx {
             && segment.len as usize >= need
         {
             let head = told.header(1);
-            let written = host.dma.write(segment.address, &head[..self.header])
-                && host.dma.write(segment.address.wrapping_add(self.header as u64), frame);
-            host.finish(chain, need, written, segment.address);
+            let written = target.host.dma.write(segment.address, &head[..self.header])
+                && target.host.dma.write(segment.address.wrapping_add(self.header as u64), frame);
+            target.finish(chain, need, written, segment.address);
             if written {
-                host.count(frame, told, 1);
+                target.count(frame, told, 1);
             }
             return Outcome::Done;
         }
-        self.gather(host, frame, told)
+        self.gather(target, frame, told)
     }
 
     /// The long way: buffers in pieces, several for a frame, or useless ones.
     /// The first one is taken already.
     #[cold]
-    fn gather<D: Dma>(&mut self, host: &mut Host<'_, D>, frame: &[u8], told: Told) -> Outcome {
+    fn gather<D: Dma>(&mut self, target: &mut Target<'_, D>, frame: &[u8], told: Told) -> Outcome {
         let need = (self.header + frame.len()) as u64;
         let (mut count, mut room, mut walked, mut spans) = (0, 0, 0, 0);
         loop {
             let chain = &self.chains[count];
             if !chain.readable().is_empty() {
-                host.report(Rule::ReadableInReceive, chain.id.into());
+                target.report(Rule::ReadableInReceive, chain.id.into());
             }
             let has = chain.room();
             walked += chain.walked;
             if count == 0 && has < self.header as u64 {
-                host.report(Rule::RxBufferTooSmall, has);
-                host.queue.put(chain.id, chain.span, 0);
+                target.report(Rule::RxBufferTooSmall, has);
+                target.queue.put(chain.id, chain.span, 0);
             } else {
                 spans += u32::from(chain.span);
                 (count, room) = (count + 1, room + has);
@@ -289,40 +284,40 @@ impl Rx {
             if room >= need {
                 break;
             }
-            let size = host.queue.size();
+            let size = target.queue.size();
             if count > 0 && !self.is_mergeable {
-                host.report(Rule::RxBufferShort, need);
-                return self.give_up(host, count);
+                target.report(Rule::RxBufferShort, need);
+                return self.give_up(target, count);
             }
             // The whole ring will not do, or is walked for nothing.
             if spans >= size || walked > size.max(WALK) {
-                return self.give_up(host, count);
+                return self.give_up(target, count);
             }
             if self.chains.len() == count {
                 self.chains.push(Chain::default());
             }
-            if !host.queue.take(host.dma, &mut self.chains[count], host.books) {
-                self.give_back(host, count);
-                return host.without_buffer();
+            if !target.queue.take(target.host, &mut self.chains[count]) {
+                self.give_back(target, count);
+                return target.without_buffer();
             }
         }
-        self.scatter(host, frame, told, count);
+        self.scatter(target, frame, told, count);
         Outcome::Done
     }
 
-    fn give_back<D: Dma>(&mut self, host: &mut Host<'_, D>, count: usize) {
-        self.chains[..count].iter().rev().for_each(|chain| host.queue.untake(chain.span));
+    fn give_back<D: Dma>(&mut self, target: &mut Target<'_, D>, count: usize) {
+        self.chains[..count].iter().rev().for_each(|chain| target.queue.untake(chain.span));
     }
 
     /// The frame will never fit.
-    fn give_up<D: Dma>(&mut self, host: &mut Host<'_, D>, count: usize) -> Outcome {
-        self.give_back(host, count);
-        host.books.drops.rx_buffer_too_small += 1;
+    fn give_up<D: Dma>(&mut self, target: &mut Target<'_, D>, count: usize) -> Outcome {
+        self.give_back(target, count);
+        target.host.counters.drops.rx_buffer_too_small += 1;
         Outcome::Done
     }
 
     /// Writes header and frame over the buffers taken, which have room.
-    fn scatter<D: Dma>(&mut self, host: &mut Host<'_, D>, frame: &[u8], told: Told, count: usize) {
+    fn scatter<D: Dma>(&mut self, target: &mut Target<'_, D>, frame: &[u8], told: Told, count: usize) {
         let head = told.header(count as u16);
         let (mut head, mut rest) = (&head[..self.header], frame);
         let mut whole = true;
@@ -335,8 +330,8 @@ impl Rx {
                 for part in [&mut head, &mut rest] {
                     let (now, later) = part.split_at(part.len().min(left));
                     *part = later;
-                    if !host.dma.write(at, now) {
-                        host.report(Rule::BufferUnmapped, at);
+                    if !target.host.dma.write(at, now) {
+                        target.report(Rule::BufferUnmapped, at);
                         whole = false;
                     }
                     at = at.wrapping_add(now.len() as u64);
@@ -347,19 +342,19 @@ impl Rx {
             lengths.push(len as u32);
         }
         for (chain, len) in self.chains[..count].iter().zip(lengths) {
-            host.queue.put(chain.id, chain.span, if whole { len } else { 0 });
+            target.queue.put(chain.id, chain.span, if whole { len } else { 0 });
         }
         if whole {
-            host.count(frame, told, count);
+            target.count(frame, told, count);
         } else {
-            host.books.drops.rx_dma_fault += 1;
+            target.host.counters.drops.rx_dma_fault += 1;
         }
     }
 }
 
-impl<D: Dma> Host<'_, D> {
+impl<D: Dma> Target<'_, D> {
     fn report(&mut self, rule: Rule, value: u64) {
-        self.books.report(rule, Place::Queue(self.queue.index), value);
+        self.host.counters.report(rule, Place::Queue(self.queue.index), value);
     }
 
     #[inline]
@@ -367,7 +362,7 @@ impl<D: Dma> Host<'_, D> {
         if self.queue.is_on() {
             return Outcome::NoBuffer;
         }
-        self.books.drops.rx_queue_off += 1;
+        self.host.counters.drops.rx_queue_off += 1;
         Outcome::Done
     }
 
@@ -377,13 +372,13 @@ impl<D: Dma> Host<'_, D> {
         self.queue.put(chain.id, chain.span, if written { len as u32 } else { 0 });
         if !written {
             self.report(Rule::BufferUnmapped, address);
-            self.books.drops.rx_dma_fault += 1;
+            self.host.counters.drops.rx_dma_fault += 1;
         }
     }
 
     #[inline(always)]
     fn count(&mut self, frame: &[u8], told: Told, buffers: usize) {
-        let totals = &mut self.books.totals;
+        let totals = &mut self.host.counters.totals;
         totals.rx_packets += 1;
         totals.rx_bytes += frame.len() as u64;
         totals.rx_checksum_good += u64::from(told.is_good);

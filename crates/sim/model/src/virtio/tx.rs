@@ -5,10 +5,9 @@
 
 use regs::virtio::net::header;
 
-use super::bell::Bell;
-use super::books::Books;
 use super::chain::Chain;
 use super::head::Header;
+use super::host::Host;
 use super::lint::{Place, Rule};
 use super::offload::{self, Offloads};
 use super::queue::Queue;
@@ -51,8 +50,7 @@ pub(super) struct Tx {
 
 /// Where packets come from and go to.
 struct Sender<'a, D, C> {
-    dma: &'a D,
-    books: &'a mut Books,
+    host: &'a mut Host<D>,
     wire: &'a mut C,
     steer: &'a mut Steer,
     link_up: bool,
@@ -76,14 +74,11 @@ impl Tx {
 
     /// Sends what is queued, a burst from each of the first `pairs` pairs;
     /// returns how many buffers that were.
-    #[expect(clippy::too_many_arguments, reason = "the parts of a device")]
     pub fn step<D: Dma, C: Wire>(
         &mut self,
         queues: &mut [Queue<D::Window>],
         pairs: usize,
-        dma: &D,
-        books: &mut Books,
-        bell: &mut Bell,
+        host: &mut Host<D>,
         wire: &mut C,
         steer: &mut Steer,
         link_up: bool,
@@ -97,10 +92,10 @@ impl Tx {
                 continue;
             }
             let place = Place::Queue(queue.index);
-            let mut sender = Sender { dma, books, wire, steer, link_up, place, pair: pair as u16, spent };
+            let mut sender = Sender { host, wire, steer, link_up, place, pair: pair as u16, spent };
             let mut taken = 0;
             while taken < BURST && sender.spent < BUDGET {
-                if !queue.take(dma, &mut self.chain, sender.books) {
+                if !queue.take(sender.host, &mut self.chain) {
                     break;
                 }
                 sender.spent += DESCRIPTOR_COST * self.chain.walked as usize;
@@ -110,7 +105,7 @@ impl Tx {
             }
             spent = sender.spent;
             if taken > 0 {
-                queue.publish(books, bell);
+                queue.publish(host);
                 sent += taken;
             }
             if spent >= BUDGET {
@@ -154,7 +149,7 @@ impl Tx {
         let mut at = 0;
         for segment in self.chain.readable() {
             let end = at + segment.len as usize;
-            if !sender.dma.read(segment.address, &mut self.packet[at..end]) {
+            if !sender.host.dma.read(segment.address, &mut self.packet[at..end]) {
                 sender.report(Rule::BufferUnmapped, segment.address);
                 return Err(Loss::Dma);
             }
@@ -195,7 +190,7 @@ impl Tx {
             Loss::Offload
         })?;
         if let Some(cut) = plan.cut {
-            sender.books.totals.tx_cut += 1;
+            sender.host.counters.totals.tx_cut += 1;
             for n in 0..cut.segments {
                 cut.segment(frame, n, segment);
                 pad(segment, 0);
@@ -208,7 +203,7 @@ impl Tx {
             return Err(Loss::Oversize);
         }
         if let Some((start, field)) = plan.checksum {
-            sender.books.totals.tx_checksums += 1;
+            sender.host.counters.totals.tx_checksums += 1;
             offload::fill_in(frame, start, field);
         }
         pad(packet, self.header);
@@ -227,13 +222,13 @@ fn pad(packet: &mut Vec<u8>, start: usize) {
 
 impl<D: Dma, C: Wire> Sender<'_, D, C> {
     fn report(&mut self, rule: Rule, value: u64) {
-        self.books.report(rule, self.place, value);
+        self.host.counters.report(rule, self.place, value);
     }
 
     #[cold]
     fn lose(&mut self, loss: Loss) {
-        self.books.totals.tx_offered += 1;
-        let drops = &mut self.books.drops;
+        self.host.counters.totals.tx_offered += 1;
+        let drops = &mut self.host.counters.drops;
         *match loss {
             Loss::Buffer => &mut drops.tx_bad_buffer,
             Loss::Dma => &mut drops.tx_dma_fault,
@@ -246,16 +241,16 @@ impl<D: Dma, C: Wire> Sender<'_, D, C> {
     #[inline(always)]
     fn transmit(&mut self, frame: &[u8]) {
         self.spent += frame.len();
-        self.books.totals.tx_offered += 1;
+        self.host.counters.totals.tx_offered += 1;
         if !self.link_up {
-            self.books.drops.tx_link_down += 1;
+            self.host.counters.drops.tx_link_down += 1;
             return;
         }
         if self.steer.learns() {
             self.steer.learn(frame, self.pair);
         }
-        self.books.totals.tx_packets += 1;
-        self.books.totals.tx_bytes += frame.len() as u64;
+        self.host.counters.totals.tx_packets += 1;
+        self.host.counters.totals.tx_bytes += frame.len() as u64;
         self.wire.transmit(frame);
     }
 }

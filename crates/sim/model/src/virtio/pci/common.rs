@@ -148,7 +148,7 @@ impl<D: Dma> Function<D> {
             DRIVER_FEATURE => self.set_driver_feature(value),
             CONFIG_MSIX_VECTOR => {
                 self.config_vector = self.vector(place, value);
-                self.net.bell.config_vector = self.config_vector;
+                self.net.host.interrupter.config_vector = self.config_vector;
             }
             DEVICE_STATUS => self.set_status(value as u8),
             QUEUE_SELECT => self.queue_select = value as u16,

@@ -1,12 +1,16 @@
-//! The books: what came, what was lost and why, and what the driver did wrong.
+//! The host as the data path meets it: its memory, how it is woken, and what is
+//! counted of what came from it and went to it.
 //!
 //! Every frame the wire offers is delivered, lost by one of the names here, or
 //! held until there is a buffer; every packet the host queues is sent, or lost
 //! by one of the names.
 
-use super::lint::{Lint, Place, Rule};
+use regs::virtio::pci::isr;
 
-crate::books::drops! {
+use super::lint::{Lint, Place, Rule};
+use crate::Interrupts;
+
+crate::counters::drops! {
     /// The queue had no buffer, and as many frames as may wait waited already.
     rx_no_buffer,
     /// The queue was not set up, or broken.
@@ -44,7 +48,7 @@ crate::books::drops! {
     tx_link_down,
 }
 
-crate::books::counters! {
+crate::counters::counters! {
     /// What moved, and what the driver was told.
     Totals {
     /// Frames the wire gave.
@@ -86,15 +90,77 @@ crate::books::counters! {
     }
 }
 
+/// The host.
+#[derive(Debug)]
+pub(super) struct Host<D> {
+    /// The view of its memory.
+    pub dma: D,
+    pub counters: Counters,
+    pub interrupter: Interrupter,
+}
+
+impl<D> Host<D> {
+    /// Tells the driver that a queue has used buffers.
+    #[inline]
+    pub fn interrupt_queue(&mut self, vector: Option<u16>) {
+        self.interrupter.raise_queue(vector, &mut self.counters.totals);
+    }
+
+    /// Tells the driver that the configuration has changed.
+    pub fn interrupt_config(&mut self) {
+        self.interrupter.raise_config(&mut self.counters.totals);
+    }
+}
+
+/// How the host is woken: MSI-X messages (4.1.5.3). The interrupt status (4.1.4.5) is
+/// kept as well, though there is no line that would make a driver read it.
+#[derive(Default)]
+pub(super) struct Interrupter {
+    /// Where messages go.
+    pub messages: Option<Box<dyn Interrupts>>,
+    /// Cleared when read.
+    pub isr: u8,
+    /// The vector for configuration changes.
+    pub config_vector: Option<u16>,
+}
+
+impl Interrupter {
+    #[inline]
+    fn raise_queue(&mut self, vector: Option<u16>, totals: &mut Totals) {
+        self.isr |= isr::QUEUE;
+        totals.interrupts += u64::from(self.raise(vector));
+    }
+
+    fn raise_config(&mut self, totals: &mut Totals) {
+        self.isr |= isr::CONFIG;
+        totals.config_interrupts += u64::from(self.raise(self.config_vector));
+    }
+
+    fn raise(&mut self, vector: Option<u16>) -> bool {
+        let (Some(messages), Some(vector)) = (&mut self.messages, vector) else { return false };
+        messages.raise(vector);
+        true
+    }
+}
+
+impl std::fmt::Debug for Interrupter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Interrupter")
+            .field("isr", &self.isr)
+            .field("config_vector", &self.config_vector)
+            .finish()
+    }
+}
+
 /// What the data path has to tell, apart from packets.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(super) struct Counters {
     pub drops: Drops,
     pub totals: Totals,
     pub lint: Lint,
 }
 
-impl Books {
+impl Counters {
     /// Reports a rule broken; a new kind is logged.
     #[cold]
     pub fn report(&mut self, rule: Rule, place: Place, value: u64) {

@@ -22,7 +22,7 @@ pub(crate) use counters;
 /// Declares `Drops`: packets lost, by names that begin with the direction.
 macro_rules! drops {
     ($($fields:tt)*) => {
-        $crate::books::counters! {
+        $crate::counters::counters! {
             /// Packets lost, by why.
             Drops { $($fields)* }
         }

@@ -1,4 +1,5 @@
-//! The books: what came, what was lost and why, and what the driver did wrong.
+//! The host as the data path meets it: its memory, the pages it shares, and what is
+//! counted of what came from it and went to it.
 //!
 //! Every frame the wire offers is delivered, lost by one of the names here, or
 //! still in the packet buffer; every packet the host queues is sent, or lost by
@@ -8,7 +9,7 @@ use super::interrupts::Interrupts;
 use super::lint::{Lint, Register, Rule};
 use super::statistics::Statistics;
 
-crate::books::drops! {
+crate::counters::drops! {
     /// The queue had no descriptor, and its DROP_EN was set.
     rx_no_descriptor,
     /// No address filter wanted it.
@@ -47,9 +48,19 @@ crate::books::drops! {
     tx_disabled,
 }
 
+/// The host.
+#[derive(Debug)]
+pub(super) struct Host<D, P> {
+    /// The view of its memory.
+    pub dma: D,
+    /// The pages of BAR 0 that it maps.
+    pub pages: P,
+    pub counters: Counters,
+}
+
 /// What the data path has to tell, apart from packets.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(super) struct Counters {
     pub drops: Drops,
     pub statistics: Statistics,
     pub interrupts: Interrupts,
@@ -62,7 +73,7 @@ pub(super) struct Books {
     pub tx_offered: u64,
 }
 
-impl Books {
+impl Counters {
     /// Reports a rule broken; a new kind is logged.
     pub fn report(&mut self, rule: Rule, register: Register, value: u64) {
         if let Some(finding) = self.lint.report(rule, register, value) {
