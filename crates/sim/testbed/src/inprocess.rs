@@ -13,14 +13,14 @@ use model::chip::DeviceFault;
 use rustix::io::Errno;
 
 use crate::device::{Device, DeviceReport, PolledPages};
-use crate::station::{Idle, Station, Stepper};
+use crate::shared::{Idle, SharedDevice, Stepper};
 use crate::wire::Cable;
 
 /// A model as a way to a device.
 #[derive(Debug)]
 pub struct InProcess {
     name: String,
-    station: Arc<Station>,
+    shared: Arc<SharedDevice>,
     /// Keeps the mapped areas alive as long as the backend lives.
     polled: Option<PolledPages>,
 }
@@ -31,11 +31,11 @@ impl InProcess {
     pub fn new(mut device: Device) -> (Pci, Handle) {
         let name = format!("model:{}", device.report().chip);
         let polled = device.polled().cloned();
-        let station = Station::new(device);
-        station.set_attached(true);
-        station.enter().attach();
-        let handle = Handle::over(station.clone());
-        (Pci::new(Arc::new(InProcess { name, station, polled })), handle)
+        let shared = SharedDevice::new(device);
+        shared.set_attached(true);
+        shared.enter().attach();
+        let handle = Handle::over(shared.clone());
+        (Pci::new(Arc::new(InProcess { name, shared, polled })), handle)
     }
 
     fn os(&self, doing: &str, error: &std::io::Error) -> Error {
@@ -45,7 +45,7 @@ impl InProcess {
 
     fn check(&self, index: usize, offset: u32, len: usize) -> Result<()> {
         let no_bar = || Error::NoBar { device: self.name.clone(), index };
-        let bar = self.station.enter().bar(index).ok_or_else(no_bar)?;
+        let bar = self.shared.enter().bar(index).ok_or_else(no_bar)?;
         if u64::from(offset) + len as u64 > u64::from(bar.size) {
             let (device, region) = (self.name.clone(), format!("BAR {index}"));
             return Err(Error::OutOfRange { device, region, offset: offset.into(), len });
@@ -56,8 +56,8 @@ impl InProcess {
 
 impl Drop for InProcess {
     fn drop(&mut self) {
-        self.station.set_attached(false);
-        self.station.enter().detach();
+        self.shared.set_attached(false);
+        self.shared.enter().detach();
     }
 }
 
@@ -67,18 +67,18 @@ impl Backend for InProcess {
     }
 
     fn read_config(&self, offset: u16, data: &mut [u8]) -> Result<()> {
-        self.station.enter().read_config(offset, data);
+        self.shared.enter().read_config(offset, data);
         Ok(())
     }
 
     fn write_config(&self, offset: u16, data: &[u8]) -> Result<()> {
-        self.station.enter().write_config(offset, data);
+        self.shared.enter().write_config(offset, data);
         Ok(())
     }
 
     fn bar_layout(&self, index: usize) -> Result<BarLayout> {
         self.check(index, 0, 0)?;
-        let device = self.station.enter();
+        let device = self.shared.enter();
         let bar = device.bar(index).ok_or_else(|| Error::NoBar { device: self.name.clone(), index })?;
         let area = |polled: &PolledPages, (offset, len)| {
             let base = polled.pages.pointer(offset)?;
@@ -95,13 +95,13 @@ impl Backend for InProcess {
 
     fn read_bar(&self, index: usize, offset: u32, data: &mut [u8]) -> Result<()> {
         self.check(index, offset, data.len())?;
-        self.station.access().read_bar(index, offset.into(), data);
+        self.shared.access().read_bar(index, offset.into(), data);
         Ok(())
     }
 
     fn write_bar(&self, index: usize, offset: u32, data: &[u8]) -> Result<()> {
         self.check(index, offset, data.len())?;
-        self.station.access().write_bar(index, offset.into(), data);
+        self.shared.access().write_bar(index, offset.into(), data);
         Ok(())
     }
 
@@ -110,26 +110,26 @@ impl Backend for InProcess {
     }
 
     fn map_dma(&self, range: &DmaRange<'_>) -> Result<()> {
-        self.station.enter().map(range).map_err(|error| self.os("mapping memory", &error))
+        self.shared.enter().map(range).map_err(|error| self.os("mapping memory", &error))
     }
 
     fn unmap_dma(&self, iova: u64, len: usize) -> Result<()> {
-        self.station.enter().unmap(iova, len as u64).map_err(|error| self.os("unmapping memory", &error))
+        self.shared.enter().unmap(iova, len as u64).map_err(|error| self.os("unmapping memory", &error))
     }
 
     fn interrupt_vectors(&self) -> u16 {
-        self.station.enter().shape().vectors
+        self.shared.enter().shape().vectors
     }
 
     fn set_interrupt(&self, vector: u16, event: Option<BorrowedFd<'_>>) -> Result<()> {
         let event = event.map(|event| event.try_clone_to_owned()).transpose();
         let event = event.map_err(|error| self.os("copying an eventfd", &error))?;
-        self.station.enter().set_interrupt(vector, event);
+        self.shared.enter().set_interrupt(vector, event);
         Ok(())
     }
 
     fn reset(&self) -> Result<()> {
-        self.station.enter().reset();
+        self.shared.enter().reset();
         Ok(())
     }
 }
@@ -137,45 +137,45 @@ impl Backend for InProcess {
 /// Steps and watches a model that a driver of this process uses.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    station: Arc<Station>,
+    shared: Arc<SharedDevice>,
 }
 
 impl Handle {
-    pub(crate) fn over(station: Arc<Station>) -> Handle {
-        Handle { station }
+    pub(crate) fn over(shared: Arc<SharedDevice>) -> Handle {
+        Handle { shared }
     }
 
     /// One step at a time of the caller's choosing, which must not go back.
     /// Packets moved.
     pub fn step(&self, now_ns: u64) -> usize {
-        self.station.enter().step_by_hand(now_ns)
+        self.shared.enter().step_by_hand(now_ns)
     }
 
     /// One step, now by the machine's clock, which began with the device.
     pub fn step_now(&self) -> usize {
-        self.station.step_now()
+        self.shared.step_now()
     }
 
     /// Looks at the cable.
     pub fn with_cable<T>(&self, look: impl FnOnce(&mut Cable) -> T) -> T {
-        look(self.station.enter().cable())
+        look(self.shared.enter().cable())
     }
 
     /// Lets the device do what it never should; `false` for one that cannot.
     pub fn inject(&self, fault: DeviceFault) -> bool {
-        self.station.enter().inject(fault)
+        self.shared.enter().inject(fault)
     }
 
     /// What the device counted so far.
     pub fn report(&self) -> DeviceReport {
-        self.station.enter().report()
+        self.shared.enter().report()
     }
 }
 
 /// Steps some models in a thread of their own until the [`Stepper`] is dropped.
 pub fn spawn(handles: &[Handle], core: Option<usize>, idle: Idle) -> std::io::Result<Stepper> {
-    let stations = handles.iter().map(|handle| handle.station.clone()).collect();
-    Stepper::start(stations, core, idle)
+    let devices = handles.iter().map(|handle| handle.shared.clone()).collect();
+    Stepper::start(devices, core, idle)
 }
 
 /// Does what needs models that run meanwhile, such as opening the driver, which

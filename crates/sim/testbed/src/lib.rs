@@ -15,7 +15,7 @@ pub mod ixgbe;
 pub mod lean;
 pub mod outside;
 pub mod serve;
-mod station;
+mod shared;
 pub mod testpmd;
 pub mod vfio_user;
 pub mod vhost_user;
@@ -24,4 +24,4 @@ pub mod virtio;
 pub mod wire;
 
 pub use device::{Device, DeviceReport, Finding, Place};
-pub use station::{Idle, Stepper};
+pub use shared::{Idle, Stepper};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::device::Device;
 use crate::inprocess::Handle;
-use crate::station::Station;
+use crate::shared::SharedDevice;
 use crate::view::Access;
 
 /// Command register, with memory space and bus mastering on (PCI 3.0, 6.2.2).
@@ -20,7 +20,7 @@ const MASTER: u16 = 1 << 1 | 1 << 2;
 /// forgotten.
 #[derive(Debug)]
 pub struct Outside {
-    station: Arc<Station>,
+    shared: Arc<SharedDevice>,
     registers: OwnedFd,
 }
 
@@ -35,11 +35,11 @@ impl Outside {
         device.write_config(COMMAND, &MASTER.to_le_bytes());
         let polled = device.polled().ok_or(rustix::io::Errno::OPNOTSUPP)?;
         let registers = polled.pages.file().try_clone_to_owned()?;
-        let station = Station::new(device);
-        station.set_attached(true);
-        station.enter().attach();
-        let handle = Handle::over(station.clone());
-        Ok((Outside { station, registers }, handle))
+        let shared = SharedDevice::new(device);
+        shared.set_attached(true);
+        shared.enter().attach();
+        let handle = Handle::over(shared.clone());
+        Ok((Outside { shared, registers }, handle))
     }
 
     /// The file of the registers, BAR 0 from its beginning.
@@ -53,13 +53,13 @@ impl Outside {
     /// # Errors
     /// `EEXIST` where something is mapped already, and what mmap says.
     pub fn map(&self, iova: u64, len: u64, file: OwnedFd, offset: u64) -> io::Result<()> {
-        self.station.enter().view().map(iova, len, file, offset, Access::BOTH)
+        self.shared.enter().view().map(iova, len, file, offset, Access::BOTH)
     }
 }
 
 impl Drop for Outside {
     fn drop(&mut self) {
-        self.station.set_attached(false);
-        self.station.enter().detach();
+        self.shared.set_attached(false);
+        self.shared.enter().detach();
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::device::{Device, DeviceReport};
-use crate::station::{Idle, Station, Stepper};
+use crate::shared::{Idle, SharedDevice, Stepper};
 use crate::wire::Cable;
 
 /// A device and where to serve it.
@@ -81,7 +81,7 @@ pub(crate) trait Listener: Send {
 #[derive(Debug)]
 pub(crate) struct ServedDevice {
     pub socket: PathBuf,
-    pub station: Arc<Station>,
+    pub shared: Arc<SharedDevice>,
     faults: AtomicU64,
     last_fault: Mutex<Option<String>>,
 }
@@ -121,9 +121,9 @@ impl Bound {
         let mut bound = Bound { devices: Vec::new(), listeners: Vec::new() };
         for Endpoint { socket, mut device } in endpoints {
             bound.listeners.push(Box::new(listen(&socket, &mut device)?));
-            let station = Station::new(device);
+            let shared = SharedDevice::new(device);
             let (faults, last_fault) = (AtomicU64::new(0), Mutex::new(None));
-            bound.devices.push(Arc::new(ServedDevice { socket, station, faults, last_fault }));
+            bound.devices.push(Arc::new(ServedDevice { socket, shared, faults, last_fault }));
         }
         Ok(bound)
     }
@@ -139,8 +139,8 @@ impl Bound {
             doing: "starting a thread".to_owned(),
             errno: rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN),
         };
-        let stations = devices.iter().map(|device| device.station.clone()).collect();
-        let stepper = Stepper::start(stations, options.core, options.idle).map_err(thread_failed)?;
+        let shared = devices.iter().map(|device| device.shared.clone()).collect();
+        let stepper = Stepper::start(shared, options.core, options.idle).map_err(thread_failed)?;
         // From here on, dropping `serving` ends what was started.
         let mut serving = Serving { devices, threads: Vec::new(), stepper, stop, begin: Instant::now() };
         for (device, listener) in serving.devices.iter().zip(listeners) {
@@ -169,13 +169,13 @@ impl Serving {
     /// Looks at the cable of device `index`, if there is one.
     pub fn with_cable<T>(&self, index: usize, look: impl FnOnce(&mut Cable) -> T) -> Option<T> {
         let device = self.devices.get(index)?;
-        Some(look(device.station.enter().cable()))
+        Some(look(device.shared.enter().cable()))
     }
 
     /// Generators that were asked to hold their frames begin.
     pub fn start_sources(&self) {
         for device in &self.devices {
-            device.station.enter().cable().start_source();
+            device.shared.enter().cable().start_source();
         }
     }
 
@@ -183,7 +183,7 @@ impl Serving {
     /// way can arrive and what was counted balances.
     pub fn stop_sources(&self) {
         for device in &self.devices {
-            device.station.enter().cable().stop_source();
+            device.shared.enter().cable().stop_source();
         }
     }
 
@@ -201,7 +201,7 @@ impl Serving {
         }
         self.stepper.stop();
         for device in &self.devices {
-            device.station.enter().cable().flush();
+            device.shared.enter().cable().flush();
         }
     }
 }
@@ -236,10 +236,10 @@ impl ServedDevice {
     }
 
     fn report(&self) -> EndpointReport {
-        let mut device = self.station.enter();
+        let mut device = self.shared.enter();
         EndpointReport {
             socket: self.socket.display().to_string(),
-            attached: self.station.is_attached(),
+            attached: self.shared.is_attached(),
             client_faults: self.faults.load(Ordering::Acquire),
             last_fault: self.last_fault().clone(),
             left_mapped: device.left_mapped(),

@@ -9,7 +9,7 @@ use bus::vfio_user::server::{DmaAccess, RegionInfo, Served, Server, Shared};
 
 use crate::device::Device;
 use crate::serve::{Bound, Endpoint, Listener, ServedDevice};
-use crate::station::Station;
+use crate::shared::SharedDevice;
 use crate::view::Access;
 
 /// Binds all sockets.
@@ -26,7 +26,7 @@ impl Listener for Server {
     }
 
     fn serve_one(&mut self, device: &ServedDevice, stop: &AtomicBool) -> Result<(), String> {
-        let mut client = Client { station: &device.station, attached: false };
+        let mut client = Client { shared: &device.shared, attached: false };
         Server::serve_one(self, &mut client, stop).map_err(|error| {
             client.disconnected();
             tracing::warn!(socket = %device.socket.display(), "client lost: {error}");
@@ -37,25 +37,25 @@ impl Listener for Server {
 
 /// The device as one client sees it.
 struct Client<'a> {
-    station: &'a Station,
+    shared: &'a SharedDevice,
     attached: bool,
 }
 
 impl Client<'_> {
     /// Whoever asks anything is attached from then on, and the device stepped.
     fn enter(&mut self) -> MutexGuard<'_, Device> {
-        let mut device = self.station.enter();
+        let mut device = self.shared.enter();
         if !self.attached {
             self.attached = true;
             device.attach();
-            self.station.set_attached(true);
+            self.shared.set_attached(true);
         }
         device
     }
 
     fn access(&mut self) -> MutexGuard<'_, Device> {
         drop(self.enter());
-        self.station.access()
+        self.shared.access()
     }
 }
 
@@ -69,7 +69,7 @@ impl Served for Client<'_> {
     }
 
     fn regions(&self) -> Vec<RegionInfo> {
-        let device = self.station.enter();
+        let device = self.shared.enter();
         let describe = |index| {
             let bar = device.bar(index)?;
             let shared = if index == 0 { share(&device) } else { None };
@@ -108,7 +108,7 @@ impl Served for Client<'_> {
     }
 
     fn interrupt_vectors(&self) -> u16 {
-        self.station.enter().shape().vectors
+        self.shared.enter().shape().vectors
     }
 
     fn set_interrupt(&mut self, vector: u16, event: Option<OwnedFd>) {
@@ -122,8 +122,8 @@ impl Served for Client<'_> {
     fn disconnected(&mut self) {
         if std::mem::take(&mut self.attached) {
             // Both under the lock: a report sees neither without the other.
-            let mut device = self.station.enter();
-            self.station.set_attached(false);
+            let mut device = self.shared.enter();
+            self.shared.set_attached(false);
             device.detach();
         }
     }

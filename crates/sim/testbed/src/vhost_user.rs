@@ -24,7 +24,7 @@ use bus::vhost_user::Listener as Socket;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
 use crate::serve::{Bound, Endpoint, Listener, ServedDevice};
-use crate::station::Station;
+use crate::shared::SharedDevice;
 
 use gate::{Event, Fault};
 use session::Session;
@@ -67,7 +67,7 @@ impl FrontEnds {
     fn converse(&self, stream: UnixStream, device: &ServedDevice, stop: &AtomicBool) -> Result<(), String> {
         let watched = stream.try_clone().map_err(|error| format!("cannot be listened to: {error}"))?;
         let session =
-            Session::new(device.station.clone()).map_err(|error| format!("found no rings: {error}"))?;
+            Session::new(device.shared.clone()).map_err(|error| format!("found no rings: {error}"))?;
         let session = Arc::new(Mutex::new(session));
         let mut handler = BackendReqHandler::from_stream(stream, session.clone());
         loop {
@@ -117,8 +117,8 @@ fn logged(device: &ServedDevice, fault: String) -> String {
 pub fn feed(device: crate::Device, memory: std::os::fd::OwnedFd, len: u64, bytes: &[u8]) -> io::Result<()> {
     use std::io::{Read, Write};
     let (ours, mut theirs) = UnixStream::pair()?;
-    let station = Station::new(device);
-    let mut session = Session::new(station.clone())?;
+    let shared = SharedDevice::new(device);
+    let mut session = Session::new(shared.clone())?;
     session.map(memory.into(), len)?;
     let mut handler = BackendReqHandler::from_stream(ours.try_clone()?, Arc::new(Mutex::new(session)));
     theirs.set_nonblocking(true)?;
@@ -129,7 +129,7 @@ pub fn feed(device: crate::Device, memory: std::os::fd::OwnedFd, len: u64, bytes
             break;
         }
         let _ = theirs.read(&mut [0; 8192]);
-        station.step_now();
+        shared.step_now();
     }
     Ok(())
 }

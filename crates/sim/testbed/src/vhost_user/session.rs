@@ -20,7 +20,7 @@ use vhost::vhost_user::{Error, Result, VhostUserBackendReqHandlerMut};
 use super::gate::{Enable, Fault};
 use super::memory::Memory;
 use crate::device::Device;
-use crate::station::Station;
+use crate::shared::SharedDevice;
 
 /// A ring as the front end describes it, message by message.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ struct RingState {
 
 /// The session's state. Dropping it leaves the device as new.
 pub(super) struct Session {
-    station: Arc<Station>,
+    shared: Arc<SharedDevice>,
     memory: Memory,
     rings: Vec<RingState>,
     features: u64,
@@ -49,25 +49,25 @@ pub(super) struct Session {
 
 impl Session {
     /// Attaches to the device, which has to have [`Rings`].
-    pub fn new(station: Arc<Station>) -> io::Result<Session> {
+    pub fn new(shared: Arc<SharedDevice>) -> io::Result<Session> {
         let (pairs, offered) = {
-            let mut device = station.enter();
+            let mut device = shared.enter();
             device.attach();
             device.let_reach_memory();
             let rings = device.rings().ok_or(Errno::OPNOTSUPP)?;
             (rings.pairs(), rings.features() | F_PROTOCOL_FEATURES)
         };
-        station.set_attached(true);
+        shared.set_attached(true);
         let rings = (0..2 * pairs).map(|_| RingState::default()).collect();
-        Ok(Session { station, memory: Memory::default(), rings, features: 0, offered })
+        Ok(Session { shared, memory: Memory::default(), rings, features: 0, offered })
     }
 
     /// Maps `len` bytes of `file` at 0, both as the front end and as the device
     /// see them.
     pub fn map(&mut self, file: File, len: u64) -> io::Result<()> {
-        let station = self.station.clone();
+        let shared = self.shared.clone();
         let region = super::memory::Region { guest: 0, len, user: 0, offset: 0 };
-        self.memory.add(station.enter().view(), region, file)
+        self.memory.add(shared.enter().view(), region, file)
     }
 
     /// Takes a message that enables a ring before features are set, as QEMU's
@@ -86,8 +86,8 @@ impl Session {
 
     /// Tells the front end of rings that it broke, once each.
     pub fn report_broken(&mut self) {
-        let station = self.station.clone();
-        let mut device = station.enter();
+        let shared = self.shared.clone();
+        let mut device = shared.enter();
         let Some(rings) = device.rings() else { return };
         for (index, state) in self.rings.iter_mut().enumerate() {
             if state.error.is_some() && rings.is_broken(index as u16) {
@@ -100,7 +100,7 @@ impl Session {
 
     /// Changes the device; no step is under way meanwhile.
     fn device(&self) -> MutexGuard<'_, Device> {
-        self.station.enter()
+        self.shared.enter()
     }
 
     fn ring(&mut self, index: u32) -> Result<&mut RingState> {
@@ -176,8 +176,8 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         // Both under the lock: a report sees neither without the other.
-        let mut device = self.station.enter();
-        self.station.set_attached(false);
+        let mut device = self.shared.enter();
+        self.shared.set_attached(false);
         device.detach();
     }
 }

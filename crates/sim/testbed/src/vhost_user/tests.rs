@@ -17,7 +17,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::*;
 use crate::device::{Device, Parts, Vectors};
 use crate::serve::{EndpointReport, Options, Serving};
-use crate::station::Idle;
+use crate::shared::Idle;
 use crate::view::{Trust, View};
 use crate::wire::Cable;
 

@@ -69,10 +69,10 @@ impl VhostUserBackendReqHandlerMut for Session {
         files: Vec<File>,
         _postcopy: Option<bool>,
     ) -> Result<Option<Vec<u64>>> {
-        let station = self.station.clone();
+        let shared = self.shared.clone();
         {
             // One change as far as the device can see.
-            let device = station.enter();
+            let device = shared.enter();
             self.memory.clear(device.view());
             for (told, file) in told.iter().zip(files) {
                 let added = self.memory.add(device.view(), region(told), file);
@@ -203,15 +203,15 @@ impl VhostUserBackendReqHandlerMut for Session {
         file: File,
         _postcopy: Option<bool>,
     ) -> Result<Option<u64>> {
-        let station = self.station.clone();
-        let device = station.enter();
+        let shared = self.shared.clone();
+        let device = shared.enter();
         self.memory.add(device.view(), region(told), file).map_err(Error::ReqHandlerError)?;
         Ok(None)
     }
 
     fn remove_mem_region(&mut self, told: &VhostUserSingleMemoryRegion) -> Result<()> {
-        let station = self.station.clone();
-        self.memory.remove(station.enter().view(), region(told)).map_err(Error::ReqHandlerError)?;
+        let shared = self.shared.clone();
+        self.memory.remove(shared.enter().view(), region(told)).map_err(Error::ReqHandlerError)?;
         self.follow_memory()
     }
 

@@ -14,7 +14,7 @@ use crate::device::Device;
 
 /// A device that threads share.
 #[derive(Debug)]
-pub(crate) struct Station {
+pub(crate) struct SharedDevice {
     device: Mutex<Device>,
     waiting: AtomicU32,
     /// A driver is there; without one nothing needs to be stepped.
@@ -22,9 +22,9 @@ pub(crate) struct Station {
     clock: Clock,
 }
 
-impl Station {
-    pub(crate) fn new(device: Device) -> Arc<Station> {
-        Arc::new(Station {
+impl SharedDevice {
+    pub(crate) fn new(device: Device) -> Arc<SharedDevice> {
+        Arc::new(SharedDevice {
             device: Mutex::new(device),
             waiting: AtomicU32::new(0),
             attached: AtomicBool::new(false),
@@ -129,7 +129,7 @@ pub enum Idle {
 /// Steps of a device before the next one's turn.
 const ROUNDS: usize = 8;
 /// Rounds without a packet before the thread gives way.
-const PATIENCE: u32 = 2_000;
+const EMPTY_ROUNDS: u32 = 2_000;
 const SLEEP: Duration = Duration::from_micros(50);
 /// How long a thread that waits for the lock is given before stepping goes on: many
 /// turns of other threads, where each core has several.
@@ -146,20 +146,20 @@ pub struct Stepper {
 
 impl Stepper {
     pub(crate) fn start(
-        stations: Vec<Arc<Station>>,
+        devices: Vec<Arc<SharedDevice>>,
         core: Option<usize>,
         idle: Idle,
     ) -> std::io::Result<Stepper> {
         // From now on, not from the first step: accesses may come before the
         // thread is let run.
-        stations.iter().for_each(|station| station.enter().follow_clock(station.clock.now_ns()));
+        devices.iter().for_each(|shared| shared.enter().follow_clock(shared.clock.now_ns()));
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = thread::Builder::new().name("model".to_owned()).spawn(move || {
             if let Some(core) = core {
                 pin(core);
             }
-            step_all(&stations, idle, &stopped);
+            step_all(&devices, idle, &stopped);
         })?;
         Ok(Stepper { stop, thread: Some(thread) })
     }
@@ -191,40 +191,40 @@ fn pin(core: usize) {
     }
 }
 
-fn step_all(stations: &[Arc<Station>], idle: Idle, stop: &AtomicBool) {
+fn step_all(devices: &[Arc<SharedDevice>], idle: Idle, stop: &AtomicBool) {
     let mut empty = 0;
     while !stop.load(Ordering::Relaxed) {
         let (mut moved, mut attached) = (0, false);
-        for station in stations {
-            if !station.is_attached() {
+        for shared in devices {
+            if !shared.is_attached() {
                 continue;
             }
             attached = true;
-            give_way(station);
-            moved += station.run(ROUNDS);
+            give_way(shared);
+            moved += shared.run(ROUNDS);
         }
         empty = if moved > 0 { 0 } else { empty + 1 };
         match idle {
             _ if !attached => thread::sleep(SLEEP),
             Idle::Spin => std::hint::spin_loop(),
-            _ if empty < PATIENCE => std::hint::spin_loop(),
+            _ if empty < EMPTY_ROUNDS => std::hint::spin_loop(),
             Idle::Yield => thread::yield_now(),
             Idle::Sleep => thread::sleep(SLEEP),
         }
-        empty = empty.min(PATIENCE);
+        empty = empty.min(EMPTY_ROUNDS);
     }
 }
 
 /// Stays away from the lock while somebody waits for it.
-fn give_way(station: &Station) {
-    if !station.is_awaited() {
+fn give_way(shared: &SharedDevice) {
+    if !shared.is_awaited() {
         return;
     }
     let (since, mut yields) = (Instant::now(), 0);
     // The waiting thread may share this core: yield, but not for ever. On a busy
     // machine a yield may come back before the waiting thread's turn, again and again;
     // a sleep does not.
-    while station.is_awaited() && since.elapsed() < GIVE_WAY {
+    while shared.is_awaited() && since.elapsed() < GIVE_WAY {
         if yields < YIELDS {
             yields += 1;
             thread::yield_now();
