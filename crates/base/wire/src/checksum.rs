@@ -36,6 +36,59 @@ pub fn of(bytes: &[u8]) -> u16 {
     !sum(bytes)
 }
 
+/// Whether a sum over data and its checksum says that the data are right.
+#[inline]
+pub fn is_right(sum: u16) -> bool {
+    sum == 0xFFFF
+}
+
+/// Whether data that contain their checksum are right.
+#[inline]
+pub fn verify(bytes: &[u8]) -> bool {
+    is_right(sum(bytes))
+}
+
+/// A checksum as a field carries it in which 0 means that there is none (RFC 768):
+/// one that comes out as 0 is sent in its other form.
+#[inline]
+pub fn never_zero(checksum: u16) -> u16 {
+    if checksum == 0 { 0xFFFF } else { checksum }
+}
+
+/// The sum of data that lie in several pieces, of any lengths.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Partial {
+    total: u64,
+    /// Whether the next piece starts at an odd offset.
+    odd: bool,
+}
+
+impl Partial {
+    /// A sum that begins with another's.
+    pub fn new(sum: u16) -> Partial {
+        Partial { total: sum.into(), odd: false }
+    }
+
+    /// Adds the next piece.
+    pub fn add(&mut self, bytes: &[u8]) {
+        let part = sum(bytes);
+        // At an odd offset high and low bytes change places (RFC 1071, section 2B).
+        self.total += u64::from(if self.odd { part.swap_bytes() } else { part });
+        self.odd ^= bytes.len() % 2 == 1;
+    }
+
+    /// The sum, not inverted.
+    pub fn sum(&self) -> u16 {
+        fold(self.total)
+    }
+
+    /// The checksum to put into a header whose checksum field was zero, or held the
+    /// sum of the pseudo header.
+    pub fn checksum(&self) -> u16 {
+        !self.sum()
+    }
+}
+
 /// The checksum after a 16-bit word of the data changed (RFC 1624, equation 3).
 #[inline]
 pub fn update(checksum: u16, from: u16, to: u16) -> u16 {

@@ -2,11 +2,14 @@
 //! the frame check sequence, which the NIC makes and strips. 802.3 length fields
 //! are read as an EtherType below 0x0600 and not followed.
 
-use crate::field::{array_at, set_array, set_u16, u16_at};
+use std::borrow::{Borrow, BorrowMut};
+
 use crate::{Error, MacAddress, Result};
 
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 14;
+/// Bytes of the addresses in front of the EtherType, or of a VLAN tag.
+pub const ADDRESSES_LEN: usize = 12;
 
 /// What the payload is (IANA, IEEE 802 numbers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,6 +18,8 @@ pub struct EtherType(pub u16);
 impl EtherType {
     /// Internet protocol, version 4.
     pub const IPV4: EtherType = EtherType(0x0800);
+    /// IP with its header behind the data (RFC 893).
+    pub const TRAILERS: EtherType = EtherType(0x1000);
     /// Address resolution.
     pub const ARP: EtherType = EtherType(0x0806);
     /// A customer VLAN tag (802.1Q).
@@ -34,6 +39,100 @@ impl EtherType {
     }
 }
 
+/// Where the fields of a header are, in bytes.
+pub mod offset {
+    /// The destination address.
+    pub const DST: usize = 0;
+    /// The source address.
+    pub const SRC: usize = 6;
+    /// What the payload is.
+    pub const ETHERTYPE: usize = 12;
+}
+
+header! {
+    /// A header.
+    Header[HEADER_LEN]
+}
+
+impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
+    /// To whom.
+    #[inline(always)]
+    pub fn dst(&self) -> MacAddress {
+        self.get::<{ offset::DST }, _>()
+    }
+
+    /// From whom.
+    #[inline(always)]
+    pub fn src(&self) -> MacAddress {
+        self.get::<{ offset::SRC }, _>()
+    }
+
+    /// What the payload is.
+    #[inline(always)]
+    pub fn ethertype(&self) -> EtherType {
+        self.get::<{ offset::ETHERTYPE }, _>()
+    }
+}
+
+impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
+    /// Sets the destination.
+    #[inline(always)]
+    pub fn set_dst(&mut self, value: MacAddress) {
+        self.set::<{ offset::DST }, _>(value);
+    }
+
+    /// Sets the source.
+    #[inline(always)]
+    pub fn set_src(&mut self, value: MacAddress) {
+        self.set::<{ offset::SRC }, _>(value);
+    }
+
+    /// Sets what the payload is.
+    #[inline(always)]
+    pub fn set_ethertype(&mut self, value: EtherType) {
+        self.set::<{ offset::ETHERTYPE }, _>(value);
+    }
+}
+
+impl Header<[u8; HEADER_LEN]> {
+    /// The header of a frame to `dst`, from `src`.
+    #[inline(always)]
+    pub fn between(dst: MacAddress, src: MacAddress, ethertype: EtherType) -> Self {
+        let mut header = Header::zeroed();
+        header.set_dst(dst);
+        header.set_src(src);
+        header.set_ethertype(ethertype);
+        header
+    }
+}
+
+header! {
+    /// The two addresses that a frame begins with.
+    Addresses[ADDRESSES_LEN]
+}
+
+impl<T: Borrow<[u8; ADDRESSES_LEN]>> Addresses<T> {
+    /// To whom.
+    #[inline(always)]
+    pub fn dst(&self) -> MacAddress {
+        self.get::<{ offset::DST }, _>()
+    }
+
+    /// From whom.
+    #[inline(always)]
+    pub fn src(&self) -> MacAddress {
+        self.get::<{ offset::SRC }, _>()
+    }
+}
+
+impl<T: BorrowMut<[u8; ADDRESSES_LEN]>> Addresses<T> {
+    /// Exchanges both.
+    #[inline(always)]
+    pub fn swap(&mut self) {
+        self.bytes.borrow_mut().rotate_left(offset::SRC);
+    }
+}
+
 view! {
     /// A frame in place.
     Frame
@@ -43,44 +142,27 @@ fn check_bytes(bytes: &[u8]) -> Result<()> {
     if bytes.len() < HEADER_LEN { Err(Error::Truncated) } else { Ok(()) }
 }
 
+forward! {
+    Frame to Header[HEADER_LEN]:
+    dst -> MacAddress, src -> MacAddress, ethertype -> EtherType;
+    set_dst(MacAddress), set_src(MacAddress), set_ethertype(EtherType)
+}
+
 impl<T: AsRef<[u8]>> Frame<T> {
-    /// To whom.
-    pub fn dst(&self) -> MacAddress {
-        MacAddress(array_at(self.as_ref(), 0))
-    }
-
-    /// From whom.
-    pub fn src(&self) -> MacAddress {
-        MacAddress(array_at(self.as_ref(), 6))
-    }
-
-    /// What the payload is.
-    pub fn ethertype(&self) -> EtherType {
-        EtherType(u16_at(self.as_ref(), 12))
-    }
-
     /// All behind the header, padding included.
     pub fn payload(&self) -> &[u8] {
         &self.as_ref()[HEADER_LEN..]
     }
 }
 
+impl<'a> Frame<&'a [u8]> {
+    /// All behind the header, for as long as the bytes live.
+    pub fn into_payload(self) -> &'a [u8] {
+        &self.bytes[HEADER_LEN..]
+    }
+}
+
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Frame<T> {
-    /// Sets the destination.
-    pub fn set_dst(&mut self, mac: MacAddress) {
-        set_array(self.bytes.as_mut(), 0, &mac.0);
-    }
-
-    /// Sets the source.
-    pub fn set_src(&mut self, mac: MacAddress) {
-        set_array(self.bytes.as_mut(), 6, &mac.0);
-    }
-
-    /// Sets what the payload is.
-    pub fn set_ethertype(&mut self, ethertype: EtherType) {
-        set_u16(self.bytes.as_mut(), 12, ethertype.0);
-    }
-
     /// All behind the header.
     pub fn payload_mut(&mut self) -> &mut [u8] {
         &mut self.bytes.as_mut()[HEADER_LEN..]

@@ -3,8 +3,7 @@
 //! headers are skipped; tunnels are not looked into. No checksum is verified.
 
 use crate::ethernet::{self, EtherType};
-use crate::field::u16_at;
-use crate::ip::{Addresses, Protocol};
+use crate::ip::{Addresses, Ports, Protocol};
 use crate::{Error, Result, ipv4, ipv6, tcp, toeplitz, udp, vlan};
 
 /// A service tag and a customer tag.
@@ -102,7 +101,8 @@ impl Flow {
             Protocol::UDP => udp::HEADER_LEN,
             _ => return Ok(self),
         };
-        self.ports = Some((u16_at(upper, 0), u16_at(upper, 2)));
+        let Some(ports) = Ports::of(upper) else { return Err(Error::Truncated) };
+        self.ports = Some((ports.src(), ports.dst()));
         Ok(self)
     }
 

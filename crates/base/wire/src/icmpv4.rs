@@ -1,15 +1,202 @@
 //! ICMP echo of version 4 (RFC 792). Other messages can be viewed, but have no
 //! meaning here: [`Error::Unsupported`].
 
-use crate::field::{set_array, set_u16, u16_at};
-use crate::{Error, Result, checksum};
+use std::borrow::{Borrow, BorrowMut};
+use std::net::Ipv4Addr;
+
+use crate::field::{set_array, set_u16};
+use crate::{Error, Result, checksum, ipv4};
 
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 8;
 /// The type of an answer.
 pub const ECHO_REPLY: u8 = 0;
+/// The type of an error: there is no way to the destination.
+pub const UNREACHABLE: u8 = 3;
+/// The code of the unreachable: the host does not know the protocol.
+pub const PROTOCOL_UNREACHABLE: u8 = 2;
+/// The code of the unreachable: nobody listens at the port.
+pub const PORT_UNREACHABLE: u8 = 3;
+/// The code of the unreachable: the packet is too long and must not be fragmented.
+pub const NEEDS_FRAGMENTS: u8 = 4;
+/// The type of an error: packets come too fast.
+pub const SOURCE_QUENCH: u8 = 4;
+/// The type of what names a better gateway.
+pub const REDIRECT: u8 = 5;
 /// The type of a question.
 pub const ECHO_REQUEST: u8 = 8;
+/// The type of a router's announcement (RFC 1256).
+pub const ROUTER_ADVERTISEMENT: u8 = 9;
+/// The type of a question for routers (RFC 1256).
+pub const ROUTER_SOLICITATION: u8 = 10;
+/// The type of an error: no hop left, or fragments came too late.
+pub const TIME_EXCEEDED: u8 = 11;
+/// The type of an error: a field of the header is wrong.
+pub const PARAMETER_PROBLEM: u8 = 12;
+/// The type of a question for the time.
+pub const TIMESTAMP: u8 = 13;
+/// The type of the answer with the time.
+pub const TIMESTAMP_REPLY: u8 = 14;
+/// The type of a question for the network's number.
+pub const INFORMATION: u8 = 15;
+/// The type of the answer with the network's number.
+pub const INFORMATION_REPLY: u8 = 16;
+/// The type of a question for the network's mask (RFC 950).
+pub const MASK: u8 = 17;
+/// The type of the answer with the network's mask (RFC 950).
+pub const MASK_REPLY: u8 = 18;
+/// Bytes of the header of a message about the time.
+pub const TIMESTAMP_LEN: usize = 20;
+/// Bytes of the header of a message about a mask.
+pub const MASK_LEN: usize = 12;
+
+/// Bytes that an error quotes at least: an IP header and eight bytes of its payload.
+pub const LEAST_QUOTED: usize = ipv4::HEADER_LEN + 8;
+
+/// Computes the checksum over all bytes of a message, and sets it. Panics when the
+/// checksum's field is not in it.
+pub fn fill_checksum(message: &mut [u8]) {
+    set_u16(message, offset::CHECKSUM, 0);
+    let checksum = checksum::of(message);
+    set_u16(message, offset::CHECKSUM, checksum);
+}
+
+/// Whether a type is that of an error, which quotes the packet that it is about and
+/// is never answered with another (RFC 1122, section 3.2.2).
+pub const fn is_error(message_type: u8) -> bool {
+    matches!(message_type, UNREACHABLE | SOURCE_QUENCH | REDIRECT | TIME_EXCEEDED | PARAMETER_PROBLEM)
+}
+
+/// Whether messages of a type have an identifier and a sequence number.
+pub const fn is_numbered(message_type: u8) -> bool {
+    matches!(
+        message_type,
+        ECHO_REPLY | ECHO_REQUEST | TIMESTAMP | TIMESTAMP_REPLY | INFORMATION | INFORMATION_REPLY
+    )
+}
+
+/// Bytes of the header of messages of a type.
+pub const fn header_len(message_type: u8) -> usize {
+    match message_type {
+        TIMESTAMP | TIMESTAMP_REPLY => TIMESTAMP_LEN,
+        MASK | MASK_REPLY => MASK_LEN,
+        _ => HEADER_LEN,
+    }
+}
+
+/// Where the fields of the header are, in bytes.
+pub mod offset {
+    /// Which message.
+    pub const TYPE: usize = 0;
+    /// Which kind of it.
+    pub const CODE: usize = 1;
+    /// The checksum.
+    pub const CHECKSUM: usize = 2;
+    /// Of an echo: whose it is.
+    pub const IDENTIFIER: usize = 4;
+    /// Of an echo: which one.
+    pub const SEQUENCE: usize = 6;
+    /// Of the unreachable with [`super::NEEDS_FRAGMENTS`]: the longest packet.
+    pub const MTU: usize = 6;
+}
+
+header! {
+    /// The header.
+    Header[HEADER_LEN]
+}
+
+impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
+    /// Which message.
+    #[inline(always)]
+    pub fn message_type(&self) -> u8 {
+        self.get::<{ offset::TYPE }, _>()
+    }
+
+    /// Which kind of it.
+    #[inline(always)]
+    pub fn code(&self) -> u8 {
+        self.get::<{ offset::CODE }, _>()
+    }
+
+    /// The checksum as it stands.
+    #[inline(always)]
+    pub fn checksum(&self) -> u16 {
+        self.get::<{ offset::CHECKSUM }, _>()
+    }
+
+    /// Of an echo: whose it is.
+    #[inline(always)]
+    pub fn identifier(&self) -> u16 {
+        self.get::<{ offset::IDENTIFIER }, _>()
+    }
+
+    /// Of an echo: which one.
+    #[inline(always)]
+    pub fn sequence(&self) -> u16 {
+        self.get::<{ offset::SEQUENCE }, _>()
+    }
+}
+
+impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
+    /// Sets which message.
+    #[inline(always)]
+    pub fn set_message_type(&mut self, value: u8) {
+        self.set::<{ offset::TYPE }, _>(value);
+    }
+
+    /// Sets which kind of it.
+    #[inline(always)]
+    pub fn set_code(&mut self, value: u8) {
+        self.set::<{ offset::CODE }, _>(value);
+    }
+
+    /// Sets the checksum.
+    #[inline(always)]
+    pub fn set_checksum(&mut self, value: u16) {
+        self.set::<{ offset::CHECKSUM }, _>(value);
+    }
+
+    /// Sets whose the echo is.
+    #[inline(always)]
+    pub fn set_identifier(&mut self, value: u16) {
+        self.set::<{ offset::IDENTIFIER }, _>(value);
+    }
+
+    /// Sets which echo it is.
+    #[inline(always)]
+    pub fn set_sequence(&mut self, value: u16) {
+        self.set::<{ offset::SEQUENCE }, _>(value);
+    }
+
+    /// Makes a question its answer: another type, code 0. The checksum follows (RFC
+    /// 1624).
+    #[inline(always)]
+    pub fn update_to_reply(&mut self) {
+        let (from, checksum) = (self.get::<{ offset::TYPE }, u16>(), self.checksum());
+        let to = u16::from_be_bytes([ECHO_REPLY, 0]);
+        self.set::<{ offset::TYPE }, _>(to);
+        self.set_checksum(checksum::update(checksum, from, to));
+    }
+
+    /// Sets the better gateway, of [`REDIRECT`].
+    #[inline(always)]
+    pub fn set_gateway(&mut self, gateway: Ipv4Addr) {
+        self.set::<{ offset::IDENTIFIER }, _>(gateway);
+    }
+
+    /// Sets where the fault is in the packet, of [`PARAMETER_PROBLEM`].
+    #[inline(always)]
+    pub fn set_pointer(&mut self, pointer: u8) {
+        self.set::<{ offset::IDENTIFIER }, _>(pointer);
+    }
+
+    /// Sets the longest packet, of [`UNREACHABLE`] with [`NEEDS_FRAGMENTS`] (RFC 1191,
+    /// section 4).
+    #[inline(always)]
+    pub fn set_mtu(&mut self, mtu: u16) {
+        self.set::<{ offset::MTU }, _>(mtu);
+    }
+}
 
 view! {
     /// A message in place.
@@ -20,32 +207,13 @@ fn check_bytes(bytes: &[u8]) -> Result<()> {
     if bytes.len() < HEADER_LEN { Err(Error::Truncated) } else { Ok(()) }
 }
 
+forward! {
+    Packet to Header[HEADER_LEN]:
+    message_type -> u8, code -> u8, checksum -> u16, identifier -> u16, sequence -> u16;
+    set_message_type(u8), set_code(u8), set_checksum(u16), set_identifier(u16), set_sequence(u16)
+}
+
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Which message.
-    pub fn message_type(&self) -> u8 {
-        self.as_ref()[0]
-    }
-
-    /// Which kind of it.
-    pub fn code(&self) -> u8 {
-        self.as_ref()[1]
-    }
-
-    /// The checksum as it stands.
-    pub fn checksum(&self) -> u16 {
-        u16_at(self.as_ref(), 2)
-    }
-
-    /// Of an echo: whose it is.
-    pub fn identifier(&self) -> u16 {
-        u16_at(self.as_ref(), 4)
-    }
-
-    /// Of an echo: which one.
-    pub fn sequence(&self) -> u16 {
-        u16_at(self.as_ref(), 6)
-    }
-
     /// All behind the header.
     pub fn data(&self) -> &[u8] {
         &self.as_ref()[HEADER_LEN..]
@@ -53,36 +221,11 @@ impl<T: AsRef<[u8]>> Packet<T> {
 
     /// Whether the checksum is right.
     pub fn verify_checksum(&self) -> bool {
-        checksum::sum(self.as_ref()) == 0xFFFF
+        checksum::verify(self.as_ref())
     }
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
-    /// Sets which message.
-    pub fn set_message_type(&mut self, message_type: u8) {
-        self.bytes.as_mut()[0] = message_type;
-    }
-
-    /// Sets which kind of it.
-    pub fn set_code(&mut self, code: u8) {
-        self.bytes.as_mut()[1] = code;
-    }
-
-    /// Sets the checksum.
-    pub fn set_checksum(&mut self, checksum: u16) {
-        set_u16(self.bytes.as_mut(), 2, checksum);
-    }
-
-    /// Sets whose the echo is.
-    pub fn set_identifier(&mut self, identifier: u16) {
-        set_u16(self.bytes.as_mut(), 4, identifier);
-    }
-
-    /// Sets which echo it is.
-    pub fn set_sequence(&mut self, sequence: u16) {
-        set_u16(self.bytes.as_mut(), 6, sequence);
-    }
-
     /// All behind the header.
     pub fn data_mut(&mut self) -> &mut [u8] {
         &mut self.bytes.as_mut()[HEADER_LEN..]
@@ -90,9 +233,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 
     /// Computes the checksum over all bytes and sets it.
     pub fn fill_checksum(&mut self) {
-        self.set_checksum(0);
-        let checksum = checksum::of(self.as_ref());
-        self.set_checksum(checksum);
+        fill_checksum(self.bytes.as_mut());
     }
 }
 

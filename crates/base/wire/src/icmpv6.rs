@@ -1,16 +1,140 @@
 //! ICMP echo of version 6 (RFC 4443, section 4). Other messages, neighbour discovery
 //! among them, can be viewed, but have no meaning here: [`Error::Unsupported`].
 
-use crate::field::{set_array, set_u16, u16_at};
+use std::borrow::{Borrow, BorrowMut};
+
+use crate::field::set_array;
 use crate::ip::{Addresses, Protocol};
 use crate::{Error, Result, checksum};
 
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 8;
-/// The type of an answer.
-pub const ECHO_REPLY: u8 = 129;
+/// The type of an error: the packet is longer than the next link takes.
+pub const TOO_BIG: u8 = 2;
+/// The type of an error: a field of the packet is wrong.
+pub const PARAMETER_PROBLEM: u8 = 4;
+/// The code of a parameter problem: an option that is not known.
+pub const UNKNOWN_OPTION: u8 = 2;
 /// The type of a question.
 pub const ECHO_REQUEST: u8 = 128;
+/// The type of an answer.
+pub const ECHO_REPLY: u8 = 129;
+/// The type of neighbor discovery's question (RFC 4861).
+pub const NEIGHBOR_SOLICITATION: u8 = 135;
+/// The type of neighbor discovery's answer (RFC 4861).
+pub const NEIGHBOR_ADVERTISEMENT: u8 = 136;
+/// The type of what names a better gateway (RFC 4861).
+pub const REDIRECT: u8 = 137;
+
+/// Whether a type is that of an error: those below 128 are (section 2.1).
+pub const fn is_error(message_type: u8) -> bool {
+    message_type < ECHO_REQUEST
+}
+
+/// Where the fields of the header are, in bytes.
+pub mod offset {
+    /// Which message.
+    pub const TYPE: usize = 0;
+    /// Which kind of it.
+    pub const CODE: usize = 1;
+    /// The checksum.
+    pub const CHECKSUM: usize = 2;
+    /// Of an echo: whose it is.
+    pub const IDENTIFIER: usize = 4;
+    /// Of an echo: which one.
+    pub const SEQUENCE: usize = 6;
+}
+
+header! {
+    /// The header.
+    Header[HEADER_LEN]
+}
+
+impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
+    /// Which message.
+    #[inline(always)]
+    pub fn message_type(&self) -> u8 {
+        self.get::<{ offset::TYPE }, _>()
+    }
+
+    /// Which kind of it.
+    #[inline(always)]
+    pub fn code(&self) -> u8 {
+        self.get::<{ offset::CODE }, _>()
+    }
+
+    /// The checksum as it stands.
+    #[inline(always)]
+    pub fn checksum(&self) -> u16 {
+        self.get::<{ offset::CHECKSUM }, _>()
+    }
+
+    /// Of an echo: whose it is.
+    #[inline(always)]
+    pub fn identifier(&self) -> u16 {
+        self.get::<{ offset::IDENTIFIER }, _>()
+    }
+
+    /// Of an echo: which one.
+    #[inline(always)]
+    pub fn sequence(&self) -> u16 {
+        self.get::<{ offset::SEQUENCE }, _>()
+    }
+}
+
+impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
+    /// Sets which message.
+    #[inline(always)]
+    pub fn set_message_type(&mut self, value: u8) {
+        self.set::<{ offset::TYPE }, _>(value);
+    }
+
+    /// Sets which kind of it.
+    #[inline(always)]
+    pub fn set_code(&mut self, value: u8) {
+        self.set::<{ offset::CODE }, _>(value);
+    }
+
+    /// Sets the checksum.
+    #[inline(always)]
+    pub fn set_checksum(&mut self, value: u16) {
+        self.set::<{ offset::CHECKSUM }, _>(value);
+    }
+
+    /// Sets whose the echo is.
+    #[inline(always)]
+    pub fn set_identifier(&mut self, value: u16) {
+        self.set::<{ offset::IDENTIFIER }, _>(value);
+    }
+
+    /// Sets which echo it is.
+    #[inline(always)]
+    pub fn set_sequence(&mut self, value: u16) {
+        self.set::<{ offset::SEQUENCE }, _>(value);
+    }
+
+    /// Makes a question its answer: another type, code 0. The checksum follows (RFC
+    /// 1624).
+    #[inline(always)]
+    pub fn update_to_reply(&mut self) {
+        let (from, checksum) = (self.get::<{ offset::TYPE }, u16>(), self.checksum());
+        let to = u16::from_be_bytes([ECHO_REPLY, 0]);
+        self.set::<{ offset::TYPE }, _>(to);
+        self.set_checksum(checksum::update(checksum, from, to));
+    }
+
+    /// Sets the longest packet, of [`TOO_BIG`].
+    #[inline(always)]
+    pub fn set_mtu(&mut self, mtu: u32) {
+        self.set::<{ offset::IDENTIFIER }, _>(mtu);
+    }
+
+    /// Sets where the fault is in the packet, of [`PARAMETER_PROBLEM`].
+    #[inline(always)]
+    pub fn set_pointer(&mut self, pointer: u32) {
+        self.set::<{ offset::IDENTIFIER }, _>(pointer);
+    }
+}
 
 view! {
     /// A message in place.
@@ -21,32 +145,13 @@ fn check_bytes(bytes: &[u8]) -> Result<()> {
     if bytes.len() < HEADER_LEN { Err(Error::Truncated) } else { Ok(()) }
 }
 
+forward! {
+    Packet to Header[HEADER_LEN]:
+    message_type -> u8, code -> u8, checksum -> u16, identifier -> u16, sequence -> u16;
+    set_message_type(u8), set_code(u8), set_checksum(u16), set_identifier(u16), set_sequence(u16)
+}
+
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Which message.
-    pub fn message_type(&self) -> u8 {
-        self.as_ref()[0]
-    }
-
-    /// Which kind of it.
-    pub fn code(&self) -> u8 {
-        self.as_ref()[1]
-    }
-
-    /// The checksum as it stands.
-    pub fn checksum(&self) -> u16 {
-        u16_at(self.as_ref(), 2)
-    }
-
-    /// Of an echo: whose it is.
-    pub fn identifier(&self) -> u16 {
-        u16_at(self.as_ref(), 4)
-    }
-
-    /// Of an echo: which one.
-    pub fn sequence(&self) -> u16 {
-        u16_at(self.as_ref(), 6)
-    }
-
     /// All behind the header.
     pub fn data(&self) -> &[u8] {
         &self.as_ref()[HEADER_LEN..]
@@ -55,36 +160,11 @@ impl<T: AsRef<[u8]>> Packet<T> {
     /// Whether the checksum is right, which covers the pseudo header too.
     pub fn verify_checksum(&self, addresses: Addresses) -> bool {
         let pseudo = addresses.pseudo_header(Protocol::ICMPV6, self.as_ref().len());
-        checksum::combine(pseudo, checksum::sum(self.as_ref())) == 0xFFFF
+        checksum::is_right(checksum::combine(pseudo, checksum::sum(self.as_ref())))
     }
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
-    /// Sets which message.
-    pub fn set_message_type(&mut self, message_type: u8) {
-        self.bytes.as_mut()[0] = message_type;
-    }
-
-    /// Sets which kind of it.
-    pub fn set_code(&mut self, code: u8) {
-        self.bytes.as_mut()[1] = code;
-    }
-
-    /// Sets the checksum.
-    pub fn set_checksum(&mut self, checksum: u16) {
-        set_u16(self.bytes.as_mut(), 2, checksum);
-    }
-
-    /// Sets whose the echo is.
-    pub fn set_identifier(&mut self, identifier: u16) {
-        set_u16(self.bytes.as_mut(), 4, identifier);
-    }
-
-    /// Sets which echo it is.
-    pub fn set_sequence(&mut self, sequence: u16) {
-        set_u16(self.bytes.as_mut(), 6, sequence);
-    }
-
     /// All behind the header.
     pub fn data_mut(&mut self) -> &mut [u8] {
         &mut self.bytes.as_mut()[HEADER_LEN..]

@@ -1,26 +1,118 @@
-//! What both versions of IP share: protocol numbers, and the pair of addresses that
-//! upper layers put into their checksums (RFC 9293, section 3.1; RFC 8200, section
-//! 8.1).
+//! What both versions of IP share: protocol numbers, ports, and the pair of addresses
+//! that upper layers put into their checksums (RFC 9293, section 3.1; RFC 8200,
+//! section 8.1).
 
+use std::borrow::{Borrow, BorrowMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::checksum;
+use crate::{checksum, icmpv4, icmpv6, tcp, udp};
 
 /// An upper layer protocol or IPv6 extension header (IANA, protocol numbers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Protocol(pub u8);
 
 impl Protocol {
+    /// IPv6 options for every router.
+    pub const HOP_BY_HOP: Protocol = Protocol(0);
     /// Internet control messages of version 4.
     pub const ICMP: Protocol = Protocol(1);
+    /// Internet group management.
+    pub const IGMP: Protocol = Protocol(2);
+    /// IPv4 in IP.
+    pub const IPV4: Protocol = Protocol(4);
     /// Transmission control.
     pub const TCP: Protocol = Protocol(6);
     /// User datagrams.
     pub const UDP: Protocol = Protocol(17);
+    /// Datagram congestion control.
+    pub const DCCP: Protocol = Protocol(33);
+    /// IPv6 in IP.
+    pub const IPV6: Protocol = Protocol(41);
+    /// The IPv6 routing header.
+    pub const ROUTING: Protocol = Protocol(43);
+    /// The IPv6 fragment header.
+    pub const FRAGMENT: Protocol = Protocol(44);
+    /// Generic routing encapsulation.
+    pub const GRE: Protocol = Protocol(47);
+    /// Encapsulating security payload.
+    pub const ESP: Protocol = Protocol(50);
+    /// The authentication header.
+    pub const AUTHENTICATION: Protocol = Protocol(51);
     /// Internet control messages of version 6.
     pub const ICMPV6: Protocol = Protocol(58);
+    /// IPv6 options for the destination.
+    pub const DESTINATION: Protocol = Protocol(60);
     /// Stream control transmission.
     pub const SCTP: Protocol = Protocol(132);
+    /// Mobility (IPv6).
+    pub const MOBILITY: Protocol = Protocol(135);
+    /// User datagrams whose checksum may leave out the payload.
+    pub const UDP_LITE: Protocol = Protocol(136);
+    /// Host identity.
+    pub const HOST_IDENTITY: Protocol = Protocol(139);
+    /// Level 3 multihoming (IPv6).
+    pub const SHIM6: Protocol = Protocol(140);
+}
+
+/// Where the layer above IP has its checksum, in bytes from its start; `None` for
+/// protocols that have none, or that this crate does not know.
+#[inline]
+pub fn checksum_offset(protocol: Protocol) -> Option<usize> {
+    match protocol {
+        Protocol::TCP => Some(tcp::offset::CHECKSUM),
+        Protocol::UDP | Protocol::UDP_LITE => Some(udp::offset::CHECKSUM),
+        Protocol::DCCP => Some(DCCP_CHECKSUM),
+        Protocol::ICMP => Some(icmpv4::offset::CHECKSUM),
+        Protocol::ICMPV6 => Some(icmpv6::offset::CHECKSUM),
+        _ => None,
+    }
+}
+
+/// Bytes of DCCP's header without options, with short sequence numbers (RFC 4340,
+/// section 5.1).
+pub const DCCP_HEADER_LEN: usize = 12;
+/// Where DCCP has its checksum (RFC 4340, section 5.1).
+const DCCP_CHECKSUM: usize = 6;
+
+header! {
+    /// What TCP, UDP, DCCP and SCTP begin with: the ports.
+    Ports[4]
+}
+
+impl<T: Borrow<[u8; 4]>> Ports<T> {
+    /// From which port.
+    #[inline(always)]
+    pub fn src(&self) -> u16 {
+        self.get::<0, _>()
+    }
+
+    /// To which port.
+    #[inline(always)]
+    pub fn dst(&self) -> u16 {
+        self.get::<2, _>()
+    }
+}
+
+impl<T: BorrowMut<[u8; 4]>> Ports<T> {
+    /// Sets from which port.
+    #[inline(always)]
+    pub fn set_src(&mut self, port: u16) {
+        self.set::<0, _>(port);
+    }
+
+    /// Sets to which port.
+    #[inline(always)]
+    pub fn set_dst(&mut self, port: u16) {
+        self.set::<2, _>(port);
+    }
+
+    /// Exchanges both.
+    #[inline(always)]
+    pub fn swap(&mut self) {
+        let (src, dst) = (self.src(), self.dst());
+        self.set_src(dst);
+        self.set_dst(src);
+    }
 }
 
 /// Source and destination, of one version.

@@ -2,9 +2,10 @@
 //! At most [`MAX_EXTENSIONS`] are followed, so that no packet costs more. Jumbograms
 //! (RFC 2675) read as packets without payload; options are skipped, not obeyed.
 
+use std::borrow::{Borrow, BorrowMut};
 use std::net::Ipv6Addr;
 
-use crate::field::{array_at, set_array, set_u16, set_u32, u16_at, u32_at};
+use crate::field::{u16_at, u32_at};
 use crate::ip::{Addresses, Protocol};
 use crate::{Error, Result};
 
@@ -13,14 +14,161 @@ pub const HEADER_LEN: usize = 40;
 /// More extension headers than any honest packet has.
 pub const MAX_EXTENSIONS: usize = 8;
 
-const HOP_BY_HOP: u8 = 0;
-const ROUTING: u8 = 43;
-const FRAGMENT: u8 = 44;
-const AUTHENTICATION: u8 = 51;
-const DESTINATION: u8 = 60;
-const MOBILITY: u8 = 135;
-const HOST_IDENTITY: u8 = 139;
-const SHIM6: u8 = 140;
+const FLOW_LABEL: u32 = 0xF_FFFF;
+/// The code point in the first two bytes, and where it begins.
+const DSCP: u16 = 0xFC0;
+const DSCP_SHIFT: u32 = 6;
+
+/// Where the fields of the fixed header are, in bytes.
+pub mod offset {
+    /// The version, the traffic class and the flow label.
+    pub const VERSION: usize = 0;
+    /// Bytes behind the fixed header.
+    pub const PAYLOAD_LEN: usize = 4;
+    /// What the payload begins with.
+    pub const NEXT_HEADER: usize = 6;
+    /// Hops left.
+    pub const HOP_LIMIT: usize = 7;
+    /// The source address.
+    pub const SRC: usize = 8;
+    /// The destination address.
+    pub const DST: usize = 24;
+}
+
+/// Sets the differentiated services code point, 0 to 63, in a header's first bytes.
+#[inline(always)]
+pub fn set_dscp(start: &mut [u8; 2], dscp: u8) {
+    let word = u16::from_be_bytes(*start) & !DSCP | u16::from(dscp) << DSCP_SHIFT & DSCP;
+    *start = word.to_be_bytes();
+}
+
+header! {
+    /// The fixed header.
+    Header[HEADER_LEN]
+}
+
+impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
+    /// What the payload begins with.
+    #[inline(always)]
+    pub fn next_header(&self) -> Protocol {
+        self.get::<{ offset::NEXT_HEADER }, _>()
+    }
+
+    /// Hops left.
+    #[inline(always)]
+    pub fn hop_limit(&self) -> u8 {
+        self.get::<{ offset::HOP_LIMIT }, _>()
+    }
+
+    /// From whom.
+    #[inline(always)]
+    pub fn src(&self) -> Ipv6Addr {
+        self.get::<{ offset::SRC }, _>()
+    }
+
+    /// To whom.
+    #[inline(always)]
+    pub fn dst(&self) -> Ipv6Addr {
+        self.get::<{ offset::DST }, _>()
+    }
+
+    /// The version: 6, or this is another header.
+    #[inline(always)]
+    pub fn version(&self) -> u8 {
+        self.get::<{ offset::VERSION }, u8>() >> 4
+    }
+
+    /// The differentiated services byte: DSCP in the upper six bits, ECN below.
+    #[inline(always)]
+    pub fn traffic_class(&self) -> u8 {
+        (self.get::<{ offset::VERSION }, u16>() >> 4) as u8
+    }
+
+    /// The flow label, 20 bits.
+    #[inline(always)]
+    pub fn flow_label(&self) -> u32 {
+        self.get::<{ offset::VERSION }, u32>() & FLOW_LABEL
+    }
+
+    /// Bytes behind the fixed header, extension headers included.
+    #[inline(always)]
+    pub fn payload_len(&self) -> usize {
+        self.get::<{ offset::PAYLOAD_LEN }, u16>().into()
+    }
+
+    /// Both addresses, for the checksum of the layer above.
+    #[inline(always)]
+    pub fn addresses(&self) -> Addresses {
+        Addresses::V6 { src: self.src(), dst: self.dst() }
+    }
+}
+
+impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
+    /// Sets what the payload begins with.
+    #[inline(always)]
+    pub fn set_next_header(&mut self, value: Protocol) {
+        self.set::<{ offset::NEXT_HEADER }, _>(value);
+    }
+
+    /// Sets the hops left.
+    #[inline(always)]
+    pub fn set_hop_limit(&mut self, value: u8) {
+        self.set::<{ offset::HOP_LIMIT }, _>(value);
+    }
+
+    /// Sets the source.
+    #[inline(always)]
+    pub fn set_src(&mut self, value: Ipv6Addr) {
+        self.set::<{ offset::SRC }, _>(value);
+    }
+
+    /// Sets the destination.
+    #[inline(always)]
+    pub fn set_dst(&mut self, value: Ipv6Addr) {
+        self.set::<{ offset::DST }, _>(value);
+    }
+
+    /// Sets version 6, the differentiated services byte and the flow label (20 bits).
+    #[inline(always)]
+    pub fn set_version(&mut self, traffic_class: u8, flow_label: u32) {
+        let word = 6 << 28 | u32::from(traffic_class) << 20 | flow_label & FLOW_LABEL;
+        self.set::<{ offset::VERSION }, u32>(word);
+    }
+
+    /// Sets the bytes behind the fixed header.
+    #[inline(always)]
+    pub fn set_payload_len(&mut self, len: u16) {
+        self.set::<{ offset::PAYLOAD_LEN }, _>(len);
+    }
+
+    /// Writes a header without traffic class and flow label; its addresses, for the
+    /// checksum of the layer above.
+    #[inline(always)]
+    pub fn fill(
+        &mut self,
+        src: Ipv6Addr,
+        dst: Ipv6Addr,
+        next_header: Protocol,
+        payload_len: u16,
+        hop_limit: u8,
+    ) -> Addresses {
+        self.set_version(0, 0);
+        self.set_payload_len(payload_len);
+        self.set_next_header(next_header);
+        self.set_hop_limit(hop_limit);
+        self.set_src(src);
+        self.set_dst(dst);
+        self.addresses()
+    }
+
+    /// Exchanges the addresses, which checksums of upper layers do not notice.
+    #[inline(always)]
+    pub fn swap_addresses(&mut self) {
+        let (src, dst) = (self.src(), self.dst());
+        self.set_src(dst);
+        self.set_dst(src);
+    }
+}
 
 view! {
     /// A packet in place. Bytes behind the payload (Ethernet's padding) are no part
@@ -29,56 +177,22 @@ view! {
 }
 
 fn check_bytes(bytes: &[u8]) -> Result<()> {
-    if bytes.len() < HEADER_LEN {
-        return Err(Error::Truncated);
-    }
-    if bytes[0] >> 4 != 6 {
+    let Some(header) = Header::of(bytes) else { return Err(Error::Truncated) };
+    if header.version() != 6 {
         return Err(Error::Malformed);
     }
-    if bytes.len() - HEADER_LEN < usize::from(u16_at(bytes, 4)) { Err(Error::Truncated) } else { Ok(()) }
+    if bytes.len() - HEADER_LEN < header.payload_len() { Err(Error::Truncated) } else { Ok(()) }
+}
+
+forward! {
+    Packet to Header[HEADER_LEN]:
+    traffic_class -> u8, flow_label -> u32, payload_len -> usize, next_header -> Protocol,
+    hop_limit -> u8, src -> Ipv6Addr, dst -> Ipv6Addr, addresses -> Addresses;
+    set_payload_len(u16), set_next_header(Protocol), set_hop_limit(u8), set_src(Ipv6Addr),
+    set_dst(Ipv6Addr)
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// The differentiated services byte: DSCP in the upper six bits, ECN below.
-    pub fn traffic_class(&self) -> u8 {
-        (u16_at(self.as_ref(), 0) >> 4) as u8
-    }
-
-    /// The flow label, 20 bits.
-    pub fn flow_label(&self) -> u32 {
-        u32_at(self.as_ref(), 0) & 0xF_FFFF
-    }
-
-    /// Bytes behind the fixed header, extension headers included.
-    pub fn payload_len(&self) -> usize {
-        u16_at(self.as_ref(), 4).into()
-    }
-
-    /// What the payload begins with.
-    pub fn next_header(&self) -> Protocol {
-        Protocol(self.as_ref()[6])
-    }
-
-    /// Hops left.
-    pub fn hop_limit(&self) -> u8 {
-        self.as_ref()[7]
-    }
-
-    /// From whom.
-    pub fn src(&self) -> Ipv6Addr {
-        array_at::<16>(self.as_ref(), 8).into()
-    }
-
-    /// To whom.
-    pub fn dst(&self) -> Ipv6Addr {
-        array_at::<16>(self.as_ref(), 24).into()
-    }
-
-    /// Both addresses, for the checksum of the layer above.
-    pub fn addresses(&self) -> Addresses {
-        Addresses::V6 { src: self.src(), dst: self.dst() }
-    }
-
     /// What the packet carries, extension headers included.
     pub fn payload(&self) -> &[u8] {
         &self.as_ref()[HEADER_LEN..HEADER_LEN + self.payload_len()]
@@ -91,35 +205,9 @@ impl<T: AsRef<[u8]>> Packet<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
-    /// Sets version 6, the differentiated services byte and the flow label (20 bits).
+    /// As [`Header::set_version`].
     pub fn set_version(&mut self, traffic_class: u8, flow_label: u32) {
-        let word = 6 << 28 | u32::from(traffic_class) << 20 | flow_label & 0xF_FFFF;
-        set_u32(self.bytes.as_mut(), 0, word);
-    }
-
-    /// Sets the bytes behind the fixed header.
-    pub fn set_payload_len(&mut self, len: u16) {
-        set_u16(self.bytes.as_mut(), 4, len);
-    }
-
-    /// Sets what the payload begins with.
-    pub fn set_next_header(&mut self, protocol: Protocol) {
-        self.bytes.as_mut()[6] = protocol.0;
-    }
-
-    /// Sets the hops left.
-    pub fn set_hop_limit(&mut self, hops: u8) {
-        self.bytes.as_mut()[7] = hops;
-    }
-
-    /// Sets the source.
-    pub fn set_src(&mut self, src: Ipv6Addr) {
-        set_array(self.bytes.as_mut(), 8, &src.octets());
-    }
-
-    /// Sets the destination.
-    pub fn set_dst(&mut self, dst: Ipv6Addr) {
-        set_array(self.bytes.as_mut(), 24, &dst.octets());
+        self.header_mut().set_version(traffic_class, flow_label);
     }
 
     /// What the packet carries, extension headers included.
@@ -159,11 +247,16 @@ pub fn upper_layer(first: Protocol, payload: &[u8]) -> Result<UpperLayer> {
     let mut upper = UpperLayer { protocol: first, offset: 0, fragment: None };
     for _ in 0..=MAX_EXTENSIONS {
         let rest = payload.get(upper.offset..).ok_or(Error::Truncated)?;
-        let len = match upper.protocol.0 {
-            HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY | HOST_IDENTITY | SHIM6 => |n| (n + 1) * 8,
+        let len = match upper.protocol {
+            Protocol::HOP_BY_HOP
+            | Protocol::ROUTING
+            | Protocol::DESTINATION
+            | Protocol::MOBILITY
+            | Protocol::HOST_IDENTITY
+            | Protocol::SHIM6 => |n| (n + 1) * 8,
             // The one length that counts in units of four bytes (RFC 4302, section 2.2).
-            AUTHENTICATION => |n| (n + 2) * 4,
-            FRAGMENT => |_| 8,
+            Protocol::AUTHENTICATION => |n| (n + 2) * 4,
+            Protocol::FRAGMENT => |_| 8,
             _ => return Ok(upper),
         };
         let &[next, units, ..] = rest else { return Err(Error::Truncated) };
@@ -171,7 +264,7 @@ pub fn upper_layer(first: Protocol, payload: &[u8]) -> Result<UpperLayer> {
         if rest.len() < len {
             return Err(Error::Truncated);
         }
-        let fragment = (upper.protocol.0 == FRAGMENT).then(|| Fragment {
+        let fragment = (upper.protocol == Protocol::FRAGMENT).then(|| Fragment {
             offset: u16_at(rest, 2) & 0xFFF8,
             more: rest[3] & 1 != 0,
             identification: u32_at(rest, 4),

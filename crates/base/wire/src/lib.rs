@@ -1,10 +1,16 @@
-//! Packet formats from Ethernet to TCP, as facts over bytes.
+//! Packet formats from Ethernet to TCP, as facts over bytes. No other crate knows
+//! where a header has its fields, what a protocol's number is, or how checksums are
+//! added up: `cargo xtask test` refuses such literals elsewhere.
 //!
-//! Each format has two views. The first (`Frame`, `Packet`, `Datagram`, ...) lies
-//! over bytes in place and reads or writes one field at a time; the second, `Repr`,
-//! is what the header means, as a plain value that can be parsed and emitted.
+//! Each format has three views. `Header` lies over an array of the fixed header's
+//! length and reads or writes one field at a time: there is nothing in it that can
+//! fail or panic, and its `update_` methods keep the checksum right. The second
+//! (`Frame`, `Packet`, `Datagram`, ...) lies over a slice, and knows the lengths that
+//! the header says, options and payload too. The third, `Repr`, is what the header
+//! means, as a plain value that can be parsed and emitted. The modules `offset` are
+//! for those who only have a part of a header, and for tables of fields.
 //!
-//! The panic contract, for all formats: a view from `new_checked` over bytes that
+//! The panic contract, for all views over slices: a view from `new_checked` over bytes that
 //! nobody changed afterwards never panics in an accessor. A view from
 //! `new_unchecked`, or one whose length fields were set since, may panic when the
 //! bytes are too short; call `check` first. `Repr::emit` panics when the bytes are
@@ -28,8 +34,10 @@ pub mod icmpv4;
 pub mod icmpv6;
 pub mod ip;
 pub mod ipv4;
+pub mod ipv4_option;
 pub mod ipv6;
 mod mac;
+pub mod ndp;
 pub mod tcp;
 pub mod tcp_option;
 pub mod toeplitz;

@@ -1,6 +1,7 @@
 //! Ethernet addresses (IEEE 802-2014, section 8).
 
 use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 /// An Ethernet address, first byte on the wire first.
@@ -23,7 +24,20 @@ impl MacAddress {
     /// Everyone.
     pub const BROADCAST: MacAddress = MacAddress([0xFF; 6]);
 
+    /// The address of a group of IPv4 (RFC 1112, section 6.4).
+    pub fn of_ipv4_group(group: Ipv4Addr) -> MacAddress {
+        let [_, a, b, c] = group.octets();
+        MacAddress([1, 0, 0x5E, a & 0x7F, b, c])
+    }
+
+    /// The address of a group of IPv6 (RFC 2464, section 7).
+    pub fn of_ipv6_group(group: Ipv6Addr) -> MacAddress {
+        let [.., a, b, c, d] = group.octets();
+        MacAddress([0x33, 0x33, a, b, c, d])
+    }
+
     /// Whether the address names a group.
+    #[inline]
     pub fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
     }

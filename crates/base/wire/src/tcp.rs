@@ -1,9 +1,9 @@
 //! TCP segments (RFC 9293, section 3.1). Only the header: sequence numbers are
 //! plain numbers here, and what they mean is the business of whoever keeps state.
 
+use std::borrow::{Borrow, BorrowMut};
 use std::ops::BitOr;
 
-use crate::field::{set_u16, set_u32, u16_at, u32_at};
 use crate::ip::{Addresses, Protocol};
 use crate::tcp_option::{Options, TcpOption};
 use crate::{Error, Result, checksum};
@@ -41,11 +41,181 @@ impl Flags {
     }
 }
 
+impl Flags {
+    /// All but those of `flags`.
+    pub fn without(self, flags: Flags) -> Flags {
+        Flags(self.0 & !flags.0)
+    }
+}
+
 impl BitOr for Flags {
     type Output = Flags;
 
     fn bitor(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
+    }
+}
+
+/// Where the fields of the header are, in bytes.
+pub mod offset {
+    /// From which port.
+    pub const SRC_PORT: usize = 0;
+    /// To which port.
+    pub const DST_PORT: usize = 2;
+    /// The number of the first byte.
+    pub const SEQUENCE: usize = 4;
+    /// The number of the next byte expected.
+    pub const ACKNOWLEDGEMENT: usize = 8;
+    /// The header's length in units of four bytes, in the upper four bits.
+    pub const DATA_OFFSET: usize = 12;
+    /// The control bits.
+    pub const FLAGS: usize = 13;
+    /// Bytes the sender would take.
+    pub const WINDOW: usize = 14;
+    /// The checksum.
+    pub const CHECKSUM: usize = 16;
+    /// Where urgent data ends.
+    pub const URGENT: usize = 18;
+}
+
+/// The lower twelve bits of the word at [`offset::DATA_OFFSET`].
+pub const RESERVED_AND_FLAGS: u16 = 0xFFF;
+
+/// Bytes of a header with its options, by the byte at [`offset::DATA_OFFSET`].
+#[inline(always)]
+pub const fn header_len(data_offset: u8) -> usize {
+    (data_offset >> 4) as usize * 4
+}
+
+/// The byte at [`offset::DATA_OFFSET`] of a header of so many bytes: a multiple of 4,
+/// 20 to 60.
+#[inline(always)]
+pub const fn data_offset(header_len: usize) -> u8 {
+    ((header_len / 4) as u8) << 4
+}
+
+header! {
+    /// The header without its options.
+    Header[HEADER_LEN]
+}
+
+impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
+    /// From which port.
+    #[inline(always)]
+    pub fn src_port(&self) -> u16 {
+        self.get::<{ offset::SRC_PORT }, _>()
+    }
+
+    /// To which port.
+    #[inline(always)]
+    pub fn dst_port(&self) -> u16 {
+        self.get::<{ offset::DST_PORT }, _>()
+    }
+
+    /// The number of the first byte.
+    #[inline(always)]
+    pub fn sequence(&self) -> u32 {
+        self.get::<{ offset::SEQUENCE }, _>()
+    }
+
+    /// The number of the next byte expected.
+    #[inline(always)]
+    pub fn acknowledgement(&self) -> u32 {
+        self.get::<{ offset::ACKNOWLEDGEMENT }, _>()
+    }
+
+    /// The control bits.
+    #[inline(always)]
+    pub fn flags(&self) -> Flags {
+        self.get::<{ offset::FLAGS }, _>()
+    }
+
+    /// Bytes the sender would take, not yet scaled.
+    #[inline(always)]
+    pub fn window(&self) -> u16 {
+        self.get::<{ offset::WINDOW }, _>()
+    }
+
+    /// The checksum as it stands.
+    #[inline(always)]
+    pub fn checksum(&self) -> u16 {
+        self.get::<{ offset::CHECKSUM }, _>()
+    }
+
+    /// Where urgent data ends.
+    #[inline(always)]
+    pub fn urgent(&self) -> u16 {
+        self.get::<{ offset::URGENT }, _>()
+    }
+
+    /// Bytes of the header with its options.
+    #[inline(always)]
+    pub fn header_len(&self) -> usize {
+        header_len(self.get::<{ offset::DATA_OFFSET }, _>())
+    }
+}
+
+impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
+    /// Sets from which port.
+    #[inline(always)]
+    pub fn set_src_port(&mut self, value: u16) {
+        self.set::<{ offset::SRC_PORT }, _>(value);
+    }
+
+    /// Sets to which port.
+    #[inline(always)]
+    pub fn set_dst_port(&mut self, value: u16) {
+        self.set::<{ offset::DST_PORT }, _>(value);
+    }
+
+    /// Sets the number of the first byte.
+    #[inline(always)]
+    pub fn set_sequence(&mut self, value: u32) {
+        self.set::<{ offset::SEQUENCE }, _>(value);
+    }
+
+    /// Sets the number of the next byte expected.
+    #[inline(always)]
+    pub fn set_acknowledgement(&mut self, value: u32) {
+        self.set::<{ offset::ACKNOWLEDGEMENT }, _>(value);
+    }
+
+    /// Sets the control bits.
+    #[inline(always)]
+    pub fn set_flags(&mut self, value: Flags) {
+        self.set::<{ offset::FLAGS }, _>(value);
+    }
+
+    /// Sets the bytes the sender would take.
+    #[inline(always)]
+    pub fn set_window(&mut self, value: u16) {
+        self.set::<{ offset::WINDOW }, _>(value);
+    }
+
+    /// Sets the checksum.
+    #[inline(always)]
+    pub fn set_checksum(&mut self, value: u16) {
+        self.set::<{ offset::CHECKSUM }, _>(value);
+    }
+
+    /// Sets where urgent data ends.
+    #[inline(always)]
+    pub fn set_urgent(&mut self, value: u16) {
+        self.set::<{ offset::URGENT }, _>(value);
+    }
+
+    /// Sets the header's length, in bytes: a multiple of 4, 20 to 60. The reserved
+    /// bits beside it become 0.
+    #[inline(always)]
+    pub fn set_header_len(&mut self, len: usize) {
+        self.set::<{ offset::DATA_OFFSET }, _>(data_offset(len));
+    }
+
+    /// As [`Self::set_header_len`], but the reserved bits stay what they are.
+    #[inline(always)]
+    pub fn replace_header_len(&mut self, len: usize) {
+        let reserved = self.get::<{ offset::DATA_OFFSET }, u8>() & 0xF;
+        self.set::<{ offset::DATA_OFFSET }, _>(reserved | data_offset(len));
     }
 }
 
@@ -55,62 +225,23 @@ view! {
 }
 
 fn check_bytes(bytes: &[u8]) -> Result<()> {
-    if bytes.len() < HEADER_LEN {
-        return Err(Error::Truncated);
-    }
-    let header_len = usize::from(bytes[12] >> 4) * 4;
+    let Some(header) = Header::of(bytes) else { return Err(Error::Truncated) };
+    let header_len = header.header_len();
     if header_len < HEADER_LEN {
         return Err(Error::Malformed);
     }
     if bytes.len() < header_len { Err(Error::Truncated) } else { Ok(()) }
 }
 
+forward! {
+    Segment to Header[HEADER_LEN]:
+    src_port -> u16, dst_port -> u16, sequence -> u32, acknowledgement -> u32, header_len -> usize,
+    flags -> Flags, window -> u16, checksum -> u16, urgent -> u16;
+    set_src_port(u16), set_dst_port(u16), set_sequence(u32), set_acknowledgement(u32),
+    set_header_len(usize), set_flags(Flags), set_window(u16), set_checksum(u16), set_urgent(u16)
+}
+
 impl<T: AsRef<[u8]>> Segment<T> {
-    /// From which port.
-    pub fn src_port(&self) -> u16 {
-        u16_at(self.as_ref(), 0)
-    }
-
-    /// To which port.
-    pub fn dst_port(&self) -> u16 {
-        u16_at(self.as_ref(), 2)
-    }
-
-    /// The number of the first byte.
-    pub fn sequence(&self) -> u32 {
-        u32_at(self.as_ref(), 4)
-    }
-
-    /// The number of the next byte expected.
-    pub fn acknowledgement(&self) -> u32 {
-        u32_at(self.as_ref(), 8)
-    }
-
-    /// Bytes of the header with its options.
-    pub fn header_len(&self) -> usize {
-        usize::from(self.as_ref()[12] >> 4) * 4
-    }
-
-    /// The control bits.
-    pub fn flags(&self) -> Flags {
-        Flags(self.as_ref()[13])
-    }
-
-    /// Bytes the sender would take, not yet scaled.
-    pub fn window(&self) -> u16 {
-        u16_at(self.as_ref(), 14)
-    }
-
-    /// The checksum as it stands.
-    pub fn checksum(&self) -> u16 {
-        u16_at(self.as_ref(), 16)
-    }
-
-    /// Where urgent data ends.
-    pub fn urgent(&self) -> u16 {
-        u16_at(self.as_ref(), 18)
-    }
-
     /// The options, one by one.
     pub fn options(&self) -> Options<'_> {
         Options::new(&self.as_ref()[HEADER_LEN..self.header_len()])
@@ -123,7 +254,7 @@ impl<T: AsRef<[u8]>> Segment<T> {
 
     /// Whether the checksum is right.
     pub fn verify_checksum(&self, addresses: Addresses) -> bool {
-        self.sum(addresses) == 0xFFFF
+        checksum::is_right(self.sum(addresses))
     }
 
     fn sum(&self, addresses: Addresses) -> u16 {
@@ -133,52 +264,6 @@ impl<T: AsRef<[u8]>> Segment<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Segment<T> {
-    /// Sets from which port.
-    pub fn set_src_port(&mut self, port: u16) {
-        set_u16(self.bytes.as_mut(), 0, port);
-    }
-
-    /// Sets to which port.
-    pub fn set_dst_port(&mut self, port: u16) {
-        set_u16(self.bytes.as_mut(), 2, port);
-    }
-
-    /// Sets the number of the first byte.
-    pub fn set_sequence(&mut self, sequence: u32) {
-        set_u32(self.bytes.as_mut(), 4, sequence);
-    }
-
-    /// Sets the number of the next byte expected.
-    pub fn set_acknowledgement(&mut self, acknowledgement: u32) {
-        set_u32(self.bytes.as_mut(), 8, acknowledgement);
-    }
-
-    /// Sets the header's length, in bytes: a multiple of 4, 20 to 60. The reserved
-    /// bits beside it become 0.
-    pub fn set_header_len(&mut self, len: usize) {
-        self.bytes.as_mut()[12] = ((len / 4) as u8) << 4;
-    }
-
-    /// Sets the control bits.
-    pub fn set_flags(&mut self, flags: Flags) {
-        self.bytes.as_mut()[13] = flags.0;
-    }
-
-    /// Sets the bytes the sender would take.
-    pub fn set_window(&mut self, window: u16) {
-        set_u16(self.bytes.as_mut(), 14, window);
-    }
-
-    /// Sets the checksum.
-    pub fn set_checksum(&mut self, checksum: u16) {
-        set_u16(self.bytes.as_mut(), 16, checksum);
-    }
-
-    /// Sets where urgent data ends.
-    pub fn set_urgent(&mut self, urgent: u16) {
-        set_u16(self.bytes.as_mut(), 18, urgent);
-    }
-
     /// The options, undecoded.
     pub fn options_mut(&mut self) -> &mut [u8] {
         let end = self.header_len();

@@ -4,13 +4,25 @@
 use crate::field::{set_array, u16_at, u32_at};
 use crate::{Error, Result};
 
-const END: u8 = 0;
-const NO_OPERATION: u8 = 1;
-const MAX_SEGMENT: u8 = 2;
-const WINDOW_SCALE: u8 = 3;
-const SACK_PERMITTED: u8 = 4;
-const SACK: u8 = 5;
-const TIMESTAMPS: u8 = 8;
+/// Kinds of options (IANA, TCP parameters).
+pub mod kind {
+    /// There are no more.
+    pub const END: u8 = 0;
+    /// One byte that means nothing.
+    pub const NO_OPERATION: u8 = 1;
+    /// The largest segment the sender takes.
+    pub const MAX_SEGMENT: u8 = 2;
+    /// By how many bits windows are shifted.
+    pub const WINDOW_SCALE: u8 = 3;
+    /// The sender understands selective acknowledgements.
+    pub const SACK_PERMITTED: u8 = 4;
+    /// Blocks that have arrived.
+    pub const SACK: u8 = 5;
+    /// The sender's clock, and the other side's.
+    pub const TIMESTAMPS: u8 = 8;
+}
+
+use kind::{END, MAX_SEGMENT, NO_OPERATION, SACK, SACK_PERMITTED, TIMESTAMPS, WINDOW_SCALE};
 
 /// One option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,81 @@
 //! UDP (RFC 768), and what IPv6 asks of its checksum (RFC 8200, section 8.1).
 
-use crate::field::{set_u16, u16_at};
+use std::borrow::{Borrow, BorrowMut};
+
 use crate::ip::{Addresses, Protocol};
 use crate::{Error, Result, checksum};
 
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 8;
+
+/// Where the fields of the header are, in bytes.
+pub mod offset {
+    /// From which port.
+    pub const SRC_PORT: usize = 0;
+    /// To which port.
+    pub const DST_PORT: usize = 2;
+    /// Bytes of header and payload.
+    pub const LEN: usize = 4;
+    /// The checksum.
+    pub const CHECKSUM: usize = 6;
+}
+
+header! {
+    /// The header.
+    Header[HEADER_LEN]
+}
+
+impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
+    /// From which port.
+    #[inline(always)]
+    pub fn src_port(&self) -> u16 {
+        self.get::<{ offset::SRC_PORT }, _>()
+    }
+
+    /// To which port.
+    #[inline(always)]
+    pub fn dst_port(&self) -> u16 {
+        self.get::<{ offset::DST_PORT }, _>()
+    }
+
+    /// The checksum as it stands; 0 is none.
+    #[inline(always)]
+    pub fn checksum(&self) -> u16 {
+        self.get::<{ offset::CHECKSUM }, _>()
+    }
+
+    /// Bytes of header and payload, as the header says.
+    #[inline(always)]
+    pub fn total_len(&self) -> usize {
+        self.get::<{ offset::LEN }, u16>().into()
+    }
+}
+
+impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
+    /// Sets from which port.
+    #[inline(always)]
+    pub fn set_src_port(&mut self, value: u16) {
+        self.set::<{ offset::SRC_PORT }, _>(value);
+    }
+
+    /// Sets to which port.
+    #[inline(always)]
+    pub fn set_dst_port(&mut self, value: u16) {
+        self.set::<{ offset::DST_PORT }, _>(value);
+    }
+
+    /// Sets the checksum.
+    #[inline(always)]
+    pub fn set_checksum(&mut self, value: u16) {
+        self.set::<{ offset::CHECKSUM }, _>(value);
+    }
+
+    /// Sets the bytes of header and payload.
+    #[inline(always)]
+    pub fn set_total_len(&mut self, len: u16) {
+        self.set::<{ offset::LEN }, _>(len);
+    }
+}
 
 view! {
     /// A datagram in place. Bytes behind its length are no part of the payload.
@@ -13,37 +83,21 @@ view! {
 }
 
 fn check_bytes(bytes: &[u8]) -> Result<()> {
-    if bytes.len() < HEADER_LEN {
-        return Err(Error::Truncated);
-    }
-    let len = usize::from(u16_at(bytes, 4));
+    let Some(header) = Header::of(bytes) else { return Err(Error::Truncated) };
+    let len = header.total_len();
     if len < HEADER_LEN {
         return Err(Error::Malformed);
     }
     if bytes.len() < len { Err(Error::Truncated) } else { Ok(()) }
 }
 
+forward! {
+    Datagram to Header[HEADER_LEN]:
+    src_port -> u16, dst_port -> u16, total_len -> usize, checksum -> u16;
+    set_src_port(u16), set_dst_port(u16), set_total_len(u16), set_checksum(u16)
+}
+
 impl<T: AsRef<[u8]>> Datagram<T> {
-    /// From which port.
-    pub fn src_port(&self) -> u16 {
-        u16_at(self.as_ref(), 0)
-    }
-
-    /// To which port.
-    pub fn dst_port(&self) -> u16 {
-        u16_at(self.as_ref(), 2)
-    }
-
-    /// Bytes of header and payload, as the header says.
-    pub fn total_len(&self) -> usize {
-        u16_at(self.as_ref(), 4).into()
-    }
-
-    /// The checksum as it stands; 0 is none.
-    pub fn checksum(&self) -> u16 {
-        u16_at(self.as_ref(), 6)
-    }
-
     /// What the datagram carries.
     pub fn payload(&self) -> &[u8] {
         &self.as_ref()[HEADER_LEN..self.total_len()]
@@ -54,7 +108,7 @@ impl<T: AsRef<[u8]>> Datagram<T> {
         if self.checksum() == 0 {
             return matches!(addresses, Addresses::V4 { .. });
         }
-        self.sum(addresses) == 0xFFFF
+        checksum::is_right(self.sum(addresses))
     }
 
     fn sum(&self, addresses: Addresses) -> u16 {
@@ -64,26 +118,6 @@ impl<T: AsRef<[u8]>> Datagram<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Datagram<T> {
-    /// Sets from which port.
-    pub fn set_src_port(&mut self, port: u16) {
-        set_u16(self.bytes.as_mut(), 0, port);
-    }
-
-    /// Sets to which port.
-    pub fn set_dst_port(&mut self, port: u16) {
-        set_u16(self.bytes.as_mut(), 2, port);
-    }
-
-    /// Sets the bytes of header and payload.
-    pub fn set_total_len(&mut self, len: u16) {
-        set_u16(self.bytes.as_mut(), 4, len);
-    }
-
-    /// Sets the checksum.
-    pub fn set_checksum(&mut self, checksum: u16) {
-        set_u16(self.bytes.as_mut(), 6, checksum);
-    }
-
     /// What the datagram carries.
     pub fn payload_mut(&mut self) -> &mut [u8] {
         let end = self.total_len();
@@ -93,11 +127,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Datagram<T> {
     /// Computes the checksum over pseudo header, header and payload, and sets it.
     pub fn fill_checksum(&mut self, addresses: Addresses) {
         self.set_checksum(0);
-        // A sum that comes out as 0 is sent as its other form, because 0 is none.
-        let checksum = match !self.sum(addresses) {
-            0 => 0xFFFF,
-            checksum => checksum,
-        };
+        let checksum = checksum::never_zero(!self.sum(addresses));
         self.set_checksum(checksum);
     }
 
