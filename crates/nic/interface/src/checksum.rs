@@ -5,12 +5,10 @@
 //! here. TCP and UDP over IPv4 and IPv6; SCTP, extension headers and packets in
 //! several buffers stay as they are.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
-
 use wire::checksum;
-
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+use wire::ethernet::{self, EtherType};
+use wire::ip::{Protocol, checksum_offset};
+use wire::{ipv4, ipv6, vlan};
 
 /// A transport checksum in a frame.
 struct Place {
@@ -24,10 +22,8 @@ struct Place {
 /// Completes a checksum that was left open; `false` where it is not known how.
 pub(crate) fn complete(frame: &mut [u8]) -> bool {
     let Some(Place { start, field, .. }) = place(frame) else { return false };
-    let value = match checksum::of(&frame[start..]) {
-        0 => 0xFFFF, // for UDP zero would mean none; for TCP both are the same
-        value => value,
-    };
+    // For UDP zero would mean none; for TCP both are the same.
+    let value = checksum::never_zero(checksum::of(&frame[start..]));
     frame[field..field + 2].copy_from_slice(&value.to_be_bytes());
     true
 }
@@ -41,45 +37,45 @@ pub(crate) fn complete_if_open(frame: &mut [u8]) -> bool {
 }
 
 fn place(frame: &[u8]) -> Option<Place> {
-    let short = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
-    let mut network = 14;
-    while matches!(short(network - 2)?, 0x8100 | 0x88A8) && network < 22 {
-        network += 4;
+    let mut ethertype = ethernet::Header::of(frame)?.ethertype();
+    let mut network = ethernet::HEADER_LEN;
+    for _ in 0..wire::flow::MAX_TAGS {
+        if ethertype.is_tag() {
+            ethertype = vlan::Header::of(frame.get(network..)?)?.ethertype();
+            network += vlan::HEADER_LEN;
+        }
     }
-    let (protocol, start, end) = match short(network - 2)? {
-        0x0800 => {
-            let header = usize::from(frame.get(network)? & 0xF) * 4;
-            (*frame.get(network + 9)?, network + header, network + usize::from(short(network + 2)?))
+    let packet = frame.get(network..)?;
+    let (addresses, protocol, header_len, len) = match ethertype {
+        EtherType::IPV4 => {
+            let ip = ipv4::Header::of(packet)?;
+            (ip.addresses(), ip.protocol(), ip.header_len(), ip.total_len())
         }
-        0x86DD => {
-            let payload = usize::from(short(network + 4)?);
-            (*frame.get(network + 6)?, network + 40, network + 40 + payload)
+        EtherType::IPV6 => {
+            let ip = ipv6::Header::of(packet)?;
+            let len = ipv6::HEADER_LEN + ip.payload_len();
+            (ip.addresses(), ip.next_header(), ipv6::HEADER_LEN, len)
         }
         _ => return None,
     };
-    let field = match protocol {
-        TCP => start + 16,
-        UDP => start + 6,
-        _ => return None,
-    };
+    let (Protocol::TCP | Protocol::UDP) = protocol else { return None };
+    let (start, end) = (network + header_len, network + len);
+    let field = start + checksum_offset(protocol)?;
     // Padding behind the packet is zero, if anything, and changes no sum; cut or
     // strange lengths do.
     if end > frame.len() || field + 2 > end || frame[end..].iter().any(|&b| b != 0) {
         return None;
     }
-    let len = (end - start) as u32;
-    let address = |at: usize| Some(Ipv4Addr::from(*frame.get(at..)?.first_chunk::<4>()?));
-    let long = |at: usize| Some(Ipv6Addr::from(*frame.get(at..)?.first_chunk::<16>()?));
-    let pseudo = match short(network - 2)? {
-        0x0800 => checksum::pseudo_header_v4(address(network + 12)?, address(network + 16)?, protocol, len),
-        _ => checksum::pseudo_header_v6(long(network + 8)?, long(network + 24)?, protocol, len),
-    };
-    Some(Place { start, field, pseudo })
+    Some(Place { start, field, pseudo: addresses.pseudo_header(protocol, end - start) })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
+
+    const UDP: u8 = 17;
 
     /// A UDP packet as a stack leaves it to its device, and the whole one.
     fn udp(payload: &[u8], tags: usize) -> (Vec<u8>, u16) {

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use memory::{DATA_ROOM, Packet, Pool};
-use wire::ethernet;
+use wire::{ethernet, vlan};
 
 use crate::counters::TxCounters;
 
 /// Bytes of an 802.1Q tag, which come on top of the longest frame.
-pub(crate) const TAG: usize = 4;
-/// EtherTypes of tags: 802.1Q and 802.1ad.
-const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xA8]];
+pub(crate) const TAG: usize = vlan::HEADER_LEN;
 
 /// The longest frame a port sends, which follows the interface's MTU.
 #[derive(Debug, Clone)]
@@ -52,7 +50,7 @@ pub(crate) fn check(packet: &Packet, longest: usize, counters: &TxCounters) -> O
 /// Whether a frame carries a VLAN tag.
 #[inline]
 pub(crate) fn is_tagged(frame: &[u8]) -> bool {
-    frame.get(12..14).is_some_and(|kind| TAGS.iter().any(|tag| kind == tag))
+    ethernet::Header::of(frame).is_some_and(|header| header.ethertype().is_tag())
 }
 
 /// Whether a frame of `len` bytes, tagged or not, is one the port was opened for.

@@ -211,7 +211,11 @@ fn ask(netlink: &Netlink, index: u32, name: Option<&str>, counters: bool) -> rus
 fn read(link: &[u8]) -> Option<State> {
     let (head, rest) = link.split_at_checked(netlink::LINK_LEN)?;
     let word = |bytes: &[u8]| Some(u32::from_ne_bytes(*bytes.first_chunk()?));
-    let mut state = State { index: word(&head[4..])?, flags: word(&head[8..])?, ..State::default() };
+    let mut state = State {
+        index: word(&head[netlink::LINK_INDEX..])?,
+        flags: word(&head[netlink::LINK_FLAGS..])?,
+        ..State::default()
+    };
     for (kind, value) in Attributes(rest) {
         match kind {
             attribute::ADDRESS => state.mac = value.try_into().unwrap_or_default(),

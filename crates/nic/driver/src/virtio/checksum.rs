@@ -1,32 +1,7 @@
-//! Checksums in software (RFC 1071), for what the device does not fill in.
+//! Checksums in software, for what the device does not fill in.
 
 use memory::Packet;
-
-/// Adds bytes to a one's complement sum, which starts at an even offset.
-fn add(mut sum: u64, bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<4>();
-    for word in words {
-        // Any width may be added up, and in any byte order, as long as the end
-        // agrees with the start (RFC 1071, 2).
-        sum += u64::from(u32::from_be_bytes(*word));
-    }
-    let mut last = [0; 4];
-    last[..rest.len()].copy_from_slice(rest);
-    sum + u64::from(u32::from_be_bytes(last))
-}
-
-/// Folds a sum into 16 bits, inverted: what stands in a header.
-fn fold(mut sum: u64) -> u16 {
-    while sum > 0xFFFF {
-        sum = (sum & 0xFFFF) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
-/// The checksum of `bytes`.
-pub(super) fn of(bytes: &[u8]) -> u16 {
-    fold(add(0, bytes))
-}
+use wire::checksum::{self, Partial};
 
 /// Fills in the checksum over everything from `start` on, at `start + offset`
 /// (5.1.6.2: what a device does with NEEDS_CSUM). The field holds the
@@ -37,28 +12,21 @@ pub(super) fn complete(packet: &mut Packet, start: usize, offset: usize) -> bool
     if packet.get(at..at + 2).is_none() {
         return false;
     }
-    let mut sum = 0;
-    let mut odd = false;
+    let mut sum = Partial::default();
     for (n, segment) in packet.segments().enumerate() {
-        let bytes = if n == 0 { &segment[start..] } else { &segment[..] };
-        // A segment that starts at an odd offset has its bytes swapped.
-        let part = u64::from(!fold(add(0, bytes)));
-        sum += if odd { part.swap_bytes() >> 48 } else { part };
-        odd ^= bytes.len() % 2 == 1;
+        sum.add(if n == 0 { &segment[start..] } else { &segment[..] });
     }
     // UDP sends an all-zero result as all ones; for TCP both are the same.
-    let checksum = match fold(sum) {
-        0 => 0xFFFF,
-        checksum => checksum,
-    };
+    let checksum = checksum::never_zero(sum.checksum());
     packet[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
     true
 }
 
 /// Adds to the pseudo-header's sum that a checksum field holds.
 pub(super) fn add_to_field(field: &mut [u8; 2], value: u32) {
-    let sum = u64::from(u16::from_be_bytes(*field)) + u64::from(value);
-    *field = (!fold(sum)).to_be_bytes();
+    let mut sum = Partial::new(u16::from_be_bytes(*field));
+    sum.add(&value.to_be_bytes());
+    *field = sum.sum().to_be_bytes();
 }
 
 #[cfg(test)]
@@ -70,11 +38,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_as_in_the_rfc() {
-        // RFC 1071, section 3.
-        assert_eq!(of(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
-        assert_eq!(of(&[0x00, 0x01, 0xf2]), !0xf201);
-        assert_eq!(of(&[]), 0xFFFF);
+    fn a_length_is_added_to_the_field() {
+        let mut field = [0xFF, 0xFE];
+        add_to_field(&mut field, 3);
+        assert_eq!(field, [0, 2], "the carry comes back");
+        add_to_field(&mut field, 0x1_0000);
+        assert_eq!(field, [0, 3], "of a number with more than 16 bits too");
     }
 
     #[test]
@@ -99,7 +68,7 @@ mod tests {
         let mut data = data;
         let field = u16::from_be_bytes([data[30], data[31]]);
         (data[30], data[31]) = (0, 0);
-        let expected = fold(add(0, &data[14..]) + u64::from(field));
+        let expected = !checksum::combine(checksum::sum(&data[14..]), field);
         assert_eq!(whole[30..32], expected.to_be_bytes());
         assert!(!complete(&mut whole, 90, 10), "outside of the packet");
     }

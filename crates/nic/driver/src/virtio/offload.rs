@@ -4,24 +4,21 @@
 
 use memory::{Batch, Packet, Pool, TxOffload};
 use regs::virtio::net::header;
+use wire::ethernet::{self, EtherType};
+use wire::{ipv4, tcp, udp, vlan};
 
 use super::checksum;
 use super::header::Header;
 use super::ring::{Part, Ring};
 use super::tx::Tx;
 
-/// Where TCP and UDP have their checksum.
-const TCP_CHECKSUM: usize = 16;
-const UDP_CHECKSUM: usize = 6;
-/// Where IPv4 has its checksum.
-const IPV4_CHECKSUM: usize = 10;
 /// An 802.1Q tag goes behind the two addresses.
-const ADDRESSES: usize = 12;
-const TAG: usize = 4;
+const ADDRESSES: usize = ethernet::ADDRESSES_LEN;
+const TAG: usize = vlan::HEADER_LEN;
 /// The most parts of a packet: 64 KiB in buffers of 2 KiB, and a header.
 pub(super) const MAX_PARTS: usize = 34;
 /// The longest packet that can be cut: the length field of IPv4.
-const MAX_SEGMENTED: usize = 65_535 + 18;
+const MAX_SEGMENTED: usize = u16::MAX as usize + ethernet::HEADER_LEN + TAG;
 
 impl<R: Ring> Tx<R> {
     /// Sends the packet in front: its bytes, or `None` when it was dropped and
@@ -89,7 +86,7 @@ impl<R: Ring> Tx<R> {
         if !tcp && !has(TxOffload::UDP_CHECKSUM) {
             return Some(Header::default());
         }
-        let offset = if tcp { TCP_CHECKSUM } else { UDP_CHECKSUM };
+        let offset = if tcp { tcp::offset::CHECKSUM } else { udp::offset::CHECKSUM };
         let mut header = Header::default();
         if cut {
             // virtio's field holds the pseudo-header's sum with the length, as
@@ -147,18 +144,16 @@ impl<R: Ring> Tx<R> {
 }
 
 /// Puts an 802.1Q tag between the addresses and the type.
-fn insert_tag(packet: &mut Packet, vlan: u16) -> Option<()> {
+fn insert_tag(packet: &mut Packet, control: u16) -> Option<()> {
     packet.push_front(TAG).ok()?;
     packet.copy_within(TAG..TAG + ADDRESSES, 0);
-    let [high, low] = vlan.to_be_bytes();
-    packet.get_mut(ADDRESSES..ADDRESSES + TAG)?.copy_from_slice(&[0x81, 0x00, high, low]);
+    vlan::Tagged::of_mut(packet)?.set_tag(EtherType::VLAN, control);
     Some(())
 }
 
-/// Fills in the checksum of an IPv4 header.
+/// Fills in the checksum of an IPv4 header; `None` when it has no room for one.
 fn fill_ipv4(header: &mut [u8]) -> Option<()> {
-    header.get_mut(IPV4_CHECKSUM..IPV4_CHECKSUM + 2)?.fill(0);
-    let sum = checksum::of(header);
-    header.get_mut(IPV4_CHECKSUM..IPV4_CHECKSUM + 2)?.copy_from_slice(&sum.to_be_bytes());
+    header.get(ipv4::offset::CHECKSUM..)?.first_chunk::<2>()?;
+    ipv4::fill_checksum(header);
     Some(())
 }

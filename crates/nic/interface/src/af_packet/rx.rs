@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use memory::{Batch, DATA_ROOM, Packet, Pool};
+use wire::ethernet::{self, EtherType};
 
 use super::socket::PacketSocket;
 use crate::checksum;
@@ -144,7 +145,7 @@ impl Rx {
         // The lower half of the word: where the link layer's header begins.
         let data = frame + (self.load(frame + PLACES) & 0xFFFF) as usize;
         let tag = (flags & libc::TP_STATUS_VLAN_VALID != 0).then(|| self.tag(frame, flags));
-        let mut start = [0; 14];
+        let mut start = [0; ethernet::HEADER_LEN];
         let whole = captured.min(len) >= start.len() && data + captured <= end;
         if whole {
             self.ring.read(data, &mut start);
@@ -162,10 +163,10 @@ impl Rx {
         fill(&mut packet, long, |at, part| match (tag, at) {
             (None, _) => self.ring.read(data + at, part),
             (Some(tag), 0) => {
-                let (addresses, rest) = part.split_at_mut(12);
+                let (addresses, rest) = part.split_at_mut(ethernet::ADDRESSES_LEN);
                 self.ring.read(data, addresses);
                 rest[..TAG].copy_from_slice(&tag);
-                self.ring.read(data + 12, &mut rest[TAG..]);
+                self.ring.read(data + ethernet::ADDRESSES_LEN, &mut rest[TAG..]);
             }
             (Some(_), _) => self.ring.read(data + at - TAG, part),
         });
@@ -179,7 +180,7 @@ impl Rx {
     /// The tag that the kernel, or the interface, took out of a frame.
     fn tag(&self, frame: usize, flags: u32) -> [u8; TAG] {
         let kind = match flags & libc::TP_STATUS_VLAN_TPID_VALID {
-            0 => 0x8100,
+            0 => EtherType::VLAN.0,
             _ => self.load(frame + TAG_KIND) as u16,
         };
         let ([a, b], [c, d]) = (kind.to_be_bytes(), (self.load(frame + TAG_VALUE) as u16).to_be_bytes());

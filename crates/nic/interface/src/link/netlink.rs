@@ -16,6 +16,9 @@ use rustix::net::{
 /// Bytes of `nlmsghdr`, and of `ifinfomsg` behind it.
 const HEADER: usize = 16;
 pub(super) const LINK_LEN: usize = 16;
+/// Where an `ifinfomsg` has the interface's number, and its flags.
+pub(super) const LINK_INDEX: usize = 4;
+pub(super) const LINK_FLAGS: usize = 8;
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;

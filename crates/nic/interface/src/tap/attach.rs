@@ -16,6 +16,9 @@ struct Request {
     rest: [u8; 22],
 }
 
+/// The longest name of an interface: the last byte stays zero.
+const LONGEST: usize = libc::IFNAMSIZ - 1;
+
 /// Takes an `ifreq`, whatever its number says.
 const TUNSETIFF: Opcode = opcode::write::<i32>(b'T', 202);
 const TUNATTACHFILTER: Opcode = opcode::write::<libc::sock_fprog>(b'T', 213);
@@ -28,8 +31,7 @@ pub(super) fn open(name: &str, several: bool) -> io::Result<OwnedFd> {
     let queues = if several { libc::IFF_MULTI_QUEUE } else { 0 };
     let flags = libc::IFF_TAP | libc::IFF_NO_PI | queues;
     let mut request = Request { name: [0; 16], flags: flags as u16, rest: [0; 22] };
-    // The last byte stays zero.
-    let place = request.name[..15].get_mut(..name.len()).ok_or(Errno::NAMETOOLONG)?;
+    let place = request.name[..LONGEST].get_mut(..name.len()).ok_or(Errno::NAMETOOLONG)?;
     place.copy_from_slice(name.as_bytes());
     // SAFETY: TUNSETIFF reads and writes one `struct ifreq`, whose size and
     // layout `Request` has, and keeps no pointer to it.
@@ -43,7 +45,7 @@ pub(crate) fn open_any(name: &str, tap: bool) -> io::Result<(OwnedFd, String)> {
     let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
     let flags = if tap { libc::IFF_TAP } else { libc::IFF_TUN } | libc::IFF_NO_PI;
     let mut request = Request { name: [0; 16], flags: flags as u16, rest: [0; 22] };
-    let place = request.name[..15].get_mut(..name.len()).ok_or(Errno::NAMETOOLONG)?;
+    let place = request.name[..LONGEST].get_mut(..name.len()).ok_or(Errno::NAMETOOLONG)?;
     place.copy_from_slice(name.as_bytes());
     // SAFETY: TUNSETIFF reads and writes one `struct ifreq`, whose size and
     // layout `Request` has, and keeps no pointer to it.
