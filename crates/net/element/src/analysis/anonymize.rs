@@ -8,9 +8,10 @@ use graph::value::{Raw, unsigned};
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
-use wire::checksum;
+use wire::ip::Protocol;
+use wire::{checksum, icmpv4, ipv4, tcp, udp};
 
-use crate::ip::header::{LEN, u16_at, u32_at};
+use crate::ip::header::{LEN, u32_at};
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -97,7 +98,7 @@ impl Anonymize {
 
     /// Replaces a header's addresses; `sum` is a checksum that they are part of.
     fn header(&self, header: &mut [u8], mut sum: u16) -> u16 {
-        for at in [12, 16] {
+        for at in [ipv4::offset::SRC, ipv4::offset::DST] {
             let before = u32_at(header, at);
             let after = self.address(before);
             header[at..at + 4].copy_from_slice(&after.to_be_bytes());
@@ -107,23 +108,28 @@ impl Anonymize {
     }
 }
 
+/// Bytes that an error quotes behind the IP header.
+const QUOTED: usize = icmpv4::LEAST_QUOTED - LEN;
+
 impl PerPacket for Anonymize {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let Some(ip) = packet.header_mut(Header::Network).filter(|ip| ip.len() >= LEN && ip[0] >> 4 == 4)
-        else {
+        let ip = packet.header_mut(Header::Network).and_then(|bytes| bytes.first_chunk_mut::<LEN>());
+        let Some(bytes) = ip.filter(|bytes| ipv4::Header::new(&**bytes).version() == 4) else {
             return Fate::out_or_drop(1, 0);
         };
-        let sum = self.header(ip, u16_at(ip, 10));
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
-        if ip[9] == 1
-            && let Some(icmp) = packet.header_mut(Header::Transport)
+        let before = ipv4::Header::new(&*bytes).checksum();
+        let sum = self.header(bytes, before);
+        let mut ip = ipv4::Header::new(bytes);
+        ip.set_checksum(sum);
+        if ip.protocol() == Protocol::ICMP
+            && let Some((icmp, quoted)) =
+                packet.header_mut(Header::Transport).and_then(|icmp| icmp.split_first_chunk_mut())
         {
-            let length = icmp.get(8).map_or(0, |byte| usize::from(byte & 0xF) * 4);
-            let error = icmp.first().is_some_and(|kind| matches!(kind, 3 | 4 | 5 | 11 | 12));
-            if error && length >= LEN && icmp.len() >= 8 + length + 8 {
-                let before = u16_at(icmp, 2);
-                let sum = self.header(&mut icmp[8..], before);
-                icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+            let mut icmp = icmpv4::Header::new(icmp);
+            let length = quoted.first().map_or(0, |first| ipv4::header_len(*first));
+            let whole = length >= LEN && quoted.len() >= length + QUOTED;
+            if icmpv4::is_error(icmp.message_type()) && whole {
+                icmp.set_checksum(self.header(quoted, icmp.checksum()));
             }
         }
         Fate::ON
@@ -140,12 +146,16 @@ pub struct Erase;
 
 impl PerPacket for Erase {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let protocol = packet.header(Header::Network).and_then(|ip| ip.get(9)).copied();
+        let protocol = packet.header(Header::Network).and_then(|ip| ip.get(ipv4::offset::PROTOCOL));
+        let protocol = protocol.map(|number| Protocol(*number));
         let Some(transport) = packet.header_mut(Header::Transport) else { return Fate::drop(0) };
         let (header, sum) = match protocol {
-            Some(6) => (transport.get(12).map_or(20, |byte| usize::from(byte >> 4) * 4), 16),
-            Some(17) => (8, 6),
-            Some(1) => return Fate::ON,
+            Some(Protocol::TCP) => {
+                let said = transport.get(tcp::offset::DATA_OFFSET);
+                (said.map_or(tcp::HEADER_LEN, |byte| tcp::header_len(*byte)), tcp::offset::CHECKSUM)
+            }
+            Some(Protocol::UDP) => (udp::HEADER_LEN, udp::offset::CHECKSUM),
+            Some(Protocol::ICMP) => return Fate::ON,
             _ => return Fate::drop(0),
         };
         if let Some(payload) = transport.get_mut(header..) {

@@ -8,16 +8,14 @@ use graph::value::Ethernet;
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
+use wire::arp::{self, Operation};
+use wire::ethernet::{self, EtherType};
 
 use super::output::{Active, Output};
 use super::text;
-use crate::ip::header::{u16_at, u32_at};
 
-/// Bytes of a packet for Ethernet and IP.
-const LEN: usize = 28;
-const IP: u16 = 0x0800;
 /// Trailer encapsulation (RFC 893).
-const TRAILERS: u16 = 0x1000;
+const TRAILERS: EtherType = EtherType::TRAILERS;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -60,45 +58,45 @@ pub struct ArpPrint {
     output: Output,
 }
 
-fn ethernet(bytes: &[u8], at: usize) -> Ethernet {
-    Ethernet(bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default())
-}
-
 /// What an ARP packet says.
 fn describe(out: &mut String, arp: &[u8]) {
-    if arp.len() < 8 {
+    let Some(header) = arp::Header::of(arp) else {
         let _ = write!(out, "truncated-arp ({})", arp.len());
         return;
-    }
-    let (hardware, protocol, operation) = (u16_at(arp, 0), u16_at(arp, 2), u16_at(arp, 6));
-    let (hardware_len, protocol_len) = (arp[4], arp[5]);
-    if !matches!(protocol, IP | TRAILERS) || protocol_len != 4 || hardware_len == 0 {
+    };
+    let (hardware, protocol, Operation(operation)) =
+        (header.hardware(), header.protocol(), header.operation());
+    let (hardware_len, protocol_len) = (header.hardware_len(), header.protocol_len());
+    let is_ip = matches!(protocol, EtherType::IPV4 | TRAILERS) && protocol_len == size_of::<Ipv4Addr>();
+    if !is_ip || hardware_len == 0 {
+        let EtherType(protocol) = protocol;
         let _ = write!(
             out,
             "arp-#{operation} for proto #{protocol} ({protocol_len}) hardware #{hardware} ({hardware_len})"
         );
         return;
     }
-    if arp.len() < LEN {
+    if arp.len() < arp::LEN {
         let _ = write!(out, "truncated-arp ({})", arp.len());
         return;
     }
-    let (sender, target) = (ethernet(arp, 8), ethernet(arp, 18));
-    let (sender_ip, target_ip) = (Ipv4Addr::from(u32_at(arp, 14)), Ipv4Addr::from(u32_at(arp, 24)));
+    let packet = arp::Packet::new_unchecked(arp);
+    let (sender, target) = (Ethernet(packet.sender_mac().0), Ethernet(packet.target_mac().0));
+    let (sender_ip, target_ip) = (packet.sender_ip(), packet.target_ip());
     if protocol == TRAILERS {
         out.push_str("trailer-");
     }
-    let _ = match operation {
-        1 if target.0 == [0; 6] => write!(out, "arp who-has {target_ip} tell {sender_ip}"),
-        1 => write!(out, "arp who-has {target_ip} ({target}) tell {sender_ip}"),
-        2 => write!(out, "arp reply {sender_ip} is-at {sender}"),
-        3 => write!(out, "rarp who-is {target} tell {sender}"),
-        4 => write!(out, "rarp reply {target} at {target_ip}"),
-        8 => write!(out, "invarp who-is {target} tell {sender}"),
-        9 => write!(out, "invarp reply {target} at {target_ip}"),
-        other => write!(out, "arp-#{other}"),
+    let _ = match Operation(operation) {
+        Operation::REQUEST if target.0 == [0; 6] => write!(out, "arp who-has {target_ip} tell {sender_ip}"),
+        Operation::REQUEST => write!(out, "arp who-has {target_ip} ({target}) tell {sender_ip}"),
+        Operation::REPLY => write!(out, "arp reply {sender_ip} is-at {sender}"),
+        Operation::REVERSE_REQUEST => write!(out, "rarp who-is {target} tell {sender}"),
+        Operation::REVERSE_REPLY => write!(out, "rarp reply {target} at {target_ip}"),
+        Operation::INVERSE_REQUEST => write!(out, "invarp who-is {target} tell {sender}"),
+        Operation::INVERSE_REPLY => write!(out, "invarp reply {target} at {target_ip}"),
+        Operation(other) => write!(out, "arp-#{other}"),
     };
-    if hardware != 1 {
+    if hardware != arp::ETHERNET {
         let _ = write!(out, "hardware #{hardware}");
     }
 }
@@ -118,8 +116,10 @@ impl ArpPrint {
             let link = packet.header_offset(Header::Link).unwrap_or(0);
             let network = packet.header_offset(Header::Network).unwrap_or(0);
             let bytes = packet.header(Header::Link).unwrap_or(packet);
-            if link + 14 <= network && bytes.len() >= 14 {
-                let _ = write!(out, "{} > {}: ", ethernet(bytes, 6), ethernet(bytes, 0));
+            if let Some(header) = ethernet::Header::of(bytes)
+                && link + ethernet::HEADER_LEN as isize <= network
+            {
+                let _ = write!(out, "{} > {}: ", Ethernet(header.src().0), Ethernet(header.dst().0));
             }
         }
         describe(&mut out, arp);

@@ -6,6 +6,8 @@ use graph::class::{both, keyword, positional};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
+use wire::ip::Protocol;
+use wire::{ipv4, tcp, udp};
 
 use super::output::{Active, Output};
 use super::print::bad_contents;
@@ -125,12 +127,12 @@ impl IpPrint {
     }
 
     fn describe(&self, out: &mut String, packet: &Packet, header: &[u8; LEN], ip: &[u8]) {
-        let total = usize::from(u16_at(header, 2));
-        let header_len = usize::from(header[0] & 0xF) * 4;
+        let total = usize::from(u16_at(header, ipv4::offset::TOTAL_LEN));
+        let header_len = ipv4::header_len(header[0]);
         for (shown, name, value) in [
-            (self.id, "id", usize::from(u16_at(header, 4))),
-            (self.ttl, "ttl", header[8].into()),
-            (self.tos, "tos", header[1].into()),
+            (self.id, "id", usize::from(u16_at(header, ipv4::offset::IDENTIFICATION))),
+            (self.ttl, "ttl", header[ipv4::offset::TTL].into()),
+            (self.tos, "tos", header[ipv4::offset::TRAFFIC_CLASS].into()),
             (self.length, "length", total),
         ] {
             if shown {
@@ -143,12 +145,13 @@ impl IpPrint {
         let line =
             transport_line::Line { header, transport: &transport[..there], length: packet.total_len() };
         line.write(out, self.swap);
-        let fragment = u16_at(header, 6);
-        if fragment & 0x3FFF != 0 {
-            let more = if fragment & 0x2000 != 0 { "+" } else { "" };
+        let ip = ipv4::Header::new(header);
+        if ip.is_fragment() {
+            let more = if ip.more_fragments() { "+" } else { "" };
             let payload = total as i64 - header_len as i64;
-            let at = usize::from(fragment & 0x1FFF) * 8;
-            let _ = write!(out, " (frag {}:{payload}@{at}{more})", u16_at(header, 4));
+            let at = ip.fragment_offset();
+            let _ =
+                write!(out, " (frag {}:{payload}@{at}{more})", u16_at(header, ipv4::offset::IDENTIFICATION));
         }
         self.show_bytes(out, packet, header, transport);
     }
@@ -157,9 +160,12 @@ impl IpPrint {
         let (how, bytes) = match self.payload {
             Contents::None => (self.whole, &packet[..]),
             how => {
-                let skipped = match (is_first_fragment(header), header[9]) {
-                    (true, 6) => usize::from(transport.get(12).unwrap_or(&0) >> 4) * 4,
-                    (true, 17) => 8,
+                let skipped = match Protocol(header[ipv4::offset::PROTOCOL]) {
+                    _ if !is_first_fragment(header) => 0,
+                    Protocol::TCP => {
+                        transport.get(tcp::offset::DATA_OFFSET).map_or(0, |b| tcp::header_len(*b))
+                    }
+                    Protocol::UDP => udp::HEADER_LEN,
                     _ => 0,
                 };
                 (how, transport.get(skipped..).unwrap_or(&[]))

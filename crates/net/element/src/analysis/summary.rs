@@ -19,6 +19,8 @@ pub(super) mod to;
 mod value;
 mod view;
 
+use wire::ip::Protocol;
+
 /// Major and minor version of the format.
 pub(super) const VERSION: (u32, u32) = (1, 3);
 
@@ -196,10 +198,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
 pub(super) const FLAGS: &[u8] = b"FSRPAUECN";
 
 /// Protocols that have ports where UDP has them: TCP, UDP, DCCP, UDP-Lite.
-const WITH_PORTS: &[u8] = &[6, 17, 33, 136];
-
-/// ICMP messages with an identifier and a sequence number.
-const ICMP_WITH_FLOW: &[u8] = &[0, 8, 13, 14, 15, 16];
+const WITH_PORTS: &[u8] = &[Protocol::TCP.0, Protocol::UDP.0, Protocol::DCCP.0, Protocol::UDP_LITE.0];
 
 impl Known {
     /// The field of a name: `ip_src`, `ip src`, or `src`.

@@ -2,67 +2,70 @@
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
+use wire::ip::{Ports, Protocol};
+use wire::tcp::Flags;
+use wire::{icmpv4, ipv4, tcp, udp};
 
 use crate::ip::header::{LEN, is_first_fragment, u16_at, u32_at};
 
 /// Names of IP protocols.
-pub(crate) const PROTOCOLS: &[(&str, u8)] = &[
-    ("icmp", 1),
-    ("igmp", 2),
-    ("ipip", 4),
-    ("tcp", 6),
-    ("udp", 17),
-    ("dccp", 33),
-    ("gre", 47),
-    ("sctp", 132),
+pub(crate) const PROTOCOLS: &[(&str, Protocol)] = &[
+    ("icmp", Protocol::ICMP),
+    ("igmp", Protocol::IGMP),
+    ("ipip", Protocol::IPV4),
+    ("tcp", Protocol::TCP),
+    ("udp", Protocol::UDP),
+    ("dccp", Protocol::DCCP),
+    ("gre", Protocol::GRE),
+    ("sctp", Protocol::SCTP),
 ];
 
 /// Names of ICMP types.
 pub(crate) const ICMP_TYPES: &[(&str, u8)] = &[
-    ("echo-reply", 0),
-    ("unreachable", 3),
-    ("sourcequench", 4),
-    ("redirect", 5),
-    ("echo", 8),
-    ("routeradvert", 9),
-    ("routersolicit", 10),
-    ("timeexceeded", 11),
-    ("parameterproblem", 12),
-    ("timestamp", 13),
-    ("timestamp-reply", 14),
-    ("inforeq", 15),
-    ("inforeq-reply", 16),
-    ("maskreq", 17),
-    ("maskreq-reply", 18),
+    ("echo-reply", icmpv4::ECHO_REPLY),
+    ("unreachable", icmpv4::UNREACHABLE),
+    ("sourcequench", icmpv4::SOURCE_QUENCH),
+    ("redirect", icmpv4::REDIRECT),
+    ("echo", icmpv4::ECHO_REQUEST),
+    ("routeradvert", icmpv4::ROUTER_ADVERTISEMENT),
+    ("routersolicit", icmpv4::ROUTER_SOLICITATION),
+    ("timeexceeded", icmpv4::TIME_EXCEEDED),
+    ("parameterproblem", icmpv4::PARAMETER_PROBLEM),
+    ("timestamp", icmpv4::TIMESTAMP),
+    ("timestamp-reply", icmpv4::TIMESTAMP_REPLY),
+    ("inforeq", icmpv4::INFORMATION),
+    ("inforeq-reply", icmpv4::INFORMATION_REPLY),
+    ("maskreq", icmpv4::MASK),
+    ("maskreq-reply", icmpv4::MASK_REPLY),
 ];
 
 /// Names of ICMP codes, with their types.
 const ICMP_CODES: &[(&str, u8, u8)] = &[
-    ("net", 3, 0),
-    ("host", 3, 1),
-    ("protocol", 3, 2),
-    ("port", 3, 3),
-    ("needfrag", 3, 4),
-    ("srcroutefail", 3, 5),
-    ("netunknown", 3, 6),
-    ("hostunknown", 3, 7),
-    ("isolated", 3, 8),
-    ("netprohibited", 3, 9),
-    ("hostprohibited", 3, 10),
-    ("tosnet", 3, 11),
-    ("toshost", 3, 12),
-    ("filterprohibited", 3, 13),
-    ("hostprecedence", 3, 14),
-    ("precedencecutoff", 3, 15),
-    ("net", 5, 0),
-    ("host", 5, 1),
-    ("tosnet", 5, 2),
-    ("toshost", 5, 3),
-    ("transit", 11, 0),
-    ("reassembly", 11, 1),
-    ("erroratptr", 12, 0),
-    ("missingopt", 12, 1),
-    ("length", 12, 2),
+    ("net", icmpv4::UNREACHABLE, 0),
+    ("host", icmpv4::UNREACHABLE, 1),
+    ("protocol", icmpv4::UNREACHABLE, icmpv4::PROTOCOL_UNREACHABLE),
+    ("port", icmpv4::UNREACHABLE, icmpv4::PORT_UNREACHABLE),
+    ("needfrag", icmpv4::UNREACHABLE, icmpv4::NEEDS_FRAGMENTS),
+    ("srcroutefail", icmpv4::UNREACHABLE, 5),
+    ("netunknown", icmpv4::UNREACHABLE, 6),
+    ("hostunknown", icmpv4::UNREACHABLE, 7),
+    ("isolated", icmpv4::UNREACHABLE, 8),
+    ("netprohibited", icmpv4::UNREACHABLE, 9),
+    ("hostprohibited", icmpv4::UNREACHABLE, 10),
+    ("tosnet", icmpv4::UNREACHABLE, 11),
+    ("toshost", icmpv4::UNREACHABLE, 12),
+    ("filterprohibited", icmpv4::UNREACHABLE, 13),
+    ("hostprecedence", icmpv4::UNREACHABLE, 14),
+    ("precedencecutoff", icmpv4::UNREACHABLE, 15),
+    ("net", icmpv4::REDIRECT, 0),
+    ("host", icmpv4::REDIRECT, 1),
+    ("tosnet", icmpv4::REDIRECT, 2),
+    ("toshost", icmpv4::REDIRECT, 3),
+    ("transit", icmpv4::TIME_EXCEEDED, 0),
+    ("reassembly", icmpv4::TIME_EXCEEDED, 1),
+    ("erroratptr", icmpv4::PARAMETER_PROBLEM, 0),
+    ("missingopt", icmpv4::PARAMETER_PROBLEM, 1),
+    ("length", icmpv4::PARAMETER_PROBLEM, 2),
 ];
 
 /// A packet to be described.
@@ -80,7 +83,7 @@ fn address(bytes: &[u8], at: usize) -> Ipv4Addr {
 }
 
 fn protocol(number: u8, with_word: bool) -> String {
-    let name = PROTOCOLS.iter().find(|(_, n)| *n == number).map(|(name, _)| name.to_string());
+    let name = PROTOCOLS.iter().find(|(_, n)| n.0 == number).map(|(name, _)| name.to_string());
     name.unwrap_or_else(|| format!("{}{number}", if with_word { "protocol " } else { "" }))
 }
 
@@ -107,19 +110,21 @@ pub(crate) fn code_number(kind: u8, name: &str) -> Option<u8> {
 impl Line<'_> {
     /// Appends the description; `swap` as `IPPrint` has it.
     pub(crate) fn write(&self, out: &mut String, swap: bool) {
-        match self.header[9] {
-            6 if self.ports(out, "tcp") => self.tcp(out),
-            17 if self.ports(out, "udp") => self.udp(out),
-            6 | 17 => {}
-            1 => {
-                let (source, destination) = (address(self.header, 12), address(self.header, 16));
+        match Protocol(self.header[ipv4::offset::PROTOCOL]) {
+            Protocol::TCP if self.ports(out, "tcp") => self.tcp(out),
+            Protocol::UDP if self.ports(out, "udp") => self.udp(out),
+            Protocol::TCP | Protocol::UDP => {}
+            Protocol::ICMP => {
+                let (source, destination) =
+                    (address(self.header, ipv4::offset::SRC), address(self.header, ipv4::offset::DST));
                 let _ = write!(out, "{source} > {destination}: ");
                 if self.icmp(out, swap).is_none() {
                     out.push_str("truncated-icmp");
                 }
             }
-            other => {
-                let (source, destination) = (address(self.header, 12), address(self.header, 16));
+            Protocol(other) => {
+                let (source, destination) =
+                    (address(self.header, ipv4::offset::SRC), address(self.header, ipv4::offset::DST));
                 let _ = write!(out, "{source} > {destination}: ip-proto-{other}");
             }
         }
@@ -127,55 +132,60 @@ impl Line<'_> {
 
     /// Addresses and ports; whether the ports are there, and more may be said.
     fn ports(&self, out: &mut String, name: &str) -> bool {
-        let (source, destination) = (address(self.header, 12), address(self.header, 16));
+        let (source, destination) =
+            (address(self.header, ipv4::offset::SRC), address(self.header, ipv4::offset::DST));
         let first = is_first_fragment(self.header);
-        if !first || self.transport.len() < 4 {
+        let Some(ports) = Ports::of(self.transport).filter(|_| first) else {
             let truncated = if first { "truncated-" } else { "" };
             let _ = write!(out, "{source} > {destination}: {truncated}{name}");
             return false;
-        }
-        let (from, to) = (u16_at(self.transport, 0), u16_at(self.transport, 2));
+        };
+        let (from, to) = (ports.src(), ports.dst());
         let _ = write!(out, "{source}.{from} > {destination}.{to}: ");
         true
     }
 
     fn tcp(&self, out: &mut String) {
         let tcp = self.transport;
-        if tcp.len() < 14 {
+        if tcp.len() < tcp::offset::WINDOW {
             return out.push_str("truncated-tcp");
         }
-        let total = i64::from(u16_at(self.header, 2));
-        let flags = tcp[13];
-        let headers = i64::from(self.header[0] & 0xF) * 4 + i64::from(tcp[12] >> 4) * 4;
+        let total = i64::from(u16_at(self.header, ipv4::offset::TOTAL_LEN));
+        let flags = Flags(tcp[tcp::offset::FLAGS]);
+        let header_len = tcp::header_len(tcp[tcp::offset::DATA_OFFSET]);
+        let headers = (ipv4::Header::new(self.header).header_len() + header_len) as i64;
         // SYN and FIN take a sequence number each.
-        let length = total - headers + i64::from(flags >> 1 & 1) + i64::from(flags & 1);
-        for (bit, letter) in [(0x02, 'S'), (0x01, 'F'), (0x04, 'R'), (0x08, 'P')] {
-            if flags & bit != 0 {
+        let numbered = [Flags::SYN, Flags::FIN].into_iter().filter(|flag| flags.contains(*flag)).count();
+        let length = total - headers + numbered as i64;
+        let mut shown = false;
+        for (flag, letter) in [(Flags::SYN, 'S'), (Flags::FIN, 'F'), (Flags::RST, 'R'), (Flags::PSH, 'P')] {
+            if flags.contains(flag) {
                 out.push(letter);
+                shown = true;
             }
         }
-        if flags & 0x0F == 0 {
+        if !shown {
             out.push('.');
         }
-        let start = u32_at(tcp, 4);
+        let start = u32_at(tcp, tcp::offset::SEQUENCE);
         let _ =
             write!(out, " {start}:{}({length},{},{total})", start.wrapping_add(length as u32), self.length);
-        if flags & 0x10 != 0 {
-            let _ = write!(out, " ack {}", u32_at(tcp, 8));
+        if flags.contains(Flags::ACK) {
+            let _ = write!(out, " ack {}", u32_at(tcp, tcp::offset::ACKNOWLEDGEMENT));
         }
         match tcp.len() {
-            ..16 => out.push_str("truncated-tcp"),
+            ..tcp::offset::CHECKSUM => out.push_str("truncated-tcp"),
             _ => {
-                let _ = write!(out, " win {}", u16_at(tcp, 14));
+                let _ = write!(out, " win {}", u16_at(tcp, tcp::offset::WINDOW));
             }
         }
     }
 
     fn udp(&self, out: &mut String) {
         match self.transport.len() {
-            ..8 => out.push_str("truncated-udp"),
+            ..udp::HEADER_LEN => out.push_str("truncated-udp"),
             _ => {
-                let _ = write!(out, "udp {}", u16_at(self.transport, 4));
+                let _ = write!(out, "udp {}", u16_at(self.transport, udp::offset::LEN));
             }
         }
     }
@@ -189,15 +199,16 @@ impl Line<'_> {
         let icmp = self.transport;
         let &[kind, code] = icmp.first_chunk()?;
         match kind {
-            0 | 8 => {
-                out.push_str(if kind == 0 { "icmp echo-reply " } else { "icmp echo " });
-                icmp.get(..8)?;
+            icmpv4::ECHO_REPLY | icmpv4::ECHO_REQUEST => {
+                let reply = kind == icmpv4::ECHO_REPLY;
+                out.push_str(if reply { "icmp echo-reply " } else { "icmp echo " });
+                let icmp = icmpv4::Header::of(icmp)?;
                 // The fields are printed as a little-endian machine has them; SWAP
                 // turns them round once.
-                let number = |at| if swap { u16_at(icmp, at) } else { u16_at(icmp, at).swap_bytes() };
-                let _ = write!(out, "({}, {})", number(4), number(6));
+                let number = |value: u16| if swap { value } else { value.swap_bytes() };
+                let _ = write!(out, "({}, {})", number(icmp.identifier()), number(icmp.sequence()));
             }
-            3 => return self.unreachable(out, code),
+            icmpv4::UNREACHABLE => return self.unreachable(out, code),
             _ => {
                 let name = ICMP_TYPES.iter().find(|(_, n)| *n == kind).map(|(name, _)| name.to_string());
                 let _ = write!(out, "icmp {}", name.unwrap_or_else(|| format!("type {kind}")));
@@ -216,25 +227,25 @@ impl Line<'_> {
     }
 
     fn unreachable(&self, out: &mut String, code: u8) -> Option<()> {
-        let name = code_name(3, code).map_or_else(|| format!("code {code}"), str::to_string);
-        let inner = self.transport.get(8..).unwrap_or(&[]);
+        let name =
+            code_name(icmpv4::UNREACHABLE, code).map_or_else(|| format!("code {code}"), str::to_string);
+        let inner = self.transport.get(icmpv4::HEADER_LEN..).unwrap_or(&[]);
         if inner.len() < LEN {
             let _ = write!(out, "icmp unreachable {name} ");
             return None;
         }
-        let _ = write!(out, "icmp {} unreachable {name}", address(inner, 16));
+        let _ = write!(out, "icmp {} unreachable {name}", address(inner, ipv4::offset::DST));
         match code {
-            2 => {
-                let _ = write!(out, " {}", protocol(inner[9], false));
+            icmpv4::PROTOCOL_UNREACHABLE => {
+                let _ = write!(out, " {}", protocol(inner[ipv4::offset::PROTOCOL], false));
             }
-            3 => {
-                let _ = write!(out, " {}", protocol(inner[9], true));
-                let transport = inner.get(usize::from(inner[0] & 0xF) * 4..)?;
-                transport.get(..4)?;
-                let _ = write!(out, "/{}", u16_at(transport, 2));
+            icmpv4::PORT_UNREACHABLE => {
+                let _ = write!(out, " {}", protocol(inner[ipv4::offset::PROTOCOL], true));
+                let transport = inner.get(ipv4::header_len(inner[0])..)?;
+                let _ = write!(out, "/{}", Ports::of(transport)?.dst());
             }
-            4 if u16_at(self.transport, 6) != 0 => {
-                let _ = write!(out, " (mtu {})", u16_at(self.transport, 6));
+            icmpv4::NEEDS_FRAGMENTS if u16_at(self.transport, icmpv4::offset::MTU) != 0 => {
+                let _ = write!(out, " (mtu {})", u16_at(self.transport, icmpv4::offset::MTU));
             }
             _ => {}
         }

@@ -151,7 +151,7 @@ impl PerPacket for IpFilter {
 fn link(packet: &Packet) -> ([u8; 16], usize) {
     let mut words = [0; 16];
     let header = packet.header(Header::Link).unwrap_or(&[]);
-    let there = header.len().min(14);
+    let there = header.len().min(wire::ethernet::HEADER_LEN);
     words[2..2 + there].copy_from_slice(&header[..there]);
     (words, if there == 0 { 0 } else { 2 + there })
 }

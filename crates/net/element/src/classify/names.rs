@@ -1,44 +1,57 @@
 //! Names that `IPFilter`'s language knows.
 
 use graph::value::{Kind as Declared, Scope};
+use wire::tcp::{self, Flags};
+use wire::{icmpv4, ipv4};
 
-use super::primitive::{ANY_TRANSPORT, Data, Kind, TCP_OR_UDP};
+use super::primitive::{ANY_TRANSPORT, Data, ICMP, Kind, TCP, TCP_OR_UDP, UDP};
 use crate::analysis::transport_line::{ICMP_TYPES, PROTOCOLS};
+
+/// The first bit of the byte at an offset.
+const fn bit(offset: usize) -> u16 {
+    8 * offset as u16
+}
 
 /// What can be looked at.
 const KINDS: &[(&str, Kind)] = &[
     ("ce", Kind::Congested),
-    ("dscp", Kind::Field(0, 8, 6)),
+    ("dscp", Kind::Field(0, bit(ipv4::offset::TRAFFIC_CLASS), 6)),
     ("ect", Kind::Capable),
     ("frag", Kind::Fragment),
-    ("hl", Kind::Field(0, 4, 4)),
+    ("hl", Kind::Field(0, bit(ipv4::offset::VERSION) + 4, 4)),
     ("host", Kind::Host),
-    ("id", Kind::Field(0, 32, 16)),
-    ("len", Kind::Field(0, 16, 16)),
+    ("id", Kind::Field(0, bit(ipv4::offset::IDENTIFICATION), 16)),
+    ("len", Kind::Field(0, bit(ipv4::offset::TOTAL_LEN), 16)),
     ("net", Kind::Net),
     ("opt", Kind::TcpOption),
     ("port", Kind::Port),
     ("proto", Kind::Proto),
-    ("tos", Kind::Field(0, 8, 8)),
-    ("ttl", Kind::Field(0, 64, 8)),
+    ("tos", Kind::Field(0, bit(ipv4::offset::TRAFFIC_CLASS), 8)),
+    ("ttl", Kind::Field(0, bit(ipv4::offset::TTL), 8)),
     ("type", ICMP_TYPE),
     ("unfrag", Kind::Whole),
-    ("vers", Kind::Field(0, 0, 4)),
-    ("win", Kind::Field(6, 112, 16)),
+    ("vers", Kind::Field(0, bit(ipv4::offset::VERSION), 4)),
+    ("win", Kind::Field(TCP, bit(tcp::offset::WINDOW), 16)),
 ];
 
-const ICMP_TYPE: Kind = Kind::Field(1, 0, 8);
+const ICMP_TYPE: Kind = Kind::Field(ICMP, bit(icmpv4::offset::TYPE), 8);
 
 /// Words of the grammar, never names of anything.
 const GRAMMAR: &[&str] = &["dest", "dst", "ether", "ip", "not", "src"];
 
-const TCP_OPTIONS: &[(&str, u32)] =
-    &[("ack", 16), ("fin", 1), ("psh", 8), ("rst", 4), ("syn", 2), ("urg", 32)];
+const TCP_OPTIONS: &[(&str, Flags)] = &[
+    ("ack", Flags::ACK),
+    ("fin", Flags::FIN),
+    ("psh", Flags::PSH),
+    ("rst", Flags::RST),
+    ("syn", Flags::SYN),
+    ("urg", Flags::URG),
+];
 
 /// Ports of services, with the protocol where it is but one.
 const PORTS: &[(&str, u32, u32)] = &[
     ("auth", 113, TCP_OR_UDP),
-    ("bgp", 179, 6),
+    ("bgp", 179, TCP),
     ("bootpc", 68, TCP_OR_UDP),
     ("bootps", 67, TCP_OR_UDP),
     ("chargen", 19, TCP_OR_UDP),
@@ -50,19 +63,19 @@ const PORTS: &[(&str, u32, u32)] = &[
     ("finger", 79, TCP_OR_UDP),
     ("ftp", 21, TCP_OR_UDP),
     ("ftp-data", 20, TCP_OR_UDP),
-    ("gopher", 70, 6),
-    ("http", 80, 6),
+    ("gopher", 70, TCP),
+    ("http", 80, TCP),
     ("https", 443, TCP_OR_UDP),
-    ("imap", 143, 6),
-    ("imap2", 143, 6),
+    ("imap", 143, TCP),
+    ("imap2", 143, TCP),
     ("imap3", 220, TCP_OR_UDP),
     ("imaps", 993, TCP_OR_UDP),
     ("irc", 194, TCP_OR_UDP),
-    ("isakmp", 500, 17),
+    ("isakmp", 500, UDP),
     ("kerberos", 88, TCP_OR_UDP),
     ("ldap", 389, TCP_OR_UDP),
     ("ldaps", 636, TCP_OR_UDP),
-    ("mysql", 3306, 6),
+    ("mysql", 3306, TCP),
     ("netbios-dgm", 138, TCP_OR_UDP),
     ("netbios-ns", 137, TCP_OR_UDP),
     ("netbios-ssn", 139, TCP_OR_UDP),
@@ -71,9 +84,9 @@ const PORTS: &[(&str, u32, u32)] = &[
     ("ntp", 123, TCP_OR_UDP),
     ("pop3", 110, TCP_OR_UDP),
     ("pop3s", 995, TCP_OR_UDP),
-    ("postgresql", 5432, 6),
+    ("postgresql", 5432, TCP),
     ("pptp", 1723, TCP_OR_UDP),
-    ("printer", 515, 6),
+    ("printer", 515, TCP),
     ("rip", 520, TCP_OR_UDP),
     ("route", 520, TCP_OR_UDP),
     ("rtsp", 554, TCP_OR_UDP),
@@ -85,14 +98,14 @@ const PORTS: &[(&str, u32, u32)] = &[
     ("socks", 1080, TCP_OR_UDP),
     ("ssh", 22, TCP_OR_UDP),
     ("sunrpc", 111, TCP_OR_UDP),
-    ("syslog", 514, 17),
+    ("syslog", 514, UDP),
     ("telnet", 23, TCP_OR_UDP),
     ("tftp", 69, TCP_OR_UDP),
     ("time", 37, TCP_OR_UDP),
-    ("whois", 43, 6),
+    ("whois", 43, TCP),
     ("www", 80, TCP_OR_UDP),
     ("www-http", 80, TCP_OR_UDP),
-    ("xdmcp", 177, 17),
+    ("xdmcp", 177, UDP),
 ];
 
 /// What a word says to look at.
@@ -116,13 +129,13 @@ pub(super) fn protocol(word: &str, scope: &Scope<'_>) -> Option<u32> {
         "transp" => Some(ANY_TRANSPORT),
         _ => None,
     };
-    let known = || PROTOCOLS.iter().find(|(name, _)| *name == word).map(|(_, n)| u32::from(*n));
+    let known = || PROTOCOLS.iter().find(|(name, _)| *name == word).map(|(_, n)| u32::from(n.0));
     special.or_else(|| declared(scope, "proto", word)).or_else(known)
 }
 
 /// The number of a port's name.
 pub(crate) fn port(word: &str, protocol: u32, scope: &Scope<'_>) -> Option<u32> {
-    let what = if protocol == 6 { "tcp port" } else { "udp port" };
+    let what = if protocol == TCP { "tcp port" } else { "udp port" };
     let known = || {
         let fits =
             |(name, _, of): &&(&str, u32, u32)| *name == word && (*of == protocol || *of == TCP_OR_UDP);
@@ -141,16 +154,16 @@ pub(super) fn value(
     of: Option<u32>,
     scope: &Scope<'_>,
 ) -> Result<Option<Data>, String> {
-    let among = |list: &[(&str, u32)]| list.iter().find(|(name, _)| *name == word).map(|(_, n)| *n);
+    let option = TCP_OPTIONS.iter().find(|(name, _)| *name == word).map(|(_, flag)| u32::from(flag.0));
     let icmp = declared(scope, "icmp type", word)
         .or_else(|| ICMP_TYPES.iter().find(|(name, _)| *name == word).map(|(_, n)| u32::from(*n)));
     // What it may be, and the protocols for which it is that.
     let found: [(Kind, Option<u32>, &[u32]); 5] = [
         (Kind::Proto, protocol(word, scope), &[]),
-        (Kind::Port, port(word, 6, scope), &[6, TCP_OR_UDP]),
-        (Kind::Port, port(word, 17, scope), &[17, TCP_OR_UDP]),
-        (Kind::TcpOption, among(TCP_OPTIONS), &[6, TCP_OR_UDP]),
-        (ICMP_TYPE, icmp, &[1]),
+        (Kind::Port, port(word, TCP, scope), &[TCP, TCP_OR_UDP]),
+        (Kind::Port, port(word, UDP, scope), &[UDP, TCP_OR_UDP]),
+        (Kind::TcpOption, option, &[TCP, TCP_OR_UDP]),
+        (ICMP_TYPE, icmp, &[ICMP]),
     ];
     if found.iter().all(|(_, number, _)| number.is_none()) {
         return Ok(None);

@@ -1,5 +1,8 @@
 //! One condition of `IPFilter`'s language, and the tests it comes to.
 
+use wire::ip::Protocol;
+use wire::{ethernet, ipv4, tcp};
+
 use super::expression::Expr;
 
 /// Where the words of the link layer's header begin, two bytes before it.
@@ -9,10 +12,30 @@ pub(super) const NETWORK: u16 = 256;
 /// Where those behind it begin.
 pub(super) const TRANSPORT: u16 = 512;
 
-/// TCP or UDP, among the numbers of protocols.
+/// Numbers of protocols.
+pub(super) const ICMP: u32 = Protocol::ICMP.0 as u32;
+pub(super) const TCP: u32 = Protocol::TCP.0 as u32;
+pub(super) const UDP: u32 = Protocol::UDP.0 as u32;
+const DCCP: u32 = Protocol::DCCP.0 as u32;
+/// TCP or UDP, among them.
 pub(super) const TCP_OR_UDP: u32 = 256;
 /// Any protocol's header.
 pub(super) const ANY_TRANSPORT: u32 = 257;
+
+/// The words of four bytes that hold these fields, and the bits of them.
+const FRAGMENT: u16 = word_of(ipv4::offset::FRAGMENT);
+const PROTOCOL: u16 = word_of(ipv4::offset::PROTOCOL);
+const SRC: u16 = word_of(ipv4::offset::SRC);
+const DST: u16 = word_of(ipv4::offset::DST);
+const FLAGS: u16 = word_of(tcp::offset::FLAGS);
+const ETHER_SRC: u16 = word_of(2 + ethernet::offset::SRC);
+const OFFSET_BITS: u32 = ipv4::FRAGMENT_OFFSET as u32;
+const FRAGMENT_BITS: u32 = OFFSET_BITS | ipv4::MORE_FRAGMENTS as u32;
+
+/// The word of four bytes that holds the byte at an offset.
+const fn word_of(offset: usize) -> u16 {
+    offset as u16 & !3
+}
 
 /// What is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,14 +172,14 @@ impl Primitive {
                 if bits > 255 {
                     return Err(format!("'tcp opt': value {bits} out of range"));
                 }
-                self.protocol = Some(6);
-                Expr::test(TRANSPORT + 12, bits << 16, bits << 16)
+                self.protocol = Some(TCP);
+                Expr::test(TRANSPORT + FLAGS, bits << 16, bits << 16)
             }
             Kind::Fragment | Kind::Whole => {
                 if self.data != Data::None || self.mask.is_some() {
                     return fail("value not supported");
                 }
-                let whole = Expr::test(NETWORK + 4, 0x3FFF, 0);
+                let whole = Expr::test(NETWORK + FRAGMENT, FRAGMENT_BITS, 0);
                 if kind == Kind::Whole { whole } else { whole.negated() }
             }
             Kind::Capable => self.congestion()?,
@@ -184,7 +207,7 @@ impl Primitive {
         let mut all = vec![];
         all.extend(self.protocol.and_then(protocol_test));
         if matches!(kind, Kind::Port | Kind::TcpOption | Kind::Field(1.., ..)) {
-            all.push(Expr::test(NETWORK + 4, 0x1FFF, 0));
+            all.push(Expr::test(NETWORK + FRAGMENT, OFFSET_BITS, 0));
         }
         all.push(expr);
         Expr::All(all)
@@ -223,7 +246,7 @@ impl Primitive {
         if self.relation == Relation::Equal && !self.negated && self.mask.is_none() {
             self.protocol = Some(value);
         }
-        self.word(NETWORK + 8, 16, 0xFF, value)
+        self.word(NETWORK + PROTOCOL, 16, 0xFF, value)
     }
 
     fn port(&mut self) -> Result<Expr, String> {
@@ -231,7 +254,7 @@ impl Primitive {
             return Err("'port': value missing".into());
         };
         let protocol = *self.protocol.get_or_insert(TCP_OR_UDP);
-        if ![6, 17, 33, TCP_OR_UDP].contains(&protocol) {
+        if ![TCP, UDP, DCCP, TCP_OR_UDP].contains(&protocol) {
             return Err(format!("'port': bad protocol {protocol}"));
         }
         let mut plain = Primitive { negated: false, ..*self };
@@ -265,7 +288,7 @@ impl Primitive {
         }
         // What is said without a number after it means the same side again.
         self.kind = Some(Kind::Host);
-        let (from, to) = (Expr::test(NETWORK + 12, mask, address), Expr::test(NETWORK + 16, mask, address));
+        let (from, to) = (Expr::test(NETWORK + SRC, mask, address), Expr::test(NETWORK + DST, mask, address));
         Ok(self.sides(from, to))
     }
 
@@ -286,7 +309,8 @@ impl Primitive {
             let one = |n: u16, w| Expr::test(at + 4 * n, word(mask, w), word(address, w));
             Expr::All(vec![one(0, words[0]), one(1, words[1])])
         };
-        let from = tests(LINK + 8, [[Some(0), Some(1), Some(2), Some(3)], [Some(4), Some(5), None, None]]);
+        let from =
+            tests(LINK + ETHER_SRC, [[Some(0), Some(1), Some(2), Some(3)], [Some(4), Some(5), None, None]]);
         let to = tests(LINK, [[None, None, Some(0), Some(1)], [Some(2), Some(3), Some(4), Some(5)]]);
         Ok(self.sides(from, to))
     }
@@ -358,9 +382,9 @@ fn greater(offset: u16, shift: u32, mask: u32, value: u32) -> Expr {
 }
 
 fn protocol_test(protocol: u32) -> Option<Expr> {
-    let one = |number: u32| Expr::test(NETWORK + 8, 0xFF << 16, number << 16);
+    let one = |number: u32| Expr::test(NETWORK + PROTOCOL, 0xFF << 16, number << 16);
     match protocol {
-        TCP_OR_UDP => Some(Expr::Any(vec![one(6), one(17)])),
+        TCP_OR_UDP => Some(Expr::Any(vec![one(TCP), one(UDP)])),
         0..256 => Some(one(protocol)),
         _ => None,
     }

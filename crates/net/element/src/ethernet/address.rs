@@ -5,8 +5,9 @@ use graph::value::Ethernet;
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
+use wire::ethernet::{ADDRESSES_LEN, Addresses};
 
-use super::encap::{LEN, SharedHeader};
+use super::encap::{self, SharedHeader};
 
 /// The class of what exchanges addresses.
 pub static MIRROR: Class = Class {
@@ -38,10 +39,7 @@ pub static REWRITE: Class = Class {
         let src: Ethernet = conf.mandatory("SRC")?;
         let dst: Ethernet = conf.mandatory("DST")?;
         conf.complete()?;
-        let mut bytes = [0; LEN];
-        bytes[..6].copy_from_slice(&dst.0);
-        bytes[6..12].copy_from_slice(&src.0);
-        Ok(Each::boxed(EtherRewrite { header: SharedHeader::new(bytes) }))
+        Ok(Each::boxed(EtherRewrite { header: SharedHeader::new(encap::header(dst, src, 0)) }))
     },
     ..Class::BASE
 };
@@ -53,8 +51,8 @@ pub struct EtherMirror;
 impl PerPacket for EtherMirror {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let Some(addresses) = packet.first_chunk_mut::<12>() else { return Fate::drop(0) };
-        addresses.rotate_left(6);
+        let Some(mut addresses) = Addresses::of_mut(packet) else { return Fate::drop(0) };
+        addresses.swap();
         Fate::ON
     }
 
@@ -76,8 +74,8 @@ impl PerPacket for EtherRewrite {
             true => packet.header_mut(Header::Link).unwrap_or_default(),
             false => &mut packet[..],
         };
-        let Some(addresses) = link.first_chunk_mut::<12>() else { return Fate::drop(0) };
-        addresses.copy_from_slice(&self.header.bytes()[..12]);
+        let Some(addresses) = link.first_chunk_mut::<ADDRESSES_LEN>() else { return Fate::drop(0) };
+        addresses.copy_from_slice(&self.header.bytes()[..ADDRESSES_LEN]);
         Fate::ON
     }
 

@@ -14,6 +14,7 @@ use memory::annotation::Header;
 use memory::{Batch, Packet};
 use wire::MacAddress;
 use wire::arp::{Operation, Repr};
+use wire::ethernet::{self, EtherType};
 
 use super::arp_responder::{frame, parse};
 use super::arp_table::{self, Kept, SharedTable};
@@ -181,21 +182,17 @@ impl ArpQuerier {
 
     #[inline(always)]
     fn header(&self, dst: [u8; 6]) -> [u8; LEN] {
-        let mut header = [0; LEN];
-        header[..6].copy_from_slice(&dst);
-        header[6..12].copy_from_slice(&self.host.ethernet.0);
-        header[12] = 8; // 0x0800, IPv4
-        header
+        let (dst, src) = (MacAddress(dst), MacAddress(self.host.ethernet.0));
+        ethernet::Header::between(dst, src, EtherType::IPV4).into_inner()
     }
 
     /// The Ethernet address of IP addresses that nobody has.
     fn of_group(&self, address: Ipv4Addr) -> Option<[u8; 6]> {
         let bits = address.to_bits();
         if address.is_broadcast() || bits == self.host.broadcast.load(Ordering::Relaxed) {
-            return Some([0xFF; 6]);
+            return Some(MacAddress::BROADCAST.0);
         }
-        let [_, a, b, c] = address.octets();
-        address.is_multicast().then_some([1, 0, 0x5E, a & 0x7F, b, c]) // RFC 1112, 6.4
+        address.is_multicast().then(|| MacAddress::of_ipv4_group(address).0)
     }
 
     /// Puts headers in front of the packets whose next hop is known; whether that
@@ -226,7 +223,7 @@ impl ArpQuerier {
     /// Sends a request for an address on behalf of a packet of which `of` tells: to
     /// whoever had it, if that is known.
     fn ask(&mut self, cx: &mut Cx<'_>, target_ip: Ipv4Addr, of: Cause, known: Option<[u8; 6]>) {
-        let dst = known.filter(|_| !self.host.broadcast_poll).unwrap_or([0xFF; 6]);
+        let dst = known.filter(|_| !self.host.broadcast_poll).unwrap_or(MacAddress::BROADCAST.0);
         let request = Repr {
             operation: Operation::REQUEST,
             sender_mac: MacAddress(self.host.ethernet.0),
@@ -266,7 +263,7 @@ impl ArpQuerier {
             match self.outcomes[place] {
                 Outcome::Sent => cx.emit(0, packet),
                 Outcome::SentAndAsk => {
-                    let known = packet.first_chunk::<6>().copied();
+                    let known = ethernet::Header::of(&packet).map(|header| header.dst().0);
                     self.ask(cx, packet.dst_ip(), Cause::of(&packet), known);
                     cx.emit(0, packet);
                 }

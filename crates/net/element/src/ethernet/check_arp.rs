@@ -1,11 +1,13 @@
 //! `CheckARPHeader`: lets only sound ARP messages pass (RFC 826).
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use graph::class::{keyword, positional, read};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
 use memory::Packet;
 use memory::annotation::Header;
-
-use crate::ip::header::u16_at;
+use wire::arp;
+use wire::ethernet::EtherType;
 
 /// Why a message is bad: the class's reasons, in the order in which they are looked
 /// for.
@@ -39,9 +41,6 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// Bytes in front of the addresses.
-const FIXED: usize = 8;
-
 /// See [`CLASS`].
 #[derive(Debug)]
 pub struct CheckArpHeader {
@@ -52,14 +51,15 @@ pub struct CheckArpHeader {
 
 impl CheckArpHeader {
     fn check(&self, packet: &Packet) -> Result<usize, usize> {
-        let message = packet.get(self.offset..).filter(|message| message.len() >= FIXED).ok_or(0usize)?;
-        let (hardware, protocol) = (message[4], message[5]);
-        let length = FIXED + 2 * (usize::from(hardware) + usize::from(protocol));
-        match (u16_at(message, 0), u16_at(message, 2)) {
+        let message = packet.get(self.offset..).ok_or(0usize)?;
+        let arp = arp::Header::of(message).ok_or(0usize)?;
+        let (hardware_len, protocol_len) = (arp.hardware_len(), arp.protocol_len());
+        let length = arp::HEADER_LEN + 2 * (hardware_len + protocol_len);
+        match (arp.hardware(), arp.protocol()) {
             _ if message.len() < length => Err(1),
-            (1, _) if hardware != 6 => Err(2),
-            (_, 0x0800) if protocol != 4 => Err(3),
-            (_, 0x86DD) if protocol != 16 => Err(3),
+            (arp::ETHERNET, _) if hardware_len != size_of::<[u8; 6]>() => Err(2),
+            (_, EtherType::IPV4) if protocol_len != size_of::<Ipv4Addr>() => Err(3),
+            (_, EtherType::IPV6) if protocol_len != size_of::<Ipv6Addr>() => Err(3),
             _ => Ok(length),
         }
     }

@@ -8,9 +8,11 @@ use graph::value::{Ethernet, Scope, Value};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
+use wire::MacAddress;
+use wire::ethernet::{self, EtherType};
 
 /// Bytes of an Ethernet header.
-pub(super) const LEN: usize = wire::ethernet::HEADER_LEN;
+pub(super) const LEN: usize = ethernet::HEADER_LEN;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -37,14 +39,16 @@ pub static CLASS: Class = Class {
         let src: Ethernet = conf.mandatory("SRC")?;
         let dst: Ethernet = conf.mandatory("DST")?;
         conf.complete()?;
-        let mut bytes = [0; LEN];
-        bytes[..6].copy_from_slice(&dst.0);
-        bytes[6..12].copy_from_slice(&src.0);
-        bytes[12..].copy_from_slice(&ethertype.to_be_bytes());
-        Ok(Each::boxed(EtherEncap { header: SharedHeader::new(bytes) }))
+        Ok(Each::boxed(EtherEncap { header: SharedHeader::new(header(dst, src, ethertype)) }))
     },
     ..Class::BASE
 };
+
+/// The header of a frame.
+pub(super) fn header(dst: Ethernet, src: Ethernet, ethertype: u16) -> [u8; LEN] {
+    let (dst, src) = (MacAddress(dst.0), MacAddress(src.0));
+    ethernet::Header::between(dst, src, EtherType(ethertype)).into_inner()
+}
 
 /// A header that all threads' copies put in front, and that handlers may change. A
 /// packet that goes by meanwhile may have half of the old one.
@@ -62,8 +66,9 @@ impl SharedHeader {
     pub(super) fn bytes(&self) -> [u8; LEN] {
         let [low, high] = self.0.each_ref().map(|half| half.load(Ordering::Relaxed).to_le_bytes());
         let mut bytes = [0; LEN];
-        bytes[..8].copy_from_slice(&low);
-        bytes[8..].copy_from_slice(&high[..LEN - 8]);
+        let (first, rest) = bytes.split_at_mut(low.len());
+        first.copy_from_slice(&low);
+        rest.copy_from_slice(&high[..rest.len()]);
         bytes
     }
 
@@ -76,9 +81,11 @@ impl SharedHeader {
         let high = self.0[1].load(Ordering::Relaxed);
         let Ok(room) = packet.push_front(LEN) else { return false };
         let Some(room) = room.first_chunk_mut::<LEN>() else { return false };
-        room[..8].copy_from_slice(&low);
-        room[8..12].copy_from_slice(&(high as u32).to_le_bytes());
-        room[12..].copy_from_slice(&((high >> 32) as u16).to_le_bytes());
+        let (first, rest) = room.split_at_mut(low.len());
+        first.copy_from_slice(&low);
+        let (middle, last) = rest.split_at_mut(size_of::<u32>());
+        middle.copy_from_slice(&(high as u32).to_le_bytes());
+        last.copy_from_slice(&((high >> 32) as u16).to_le_bytes());
         packet.set_header(Header::Link, 0);
         true
     }
@@ -94,12 +101,11 @@ impl SharedHeader {
 
     /// Reads the handlers `src`, `dst`, `ethertype`.
     pub(super) fn read(&self, handler: &str) -> String {
-        let bytes = self.bytes();
-        let address = |at: usize| Ethernet(bytes[at..at + 6].try_into().expect("six bytes")).to_string();
+        let header = ethernet::Header::new(self.bytes());
         match handler {
-            "dst" => address(0),
-            "src" => address(6),
-            _ => u16::from_be_bytes([bytes[12], bytes[13]]).to_string(),
+            "dst" => Ethernet(header.dst().0).to_string(),
+            "src" => Ethernet(header.src().0).to_string(),
+            _ => header.ethertype().0.to_string(),
         }
     }
 
@@ -107,13 +113,13 @@ impl SharedHeader {
     pub(super) fn write(&self, handler: &str, value: &str) -> Result<(), Refused> {
         let names = Default::default();
         let scope = Scope { element: "", names: &names };
-        let mut bytes = self.bytes();
+        let mut header = ethernet::Header::new(self.bytes());
         match handler {
-            "dst" => bytes[..6].copy_from_slice(&Ethernet::parse(value, &scope)?.0),
-            "src" => bytes[6..12].copy_from_slice(&Ethernet::parse(value, &scope)?.0),
-            _ => bytes[12..].copy_from_slice(&u16::parse(value, &scope)?.to_be_bytes()),
+            "dst" => header.set_dst(MacAddress(Ethernet::parse(value, &scope)?.0)),
+            "src" => header.set_src(MacAddress(Ethernet::parse(value, &scope)?.0)),
+            _ => header.set_ethertype(EtherType(u16::parse(value, &scope)?)),
         }
-        self.set(bytes);
+        self.set(header.into_inner());
         Ok(())
     }
 }

@@ -10,6 +10,8 @@ use graph::clock::SECOND_NS;
 use graph::value::{Ethernet, Names, Scope, Span, Value};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Refused};
 use memory::{Batch, Packet};
+use wire::MacAddress;
+use wire::ethernet::Addresses;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -131,11 +133,11 @@ impl EtherSwitch {
     }
 
     fn way(&self, packet: &Packet, from: usize, now_ns: i64) -> Way {
-        let Some((dst, rest)) = packet.split_first_chunk::<6>() else { return Way::Drop(2) };
-        let Some(src) = rest.first_chunk::<6>() else { return Way::Drop(2) };
+        let Some(addresses) = Addresses::of(packet) else { return Way::Drop(2) };
+        let (MacAddress(dst), MacAddress(src)) = (addresses.dst(), addresses.src());
         let mut table = self.lock();
-        table.learn(*src, from, now_ns);
-        match table.find(dst, now_ns) {
+        table.learn(src, from, now_ns);
+        match table.find(&dst, now_ns) {
             Some(network) if network == from => Way::Drop(1),
             Some(network) => Way::To(network),
             None => Way::All,

@@ -5,6 +5,8 @@ use graph::value::Ethernet;
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Reach;
+use wire::MacAddress;
+use wire::ethernet::Addresses;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -49,16 +51,16 @@ pub struct HostEtherFilter {
 impl PerPacket for HostEtherFilter {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let bytes = packet.get(self.offset..).and_then(|rest| rest.first_chunk::<12>());
-        let Some(addresses) = bytes else { return Fate::drop(2) };
-        let (dst, src) = addresses.split_at(6);
-        if self.drop_own && src == self.address.0 {
+        let addresses = packet.get(self.offset..).and_then(Addresses::of);
+        let Some(addresses) = addresses else { return Fate::drop(2) };
+        let (dst, own) = (addresses.dst(), MacAddress(self.address.0));
+        if self.drop_own && addresses.src() == own {
             return Fate::out_or_drop(1, 1);
         }
         let reach = match dst {
-            _ if dst == self.address.0 => Reach::Host,
-            [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF] => Reach::Broadcast,
-            [first, ..] if first & 1 != 0 => Reach::Multicast,
+            _ if dst == own => Reach::Host,
+            MacAddress::BROADCAST => Reach::Broadcast,
+            _ if dst.is_multicast() => Reach::Multicast,
             _ => Reach::OtherHost,
         };
         packet.annotations_mut().reach = reach;

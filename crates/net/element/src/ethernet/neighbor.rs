@@ -10,13 +10,14 @@ use graph::value::{Ethernet, Prefix6, Value};
 use graph::{Class, Cx, Each, Element, Fate, Fault, Next, PerPacket, Refused, Tally};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
-use wire::checksum;
+use wire::ethernet::{self, EtherType};
+use wire::ip::Protocol;
+use wire::{MacAddress, icmpv6, ipv6, ndp};
 
 use super::arp_table::{self, Kept, SharedTable};
 use super::encap::{LEN as ETHER, prepend};
 use super::patience::{GIVE_UP, Patience};
 use crate::annotation::{DST_IP6, Notes};
-use crate::icmp::icmp6::fill_checksum;
 use crate::ip::{header, ip6};
 
 /// The class of what answers.
@@ -119,21 +120,13 @@ const IN_VAIN: usize = 1;
 const NO_HEADROOM: usize = 2;
 const NO_BUFFERS: usize = 3;
 
-const SOLICITATION: u8 = 135;
-const ADVERTISEMENT: u8 = 136;
-const ICMP6: u8 = 58;
-/// The options that say who has the source's and the target's address.
-const SOURCE_OPTION: u8 = 1;
-const TARGET_OPTION: u8 = 2;
 /// A message of either kind: its fixed part, and one option.
-const MESSAGE: usize = 24 + 8;
+const MESSAGE: usize = ndp::HEADER_LEN + ndp::ADDRESS_OPTION_LEN;
 const FRAME: usize = ETHER + ip6::LEN + MESSAGE;
-const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 1);
 
-/// The Ethernet address of a group (RFC 2464, 7).
+/// The Ethernet address of a group.
 fn group_address(group: Ipv6Addr) -> [u8; 6] {
-    let [.., a, b, c, d] = group.octets();
-    [0x33, 0x33, a, b, c, d]
+    MacAddress::of_ipv6_group(group).0
 }
 
 /// What a neighbour message says.
@@ -147,32 +140,28 @@ struct Said<'a> {
 
 /// Reads a frame's neighbour message, if it is a valid one (RFC 4861, 7.1).
 fn parse(frame: &[u8]) -> Option<Said<'_>> {
-    let (link, packet) = frame.split_first_chunk::<ETHER>()?;
-    let (fixed, rest) = packet.split_first_chunk::<{ ip6::LEN }>()?;
-    let valid = link[12..] == [0x86, 0xDD] && fixed[0] >> 4 == 6 && fixed[6] == ICMP6 && fixed[7] == 255;
-    let message = rest.get(..usize::from(header::u16_at(fixed, 4)))?;
-    let [src, dst] = [8, 24].map(|at| ip6::address_at(fixed, at));
-    let head = message.first_chunk::<24>().filter(|head| valid && head[1] == 0)?;
-    let pseudo = checksum::pseudo_header_v6(src, dst, ICMP6, message.len() as u32);
-    let target = Ipv6Addr::from(*head[8..].first_chunk::<16>()?);
-    let sound = checksum::combine(pseudo, checksum::sum(message)) == 0xFFFF && !target.is_multicast();
-    let link_src = *link[6..].first_chunk()?;
-    sound.then_some(Said { kind: head[0], src, target, link_src, options: &message[24..] })
+    let link = ethernet::Frame::new_checked(frame).ok()?;
+    let (fixed, rest) = link.into_payload().split_first_chunk::<{ ip6::LEN }>()?;
+    let ip = ipv6::Header::new(fixed);
+    let valid = link.ethertype() == EtherType::IPV6
+        && ip.version() == 6
+        && ip.next_header() == Protocol::ICMPV6
+        && ip.hop_limit() == ndp::HOP_LIMIT;
+    let message = rest.get(..ip.payload_len())?;
+    let (head, options) = message.split_first_chunk()?;
+    let head = ndp::Header::new(head);
+    let target = head.target();
+    let sound = valid
+        && head.code() == 0
+        && !target.is_multicast()
+        && icmpv6::Packet::new_unchecked(message).verify_checksum(ip.addresses());
+    let (kind, link_src) = (head.message_type(), link.src().0);
+    sound.then_some(Said { kind, src: ip.src(), target, link_src, options })
 }
 
-/// The Ethernet address in an option.
-fn option(mut options: &[u8], wanted: u8) -> Option<[u8; 6]> {
-    while let [kind, length, ..] = options {
-        if *length == 0 {
-            return None; // RFC 4861, 4.6: such a packet is dropped
-        }
-        let (this, rest) = options.split_at_checked(usize::from(*length) * 8)?;
-        if *kind == wanted {
-            return this[2..].first_chunk().copied();
-        }
-        options = rest;
-    }
-    None
+/// The header of a frame with an IPv6 packet.
+fn link_header(src: [u8; 6], dst: [u8; 6]) -> ethernet::Repr {
+    ethernet::Repr { dst: MacAddress(dst), src: MacAddress(src), ethertype: EtherType::IPV6 }
 }
 
 /// A message to be sent.
@@ -189,19 +178,25 @@ impl Message {
     /// As a frame.
     fn frame(&self) -> [u8; FRAME] {
         let mut bytes = [0; FRAME];
-        let (link, packet) = bytes.split_at_mut(ETHER);
-        link[..6].copy_from_slice(&self.link.1);
-        link[6..12].copy_from_slice(&self.link.0);
-        link[12..].copy_from_slice(&[0x86, 0xDD]);
-        let (ip, icmp) = packet.split_at_mut(ip6::LEN);
-        ip[..8].copy_from_slice(&[0x60, 0, 0, 0, 0, MESSAGE as u8, ICMP6, 255]);
-        ip[8..24].copy_from_slice(&self.ends.0.octets());
-        ip[24..40].copy_from_slice(&self.ends.1.octets());
-        (icmp[0], icmp[4]) = (self.kind, self.flags);
-        icmp[8..24].copy_from_slice(&self.target.octets());
-        (icmp[24], icmp[25]) = (self.option.0, 1);
-        icmp[26..32].copy_from_slice(&self.option.1);
-        fill_checksum(icmp, self.ends.0, self.ends.1);
+        let mut frame = ethernet::Frame::new_unchecked(&mut bytes[..]);
+        let link = link_header(self.link.0, self.link.1);
+        link.emit(&mut frame);
+        let mut packet = ipv6::Packet::new_unchecked(frame.payload_mut());
+        let (src, dst) = self.ends;
+        let mut ip = packet.header_mut();
+        let addresses = ip.fill(src, dst, Protocol::ICMPV6, MESSAGE as u16, ndp::HOP_LIMIT);
+        let message = packet.payload_mut();
+        if let Some((head, option)) = message.split_first_chunk_mut() {
+            let mut head = ndp::Header::new(head);
+            head.set_message_type(self.kind);
+            head.set_flags(self.flags);
+            head.set_target(self.target);
+            if let Some(mut option) = ndp::AddressOption::of_mut(option) {
+                option.set_kind(self.option.0);
+                option.set_mac(MacAddress(self.option.1));
+            }
+        }
+        icmpv6::Packet::new_unchecked(message).fill_checksum(addresses);
         bytes
     }
 }
@@ -222,20 +217,20 @@ impl Advertiser {
     }
 
     fn answer(&self, frame: &[u8]) -> Option<[u8; FRAME]> {
-        let asked = parse(frame).filter(|said| said.kind == SOLICITATION)?;
+        let asked = parse(frame).filter(|said| said.kind == icmpv6::NEIGHBOR_SOLICITATION)?;
         let own = self.lookup(asked.target)?;
         // Whoever has no address yet checks whether another has it: all are told.
         let (dst, link_dst, flags) = match asked.src.is_unspecified() {
-            true => (ALL_NODES, group_address(ALL_NODES), 0xA0),
-            false => (asked.src, asked.link_src, 0xE0),
+            true => (ndp::ALL_NODES, group_address(ndp::ALL_NODES), ndp::ROUTER | ndp::OVERRIDE),
+            false => (asked.src, asked.link_src, ndp::ROUTER | ndp::SOLICITED | ndp::OVERRIDE),
         };
         let answer = Message {
-            kind: ADVERTISEMENT,
+            kind: icmpv6::NEIGHBOR_ADVERTISEMENT,
             flags,
             link: (own, link_dst),
             ends: (asked.target, dst),
             target: asked.target,
-            option: (TARGET_OPTION, own),
+            option: (ndp::TARGET_ADDRESS, own),
         };
         Some(answer.frame())
     }
@@ -274,30 +269,25 @@ pub struct Solicitor {
 
 impl Solicitor {
     fn ether(&self, dst: [u8; 6]) -> [u8; ETHER] {
-        let mut bytes = [0; ETHER];
-        bytes[..6].copy_from_slice(&dst);
-        bytes[6..12].copy_from_slice(&self.ethernet.0);
-        bytes[12..].copy_from_slice(&[0x86, 0xDD]);
-        bytes
+        let (dst, src) = (MacAddress(dst), MacAddress(self.ethernet.0));
+        ethernet::Header::between(dst, src, EtherType::IPV6).into_inner()
     }
 
     /// Asks for an address: all whose address ends like it (RFC 4291, 2.7.1), or whoever
     /// had it.
     fn ask(&mut self, cx: &mut Cx<'_>, target: Ipv6Addr, known: Option<[u8; 6]>) {
-        let [.., a, b, c] = target.octets();
-        let group = u16::from(a) | 0xFF00;
-        let group = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 1, group, u16::from_be_bytes([b, c]));
+        let group = ndp::solicited_group(target);
         let (dst, link_dst) = match known {
             Some(ethernet) => (target, ethernet),
             None => (group, group_address(group)),
         };
         let asked = Message {
-            kind: SOLICITATION,
+            kind: icmpv6::NEIGHBOR_SOLICITATION,
             flags: 0,
             link: (self.ethernet.0, link_dst),
             ends: (self.address, dst),
             target,
-            option: (SOURCE_OPTION, self.ethernet.0),
+            option: (ndp::SOURCE_ADDRESS, self.ethernet.0),
         };
         let Some(mut packet) = cx.packet(&asked.frame()) else { return cx.count_drops(NO_BUFFERS, 1) };
         packet.set_header(Header::Link, 0);
@@ -343,10 +333,10 @@ impl Solicitor {
     }
 
     fn learn(&mut self, cx: &mut Cx<'_>, frame: &[u8], now_ns: i64) {
-        let Some(said) = parse(frame).filter(|said| said.kind == ADVERTISEMENT) else { return };
-        let Some(ethernet) = option(said.options, TARGET_OPTION).filter(|mac| mac[0] & 1 == 0) else {
-            return;
-        };
+        let said = parse(frame).filter(|said| said.kind == icmpv6::NEIGHBOR_ADVERTISEMENT);
+        let Some(said) = said else { return };
+        let target = ndp::address_in(said.options, ndp::TARGET_ADDRESS);
+        let Some(MacAddress(ethernet)) = target.filter(|mac| !mac.is_multicast()) else { return };
         let mut gone = vec![];
         let ready = self.table.lock().insert(said.target, Some(Ethernet(ethernet)), now_ns, &mut gone);
         gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));

@@ -9,8 +9,9 @@ use graph::value::{Ethernet, Names, Scope, Value};
 use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
+use wire::ethernet::{self, EtherType};
 
-use super::encap::{LEN, prepend};
+use super::encap::{self, LEN, prepend};
 use crate::annotation::{Notes, Place};
 use crate::ip::header;
 
@@ -96,15 +97,11 @@ pub static ENSURE: Class = Class {
     example: "EnsureEther(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)",
     see: &["EtherEncap", "EtherRewrite"],
     make: |_, conf| {
-        let ethertype: u16 = conf.positional("ETHERTYPE")?.unwrap_or(0x0800);
+        let ethertype: u16 = conf.positional("ETHERTYPE")?.unwrap_or(EtherType::IPV4.0);
         let src = conf.positional("SRC")?.unwrap_or(Ethernet([1; 6]));
         let dst = conf.positional("DST")?.unwrap_or(Ethernet([2; 6]));
         conf.complete()?;
-        let mut bytes = [0; LEN];
-        bytes[..6].copy_from_slice(&dst.0);
-        bytes[6..12].copy_from_slice(&src.0);
-        bytes[12..].copy_from_slice(&ethertype.to_be_bytes());
-        Ok(Each::boxed(EnsureEther { header: bytes }))
+        Ok(Each::boxed(EnsureEther { header: encap::header(dst, src, ethertype) }))
     },
     ..Class::BASE
 };
@@ -113,8 +110,8 @@ pub static ENSURE: Class = Class {
 fn offset(conf: &mut Conf<'_>) -> Result<usize, Fault> {
     let text: String = conf.mandatory("OFFSET")?;
     match text.trim().to_ascii_lowercase().as_str() {
-        "src" => Ok(6),
-        "dst" => Ok(0),
+        "src" => Ok(ethernet::offset::SRC),
+        "dst" => Ok(ethernet::offset::DST),
         number => {
             let number = graph::value::unsigned(number).and_then(|n| u16::try_from(n).ok());
             number.map(usize::from).ok_or_else(|| Fault::new("type mismatch: bad OFFSET"))
@@ -211,7 +208,8 @@ pub struct EnsureEther {
 
 /// Whether there is the type of an IP packet at the end of an Ethernet header.
 fn is_ether(header: &[u8]) -> bool {
-    matches!(header.get(12..LEN), Some([0x08, 0x00] | [0x86, 0xDD]))
+    let header = ethernet::Header::of(header);
+    header.is_some_and(|header| matches!(header.ethertype(), EtherType::IPV4 | EtherType::IPV6))
 }
 
 impl PerPacket for EnsureEther {

@@ -9,10 +9,14 @@ use graph::value::{Ethernet, unsigned};
 use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
-use wire::ethernet::EtherType;
+use wire::ethernet::{self, ADDRESSES_LEN, EtherType};
+use wire::vlan;
 
-use super::encap::{LEN, SharedHeader, prepend};
+use super::encap::{self, LEN, SharedHeader, prepend};
 use crate::annotation::{Notes, VLAN_TCI};
+
+/// The highest VLAN, and the bits that say which it is.
+const LAST: u32 = vlan::ID as u32;
 
 const TCI: Argument = positional("VLAN_TCI", "the tag's 16 bits, or ANNO for what the annotation says");
 const PCP: Argument = positional("VLAN_PCP", "the priority, 0 to 7; 0");
@@ -39,7 +43,7 @@ pub static ENCAP: Class = Class {
     see: &["VLANDecap", "EtherVLANEncap", "SetVLANAnno"],
     make: |_, conf| {
         let tag = Tag::parse(conf)?;
-        let ethertype = conf.keyword("ETHERTYPE")?.unwrap_or(EtherType::VLAN.0);
+        let ethertype = conf.keyword("ETHERTYPE")?.map_or(EtherType::VLAN, EtherType);
         conf.complete()?;
         Ok(Each::boxed(VlanEncap { tag, ethertype }))
     },
@@ -59,7 +63,7 @@ pub static DECAP: Class = Class {
     see: &["VLANEncap", "StripEtherVLANHeader"],
     make: |_, conf| {
         let annotate = conf.positional("ANNO")?.unwrap_or(true);
-        let ethertype = conf.keyword("ETHERTYPE")?.unwrap_or(EtherType::VLAN.0);
+        let ethertype = conf.keyword("ETHERTYPE")?.map_or(EtherType::VLAN, EtherType);
         conf.complete()?;
         Ok(Each::boxed(VlanDecap { annotate, ethertype }))
     },
@@ -99,10 +103,7 @@ pub static ETHER_ENCAP: Class = Class {
         let dst: Ethernet = conf.mandatory("DST")?;
         let tag = Tag::parse(conf)?;
         conf.complete()?;
-        let mut bytes = [0; LEN];
-        bytes[..6].copy_from_slice(&dst.0);
-        bytes[6..12].copy_from_slice(&src.0);
-        bytes[12..].copy_from_slice(&ethertype.to_be_bytes());
+        let bytes = encap::header(dst, src, ethertype);
         Ok(Each::boxed(EtherVlanEncap { header: SharedHeader::new(bytes), tag }))
     },
     ..Class::BASE
@@ -124,7 +125,7 @@ pub static STRIP: Class = Class {
     make: |_, conf| {
         let native = conf.positional::<i32>("NATIVE_VLAN")?.unwrap_or(0);
         conf.complete()?;
-        if native > 0xFFF {
+        if native > LAST as i32 {
             return Err("bad NATIVE_VLAN".into());
         }
         Ok(Each::boxed(StripHeader { native: u16::try_from(native).ok() }))
@@ -177,19 +178,19 @@ impl Tag {
         let id: u32 = conf.keyword("VLAN_ID")?.unwrap_or(0);
         let tci = match word.as_deref() {
             Some("ANNO") => return Ok(Tag::ANNOTATED),
-            Some(text) => Some(Tag::bounded("VLAN_TCI", text, 0xFFFF)?),
+            Some(text) => Some(Tag::bounded("VLAN_TCI", text, u16::MAX.into())?),
             None => None,
         };
-        if pcp > 7 || id > 0xFFF {
+        if pcp > 7 || id > LAST {
             return Err("VLAN_PCP: expected 0 to 7; VLAN_ID: expected 0 to 4095".into());
         }
-        Ok(tci.unwrap_or(id) | pcp << 13)
+        Ok(tci.unwrap_or(id) | pcp << vlan::PRIORITY_SHIFT)
     }
 
     fn parse(conf: &mut Conf<'_>) -> Result<Tag, Fault> {
         let tci = Tag::parse_tci(conf)?;
         let native: i32 = conf.keyword("NATIVE_VLAN")?.unwrap_or(0);
-        if !(-1..=0xFFF).contains(&native) {
+        if !(-1..=LAST as i32).contains(&native) {
             return Err("NATIVE_VLAN: expected -1 to 4095".into());
         }
         Ok(Tag::new(tci, u32::try_from(native).unwrap_or(Tag::NONE)))
@@ -212,12 +213,12 @@ impl Tag {
 
     /// The tag of a packet; `None` when it gets none.
     #[inline(always)]
-    fn of(&self, packet: &Packet) -> Option<[u8; 2]> {
+    fn of(&self, packet: &Packet) -> Option<u16> {
         let tci = match self.tci() {
-            Tag::ANNOTATED => packet.bytes_at(VLAN_TCI),
-            tci => (tci as u16).to_be_bytes(),
+            Tag::ANNOTATED => u16::from_be_bytes(packet.bytes_at(VLAN_TCI)),
+            tci => tci as u16,
         };
-        (u32::from(u16::from_be_bytes(tci)) & 0xFFF != self.native()).then_some(tci)
+        (u32::from(tci) & LAST != self.native()).then_some(tci)
     }
 
     fn read(&self, handler: &str) -> String {
@@ -225,23 +226,24 @@ impl Tag {
         match handler {
             "native_vlan" if self.native() == Tag::NONE => "-1".into(),
             "native_vlan" => self.native().to_string(),
-            "vlan_id" => (tci & 0xFFF).to_string(),
-            "vlan_pcp" => (tci >> 13 & 7).to_string(),
+            "vlan_id" => (tci & LAST).to_string(),
+            "vlan_pcp" => (tci >> vlan::PRIORITY_SHIFT & 7).to_string(),
             _ if tci == Tag::ANNOTATED => "ANNO".into(),
             _ => tci.to_string(),
         }
     }
 
     fn write(&self, handler: &str, value: &str) -> Result<(), Refused> {
-        let tci = self.tci() & 0xFFFF;
+        let tci = self.tci() & u32::from(u16::MAX);
+        let pcp = 7 << vlan::PRIORITY_SHIFT;
         let value = value.trim();
         let (which, new) = match handler {
             "native_vlan" if value == "-1" => (1, Tag::NONE),
-            "native_vlan" => (1, Tag::bounded("NATIVE_VLAN", value, 0xFFF)?),
-            "vlan_id" => (0, tci & !0xFFF | Tag::bounded("VLAN_ID", value, 0xFFF)?),
-            "vlan_pcp" => (0, tci & 0x1FFF | Tag::bounded("VLAN_PCP", value, 7)? << 13),
+            "native_vlan" => (1, Tag::bounded("NATIVE_VLAN", value, LAST)?),
+            "vlan_id" => (0, tci & !LAST | Tag::bounded("VLAN_ID", value, LAST)?),
+            "vlan_pcp" => (0, tci & !pcp | Tag::bounded("VLAN_PCP", value, 7)? << vlan::PRIORITY_SHIFT),
             _ if value == "ANNO" => (0, Tag::ANNOTATED),
-            _ => (0, Tag::bounded("VLAN_TCI", value, 0xFFFF)?),
+            _ => (0, Tag::bounded("VLAN_TCI", value, u16::MAX.into())?),
         };
         self.0[which].store(new, Ordering::Relaxed);
         Ok(())
@@ -252,7 +254,7 @@ impl Tag {
 #[derive(Debug, Clone)]
 pub struct VlanEncap {
     tag: Tag,
-    ethertype: u16,
+    ethertype: EtherType,
 }
 
 impl PerPacket for VlanEncap {
@@ -262,12 +264,15 @@ impl PerPacket for VlanEncap {
             packet.set_header(Header::Link, 0);
             return Fate::ON;
         };
-        let Some(addresses) = packet.first_chunk::<12>().copied() else { return Fate::drop(1) };
-        let Ok(room) = packet.push_front(4) else { return Fate::drop(0) };
-        debug_assert_eq!(room.len(), 4);
-        packet[..12].copy_from_slice(&addresses);
-        packet[12..14].copy_from_slice(&self.ethertype.to_be_bytes());
-        packet[14..16].copy_from_slice(&tci);
+        let Some(addresses) = packet.first_chunk::<ADDRESSES_LEN>().copied() else {
+            return Fate::drop(1);
+        };
+        let Ok(room) = packet.push_front(vlan::HEADER_LEN) else { return Fate::drop(0) };
+        debug_assert_eq!(room.len(), vlan::HEADER_LEN);
+        if let Some(mut start) = vlan::Tagged::of_mut(packet) {
+            start.set_addresses(addresses);
+            start.set_tag(self.ethertype, tci);
+        }
         packet.set_header(Header::Link, 0);
         Fate::ON
     }
@@ -289,25 +294,25 @@ impl PerPacket for VlanEncap {
 #[derive(Debug, Clone)]
 pub struct VlanDecap {
     annotate: bool,
-    ethertype: u16,
+    ethertype: EtherType,
 }
 
 impl PerPacket for VlanDecap {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let mut tci = [0; 2];
-        if let Some(header) = packet.first_chunk_mut::<16>()
-            && header[12..14] == self.ethertype.to_be_bytes()
+        let mut tci = 0;
+        if let Some(mut start) = vlan::Tagged::of_mut(packet)
+            && start.tag_type() == self.ethertype
         {
-            tci = [header[14], header[15]];
-            header.copy_within(..12, 4);
-            let shorter = packet.pull_front(4);
+            tci = start.control();
+            start.move_addresses_over_tag();
+            let shorter = packet.pull_front(vlan::HEADER_LEN);
             debug_assert!(shorter.is_ok());
         }
         packet.set_header(Header::Link, 0);
         packet.set_header(Header::Network, LEN);
         if self.annotate {
-            packet.set_bytes_at(VLAN_TCI, tci);
+            packet.set_bytes_at(VLAN_TCI, tci.to_be_bytes());
         }
         Fate::ON
     }
@@ -331,11 +336,13 @@ impl PerPacket for EtherVlanEncap {
         let fits = match self.tag.of(packet) {
             None => prepend(packet, &plain),
             Some(tci) => {
-                let mut tagged = [0; LEN + 4];
-                tagged[..12].copy_from_slice(&plain[..12]);
-                tagged[12..14].copy_from_slice(&EtherType::VLAN.0.to_be_bytes());
-                tagged[14..16].copy_from_slice(&tci);
-                tagged[16..].copy_from_slice(&plain[12..]);
+                let (addresses, ethertype) = plain.split_at(ADDRESSES_LEN);
+                let mut tagged = [0; LEN + vlan::HEADER_LEN];
+                tagged[..ADDRESSES_LEN].copy_from_slice(addresses);
+                tagged[vlan::TAGGED_LEN..].copy_from_slice(ethertype);
+                if let Some(mut start) = vlan::Tagged::of_mut(&mut tagged) {
+                    start.set_tag(EtherType::VLAN, tci);
+                }
                 prepend(packet, &tagged)
             }
         };
@@ -370,16 +377,17 @@ pub struct StripHeader {
 impl PerPacket for StripHeader {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let tagged = packet.get(12..14) == Some(&EtherType::VLAN.0.to_be_bytes()[..]);
+        let header = ethernet::Header::of(packet);
+        let tagged = header.is_some_and(|header| header.ethertype() == EtherType::VLAN);
         let (tci, length) = match self.native {
-            _ if tagged => match packet.get(14..16) {
-                Some(tci) => ([tci[0], tci[1]], LEN + 4),
+            _ if tagged => match vlan::Tagged::of(packet) {
+                Some(start) => (start.control(), LEN + vlan::HEADER_LEN),
                 None => return Fate::drop(1),
             },
-            Some(native) => (native.to_be_bytes(), LEN),
+            Some(native) => (native, LEN),
             None => return Fate::out_or_drop(1, 0),
         };
-        packet.set_bytes_at(VLAN_TCI, tci);
+        packet.set_bytes_at(VLAN_TCI, tci.to_be_bytes());
         if packet.pull_front(length).is_ok() { Fate::ON } else { Fate::drop(1) }
     }
 

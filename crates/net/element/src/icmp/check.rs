@@ -2,7 +2,8 @@
 
 use graph::Class;
 use memory::Packet;
-use wire::checksum;
+use wire::ip::Protocol;
+use wire::{checksum, icmpv4};
 
 use crate::ip::header;
 use crate::ip::judge::{self, BAD_CHECKSUM};
@@ -26,21 +27,25 @@ const NOT_ICMP: usize = 0;
 const BAD_LENGTH: usize = 1;
 
 fn check(packet: &Packet) -> Option<usize> {
-    let Some((header, message)) = header::split(packet).filter(|(header, _)| header[9] == 1) else {
+    let Some((header, message)) =
+        header::split(packet).filter(|(header, _)| header::protocol(header) == Protocol::ICMP)
+    else {
         return Some(NOT_ICMP);
     };
     debug_assert!(header.len() >= header::LEN);
     let length = message.len();
-    let fits = match message.first() {
-        _ if length < 8 => false,
-        Some(3 | 4 | 5 | 11 | 12) => length >= 8 + 28, // an IP header and eight bytes
-        Some(13 | 14) => length == 8 + 12,
-        Some(15 | 16) => length == 8,
+    let Some(icmp) = icmpv4::Header::of(message) else { return Some(BAD_LENGTH) };
+    let kind = icmp.message_type();
+    let fits = match kind {
+        _ if icmpv4::is_error(kind) => length >= icmpv4::HEADER_LEN + icmpv4::LEAST_QUOTED,
+        icmpv4::TIMESTAMP | icmpv4::TIMESTAMP_REPLY | icmpv4::INFORMATION | icmpv4::INFORMATION_REPLY => {
+            length == icmpv4::header_len(kind)
+        }
         _ => true,
     };
     match fits {
         false => Some(BAD_LENGTH),
-        true if checksum::sum(message) != 0xFFFF => Some(BAD_CHECKSUM),
+        true if !checksum::verify(message) => Some(BAD_CHECKSUM),
         true => None,
     }
 }

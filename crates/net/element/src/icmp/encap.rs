@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use graph::class::{Headers, both, keyword, mandatory, positional};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
-use wire::checksum;
+use wire::ip::Protocol;
+use wire::{icmpv4, ipv4};
 
 use super::kind;
 use crate::annotation::Notes;
@@ -58,39 +59,34 @@ pub struct IcmpIpEncap {
 }
 
 impl IcmpIpEncap {
-    /// Whether messages of this type have an identifier and a number: echoes,
-    /// timestamps, information.
-    fn is_numbered(&self) -> bool {
-        matches!(self.kind, 0 | 8 | 13..=16)
-    }
-
-    /// Bytes of the message's header.
+    /// Bytes of the message's header, as Click has it: it knows nothing of masks.
     fn header_len(&self) -> usize {
         match self.kind {
-            13 | 14 => 20,
-            _ => 8,
+            icmpv4::TIMESTAMP | icmpv4::TIMESTAMP_REPLY => icmpv4::TIMESTAMP_LEN,
+            _ => icmpv4::HEADER_LEN,
         }
     }
 
-    fn write_headers(&self, bytes: &mut [u8], [src, dst]: [u32; 2]) {
-        let length = bytes.len() as u16;
-        let (ip, icmp) = bytes.split_at_mut(header::LEN);
-        ip.fill(0);
-        ip[0] = 0x45;
-        ip[2..4].copy_from_slice(&length.to_be_bytes());
-        ip[4..6].copy_from_slice(&self.number.to_be_bytes());
-        (ip[8], ip[9]) = (255, 1);
-        ip[12..16].copy_from_slice(&src.to_be_bytes());
-        ip[16..20].copy_from_slice(&dst.to_be_bytes());
-        header::fill_checksum(ip);
-        icmp[..self.header_len()].fill(0);
-        (icmp[0], icmp[1]) = (self.kind, self.code);
-        if self.is_numbered() {
-            icmp[4..6].copy_from_slice(&self.identifier.to_be_bytes());
-            icmp[6..8].copy_from_slice(&self.number.to_be_bytes());
+    /// Writes both headers; `None` where there is no room for them.
+    fn write_headers(&self, bytes: &mut [u8], [src, dst]: [u32; 2]) -> Option<()> {
+        let payload_len = bytes.len().checked_sub(header::LEN)?;
+        let ip = ipv4::Repr {
+            ttl: 255,
+            identification: self.number,
+            ..ipv4::Repr::between(src.into(), dst.into(), Protocol::ICMP, payload_len)
+        };
+        ip.emit(&mut ipv4::Packet::new_unchecked(&mut *bytes));
+        let message = bytes.get_mut(header::LEN..)?;
+        message.get_mut(..self.header_len())?.fill(0);
+        let mut icmp = icmpv4::Header::of_mut(message)?;
+        icmp.set_message_type(self.kind);
+        icmp.set_code(self.code);
+        if icmpv4::is_numbered(self.kind) {
+            icmp.set_identifier(self.identifier);
+            icmp.set_sequence(self.number);
         }
-        let sum = checksum::of(icmp);
-        icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+        icmpv4::fill_checksum(message);
+        Some(())
     }
 }
 
@@ -103,7 +99,9 @@ impl PerPacket for IcmpIpEncap {
             return Fate::drop(0);
         }
         let ends = self.ends.each_ref().map(|end| end.load(Ordering::Relaxed));
-        self.write_headers(packet, ends);
+        if self.write_headers(packet, ends).is_none() {
+            return Fate::drop(0);
+        }
         self.number = self.number.wrapping_add(if self.number == 0xFFFF { 2 } else { 1 });
         header::mark(packet, 0, header::LEN);
         packet.set_dst_ip(Ipv4Addr::from_bits(ends[1]));

@@ -10,7 +10,9 @@ use graph::value::{Raw, Value};
 use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused};
 use memory::annotation::{Header, Reach};
 use memory::{DATA_ROOM, HEADROOM, Packet};
-use wire::checksum;
+use wire::icmpv4::{self, NEEDS_FRAGMENTS, PARAMETER_PROBLEM, REDIRECT, UNREACHABLE};
+use wire::ip::Protocol;
+use wire::{ipv4, ipv4_option as option};
 
 use super::kind;
 use crate::annotation::{FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, Notes};
@@ -60,7 +62,7 @@ pub static CLASS: Class = Class {
         conf.complete()?;
         let kind = kind::number(&kind).ok_or_else(|| Fault::new("TYPE: expected ICMP type"))?;
         let kind = u8::try_from(kind).map_err(|_| "ICMP type must be between 0 and 255")?;
-        if !is_error(kind) {
+        if !icmpv4::is_error(kind) {
             return Err(format!("ICMP type {kind} is not an error type").into());
         }
         let code = kind::code(kind, code.as_deref().unwrap_or("0"));
@@ -86,16 +88,6 @@ impl Default for Numbers {
     }
 }
 
-const UNREACHABLE: u8 = 3;
-const REDIRECT: u8 = 5;
-const PARAMETER_PROBLEM: u8 = 12;
-const NEEDS_FRAGMENTS: u8 = 4;
-
-/// Whether an ICMP type is that of an error, which is never answered with another.
-fn is_error(kind: u8) -> bool {
-    matches!(kind, 3 | 4 | 5 | 11 | 12)
-}
-
 /// See [`CLASS`].
 #[derive(Debug, Clone)]
 pub struct IcmpError {
@@ -115,9 +107,10 @@ impl IcmpError {
 
     /// Whether the packet's sender is told (RFC 1812, 4.3.2.7).
     fn is_due(&self, packet: &Packet, header: &[u8], payload: &[u8]) -> bool {
-        let [src, dst] = [12, 16].map(|at| Ipv4Addr::from_bits(header::u32_at(header, at)));
+        let (src, dst) = header::ends(header);
         let link = packet.annotations().reach;
-        let is_icmp_error = header[9] == 1 && payload.first().is_none_or(|kind| is_error(*kind));
+        let is_icmp_error = header::protocol(header) == Protocol::ICMP
+            && payload.first().is_none_or(|kind| icmpv4::is_error(*kind));
         let valid = self.is_unicast(src) && !matches!(src.octets()[0], 0 | 127 | 240..);
         valid
             && self.is_unicast(dst)
@@ -138,7 +131,8 @@ impl IcmpError {
         back
     }
 
-    /// The message, behind its IP header; `None` when none is due.
+    /// Writes the message, behind its IP header, into `room`, which is all zeros; its
+    /// length, or `None` when none is due.
     fn message(&self, packet: &Packet, room: &mut [u8; DATA_ROOM]) -> Option<usize> {
         let (header, payload) = header::split(packet)?;
         if !self.is_due(packet, header, payload) {
@@ -159,33 +153,34 @@ impl IcmpError {
         let header_len = header::LEN + options.len();
         let [src, mtu, pmtu] = self.set.each_ref().map(|value| value.load(Ordering::Relaxed));
         let whole = packet.header(Header::Network)?;
-        let quoted = (mtu as usize).clamp(header_len + 8 + 28, DATA_ROOM) - header_len - 8;
+        let headers = header_len + icmpv4::HEADER_LEN;
+        let quoted = (mtu as usize).clamp(headers + icmpv4::LEAST_QUOTED, DATA_ROOM) - headers;
         let quoted = &whole[..quoted.min(whole.len())];
-        let total = header_len + 8 + quoted.len();
+        let total = headers + quoted.len();
 
-        let (ip, icmp) = room[..total].split_at_mut(header_len);
-        ip.fill(0);
-        ip[0] = 0x40 | (header_len / 4) as u8;
-        ip[2..4].copy_from_slice(&(total as u16).to_be_bytes());
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        ip[4..6].copy_from_slice(&number.to_be_bytes());
-        (ip[8], ip[9]) = (200, 1);
-        ip[12..16].copy_from_slice(&src.to_be_bytes());
-        ip[16..20].copy_from_slice(&header[12..16]);
+        let (ip, message) = room[..total].split_at_mut(header_len);
         ip[header::LEN..].copy_from_slice(&options);
-        header::fill_checksum(ip);
+        let mut fixed = ipv4::Header::of_mut(ip)?;
+        fixed.set_header_len(header_len);
+        fixed.set_total_len(total as u16);
+        fixed.set_identification(self.numbers.fetch_add(1, Ordering::Relaxed));
+        fixed.set_ttl(200);
+        fixed.set_protocol(Protocol::ICMP);
+        fixed.set_src(src.into());
+        fixed.set_dst(header::ends(header).0);
+        ipv4::fill_checksum(ip);
 
-        icmp[..8].fill(0);
-        (icmp[0], icmp[1]) = (self.kind, self.code);
+        let mut icmp = icmpv4::Header::of_mut(message)?;
+        icmp.set_message_type(self.kind);
+        icmp.set_code(self.code);
         match (self.kind, self.code) {
-            (PARAMETER_PROBLEM, 0) => icmp[4] = pointer,
-            (REDIRECT, _) => icmp[4..8].copy_from_slice(&packet.dst_ip().octets()),
-            (UNREACHABLE, NEEDS_FRAGMENTS) => icmp[6..8].copy_from_slice(&(pmtu as u16).to_be_bytes()),
+            (PARAMETER_PROBLEM, 0) => icmp.set_pointer(pointer),
+            (REDIRECT, _) => icmp.set_gateway(packet.dst_ip()),
+            (UNREACHABLE, NEEDS_FRAGMENTS) => icmp.set_mtu(pmtu as u16),
             _ => {}
         }
-        icmp[8..].copy_from_slice(quoted);
-        let sum = checksum::of(icmp);
-        icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+        message[icmpv4::HEADER_LEN..].copy_from_slice(quoted);
+        icmpv4::fill_checksum(message);
         Some(total)
     }
 }
@@ -195,12 +190,14 @@ fn source_route(header: &[u8]) -> Option<(usize, &[u8])> {
     let mut at = header::LEN;
     while let Some(&kind) = header.get(at) {
         let length = match kind {
-            0 => return None,
-            1 => 1,
+            option::END => return None,
+            option::NO_OPERATION => 1,
             _ => header.get(at + 1).copied().map_or(0, usize::from),
         };
-        let option = header.get(at..at + length).filter(|_| length >= 1 && (kind == 1 || length >= 2))?;
-        if let (131 | 137, Some(&next)) = (kind, option.get(2))
+        let option = header
+            .get(at..at + length)
+            .filter(|_| length >= 1 && (kind == option::NO_OPERATION || length >= 2))?;
+        if let (true, Some(&next)) = (option::is_source_route(kind), option.get(2))
             && next >= 4
             && next % 4 == 0
             && usize::from(next) <= length + 1
@@ -222,13 +219,13 @@ impl PerPacket for IcmpError {
         if let Some(tail) = packet.split_next() {
             cx.free(tail);
         }
-        let header_len = usize::from(room[0] & 0xF) * 4;
         packet.clear_annotations();
         if packet.copy_at(HEADROOM, &room[..length]).is_err() {
             return Fate::drop(0);
         }
-        header::mark(packet, 0, header_len);
-        packet.set_bytes_at(crate::annotation::DST_IP, [room[16], room[17], room[18], room[19]]);
+        let Some(ip) = ipv4::Header::of(&room) else { return Fate::drop(0) };
+        header::mark(packet, 0, ip.header_len());
+        packet.set_dst_ip(ip.dst());
         packet.set_u8_at(FIX_IP_SRC, self.fix.into());
         packet.annotations_mut().timestamp_ns = cx.now_ns();
         Fate::ON

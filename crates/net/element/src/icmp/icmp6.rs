@@ -6,7 +6,9 @@ use graph::class::{Headers, keyword, mandatory};
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::annotation::{Header, Reach};
 use memory::{HEADROOM, Packet};
-use wire::checksum;
+use wire::icmpv6::{self, PARAMETER_PROBLEM, REDIRECT, TOO_BIG};
+use wire::ip::Protocol;
+use wire::{ipv6, ndp};
 
 use crate::annotation::{DST_IP6, FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, Notes};
 use crate::ip::{header, ip6};
@@ -67,20 +69,8 @@ pub static RESPONDER: Class = Class {
     ..Class::BASE
 };
 
-const TOO_BIG: u8 = 2;
-const PARAMETER_PROBLEM: u8 = 4;
-const REDIRECT: u8 = 137;
-const ICMP6: u8 = 58;
 /// What every link can carry (RFC 8200, 5).
 const MOST: usize = 1280;
-
-/// Sets the checksum of an ICMPv6 message between two addresses.
-pub(crate) fn fill_checksum(message: &mut [u8], src: Ipv6Addr, dst: Ipv6Addr) {
-    message[2..4].fill(0);
-    let pseudo = checksum::pseudo_header_v6(src, dst, ICMP6, message.len() as u32);
-    let sum = !checksum::combine(pseudo, checksum::sum(message));
-    message[2..4].copy_from_slice(&sum.to_be_bytes());
-}
 
 /// See [`ERROR`].
 #[derive(Debug, Clone)]
@@ -92,13 +82,14 @@ pub struct Icmp6Error {
 }
 
 impl Icmp6Error {
-    fn is_due(&self, packet: &Packet, header: &[u8; ip6::LEN], payload: &[u8]) -> bool {
-        let (src, dst) = (ip6::address_at(header, 8), ip6::address_at(header, 24));
-        let is_error =
-            header[6] == ICMP6 && payload.first().is_none_or(|kind| *kind < 128 || *kind == REDIRECT);
+    fn is_due(&self, packet: &Packet, ip: ipv6::Header<&[u8; ip6::LEN]>, payload: &[u8]) -> bool {
+        let (src, dst) = (ip.src(), ip.dst());
+        let is_error = ip.next_header() == Protocol::ICMPV6
+            && payload.first().is_none_or(|kind| icmpv6::is_error(*kind) || *kind == REDIRECT);
         let to_group =
             dst.is_multicast() || matches!(packet.annotations().reach, Reach::Broadcast | Reach::Multicast);
-        let may_group = self.kind == TOO_BIG || (self.kind, self.code) == (PARAMETER_PROBLEM, 2);
+        let may_group =
+            self.kind == TOO_BIG || (self.kind, self.code) == (PARAMETER_PROBLEM, icmpv6::UNKNOWN_OPTION);
         let nobody = src.is_multicast() || src.is_unspecified() || src.is_loopback();
         !is_error && !nobody && (!to_group || may_group)
     }
@@ -108,29 +99,28 @@ impl Icmp6Error {
         if !self.is_due(packet, header, payload) {
             return None;
         }
-        let dst = ip6::address_at(header, 8);
-        let head = if self.kind == REDIRECT { 40 } else { 8 };
+        let dst = header.src();
+        let head = if self.kind == REDIRECT { ndp::REDIRECT_LEN } else { icmpv6::HEADER_LEN };
         let whole = packet.header(Header::Network)?;
         let quoted = &whole[..whole.len().min(MOST - ip6::LEN - head)];
         let total = ip6::LEN + head + quoted.len();
-        let (ip, icmp) = room[..total].split_at_mut(ip6::LEN);
-        ip[0] = 0x60;
-        ip[4..6].copy_from_slice(&(icmp.len() as u16).to_be_bytes());
-        (ip[6], ip[7]) = (ICMP6, 255);
-        ip[8..24].copy_from_slice(&self.src.octets());
-        ip[24..40].copy_from_slice(&dst.octets());
-        (icmp[0], icmp[1]) = (self.kind, self.code);
+        let (ip, message) = room[..total].split_at_mut(ip6::LEN);
+        let ip = ipv6::Header::of_mut(ip)?.fill(self.src, dst, Protocol::ICMPV6, message.len() as u16, 255);
+        let mut icmp = icmpv6::Header::of_mut(message)?;
+        icmp.set_message_type(self.kind);
+        icmp.set_code(self.code);
         match self.kind {
-            TOO_BIG => icmp[4..8].copy_from_slice(&self.pmtu.to_be_bytes()),
-            PARAMETER_PROBLEM => icmp[7] = packet.u8_at(ICMP_PARAMETER_PROBLEM),
+            TOO_BIG => icmp.set_mtu(self.pmtu),
+            PARAMETER_PROBLEM => icmp.set_pointer(packet.u8_at(ICMP_PARAMETER_PROBLEM).into()),
             REDIRECT => {
-                icmp[8..24].copy_from_slice(&packet.bytes_at::<16>(DST_IP6));
-                icmp[24..40].copy_from_slice(&header[24..40]);
+                let mut redirect = ndp::Redirect::of_mut(message)?;
+                redirect.set_target(packet.bytes_at::<16>(DST_IP6).into());
+                redirect.set_destination(header.dst());
             }
             _ => {}
         }
-        icmp[head..].copy_from_slice(quoted);
-        fill_checksum(icmp, self.src, dst);
+        message[head..].copy_from_slice(quoted);
+        icmpv6::Packet::new_unchecked(message).fill_checksum(ip);
         Some(total)
     }
 }
@@ -150,9 +140,8 @@ impl PerPacket for Icmp6Error {
             return Fate::drop(0);
         }
         header::mark(packet, 0, ip6::LEN);
-        let mut dst = [0; 16];
-        dst.copy_from_slice(&room[24..40]);
-        packet.set_bytes_at(DST_IP6, dst);
+        let Some(ip) = ipv6::Header::of(&room) else { return Fate::drop(0) };
+        packet.set_bytes_at(DST_IP6, ip.dst().octets());
         packet.set_u8_at(FIX_IP_SRC, 1);
         packet.annotations_mut().timestamp_ns = cx.now_ns();
         Fate::ON
@@ -168,28 +157,26 @@ impl PerPacket for Icmp6Error {
 pub struct Ping6Responder;
 
 impl Ping6Responder {
-    fn answer(packet: &mut Packet) -> Option<[u8; 16]> {
+    fn answer(packet: &mut Packet) -> Option<Ipv6Addr> {
         let (header, message) =
             packet.header_mut(Header::Network)?.split_first_chunk_mut::<{ ip6::LEN }>()?;
-        let is_request = header[6] == ICMP6 && message.len() >= 8 && message[0] == wire::icmpv6::ECHO_REQUEST;
+        let (mut ip, mut icmp) = (ipv6::Header::new(header), icmpv6::Header::of_mut(message)?);
+        let is_request = ip.next_header() == Protocol::ICMPV6 && icmp.message_type() == icmpv6::ECHO_REQUEST;
         // Whoever asks a group, gets no answer from the group's address (RFC 4443, 4.2).
-        if !is_request || header[24] == 0xFF {
+        if !is_request || ip.dst().is_multicast() {
             return None;
         }
-        header[8..40].rotate_left(16); // which the sum does not mind
-        header[7] = 255;
-        let (from, sum) = (header::u16_at(message, 0), header::u16_at(message, 2));
-        let sum = checksum::update(sum, from, u16::from(wire::icmpv6::ECHO_REPLY) << 8);
-        (message[0], message[1]) = (wire::icmpv6::ECHO_REPLY, 0);
-        message[2..4].copy_from_slice(&sum.to_be_bytes());
-        header[24..].first_chunk().copied()
+        ip.swap_addresses(); // which the sum does not notice
+        ip.set_hop_limit(255);
+        icmp.update_to_reply();
+        Some(ip.dst())
     }
 }
 
 impl PerPacket for Ping6Responder {
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         let Some(dst) = Ping6Responder::answer(packet) else { return Fate::out_or_drop(1, 0) };
-        packet.set_bytes_at(DST_IP6, dst);
+        packet.set_bytes_at(DST_IP6, dst.octets());
         packet.annotations_mut().timestamp_ns = cx.now_ns();
         Fate::ON
     }

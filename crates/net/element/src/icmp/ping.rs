@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use graph::class::{Headers, both, keyword, mandatory};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
-use wire::checksum;
+use wire::ip::Protocol;
+use wire::{icmpv4, ipv4};
 
 use crate::annotation::{Notes, PAINT};
 use crate::ip::header;
@@ -64,19 +65,20 @@ pub struct PingResponder;
 impl PingResponder {
     fn answer(packet: &mut Packet) -> Option<Ipv4Addr> {
         let (header, message) = header::split_mut(packet)?;
-        if header[9] != 1 || message.len() < 8 || message[0] != wire::icmpv4::ECHO_REQUEST {
+        let (mut ip, mut icmp) = (ipv4::Header::of_mut(header)?, icmpv4::Header::of_mut(message)?);
+        if ip.protocol() != Protocol::ICMP || icmp.message_type() != icmpv4::ECHO_REQUEST {
             return None;
         }
-        header[12..20].rotate_left(4); // which the sum does not mind
-        header::replace_u16(header, 6, 0);
-        header::replace_u16(header, 8, 0xFF01);
-        let (from, sum) = (header::u16_at(message, 0), header::u16_at(message, 2));
-        let sum = checksum::update(sum, from, u16::from(wire::icmpv4::ECHO_REPLY) << 8);
-        message[..4].copy_from_slice(&[wire::icmpv4::ECHO_REPLY, 0, 0, 0]);
+        ip.swap_addresses(); // which the sum does not notice
+        ip.update_fragment_word(0);
+        ip.update_ttl(255);
+        let dst = ip.dst();
+        icmp.update_to_reply();
         // Where there is nothing but zeros, they sum up to zero (RFC 1624, 3).
-        let sum = if sum == 0 && message.iter().all(|byte| *byte == 0) { 0xFFFF } else { sum };
-        message[2..4].copy_from_slice(&sum.to_be_bytes());
-        Some(Ipv4Addr::from_bits(header::u32_at(header, 16)))
+        if icmp.checksum() == 0 && message.iter().all(|byte| *byte == 0) {
+            icmpv4::fill_checksum(message);
+        }
+        Some(dst)
     }
 }
 
@@ -104,21 +106,19 @@ pub struct PingEncap {
 
 /// Writes an echo request's headers in front of its data.
 pub(super) fn write_request(bytes: &mut [u8], [src, dst]: [u32; 2], ttl: u8, identifier: u16, number: u16) {
-    let length = bytes.len() as u16;
-    let (ip, icmp) = bytes.split_at_mut(header::LEN);
-    ip.fill(0);
-    ip[0] = 0x45;
-    ip[2..4].copy_from_slice(&length.to_be_bytes());
-    ip[4..6].copy_from_slice(&number.to_be_bytes());
-    (ip[8], ip[9]) = (ttl, 1);
-    ip[12..16].copy_from_slice(&src.to_be_bytes());
-    ip[16..20].copy_from_slice(&dst.to_be_bytes());
-    header::fill_checksum(ip);
-    icmp[..4].copy_from_slice(&[wire::icmpv4::ECHO_REQUEST, 0, 0, 0]);
-    icmp[4..6].copy_from_slice(&identifier.to_be_bytes());
-    icmp[6..8].copy_from_slice(&number.to_be_bytes());
-    let sum = checksum::of(icmp);
-    icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+    let payload_len = bytes.len() - header::LEN;
+    let ip = ipv4::Repr {
+        ttl,
+        identification: number,
+        ..ipv4::Repr::between(src.into(), dst.into(), Protocol::ICMP, payload_len)
+    };
+    ip.emit(&mut ipv4::Packet::new_unchecked(&mut *bytes));
+    let mut icmp = icmpv4::Packet::new_unchecked(&mut bytes[header::LEN..]);
+    icmp.set_message_type(icmpv4::ECHO_REQUEST);
+    icmp.set_code(0);
+    icmp.set_identifier(identifier);
+    icmp.set_sequence(number);
+    icmp.fill_checksum();
 }
 
 impl PerPacket for PingEncap {
@@ -126,7 +126,7 @@ impl PerPacket for PingEncap {
         if packet.next().is_some() {
             return Fate::drop(1);
         }
-        if packet.push_front(header::LEN + 8).is_err() {
+        if packet.push_front(header::LEN + icmpv4::HEADER_LEN).is_err() {
             return Fate::drop(0);
         }
         let ends = self.ends.each_ref().map(|end| end.load(Ordering::Relaxed));

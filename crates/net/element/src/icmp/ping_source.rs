@@ -11,6 +11,8 @@ use graph::value::{Bytes, Span, Value};
 use graph::{Class, Cx, Element, Next, Notice, Refused, Signal};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
+use wire::ip::Protocol;
+use wire::{icmpv4, ipv4};
 
 use super::ping::write_request;
 use crate::annotation::Notes;
@@ -63,7 +65,7 @@ pub static CLASS: Class = Class {
         let stop = conf.keyword("STOP")?.unwrap_or(false);
         let mirror = conf.keyword("MIRROR")?.unwrap_or(false);
         conf.complete()?;
-        if data.len() > memory::DATA_ROOM - header::LEN - 8 {
+        if data.len() > memory::DATA_ROOM - header::LEN - icmpv4::HEADER_LEN {
             return Err("DATA: packets are not that long".into());
         }
         let pulled = setup.find(setup.name).is_some_and(|own| own.pull_outputs.first() == Some(&true));
@@ -213,7 +215,7 @@ impl PingSource {
     }
 
     fn request(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        let mut bytes = vec![0; header::LEN + 8];
+        let mut bytes = vec![0; header::LEN + icmpv4::HEADER_LEN];
         bytes.extend_from_slice(&self.data);
         let Some(mut packet) = cx.packet(&bytes) else {
             cx.count_drops(1, 1);
@@ -226,7 +228,9 @@ impl PingSource {
     /// Makes an answer the next request.
     fn send_back(&mut self, cx: &mut Cx<'_>, mut packet: Packet) {
         let start = packet.header_offset(Header::Network).and_then(|at| usize::try_from(at).ok());
-        if start.is_none_or(|start| packet.pull_front(start).is_err() || packet.len() < header::LEN + 8) {
+        if start.is_none_or(|start| {
+            packet.pull_front(start).is_err() || packet.len() < header::LEN + icmpv4::HEADER_LEN
+        }) {
             return cx.drop(0, packet);
         }
         self.write(cx, &mut packet);
@@ -236,11 +240,14 @@ impl PingSource {
     /// A packet came; whether it is an answer of these.
     fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) -> bool {
         let Some((ip, message)) = header::split(packet) else { return false };
-        let reply = message.len() >= 8 && ip[9] == 1 && message[0] == wire::icmpv4::ECHO_REPLY;
-        if !reply || header::u16_at(message, 4) != self.identifier {
+        let (Some(head), Some(icmp)) = (ipv4::Header::of(ip), icmpv4::Header::of(message)) else {
+            return false;
+        };
+        let reply = head.protocol() == Protocol::ICMP && icmp.message_type() == icmpv4::ECHO_REPLY;
+        if !reply || icmp.identifier() != self.identifier {
             return false;
         }
-        let number = header::u16_at(message, 6);
+        let number = icmp.sequence();
         let Some((sent_ns, answered)) = self.answers.sent.get_mut(&number) else { return true };
         // Of one that nobody stamped, the time is not known.
         let came_ns = Some(packet.annotations().timestamp_ns).filter(|stamp| *stamp != 0);
@@ -249,9 +256,8 @@ impl PingSource {
         us.into_iter().for_each(|us| self.answers.time(us));
         self.answers.received += 1;
         if self.verbose {
-            let bytes = i32::from(header::u16_at(ip, 2)) - ip.len() as i32 - 8;
-            let from = Ipv4Addr::from_bits(header::u32_at(ip, 12));
-            let (name, ttl, us) = (cx.name(), ip[8], us.unwrap_or(0));
+            let bytes = head.total_len() as i32 - ip.len() as i32 - icmpv4::HEADER_LEN as i32;
+            let (name, from, ttl, us) = (cx.name(), head.src(), head.ttl(), us.unwrap_or(0));
             let time = format!("{}.{:03}", us / 1000, us % 1000);
             cx.say(&format!(
                 "{name} :: ICMPPingSource: {bytes} bytes from {from}: icmp_seq={number} ttl={ttl} time={time} ms\n"

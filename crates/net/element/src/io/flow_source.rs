@@ -9,10 +9,12 @@ use graph::value::{Ethernet, Prefix4};
 use graph::{Class, Cx, Element, Fault, Ran, Refused, Signals};
 use memory::Batch;
 use memory::annotation::Header;
-use wire::checksum;
+use wire::ethernet::{self, EtherType};
+use wire::ip::Protocol;
+use wire::{MacAddress, ipv4, udp};
 
 /// Bytes of a frame's headers: Ethernet, IPv4, UDP.
-const HEADERS: usize = 14 + 20 + 8;
+const HEADERS: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
 /// Packets after which the order of flows begins anew.
 const ORDER: usize = 1 << 14;
 /// The longest train of packets of one flow.
@@ -142,22 +144,18 @@ fn frame(
     destination: Ipv4Addr,
     random: &mut Random,
 ) -> Vec<u8> {
-    let mut frame = vec![0; length];
-    frame[..6].copy_from_slice(&to.0);
-    frame[6..12].copy_from_slice(&from.0);
-    frame[12..14].copy_from_slice(&[8, 0]);
-    let ip = &mut frame[14..34];
-    ip[0] = 0x45;
-    ip[2..4].copy_from_slice(&((length - 14) as u16).to_be_bytes());
-    ip[8..10].copy_from_slice(&[64, 17]);
-    ip[12..16].copy_from_slice(&source.octets());
-    ip[16..20].copy_from_slice(&destination.octets());
-    let sum = checksum::of(ip);
-    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    let mut bytes = vec![0; length];
+    let (dst, src) = (MacAddress(to.0), MacAddress(from.0));
+    let mut frame = ethernet::Frame::new_unchecked(&mut bytes[..]);
+    ethernet::Repr { dst, src, ethertype: EtherType::IPV4 }.emit(&mut frame);
+    let payload_len = length - HEADERS;
+    let mut packet = ipv4::Packet::new_unchecked(frame.payload_mut());
+    ipv4::Repr::between(source, destination, Protocol::UDP, payload_len + udp::HEADER_LEN).emit(&mut packet);
     let ports = random.next() as u32 | 0x0400_0400;
-    frame[34..38].copy_from_slice(&ports.to_be_bytes());
-    frame[38..40].copy_from_slice(&((length - 34) as u16).to_be_bytes());
-    frame // a UDP checksum of zero: none
+    let (src_port, dst_port) = ((ports >> 16) as u16, ports as u16);
+    let mut datagram = udp::Datagram::new_unchecked(packet.payload_mut());
+    udp::Repr { src_port, dst_port, payload_len }.emit(&mut datagram);
+    bytes // a UDP checksum of zero: none
 }
 
 /// The flow of each packet.

@@ -18,7 +18,7 @@ use super::link::{RAW, mark_ip};
 use crate::control::cause;
 
 /// Bytes of an Ethernet header, and a VLAN tag.
-const ETHERNET: usize = 14;
+const ETHERNET: usize = wire::ethernet::HEADER_LEN;
 const TAG: usize = 4;
 
 /// The one of IP packets.
@@ -134,8 +134,8 @@ impl KernelTun {
         }
         if !self.wanted.tap {
             let at = packet.header_offset(Header::Network).and_then(|at| usize::try_from(at).ok());
-            let header = at.and_then(|at| packet.get(at..)).filter(|ip| ip.len() >= 20);
-            let Some(version) = header.map(|ip| ip[0] >> 4) else {
+            let header = at.and_then(|at| packet.get(at..)).and_then(wire::ipv4::Header::of);
+            let Some(version) = header.map(|ip| ip.version()) else {
                 self.complain(cx, "no network header");
                 return cx.drop(0, packet);
             };

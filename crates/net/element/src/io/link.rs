@@ -3,6 +3,8 @@
 
 use memory::Packet;
 use memory::annotation::Header;
+use wire::ethernet::{self, EtherType};
+use wire::{ipv4, ipv6, vlan};
 
 use crate::annotation::Notes;
 use crate::ip::header::u16_at;
@@ -69,7 +71,7 @@ pub(super) fn is_known(link: u32) -> bool {
 }
 
 fn is_ip(ether_type: u16) -> bool {
-    matches!(ether_type, 0x0800 | 0x86DD)
+    matches!(EtherType(ether_type), EtherType::IPV4 | EtherType::IPV6)
 }
 
 /// Where the IP header is, by what comes before it.
@@ -78,9 +80,12 @@ fn ip_place(link: u32, bytes: &[u8], at: usize) -> Option<usize> {
     let word = |n: usize| bytes.get(at + n + 1).map(|_| u16_at(bytes, at + n));
     match link {
         RAW => Some(at),
-        ETHERNET => match word(12)? {
-            0x8100 => is_ip(word(16)?).then_some(at + 18),
-            other => is_ip(other).then_some(at + 14),
+        ETHERNET => match EtherType(word(ethernet::offset::ETHERTYPE)?) {
+            EtherType::VLAN => {
+                let behind = at + ethernet::HEADER_LEN + vlan::HEADER_LEN;
+                is_ip(word(vlan::TAGGED_LEN)?).then_some(behind)
+            }
+            EtherType(other) => is_ip(other).then_some(at + ethernet::HEADER_LEN),
         },
         FDDI => {
             byte(20)?;
@@ -151,22 +156,22 @@ fn behind_llc(bytes: &[u8], at: usize) -> Option<usize> {
 pub(super) fn mark_ip(packet: &mut Packet, link: u32) -> bool {
     let Some(at) = ip_place(link, packet, 0) else { return false };
     let Some(ip) = packet.get(at..) else { return false };
-    let header = match ip.first().map_or(0, |byte| byte >> 4) {
-        4 => match usize::from(ip[0] & 0xF) * 4 {
-            length @ 20.. => length,
+    let first = ip.first().copied().unwrap_or(0);
+    let (header, destination) = match ipv4::version(first) {
+        4 => match ipv4::header_len(first) {
+            length @ ipv4::HEADER_LEN.. => (length, ipv4::Header::of(ip).map(|ip| ip.dst())),
             _ => return false,
         },
-        6 => 40,
+        6 => (ipv6::HEADER_LEN, None),
         _ => return false,
     };
     if ip.len() < header {
         return false;
     }
-    let destination = (header != 40 || ip[0] >> 4 == 4).then(|| [ip[16], ip[17], ip[18], ip[19]]);
     crate::ip::header::mark(packet, at, header);
     packet.set_header(Header::Link, 0);
     if let Some(destination) = destination {
-        packet.set_dst_ip(destination.into());
+        packet.set_dst_ip(destination);
     }
     true
 }

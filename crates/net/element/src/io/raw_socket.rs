@@ -24,8 +24,6 @@ use crate::control::cause;
 const BURST: usize = 32;
 /// How long a full socket is left alone at first, and at most.
 const BACKOFF_NS: (i64, i64) = (1_000, 100_000_000);
-/// Bytes of an IP header at least.
-const HEADER: usize = 20;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -101,13 +99,13 @@ fn open(protocol: Protocol) -> Result<OwnedFd, String> {
 impl RawSocket {
     /// Sends a packet, and frees it; the packet if there is no room.
     fn send(&mut self, cx: &mut Cx<'_>, packet: Packet) -> Option<Packet> {
-        let Some(to) = packet.get(16..HEADER).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok()) else {
+        let Some(to) = wire::ipv4::Header::of(&packet).map(|ip| ip.dst()) else {
             cx.say(&format!("runt IP packet ({} bytes)\n", packet.len()));
             cx.drop(0, packet);
             return None;
         };
         let sender = self.sender.as_ref()?;
-        let to = std::net::SocketAddrV4::new(to.into(), 0);
+        let to = std::net::SocketAddrV4::new(to, 0);
         match rustix::net::sendto(sender, &packet, SendFlags::DONTWAIT, &to) {
             Ok(_) => cx.free(packet),
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => return Some(packet),

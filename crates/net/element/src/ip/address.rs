@@ -9,7 +9,8 @@ use graph::class::{both, keyword, mandatory, positional};
 use graph::value::unsigned;
 use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused};
 use memory::Packet;
-use wire::checksum;
+use wire::ip::Protocol;
+use wire::{checksum, ipv4, tcp, udp};
 
 use super::header;
 use crate::annotation::{DST_IP, Notes, Place};
@@ -36,8 +37,8 @@ pub static FROM_PACKET: Class = Class {
         conf.complete()?;
         let from = match (offset, field.as_deref()) {
             (Some(offset), None) => From::Offset(offset),
-            (None, Some("src")) => From::Header(12),
-            (None, Some("dst")) => From::Header(16),
+            (None, Some("src")) => From::Header(ipv4::offset::SRC),
+            (None, Some("dst")) => From::Header(ipv4::offset::DST),
             (None, Some(_)) => return Err("bad IP".into()),
             _ => return Err("set one of OFFSET, IP".into()),
         };
@@ -91,8 +92,8 @@ pub static INTO_PACKET: Class = Class {
         conf.complete()?;
         let number = || unsigned(&offset).and_then(|n| usize::try_from(n).ok());
         let to = match offset.to_lowercase().as_str() {
-            "src" => From::Header(12),
-            "dst" => From::Header(16),
+            "src" => From::Header(ipv4::offset::SRC),
+            "dst" => From::Header(ipv4::offset::DST),
             _ => From::Offset(number().ok_or_else(|| Fault::new("type mismatch: OFFSET requires integer"))?),
         };
         Ok(Each::boxed(StoreIpAddress { address, to }))
@@ -186,27 +187,32 @@ impl StoreIpAddress {
 pub(crate) fn replace_address(packet: &mut Packet, at: usize, address: Ipv4Addr) -> Option<()> {
     let bytes = packet.header_mut(memory::annotation::Header::Network)?;
     // The addresses are there even where the header's options are cut off.
-    let length = usize::from(bytes.first()? & 0xF) * 4;
+    let length = ipv4::header_len(*bytes.first()?);
     let (header, rest) = bytes.split_at_mut_checked(header::LEN).filter(|_| length >= header::LEN)?;
     let payload = rest.get_mut(length - header::LEN..).unwrap_or_default();
-    let (from, to) = (header::u32_at(header, at), address.to_bits());
-    header[at..at + 4].copy_from_slice(&address.octets());
-    let sum = checksum::update_u32(header::u16_at(header, 10), from, to);
-    header[10..12].copy_from_slice(&sum.to_be_bytes());
-    let place = match header[9] {
-        _ if !header::is_first_fragment(header) => return Some(()),
-        6 => 16,
-        17 => 6,
-        _ => return Some(()),
+    let mut ip = ipv4::Header::of_mut(header)?;
+    let from = match at {
+        ipv4::offset::SRC => ip.src(),
+        _ => ip.dst(),
     };
-    let complete = payload.len() >= if place == 16 { 20 } else { 8 };
-    let sum = header::u16_at(payload, place);
-    if complete && (place == 16 || sum != 0) {
-        let sum = match checksum::update_u32(sum, from, to) {
-            0 if place == 6 => 0xFFFF, // zero would say that there is none (RFC 768)
-            sum => sum,
-        };
-        payload[place..place + 2].copy_from_slice(&sum.to_be_bytes());
+    match at {
+        ipv4::offset::SRC => ip.update_src(address),
+        _ => ip.update_dst(address),
+    }
+    let changed = |sum| checksum::update_u32(sum, from.to_bits(), address.to_bits());
+    match ip.protocol() {
+        _ if ip.is_later_fragment() => {}
+        Protocol::TCP => {
+            if let Some(mut tcp) = tcp::Header::of_mut(payload) {
+                tcp.set_checksum(changed(tcp.checksum()));
+            }
+        }
+        Protocol::UDP => {
+            if let Some(mut udp) = udp::Header::of_mut(payload).filter(|udp| udp.checksum() != 0) {
+                udp.set_checksum(checksum::never_zero(changed(udp.checksum())));
+            }
+        }
+        _ => {}
     }
     Some(())
 }

@@ -7,7 +7,7 @@ use graph::class::{Argument, Handler, Headers, keyword, positional, read};
 use graph::value::{Prefix4, Raw, Scope, Value};
 use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused, Tally};
 use memory::Packet;
-use wire::checksum;
+use wire::{checksum, ipv4};
 
 use super::header;
 use crate::annotation::Notes;
@@ -173,30 +173,30 @@ impl CheckIpHeader {
     pub fn check(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, checks: Checks) -> Fate {
         let offset = checks.offset;
         let Some(bytes) = packet.get(offset..) else { return self.bad(cx, 0) };
-        let Some(fixed) = bytes.first_chunk::<{ header::LEN }>() else { return self.bad(cx, 0) };
-        if fixed[0] >> 4 != 4 {
+        let Some(fixed) = ipv4::Header::of(bytes) else { return self.bad(cx, 0) };
+        if fixed.version() != 4 {
             return self.bad(cx, 1);
         }
-        let header_len = usize::from(fixed[0] & 0xF) * 4;
+        let header_len = fixed.header_len();
         if header_len < header::LEN {
             return self.bad(cx, 2);
         }
-        let len = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
+        let len = fixed.total_len();
         let chained = packet.next().is_some();
         let there = if chained { packet.total_len() - offset } else { bytes.len() };
         if len > there || len < header_len || bytes.len() < header_len {
             return self.bad(cx, 3);
         }
         // Most headers have no options: a sum of a known length takes no loop.
-        let sum = match header_len {
-            _ if !checks.checksum => 0xFFFF,
-            header::LEN => checksum::sum(fixed),
-            _ => checksum::sum(&bytes[..header_len]),
+        let right = match header_len {
+            _ if !checks.checksum => true,
+            header::LEN => checksum::verify(fixed.into_inner()),
+            _ => checksum::verify(&bytes[..header_len]),
         };
-        if sum != 0xFFFF {
+        if !right {
             return self.bad(cx, 4);
         }
-        let [src, dst] = [12, 16].map(|at| Ipv4Addr::from(header::u32_at(fixed, at)));
+        let (src, dst) = (fixed.src(), fixed.dst());
         if checks.sources && self.is_bad_source(src, dst) {
             return self.bad(cx, 5);
         }

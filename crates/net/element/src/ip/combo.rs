@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use graph::class::{Headers, keyword, mandatory, positional, read};
 use graph::fused::Single;
 use graph::{Class, Cx, Each, Element, Fate, Next, PerPacket, Refused, Tally};
-use memory::annotation::{Header, Reach};
+use memory::annotation::Reach;
 use memory::{Batch, Packet};
 
 use super::check_header::CheckIpHeader;
@@ -149,11 +149,8 @@ impl IpOutputCombo {
         }
         let fixed = self.fix.packet(cx, 0, packet);
         debug_assert_eq!(fixed, Fate::ON);
-        let bytes = packet.header_mut(Header::Network);
-        let Some(header) = bytes.and_then(|bytes| bytes.first_chunk_mut::<{ header::LEN }>()) else {
-            return Way::Drop(1);
-        };
-        if !wire::ipv4::Packet::new_unchecked(header).decrement_ttl() {
+        let Some(mut ip) = header::fixed_mut(packet) else { return Way::Drop(1) };
+        if !ip.decrement_ttl() {
             return Way::To(3);
         }
         Way::To(if packet.total_len() > self.mtu { 4 } else { 0 })

@@ -7,7 +7,6 @@ use graph::class::{Headers, both, keyword, read};
 use graph::value::{Scope, Value};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
 use memory::Packet;
-use memory::annotation::Header;
 
 use super::header;
 
@@ -49,14 +48,11 @@ pub struct DecIpTtl {
 impl PerPacket for DecIpTtl {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let bytes = packet.header_mut(Header::Network);
-        let Some(header) = bytes.and_then(|bytes| bytes.first_chunk_mut::<{ header::LEN }>()) else {
-            return Fate::drop(1);
-        };
-        if !self.active.load(Ordering::Relaxed) || !self.multicast && header[16] >> 4 == 0xE {
+        let Some(mut ip) = header::fixed_mut(packet) else { return Fate::drop(1) };
+        if !self.active.load(Ordering::Relaxed) || !self.multicast && ip.dst().is_multicast() {
             return Fate::ON;
         }
-        if wire::ipv4::Packet::new_unchecked(header).decrement_ttl() {
+        if ip.decrement_ttl() {
             return Fate::ON;
         }
         self.drops.add(1);

@@ -7,6 +7,8 @@ use graph::class::{Headers, both, keyword, mandatory};
 use graph::value::{Names, Raw, Scope, Value, unsigned};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Refused};
 use memory::{Batch, Packet};
+use wire::ip::Protocol;
+use wire::ipv4;
 
 use super::header;
 use crate::annotation::Notes;
@@ -39,26 +41,26 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-const PROTOCOLS: &[(&str, u8)] = &[
-    ("icmp", 1),
-    ("igmp", 2),
-    ("ipip", 4),
-    ("tcp", 6),
-    ("udp", 17),
-    ("dccp", 33),
-    ("ip6", 41),
-    ("gre", 47),
-    ("esp", 50),
-    ("ah", 51),
-    ("icmp6", 58),
-    ("sctp", 132),
-    ("udplite", 136),
+const PROTOCOLS: &[(&str, Protocol)] = &[
+    ("icmp", Protocol::ICMP),
+    ("igmp", Protocol::IGMP),
+    ("ipip", Protocol::IPV4),
+    ("tcp", Protocol::TCP),
+    ("udp", Protocol::UDP),
+    ("dccp", Protocol::DCCP),
+    ("ip6", Protocol::IPV6),
+    ("gre", Protocol::GRE),
+    ("esp", Protocol::ESP),
+    ("ah", Protocol::AUTHENTICATION),
+    ("icmp6", Protocol::ICMPV6),
+    ("sctp", Protocol::SCTP),
+    ("udplite", Protocol::UDP_LITE),
 ];
 
 /// The header that packets get, its lengths, number and checksum open.
 #[derive(Debug, Clone, Copy)]
 struct Set {
-    header: [u8; header::LEN],
+    header: ipv4::Header<[u8; header::LEN]>,
     annotated: bool,
 }
 
@@ -76,7 +78,9 @@ impl Set {
         let scope = *conf.scope();
         conf.complete()?;
         let named = PROTOCOLS.iter().find(|(name, _)| *name == protocol).map(|(_, number)| *number);
-        let protocol = named.or_else(|| u8::try_from(unsigned(&protocol)?).ok()).ok_or("bad IP protocol")?;
+        let protocol = named
+            .or_else(|| u8::try_from(unsigned(&protocol)?).ok().map(Protocol))
+            .ok_or("bad IP protocol")?;
         let ect = match ect.as_deref() {
             None => 0,
             Some("2") => 2,
@@ -92,9 +96,12 @@ impl Set {
             _ => {}
         }
         let class = tos.unwrap_or(dscp.unwrap_or(0) << 2) | ect | if ce { 3 } else { 0 };
-        let mut header = [0; header::LEN];
-        (header[0], header[1], header[8], header[9]) = (0x45, class, ttl, protocol);
-        header[6] = if df { 0x40 } else { 0 };
+        let mut header = ipv4::Header::zeroed();
+        header.set_header_len(header::LEN);
+        header.set_traffic_class(class);
+        header.set_ttl(ttl);
+        header.set_protocol(protocol);
+        header.set_fragment(df, false, 0);
         let mut set = Set { header, annotated: false };
         set.set_src(src);
         set.set_dst(&dst.0, &scope)?;
@@ -102,7 +109,7 @@ impl Set {
     }
 
     fn set_src(&mut self, src: Ipv4Addr) {
-        self.header[12..16].copy_from_slice(&src.octets());
+        self.header.set_src(src);
     }
 
     fn set_dst(&mut self, text: &str, scope: &Scope<'_>) -> Result<(), String> {
@@ -110,7 +117,7 @@ impl Set {
         if !self.annotated {
             let dst = Ipv4Addr::parse(text, scope);
             let dst = dst.map_err(|_| "DST argument should be IP address or 'DST_ANNO'")?;
-            self.header[16..20].copy_from_slice(&dst.octets());
+            self.header.set_dst(dst);
         }
         Ok(())
     }
@@ -128,18 +135,19 @@ impl IpEncap {
     fn encap(&mut self, set: &Set, packet: &mut Packet) -> Result<(), usize> {
         let total = header::LEN + packet.total_len();
         let length = u16::try_from(total).map_err(|_| 1usize)?;
-        let dst = packet.dst_ip();
+        let annotation = packet.dst_ip();
         let room = packet.push_front(header::LEN).map_err(|_| 0usize)?;
-        room.copy_from_slice(&set.header);
-        room[2..4].copy_from_slice(&length.to_be_bytes());
-        room[4..6].copy_from_slice(&self.number.to_be_bytes());
+        room.copy_from_slice(&set.header.into_inner());
+        let mut ip = ipv4::Header::of_mut(room).ok_or(0usize)?;
+        ip.set_total_len(length);
+        ip.set_identification(self.number);
         if set.annotated {
-            room[16..20].copy_from_slice(&dst.octets());
+            ip.set_dst(annotation);
         }
-        header::fill_checksum(room);
-        let dst = header::u32_at(room, 16);
+        ip.fill_checksum();
+        let dst = ip.dst();
         self.number = self.number.wrapping_add(1);
-        packet.set_dst_ip(dst.into());
+        packet.set_dst_ip(dst);
         header::mark(packet, 0, header::LEN);
         Ok(())
     }
@@ -157,10 +165,10 @@ impl Element for IpEncap {
 
     fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
         let set = self.set.read().unwrap_or_else(PoisonError::into_inner);
-        let at = if handler == "src" { 12 } else { 16 };
-        Ok(match set.annotated && handler == "dst" {
-            true => "DST_ANNO".into(),
-            false => Ipv4Addr::from_bits(header::u32_at(&set.header, at)).to_string(),
+        Ok(match handler {
+            "src" => set.header.src().to_string(),
+            _ if set.annotated => "DST_ANNO".into(),
+            _ => set.header.dst().to_string(),
         })
     }
 

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use graph::class::{Headers, mandatory};
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
+use wire::ipv4;
 
 use super::header;
 use crate::annotation::{FIX_IP_SRC, Notes};
@@ -41,8 +42,10 @@ impl FixIpSrc {
     #[cold]
     fn fix(&self, packet: &mut Packet) {
         if let Some((header, _)) = header::split_mut(packet) {
-            header[12..16].copy_from_slice(&self.address.octets());
-            header::fill_checksum(header);
+            if let Some(mut ip) = ipv4::Header::of_mut(header) {
+                ip.set_src(self.address);
+            }
+            ipv4::fill_checksum(header);
             packet.set_u8_at(FIX_IP_SRC, 0);
         }
     }

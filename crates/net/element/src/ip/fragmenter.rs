@@ -5,6 +5,8 @@ use graph::class::{Headers, keyword, mandatory, positional, read};
 use graph::{Class, Cx, Element, Next, Refused, Tally};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, HEADROOM, Packet};
+use wire::ipv4::{self, DONT_FRAGMENT, MORE_FRAGMENTS};
+use wire::ipv4_option as option;
 
 use super::header;
 
@@ -47,11 +49,6 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-const DONT_FRAGMENT: u16 = 0x4000;
-const MORE_FRAGMENTS: u16 = 0x2000;
-/// Options with this bit go into every fragment.
-const COPIED: u8 = 0x80;
-
 /// See [`CLASS`].
 #[derive(Debug)]
 pub struct IpFragmenter {
@@ -76,20 +73,23 @@ fn later_header(header: &[u8]) -> Vec<u8> {
     let mut options = &header[header::LEN..];
     while let Some(&kind) = options.first() {
         let length = match kind {
-            0 => break,
-            1 => 1,
+            option::END => break,
+            option::NO_OPERATION => 1,
             _ => options.get(1).copied().map_or(0, usize::from),
         };
-        if length == 0 || length > options.len() || kind > 1 && length < 2 {
+        if length == 0 || length > options.len() || kind > option::NO_OPERATION && length < 2 {
             break;
         }
-        if kind & COPIED != 0 {
+        if kind & option::COPIED != 0 {
             later.extend_from_slice(&options[..length]);
         }
         options = &options[length..];
     }
     later.resize(later.len().next_multiple_of(4), 0);
-    later[0] = 0x40 | (later.len() / 4) as u8;
+    let length = later.len();
+    if let Some(mut ip) = ipv4::Header::of_mut(&mut later) {
+        ip.set_header_len(length);
+    }
     later
 }
 
@@ -108,7 +108,7 @@ impl IpFragmenter {
     fn must_not(&mut self, cx: &mut Cx<'_>, packet: Packet) {
         if self.verbose || self.drops.own() < 5 {
             let bytes = packet.header(Header::Network).unwrap_or_default();
-            let [src, dst] = [12, 16].map(|at| std::net::Ipv4Addr::from(header::u32_at(bytes, at)));
+            let (src, dst) = header::ends(bytes);
             let len = packet.total_len();
             cx.say(&format!("IPFragmenter({}) DF {src} {dst} len={len}\n", self.mtu));
         }
@@ -120,8 +120,8 @@ impl IpFragmenter {
     #[cold]
     fn fragment(&mut self, cx: &mut Cx<'_>, packet: Packet) {
         let Some((header, _)) = header::split(&packet) else { return cx.drop(1, packet) };
-        let (header_len, flags) = (header.len(), header::u16_at(header, 6));
-        let total = usize::from(header::u16_at(header, 2));
+        let Some(ip) = ipv4::Header::of(header) else { return cx.drop(1, packet) };
+        let (header_len, flags, total) = (header.len(), ip.fragment_word(), ip.total_len());
         let mtu = self.mtu.min(DATA_ROOM);
         let first_len = mtu.saturating_sub(header_len) & !7;
         if flags & DONT_FRAGMENT != 0 && self.honor_df || first_len < 8 {
@@ -134,9 +134,11 @@ impl IpFragmenter {
             return cx.drop(1, packet);
         }
         whole.truncate(total);
-        if flags & DONT_FRAGMENT != 0 {
+        if flags & DONT_FRAGMENT != 0
+            && let Some(mut ip) = ipv4::Header::of_mut(&mut whole)
+        {
             // A sender that forbids it need not number its packets (RFC 6864, 4.1).
-            whole[4..6].copy_from_slice(&(super::random::next() as u16).to_be_bytes());
+            ip.set_identification(super::random::next() as u16);
         }
         let flags = flags & !DONT_FRAGMENT;
         let (header, payload) = whole.split_at(header_len);
@@ -148,7 +150,7 @@ impl IpFragmenter {
             let piece = &payload[at..payload.len().min(at + len)];
             let last = at + piece.len() == payload.len() && flags & MORE_FRAGMENTS == 0;
             let more = if last { 0 } else { MORE_FRAGMENTS };
-            let place = (flags & 0x9FFF).wrapping_add(at as u16 / 8) | more;
+            let place = (flags & !(DONT_FRAGMENT | MORE_FRAGMENTS)).wrapping_add(at as u16 / 8) | more;
             let link = if at == 0 { &packet[..skipped.min(packet.len())] } else { &[] };
             self.send(cx, &packet, [link, header, piece], place);
             at += piece.len();
@@ -175,9 +177,11 @@ impl IpFragmenter {
         ip[header.len()..].copy_from_slice(piece);
         let len = ip.len() as u16;
         let header_bytes = &mut ip[..header.len()];
-        header_bytes[2..4].copy_from_slice(&len.to_be_bytes());
-        header_bytes[6..8].copy_from_slice(&place.to_be_bytes());
-        header::fill_checksum(header_bytes);
+        if let Some(mut fixed) = ipv4::Header::of_mut(header_bytes) {
+            fixed.set_total_len(len);
+            fixed.set_fragment_word(place);
+        }
+        ipv4::fill_checksum(header_bytes);
         header::mark(&mut fragment, link.len(), header.len());
         self.fragments.add(1);
         cx.emit(0, fragment);

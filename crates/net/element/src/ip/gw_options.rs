@@ -7,6 +7,7 @@ use graph::class::{Headers, mandatory, positional, read};
 use graph::value::Raw;
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
 use memory::Packet;
+use wire::{ipv4, ipv4_option as option};
 
 use super::check_header::addresses;
 use super::header;
@@ -42,15 +43,14 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-const END: u8 = 0;
-const NOP: u8 = 1;
-const RECORD_ROUTE: u8 = 7;
-const TIMESTAMP: u8 = 68;
 /// What a timestamp option holds (RFC 791): times, addresses and times, or times of
 /// the addresses it names.
 const TIMES: u8 = 0;
 const ADDRESSES: u8 = 1;
 const NAMED: u8 = 3;
+
+/// Bytes of an address, or of a time.
+const WORD: usize = 4;
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -74,11 +74,11 @@ impl IpGwOptions {
         let mut changed = false;
         while let Some(&kind) = header.get(at) {
             match kind {
-                NOP => {
+                option::NO_OPERATION => {
                     at += 1;
                     continue;
                 }
-                END => break,
+                option::END => break,
                 _ => {}
             }
             let length = header.get(at + 1).copied().map_or(0, usize::from);
@@ -86,15 +86,15 @@ impl IpGwOptions {
                 return Err(at + 1);
             };
             let acted = match kind {
-                RECORD_ROUTE => self.record(option),
-                TIMESTAMP => self.stamp(option, now_ms),
+                option::RECORD_ROUTE => self.record(option),
+                option::TIMESTAMP => self.stamp(option, now_ms),
                 _ => Ok(false),
             };
             changed |= acted.map_err(|fault| at + fault)?;
             at += length;
         }
         if changed {
-            header::fill_checksum(header);
+            ipv4::fill_checksum(header);
         }
         Ok(())
     }
@@ -122,21 +122,21 @@ impl IpGwOptions {
         let time = now_ms.to_be_bytes();
         let taken = match (flags & 0xF, rest.len()) {
             (TIMES, 4..) => {
-                rest[..4].copy_from_slice(&time);
-                4
+                rest[..WORD].copy_from_slice(&time);
+                WORD
             }
             (ADDRESSES, 8..) => {
-                rest[..4].copy_from_slice(&self.address.octets());
-                rest[4..8].copy_from_slice(&time);
-                8
+                rest[..WORD].copy_from_slice(&self.address.octets());
+                rest[WORD..2 * WORD].copy_from_slice(&time);
+                2 * WORD
             }
             (NAMED, 8..) => {
                 let named = Ipv4Addr::from(header::u32_at(rest, 0));
                 if !self.all.contains(&named) {
                     return Ok(false);
                 }
-                rest[4..8].copy_from_slice(&time);
-                8
+                rest[WORD..2 * WORD].copy_from_slice(&time);
+                2 * WORD
             }
             (TIMES | ADDRESSES, _) if flags < 0xF0 => {
                 option[3] += 0x10; // one more router that found no room
@@ -144,7 +144,7 @@ impl IpGwOptions {
             }
             _ => return Err(3),
         };
-        option[2] += taken;
+        option[2] += taken as u8;
         Ok(true)
     }
 
@@ -168,7 +168,7 @@ impl PerPacket for IpGwOptions {
     #[inline]
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         match packet.header(memory::annotation::Header::Network) {
-            Some([first, ..]) if first & 0xF <= 5 => Fate::ON,
+            Some([first, ..]) if ipv4::header_len(*first) <= header::LEN => Fate::ON,
             Some(_) => self.with_options(cx, packet),
             None => Fate::drop(1),
         }

@@ -1,11 +1,14 @@
 //! Where a packet's IP header is, and what elements do with it together.
 
+use std::net::Ipv4Addr;
+
 use memory::Packet;
 use memory::annotation::Header;
-use wire::checksum;
+use wire::ip::Protocol;
+use wire::ipv4;
 
 /// Bytes of an IPv4 header without options.
-pub(crate) const LEN: usize = wire::ipv4::HEADER_LEN;
+pub(crate) const LEN: usize = ipv4::HEADER_LEN;
 
 /// Says that an IP header of `length` bytes begins at `at`.
 #[inline(always)]
@@ -14,30 +17,40 @@ pub(crate) fn mark(packet: &mut Packet, at: usize, length: usize) {
     packet.set_header(Header::Transport, at + length);
 }
 
+/// Whether bytes that begin with a header of `length` bytes hold all of it.
+#[inline(always)]
+fn is_whole(bytes: &[u8], length: usize) -> bool {
+    length >= LEN && bytes.len() >= length
+}
+
+/// The fixed part of the IPv4 header that was found; `None` when nobody found one, or
+/// it is not there. Its lengths may still be wrong.
+#[inline(always)]
+pub(crate) fn fixed(packet: &Packet) -> Option<ipv4::Header<&[u8; LEN]>> {
+    ipv4::Header::of(packet.header(Header::Network)?)
+}
+
+/// As [`fixed`], to change it.
+#[inline(always)]
+pub(crate) fn fixed_mut(packet: &mut Packet) -> Option<ipv4::Header<&mut [u8; LEN]>> {
+    ipv4::Header::of_mut(packet.header_mut(Header::Network)?)
+}
+
 /// The IPv4 header that was found, with its options, and what follows it: `None`
 /// when nobody found one, when it is not all there, or contradicts itself.
 #[inline]
 pub(crate) fn split(packet: &Packet) -> Option<(&[u8], &[u8])> {
     let bytes = packet.header(Header::Network)?;
-    let length = usize::from(bytes.first()? & 0xF) * 4;
-    (length >= LEN && bytes.len() >= length).then(|| bytes.split_at(length))
+    let length = ipv4::header_len(*bytes.first()?);
+    is_whole(bytes, length).then(|| bytes.split_at(length))
 }
 
 /// As [`split`], to change it.
 #[inline]
 pub(crate) fn split_mut(packet: &mut Packet) -> Option<(&mut [u8], &mut [u8])> {
     let bytes = packet.header_mut(Header::Network)?;
-    let length = usize::from(bytes.first()? & 0xF) * 4;
-    (length >= LEN && bytes.len() >= length).then(|| bytes.split_at_mut(length))
-}
-
-/// Makes a header's checksum right.
-pub(crate) fn fill_checksum(header: &mut [u8]) {
-    if let Some(field) = header.get_mut(10..12) {
-        field.copy_from_slice(&[0, 0]);
-        let sum = checksum::of(header);
-        header[10..12].copy_from_slice(&sum.to_be_bytes());
-    }
+    let length = ipv4::header_len(*bytes.first()?);
+    is_whole(bytes, length).then(|| bytes.split_at_mut(length))
 }
 
 /// A number of two bytes; zero where there are none.
@@ -52,18 +65,38 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_be_bytes(*word))
 }
 
-/// Changes a header's 16-bit word at an even place, and its checksum with it.
-pub(crate) fn replace_u16(header: &mut [u8], at: usize, value: u16) {
-    let (from, sum) = (u16_at(header, at), u16_at(header, 10));
-    header[at..at + 2].copy_from_slice(&value.to_be_bytes());
-    header[10..12].copy_from_slice(&checksum::update(sum, from, value).to_be_bytes());
-}
-
 /// Whether this is a whole packet or the first fragment: the transport header is
 /// there.
 #[inline(always)]
 pub(crate) fn is_first_fragment(header: &[u8]) -> bool {
-    u16_at(header, 6) & 0x1FFF == 0
+    u16_at(header, ipv4::offset::FRAGMENT) & ipv4::FRAGMENT_OFFSET == 0
+}
+
+/// Whether this is a fragment, first ones included.
+#[inline(always)]
+pub(crate) fn is_fragment(header: &[u8]) -> bool {
+    u16_at(header, ipv4::offset::FRAGMENT) & (ipv4::MORE_FRAGMENTS | ipv4::FRAGMENT_OFFSET) != 0
+}
+
+/// What a header says of the packet's length.
+#[inline(always)]
+pub(crate) fn total_len(header: &[u8]) -> usize {
+    u16_at(header, ipv4::offset::TOTAL_LEN).into()
+}
+
+/// What a header says that its packet carries; [`Protocol::HOP_BY_HOP`], which no IPv4
+/// packet does, where it is too short.
+#[inline(always)]
+pub(crate) fn protocol(header: &[u8]) -> Protocol {
+    Protocol(header.get(ipv4::offset::PROTOCOL).copied().unwrap_or(0))
+}
+
+/// From whom and to whom a header says that its packet is; 0.0.0.0 where it is too
+/// short.
+#[inline(always)]
+pub(crate) fn ends(header: &[u8]) -> (Ipv4Addr, Ipv4Addr) {
+    let [src, dst] = [ipv4::offset::SRC, ipv4::offset::DST].map(|at| u32_at(header, at).into());
+    (src, dst)
 }
 
 /// Cuts off what is behind the first `length` bytes, in a packet of one segment.

@@ -9,12 +9,16 @@ use graph::value::{Raw, Value};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
 use memory::Packet;
 use memory::annotation::Header;
+use wire::ipv6;
 
 use super::header;
 use crate::annotation::{DST_IP6, Notes};
 
 /// Bytes of an IPv6 header without extensions.
-pub(crate) const LEN: usize = wire::ipv6::HEADER_LEN;
+pub(crate) const LEN: usize = ipv6::HEADER_LEN;
+
+/// Bytes of an address.
+const ADDRESS: usize = size_of::<Ipv6Addr>();
 
 const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
 const FINDS: Headers = Headers { finds_network: true, ..Class::BASE.headers };
@@ -144,14 +148,9 @@ pub static CONSTANT: Class = Class {
 };
 
 /// The IPv6 header that was found and what follows it.
-pub(crate) fn split(packet: &Packet) -> Option<(&[u8; LEN], &[u8])> {
-    packet.header(Header::Network)?.split_first_chunk()
-}
-
-/// An address in a header: the source at 8, the destination at 24.
-pub(crate) fn address_at(header: &[u8; LEN], at: usize) -> Ipv6Addr {
-    let bytes: Option<&[u8; 16]> = header.get(at..).and_then(|rest| rest.first_chunk());
-    bytes.map_or(Ipv6Addr::UNSPECIFIED, |bytes| Ipv6Addr::from(*bytes))
+pub(crate) fn split(packet: &Packet) -> Option<(ipv6::Header<&[u8; LEN]>, &[u8])> {
+    let (header, rest) = packet.header(Header::Network)?.split_first_chunk()?;
+    Some((ipv6::Header::new(header), rest))
 }
 
 /// See [`CHECK`].
@@ -166,17 +165,17 @@ impl CheckIp6Header {
     /// What is wrong with a packet; or how long it is, and to whom.
     fn check(&self, packet: &Packet) -> Result<(usize, Ipv6Addr), usize> {
         let bytes = packet.get(self.offset..).ok_or(0usize)?;
-        let header = bytes.first_chunk::<LEN>().ok_or(0usize)?;
-        if header[0] >> 4 != 6 {
+        let ip = ipv6::Header::of(bytes).ok_or(0usize)?;
+        if ip.version() != 6 {
             return Err(1);
         }
-        let length = LEN + usize::from(header::u16_at(header, 4));
+        let length = LEN + ip.payload_len();
         if length > packet.total_len() - self.offset {
             return Err(2);
         }
-        let src = address_at(header, 8);
+        let src = ip.src();
         let wrong = src.is_multicast() || self.bad.contains(&src);
-        if wrong { Err(3) } else { Ok((length, address_at(header, 24))) }
+        if wrong { Err(3) } else { Ok((length, ip.dst())) }
     }
 }
 
@@ -239,7 +238,8 @@ pub struct DecIp6Hlim {
 impl PerPacket for DecIp6Hlim {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        match packet.header_mut(Header::Network).and_then(|header| header.get_mut(7)) {
+        let header = packet.header_mut(Header::Network);
+        match header.and_then(|header| header.get_mut(ipv6::offset::HOP_LIMIT)) {
             None => Fate::drop(1),
             Some(hops) if *hops > 1 => {
                 *hops -= 1;
@@ -298,7 +298,7 @@ pub struct GetIp6Address {
 impl PerPacket for GetIp6Address {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let found = packet.get(self.offset..).and_then(|rest| rest.first_chunk::<16>().copied());
+        let found = packet.get(self.offset..).and_then(|rest| rest.first_chunk::<ADDRESS>().copied());
         let Some(address) = found else { return Fate::drop(0) };
         packet.set_bytes_at(DST_IP6, address);
         Fate::ON

@@ -9,6 +9,8 @@ use graph::value::{Names, Raw, Scope, Value};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
+use wire::ip::{Ports, Protocol};
+use wire::{ipv6, udp};
 
 use super::header;
 use super::ip6::LEN;
@@ -45,7 +47,7 @@ pub static ENCAP: Class = Class {
         let known = PROTOCOLS.iter().find(|(name, _)| *name == protocol.0).map(|(_, number)| *number);
         let protocol = match known {
             Some(number) => number,
-            None => u8::parse(&protocol.0, &scope).map_err(|_| "bad IP protocol")?,
+            None => Protocol(u8::parse(&protocol.0, &scope).map_err(|_| "bad IP protocol")?),
         };
         let dst = match dst.0.as_str() {
             "DST_ANNO" => None,
@@ -133,7 +135,7 @@ pub(super) fn unparse(address: Ipv6Addr) -> String {
 /// See [`ENCAP`].
 #[derive(Debug, Clone)]
 pub struct Encap {
-    protocol: u8,
+    protocol: Protocol,
     src: Ipv6Addr,
     /// `None`: that of the annotation.
     dst: Option<Ipv6Addr>,
@@ -144,14 +146,16 @@ pub struct Encap {
 impl PerPacket for Encap {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         let Ok(length) = u16::try_from(packet.total_len()) else { return Fate::drop(1) };
-        let dst = self.dst.map_or_else(|| packet.bytes_at::<16>(DST_IP6), |dst| dst.octets());
-        let Ok(room) = packet.push_front(LEN) else { return Fate::drop(0) };
-        room[..4].copy_from_slice(&[0x60 | self.class >> 4, self.class << 4, 0, 0]);
-        room[4..6].copy_from_slice(&length.to_be_bytes());
-        (room[6], room[7]) = (self.protocol, self.hops);
-        room[8..24].copy_from_slice(&self.src.octets());
-        room[24..40].copy_from_slice(&dst);
-        packet.set_bytes_at(DST_IP6, dst);
+        let dst = self.dst.unwrap_or_else(|| packet.bytes_at::<16>(DST_IP6).into());
+        let room = packet.push_front(LEN).ok().and_then(ipv6::Header::of_mut);
+        let Some(mut ip) = room else { return Fate::drop(0) };
+        ip.set_version(self.class, 0);
+        ip.set_payload_len(length);
+        ip.set_next_header(self.protocol);
+        ip.set_hop_limit(self.hops);
+        ip.set_src(self.src);
+        ip.set_dst(dst);
+        packet.set_bytes_at(DST_IP6, dst.octets());
         header::mark(packet, 0, LEN);
         Fate::ON
     }
@@ -175,17 +179,15 @@ pub struct Mirror;
 
 impl PerPacket for Mirror {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let Some(ip) = packet.header_mut(Header::Network).filter(|ip| ip.len() >= LEN) else {
-            return Fate::drop(0);
-        };
-        let next = ip[6];
-        let (sources, destinations) = ip[8..LEN].split_at_mut(16);
-        sources.swap_with_slice(destinations);
-        if matches!(next, 6 | 17)
-            && let Some(ports) = packet.header_mut(Header::Transport).filter(|header| header.len() >= 8)
+        let ip = packet.header_mut(Header::Network).and_then(ipv6::Header::of_mut);
+        let Some(mut ip) = ip else { return Fate::drop(0) };
+        ip.swap_addresses();
+        if matches!(ip.next_header(), Protocol::TCP | Protocol::UDP)
+            && let Some(segment) = packet.header_mut(Header::Transport)
+            && segment.len() >= udp::HEADER_LEN
+            && let Some(mut ports) = Ports::of_mut(segment)
         {
-            let (source, destination) = ports[..4].split_at_mut(2);
-            source.swap_with_slice(destination);
+            ports.swap();
         }
         Fate::ON
     }
@@ -201,10 +203,9 @@ pub struct Dscp(u8);
 
 impl PerPacket for Dscp {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let header = packet.header_mut(Header::Network);
-        let Some([first, second, ..]) = header else { return Fate::drop(0) };
-        *first = *first & 0xF0 | self.0 >> 2;
-        *second = *second & 0x3F | self.0 << 6;
+        let header = packet.header_mut(Header::Network).and_then(|ip| ip.first_chunk_mut());
+        let Some(start) = header else { return Fate::drop(0) };
+        ipv6::set_dscp(start, self.0);
         Fate::ON
     }
 
@@ -229,17 +230,15 @@ pub struct Print {
 
 impl Print {
     fn lines(&self, packet: &Packet) -> Option<String> {
-        let ip = packet.header(Header::Network)?.first_chunk::<LEN>()?;
-        let address =
-            |at: usize| ip[at..].first_chunk::<16>().map_or(String::new(), |a| unparse((*a).into()));
+        let ip = ipv6::Header::of(packet.header(Header::Network)?)?;
         let label = if self.label.is_empty() { String::new() } else { format!("{}: ", self.label) };
         let mut out = format!(
             "{label}{} -> {} plen {}, next {}, hlim {}\n",
-            address(8),
-            address(24),
-            header::u16_at(ip, 4),
-            ip[6],
-            ip[7]
+            unparse(ip.src()),
+            unparse(ip.dst()),
+            ip.payload_len(),
+            ip.next_header().0,
+            ip.hop_limit()
         );
         if self.contents {
             out.push_str("  ");

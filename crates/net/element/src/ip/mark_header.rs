@@ -3,6 +3,7 @@
 use graph::class::{Headers, positional};
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
+use wire::ipv4;
 
 use super::header;
 
@@ -35,7 +36,7 @@ impl PerPacket for MarkIpHeader {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         if let Some(first) = packet.get(self.offset) {
-            let length = usize::from(first & 0xF) * 4;
+            let length = ipv4::header_len(*first);
             header::mark(packet, self.offset, length);
         }
         Fate::ON

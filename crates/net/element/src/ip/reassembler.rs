@@ -14,6 +14,8 @@ use graph::timer::TimerId;
 use graph::{Class, Cx, Element, Next, Refused};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
+use wire::ip::{Ports, Protocol};
+use wire::ipv4;
 
 use super::header;
 use crate::annotation::{Notes, Place};
@@ -75,7 +77,7 @@ const PATIENCE_NS: i64 = 30 * SECOND_NS;
 const OVERHEAD: usize = 2560;
 
 /// What fragments of one packet have in common: addresses, protocol, number.
-type Key = ([u8; 8], u8, u16);
+type Key = ((Ipv4Addr, Ipv4Addr), Protocol, u16);
 
 /// A packet of which fragments are missing.
 struct Partial {
@@ -153,8 +155,12 @@ struct Seen {
 
 /// Whether a packet is a fragment; `None` when it has no IP header.
 fn is_fragment(packet: &Packet) -> Option<bool> {
-    let header = packet.header(Header::Network)?.first_chunk::<{ header::LEN }>()?;
-    Some(header::u16_at(header, 6) & 0x3FFF != 0)
+    Some(header::fixed(packet)?.is_fragment())
+}
+
+/// The ports that a payload begins with.
+fn ports(payload: &[u8]) -> (u16, u16) {
+    Ports::of(payload).map_or((0, 0), |ports| (ports.src(), ports.dst()))
 }
 
 impl IpReassembler {
@@ -172,17 +178,17 @@ impl IpReassembler {
         }
         let mut bytes = packet.header(Header::Network).unwrap_or_default().to_vec();
         packet.segments().skip(1).for_each(|segment| bytes.extend_from_slice(segment));
-        let header_len = usize::from(bytes[0] & 0xF) * 4;
-        let total = usize::from(header::u16_at(&bytes, 2));
+        let Some(ip) = ipv4::Header::of(&bytes) else {
+            self.seen.bad += 1;
+            return cx.drop(NO_HEADER, packet);
+        };
+        let (header_len, total) = (ip.header_len(), ip.total_len());
         if header_len < header::LEN || total < header_len || bytes.len() < total {
             self.seen.bad += 1;
             return cx.drop(NO_HEADER, packet);
         }
-        let flags = header::u16_at(&bytes, 6);
-        let (at, is_last) = (usize::from(flags & 0x1FFF) * 8, flags & 0x2000 == 0);
-        let mut ends = [0; 8];
-        ends.copy_from_slice(&bytes[12..20]);
-        let key = (ends, bytes[9], header::u16_at(&bytes, 4));
+        let (at, is_last) = (usize::from(ip.fragment_offset()), !ip.more_fragments());
+        let key = ((ip.src(), ip.dst()), ip.protocol(), ip.identification());
         let partial = self.partial.entry(key).or_insert_with(|| {
             self.memory += OVERHEAD;
             let (payload, there) = (vec![], vec![]);
@@ -218,7 +224,7 @@ impl IpReassembler {
             cx.free(tail);
         }
         let front = packet.header_offset(Header::Network).unwrap_or(0).max(0) as usize;
-        let header_len = usize::from(packet.get(front).map_or(0, |first| first & 0xF)) * 4;
+        let header_len = packet.get(front).map_or(0, |first| ipv4::header_len(*first));
         let room = packet.len() + packet.tailroom();
         let head = front + header_len;
         let here = payload.len().min(room.saturating_sub(head));
@@ -233,9 +239,11 @@ impl IpReassembler {
             }
         }
         let header = &mut packet[front..head];
-        header[2..4].copy_from_slice(&((header_len + payload.len()) as u16).to_be_bytes());
-        (header[6], header[7]) = (header[6] & 0xC0, 0); // neither more fragments nor an offset
-        header::fill_checksum(header);
+        if let Some(mut ip) = ipv4::Header::of_mut(header) {
+            ip.set_total_len((header_len + payload.len()) as u16);
+            ip.set_fragment_word(ip.fragment_word() & !(ipv4::MORE_FRAGMENTS | ipv4::FRAGMENT_OFFSET));
+            ipv4::fill_checksum(header);
+        }
         if let Some(Place(at)) = self.mtu {
             packet.set_u16_at(at, longest as u16);
         }
@@ -283,10 +291,10 @@ impl IpReassembler {
         );
         let mut all: Vec<_> = self.partial.iter().collect();
         all.sort_unstable_by_key(|(key, _)| **key);
-        for ((ends, _, id), partial) in all {
-            let address = |at| Ipv4Addr::from_bits(header::u32_at(ends, at));
-            let port = |at| header::u16_at(&partial.payload, at);
-            let _ = write!(out, " ({}, {}, {}, {}) {id}", address(0), port(0), address(4), port(2));
+        for (((src, dst), _, id), partial) in all {
+            // Of the first fragment, once it came.
+            let (sport, dport) = ports(&partial.payload);
+            let _ = write!(out, " ({src}, {sport}, {dst}, {dport}) {id}");
             let mut at = 0;
             for part in partial.there.chunk_by(|a, b| a == b) {
                 let end = at + part.len() * 8;

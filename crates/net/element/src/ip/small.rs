@@ -8,6 +8,8 @@ use graph::value::Prefix4;
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
 use memory::Packet;
 use memory::annotation::Header;
+use wire::ip::{Ports, Protocol};
+use wire::{ipv4, tcp, udp};
 
 use super::{header, random};
 use crate::annotation::Notes;
@@ -86,8 +88,8 @@ impl SetIpChecksum {
             true => packet.header_mut(Header::Network)?,
             false => &mut packet[..],
         };
-        let length = usize::from(bytes.first()? & 0xF) * 4;
-        header::fill_checksum(bytes.get_mut(..length).filter(|header| header.len() >= header::LEN)?);
+        let length = ipv4::header_len(*bytes.first()?);
+        ipv4::fill_checksum(bytes.get_mut(..length).filter(|header| header.len() >= header::LEN)?);
         Some(())
     }
 }
@@ -120,20 +122,27 @@ pub struct IpMirror {
     annotate: bool,
 }
 
+/// The sequence number and the acknowledgement in a TCP header.
+const NUMBERS: std::ops::Range<usize> = tcp::offset::SEQUENCE..tcp::offset::DATA_OFFSET;
+
 impl PerPacket for IpMirror {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         let Some((header, payload)) = header::split_mut(packet) else { return Fate::drop(0) };
-        header[12..20].rotate_left(4);
-        let dst = header::u32_at(header, 16);
-        if matches!(header[9], 6 | 17) && header::is_first_fragment(header) && payload.len() >= 8 {
-            payload[..4].rotate_left(2);
-            if let (6, Some(numbers)) = (header[9], payload.get_mut(4..12)) {
-                numbers.rotate_left(4);
+        let Some(mut ip) = ipv4::Header::of_mut(header) else { return Fate::drop(0) };
+        ip.swap_addresses();
+        let (dst, protocol) = (ip.dst(), ip.protocol());
+        let has_ports = matches!(protocol, Protocol::TCP | Protocol::UDP) && !ip.is_later_fragment();
+        if has_ports && payload.len() >= udp::HEADER_LEN {
+            if let Some(mut ports) = Ports::of_mut(payload) {
+                ports.swap();
+            }
+            if let (Protocol::TCP, Some(numbers)) = (protocol, payload.get_mut(NUMBERS)) {
+                numbers.rotate_left(numbers.len() / 2);
             }
         }
         if self.annotate {
-            packet.set_dst_ip(dst.into());
+            packet.set_dst_ip(dst);
         }
         Fate::ON
     }

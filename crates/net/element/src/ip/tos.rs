@@ -7,6 +7,7 @@ use graph::class::{Headers, both, mandatory, positional, read};
 use graph::value::unsigned;
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
 use memory::Packet;
+use wire::ipv4;
 
 use super::header;
 
@@ -90,11 +91,8 @@ fn parse_ecn(text: &str) -> Option<u8> {
 /// Sets the bits of `mask` in a header's traffic class.
 #[inline]
 fn set(packet: &mut Packet, mask: u8, bits: u8) -> bool {
-    let header = packet.header_mut(memory::annotation::Header::Network);
-    let Some(header) = header.filter(|header| header.len() >= header::LEN) else { return false };
-    let class = header[1] & !mask | bits;
-    let word = u16::from_be_bytes([header[0], class]);
-    header::replace_u16(header, 0, word);
+    let Some(mut ip) = header::fixed_mut(packet) else { return false };
+    ip.update_traffic_class(ip.traffic_class() & !mask | bits);
     true
 }
 
@@ -145,7 +143,7 @@ impl PerPacket for MarkCe {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         let header = packet.header(memory::annotation::Header::Network);
-        match header.and_then(|header| header.get(1)).map(|class| class & ECN) {
+        match header.and_then(|header| header.get(ipv4::offset::TRAFFIC_CLASS)).map(|class| class & ECN) {
             Some(0) if !self.force => {
                 self.drops.add(1);
                 Fate::drop(0)

@@ -4,6 +4,8 @@ use graph::class::{keyword, positional};
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
+use wire::ip::Protocol;
+use wire::{icmpv4, tcp, udp};
 
 use super::header;
 use crate::annotation::{EXTRA_LENGTH, Notes};
@@ -41,17 +43,14 @@ pub struct TruncateIpPayload {
 }
 
 /// Bytes of a transport header, as far as it is there.
-fn transport_len(protocol: u8, segment: &[u8]) -> usize {
+fn transport_len(protocol: Protocol, segment: &[u8]) -> usize {
     match protocol {
-        6 => segment.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4).max(20),
-        17 => 8,
-        // Timestamps and address masks have more of a header than the rest (RFC 792, 950).
-        1 => match segment.first() {
-            Some(13 | 14) => 20,
-            Some(17 | 18) => 12,
-            Some(_) => 8,
-            None => 0,
-        },
+        Protocol::TCP => {
+            let said = segment.get(tcp::offset::DATA_OFFSET).map_or(0, |byte| tcp::header_len(*byte));
+            said.max(tcp::HEADER_LEN)
+        }
+        Protocol::UDP => udp::HEADER_LEN,
+        Protocol::ICMP => segment.first().map_or(0, |kind| icmpv4::header_len(*kind)),
         _ => 0,
     }
 }
@@ -63,7 +62,7 @@ impl TruncateIpPayload {
         let Some((at, whole)) = network.zip(packet.header(Header::Network)) else { return self.length };
         let headers = match header::split(packet) {
             None => header::LEN,
-            Some((ip, segment)) if self.transport => ip.len() + transport_len(ip[9], segment),
+            Some((ip, segment)) if self.transport => ip.len() + transport_len(header::protocol(ip), segment),
             Some((ip, _)) => ip.len(),
         };
         at + (headers + self.length).min(whole.len())

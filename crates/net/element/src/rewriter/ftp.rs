@@ -7,15 +7,17 @@ use graph::class::{Headers, mandatory};
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
+use wire::ip::Protocol;
+use wire::{ipv4, tcp};
 
 use super::classes::is_rewriter;
 use super::flow_id::FlowId;
 use super::flows::{Ask, Tracking};
-use super::kind::TCP;
+use super::kind::{TCP, addresses};
 use super::mapper::all;
 use super::rewriter::{Core, now_ms};
 use super::sequence::Shift;
-use crate::ip::header::{self, u16_at, u32_at};
+use crate::ip::header;
 use crate::tcpudp::checksum;
 
 /// The class.
@@ -93,12 +95,15 @@ struct Command {
     port: u16,
 }
 
+/// How a command begins.
+const PORT: &[u8] = b"PORT ";
+
 fn command(data: &[u8]) -> Option<Command> {
-    let word = data.get(..5)?;
-    if !word.eq_ignore_ascii_case(b"PORT ") {
+    let word = data.get(..PORT.len())?;
+    if !word.eq_ignore_ascii_case(PORT) {
         return None;
     }
-    let begin = 5 + data[5..].iter().position(|b| *b != b' ')?;
+    let begin = PORT.len() + data[PORT.len()..].iter().position(|b| *b != b' ')?;
     let length = data[begin..].iter().position(|b| !b.is_ascii_digit() && *b != b',')?;
     let end = begin + length;
     if !matches!(data[end], b'\r' | b'\n') || length > 64 {
@@ -125,26 +130,24 @@ fn replace(packet: &mut Packet, data_at: usize, found: Command, argument: &[u8])
     packet[begin..begin + argument.len()].copy_from_slice(argument);
     packet.set_len(length).ok()?;
     let (ip, segment) = header::split_mut(packet)?;
-    header::replace_u16(ip, 2, total);
-    segment[16..18].fill(0);
-    let sum = checksum::of(ip, segment);
-    segment[16..18].copy_from_slice(&sum.to_be_bytes());
-    Some(())
+    ipv4::Header::of_mut(ip)?.update_total_len(total);
+    checksum::fill_tcp(ip, segment)
 }
 
 impl FtpPortMapper {
     fn map(&self, packet: &mut Packet, now: i64) -> Option<()> {
         let [control, data] = self.cores.as_ref()?;
         let (ip, segment) = header::split(packet)?;
-        if ip[9] != TCP || !header::is_first_fragment(ip) || segment.len() < 20 || packet.next().is_some() {
+        let tcp = tcp::Header::of(segment)?;
+        let is_tcp = header::protocol(ip) == Protocol::TCP;
+        if !is_tcp || !header::is_first_fragment(ip) || packet.next().is_some() {
             return None;
         }
-        let offset = usize::from(segment[12] >> 4) * 4;
-        let bytes = segment.get(offset..).filter(|_| offset >= 20)?;
+        let offset = tcp.header_len();
+        let bytes = segment.get(offset..).filter(|_| offset >= tcp::HEADER_LEN)?;
         let (data_at, found) = (ip.len() + offset, command(bytes)?);
-        let (src, dst) = (u32_at(ip, 12), u32_at(ip, 16));
-        let (src_port, dst_port) = (u16_at(segment, 0), u16_at(segment, 2));
-        let behind = u32_at(segment, 4).wrapping_add(bytes.len() as u32);
+        let ((src, dst), src_port, dst_port) = (addresses(ip), tcp.src_port(), tcp.dst_port());
+        let behind = tcp.sequence().wrapping_add(bytes.len() as u32);
         let connection = FlowId { src, src_port, dst, dst_port };
         let kept = control.ask(TCP, connection, Ask::Known, now, |flow, _| flow.annotation)?;
         let from_port =

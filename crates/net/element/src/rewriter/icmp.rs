@@ -7,17 +7,19 @@ use graph::class::{Headers, keyword, mandatory};
 use graph::value::{Names, Raw, Scope, Value};
 use graph::{Class, Cx, Each, Fate, PerPacket, Setup};
 use memory::Packet;
-use wire::checksum;
+use wire::icmpv4::offset::{CHECKSUM, IDENTIFIER, SEQUENCE};
+use wire::ip::{Ports, Protocol};
+use wire::{checksum, icmpv4, ipv4, udp};
 
-use super::apply::{Annotate, changed, changed_u32, set_u32, sum_at};
+use super::apply::{Annotate, changed, changed_u32, set_addresses, sum_at};
 use super::classes::is_rewriter;
 use super::flow_id::FlowId;
 use super::flows::Ask;
-use super::kind::{DCCP, ECHO, ICMP, TCP, UDP};
+use super::kind::{DCCP, ICMP, TCP, UDP, addresses};
 use super::mapper::all;
 use super::rewriter::{Core, now_ms};
 use crate::annotation::{Notes, Place};
-use crate::ip::header::{self, u16_at, u32_at};
+use crate::ip::header::{self, u16_at};
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -105,10 +107,6 @@ pub struct IcmpRewriter {
     annotate: Annotate,
 }
 
-/// Types of errors: unreachable, source quench, redirect, time exceeded, parameter
-/// problem (RFC 792).
-const ERRORS: [u8; 5] = [3, 4, 5, 11, 12];
-
 /// What an error quotes: where its transport header is, if that tells the flow.
 struct Quote {
     protocol: u8,
@@ -118,62 +116,60 @@ struct Quote {
 }
 
 fn quote(message: &[u8]) -> Option<Quote> {
-    let ip = message.get(8..).filter(|ip| ip.len() >= header::LEN)?;
-    let length = usize::from(ip[0] & 0xF) * 4;
-    if ip[0] >> 4 != 4 || length < header::LEN {
+    let bytes = message.get(icmpv4::HEADER_LEN..)?;
+    let ip = ipv4::Header::of(bytes)?;
+    let length = ip.header_len();
+    if ip.version() != 4 || length < header::LEN {
         return None;
     }
-    let protocol = ip[9];
-    let mut id = FlowId { src: u32_at(ip, 16), dst: u32_at(ip, 12), ..FlowId::default() };
-    let rest = ip.get(length..).filter(|_| header::is_first_fragment(ip)).unwrap_or(&[]);
-    let known = match protocol {
-        TCP | UDP | DCCP if rest.len() >= 8 => {
-            (id.src_port, id.dst_port) = (u16_at(rest, 2), u16_at(rest, 0));
+    let protocol = ip.protocol().0;
+    let mut id = FlowId { src: ip.dst().to_bits(), dst: ip.src().to_bits(), ..FlowId::default() };
+    let rest = bytes.get(length..).filter(|_| !ip.is_later_fragment()).unwrap_or(&[]);
+    let known = match (protocol, Ports::of(rest)) {
+        (TCP | UDP | DCCP, Some(ports)) if rest.len() >= udp::HEADER_LEN => {
+            (id.src_port, id.dst_port) = (ports.dst(), ports.src());
             true
         }
-        ICMP if rest.len() >= 6 && rest[0] == ECHO => {
-            id.src_port = u16_at(rest, 4);
+        (ICMP, _) if rest.len() >= SEQUENCE && rest.first() == Some(&icmpv4::ECHO_REQUEST) => {
+            id.src_port = u16_at(rest, IDENTIFIER);
             true
         }
         _ => false,
     };
-    Some(Quote { protocol, id, transport: known.then_some(8 + length) })
+    Some(Quote { protocol, id, transport: known.then_some(icmpv4::HEADER_LEN + length) })
 }
 
 /// Rewrites the quoted packet as its sender sent it; the error's checksum follows.
 fn restore(message: &mut [u8], quote: &Quote, src: u32, dst: u32, to: FlowId) {
-    let before = checksum::sum(&message[4..]);
-    let ip = &mut message[8..];
-    let (old_src, old_dst) = (u32_at(ip, 12), u32_at(ip, 16));
-    let mut sum = u16_at(ip, 10);
-    set_u32(ip, 12, src, &mut sum);
-    set_u32(ip, 16, dst, &mut sum);
-    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    let before = checksum::sum(&message[CHECKSUM + 2..]);
+    let ip = &mut message[icmpv4::HEADER_LEN..];
+    let (old_src, old_dst) = addresses(ip);
+    set_addresses(ip, (src, dst));
     if let Some(transport) = quote.transport.and_then(|at| message.get_mut(at..)) {
-        let at = if quote.protocol == ICMP { Some(2) } else { sum_at(quote.protocol, transport) };
+        let at = if quote.protocol == ICMP { Some(CHECKSUM) } else { sum_at(quote.protocol, transport) };
         let mut sum = at.map_or(0, |at| u16_at(transport, at));
         if quote.protocol == ICMP {
-            sum = changed(sum, u16_at(transport, 4), to.dst_port);
-            transport[4..6].copy_from_slice(&to.dst_port.to_be_bytes());
-        } else {
+            sum = changed(sum, u16_at(transport, IDENTIFIER), to.dst_port);
+            transport[IDENTIFIER..SEQUENCE].copy_from_slice(&to.dst_port.to_be_bytes());
+        } else if let Some(mut ports) = Ports::of_mut(transport) {
             sum = changed_u32(changed_u32(sum, old_src, src), old_dst, dst);
-            sum = changed(changed(sum, u16_at(transport, 0), to.dst_port), u16_at(transport, 2), to.src_port);
-            transport[..2].copy_from_slice(&to.dst_port.to_be_bytes());
-            transport[2..4].copy_from_slice(&to.src_port.to_be_bytes());
+            sum = changed(changed(sum, ports.src(), to.dst_port), ports.dst(), to.src_port);
+            ports.set_src(to.dst_port);
+            ports.set_dst(to.src_port);
         }
         if let Some(at) = at {
             transport[at..at + 2].copy_from_slice(&sum.to_be_bytes());
         }
     }
-    let sum = changed(u16_at(message, 2), before, checksum::sum(&message[4..]));
-    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    let sum = changed(u16_at(message, CHECKSUM), before, checksum::sum(&message[CHECKSUM + 2..]));
+    message[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
 impl IcmpRewriter {
     /// Rewrites an error; its output.
     fn rewrite(&self, packet: &mut Packet, now: i64) -> Option<usize> {
         let (ip, message) = header::split_mut(packet)?;
-        let quote = quote(message).filter(|_| ERRORS.contains(&message[0]))?;
+        let quote = quote(message).filter(|_| message.first().is_some_and(|kind| icmpv4::is_error(*kind)))?;
         let found = self.maps.iter().find_map(|(core, offset)| {
             core.ask(quote.protocol, quote.id, Ask::Back, now, |flow, entry| {
                 let back = entry.back;
@@ -185,11 +181,10 @@ impl IcmpRewriter {
         // A flow of addresses alone leaves the other one as it is.
         let or = |ours: u32, theirs: u32| if ours == 0 { theirs } else { ours };
         let (src, dst) = (or(to.dst, quote.id.dst), or(to.src, quote.id.src));
-        let outer = (u32_at(ip, 16) == quote.id.dst).then_some(src);
+        let ends = addresses(ip);
+        let outer = (ends.1 == quote.id.dst).then_some(src);
         if let Some(address) = outer {
-            let mut sum = u16_at(ip, 10);
-            set_u32(ip, 16, address, &mut sum);
-            ip[10..12].copy_from_slice(&sum.to_be_bytes());
+            set_addresses(ip, (ends.0, address));
         }
         restore(message, &quote, src, dst, to);
         if let Some(address) = outer.filter(|_| self.annotate.destination) {
@@ -213,7 +208,7 @@ impl PerPacket for IcmpRewriter {
     }
 
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        if header::split(packet).is_none_or(|(ip, _)| ip[9] != ICMP) {
+        if header::split(packet).is_none_or(|(ip, _)| header::protocol(ip) != Protocol::ICMP) {
             return Fate::drop(1);
         }
         self.rewrite(packet, now_ms(cx)).map_or(Fate::drop(0), Fate::out)

@@ -2,18 +2,18 @@
 
 use std::net::Ipv4Addr;
 
+use wire::icmpv4::{self, ECHO_REPLY, ECHO_REQUEST};
+use wire::ip::{Ports, Protocol};
+use wire::{ipv4, udp};
+
 use super::flow_id::FlowId;
 use super::flows::Tracking;
 use crate::ip::header;
 
-pub(crate) const ICMP: u8 = 1;
-pub(crate) const TCP: u8 = 6;
-pub(crate) const UDP: u8 = 17;
-pub(crate) const DCCP: u8 = 33;
-
-/// ICMP types.
-pub(crate) const ECHO_REPLY: u8 = wire::icmpv4::ECHO_REPLY;
-pub(crate) const ECHO: u8 = wire::icmpv4::ECHO_REQUEST;
+pub(crate) const ICMP: u8 = Protocol::ICMP.0;
+pub(crate) const TCP: u8 = Protocol::TCP.0;
+pub(crate) const UDP: u8 = Protocol::UDP.0;
+pub(crate) const DCCP: u8 = Protocol::DCCP.0;
 
 /// Kinds of rewriters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,12 +33,17 @@ pub(crate) enum Kind {
     Ping,
 }
 
+/// The addresses of an IP header, as numbers.
+pub(super) fn addresses(header: &[u8]) -> (u32, u32) {
+    (header::u32_at(header, ipv4::offset::SRC), header::u32_at(header, ipv4::offset::DST))
+}
+
 impl Kind {
     /// The identity of a packet: its map, its protocol, its flow. `None` when it is
     /// none to rewrite.
     pub(crate) fn key(self, header: &[u8], payload: &[u8]) -> Option<(usize, u8, FlowId)> {
-        let protocol = header[9];
-        let (src, dst) = (header::u32_at(header, 12), header::u32_at(header, 16));
+        let protocol = header::protocol(header).0;
+        let (src, dst) = addresses(header);
         if matches!(self, Kind::Address | Kind::Pair) {
             return Some((0, protocol, FlowId { src, dst, ..FlowId::default() }));
         }
@@ -46,15 +51,22 @@ impl Kind {
             Kind::Ip => matches!(protocol, TCP | UDP),
             Kind::Tcp => protocol == TCP,
             Kind::Udp => matches!(protocol, TCP | UDP | DCCP),
-            _ => protocol == ICMP && matches!(payload.first(), Some(&(ECHO | ECHO_REPLY))),
+            _ => protocol == ICMP && matches!(payload.first(), Some(&(ECHO_REQUEST | ECHO_REPLY))),
         };
-        let least = if self == Kind::Ping { 6 } else { 8 };
+        // Of an echo as far as the identifier, else what every header has.
+        let least = if self == Kind::Ping { icmpv4::offset::SEQUENCE } else { udp::HEADER_LEN };
         if !has_ports || !header::is_first_fragment(header) || payload.len() < least {
             return None;
         }
         let (src_port, dst_port) = match self {
-            Kind::Ping => echo_ports(header::u16_at(payload, 4), payload[0] == ECHO),
-            _ => (header::u16_at(payload, 0), header::u16_at(payload, 2)),
+            Kind::Ping => {
+                let identifier = header::u16_at(payload, icmpv4::offset::IDENTIFIER);
+                echo_ports(identifier, payload.first() == Some(&ECHO_REQUEST))
+            }
+            _ => {
+                let ports = Ports::of(payload)?;
+                (ports.src(), ports.dst())
+            }
         };
         let map = usize::from(self == Kind::Ip && protocol == UDP);
         Some((map, protocol, FlowId { src, src_port, dst, dst_port }))

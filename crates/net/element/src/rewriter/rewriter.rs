@@ -13,12 +13,12 @@ use memory::{Batch, Packet};
 use super::apply::{Annotate, apply};
 use super::flow_id::FlowId;
 use super::flows::{Ask, Entry, Flow, Flows, Member, Without};
-use super::kind::{ECHO_REPLY, Kind};
+use super::kind::Kind;
 use super::mapper::{Mapper, all};
 use super::spec::{self, Input, Rule};
 use crate::annotation::Notes;
 use crate::ip::header;
-use crate::tcpudp::words::{Port, Words};
+use crate::tcpudp::words::{TcpPort, Words};
 
 /// Reasons, as the classes name them.
 pub(super) const DROPS: &[&str] =
@@ -183,7 +183,7 @@ impl Rewriter {
     fn packet(&self, flows: &mut Flows, input: usize, packet: &mut Packet, now: i64) -> Fate {
         let kind = self.core.kind;
         let split = header::split(packet);
-        let is_answer = split.is_some_and(|(_, payload)| payload.first() == Some(&ECHO_REPLY));
+        let is_answer = split.is_some_and(|(_, payload)| payload.first() == Some(&wire::icmpv4::ECHO_REPLY));
         let Some((map, protocol, id)) = split.and_then(|(ip, payload)| kind.key(ip, payload)) else {
             return self.unfit(flows, input);
         };
@@ -217,8 +217,8 @@ impl Rewriter {
         now: i64,
     ) -> Result<String, Refused> {
         let mut words = Words::new(parameter, scope);
-        let src = (words.mandatory::<Ipv4Addr>("SADDR"), words.mandatory::<Port<6>>("SPORT"));
-        let dst = (words.mandatory::<Ipv4Addr>("DADDR"), words.mandatory::<Port<6>>("DPORT"));
+        let src = (words.mandatory::<Ipv4Addr>("SADDR"), words.mandatory::<TcpPort>("SPORT"));
+        let dst = (words.mandatory::<Ipv4Addr>("DADDR"), words.mandatory::<TcpPort>("DPORT"));
         words.complete()?;
         let ((Some(src), Some(src_port)), (Some(dst), Some(dst_port))) = (src, dst) else {
             return Ok(String::new());

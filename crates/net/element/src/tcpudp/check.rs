@@ -3,7 +3,8 @@
 
 use graph::Class;
 use memory::Packet;
-use wire::checksum;
+use wire::ip::Protocol;
+use wire::{checksum, tcp, udp};
 
 use super::checksum::pseudo_header;
 use crate::ip::header;
@@ -40,32 +41,31 @@ pub static UDP: Class = Class {
 const WRONG_PROTOCOL: usize = 0;
 const BAD_LENGTH: usize = 1;
 
+/// The IP header and what follows it, in a packet of a protocol.
+fn split_at(packet: &Packet, protocol: Protocol) -> Option<(&[u8], &[u8])> {
+    header::split(packet).filter(|(header, _)| header::protocol(header) == protocol)
+}
+
 fn is_bad_sum(header: &[u8], segment: &[u8]) -> Option<usize> {
     let sum = checksum::combine(pseudo_header(header, segment.len()), checksum::sum(segment));
-    (sum != 0xFFFF).then_some(BAD_CHECKSUM)
+    (!checksum::is_right(sum)).then_some(BAD_CHECKSUM)
 }
 
 fn check_tcp(packet: &Packet) -> Option<usize> {
-    let Some((header, rest)) = header::split(packet).filter(|(header, _)| header[9] == 6) else {
-        return Some(WRONG_PROTOCOL);
-    };
-    let length = usize::from(header::u16_at(header, 2)).checked_sub(header.len());
-    let segment = length.and_then(|length| rest.get(..length)).filter(|segment| segment.len() >= 20);
-    let header_len = |segment: &[u8]| usize::from(segment[12] >> 4) * 4;
-    match segment.filter(|segment| (20..=segment.len()).contains(&header_len(segment))) {
+    let Some((header, rest)) = split_at(packet, Protocol::TCP) else { return Some(WRONG_PROTOCOL) };
+    let length = header::total_len(header).checked_sub(header.len());
+    let segment = length.and_then(|length| rest.get(..length));
+    match segment.filter(|segment| tcp::Segment::new_unchecked(segment).check().is_ok()) {
         Some(segment) => is_bad_sum(header, segment),
         None => Some(BAD_LENGTH),
     }
 }
 
 fn check_udp(packet: &Packet) -> Option<usize> {
-    let Some((header, rest)) = header::split(packet).filter(|(header, _)| header[9] == 17) else {
-        return Some(WRONG_PROTOCOL);
-    };
-    let length = usize::from(header::u16_at(rest, 4));
-    match rest.get(..length).filter(|datagram| datagram.len() >= 8) {
-        None => Some(BAD_LENGTH),
-        Some([_, _, _, _, _, _, 0, 0, ..]) => None, // no checksum
-        Some(datagram) => is_bad_sum(header, datagram),
+    let Some((header, rest)) = split_at(packet, Protocol::UDP) else { return Some(WRONG_PROTOCOL) };
+    let Ok(datagram) = udp::Datagram::new_checked(rest) else { return Some(BAD_LENGTH) };
+    match datagram.checksum() {
+        0 => None, // there is none
+        _ => is_bad_sum(header, &rest[..datagram.total_len()]),
     }
 }

@@ -1,12 +1,15 @@
 //! `SetUDPChecksum`, `SetTCPChecksum`: checksums made right.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use graph::class::{Headers, positional};
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
-use wire::checksum;
+use wire::ip::Addresses;
+use wire::ipv4_option as option;
+use wire::{checksum, tcp, udp};
 
 use crate::ip::header;
 
@@ -49,33 +52,43 @@ pub static TCP: Class = Class {
 
 /// Where a packet goes in the end: by source routing that is the last address of the
 /// route (RFC 793, 3.1).
-fn destination(header: &[u8]) -> u32 {
+fn destination(header: &[u8]) -> Ipv4Addr {
     let mut options = header.get(header::LEN..).unwrap_or(&[]);
     loop {
         let length = match *options {
-            [] | [0, ..] => break,
-            [1, ..] => 1,
+            [] | [option::END, ..] => break,
+            [option::NO_OPERATION, ..] => 1,
             [_, length, ..] if length >= 2 && usize::from(length) <= options.len() => usize::from(length),
             _ => break,
         };
         let (option, rest) = options.split_at(length);
-        if matches!(option, [131 | 137, length, ..] if *length >= 7) {
-            return header::u32_at(option, length - 4);
+        if matches!(option, [kind, length, ..] if option::is_source_route(*kind) && *length >= 7)
+            && let Some(last) = option.last_chunk::<4>()
+        {
+            return Ipv4Addr::from(*last);
         }
         options = rest;
     }
-    header::u32_at(header, 16)
+    header::ends(header).1
 }
 
 /// The sum of the pseudo header of an IPv4 packet whose payload has `length` bytes.
 pub(super) fn pseudo_header(header: &[u8], length: usize) -> u16 {
-    let (src, dst) = (header::u32_at(header, 12), destination(header));
-    checksum::pseudo_header_v4(src.into(), dst.into(), header[9], length as u32)
+    let (src, dst) = (header::ends(header).0, destination(header));
+    Addresses::V4 { src, dst }.pseudo_header(header::protocol(header), length)
 }
 
 /// The checksum of a segment whose checksum field is zero.
 pub(crate) fn of(header: &[u8], segment: &[u8]) -> u16 {
     !checksum::combine(pseudo_header(header, segment.len()), checksum::sum(segment))
+}
+
+/// Sets the checksum of a TCP segment; `None` when its header is not all there.
+pub(crate) fn fill_tcp(header: &[u8], segment: &mut [u8]) -> Option<()> {
+    tcp::Header::of_mut(segment)?.set_checksum(0);
+    let sum = of(header, segment);
+    tcp::Header::of_mut(segment)?.set_checksum(sum);
+    Some(())
 }
 
 /// Whether one of a router's elements warned already.
@@ -91,19 +104,16 @@ pub struct SetUdpChecksum {
 /// Sets a datagram's checksum; `None` when it is not all there.
 pub(super) fn set_udp(packet: &mut Packet) -> Option<()> {
     let (header, rest) = header::split_mut(packet)?;
-    if header::u16_at(header, 6) & 0x3FFF != 0 {
+    if header::is_fragment(header) {
         return None;
     }
-    let length = usize::from(header::u16_at(rest, 4));
-    if rest.len() < length.max(8) {
+    let length = udp::Header::of(rest)?.total_len();
+    if rest.len() < length {
         return None;
     }
-    rest[6..8].fill(0);
-    let sum = match of(header, &rest[..length]) {
-        0 => 0xFFFF, // zero would say that there is none (RFC 768)
-        sum => sum,
-    };
-    rest[6..8].copy_from_slice(&sum.to_be_bytes());
+    udp::Header::of_mut(rest)?.set_checksum(0);
+    let sum = of(header, &rest[..length]);
+    udp::Header::of_mut(rest)?.set_checksum(checksum::never_zero(sum));
     Some(())
 }
 
@@ -132,22 +142,19 @@ pub struct SetTcpChecksum {
 impl SetTcpChecksum {
     fn set(&self, packet: &mut Packet) -> Option<()> {
         let (header, rest) = header::split_mut(packet)?;
-        let length = usize::from(header::u16_at(header, 2)).checked_sub(header.len())?;
-        let segment = rest.get_mut(..length).filter(|segment| segment.len() >= 20)?;
+        let length = header::total_len(header).checked_sub(header.len())?;
+        let segment = rest.get_mut(..length)?;
+        let mut tcp = tcp::Header::of_mut(segment)?;
         if self.fix {
-            let words = usize::from(segment[12] >> 4);
-            let is_fragment = header::u16_at(header, 6) & 0x3FFF != 0;
-            let fixed = match words {
-                0..5 => 5,
-                _ if words * 4 > length && !is_fragment => length / 4,
-                _ => words,
+            let said = tcp.header_len();
+            let fixed = match said {
+                _ if said < tcp::HEADER_LEN => tcp::HEADER_LEN,
+                _ if said > length && !header::is_fragment(header) => length,
+                _ => said,
             };
-            segment[12] = segment[12] & 0xF | (fixed << 4) as u8;
+            tcp.replace_header_len(fixed);
         }
-        segment[16..18].fill(0);
-        let sum = of(header, segment);
-        segment[16..18].copy_from_slice(&sum.to_be_bytes());
-        Some(())
+        fill_tcp(header, segment)
     }
 }
 

@@ -8,9 +8,11 @@ use graph::class::{Headers, both, mandatory, positional, setting};
 use graph::value::{Scope, Value};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
+use wire::ip::Protocol;
+use wire::{ipv4, udp};
 
 use super::checksum;
-use super::words::Port;
+use super::words::{Port, UdpPort};
 use crate::annotation::Notes;
 use crate::ip::header;
 
@@ -45,9 +47,9 @@ pub static CLASS: Class = Class {
     ],
     make: |_, conf| {
         let src: Ipv4Addr = conf.mandatory("SRC")?;
-        let Port::<17>(sport) = conf.mandatory("SPORT")?;
+        let Port(sport): UdpPort = conf.mandatory("SPORT")?;
         let dst: String = conf.mandatory("DST")?;
-        let Port::<17>(dport) = conf.mandatory("DPORT")?;
+        let Port(dport): UdpPort = conf.mandatory("DPORT")?;
         let checksum = conf.positional("CHECKSUM")?.unwrap_or(true);
         conf.complete()?;
         let dst = parse_dst(&dst, conf.scope()).ok_or("bad DST")?;
@@ -77,9 +79,9 @@ pub static DYNAMIC: Class = Class {
     settings: &[],
     make: |_, conf| {
         let src: Ipv4Addr = conf.mandatory("SRC")?;
-        let Port::<17>(sport) = conf.mandatory("SPORT")?;
+        let Port(sport): UdpPort = conf.mandatory("SPORT")?;
         let dst: Ipv4Addr = conf.mandatory("DST")?;
-        let Port::<17>(dport) = conf.mandatory("DPORT")?;
+        let Port(dport): UdpPort = conf.mandatory("DPORT")?;
         let checksum = conf.positional("CHECKSUM")?.unwrap_or(true);
         let interval: u32 = conf.positional("INTERVAL")?.unwrap_or(0);
         conf.complete()?;
@@ -122,18 +124,24 @@ impl UdpIpEncap {
         let [src, dst] = self.ends.each_ref().map(|end| end.load(Ordering::Relaxed));
         let to = if dst & ANNOTATED != 0 { packet.dst_ip() } else { Ipv4Addr::from_bits((dst >> 16) as u32) };
         let length = packet.len();
-        let ip = packet.first_chunk_mut::<28>()?;
-        ip[..12].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 250, 17, 0, 0]);
-        ip[2..4].copy_from_slice(&(length as u16).to_be_bytes());
-        ip[4..6].copy_from_slice(&self.number.to_be_bytes());
+        let headers = packet.first_chunk_mut::<{ header::LEN + udp::HEADER_LEN }>()?;
+        let (ip, udp) = headers.split_first_chunk_mut()?;
+        let (mut ip, mut udp) = (ipv4::Header::new(ip), udp::Header::of_mut(udp)?);
+        ip.set_header_len(header::LEN);
+        ip.set_traffic_class(0);
+        ip.set_total_len(length as u16);
+        ip.set_identification(self.number);
+        ip.set_fragment_word(0);
+        ip.set_ttl(250);
+        ip.set_protocol(Protocol::UDP);
+        ip.set_src(Ipv4Addr::from_bits((src >> 16) as u32));
+        ip.set_dst(to);
+        ip.fill_checksum();
+        udp.set_src_port(src as u16);
+        udp.set_dst_port(dst as u16);
+        udp.set_total_len((length - header::LEN) as u16);
+        udp.set_checksum(0);
         self.number = self.number.wrapping_add(1);
-        ip[12..16].copy_from_slice(&((src >> 16) as u32).to_be_bytes());
-        ip[16..20].copy_from_slice(&to.octets());
-        ip[20..22].copy_from_slice(&(src as u16).to_be_bytes());
-        ip[22..24].copy_from_slice(&(dst as u16).to_be_bytes());
-        ip[24..26].copy_from_slice(&((length - header::LEN) as u16).to_be_bytes());
-        ip[26..28].fill(0);
-        header::fill_checksum(&mut ip[..header::LEN]);
         header::mark(packet, 0, header::LEN);
         packet.set_dst_ip(to);
         if self.checksum { checksum::set_udp(packet) } else { Some(()) }
@@ -145,7 +153,7 @@ impl PerPacket for UdpIpEncap {
         if packet.next().is_some() {
             return Fate::drop(1);
         }
-        if packet.push_front(header::LEN + 8).is_err() {
+        if packet.push_front(header::LEN + udp::HEADER_LEN).is_err() {
             return Fate::drop(0);
         }
         if self.write_headers(packet).is_none() {

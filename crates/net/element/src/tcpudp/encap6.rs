@@ -7,7 +7,8 @@ use graph::class::{Headers, both, mandatory};
 use graph::value::{Names, Scope, Value};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
-use wire::checksum;
+use wire::ip::Protocol;
+use wire::{ipv6, udp};
 
 use crate::annotation::{DST_IP6, Notes};
 use crate::ip::{header, ip6};
@@ -48,8 +49,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-const HEADERS: usize = ip6::LEN + 8;
-const UDP: u8 = 17;
+const HEADERS: usize = ip6::LEN + udp::HEADER_LEN;
 
 #[derive(Debug, Clone, Copy)]
 struct Ends {
@@ -79,21 +79,13 @@ impl UdpIp6Encap {
         let Ends { src, dst, ports } = self.own;
         let dst = dst.unwrap_or_else(|| Ipv6Addr::from(packet.bytes_at::<16>(DST_IP6)));
         let length = u16::try_from(packet.len() - ip6::LEN).ok()?;
-        let (ip, udp) = packet.split_first_chunk_mut::<{ ip6::LEN }>()?;
-        ip[..8].copy_from_slice(&[0x60, 0, 0, 0, 0, 0, UDP, 0xFF]);
-        ip[4..6].copy_from_slice(&length.to_be_bytes());
-        ip[8..24].copy_from_slice(&src.octets());
-        ip[24..].copy_from_slice(&dst.octets());
-        let words = [ports[0], ports[1], length, 0];
-        udp.get_mut(..8)?.chunks_exact_mut(2).zip(words).for_each(|(place, word)| {
-            place.copy_from_slice(&word.to_be_bytes());
-        });
-        let pseudo = checksum::pseudo_header_v6(src, dst, UDP, length.into());
-        let sum = match !checksum::combine(pseudo, checksum::sum(udp)) {
-            0 => 0xFFFF, // zero would say that there is none (RFC 768)
-            sum => sum,
-        };
-        udp[6..8].copy_from_slice(&sum.to_be_bytes());
+        let (ip, bytes) = packet.split_first_chunk_mut::<{ ip6::LEN }>()?;
+        let addresses = ipv6::Header::new(ip).fill(src, dst, Protocol::UDP, length, 0xFF);
+        let mut udp = udp::Header::of_mut(bytes)?;
+        udp.set_src_port(ports[0]);
+        udp.set_dst_port(ports[1]);
+        udp.set_total_len(length);
+        udp::Datagram::new_unchecked(bytes).fill_checksum(addresses);
         header::mark(packet, 0, ip6::LEN);
         packet.set_bytes_at(DST_IP6, dst.octets());
         Some(())

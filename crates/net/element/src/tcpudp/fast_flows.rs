@@ -9,7 +9,9 @@ use graph::timer::TimerId;
 use graph::value::Ethernet;
 use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Refused, Setup, Signal};
 use memory::{Batch, DATA_ROOM};
-use wire::checksum;
+use wire::ip::{Ports, Protocol};
+use wire::tcp::{self, Flags};
+use wire::{ipv4, udp};
 
 use super::fast_source::{ETHER, End, Pace, lay_out, packet, rest};
 use crate::ip::{header, random};
@@ -180,11 +182,11 @@ impl Flows {
         let random = self.ports();
         let frame = &mut self.frames[at];
         frame.sent = 0;
-        for (n, random) in random.into_iter().enumerate() {
-            let place = ETHER + header::LEN + 2 * n;
-            let port = header::u16_at(&frame.bytes, place).wrapping_add(1);
-            let port = if self.sequential { port } else { random };
-            frame.bytes[place..place + 2].copy_from_slice(&port.to_be_bytes());
+        if let Some(mut ports) = Ports::of_mut(&mut frame.bytes[ETHER + header::LEN..]) {
+            let next = [ports.src(), ports.dst()].map(|port| port.wrapping_add(1));
+            let [src, dst] = if self.sequential { next } else { random };
+            ports.set_src(src);
+            ports.set_dst(dst);
         }
         self.settle(at);
     }
@@ -193,29 +195,36 @@ impl Flows {
     fn settle(&mut self, at: usize) {
         let (size, tcp, with_checksum) = (self.size, self.tcp, self.checksum);
         let frame = &mut self.frames[at];
-        let (ip, rest) = frame.bytes[ETHER..].split_at_mut(header::LEN);
-        let place = if tcp { 16 } else { 6 };
+        let (head, rest) = frame.bytes[ETHER..].split_at_mut(header::LEN);
+        let mut ip = ipv4::Packet::new_unchecked(head);
         if tcp {
-            ip[9] = 6;
-            header::fill_checksum(ip);
-            rest[4..8].copy_from_slice(&(frame.sent as u32).to_be_bytes());
-            rest[8..20].fill(0);
-            rest[12] = 0x50;
-            rest[13] = match frame.sent {
-                0 => 2,                           // SYN
-                sent if sent + 1 >= size => 0x11, // FIN, ACK
-                _ => 0x10,                        // ACK
+            ip.set_protocol(Protocol::TCP);
+            ip.fill_checksum();
+            let flags = match frame.sent {
+                0 => Flags::SYN,
+                sent if sent + 1 >= size => Flags::FIN | Flags::ACK,
+                _ => Flags::ACK,
             };
+            let mut segment = tcp::Segment::new_unchecked(rest);
+            let mut fixed = segment.header_mut();
+            fixed.set_sequence(frame.sent as u32);
+            fixed.set_acknowledgement(0);
+            fixed.set_header_len(tcp::HEADER_LEN);
+            fixed.set_flags(flags);
+            fixed.set_window(0);
+            fixed.set_checksum(0);
+            fixed.set_urgent(0);
+            if with_checksum {
+                segment.fill_checksum(ip.addresses());
+            }
+        } else {
+            let mut datagram = udp::Datagram::new_unchecked(rest);
+            datagram.set_checksum(0);
+            if with_checksum {
+                datagram.fill_checksum(ip.addresses());
+            }
         }
-        rest[place..place + 2].fill(0);
-        if with_checksum {
-            let sum = match super::checksum::of(ip, rest) {
-                0 if !tcp => 0xFFFF, // zero would say that there is none (RFC 768)
-                sum => sum,
-            };
-            rest[place..place + 2].copy_from_slice(&sum.to_be_bytes());
-        }
-        debug_assert_eq!(checksum::sum(ip), 0xFFFF);
+        debug_assert!(ip.verify_checksum());
     }
 }
 

@@ -10,9 +10,11 @@ use graph::value::{Ethernet, Names, Scope, Value};
 use graph::{Class, Cx, Element, Notice, Refused, Signal};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
+use wire::ethernet::{self, EtherType};
+use wire::ip::Protocol;
+use wire::{MacAddress, ipv4, udp};
 
-use super::checksum;
-use super::words::Port;
+use super::words::UdpPort;
 use crate::annotation::Notes;
 use crate::ip::header;
 
@@ -52,9 +54,9 @@ pub static CLASS: Class = Class {
         let rate: u64 = conf.mandatory("RATE")?;
         let limit: i64 = conf.mandatory("LIMIT")?;
         let mut length: usize = conf.mandatory("LENGTH")?;
-        let src: (Ethernet, Ipv4Addr, Port<17>) =
+        let src: (Ethernet, Ipv4Addr, UdpPort) =
             (conf.mandatory("SRCETH")?, conf.mandatory("SRCIP")?, conf.mandatory("SPORT")?);
-        let dst: (Ethernet, Ipv4Addr, Port<17>) =
+        let dst: (Ethernet, Ipv4Addr, UdpPort) =
             (conf.mandatory("DSTETH")?, conf.mandatory("DSTIP")?, conf.mandatory("DPORT")?);
         let with_checksum = conf.positional("CHECKSUM")?.unwrap_or(true);
         let interval: u32 = conf.positional("INTERVAL")?.unwrap_or(0);
@@ -76,35 +78,29 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-pub(super) const ETHER: usize = wire::ethernet::HEADER_LEN;
+pub(super) const ETHER: usize = ethernet::HEADER_LEN;
 
 pub(super) type End = (Ethernet, Ipv4Addr, u16);
 
 /// The frame that all are alike.
 pub(super) fn lay_out(length: usize, src: End, dst: End, with_checksum: bool) -> Vec<u8> {
-    let mut frame = vec![0; length];
-    frame[..6].copy_from_slice(&dst.0.0);
-    frame[6..12].copy_from_slice(&src.0.0);
-    frame[12] = 8; // 0x0800, IPv4
-    let (ip, udp) = frame[ETHER..].split_at_mut(header::LEN);
-    ip[0] = 0x45;
-    ip[2..4].copy_from_slice(&((length - ETHER) as u16).to_be_bytes());
-    (ip[8], ip[9]) = (250, 17);
-    ip[12..16].copy_from_slice(&src.1.octets());
-    ip[16..20].copy_from_slice(&dst.1.octets());
-    header::fill_checksum(ip);
-    udp[..2].copy_from_slice(&src.2.to_be_bytes());
-    udp[2..4].copy_from_slice(&dst.2.to_be_bytes());
-    let udp_len = udp.len() as u16;
-    udp[4..6].copy_from_slice(&udp_len.to_be_bytes());
+    let mut bytes = vec![0; length];
+    let ends =
+        ethernet::Repr { dst: MacAddress(dst.0.0), src: MacAddress(src.0.0), ethertype: EtherType::IPV4 };
+    let mut frame = ethernet::Frame::new_unchecked(&mut bytes[..]);
+    ends.emit(&mut frame);
+    let payload_len = length - ETHER - header::LEN;
+    let ip = ipv4::Repr { ttl: 250, ..ipv4::Repr::between(src.1, dst.1, Protocol::UDP, payload_len) };
+    let mut packet = ipv4::Packet::new_unchecked(frame.payload_mut());
+    ip.emit(&mut packet);
+    let addresses = packet.addresses();
+    let mut datagram = udp::Datagram::new_unchecked(packet.payload_mut());
+    let udp = udp::Repr { src_port: src.2, dst_port: dst.2, payload_len: payload_len - udp::HEADER_LEN };
+    udp.emit(&mut datagram);
     if with_checksum {
-        let sum = match checksum::of(ip, udp) {
-            0 => 0xFFFF, // zero would say that there is none (RFC 768)
-            sum => sum,
-        };
-        udp[6..8].copy_from_slice(&sum.to_be_bytes());
+        datagram.fill_checksum(addresses);
     }
-    frame
+    bytes
 }
 
 /// When frames are due, and how many there may be.

@@ -5,9 +5,9 @@ use graph::class::{Headers, mandatory, positional};
 use graph::value::Raw;
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
-use wire::checksum;
+use wire::{checksum, icmpv4, ipv4, tcp, udp};
 
-use super::words::Port;
+use super::words::{TcpPort, UdpPort};
 use crate::icmp::kind;
 use crate::ip::{header, random};
 
@@ -45,7 +45,7 @@ pub static TCP: Class = Class {
     ],
     example: "RandomSource(64) -> ForceIP -> ForceTCP(80) -> Discard",
     make: |_, conf| {
-        let port = conf.positional::<Port<6>>("DPORT")?.map_or(0, |port| port.0);
+        let port = conf.positional::<TcpPort>("DPORT")?.map_or(0, |port| port.0);
         let any = conf.positional("RANDOM_DPORT")?.unwrap_or(false);
         let flags = conf.positional::<i32>("FLAGS")?.filter(|flags| *flags != -1);
         conf.complete()?;
@@ -65,7 +65,7 @@ pub static UDP: Class = Class {
     make: |_, conf| {
         let port = match conf.arguments().first().map(|argument| argument.trim()) {
             Some("-1") => conf.positional::<Raw>("DPORT")?.and(None),
-            _ => conf.positional::<Port<17>>("DPORT")?.map(|port| port.0),
+            _ => conf.positional::<UdpPort>("DPORT")?.map(|port| port.0),
         };
         conf.ignore("CHECKLENGTH");
         conf.complete()?;
@@ -107,23 +107,24 @@ impl PerPacket for ForceIp {
         if packet.len() < header::LEN || packet.next().is_some() {
             return Fate::drop(0);
         }
-        packet[2..4].copy_from_slice(&length.to_be_bytes());
+        let there = packet.len();
+        let Some(mut ip) = ipv4::Header::of_mut(packet) else { return Fate::drop(0) };
+        ip.set_total_len(length);
         if self.count % 8 != 1 {
-            packet[6..8].fill(0);
+            ip.set_fragment_word(0);
         }
         self.count += 1;
-        let said = usize::from(packet[0] & 0xF) * 4;
-        let fits = (header::LEN..=packet.len()).contains(&said);
-        let words = if fits { said / 4 } else { packet.len() / 4 % 16 };
-        packet[0] = 0x40 | words as u8;
-        header::fill_checksum(&mut packet[..(words * 4).max(12)]);
-        if words < 3 {
-            // The sum of a header that its length says is not there.
-            packet[10..12].fill(0);
-            let sum = checksum::of(&packet[..words * 4]);
-            packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        let said = ip.header_len();
+        let fits = (header::LEN..=there).contains(&said);
+        let header_len = if fits { said } else { there / 4 % 16 * 4 };
+        ip.set_header_len(header_len);
+        ip.set_checksum(0);
+        // Also of a header that its length says is not there.
+        let sum = checksum::of(&packet[..header_len]);
+        if let Some(mut ip) = ipv4::Header::of_mut(packet) {
+            ip.set_checksum(sum);
         }
-        let at = said.min(packet.len());
+        let at = said.min(there);
         header::mark(packet, 0, at);
         Fate::ON
     }
@@ -151,60 +152,58 @@ pub struct Force {
 impl What {
     fn apply(&mut self, packet: &mut Packet) -> Option<()> {
         let (ip, rest) = header::split_mut(packet)?;
-        let length = usize::from(header::u16_at(ip, 2)).checked_sub(ip.len())?;
+        let length = header::total_len(ip).checked_sub(ip.len())?;
         let payload = rest.get_mut(..length)?;
-        let sum_at = match self {
+        // Options count too, as Click has it.
+        let pseudo = ipv4::Header::of(ip)?.pseudo_header(length);
+        let before = checksum::combine(pseudo, checksum::sum(&ip[header::LEN..]));
+        let sum = |payload: &[u8]| !checksum::combine(before, checksum::sum(payload));
+        match self {
             What::Tcp { port, any, flags, count } => {
-                tcp(payload, *flags)?;
-                match (*port, *count & 7) {
-                    (0, 0 | 1) if *any => payload[2..4].copy_from_slice(&80u16.to_be_bytes()),
-                    (0, 3) if *any => {
-                        payload[2..4].copy_from_slice(&(random::below(1024) as u16).to_be_bytes());
-                    }
-                    (0, _) => {}
-                    (port, _) => payload[2..4].copy_from_slice(&port.to_be_bytes()),
-                }
+                force_tcp(tcp::Header::of_mut(payload)?, length, *flags, (*port, *any, *count));
                 *count = count.wrapping_add(1);
-                16
+                let sum = sum(payload);
+                tcp::Header::of_mut(payload)?.set_checksum(sum);
             }
             What::Udp { port } => {
                 let port = port.unwrap_or_else(|| random::below(1024) as u16);
-                payload.get_mut(2..4).filter(|_| length >= 8)?.copy_from_slice(&port.to_be_bytes());
-                payload[4..6].copy_from_slice(&(length as u16).to_be_bytes());
-                6
+                let mut udp = udp::Header::of_mut(payload)?;
+                udp.set_dst_port(port);
+                udp.set_total_len(length as u16);
+                udp.set_checksum(0);
+                let sum = sum(payload);
+                udp::Header::of_mut(payload)?.set_checksum(checksum::never_zero(sum));
             }
             What::Icmp { kind, code } => {
-                payload.get_mut(..2).filter(|_| length >= 8)?.copy_from_slice(&[*kind, *code]);
-                payload[2..4].fill(0);
-                let sum = checksum::of(payload);
-                payload[2..4].copy_from_slice(&sum.to_be_bytes());
-                return Some(());
+                let mut icmp = icmpv4::Header::of_mut(payload)?;
+                icmp.set_message_type(*kind);
+                icmp.set_code(*code);
+                icmpv4::fill_checksum(payload);
             }
-        };
-        payload[sum_at..sum_at + 2].fill(0);
-        // Options count too, as Click has it.
-        let ends = [12, 16].map(|at| header::u32_at(ip, at).into());
-        let pseudo = checksum::pseudo_header_v4(ends[0], ends[1], ip[9], length as u32);
-        let before = checksum::combine(pseudo, checksum::sum(&ip[header::LEN..]));
-        let sum = match !checksum::combine(before, checksum::sum(payload)) {
-            0 if sum_at == 6 => 0xFFFF, // zero would say that there is none (RFC 768)
-            sum => sum,
-        };
-        payload[sum_at..sum_at + 2].copy_from_slice(&sum.to_be_bytes());
+        }
         Some(())
     }
 }
 
-fn tcp(segment: &mut [u8], flags: Option<u8>) -> Option<()> {
-    let length = segment.len();
-    let offset = usize::from(*segment.get(12).filter(|_| length >= 20)? >> 4) * 4;
-    if !(20..=length).contains(&offset) {
-        let data = length - 20;
-        let new = if data > 0 { random::below(data as u64) as usize } else { length };
-        segment[12] = segment[12] & 0xF | ((new / 4) << 4) as u8;
+/// Makes a header valid in a segment of `length` bytes, its checksum zero.
+fn force_tcp(
+    mut tcp: tcp::Header<&mut [u8; tcp::HEADER_LEN]>,
+    length: usize,
+    flags: Option<u8>,
+    (port, any, count): (u16, bool, u32),
+) {
+    if !(tcp::HEADER_LEN..=length).contains(&tcp.header_len()) {
+        let data = length - tcp::HEADER_LEN;
+        tcp.replace_header_len(if data > 0 { random::below(data as u64) as usize } else { length });
     }
-    segment[13] = flags.unwrap_or(segment[13]);
-    Some(())
+    tcp.set_flags(flags.map_or(tcp.flags(), tcp::Flags));
+    match (port, count & 7) {
+        (0, 0 | 1) if any => tcp.set_dst_port(80),
+        (0, 3) if any => tcp.set_dst_port(random::below(1024) as u16),
+        (0, _) => {}
+        (port, _) => tcp.set_dst_port(port),
+    }
+    tcp.set_checksum(0);
 }
 
 impl PerPacket for Force {

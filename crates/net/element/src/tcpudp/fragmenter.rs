@@ -6,6 +6,9 @@ use graph::class::{Headers, keyword, positional, read};
 use graph::{Class, Cx, Element, Next, Refused, Tally};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
+use wire::ip::Protocol;
+use wire::ipv4;
+use wire::tcp::{self, Flags};
 
 use super::checksum;
 use crate::annotation::{Notes, Place};
@@ -52,8 +55,6 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-const FIN: u8 = 1;
-
 /// See [`CLASS`].
 #[derive(Debug)]
 pub struct TcpFragmenter {
@@ -77,11 +78,13 @@ struct Layout {
 fn layout(packet: &Packet) -> Option<Layout> {
     let ip = usize::try_from(packet.header_offset(Header::Network)?).ok()?;
     let (head, segment) = header::split(packet).filter(|_| packet.next().is_none())?;
-    let total = usize::from(header::u16_at(head, 2));
-    let whole = head[9] == 6 && header::u16_at(head, 6) & 0x3FFF == 0 && total <= head.len() + segment.len();
-    let tcp_len = usize::from(*segment.get(12).filter(|_| whole)? >> 4) * 4;
+    let total = header::total_len(head);
+    let whole = header::protocol(head) == Protocol::TCP
+        && !header::is_fragment(head)
+        && total <= head.len() + segment.len();
+    let tcp_len = tcp::header_len(*segment.get(tcp::offset::DATA_OFFSET).filter(|_| whole)?);
     let tcp = ip + head.len();
-    (tcp_len >= 20 && tcp + tcp_len <= ip + total).then_some(Layout {
+    (tcp_len >= tcp::HEADER_LEN && tcp + tcp_len <= ip + total).then_some(Layout {
         ip,
         tcp,
         data: tcp + tcp_len,
@@ -122,16 +125,14 @@ impl TcpFragmenter {
         bytes.extend_from_slice(packet.get(at..at + length)?);
         let (head, segment) = bytes.get_mut(ip..)?.split_at_mut_checked(tcp - ip)?;
         let total = (head.len() + segment.len()) as u16;
-        head[2..4].copy_from_slice(&total.to_be_bytes());
-        header::fill_checksum(head);
-        let number = header::u32_at(segment, 4).wrapping_add((at - data) as u32);
-        segment[4..8].copy_from_slice(&number.to_be_bytes());
+        ipv4::Header::of_mut(head)?.set_total_len(total);
+        ipv4::fill_checksum(head);
+        let mut tcp = tcp::Header::of_mut(segment)?;
+        tcp.set_sequence(tcp.sequence().wrapping_add((at - data) as u32));
         if at + length < end {
-            segment[13] &= !FIN;
+            tcp.set_flags(tcp.flags().without(Flags::FIN));
         }
-        segment[16..18].fill(0);
-        let sum = checksum::of(head, segment);
-        segment[16..18].copy_from_slice(&sum.to_be_bytes());
+        checksum::fill_tcp(head, segment)?;
         let mut part = cx.alloc()?;
         if part.copy_at(packet.headroom(), &bytes).is_err() {
             cx.free(part);

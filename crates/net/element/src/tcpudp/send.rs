@@ -5,9 +5,10 @@ use std::net::Ipv4Addr;
 use graph::class::{Headers, write};
 use graph::value::{Scope, Value, unsigned};
 use graph::{Class, Cx, Element, Refused};
+use wire::ip::Protocol;
+use wire::{ipv4, tcp};
 
-use super::checksum;
-use super::words::{Port, Words};
+use super::words::{TcpPort, Words};
 use crate::ip::header;
 
 /// The class.
@@ -51,29 +52,36 @@ impl Value for Address {
 pub struct TcpIpSend;
 
 /// A segment without data.
-fn segment(src: (Address, u16), dst: (Address, u16), numbers: [u32; 2], flags: u8) -> [u8; 40] {
-    let mut bytes = [0; 40];
-    let (ip, tcp) = bytes.split_at_mut(header::LEN);
-    ip[..10].copy_from_slice(&[0x45, 0, 0, 40, 0, 0, 0x40, 0, 255, 6]);
-    ip[12..16].copy_from_slice(&src.0.0);
-    ip[16..20].copy_from_slice(&dst.0.0);
-    header::fill_checksum(ip);
-    tcp[..2].copy_from_slice(&src.1.to_be_bytes());
-    tcp[2..4].copy_from_slice(&dst.1.to_be_bytes());
-    tcp[4..8].copy_from_slice(&numbers[0].to_be_bytes());
-    tcp[8..12].copy_from_slice(&numbers[1].to_be_bytes());
-    (tcp[12], tcp[13]) = (0x50, flags);
-    tcp[14..16].copy_from_slice(&32_120u16.to_be_bytes());
-    let sum = checksum::of(ip, tcp);
-    tcp[16..18].copy_from_slice(&sum.to_be_bytes());
+fn segment(src: (Address, u16), dst: (Address, u16), numbers: [u32; 2], flags: u8) -> Vec<u8> {
+    let tcp = tcp::Repr {
+        src_port: src.1,
+        dst_port: dst.1,
+        sequence: numbers[0],
+        acknowledgement: numbers[1],
+        flags: tcp::Flags(flags),
+        window: 32_120,
+        ..tcp::Repr::default()
+    };
+    let ip = ipv4::Repr {
+        ttl: 255,
+        dont_fragment: true,
+        ..ipv4::Repr::between(src.0.0.into(), dst.0.0.into(), Protocol::TCP, tcp.header_len())
+    };
+    let mut bytes = vec![0; header::LEN + tcp.header_len()];
+    let mut packet = ipv4::Packet::new_unchecked(&mut bytes[..]);
+    ip.emit(&mut packet);
+    let addresses = packet.addresses();
+    let mut segment = tcp::Segment::new_unchecked(packet.payload_mut());
+    tcp.emit(&mut segment);
+    segment.fill_checksum(addresses);
     bytes
 }
 
 impl Element for TcpIpSend {
     fn write(&mut self, cx: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
         let mut words = Words::new(value, cx.scope());
-        let src = (words.mandatory::<Address>("SRC"), words.mandatory::<Port<6>>("SPORT"));
-        let dst = (words.mandatory::<Address>("DST"), words.mandatory::<Port<6>>("DPORT"));
+        let src = (words.mandatory::<Address>("SRC"), words.mandatory::<TcpPort>("SPORT"));
+        let dst = (words.mandatory::<Address>("DST"), words.mandatory::<TcpPort>("DPORT"));
         let numbers = (words.mandatory("SEQNO"), words.mandatory("ACKNO"), words.mandatory("FLAGS"));
         let (count, stop) = (words.next("COUNT").unwrap_or(1).min(MOST), words.next("STOP").unwrap_or(false));
         words.complete()?;

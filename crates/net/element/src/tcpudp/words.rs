@@ -2,17 +2,23 @@
 
 use graph::Refused;
 use graph::value::{Scope, Value, unsigned};
+use wire::ip::Protocol;
 
 use crate::classify::names;
 
-/// A port, by its number or its name; of TCP (6) or UDP (17).
+/// A port, by its number or its name, of the protocol with this number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Port<const PROTOCOL: u32>(pub u16);
+pub(crate) struct Port<const PROTOCOL: u8>(pub u16);
 
-impl<const PROTOCOL: u32> Value for Port<PROTOCOL> {
+/// A port of TCP.
+pub(crate) type TcpPort = Port<{ Protocol::TCP.0 }>;
+/// A port of UDP.
+pub(crate) type UdpPort = Port<{ Protocol::UDP.0 }>;
+
+impl<const PROTOCOL: u8> Value for Port<PROTOCOL> {
     fn parse(text: &str, scope: &Scope<'_>) -> Result<Port<PROTOCOL>, String> {
         let text = text.trim();
-        let named = || names::port(text, PROTOCOL, scope);
+        let named = || names::port(text, PROTOCOL.into(), scope);
         let number = unsigned(text).or_else(|| named().map(u64::from)).ok_or("expected IP port")?;
         u16::try_from(number).map(Port).map_err(|_| "overflow, range 0-65535".into())
     }

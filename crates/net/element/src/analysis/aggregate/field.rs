@@ -2,6 +2,8 @@
 //! `transp{3-7}`.
 
 use graph::value::unsigned;
+use wire::ip::Protocol;
+use wire::{icmpv4, ipv4, tcp, udp};
 
 /// Which header a field is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +15,7 @@ pub(super) enum Part {
     Payload,
     TcpOrUdp,
     /// A protocol's.
-    Protocol(u8),
+    Protocol(Protocol),
 }
 
 /// Some bits of a header.
@@ -28,52 +30,61 @@ const EXPECTED: &str = "expected 'HEADER [NAME] [{OFFSET:LENGTH}] [/PREFIX] [& M
 const BAD_PLACE: &str = "bad offset or length in TCP/IP field";
 const BAD_MASK: &str = "bad prefix or mask in TCP/IP field";
 
+const ICMP: Part = Part::Protocol(Protocol::ICMP);
+const TCP: Part = Part::Protocol(Protocol::TCP);
+const UDP: Part = Part::Protocol(Protocol::UDP);
+
+/// A bit of the byte at an offset, counted from the highest.
+const fn bit(offset: usize, bit: u32) -> u32 {
+    8 * offset as u32 + bit
+}
+
 /// Names of fields, with the header, the first bit and how many bits.
 const NAMES: &[(Part, &str, u32, u32)] = &[
-    (Part::Ip, "df", 49, 1),
-    (Part::Ip, "dscp", 8, 6),
-    (Part::Ip, "dst", 128, 32),
-    (Part::Ip, "ecn", 14, 2),
-    (Part::Ip, "fragoff", 51, 13),
-    (Part::Ip, "hl", 4, 4),
-    (Part::Ip, "id", 32, 16),
-    (Part::Ip, "len", 16, 16),
-    (Part::Ip, "mf", 50, 1),
-    (Part::Ip, "off", 48, 16),
-    (Part::Ip, "proto", 72, 8),
-    (Part::Ip, "rf", 48, 1),
-    (Part::Ip, "src", 96, 32),
-    (Part::Ip, "sum", 80, 16),
-    (Part::Ip, "tos", 8, 8),
-    (Part::Ip, "ttl", 64, 8),
-    (Part::Ip, "vers", 0, 4),
-    (Part::Protocol(17), "dport", 16, 16),
-    (Part::Protocol(17), "len", 32, 16),
-    (Part::Protocol(17), "sport", 0, 16),
-    (Part::Protocol(17), "sum", 48, 16),
-    (Part::Protocol(6), "ack", 107, 1),
-    (Part::Protocol(6), "ackf", 107, 1),
-    (Part::Protocol(6), "ackno", 64, 32),
-    (Part::Protocol(6), "dport", 16, 16),
-    (Part::Protocol(6), "fin", 111, 1),
-    (Part::Protocol(6), "flags", 104, 8),
-    (Part::Protocol(6), "hl", 96, 4),
-    (Part::Protocol(6), "psh", 108, 1),
-    (Part::Protocol(6), "push", 108, 1),
-    (Part::Protocol(6), "rst", 109, 1),
-    (Part::Protocol(6), "seq", 32, 32),
-    (Part::Protocol(6), "seqno", 32, 32),
-    (Part::Protocol(6), "sport", 0, 16),
-    (Part::Protocol(6), "sum", 128, 16),
-    (Part::Protocol(6), "syn", 110, 1),
-    (Part::Protocol(6), "urg", 106, 1),
-    (Part::Protocol(6), "urp", 144, 16),
-    (Part::Protocol(6), "win", 112, 16),
-    (Part::Protocol(1), "code", 8, 8),
-    (Part::Protocol(1), "sum", 16, 16),
-    (Part::Protocol(1), "type", 0, 8),
-    (Part::TcpOrUdp, "dport", 16, 16),
-    (Part::TcpOrUdp, "sport", 0, 16),
+    (Part::Ip, "df", bit(ipv4::offset::FRAGMENT, 1), 1),
+    (Part::Ip, "dscp", bit(ipv4::offset::TRAFFIC_CLASS, 0), 6),
+    (Part::Ip, "dst", bit(ipv4::offset::DST, 0), 32),
+    (Part::Ip, "ecn", bit(ipv4::offset::TRAFFIC_CLASS, 6), 2),
+    (Part::Ip, "fragoff", bit(ipv4::offset::FRAGMENT, 3), 13),
+    (Part::Ip, "hl", bit(ipv4::offset::VERSION, 4), 4),
+    (Part::Ip, "id", bit(ipv4::offset::IDENTIFICATION, 0), 16),
+    (Part::Ip, "len", bit(ipv4::offset::TOTAL_LEN, 0), 16),
+    (Part::Ip, "mf", bit(ipv4::offset::FRAGMENT, 2), 1),
+    (Part::Ip, "off", bit(ipv4::offset::FRAGMENT, 0), 16),
+    (Part::Ip, "proto", bit(ipv4::offset::PROTOCOL, 0), 8),
+    (Part::Ip, "rf", bit(ipv4::offset::FRAGMENT, 0), 1),
+    (Part::Ip, "src", bit(ipv4::offset::SRC, 0), 32),
+    (Part::Ip, "sum", bit(ipv4::offset::CHECKSUM, 0), 16),
+    (Part::Ip, "tos", bit(ipv4::offset::TRAFFIC_CLASS, 0), 8),
+    (Part::Ip, "ttl", bit(ipv4::offset::TTL, 0), 8),
+    (Part::Ip, "vers", bit(ipv4::offset::VERSION, 0), 4),
+    (UDP, "dport", bit(udp::offset::DST_PORT, 0), 16),
+    (UDP, "len", bit(udp::offset::LEN, 0), 16),
+    (UDP, "sport", bit(udp::offset::SRC_PORT, 0), 16),
+    (UDP, "sum", bit(udp::offset::CHECKSUM, 0), 16),
+    (TCP, "ack", bit(tcp::offset::FLAGS, 3), 1),
+    (TCP, "ackf", bit(tcp::offset::FLAGS, 3), 1),
+    (TCP, "ackno", bit(tcp::offset::ACKNOWLEDGEMENT, 0), 32),
+    (TCP, "dport", bit(tcp::offset::DST_PORT, 0), 16),
+    (TCP, "fin", bit(tcp::offset::FLAGS, 7), 1),
+    (TCP, "flags", bit(tcp::offset::FLAGS, 0), 8),
+    (TCP, "hl", bit(tcp::offset::DATA_OFFSET, 0), 4),
+    (TCP, "psh", bit(tcp::offset::FLAGS, 4), 1),
+    (TCP, "push", bit(tcp::offset::FLAGS, 4), 1),
+    (TCP, "rst", bit(tcp::offset::FLAGS, 5), 1),
+    (TCP, "seq", bit(tcp::offset::SEQUENCE, 0), 32),
+    (TCP, "seqno", bit(tcp::offset::SEQUENCE, 0), 32),
+    (TCP, "sport", bit(tcp::offset::SRC_PORT, 0), 16),
+    (TCP, "sum", bit(tcp::offset::CHECKSUM, 0), 16),
+    (TCP, "syn", bit(tcp::offset::FLAGS, 6), 1),
+    (TCP, "urg", bit(tcp::offset::FLAGS, 2), 1),
+    (TCP, "urp", bit(tcp::offset::URGENT, 0), 16),
+    (TCP, "win", bit(tcp::offset::WINDOW, 0), 16),
+    (ICMP, "code", bit(icmpv4::offset::CODE, 0), 8),
+    (ICMP, "sum", bit(icmpv4::offset::CHECKSUM, 0), 16),
+    (ICMP, "type", bit(icmpv4::offset::TYPE, 0), 8),
+    (Part::TcpOrUdp, "dport", bit(udp::offset::DST_PORT, 0), 16),
+    (Part::TcpOrUdp, "sport", bit(udp::offset::SRC_PORT, 0), 16),
 ];
 
 impl Part {
@@ -98,7 +109,7 @@ impl Part {
             Part::TcpOrUdp => "tcpudp".into(),
             Part::Protocol(number) => {
                 let known = crate::analysis::transport_line::PROTOCOLS.iter().find(|(_, n)| *n == number);
-                known.map_or_else(|| format!("ip proto {number}"), |(name, _)| name.to_string())
+                known.map_or_else(|| format!("ip proto {}", number.0), |(name, _)| name.to_string())
             }
         }
     }
@@ -171,7 +182,7 @@ impl Field {
             && text.0.trim_start().starts_with(|c: char| c.is_ascii_digit())
         {
             let number = text.number().and_then(|n| u8::try_from(n).ok()).ok_or(EXPECTED)?;
-            part = Part::Protocol(number);
+            part = Part::Protocol(Protocol(number));
             name = text.word();
         }
         if part == Part::Ip && matches!(name, "sport" | "dport") {

@@ -13,6 +13,8 @@ use graph::task::TaskId;
 use graph::{Class, Cx, Element, Next, Ran, Refused, Signals};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
+use wire::ip::Protocol;
+use wire::{ipv4, udp};
 
 use super::flow_record::{Flow, Style};
 use super::notice::{Ended, subscribe};
@@ -171,11 +173,11 @@ fn expand(pattern: &str, packet: &Packet) -> Option<String> {
             'n' => aggregate.to_string(),
             'x' => format!("{aggregate:x}"),
             'X' => format!("{aggregate:X}"),
-            's' => address(12),
-            'd' => address(16),
-            'S' => u16_at(ports, 0).to_string(),
-            'D' => u16_at(ports, 2).to_string(),
-            'p' => if ip[9] == 6 { "T" } else { "U" }.to_string(),
+            's' => address(ipv4::offset::SRC),
+            'd' => address(ipv4::offset::DST),
+            'S' => u16_at(ports, udp::offset::SRC_PORT).to_string(),
+            'D' => u16_at(ports, udp::offset::DST_PORT).to_string(),
+            'p' => if ip[ipv4::offset::PROTOCOL] == Protocol::TCP.0 { "T" } else { "U" }.to_string(),
             _ => "%".to_string(),
         };
         let filler = if zeros { "0" } else { "_" };

@@ -5,6 +5,10 @@ use std::net::Ipv4Addr;
 
 use memory::Packet;
 use memory::annotation::Header;
+use wire::ip::{Ports, Protocol};
+use wire::tcp::Flags;
+use wire::tcp_option::kind;
+use wire::{icmpv4, ipv4, tcp, udp};
 
 use crate::analysis::summary::options;
 use crate::analysis::summary::show;
@@ -12,8 +16,9 @@ use crate::analysis::text;
 use crate::annotation::{AGGREGATE, Notes, PAINT};
 use crate::ip::header::{LEN, u16_at, u32_at};
 
-const TCP: u8 = 6;
-const ICMP: u8 = 1;
+const TCP: u8 = Protocol::TCP.0;
+const UDP: u8 = Protocol::UDP.0;
+const ICMP: u8 = Protocol::ICMP.0;
 /// Lines that are kept before they are written.
 const MOST: usize = 512;
 
@@ -51,8 +56,8 @@ pub(super) struct Flow {
 /// The IP header that tells the flow: the packet's own, or the one an error is about.
 fn telling(packet: &Packet) -> Option<&[u8]> {
     let ip = packet.header(Header::Network).filter(|ip| ip.len() >= LEN)?;
-    match ip[9] {
-        ICMP => packet.header(Header::Transport)?.get(8..).filter(|ip| ip.len() >= LEN),
+    match ip[ipv4::offset::PROTOCOL] {
+        ICMP => packet.header(Header::Transport)?.get(icmpv4::HEADER_LEN..).filter(|ip| ip.len() >= LEN),
         _ => Some(ip),
     }
 }
@@ -61,11 +66,12 @@ impl Flow {
     /// The flow of a packet; `None` when the packet tells none.
     pub(super) fn new(packet: &Packet, path: String, style: Style) -> Option<Flow> {
         let ip = telling(packet)?;
-        let protocol = ip[9];
-        let transport = ip.get(usize::from(ip[0] & 0xF) * 4..).filter(|transport| transport.len() >= 4)?;
-        let mut from = (Ipv4Addr::from(u32_at(ip, 12)), u16_at(transport, 0));
-        let mut to = (Ipv4Addr::from(u32_at(ip, 16)), u16_at(transport, 2));
-        if !matches!(protocol, TCP | 17) {
+        let protocol = ip[ipv4::offset::PROTOCOL];
+        let transport = ip.get(ipv4::header_len(ip[0])..)?;
+        let ports = Ports::of(transport)?;
+        let mut from = (Ipv4Addr::from(u32_at(ip, ipv4::offset::SRC)), ports.src());
+        let mut to = (Ipv4Addr::from(u32_at(ip, ipv4::offset::DST)), ports.dst());
+        if !matches!(protocol, TCP | UDP) {
             return None;
         }
         if packet.u8_at(PAINT) & 1 != 0 {
@@ -98,7 +104,7 @@ impl Flow {
         let Some(ip) = packet.header(Header::Network).filter(|ip| ip.len() >= LEN) else { return };
         let colour = packet.u8_at(PAINT);
         self.packets += 1;
-        if colour >= 2 || ip[9] != self.protocol {
+        if colour >= 2 || ip[ipv4::offset::PROTOCOL] != self.protocol {
             let direction = if colour & 1 != 0 { '>' } else { '<' };
             let note = format!("#{} {direction} ICMP_error\n", text::time(packet.annotations().timestamp_ns));
             return self.note(&note, style);
@@ -106,13 +112,22 @@ impl Flow {
         self.lines += 1;
         let transport = packet.header(Header::Transport).unwrap_or(&[]);
         let at = packet.annotations().timestamp_ns.saturating_sub(self.first_ns);
-        let headers = usize::from(ip[0] & 0xF) * 4;
+        let headers = ipv4::header_len(ip[0]);
         let direction = usize::from(colour & 1);
-        let line =
-            Line { at, direction, ip, transport, length: usize::from(u16_at(ip, 2)).saturating_sub(headers) };
+        let line = Line {
+            at,
+            direction,
+            ip,
+            transport,
+            length: usize::from(u16_at(ip, ipv4::offset::TOTAL_LEN)).saturating_sub(headers),
+        };
         match self.protocol {
             TCP => self.add_tcp(&line, style),
-            _ => self.add_udp(&line, u16_at(ip, 2).wrapping_sub(8), style),
+            _ => self.add_udp(
+                &line,
+                u16_at(ip, ipv4::offset::TOTAL_LEN).wrapping_sub(udp::HEADER_LEN as u16),
+                style,
+            ),
         }
     }
 
@@ -128,7 +143,7 @@ impl Flow {
     fn add_udp(&mut self, line: &Line<'_>, length: u16, style: Style) {
         let length = u32::from(length);
         if style.binary {
-            let id = style.ip_id.then(|| u16_at(line.ip, 4));
+            let id = style.ip_id.then(|| u16_at(line.ip, ipv4::offset::IDENTIFICATION));
             return self.record(line.at, &[length], [id, None], &[line.direction as u8]);
         }
         let mut out = line.start(style);
@@ -139,24 +154,25 @@ impl Flow {
     fn add_tcp(&mut self, line: &Line<'_>, style: Style) {
         let tcp = line.transport;
         let (forth, back) = (line.direction, 1 - line.direction);
-        let (seq, flags) = (u32_at(tcp, 4), tcp.get(13).copied().unwrap_or(0));
+        let (seq, flags) =
+            (u32_at(tcp, tcp::offset::SEQUENCE), tcp.get(tcp::offset::FLAGS).copied().unwrap_or(0));
         let first = *self.first_seq[forth].get_or_insert(seq);
-        let ack = match flags & 0x10 {
-            0 => self.first_seq[back].unwrap_or(0),
-            _ => {
-                let ack = u32_at(tcp, 8);
+        let ack = match Flags(flags).contains(Flags::ACK) {
+            false => self.first_seq[back].unwrap_or(0),
+            true => {
+                let ack = u32_at(tcp, tcp::offset::ACKNOWLEDGEMENT);
                 self.first_seq[back].get_or_insert(ack);
                 ack
             }
         };
         let other = self.first_seq[back].unwrap_or(0);
         let (seq, ack) = (seq.wrapping_sub(first), ack.wrapping_sub(other));
-        let header = usize::from(tcp.get(12).copied().unwrap_or(0) >> 4) * 4;
+        let header = tcp::header_len(tcp.get(tcp::offset::DATA_OFFSET).copied().unwrap_or(0));
         let length = line.length.saturating_sub(header) as u32;
-        let found = self.options(tcp.get(20..header).unwrap_or(&[]), back, style.tcp_options);
-        let window = style.tcp_window.then(|| u16_at(tcp, 14));
+        let found = self.options(tcp.get(tcp::HEADER_LEN..header).unwrap_or(&[]), back, style.tcp_options);
+        let window = style.tcp_window.then(|| u16_at(tcp, tcp::offset::WINDOW));
         if style.binary {
-            let id = style.ip_id.then(|| u16_at(line.ip, 4));
+            let id = style.ip_id.then(|| u16_at(line.ip, ipv4::offset::IDENTIFICATION));
             let mut tail = vec![flags, line.direction as u8];
             // A record that ends here has none.
             if !found.is_empty() {
@@ -188,7 +204,7 @@ impl Flow {
         let mut at = 0;
         while let Some(&[kind, length]) = found.get(at..).and_then(|rest| rest.first_chunk()) {
             let end = (at + usize::from(length.max(2))).min(found.len());
-            if kind == 5 {
+            if kind == kind::SACK {
                 for word in found[at + 2..end].chunks_exact_mut(4) {
                     let seq = u32_at(word, 0);
                     let first = *self.first_seq[back].get_or_insert(seq);
@@ -271,7 +287,7 @@ impl Line<'_> {
         let mark = if self.direction == 0 { '>' } else { '<' };
         let mut out = format!("{} {mark} ", text::time(self.at));
         if style.ip_id {
-            let _ = write!(out, "{} ", u16_at(self.ip, 4));
+            let _ = write!(out, "{} ", u16_at(self.ip, ipv4::offset::IDENTIFICATION));
         }
         out
     }

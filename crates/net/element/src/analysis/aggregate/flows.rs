@@ -11,15 +11,18 @@ use graph::value::Span;
 use graph::{Class, Cx, Element, Next, Refused};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
+use wire::ip::{Ports, Protocol};
+use wire::tcp::Flags;
+use wire::{icmpv4, ipv4, tcp};
 
 use super::notice::Notifier;
 use super::trace_info::{Stats, TraceInfo};
 use crate::annotation::{AGGREGATE, Notes, PAINT};
-use crate::ip::header::{LEN, is_first_fragment, u16_at, u32_at};
+use crate::ip::header::{LEN, is_first_fragment, is_fragment, u16_at, u32_at};
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMP: u8 = 1;
+const TCP: u8 = Protocol::TCP.0;
+const UDP: u8 = Protocol::UDP.0;
+const ICMP: u8 = Protocol::ICMP.0;
 /// Fragments that are held altogether.
 const MOST_FRAGMENTS: usize = 4096;
 /// Buckets of a new hash table of Click's.
@@ -193,15 +196,15 @@ pub struct Flows {
 
 /// The IP header inside an ICMP error.
 fn embedded(icmp: &[u8]) -> Option<&[u8]> {
-    let inner = icmp.get(8..)?;
-    let length = usize::from(inner.first()? & 0xF) * 4;
-    (matches!(icmp[0], 3 | 4 | 5 | 11 | 12) && length >= LEN && inner.len() >= length).then_some(inner)
+    let inner = icmp.get(icmpv4::HEADER_LEN..)?;
+    let length = ipv4::header_len(*inner.first()?);
+    (icmpv4::is_error(*icmp.first()?) && length >= LEN && inner.len() >= length).then_some(inner)
 }
 
 /// The header that tells the flow: the packet's own, or the one an error is about.
 fn telling(packet: &Packet, icmp: bool) -> Option<(&[u8], bool)> {
     let ip = packet.header(Header::Network).filter(|ip| ip.len() >= LEN)?;
-    if ip[9] == ICMP && icmp && is_first_fragment(ip) {
+    if ip[ipv4::offset::PROTOCOL] == ICMP && icmp && is_first_fragment(ip) {
         return packet.header(Header::Transport).and_then(embedded).map(|inner| (inner, true));
     }
     Some((ip, false))
@@ -209,7 +212,8 @@ fn telling(packet: &Packet, icmp: bool) -> Option<(&[u8], bool)> {
 
 fn look(packet: &Packet, icmp: bool) -> Option<Seen> {
     let (ip, error) = telling(packet, icmp)?;
-    let (protocol, from, to) = (ip[9], u32_at(ip, 12), u32_at(ip, 16));
+    let (protocol, from, to) =
+        (ip[ipv4::offset::PROTOCOL], u32_at(ip, ipv4::offset::SRC), u32_at(ip, ipv4::offset::DST));
     if !matches!(protocol, TCP | UDP) || (from, to) == (0, 0) {
         return None;
     }
@@ -217,14 +221,17 @@ fn look(packet: &Packet, icmp: bool) -> Option<Seen> {
     // An error goes the way of the packet that it is about.
     let mut flipped = hosts.a != from;
     let mut ports = None;
-    let transport = ip.get(usize::from(ip[0] & 0xF) * 4..).unwrap_or(&[]);
+    let transport = ip.get(ipv4::header_len(ip[0])..).unwrap_or(&[]);
     if is_first_fragment(ip) {
-        let (sport, dport) = (transport.len() >= 4).then(|| (u16_at(transport, 0), u16_at(transport, 2)))?;
+        let ports_there = Ports::of(transport)?;
+        let (sport, dport) = (ports_there.src(), ports_there.dst());
         flipped ^= from == to && sport > dport;
         ports = Some(if flipped { (dport, sport) } else { (sport, dport) });
     }
-    let fragment = u16_at(ip, 6) & 0x3FFF != 0;
-    let syn = protocol == TCP && !error && transport.get(13).is_some_and(|flags| flags & 2 != 0);
+    let fragment = is_fragment(ip);
+    let syn = protocol == TCP
+        && !error
+        && transport.get(tcp::offset::FLAGS).is_some_and(|flags| Flags(*flags).contains(Flags::SYN));
     Some(Seen { hosts, ports, flipped, error, fragment, syn })
 }
 
@@ -296,12 +303,12 @@ impl Flows {
         }
         flow.stats.packets[usize::from(colour)] += 1;
         let Some(ip) = packet.header(Header::Network).filter(|ip| ip.len() >= LEN) else { return };
-        let flags = packet.header(Header::Transport).and_then(|tcp| tcp.get(13)).copied();
-        if let Some(flags) = flags.filter(|_| ip[9] == TCP && is_first_fragment(ip)) {
-            match flags {
-                _ if flags & 4 != 0 => flow.over = 3,
-                _ if flags & 1 != 0 => flow.over |= 1 << colour,
-                _ if flags & 2 != 0 => flow.over = 0,
+        let flags = packet.header(Header::Transport).and_then(|tcp| tcp.get(tcp::offset::FLAGS)).copied();
+        if let Some(flags) = flags.filter(|_| ip[ipv4::offset::PROTOCOL] == TCP && is_first_fragment(ip)) {
+            match Flags(flags) {
+                flags if flags.contains(Flags::RST) => flow.over = 3,
+                flags if flags.contains(Flags::FIN) => flow.over |= 1 << colour,
+                flags if flags.contains(Flags::SYN) => flow.over = 0,
                 _ => {}
             }
         }
@@ -348,7 +355,7 @@ impl Flows {
         let icmp = self.icmp;
         let Some(pair) = self.pairs.get_mut(&hosts) else { return };
         while let Some(head) = pair.held.front() {
-            let whole = telling(head, icmp).is_none_or(|(ip, _)| u16_at(ip, 6) & 0x3FFF == 0);
+            let whole = telling(head, icmp).is_none_or(|(ip, _)| !is_fragment(ip));
             let full = self.held > MOST_FRAGMENTS || pair.held.len() > MOST_OF_PAIR;
             if !(whole || full || head.annotations().timestamp_ns < oldest) {
                 return;
@@ -362,7 +369,8 @@ impl Flows {
     /// of the same packet told it.
     fn release_one(cx: &mut Cx<'_>, pair: &mut Pair, icmp: bool) {
         let Some(mut head) = pair.held.pop_front() else { return };
-        let id = |packet: &Packet| telling(packet, icmp).map(|(ip, _)| u16_at(ip, 4));
+        let id =
+            |packet: &Packet| telling(packet, icmp).map(|(ip, _)| u16_at(ip, ipv4::offset::IDENTIFICATION));
         let own = id(&head);
         if head.u32_at(AGGREGATE) == 0 {
             let other = pair.held.iter().find(|other| id(other) == own && other.u32_at(AGGREGATE) != 0);

@@ -5,6 +5,8 @@ use graph::value::Raw;
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
+use wire::ip::Protocol;
+use wire::{ipv4, tcp, udp};
 
 use super::field::{Field, Part};
 use crate::annotation::{AGGREGATE, Notes};
@@ -74,16 +76,18 @@ impl AggregateIp {
         if self.field.part == Part::Ip {
             return Some(ip);
         }
-        let protocol = *ip.get(9)?;
+        let protocol = Protocol(*ip.get(ipv4::offset::PROTOCOL)?);
         let right = match self.field.part {
             Part::Protocol(own) => protocol == own,
             Part::Transport => true,
-            _ => matches!(protocol, 6 | 17),
+            _ => matches!(protocol, Protocol::TCP | Protocol::UDP),
         };
         let transport = packet.header(Header::Transport).filter(|_| right && is_first_fragment(ip))?;
         match (self.field.part, protocol) {
-            (Part::Payload, 6) => transport.get(usize::from(transport.get(12)? >> 4) * 4..),
-            (Part::Payload, _) => transport.get(8..),
+            (Part::Payload, Protocol::TCP) => {
+                transport.get(tcp::header_len(*transport.get(tcp::offset::DATA_OFFSET)?)..)
+            }
+            (Part::Payload, _) => transport.get(udp::HEADER_LEN..),
             _ => Some(transport),
         }
     }

@@ -9,6 +9,7 @@ use graph::value::Span;
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
+use wire::ipv4;
 
 use super::notice::Notifier;
 use crate::annotation::{AGGREGATE, Notes, PAINT};
@@ -82,7 +83,9 @@ impl Pairs {
 impl PerPacket for Pairs {
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         let addresses = packet.header(Header::Network).filter(|ip| ip.len() >= LEN);
-        let Some((from, to)) = addresses.map(|ip| (u32_at(ip, 12), u32_at(ip, 16))) else {
+        let Some((from, to)) =
+            addresses.map(|ip| (u32_at(ip, ipv4::offset::SRC), u32_at(ip, ipv4::offset::DST)))
+        else {
             return Fate::out_or_drop(1, 0);
         };
         let (hosts, flipped) = ((from.min(to), from.max(to)), from > to);

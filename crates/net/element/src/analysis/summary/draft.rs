@@ -4,10 +4,11 @@ use std::net::Ipv4Addr;
 
 use memory::annotation::Header;
 use memory::{DATA_ROOM, Packet};
-use wire::checksum;
+use wire::ip::{Addresses, DCCP_HEADER_LEN, Protocol, checksum_offset};
+use wire::{checksum, icmpv4, ipv4, tcp, udp};
 
 use crate::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, Notes, PAINT};
-use crate::ip::header::{LEN, u16_at};
+use crate::ip::header::{self, LEN, u16_at};
 use graph::Cx;
 
 /// Bytes a packet may have.
@@ -108,6 +109,12 @@ impl Draft {
         }
     }
 
+    /// Says how long the IP header is.
+    pub(super) fn put_ip_header_len(&mut self, length: usize) {
+        let place = self.ip();
+        self.put(place, &[ipv4::version_and_len(length)]);
+    }
+
     /// The IP header's place.
     pub(super) fn ip(&self) -> usize {
         self.network.unwrap_or(0)
@@ -118,12 +125,17 @@ impl Draft {
         self.bytes.get(self.ip() + at).copied().unwrap_or(0)
     }
 
+    /// What the IP header says that the packet carries; 0 is nothing yet.
+    pub(super) fn ip_protocol(&self) -> Protocol {
+        Protocol(self.ip_byte(ipv4::offset::PROTOCOL))
+    }
+
     pub(super) fn ip_len(&self) -> u16 {
-        u16_at(&self.bytes, self.ip() + 2)
+        u16_at(&self.bytes, self.ip() + ipv4::offset::TOTAL_LEN)
     }
 
     pub(super) fn is_first_fragment(&self) -> bool {
-        u16_at(&self.bytes, self.ip() + 6) & 0x1FFF == 0
+        header::is_first_fragment(self.bytes.get(self.ip()..).unwrap_or(&[]))
     }
 
     /// Bytes behind the IP header.
@@ -145,14 +157,14 @@ impl Draft {
         if self.bytes.len() < network + LEN {
             self.reach(network + LEN);
             self.transport = network + LEN;
-            self.put(network, &[0x45]);
-            self.put(network + 8, &[100, self.protocol]);
+            self.put_ip_header_len(LEN);
+            self.put(network + ipv4::offset::TTL, &[100, self.protocol]);
             if let Some(flow) = self.flow {
-                self.put(network + 12, &flow.source.octets());
-                self.put(network + 16, &flow.destination.octets());
+                self.put(network + ipv4::offset::SRC, &flow.source.octets());
+                self.put(network + ipv4::offset::DST, &flow.destination.octets());
             }
         }
-        let own = self.ip_byte(9);
+        let own = self.ip_protocol().0;
         protocol == 0 || own == 0 || own == protocol
     }
 
@@ -162,14 +174,15 @@ impl Draft {
         if !self.is_first_fragment() {
             return false;
         }
-        if self.transport_len() >= 8 {
+        if self.transport_len() >= udp::HEADER_LEN {
             return true;
         }
-        let protocol = self.ip_byte(9);
+        let protocol = self.ip_protocol();
         let length = match protocol {
-            6 => 20,
-            17 | 136 | 1 => 8,
-            33 => 12,
+            Protocol::TCP => tcp::HEADER_LEN,
+            Protocol::UDP | Protocol::UDP_LITE => udp::HEADER_LEN,
+            Protocol::ICMP => icmpv4::HEADER_LEN,
+            Protocol::DCCP => DCCP_HEADER_LEN,
             _ => return true,
         };
         let wanted = self.wanted as usize;
@@ -178,13 +191,13 @@ impl Draft {
             _ => length.min(wanted.saturating_sub(self.transport)),
         };
         if self.transport_len() < length {
-            self.reach(self.transport + length.max(4));
-            if protocol == 6 && length >= 13 {
-                self.put(self.transport + 12, &[0x50]);
+            self.reach(self.transport + length.max(size_of::<[u16; 2]>()));
+            if protocol == Protocol::TCP && length > tcp::offset::DATA_OFFSET {
+                self.put(self.transport + tcp::offset::DATA_OFFSET, &[tcp::data_offset(tcp::HEADER_LEN)]);
             }
             if let Some(flow) = self.flow {
-                self.put(self.transport, &flow.sport.to_be_bytes());
-                self.put(self.transport + 2, &flow.dport.to_be_bytes());
+                self.put(self.transport + tcp::offset::SRC_PORT, &flow.sport.to_be_bytes());
+                self.put(self.transport + tcp::offset::DST_PORT, &flow.dport.to_be_bytes());
             }
             self.bytes.truncate(self.transport + length);
         }
@@ -208,17 +221,17 @@ impl Draft {
         let there = self.bytes.len().saturating_sub(network);
         let mut length = u32::from(self.ip_len());
         if length == 0 {
-            length = self.wanted.checked_sub(network as u32).unwrap_or(self.wanted).min(0xFFFF);
+            length = self.wanted.checked_sub(network as u32).unwrap_or(self.wanted).min(u16::MAX.into());
             if length == 0 {
-                length = there as u32 & 0xFFFF;
+                length = u32::from(there as u16);
             }
-            self.put(network + 2, &(length as u16).to_be_bytes());
+            self.put(network + ipv4::offset::TOTAL_LEN, &(length as u16).to_be_bytes());
         }
-        let udp = self.ip_byte(9) == 17 && self.is_first_fragment();
-        if udp && u16_at(&self.bytes, self.transport + 4) == 0 {
+        let udp = self.ip_protocol() == Protocol::UDP && self.is_first_fragment();
+        if udp && u16_at(&self.bytes, self.transport + udp::offset::LEN) == 0 {
             let header = self.transport - network;
             let length = length.saturating_sub(header as u32) as u16;
-            self.put(self.transport + 4, &length.to_be_bytes());
+            self.put(self.transport + udp::offset::LEN, &length.to_be_bytes());
         }
         if with_checksums {
             self.reach(network + length as usize);
@@ -228,28 +241,22 @@ impl Draft {
 
     fn fill_checksums(&mut self) {
         let (network, transport) = (self.ip(), self.transport);
-        if let Some(header) = self.bytes.get_mut(network..transport) {
-            crate::ip::header::fill_checksum(header);
+        let header = self.bytes.get_mut(network..transport);
+        if let Some(header) = header.filter(|header| header.len() >= LEN) {
+            ipv4::fill_checksum(header);
         }
-        let at = match self.ip_byte(9) {
-            6 => 16,
-            17 => 6,
-            1 => 2,
-            _ => return,
-        };
-        let fragment = u16_at(&self.bytes, network + 6) & 0x3FFF != 0;
-        if fragment || self.transport_len() < at + 2 {
+        let protocol = self.ip_protocol();
+        let (Protocol::TCP | Protocol::UDP | Protocol::ICMP) = protocol else { return };
+        let Some(at) = checksum_offset(protocol) else { return };
+        let ip = self.bytes.get(network..).unwrap_or(&[]);
+        if header::is_fragment(ip) || self.transport_len() < at + 2 {
             return;
         }
+        let (src, dst) = header::ends(ip);
         self.put(transport + at, &[0, 0]);
         let mut sum = checksum::sum(&self.bytes[transport..]);
-        if at != 2 {
-            let address = |at: usize| -> Ipv4Addr {
-                let bytes = self.bytes.get(network + at..).and_then(|rest| rest.first_chunk::<4>());
-                bytes.copied().unwrap_or_default().into()
-            };
-            let length = self.transport_len() as u32;
-            let pseudo = checksum::pseudo_header_v4(address(12), address(16), self.ip_byte(9), length);
+        if protocol != Protocol::ICMP {
+            let pseudo = Addresses::V4 { src, dst }.pseudo_header(protocol, self.transport_len());
             sum = checksum::combine(sum, pseudo);
         }
         self.put(transport + at, &(!sum).to_be_bytes());
@@ -264,9 +271,9 @@ impl Draft {
         if let Some(network) = self.network {
             packet.set_header(Header::Network, network);
             packet.set_header(Header::Transport, self.transport);
-            let destination = self.bytes.get(network + 16..).and_then(|rest| rest.first_chunk::<4>());
-            if let Some(destination) = destination.filter(|_| self.is_ip) {
-                packet.set_dst_ip(Ipv4Addr::from(*destination));
+            let ip = self.bytes.get(network..).and_then(ipv4::Header::of);
+            if let Some(ip) = ip.filter(|_| self.is_ip) {
+                packet.set_dst_ip(ip.dst());
             }
         }
         packet.annotations_mut().timestamp_ns = self.timestamp_ns;

@@ -8,6 +8,7 @@ use graph::timer::TimerId;
 use graph::value::Raw;
 use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals};
 use memory::{Batch, Packet};
+use wire::ip::Protocol;
 
 use super::draft::Draft;
 use super::lines::Lines;
@@ -67,7 +68,7 @@ pub static CLASS: Class = Class {
         let timing = conf.keyword("TIMING")?.unwrap_or(false);
         lines.with_checksums = conf.keyword("CHECKSUM")?.unwrap_or(false);
         let sample = conf.keyword::<Sample>("SAMPLE")?.unwrap_or_default().settled(setup);
-        lines.defaults.protocol = conf.keyword("PROTO")?.unwrap_or(6);
+        lines.defaults.protocol = conf.keyword("PROTO")?.unwrap_or(Protocol::TCP.0);
         let several = conf.keyword("MULTIPACKET")?.unwrap_or(false);
         let (mut fields, mut flow) = (None, None);
         for key in ["DEFAULT_CONTENTS", "DEFAULT_FIELDS", "CONTENTS", "FIELDS"] {

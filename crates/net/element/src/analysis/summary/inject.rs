@@ -1,8 +1,15 @@
 //! What a line says, put into the packet in the making.
 
+use wire::ethernet::{self, EtherType};
+use wire::icmpv4::offset::{CODE, IDENTIFIER, MTU, SEQUENCE};
+use wire::ip::Protocol;
+use wire::ipv4::offset::{DST, FRAGMENT, IDENTIFICATION, PROTOCOL, SRC, TRAFFIC_CLASS, TTL, VERSION};
+use wire::tcp::offset::DATA_OFFSET;
+use wire::{MacAddress, icmpv4, ipv4, tcp, udp};
+
 use super::draft::Draft;
 use super::value::Said;
-use super::{Field, ICMP_WITH_FLOW, WITH_PORTS};
+use super::{Field, WITH_PORTS};
 use crate::ip::header::LEN;
 
 impl Draft {
@@ -16,7 +23,8 @@ impl Draft {
             (Timestamp | NanoTimestamp, Said::Time(ns)) => self.timestamp_ns = ns,
             (FirstTimestamp | FirstNanoTimestamp, Said::Time(ns)) => self.first_ns = ns,
             (EthSrc | EthDst, Said::Ethernet(address)) => {
-                let at = self.make_link() + if field == EthSrc { 6 } else { 0 };
+                let (src, dst) = (ethernet::offset::SRC, ethernet::offset::DST);
+                let at = self.make_link() + if field == EthSrc { src } else { dst };
                 self.put(at, &address);
             }
             (IpOpt, Said::Bytes(bytes)) => self.inject_ip_options(&bytes),
@@ -42,24 +50,29 @@ impl Draft {
             WireLen => self.wanted = n,
             EthType => {
                 let at = self.make_link();
-                self.put(at + 12, &(n as u16).to_be_bytes());
-                self.is_ip &= matches!(n, 0x0800 | 0x86DD);
+                self.put(at + ethernet::offset::ETHERTYPE, &(n as u16).to_be_bytes());
+                let known = u16::try_from(n).map(EtherType);
+                self.is_ip &= matches!(known, Ok(EtherType::IPV4 | EtherType::IPV6));
             }
             PayloadLen => self.inject_payload_len(n),
             SPort | DPort => {
                 if self.make_ip(0) && self.make_transport() {
-                    let protocol = self.ip_byte(9);
+                    let protocol = self.ip_protocol().0;
                     if protocol == 0 || WITH_PORTS.contains(&protocol) {
-                        let at = if field == SPort { 0 } else { 2 };
+                        let at = if field == SPort { udp::offset::SRC_PORT } else { udp::offset::DST_PORT };
                         self.put(self.transport + at, &(n as u16).to_be_bytes());
                     }
                 }
             }
             TcpSeq | TcpAck | TcpOff | TcpFlags | TcpWindow | TcpUrp => self.inject_tcp(field, n),
             UdpLen => {
-                if self.make_ip(0) && self.make_transport() && matches!(self.ip_byte(9), 0 | 17 | 136) {
-                    self.reach(self.transport + 8);
-                    self.put(self.transport + 4, &(n as u16).to_be_bytes());
+                let fits = |protocol: Protocol| match protocol {
+                    Protocol::UDP | Protocol::UDP_LITE => true,
+                    other => other.0 == 0, // nothing was said
+                };
+                if self.make_ip(0) && self.make_transport() && fits(self.ip_protocol()) {
+                    self.reach(self.transport + udp::HEADER_LEN);
+                    self.put(self.transport + udp::offset::LEN, &(n as u16).to_be_bytes());
                 }
             }
             IcmpType | IcmpTypeName | IcmpCode | IcmpCodeName | IcmpFlowId | IcmpSeq | IcmpNextMtu => {
@@ -74,7 +87,8 @@ impl Draft {
         if let Some(link) = self.link {
             return link;
         }
-        let header = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x08, 0x00];
+        let nobody = MacAddress::default();
+        let header = ethernet::Header::between(nobody, nobody, EtherType::IPV4).into_inner();
         self.bytes.splice(..0, header);
         self.network = Some(header.len() + self.network.unwrap_or(0));
         self.transport += header.len();
@@ -88,25 +102,25 @@ impl Draft {
             return;
         }
         let (ip, word) = (self.ip(), (n as u16).to_be_bytes());
-        let tos = self.ip_byte(1);
+        let tos = self.ip_byte(TRAFFIC_CLASS);
         match field {
-            IpSrc => self.put(ip + 12, &n.to_be_bytes()),
-            IpDst => self.put(ip + 16, &n.to_be_bytes()),
-            IpTos => self.put(ip + 1, &[n as u8]),
-            IpDscp => self.put(ip + 1, &[tos & 3 | (n as u8) << 2]),
-            IpEcn => self.put(ip + 1, &[tos & !3 | n as u8 & 3]),
-            IpTtl => self.put(ip + 8, &[n as u8]),
-            IpFrag | IpFragOff => self.put(ip + 6, &word),
-            IpId => self.put(ip + 4, &word),
-            IpSum => self.put(ip + 10, &word),
-            IpProto => self.put(ip + 9, &[n as u8]),
+            IpSrc => self.put(ip + SRC, &n.to_be_bytes()),
+            IpDst => self.put(ip + DST, &n.to_be_bytes()),
+            IpTos => self.put(ip + TRAFFIC_CLASS, &[n as u8]),
+            IpDscp => self.put(ip + TRAFFIC_CLASS, &[tos & 3 | (n as u8) << 2]),
+            IpEcn => self.put(ip + TRAFFIC_CLASS, &[tos & !3 | n as u8 & 3]),
+            IpTtl => self.put(ip + TTL, &[n as u8]),
+            IpFrag | IpFragOff => self.put(ip + FRAGMENT, &word),
+            IpId => self.put(ip + IDENTIFICATION, &word),
+            IpSum => self.put(ip + ipv4::offset::CHECKSUM, &word),
+            IpProto => self.put(ip + PROTOCOL, &[n as u8]),
             IpLen => self.wanted = (ip as u32).saturating_add(n),
             IpHl => {
                 self.has_ip_hl = true;
                 let length = (n as usize).next_multiple_of(4).min(60);
                 self.set_ip_hl(length);
                 // Also a length that cannot be, if that is what was said.
-                self.put(ip, &[0x40 | (length / 4) as u8]);
+                self.put_ip_header_len(length);
             }
             _ => {}
         }
@@ -115,10 +129,10 @@ impl Draft {
     /// Makes the IP header at least so long.
     fn set_ip_hl(&mut self, length: usize) {
         let ip = self.ip();
-        if length > usize::from(self.ip_byte(0) & 0xF) * 4 {
+        if length > ipv4::header_len(self.ip_byte(VERSION)) {
             self.reach(ip + length);
             self.transport = ip + length;
-            self.put(ip, &[0x40 | (length / 4) as u8]);
+            self.put_ip_header_len(length);
         }
     }
 
@@ -135,26 +149,26 @@ impl Draft {
 
     fn inject_tcp(&mut self, field: Field, n: u32) {
         use Field::*;
-        if !self.make_ip(6) || !self.make_transport() {
+        if !self.make_ip(Protocol::TCP.0) || !self.make_transport() {
             return;
         }
         let (tcp, word) = (self.transport, (n as u16).to_be_bytes());
         match field {
-            TcpSeq => self.put(tcp + 4, &n.to_be_bytes()),
-            TcpAck => self.put(tcp + 8, &n.to_be_bytes()),
+            TcpSeq => self.put(tcp + tcp::offset::SEQUENCE, &n.to_be_bytes()),
+            TcpAck => self.put(tcp + tcp::offset::ACKNOWLEDGEMENT, &n.to_be_bytes()),
             TcpFlags => {
-                let off = self.bytes.get(tcp + 12).copied().unwrap_or(0) & 0xF0;
-                self.put(tcp + 12, &[off | (n >> 8) as u8 & 0xF, n as u8]);
+                let off = self.bytes.get(tcp + DATA_OFFSET).copied().unwrap_or(0) & 0xF0;
+                self.put(tcp + DATA_OFFSET, &[off | (n >> 8) as u8 & 0xF, n as u8]);
             }
-            TcpWindow => self.put(tcp + 14, &word),
-            TcpUrp => self.put(tcp + 18, &word),
+            TcpWindow => self.put(tcp + tcp::offset::WINDOW, &word),
+            TcpUrp => self.put(tcp + tcp::offset::URGENT, &word),
             _ => self.set_tcp_off((n as usize).next_multiple_of(4).min(60), true),
         }
     }
 
     /// The TCP header's length.
     pub(super) fn tcp_off(&self) -> usize {
-        usize::from(self.bytes.get(self.transport + 12).copied().unwrap_or(0) >> 4) * 4
+        tcp::header_len(self.bytes.get(self.transport + DATA_OFFSET).copied().unwrap_or(0))
     }
 
     /// Says how long the TCP header is, and makes it so long.
@@ -165,51 +179,52 @@ impl Draft {
         } else if !also_shorter {
             return;
         }
-        let flags = self.bytes.get(self.transport + 12).copied().unwrap_or(0) & 0xF;
-        self.put(self.transport + 12, &[((length / 4) as u8) << 4 | flags]);
+        let flags = self.bytes.get(self.transport + DATA_OFFSET).copied().unwrap_or(0) & 0xF;
+        self.put(self.transport + DATA_OFFSET, &[tcp::data_offset(length) | flags]);
     }
 
     fn inject_tcp_options(&mut self, options: &[u8]) {
-        if !self.make_ip(6) || !self.make_transport() {
+        if !self.make_ip(Protocol::TCP.0) || !self.make_transport() {
             return;
         }
         self.has_tcp_hl = true;
         if options.len() <= 40 && !options.is_empty() {
-            let length = (20 + options.len()).next_multiple_of(4);
+            let length = (tcp::HEADER_LEN + options.len()).next_multiple_of(4);
             self.reach(self.transport + length);
             self.set_tcp_off(length, false);
-            self.put(self.transport + 20, options);
-            let end = self.transport + 20 + options.len();
-            self.put(end, &[0; 3][..length - 20 - options.len()]);
+            let end = tcp::HEADER_LEN + options.len();
+            self.put(self.transport + tcp::HEADER_LEN, options);
+            self.put(self.transport + end, &[0; 3][..length - end]);
         }
     }
 
     fn inject_icmp(&mut self, field: Field, n: u32) {
         use Field::*;
-        if !self.make_ip(1) || !self.make_transport() {
+        if !self.make_ip(Protocol::ICMP.0) || !self.make_transport() {
             return;
         }
         let icmp = self.transport;
-        self.reach(icmp + 8);
-        let (kind, code) = (self.bytes.get(icmp).copied(), self.bytes.get(icmp + 1).copied());
-        let with_flow = !self.has_icmp_type || kind.is_some_and(|kind| ICMP_WITH_FLOW.contains(&kind));
-        let too_big = (!self.has_icmp_type || kind == Some(3)) && (!self.has_icmp_code || code == Some(4));
+        self.reach(icmp + icmpv4::HEADER_LEN);
+        let (kind, code) = (self.bytes.get(icmp).copied(), self.bytes.get(icmp + CODE).copied());
+        let with_flow = !self.has_icmp_type || kind.is_some_and(icmpv4::is_numbered);
+        let too_big = (!self.has_icmp_type || kind == Some(icmpv4::UNREACHABLE))
+            && (!self.has_icmp_code || code == Some(icmpv4::NEEDS_FRAGMENTS));
         let word = (n as u16).to_be_bytes();
         match field {
             IcmpType | IcmpTypeName => {
                 self.put(icmp, &[n as u8]);
                 self.has_icmp_type = true;
-                if matches!(n, 13 | 14) {
-                    self.reach(icmp + 20);
+                if matches!(u8::try_from(n), Ok(icmpv4::TIMESTAMP | icmpv4::TIMESTAMP_REPLY)) {
+                    self.reach(icmp + icmpv4::TIMESTAMP_LEN);
                 }
             }
             IcmpCode | IcmpCodeName => {
-                self.put(icmp + 1, &[n as u8]);
+                self.put(icmp + CODE, &[n as u8]);
                 self.has_icmp_code = true;
             }
-            IcmpFlowId if with_flow => self.put(icmp + 4, &word),
-            IcmpSeq if with_flow => self.put(icmp + 6, &word),
-            IcmpNextMtu if too_big => self.put(icmp + 6, &word),
+            IcmpFlowId if with_flow => self.put(icmp + IDENTIFIER, &word),
+            IcmpSeq if with_flow => self.put(icmp + SEQUENCE, &word),
+            IcmpNextMtu if too_big => self.put(icmp + MTU, &word),
             _ => {}
         }
     }

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use graph::lang::args;
 use graph::value::unsigned;
 use graph::{Cx, Fault};
+use wire::ip::Protocol;
 
 use super::draft::{Defaults, Draft, Flow};
 use super::{Known, VERSION, value};
@@ -41,7 +42,8 @@ pub(super) struct Lines {
 
 impl Default for Lines {
     fn default() -> Lines {
-        let defaults = Defaults { protocol: 6, flow: None, aggregate: 0, minor_version: VERSION.1 };
+        let defaults =
+            Defaults { protocol: Protocol::TCP.0, flow: None, aggregate: 0, minor_version: VERSION.1 };
         Lines {
             path: String::new(),
             data: None,
@@ -376,11 +378,11 @@ fn parse_flow(words: &[&str]) -> Option<Flow> {
 fn parse_protocol(word: &str) -> Option<u8> {
     let known = crate::analysis::transport_line::PROTOCOLS.iter().find(|(name, _)| *name == word);
     match word {
-        "T" => Some(6),
-        "U" => Some(17),
-        "I" => Some(1),
+        "T" => Some(Protocol::TCP.0),
+        "U" => Some(Protocol::UDP.0),
+        "I" => Some(Protocol::ICMP.0),
         _ => known
-            .map(|(_, number)| *number)
+            .map(|(_, protocol)| protocol.0)
             .or_else(|| unsigned(word).and_then(|number| u8::try_from(number).ok())),
     }
 }

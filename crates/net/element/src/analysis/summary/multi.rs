@@ -2,6 +2,9 @@
 //! same length but the last, which has what is left; times lie evenly between the
 //! first and the last.
 
+use wire::ip::Protocol;
+use wire::{ipv4, udp};
+
 use super::draft::Draft;
 
 /// The first of the packets that `draft` stands for; the others stay in `rest`.
@@ -44,10 +47,10 @@ impl Draft {
         }
         let ip = self.ip();
         let length = length.saturating_sub(ip as u32) as u16;
-        self.put(ip + 2, &length.to_be_bytes());
-        if self.ip_byte(9) == 17 && self.is_first_fragment() {
+        self.put(ip + ipv4::offset::TOTAL_LEN, &length.to_be_bytes());
+        if self.ip_protocol() == Protocol::UDP && self.is_first_fragment() {
             let header = (self.transport - ip) as u16;
-            self.put(self.transport + 4, &length.saturating_sub(header).to_be_bytes());
+            self.put(self.transport + udp::offset::LEN, &length.saturating_sub(header).to_be_bytes());
         }
     }
 }

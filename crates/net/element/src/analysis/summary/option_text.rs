@@ -1,5 +1,8 @@
 //! Options of IP and TCP from text, as [`options`](super::options) writes them.
 
+use wire::ipv4_option as option;
+use wire::tcp_option::kind;
+
 use super::options::{MSS, OTHERS, PADDING, SACK, TIME, WSCALE};
 
 /// Bytes that options may take in a header.
@@ -124,21 +127,21 @@ pub(super) fn tcp(text: &str, mask: u32) -> Option<Vec<u8>> {
     parse(text, |text, out| {
         if mask & MSS != 0 && text.word("mss") {
             let size = text.number_below(0x1_0000)? as u16;
-            out.extend([2, 4]);
+            out.extend([kind::MAX_SEGMENT, 4]);
             out.extend(size.to_be_bytes());
         } else if mask & WSCALE != 0 && text.word("wscale") {
-            out.extend([3, 3, text.number_below(256)? as u8]);
+            out.extend([kind::WINDOW_SCALE, 3, text.number_below(256)? as u8]);
         } else if mask & SACK != 0 && text.last_word("sackok") {
-            out.extend([4, 2]);
+            out.extend([kind::SACK_PERMITTED, 2]);
         } else if mask & SACK != 0 && text.word("sack") {
             sack(text, out)?;
         } else if mask & TIME != 0 && text.word("ts") {
             let value = text.number()?;
             let echo = text.byte(b':').then(|| text.number()).flatten()?;
             if out.is_empty() {
-                out.extend([1, 1]); // where they begin at a word
+                out.extend([kind::NO_OPERATION; 2]); // where they begin at a word
             }
-            out.extend([8, 10]);
+            out.extend([kind::TIMESTAMPS, 10]);
             out.extend(value.to_be_bytes());
             out.extend(echo.to_be_bytes());
         } else if mask & OTHERS != 0 && text.peek(0).is_ascii_digit() {
@@ -155,7 +158,7 @@ pub(super) fn tcp(text: &str, mask: u32) -> Option<Vec<u8>> {
 /// Blocks that follow each other with a comma are one option.
 fn sack(text: &mut Text<'_>, out: &mut Vec<u8>) -> Option<()> {
     let at = out.len();
-    out.extend([5, 0]);
+    out.extend([kind::SACK, 0]);
     loop {
         let first = text.number()?;
         if !text.byte(b'-') && !text.byte(b':') {
@@ -171,10 +174,17 @@ fn sack(text: &mut Text<'_>, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
+/// Options of routers, and how they begin.
+const ROUTES: [(&str, u8); 3] = [
+    ("rr{", option::RECORD_ROUTE),
+    ("ssrr{", option::STRICT_SOURCE_ROUTE),
+    ("lsrr{", option::LOOSE_SOURCE_ROUTE),
+];
+
 /// IP options.
 pub(super) fn ip(text: &str) -> Option<Vec<u8>> {
     parse(text, |text, out| {
-        for (name, kind) in [("rr{", 7), ("ssrr{", 137), ("lsrr{", 131)] {
+        for (name, kind) in ROUTES {
             if text.word(name) {
                 return route(kind, text, out);
             }
@@ -236,7 +246,7 @@ fn route(kind: u8, text: &mut Text<'_>, out: &mut Vec<u8>) -> Option<()> {
 /// Timestamps. Without a kind, addresses tell that it is one with addresses.
 fn times(mut kind: Option<u8>, text: &mut Text<'_>, out: &mut Vec<u8>) -> Option<()> {
     let at = out.len();
-    out.extend([68, 0, 0, 0]);
+    out.extend([option::TIMESTAMP, 0, 0, 0]);
     let mut pointer = None;
     loop {
         if pointer.is_none() && text.byte(b'^') {

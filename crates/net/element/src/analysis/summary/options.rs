@@ -4,6 +4,9 @@
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
+use wire::ipv4_option as option;
+use wire::tcp_option::{self, Options, TcpOption, kind};
+
 use crate::ip::header::u32_at;
 
 /// End of the list, and fillers between options.
@@ -25,10 +28,10 @@ pub(in crate::analysis) const ALL_BUT_PADDING: u32 = ALL & !PADDING;
 /// All but timestamps.
 pub(in crate::analysis) const NOT_TIME: u32 = ALL_BUT_PADDING & !TIME;
 
-const RR: u8 = 7;
-const TS: u8 = 68;
-const LSRR: u8 = 131;
-const SSRR: u8 = 137;
+const RR: u8 = option::RECORD_ROUTE;
+const TS: u8 = option::TIMESTAMP;
+const LSRR: u8 = option::LOOSE_SOURCE_ROUTE;
+const SSRR: u8 = option::STRICT_SOURCE_ROUTE;
 
 /// The options of a header, each with all its bytes; `None` for one that cannot be,
 /// and nothing after it.
@@ -92,15 +95,15 @@ pub(in crate::analysis) fn show_tcp(bytes: &[u8], mask: u32, out: &mut String) {
         if mask & kind_of(kind) == 0 {
             return Some(());
         }
-        let _ = match kind {
-            2 => write!(out, "mss{}", u32_at(option, 0) & 0xFFFF),
-            3 => write!(out, "wscale{}", option[2]),
-            4 => write!(out, "sackok"),
-            8 => write!(out, "ts{}:{}", u32_at(option, 2), u32_at(option, 6)),
-            5 => {
-                for (n, block) in option[2..].chunks_exact(8).enumerate() {
+        let _ = match Options::new(option).next() {
+            Some(Ok(TcpOption::MaxSegment(size))) => write!(out, "mss{size}"),
+            Some(Ok(TcpOption::WindowScale(shift))) => write!(out, "wscale{shift}"),
+            Some(Ok(TcpOption::SackPermitted)) => write!(out, "sackok"),
+            Some(Ok(TcpOption::Timestamps { value, echo })) => write!(out, "ts{value}:{echo}"),
+            Some(Ok(TcpOption::Sack(blocks))) => {
+                for (n, (first, behind)) in tcp_option::sack_blocks(blocks).enumerate() {
                     let separator = if n == 0 { "" } else { ";" };
-                    let _ = write!(out, "{separator}sack{}-{}", u32_at(block, 0), u32_at(block, 4));
+                    let _ = write!(out, "{separator}sack{first}-{behind}");
                 }
                 Ok(())
             }
@@ -115,21 +118,21 @@ pub(in crate::analysis) fn show_tcp(bytes: &[u8], mask: u32, out: &mut String) {
 
 fn kind_of(tcp: u8) -> u32 {
     match tcp {
-        2 => MSS,
-        3 => WSCALE,
-        4 | 5 => SACK,
-        8 => TIME,
+        kind::MAX_SEGMENT => MSS,
+        kind::WINDOW_SCALE => WSCALE,
+        kind::SACK_PERMITTED | kind::SACK => SACK,
+        kind::TIMESTAMPS => TIME,
         _ => OTHERS,
     }
 }
 
 fn length_is_right(tcp: u8, length: usize) -> bool {
     match tcp {
-        2 => length == 4,
-        3 => length == 3,
-        4 => length == 2,
-        5 => length % 8 == 2,
-        8 => length == 10,
+        kind::MAX_SEGMENT => length == 4,
+        kind::WINDOW_SCALE => length == 3,
+        kind::SACK_PERMITTED => length == 2,
+        kind::SACK => length % 8 == 2,
+        kind::TIMESTAMPS => length == 10,
         _ => true,
     }
 }

@@ -1,10 +1,13 @@
 //! Payloads of packets in the making. Where a line says how long the packet was and
 //! how long its payload, what is between them are options that nobody wrote down.
 
+use wire::ip::Protocol;
+use wire::{ipv4, tcp, udp};
+
 use super::draft::Draft;
 
-const HEADER: usize = 20;
-const LONGEST_HEADER: usize = 60;
+const HEADER: usize = tcp::HEADER_LEN;
+const LONGEST_HEADER: usize = tcp::MAX_HEADER_LEN;
 
 impl Draft {
     /// Where the payload begins.
@@ -15,11 +18,11 @@ impl Draft {
         if !self.is_ip || self.network.is_none() {
             return 0;
         }
-        let behind = match self.ip_byte(9) {
+        let behind = match self.ip_protocol() {
             _ if !self.is_first_fragment() => 0,
-            6 if self.transport_len() >= 13 => self.tcp_off().max(HEADER),
-            6 => HEADER,
-            17 | 136 => 8,
+            Protocol::TCP if self.transport_len() > tcp::offset::DATA_OFFSET => self.tcp_off().max(HEADER),
+            Protocol::TCP => HEADER,
+            Protocol::UDP | Protocol::UDP_LITE => udp::HEADER_LEN,
             _ => 0,
         };
         self.transport + behind
@@ -55,18 +58,18 @@ impl Draft {
         };
         let mut left = whole.saturating_sub(end) as usize & !3;
         let mut more = 0;
-        let tcp = self.ip_byte(9) == 6 && self.is_first_fragment() && self.tcp_off() == HEADER;
+        let tcp = self.ip_protocol() == Protocol::TCP && self.is_first_fragment() && self.tcp_off() == HEADER;
         if left > 0 && tcp && !self.has_tcp_hl {
             let by = left.min(LONGEST_HEADER - HEADER);
             self.insert(self.transport + HEADER, by);
             self.set_tcp_off(HEADER + by, false);
             (left, more) = (left - by, more + by);
         }
-        if left > 0 && !self.has_ip_hl && self.ip_byte(0) & 0xF == 5 {
+        if left > 0 && !self.has_ip_hl && ipv4::header_len(self.ip_byte(ipv4::offset::VERSION)) == HEADER {
             let by = left.min(LONGEST_HEADER - HEADER);
             self.insert(self.ip() + HEADER, by);
             self.transport += by;
-            self.put(self.ip(), &[0x40 | ((HEADER + by) / 4) as u8]);
+            self.put_ip_header_len(HEADER + by);
             more += by;
         }
         more

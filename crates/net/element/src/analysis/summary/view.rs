@@ -5,14 +5,25 @@ use std::fmt::Write;
 
 use memory::Packet;
 use memory::annotation::Header;
+use wire::icmpv4::offset::{CHECKSUM, CODE, IDENTIFIER, MTU, SEQUENCE};
+use wire::ip::Protocol;
+use wire::tcp_option::kind::{NO_OPERATION, TIMESTAMPS};
+use wire::{MacAddress, ethernet, icmpv4, ipv4, tcp, udp};
 
-use super::{Field, ICMP_WITH_FLOW, WITH_PORTS};
+use super::{Field, WITH_PORTS};
 use crate::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, Notes, PAINT};
-use crate::ip::header::{LEN, is_first_fragment, u16_at, u32_at};
+use crate::ip::header::{LEN, is_first_fragment, is_fragment, total_len, u16_at, u32_at};
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMP: u8 = 1;
+const TCP: u8 = Protocol::TCP.0;
+const UDP: u8 = Protocol::UDP.0;
+const ICMP: u8 = Protocol::ICMP.0;
+
+const UDP_LITE: u8 = Protocol::UDP_LITE.0;
+/// How a message begins that tells of the longest packet.
+const TOO_LONG: [u8; 2] = [icmpv4::UNREACHABLE, icmpv4::NEEDS_FRAGMENTS];
+/// How options begin that are nothing but a timestamp, and how long the header is.
+const ONLY_TIME: [u8; 4] = [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10];
+const ONLY_TIME_LEN: usize = tcp::HEADER_LEN + 12;
 
 /// A field's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,18 +109,18 @@ impl<'a> View<'a> {
             }
             return;
         };
-        let (version, header, total) =
-            (ip.first().unwrap_or(&0) >> 4, ip.first().unwrap_or(&0) & 0xF, usize::from(u16_at(ip, 2)));
+        let first = ip.first().copied().unwrap_or(0);
+        let (version, header, total) = (ipv4::version(first), ipv4::header_len(first), total_len(ip));
         let sound = if ip.len() < 4 {
             self.complain(format_args!("truncated IP header"));
             false
         } else if version != 4 {
             self.complain(format_args!("IP version {version}"));
             false
-        } else if header < 5 {
-            self.complain(format_args!("IP header length {header}"));
+        } else if header < LEN {
+            self.complain(format_args!("IP header length {}", header / 4));
             false
-        } else if total < usize::from(header) * 4 {
+        } else if total < header {
             self.complain(format_args!("IP length {total}"));
             false
         } else {
@@ -133,19 +144,21 @@ impl<'a> View<'a> {
         }
         // The IP length counts bytes that were cut off, but for one that is too long to.
         let whole = self.network_len as u64 + u64::from(self.extra);
-        self.extra = if total == 0xFFFF { whole.saturating_sub(0xFFFF) as u32 } else { 0 };
+        let longest = usize::from(u16::MAX);
+        self.extra = if total == longest { whole.saturating_sub(longest as u64) as u32 } else { 0 };
     }
 
     fn check_transport(&mut self) {
         let Some(ip) = self.ip else { return };
-        let header = usize::from(ip[0] & 0xF) * 4;
-        let Some(protocol) = ip.get(9).copied() else { return };
+        let header = ipv4::header_len(ip[0]);
+        let Some(protocol) = ip.get(ipv4::offset::PROTOCOL).copied() else { return };
         if !self.packet.has_header(Header::Transport) || ip.len() <= header || !is_first_fragment(ip) {
             return;
         }
-        let off = self.transport.get(12).map_or(5, |byte| byte >> 4);
-        if protocol == TCP && off < 5 {
-            self.complain(format_args!("TCP header length {off}"));
+        let off = self.transport.get(tcp::offset::DATA_OFFSET);
+        let off = off.map_or(tcp::HEADER_LEN, |byte| tcp::header_len(*byte));
+        if protocol == TCP && off < tcp::HEADER_LEN {
+            self.complain(format_args!("TCP header length {}", off / 4));
         } else {
             self.protocol = Some(protocol);
         }
@@ -160,7 +173,7 @@ impl<'a> View<'a> {
             Missing::Protocol(name, protocols) => {
                 let ip = self.ip.unwrap_or(&[]);
                 // That it is another protocol is nothing bad.
-                if ip.get(9).is_some_and(|protocol| !protocols.contains(protocol)) {
+                if ip.get(ipv4::offset::PROTOCOL).is_some_and(|protocol| !protocols.contains(protocol)) {
                     return;
                 }
                 if !is_first_fragment(ip) {
@@ -195,7 +208,7 @@ impl<'a> View<'a> {
     }
 
     /// The Ethernet header, where it stands right before the network header.
-    fn ethernet(&mut self) -> Option<&'a [u8]> {
+    fn ethernet(&mut self) -> Option<ethernet::Header<&'a [u8; ethernet::HEADER_LEN]>> {
         let packet = self.packet;
         let network = packet.header_offset(Header::Network);
         let link = match packet.header_offset(Header::Link) {
@@ -203,8 +216,8 @@ impl<'a> View<'a> {
             known => known,
         };
         let network = network.unwrap_or(packet.len() as isize);
-        if link.is_some_and(|link| link + 14 == network) {
-            return packet.header(Header::Link).or(Some(&packet[..])).filter(|bytes| bytes.len() >= 14);
+        if link.is_some_and(|link| link + ethernet::HEADER_LEN as isize == network) {
+            return ethernet::Header::of(packet.header(Header::Link).unwrap_or(packet));
         }
         self.missing(Missing::Ethernet, 0);
         None
@@ -226,18 +239,18 @@ impl<'a> View<'a> {
             Aggregate => number(self.packet.u32_at(AGGREGATE)),
             WireLen => number(self.packet.total_len() as u32),
             EthSrc | EthDst => {
-                let at = if field == EthSrc { 6 } else { 0 };
-                let bytes = self.ethernet()?.get(at..)?;
-                bytes.first_chunk().map(|address| Value::Ethernet(*address))
+                let header = self.ethernet()?;
+                let MacAddress(address) = if field == EthSrc { header.src() } else { header.dst() };
+                Some(Value::Ethernet(address))
             }
-            EthType => self.ethernet().and_then(|header| number(u16_at(header, 12).into())),
+            EthType => self.ethernet().and_then(|header| number(header.ethertype().0.into())),
             PayloadLen | Payload | PayloadMd5 | PayloadMd5Hex => self.payload(field),
             SPort | DPort => {
-                let (at, bytes) = if field == SPort { (0, 2) } else { (2, 4) };
+                let at = if field == SPort { udp::offset::SRC_PORT } else { udp::offset::DST_PORT };
+                let bytes = at + 2;
                 // Also where what follows in the header is bad.
-                let ip =
-                    self.ip.filter(|ip| is_first_fragment(ip) && ip.len() > usize::from(ip[0] & 0xF) * 4);
-                let right = ip.is_some_and(|ip| WITH_PORTS.contains(&ip[9]));
+                let ip = self.ip.filter(|ip| is_first_fragment(ip) && ip.len() > ipv4::header_len(ip[0]));
+                let right = ip.is_some_and(|ip| WITH_PORTS.contains(&ip[ipv4::offset::PROTOCOL]));
                 if !right || self.transport.len() < bytes {
                     self.missing(NO_PORTS, bytes);
                     return None;
@@ -247,7 +260,10 @@ impl<'a> View<'a> {
             IcmpType | IcmpCode | IcmpTypeName | IcmpCodeName | IcmpFlowId | IcmpSeq | IcmpNextMtu => {
                 self.icmp(field).and_then(number)
             }
-            UdpLen => self.transport(NO_UDP, 6).and_then(|udp| number(u16_at(udp, 4).into())),
+            UdpLen => {
+                let udp = self.transport(NO_UDP, udp::offset::CHECKSUM)?;
+                number(u16_at(udp, udp::offset::LEN).into())
+            }
             TcpSeq | TcpAck | TcpOff | TcpFlags | TcpWindow | TcpUrp => self.tcp(field).and_then(number),
             TcpOpt | TcpNtOpt | TcpSack => self.tcp_options(field).map(Value::Options),
             _ => self.network(field),
@@ -258,39 +274,53 @@ impl<'a> View<'a> {
         use Field::*;
         let number = |n: u32| Some(Value::Number(n));
         match field {
-            IpSrc => self.ip(16).map(|ip| Value::Address(u32_at(ip, 12))),
-            IpDst => self.ip(20).map(|ip| Value::Address(u32_at(ip, 16))),
-            IpTos => self.ip(2).and_then(|ip| number(ip[1].into())),
-            IpDscp => self.ip(2).and_then(|ip| number((ip[1] >> 2).into())),
-            IpEcn => self.ip(2).and_then(|ip| number((ip[1] & 3).into())),
-            IpTtl => self.ip(9).and_then(|ip| number(ip[8].into())),
-            IpFrag => self.ip(8).map(|ip| {
-                let word = u16_at(ip, 6);
-                Value::Letter(match (word & 0x3FFF != 0, word & 0x1FFF == 0, word & 0x4000 != 0) {
+            IpSrc => self.ip(ipv4::offset::DST).map(|ip| Value::Address(u32_at(ip, ipv4::offset::SRC))),
+            IpDst => self.ip(LEN).map(|ip| Value::Address(u32_at(ip, ipv4::offset::DST))),
+            IpTos => {
+                self.ip(ipv4::offset::TOTAL_LEN).and_then(|ip| number(ip[ipv4::offset::TRAFFIC_CLASS].into()))
+            }
+            IpDscp => self
+                .ip(ipv4::offset::TOTAL_LEN)
+                .and_then(|ip| number((ip[ipv4::offset::TRAFFIC_CLASS] >> 2).into())),
+            IpEcn => self
+                .ip(ipv4::offset::TOTAL_LEN)
+                .and_then(|ip| number((ip[ipv4::offset::TRAFFIC_CLASS] & 3).into())),
+            IpTtl => self.ip(ipv4::offset::PROTOCOL).and_then(|ip| number(ip[ipv4::offset::TTL].into())),
+            IpFrag => self.ip(ipv4::offset::TTL).map(|ip| {
+                let forbidden = u16_at(ip, ipv4::offset::FRAGMENT) & ipv4::DONT_FRAGMENT != 0;
+                Value::Letter(match (is_fragment(ip), is_first_fragment(ip), forbidden) {
                     (true, true, _) => b'F',
                     (true, false, _) => b'f',
                     (false, _, true) => b'!',
                     _ => b'.',
                 })
             }),
-            IpFragOff => self.ip(8).and_then(|ip| number(u16_at(ip, 6).into())),
-            IpId => self.ip(6).and_then(|ip| number(u16_at(ip, 4).into())),
-            IpSum => self.ip(12).and_then(|ip| number(u16_at(ip, 10).into())),
-            IpProto => self.ip(10).and_then(|ip| number(ip[9].into())),
-            IpHl => self.ip(1).and_then(|ip| number(u32::from(ip[0] & 0xF) * 4)),
+            IpFragOff => {
+                self.ip(ipv4::offset::TTL).and_then(|ip| number(u16_at(ip, ipv4::offset::FRAGMENT).into()))
+            }
+            IpId => self
+                .ip(ipv4::offset::FRAGMENT)
+                .and_then(|ip| number(u16_at(ip, ipv4::offset::IDENTIFICATION).into())),
+            IpSum => {
+                self.ip(ipv4::offset::SRC).and_then(|ip| number(u16_at(ip, ipv4::offset::CHECKSUM).into()))
+            }
+            IpProto => {
+                self.ip(ipv4::offset::CHECKSUM).and_then(|ip| number(ip[ipv4::offset::PROTOCOL].into()))
+            }
+            IpHl => self.ip(1).and_then(|ip| number(ipv4::header_len(ip[0]) as u32)),
             IpLen => {
                 let length = match self.ip {
-                    Some(ip) => u16_at(ip, 2).into(),
+                    Some(ip) => u16_at(ip, ipv4::offset::TOTAL_LEN).into(),
                     None => (self.packet.total_len() - self.padding) as u32,
                 };
                 number(if self.with_extra { length.saturating_add(self.extra) } else { length })
             }
             IpCaptureLen => number(match self.ip {
-                Some(ip) => (self.network_len as u32).min(u16_at(ip, 2).into()),
+                Some(ip) => (self.network_len as u32).min(u16_at(ip, ipv4::offset::TOTAL_LEN).into()),
                 None => self.packet.total_len() as u32,
             }),
             IpOpt => {
-                let header = self.ip.map_or(LEN, |ip| usize::from(ip[0] & 0xF) * 4);
+                let header = self.ip.map_or(LEN, |ip| ipv4::header_len(ip[0]));
                 let ip = self.ip(if header > LEN { header } else { 1 })?;
                 Some(Value::Options(ip.get(LEN..header).unwrap_or(&[])))
             }
@@ -300,52 +330,54 @@ impl<'a> View<'a> {
 
     fn tcp(&mut self, field: Field) -> Option<u32> {
         let bytes = match field {
-            Field::TcpSeq => 8,
-            Field::TcpAck => 12,
-            Field::TcpOff => 13,
-            Field::TcpFlags => 14,
-            Field::TcpWindow => 16,
-            _ => 20,
+            Field::TcpSeq => tcp::offset::ACKNOWLEDGEMENT,
+            Field::TcpAck => tcp::offset::DATA_OFFSET,
+            Field::TcpOff => tcp::offset::FLAGS,
+            Field::TcpFlags => tcp::offset::WINDOW,
+            Field::TcpWindow => tcp::offset::CHECKSUM,
+            _ => tcp::HEADER_LEN,
         };
         let tcp = self.transport(NO_TCP, bytes)?;
         Some(match field {
-            Field::TcpSeq => u32_at(tcp, 4),
-            Field::TcpAck => u32_at(tcp, 8),
-            Field::TcpOff => u32::from(tcp[12] >> 4) * 4,
-            Field::TcpFlags => (u16_at(tcp, 12) & 0xFFF).into(),
-            Field::TcpWindow => u16_at(tcp, 14).into(),
-            _ => u16_at(tcp, 18).into(),
+            Field::TcpSeq => u32_at(tcp, tcp::offset::SEQUENCE),
+            Field::TcpAck => u32_at(tcp, tcp::offset::ACKNOWLEDGEMENT),
+            Field::TcpOff => tcp::header_len(tcp[tcp::offset::DATA_OFFSET]) as u32,
+            Field::TcpFlags => (u16_at(tcp, tcp::offset::DATA_OFFSET) & tcp::RESERVED_AND_FLAGS).into(),
+            Field::TcpWindow => u16_at(tcp, tcp::offset::WINDOW).into(),
+            _ => u16_at(tcp, tcp::offset::URGENT).into(),
         })
     }
 
     /// The options; none at all where nothing but a timestamp is, unless that counts.
     fn tcp_options(&mut self, field: Field) -> Option<&'a [u8]> {
         let length = self.transport.len();
-        let tcp = self.transport(NO_TCP, 13)?;
-        let header = usize::from(tcp[12] >> 4) * 4;
-        let only_time = header == 32 && tcp.get(20..24) == Some(&[1, 1, 8, 10]);
-        if header <= 20 || only_time && field != Field::TcpOpt {
+        let tcp = self.transport(NO_TCP, tcp::offset::FLAGS)?;
+        let header = tcp::header_len(tcp[tcp::offset::DATA_OFFSET]);
+        let only_time = header == ONLY_TIME_LEN
+            && tcp.get(tcp::HEADER_LEN..).is_some_and(|options| options.starts_with(&ONLY_TIME));
+        if header <= tcp::HEADER_LEN || only_time && field != Field::TcpOpt {
             return Some(&[]);
         }
         if length < header {
             self.missing(NO_TCP, length + 1);
             return None;
         }
-        tcp.get(20..header)
+        tcp.get(tcp::HEADER_LEN..header)
     }
 
     fn icmp(&mut self, field: Field) -> Option<u32> {
         let kind = *self.transport(NO_ICMP, 1)?.first()?;
-        let flow = ICMP_WITH_FLOW.contains(&kind);
+        let flow = icmpv4::is_numbered(kind);
         let (bytes, at) = match field {
             Field::IcmpType | Field::IcmpTypeName => return Some(kind.into()),
             Field::IcmpCode | Field::IcmpCodeName => {
-                return self.transport(NO_ICMP, 2).map(|icmp| icmp[1].into());
+                return self.transport(NO_ICMP, CHECKSUM).map(|icmp| icmp[CODE].into());
             }
-            Field::IcmpFlowId if flow => (6, 4),
-            Field::IcmpSeq if flow => (8, 6),
-            // Destination unreachable: fragmentation needed.
-            Field::IcmpNextMtu if self.transport(NO_ICMP, 2)?.starts_with(&[3, 4]) => (8, 6),
+            Field::IcmpFlowId if flow => (SEQUENCE, IDENTIFIER),
+            Field::IcmpSeq if flow => (icmpv4::HEADER_LEN, SEQUENCE),
+            Field::IcmpNextMtu if self.transport(NO_ICMP, CHECKSUM)?.starts_with(&TOO_LONG) => {
+                (icmpv4::HEADER_LEN, MTU)
+            }
             _ => return None,
         };
         self.transport(NO_ICMP, bytes).map(|icmp| u16_at(icmp, at).into())
@@ -361,19 +393,20 @@ impl<'a> View<'a> {
         let whole = (self.packet.total_len() - self.padding) as u32;
         let Some(ip) = self.ip else { return (0, whole) };
         let network = self.packet.header_offset(Header::Network).unwrap_or(0);
-        let header = isize::from(ip[0] & 0xF) * 4;
+        let header = ipv4::header_len(ip[0]) as isize;
         let transport = self.packet.header_offset(Header::Transport).unwrap_or(network + header);
-        let behind = match (is_first_fragment(ip), ip.get(9)) {
+        let behind = match (is_first_fragment(ip), ip.get(ipv4::offset::PROTOCOL)) {
             (true, Some(&TCP)) => {
-                let said = self.transport.get(12).map_or(5, |byte| byte >> 4);
-                isize::from(said.max(5)) * 4
+                let said =
+                    self.transport.get(tcp::offset::DATA_OFFSET).map_or(0, |byte| tcp::header_len(*byte));
+                said.max(tcp::HEADER_LEN) as isize
             }
-            (true, Some(&UDP | &136)) => 8,
+            (true, Some(&UDP | &UDP_LITE)) => udp::HEADER_LEN as isize,
             _ => 0,
         };
         let at = transport + behind;
         let headers = u32::try_from(at - network).unwrap_or(0);
-        (at, u32::from(u16_at(ip, 2)).saturating_sub(headers))
+        (at, u32::from(u16_at(ip, ipv4::offset::TOTAL_LEN)).saturating_sub(headers))
     }
 
     fn payload(&mut self, field: Field) -> Option<Value<'a>> {
