@@ -19,9 +19,8 @@ use std::time::{Duration, Instant};
 
 use element::io::outlets::Outlets;
 use graph::lang::{Problems, Source};
-use graph::setup::Services;
-use graph::shared::Heir;
-use graph::{Clock, Router};
+use graph::run::shared::Hotswap;
+use graph::{Clock, Router, Services};
 
 use crate::{Failure, signal};
 pub use configuration::sources;
@@ -218,7 +217,7 @@ fn build(
         clock: clock.clone(),
         measure: click.measure,
         thorough: !click.compat,
-        heir: click.allow_reconfigure.then(|| heir(click, clock, successor, &ground)),
+        hotswap: click.allow_reconfigure.then(|| hotswap(click, clock, successor, &ground)),
         fused: regions,
         ..graph::Options::default()
     };
@@ -233,7 +232,7 @@ fn build(
 /// What becomes of a configuration that is written to `hotconfig`: a router that is
 /// ready before the old one ends. One that is wrong is refused, and the old one goes
 /// on. Ports that both name stay open.
-fn heir(click: &Click, clock: &Arc<Clock>, successor: &Successor, ground: &Ground) -> Heir {
+fn hotswap(click: &Click, clock: &Arc<Clock>, successor: &Successor, ground: &Ground) -> Hotswap {
     let (click, clock, successor, ground) = (click.clone(), clock.clone(), successor.clone(), ground.clone());
     Arc::new(move |text: &str| {
         let name = if click.compat { "config" } else { "hotconfig" };

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
 use graph::lang::Source;
+use graph::plan::Made;
 use graph::plan::Plan;
-use graph::router::Made;
 
 use crate::Failure;
 use crate::click::{self, Click};

@@ -153,7 +153,7 @@ fn packets_are_counted_at_each_element() {
             let names = rig.router.shared().plan.elements.iter().map(|e| e.name.clone()).collect::<Vec<_>>();
             let lane = &rig.router.lanes()[0];
             let counts = names.into_iter().enumerate();
-            counts.map(|(n, name)| (name, lane.figures(n).packets)).collect::<Vec<_>>()
+            counts.map(|(n, name)| (name, lane.counters(n).packets)).collect::<Vec<_>>()
         });
         assert_eq!(interpreted, compiled, "{name}");
         assert!(interpreted.iter().filter(|(_, packets)| *packets > 0).count() > 5, "{interpreted:?}");

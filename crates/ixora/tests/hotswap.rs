@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use element::io::outlets::{House, Outlets, Topology};
 use graph::lang::{self, Source};
-use graph::setup::Services;
-use graph::{Console, Options, Router};
+use graph::{Console, Options, Router, Services};
 use memory::Dma;
 use port::Port;
 use testbed::inprocess::{Handle, InProcess, spawn, while_stepping};

@@ -33,7 +33,7 @@ pub fn print(name: &str, markdown: bool) -> Result<(), Failure> {
 
 fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Failure {
     let failure = Failure::usage(format!("there is no element class '{name}'"));
-    match graph::lang::nearest(name, names) {
+    match graph::lang::suggestion(name, names) {
         Some(near) => failure.fix(format!("did you mean '{near}'?")),
         None => failure.fix("ixora click --doc list names them all"),
     }

@@ -9,12 +9,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use element::io::outlets::{House, Opener, Outlets, Use, Wanted};
-use graph::explain;
 use graph::lang::{Place, Problem, Problems, Severity, Source};
 use graph::plan::Plan;
-use graph::price::Prices;
-use graph::setup::Services;
-use graph::{Console, Router};
+use graph::plan::cost::Costs;
+use graph::plan::explain;
+use graph::{Console, Router, Services};
 use serde_json::{Value, json};
 
 use super::{Click, configuration, ports, sketch};
@@ -49,9 +48,9 @@ pub fn run(click: &Click, sources: Vec<Source>) -> Result<u8, Failure> {
     if click.explain && click.json {
         println!("{:#}", explain_json(click, plan, &look.uses));
     } else if click.explain {
-        let prices = Prices::measure();
-        print!("{}", explain::text(plan, Some(&prices)));
-        print!("{}", queues(click, plan, &look.uses, &prices));
+        let costs = Costs::measure();
+        print!("{}", explain::text(plan, Some(&costs)));
+        print!("{}", queues(click, plan, &look.uses, &costs));
         if let Some(compiled) = &click.compiled {
             print!("\n{}", compiled.notes);
         }
@@ -87,7 +86,7 @@ fn look(click: &Click, sources: Vec<Source>) -> Look {
     };
     let plan = match readable {
         true => {
-            let (plan, found) = Router::draft(&text, flat, &registry, options);
+            let (plan, found) = Router::plan(&text, flat, &registry, options);
             problems.list.extend(found);
             plan
         }
@@ -106,8 +105,8 @@ fn look(click: &Click, sources: Vec<Source>) -> Look {
 }
 
 fn draw(plan: &Plan, file: &Path) -> Result<(), Failure> {
-    let most = graph::svg::MOST;
-    let picture = graph::svg::draw(plan).ok_or_else(|| {
+    let most = graph::plan::svg::MOST;
+    let picture = graph::plan::svg::draw(plan).ok_or_else(|| {
         Failure::new(format!("{} elements are more than a picture can show", plan.elements.len()))
             .fix(format!("{most} are the most; --dot has no limit"))
     })?;
@@ -189,7 +188,7 @@ fn core(click: &Click, thread: usize) -> (Option<usize>, Option<usize>) {
 }
 
 /// Which hardware queue goes to which thread, on which core and node.
-fn queues(click: &Click, plan: &Plan, uses: &[Use], prices: &Prices) -> String {
+fn queues(click: &Click, plan: &Plan, uses: &[Use], costs: &Costs) -> String {
     if uses.is_empty() {
         return String::new();
     }
@@ -200,7 +199,7 @@ fn queues(click: &Click, plan: &Plan, uses: &[Use], prices: &Prices) -> String {
         let (core, node) = core(click, u.lane);
         let mut notes = vec![];
         if u.shared {
-            notes.push(format!("behind a lock: more threads than queues ({})", prices.of_lock()));
+            notes.push(format!("behind a lock: more threads than queues ({})", costs.of_lock()));
         }
         if let Some((port, core)) = u.node.zip(node).filter(|(port, core)| port != core) {
             notes.push(format!("the port is on node {port}, the core on {core}: every packet crosses"));
@@ -237,8 +236,8 @@ fn table(rows: &[Vec<String>]) -> String {
 }
 
 fn explain_json(click: &Click, plan: &Plan, uses: &[Use]) -> Value {
-    let prices = Prices::measure();
-    let elements: Vec<Value> = explain::told(plan, Some(&prices))
+    let costs = Costs::measure();
+    let elements: Vec<Value> = explain::reports(plan, Some(&costs))
         .iter()
         .map(|e| {
             json!({
@@ -267,9 +266,9 @@ fn explain_json(click: &Click, plan: &Plan, uses: &[Use]) -> Value {
             "thread": u.lane, "core": core, "node": node, "port_node": u.node, "shared": u.shared,
         }));
     }
-    let copies = prices.copies.map(|(bytes, cycles)| json!({ "bytes": bytes, "cycles": cycles }));
+    let copies = costs.copies.map(|(bytes, cycles)| json!({ "bytes": bytes, "cycles": cycles }));
     let costs = json!({
-        "lock_cycles": prices.lock, "lock_from_another_core_cycles": prices.handed_over, "copies": copies,
+        "lock_cycles": costs.lock, "lock_from_another_core_cycles": costs.handed_over, "copies": copies,
     });
     json!({ "threads": click.threads, "costs": costs, "elements": elements, "connections": connections, "ports": by_port })
 }

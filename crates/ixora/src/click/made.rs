@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use element::io::outlets::{House, Opener, Outlets, Wanted};
 use graph::lang::{Flat, Problems, Source};
+use graph::plan::Made;
 use graph::plan::Plan;
-use graph::router::Made;
-use graph::setup::Services;
-use graph::{Console, Router};
+use graph::{Console, Router, Services};
 
 use super::{Click, configuration, ports, sketch};
 
@@ -52,6 +51,6 @@ fn make(click: &Click, flat: Flat, text: &str) -> Result<(Plan, Made), Problems>
         ..graph::Options::default()
     };
     let sources = flat.sources.clone();
-    let made = Router::made(text, flat, &element::registry(), options);
+    let made = Router::configure(text, flat, &element::registry(), options);
     made.map_err(|list| Problems { list, sources })
 }

@@ -124,7 +124,7 @@ impl Click {
 
     /// The cores the threads are bound to.
     pub fn cores(&self) -> Vec<usize> {
-        let threads = self.threads.min(graph::router::MAX_THREADS);
+        let threads = self.threads.min(graph::plan::MAX_THREADS);
         self.affinity.map_or(vec![], |first| (0..threads).map(|n| first.saturating_add(n)).collect())
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use element::kernels::Code;
-use graph::lane::Port;
+use graph::plan::Port;
 
 use super::region::{Graph, Region};
 

@@ -66,7 +66,7 @@ fn quoted(text: &str) -> String {
 
 /// Whether a folder is Ixora's source.
 fn is_source(folder: &Path) -> bool {
-    ["crates/ixora/Cargo.toml", "crates/net/graph/src/fused.rs", "Cargo.lock"]
+    ["crates/ixora/Cargo.toml", "crates/net/graph/src/run/fused.rs", "Cargo.lock"]
         .iter()
         .all(|file| folder.join(file).is_file())
 }

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use element::kernels::{self, Code, Kernel};
-use graph::lane::Port;
+use graph::plan::Made;
+use graph::plan::Port;
 use graph::plan::{Plan, Planned};
-use graph::router::Made;
 
 /// The most elements of a region: a larger one would be more code than the processor
 /// keeps at hand.

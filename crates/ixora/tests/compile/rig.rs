@@ -8,11 +8,9 @@ use graph::class::mandatory;
 use graph::clock::{Clock, SIMULATION_START_NS};
 use graph::fused::Region;
 use graph::lang::{self, Flat, Source};
+use graph::plan::Made;
 use graph::plan::Plan;
-use graph::router::Made;
-use graph::setup::Services;
-use graph::task::TaskId;
-use graph::{Class, Console, Cx, Element, Next, Options, Ran, Registry, Router};
+use graph::{Class, Console, Cx, Element, Next, Options, Ran, Registry, Router, Services, TaskId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 
@@ -161,7 +159,7 @@ fn options(input: &[Frames], output: &Arc<Output>) -> Options {
 
 /// A configuration and its elements.
 pub fn made(text: &str) -> (Plan, Made) {
-    let made = Router::made(text, flat(text), &registry(), options(&[], &Arc::default()));
+    let made = Router::configure(text, flat(text), &registry(), options(&[], &Arc::default()));
     made.unwrap_or_else(|list| panic!("{:?}", list.iter().map(|p| p.text()).collect::<Vec<_>>()))
 }
 
@@ -255,7 +253,7 @@ impl Rig {
         for (number, planned) in shared.plan.elements.iter().enumerate() {
             let mut sums = vec![0; planned.kind.drops.len()];
             for lane in self.router.lanes() {
-                sums.iter_mut().zip(&lane.figures(number).drops).for_each(|(sum, drops)| *sum += drops);
+                sums.iter_mut().zip(&lane.counters(number).drops).for_each(|(sum, drops)| *sum += drops);
             }
             drops.push((planned.name.clone(), sums));
             for handler in planned.kind.handlers.iter().filter(|h| h.read && !h.name.contains("rate")) {

@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 
 use element::io::outlets::{Opener, Outlets, Wanted};
 use graph::lang::{self, Source};
-use graph::setup::Services;
-use graph::{Console, Router};
+use graph::{Console, Router, Services};
 use memory::{Backing, Dma};
 use testbed::inprocess::{self, Handle, InProcess};
 use testbed::wire::{self, Plug};
@@ -133,7 +132,7 @@ impl Rig {
         let shared = self.router.shared();
         for (index, planned) in shared.plan.elements.iter().enumerate() {
             for lane in self.router.lanes() {
-                for (reason, count) in planned.kind.drops.iter().zip(&lane.figures(index).drops) {
+                for (reason, count) in planned.kind.drops.iter().zip(&lane.counters(index).drops) {
                     lose(format!("{}: {reason}", planned.class), *count);
                 }
             }
@@ -157,7 +156,7 @@ impl Rig {
     pub fn by_thread(&self, class: &str) -> Vec<Vec<u64>> {
         let shared = self.router.shared();
         let of_class = shared.plan.elements.iter().enumerate().filter(|(_, e)| &*e.class == class);
-        let threads = |index: usize| self.router.lanes().iter().map(|l| l.figures(index).packets).collect();
+        let threads = |index: usize| self.router.lanes().iter().map(|l| l.counters(index).packets).collect();
         of_class.map(|(index, _)| threads(index)).collect()
     }
 

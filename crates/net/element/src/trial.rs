@@ -9,11 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::class::{Headers, write};
 use graph::clock::{Clock, SIMULATION_START_NS};
-use graph::flow;
+use graph::element::port_code;
 use graph::lang::{self, Source};
-use graph::setup::Services;
-use graph::task::TaskId;
-use graph::{Class, Console, Cx, Element, Options, Ran, Refused, Router};
+use graph::{Class, Console, Cx, Element, Options, Ran, Refused, Router, Services, TaskId};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
 
@@ -183,7 +181,7 @@ impl Trial {
         let class = crate::registry().find(name).ok_or_else(|| format!("no class {name}"))?;
         let mut error = String::from("no number of ports");
         for inputs in PORTS {
-            let count = flow::count(class.ports, inputs);
+            let count = port_code::count(class.ports, inputs);
             // More inputs than it needs are of use only where it takes any number.
             if inputs < count.inputs.0 || inputs > count.inputs.1 || inputs > count.inputs.0.max(4) {
                 continue;
@@ -205,12 +203,13 @@ impl Trial {
         text += &format!("e :: {}({config});\n", class.name);
         for n in 0..inputs {
             let queue =
-                if flow::processing(class.processing, false, n) == 'l' { "-> Queue(64) " } else { "" };
+                if port_code::processing(class.processing, false, n) == 'l' { "-> Queue(64) " } else { "" };
             text += &format!("feed[{n}] {queue}-> [{n}]e;\n");
         }
         for n in 0..outputs {
             // Some want a queue nearby.
-            let queue = if flow::processing(class.processing, true, n) == 'l' { "" } else { "-> Queue(64) " };
+            let queue =
+                if port_code::processing(class.processing, true, n) == 'l' { "" } else { "-> Queue(64) " };
             text += &format!("e[{n}] {queue}-> Discard;\n");
         }
         let mut registry = crate::registry();

@@ -8,7 +8,7 @@ fn draft(config: &str) -> (Option<Plan>, Vec<Problem>) {
     let flat = element::fixture::flatten(config).unwrap_or_else(|e| panic!("{e}"));
     let console = Console::Memory(Default::default());
     let options = Options { console, thorough: true, ..Options::default() };
-    Router::draft(config, flat, &element::registry(), options)
+    Router::plan(config, flat, &element::registry(), options)
 }
 
 /// Problems as `severity line:column text`.
@@ -136,12 +136,12 @@ fn explanations_tell_locks_units_and_threads() {
     let config =
         "InfiniteSource -> t :: Tee; t[0] -> Strip(1) -> q :: Queue -> Unqueue -> Discard; t[1] -> Discard;";
     let plan = draft(config).0.expect("a sound configuration");
-    let told = graph::explain::told(&plan, None);
+    let told = graph::plan::explain::reports(&plan, None);
     let find = |name: &str| told.iter().find(|t| t.name == name).unwrap_or_else(|| panic!("{name}"));
     assert_eq!((find("t").unit, find("q").way), ("batch", "push to pull"));
     assert_eq!(find("Strip@3").unit, "packet");
     assert!(find("t").notes.iter().any(|note| note.contains("copies")), "{:?}", find("t").notes);
-    let text = graph::explain::text(&plan, None);
+    let text = graph::plan::explain::text(&plan, None);
     assert_eq!(text.lines().filter(|line| line.contains("push")).count(), 7, "{text}");
 }
 
@@ -149,7 +149,7 @@ fn explanations_tell_locks_units_and_threads() {
 fn pictures_show_every_element_and_connection() {
     let config = "i :: InfiniteSource -> q :: Queue -> u :: Unqueue -> n :: Null -> Discard;";
     let plan = draft(config).0.expect("a sound configuration");
-    let svg = graph::svg::draw(&plan).expect("few elements");
+    let svg = graph::plan::svg::draw(&plan).expect("few elements");
     assert_eq!(svg.matches("<g>").count(), plan.elements.len());
     assert_eq!(svg.matches("marker-end").count(), plan.wires.len());
     assert_eq!(svg.matches("class=\"pull\"").count(), 1, "queue to unqueue");

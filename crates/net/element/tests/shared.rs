@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use element::fixture::Rig;
 use element::trial::example;
-use graph::{Class, flow};
+use graph::Class;
+use graph::element::port_code;
 
 /// Values of all kinds that handlers take.
 const VALUES: &[&str] = &[
@@ -33,14 +34,14 @@ const EXEMPT: &[(&str, &str, &str)] = &[("Script", "run", "a call")];
 fn reached_twice(name: &str, class: &Class) -> Option<Rig> {
     let config = example(class.name, class.example);
     for inputs in 1..=2 {
-        let count = flow::count(class.ports, inputs);
+        let count = port_code::count(class.ports, inputs);
         if !(count.inputs.0..=count.inputs.1).contains(&inputs) {
             continue;
         }
         for outputs in (0..=4).filter(|n| (count.outputs.0..=count.outputs.1).contains(n)) {
             let mut text = format!("e :: {name}({config});\n");
             for n in 0..inputs {
-                match flow::processing(class.processing, false, n) {
+                match port_code::processing(class.processing, false, n) {
                     'l' => text += &format!("Idle -> Queue -> [{n}]e;\n"),
                     _ => {
                         for thread in 0..2 {
@@ -53,7 +54,7 @@ fn reached_twice(name: &str, class: &Class) -> Option<Rig> {
                 }
             }
             for n in 0..outputs {
-                match flow::processing(class.processing, true, n) {
+                match port_code::processing(class.processing, true, n) {
                     'l' => {
                         for thread in 0..2 {
                             let sink = format!("u{thread}_{n}");

@@ -1,62 +1,96 @@
-//! Click's language and the graph of elements it describes.
+//! Click's language, and routers made of it.
 //!
-//! [`lang`] reads a configuration: lexer, parser, flattening, and problems with
-//! places in them. [`Router`] makes a running router of it. What runs in it is
-//! written elsewhere: this crate knows what an [`Element`] is, not which there are.
+//! Three floors, and an interface between the second and the third:
 //!
-//! Read [`element`] first, then [`lane`], which carries packets from one element to
-//! the next; `wiring` says which ports are push and which pull, `reach` which
-//! threads get where.
+//! * [`lang`] reads a configuration: lexer, parser, flattening, and problems with
+//!   places in them.
+//! * [`plan`] decides what a router of it will be before anything runs: which ports
+//!   push and which pull, which threads reach which elements, what is wrong with it
+//!   and what it costs.
+//! * [`element`] is what an element is to the graph: its class, its configuration,
+//!   its functions and handlers.
+//! * [`run`] runs it: a lane for each thread, tasks, timers, signals, handlers, and
+//!   one router in the place of another.
+//!
+//! `lang` imports none of the others. `plan` imports `lang` and what `element`
+//! declares, never `run`. `run` imports all. `element` imports `lang`, and of the
+//! floors beside it only the two views that an element's functions are given, what
+//! comes with them, and the data in them: [`Setup`] of `plan` while it is made, [`Cx`]
+//! of `run` while it works. A test below keeps it so.
+//!
+//! What runs in a router is written elsewhere: this crate knows what an [`Element`]
+//! is, not which there are. The crate's root has what the author of an element needs.
+//! Read [`element`] first, then [`run::lane`], which carries packets from one element
+//! to the next.
 #![forbid(unsafe_code)]
 
-pub mod buffers;
-pub mod check;
-pub mod class;
 pub mod clock;
-pub mod conf;
-pub mod cx;
-mod draft;
-mod drive;
 pub mod element;
-pub mod explain;
-pub mod flow;
-pub mod fused;
-pub mod gather;
-pub mod handler;
-mod inbox;
-pub mod lane;
 pub mod lang;
-mod live;
-mod locked;
-pub mod meter;
-mod nearest;
-mod outs;
 pub mod plan;
-pub mod price;
-mod reach;
-pub mod router;
-mod search;
-pub mod setup;
-pub mod shared;
-pub mod signal;
-pub mod svg;
-mod swap;
+pub mod run;
 pub mod tally;
-pub mod task;
-mod tickets;
-pub mod timer;
-mod turns;
-pub mod value;
-pub mod watch;
-mod wiring;
 
-pub use class::{Class, Registry};
 pub use clock::Clock;
-pub use conf::{Conf, Fault};
-pub use cx::Cx;
-pub use element::{Complaint, Each, Element, Fate, Next, PerPacket, Ran, Refused};
-pub use router::{Options, Router};
-pub use setup::Setup;
-pub use shared::{Console, Shared};
-pub use signal::{Notice, Signal, Signals};
+pub use element::{
+    Class, Complaint, Conf, Each, Element, Fate, Fault, Next, PerPacket, Ran, Refused, Registry, class, value,
+};
+pub use plan::setup::{Services, Setup};
+pub use run::cx::Cx;
+pub use run::fused;
+pub use run::router::{Options, Router};
+pub use run::shared::{Console, Shared};
+pub use run::signal::{self, Notice, Signal, Signals};
+pub use run::task::TaskId;
+pub use run::timer::TimerId;
+pub use run::watch::{Until, WatchId};
 pub use tally::Tally;
+
+#[cfg(test)]
+mod floors {
+    use std::path::Path;
+
+    /// What `element` may name of `plan` and `run`.
+    const VIEWS: [&str; 7] = [
+        "plan::setup::",
+        "run::cx::",
+        "run::fused::",
+        "run::signal::",
+        "run::task::",
+        "run::timer::",
+        "run::watch::",
+    ];
+
+    /// Calls `look` with each line of a folder's files that names another module.
+    fn imports(folder: &Path, look: &mut dyn FnMut(&str, &str)) {
+        for entry in std::fs::read_dir(folder).expect("a folder of this crate") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                imports(&path, look);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("a source file");
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            for line in code {
+                line.split("crate::").skip(1).for_each(|named| look(&path.to_string_lossy(), named));
+            }
+        }
+    }
+
+    #[test]
+    fn imports_go_from_the_language_to_what_runs() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut looked = 0;
+        for (floor, refused) in
+            [("lang", &["element", "plan", "run"][..]), ("plan", &["run"]), ("element", &["plan", "run"])]
+        {
+            imports(&source.join(floor), &mut |file, named| {
+                looked += 1;
+                let is_view = floor == "element" && VIEWS.iter().any(|view| named.starts_with(view));
+                let other = refused.iter().any(|other| named.starts_with(&format!("{other}::")));
+                assert!(!other || is_view, "{file} names crate::{named}");
+            });
+        }
+        assert!(looked > 50, "{looked} lines were found");
+    }
+}

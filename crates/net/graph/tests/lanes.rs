@@ -7,12 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use graph::lang::{self, Source};
-use graph::setup::Services;
-use graph::shared::Heir;
-use graph::task::TaskId;
-use graph::timer::TimerId;
+use graph::run::shared::Hotswap;
 use graph::{
-    Class, Console, Cx, Each, Element, Fate, Next, Options, PerPacket, Ran, Registry, Router, Signal,
+    Class, Console, Cx, Each, Element, Fate, Next, Options, PerPacket, Ran, Registry, Router, Services,
+    Signal, TaskId, TimerId,
 };
 use memory::{Batch, Packet};
 
@@ -34,7 +32,7 @@ impl Book {
     }
 }
 
-fn build(classes: &[&'static Class], config: &str, heir: Option<Heir>) -> (Router, Arc<Book>) {
+fn build(classes: &[&'static Class], config: &str, hotswap: Option<Hotswap>) -> (Router, Arc<Book>) {
     let registry: Registry = classes.iter().copied().collect();
     let options =
         lang::Options { known_class: &|name| registry.find(name).is_some(), ..lang::Options::default() };
@@ -42,7 +40,8 @@ fn build(classes: &[&'static Class], config: &str, heir: Option<Heir>) -> (Route
     let book = Arc::new(Book::default());
     let mut services = Services::default();
     services.add(book.clone());
-    let options = Options { services, heir, console: Console::Memory(Arc::default()), ..Options::default() };
+    let options =
+        Options { services, hotswap, console: Console::Memory(Arc::default()), ..Options::default() };
     let router = Router::build(config, flat, &registry, options);
     let router =
         router.unwrap_or_else(|problems| panic!("{}", problems.iter().map(|p| p.text()).collect::<String>()));
@@ -173,11 +172,11 @@ impl Element for Asker {
 /// asked for it comes later.
 #[test]
 fn tasks_and_timers_of_an_element_at_work_come_later() {
-    let heir: Heir = Arc::new(|_: &str| {
+    let hotswap: Hotswap = Arc::new(|_: &str| {
         std::thread::sleep(Duration::from_millis(40));
         Err("refused".to_string())
     });
-    let (mut router, book) = build(&[&ASKER], "a :: Asker", Some(heir));
+    let (mut router, book) = build(&[&ASKER], "a :: Asker", Some(hotswap));
     let shared = router.shared();
     std::thread::scope(|scope| {
         let runs = scope.spawn(|| router.run());

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use driver::ixgbe::Ixgbe;
-use graph::shared::Shared;
+use graph::Shared;
 use memory::{Batch, Dma, Pool};
 use port::{Capabilities, Link, Options, Port, PortStats, RxQueue, RxStats, TxQueue, TxStats};
 use testbed::inprocess::{self, Handle};

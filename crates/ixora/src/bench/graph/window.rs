@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 use element::io::outlets::Outlets;
 use graph::fused::Region;
 use graph::lang::{self, Source};
-use graph::setup::Services;
-use graph::{Console, Router};
+use graph::{Console, Router, Services};
 use memory::Dma;
 use testbed::inprocess;
 

@@ -5,9 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::class::{Handler, keyword, mandatory, read};
-use graph::timer::TimerId;
-use graph::watch::{Until, WatchId};
-use graph::{Class, Cx, Element, Fault, Refused};
+use graph::{Class, Cx, Element, Fault, Refused, TimerId, Until, WatchId};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::clients::Clients;

@@ -8,9 +8,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use graph::Cx;
-use graph::timer::TimerId;
-use graph::watch::{Until, WatchId};
+use graph::{Cx, TimerId, Until, WatchId};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags};
 

@@ -7,10 +7,8 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 
 use graph::class::{keyword, positional, read};
-use graph::gather::Counted;
-use graph::timer::TimerId;
-use graph::watch::WatchId;
-use graph::{Class, Cx, Element, Refused};
+use graph::run::totals::ElementTotals;
+use graph::{Class, Cx, Element, Refused, TimerId, WatchId};
 
 use super::clients::{Client, Clients};
 use super::door::{Door, Place};
@@ -135,11 +133,11 @@ fn exposition(cx: &mut Cx<'_>) -> String {
     let all = cx.count_all();
     let mut out = String::new();
     about(&mut out, cx);
-    type Series = (&'static str, &'static str, fn(&Counted) -> u64);
+    type Series = (&'static str, &'static str, fn(&ElementTotals) -> u64);
     let series: [Series; 3] = [
-        ("packets", "Packets that came into an element, or that a source made.", |c| c.figures.packets),
-        ("batches", "Batches that came into an element.", |c| c.figures.batches),
-        ("cycles", "TSC ticks spent in an element itself, estimated from some turns.", |c| c.figures.cycles),
+        ("packets", "Packets that came into an element, or that a source made.", |c| c.counters.packets),
+        ("batches", "Batches that came into an element.", |c| c.counters.batches),
+        ("cycles", "TSC ticks spent in an element itself, estimated from some turns.", |c| c.counters.cycles),
     ];
     for (name, help, value) in series.iter().filter(|_| cx.is_measured()) {
         head(&mut out, &format!("ixora_element_{name}_total"), "counter", help);
@@ -151,7 +149,7 @@ fn exposition(cx: &mut Cx<'_>) -> String {
     head(&mut out, "ixora_element_drops_total", "counter", "Packets an element dropped.");
     for counted in &all {
         let labels = labels(counted);
-        for (reason, drops) in counted.reasons.iter().zip(&counted.figures.drops) {
+        for (reason, drops) in counted.reasons.iter().zip(&counted.counters.drops) {
             let reason = escaped(reason);
             let _ = writeln!(out, "ixora_element_drops_total{{{labels},reason=\"{reason}\"}} {drops}");
         }
@@ -169,7 +167,7 @@ fn about(out: &mut String, cx: &Cx<'_>) {
     let _ = writeln!(out, "ixora_tsc_ticks_total {}", cx.tsc());
 }
 
-fn labels(counted: &Counted) -> String {
+fn labels(counted: &ElementTotals) -> String {
     format!("element=\"{}\",class=\"{}\"", escaped(&counted.name), escaped(&counted.class))
 }
 

@@ -1,8 +1,7 @@
 //! `QuitWatcher`: ends a router whose tasks have nothing left to do.
 
 use graph::class::rest;
-use graph::timer::TimerId;
-use graph::{Class, Cx, Element, Refused};
+use graph::{Class, Cx, Element, Refused, TimerId};
 
 /// How often it looks.
 const INTERVAL_NS: i64 = 10_000_000;

@@ -3,7 +3,7 @@
 
 use graph::class::{positional, rest};
 use graph::lang::args::words;
-use graph::task::TICKETS;
+use graph::plan::schedule_info::TICKETS;
 use graph::{Class, Element, Fault};
 
 /// Which thread.

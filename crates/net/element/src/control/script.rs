@@ -17,10 +17,8 @@ use std::collections::BTreeMap;
 use graph::class::{Handler, ask, both, keyword, read, rest, write};
 use graph::lang::args::{shift_word, unquote_text, words};
 use graph::lang::variable::{Form, Variables, expand};
-use graph::timer::TimerId;
 use graph::value::{Scope, Span, Value};
-use graph::watch::{Until, WatchId};
-use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Setup};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Setup, TimerId, Until, WatchId};
 use memory::Batch;
 
 use super::signals::{self, Catch};

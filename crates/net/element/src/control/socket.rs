@@ -5,9 +5,7 @@ use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr};
 
 use graph::class::{Handler, keyword, mandatory, read};
-use graph::timer::TimerId;
-use graph::watch::WatchId;
-use graph::{Class, Complaint, Cx, Element, Fault, Refused};
+use graph::{Class, Complaint, Cx, Element, Fault, Refused, TimerId, WatchId};
 
 use super::clients::{Client, Clients};
 use super::door::{Door, Place};

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use graph::class::{both, keyword, mandatory, read, write};
 use graph::clock::SECOND_NS;
-use graph::timer::TimerId;
 use graph::value::{Ethernet, Prefix4, Scope, Span, Value};
-use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Tally};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Tally, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use wire::MacAddress;

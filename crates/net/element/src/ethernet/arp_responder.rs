@@ -5,9 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use graph::class::{both, mandatory, read, rest, write};
 use graph::clock::SECOND_NS;
-use graph::timer::TimerId;
 use graph::value::{Ethernet, Names, Prefix4, Scope, Value};
-use graph::{Class, Cx, Each, Element, Fate, Fault, PerPacket, Refused};
+use graph::{Class, Cx, Each, Element, Fate, Fault, PerPacket, Refused, TimerId};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::MacAddress;

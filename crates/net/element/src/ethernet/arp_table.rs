@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::class::{Argument, keyword, read, write};
 use graph::clock::SECOND_NS;
-use graph::timer::TimerId;
 use graph::value::{Ethernet, Scope, Span, Value};
-use graph::{Class, Conf, Cx, Element, Fault, Refused};
+use graph::{Class, Conf, Cx, Element, Fault, Refused, TimerId};
 use memory::Packet;
 
 pub(super) const CAPACITY: Argument = keyword("CAPACITY", "packets that may wait, 0 for no limit; 2048");

@@ -5,9 +5,8 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use graph::class::{Headers, keyword, mandatory, read, rest, write};
-use graph::timer::TimerId;
 use graph::value::{Ethernet, Prefix6, Value};
-use graph::{Class, Cx, Each, Element, Fate, Fault, Next, PerPacket, Refused, Tally};
+use graph::{Class, Cx, Each, Element, Fate, Fault, Next, PerPacket, Refused, Tally, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use wire::ethernet::{self, EtherType};

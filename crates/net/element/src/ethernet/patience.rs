@@ -4,9 +4,8 @@
 
 use graph::class::{Argument, keyword};
 use graph::clock::SECOND_NS;
-use graph::timer::TimerId;
 use graph::value::Span;
-use graph::{Conf, Cx, Fault};
+use graph::{Conf, Cx, Fault, TimerId};
 use memory::Packet;
 
 use super::arp_table::{Address, SharedTable};

@@ -4,9 +4,8 @@
 use std::net::Ipv4Addr;
 
 use graph::class::{both, keyword, positional, read, write};
-use graph::task::TaskId;
 use graph::value::{Ethernet, Prefix4};
-use graph::{Class, Cx, Element, Fault, Ran, Refused, Signals};
+use graph::{Class, Cx, Element, Fault, Ran, Refused, Signals, TaskId};
 use memory::Batch;
 use memory::annotation::Header;
 use wire::ethernet::{self, EtherType};

@@ -4,8 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use graph::class::{both, keyword, mandatory, positional, read, write};
-use graph::task::TaskId;
-use graph::{Class, Conf, Cx, Element, Fault, Ran, Refused, Setup, Signal, Tally};
+use graph::{Class, Conf, Cx, Element, Fault, Ran, Refused, Setup, Signal, Tally, TaskId};
 use memory::annotation::{Header, Reach};
 use memory::{Batch, Packet};
 use port::RxQueue;

@@ -2,10 +2,8 @@
 
 use graph::class::{Headers, both, keyword, mandatory, positional, read, write};
 use graph::signal::Kind;
-use graph::task::TaskId;
-use graph::timer::TimerId;
 use graph::value::{Names, Scope, Span, Value};
-use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals};
+use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use interface::pcap::{Reader, Record};
 use memory::annotation::Header;
 use memory::{Batch, Packet};

@@ -5,10 +5,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use graph::class::{Headers, keyword, mandatory, positional, read};
-use graph::task::TaskId;
 use graph::value::{Ethernet, Prefix4};
-use graph::watch::{Until, WatchId};
-use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Refused, Signals};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Refused, Signals, TaskId, Until, WatchId};
 use interface::tun::{Tun, Wanted};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};

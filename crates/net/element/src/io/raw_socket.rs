@@ -5,11 +5,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use graph::class::{Headers, keyword, mandatory, positional};
-use graph::task::TaskId;
-use graph::timer::TimerId;
 use graph::value::Kind;
-use graph::watch::{Until, WatchId};
-use graph::{Class, Cx, Element, Fault, Ran, Signals};
+use graph::{Class, Cx, Element, Fault, Ran, Signals, TaskId, TimerId, Until, WatchId};
 use memory::{Batch, DATA_ROOM, Packet};
 use rustix::io::Errno;
 use rustix::net::{

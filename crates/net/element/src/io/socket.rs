@@ -7,9 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use graph::class::{keyword, mandatory, positional};
-use graph::task::TaskId;
-use graph::watch::{Until, WatchId};
-use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Setup, Signals};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Setup, Signals, TaskId, Until, WatchId};
 use memory::{Batch, DATA_ROOM, Packet};
 use rustix::io::Errno;
 

@@ -4,8 +4,7 @@ use std::any::Any;
 use std::sync::{Arc, PoisonError};
 
 use graph::class::{keyword, mandatory, positional, read, write};
-use graph::task::TaskId;
-use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, Tally};
+use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, Tally, TaskId};
 use memory::Batch;
 
 use super::outlets::{Outlets, Sending, Transmit};

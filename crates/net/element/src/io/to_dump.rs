@@ -6,9 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use graph::class::{keyword, mandatory, positional, read, write};
 use graph::lang::args;
-use graph::task::TaskId;
 use graph::value::Raw;
-use graph::{Class, Cx, Element, Next, Ran, Refused, Signals};
+use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, TaskId};
 use interface::pcap::classic::Writer;
 use memory::Batch;
 

@@ -169,7 +169,7 @@ impl IpFragmenter {
             return cx.drop(2, fragment);
         }
         if link.is_empty() {
-            fragment.copy_front(whole, graph::cx::STRIPPED);
+            fragment.copy_front(whole, graph::run::cx::STRIPPED);
         }
         fragment[..link.len()].copy_from_slice(link);
         let ip = &mut fragment[link.len()..];

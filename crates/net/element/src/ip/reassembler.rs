@@ -10,8 +10,7 @@ use std::net::Ipv4Addr;
 
 use graph::class::{Headers, keyword, read};
 use graph::clock::SECOND_NS;
-use graph::timer::TimerId;
-use graph::{Class, Cx, Element, Next, Refused};
+use graph::{Class, Cx, Element, Next, Refused, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
 use wire::ip::{Ports, Protocol};

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::class::Handler;
-use graph::timer::TimerId;
 use graph::value::Scope;
-use graph::{Cx, Element, Fate, Next, Refused};
+use graph::{Cx, Element, Fate, Next, Refused, TimerId};
 use memory::{Batch, Packet};
 
 use super::apply::{Annotate, apply};

@@ -6,10 +6,8 @@ use std::collections::VecDeque;
 use graph::class::{both, mandatory, read, write};
 use graph::clock::SECOND_NS;
 use graph::signal::Kind;
-use graph::task::TaskId;
-use graph::timer::TimerId;
 use graph::value::{Bandwidth, Span};
-use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals};
+use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
 
 use super::{interval, parsed};

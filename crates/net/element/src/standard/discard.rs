@@ -1,8 +1,7 @@
 //! `Discard`: the end of packets.
 
 use graph::class::{both, keyword, positional, read, write};
-use graph::task::TaskId;
-use graph::{Class, Cx, Element, Next, Ran, Refused, Signal, Signals, Tally};
+use graph::{Class, Cx, Element, Next, Ran, Refused, Signal, Signals, Tally, TaskId};
 use memory::Batch;
 
 /// The class.

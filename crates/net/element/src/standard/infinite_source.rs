@@ -3,9 +3,8 @@
 use graph::class::{both, keyword, positional, read, write};
 use graph::lang::args;
 use graph::signal::Kind;
-use graph::task::TaskId;
 use graph::value::{Bytes, Raw};
-use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals};
+use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals, TaskId};
 use memory::{Batch, Packet};
 
 use super::parsed;

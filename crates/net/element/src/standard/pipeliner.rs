@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use graph::class::{both, keyword, positional, read, write};
-use graph::task::TaskId;
-use graph::{Class, Cx, Element, Next, Ran, Refused, Signal, Tally};
+use graph::{Class, Cx, Element, Next, Ran, Refused, Signal, Tally, TaskId};
 use memory::{Batch, Packet};
 
 /// The class.

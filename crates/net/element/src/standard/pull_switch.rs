@@ -3,8 +3,7 @@
 
 use graph::class::{both, mandatory, positional};
 use graph::signal::Kind;
-use graph::task::TaskId;
-use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Ran, Refused, Setup, Signal, Signals};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Ran, Refused, Setup, Signal, Signals, TaskId};
 use memory::Batch;
 
 use super::switch;

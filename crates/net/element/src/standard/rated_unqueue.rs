@@ -2,10 +2,8 @@
 //! `BandwidthRatedSplitter`: no more than so many packets, or bytes, a second.
 
 use graph::class::{both, datum, keyword, mandatory, read};
-use graph::task::TaskId;
-use graph::timer::TimerId;
 use graph::value::{Bandwidth, Span};
-use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Ran, Refused, Signals};
+use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Ran, Refused, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
 
 use super::bucket::{self, BYTES_THRESHOLD, Bucket};

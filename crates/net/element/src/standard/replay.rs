@@ -3,10 +3,8 @@
 
 use graph::class::{Argument, Handler, both, keyword, read, write};
 use graph::signal::Kind;
-use graph::task::TaskId;
-use graph::timer::TimerId;
 use graph::value::Span;
-use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Refused, Setup, Signal, Signals};
+use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Refused, Setup, Signal, Signals, TaskId, TimerId};
 use memory::annotation::Annotations;
 use memory::{Batch, DATA_ROOM, Packet};
 

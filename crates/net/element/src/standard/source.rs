@@ -5,10 +5,8 @@ use graph::class::{both, keyword, mandatory, positional, read, write};
 use graph::clock::SECOND_NS;
 use graph::lang::args::shift_word;
 use graph::signal::Kind;
-use graph::task::TaskId;
-use graph::timer::TimerId;
 use graph::value::{Bandwidth, Bytes, Raw, Span};
-use graph::{Class, Cx, Element, Fault, Notice, Ran, Refused, Signal, Signals};
+use graph::{Class, Cx, Element, Fault, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
 
 use super::bucket::Bucket;

@@ -2,10 +2,8 @@
 
 use graph::class::{both, mandatory, positional, read, write};
 use graph::clock::SECOND_NS;
-use graph::task::TaskId;
-use graph::timer::TimerId;
 use graph::value::Span;
-use graph::{Class, Conf, Cx, Element, Fault, Ran, Refused, Signals};
+use graph::{Class, Conf, Cx, Element, Fault, Ran, Refused, Signals, TaskId, TimerId};
 use memory::Batch;
 
 use super::{interval, parsed};

@@ -1,8 +1,7 @@
 //! `Unqueue`: from pull to push.
 
 use graph::class::{both, keyword, positional, read, write};
-use graph::task::TaskId;
-use graph::{Class, Cx, Element, Ran, Refused, Signals};
+use graph::{Class, Cx, Element, Ran, Refused, Signals, TaskId};
 use memory::Batch;
 
 /// The class.

@@ -4,10 +4,8 @@ use std::net::Ipv4Addr;
 
 use graph::class::{Argument, Handler, Headers, both, keyword, mandatory, positional, read, write};
 use graph::signal::Kind;
-use graph::task::TaskId;
-use graph::timer::TimerId;
 use graph::value::Ethernet;
-use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Refused, Setup, Signal};
+use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Refused, Setup, Signal, TaskId, TimerId};
 use memory::{Batch, DATA_ROOM};
 use wire::ip::{Ports, Protocol};
 use wire::tcp::{self, Flags};

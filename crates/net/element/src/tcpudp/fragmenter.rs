@@ -138,7 +138,7 @@ impl TcpFragmenter {
             cx.free(part);
             return None;
         }
-        part.copy_front(packet, graph::cx::STRIPPED);
+        part.copy_front(packet, graph::run::cx::STRIPPED);
         part.copy_metadata(packet);
         self.made.add(1);
         cx.emit(0, part);

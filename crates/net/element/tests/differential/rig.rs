@@ -10,11 +10,9 @@ use graph::class::{mandatory, positional};
 use graph::clock::{Clock, SIMULATION_START_NS};
 use graph::fused::Region;
 use graph::lang::{self, Flat, Source};
+use graph::plan::Made;
 use graph::plan::Plan;
-use graph::router::Made;
-use graph::setup::Services;
-use graph::task::TaskId;
-use graph::{Class, Console, Cx, Element, Next, Options, Ran, Registry, Router};
+use graph::{Class, Console, Cx, Element, Next, Options, Ran, Registry, Router, Services, TaskId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 
@@ -159,7 +157,7 @@ fn options(input: &Arc<Input>, output: &Arc<Output>) -> Options {
 /// A configuration's elements.
 pub fn made(text: &str) -> (Plan, Made) {
     let options = options(&Arc::new(Input(vec![])), &Arc::default());
-    Router::made(text, flat(text), &registry(), options)
+    Router::configure(text, flat(text), &registry(), options)
         .unwrap_or_else(|list| panic!("{:?}\n{text}", list.iter().map(|p| p.text()).collect::<Vec<_>>()))
 }
 
@@ -196,10 +194,10 @@ impl Outcome {
         for (number, planned) in shared.plan.elements.iter().enumerate() {
             let mut sums = vec![0; planned.kind.drops.len()];
             for lane in router.lanes() {
-                sums.iter_mut().zip(&lane.figures(number).drops).for_each(|(sum, drops)| *sum += drops);
+                sums.iter_mut().zip(&lane.counters(number).drops).for_each(|(sum, drops)| *sum += drops);
             }
             drops.insert(planned.name.clone(), sums);
-            let all = router.lanes().iter().map(|lane| lane.figures(number).packets).sum();
+            let all = router.lanes().iter().map(|lane| lane.counters(number).packets).sum();
             packets.insert(planned.name.clone(), all);
             for handler in planned.kind.handlers.iter().filter(|h| h.read && !h.name.contains("rate")) {
                 let name = format!("{}.{}", planned.name, handler.name);

@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex};
 use graph::class::rest;
 use graph::clock::{Clock, SIMULATION_START_NS};
 use graph::lang::{self, Source};
-use graph::task::TaskId;
 use graph::value::Bytes;
-use graph::{Class, Console, Cx, Element, Next, Options, Ran, Router};
+use graph::{Class, Console, Cx, Element, Next, Options, Ran, Router, TaskId};
 use memory::annotation::{Annotations, Header};
 use memory::{Batch, Packet};
 
@@ -160,7 +159,7 @@ impl Bench {
 
     /// How many packets an element dropped for each reason.
     pub fn drops(&self, element: usize) -> Vec<u64> {
-        self.router.lanes()[0].figures(element).drops.clone()
+        self.router.lanes()[0].counters(element).drops.clone()
     }
 }
 

@@ -39,13 +39,14 @@ pub mod lexer;
 pub mod parser;
 pub mod place;
 pub mod problem;
+mod suggestion;
 pub mod tree;
 pub mod variable;
 
 pub use flat::{Compound, Connection, Declared, Flat, Requirement};
-pub use flatten::nearest;
 pub use place::{Place, Source, Sources};
 pub use problem::{Context, Note, Problem, Problems, Severity};
+pub use suggestion::suggestion;
 
 /// Finds a library for `require(library NAME)`: the name and the folder of the file
 /// that asks. The source's name is what makes two of them the same.

@@ -9,8 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use graph::class::{keyword, positional, read, write};
-use graph::task::TaskId;
-use graph::{Class, Cx, Element, Next, Ran, Refused, Signals};
+use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, TaskId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use wire::ip::Protocol;

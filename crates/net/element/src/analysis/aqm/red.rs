@@ -2,9 +2,8 @@
 
 use graph::class::{both, keyword, mandatory, read};
 use graph::lang::args;
-use graph::timer::TimerId;
 use graph::value::{Names, Raw, Scope, Value, fixed_point};
-use graph::{Class, Cx, Element, Fault, Next, Refused};
+use graph::{Class, Cx, Element, Fault, Next, Refused, TimerId};
 use memory::{Batch, Packet};
 
 use super::ewma::Ewma;

@@ -3,10 +3,8 @@
 use graph::class::{Headers, both, keyword, positional, read, write};
 use graph::lang::args;
 use graph::signal::Kind;
-use graph::task::TaskId;
-use graph::timer::TimerId;
 use graph::value::Raw;
-use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals};
+use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
 use wire::ip::Protocol;
 

@@ -5,9 +5,8 @@ use std::io::{BufWriter, Write};
 
 use graph::class::{keyword, mandatory, read, write};
 use graph::lang::args;
-use graph::task::TaskId;
 use graph::value::Raw;
-use graph::{Class, Cx, Element, Next, Ran, Refused, Signals};
+use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, TaskId};
 use memory::{Batch, Packet};
 
 use super::view::View;

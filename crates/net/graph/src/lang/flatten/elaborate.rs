@@ -71,7 +71,7 @@ pub fn explain_class(reader: &mut Reader<'_>, problem: Problem, name: &str) -> P
     }
     reader.searches -= 1;
     let names = reader.classes.names();
-    let found = super::nearest::nearest(name, names.iter().map(String::as_str));
+    let found = crate::lang::suggestion(name, names.iter().map(String::as_str));
     problem.suggest(found.map(|found| format!("did you mean '{found}'?")))
 }
 

@@ -291,7 +291,7 @@ fn suggest_element(reader: &mut Reader<'_>, problem: Problem, item: &Pending) ->
         let body = body(reader);
         let names = body.elements.iter().filter(|e| !e.missing).map(|e| &*e.name);
         let found =
-            super::nearest::nearest(name, names.take(10_000)).map(|found| format!("did you mean '{found}'?"));
+            crate::lang::suggestion(name, names.take(10_000)).map(|found| format!("did you mean '{found}'?"));
         if found.is_some() {
             return problem.suggest(found);
         }

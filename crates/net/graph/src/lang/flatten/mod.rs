@@ -15,10 +15,8 @@ mod elaborate;
 mod expand;
 mod formals;
 mod item;
-mod nearest;
 mod reader;
 mod splice;
 mod wire;
 
-pub use nearest::nearest;
 pub use reader::{read, read_anyway};

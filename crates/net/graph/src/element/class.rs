@@ -1,0 +1,297 @@
+//! Classes of elements: what each is called, takes, does and counts, in one table
+//! from which configuration errors, documentation and completion are made.
+
+use std::collections::BTreeMap;
+
+use crate::element::Element;
+use crate::element::conf::{Conf, Fault};
+use crate::plan::setup::Setup;
+
+/// A class of elements.
+#[derive(Clone, Copy)]
+pub struct Class {
+    /// Its name in configurations.
+    pub name: &'static str,
+    /// What it does, in a line: `strips bytes from the front of packets`.
+    pub brief: &'static str,
+    /// More, in Markdown.
+    pub doc: &'static str,
+    /// Input and output ports in Click's code: `1/1`, `1/1-2`, `-/=`, `1/-`.
+    pub ports: &'static str,
+    /// Push (`h`), pull (`l`) or agnostic (`a`) for each input and output, in Click's
+    /// code: `a/a`, `h/lh`. The last letter stands for all further ports.
+    pub processing: &'static str,
+    /// Which inputs lead to which outputs, in Click's code: `x/x`, `x/y`, `#/#`.
+    pub flow: &'static str,
+    /// When it is configured and initialized, lower first; [`Class::INFORMATION`]
+    /// come before all others.
+    pub phase: i32,
+    /// What it takes.
+    pub arguments: &'static [Argument],
+    /// What can be read and written while it runs.
+    pub handlers: &'static [Handler],
+    /// Why it drops packets, by name; an element counts each.
+    pub drops: &'static [&'static str],
+    /// An example.
+    pub example: &'static str,
+    /// Related classes.
+    pub see: &'static [&'static str],
+    /// What it needs to know of a packet's headers, and what it finds out.
+    pub headers: Headers,
+    /// What it costs beyond a look at each packet: `copies each packet`; empty if
+    /// nothing.
+    pub costs: &'static str,
+    /// Whether it takes a new configuration while it runs: `config` can be written
+    /// ([`Element::reconfigure`]).
+    pub live: bool,
+    /// Handlers that, when written, give an argument another value. Only of classes that
+    /// are live.
+    pub settings: &'static [Setting],
+    /// Makes an element from its configuration.
+    pub make: Make,
+}
+
+/// Makes an element.
+pub type Make = fn(&mut Setup<'_>, &mut Conf<'_>) -> Result<Box<dyn Element>, Fault>;
+
+/// What an element needs to know of a packet's headers before it comes, and what
+/// is known afterwards: found wrong before a packet flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Headers {
+    /// The network header must have been found (`MarkIPHeader`, `CheckIPHeader`).
+    pub needs_network: bool,
+    /// The transport header must have been found.
+    pub needs_transport: bool,
+    /// It finds the network header, and the transport header behind it, for the
+    /// packets that leave at output 0.
+    pub finds_network: bool,
+    /// What was known is no longer: the packet is another one.
+    pub forgets: bool,
+    /// A keyword that has it find the network header when it is given and true
+    /// (`FORCE_IP`); empty for none.
+    pub finds_if: &'static str,
+}
+
+/// How an argument is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Given {
+    /// By its place, or by keyword; it must be there.
+    Mandatory,
+    /// By its place, or by keyword.
+    Positional,
+    /// By keyword.
+    Keyword,
+    /// All that is left, any number: rules, routes.
+    Rest,
+}
+
+/// An argument of a class.
+#[derive(Debug, Clone, Copy)]
+pub struct Argument {
+    /// The keyword.
+    pub name: &'static str,
+    /// How it is given.
+    pub given: Given,
+    /// What it is, with its default: `packets in a burst; 1`.
+    pub about: &'static str,
+}
+
+/// An argument that must be there.
+pub const fn mandatory(name: &'static str, about: &'static str) -> Argument {
+    Argument { name, given: Given::Mandatory, about }
+}
+
+/// An argument that may stand in its place.
+pub const fn positional(name: &'static str, about: &'static str) -> Argument {
+    Argument { name, given: Given::Positional, about }
+}
+
+/// An argument by keyword.
+pub const fn keyword(name: &'static str, about: &'static str) -> Argument {
+    Argument { name, given: Given::Keyword, about }
+}
+
+/// Any number of further arguments.
+pub const fn rest(name: &'static str, about: &'static str) -> Argument {
+    Argument { name, given: Given::Rest, about }
+}
+
+/// Something that can be read or written while an element runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handler {
+    /// Its name.
+    pub name: &'static str,
+    /// It can be read.
+    pub read: bool,
+    /// It can be written.
+    pub write: bool,
+    /// What else there is to it, as Click's `handlers` lists it: `+` it is asked with a
+    /// parameter, `%` it is raw, `.` it changes rarely, `b` a button, `c` a check box;
+    /// and `-`, not listed: it is not for those outside the configuration to read.
+    pub marks: &'static str,
+    /// What it is.
+    pub about: &'static str,
+}
+
+impl Handler {
+    /// With marks.
+    pub const fn marked(self, marks: &'static str) -> Handler {
+        Handler { marks, ..self }
+    }
+
+    /// Whether it may be asked with a parameter.
+    pub fn takes_parameter(&self) -> bool {
+        self.marks.contains('+')
+    }
+
+    /// Whether what it says is printed as it is, without a line's end added.
+    pub fn is_raw(&self) -> bool {
+        self.marks.contains('%')
+    }
+
+    /// Whether those outside the configuration can read it.
+    pub fn is_public(&self) -> bool {
+        self.read && !self.marks.contains('-')
+    }
+}
+
+/// A handler that, when written, gives an argument another value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// The handler.
+    pub handler: &'static str,
+    /// Where the argument stands.
+    pub place: usize,
+    /// Its keyword.
+    pub key: &'static str,
+    /// The `config` handler tells of it.
+    pub is_told: bool,
+}
+
+/// A handler that changes an argument, and the configuration.
+pub const fn setting(handler: &'static str, place: usize, key: &'static str) -> Setting {
+    Setting { handler, place, key, is_told: true }
+}
+
+/// A handler that changes the value of an argument; the configuration stays as it was
+/// written.
+pub const fn datum(handler: &'static str, place: usize, key: &'static str) -> Setting {
+    Setting { handler, place, key, is_told: false }
+}
+
+/// A handler that is read.
+pub const fn read(name: &'static str, about: &'static str) -> Handler {
+    Handler { name, read: true, write: false, marks: "", about }
+}
+
+/// A handler that is read with a parameter.
+pub const fn ask(name: &'static str, about: &'static str) -> Handler {
+    read(name, about).marked("+")
+}
+
+/// A handler that is written.
+pub const fn write(name: &'static str, about: &'static str) -> Handler {
+    Handler { name, read: false, write: true, marks: "", about }
+}
+
+/// A handler that is read and written.
+pub const fn both(name: &'static str, about: &'static str) -> Handler {
+    Handler { name, read: true, write: true, marks: "", about }
+}
+
+impl Class {
+    /// Phase of elements that others ask while they are configured.
+    pub const INFORMATION: i32 = 0;
+    /// Phase of most elements.
+    pub const USUAL: i32 = 100;
+    /// Phase of elements that look at all others.
+    pub const LATE: i32 = 200;
+
+    /// What most classes have in common: one input, one output, agnostic.
+    pub const BASE: Class = Class {
+        name: "",
+        brief: "",
+        doc: "",
+        ports: "1/1",
+        processing: "a/a",
+        flow: "x/x",
+        phase: Class::USUAL,
+        arguments: &[],
+        handlers: &[],
+        drops: &["dropped"],
+        example: "",
+        see: &[],
+        costs: "",
+        headers: Headers {
+            needs_network: false,
+            needs_transport: false,
+            finds_network: false,
+            forgets: false,
+            finds_if: "",
+        },
+        live: false,
+        settings: &[],
+        make: |_, _| Err(Fault::new("cannot be made")),
+    };
+}
+
+impl Class {
+    /// How it is written: `Queue([CAPACITY])`.
+    pub fn usage(&self) -> String {
+        let one = |argument: &Argument| match argument.given {
+            Given::Mandatory => argument.name.to_string(),
+            Given::Positional => format!("[{}]", argument.name),
+            Given::Keyword => format!("[{} ...]", argument.name),
+            Given::Rest => format!("{}, ...", argument.name),
+        };
+        let arguments: Vec<String> = self.arguments.iter().map(one).collect();
+        format!("{}({})", self.name, arguments.join(", "))
+    }
+}
+
+impl std::fmt::Debug for Class {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Class").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// All classes a configuration can use, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    classes: BTreeMap<&'static str, &'static Class>,
+}
+
+impl Registry {
+    /// Adds a class; a later one of the same name takes its place.
+    pub fn add(&mut self, class: &'static Class) {
+        self.classes.insert(class.name, class);
+    }
+
+    /// A class by another name: `alias` in a configuration means `class`.
+    pub fn add_alias(&mut self, alias: &'static str, class: &'static Class) {
+        self.classes.insert(alias, class);
+    }
+
+    /// The class of a name.
+    pub fn find(&self, name: &str) -> Option<&'static Class> {
+        self.classes.get(name).copied()
+    }
+
+    /// All names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.classes.keys().copied()
+    }
+
+    /// All classes, in order of their names in configurations.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'static Class)> {
+        self.classes.iter().map(|(name, class)| (*name, *class))
+    }
+}
+
+impl FromIterator<&'static Class> for Registry {
+    fn from_iter<I: IntoIterator<Item = &'static Class>>(classes: I) -> Registry {
+        let mut registry = Registry::default();
+        classes.into_iter().for_each(|class| registry.add(class));
+        registry
+    }
+}

@@ -1,0 +1,221 @@
+//! An element's configuration, read as Click reads it: positional arguments and
+//! keywords, each once, in any order that makes sense.
+//!
+//! ```text
+//! InfiniteSource("data", LIMIT 5, STOP true)
+//!                ^positional  ^keywords
+//! ```
+//! An argument that begins with a word and a space may be a keyword's. The last
+//! of several wins. A mandatory positional argument that is missing takes an
+//! argument that looks like a keyword's.
+
+use crate::element::class::Class;
+use crate::element::value::{Scope, Value};
+use crate::lang::args;
+
+/// What is wrong with a configuration: the message, without the element's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Fault {
+    /// What is wrong.
+    pub message: String,
+    /// What Click says to it, where it says less.
+    pub compat: Option<String>,
+    /// What was probably meant.
+    pub suggestion: Option<String>,
+    /// Which argument is wrong, counted from 0, when it is one.
+    pub argument: Option<usize>,
+}
+
+impl Fault {
+    /// A fault with a message.
+    pub fn new(message: impl Into<String>) -> Fault {
+        Fault { message: message.into(), compat: None, suggestion: None, argument: None }
+    }
+
+    /// Says which argument is wrong.
+    pub fn at(mut self, argument: usize) -> Fault {
+        self.argument = Some(argument);
+        self
+    }
+}
+
+impl From<String> for Fault {
+    fn from(message: String) -> Fault {
+        Fault::new(message)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(message: &str) -> Fault {
+        Fault::new(message)
+    }
+}
+
+/// The result of reading an argument.
+pub type Result<T> = std::result::Result<T, Fault>;
+
+/// Where an argument stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Not read yet; how long the word is that may be a keyword.
+    Open(usize),
+    /// Read as a keyword's value, or as positional.
+    Taken,
+}
+
+/// The arguments of one element.
+pub struct Conf<'a> {
+    class: &'static Class,
+    arguments: Vec<String>,
+    states: Vec<State>,
+    scope: Scope<'a>,
+}
+
+impl<'a> Conf<'a> {
+    /// Takes a configuration string apart. `scope` knows the names of addresses.
+    pub fn new(class: &'static Class, config: &str, scope: Scope<'a>) -> Conf<'a> {
+        let arguments = args::split(config);
+        let states =
+            arguments.iter().map(|a| State::Open(args::keyword(a).map_or(0, |(k, _)| k.len()))).collect();
+        Conf { class, arguments, states, scope }
+    }
+
+    /// The arguments as they were written, read or not.
+    pub fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    /// Leaves an argument out, as if it were not there.
+    pub(crate) fn leave_out(&mut self, argument: usize) {
+        self.states[argument] = State::Taken;
+    }
+
+    /// Whether an argument has the form of a keyword's.
+    pub(crate) fn is_keyword(&self, argument: usize) -> bool {
+        self.arguments.get(argument).is_some_and(|argument| args::keyword(argument).is_some())
+    }
+
+    /// Where names of addresses are looked up.
+    pub fn scope(&self) -> &Scope<'a> {
+        &self.scope
+    }
+
+    /// Finds the argument for `key`, and its number; Click's rules, in one place.
+    fn find(&mut self, key: &str, positional: bool, mandatory: bool) -> Option<(String, usize)> {
+        debug_assert!(
+            self.class.arguments.iter().any(|a| a.name == key),
+            "{}: {key} is not among the class's arguments",
+            self.class.name
+        );
+        self.search(key, positional, mandatory)
+    }
+
+    fn search(&mut self, key: &str, positional: bool, mandatory: bool) -> Option<(String, usize)> {
+        let mut got = None;
+        let next = self.states.iter().position(|s| *s != State::Taken).filter(|_| positional);
+        for (i, argument) in self.arguments.iter().enumerate() {
+            if self.states[i] == State::Open(key.len()) && argument.starts_with(key) {
+                got = Some(i); // the last one wins, and the others are gone
+                self.states[i] = State::Taken;
+            }
+        }
+        let open = next.filter(|next| match self.states[*next] {
+            State::Open(word) => word == 0 || (mandatory && got.is_none()),
+            State::Taken => false,
+        });
+        if let Some(next) = open {
+            self.states[next] = State::Taken; // given twice: the last one wins here too
+            if got.is_none_or(|got| got < next) {
+                return Some((self.arguments[next].clone(), next));
+            }
+        }
+        let got = got?;
+        args::keyword(&self.arguments[got]).map(|(_, value)| (value.to_string(), got))
+    }
+
+    fn read<T: Value>(&mut self, key: &str, positional: bool, mandatory: bool) -> Result<Option<T>> {
+        let Some((text, argument)) = self.find(key, positional, mandatory) else {
+            return match mandatory {
+                true => Err(Fault::new(format!("{key}: required argument missing"))),
+                false => Ok(None),
+            };
+        };
+        T::parse(&text, &self.scope).map(Some).map_err(|error| {
+            let compat = error.starts_with("expected").then(|| match error.ends_with("integer") {
+                true => format!("{key}: invalid number"),
+                false => format!("{key}: parse error"),
+            });
+            Fault { compat, ..Fault::new(format!("{key}: {error}")).at(argument) }
+        })
+    }
+
+    /// The next positional argument, or the one of keyword `key`; there must be one.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read as a `T`.
+    pub fn mandatory<T: Value>(&mut self, key: &str) -> Result<T> {
+        Ok(self.read(key, true, true)?.expect("an error otherwise"))
+    }
+
+    /// The next positional argument, or the one of keyword `key`, if there is one.
+    ///
+    /// # Errors
+    /// When it cannot be read as a `T`.
+    pub fn positional<T: Value>(&mut self, key: &str) -> Result<Option<T>> {
+        self.read(key, true, false)
+    }
+
+    /// The argument of keyword `key`, if it is there.
+    ///
+    /// # Errors
+    /// When it cannot be read as a `T`.
+    pub fn keyword<T: Value>(&mut self, key: &str) -> Result<Option<T>> {
+        self.read(key, false, false)
+    }
+
+    /// The argument of keyword `key`; there must be one.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read as a `T`.
+    pub fn mandatory_keyword<T: Value>(&mut self, key: &str) -> Result<T> {
+        Ok(self.read(key, false, true)?.expect("an error otherwise"))
+    }
+
+    /// Takes an argument of a keyword that means nothing here and is not among the
+    /// class's; whether it was there.
+    pub fn ignore(&mut self, key: &str) -> bool {
+        self.search(key, false, false).is_some()
+    }
+
+    /// Every argument that was not read yet, as it was written: rules, patterns,
+    /// routes.
+    pub fn rest(&mut self) -> Vec<String> {
+        let open = self.states.iter_mut().zip(&self.arguments).filter(|(state, _)| **state != State::Taken);
+        open.map(|(state, argument)| {
+            *state = State::Taken;
+            argument.clone()
+        })
+        .collect()
+    }
+
+    /// All has been read.
+    ///
+    /// # Errors
+    /// When arguments are left: keywords that the class does not know, a line for each,
+    /// or too many others.
+    pub fn complete(&self) -> Result<()> {
+        let left: Vec<usize> = (0..self.states.len()).filter(|i| self.states[*i] != State::Taken).collect();
+        let Some(&first) = left.first() else { return Ok(()) };
+        let word = |i: usize| args::keyword(&self.arguments[i]).map(|(keyword, _)| keyword);
+        let unknown: Vec<&str> = left.iter().filter_map(|i| word(*i)).collect();
+        let mut lines: Vec<String> = unknown.iter().map(|word| format!("{word}: unknown argument")).collect();
+        if unknown.len() < left.len() {
+            lines.push("too many arguments".to_owned());
+        }
+        let known = self.class.arguments.iter().map(|a| a.name);
+        let near = unknown.first().and_then(|word| crate::lang::suggestion(word, known));
+        let suggestion = near.map(|name| format!("did you mean '{name}'?"));
+        Err(Fault { suggestion, ..Fault::new(lines.join("\n")).at(first) })
+    }
+}

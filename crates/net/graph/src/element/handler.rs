@@ -1,0 +1,411 @@
+//! Handlers: what can be read and written while an element runs, each a row of its
+//! class in which the name stands beside the function that is called.
+//!
+//! ```
+//! use graph::class::{Handlers, action, both, read};
+//! struct Counter { packets: u64, active: bool }
+//! const HANDLERS: Handlers<Counter> = Handlers(&[
+//!     read("count", "packets", |counter| counter.packets.to_string()),
+//!     both("active", "whether it counts", |counter| counter.active.to_string(), |counter, cx, value| {
+//!         counter.active = value.trim().parse().map_err(|_| "expected boolean")?;
+//!         Ok(())
+//!     }),
+//!     action("reset", "counts from zero", |counter, _| counter.packets = 0),
+//! ]);
+//! ```
+
+use std::any::Any;
+
+use crate::element::{Element, Refused};
+use crate::run::cx::Cx;
+
+/// What is known of a handler without its element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handler {
+    /// Its name.
+    pub name: &'static str,
+    /// It can be read.
+    pub read: bool,
+    /// It can be written.
+    pub write: bool,
+    /// What else there is to it, as Click's `handlers` lists it: `+` it is asked with a
+    /// parameter, `%` it is raw, `.` it changes rarely, `b` a button, `c` a check box;
+    /// and `-`, not listed: it is not for those outside the configuration to read.
+    pub marks: &'static str,
+    /// What it is.
+    pub about: &'static str,
+}
+
+impl Handler {
+    /// With marks.
+    pub const fn marked(self, marks: &'static str) -> Handler {
+        Handler { marks, ..self }
+    }
+
+    /// Whether it may be asked with a parameter.
+    pub fn takes_parameter(&self) -> bool {
+        self.marks.contains('+')
+    }
+
+    /// Whether what it says is printed as it is, without a line's end added.
+    pub fn is_raw(&self) -> bool {
+        self.marks.contains('%')
+    }
+
+    /// Whether those outside the configuration can read it.
+    pub fn is_public(&self) -> bool {
+        self.read && !self.marks.contains('-')
+    }
+}
+
+/// An argument that gets another value when a handler is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// Where the argument stands.
+    pub place: usize,
+    /// Its keyword.
+    pub key: &'static str,
+    /// The `config` handler tells of it.
+    pub is_told: bool,
+}
+
+/// Reads a value, from a view of the lane and a parameter.
+pub type ReadCall<T> = fn(&mut T, &mut Cx<'_>, &str) -> Result<String, Refused>;
+/// Writes a value.
+pub type WriteCall<T> = fn(&mut T, &mut Cx<'_>, &str) -> Result<(), Refused>;
+/// As [`ReadCall`], of a handler whose name is given before the parameter.
+pub type NamedRead<T> = fn(&mut T, &mut Cx<'_>, &str, &str) -> Result<String, Refused>;
+/// As [`WriteCall`], of a handler whose name is given before the value.
+pub type NamedWrite<T> = fn(&mut T, &mut Cx<'_>, &str, &str) -> Result<(), Refused>;
+
+enum Read<T: 'static> {
+    None,
+    Value(fn(&T) -> String),
+    Call(ReadCall<T>),
+    Named(NamedRead<T>),
+}
+
+enum Write<T: 'static> {
+    None,
+    Call(WriteCall<T>),
+    Action(fn(&mut T, &mut Cx<'_>)),
+    Named(NamedWrite<T>),
+    Setting(Setting),
+}
+
+/// Which elements of a class have a handler.
+enum Presence<T: 'static> {
+    All,
+    If(fn(&T) -> bool),
+    /// One for each of these names.
+    Named(fn(&T) -> Vec<String>),
+}
+
+/// A handler of elements of type `T`: what is known of it, and its functions.
+pub struct Row<T: 'static> {
+    handler: Handler,
+    read: Read<T>,
+    write: Write<T>,
+    presence: Presence<T>,
+}
+
+const fn row<T>(name: &'static str, about: &'static str, read: Read<T>, write: Write<T>) -> Row<T> {
+    let handler = Handler {
+        name,
+        read: !matches!(read, Read::None),
+        write: !matches!(write, Write::None),
+        marks: "",
+        about,
+    };
+    Row { handler, read, write, presence: Presence::All }
+}
+
+/// A handler that reads a value of the element.
+pub const fn read<T>(name: &'static str, about: &'static str, value: fn(&T) -> String) -> Row<T> {
+    row(name, about, Read::Value(value), Write::None)
+}
+
+/// A handler that is read, which changes the element, looks at its lane or may fail.
+pub const fn call<T>(name: &'static str, about: &'static str, call: ReadCall<T>) -> Row<T> {
+    row(name, about, Read::Call(call), Write::None)
+}
+
+/// A handler that is read with a parameter.
+pub const fn ask<T>(name: &'static str, about: &'static str, ask: ReadCall<T>) -> Row<T> {
+    row(name, about, Read::Call(ask), Write::None).marked("+")
+}
+
+/// A handler that is written.
+pub const fn write<T>(name: &'static str, about: &'static str, write: WriteCall<T>) -> Row<T> {
+    row(name, about, Read::None, Write::Call(write))
+}
+
+/// A handler that is written to have something done: whatever the value is.
+pub const fn action<T>(name: &'static str, about: &'static str, action: fn(&mut T, &mut Cx<'_>)) -> Row<T> {
+    row(name, about, Read::None, Write::Action(action))
+}
+
+/// A handler that is read and written.
+pub const fn both<T>(
+    name: &'static str,
+    about: &'static str,
+    value: fn(&T) -> String,
+    write: WriteCall<T>,
+) -> Row<T> {
+    row(name, about, Read::Value(value), Write::Call(write))
+}
+
+/// A handler that reads the value of an argument and, when written, gives it another
+/// one, in the configuration as well. Only for classes that are live.
+pub const fn setting<T>(
+    name: &'static str,
+    about: &'static str,
+    value: fn(&T) -> String,
+    (place, key): (usize, &'static str),
+) -> Row<T> {
+    row(name, about, Read::Value(value), Write::Setting(Setting { place, key, is_told: true }))
+}
+
+/// As [`setting`]; the configuration stays as it was written.
+pub const fn datum<T>(
+    name: &'static str,
+    about: &'static str,
+    value: fn(&T) -> String,
+    (place, key): (usize, &'static str),
+) -> Row<T> {
+    row(name, about, Read::Value(value), Write::Setting(Setting { place, key, is_told: false }))
+}
+
+/// Handlers that are read, one for each of the names that an element has when it was
+/// made; `read` gets the name and the parameter.
+pub const fn named<T>(about: &'static str, names: fn(&T) -> Vec<String>, read: NamedRead<T>) -> Row<T> {
+    Row { presence: Presence::Named(names), ..row("", about, Read::Named(read), Write::None) }
+}
+
+impl<T> Row<T> {
+    /// With marks ([`Handler::marks`]).
+    pub const fn marked(self, marks: &'static str) -> Row<T> {
+        Row { handler: self.handler.marked(marks), ..self }
+    }
+
+    /// Read as well, as [`call`] has it.
+    pub const fn and_call(self, call: ReadCall<T>) -> Row<T> {
+        Row { handler: Handler { read: true, ..self.handler }, read: Read::Call(call), ..self }
+    }
+
+    /// Written as well; `write` gets the name and the value.
+    pub const fn and_write(self, write: NamedWrite<T>) -> Row<T> {
+        Row { handler: Handler { write: true, ..self.handler }, write: Write::Named(write), ..self }
+    }
+
+    /// Only of elements of which `is` is true when they were made.
+    pub const fn only_if(self, is: fn(&T) -> bool) -> Row<T> {
+        Row { presence: Presence::If(is), ..self }
+    }
+
+    fn read(
+        &self,
+        element: &mut T,
+        cx: &mut Cx<'_>,
+        (name, parameter): (&str, &str),
+    ) -> Result<String, Refused> {
+        match self.read {
+            Read::Value(value) => Ok(value(element)),
+            Read::Call(call) => call(element, cx, parameter),
+            Read::Named(call) => call(element, cx, name, parameter),
+            Read::None => Err(Refused::NoHandler(name.into())),
+        }
+    }
+
+    fn write(
+        &self,
+        element: &mut T,
+        cx: &mut Cx<'_>,
+        (name, value): (&str, &str),
+    ) -> Result<(), Refused> {
+        match self.write {
+            Write::Call(write) => write(element, cx, value),
+            Write::Named(write) => write(element, cx, name, value),
+            Write::Action(action) => {
+                action(element, cx);
+                Ok(())
+            }
+            Write::None | Write::Setting(_) => Err(Refused::NoHandler(name.into())),
+        }
+    }
+}
+
+/// The handlers of a class whose elements, or what looks at single packets in them
+/// ([`PerPacket`](crate::PerPacket)), are of type `T`.
+pub struct Handlers<T: 'static>(pub &'static [Row<T>]);
+
+impl<T: 'static> Handlers<T> {
+    /// The row of a handler that an element has.
+    fn find(&self, element: &T, name: &str) -> Option<&Row<T>> {
+        self.0.iter().find(|row| match row.presence {
+            Presence::All => row.handler.name == name,
+            Presence::If(is) => row.handler.name == name && is(element),
+            Presence::Named(names) => names(element).iter().any(|own| own == name),
+        })
+    }
+
+    /// What a handler reads that is a value of the element ([`read`], [`both`]).
+    pub fn value(&self, element: &T, name: &str) -> Option<String> {
+        match self.find(element, name)?.read {
+            Read::Value(value) => Some(value(element)),
+            _ => None,
+        }
+    }
+
+    /// Reads a handler for the element itself, while it is at work.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read now.
+    pub fn read_own(
+        &self,
+        element: &mut T,
+        cx: &mut Cx<'_>,
+        name: &str,
+        parameter: &str,
+    ) -> Result<String, Refused> {
+        let row = self.find(element, name).ok_or_else(|| Refused::NoHandler(name.into()))?;
+        row.read(element, cx, (name, parameter))
+    }
+
+    /// Writes a handler for the element itself, while it is at work.
+    ///
+    /// # Errors
+    /// When there is none, or the value is none for it.
+    pub fn write_own(
+        &self,
+        element: &mut T,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), Refused> {
+        let row = self.find(element, name).ok_or_else(|| Refused::NoHandler(name.into()))?;
+        row.write(element, cx, (name, value))
+    }
+}
+
+/// No handlers.
+pub const NONE: &Handlers<()> = &Handlers(&[]);
+
+/// The handlers of a class, whatever the type of its elements.
+pub trait HandlerTable: Sync {
+    /// How many rows there are.
+    fn len(&self) -> usize;
+
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What is known of a row's handler, if all elements have it under this name.
+    fn common(&self, row: usize) -> Option<Handler>;
+
+    /// What is known of a row's handler.
+    fn handler(&self, row: usize) -> Handler;
+
+    /// The argument that a row changes when it is written.
+    fn setting(&self, row: usize) -> Option<Setting>;
+
+    /// Whether the rows are of the element's type.
+    fn fits(&self, element: &mut dyn Element) -> bool;
+
+    /// The names of a row's handlers that this element has and others may not.
+    fn own_names(&self, row: usize, element: &mut dyn Element) -> Vec<String>;
+
+    /// Reads a handler, under the name by which it was found.
+    ///
+    /// # Errors
+    /// When it cannot be read now.
+    fn read(
+        &self,
+        row: usize,
+        element: &mut dyn Element,
+        cx: &mut Cx<'_>,
+        call: (&str, &str),
+    ) -> Result<String, Refused>;
+
+    /// Writes a handler.
+    ///
+    /// # Errors
+    /// When the value is none for it.
+    fn write(
+        &self,
+        row: usize,
+        element: &mut dyn Element,
+        cx: &mut Cx<'_>,
+        call: (&str, &str),
+    ) -> Result<(), Refused>;
+}
+
+/// The element as a `T`, or the `T` in it that looks at single packets.
+fn typed<T: 'static>(element: &mut dyn Element) -> Option<&mut T> {
+    let is_element = (&*element as &dyn Any).is::<T>();
+    match is_element {
+        true => (element as &mut dyn Any).downcast_mut(),
+        false => element.per_packet()?.downcast_mut(),
+    }
+}
+
+impl<T: 'static> HandlerTable for Handlers<T> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn common(&self, row: usize) -> Option<Handler> {
+        matches!(self.0[row].presence, Presence::All).then_some(self.0[row].handler)
+    }
+
+    fn handler(&self, row: usize) -> Handler {
+        self.0[row].handler
+    }
+
+    fn setting(&self, row: usize) -> Option<Setting> {
+        match self.0[row].write {
+            Write::Setting(setting) => Some(setting),
+            _ => None,
+        }
+    }
+
+    fn fits(&self, element: &mut dyn Element) -> bool {
+        self.0.is_empty() || typed::<T>(element).is_some()
+    }
+
+    fn own_names(&self, row: usize, element: &mut dyn Element) -> Vec<String> {
+        let Row { handler, presence, .. } = &self.0[row];
+        match (typed::<T>(element), presence) {
+            (Some(element), Presence::Named(names)) => names(element),
+            (Some(element), Presence::If(is)) if is(element) => vec![handler.name.to_string()],
+            _ => vec![],
+        }
+    }
+
+    fn read(
+        &self,
+        row: usize,
+        element: &mut dyn Element,
+        cx: &mut Cx<'_>,
+        call: (&str, &str),
+    ) -> Result<String, Refused> {
+        match typed::<T>(element) {
+            Some(element) => self.0[row].read(element, cx, call),
+            None => Err(Refused::NoHandler(call.0.into())),
+        }
+    }
+
+    fn write(
+        &self,
+        row: usize,
+        element: &mut dyn Element,
+        cx: &mut Cx<'_>,
+        call: (&str, &str),
+    ) -> Result<(), Refused> {
+        match typed::<T>(element) {
+            Some(element) => self.0[row].write(element, cx, call),
+            None => Err(Refused::NoHandler(call.0.into())),
+        }
+    }
+}

@@ -1,0 +1,487 @@
+//! What an element is to the graph.
+//!
+//! An element is written in one of two ways. Most implement [`PerPacket`]: one
+//! function for one packet, which says where the packet goes; [`Each`] makes an
+//! [`Element`] of it, that looks at a whole batch with one virtual call and moves
+//! no packet as long as all go the same way. Elements that keep, make or join
+//! packets implement [`Element`] itself, for batches.
+//!
+//! An element never calls its neighbours downstream: it leaves packets in the
+//! batch and says at which output they go on ([`Next::Push`]), or emits them one
+//! by one ([`Cx::emit`]); the lane carries them on when the element has returned.
+//! So a graph may lead back to an element that it came from, an element's handlers
+//! can be called by those behind it, and long chains need no stack.
+
+pub mod class;
+pub mod conf;
+pub mod port_code;
+pub mod value;
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use memory::{Batch, Packet};
+
+use crate::element::class::Handler;
+use crate::run::cx::Cx;
+use crate::run::signal::{Kind, Notice};
+
+pub use class::{Class, Registry};
+pub use conf::{Conf, Fault};
+
+/// What becomes of the packets an element leaves in the batch it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// They go on at this output. Where there is no such output they are dropped,
+    /// for the class's first reason.
+    Push(usize),
+    /// They are freed; the element counted them, or kept them all.
+    Done,
+}
+
+/// What a task did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ran {
+    /// Whether it did anything: a task that did not lets others go first.
+    pub worked: bool,
+    /// What becomes of the packets in the batch.
+    pub next: Next,
+}
+
+impl Ran {
+    /// There was nothing to do.
+    pub const IDLE: Ran = Ran { worked: false, next: Next::Done };
+
+    /// Packets in the batch go on at `output`.
+    pub fn push(output: usize) -> Ran {
+        Ran { worked: true, next: Next::Push(output) }
+    }
+
+    /// Something was done that concerns no packet in the batch.
+    pub fn done(worked: bool) -> Ran {
+        Ran { worked, next: Next::Done }
+    }
+}
+
+/// Why a handler did not do what it was asked to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// No element named '{0}'
+    #[error("no element named '{0}'")]
+    NoElement(String),
+    /// No handler
+    #[error("no '{0}' handler")]
+    NoHandler(String),
+    /// It cannot be read, or is not there.
+    #[error("no '{0}' read handler")]
+    NotReadable(String),
+    /// It cannot be written, or is not there.
+    #[error("no '{0}' write handler")]
+    NotWritable(String),
+    /// It takes no parameter.
+    #[error("read handler '{0}' does not take parameters")]
+    NoParameter(String),
+    /// The name of a handler is none.
+    #[error("syntax error")]
+    BadName,
+    /// The element is at work further up, and waits for this.
+    #[error("'{0}' is busy")]
+    Busy(String),
+    /// The element's own word.
+    #[error("{0}")]
+    Failed(String),
+    /// A script ended with an error; what it was may have been told before.
+    #[error("{0}")]
+    Aborted(String),
+}
+
+/// What an element has to say to whoever calls one of its handlers, beside the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complaint {
+    /// Nothing is wrong, but might be.
+    pub is_warning: bool,
+    /// In words.
+    pub text: String,
+}
+
+impl std::fmt::Display for Complaint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", if self.is_warning { "warning: " } else { "" }, self.text)
+    }
+}
+
+impl From<String> for Refused {
+    fn from(message: String) -> Refused {
+        Refused::Failed(message)
+    }
+}
+
+impl From<&str> for Refused {
+    fn from(message: &str) -> Refused {
+        Refused::Failed(message.into())
+    }
+}
+
+impl From<crate::element::conf::Fault> for Refused {
+    fn from(fault: crate::element::conf::Fault) -> Refused {
+        Refused::Failed(fault.compat.unwrap_or(fault.message))
+    }
+}
+
+impl Refused {
+    /// Whether the handler was not called at all.
+    pub fn is_uncalled(&self) -> bool {
+        !matches!(self, Refused::Failed(_) | Refused::Aborted(_) | Refused::Busy(_))
+    }
+}
+
+/// An element. `&mut self`: one thread has it. What several threads reach is there
+/// once for each ([`replicate`](Self::replicate)), or behind a lock.
+#[allow(unused_variables)]
+pub trait Element: Any + Send {
+    /// All elements are made and connected: makes tasks and timers, finds others.
+    ///
+    /// # Errors
+    /// Why the router cannot run.
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Packets come in at `input`.
+    fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        Next::Push(0)
+    }
+
+    /// Packets are wanted at `output`: appends up to [`Batch::room`] of them. Only
+    /// for elements with a pull output; agnostic ones between a pull input and a
+    /// pull output are asked to [`push`](Self::push) what was pulled.
+    fn pull(&mut self, cx: &mut Cx<'_>, output: usize, batch: &mut Batch) {}
+
+    /// A task has its turn. It is not scheduled any more: see [`Cx::schedule`].
+    fn run(&mut self, cx: &mut Cx<'_>, task: crate::run::task::TaskId, batch: &mut Batch) -> Ran {
+        Ran::IDLE
+    }
+
+    /// A timer's time has come.
+    fn fire(&mut self, cx: &mut Cx<'_>, timer: crate::run::timer::TimerId) {}
+
+    /// A watched file can be read, or written.
+    fn ready(&mut self, cx: &mut Cx<'_>, watch: crate::run::watch::WatchId) {}
+
+    /// Reads a handler of the class's, or of [`handlers`](Self::handlers).
+    ///
+    /// # Errors
+    /// When it cannot be read now.
+    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
+        Err(Refused::NoHandler(handler.into()))
+    }
+
+    /// Writes a handler.
+    ///
+    /// # Errors
+    /// When the value is none for it.
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        Err(Refused::NoHandler(handler.into()))
+    }
+
+    /// Handlers beyond the class's: those that depend on the configuration.
+    fn handlers(&self) -> Vec<(String, Handler)> {
+        vec![]
+    }
+
+    /// What the element tells those who wait for packets at its output, or for
+    /// room at its input.
+    fn notice(&self, kind: Kind, port: usize) -> Notice {
+        Notice::Continue
+    }
+
+    /// One more of the same for another thread, sharing what must be shared; `None`
+    /// when the element must not be there twice.
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        None
+    }
+
+    /// The configuration as it is now, when it changed while running.
+    fn config(&self) -> Option<String> {
+        None
+    }
+
+    /// Takes a new configuration while it runs: that of `new`, a fresh element of the
+    /// same class. Only for classes that are [`live`](crate::Class::live).
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        let (name, class) = (cx.name(), cx.class());
+        Err(Refused::Failed(format!("cannot reconfigure {name} :: {class} live")))
+    }
+
+    /// Takes over what an element of the same name and class kept, when a new
+    /// configuration takes the place of an old one. Called once for each copy that
+    /// the old one had, whatever the threads: a copy gives what is its own, and
+    /// what copies share the first of them gives.
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {}
+
+    /// The router is about to run: nothing runs any more that came before it, and
+    /// what that had of the outside is free.
+    fn begin(&mut self, cx: &mut Cx<'_>) {}
+
+    /// Which threads run its tasks, a bit for each, when it is not for the
+    /// configuration to say: receive queues of a port. `taken` are the threads that
+    /// the configuration gave to others.
+    fn homes(&self, taken: u64) -> Option<u64> {
+        None
+    }
+
+    /// Whether packets that are pushed into it are sent on by the threads that run its
+    /// tasks, and by no others.
+    fn hands_over(&self) -> bool {
+        false
+    }
+
+    /// Enough elements want the router to stop. `true`: not yet, there is something
+    /// to do first (a script goes on).
+    fn stopping(&mut self, cx: &mut Cx<'_>) -> bool {
+        false
+    }
+
+    /// For each output that is pulled, the input that is pulled in its place, of an
+    /// element that does nothing else but choose one: it is not asked then, and so may
+    /// lead back to itself.
+    fn ways(&self) -> Option<Arc<[AtomicUsize]>> {
+        None
+    }
+
+    /// Whether it looks at one packet at a time ([`PerPacket`]).
+    fn is_each(&self) -> bool {
+        false
+    }
+
+    /// The router comes to an end: files are written out.
+    fn cleanup(&mut self, cx: &mut Cx<'_>) {}
+}
+
+/// Where one packet goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fate(u32);
+
+impl Fate {
+    const NOWHERE: u32 = 0xFFFF;
+    /// To output 0.
+    pub const ON: Fate = Fate(0);
+
+    /// To `output`; dropped for the class's first reason where that is not connected.
+    #[inline(always)]
+    pub const fn out(output: usize) -> Fate {
+        Fate(output as u32 & 0xFFFF)
+    }
+
+    /// Dropped, for a reason of [`Class::drops`](crate::Class::drops).
+    #[inline(always)]
+    pub const fn drop(reason: usize) -> Fate {
+        Fate(Self::NOWHERE | (reason as u32) << 16)
+    }
+
+    /// To `output`, or dropped for `reason` where that is not connected: what an
+    /// element does with bad packets.
+    #[inline(always)]
+    pub const fn out_or_drop(output: usize, reason: usize) -> Fate {
+        Fate(output as u32 & 0xFFFF | (reason as u32) << 16)
+    }
+
+    /// The output, whether it exists or not.
+    #[inline(always)]
+    pub const fn output(self) -> usize {
+        (self.0 & 0xFFFF) as usize
+    }
+
+    /// Why the packet is dropped, if it is.
+    #[inline(always)]
+    pub const fn reason(self) -> usize {
+        (self.0 >> 16) as usize
+    }
+}
+
+/// An element that deals with one packet at a time.
+pub trait PerPacket: Send + 'static {
+    /// As [`Element::init`].
+    ///
+    /// # Errors
+    /// Why the router cannot run.
+    #[allow(unused_variables)]
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Deals with a packet that came in at `input`; where it goes.
+    fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate;
+
+    /// As [`Element::read`].
+    ///
+    /// # Errors
+    /// When it cannot be read now.
+    #[allow(unused_variables)]
+    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
+        Err(Refused::NoHandler(handler.into()))
+    }
+
+    /// As [`Element::write`].
+    ///
+    /// # Errors
+    /// When the value is none for it.
+    #[allow(unused_variables)]
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        Err(Refused::NoHandler(handler.into()))
+    }
+
+    /// As [`Element::handlers`].
+    fn handlers(&self) -> Vec<(String, Handler)> {
+        vec![]
+    }
+
+    /// As [`Element::notice`].
+    #[allow(unused_variables)]
+    fn notice(&self, kind: Kind, port: usize) -> Notice {
+        Notice::Continue
+    }
+
+    /// As [`Element::replicate`]; for elements without state of their own a clone.
+    fn replicate(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
+    /// As [`Element::config`].
+    fn config(&self) -> Option<String> {
+        None
+    }
+
+    /// As [`Element::reconfigure`]: it becomes the new one, unless it keeps something.
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Self) -> Result<(), Refused>
+    where
+        Self: Sized,
+    {
+        *self = new;
+        self.init(cx).map_err(Refused::Failed)
+    }
+
+    /// As [`Element::take_over`].
+    #[allow(unused_variables)]
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut Self)
+    where
+        Self: Sized,
+    {
+    }
+}
+
+/// An [`Element`] made of a [`PerPacket`].
+#[derive(Debug)]
+pub struct Each<K>(pub K);
+
+impl<K: PerPacket> Each<K> {
+    /// As an element.
+    pub fn boxed(kernel: K) -> Box<dyn Element> {
+        Box::new(Each(kernel))
+    }
+
+    /// Not all packets go the same way: the first `same` go `first`, the one after
+    /// them goes `other`, the rest were not asked about yet.
+    #[cold]
+    fn part(
+        &mut self,
+        cx: &mut Cx<'_>,
+        input: usize,
+        batch: &mut Batch,
+        (first, same, other): (Fate, usize, Fate),
+    ) -> Next {
+        let outputs = cx.outputs();
+        let stays = if first.output() < outputs { first } else { Fate::ON };
+        let sort = |cx: &mut &mut Cx<'_>, place: usize, packet: &mut Packet| {
+            let fate = match place {
+                _ if place < same => first,
+                _ if place == same => other,
+                _ => self.0.packet(cx, input, packet),
+            };
+            // Two that go the same way for different reasons keep their order.
+            (fate.output() != stays.output()).then_some(fate)
+        };
+        batch.split(&mut &mut *cx, sort, |cx, fate, packet| {
+            if fate.output() < outputs {
+                cx.emit(fate.output(), packet);
+            } else {
+                cx.drop(fate.reason(), packet);
+            }
+        });
+        Next::Push(stays.output())
+    }
+}
+
+impl<K: PerPacket> Element for Each<K> {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.0.init(cx)
+    }
+
+    fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        let mut packets = batch.iter_mut();
+        let Some(packet) = packets.next() else { return Next::Done };
+        let first = self.0.packet(cx, input, packet);
+        for (same, packet) in (1..).zip(packets) {
+            let fate = self.0.packet(cx, input, packet);
+            if fate != first {
+                return self.part(cx, input, batch, (first, same, fate));
+            }
+        }
+        if first.output() < cx.outputs() {
+            return Next::Push(first.output());
+        }
+        cx.drop_batch(first.reason(), batch);
+        Next::Done
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
+        self.0.read(cx, handler, parameter)
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        self.0.write(cx, handler, value)
+    }
+
+    fn handlers(&self) -> Vec<(String, Handler)> {
+        self.0.handlers()
+    }
+
+    fn notice(&self, kind: Kind, port: usize) -> Notice {
+        self.0.notice(kind, port)
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        self.0.replicate().map(Each::boxed)
+    }
+
+    fn config(&self) -> Option<String> {
+        self.0.config()
+    }
+
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        match (new as Box<dyn Any>).downcast::<Each<K>>() {
+            Ok(new) => self.0.reconfigure(cx, new.0),
+            Err(_) => Err("a new element of another kind".into()),
+        }
+    }
+
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        if let Some(old) = (old as &mut dyn Any).downcast_mut::<Each<K>>() {
+            self.0.take_over(cx, &mut old.0);
+        }
+    }
+
+    fn is_each(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,229 @@
+//! Elements are made from their configurations, and the threads found that reach them:
+//! all of a router that there can be before anything is opened, and all that is wrong
+//! with it.
+
+use std::collections::HashMap;
+
+use crate::element::class::Registry;
+use crate::element::conf::{Conf, Fault};
+use crate::element::value::{Names, Scope};
+use crate::lang::{Flat, Problem, Severity};
+use crate::plan::setup::{Request, Services, Setup, Shares};
+use crate::plan::{Made, Planned, Wire};
+use crate::plan::{check, reach, schedule_info, wiring};
+
+/// Faults of one element that are looked for.
+const MOST_FAULTS: usize = 16;
+
+/// What elements gave and asked for while they were made.
+#[derive(Default)]
+pub(crate) struct Results {
+    pub(crate) made: Made,
+    pub(crate) names: Names,
+    pub(crate) shares: Shares,
+    pub(crate) threads: HashMap<usize, usize>,
+    pub(crate) tickets: HashMap<usize, u32>,
+    /// What was said of tickets.
+    said: Vec<schedule_info::Said>,
+    /// Elements with tasks are shared out among the threads.
+    balance: bool,
+    pub(crate) problems: Vec<Problem>,
+    /// Those of them that are about an argument, and nothing else.
+    pub(crate) faults: Vec<Problem>,
+    /// An element wants packets and cycles counted.
+    pub(crate) measure: bool,
+}
+
+/// The elements in the order in which they are made and initialized.
+pub(crate) fn in_phases(elements: &[Planned]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..elements.len()).collect();
+    order.sort_by_key(|&i| elements[i].kind.phase);
+    order
+}
+
+/// What elements are made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Inputs<'a> {
+    /// Threads of the router.
+    pub(crate) threads: usize,
+    /// Looks for all that is wrong at once, and checks the graph
+    /// ([`check`](crate::plan::check)).
+    pub(crate) thorough: bool,
+    /// The memory that devices and packets share.
+    pub(crate) dma: &'a memory::Dma,
+    /// What comes from outside the configuration.
+    pub(crate) services: &'a Services,
+}
+
+/// A router before anything is opened.
+pub(crate) struct Configured {
+    pub(crate) elements: Vec<Planned>,
+    pub(crate) wires: Vec<Wire>,
+    pub(crate) results: Results,
+}
+
+pub(crate) fn is_wrong(problems: &[Problem]) -> bool {
+    problems.iter().any(|p| p.severity == Severity::Error)
+}
+
+/// Makes the elements of a configuration and finds out which threads reach them.
+pub(crate) fn configure(flat: &Flat, registry: &Registry, inputs: Inputs<'_>) -> Configured {
+    let mut survey = wiring::survey(flat, registry);
+    if !inputs.thorough {
+        survey.as_click();
+    }
+    let wiring::Survey { mut elements, wires, mut problems, miscounted, .. } = survey;
+    let mut results = Results { made: elements.iter().map(|_| None).collect(), ..Results::default() };
+    let sound = !is_wrong(&problems);
+    if sound || inputs.thorough {
+        // Of ports that are not as they should be, elements only complain again.
+        let doubtful = |i: usize| miscounted.get(i).copied().unwrap_or(false);
+        make(&elements, flat, &doubtful, inputs, &mut results);
+    }
+    if inputs.thorough && sound {
+        problems.extend(check::headers(&elements, &wires));
+        problems.extend(check::unreachable(&elements, &wires));
+    }
+    problems.append(&mut results.problems);
+    results.problems = problems;
+    if !results.said.is_empty() {
+        let all = elements.iter().enumerate();
+        let tickets = all.filter_map(|(i, e)| Some((i, schedule_info::of(&e.name, &results.said)?)));
+        results.tickets = tickets.collect();
+    }
+    if !is_wrong(&results.problems) {
+        let homes = homes(&elements, &results, inputs.threads);
+        for (planned, made) in elements.iter_mut().zip(&results.made) {
+            planned.hands_over = made.as_ref().is_some_and(|element| element.hands_over());
+        }
+        reach::spread(&mut elements, &wires, &homes);
+    }
+    Configured { elements, wires, results }
+}
+
+fn make(
+    elements: &[Planned],
+    flat: &Flat,
+    doubtful: &dyn Fn(usize) -> bool,
+    inputs: Inputs<'_>,
+    results: &mut Results,
+) {
+    for index in in_phases(elements).into_iter().filter(|&i| !doubtful(i)) {
+        make_one(elements, index, flat, inputs, results);
+    }
+}
+
+/// Makes an element. An argument that is found wrong is left out and the element made
+/// once more, until nothing else is wrong.
+fn make_one(elements: &[Planned], index: usize, flat: &Flat, inputs: Inputs<'_>, results: &mut Results) {
+    let planned = &elements[index];
+    let mut left_out = vec![];
+    for pass in 0..MOST_FAULTS {
+        let mut setup = Setup {
+            name: &planned.name,
+            class: &planned.class,
+            inputs: planned.pull_inputs.len(),
+            outputs: planned.pull_outputs.len(),
+            index,
+            shares: &mut results.shares,
+            threads: inputs.threads,
+            dma: inputs.dma,
+            services: inputs.services,
+            elements,
+            requests: vec![],
+        };
+        let scope = Scope { element: &planned.name, names: &results.names };
+        let mut conf = Conf::new(planned.kind, &planned.config, scope);
+        left_out.iter().for_each(|&argument| conf.leave_out(argument));
+        let made = (planned.kind.make)(&mut setup, &mut conf);
+        let keyword = |&argument: &usize| conf.is_keyword(argument);
+        let (requests, fault) = (setup.requests, made.as_ref().err().cloned());
+        let again = fault.as_ref().and_then(|fault| fault.argument).filter(keyword);
+        match (made, fault) {
+            (Ok(element), _) if pass == 0 => results.made[index] = Some(element),
+            // Of what was left out another fault may come that is none.
+            (_, Some(fault)) if pass == 0 || fault.argument.is_some() => {
+                let is_argument = fault.argument.is_some();
+                let problem = faulty(planned, index, flat, fault);
+                if is_argument {
+                    results.faults.push(problem.clone());
+                }
+                results.problems.push(problem);
+            }
+            _ => {}
+        }
+        for request in requests.into_iter().filter(|_| pass == 0) {
+            ask(elements, planned, request, results);
+        }
+        match again {
+            Some(argument) => left_out.push(argument),
+            None => return,
+        }
+    }
+}
+
+/// Does what an element asked for while it was made.
+fn ask(elements: &[Planned], planned: &Planned, request: Request, results: &mut Results) {
+    let context = crate::element::value::enclosing(&planned.name).next().unwrap_or_default();
+    match request {
+        Request::Declare(kind, name, value) => results.names.declare(kind, name, value),
+        Request::Warn(message) => {
+            let warning = Problem { severity: Severity::Warning, ..about(planned, message) };
+            results.problems.push(warning);
+        }
+        Request::Note(message) => {
+            let note = Problem { severity: Severity::Note, ..about(planned, message) };
+            results.problems.push(note);
+        }
+        Request::Measure => results.measure = true,
+        Request::Balance => results.balance = true,
+        Request::Thread(name, thread) => {
+            let named = crate::element::value::enclosing(&planned.name)
+                .find_map(|prefix| elements.iter().position(|e| e.name == format!("{prefix}{name}")));
+            let within = format!("{context}{name}/");
+            let inner =
+                elements.iter().enumerate().filter(|(_, e)| e.name.starts_with(&within)).map(|(i, _)| i);
+            let all: Vec<usize> = named.map_or_else(|| inner.collect(), |element| vec![element]);
+            if all.is_empty() {
+                results.problems.push(about(planned, format!("'{name}' does not name an element")));
+            }
+            results.threads.extend(all.into_iter().map(|element| (element, thread)));
+        }
+        Request::Tickets(name, tickets) => results.said.push((context.to_string(), name, tickets)),
+    }
+}
+
+/// The threads that run each element's tasks.
+fn homes(elements: &[Planned], results: &Results, threads: usize) -> Vec<u64> {
+    let mut turn = 0;
+    let taken = results.threads.values().fold(0, |mask, thread| mask | 1 << (thread % threads));
+    let home = |(index, planned): (usize, &Planned)| {
+        let own = results.made[index].as_ref().and_then(|e| e.homes(taken));
+        let said = results.threads.get(&index).map(|thread| 1 << (thread % threads));
+        let driver = reach::drives(planned).then(|| {
+            turn += usize::from(results.balance && said.is_none() && own.is_none());
+            1 << (turn.saturating_sub(1) % threads)
+        });
+        said.or(own).or(driver).unwrap_or(0) & (u64::MAX >> (64 - threads))
+    };
+    elements.iter().enumerate().map(home).collect()
+}
+
+/// A problem with an element's configuration.
+fn about(planned: &Planned, message: String) -> Problem {
+    let element = format!("{} :: {}", planned.name, planned.class);
+    Problem::error(&planned.place, message).context(element, "configuring")
+}
+
+/// A fault an element found with its configuration, where the argument is if it is one.
+fn faulty(planned: &Planned, index: usize, flat: &Flat, fault: Fault) -> Problem {
+    let usage = ["too many arguments", "unknown argument", "required argument missing"];
+    let expected = usage.iter().any(|words| fault.message.contains(words)).then(|| planned.kind.usage());
+    let mut problem = about(planned, fault.message).compat_at(&planned.place).suggest(fault.suggestion);
+    problem.compat_message = fault.compat;
+    problem.expected = expected;
+    if let Some(place) = fault.argument.and_then(|argument| flat.argument_place(index, argument)) {
+        problem.place = place;
+    }
+    problem
+}

@@ -1,0 +1,129 @@
+//! What is known of a router before it runs and stays so: elements, connections,
+//! which way packets go, and which lane reaches what.
+
+pub mod check;
+pub(crate) mod configure;
+pub mod cost;
+pub mod explain;
+mod reach;
+pub mod schedule_info;
+pub mod setup;
+pub mod svg;
+pub(crate) mod wiring;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::element::Element;
+use crate::element::class::{Class, Handler};
+use crate::lang::{Flat, Place};
+
+/// The most threads a router has: masks of threads have a bit for each.
+pub const MAX_THREADS: usize = 64;
+use crate::element::value::enclosing;
+
+/// A port of an element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Port {
+    /// The element, by its number.
+    pub element: usize,
+    /// The port's number.
+    pub port: usize,
+}
+
+/// Elements as they were made, by their numbers.
+pub type Made = Vec<Option<Box<dyn Element>>>;
+
+/// An element as planned.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// Its full name.
+    pub name: String,
+    /// The name of its class in the configuration, which may be another name of
+    /// [`kind`](Self::kind).
+    pub class: Arc<str>,
+    /// Its class.
+    pub kind: &'static Class,
+    /// Its configuration as written.
+    pub config: String,
+    /// Where it is declared.
+    pub place: Place,
+    /// Whether packets are pulled at each input.
+    pub pull_inputs: Vec<bool>,
+    /// Whether packets are pulled from each output.
+    pub pull_outputs: Vec<bool>,
+    /// The lanes that can reach it, a bit for each.
+    pub lanes: u64,
+    /// Those of them that run its tasks.
+    pub homes: u64,
+    /// Whether only those send on what is pushed into it.
+    pub hands_over: bool,
+    /// Whether several lanes share it behind a lock.
+    pub locked: bool,
+    /// Whether it looks at one packet at a time, in a loop of its own over a batch.
+    pub each: bool,
+    /// Handlers it has beyond its class's.
+    pub handlers: Vec<(String, Handler)>,
+}
+
+/// A connection: from an output to an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wire {
+    /// The output.
+    pub from: Port,
+    /// The input.
+    pub to: Port,
+}
+
+/// A router, as planned.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The elements, as in the flattened configuration.
+    pub elements: Vec<Planned>,
+    /// The connections.
+    pub wires: Vec<Wire>,
+    /// The configuration, flattened.
+    pub flat: Flat,
+    /// The configuration as it was given.
+    pub source: String,
+    by_name: HashMap<String, usize>,
+    /// Numbers of wires, by where they come from, and by where they lead.
+    by_from: Vec<usize>,
+    by_to: Vec<usize>,
+}
+
+impl Plan {
+    pub(crate) fn new(elements: Vec<Planned>, wires: Vec<Wire>, flat: Flat, source: String) -> Plan {
+        let by_name = elements.iter().enumerate().map(|(i, e)| (e.name.clone(), i)).collect();
+        let (mut by_from, mut by_to): (Vec<usize>, Vec<usize>) = (0..wires.len()).map(|w| (w, w)).unzip();
+        by_from.sort_by_key(|&w| wires[w].from);
+        by_to.sort_by_key(|&w| wires[w].to);
+        Plan { elements, wires, flat, source, by_name, by_from, by_to }
+    }
+
+    /// Where the wires lead that come from an output.
+    pub fn beyond(&self, output: Port) -> impl Iterator<Item = Port> {
+        let first = self.by_from.partition_point(|&w| self.wires[w].from < output);
+        let wires = self.by_from[first..].iter().map(|&w| self.wires[w]);
+        wires.take_while(move |wire| wire.from == output).map(|wire| wire.to)
+    }
+
+    /// Where the wires come from that lead to an input.
+    pub fn before(&self, input: Port) -> impl Iterator<Item = Port> {
+        let first = self.by_to.partition_point(|&w| self.wires[w].to < input);
+        let wires = self.by_to[first..].iter().map(|&w| self.wires[w]);
+        wires.take_while(move |wire| wire.to == input).map(|wire| wire.from)
+    }
+
+    /// An element by name, as seen from another one: in its compound first, then
+    /// further out.
+    pub fn find(&self, name: &str, from: Option<usize>) -> Option<usize> {
+        let from = from.map_or("", |index| self.elements[index].name.as_str());
+        enclosing(from).find_map(|prefix| self.by_name.get(&format!("{prefix}{name}")).copied())
+    }
+
+    /// The lane that an element's handlers are called in.
+    pub fn home(&self, element: usize) -> usize {
+        self.elements[element].lanes.trailing_zeros() as usize
+    }
+}

@@ -1,0 +1,333 @@
+//! From a flat configuration to a plan: ports counted, each push or pull, each
+//! connected as often as it may be.
+
+use crate::element::class::{Class, Registry};
+use crate::element::port_code;
+use crate::lang::{Flat, Place, Problem};
+use crate::plan::Port;
+use crate::plan::{Planned, Wire};
+
+/// A configuration's elements and wires, and what is wrong with them.
+#[derive(Default)]
+pub(crate) struct Survey {
+    /// The elements whose classes there are.
+    pub(crate) elements: Vec<Planned>,
+    /// The connections.
+    pub(crate) wires: Vec<Wire>,
+    /// What is wrong.
+    pub(crate) problems: Vec<Problem>,
+    /// For each element, whether it has more or fewer ports than its class may have:
+    /// what else it says is wrong may come of that.
+    pub(crate) miscounted: Vec<bool>,
+    /// For each problem, how early Click would find it: it looks no further than the
+    /// first kind.
+    ranks: Vec<u8>,
+}
+
+impl Survey {
+    /// Only what Click would find.
+    pub(crate) fn as_click(&mut self) {
+        let first = self.ranks.iter().min().copied();
+        let mut ranks = self.ranks.iter();
+        self.problems.retain(|_| ranks.next().copied() == first);
+    }
+}
+
+/// Surveys a configuration. Where a class is not known there are problems and no
+/// elements.
+pub(crate) fn survey(flat: &Flat, registry: &Registry) -> Survey {
+    let mut survey = Survey { wires: flat.connections.iter().map(wire).collect(), ..Survey::default() };
+    let counts = ports(flat.elements.len(), &survey.wires);
+    for (declared, &(inputs, outputs)) in flat.elements.iter().zip(&counts) {
+        let Some(kind) = registry.find(&declared.class) else {
+            let message = format!("undeclared element class '{}'", declared.class);
+            survey.problems.push(Problem::error(&declared.place, message));
+            continue;
+        };
+        survey.elements.push(Planned {
+            name: declared.name.clone(),
+            class: declared.class.clone(),
+            kind,
+            config: declared.config.clone(),
+            place: declared.place.clone(),
+            pull_inputs: vec![false; inputs],
+            pull_outputs: vec![false; outputs],
+            lanes: 0,
+            homes: 0,
+            hands_over: false,
+            locked: false,
+            each: false,
+            handlers: vec![],
+        });
+    }
+    let Survey { elements, wires, problems, miscounted, ranks } = &mut survey;
+    if !problems.is_empty() {
+        elements.clear();
+        ranks.resize(problems.len(), 0);
+        return survey;
+    }
+    count_ports(elements, problems, miscounted, ranks);
+    resolve(elements, wires, flat, problems);
+    ranks.resize(problems.len(), 1);
+    if problems.is_empty() {
+        connected(elements, wires, flat, problems);
+    }
+    ranks.resize(problems.len(), 2);
+    survey
+}
+
+fn wire(connection: &crate::lang::Connection) -> Wire {
+    let port = |(element, port)| Port { element, port };
+    Wire { from: port(connection.from), to: port(connection.to) }
+}
+
+/// How many inputs and outputs each element has: as many as are connected.
+fn ports(elements: usize, wires: &[Wire]) -> Vec<(usize, usize)> {
+    let mut counts = vec![(0, 0); elements];
+    for wire in wires {
+        let (from, to) = (wire.from, wire.to);
+        counts[from.element].1 = counts[from.element].1.max(from.port + 1);
+        counts[to.element].0 = counts[to.element].0.max(to.port + 1);
+    }
+    counts
+}
+
+fn count_ports(
+    elements: &[Planned],
+    problems: &mut Vec<Problem>,
+    miscounted: &mut Vec<bool>,
+    ranks: &mut Vec<u8>,
+) {
+    for element in elements {
+        let before = problems.len();
+        let (inputs, outputs) = (element.pull_inputs.len(), element.pull_outputs.len());
+        let count = port_code::count(element.kind.ports, inputs);
+        for (have, (low, high), what) in [(inputs, count.inputs, "input"), (outputs, count.outputs, "output")]
+        {
+            let plural = |n: usize| if n == 1 { what.to_string() } else { format!("{what}s") };
+            let Planned { name, class, .. } = element;
+            let message = match have {
+                _ if have < low && low == high => format!("need exactly {low} {}", plural(low)),
+                _ if have < low => format!("need at least {low} {}", plural(low)),
+                _ if have > high => format!("too many {what}s; at most {high} {}", plural(high)),
+                _ => continue,
+            };
+            let usage = format!("{class} has {}", ports_in_words(element.kind));
+            let text = format!("'{name} :: {class}': {message}, not {have}");
+            let mut problem = Problem::error(&element.place, text).expected(usage);
+            // Click tells of each port.
+            let lines: Vec<String> = match have < low {
+                true => (have..low).map(|p| format!("'{name} :: {class}' {what} {p} unused")).collect(),
+                false => (high..have).map(|p| format!("'{name} :: {class}' has no {what} {p}")).collect(),
+            };
+            problem.compat_message = Some(lines[..lines.len().min(MOST_UNUSED)].join("\n"));
+            problems.push(problem);
+            ranks.push(if have < low { 2 } else { 0 });
+        }
+        miscounted.push(problems.len() > before);
+    }
+}
+
+/// A class's ports as a person would say it.
+fn ports_in_words(class: &Class) -> String {
+    let (inputs, outputs) = class.ports.split_once('/').unwrap_or((class.ports, class.ports));
+    let words = |code: &str, what: &str| match code {
+        "-" => format!("any number of {what}s"),
+        "=" => format!("as many {what}s as inputs"),
+        "1" => format!("1 {what}"),
+        _ if code.ends_with('-') => format!("{} or more {what}s", code.trim_end_matches('-')),
+        _ => format!("{} {what}s", code.replace('-', " to ")),
+    };
+    format!("{} and {}", words(inputs, "input"), words(outputs, "output"))
+}
+
+/// Ports as one list: all inputs and outputs of an element, one element after the
+/// other.
+struct Nodes {
+    first: Vec<usize>,
+    inputs: Vec<usize>,
+    parents: Vec<usize>,
+}
+
+impl Nodes {
+    fn new(elements: &[Planned]) -> Nodes {
+        let (mut first, mut inputs, mut all) = (vec![], vec![], 0);
+        for element in elements {
+            first.push(all);
+            inputs.push(element.pull_inputs.len());
+            all += element.pull_inputs.len() + element.pull_outputs.len();
+        }
+        Nodes { first, inputs, parents: (0..all).collect() }
+    }
+
+    fn node(&self, output: bool, port: Port) -> usize {
+        self.first[port.element] + port.port + if output { self.inputs[port.element] } else { 0 }
+    }
+
+    fn root(&mut self, mut node: usize) -> usize {
+        while self.parents[node] != node {
+            self.parents[node] = self.parents[self.parents[node]];
+            node = self.parents[node];
+        }
+        node
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.parents[a.max(b)] = a.min(b);
+    }
+}
+
+/// Decides for each port whether packets are pushed or pulled. Agnostic ports are as
+/// those they lead to; push where nothing says otherwise.
+fn resolve(elements: &mut [Planned], wires: &[Wire], flat: &Flat, problems: &mut Vec<Problem>) {
+    let mut nodes = Nodes::new(elements);
+    for (element, planned) in elements.iter().enumerate() {
+        join_agnostic(&mut nodes, element, planned);
+    }
+    // What is fixed, by root: `h` or `l`, and which port said so.
+    let mut fixed: Vec<Option<(char, bool, Port)>> = vec![None; nodes.parents.len()];
+    for (element, planned) in elements.iter().enumerate() {
+        for (output, ports) in [(false, planned.pull_inputs.len()), (true, planned.pull_outputs.len())] {
+            for port in (0..ports).map(|port| Port { element, port }) {
+                let code = port_code::processing(planned.kind.processing, output, port.port);
+                if code != 'a' {
+                    let root = {
+                        let node = nodes.node(output, port);
+                        nodes.root(node)
+                    };
+                    fixed[root].get_or_insert((code, output, port));
+                }
+            }
+        }
+    }
+    for (index, wire) in wires.iter().enumerate() {
+        let (a, b) = (nodes.node(true, wire.from), nodes.node(false, wire.to));
+        let (a, b) = (nodes.root(a), nodes.root(b));
+        match (fixed[a], fixed[b]) {
+            (Some((x, ..)), Some((y, ..))) if x != y => {
+                problems.push(conflict(elements, *wire, x, flat, index));
+            }
+            (one, other) => {
+                nodes.join(a, b);
+                let root = nodes.root(a);
+                fixed[root] = one.or(other);
+            }
+        }
+    }
+    for (element, planned) in elements.iter_mut().enumerate() {
+        let mut pulled = |output, port| {
+            let node = nodes.node(output, Port { element, port });
+            fixed[nodes.root(node)].is_some_and(|(code, ..)| code == 'l')
+        };
+        (0..planned.pull_inputs.len()).for_each(|port| planned.pull_inputs[port] = pulled(false, port));
+        (0..planned.pull_outputs.len()).for_each(|port| planned.pull_outputs[port] = pulled(true, port));
+    }
+}
+
+/// Agnostic ports of an element that lead to each other are of one kind.
+fn join_agnostic(nodes: &mut Nodes, element: usize, planned: &Planned) {
+    let class = planned.kind;
+    let (inputs, outputs) = (planned.pull_inputs.len(), planned.pull_outputs.len());
+    let agnostic = |output, port| port_code::processing(class.processing, output, port) == 'a';
+    let open_inputs: Vec<usize> = (0..inputs).filter(|&i| agnostic(false, i)).collect();
+    let open_outputs: Vec<usize> = (0..outputs).filter(|&o| agnostic(true, o)).collect();
+    let (Some(&input), Some(&output)) = (open_inputs.first(), open_outputs.first()) else { return };
+    let mut join = |i, o| {
+        let input = nodes.node(false, Port { element, port: i });
+        let output = nodes.node(true, Port { element, port: o });
+        nodes.join(input, output);
+    };
+    if class.flow == "x/x" {
+        // All lead to all: each joined to the first of the other side will do, and
+        // is linear in the number of ports.
+        open_inputs.iter().for_each(|&i| join(i, output));
+        open_outputs.iter().for_each(|&o| join(input, o));
+        return;
+    }
+    for &i in &open_inputs {
+        for &o in open_outputs.iter().filter(|&&o| port_code::joins(class.flow, i, inputs, o, outputs)) {
+            join(i, o);
+        }
+    }
+}
+
+fn conflict(elements: &[Planned], wire: Wire, from: char, flat: &Flat, index: usize) -> Problem {
+    let words = |code| if code == 'l' { "pull" } else { "push" };
+    let other = if from == 'l' { 'h' } else { 'l' };
+    let message = format!(
+        "'{}' {} output {} connected to '{}' {} input {}",
+        elements[wire.from.element].name,
+        words(from),
+        wire.from.port,
+        elements[wire.to.element].name,
+        words(other),
+        wire.to.port,
+    );
+    let hint = match from {
+        'h' => "put a Queue between them",
+        _ => "put an Unqueue between them",
+    };
+    let mut problem = Problem::error(&flat.connections[index].place, message).suggest(Some(hint.to_string()));
+    let declared = |element: usize| format!("'{} :: {}'", elements[element].name, elements[element].class);
+    problem.compat_message = Some(format!(
+        "{} {} output {} connected to {} {} input {}",
+        declared(wire.from.element),
+        words(from),
+        wire.from.port,
+        declared(wire.to.element),
+        words(other),
+        wire.to.port,
+    ));
+    problem.compat_at(&Place::nowhere(""))
+}
+
+/// Unused ports of one element that are told one by one.
+const MOST_UNUSED: usize = 16;
+
+/// Push outputs and pull inputs lead to one place each; all ports lead somewhere.
+fn connected(elements: &[Planned], wires: &[Wire], flat: &Flat, problems: &mut Vec<Problem>) {
+    let nodes = Nodes::new(elements);
+    let mut used = vec![0u32; nodes.parents.len()];
+    for (index, wire) in wires.iter().enumerate() {
+        for (output, port) in [(true, wire.from), (false, wire.to)] {
+            let planned = &elements[port.element];
+            let pulled =
+                if output { planned.pull_outputs[port.port] } else { planned.pull_inputs[port.port] };
+            let count = &mut used[nodes.node(output, port)];
+            *count += 1;
+            if *count == 2 && output != pulled {
+                let (kind, what) = if output { ("push", "output") } else { ("pull", "input") };
+                let message = format!("illegal reuse of '{}' {kind} {what} {}", planned.name, port.port);
+                let mut problem = Problem::error(&flat.connections[index].place, message);
+                let Planned { name, class, place, .. } = planned;
+                problem.compat_message =
+                    Some(format!("illegal reuse of '{name} :: {class}' {kind} {what} {}", port.port));
+                problem.compat_place = Some(place.clone());
+                let hint = if output { "put a Tee behind it" } else { "put a RoundRobinSched before it" };
+                problems.push(problem.suggest(Some(hint.to_string())));
+            }
+        }
+    }
+    for (element, planned) in elements.iter().enumerate() {
+        for (output, pulled) in [(false, &planned.pull_inputs), (true, &planned.pull_outputs)] {
+            let is_unused = |port: &usize| used[nodes.node(output, Port { element, port: *port })] == 0;
+            let unused: Vec<usize> = (0..pulled.len()).filter(is_unused).collect();
+            let what = if output { "output" } else { "input" };
+            let hint = if output { "connect it to a Discard" } else { "connect an Idle to it" };
+            let Planned { name, class, .. } = planned;
+            let mut say = |message: String, port: Option<usize>| {
+                let mut problem = Problem::error(&planned.place, message).suggest(Some(hint.to_string()));
+                problem.compat_message = port.map(|port| format!("'{name} :: {class}' {what} {port} unused"));
+                problems.push(problem);
+            };
+            for &port in unused.iter().take(MOST_UNUSED) {
+                let kind = if pulled[port] { "pull" } else { "push" };
+                say(format!("'{name} :: {class}' {kind} {what} {port} unused"), Some(port));
+            }
+            if unused.len() > MOST_UNUSED {
+                say(format!("'{name} :: {class}' {} more {what}s unused", unused.len() - MOST_UNUSED), None);
+            }
+        }
+    }
+}

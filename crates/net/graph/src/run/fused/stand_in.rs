@@ -1,0 +1,98 @@
+//! What stands in the slot of an element that is part of a program: all that is meant
+//! for the element is handed to it there.
+
+use std::any::Any;
+
+use memory::Batch;
+
+use super::Fused;
+use crate::element::{Element, Next, Ran, Refused};
+use crate::run::cx::Cx;
+use crate::run::task::TaskId;
+use crate::run::timer::TimerId;
+use crate::run::watch::WatchId;
+
+/// A stand-in for an element.
+pub(super) struct StandIn {
+    /// The program's slot.
+    pub(super) hidden: usize,
+    /// The element's place in the program.
+    pub(super) place: usize,
+}
+
+impl StandIn {
+    /// Lends the element out; `None` while its program is at work.
+    fn lend<R>(&self, cx: &mut Cx<'_>, work: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R) -> Option<R> {
+        let lent = |element: &mut dyn Element, cx: &mut Cx<'_>| {
+            let fused = (element as &mut dyn Any).downcast_mut::<Fused>()?;
+            let (member, number) = fused.member(self.place)?;
+            Some(work(member, &mut cx.at(number)))
+        };
+        cx.lane.with(self.hidden, lent).flatten()
+    }
+}
+
+impl Element for StandIn {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.lend(cx, |element, cx| element.init(cx)).unwrap_or(Ok(()))
+    }
+
+    /// Packets from where the program has no entry go through the element alone.
+    fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        self.lend(cx, |element, cx| element.push(cx, input, batch)).unwrap_or(Next::Done)
+    }
+
+    fn pull(&mut self, cx: &mut Cx<'_>, output: usize, batch: &mut Batch) {
+        self.lend(cx, |element, cx| element.pull(cx, output, batch));
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
+        self.lend(cx, |element, cx| element.run(cx, task, batch)).unwrap_or(Ran::IDLE)
+    }
+
+    fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
+        self.lend(cx, |element, cx| element.fire(cx, timer));
+    }
+
+    fn ready(&mut self, cx: &mut Cx<'_>, watch: WatchId) {
+        self.lend(cx, |element, cx| element.ready(cx, watch));
+    }
+
+    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
+        let read = self.lend(cx, |element, cx| element.read(cx, handler, parameter));
+        read.unwrap_or_else(|| Err(Refused::Busy(cx.name().to_string())))
+    }
+
+    /// A write that comes while the program is at work is kept for afterwards.
+    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let written = self.lend(cx, |element, cx| element.write(cx, handler, value));
+        written.unwrap_or_else(|| {
+            let late = (format!("{} {handler}", self.place), value.to_string());
+            cx.lane.slots[self.hidden].late.push(late);
+            Ok(())
+        })
+    }
+
+    /// Programs whose code has the old configuration in it were taken apart before
+    /// ([`Lane::take_apart`](crate::run::lane::Lane::take_apart)).
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        let done = self.lend(cx, |element, cx| element.reconfigure(cx, new));
+        done.unwrap_or_else(|| Err(Refused::Busy(cx.name().to_string())))
+    }
+
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        self.lend(cx, |element, cx| element.take_over(cx, old));
+    }
+
+    fn begin(&mut self, cx: &mut Cx<'_>) {
+        self.lend(cx, |element, cx| element.begin(cx));
+    }
+
+    fn stopping(&mut self, cx: &mut Cx<'_>) -> bool {
+        self.lend(cx, |element, cx| element.stopping(cx)).unwrap_or(false)
+    }
+
+    fn cleanup(&mut self, cx: &mut Cx<'_>) {
+        self.lend(cx, |element, cx| element.cleanup(cx));
+    }
+}

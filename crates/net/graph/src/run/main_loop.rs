@@ -1,0 +1,106 @@
+//! A lane's round: tasks, timers, files, messages.
+
+use crate::run::lane::Lane;
+
+/// Tasks that run before anything else is looked at.
+const TASKS_A_ROUND: usize = 128;
+/// Rounds between two looks at watched files while tasks go on.
+const ROUNDS_A_LOOK: u32 = 16;
+/// How often those who want to go on are asked when the router is to stop.
+const STEPS: usize = 1000;
+
+impl Lane {
+    /// Runs until the router ends.
+    pub(crate) fn run_until_end(&mut self) {
+        let mut round = 0u32;
+        while !self.shared.has_ended() {
+            if self.id == 0 && self.shared.runs() <= 0 && !self.goes_on() {
+                self.shared.end();
+                break;
+            }
+            self.read_messages();
+            self.run_tasks();
+            if self.id == 0 && self.shared.runs() <= 0 {
+                continue; // timers have their turn if it goes on
+            }
+            self.run_timers();
+            self.run_deferred();
+            round = round.wrapping_add(1);
+            if !self.tasks.any() && !self.has_deferred() {
+                self.rest();
+            } else if round.is_multiple_of(ROUNDS_A_LOOK) && self.watches.any() {
+                self.look_around(Some(0));
+            }
+        }
+        // Who asks something now waits for no answer; who did already gets one.
+        self.shared.mailboxes[self.id].set_served(false);
+        self.read_messages();
+    }
+
+    fn run_tasks(&mut self) {
+        for _ in 0..TASKS_A_ROUND {
+            match self.run_task() {
+                None => return,
+                Some(_) if self.shared.runs() <= 0 || self.shared.has_ended() => return,
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Nothing to run: to the next timer, file or message.
+    fn rest(&mut self) {
+        if self.shared.runs() <= 0 || self.shared.has_ended() {
+            return;
+        }
+        let first = self.timers.first();
+        if self.shared.clock.is_simulated() && self.shared.mailboxes.len() == 1 {
+            if let Some(at) = first {
+                self.shared.clock.jump_to(at);
+            }
+            if self.watches.any() || first.is_none() {
+                self.look_around(first.map(|_| 0));
+            }
+            return;
+        }
+        let timeout = first.map(|at| at.saturating_sub(self.shared.clock.now_ns()));
+        if timeout.is_none_or(|ns| ns > 0) {
+            self.look_around(timeout);
+        }
+    }
+
+    /// Enough want to stop: asks whether somebody has something to do first.
+    fn goes_on(&mut self) -> bool {
+        for _ in 0..STEPS {
+            let stepped = (0..self.slots.len()).any(|element| {
+                let goes_on = self.with(element, |e, cx| e.stopping(cx)).unwrap_or(false);
+                self.deliver(element);
+                goes_on
+            });
+            self.run_deferred();
+            if self.shared.runs() > 0 {
+                return true;
+            }
+            if !stepped {
+                return false;
+            }
+        }
+        false
+    }
+}
+
+impl Lane {
+    /// Runs up to `rounds` tasks and the timers between them: for tests and tools
+    /// that look on.
+    pub fn step(&mut self, rounds: usize) {
+        for _ in 0..rounds {
+            self.read_messages();
+            let ran = self.run_task();
+            self.run_timers();
+            self.run_deferred();
+            let idle = ran.is_none() && self.shared.clock.is_simulated();
+            if let Some(at) = self.timers.first().filter(|_| idle) {
+                self.shared.clock.jump_to(at);
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What an element emitted, by output, until it is carried on.
+
+use memory::{Batch, Packet};
+
+/// Batches for the outputs of one element. They are kept when empty: after the first
+/// packets nothing is allocated.
+#[derive(Debug, Default)]
+pub struct OutputBatches {
+    /// By output; made when first used.
+    ports: Vec<Option<Box<Batch>>>,
+    /// Outputs with packets, in the order in which they got their first, with full
+    /// batches that went before.
+    order: Vec<usize>,
+    full: Vec<(usize, Box<Batch>)>,
+}
+
+impl OutputBatches {
+    /// Whether nothing waits.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Adds a packet.
+    #[inline]
+    pub fn push(&mut self, output: usize, packet: Packet) {
+        if output >= self.ports.len() {
+            self.ports.resize_with(output + 1, || None);
+        }
+        let batch = self.ports[output].get_or_insert_with(fresh);
+        if batch.is_empty() {
+            self.order.push(output);
+        }
+        if let Some(packet) = batch.push(packet) {
+            let full = std::mem::replace(batch, fresh());
+            let _none = batch.push(packet); // into an empty batch
+            self.full.push((output, full));
+        }
+    }
+
+    /// Takes the packets of the output that got its first one first.
+    pub fn next(&mut self) -> Option<(usize, Box<Batch>)> {
+        let output = *self.order.first()?;
+        if let Some(at) = self.full.iter().position(|(o, _)| *o == output) {
+            return Some(self.full.remove(at));
+        }
+        self.order.remove(0);
+        Some((output, self.ports[output].take()?))
+    }
+
+    /// Keeps an emptied batch for later.
+    pub fn give_back(&mut self, output: usize, batch: Box<Batch>) {
+        if batch.is_empty() {
+            self.ports[output].get_or_insert(batch);
+        }
+    }
+
+    /// Moves the packets of an output to the end of `to`, as many as fit; the rest
+    /// stays for the next time.
+    pub fn take(&mut self, output: usize, to: &mut Batch) {
+        while let Some(at) = self.full.iter().position(|(o, _)| *o == output) {
+            to.take_from(&mut self.full[at].1, Batch::MAX);
+            if !self.full[at].1.is_empty() {
+                return;
+            }
+            self.full.remove(at);
+        }
+        if let Some(Some(batch)) = self.ports.get_mut(output) {
+            to.take_from(batch, Batch::MAX);
+            if batch.is_empty() {
+                self.order.retain(|o| *o != output);
+            }
+        }
+    }
+}
+
+fn fresh() -> Box<Batch> {
+    Box::new(Batch::with_limit(Batch::MAX))
+}

@@ -1,0 +1,438 @@
+//! A router: built from a configuration, run by threads, looked at by handlers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread;
+
+use memory::Dma;
+
+use crate::clock::Clock;
+use crate::element::class::Registry;
+use crate::element::{Element, Refused, port_code};
+use crate::lang::{Flat, Place, Problem};
+use crate::plan::configure::{Configured, Inputs, configure, in_phases, is_wrong};
+use crate::plan::setup::Services;
+use crate::plan::{MAX_THREADS, Made, Plan, Planned, Port};
+use crate::run::buffers::Buffers;
+use crate::run::counters::Counters;
+use crate::run::fused::{self, Region};
+use crate::run::lane::{Lane, Pulled, Slot};
+use crate::run::locked::{Copies, replicate};
+use crate::run::mailbox::Mailbox;
+use crate::run::shared::{Console, Hotswap, Parts, Shared};
+
+/// How a router is built.
+pub struct Options {
+    /// Threads that run it.
+    pub threads: usize,
+    /// Cores that the threads are bound to, in order; none are bound without.
+    pub cores: Vec<usize>,
+    /// Its time.
+    pub clock: Arc<Clock>,
+    /// Where it prints.
+    pub console: Console,
+    /// Memory of its packets, shared with devices.
+    pub dma: Dma,
+    /// Packet buffers a thread may have.
+    pub buffers: usize,
+    /// Counts packets and cycles for each element.
+    pub measure: bool,
+    /// Takes a configuration that is to replace this one.
+    pub hotswap: Option<Hotswap>,
+    /// What elements get from outside the configuration.
+    pub services: Services,
+    /// Looks for all that is wrong at once, for headers that elements need and nobody
+    /// found, and for elements that nothing reaches ([`check`](crate::plan::check)). Without
+    /// it a router is refused for what Click refuses it for.
+    pub thorough: bool,
+    /// Called when it is known which threads reach which elements, before there are
+    /// buffers: opens ports with as many queues as are needed.
+    pub prepare: Option<Prepare>,
+    /// Parts of the configuration that programs were made of ([`fused`]). Where
+    /// packets are counted for each element they are left as they are.
+    pub fused: &'static [Region],
+}
+
+/// See [`Options::prepare`].
+pub type Prepare = Box<dyn FnOnce(&[Planned]) -> Result<(), String>>;
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            threads: 1,
+            cores: vec![],
+            clock: Arc::new(Clock::real()),
+            console: Console::Process,
+            dma: Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() }),
+            buffers: 1 << 18,
+            measure: false,
+            hotswap: None,
+            services: Services::default(),
+            thorough: false,
+            prepare: None,
+            fused: &[],
+        }
+    }
+}
+
+impl Options {
+    fn inputs(&self) -> Inputs<'_> {
+        Inputs {
+            threads: self.threads.clamp(1, MAX_THREADS),
+            thorough: self.thorough,
+            dma: &self.dma,
+            services: &self.services,
+        }
+    }
+}
+
+/// A router, ready to run.
+pub struct Router {
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) shared: Arc<Shared>,
+    cores: Vec<usize>,
+    begun: bool,
+    warnings: Vec<Problem>,
+    /// Dropped after the elements that use them.
+    services: Services,
+}
+
+impl Router {
+    /// Builds and initializes the router of a configuration.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn build(
+        source: &str,
+        flat: Flat,
+        registry: &Registry,
+        options: Options,
+    ) -> Result<Router, Vec<Problem>> {
+        let inputs = options.inputs();
+        let threads = inputs.threads;
+        let Configured { mut elements, wires, mut results } = configure(&flat, registry, inputs);
+        if is_wrong(&results.problems) {
+            return Err(results.problems);
+        }
+        if let Some(prepare) = options.prepare {
+            let failed = |message: String| vec![Problem::error(&Place::nowhere("ports"), message)];
+            prepare(&elements).map_err(failed)?;
+        }
+        let warnings = std::mem::take(&mut results.problems);
+        let mut copies = replicate(&mut elements, std::mem::take(&mut results.made));
+        let regions = if options.measure { &[] } else { options.fused };
+        fused::complete(regions, &elements, &mut copies);
+        let plan = Plan::new(elements, wires, flat, source.to_string());
+        let mailboxes: std::io::Result<Vec<_>> = (0..threads).map(|_| Mailbox::new().map(Arc::new)).collect();
+        let mailboxes =
+            mailboxes.map_err(|e| vec![system(&plan, &format!("no file descriptors left: {e}"))])?;
+        let parts = Parts {
+            clock: options.clock,
+            mailboxes,
+            shares: results.shares,
+            console: options.console,
+            classes: registry.names().collect(),
+            tickets: results.tickets,
+            hotswap: options.hotswap,
+            names: results.names,
+            dma: options.dma.clone(),
+        };
+        let shared = Arc::new(Shared::new(plan, parts));
+        let (cores, mut lanes) = (options.cores, vec![]);
+        for id in 0..threads {
+            let buffers = on(cores.get(id), || Buffers::new(&options.dma, options.buffers));
+            let buffers = buffers.map_err(|e| vec![system(&shared.plan, &e.to_string())])?;
+            let mine = |copies: &mut Copies| match copies.last() {
+                Some((lane, _)) if *lane == id => copies.pop().map(|(_, element)| element),
+                _ => None,
+            };
+            let slots = copies.iter_mut().enumerate().map(|(i, c)| slot(&shared.plan, i, mine(c)));
+            let mut slots: Vec<Slot> = slots.collect();
+            fused::install(regions, &shared.plan, &mut slots).map_err(|e| vec![system(&shared.plan, &e)])?;
+            let mut lane = Lane::new(id, slots, shared.clone(), buffers);
+            lane.profiler.counts = options.measure || results.measure;
+            lanes.push(lane);
+        }
+        let services = options.services;
+        let mut router = Router { lanes, shared, cores, begun: false, warnings, services };
+        router.init()?;
+        Ok(router)
+    }
+
+    /// What was found that does not keep the router from running.
+    pub fn warnings(&self) -> &[Problem] {
+        &self.warnings
+    }
+
+    /// Initializes all elements, in their phases' order, until one fails: those behind it
+    /// have not opened a file.
+    fn init(&mut self) -> Result<(), Vec<Problem>> {
+        let mut problems: Vec<Problem> = vec![];
+        let mut failed = None;
+        let elements = &self.shared.plan.elements;
+        self.each_at_rest(in_phases(elements), |lane, element| {
+            if failed.is_some_and(|failed| failed != element) {
+                return;
+            }
+            let Some(Err(message)) = lane.with(element, |e, cx| e.init(cx)) else { return };
+            failed = Some(element);
+            let planned = &lane.shared.plan.elements[element];
+            let element = format!("{} :: {}", planned.name, planned.class);
+            problems.push(Problem::error(&planned.place, message).context(element, "initializing"));
+        });
+        for lane in &mut self.lanes {
+            let provided = on(self.cores.get(lane.id), || lane.buffers.provide());
+            problems.extend(provided.err().map(|error| system(&self.shared.plan, &error.to_string())));
+        }
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// Does something with each copy of elements while no thread runs: what it asks of
+    /// other lanes is answered.
+    fn each_at_rest(&mut self, order: Vec<usize>, mut work: impl FnMut(&mut Lane, usize)) {
+        if let [lane] = &mut self.lanes[..] {
+            return order.into_iter().for_each(|element| work(lane, element));
+        }
+        let (shared, count) = (self.shared.clone(), self.lanes.len());
+        shared.keep(&mut self.lanes, || {
+            for element in order {
+                for lane in 0..count {
+                    let _there = shared.lend(lane, |lane| work(lane, element));
+                }
+            }
+        });
+    }
+
+    /// Has elements take what they need of the outside, once; [`run`](Self::run)
+    /// does so first.
+    pub fn begin(&mut self) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        self.each_at_rest(in_phases(&self.shared.plan.elements), |lane, element| {
+            lane.with(element, |e, cx| e.begin(cx));
+            lane.deliver(element);
+        });
+    }
+
+    /// Runs until enough elements want to stop, or [`Shared::end`] is called.
+    pub fn run(&mut self) {
+        self.begin();
+        self.shared.mailboxes.iter().for_each(|mailbox| mailbox.set_served(true));
+        let cores = self.cores.clone();
+        let (first, others) = self.lanes.split_at_mut(1);
+        thread::scope(|scope| {
+            for lane in others {
+                let core = cores.get(lane.id).copied();
+                scope.spawn(move || {
+                    bind(core);
+                    lane.run_until_end();
+                });
+            }
+            bind(cores.first().copied());
+            first[0].run_until_end();
+        });
+    }
+
+    /// Ends the elements, the last first: files are written out.
+    pub fn cleanup(&mut self) {
+        let all = (0..self.shared.plan.elements.len()).rev().collect();
+        self.each_at_rest(all, |lane, element| {
+            let _there = lane.with(element, |e, cx| e.cleanup(cx));
+        });
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.shared.plan.elements.is_empty()
+    }
+
+    /// What came from outside the configuration, by type.
+    pub fn service<T: std::any::Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.services.get()
+    }
+
+    /// What all threads share: to end the router from elsewhere.
+    pub fn shared(&self) -> Arc<Shared> {
+        self.shared.clone()
+    }
+
+    /// Reads a handler, while the router does not run.
+    ///
+    /// # Errors
+    /// When there is none, or it refuses.
+    pub fn read(&mut self, name: &str, parameter: &str) -> Result<String, Refused> {
+        let lane = self.lane_of(name);
+        self.at_rest(lane, |lane| lane.read(None, name, parameter))
+    }
+
+    /// Writes a handler, while the router does not run.
+    ///
+    /// # Errors
+    /// When there is none, or it refuses.
+    pub fn write(&mut self, name: &str, value: &str) -> Result<(), Refused> {
+        let lane = self.lane_of(name);
+        self.at_rest(lane, |lane| lane.write(None, name, value))
+    }
+
+    /// Lends a lane while no thread runs: what it asks of others is answered.
+    fn at_rest<R>(&mut self, lane: usize, work: impl FnOnce(&mut Lane) -> R) -> R {
+        if self.lanes.len() == 1 {
+            return work(&mut self.lanes[0]);
+        }
+        let shared = self.shared.clone();
+        let result = shared.keep(&mut self.lanes, || shared.lend(lane, work));
+        result.expect("all lanes are there while no thread runs")
+    }
+
+    fn lane_of(&self, handler: &str) -> usize {
+        let element = handler.rsplit_once('.').and_then(|(name, _)| self.shared.plan.find(name, None));
+        element.map_or(0, |element| self.shared.plan.home(element).min(self.lanes.len() - 1))
+    }
+
+    /// The lanes, for what looks at all of a router.
+    pub fn lanes(&self) -> &[Lane] {
+        &self.lanes
+    }
+
+    /// The lanes, for those that bring packets in from outside (tests, fuzzers).
+    pub fn lanes_mut(&mut self) -> &mut [Lane] {
+        &mut self.lanes
+    }
+}
+
+impl Router {
+    /// All that can be said of a configuration without running it, opening ports or
+    /// files, or taking memory: the plan, where there is one, and what is wrong.
+    pub fn plan(
+        source: &str,
+        flat: Flat,
+        registry: &Registry,
+        options: Options,
+    ) -> (Option<Plan>, Vec<Problem>) {
+        let Configured { mut elements, wires, mut results } = configure(&flat, registry, options.inputs());
+        let problems = std::mem::take(&mut results.problems);
+        if is_wrong(&problems) {
+            return (None, problems);
+        }
+        replicate(&mut elements, results.made);
+        (Some(Plan::new(elements, wires, flat, source.to_string())), problems)
+    }
+
+    /// What is wrong with arguments in a configuration that is wrong otherwise, of what
+    /// could be read of it ([`read_anyway`](crate::lang::read_anyway)). Nothing is said
+    /// of ports: connections may be missing that were not understood.
+    pub fn faults(flat: &Flat, registry: &Registry, options: &Options) -> Vec<Problem> {
+        let known: Vec<usize> =
+            (0..flat.elements.len()).filter(|&i| registry.find(&flat.elements[i].class).is_some()).collect();
+        let place: HashMap<usize, usize> = known.iter().enumerate().map(|(new, &old)| (old, new)).collect();
+        let mut part = Flat { connections: vec![], ..flat.clone() };
+        part.elements = known.iter().map(|&i| flat.elements[i].clone()).collect();
+        for connection in &flat.connections {
+            if let (Some(&from), Some(&to)) = (place.get(&connection.from.0), place.get(&connection.to.0)) {
+                let (from, to) = ((from, connection.from.1), (to, connection.to.1));
+                part.connections.push(crate::lang::Connection { from, to, ..connection.clone() });
+            }
+        }
+        let Configured { results, .. } = configure(&part, registry, options.inputs());
+        results.faults
+    }
+
+    /// As [`plan`](Self::plan), with the elements as they were made: for what writes
+    /// programs of them.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn configure(
+        source: &str,
+        flat: Flat,
+        registry: &Registry,
+        options: Options,
+    ) -> Result<(Plan, Made), Vec<Problem>> {
+        let Configured { elements, wires, results } =
+            configure(&flat, registry, Inputs { threads: 1, ..options.inputs() });
+        if is_wrong(&results.problems) {
+            return Err(results.problems);
+        }
+        Ok((Plan::new(elements, wires, flat, source.to_string()), results.made))
+    }
+}
+
+fn slot(plan: &Plan, index: usize, element: Option<Box<dyn Element>>) -> Slot {
+    let planned = &plan.elements[index];
+    let leads = |port: usize| {
+        let pushed = !planned.pull_outputs[port];
+        plan.beyond(Port { element: index, port }).find(|_| pushed)
+    };
+    let comes = |port: usize| {
+        let pulled = planned.pull_inputs[port];
+        plan.before(Port { element: index, port }).find(|_| pulled)
+    };
+    let (inputs, outputs) = (planned.pull_inputs.len(), planned.pull_outputs.len());
+    let through = |output: usize| {
+        let agnostic = |out, port| port_code::processing(planned.kind.processing, out, port) == 'a';
+        let joined = |&i: &usize| {
+            planned.pull_inputs[i]
+                && agnostic(false, i)
+                && port_code::joins(planned.kind.flow, i, inputs, output, outputs)
+        };
+        let mut candidates = (0..inputs).filter(joined);
+        match (agnostic(true, output), candidates.next(), candidates.next()) {
+            (true, Some(input), None) => Pulled::Through(input),
+            _ => Pulled::Asked,
+        }
+    };
+    let ways = element.as_ref().and_then(|element| element.ways());
+    let pulled = |output| ways.clone().map_or_else(|| through(output), Pulled::Passed);
+    Slot {
+        pulled: (0..outputs).map(pulled).collect(),
+        element,
+        outs: (0..outputs).map(leads).collect(),
+        ins: (0..inputs).map(comes).collect(),
+        emitted: None,
+        counters: Counters { drops: vec![0; planned.kind.drops.len()], ..Counters::default() },
+        late: vec![],
+    }
+}
+
+fn system(plan: &Plan, message: &str) -> Problem {
+    let place = plan.elements.first().map_or_else(|| Place::nowhere("router"), |e| e.place.clone());
+    Problem::error(&place, message)
+}
+
+/// The cores of this process, before its threads were bound to some.
+static CORES: std::sync::OnceLock<rustix::thread::CpuSet> = std::sync::OnceLock::new();
+
+/// Lets this thread run on any core again.
+pub(crate) fn unbind() {
+    if let Some(cores) = CORES.get() {
+        let _ = rustix::thread::sched_setaffinity(None, cores); // it is none the worse
+    }
+}
+
+/// Does some work on a core, if there is one to do it on: memory that is touched then
+/// is that core's node's.
+fn on<T>(core: Option<&usize>, work: impl FnOnce() -> T) -> T {
+    let before = rustix::thread::sched_getaffinity(None);
+    bind(core.copied());
+    let done = work();
+    if let (Some(_), Ok(before)) = (core, before) {
+        let _ = rustix::thread::sched_setaffinity(None, &before); // it is none the worse
+    }
+    done
+}
+
+/// Binds this thread to a core. A core that is not there binds nothing: the program
+/// checks them before.
+fn bind(core: Option<usize>) {
+    if let Some(core) = core.filter(|core| *core < rustix::thread::CpuSet::MAX_CPU) {
+        if CORES.get().is_none()
+            && let Ok(cores) = rustix::thread::sched_getaffinity(None)
+        {
+            let _first = CORES.set(cores);
+        }
+        let mut set = rustix::thread::CpuSet::new();
+        set.set(core);
+        let _ = rustix::thread::sched_setaffinity(None, &set);
+    }
+}

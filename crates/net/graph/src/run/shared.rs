@@ -1,0 +1,262 @@
+//! What all lanes of a router share.
+
+use std::any::{Any, TypeId};
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::clock::Clock;
+use crate::element::value::Names;
+use crate::plan::Plan;
+use crate::plan::setup::Shares;
+use crate::run::lane::Lane;
+use crate::run::mailbox::Mailbox;
+
+/// Where a router prints.
+#[derive(Debug, Clone, Default)]
+pub enum Console {
+    /// To the process's standard output and standard error.
+    #[default]
+    Process,
+    /// Into memory, both together: for tests.
+    Memory(Arc<Mutex<String>>),
+}
+
+/// What a [`Shared`] is made of beside its plan.
+pub(crate) struct Parts {
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) mailboxes: Vec<Arc<Mailbox>>,
+    pub(crate) shares: Shares,
+    pub(crate) console: Console,
+    pub(crate) classes: Vec<&'static str>,
+    pub(crate) tickets: HashMap<usize, u32>,
+    pub(crate) hotswap: Option<Hotswap>,
+    pub(crate) names: Names,
+    pub(crate) dma: memory::Dma,
+}
+
+/// What all lanes share.
+pub struct Shared {
+    /// What is known of the router.
+    pub plan: Plan,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) mailboxes: Vec<Arc<Mailbox>>,
+    shares: Shares,
+    console: Console,
+    /// How many more must want the router to stop.
+    runs: AtomicI32,
+    /// All lanes end.
+    ended: AtomicBool,
+    /// Configurations that changed while running.
+    configs: Mutex<HashMap<usize, String>>,
+    /// Those that handlers changed without telling.
+    untold: Mutex<HashMap<usize, String>>,
+    /// Tickets that the configuration gives elements' tasks.
+    tickets: HashMap<usize, u32>,
+    /// Elements that have tasks.
+    tasked: Mutex<HashSet<usize>>,
+    /// The names of all classes.
+    pub(crate) classes: Vec<&'static str>,
+    /// What becomes of a new configuration.
+    pub(crate) hotswap: Option<Hotswap>,
+    /// One is being made ready.
+    swapping: AtomicBool,
+    /// Lanes that no thread runs, for those that ask them something.
+    parked: Mutex<Vec<Option<Box<Lane>>>>,
+    /// Names of addresses, for elements that are configured anew.
+    pub(crate) names: Names,
+    /// The memory that devices and packets share.
+    pub(crate) dma: memory::Dma,
+    /// Who else wants to know what is said, and whether anybody does.
+    listeners: Mutex<Vec<Listener>>,
+    is_heard: AtomicBool,
+}
+
+/// Is told what the router says to its diagnostic output; must not say anything itself.
+pub type Listener = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Takes a configuration that is to replace the running one; says what is wrong
+/// with it.
+pub type Hotswap = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
+impl Shared {
+    pub(crate) fn new(plan: Plan, options: Parts) -> Shared {
+        let Parts { clock, mailboxes, shares, console, classes, tickets, hotswap, names, dma } = options;
+        Shared {
+            plan,
+            clock,
+            mailboxes,
+            shares,
+            console,
+            runs: AtomicI32::new(1),
+            ended: AtomicBool::new(false),
+            configs: Mutex::default(),
+            untold: Mutex::default(),
+            tickets,
+            tasked: Mutex::default(),
+            classes,
+            hotswap,
+            swapping: AtomicBool::new(false),
+            parked: Mutex::default(),
+            names,
+            dma,
+            listeners: Mutex::default(),
+            is_heard: AtomicBool::new(false),
+        }
+    }
+
+    /// A new configuration is being made ready from now on; `false` if one is.
+    pub(crate) fn begin_swap(&self) -> bool {
+        !self.swapping.swap(true, Ordering::AcqRel)
+    }
+
+    /// It is ready, or refused.
+    pub(crate) fn end_swap(&self) {
+        self.swapping.store(false, Ordering::Release);
+    }
+
+    fn parked(&self) -> MutexGuard<'_, Vec<Option<Box<Lane>>>> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves a lane that no thread runs where others find it.
+    fn park(&self, lane: Box<Lane>) {
+        let mut parked = self.parked();
+        if parked.len() <= lane.id {
+            parked.resize_with(lane.id + 1, || None);
+        }
+        let place = lane.id;
+        parked[place] = Some(lane);
+    }
+
+    /// Takes a lane that no thread runs.
+    fn unpark(&self, lane: usize) -> Option<Box<Lane>> {
+        self.parked().get_mut(lane)?.take()
+    }
+
+    /// Keeps lanes that no thread runs while `work` is done, which may borrow them one
+    /// by one ([`lend`](Self::lend)).
+    pub(crate) fn keep<R>(&self, lanes: &mut Vec<Lane>, work: impl FnOnce() -> R) -> R {
+        lanes.drain(..).for_each(|lane| self.park(Box::new(lane)));
+        let result = work();
+        lanes.extend(self.parked().drain(..).flatten().map(|lane| *lane));
+        result
+    }
+
+    /// Whether a lane can be borrowed.
+    pub(crate) fn is_kept(&self, lane: usize) -> bool {
+        self.parked().get(lane).is_some_and(Option::is_some)
+    }
+
+    /// Lends a lane that no thread runs, while others find those beside it.
+    pub(crate) fn lend<R>(&self, lane: usize, work: impl FnOnce(&mut Lane) -> R) -> Option<R> {
+        let mut lent = self.unpark(lane)?;
+        let result = work(&mut lent);
+        self.park(lent);
+        Some(result)
+    }
+
+    /// An element's full name.
+    pub fn name(&self, element: usize) -> &str {
+        &self.plan.elements[element].name
+    }
+
+    /// What an element shares, if it is a `T`.
+    pub fn get<T: Any + Send + Sync>(&self, element: usize) -> Option<Arc<T>> {
+        self.shares.get(&(element, TypeId::of::<T>()))?.clone().downcast().ok()
+    }
+
+    /// Prints to the diagnostic output. A closed one is nobody's loss.
+    pub fn say(&self, text: &str) {
+        if self.is_heard.load(Ordering::Acquire) {
+            let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            listeners.iter().for_each(|listener| listener(text));
+        }
+        match &self.console {
+            Console::Process => drop(std::io::stderr().write_all(text.as_bytes())),
+            Console::Memory(memory) => memory.lock().unwrap_or_else(PoisonError::into_inner).push_str(text),
+        }
+    }
+
+    /// Tells somebody what is said from now on.
+    pub(crate) fn listen(&self, listener: Listener) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+        self.is_heard.store(true, Ordering::Release);
+    }
+
+    /// Prints to the standard output.
+    pub fn print(&self, text: &str) {
+        match &self.console {
+            Console::Process => {
+                let mut out = std::io::stdout();
+                let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            }
+            Console::Memory(memory) => memory.lock().unwrap_or_else(PoisonError::into_inner).push_str(text),
+        }
+    }
+
+    /// How many more must want the router to stop.
+    pub fn runs(&self) -> i32 {
+        self.runs.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn adjust_runs(&self, by: i32) {
+        let adjust = |runs: i32| Some(if runs == i32::MIN { runs } else { runs.saturating_add(by) });
+        let before = self.runs.fetch_update(Ordering::AcqRel, Ordering::Acquire, adjust).unwrap_or(0);
+        if before.saturating_add(by) <= 0 {
+            self.mailboxes[0].wake_thread();
+        }
+    }
+
+    /// Has the router stop, whatever others want. A driver's script goes through what it
+    /// has to do first, without waiting.
+    pub fn halt(&self) {
+        self.runs.store(i32::MIN, Ordering::Release);
+        self.mailboxes[0].wake_thread();
+    }
+
+    /// Ends all lanes, as soon as what they do is done.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.mailboxes.iter().for_each(|mailbox| mailbox.wake_thread());
+    }
+
+    /// Whether all lanes end.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// An element's configuration with all that handlers changed.
+    pub(crate) fn real_config(&self, element: usize) -> String {
+        let untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        untold.get(&element).cloned().unwrap_or_else(|| self.config(element))
+    }
+
+    pub(crate) fn set_real_config(&self, element: usize, config: String) {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner).insert(element, config);
+    }
+
+    pub(crate) fn set_config(&self, element: usize, config: String) {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner).remove(&element);
+        self.configs.lock().unwrap_or_else(PoisonError::into_inner).insert(element, config);
+    }
+
+    /// An element's configuration, as it is now.
+    pub fn config(&self, element: usize) -> String {
+        let configs = self.configs.lock().unwrap_or_else(PoisonError::into_inner);
+        configs.get(&element).unwrap_or(&self.plan.elements[element].config).clone()
+    }
+
+    pub(crate) fn tickets(&self, element: usize) -> Option<u32> {
+        self.tickets.get(&element).copied()
+    }
+
+    pub(crate) fn note_task(&self, element: usize) {
+        self.tasked.lock().unwrap_or_else(PoisonError::into_inner).insert(element);
+    }
+
+    pub(crate) fn has_tasks(&self, element: usize) -> bool {
+        self.tasked.lock().unwrap_or_else(PoisonError::into_inner).contains(&element)
+    }
+}
