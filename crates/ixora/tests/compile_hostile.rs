@@ -129,7 +129,14 @@ fn element(random: &mut Random) -> String {
     let others = ["Queue", "Unqueue", "Tee", "Discard", "Idle", "InfiniteSource", "ICMPError", "Print", "C"];
     let class = match random.below(8) {
         0 => pick(random, &others),
-        _ => element::kernels::KERNELS[random.below(element::kernels::KERNELS.len())].class,
+        _ => {
+            let registry = element::registry();
+            let fused = registry
+                .iter()
+                .filter(|(name, class)| *name == class.name && class.kernel.inside().is_some());
+            let fused: Vec<&str> = fused.map(|(name, _)| name).collect();
+            pick(random, &fused)
+        }
     };
     let words: Vec<&str> = (0..random.below(4)).map(|_| pick(random, WORDS)).collect();
     let name = match random.below(3) {

@@ -109,7 +109,7 @@ fn page(class: &Class) -> String {
     let argument = |a: &graph::class::Argument| format!("{:20} {} ({})", a.name, a.about, given(a.given));
     list("Arguments", class.arguments.iter().map(argument).collect());
     let handler = |h: &Handler| format!("{:20} {:2} {}", h.name, mode(h), h.about);
-    list("Handlers", class.handlers.iter().map(handler).collect());
+    list("Handlers", class.handlers().map(|h| handler(&h)).collect());
     let mut line = |title: &str, text: String| {
         if !text.is_empty() {
             let _ = writeln!(out, "\n{title:12} {text}");
@@ -141,10 +141,10 @@ fn section(class: &Class) -> String {
             let _ = writeln!(out, "| `{}` | {} | {} |", a.name, given(a.given), cell(a.about));
         }
     }
-    if !class.handlers.is_empty() {
+    if class.handlers().next().is_some() {
         out.push_str("\n| handler | | |\n|---|---|---|\n");
-        for h in class.handlers {
-            let _ = writeln!(out, "| `{}` | {} | {} |", h.name, mode(h), cell(h.about));
+        for h in class.handlers() {
+            let _ = writeln!(out, "| `{}` | {} | {} |", h.name, mode(&h), cell(h.about));
         }
     }
     let mut line = |title: &str, text: String| {

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use element::kernels::Code;
+use graph::element::kernel::Code;
 use graph::plan::Port;
 
 use super::region::{Graph, Region};
@@ -196,7 +196,7 @@ impl Maker<'_> {
         }
         let node = &self.graph.nodes[&element];
         let guard = if node.is_guard() { format!("{:?}", node.code) } else { String::new() };
-        let mut text = format!("{}{guard}(", node.kernel.class);
+        let mut text = format!("{}{guard}(", node.class.name);
         for from in self.graph.outputs(element) {
             let to = self.graph.inner(from);
             text += &match (to, self.graph.target(from)) {

@@ -22,7 +22,7 @@ pub fn notes(graph: &Graph<'_>, layouts: &[Layout]) -> String {
         let note = match (places.get(&number), graph.outside.get(&number)) {
             (Some((region, group)), _) => {
                 fused += 1;
-                let guard = matches!(group.code, element::kernels::Code::Aside(_));
+                let guard = matches!(group.code, graph::element::kernel::Code::Aside(_));
                 let what = if guard { "a test in program" } else { "in program" };
                 match group.rows.len() {
                     1 => format!("{what} {region}"),

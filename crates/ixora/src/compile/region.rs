@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use element::kernels::{self, Code, Kernel};
+use graph::Class;
+use graph::element::kernel::{Code, Inside, Kernel};
 use graph::plan::Made;
 use graph::plan::Port;
 use graph::plan::{Plan, Planned};
@@ -18,8 +19,10 @@ const LARGEST: usize = 512;
 /// An element that can be part of a program.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// How its class is.
-    pub kernel: &'static Kernel,
+    /// Its class.
+    pub class: &'static Class,
+    /// How elements of the class are.
+    pub kernel: Inside,
     /// Its code.
     pub code: Code,
 }
@@ -198,10 +201,12 @@ impl<'a> Graph<'a> {
 
 /// An element as part of a program; or why it cannot be one.
 fn node(planned: &Planned, made: Option<&dyn graph::Element>) -> Result<Node, String> {
-    let kernel = kernels::of(planned.kind.name);
-    let unknown = || format!("{} is no class that is fused", planned.kind.name);
-    let kernel =
-        kernel.ok_or_else(|| kernels::why_not(planned.kind.name).map_or_else(unknown, str::to_string))?;
+    let class = planned.kind;
+    let kernel = match class.kernel {
+        Kernel::Inside(inside) => inside,
+        Kernel::Outside(why) => return Err(why.to_string()),
+        Kernel::Unwritten => return Err(format!("{} is no class that is fused", class.name)),
+    };
     if planned.pull_inputs.contains(&true) || planned.pull_outputs.contains(&true) {
         return Err("packets are pulled".into());
     }
@@ -213,5 +218,5 @@ fn node(planned: &Planned, made: Option<&dyn graph::Element>) -> Result<Node, St
         _ if element.replicate().is_none() => return Err("threads share it behind a lock".into()),
         _ => {}
     }
-    Ok(Node { kernel, code })
+    Ok(Node { class, kernel, code })
 }

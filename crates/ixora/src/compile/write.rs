@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use element::kernels::Code;
+use graph::element::kernel::{Code, Inside};
 
 use super::group::{Group, Layout, Way};
 use super::region::Graph;
@@ -59,7 +59,7 @@ impl<'a> Writer<'a> {
             .collect()
     }
 
-    fn kernel(&self, group: &Group) -> &'static element::kernels::Kernel {
+    fn kernel(&self, group: &Group) -> Inside {
         self.graph.nodes[&group.rows[0]].kernel
     }
 

@@ -256,7 +256,7 @@ impl Rig {
                 sums.iter_mut().zip(&lane.counters(number).drops).for_each(|(sum, drops)| *sum += drops);
             }
             drops.push((planned.name.clone(), sums));
-            for handler in planned.kind.handlers.iter().filter(|h| h.read && !h.name.contains("rate")) {
+            for handler in planned.kind.handlers().filter(|h| h.read && !h.name.contains("rate")) {
                 let name = format!("{}.{}", planned.name, handler.name);
                 let value = self.router.read(&name, "").unwrap_or_else(|refused| refused.to_string());
                 handlers.push((name, value));

@@ -7,11 +7,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use graph::class::{Headers, write};
+use graph::class::{Handlers, Headers, action};
 use graph::clock::{Clock, SIMULATION_START_NS};
 use graph::element::port_code;
 use graph::lang::{self, Source};
-use graph::{Class, Console, Cx, Element, Options, Ran, Refused, Router, Services, TaskId};
+use graph::{Class, Console, Cx, Element, Options, Ran, Router, Services, TaskId};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
 
@@ -42,7 +42,11 @@ static FEED: Class = Class {
     name: "TrialFeed",
     ports: "0/-",
     processing: "h",
-    handlers: &[write("go", "sends")],
+    handlers: &Handlers::<Feed>(&[action("go", "sends", |feed, cx| {
+        if let Some(task) = feed.task {
+            cx.schedule(task);
+        }
+    })]),
     headers: Headers { finds_network: true, ..Class::BASE.headers },
     make: |setup, _| {
         let supply = setup.services.get().ok_or("nothing is supplied")?;
@@ -86,13 +90,6 @@ impl Element for Feed {
         }
         cx.schedule(task);
         Ran::done(true)
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
-        if let Some(task) = self.task {
-            cx.schedule(task);
-        }
-        Ok(())
     }
 }
 
@@ -249,7 +246,7 @@ impl Trial {
 
     /// Reads every handler of the element; what comes of it does not matter.
     pub fn read_all(&mut self, class: &Class) {
-        for handler in class.handlers.iter().filter(|handler| handler.read) {
+        for handler in class.handlers().filter(|handler| handler.read) {
             let _ = self.router.read(&format!("e.{}", handler.name), "");
         }
     }

@@ -87,8 +87,9 @@ fn what_is_written_holds_for_all_threads() {
         }
         let Some(mut rig) = reached_twice(name, class) else { continue };
         let planned = rig.router.shared();
-        let special = planned.plan.elements[planned.plan.find("e", None).unwrap()].handlers.clone();
-        let own = class.handlers.iter().map(|h| (h.name.to_string(), *h)).chain(special);
+        let special = planned.plan.elements[planned.plan.find("e", None).unwrap()].further_handlers.clone();
+        let special = special.into_iter().map(|(name, row)| (name, class.handlers.handler(row)));
+        let own = class.handlers().map(|h| (h.name.to_string(), h)).chain(special);
         for (handler, _) in own.filter(|(_, h)| h.read && h.write) {
             if EXEMPT.iter().any(|(class, h, _)| *class == name && *h == handler) {
                 continue;

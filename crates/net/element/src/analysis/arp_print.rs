@@ -3,9 +3,10 @@
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-use graph::class::{both, keyword, positional};
+use graph::class::{Handlers, both, keyword, positional};
+use graph::element::kernel::Kernel;
 use graph::value::Ethernet;
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::arp::{self, Operation};
@@ -13,6 +14,7 @@ use wire::ethernet::{self, EtherType};
 
 use super::output::{Active, Output};
 use super::text;
+use crate::kernels;
 
 /// Trailer encapsulation (RFC 893).
 const TRAILERS: EtherType = EtherType::TRAILERS;
@@ -30,10 +32,16 @@ pub static CLASS: Class = Class {
         keyword("ACTIVE", "whether it prints; true"),
         keyword("OUTFILE", "a file to print to; standard error"),
     ],
-    handlers: &[both("active", "whether it prints")],
+    handlers: &Handlers::<ArpPrint>(&[both(
+        "active",
+        "whether it prints",
+        |print| print.active.is().to_string(),
+        |print, _, value| print.active.write(value),
+    )]),
     drops: &["not connected"],
     example: "FromDevice(p) -> MarkMACHeader -> Strip(14) -> MarkIPHeader -> ARPPrint(in) -> Discard",
     see: &["Print", "IPPrint", "ARPQuerier"],
+    kernel: Kernel::Outside(kernels::PRINT),
     make: |_, conf| {
         let print = ArpPrint {
             label: conf.positional("LABEL")?.unwrap_or_default(),
@@ -140,14 +148,6 @@ impl PerPacket for ArpPrint {
             self.active.set(self.output.write(cx, &line));
         }
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.active.is().to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.active.write(value)
     }
 
     fn replicate(&self) -> Option<ArpPrint> {

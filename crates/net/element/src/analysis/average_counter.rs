@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use graph::class::{keyword, positional, read, write};
-use graph::{Class, Cx, Element, Next, Refused, Tally};
+use graph::class::{Handlers, action, keyword, positional, read};
+use graph::element::kernel::Kernel;
+use graph::{Class, Cx, Element, Next, Tally};
 use memory::Batch;
 
 use super::text;
+use crate::kernels;
 
 /// Bytes that each frame takes on the wire beside its own.
 const PREAMBLE_AND_GAP: u64 = 20;
@@ -22,21 +24,26 @@ pub static CLASS: Class = Class {
         positional("IGNORE", "seconds that do not count; 0"),
         keyword("LINK_FCS", "whether frames lack their check sequence here; true"),
     ],
-    handlers: &[
-        read("count", "packets"),
-        read("byte_count", "bytes"),
-        read("bit_count", "bits"),
-        read("link_count", "bits on the wire, with preamble, gap and frame check sequence"),
-        read("rate", "packets per second"),
-        read("byte_rate", "bytes per second"),
-        read("bit_rate", "bits per second"),
-        read("link_rate", "bits per second on the wire"),
-        read("time", "seconds from the first packet to the last"),
-        write("reset", "begins again"),
-        write("reset_counts", "begins again"),
-    ],
+    handlers: &Handlers::<AverageCounter>(&[
+        read("count", "packets", |counter| counter.packets.sum().to_string()),
+        read("byte_count", "bytes", |counter| counter.bytes.sum().to_string()),
+        read("bit_count", "bits", |counter| counter.bits().to_string()),
+        read("link_count", "bits on the wire, with preamble, gap and frame check sequence", |counter| {
+            counter.link_bits().to_string()
+        }),
+        read("rate", "packets per second", |counter| counter.per_second(counter.packets.sum())),
+        read("byte_rate", "bytes per second", |counter| counter.per_second(counter.bytes.sum())),
+        read("bit_rate", "bits per second", |counter| counter.per_second(counter.bits())),
+        read("link_rate", "bits per second on the wire", |counter| counter.per_second(counter.link_bits())),
+        read("time", "seconds from the first packet to the last", |counter| {
+            text::general(counter.milliseconds() as f64 / 1000.0)
+        }),
+        action("reset", "begins again", AverageCounter::reset),
+        action("reset_counts", "begins again", AverageCounter::reset),
+    ]),
     example: "FromDevice(p) -> c :: AverageCounter -> Discard",
     see: &["Counter"],
+    kernel: Kernel::Outside(kernels::CLOCK),
     make: |_, conf| {
         let ignore: u32 = conf.positional("IGNORE")?.unwrap_or(0);
         let fcs = conf.keyword("LINK_FCS")?.unwrap_or(true);
@@ -67,6 +74,34 @@ pub struct AverageCounter {
     span: Arc<Span>,
 }
 
+/// What its handlers read and write.
+impl AverageCounter {
+    /// From the first packet that counts to the last.
+    fn milliseconds(&self) -> i64 {
+        let (first, last) = (self.span.first.load(Ordering::Relaxed), self.span.last.load(Ordering::Relaxed));
+        (last - first - self.ignore_ms).max(1)
+    }
+
+    fn bits(&self) -> u64 {
+        self.bytes.sum() * 8
+    }
+
+    fn link_bits(&self) -> u64 {
+        (self.bytes.sum() + self.packets.sum() * self.frame_more) * 8
+    }
+
+    fn per_second(&self, count: u64) -> String {
+        text::general(count as f64 * 1000.0 / self.milliseconds() as f64)
+    }
+
+    fn reset(&mut self, _: &mut Cx<'_>) {
+        self.packets.reset();
+        self.bytes.reset();
+        self.span.first.store(0, Ordering::Relaxed);
+        self.span.last.store(0, Ordering::Relaxed);
+    }
+}
+
 impl Element for AverageCounter {
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
         let now = cx.now_ns() / 1_000_000;
@@ -94,36 +129,5 @@ impl Element for AverageCounter {
             bytes: self.bytes.for_another(),
             span: self.span.clone(),
         }))
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let (first, last) = (self.span.first.load(Ordering::Relaxed), self.span.last.load(Ordering::Relaxed));
-        let milliseconds = (last - first - self.ignore_ms).max(1);
-        if handler == "time" {
-            return Ok(text::general(milliseconds as f64 / 1000.0));
-        }
-        let (packets, bytes) = (self.packets.sum(), self.bytes.sum());
-        let (what, per_second) = match handler.strip_suffix("_count").or(handler.strip_suffix("count")) {
-            Some(what) => (what, false),
-            None => (handler.strip_suffix("rate").unwrap_or(handler).trim_end_matches('_'), true),
-        };
-        let count = match what {
-            "byte" => bytes,
-            "bit" => bytes * 8,
-            "link" => (bytes + packets * self.frame_more) * 8,
-            _ => packets,
-        };
-        Ok(match per_second {
-            true => text::general(count as f64 * 1000.0 / milliseconds as f64),
-            false => count.to_string(),
-        })
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
-        self.packets.reset();
-        self.bytes.reset();
-        self.span.first.store(0, Ordering::Relaxed);
-        self.span.last.store(0, Ordering::Relaxed);
-        Ok(())
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use graph::class::{both, keyword, positional};
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::class::{Handlers, both, keyword, positional};
+use graph::element::kernel::Kernel;
+use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ip::Protocol;
@@ -15,6 +16,7 @@ use super::text::{self, Contents};
 use super::transport_line;
 use crate::annotation::{AGGREGATE, Notes, PAINT};
 use crate::ip::header::{LEN, is_first_fragment, u16_at};
+use crate::kernels;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -40,10 +42,16 @@ pub static CLASS: Class = Class {
         keyword("OUTFILE", "a file to print to; standard error"),
         keyword("CHANNEL", "whom it prints to: only `default` is read by anybody; default"),
     ],
-    handlers: &[both("active", "whether it prints")],
+    handlers: &Handlers::<IpPrint>(&[both(
+        "active",
+        "whether it prints",
+        |print| print.active.is().to_string(),
+        |print, _, value| print.active.write(value),
+    )]),
     drops: &["not connected"],
     example: "FromDevice(p) -> MarkIPHeader(14) -> IPPrint(in) -> Discard",
     see: &["Print", "CheckIPHeader"],
+    kernel: Kernel::Outside(kernels::PRINT),
     make: |_, conf| {
         let label = conf.positional("LABEL")?.unwrap_or_default();
         let word: String = conf.keyword("CONTENTS")?.unwrap_or_else(|| "NONE".into());
@@ -192,14 +200,6 @@ impl PerPacket for IpPrint {
             self.active.set(self.output.write(cx, &line));
         }
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.active.is().to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.active.write(value)
     }
 
     fn replicate(&self) -> Option<IpPrint> {

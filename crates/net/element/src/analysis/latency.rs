@@ -4,9 +4,9 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use graph::class::{both, keyword, mandatory, positional, read, write};
+use graph::class::{Handlers, action, ask, both, keyword, mandatory, positional, read};
 use graph::value::{Names, Scope, Value};
-use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused};
+use graph::{Class, Cx, Each, Fate, Fault, PerPacket};
 use memory::Packet;
 
 /// Bytes of a number.
@@ -26,12 +26,28 @@ pub static CHECK: Class = Class {
         keyword("NET_ORDER", "the highest byte first; false"),
         positional("COUNT", "numbers are below this; 0"),
     ],
-    handlers: &[
-        both("count", "numbers are below this"),
-        read("min", "the number that came least often, and how often"),
-        read("max", "the number that came most often, and how often"),
-        read("dump", "how often each came"),
-    ],
+    handlers: &Handlers::<Check>(&[
+        both(
+            "count",
+            "numbers are below this",
+            |check| check.seen.len().to_string(),
+            |check, _, value| {
+                let scope = Scope { element: "", names: &Names::default() };
+                check.seen.resize(bounded(usize::parse(value, &scope)?)?, 0);
+                Ok(())
+            },
+        ),
+        read("min", "the number that came least often, and how often", |check| {
+            shown(check.seen.iter().enumerate().min_by_key(|(_, times)| **times))
+        }),
+        read("max", "the number that came most often, and how often", |check| {
+            // The first of several.
+            shown(check.seen.iter().enumerate().rev().max_by_key(|(_, times)| **times))
+        }),
+        read("dump", "how often each came", |check| {
+            check.seen.iter().enumerate().map(|(number, times)| format!("{number}: {times}\n")).collect()
+        }),
+    ]),
     drops: &["no such number"],
     example: "FromDevice(b) -> CheckNumberPacket(40, COUNT 1000) -> Discard",
     see: &["NumberPacket"],
@@ -59,7 +75,15 @@ pub static RECORD: Class = Class {
         keyword("NET_ORDER", "the highest byte first; false"),
         keyword("SAMPLE", "only every so-manyth number; 1"),
     ],
-    handlers: &[read("count", "packets noted down"), write("reset", "forgets them")],
+    handlers: &Handlers::<Record>(&[
+        read("count", "packets noted down", |record| {
+            record.times.slots.iter().filter(|slot| slot.load(Ordering::Relaxed) != 0).count().to_string()
+        }),
+        action("reset", "forgets them", |record, _| {
+            record.times.slots.iter().for_each(|slot| slot.store(0, Ordering::Relaxed));
+            record.times.next.store(0, Ordering::Relaxed);
+        }),
+    ]),
     drops: &["not connected"],
     example: "NumberPacket(40) -> r :: RecordTimestamp(OFFSET 40) -> ToDevice(a)",
     see: &["TimestampDiff", "NumberPacket"],
@@ -102,29 +126,35 @@ pub static DIFF: Class = Class {
         keyword("SAMPLE", "taken for compatibility: RECORDER's holds"),
         keyword("VERBOSE", "tells long delays; false"),
     ],
-    handlers: &[
-        read("average", "the mean"),
-        read("avg", "the mean"),
-        read("min", "the shortest"),
-        read("max", "the longest"),
-        read("stddev", "the standard deviation"),
-        read("perc00", "the shortest"),
-        read("perc01", "one percent are at most so long"),
-        read("perc05", "five percent are"),
-        read("perc10", "ten percent are"),
-        read("perc25", "a quarter are"),
-        read("median", "half are"),
-        read("perc75", "three quarters are"),
-        read("perc90", "ninety percent are"),
-        read("perc95", "ninety-five percent are"),
-        read("perc99", "ninety-nine percent are"),
-        read("perc100", "the longest"),
-        read("perc", "the delay of a percentage").marked("+"),
-        read("index", "the number of the last delay"),
-        read("last", "the last delay"),
-        read("dump", "all delays, with numbers"),
-        read("dump_list", "all delays"),
-    ],
+    handlers: &Handlers::<Diff>(&[
+        read("average", "the mean", |diff| mean(&diff.delays()).to_string()),
+        read("avg", "the mean", |diff| mean(&diff.delays()).to_string()),
+        read("min", "the shortest", |diff| diff.percent(0.0)),
+        read("max", "the longest", |diff| diff.percent(100.0)),
+        read("stddev", "the standard deviation", Diff::deviation),
+        read("perc00", "the shortest", |diff| diff.percent(0.0)),
+        read("perc01", "one percent are at most so long", |diff| diff.percent(1.0)),
+        read("perc05", "five percent are", |diff| diff.percent(5.0)),
+        read("perc10", "ten percent are", |diff| diff.percent(10.0)),
+        read("perc25", "a quarter are", |diff| diff.percent(25.0)),
+        read("median", "half are", |diff| diff.percent(50.0)),
+        read("perc75", "three quarters are", |diff| diff.percent(75.0)),
+        read("perc90", "ninety percent are", |diff| diff.percent(90.0)),
+        read("perc95", "ninety-five percent are", |diff| diff.percent(95.0)),
+        read("perc99", "ninety-nine percent are", |diff| diff.percent(99.0)),
+        read("perc100", "the longest", |diff| diff.percent(100.0)),
+        ask("perc", "the delay of a percentage", |diff, _, parameter| {
+            Ok(diff.percent(parameter.trim().parse().map_err(|_| "expected a percentage")?))
+        }),
+        read("index", "the number of the last delay", |diff| (diff.delays().len() as i64 - 1).to_string()),
+        read("last", "the last delay", |diff| diff.delays().last().unwrap_or(&0).to_string()),
+        read("dump", "all delays, with numbers", |diff| {
+            diff.delays().iter().enumerate().map(|(n, delay)| format!("{n}: {delay}\n")).collect()
+        }),
+        read("dump_list", "all delays", |diff| {
+            diff.delays().iter().map(|delay| format!("{delay}\n")).collect()
+        }),
+    ]),
     drops: &["not recorded"],
     example: "FromDevice(b) -> d :: TimestampDiff(r, OFFSET 40) -> Discard; DriverManager(wait 10s, read d.median)",
     see: &["RecordTimestamp", "NumberPacket"],
@@ -173,6 +203,11 @@ pub struct Check {
     seen: Vec<u32>,
 }
 
+/// A number and how often it came.
+fn shown(found: Option<(usize, &u32)>) -> String {
+    found.map_or("[-1] : -1".to_string(), |(number, times)| format!("[{number}] : {times}"))
+}
+
 impl PerPacket for Check {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         let number = self.place.read(packet).and_then(|n| usize::try_from(n).ok());
@@ -183,26 +218,6 @@ impl PerPacket for Check {
             }
             None => Fate::out_or_drop(1, 0),
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let each = || self.seen.iter().enumerate();
-        let shown = |found: Option<(usize, &u32)>| {
-            found.map_or("[-1] : -1".to_string(), |(number, times)| format!("[{number}] : {times}"))
-        };
-        Ok(match handler {
-            "count" => self.seen.len().to_string(),
-            "min" => shown(each().min_by_key(|(_, times)| **times)),
-            // The first of several.
-            "max" => shown(each().rev().max_by_key(|(_, times)| **times)),
-            _ => each().map(|(number, times)| format!("{number}: {times}\n")).collect(),
-        })
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        let scope = Scope { element: "", names: &Names::default() };
-        self.seen.resize(bounded(usize::parse(value, &scope)?)?, 0);
-        Ok(())
     }
 }
 
@@ -241,17 +256,6 @@ impl PerPacket for Record {
             slot.store(cx.now_ns(), Ordering::Release);
         }
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        let set = self.times.slots.iter().filter(|slot| slot.load(Ordering::Relaxed) != 0);
-        Ok(set.count().to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
-        self.times.slots.iter().for_each(|slot| slot.store(0, Ordering::Relaxed));
-        self.times.next.store(0, Ordering::Relaxed);
-        Ok(())
     }
 
     fn replicate(&self) -> Option<Record> {
@@ -297,6 +301,31 @@ fn percentile(sorted: &[u32], percent: f64) -> u32 {
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(0)
 }
 
+/// What its handlers read.
+impl Diff {
+    fn delays(&self) -> Vec<u32> {
+        self.delays.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn percent(&self, percent: f64) -> String {
+        let mut delays = self.delays();
+        delays.sort_unstable();
+        percentile(&delays, percent).to_string()
+    }
+
+    fn deviation(&self) -> String {
+        let mut delays = self.delays();
+        let mean = mean(&delays);
+        delays.sort_unstable();
+        let squares = delays.iter().map(|delay| (f64::from(*delay) - mean).powi(2));
+        (squares.sum::<f64>() / delays.len().max(1) as f64).sqrt().to_string()
+    }
+}
+
+fn mean(delays: &[u32]) -> f64 {
+    delays.iter().map(|delay| f64::from(*delay)).sum::<f64>() / delays.len().max(1) as f64
+}
+
 impl PerPacket for Diff {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let times = cx.shared::<Times>(&self.recorder);
@@ -312,33 +341,6 @@ impl PerPacket for Diff {
             Some(number) if sampled(&number) || self.note(cx, number) => Fate::ON,
             _ => Fate::out_or_drop(1, 0),
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
-        let mut delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match handler {
-            "index" => return Ok((delays.len() as i64 - 1).to_string()),
-            "last" => return Ok(delays.last().unwrap_or(&0).to_string()),
-            "dump" => return Ok(delays.iter().enumerate().map(|(n, d)| format!("{n}: {d}\n")).collect()),
-            "dump_list" => return Ok(delays.iter().map(|delay| format!("{delay}\n")).collect()),
-            _ => {}
-        }
-        let count = delays.len().max(1) as f64;
-        let mean = delays.iter().map(|delay| f64::from(*delay)).sum::<f64>() / count;
-        delays.sort_unstable();
-        let percent = match handler {
-            "average" | "avg" => return Ok(mean.to_string()),
-            "stddev" => {
-                let squares = delays.iter().map(|delay| (f64::from(*delay) - mean).powi(2));
-                return Ok((squares.sum::<f64>() / count).sqrt().to_string());
-            }
-            "min" => 0.0,
-            "max" => 100.0,
-            "median" => 50.0,
-            "perc" => parameter.trim().parse().map_err(|_| "expected a percentage")?,
-            other => other.trim_start_matches("perc").parse().unwrap_or(0.0),
-        };
-        Ok(percentile(&delays, percent).to_string())
     }
 
     fn replicate(&self) -> Option<Diff> {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use graph::class::read;
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Signals};
+use graph::class::{Handlers, read};
+use graph::{Class, Cx, Each, Fate, PerPacket, Signals};
 use memory::Packet;
 
 /// Signals that Click keeps in one word.
@@ -17,7 +17,7 @@ pub static CLASS: Class = Class {
           full, or of those before it that tell when they are empty where packets are pulled: words of a bit \
           for each, which there are and which are raised, with `*` when one is; `busy*` where somebody gives \
           none, `idle` where there is nobody.",
-    handlers: &[read("signal", "the signals")],
+    handlers: &Handlers::<NotifierDebug>(&[read("signal", "the signals", NotifierDebug::shown)]),
     example: "Idle -> Queue -> n :: NotifierDebug -> Discard",
     see: &["Queue", "NotifierQueue"],
     make: |_, conf| {
@@ -34,26 +34,14 @@ pub struct NotifierDebug {
     signals: Signals,
 }
 
-impl PerPacket for NotifierDebug {
-    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        (self.name, self.signals) = match cx.is_pull_input(0) {
-            true => ("empty", cx.upstream(0, None)),
-            false => ("full", cx.downstream(0, None)),
-        };
-        Ok(())
-    }
-
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
-        Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
+impl NotifierDebug {
+    fn shown(&self) -> String {
         if self.signals.never() {
-            return Ok("idle".into());
+            return "idle".into();
         }
         let mut signals: Vec<_> = self.signals.list().iter().collect();
         if signals.is_empty() || self.signals.any() && !signals.iter().any(|signal| signal.is_raised()) {
-            return Ok("busy*".into());
+            return "busy*".into();
         }
         signals.sort_by_key(|signal| signal.number());
         let mut out = String::new();
@@ -65,6 +53,20 @@ impl PerPacket for NotifierDebug {
             let mark = if raised != 0 { "*" } else { "" };
             let _ = write!(out, "{plus}{}.{word}/{there:x}:{raised:x}{mark}", self.name);
         }
-        Ok(out)
+        out
+    }
+}
+
+impl PerPacket for NotifierDebug {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        (self.name, self.signals) = match cx.is_pull_input(0) {
+            true => ("empty", cx.upstream(0, None)),
+            false => ("full", cx.downstream(0, None)),
+        };
+        Ok(())
+    }
+
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
+        Fate::ON
     }
 }

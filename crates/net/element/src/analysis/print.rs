@@ -2,12 +2,14 @@
 
 use std::fmt::Write;
 
-use graph::class::{both, keyword, positional};
-use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused};
+use graph::class::{Handlers, both, keyword, positional};
+use graph::element::kernel::Kernel;
+use graph::{Class, Cx, Each, Fate, Fault, PerPacket};
 use memory::Packet;
 
 use super::output::Active;
 use super::text::{self, Contents};
+use crate::kernels;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -27,11 +29,17 @@ pub static CLASS: Class = Class {
         keyword("HEADROOM", "shows how much room is around the data; false"),
         keyword("CPU", "shows the thread; false"),
     ],
-    handlers: &[both("active", "whether it prints")],
+    handlers: &Handlers::<Print>(&[both(
+        "active",
+        "whether it prints",
+        |print| print.active.is().to_string(),
+        |print, _, value| print.active.write(value),
+    )]),
     drops: &["not connected"],
     live: true,
     example: "FromDevice(p) -> Print(in, 64) -> Discard",
     see: &["IPPrint", "ARPPrint"],
+    kernel: Kernel::Outside(kernels::PRINT),
     make: |_, conf| {
         let label = conf.positional("LABEL")?.unwrap_or_default();
         let mut most: i32 = conf.positional("MAXLENGTH")?.unwrap_or(24);
@@ -119,14 +127,6 @@ impl PerPacket for Print {
             cx.say(&self.line(cx.lane(), packet));
         }
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.active.is().to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.active.write(value)
     }
 
     fn replicate(&self) -> Option<Print> {

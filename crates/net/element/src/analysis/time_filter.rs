@@ -1,14 +1,52 @@
 //! `TimeFilter`, `TimeRange`, `TimestampAccum`: what looks at packets' timestamps.
 
-use graph::class::{both, keyword, positional, read, write};
+use graph::class::{Handlers, action, both, keyword, positional, read, write};
 use graph::clock::SECOND_NS;
 use graph::value::Span;
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 
 use super::call::Call;
 use super::text;
 use super::timestamp::span;
+
+const HANDLERS: Handlers<Filter> = Handlers(&[
+    both(
+        "start",
+        "where it begins",
+        |filter| text::time(filter.start.0),
+        |filter, _, value| {
+            let at = span(value)?;
+            if !filter.ready {
+                filter.first_packet(at);
+            }
+            filter.start = (at, From::Epoch);
+            Ok(())
+        },
+    ),
+    both(
+        "end",
+        "where it ends",
+        |filter| text::time(filter.end_ns()),
+        |filter, _, value| {
+            filter.set_end((span(value)?, From::Epoch));
+            Ok(())
+        },
+    ),
+    both(
+        "interval",
+        "how long it is; writing it moves the end",
+        |filter| apart(filter.end_ns(), filter.start.0),
+        |filter, _, value| {
+            filter.set_end((filter.start.0.saturating_add(span(value)?), From::Epoch));
+            Ok(())
+        },
+    ),
+    write("extend_interval", "moves the end by so much", |filter, _, value| {
+        filter.set_end((filter.end.0.saturating_add(span(value)?), filter.end.1));
+        Ok(())
+    }),
+]);
 
 /// Some of them.
 pub static FILTER: Class = Class {
@@ -32,12 +70,7 @@ pub static FILTER: Class = Class {
         keyword("STOP", "stops the router at the end; false"),
         keyword("END_CALL", "handler written at the end"),
     ],
-    handlers: &[
-        both("start", "where it begins"),
-        both("end", "where it ends"),
-        both("interval", "how long it is; writing it moves the end"),
-        write("extend_interval", "moves the end by so much"),
-    ],
+    handlers: &HANDLERS,
     drops: &["not in the range"],
     example: "FromDump(in.pcap) -> TimeFilter(START_AFTER 10s, INTERVAL 1m, STOP true) -> ToDump(out.pcap)",
     see: &["TimeRange", "SetTimestamp"],
@@ -83,13 +116,13 @@ pub static RANGE: Class = Class {
     brief: "finds the first and the last of packets' timestamps",
     doc: "Passes packets on unchanged.",
     arguments: &[keyword("SIMPLE", "timestamps only ever grow; false")],
-    handlers: &[
-        read("first", "the earliest timestamp"),
-        read("last", "the latest timestamp"),
-        read("range", "both"),
-        read("interval", "the time between them"),
-        write("reset", "forgets them"),
-    ],
+    handlers: &Handlers::<Range>(&[
+        read("first", "the earliest timestamp", |range| text::time(range.first)),
+        read("last", "the latest timestamp", |range| text::time(range.last)),
+        read("range", "both", |range| format!("{} {}", text::time(range.first), text::time(range.last))),
+        read("interval", "the time between them", |range| apart(range.last, range.first)),
+        action("reset", "forgets them", |range, _| (range.first, range.last) = (0, 0)),
+    ]),
     example: "FromDump(in.pcap, STOP true) -> r :: TimeRange -> Discard",
     see: &["TimeFilter"],
     make: |_, conf| {
@@ -105,12 +138,14 @@ pub static ACCUM: Class = Class {
     name: "TimestampAccum",
     brief: "adds up how old packets are",
     doc: "Adds up the time since each packet's timestamp.",
-    handlers: &[
-        read("count", "packets"),
-        read("time", "their age together, in seconds"),
-        read("average_time", "their age on average, in seconds"),
-        write("reset_counts", "begins at zero again"),
-    ],
+    handlers: &Handlers::<Accum>(&[
+        read("count", "packets", |accum| accum.count.to_string()),
+        read("time", "their age together, in seconds", |accum| text::general(accum.seconds())),
+        read("average_time", "their age on average, in seconds", |accum| {
+            text::general(accum.seconds() / accum.count.max(1) as f64)
+        }),
+        action("reset_counts", "begins at zero again", |accum, _| *accum = Accum::default()),
+    ]),
     example: "FromDevice(p) -> Queue -> Unqueue -> TimestampAccum -> Discard",
     see: &["SetTimestamp", "TimeRange"],
     make: |_, conf| {
@@ -170,7 +205,7 @@ impl Filter {
             let now = Call { value: call.value.replace("$t", &text::time(at)), ..call.clone() };
             match now.own(cx) {
                 Some(handler) => {
-                    let _ = self.set(handler, &now.value);
+                    let _ = HANDLERS.write_own(self, cx, handler, &now.value);
                 }
                 None => now.make(cx),
             }
@@ -180,23 +215,14 @@ impl Filter {
         }
     }
 
-    fn set(&mut self, handler: &str, value: &str) -> Result<(), Refused> {
-        let at = span(value)?;
-        match handler {
-            "start" => {
-                if !self.ready {
-                    self.first_packet(at);
-                }
-                self.start = (at, From::Epoch);
-            }
-            "end" => self.end = (at, From::Epoch),
-            "interval" => self.end = (self.start.0.saturating_add(at), From::Epoch),
-            _ => self.end.0 = self.end.0.saturating_add(at),
-        }
-        if handler != "start" {
-            self.armed = self.call.is_some();
-        }
-        Ok(())
+    fn set_end(&mut self, end: (i64, From)) {
+        self.end = end;
+        self.armed = self.call.is_some();
+    }
+
+    fn end_ns(&self) -> i64 {
+        // No end is the last second that Click knows.
+        if self.end.0 == i64::MAX { i64::from(i32::MAX) * SECOND_NS } else { self.end.0 }
     }
 }
 
@@ -221,20 +247,6 @@ impl PerPacket for Filter {
         }
         if at >= self.start.0 && at < self.end.0 { Fate::ON } else { Fate::out_or_drop(1, 0) }
     }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        // No end is the last second that Click knows.
-        let end = if self.end.0 == i64::MAX { i64::from(i32::MAX) * SECOND_NS } else { self.end.0 };
-        Ok(match handler {
-            "start" => text::time(self.start.0),
-            "end" => text::time(end),
-            _ => apart(end, self.start.0),
-        })
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.set(handler, value)
-    }
 }
 
 /// See [`RANGE`].
@@ -258,20 +270,6 @@ impl PerPacket for Range {
         }
         Fate::ON
     }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "first" => text::time(self.first),
-            "last" => text::time(self.last),
-            "range" => format!("{} {}", text::time(self.first), text::time(self.last)),
-            _ => apart(self.last, self.first),
-        })
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
-        (self.first, self.last) = (0, 0);
-        Ok(())
-    }
 }
 
 /// See [`ACCUM`].
@@ -281,24 +279,16 @@ pub struct Accum {
     age_ns: i128,
 }
 
+impl Accum {
+    fn seconds(&self) -> f64 {
+        self.age_ns as f64 / SECOND_NS as f64
+    }
+}
+
 impl PerPacket for Accum {
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         self.age_ns += i128::from(cx.now_ns()) - i128::from(packet.annotations().timestamp_ns);
         self.count += 1;
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let seconds = self.age_ns as f64 / SECOND_NS as f64;
-        Ok(match handler {
-            "count" => self.count.to_string(),
-            "time" => text::general(seconds),
-            _ => text::general(seconds / self.count.max(1) as f64),
-        })
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
-        *self = Accum::default();
-        Ok(())
     }
 }

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use graph::class::{keyword, read};
+use graph::class::{Handlers, keyword, read};
 use graph::signal::Kind;
-use graph::{Class, Cx, Element, Notice, Refused, Signal, Signals};
+use graph::{Class, Cx, Element, Notice, Signal, Signals};
 use memory::{Batch, Packet};
 
 /// The most packets kept for one input.
@@ -23,7 +23,11 @@ pub static CLASS: Class = Class {
         keyword("STOP", "stops the router when no more packets will come; false"),
         keyword("BUFFER", "packets kept of each input; 1"),
     ],
-    handlers: &[read("well_ordered", "whether all packets left in the order of time")],
+    handlers: &Handlers::<TimeSorted>(&[read(
+        "well_ordered",
+        "whether all packets left in the order of time",
+        |sorted| sorted.well_ordered.to_string(),
+    )]),
     example: "s :: TimeSortedSched(STOP true) -> ToDump(both.pcap); FromDump(a.pcap) -> s; FromDump(b.pcap) -> [1]s",
     see: &["FromDump", "RoundRobinSched"],
     make: |_, conf| {
@@ -148,10 +152,6 @@ impl Element for TimeSorted {
             Kind::Packets => Notice::Both(self.kept.clone()),
             Kind::Room => Notice::Continue,
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.well_ordered.to_string())
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {

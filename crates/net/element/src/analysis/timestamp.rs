@@ -1,13 +1,15 @@
 //! `SetTimestamp`, `AdjustTimestamp`, `SetTimestampDelta`, `StoreTimestamp`: when
 //! packets came.
 
-use graph::class::{both, keyword, positional, read, write};
+use graph::class::{Handlers, action, both, keyword, positional, read};
+use graph::element::kernel::Kernel;
 use graph::value::{Names, Scope, Span, Value};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 
 use super::text;
 use crate::annotation::Notes;
+use crate::kernels;
 
 /// To now, or what was said.
 pub static SET: Class = Class {
@@ -21,6 +23,7 @@ pub static SET: Class = Class {
     ],
     example: "InfiniteSource -> SetTimestamp -> ToDump(out.pcap)",
     see: &["AdjustTimestamp", "SetTimestampDelta", "StoreTimestamp"],
+    kernel: Kernel::Outside(kernels::CLOCK),
     make: |_, conf| {
         let at = conf.positional::<Span>("TIMESTAMP")?.map(|span| span.0).filter(|ns| *ns >= 0);
         let first = conf.keyword("FIRST")?.unwrap_or(false);
@@ -43,7 +46,15 @@ pub static ADJUST: Class = Class {
         keyword("FIRST", "moves the first timestamp of several packets instead; false"),
         keyword("ALL", "moves timestamps of zero, too; false"),
     ],
-    handlers: &[both("time", "what is added")],
+    handlers: &Handlers::<Adjust>(&[both(
+        "time",
+        "what is added",
+        |adjust| text::span(adjust.by),
+        |adjust, _, value| {
+            adjust.by = span(value).map_err(|_| "expected time in seconds")?;
+            Ok(())
+        },
+    )]),
     example: "FromDump(in.pcap) -> AdjustTimestamp(-1h) -> ToDump(out.pcap)",
     see: &["SetTimestamp", "SetTimestampDelta"],
     make: |_, conf| {
@@ -64,7 +75,10 @@ pub static DELTA: Class = Class {
           the first timestamp of the packets that this one stands for (`FIRST`). Packets that have none keep \
           none.",
     arguments: &[keyword("TYPE", "`RANGE`, `NOW` or `FIRST`; RANGE")],
-    handlers: &[read("first", "the first timestamp seen"), write("reset", "forgets it")],
+    handlers: &Handlers::<Delta>(&[
+        read("first", "the first timestamp seen", |delta| format!("{}\n", text::time(delta.first))),
+        action("reset", "forgets it", |delta, _| delta.first = 0),
+    ]),
     example: "FromDump(in.pcap) -> SetTimestampDelta -> IPPrint",
     see: &["SetTimestamp", "AdjustTimestamp", "TimeFilter"],
     make: |_, conf| {
@@ -146,15 +160,6 @@ impl PerPacket for Adjust {
         }
         Fate::ON
     }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(text::span(self.by))
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.by = span(value).map_err(|_| "expected time in seconds")?;
-        Ok(())
-    }
 }
 
 /// A time span that is written to a handler.
@@ -196,15 +201,6 @@ impl PerPacket for Delta {
             packet.annotations_mut().timestamp_ns = delta;
         }
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(format!("{}\n", text::time(self.first)))
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
-        self.first = 0;
-        Ok(())
     }
 }
 

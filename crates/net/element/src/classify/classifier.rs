@@ -1,11 +1,14 @@
 //! `Classifier`: packets by their bytes.
 
-use graph::class::{read, rest};
+use graph::class::{Handlers, read, rest};
+use graph::element::kernel::{Code, Kernel, of_type};
 use graph::lang::args::words;
-use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused};
+use graph::{Class, Cx, Each, Element, Fate, Fault, PerPacket};
 use memory::Packet;
 
 use super::program::{Program, Rule, Test, To};
+use super::straight;
+use crate::kernels::each;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -18,11 +21,16 @@ pub static CLASS: Class = Class {
     ports: "1/-",
     processing: "h/h",
     arguments: &[rest("PATTERN", "clauses that must all hold")],
-    handlers: &[read("program", "the tests that are made, in order")],
+    handlers: &Handlers::<Classifier>(&[read(
+        "program",
+        "the tests that are made, in order",
+        |classifier| classifier.program.unparse(),
+    )]),
     drops: &["no pattern holds"],
     live: true,
     example: "c :: Classifier(12/0806 20/0001, 12/0800, -)",
     see: &["IPClassifier", "IPFilter"],
+    kernel: Kernel::Inside(each!(Classifier).coded(code)),
     make: |setup, conf| {
         let patterns = conf.rest();
         conf.complete()?;
@@ -119,8 +127,9 @@ impl PerPacket for Classifier {
     fn replicate(&self) -> Option<Classifier> {
         Some(self.clone())
     }
+}
 
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.program.unparse())
-    }
+/// Its code in programs: with its configuration in it, where that is known.
+fn code(element: &dyn Element) -> Code {
+    of_type(element, |Each(kernel): &Each<Classifier>| straight::code(kernel.program()).map(Code::Fate))
 }

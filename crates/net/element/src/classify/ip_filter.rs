@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use graph::class::{Headers, read, rest};
+use graph::class::{Handlers, Headers, read, rest};
+use graph::element::kernel::{Code, Kernel, of_type};
 use graph::value::Scope;
-use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Refused, Setup};
+use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Setup};
 use memory::Packet;
 use memory::annotation::Header;
 
@@ -13,6 +14,8 @@ use super::listing;
 use super::parser::{self, Parser};
 use super::primitive::{NETWORK, TRANSPORT};
 use super::program::{Program, To};
+use super::straight;
+use crate::kernels::each;
 
 const DOC: &str = "Expressions are made of conditions like `src host 10.0.0.1`, `dst net 10.0.0.0/8`, `tcp dst port 80`, \
      `port > 1023`, `icmp type echo`, `ip proto udp`, `tcp opt syn`, `ip frag`, `ip tos 0`, `ip ttl < 3`, \
@@ -28,12 +31,17 @@ pub static FILTER: Class = Class {
     ports: "1/-",
     processing: "h/h",
     arguments: &[rest("RULE", "`allow`, `deny`, `drop` or an output's number, and an expression")],
-    handlers: &[read("program", "the decision program, as Click lists it")],
+    handlers: &Handlers::<IpFilter>(&[read(
+        "program",
+        "the decision program, as Click lists it",
+        IpFilter::listing,
+    )]),
     drops: &["denied"],
     live: true,
     example: "IPFilter(allow tcp and dst port 80, deny all)",
     see: &["IPClassifier", "Classifier"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(IpFilter).coded(code)),
     make: |setup, conf| {
         let rules = conf.rest();
         conf.complete()?;
@@ -50,12 +58,17 @@ pub static CLASSIFIER: Class = Class {
     ports: "1/-",
     processing: "h/h",
     arguments: &[rest("EXPRESSION", "one for each output")],
-    handlers: &[read("program", "the decision program, as Click lists it")],
+    handlers: &Handlers::<IpFilter>(&[read(
+        "program",
+        "the decision program, as Click lists it",
+        IpFilter::listing,
+    )]),
     drops: &["no expression holds"],
     live: true,
     example: "c :: IPClassifier(tcp, udp dst port 53, -)",
     see: &["IPFilter", "Classifier"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(IpFilter).coded(code)),
     make: |setup, conf| {
         let patterns = conf.rest();
         conf.complete()?;
@@ -117,6 +130,10 @@ impl IpFilter {
     pub(crate) fn program(&self) -> &Program {
         &self.program
     }
+
+    fn listing(&self) -> String {
+        listing::list(&self.rules).unwrap_or_else(|| self.program.unparse())
+    }
 }
 
 impl PerPacket for IpFilter {
@@ -139,10 +156,6 @@ impl PerPacket for IpFilter {
     fn replicate(&self) -> Option<IpFilter> {
         Some(self.clone())
     }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(listing::list(&self.rules).unwrap_or_else(|| self.program.unparse()))
-    }
 }
 
 /// The link layer's header behind two empty bytes, as its words are counted; and
@@ -154,4 +167,11 @@ fn link(packet: &Packet) -> ([u8; 16], usize) {
     let there = header.len().min(wire::ethernet::HEADER_LEN);
     words[2..2 + there].copy_from_slice(&header[..there]);
     (words, if there == 0 { 0 } else { 2 + there })
+}
+
+/// Its code in programs: with its configuration in it, where that is known.
+fn code(element: &dyn Element) -> Code {
+    of_type(element, |Each(kernel): &Each<IpFilter>| {
+        straight::code_in_headers(kernel.program()).map(Code::Fate)
+    })
 }

@@ -4,12 +4,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use graph::class::{Handler, keyword, mandatory, read};
-use graph::{Class, Cx, Element, Fault, Refused, TimerId, Until, WatchId};
+use graph::class::{Handlers, keyword, mandatory, read};
+use graph::{Class, Cx, Element, Fault, TimerId, Until, WatchId};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::clients::Clients;
-use super::door::{Door, Place};
+use super::door::Door;
 use super::socket;
 
 /// Bytes a client may fall behind.
@@ -39,6 +39,12 @@ pub static CLASS: Class = Class {
     phase: Class::INFORMATION,
     example: "ChatterSocket(UNIX, /tmp/chatter)",
     see: &["ControlSocket", "Message"],
+    handlers: &Handlers::<ChatterSocket>(&[
+        read("port", "the TCP port", |socket: &ChatterSocket| socket.door.shown())
+            .only_if(|socket| socket.door.is_port()),
+        read("filename", "the UNIX socket's file", |socket: &ChatterSocket| socket.door.shown())
+            .only_if(|socket| !socket.door.is_port()),
+    ]),
     make: |_, conf| {
         let kind: String = conf.mandatory("TYPE")?;
         let channel = conf.keyword::<String>("CHANNEL")?.unwrap_or("default".into());
@@ -123,22 +129,6 @@ impl Element for ChatterSocket {
             true
         });
         self.clients.news();
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        match &self.door.place {
-            Place::Port { port, .. } if handler == "port" => Ok(port.to_string()),
-            Place::File(path) if handler == "filename" => Ok(path.clone()),
-            _ => Err(Refused::NoHandler(handler.into())),
-        }
-    }
-
-    fn handlers(&self) -> Vec<(String, Handler)> {
-        let handler = match self.door.place {
-            Place::Port { .. } => read("port", "the TCP port"),
-            Place::File(_) => read("filename", "the UNIX socket's file"),
-        };
-        vec![(handler.name.to_string(), handler)]
     }
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {

@@ -61,6 +61,19 @@ impl Door {
         Door { place, any, near, retries, warns, retry: None }
     }
 
+    /// Whether it is a TCP port.
+    pub(super) fn is_port(&self) -> bool {
+        matches!(self.place, Place::Port { .. })
+    }
+
+    /// The port, or the file.
+    pub(super) fn shown(&self) -> String {
+        match &self.place {
+            Place::Port { port, .. } => port.to_string(),
+            Place::File(path) => path.clone(),
+        }
+    }
+
     /// Opens it, or tries again in a second if it may.
     pub(super) fn open(&mut self, cx: &mut Cx<'_>, clients: &mut Clients) -> Result<(), String> {
         let error = match self.listen() {

@@ -6,7 +6,7 @@ use std::any::Any;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 
-use graph::class::{keyword, positional, read};
+use graph::class::{Handlers, call, keyword, positional, read};
 use graph::run::totals::ElementTotals;
 use graph::{Class, Cx, Element, Refused, TimerId, WatchId};
 
@@ -34,11 +34,16 @@ pub static CLASS: Class = Class {
         keyword("RETRIES", "how often to try again each second when the port is taken; 0"),
         keyword("RETRY_WARNINGS", "says each time that it is; true"),
     ],
-    handlers: &[
-        read("port", "the TCP port"),
-        read("text", "what is served"),
-        read("clients", "how many there are now, and what became of others"),
-    ],
+    handlers: &Handlers::<Metrics>(&[
+        call("port", "the TCP port", |metrics, _, _| match metrics.door.is_port() {
+            true => Ok(metrics.door.shown()),
+            false => Err(Refused::NoHandler("port".into())),
+        }),
+        call("text", "what is served", |_, cx, _| Ok(exposition(cx))),
+        read("clients", "how many there are now, and what became of others", |metrics| {
+            metrics.clients.report()
+        }),
+    ]),
     example: "Metrics(9464)",
     see: &["ControlSocket"],
     make: |setup, conf| {
@@ -76,15 +81,6 @@ impl Element for Metrics {
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         if !self.clients.fire(cx, timer) {
             self.door.fire(cx, timer, &mut self.clients);
-        }
-    }
-
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        match (handler, &self.door.place) {
-            ("port", Place::Port { port, .. }) => Ok(port.to_string()),
-            ("clients", _) => Ok(self.clients.report()),
-            ("text", _) => Ok(exposition(cx)),
-            _ => Err(Refused::NoHandler(handler.into())),
         }
     }
 

@@ -14,7 +14,7 @@ mod run;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use graph::class::{Handler, ask, both, keyword, read, rest, write};
+use graph::class::{Handler, Handlers, ask, call, keyword, named, rest, write};
 use graph::lang::args::{shift_word, unquote_text, words};
 use graph::lang::variable::{Form, Variables, expand};
 use graph::value::{Scope, Span, Value};
@@ -29,6 +29,56 @@ use instruction::Instruction;
 const MOST_JUMPS: usize = 1_000_000;
 /// Scripts that call each other, one within the other.
 const DEEPEST: usize = 50;
+
+const HANDLERS: Handlers<Script> = Handlers(&[
+    write("step", "goes on for so many steps", |script, cx, value| {
+        script.answer(cx, |script, cx| script.write_step(cx, value))
+    }),
+    write("goto", "goes on at a label", |script, cx, value| {
+        script.answer(cx, |script, cx| script.jump(cx, value))
+    }),
+    write(
+        "run",
+        "runs from the beginning with arguments; reads what it returns",
+        |script: &mut Script, cx, value| {
+            script.answer(cx, |script, cx| script.run_with(cx, "run", value, true).map(drop))
+        },
+    )
+    .and_call(|script, cx, parameter| script.answer(cx, |script, cx| script.read_other(cx, "run", parameter)))
+    .marked("+"),
+    write("set", "sets a variable", |script, cx, value| script.answer(cx, |script, _| script.set(value))),
+    ask("get", "a variable's value", |script, cx, name| {
+        script.answer(cx, |script, _| Ok(script.named_variable(name)?.clone()))
+    }),
+    ask("shift", "takes the first word off a variable", |script, cx, name| {
+        script.answer(cx, |script, _| script.shift(name))
+    }),
+    call("now", "the time in seconds", |script, cx, _| script.answer(cx, |_, cx| Ok(now(cx)))),
+    ask("random", "a random number, below N, or from N1 to N2", |script, cx, parameter| {
+        script.answer(cx, |_, _| random(parameter))
+    }),
+    ask("readable", "whether handlers can be read", |script, cx, names| {
+        script.answer(cx, |_, cx| Ok(all_handlers(cx, names, |handler| handler.read)))
+    }),
+    ask("writable", "whether handlers can be written", |script, cx, names| {
+        script.answer(cx, |_, cx| Ok(all_handlers(cx, names, |handler| handler.write)))
+    }),
+    named("runs the script", Script::proxy_names, |script, cx, name, parameter| {
+        script.answer(cx, |script, cx| script.read_other(cx, name, parameter))
+    })
+    .and_write(|script, cx, name, value| {
+        script.answer(cx, |script, cx| script.run_with(cx, name, value, true).map(drop))
+    })
+    .marked("+"),
+    named("a function", |_: &Script| functions::names(functions::PUBLIC), Script::read_function).marked("+"),
+    named("a function", |_: &Script| functions::names(functions::PRIVATE), Script::read_function)
+        .marked("+-"),
+    named(
+        "an exported variable",
+        |script| script.exports.clone(),
+        |script, cx, name, parameter| script.answer(cx, |script, cx| script.read_other(cx, name, parameter)),
+    ),
+]);
 
 /// The class of scripts.
 pub static CLASS: Class = Class {
@@ -49,18 +99,7 @@ pub static CLASS: Class = Class {
         keyword("TYPE", "ACTIVE, PASSIVE, PACKET, DRIVER, SIGNAL NAME or PROXY; ACTIVE without ports"),
         rest("INSTRUCTION", "what it does, in order"),
     ],
-    handlers: &[
-        write("step", "goes on for so many steps"),
-        write("goto", "goes on at a label"),
-        both("run", "runs from the beginning with arguments; reads what it returns").marked("+"),
-        write("set", "sets a variable"),
-        ask("get", "a variable's value"),
-        ask("shift", "takes the first word off a variable"),
-        read("now", "the time in seconds"),
-        ask("random", "a random number, below N, or from N1 to N2"),
-        ask("readable", "whether handlers can be read"),
-        ask("writable", "whether handlers can be written"),
-    ],
+    handlers: &HANDLERS,
     drops: &["script returned no output"],
     phase: Class::LATE,
     example: "Script(wait 1s, read c.count, loop)",
@@ -141,6 +180,8 @@ pub struct Script {
     cause: Cause,
     /// Its handlers being called by others.
     called: usize,
+    /// The handler that is called next is called by the script itself.
+    calls_itself: bool,
     /// Errors are printed under its name, which was printed.
     named: bool,
     complaints: u64,
@@ -240,6 +281,7 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, usual: Option<Kind>) -> Resu
         more_steps: None,
         cause: Cause::Timer,
         called: 0,
+        calls_itself: false,
         named: false,
         complaints: 0,
         errors: vec![],
@@ -316,7 +358,8 @@ impl Script {
                 return Err(Refused::NoParameter(full));
             }
             let _old = cx.take_complaints();
-            return self.own_read(cx, &own, &parameter).map(|value| (full, value));
+            self.calls_itself = true;
+            return HANDLERS.read_own(self, cx, &own, &parameter).map(|value| (full, value));
         }
         let value = cx.read(&name, &parameter)?;
         Ok((cx.full_name(&name), value))
@@ -328,7 +371,8 @@ impl Script {
         let own = self.own(cx, &name);
         if matches!(own.as_str(), "step" | "goto" | "run" | "set") {
             let _old = cx.take_complaints();
-            return self.own_write(cx, &own, &value);
+            self.calls_itself = true;
+            return HANDLERS.write_own(self, cx, &own, &value);
         }
         cx.write(&name, &value)
     }
@@ -339,7 +383,7 @@ impl Script {
     }
 
     fn knows(&self, name: &str) -> bool {
-        functions::NAMES.contains(&name)
+        functions::is_function(name)
             || matches!(name, "run" | "get" | "shift" | "now" | "random" | "readable" | "writable")
             || self.exports.iter().any(|e| e == name)
     }
@@ -378,6 +422,21 @@ fn span(text: &str) -> Option<i64> {
     Span::parse(text, &Scope { element: "", names: &names }).ok().map(|span| span.0)
 }
 
+/// The time in seconds.
+fn now(cx: &Cx<'_>) -> String {
+    let (seconds, ns) = (cx.now_ns() / 1_000_000_000, cx.now_ns() % 1_000_000_000);
+    match ns % 1_000 {
+        0 => format!("{seconds}.{:06}", ns / 1_000),
+        _ => format!("{seconds}.{ns:09}"),
+    }
+}
+
+/// Whether all handlers named are there, and as they should be.
+fn all_handlers(cx: &Cx<'_>, names: &str, fits: fn(&Handler) -> bool) -> String {
+    let can = |name: &&str| cx.has_handler(name).is_ok_and(|handler| fits(&handler));
+    words(names).iter().all(can).to_string()
+}
+
 fn random(parameter: &str) -> Result<String, Refused> {
     let numbers: Option<Vec<u64>> = words(parameter).iter().map(|w| w.parse().ok()).collect();
     let (low, high) = match numbers.as_deref() {
@@ -398,12 +457,15 @@ impl Script {
         self.go(cx, steps, cause);
     }
 
-    /// A handler of its is called from outside: errors are the caller's.
+    /// One of its handlers is called. From outside, errors are the caller's.
     fn answer<R>(
         &mut self,
         cx: &mut Cx<'_>,
         work: impl FnOnce(&mut Script, &mut Cx<'_>) -> Result<R, Refused>,
     ) -> Result<R, Refused> {
+        if std::mem::take(&mut self.calls_itself) {
+            return work(self, cx);
+        }
         self.called += 1;
         let result = work(self, cx);
         self.called -= 1;
@@ -485,24 +547,5 @@ impl Element for Script {
             }
         }
         Next::Done
-    }
-
-    fn handlers(&self) -> Vec<(String, Handler)> {
-        let any =
-            (self.kind == Kind::Proxy).then(|| ("*".to_string(), both("*", "runs the script").marked("+")));
-        let exported = self.exports.iter().map(|name| (name.clone(), read("export", "an exported variable")));
-        let functions = functions::NAMES.iter().map(|name| {
-            let private = matches!(*name, "cat" | "catq" | "kill");
-            (name.to_string(), read("function", "a function").marked(if private { "+-" } else { "+" }))
-        });
-        any.into_iter().chain(functions).chain(exported).collect()
-    }
-
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
-        self.answer(cx, |script, cx| script.own_read(cx, handler, parameter))
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.answer(cx, |script, cx| script.own_write(cx, handler, value))
     }
 }

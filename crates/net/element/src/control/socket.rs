@@ -4,12 +4,20 @@
 use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr};
 
-use graph::class::{Handler, keyword, mandatory, read};
+use graph::class::{Handler, Handlers, keyword, mandatory, read};
 use graph::{Class, Complaint, Cx, Element, Fault, Refused, TimerId, WatchId};
 
 use super::clients::{Client, Clients};
 use super::door::{Door, Place};
 use super::protocol::{self, BANNER, Parsed, Request, parse_on};
+
+const HANDLERS: Handlers<ControlSocket> = Handlers(&[
+    read("clients", "how many there are now, and what became of others", |socket| socket.clients.report()),
+    read("port", "the TCP port", |socket: &ControlSocket| socket.door.shown())
+        .only_if(|socket| socket.door.is_port()),
+    read("filename", "the UNIX socket's file", |socket: &ControlSocket| socket.door.shown())
+        .only_if(|socket| !socket.door.is_port()),
+]);
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -35,7 +43,7 @@ pub static CLASS: Class = Class {
         keyword("RETRIES", "how often to try again each second when the socket is taken; 0"),
         keyword("RETRY_WARNINGS", "says each time that it is; true"),
     ],
-    handlers: &[read("clients", "how many there are now, and what became of others")],
+    handlers: &HANDLERS,
     example: "ControlSocket(TCP, 7777, READONLY true)",
     see: &["Script", "Metrics"],
     make: |setup, conf| {
@@ -94,16 +102,7 @@ pub struct ControlSocket {
     clients: Clients,
 }
 
-impl ControlSocket {
-    fn own(&self, handler: &str) -> Result<String, Refused> {
-        match (&self.door.place, handler) {
-            (_, "clients") => Ok(self.clients.report()),
-            (Place::Port { port, .. }, "port") => Ok(port.to_string()),
-            (Place::File(path), "filename") => Ok(path.clone()),
-            _ => Err(Refused::NoHandler(handler.into())),
-        }
-    }
-}
+impl ControlSocket {}
 
 impl Element for ControlSocket {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
@@ -128,18 +127,6 @@ impl Element for ControlSocket {
                 cx.say(&format!("{} :: ControlSocket: {what}\n", self.name));
             }
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        self.own(handler)
-    }
-
-    fn handlers(&self) -> Vec<(String, Handler)> {
-        let handler = match self.door.place {
-            Place::Port { .. } => read("port", "the TCP port"),
-            Place::File(_) => read("filename", "the UNIX socket's file"),
-        };
-        vec![(handler.name.to_string(), handler)]
     }
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
@@ -233,7 +220,9 @@ impl ControlSocket {
         }
         let result = match cx.read(&name, parameter) {
             // This element itself is at work just now.
-            Err(Refused::Busy(who)) if who == self.name => self.own(handler.name),
+            Err(Refused::Busy(who)) if who == self.name => {
+                HANDLERS.value(self, handler.name).ok_or_else(|| Refused::NoHandler(handler.name.into()))
+            }
             other => other,
         };
         let told = cx.take_complaints();

@@ -1,13 +1,15 @@
 //! `EtherMirror`, `EtherRewrite`: a frame's addresses, exchanged or replaced.
 
-use graph::class::{both, mandatory};
+use graph::class::{Handlers, both, mandatory};
+use graph::element::kernel::Kernel;
 use graph::value::Ethernet;
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ethernet::{ADDRESSES_LEN, Addresses};
 
 use super::encap::{self, SharedHeader};
+use crate::kernels::each;
 
 /// The class of what exchanges addresses.
 pub static MIRROR: Class = Class {
@@ -17,6 +19,7 @@ pub static MIRROR: Class = Class {
     drops: &["too short"],
     example: "FromDevice(p) -> EtherMirror -> ToDevice(p)",
     see: &["EtherRewrite", "EtherEncap", "IPMirror"],
+    kernel: Kernel::Inside(each!(EtherMirror)),
     make: |_, conf| {
         conf.complete()?;
         Ok(Each::boxed(EtherMirror))
@@ -30,11 +33,25 @@ pub static REWRITE: Class = Class {
     brief: "replaces the addresses of Ethernet frames",
     doc: "Works on the link header, which is at the start of the packet where nobody said otherwise.",
     arguments: &[mandatory("SRC", "the source address"), mandatory("DST", "the destination address")],
-    handlers: &[both("src", "the source address"), both("dst", "the destination address")],
+    handlers: &Handlers::<EtherRewrite>(&[
+        both(
+            "src",
+            "the source address",
+            |rewrite| rewrite.header.src(),
+            |rewrite, _, value| rewrite.header.set_src(value),
+        ),
+        both(
+            "dst",
+            "the destination address",
+            |rewrite| rewrite.header.dst(),
+            |rewrite, _, value| rewrite.header.set_dst(value),
+        ),
+    ]),
     drops: &["too short"],
     live: true,
     example: "EtherRewrite(0:0:c0:ae:67:ef, 0:0:c0:4b:ad:d3)",
     see: &["EtherEncap", "EtherMirror"],
+    kernel: Kernel::Inside(each!(EtherRewrite)),
     make: |_, conf| {
         let src: Ethernet = conf.mandatory("SRC")?;
         let dst: Ethernet = conf.mandatory("DST")?;
@@ -77,14 +94,6 @@ impl PerPacket for EtherRewrite {
         let Some(addresses) = link.first_chunk_mut::<ADDRESSES_LEN>() else { return Fate::drop(0) };
         addresses.copy_from_slice(&self.header.bytes()[..ADDRESSES_LEN]);
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.header.read(handler))
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.header.write(handler, value)
     }
 
     fn replicate(&self) -> Option<EtherRewrite> {

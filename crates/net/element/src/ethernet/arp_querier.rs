@@ -5,8 +5,9 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use graph::class::{both, keyword, mandatory, read, write};
+use graph::class::{Handlers, action, both, call, keyword, mandatory, read, write};
 use graph::clock::SECOND_NS;
+use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Prefix4, Scope, Span, Value};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Tally, TimerId};
 use memory::annotation::Header;
@@ -20,6 +21,7 @@ use super::arp_table::{self, Kept, SharedTable};
 use super::encap::{LEN, prepend};
 use super::patience::{GIVE_UP, Patience};
 use crate::annotation::{Notes, VLAN_TCI};
+use crate::kernels;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -49,24 +51,53 @@ pub static CLASS: Class = Class {
         keyword("BROADCAST_POLL", "whether it is asked for with a broadcast even then; false"),
         GIVE_UP,
     ],
-    handlers: &[
-        read("table", "`IP VALID ETH AGE`, a line for each address, the oldest first"),
-        read("stats", "packets dropped and requests sent, in words"),
-        read("count", "addresses in the table"),
-        read("length", "packets that wait"),
-        read("queries", "requests sent"),
-        read("responses", "answers that came"),
-        read("drops", "packets dropped that never waited"),
-        both("broadcast", "the broadcast address"),
-        both("ipaddr", "this host's address"),
-        write("insert", "`IP ETH`: who has an address"),
-        write("delete", "forgets who has an address"),
-        write("clear", "forgets all, and sets counts to zero"),
-    ],
+    handlers: &Handlers::<ArpQuerier>(&[
+        call("table", "`IP VALID ETH AGE`, a line for each address, the oldest first", |querier, cx, _| {
+            Ok(querier.table.lock().listing(cx.now_ns()))
+        }),
+        read("stats", "packets dropped and requests sent, in words", |querier| {
+            let killed = querier.drops.sum() + querier.table.lock().drops();
+            format!("{killed} packets killed\n{} ARP queries sent\n", querier.queries.sum())
+        }),
+        read("count", "addresses in the table", |querier| querier.table.lock().count()),
+        read("length", "packets that wait", |querier| querier.table.lock().length()),
+        read("queries", "requests sent", |querier| querier.queries.sum().to_string()),
+        read("responses", "answers that came", |querier| querier.responses.sum().to_string()),
+        read("drops", "packets dropped that never waited", |querier| querier.drops.sum().to_string()),
+        both(
+            "broadcast",
+            "the broadcast address",
+            |querier| shown(&querier.host.broadcast),
+            |querier, _, value| set(&querier.host.broadcast, value),
+        ),
+        both(
+            "ipaddr",
+            "this host's address",
+            |querier| shown(&querier.host.address),
+            |querier, _, value| set(&querier.host.address, value),
+        ),
+        write("insert", "`IP ETH`: who has an address", |querier, cx, value| {
+            let gone = querier.table.lock().insert_entry(value, cx.now_ns())?;
+            querier.let_go(cx, gone);
+            Ok(())
+        }),
+        write("delete", "forgets who has an address", |querier, cx, value| {
+            let gone = querier.table.lock().delete_entry(value, cx.now_ns())?;
+            querier.let_go(cx, gone);
+            Ok(())
+        }),
+        action("clear", "forgets all, and sets counts to zero", |querier, cx| {
+            [&querier.queries, &querier.responses, &querier.drops].into_iter().for_each(Tally::reset);
+            let mut gone = vec![];
+            querier.table.lock().clear(&mut gone);
+            querier.let_go(cx, gone);
+        }),
+    ]),
     drops: &["no destination", "waited in vain", "no headroom", "no buffers", "no address of its own"],
     example: "q :: ARPQuerier(10.0.0.1/24, 0:0:c0:ae:67:ef);\nrt -> [0]q -> ToDevice(p);\n\
               c :: Classifier(12/0806 20/0002, -); c[0] -> [1]q;",
     see: &["ARPTable", "ARPResponder", "EtherEncap", "ARPFaker"],
+    kernel: Kernel::Outside(kernels::LOCK),
     make: |setup, conf| Ok(Box::new(ArpQuerier::parse(conf, setup.outputs)?)),
     ..Class::BASE
 };
@@ -305,6 +336,30 @@ impl ArpQuerier {
         }
         cx.free_batch(batch);
     }
+
+    /// Packets that waited: those whose address is known now go on.
+    fn let_go(&mut self, cx: &mut Cx<'_>, gone: Vec<Packet>) {
+        let now_ns = cx.now_ns();
+        for mut packet in gone {
+            let known = self.table.lock().lookup(packet.dst_ip(), now_ns, 0);
+            match known.filter(|(ethernet, _)| prepend(&mut packet, &self.header(ethernet.0))) {
+                Some(_) => cx.emit(0, packet),
+                None => cx.drop(IN_VAIN, packet),
+            }
+        }
+    }
+}
+
+/// An address as a handler shows it.
+fn shown(address: &AtomicU32) -> String {
+    Ipv4Addr::from_bits(address.load(Ordering::Relaxed)).to_string()
+}
+
+/// Sets an address to what is written to a handler.
+fn set(address: &AtomicU32, value: &str) -> Result<(), Refused> {
+    let value = Ipv4Addr::parse(value, &Scope { element: "", names: &Default::default() })?;
+    address.store(value.to_bits(), Ordering::Relaxed);
+    Ok(())
 }
 
 impl Element for ArpQuerier {
@@ -351,52 +406,6 @@ impl Element for ArpQuerier {
         if let Some(pace) = pace {
             cx.set_timer_after(timer, pace);
         }
-    }
-
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let address = |of: &AtomicU32| Ipv4Addr::from_bits(of.load(Ordering::Relaxed)).to_string();
-        let table = self.table.lock();
-        Ok(match handler {
-            "stats" => {
-                let killed = self.drops.sum() + table.drops();
-                format!("{killed} packets killed\n{} ARP queries sent\n", self.queries.sum())
-            }
-            "queries" => self.queries.sum().to_string(),
-            "responses" => self.responses.sum().to_string(),
-            "drops" => self.drops.sum().to_string(),
-            "broadcast" => address(&self.host.broadcast),
-            "ipaddr" => address(&self.host.address),
-            _ => table.read(handler, cx.now_ns()),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let names = Default::default();
-        let scope = Scope { element: "", names: &names };
-        match handler {
-            "broadcast" => {
-                self.host.broadcast.store(Ipv4Addr::parse(value, &scope)?.to_bits(), Ordering::Relaxed);
-                return Ok(());
-            }
-            "ipaddr" => {
-                self.host.address.store(Ipv4Addr::parse(value, &scope)?.to_bits(), Ordering::Relaxed);
-                return Ok(());
-            }
-            "clear" => [&self.queries, &self.responses, &self.drops].into_iter().for_each(Tally::reset),
-            _ => {}
-        }
-        let mut gone = vec![];
-        let now_ns = cx.now_ns();
-        let result = self.table.lock().write(handler, value, now_ns, &mut gone);
-        for mut packet in gone {
-            // Those that waited for what is known now go on.
-            let known = self.table.lock().lookup(packet.dst_ip(), now_ns, 0);
-            match known.filter(|(ethernet, _)| prepend(&mut packet, &self.header(ethernet.0))) {
-                Some(_) => cx.emit(0, packet),
-                None => cx.drop(IN_VAIN, packet),
-            }
-        }
-        result
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {

@@ -1,10 +1,11 @@
 //! `ARPResponder`, `ARPFaker`: answers to those who ask for an address (RFC 826).
 
 use std::net::Ipv4Addr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use graph::class::{both, mandatory, read, rest, write};
+use graph::class::{Handlers, ask, both, mandatory, read, rest, write};
 use graph::clock::SECOND_NS;
+use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Names, Prefix4, Scope, Value};
 use graph::{Class, Cx, Each, Element, Fate, Fault, PerPacket, Refused, TimerId};
 use memory::Packet;
@@ -15,6 +16,7 @@ use wire::ethernet::{self, EtherType};
 
 use super::encap::LEN;
 use crate::annotation::{Notes, VLAN_TCI};
+use crate::kernels::each;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -25,16 +27,29 @@ pub static CLASS: Class = Class {
     ports: "1/1-2",
     processing: "a/ah",
     arguments: &[rest("ENTRY", "`IP/MASK… ETH`: who has these addresses")],
-    handlers: &[
-        read("table", "the entries, a line each"),
-        read("lookup", "the Ethernet address for the IP address given").marked("+"),
-        write("add", "adds an entry"),
-        write("remove", "removes the entry of `IP/MASK`"),
-        both("config", "all entries, comma-separated"),
-    ],
+    handlers: &Handlers::<ArpResponder>(&[
+        read("table", "the entries, a line each", |responder| {
+            let line = |e: &Entry| format!("{} {}\n", prefix_text(&e.prefix), e.ethernet);
+            responder.read_table().entries.iter().map(line).collect()
+        }),
+        ask("lookup", "the Ethernet address for the IP address given", |responder, _, parameter| {
+            let address = parameter.trim().parse().map_err(|_| "expected IP address")?;
+            let found = responder.read_table().lookup(address);
+            Ok(found.map_or(String::new(), |ethernet| ethernet.to_string()))
+        }),
+        write("add", "adds an entry", ArpResponder::add_entry),
+        write("remove", "removes the entry of `IP/MASK`", ArpResponder::remove_entry),
+        both(
+            "config",
+            "all entries, comma-separated",
+            |responder| responder.read_table().config.clone(),
+            ArpResponder::set_config,
+        ),
+    ]),
     drops: &["no request for an address here"],
     example: "c :: Classifier(12/0806 20/0001, -);\nc[0] -> ARPResponder(10.0.0.1 0:0:c0:ae:67:ef) -> ToDevice(p);",
     see: &["ARPQuerier", "ARPFaker", "Classifier"],
+    kernel: Kernel::Inside(each!(ArpResponder)),
     make: |setup, conf| {
         let names = Arc::new(conf.scope().names.clone());
         let arguments = conf.rest();
@@ -187,6 +202,42 @@ impl ArpResponder {
         packet.set_header(Header::Network, LEN);
         Some(())
     }
+
+    fn read_table(&self) -> RwLockReadGuard<'_, Table> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add_entry(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        let scope = Scope { element: cx.name(), names: &self.names };
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = table.entries.clone();
+        add(&mut entries, value, &scope)?;
+        normalize(&mut entries, |_| {});
+        table.entries = entries;
+        Ok(())
+    }
+
+    fn remove_entry(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        let scope = Scope { element: cx.name(), names: &self.names };
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let prefix = Prefix4::parse(value, &scope).map_err(|_| "expected IP/MASK")?;
+        let wanted = Prefix4 { address: prefix.address & prefix.mask, mask: prefix.mask };
+        let at = table.entries.iter().position(|e| e.prefix == wanted);
+        table.entries.remove(at.ok_or_else(|| format!("{} not found", prefix_text(&wanted)))?);
+        Ok(())
+    }
+
+    fn set_config(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        let scope = Scope { element: cx.name(), names: &self.names };
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = vec![];
+        for argument in graph::lang::args::split(value) {
+            add(&mut entries, &argument, &scope)?;
+        }
+        normalize(&mut entries, |entry| cx.say(&format!("  warning: multiple entries for {entry}\n")));
+        *table = Table { entries, config: value.to_string() };
+        Ok(())
+    }
 }
 
 impl PerPacket for ArpResponder {
@@ -195,52 +246,6 @@ impl PerPacket for ArpResponder {
             Some(()) => Fate::ON,
             None => Fate::out_or_drop(1, 0),
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(match handler {
-            "lookup" => {
-                let address = parameter.trim().parse().map_err(|_| "expected IP address")?;
-                table.lookup(address).map_or(String::new(), |ethernet| ethernet.to_string())
-            }
-            "config" => table.config.clone(),
-            _ => {
-                let line = |e: &Entry| format!("{} {}\n", prefix_text(&e.prefix), e.ethernet);
-                table.entries.iter().map(line).collect()
-            }
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let name = cx.name().to_string();
-        let scope = Scope { element: &name, names: &self.names };
-        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        match handler {
-            "add" => {
-                let mut entries = table.entries.clone();
-                add(&mut entries, value, &scope)?;
-                normalize(&mut entries, |_| {});
-                table.entries = entries;
-            }
-            "remove" => {
-                let prefix = Prefix4::parse(value, &scope).map_err(|_| "expected IP/MASK")?;
-                let wanted = Prefix4 { address: prefix.address & prefix.mask, mask: prefix.mask };
-                let at = table.entries.iter().position(|e| e.prefix == wanted);
-                table.entries.remove(at.ok_or_else(|| format!("{} not found", prefix_text(&wanted)))?);
-            }
-            _ => {
-                let mut entries = vec![];
-                for argument in graph::lang::args::split(value) {
-                    add(&mut entries, &argument, &scope)?;
-                }
-                normalize(&mut entries, |entry| {
-                    cx.say(&format!("  warning: multiple entries for {entry}\n"))
-                });
-                *table = Table { entries, config: value.to_string() };
-            }
-        }
-        Ok(())
     }
 
     fn replicate(&self) -> Option<ArpResponder> {

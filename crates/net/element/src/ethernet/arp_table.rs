@@ -7,7 +7,7 @@ use std::hash::Hash;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use graph::class::{Argument, keyword, read, write};
+use graph::class::{Argument, Handlers, action, call, keyword, read, write};
 use graph::clock::SECOND_NS;
 use graph::value::{Ethernet, Scope, Span, Value};
 use graph::{Class, Conf, Cx, Element, Fault, Refused, TimerId};
@@ -30,15 +30,31 @@ pub static CLASS: Class = Class {
     ports: "0/0",
     processing: "a/a",
     arguments: &[CAPACITY, ENTRY_CAPACITY, ENTRY_PACKET_CAPACITY, SLIM_FACTOR, TIMEOUT],
-    handlers: &[
-        read("table", "`IP VALID ETH AGE`, a line for each address, the oldest first"),
-        read("drops", "packets dropped because they waited too long, or too many did"),
-        read("count", "addresses"),
-        read("length", "packets that wait"),
-        write("insert", "`IP ETH`: who has an address"),
-        write("delete", "forgets who has an address"),
-        write("clear", "forgets all, and drops what waits"),
-    ],
+    handlers: &Handlers::<ArpTable>(&[
+        call("table", "`IP VALID ETH AGE`, a line for each address, the oldest first", |table, cx, _| {
+            Ok(table.table.lock().listing(cx.now_ns()))
+        }),
+        read("drops", "packets dropped because they waited too long, or too many did", |table| {
+            table.table.lock().drops().to_string()
+        }),
+        read("count", "addresses", |table| table.table.lock().count()),
+        read("length", "packets that wait", |table| table.table.lock().length()),
+        write("insert", "`IP ETH`: who has an address", |table, cx, value| {
+            let gone = table.table.lock().insert_entry(value, cx.now_ns())?;
+            gone.into_iter().for_each(|packet| cx.drop(0, packet));
+            Ok(())
+        }),
+        write("delete", "forgets who has an address", |table, cx, value| {
+            let gone = table.table.lock().delete_entry(value, cx.now_ns())?;
+            gone.into_iter().for_each(|packet| cx.drop(0, packet));
+            Ok(())
+        }),
+        action("clear", "forgets all, and drops what waits", |table, cx| {
+            let mut gone = vec![];
+            table.table.lock().clear(&mut gone);
+            gone.into_iter().for_each(|packet| cx.drop(0, packet));
+        }),
+    ]),
     drops: &["waited in vain"],
     example: "t :: ARPTable(TIMEOUT 60); q :: ARPQuerier(10.0.0.1, 0:0:c0:ae:67:ef, TABLE t);",
     see: &["ARPQuerier", "ARPResponder"],
@@ -363,53 +379,54 @@ impl<A: Address> Table<A> {
         (self.timeout_ns != 0).then_some(self.timeout_ns + SECOND_NS)
     }
 
-    pub(super) fn read(&self, handler: &str, now_ns: i64) -> String {
-        match handler {
-            "drops" => self.drops.to_string(),
-            "count" => self.entries.len().to_string(),
-            "length" => self.waiting.to_string(),
-            _ => {
-                let mut out = String::new();
-                for address in self.ages.values() {
-                    let Some(entry) = self.entries.get(address) else { continue };
-                    let known = entry.ethernet.is_some() && !self.is_expired(entry.age, now_ns);
-                    let ethernet = entry.ethernet.unwrap_or(Ethernet([0xFF; 6]));
-                    let us = (now_ns - entry.age.0).max(0) / 1000;
-                    let age = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
-                    let _ = writeln!(out, "{address} {} {ethernet} {age}", u8::from(known));
-                }
-                out
-            }
+    /// `IP VALID ETH AGE`, a line for each address, the oldest first.
+    pub(super) fn listing(&self, now_ns: i64) -> String {
+        let mut out = String::new();
+        for address in self.ages.values() {
+            let Some(entry) = self.entries.get(address) else { continue };
+            let known = entry.ethernet.is_some() && !self.is_expired(entry.age, now_ns);
+            let ethernet = entry.ethernet.unwrap_or(Ethernet([0xFF; 6]));
+            let us = (now_ns - entry.age.0).max(0) / 1000;
+            let age = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+            let _ = writeln!(out, "{address} {} {ethernet} {age}", u8::from(known));
         }
+        out
     }
 
-    /// Writes the handlers `insert`, `delete` and `clear`; packets that can go on now.
-    pub(super) fn write(
-        &mut self,
-        handler: &str,
-        value: &str,
-        now_ns: i64,
-        gone: &mut Vec<Packet>,
-    ) -> Result<(), Refused> {
-        let names = Default::default();
-        let scope = Scope { element: "", names: &names };
-        let mut words = value.split_whitespace();
-        let mut word = |what: &str| words.next().ok_or_else(|| format!("{what}: required argument missing"));
-        match handler {
-            "insert" => {
-                let address = A::parse(word("IP")?, &scope).map_err(|e| format!("IP: {e}"))?;
-                let ethernet = Ethernet::parse(word("ETH")?, &scope).map_err(|e| format!("ETH: {e}"))?;
-                let known = (ethernet.0 != [0xFF; 6]).then_some(ethernet);
-                gone.extend(self.insert(address, known, now_ns, &mut vec![]));
-            }
-            "delete" => {
-                let address = A::parse(word("IP")?, &scope).map_err(|e| format!("IP: {e}"))?;
-                self.insert(address, None, now_ns, gone);
-            }
-            _ => self.clear(gone),
-        }
-        Ok(())
+    /// How many addresses there are.
+    pub(super) fn count(&self) -> String {
+        self.entries.len().to_string()
     }
+
+    /// How many packets wait.
+    pub(super) fn length(&self) -> String {
+        self.waiting.to_string()
+    }
+
+    /// Enters who has an address, as `IP ETH` says; packets that can go on now.
+    pub(super) fn insert_entry(&mut self, entry: &str, now_ns: i64) -> Result<Vec<Packet>, Refused> {
+        let (scope, mut words) =
+            (Scope { element: "", names: &Default::default() }, entry.split_whitespace());
+        let address = A::parse(word(&mut words, "IP")?, &scope).map_err(|e| format!("IP: {e}"))?;
+        let ethernet = Ethernet::parse(word(&mut words, "ETH")?, &scope).map_err(|e| format!("ETH: {e}"))?;
+        let known = (ethernet.0 != [0xFF; 6]).then_some(ethernet);
+        Ok(self.insert(address, known, now_ns, &mut vec![]).into_iter().collect())
+    }
+
+    /// Forgets who has an address; packets that go.
+    pub(super) fn delete_entry(&mut self, address: &str, now_ns: i64) -> Result<Vec<Packet>, Refused> {
+        let (scope, mut words) =
+            (Scope { element: "", names: &Default::default() }, address.split_whitespace());
+        let address = A::parse(word(&mut words, "IP")?, &scope).map_err(|e| format!("IP: {e}"))?;
+        let mut gone = vec![];
+        self.insert(address, None, now_ns, &mut gone);
+        Ok(gone)
+    }
+}
+
+/// The next word of what is written to a handler.
+fn word<'a>(words: &mut impl Iterator<Item = &'a str>, what: &str) -> Result<&'a str, String> {
+    words.next().ok_or_else(|| format!("{what}: required argument missing"))
 }
 
 /// See [`CLASS`].
@@ -438,17 +455,6 @@ impl Element for ArpTable {
         if let Some(pace) = pace {
             cx.set_timer_after(timer, pace);
         }
-    }
-
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.table.lock().read(handler, cx.now_ns()))
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let mut gone = vec![];
-        let result = self.table.lock().write(handler, value, cx.now_ns(), &mut gone);
-        gone.into_iter().for_each(|packet| cx.drop(0, packet));
-        result
     }
 
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {

@@ -2,12 +2,15 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use graph::class::{keyword, positional, read};
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
+use graph::class::{Handlers, keyword, positional, read};
+use graph::element::kernel::Kernel;
+use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::arp;
 use wire::ethernet::EtherType;
+
+use crate::kernels::each;
 
 /// Why a message is bad: the class's reasons, in the order in which they are looked
 /// for.
@@ -27,10 +30,17 @@ pub static CLASS: Class = Class {
         keyword("VERBOSE", "whether every bad packet is told of; false: only the first"),
         keyword("DETAILS", "whether `drop_details` can be read; false"),
     ],
-    handlers: &[read("drops", "bad packets"), read("drop_details", "bad packets for each reason")],
+    handlers: &Handlers::<CheckArpHeader>(&[
+        read("drops", "bad packets", |check| check.sum().to_string()),
+        read("drop_details", "bad packets for each reason", |check| {
+            let lines = check.drops.iter().zip(REASONS);
+            lines.map(|(drops, reason)| format!("{}\t{reason}\n", drops.sum())).collect()
+        }),
+    ]),
     drops: &REASONS,
     example: "CheckARPHeader(14)",
     see: &["ARPResponder", "ARPQuerier", "ARPPrint"],
+    kernel: Kernel::Inside(each!(CheckArpHeader)),
     make: |_, conf| {
         let offset = conf.positional("OFFSET")?.unwrap_or(0);
         let verbose = conf.keyword("VERBOSE")?.unwrap_or(false);
@@ -85,14 +95,6 @@ impl PerPacket for CheckArpHeader {
                 Fate::out_or_drop(1, reason)
             }
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        if handler == "drops" {
-            return Ok(self.sum().to_string());
-        }
-        let lines = self.drops.iter().zip(REASONS);
-        Ok(lines.map(|(drops, reason)| format!("{}\t{reason}\n", drops.sum())).collect())
     }
 
     fn replicate(&self) -> Option<CheckArpHeader> {

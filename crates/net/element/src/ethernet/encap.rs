@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use graph::class::{both, mandatory};
+use crate::kernels::each;
+use graph::class::{Handlers, both, mandatory};
+use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Scope, Value};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
@@ -24,16 +26,37 @@ pub static CLASS: Class = Class {
         mandatory("SRC", "the source address"),
         mandatory("DST", "the destination address"),
     ],
-    handlers: &[
-        both("src", "the source address"),
-        both("dst", "the destination address"),
-        both("ethertype", "what the packets are"),
-        both("etht", "what the packets are; the old name"),
-    ],
+    handlers: &Handlers::<EtherEncap>(&[
+        both(
+            "src",
+            "the source address",
+            |encap| encap.header.src(),
+            |encap, _, value| encap.header.set_src(value),
+        ),
+        both(
+            "dst",
+            "the destination address",
+            |encap| encap.header.dst(),
+            |encap, _, value| encap.header.set_dst(value),
+        ),
+        both(
+            "ethertype",
+            "what the packets are",
+            |encap| encap.header.ethertype(),
+            |encap, _, value| encap.header.set_ethertype(value),
+        ),
+        both(
+            "etht",
+            "what the packets are; the old name",
+            |encap| encap.header.ethertype(),
+            |encap, _, value| encap.header.set_ethertype(value),
+        ),
+    ]),
     drops: &["no headroom"],
     live: true,
     example: "EtherEncap(0x0800, 0:0:c0:ae:67:ef, 0:0:c0:4b:ad:d3)",
     see: &["ARPQuerier", "EtherVLANEncap", "Strip", "EtherRewrite"],
+    kernel: Kernel::Inside(each!(EtherEncap)),
     make: |_, conf| {
         let ethertype: u16 = conf.mandatory("ETHERTYPE")?;
         let src: Ethernet = conf.mandatory("SRC")?;
@@ -99,29 +122,50 @@ impl SharedHeader {
         }
     }
 
-    /// Reads the handlers `src`, `dst`, `ethertype`.
-    pub(super) fn read(&self, handler: &str) -> String {
-        let header = ethernet::Header::new(self.bytes());
-        match handler {
-            "dst" => Ethernet(header.dst().0).to_string(),
-            "src" => Ethernet(header.src().0).to_string(),
-            _ => header.ethertype().0.to_string(),
-        }
+    pub(super) fn src(&self) -> String {
+        Ethernet(self.header().src().0).to_string()
     }
 
-    /// Writes them.
-    pub(super) fn write(&self, handler: &str, value: &str) -> Result<(), Refused> {
-        let names = Default::default();
-        let scope = Scope { element: "", names: &names };
-        let mut header = ethernet::Header::new(self.bytes());
-        match handler {
-            "dst" => header.set_dst(MacAddress(Ethernet::parse(value, &scope)?.0)),
-            "src" => header.set_src(MacAddress(Ethernet::parse(value, &scope)?.0)),
-            _ => header.set_ethertype(EtherType(u16::parse(value, &scope)?)),
-        }
-        self.set(header.into_inner());
+    pub(super) fn dst(&self) -> String {
+        Ethernet(self.header().dst().0).to_string()
+    }
+
+    pub(super) fn ethertype(&self) -> String {
+        self.header().ethertype().0.to_string()
+    }
+
+    pub(super) fn set_src(&self, value: &str) -> Result<(), Refused> {
+        let src: Ethernet = parsed(value)?;
+        self.change(|header| header.set_src(MacAddress(src.0)));
         Ok(())
     }
+
+    pub(super) fn set_dst(&self, value: &str) -> Result<(), Refused> {
+        let dst: Ethernet = parsed(value)?;
+        self.change(|header| header.set_dst(MacAddress(dst.0)));
+        Ok(())
+    }
+
+    pub(super) fn set_ethertype(&self, value: &str) -> Result<(), Refused> {
+        let ethertype: u16 = parsed(value)?;
+        self.change(|header| header.set_ethertype(EtherType(ethertype)));
+        Ok(())
+    }
+
+    fn header(&self) -> ethernet::Header<[u8; LEN]> {
+        ethernet::Header::new(self.bytes())
+    }
+
+    fn change(&self, change: impl FnOnce(&mut ethernet::Header<[u8; LEN]>)) {
+        let mut header = self.header();
+        change(&mut header);
+        self.set(header.into_inner());
+    }
+}
+
+/// What is written to a handler.
+fn parsed<T: Value>(value: &str) -> Result<T, Refused> {
+    T::parse(value, &Scope { element: "", names: &Default::default() }).map_err(Refused::from)
 }
 
 /// Puts a link header in front of a packet, and says that it is there.
@@ -147,14 +191,6 @@ impl PerPacket for EtherEncap {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         if self.header.prepend(packet) { Fate::ON } else { Fate::drop(0) }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.header.read(handler))
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.header.write(handler, value)
     }
 
     fn replicate(&self) -> Option<EtherEncap> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use graph::class::{both, keyword, read, write};
+use graph::class::{Handlers, action, both, keyword, read};
 use graph::clock::SECOND_NS;
 use graph::value::{Ethernet, Names, Scope, Span, Value};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Refused};
@@ -25,11 +25,28 @@ pub static CLASS: Class = Class {
     processing: "h/h",
     flow: "#/[^#]",
     arguments: &[keyword("TIMEOUT", "seconds an address is remembered; 0 for not at all; 300")],
-    handlers: &[
-        read("table", "`ADDRESS NETWORK`, a line each"),
-        both("timeout", "seconds an address is remembered"),
-        write("flush", "forgets all addresses"),
-    ],
+    handlers: &Handlers::<EtherSwitch>(&[
+        read("table", "`ADDRESS NETWORK`, a line each", |switch| {
+            let table = switch.lock();
+            let line = |(address, at): (&[u8; 6], &Place)| format!("{} {}\n", Ethernet(*address), at.network);
+            let mut lines: Vec<String> = table.known.iter().map(line).collect();
+            lines.sort();
+            lines.concat()
+        }),
+        both(
+            "timeout",
+            "seconds an address is remembered",
+            |switch| (switch.lock().timeout_ns / SECOND_NS).to_string(),
+            |switch, _, value| {
+                let scope = Scope { element: "", names: &Names::default() };
+                let timeout =
+                    Span::parse(value, &scope).map_err(|_| Refused::from("expected timeout (integer)"))?;
+                switch.lock().timeout_ns = timeout.0.max(0);
+                Ok(())
+            },
+        ),
+        action("flush", "forgets all addresses", |switch, _| switch.lock().flush()),
+    ]),
     drops: &["no buffers", "in the network it came from", "too short", "no other network"],
     example: "s :: EtherSwitch; FromDevice(a) -> [0]s[0] -> ToDevice(a); FromDevice(b) -> [1]s[1] -> ToDevice(b);",
     see: &["ListenEtherSwitch", "Hub", "ARPTable"],
@@ -180,32 +197,6 @@ impl Element for EtherSwitch {
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
         Some(Box::new(EtherSwitch { table: self.table.clone(), listens: self.listens }))
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let table = self.lock();
-        if handler == "timeout" {
-            return Ok((table.timeout_ns / SECOND_NS).to_string());
-        }
-        let mut lines: Vec<String> = table
-            .known
-            .iter()
-            .map(|(address, at)| format!("{} {}\n", Ethernet(*address), at.network))
-            .collect();
-        lines.sort();
-        Ok(lines.concat())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let mut table = self.lock();
-        if handler == "flush" {
-            table.flush();
-            return Ok(());
-        }
-        let scope = Scope { element: "", names: &Names::default() };
-        let timeout = Span::parse(value, &scope).map_err(|_| Refused::from("expected timeout (integer)"))?;
-        table.timeout_ns = timeout.0.max(0);
-        Ok(())
     }
 
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {

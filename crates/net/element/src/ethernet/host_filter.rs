@@ -1,8 +1,10 @@
 //! `HostEtherFilter`: to whom a frame came.
 
-use graph::class::{keyword, mandatory, positional, read};
+use crate::kernels::each;
+use graph::class::{Handlers, keyword, mandatory, positional, read};
+use graph::element::kernel::Kernel;
 use graph::value::Ethernet;
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Reach;
 use wire::MacAddress;
@@ -23,11 +25,14 @@ pub static CLASS: Class = Class {
         positional("DROP_OTHER", "whether frames to other hosts are dropped; true"),
         keyword("OFFSET", "bytes in front of the Ethernet header; 0"),
     ],
-    handlers: &[read("ether", "this host's address")],
+    handlers: &Handlers::<HostEtherFilter>(&[read("ether", "this host's address", |filter| {
+        filter.address.to_string()
+    })]),
     drops: &["to another host", "from this host", "too short"],
     live: true,
     example: "FromDevice(p) -> HostEtherFilter(0:0:c0:ae:67:ef)",
     see: &["DropBroadcasts", "FromDevice"],
+    kernel: Kernel::Inside(each!(HostEtherFilter)),
     make: |_, conf| {
         let address = conf.mandatory("ETHER")?;
         let drop_own = conf.positional("DROP_OWN")?.unwrap_or(false);
@@ -65,10 +70,6 @@ impl PerPacket for HostEtherFilter {
         };
         packet.annotations_mut().reach = reach;
         if reach == Reach::OtherHost && self.drop_other { Fate::out_or_drop(1, 0) } else { Fate::ON }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.address.to_string())
     }
 
     fn replicate(&self) -> Option<HostEtherFilter> {

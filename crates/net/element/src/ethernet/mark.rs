@@ -1,6 +1,8 @@
 //! `MarkMACHeader`: says where the link header is.
 
+use crate::kernels::each;
 use graph::class::{Headers, positional};
+use graph::element::kernel::Kernel;
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
@@ -19,6 +21,7 @@ pub static CLASS: Class = Class {
     example: "MarkMACHeader(0, 14)",
     see: &["MarkIPHeader", "EtherEncap"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(MarkMacHeader)),
     make: |_, conf| {
         let offset = conf.positional("OFFSET")?.unwrap_or(0);
         let length = conf.positional("LENGTH")?.unwrap_or(0);

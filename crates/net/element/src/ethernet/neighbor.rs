@@ -4,9 +4,9 @@
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use graph::class::{Headers, keyword, mandatory, read, rest, write};
+use graph::class::{Handlers, Headers, action, call, keyword, mandatory, read, rest, write};
 use graph::value::{Ethernet, Prefix6, Value};
-use graph::{Class, Cx, Each, Element, Fate, Fault, Next, PerPacket, Refused, Tally, TimerId};
+use graph::{Class, Cx, Each, Element, Fate, Fault, Next, PerPacket, Tally, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use wire::ethernet::{self, EtherType};
@@ -82,15 +82,32 @@ pub static SOLICITOR: Class = Class {
         keyword("POLL_TIMEOUT", "when an address in use is asked for again, 0 for never; 60 s"),
         GIVE_UP,
     ],
-    handlers: &[
-        read("table", "`IP VALID ETH AGE`, a line for each address, the oldest first"),
-        read("stats", "packets dropped and solicitations sent, in words"),
-        read("count", "addresses in the table"),
-        read("length", "packets that wait"),
-        write("insert", "`IP ETH`: who has an address"),
-        write("delete", "forgets who has an address"),
-        write("clear", "forgets all"),
-    ],
+    handlers: &Handlers::<Solicitor>(&[
+        call("table", "`IP VALID ETH AGE`, a line for each address, the oldest first", |solicitor, cx, _| {
+            Ok(solicitor.table.lock().listing(cx.now_ns()))
+        }),
+        read("stats", "packets dropped and solicitations sent, in words", |solicitor| {
+            let killed = solicitor.drops.sum() + solicitor.table.lock().drops();
+            format!("{killed} packets killed\n{} neighbor solicitations sent\n", solicitor.queries.sum())
+        }),
+        read("count", "addresses in the table", |solicitor| solicitor.table.lock().count()),
+        read("length", "packets that wait", |solicitor| solicitor.table.lock().length()),
+        write("insert", "`IP ETH`: who has an address", |solicitor, cx, value| {
+            let gone = solicitor.table.lock().insert_entry(value, cx.now_ns())?;
+            gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+            Ok(())
+        }),
+        write("delete", "forgets who has an address", |solicitor, cx, value| {
+            let gone = solicitor.table.lock().delete_entry(value, cx.now_ns())?;
+            gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+            Ok(())
+        }),
+        action("clear", "forgets all", |solicitor, cx| {
+            let mut gone = vec![];
+            solicitor.table.lock().clear(&mut gone);
+            gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+        }),
+    ]),
     drops: &["no destination", "waited in vain", "no headroom", "no buffers"],
     example: "nds :: IP6NDSolicitor(2001:db8::1, 00:e0:29:05:e5:6f);\nrt -> [0]nds -> ToDevice(p);",
     see: &["IP6NDAdvertiser", "ARPQuerier", "LookupIP6Route"],
@@ -381,24 +398,6 @@ impl Element for Solicitor {
         if let Some(pace) = pace {
             cx.set_timer_after(timer, pace);
         }
-    }
-
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let table = self.table.lock();
-        Ok(match handler {
-            "stats" => {
-                let killed = self.drops.sum() + table.drops();
-                format!("{killed} packets killed\n{} neighbor solicitations sent\n", self.queries.sum())
-            }
-            _ => table.read(handler, cx.now_ns()),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let mut gone = vec![];
-        let result = self.table.lock().write(handler, value, cx.now_ns(), &mut gone);
-        gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
-        result
     }
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use graph::class::{both, mandatory, positional};
+use graph::class::{Handlers, both, mandatory, positional};
+use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Names, Scope, Value};
-use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused};
+use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ethernet::{self, EtherType};
@@ -14,6 +15,7 @@ use wire::ethernet::{self, EtherType};
 use super::encap::{self, LEN, prepend};
 use crate::annotation::{Notes, Place};
 use crate::ip::header;
+use crate::kernels::each;
 
 /// From the packet.
 pub static GET: Class = Class {
@@ -31,6 +33,7 @@ pub static GET: Class = Class {
     live: true,
     example: "GetEtherAddress(0, src)",
     see: &["SetEtherAddress", "StoreEtherAddress"],
+    kernel: Kernel::Inside(each!(GetEtherAddress)),
     make: |_, conf| {
         let to: Place<6> = conf.mandatory("ANNO")?;
         let from = offset(conf)?;
@@ -52,6 +55,7 @@ pub static SET: Class = Class {
     live: true,
     example: "SetEtherAddress(0:0:c0:ae:67:ef, 0)",
     see: &["GetEtherAddress", "StoreEtherAddress"],
+    kernel: Kernel::Inside(each!(SetEtherAddress)),
     make: |_, conf| {
         let (address, to) = (conf.mandatory("ADDR")?, conf.mandatory("ANNO")?);
         conf.complete()?;
@@ -69,9 +73,19 @@ pub static STORE: Class = Class {
         mandatory("ADDR", "the address"),
         mandatory("OFFSET", "where in the packet; `src` and `dst` are 6 and 0"),
     ],
-    handlers: &[both("addr", "the address")],
+    handlers: &Handlers::<StoreEtherAddress>(&[both(
+        "addr",
+        "the address",
+        |store| Ethernet(unpacked(store.address.load(Ordering::Relaxed))).to_string(),
+        |store, _, value| {
+            let address = Ethernet::parse(value, &Scope { element: "", names: &Names::default() })?;
+            store.address.store(packed(address), Ordering::Relaxed);
+            Ok(())
+        },
+    )]),
     example: "StoreEtherAddress(0:0:c0:ae:67:ef, src)",
     see: &["GetEtherAddress", "EtherRewrite", "EtherEncap"],
+    kernel: Kernel::Inside(each!(StoreEtherAddress)),
     make: |_, conf| {
         let address: Ethernet = conf.mandatory("ADDR")?;
         let at = offset(conf)?;
@@ -96,6 +110,7 @@ pub static ENSURE: Class = Class {
     drops: &["no headroom"],
     example: "EnsureEther(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)",
     see: &["EtherEncap", "EtherRewrite"],
+    kernel: Kernel::Inside(each!(EnsureEther)),
     make: |_, conf| {
         let ethertype: u16 = conf.positional("ETHERTYPE")?.unwrap_or(EtherType::IPV4.0);
         let src = conf.positional("SRC")?.unwrap_or(Ethernet([1; 6]));
@@ -183,16 +198,6 @@ impl PerPacket for StoreEtherAddress {
         let Some(place) = place else { return Fate::out_or_drop(1, 0) };
         *place = unpacked(self.address.load(Ordering::Relaxed)); // a lone value
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(Ethernet(unpacked(self.address.load(Ordering::Relaxed))).to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        let address = Ethernet::parse(value, &Scope { element: "", names: &Names::default() })?;
-        self.address.store(packed(address), Ordering::Relaxed);
-        Ok(())
     }
 
     fn replicate(&self) -> Option<StoreEtherAddress> {

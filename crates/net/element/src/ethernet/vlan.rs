@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use graph::class::{Argument, Handler, both, keyword, mandatory, positional};
+use graph::class::{Argument, Handlers, both, keyword, mandatory, positional};
+use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, unsigned};
 use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused};
 use memory::Packet;
@@ -14,6 +15,7 @@ use wire::vlan;
 
 use super::encap::{self, LEN, SharedHeader, prepend};
 use crate::annotation::{Notes, VLAN_TCI};
+use crate::kernels::each;
 
 /// The highest VLAN, and the bits that say which it is.
 const LAST: u32 = vlan::ID as u32;
@@ -22,12 +24,6 @@ const TCI: Argument = positional("VLAN_TCI", "the tag's 16 bits, or ANNO for wha
 const PCP: Argument = positional("VLAN_PCP", "the priority, 0 to 7; 0");
 const ID: Argument = keyword("VLAN_ID", "the VLAN, 0 to 4095; 0");
 const NATIVE: Argument = keyword("NATIVE_VLAN", "the VLAN whose frames have no tag, -1 for none; 0");
-const TAG_HANDLERS: &[Handler] = &[
-    both("vlan_tci", "the tag's 16 bits, or ANNO"),
-    both("vlan_id", "the VLAN"),
-    both("vlan_pcp", "the priority"),
-    both("native_vlan", "the VLAN whose frames have no tag"),
-];
 
 /// The class of what tags frames.
 pub static ENCAP: Class = Class {
@@ -36,11 +32,27 @@ pub static ENCAP: Class = Class {
     doc: "Packets begin with their Ethernet header; four bytes are inserted behind its addresses. Frames of \
           the native VLAN get no tag.",
     arguments: &[TCI, PCP, ID, NATIVE, keyword("ETHERTYPE", "the tag's type; 0x8100")],
-    handlers: TAG_HANDLERS,
+    handlers: &Handlers::<VlanEncap>(&[
+        both(
+            "vlan_tci",
+            "the tag's 16 bits, or ANNO",
+            |encap| encap.tag.shown_tci(),
+            |encap, _, value| encap.tag.set_tci(value),
+        ),
+        both("vlan_id", "the VLAN", |encap| encap.tag.id(), |encap, _, value| encap.tag.set_id(value)),
+        both("vlan_pcp", "the priority", |encap| encap.tag.pcp(), |encap, _, value| encap.tag.set_pcp(value)),
+        both(
+            "native_vlan",
+            "the VLAN whose frames have no tag",
+            |encap| encap.tag.shown_native(),
+            |encap, _, value| encap.tag.set_native(value),
+        ),
+    ]),
     drops: &["no headroom", "too short"],
     live: true,
     example: "VLANEncap(VLAN_ID 10)",
     see: &["VLANDecap", "EtherVLANEncap", "SetVLANAnno"],
+    kernel: Kernel::Inside(each!(VlanEncap)),
     make: |_, conf| {
         let tag = Tag::parse(conf)?;
         let ethertype = conf.keyword("ETHERTYPE")?.map_or(EtherType::VLAN, EtherType);
@@ -61,6 +73,7 @@ pub static DECAP: Class = Class {
     ],
     example: "VLANDecap",
     see: &["VLANEncap", "StripEtherVLANHeader"],
+    kernel: Kernel::Inside(each!(VlanDecap)),
     make: |_, conf| {
         let annotate = conf.positional("ANNO")?.unwrap_or(true);
         let ethertype = conf.keyword("ETHERTYPE")?.map_or(EtherType::VLAN, EtherType);
@@ -84,19 +97,45 @@ pub static ETHER_ENCAP: Class = Class {
         ID,
         NATIVE,
     ],
-    handlers: &[
-        both("src", "the source address"),
-        both("dst", "the destination address"),
-        both("ethertype", "what the packets are"),
-        both("vlan_tci", "the tag's 16 bits, or ANNO"),
-        both("vlan_id", "the VLAN"),
-        both("vlan_pcp", "the priority"),
-        both("native_vlan", "the VLAN whose frames have no tag"),
-    ],
+    handlers: &Handlers::<EtherVlanEncap>(&[
+        both(
+            "src",
+            "the source address",
+            |encap| encap.header.src(),
+            |encap, _, value| encap.header.set_src(value),
+        ),
+        both(
+            "dst",
+            "the destination address",
+            |encap| encap.header.dst(),
+            |encap, _, value| encap.header.set_dst(value),
+        ),
+        both(
+            "ethertype",
+            "what the packets are",
+            |encap| encap.header.ethertype(),
+            |encap, _, value| encap.header.set_ethertype(value),
+        ),
+        both(
+            "vlan_tci",
+            "the tag's 16 bits, or ANNO",
+            |encap| encap.tag.shown_tci(),
+            |encap, _, value| encap.tag.set_tci(value),
+        ),
+        both("vlan_id", "the VLAN", |encap| encap.tag.id(), |encap, _, value| encap.tag.set_id(value)),
+        both("vlan_pcp", "the priority", |encap| encap.tag.pcp(), |encap, _, value| encap.tag.set_pcp(value)),
+        both(
+            "native_vlan",
+            "the VLAN whose frames have no tag",
+            |encap| encap.tag.shown_native(),
+            |encap, _, value| encap.tag.set_native(value),
+        ),
+    ]),
     drops: &["no headroom"],
     live: true,
     example: "EtherVLANEncap(0x0800, 0:0:c0:ae:67:ef, 0:0:c0:4b:ad:d3, VLAN_ID 10)",
     see: &["EtherEncap", "VLANEncap", "StripEtherVLANHeader"],
+    kernel: Kernel::Inside(each!(EtherVlanEncap)),
     make: |_, conf| {
         let ethertype: u16 = conf.mandatory("ETHERTYPE")?;
         let src: Ethernet = conf.mandatory("SRC")?;
@@ -122,6 +161,7 @@ pub static STRIP: Class = Class {
     live: true,
     example: "StripEtherVLANHeader",
     see: &["EtherVLANEncap", "VLANDecap", "Strip"],
+    kernel: Kernel::Inside(each!(StripVlanHeader)),
     make: |_, conf| {
         let native = conf.positional::<i32>("NATIVE_VLAN")?.unwrap_or(0);
         conf.complete()?;
@@ -139,14 +179,39 @@ pub static ANNOTATE: Class = Class {
     brief: "sets the VLAN annotation",
     doc: "VLANEncap(ANNO) and EtherVLANEncap(…, ANNO) go by it.",
     arguments: &[TCI, PCP, ID],
-    handlers: &[
-        both("vlan_tci", "the tag's 16 bits"),
-        both("vlan_id", "the VLAN"),
-        both("vlan_pcp", "the priority"),
-    ],
+    handlers: &Handlers::<SetVlanAnno>(&[
+        both(
+            "vlan_tci",
+            "the tag's 16 bits",
+            |set| set.0.shown_tci(),
+            |set, _, value| {
+                SetVlanAnno::not_annotated(value)?;
+                set.0.set_tci(value)
+            },
+        ),
+        both(
+            "vlan_id",
+            "the VLAN",
+            |set| set.0.id(),
+            |set, _, value| {
+                SetVlanAnno::not_annotated(value)?;
+                set.0.set_id(value)
+            },
+        ),
+        both(
+            "vlan_pcp",
+            "the priority",
+            |set| set.0.pcp(),
+            |set, _, value| {
+                SetVlanAnno::not_annotated(value)?;
+                set.0.set_pcp(value)
+            },
+        ),
+    ]),
     live: true,
     example: "SetVLANAnno(VLAN_ID 10, VLAN_PCP 3)",
     see: &["VLANEncap", "EtherVLANEncap"],
+    kernel: Kernel::Inside(each!(SetVlanAnno)),
     make: |_, conf| {
         let tci = Tag::parse_tci(conf)?;
         conf.complete()?;
@@ -221,31 +286,61 @@ impl Tag {
         (u32::from(tci) & LAST != self.native()).then_some(tci)
     }
 
-    fn read(&self, handler: &str) -> String {
-        let tci = self.tci();
-        match handler {
-            "native_vlan" if self.native() == Tag::NONE => "-1".into(),
-            "native_vlan" => self.native().to_string(),
-            "vlan_id" => (tci & LAST).to_string(),
-            "vlan_pcp" => (tci >> vlan::PRIORITY_SHIFT & 7).to_string(),
-            _ if tci == Tag::ANNOTATED => "ANNO".into(),
-            _ => tci.to_string(),
+    /// The tag's 16 bits, whatever they mean.
+    fn tag_bits(&self) -> u32 {
+        self.tci() & u32::from(u16::MAX)
+    }
+
+    fn shown_tci(&self) -> String {
+        match self.tci() {
+            Tag::ANNOTATED => "ANNO".into(),
+            tci => tci.to_string(),
         }
     }
 
-    fn write(&self, handler: &str, value: &str) -> Result<(), Refused> {
-        let tci = self.tci() & u32::from(u16::MAX);
-        let pcp = 7 << vlan::PRIORITY_SHIFT;
-        let value = value.trim();
-        let (which, new) = match handler {
-            "native_vlan" if value == "-1" => (1, Tag::NONE),
-            "native_vlan" => (1, Tag::bounded("NATIVE_VLAN", value, LAST)?),
-            "vlan_id" => (0, tci & !LAST | Tag::bounded("VLAN_ID", value, LAST)?),
-            "vlan_pcp" => (0, tci & !pcp | Tag::bounded("VLAN_PCP", value, 7)? << vlan::PRIORITY_SHIFT),
-            _ if value == "ANNO" => (0, Tag::ANNOTATED),
-            _ => (0, Tag::bounded("VLAN_TCI", value, u16::MAX.into())?),
+    fn id(&self) -> String {
+        (self.tci() & LAST).to_string()
+    }
+
+    fn pcp(&self) -> String {
+        (self.tci() >> vlan::PRIORITY_SHIFT & 7).to_string()
+    }
+
+    fn shown_native(&self) -> String {
+        match self.native() {
+            Tag::NONE => "-1".into(),
+            native => native.to_string(),
+        }
+    }
+
+    fn set_tci(&self, value: &str) -> Result<(), Refused> {
+        let tci = match value.trim() {
+            "ANNO" => Tag::ANNOTATED,
+            value => Tag::bounded("VLAN_TCI", value, u16::MAX.into())?,
         };
-        self.0[which].store(new, Ordering::Relaxed);
+        self.0[0].store(tci, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn set_id(&self, value: &str) -> Result<(), Refused> {
+        let id = Tag::bounded("VLAN_ID", value.trim(), LAST)?;
+        self.0[0].store(self.tag_bits() & !LAST | id, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn set_pcp(&self, value: &str) -> Result<(), Refused> {
+        let pcp = Tag::bounded("VLAN_PCP", value.trim(), 7)?;
+        let others = self.tag_bits() & !(7 << vlan::PRIORITY_SHIFT);
+        self.0[0].store(others | pcp << vlan::PRIORITY_SHIFT, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn set_native(&self, value: &str) -> Result<(), Refused> {
+        let native = match value.trim() {
+            "-1" => Tag::NONE,
+            value => Tag::bounded("NATIVE_VLAN", value, LAST)?,
+        };
+        self.0[1].store(native, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -275,14 +370,6 @@ impl PerPacket for VlanEncap {
         }
         packet.set_header(Header::Link, 0);
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.tag.read(handler))
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.tag.write(handler, value)
     }
 
     fn replicate(&self) -> Option<VlanEncap> {
@@ -349,20 +436,6 @@ impl PerPacket for EtherVlanEncap {
         if fits { Fate::ON } else { Fate::drop(0) }
     }
 
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "src" | "dst" | "ethertype" => self.header.read(handler),
-            _ => self.tag.read(handler),
-        })
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        match handler {
-            "src" | "dst" | "ethertype" => self.header.write(handler, value),
-            _ => self.tag.write(handler, value),
-        }
-    }
-
     fn replicate(&self) -> Option<EtherVlanEncap> {
         Some(self.clone())
     }
@@ -400,22 +473,18 @@ impl PerPacket for StripHeader {
 #[derive(Debug, Clone)]
 pub struct SetVlanAnno(Tag);
 
+impl SetVlanAnno {
+    /// Refuses the word for what the annotation says already.
+    fn not_annotated(value: &str) -> Result<(), Refused> {
+        if value.trim() == "ANNO" { Err("VLAN_TCI: expected integer".into()) } else { Ok(()) }
+    }
+}
+
 impl PerPacket for SetVlanAnno {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         packet.set_bytes_at(VLAN_TCI, (self.0.tci() as u16).to_be_bytes());
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.0.read(handler))
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        if value.trim() == "ANNO" {
-            return Err("VLAN_TCI: expected integer".into());
-        }
-        self.0.write(handler, value)
     }
 
     fn replicate(&self) -> Option<SetVlanAnno> {

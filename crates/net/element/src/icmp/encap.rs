@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use graph::class::{Headers, both, keyword, mandatory, positional};
+use graph::class::{Handlers, Headers, both, keyword, mandatory, positional};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 use wire::ip::Protocol;
@@ -27,7 +27,22 @@ pub static CLASS: Class = Class {
         positional("CODE", "its code, by name or number; 0"),
         keyword("IDENTIFIER", "which series of messages this is; 0"),
     ],
-    handlers: &[both("src", "whom it is from").marked("."), both("dst", "whom it is to").marked(".")],
+    handlers: &Handlers::<IcmpIpEncap>(&[
+        both(
+            "src",
+            "whom it is from",
+            |encap: &IcmpIpEncap| encap.end(SRC),
+            |encap, _, value| encap.set_end(SRC, value),
+        )
+        .marked("."),
+        both(
+            "dst",
+            "whom it is to",
+            |encap: &IcmpIpEncap| encap.end(DST),
+            |encap, _, value| encap.set_end(DST, value),
+        )
+        .marked("."),
+    ]),
     drops: &["no headroom", "too long"],
     example: "ICMPIPEncap(10.0.0.1, 10.0.0.2, unreachable, port)",
     see: &["ICMPPingEncap", "ICMPError", "IPEncap"],
@@ -47,6 +62,10 @@ pub static CLASS: Class = Class {
     },
     ..Class::BASE
 };
+
+/// Places of the addresses.
+const SRC: usize = 0;
+const DST: usize = 1;
 
 /// See [`CLASS`].
 #[derive(Debug, Clone)]
@@ -88,6 +107,16 @@ impl IcmpIpEncap {
         icmpv4::fill_checksum(message);
         Some(())
     }
+
+    fn end(&self, which: usize) -> String {
+        Ipv4Addr::from_bits(self.ends[which].load(Ordering::Relaxed)).to_string()
+    }
+
+    fn set_end(&self, which: usize, value: &str) -> Result<(), Refused> {
+        let address: Ipv4Addr = value.trim().parse().map_err(|_| "syntax error")?;
+        self.ends[which].store(address.to_bits(), Ordering::Relaxed);
+        Ok(())
+    }
 }
 
 impl PerPacket for IcmpIpEncap {
@@ -106,17 +135,6 @@ impl PerPacket for IcmpIpEncap {
         header::mark(packet, 0, header::LEN);
         packet.set_dst_ip(Ipv4Addr::from_bits(ends[1]));
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let which = usize::from(handler == "dst");
-        Ok(Ipv4Addr::from_bits(self.ends[which].load(Ordering::Relaxed)).to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let address: Ipv4Addr = value.trim().parse().map_err(|_| "syntax error")?;
-        self.ends[usize::from(handler == "dst")].store(address.to_bits(), Ordering::Relaxed);
-        Ok(())
     }
 
     fn replicate(&self) -> Option<IcmpIpEncap> {

@@ -5,7 +5,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
-use graph::class::{Headers, both, keyword, mandatory, positional};
+use graph::class::{Handlers, Headers, both, keyword, mandatory, positional};
+use graph::element::kernel::Kernel;
 use graph::value::{Raw, Value};
 use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused};
 use memory::annotation::{Header, Reach};
@@ -17,6 +18,7 @@ use wire::{ipv4, ipv4_option as option};
 use super::kind;
 use crate::annotation::{FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, Notes};
 use crate::ip::header;
+use crate::kernels;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -39,17 +41,36 @@ pub static CLASS: Class = Class {
         keyword("PMTU", "what `needfrag` says is the longest packet; 0"),
         keyword("SET_FIX_ANNO", "whether FixIPSrc is to set the source; true"),
     ],
-    handlers: &[
-        both("src", "whom the message is from"),
-        both("mtu", "the longest message"),
-        both("pmtu", "what `needfrag` says is the longest packet"),
-    ],
+    handlers: &Handlers::<IcmpError>(&[
+        both(
+            "src",
+            "whom the message is from",
+            |error| Ipv4Addr::from_bits(error.set[0].load(Ordering::Relaxed)).to_string(),
+            |error, cx, value| {
+                error.set[0].store(Ipv4Addr::parse(value, &cx.scope())?.to_bits(), Ordering::Relaxed);
+                Ok(())
+            },
+        ),
+        both(
+            "mtu",
+            "the longest message",
+            |error| error.set[1].load(Ordering::Relaxed).to_string(),
+            |error, cx, value| error.set_length(1, cx, value),
+        ),
+        both(
+            "pmtu",
+            "what `needfrag` says is the longest packet",
+            |error| error.set[2].load(Ordering::Relaxed).to_string(),
+            |error, cx, value| error.set_length(2, cx, value),
+        ),
+    ]),
     drops: &["no answer is due", "no IP header"],
     example: "dt :: DecIPTTL; dt[1] -> ICMPError(18.26.4.24, timeexceeded) -> rt;",
     see: &["DecIPTTL", "FixIPSrc", "IPGWOptions", "IPFragmenter", "ICMP6Error"],
     costs: "makes a new packet for each",
     headers: Headers { needs_network: true, finds_network: true, ..Class::BASE.headers },
     live: true,
+    kernel: Kernel::Outside(kernels::ORDER),
     make: |setup, conf| {
         let scope = *conf.scope();
         let src: Ipv4Addr = conf.mandatory("SRC")?;
@@ -183,6 +204,12 @@ impl IcmpError {
         icmpv4::fill_checksum(message);
         Some(total)
     }
+
+    fn set_length(&self, which: usize, cx: &Cx<'_>, value: &str) -> Result<(), Refused> {
+        let length = u32::parse(value, &cx.scope()).map_err(|_| "expected integer")?;
+        self.set[which].store(length, Ordering::Relaxed);
+        Ok(())
+    }
 }
 
 /// A header's source route with routers in it, and where it is (RFC 791).
@@ -229,26 +256,6 @@ impl PerPacket for IcmpError {
         packet.set_u8_at(FIX_IP_SRC, self.fix.into());
         packet.annotations_mut().timestamp_ns = cx.now_ns();
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let [src, mtu, pmtu] = self.set.each_ref().map(|value| value.load(Ordering::Relaxed));
-        Ok(match handler {
-            "src" => Ipv4Addr::from_bits(src).to_string(),
-            "mtu" => mtu.to_string(),
-            _ => pmtu.to_string(),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let scope = cx.scope();
-        let (which, value) = match handler {
-            "src" => (0, Ipv4Addr::parse(value, &scope)?.to_bits()),
-            "mtu" => (1, u32::parse(value, &scope).map_err(|_| "expected integer")?),
-            _ => (2, u32::parse(value, &scope).map_err(|_| "expected integer")?),
-        };
-        self.set[which].store(value, Ordering::Relaxed);
-        Ok(())
     }
 
     fn reconfigure(&mut self, _: &mut Cx<'_>, new: IcmpError) -> Result<(), Refused> {

@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use graph::class::{Headers, both, keyword, mandatory};
+use graph::class::{Handlers, Headers, both, keyword, mandatory};
+use graph::element::kernel::Kernel;
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
 use wire::ip::Protocol;
@@ -12,6 +13,7 @@ use wire::{icmpv4, ipv4};
 
 use crate::annotation::{Notes, PAINT};
 use crate::ip::header;
+use crate::kernels::each;
 
 /// The class of what answers.
 pub static RESPONDER: Class = Class {
@@ -25,6 +27,7 @@ pub static RESPONDER: Class = Class {
     example: "CheckIPHeader(14) -> CheckICMPHeader -> ICMPPingResponder -> rt;",
     see: &["ICMPPingEncap", "ICMPError", "IPMirror"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(PingResponder)),
     make: |_, conf| {
         conf.complete()?;
         Ok(Each::boxed(PingResponder))
@@ -42,7 +45,22 @@ pub static ENCAP: Class = Class {
         mandatory("DST", "whom it is to"),
         keyword("IDENTIFIER", "which series of requests this is; 0"),
     ],
-    handlers: &[both("src", "whom it is from").marked("."), both("dst", "whom it is to").marked(".")],
+    handlers: &Handlers::<PingEncap>(&[
+        both(
+            "src",
+            "whom it is from",
+            |encap: &PingEncap| encap.end(SRC),
+            |encap, _, value| encap.set_end(SRC, value),
+        )
+        .marked("."),
+        both(
+            "dst",
+            "whom it is to",
+            |encap: &PingEncap| encap.end(DST),
+            |encap, _, value| encap.set_end(DST, value),
+        )
+        .marked("."),
+    ]),
     drops: &["no headroom", "too long"],
     example: "RatedSource(RATE 1) -> ICMPPingEncap(10.0.0.1, 10.0.0.2) -> rt;",
     see: &["ICMPPingResponder", "ICMPPingSource", "IPEncap"],
@@ -121,6 +139,22 @@ pub(super) fn write_request(bytes: &mut [u8], [src, dst]: [u32; 2], ttl: u8, ide
     icmp.fill_checksum();
 }
 
+/// Places of the addresses.
+const SRC: usize = 0;
+const DST: usize = 1;
+
+impl PingEncap {
+    fn end(&self, which: usize) -> String {
+        Ipv4Addr::from_bits(self.ends[which].load(Ordering::Relaxed)).to_string()
+    }
+
+    fn set_end(&self, which: usize, value: &str) -> Result<(), Refused> {
+        let address: Ipv4Addr = value.trim().parse().map_err(|_| "syntax error")?;
+        self.ends[which].store(address.to_bits(), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
 impl PerPacket for PingEncap {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         if packet.next().is_some() {
@@ -135,17 +169,6 @@ impl PerPacket for PingEncap {
         header::mark(packet, 0, header::LEN);
         packet.set_dst_ip(Ipv4Addr::from_bits(ends[1]));
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let which = usize::from(handler == "dst");
-        Ok(Ipv4Addr::from_bits(self.ends[which].load(Ordering::Relaxed)).to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let address: Ipv4Addr = value.trim().parse().map_err(|_| "syntax error")?;
-        self.ends[usize::from(handler == "dst")].store(address.to_bits(), Ordering::Relaxed);
-        Ok(())
     }
 
     fn replicate(&self) -> Option<PingEncap> {

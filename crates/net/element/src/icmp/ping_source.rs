@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use graph::class::{Handler, Headers, both, keyword, mandatory, read, write};
+use graph::class::{Handlers, Headers, action, both, keyword, mandatory, read, write};
 use graph::clock::SECOND_NS;
 use graph::signal::Kind;
 use graph::value::{Bytes, Span, Value};
-use graph::{Class, Cx, Element, Next, Notice, Refused, Signal, TimerId};
+use graph::{Class, Cx, Element, Next, Notice, Signal, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use wire::ip::Protocol;
@@ -39,15 +39,80 @@ pub static CLASS: Class = Class {
         keyword("STOP", "stop the router after LIMIT requests; false"),
         keyword("MIRROR", "whether an answer becomes the next request at once, whatever LIMIT is; false"),
     ],
-    handlers: &[
-        both("active", "whether it sends").marked("c"),
-        both("src", "whom requests are from").marked("."),
-        both("dst", "whom they are to").marked("."),
-        read("count", "requests sent"),
-        write("limit", "how many are sent").marked("."),
-        write("interval", "the time between requests"),
-        write("reset_counts", "begins again").marked("b"),
-    ],
+    handlers: &Handlers::<PingSource>(&[
+        both(
+            "active",
+            "whether it sends",
+            |source: &PingSource| source.active.to_string(),
+            |source, cx, value| {
+                source.active = bool::parse(value, &cx.scope()).map_err(|_| "type mismatch")?;
+                source.go_on(cx, 0);
+                if let Some(timer) = source.timer.filter(|_| !source.active) {
+                    cx.clear_timer(timer);
+                }
+                source.changed(cx);
+                Ok(())
+            },
+        )
+        .marked("c"),
+        both(
+            "src",
+            "whom requests are from",
+            |source: &PingSource| source.src.to_string(),
+            |source, cx, value| {
+                source.src = Ipv4Addr::parse(value, &cx.scope()).map_err(|_| "syntax error")?;
+                source.changed(cx);
+                Ok(())
+            },
+        )
+        .marked("."),
+        both(
+            "dst",
+            "whom they are to",
+            |source: &PingSource| source.dst.to_string(),
+            |source, cx, value| {
+                source.dst = Ipv4Addr::parse(value, &cx.scope()).map_err(|_| "syntax error")?;
+                source.changed(cx);
+                Ok(())
+            },
+        )
+        .marked("."),
+        read("count", "requests sent", |source| source.count.to_string()),
+        write("limit", "how many are sent", |source: &mut PingSource, cx, value| {
+            let limit = i32::parse(value, &cx.scope()).map_err(|_| "'limit' should be integer")?;
+            source.limit = limit.into();
+            if !source.is_over() {
+                source.go_on(cx, source.interval_ns);
+            }
+            source.changed(cx);
+            Ok(())
+        })
+        .marked("."),
+        write("interval", "the time between requests", |source, cx, value| {
+            let span = Span::parse(value, &cx.scope()).map_err(|_| "'interval' should be an interval")?;
+            source.interval_ns = in_ms(span);
+            source.changed(cx);
+            Ok(())
+        }),
+        action("reset_counts", "begins again", |source: &mut PingSource, cx| {
+            (source.count, source.answers) = (0, Answers::default());
+            if source.limit > 0 {
+                source.go_on(cx, source.interval_ns);
+            }
+            source.changed(cx);
+        })
+        .marked("b"),
+        read("summary", "requests, answers, losses and times", |source: &PingSource| {
+            source.answers.summary(source.count)
+        })
+        .only_if(|source| source.listens),
+        read("rtt_min", "the shortest time", |source: &PingSource| unparsed(source.answers.least_us))
+            .only_if(|source| source.listens),
+        read("rtt_avg", "the mean time", |source: &PingSource| unparsed(source.answers.mean_us()))
+            .only_if(|source| source.listens),
+        read("rtt_max", "the longest time", |source: &PingSource| unparsed(source.answers.most_us))
+            .only_if(|source| source.listens),
+    ]),
     drops: &["no echo reply to a request of these", "no buffers"],
     example: "ICMPPingSource(10.0.0.1, 10.0.0.2, LIMIT 10, STOP true) -> rt;",
     see: &["ICMPPingEncap", "ICMPPingResponder"],
@@ -99,14 +164,6 @@ pub static CLASS: Class = Class {
     },
     ..Class::BASE
 };
-
-/// Handlers of those that answers come to.
-const OF_ANSWERS: [Handler; 4] = [
-    read("summary", "requests, answers, losses and times"),
-    read("rtt_min", "the shortest time"),
-    read("rtt_avg", "the mean time"),
-    read("rtt_max", "the longest time"),
-];
 
 /// A time in whole milliseconds, as Click takes it.
 fn in_ms(Span(ns): Span) -> i64 {
@@ -273,6 +330,13 @@ impl PingSource {
             cx.set_timer(timer, self.due_ns);
         }
     }
+
+    /// A handler was written: there may be something to pull.
+    fn changed(&mut self, cx: &mut Cx<'_>) {
+        if !self.is_over() {
+            self.packets.raise(cx);
+        }
+    }
 }
 
 impl Element for PingSource {
@@ -332,59 +396,6 @@ impl Element for PingSource {
             }
         }
         Next::Done
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "active" => self.active.to_string(),
-            "src" => self.src.to_string(),
-            "dst" => self.dst.to_string(),
-            "count" => self.count.to_string(),
-            "rtt_min" => unparsed(self.answers.least_us),
-            "rtt_avg" => unparsed(self.answers.mean_us()),
-            "rtt_max" => unparsed(self.answers.most_us),
-            _ => self.answers.summary(self.count),
-        })
-    }
-
-    fn handlers(&self) -> Vec<(String, Handler)> {
-        let all = OF_ANSWERS.iter().filter(|_| self.listens);
-        all.map(|handler| (handler.name.to_string(), *handler)).collect()
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        match handler {
-            "active" => {
-                self.active = bool::parse(value, &cx.scope()).map_err(|_| "type mismatch")?;
-                self.go_on(cx, 0);
-                if let Some(timer) = self.timer.filter(|_| !self.active) {
-                    cx.clear_timer(timer);
-                }
-            }
-            "src" => self.src = Ipv4Addr::parse(value, &cx.scope()).map_err(|_| "syntax error")?,
-            "dst" => self.dst = Ipv4Addr::parse(value, &cx.scope()).map_err(|_| "syntax error")?,
-            "limit" => {
-                let limit = i32::parse(value, &cx.scope()).map_err(|_| "'limit' should be integer")?;
-                self.limit = limit.into();
-                if !self.is_over() {
-                    self.go_on(cx, self.interval_ns);
-                }
-            }
-            "interval" => {
-                let span = Span::parse(value, &cx.scope()).map_err(|_| "'interval' should be an interval")?;
-                self.interval_ns = in_ms(span);
-            }
-            _ => {
-                (self.count, self.answers) = (0, Answers::default());
-                if self.limit > 0 {
-                    self.go_on(cx, self.interval_ns);
-                }
-            }
-        }
-        if !self.is_over() {
-            self.packets.raise(cx);
-        }
-        Ok(())
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {

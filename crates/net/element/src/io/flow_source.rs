@@ -3,9 +3,9 @@
 
 use std::net::Ipv4Addr;
 
-use graph::class::{both, keyword, positional, read, write};
+use graph::class::{Handlers, action, both, keyword, positional, read};
 use graph::value::{Ethernet, Prefix4};
-use graph::{Class, Cx, Element, Fault, Ran, Refused, Signals, TaskId};
+use graph::{Class, Cx, Element, Fault, Ran, Signals, TaskId};
 use memory::Batch;
 use memory::annotation::Header;
 use wire::ethernet::{self, EtherType};
@@ -42,13 +42,44 @@ pub static CLASS: Class = Class {
         keyword("STOP", "stop the router after LIMIT packets; false"),
         keyword("ACTIVE", "whether it sends; true"),
     ],
-    handlers: &[
-        read("count", "packets sent"),
-        both("active", "whether it sends"),
-        both("limit", "packets in all"),
-        both("burst", "packets at a time"),
-        write("reset", "counts from zero"),
-    ],
+    handlers: &Handlers::<FlowSource>(&[
+        read("count", "packets sent", |source| source.count.to_string()),
+        both(
+            "active",
+            "whether it sends",
+            |source| source.active.to_string(),
+            |source, cx, value| {
+                source.active = value.trim().parse().map_err(|_| "expected boolean")?;
+                source.wake(cx);
+                Ok(())
+            },
+        ),
+        both(
+            "limit",
+            "packets in all",
+            |source| source.limit.to_string(),
+            |source, cx, value| {
+                source.limit = value.trim().parse().map_err(|_| "expected integer")?;
+                source.wake(cx);
+                Ok(())
+            },
+        ),
+        both(
+            "burst",
+            "packets at a time",
+            |source| source.burst.to_string(),
+            |source, cx, value| {
+                let burst: i64 = value.trim().parse().map_err(|_| "expected integer")?;
+                source.burst = burst.clamp(1, Batch::MAX as i64) as usize;
+                source.wake(cx);
+                Ok(())
+            },
+        ),
+        action("reset", "counts from zero", |source, cx| {
+            source.count = 0;
+            source.wake(cx);
+        }),
+    ]),
     drops: &["no buffers"],
     example: "FlowSource(4096, LENGTH 60, BURST 32) -> ToDevice(p)",
     see: &["InfiniteSource", "FromDump"],
@@ -218,6 +249,12 @@ impl FlowSource {
         let left = if self.limit < 0 { usize::MAX } else { (self.limit - self.count).max(0) as usize };
         if self.active { self.burst.min(left) } else { 0 }
     }
+
+    fn wake(&self, cx: &mut Cx<'_>) {
+        if let Some(task) = self.task.filter(|_| self.wanted() > 0) {
+            cx.schedule(task);
+        }
+    }
 }
 
 impl Element for FlowSource {
@@ -253,28 +290,5 @@ impl Element for FlowSource {
             cx.stop();
         }
         if made > 0 { Ran::push(0) } else { Ran::IDLE }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "count" => self.count.to_string(),
-            "limit" => self.limit.to_string(),
-            "burst" => self.burst.to_string(),
-            _ => self.active.to_string(),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let number = || value.trim().parse::<i64>().map_err(|_| Refused::from("expected integer"));
-        match handler {
-            "active" => self.active = value.trim().parse().map_err(|_| "expected boolean")?,
-            "limit" => self.limit = number()?,
-            "burst" => self.burst = number()?.clamp(1, Batch::MAX as i64) as usize,
-            _ => self.count = 0,
-        }
-        if let Some(task) = self.task.filter(|_| self.wanted() > 0) {
-            cx.schedule(task);
-        }
-        Ok(())
     }
 }

@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use graph::class::{both, keyword, mandatory, positional, read, write};
-use graph::{Class, Conf, Cx, Element, Fault, Ran, Refused, Setup, Signal, Tally, TaskId};
+use graph::class::{Handlers, action, both, call, keyword, mandatory, positional, read};
+use graph::{Class, Conf, Cx, Element, Fault, Ran, Setup, Signal, Tally, TaskId};
 use memory::annotation::{Header, Reach};
 use memory::{Batch, Packet};
 use port::RxQueue;
@@ -45,6 +45,9 @@ const IGNORED: &[(&str, &str)] = &[
 ];
 
 /// The class.
+/// What is said of a port's counters when there is no port.
+const LOST: &str = "the port is not open";
+
 pub static CLASS: Class = Class {
     name: "FromDevice",
     brief: "receives packets from a port",
@@ -72,16 +75,39 @@ pub static CLASS: Class = Class {
         keyword("NDESC", "descriptors in a ring; the command's --ring"),
         keyword("ACTIVE", "whether it receives; true"),
     ],
-    handlers: &[
-        read("count", "packets received"),
-        read("byte_count", "bytes received"),
-        both("active", "whether it receives"),
-        read("queues", "the port's queues and the threads that have them"),
-        read("xstats", "all counters of the port"),
-        read("link", "the port's link"),
-        read("mac", "the port's address"),
-        write("reset_counts", "counts from zero"),
-    ],
+    handlers: &Handlers::<FromDevice>(&[
+        read("count", "packets received", |from| from.count.sum().to_string()),
+        read("byte_count", "bytes received", |from| from.bytes.sum().to_string()),
+        both(
+            "active",
+            "whether it receives",
+            |from| from.active.is_raised().to_string(),
+            |from, cx, value| {
+                match value.trim().parse().map_err(|_| "expected boolean")? {
+                    true => from.active.raise(cx),
+                    false => from.active.lower(),
+                }
+                Ok(())
+            },
+        ),
+        read("queues", "the port's queues and the threads that have them", |from| {
+            from.outlets.queues_in_words(&from.name)
+        }),
+        call("xstats", "all counters of the port", |from, _, _| {
+            from.outlets.counters(&from.name).ok_or_else(|| LOST.into())
+        }),
+        call("link", "the port's link", |from, _, _| {
+            from.outlets.with_port(&from.name, |port| port.link().to_string()).ok_or_else(|| LOST.into())
+        }),
+        call("mac", "the port's address", |from, _, _| {
+            let mac = from.outlets.with_port(&from.name, |port| port.mac()).ok_or(LOST)?;
+            Ok(graph::value::Ethernet(mac).to_string())
+        }),
+        action("reset_counts", "counts from zero", |from, _| {
+            from.count.reset();
+            from.bytes.reset();
+        }),
+    ]),
     example: "FromDevice(af_packet:eth1) -> ToDevice(af_packet:eth2)",
     see: &["ToDevice", "FromDump", "StaticThreadSched"],
     make: |setup, conf| {
@@ -261,35 +287,6 @@ impl Element for FromDevice {
         self.bytes.add(bytes);
         batch.take_from(&mut received, Batch::MAX);
         Ran::push(0)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let lost = || Refused::from("the port is not open");
-        match handler {
-            "count" => Ok(self.count.sum().to_string()),
-            "byte_count" => Ok(self.bytes.sum().to_string()),
-            "active" => Ok(self.active.is_raised().to_string()),
-            "queues" => Ok(self.outlets.queues_in_words(&self.name)),
-            "link" => self.outlets.with_port(&self.name, |port| port.link().to_string()).ok_or_else(lost),
-            "mac" => {
-                let mac = self.outlets.with_port(&self.name, |port| port.mac()).ok_or_else(lost)?;
-                Ok(graph::value::Ethernet(mac).to_string())
-            }
-            _ => self.outlets.counters(&self.name).ok_or_else(lost),
-        }
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        if handler == "reset_counts" {
-            self.count.reset();
-            self.bytes.reset();
-            return Ok(());
-        }
-        match value.trim().parse().map_err(|_| "expected boolean")? {
-            true => self.active.raise(cx),
-            false => self.active.lower(),
-        }
-        Ok(())
     }
 
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {

@@ -1,9 +1,9 @@
 //! `FromDump`: packets from a capture file.
 
-use graph::class::{Headers, both, keyword, mandatory, positional, read, write};
+use graph::class::{Handlers, Headers, action, both, keyword, mandatory, positional, read, write};
 use graph::signal::Kind;
 use graph::value::{Names, Scope, Span, Value};
-use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
+use graph::{Class, Cx, Element, Notice, Ran, Signal, Signals, TaskId, TimerId};
 use interface::pcap::{Reader, Record};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
@@ -14,6 +14,69 @@ use crate::analysis::chained;
 use crate::analysis::file::{Source, shown};
 use crate::analysis::sample::Sample;
 use crate::annotation::{EXTRA_LENGTH, Notes};
+
+const HANDLERS: Handlers<FromDump> = Handlers(&[
+    both(
+        "active",
+        "whether it reads",
+        |dump| dump.active.to_string(),
+        |dump, cx, value| {
+            dump.active = parsed(value).map_err(|_| "type mismatch")?;
+            dump.ended &= !dump.active;
+            dump.changed(cx);
+            Ok(())
+        },
+    ),
+    read("count", "packets so far", |dump| dump.count.to_string()),
+    action("reset_counts", "sets the count to zero", |dump, cx| {
+        dump.count = 0;
+        dump.changed(cx);
+    }),
+    read("sampling_prob", "the probability that a packet is taken", |dump| dump.sample.to_string()),
+    read("encap", "what packets begin with, for ToDump's USE_ENCAP_FROM", |dump| link::name(dump.link)),
+    read("filename", "the file", |dump| shown(&dump.path).into()),
+    read("filesize", "bytes in the file, `-` where that is not known", |dump| {
+        dump.size.map_or("-".into(), |size| size.to_string())
+    }),
+    both(
+        "filepos",
+        "bytes read so far; writing it goes there",
+        |dump| dump.reader.as_ref().map_or(dump.end_position, Reader::offset).to_string(),
+        |dump, cx, value| {
+            let position = parsed(value).map_err(|_| "argument must be file offset")?;
+            dump.waiting = None;
+            dump.open(position)?;
+            dump.ended = false;
+            dump.changed(cx);
+            Ok(())
+        },
+    ),
+    read("packet_filepos", "where the last packet began", |dump| dump.packet_position.to_string()),
+    write("extend_interval", "moves the end by so much, and reads on", |dump, cx, value| {
+        let by: Span = parsed(value).map_err(|_| "'extend_interval' takes a time interval")?;
+        if let Some((end, _)) = &mut dump.end {
+            *end = end.saturating_add(by.0);
+        }
+        dump.active = true;
+        dump.changed(cx);
+        Ok(())
+    }),
+    action("reset_timing", "takes the times from the next packet on", |dump, cx| {
+        dump.timed = false;
+        dump.changed(cx);
+    }),
+    action("stop", "stops reading, and the router", |dump, cx| {
+        dump.active = false;
+        cx.stop();
+        dump.changed(cx);
+    }),
+]);
+
+/// What is written to a handler.
+fn parsed<T: Value>(value: &str) -> Result<T, String> {
+    let names = Names::default();
+    T::parse(&graph::lang::args::uncomment(value), &Scope { element: "", names: &names })
+}
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -42,20 +105,7 @@ pub static CLASS: Class = Class {
         keyword("BURST", "packets at a time; 1"),
         keyword("MMAP", "taken for compatibility"),
     ],
-    handlers: &[
-        both("active", "whether it reads"),
-        read("count", "packets so far"),
-        write("reset_counts", "sets the count to zero"),
-        read("sampling_prob", "the probability that a packet is taken"),
-        read("encap", "what packets begin with, for ToDump's USE_ENCAP_FROM"),
-        read("filename", "the file"),
-        read("filesize", "bytes in the file, `-` where that is not known"),
-        both("filepos", "bytes read so far; writing it goes there"),
-        read("packet_filepos", "where the last packet began"),
-        write("extend_interval", "moves the end by so much, and reads on"),
-        write("reset_timing", "takes the times from the next packet on"),
-        write("stop", "stops reading, and the router"),
-    ],
+    handlers: &HANDLERS,
     drops: &["no buffers", "not IP", "not sampled"],
     example: "FromDump(in.pcap, STOP true, FORCE_IP true) -> IPPrint -> Discard",
     see: &["ToDump", "FromIPSummaryDump", "TimeFilter", "AggregateIPFlows"],
@@ -146,6 +196,8 @@ pub struct FromDump {
     offset_ns: i64,
     /// The end was told.
     ended: bool,
+    /// Its END_CALL writes one of its own handlers.
+    calls_itself: bool,
     /// The next packet that is wanted was not found yet.
     passing: bool,
     waiting: Option<Packet>,
@@ -295,7 +347,10 @@ impl FromDump {
                     let moved = self.end;
                     self.end = passed.or(moved);
                     let before = self.end;
-                    if let Err(error) = self.set(cx, &handler, &call.value) {
+                    self.calls_itself = true;
+                    let written = HANDLERS.write_own(self, cx, &handler, &call.value);
+                    self.calls_itself = false;
+                    if let Err(error) = written {
                         cx.say(&format!("{}: {error}\n", cx.name()));
                     }
                     if self.end == before && passed.is_some() {
@@ -361,35 +416,11 @@ impl FromDump {
         }
     }
 
-    fn set(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let (names, text) = (Names::default(), graph::lang::args::uncomment(value));
-        let scope = Scope { element: "", names: &names };
-        match handler {
-            "active" => {
-                self.active = bool::parse(&text, &scope).map_err(|_| "type mismatch")?;
-                self.ended &= !self.active;
-            }
-            "stop" => {
-                self.active = false;
-                cx.stop();
-            }
-            "extend_interval" => {
-                let by = Span::parse(&text, &scope).map_err(|_| "'extend_interval' takes a time interval")?;
-                if let Some((end, _)) = &mut self.end {
-                    *end = end.saturating_add(by.0);
-                }
-                self.active = true;
-            }
-            "filepos" => {
-                let position = u64::parse(&text, &scope).map_err(|_| "argument must be file offset")?;
-                self.waiting = None;
-                self.open(position)?;
-                self.ended = false;
-            }
-            "reset_timing" => self.timed = false,
-            _ => self.count = 0,
+    /// A handler was written, and not by its own END_CALL: it may have something to do.
+    fn changed(&mut self, cx: &mut Cx<'_>) {
+        if !self.calls_itself {
+            self.wake(cx);
         }
-        Ok(())
     }
 }
 
@@ -440,25 +471,6 @@ impl Element for FromDump {
             Kind::Packets => Notice::Signal(self.packets.clone()),
             Kind::Room => Notice::Continue,
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "active" => self.active.to_string(),
-            "count" => self.count.to_string(),
-            "sampling_prob" => self.sample.to_string(),
-            "encap" => link::name(self.link),
-            "filename" => shown(&self.path).into(),
-            "filesize" => self.size.map_or("-".into(), |size| size.to_string()),
-            "packet_filepos" => self.packet_position.to_string(),
-            _ => self.reader.as_ref().map_or(self.end_position, Reader::offset).to_string(),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.set(cx, handler, value)?;
-        self.wake(cx);
-        Ok(())
     }
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {

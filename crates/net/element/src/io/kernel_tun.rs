@@ -4,9 +4,9 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use graph::class::{Headers, keyword, mandatory, positional, read};
+use graph::class::{Handlers, Headers, keyword, mandatory, positional, read};
 use graph::value::{Ethernet, Prefix4};
-use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Refused, Signals, TaskId, Until, WatchId};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Signals, TaskId, Until, WatchId};
 use interface::tun::{Tun, Wanted};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
@@ -41,7 +41,10 @@ pub static TUN: Class = Class {
         keyword("HEADROOM", "accepted; packets have 192 bytes of it"),
         keyword("IGNORE_QUEUE_OVERFLOWS", "say only once that there was no room; false"),
     ],
-    handlers: &[read("dev_name", "the interface's name"), read("packets", "packets that came from the host")],
+    handlers: &Handlers::<KernelTun>(&[
+        read("dev_name", "the interface's name", |tun| tun.name().to_string()),
+        read("packets", "packets that came from the host", |tun| tun.packets.to_string()),
+    ]),
     drops: &["not IP", "longer than MTU", "not taken by the host", "no buffers"],
     headers: Headers { needs_network: true, finds_network: true, ..Class::BASE.headers },
     example: "tun :: KernelTun(1.0.0.1/8); tun -> ICMPPingResponder -> tun",
@@ -250,13 +253,6 @@ impl Element for KernelTun {
             cx.schedule(task);
         }
         Ran::done(any)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "dev_name" => self.name().to_string(),
-            _ => self.packets.to_string(),
-        })
     }
 
     fn cleanup(&mut self, _: &mut Cx<'_>) {

@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::sync::{Arc, PoisonError};
 
-use graph::class::{keyword, mandatory, positional, read, write};
-use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, Tally, TaskId};
+use graph::class::{Handlers, action, call, keyword, mandatory, positional, read};
+use graph::{Class, Cx, Element, Next, Ran, Signals, Tally, TaskId};
 use memory::Batch;
 
 use super::outlets::{Outlets, Sending, Transmit};
@@ -47,13 +47,20 @@ pub static CLASS: Class = Class {
         keyword("BLOCKING", "wait for room in the ring instead of dropping; false"),
         keyword("NDESC", "descriptors in a ring; the command's --ring"),
     ],
-    handlers: &[
-        read("count", "packets sent"),
-        read("dropped", "packets dropped because the ring was full"),
-        read("queues", "the port's queues and the threads that have them"),
-        read("xstats", "all counters of the port"),
-        write("reset_counts", "counts from zero"),
-    ],
+    handlers: &Handlers::<ToDevice>(&[
+        read("count", "packets sent", |to| to.count.sum().to_string()),
+        read("dropped", "packets dropped because the ring was full", |to| to.dropped.sum().to_string()),
+        read("queues", "the port's queues and the threads that have them", |to| {
+            to.outlets.queues_in_words(&to.name)
+        }),
+        call("xstats", "all counters of the port", |to, _, _| {
+            to.outlets.counters(&to.name).ok_or_else(|| "the port is not open".into())
+        }),
+        action("reset_counts", "counts from zero", |to, _| {
+            to.count.reset();
+            to.dropped.reset();
+        }),
+    ]),
     drops: &["ring full", "nobody sends any more"],
     example: "FromDevice(af_packet:eth1) -> ToDevice(af_packet:eth2)",
     see: &["FromDevice", "ToDump"],
@@ -210,21 +217,6 @@ impl Element for ToDevice {
         }
         self.waiting = batch;
         Ran::done(sent > 0)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        match handler {
-            "count" => Ok(self.count.sum().to_string()),
-            "dropped" => Ok(self.dropped.sum().to_string()),
-            "queues" => Ok(self.outlets.queues_in_words(&self.name)),
-            _ => self.outlets.counters(&self.name).ok_or_else(|| "the port is not open".into()),
-        }
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
-        self.count.reset();
-        self.dropped.reset();
-        Ok(())
     }
 
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::process::{Child, Command, Stdio};
 
-use graph::class::{keyword, mandatory, positional, read, write};
+use graph::class::{Handlers, action, keyword, mandatory, positional, read, write};
 use graph::lang::args;
 use graph::value::Raw;
 use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, TaskId};
@@ -36,12 +36,15 @@ pub static CLASS: Class = Class {
         keyword("UNBUFFERED", "writes each packet at once; false"),
         keyword("NANO", "nanoseconds; else microseconds, which all programs read; true"),
     ],
-    handlers: &[
-        read("filename", "the file"),
-        read("count", "packets written"),
-        write("reset_counts", "sets the count to zero"),
-        write("flush", "writes out what is buffered"),
-    ],
+    handlers: &Handlers::<ToDump>(&[
+        read("filename", "the file", |dump| dump.shown().to_string()),
+        read("count", "packets written", |dump| dump.count.to_string()),
+        action("reset_counts", "sets the count to zero", |dump, _| dump.count = 0),
+        write("flush", "writes out what is buffered", |dump, _, _| {
+            let flushed = dump.writer().and_then(|w| w.map_or(Ok(()), |w| w.flush()));
+            flushed.map_err(|error| Refused::Failed(error.to_string()))
+        }),
+    ]),
     drops: &["not connected"],
     example: "FromDevice(p) -> ToDump(out.pcap) -> Queue -> ToDevice(q)",
     see: &["FromDump", "ToIPSummaryDump"],
@@ -258,26 +261,6 @@ impl Element for ToDump {
         }
         self.write_batch(cx, batch);
         Ran::done(worked)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "filename" => self.shown().to_string(),
-            _ => self.count.to_string(),
-        })
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<(), Refused> {
-        match handler {
-            "flush" => match self.writer().and_then(|w| w.map_or(Ok(()), |w| w.flush())) {
-                Ok(()) => Ok(()),
-                Err(error) => Err(Refused::Failed(error.to_string())),
-            },
-            _ => {
-                self.count = 0;
-                Ok(())
-            }
-        }
     }
 
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {

@@ -5,15 +5,17 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use graph::class::{both, keyword, mandatory, positional};
+use graph::class::{Handlers, both, keyword, mandatory, positional};
+use graph::element::kernel::Kernel;
 use graph::value::unsigned;
-use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused};
+use graph::{Class, Cx, Each, Fate, Fault, PerPacket};
 use memory::Packet;
 use wire::ip::Protocol;
 use wire::{checksum, ipv4, tcp, udp};
 
 use super::header;
 use crate::annotation::{DST_IP, Notes, Place};
+use crate::kernels::each;
 
 /// The class of what reads an address from a packet.
 pub static FROM_PACKET: Class = Class {
@@ -29,6 +31,7 @@ pub static FROM_PACKET: Class = Class {
     drops: &["too short"],
     example: "GetIPAddress(16)",
     see: &["SetIPAddress", "StoreIPAddress", "StaticIPLookup"],
+    kernel: Kernel::Inside(each!(GetIpAddress)),
     make: |_, conf| {
         let offset: Option<isize> = conf.positional("OFFSET")?;
         let offset = offset.and_then(|offset| usize::try_from(offset).ok());
@@ -56,10 +59,20 @@ pub static CONSTANT: Class = Class {
         mandatory("IPADDR", "the address"),
         keyword("ANNO", "which annotation, of four bytes; DST_IP"),
     ],
-    handlers: &[both("addr", "the address")],
+    handlers: &Handlers::<SetIpAddress>(&[both(
+        "addr",
+        "the address",
+        |set| Ipv4Addr::from_bits(set.address.load(Ordering::Relaxed)).to_string(),
+        |set, _, value| {
+            let address: Ipv4Addr = value.trim().parse().map_err(|_| "expected IP address")?;
+            set.address.store(address.to_bits(), Ordering::Relaxed); // a lone value
+            Ok(())
+        },
+    )]),
     live: true,
     example: "SetIPAddress(10.0.0.1)",
     see: &["GetIPAddress", "StoreIPAddress"],
+    kernel: Kernel::Inside(each!(SetIpAddress)),
     make: |_, conf| {
         let address: Ipv4Addr = conf.mandatory("IPADDR")?;
         let to = conf.keyword("ANNO")?.unwrap_or(Place(DST_IP));
@@ -85,6 +98,7 @@ pub static INTO_PACKET: Class = Class {
     drops: &["too short"],
     example: "StoreIPAddress(30)",
     see: &["GetIPAddress", "SetIPAddress"],
+    kernel: Kernel::Inside(each!(StoreIpAddress)),
     make: |_, conf| {
         let with_address = conf.arguments().len() > 1;
         let address = with_address.then(|| conf.mandatory("ADDR")).transpose()?;
@@ -145,16 +159,6 @@ impl PerPacket for SetIpAddress {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         packet.set_bytes_at(self.to.0, self.address.load(Ordering::Relaxed).to_be_bytes());
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(Ipv4Addr::from_bits(self.address.load(Ordering::Relaxed)).to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        let address: Ipv4Addr = value.trim().parse().map_err(|_| "expected IP address")?;
-        self.address.store(address.to_bits(), Ordering::Relaxed); // a lone value
-        Ok(())
     }
 
     fn replicate(&self) -> Option<SetIpAddress> {

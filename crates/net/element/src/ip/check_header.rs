@@ -3,14 +3,16 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use graph::class::{Argument, Handler, Headers, keyword, positional, read};
+use graph::class::{Argument, Handlers, Headers, keyword, positional, read};
+use graph::element::kernel::{Code, Kernel, of_type};
 use graph::value::{Prefix4, Raw, Scope, Value};
-use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused, Tally};
+use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Tally};
 use memory::Packet;
 use wire::{checksum, ipv4};
 
 use super::header;
 use crate::annotation::Notes;
+use crate::kernels::each;
 
 const ARGUMENTS: &[Argument] = &[
     positional("BADSRC", "source addresses that are wrong; the old form adds 0.0.0.0 and 255.255.255.255"),
@@ -25,8 +27,14 @@ const ARGUMENTS: &[Argument] = &[
     keyword("DETAILS", "whether there is a `drop_details` handler; false"),
 ];
 
-const HANDLERS: &[Handler] = &[read("drops", "bad packets")];
-const DETAILS: Handler = read("drop_details", "bad packets for each reason");
+const HANDLERS: Handlers<CheckIpHeader> = Handlers(&[
+    read("drops", "bad packets", CheckIpHeader::drops),
+    read("drop_details", "bad packets for each reason", |check: &CheckIpHeader| {
+        let lines = check.details.iter().flatten().zip(REASONS);
+        lines.map(|(tally, reason)| format!("{}\t{reason}\n", tally.sum())).collect()
+    })
+    .only_if(|check| check.details.is_some()),
+]);
 
 /// Why a packet is bad: the class's reasons, in the order in which they are looked for.
 const REASONS: [&str; 6] = [
@@ -48,11 +56,12 @@ pub static CLASS: Class = Class {
     ports: "1/1-2",
     processing: "a/ah",
     arguments: ARGUMENTS,
-    handlers: HANDLERS,
+    handlers: &HANDLERS,
     drops: &REASONS,
     example: "CheckIPHeader(14, INTERFACES 10.0.0.1/24 10.0.1.1/24)",
     see: &["CheckIPHeader2", "MarkIPHeader", "CheckTCPHeader", "CheckUDPHeader", "CheckICMPHeader"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(CheckIpHeader).coded(code)),
     make: |_, conf| Ok(Each::boxed(CheckIpHeader::parse(conf, true)?)),
     ..Class::BASE
 };
@@ -207,26 +216,17 @@ impl CheckIpHeader {
         packet.set_dst_ip(dst);
         Fate::ON
     }
+
+    /// How many bad packets there were.
+    pub(super) fn drops(&self) -> String {
+        self.drops.sum().to_string()
+    }
 }
 
 impl PerPacket for CheckIpHeader {
     #[inline]
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         self.check(cx, packet, self.checks())
-    }
-
-    fn handlers(&self) -> Vec<(String, Handler)> {
-        self.details.iter().map(|_| (DETAILS.name.to_string(), DETAILS)).collect()
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        match (handler, &self.details) {
-            ("drop_details", Some(details)) => {
-                let lines = details.iter().zip(REASONS);
-                Ok(lines.map(|(tally, reason)| format!("{}\t{reason}\n", tally.sum())).collect())
-            }
-            _ => Ok(self.drops.sum().to_string()),
-        }
     }
 
     fn replicate(&self) -> Option<CheckIpHeader> {
@@ -240,4 +240,14 @@ impl PerPacket for CheckIpHeader {
             details: self.details.as_ref().map(|all| all.each_ref().map(Tally::for_another)),
         })
     }
+}
+
+/// Its code in programs: with its configuration in it, where that is known.
+fn code(element: &dyn Element) -> Code {
+    of_type(element, |Each(kernel): &Each<CheckIpHeader>| {
+        let Checks { offset, checksum, sources } = kernel.checks();
+        let checks =
+            format!("kernels::Checks {{ offset: {offset}, checksum: {checksum}, sources: {sources} }}");
+        Some(Code::Fate(format!("kernel.0.check(cx, packet, {checks})")))
+    })
 }

@@ -3,9 +3,10 @@
 
 use std::net::Ipv4Addr;
 
-use graph::class::{Headers, keyword, mandatory, positional, read};
+use graph::class::{Handlers, Headers, keyword, mandatory, positional, read};
+use graph::element::kernel::Kernel;
 use graph::fused::Single;
-use graph::{Class, Cx, Each, Element, Fate, Next, PerPacket, Refused, Tally};
+use graph::{Class, Cx, Each, Element, Fate, Next, PerPacket, Tally};
 use memory::annotation::Reach;
 use memory::{Batch, Packet};
 
@@ -14,6 +15,7 @@ use super::fix_src::FixIpSrc;
 use super::gw_options::IpGwOptions;
 use super::header;
 use crate::annotation::{Notes, PAINT};
+use crate::kernels::{each, single};
 
 /// In.
 pub static INPUT: Class = Class {
@@ -31,11 +33,12 @@ pub static INPUT: Class = Class {
         keyword("VERBOSE", "as of CheckIPHeader"),
         keyword("DETAILS", "as of CheckIPHeader"),
     ],
-    handlers: &[read("drops", "bad packets")],
+    handlers: &Handlers::<IpInputCombo>(&[read("drops", "bad packets", |combo| combo.check.drops())]),
     drops: super::check_header::CLASS.drops,
     example: "FromDevice(a) -> IPInputCombo(1, INTERFACES 10.0.0.1/24) -> rt :: StaticIPLookup(0.0.0.0/0 0) -> Discard",
     see: &["IPOutputCombo", "CheckIPHeader", "Paint", "Strip"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(IpInputCombo)),
     make: |_, conf| {
         let color = conf.mandatory("COLOR")?;
         let check = CheckIpHeader::parse(conf, true)?;
@@ -60,7 +63,11 @@ pub static OUTPUT: Class = Class {
         mandatory("IPADDR", "the address of the interface"),
         mandatory("MTU", "the longest packet, in bytes"),
     ],
-    handlers: &[read("drops", "packets dropped as link-level broadcasts")],
+    handlers: &Handlers::<IpOutputCombo>(&[read(
+        "drops",
+        "packets dropped as link-level broadcasts",
+        |combo| combo.drops.sum().to_string(),
+    )]),
     drops: &["broadcast", "no IP header", "no buffers"],
     example: "o :: IPOutputCombo(1, 10.0.0.1, 1500)",
     see: &[
@@ -73,6 +80,7 @@ pub static OUTPUT: Class = Class {
         "CheckLength",
     ],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(single!(IpOutputCombo).emitting(|output, _| output != 1)),
     make: |_, conf| {
         let color = conf.mandatory("COLOR")?;
         let address: Ipv4Addr = conf.mandatory("IPADDR")?;
@@ -103,10 +111,6 @@ impl PerPacket for IpInputCombo {
         }
         let fate = self.check.packet(cx, input, packet);
         if fate == Fate::ON { fate } else { Fate::drop(fate.reason()) }
-    }
-
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
-        self.check.read(cx, handler, parameter)
     }
 
     fn replicate(&self) -> Option<IpInputCombo> {
@@ -181,10 +185,6 @@ impl Element for IpOutputCombo {
             Way::Drop(reason) => cx.drop(reason, packet),
         });
         Next::Push(0)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.drops.sum().to_string())
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {

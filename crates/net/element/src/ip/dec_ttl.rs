@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use graph::class::{Headers, both, keyword, read};
+use graph::class::{Handlers, Headers, both, keyword, read};
+use graph::element::kernel::Kernel;
 use graph::value::{Scope, Value};
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
+use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
 use memory::Packet;
 
 use super::header;
+use crate::kernels::each;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -22,11 +24,24 @@ pub static CLASS: Class = Class {
         keyword("ACTIVE", "whether anything is done; true"),
         keyword("MULTICAST", "whether packets to multicast groups are decremented too; true"),
     ],
-    handlers: &[read("drops", "packets that had no hop left"), both("active", "whether anything is done")],
+    handlers: &Handlers::<DecIpTtl>(&[
+        read("drops", "packets that had no hop left", |dec| dec.drops.sum().to_string()),
+        both(
+            "active",
+            "whether anything is done",
+            |dec| dec.active.load(Ordering::Relaxed).to_string(),
+            |dec, _, value| {
+                let active = bool::parse(value, &Scope { element: "", names: &Default::default() })?;
+                dec.active.store(active, Ordering::Relaxed); // a lone value
+                Ok(())
+            },
+        ),
+    ]),
     drops: &["time exceeded", "no IP header"],
     example: "dt :: DecIPTTL; dt[1] -> ICMPError(10.0.0.1, timeexceeded) -> rt;",
     see: &["ICMPError", "CheckIPHeader"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(DecIpTtl)),
     make: |_, conf| {
         let active = conf.keyword("ACTIVE")?.unwrap_or(true);
         let multicast = conf.keyword("MULTICAST")?.unwrap_or(true);
@@ -57,20 +72,6 @@ impl PerPacket for DecIpTtl {
         }
         self.drops.add(1);
         Fate::out_or_drop(1, 0)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "drops" => self.drops.sum().to_string(),
-            _ => self.active.load(Ordering::Relaxed).to_string(),
-        })
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        let names = Default::default();
-        let active = bool::parse(value, &Scope { element: "", names: &names })?;
-        self.active.store(active, Ordering::Relaxed); // a lone value
-        Ok(())
     }
 
     fn replicate(&self) -> Option<DecIpTtl> {

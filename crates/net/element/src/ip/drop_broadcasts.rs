@@ -1,7 +1,9 @@
 //! `DropBroadcasts`: link-level broadcasts are not routed.
 
-use graph::class::read;
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
+use crate::kernels::each;
+use graph::class::{Handlers, read};
+use graph::element::kernel::Kernel;
+use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
 use memory::Packet;
 use memory::annotation::Reach;
 
@@ -13,10 +15,13 @@ pub static CLASS: Class = Class {
           dropped: a router must not forward them (RFC 1812, 5.3.4).",
     ports: "1/1-2",
     processing: "a/ah",
-    handlers: &[read("drops", "broadcasts")],
+    handlers: &Handlers::<DropBroadcasts>(&[read("drops", "broadcasts", |drop| {
+        drop.drops.sum().to_string()
+    })]),
     drops: &["broadcast"],
     example: "StaticIPLookup(10.0.0.0/8 0) -> DropBroadcasts",
     see: &["HostEtherFilter", "FromDevice"],
+    kernel: Kernel::Inside(each!(DropBroadcasts)),
     make: |_, conf| {
         conf.complete()?;
         Ok(Each::boxed(DropBroadcasts { drops: Tally::default() }))
@@ -43,10 +48,6 @@ impl PerPacket for DropBroadcasts {
             }
             _ => Fate::ON,
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.drops.sum().to_string())
     }
 
     fn replicate(&self) -> Option<DropBroadcasts> {

@@ -1,11 +1,11 @@
 //! `IPEncap`: an IPv4 header in front.
 
 use std::net::Ipv4Addr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use graph::class::{Headers, both, keyword, mandatory};
+use graph::class::{Handlers, Headers, both, keyword, mandatory};
 use graph::value::{Names, Raw, Scope, Value, unsigned};
-use graph::{Class, Conf, Cx, Element, Fault, Next, Refused};
+use graph::{Class, Conf, Cx, Element, Fault, Next};
 use memory::{Batch, Packet};
 use wire::ip::Protocol;
 use wire::ipv4;
@@ -29,7 +29,28 @@ pub static CLASS: Class = Class {
         keyword("CE", "whether the packet met congestion; false"),
         keyword("DF", "whether it must not be fragmented; false"),
     ],
-    handlers: &[both("src", "whom it is from"), both("dst", "whom it is to, or DST_ANNO")],
+    handlers: &Handlers::<IpEncap>(&[
+        both(
+            "src",
+            "whom it is from",
+            |encap| encap.set().header.src().to_string(),
+            |encap, _, value| {
+                let src = Ipv4Addr::parse(value, &Scope { element: "", names: &Names::default() })?;
+                encap.set.write().unwrap_or_else(PoisonError::into_inner).set_src(src);
+                Ok(())
+            },
+        ),
+        both(
+            "dst",
+            "whom it is to, or DST_ANNO",
+            |encap| if encap.set().annotated { "DST_ANNO".into() } else { encap.set().header.dst().to_string() },
+            |encap, _, value| {
+                let scope = Scope { element: "", names: &Names::default() };
+                encap.set.write().unwrap_or_else(PoisonError::into_inner).set_dst(value, &scope)?;
+                Ok(())
+            },
+        ),
+    ]),
     drops: &["no headroom", "too long"],
     example: "IPEncap(4, 18.26.4.24, 140.247.60.147)",
     see: &["UDPIPEncap", "StripIPHeader", "EtherEncap"],
@@ -151,6 +172,10 @@ impl IpEncap {
         header::mark(packet, 0, header::LEN);
         Ok(())
     }
+
+    fn set(&self) -> RwLockReadGuard<'_, Set> {
+        self.set.read().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Element for IpEncap {
@@ -161,26 +186,6 @@ impl Element for IpEncap {
         };
         batch.split(&mut (self, cx), encap, |this, reason, packet| this.1.drop(reason, packet));
         Next::Push(0)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let set = self.set.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(match handler {
-            "src" => set.header.src().to_string(),
-            _ if set.annotated => "DST_ANNO".into(),
-            _ => set.header.dst().to_string(),
-        })
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let names = Names::default();
-        let scope = Scope { element: "", names: &names };
-        let mut set = self.set.write().unwrap_or_else(PoisonError::into_inner);
-        match handler {
-            "src" => set.set_src(Ipv4Addr::parse(value, &scope)?),
-            _ => set.set_dst(value, &scope)?,
-        }
-        Ok(())
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {

@@ -3,12 +3,14 @@
 use std::net::Ipv4Addr;
 
 use graph::class::{Headers, mandatory};
+use graph::element::kernel::Kernel;
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use wire::ipv4;
 
 use super::header;
 use crate::annotation::{FIX_IP_SRC, Notes};
+use crate::kernels::each;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -20,6 +22,7 @@ pub static CLASS: Class = Class {
     example: "FixIPSrc(10.0.0.1)",
     see: &["ICMPError"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(FixIpSrc)),
     make: |_, conf| {
         let address = conf.mandatory("IPADDR")?;
         conf.complete()?;

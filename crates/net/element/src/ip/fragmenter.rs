@@ -1,8 +1,9 @@
 //! `IPFragmenter`: packets that are too long for a link are sent in pieces (RFC 791,
 //! 2.3 and 3.2).
 
-use graph::class::{Headers, keyword, mandatory, positional, read};
-use graph::{Class, Cx, Element, Next, Refused, Tally};
+use graph::class::{Handlers, Headers, keyword, mandatory, positional, read};
+use graph::element::kernel::{Code, Inside, Kernel, of_type};
+use graph::{Class, Cx, Element, Next, Tally};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, HEADROOM, Packet};
 use wire::ipv4::{self, DONT_FRAGMENT, MORE_FRAGMENTS};
@@ -25,12 +26,16 @@ pub static CLASS: Class = Class {
         positional("VERBOSE", "whether every packet that forbids it is told of; false: the first five"),
         keyword("HEADROOM", "free bytes in front of fragments"),
     ],
-    handlers: &[read("drops", "packets that must not be fragmented"), read("fragments", "fragments sent")],
+    handlers: &Handlers::<IpFragmenter>(&[
+        read("drops", "packets that must not be fragmented", |fragmenter| fragmenter.drops.sum().to_string()),
+        read("fragments", "fragments sent", |fragmenter| fragmenter.fragments.sum().to_string()),
+    ]),
     drops: &["must not be fragmented", "no IP header", "no buffers"],
     example: "fr :: IPFragmenter(1500); fr[1] -> ICMPError(10.0.0.1, unreachable, needfrag) -> rt;",
     see: &["IPReassembler", "ICMPError", "CheckIPHeader"],
     costs: "copies packets that are too long",
     headers: Headers { needs_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(Inside::aside::<IpFragmenter>(code).through(|output, _| output == 0)),
     make: |_, conf| {
         let mtu = conf.mandatory("MTU")?;
         let honor_df = conf.positional("HONOR_DF")?.unwrap_or(true);
@@ -203,14 +208,16 @@ impl Element for IpFragmenter {
         Next::Done
     }
 
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let tally = if handler == "drops" { &self.drops } else { &self.fragments };
-        Ok(tally.sum().to_string())
-    }
-
     fn replicate(&self) -> Option<Box<dyn Element>> {
         let (drops, fragments) = (self.drops.for_another(), self.fragments.for_another());
         let &IpFragmenter { mtu, honor_df, verbose, headroom, .. } = self;
         Some(Box::new(IpFragmenter { mtu, honor_df, verbose, headroom, drops, fragments }))
     }
+}
+
+/// Its code in programs: with its configuration in it, where that is known.
+fn code(element: &dyn Element) -> Code {
+    of_type(element, |kernel: &IpFragmenter| {
+        Some(Code::Aside(format!("kernels::fits(packet, {}).then_some(Fate::ON)", kernel.mtu())))
+    })
 }

@@ -3,15 +3,17 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use graph::class::{Headers, mandatory, positional, read};
+use graph::class::{Handlers, Headers, mandatory, positional, read};
+use graph::element::kernel::Kernel;
 use graph::value::Raw;
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
+use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
 use memory::Packet;
 use wire::{ipv4, ipv4_option as option};
 
 use super::check_header::addresses;
 use super::header;
 use crate::annotation::{ICMP_PARAMETER_PROBLEM, Notes};
+use crate::kernels::each;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -26,11 +28,14 @@ pub static CLASS: Class = Class {
         mandatory("MYADDR", "the router's address on the port behind it"),
         positional("OTHERADDRS", "its other addresses, for timestamps that name them"),
     ],
-    handlers: &[read("drops", "packets with wrong options")],
+    handlers: &Handlers::<IpGwOptions>(&[read("drops", "packets with wrong options", |options| {
+        options.drops.sum().to_string()
+    })]),
     drops: &["bad option", "no IP header"],
     example: "gio :: IPGWOptions(10.0.0.1); gio[1] -> ICMPError(10.0.0.1, parameterproblem) -> rt;",
     see: &["ICMPError", "CheckIPHeader"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(IpGwOptions)),
     make: |_, conf| {
         let scope = *conf.scope();
         let address = conf.mandatory("MYADDR")?;
@@ -172,10 +177,6 @@ impl PerPacket for IpGwOptions {
             Some(_) => self.with_options(cx, packet),
             None => Fate::drop(1),
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.drops.sum().to_string())
     }
 
     fn replicate(&self) -> Option<IpGwOptions> {

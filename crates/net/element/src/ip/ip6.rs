@@ -4,15 +4,17 @@
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use graph::class::{Headers, mandatory, positional, read};
+use graph::class::{Handlers, Headers, mandatory, positional, read};
+use graph::element::kernel::Kernel;
 use graph::value::{Raw, Value};
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
+use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ipv6;
 
 use super::header;
 use crate::annotation::{DST_IP6, Notes};
+use crate::kernels::each;
 
 /// Bytes of an IPv6 header without extensions.
 pub(crate) const LEN: usize = ipv6::HEADER_LEN;
@@ -35,11 +37,14 @@ pub static CHECK: Class = Class {
         positional("BADADDRS", "source addresses that are wrong, beside multicast ones"),
         positional("OFFSET", "bytes in front of the header; 0"),
     ],
-    handlers: &[read("drops", "bad packets")],
+    handlers: &Handlers::<CheckIp6Header>(&[read("drops", "bad packets", |check| {
+        check.drops.sum().to_string()
+    })]),
     drops: &["tiny packet", "bad IP version", "bad IP length", "bad source address"],
     example: "CheckIP6Header(OFFSET 14)",
     see: &["MarkIP6Header", "DecIP6HLIM", "LookupIP6Route", "CheckIPHeader"],
     headers: FINDS,
+    kernel: Kernel::Inside(each!(CheckIp6Header)),
     make: |_, conf| {
         let scope = *conf.scope();
         let bad = conf.positional::<Raw>("BADADDRS")?.unwrap_or(Raw(String::new()));
@@ -62,6 +67,7 @@ pub static MARK: Class = Class {
     example: "MarkIP6Header(14)",
     see: &["CheckIP6Header", "MarkIPHeader"],
     headers: FINDS,
+    kernel: Kernel::Inside(each!(MarkIp6Header)),
     make: |_, conf| {
         let offset = conf.positional("OFFSET")?.unwrap_or(0);
         conf.complete()?;
@@ -80,11 +86,14 @@ pub static DEC_HOPS: Class = Class {
     doc: "Packets that have no hop left go to output 1, where ICMP6Error tells their sender, or are dropped.",
     ports: "1/1-2",
     processing: "a/ah",
-    handlers: &[read("drops", "packets that had no hop left")],
+    handlers: &Handlers::<DecIp6Hlim>(&[read("drops", "packets that had no hop left", |dec| {
+        dec.drops.sum().to_string()
+    })]),
     drops: &["hop limit exceeded", "no IP header"],
     example: "dh :: DecIP6HLIM; dh[1] -> ICMP6Error(2001:db8::1, 3, 0) -> rt;",
     see: &["ICMP6Error", "DecIPTTL"],
     headers: NEEDS,
+    kernel: Kernel::Inside(each!(DecIp6Hlim)),
     make: |_, conf| {
         conf.complete()?;
         Ok(Each::boxed(DecIp6Hlim { drops: Tally::default() }))
@@ -101,7 +110,9 @@ pub static TOO_BIG: Class = Class {
     ports: "1/1-2",
     processing: "a/ah",
     arguments: &[mandatory("MTU", "the longest packet, in bytes; at least 1280")],
-    handlers: &[read("drops", "packets too long")],
+    handlers: &Handlers::<Ip6Fragmenter>(&[read("drops", "packets too long", |fragmenter| {
+        fragmenter.drops.sum().to_string()
+    })]),
     drops: &["too big", "no IP header"],
     example: "fr :: IP6Fragmenter(1500); fr[1] -> ICMP6Error(2001:db8::1, 2, 0, PMTU 1500) -> rt;",
     see: &["ICMP6Error", "IPFragmenter"],
@@ -123,6 +134,7 @@ pub static FROM_PACKET: Class = Class {
     drops: &["too short"],
     example: "GetIP6Address(24)",
     see: &["SetIP6Address", "LookupIP6Route", "GetIPAddress"],
+    kernel: Kernel::Inside(each!(GetIp6Address)),
     make: |_, conf| {
         let offset = conf.mandatory("OFFSET")?;
         conf.complete()?;
@@ -139,6 +151,7 @@ pub static CONSTANT: Class = Class {
     arguments: &[mandatory("ADDR", "the address")],
     example: "SetIP6Address(2001:db8::1)",
     see: &["GetIP6Address", "SetIPAddress"],
+    kernel: Kernel::Inside(each!(SetIp6Address)),
     make: |_, conf| {
         let address = conf.mandatory("ADDR")?;
         conf.complete()?;
@@ -201,10 +214,6 @@ impl PerPacket for CheckIp6Header {
         }
     }
 
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.drops.sum().to_string())
-    }
-
     fn replicate(&self) -> Option<CheckIp6Header> {
         let drops = self.drops.for_another();
         Some(CheckIp6Header { offset: self.offset, bad: self.bad.clone(), drops })
@@ -252,10 +261,6 @@ impl PerPacket for DecIp6Hlim {
         }
     }
 
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.drops.sum().to_string())
-    }
-
     fn replicate(&self) -> Option<DecIp6Hlim> {
         Some(DecIp6Hlim { drops: self.drops.for_another() })
     }
@@ -278,10 +283,6 @@ impl PerPacket for Ip6Fragmenter {
         }
         self.drops.add(1);
         Fate::out_or_drop(1, 0)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.drops.sum().to_string())
     }
 
     fn replicate(&self) -> Option<Ip6Fragmenter> {

@@ -4,9 +4,9 @@
 use std::fmt::Write;
 use std::net::Ipv6Addr;
 
-use graph::class::{Headers, both, keyword, mandatory, positional, read};
+use graph::class::{Handlers, Headers, both, keyword, mandatory, positional, read};
 use graph::value::{Names, Raw, Scope, Value};
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ip::{Ports, Protocol};
@@ -31,7 +31,10 @@ pub static ENCAP: Class = Class {
         keyword("HLIM", "the hop limit; 250"),
         keyword("CLASS", "the traffic class; 0"),
     ],
-    handlers: &[read("src", "the source address"), read("dst", "the destination address")],
+    handlers: &Handlers::<Encap>(&[
+        read("src", "the source address", |encap| unparse(encap.src)),
+        read("dst", "the destination address", |encap| encap.dst.map_or("DST_ANNO".into(), unparse)),
+    ]),
     drops: &["no room", "too long"],
     example: "IP6Encap(udp, 2001:db8::1, DST_ANNO)",
     see: &["IPEncap", "CheckIP6Header"],
@@ -83,7 +86,16 @@ pub static DSCP: Class = Class {
     brief: "sets the differentiated services code point of IPv6 packets",
     doc: "The six upper bits of the traffic class become DSCP (RFC 2474).",
     arguments: &[mandatory("DSCP", "0 to 63")],
-    handlers: &[both("dscp", "the code point")],
+    handlers: &Handlers::<Dscp>(&[both(
+        "dscp",
+        "the code point",
+        |dscp| dscp.0.to_string(),
+        |dscp, _, value| {
+            let new = u8::parse(value, &Scope { element: "", names: &Names::default() })?;
+            dscp.0 = Some(new).filter(|new| *new < 64).ok_or("diffserv code point out of range")?;
+            Ok(())
+        },
+    )]),
     drops: &["no IP header"],
     example: "CheckIP6Header -> SetIP6DSCP(46)",
     see: &["SetIPDSCP"],
@@ -160,14 +172,6 @@ impl PerPacket for Encap {
         Fate::ON
     }
 
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match (handler, self.dst) {
-            ("src", _) => unparse(self.src),
-            (_, Some(dst)) => unparse(dst),
-            _ => "DST_ANNO".into(),
-        })
-    }
-
     fn replicate(&self) -> Option<Encap> {
         Some(self.clone())
     }
@@ -207,16 +211,6 @@ impl PerPacket for Dscp {
         let Some(start) = header else { return Fate::drop(0) };
         ipv6::set_dscp(start, self.0);
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.0.to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        let dscp = u8::parse(value, &Scope { element: "", names: &Names::default() })?;
-        self.0 = Some(dscp).filter(|dscp| *dscp < 64).ok_or("diffserv code point out of range")?;
-        Ok(())
     }
 }
 

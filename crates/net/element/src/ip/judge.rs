@@ -1,8 +1,8 @@
 //! What elements that check headers have in common: a reason for each bad packet,
 //! counted and told of.
 
-use graph::class::{Argument, Handler, Headers, keyword, read};
-use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Refused, Tally};
+use graph::class::{Argument, Handlers, Headers, keyword, read};
+use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Tally};
 use memory::Packet;
 
 pub(crate) const ARGUMENTS: &[Argument] = &[
@@ -10,15 +10,22 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     keyword("DETAILS", "whether there is a `drop_details` handler; false"),
     keyword("CHECKSUM", "whether the checksum is looked at; true"),
 ];
-pub(crate) const HANDLERS: &[Handler] = &[read("drops", "bad packets"), read("count", "good packets")];
-const DETAILS: Handler = read("drop_details", "bad packets for each reason");
+const HANDLERS: Handlers<Judge> = Handlers(&[
+    read("drops", "bad packets", |check| check.drops.sum().to_string()),
+    read("count", "good packets", |check| check.good.sum().to_string()),
+    read("drop_details", "bad packets for each reason", |check: &Judge| {
+        let lines = check.details.iter().flatten().zip(check.reasons);
+        lines.map(|(tally, reason)| format!("{}\t{reason}\n", tally.sum())).collect()
+    })
+    .only_if(|check| check.details.is_some()),
+]);
 
 /// What classes of such elements have in common.
 pub(crate) const CLASS: Class = Class {
     ports: "1/1-2",
     processing: "a/ah",
     arguments: ARGUMENTS,
-    handlers: HANDLERS,
+    handlers: &HANDLERS,
     headers: Headers { needs_network: true, ..Class::BASE.headers },
     ..Class::BASE
 };
@@ -85,21 +92,6 @@ impl PerPacket for Judge {
                 Fate::ON
             }
             Some(reason) => self.bad(cx, reason),
-        }
-    }
-
-    fn handlers(&self) -> Vec<(String, Handler)> {
-        self.details.iter().map(|_| (DETAILS.name.to_string(), DETAILS)).collect()
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        match (handler, &self.details) {
-            ("drop_details", Some(details)) => {
-                let lines = details.iter().zip(self.reasons);
-                Ok(lines.map(|(tally, reason)| format!("{}\t{reason}\n", tally.sum())).collect())
-            }
-            ("count", _) => Ok(self.good.sum().to_string()),
-            _ => Ok(self.drops.sum().to_string()),
         }
     }
 

@@ -5,7 +5,8 @@
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use graph::class::{Argument, Handler, read, rest, write};
+use graph::class::{Argument, Handlers, Row, action, ask, read, rest, write};
+use graph::element::kernel::{Code, Kernel, of_type};
 use graph::fused::Single;
 use graph::value::Scope;
 use graph::{Class, Conf, Cx, Element, Fate, Fault, Next, Refused, Setup};
@@ -15,20 +16,38 @@ use super::forward::{Forwarder, Hop};
 use super::routes::{Command, Routes, parameter};
 use super::slots::Order;
 use crate::annotation::Notes;
+use crate::kernels::{self, single};
 
 const ARGUMENTS: &[Argument] =
     &[rest("ROUTE", "`ADDR/MASK [GATEWAY] OUTPUT`: where packets to these addresses go")];
-const LOOKUP: Handler = read("lookup", "the output, and gateway, of the address given").marked("+");
-const TABLE: Handler = read("table", "all routes, a line each");
-const HANDLERS: &[Handler] = &[
+const LOOKUP: Row<Lookup> = ask("lookup", "the output, and gateway, of the address given", Lookup::ask);
+const TABLE: Row<Lookup> = read("table", "all routes, a line each", |lookup| lookup.routes().dump());
+const FIXED: &Handlers<Lookup> = &Handlers(&[TABLE, LOOKUP]);
+const CHANGED: &Handlers<Lookup> = &Handlers(&[
     TABLE,
     LOOKUP,
-    write("add", "adds the route given; refused when there is one of the prefix"),
-    write("set", "adds the route given, or replaces that of the prefix"),
-    write("remove", "removes the route given"),
-    write("ctrl", "does lines of `add ROUTE`, `set ROUTE`, `remove ROUTE`; all of them or none"),
-    write("flush", "removes all routes"),
-];
+    write("add", "adds the route given; refused when there is one of the prefix", |lookup, cx, route| {
+        lookup.command(cx, Command::Add, route)
+    }),
+    write("set", "adds the route given, or replaces that of the prefix", |lookup, cx, route| {
+        lookup.command(cx, Command::Set, route)
+    }),
+    write("remove", "removes the route given", |lookup, cx, route| {
+        lookup.command(cx, Command::Remove, route)
+    }),
+    write(
+        "ctrl",
+        "does lines of `add ROUTE`, `set ROUTE`, `remove ROUTE`; all of them or none",
+        |lookup, cx, lines| {
+            let scope = Scope { element: cx.name(), names: &Default::default() };
+            lookup.change(|routes| routes.transact(lines, &scope))
+        },
+    ),
+    action("flush", "removes all routes", |lookup, _| {
+        // Nothing of it can fail.
+        let _flushed = lookup.change(|routes| Ok(routes.flush()));
+    }),
+]);
 const DROPS: &[&str] = &["no such output", "no route"];
 const DOC: &str = "Sends packets where the longest prefix that their destination annotation lies in says: to \
     its OUTPUT, with the annotation set to GATEWAY if the route has one. Packets without a route are dropped. \
@@ -45,10 +64,11 @@ macro_rules! lookup {
             ports: "1/-",
             processing: "h/h",
             arguments: ARGUMENTS,
-            handlers: if $changes { HANDLERS } else { &[TABLE, LOOKUP] },
+            handlers: if $changes { CHANGED } else { FIXED },
             drops: DROPS,
             example: concat!("rt :: ", $name, "(10.0.0.0/8 0, 0.0.0.0/0 18.26.4.1 1)"),
             see: &["RadixIPLookup", "LinearIPLookup", "StaticIPLookup", "LookupIP6Route", "GetIPAddress"],
+            kernel: if $changes { Kernel::Outside(kernels::BATCH) } else { Kernel::Inside(single!(Lookup).coded(code)) },
             make: |setup, conf| make(setup, conf, $order),
             ..Class::BASE
         };
@@ -106,6 +126,9 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, order: Order) -> Result<Box<
     let forwarder = Forwarder::new(routes.rib.reader());
     Ok(Box::new(Lookup { routes: Arc::new(Mutex::new(routes)), forwarder, complaints: 0 }))
 }
+
+/// The most routes that are written out in programs; larger tables look up whole batches.
+const ROUTES: usize = 16;
 
 /// How many packets without a route are told of.
 const COMPLAINTS: u32 = 5;
@@ -196,16 +219,9 @@ impl Single for Lookup {
     }
 }
 
-impl Element for Lookup {
-    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
-        let Lookup { forwarder, complaints, .. } = self;
-        forwarder.push(cx, batch, |cx, packet| Lookup::no_route(complaints, cx, packet))
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, asked: &str) -> Result<String, Refused> {
-        if handler == "table" {
-            return Ok(self.routes().dump());
-        }
+/// What its handlers read and write.
+impl Lookup {
+    fn ask(&mut self, _: &mut Cx<'_>, asked: &str) -> Result<String, Refused> {
         let address = parameter(asked).ok_or("expected IP address")?;
         Ok(match self.forwarder.hop(address) {
             None => "-1".into(),
@@ -214,21 +230,26 @@ impl Element for Lookup {
         })
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let names = Default::default();
-        let scope = Scope { element: cx.name(), names: &names };
+    fn command(&mut self, cx: &Cx<'_>, command: Command, route: &str) -> Result<(), Refused> {
+        let scope = Scope { element: cx.name(), names: &Default::default() };
+        self.change(|routes| routes.command(command, route, &scope).map(drop))
+    }
+
+    /// Changes the table and publishes it; one that was refused is as it was.
+    fn change(&mut self, change: impl FnOnce(&mut Routes) -> Result<(), String>) -> Result<(), Refused> {
         let mut routes = self.routes();
-        match handler {
-            "add" => routes.command(Command::Add, value, &scope).map(drop)?,
-            "set" => routes.command(Command::Set, value, &scope).map(drop)?,
-            "remove" => routes.command(Command::Remove, value, &scope).map(drop)?,
-            "flush" => routes.flush(),
-            _ => routes.transact(value, &scope)?,
-        }
+        change(&mut routes)?;
         routes.rib.publish();
         drop(routes);
         self.forwarder.refresh();
         Ok(())
+    }
+}
+
+impl Element for Lookup {
+    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+        let Lookup { forwarder, complaints, .. } = self;
+        forwarder.push(cx, batch, |cx, packet| Lookup::no_route(complaints, cx, packet))
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
@@ -239,4 +260,23 @@ impl Element for Lookup {
     fn take_over(&mut self, _: &mut Cx<'_>, _: &mut dyn Element) {
         // The new configuration says which routes there are.
     }
+}
+
+/// Its code in programs: with its configuration in it, where that is known.
+fn code(element: &dyn Element) -> Code {
+    of_type(element, |kernel: &Lookup| {
+        let routes = kernel.fixed();
+        if routes.len() > ROUTES {
+            return Some(Code::Outside("it has many routes, and looks up a batch at a time"));
+        }
+        let line = |Fixed { prefix, mask, port, gateway }: &Fixed| {
+            format!(
+                "kernels::Fixed {{ prefix: {prefix:#x}, mask: {mask:#x}, port: {port}, gateway: {gateway:#x} }}"
+            )
+        };
+        let routes = routes.iter().map(line).collect::<Vec<_>>().join(", ");
+        Some(Code::Fate(format!(
+            "match kernels::route(const {{ &[{routes}] }}, packet) {{ Some(fate) => fate, None => kernel.miss(cx, packet) }}"
+        )))
+    })
 }

@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fib::Rib;
-use graph::class::{read, rest, write};
+use graph::class::{Handlers, ask, read, rest, write};
 use graph::value::{Prefix6, Scope, Value, unsigned};
 use graph::{Class, Cx, Element, Fault, Next, Refused};
 use memory::Batch;
@@ -22,13 +22,21 @@ pub static CLASS: Class = Class {
     ports: "1/-",
     processing: "h/h",
     arguments: &[rest("ROUTE", "`ADDR/LENGTH [GATEWAY] OUTPUT`: where packets to these addresses go")],
-    handlers: &[
-        read("table", "all routes, a line each"),
-        read("lookup", "the output, and gateway, of the address given").marked("+"),
-        write("add", "adds the route given, or replaces that of the prefix"),
-        write("remove", "removes the route of the prefix given"),
-        write("ctrl", "`add ROUTE` or `remove PREFIX`"),
-    ],
+    handlers: &Handlers::<LookupIp6Route>(&[
+        read("table", "all routes, a line each", |lookup| lookup.routes().dump()),
+        ask("lookup", "the output, and gateway, of the address given", LookupIp6Route::ask),
+        write("add", "adds the route given, or replaces that of the prefix", |lookup, cx, route| {
+            lookup.command(cx, "add", route)
+        }),
+        write("remove", "removes the route of the prefix given", |lookup, cx, prefix| {
+            lookup.command(cx, "remove", prefix)
+        }),
+        write("ctrl", "`add ROUTE` or `remove PREFIX`", |lookup, cx, line| {
+            let line = line.trim();
+            let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+            lookup.command(cx, command, rest)
+        }),
+    ]),
     drops: &["no such output", "no route"],
     example: "rt :: LookupIP6Route(2001:db8:1::/48 0, ::/0 2001:db8::1 1)",
     see: &["RadixIPLookup", "CheckIP6Header", "GetIP6Address"],
@@ -117,15 +125,9 @@ impl LookupIp6Route {
     }
 }
 
-impl Element for LookupIp6Route {
-    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
-        self.forwarder.push(cx, batch, |cx, packet| cx.drop(1, packet))
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, asked: &str) -> Result<String, Refused> {
-        if handler == "table" {
-            return Ok(self.routes().dump());
-        }
+/// What its handlers read and write.
+impl LookupIp6Route {
+    fn ask(&mut self, _: &mut Cx<'_>, asked: &str) -> Result<String, Refused> {
         let address: Ipv6Addr = asked.trim().parse().map_err(|_| "expected IPv6 address")?;
         Ok(match self.forwarder.hop(address.to_bits()) {
             None => "-1".into(),
@@ -134,13 +136,8 @@ impl Element for LookupIp6Route {
         })
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let names = Default::default();
-        let scope = Scope { element: cx.name(), names: &names };
-        let (command, value) = match handler {
-            "ctrl" => value.trim().split_once(char::is_whitespace).unwrap_or((value.trim(), "")),
-            command => (command, value),
-        };
+    fn command(&mut self, cx: &Cx<'_>, command: &str, value: &str) -> Result<(), Refused> {
+        let scope = Scope { element: cx.name(), names: &Default::default() };
         let mut routes = self.routes();
         match command {
             "add" => routes.add(value, &scope)?,
@@ -151,6 +148,12 @@ impl Element for LookupIp6Route {
         drop(routes);
         self.forwarder.refresh();
         Ok(())
+    }
+}
+
+impl Element for LookupIp6Route {
+    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+        self.forwarder.push(cx, batch, |cx, packet| cx.drop(1, packet))
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {

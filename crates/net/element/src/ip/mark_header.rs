@@ -1,11 +1,13 @@
 //! `MarkIPHeader`: says where the IP header is, without a look at it.
 
 use graph::class::{Headers, positional};
+use graph::element::kernel::Kernel;
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use wire::ipv4;
 
 use super::header;
+use crate::kernels::each;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -18,6 +20,7 @@ pub static CLASS: Class = Class {
     example: "MarkIPHeader(14)",
     see: &["CheckIPHeader", "StripToNetworkHeader", "StripIPHeader"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(MarkIpHeader)),
     make: |_, conf| {
         let offset = conf.positional("OFFSET")?.unwrap_or(0);
         conf.complete()?;

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use graph::class::{Argument, Handler, both, mandatory, positional};
+use graph::class::{Argument, Handlers, both, mandatory, positional};
+use graph::element::kernel::{Code, Inside, Kernel, of_type};
 use graph::fused::Single;
 use graph::value::unsigned;
 use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, Next, PerPacket, Refused};
 use memory::{Batch, Packet};
 
 use crate::annotation::{self, Notes, Place};
+use crate::kernels::{each, single};
 
 const COLOR: Argument = mandatory("COLOR", "the colour, 0 to 255");
 const ANNO: Argument = positional("ANNO", "which annotation, of one byte, is the colour; PAINT");
-const COLOR_HANDLER: &[Handler] = &[both("color", "the colour")];
-
 /// The class of what paints.
 pub static PAINT: Class = Class {
     name: "Paint",
@@ -22,10 +22,16 @@ pub static PAINT: Class = Class {
     doc: "Sets each packet's paint annotation to COLOR. What comes later can tell by it where a packet \
           came from.",
     arguments: &[COLOR, ANNO],
-    handlers: COLOR_HANDLER,
+    handlers: &Handlers::<Paint>(&[both(
+        "color",
+        "the colour",
+        |paint| paint.0.read(),
+        |paint, _, value| paint.0.write(value),
+    )]),
     live: true,
     example: "Paint(1)",
     see: &["PaintTee", "PaintSwitch", "CheckPaint"],
+    kernel: Kernel::Inside(each!(Paint)),
     make: |_, conf| Ok(Each::boxed(Paint(Color::parse(conf)?))),
     ..Class::BASE
 };
@@ -40,11 +46,17 @@ pub static PAINT_TEE: Class = Class {
     ports: "1/2",
     processing: "a/ah",
     arguments: &[COLOR, ANNO],
-    handlers: COLOR_HANDLER,
+    handlers: &Handlers::<PaintTee>(&[both(
+        "color",
+        "the colour",
+        |paint| paint.0.read(),
+        |paint, _, value| paint.0.write(value),
+    )]),
     drops: &["no buffers"],
     example: "pt :: PaintTee(1) -> IPGWOptions(10.0.0.1);\npt[1] -> ICMPError(10.0.0.1, redirect, host);",
     see: &["Paint", "PaintSwitch", "CheckPaint", "ICMPError"],
     costs: "copies each packet of its colour",
+    kernel: Kernel::Inside(single!(PaintTee).emitting(|output, _| output == 0)),
     make: |_, conf| Ok(Box::new(PaintTee(Color::parse(conf)?))),
     ..Class::BASE
 };
@@ -57,10 +69,16 @@ pub static CHECK: Class = Class {
     ports: "1/1-2",
     processing: "a/ah",
     arguments: &[COLOR, ANNO],
-    handlers: COLOR_HANDLER,
+    handlers: &Handlers::<CheckPaint>(&[both(
+        "color",
+        "the colour",
+        |paint| paint.0.read(),
+        |paint, _, value| paint.0.write(value),
+    )]),
     drops: &["another colour"],
     example: "CheckPaint(1)",
     see: &["Paint", "PaintTee", "PaintSwitch"],
+    kernel: Kernel::Inside(each!(CheckPaint)),
     make: |_, conf| Ok(Each::boxed(CheckPaint(Color::parse(conf)?))),
     ..Class::BASE
 };
@@ -77,6 +95,7 @@ pub static SWITCH: Class = Class {
     drops: &["no such output", "no buffers"],
     example: "ps :: PaintSwitch; ps[0] -> Queue -> ToDevice(a); ps[1] -> Queue -> ToDevice(b);",
     see: &["Paint", "PaintTee", "Switch"],
+    kernel: Kernel::Inside(Inside::aside::<PaintSwitch>(code)),
     make: |_, conf| {
         let at = conf.positional("ANNO")?.unwrap_or(Place(annotation::PAINT));
         conf.complete()?;
@@ -132,14 +151,6 @@ impl PerPacket for Paint {
         Fate::ON
     }
 
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.0.read())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.0.write(value)
-    }
-
     fn replicate(&self) -> Option<Paint> {
         Some(self.clone())
     }
@@ -153,14 +164,6 @@ impl PerPacket for CheckPaint {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         if self.0.is_of(packet) { Fate::ON } else { Fate::out_or_drop(1, 0) }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.0.read())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.0.write(value)
     }
 
     fn replicate(&self) -> Option<CheckPaint> {
@@ -196,14 +199,6 @@ impl Element for PaintTee {
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
         batch.iter().filter(|packet| self.0.is_of(packet)).for_each(|packet| PaintTee::copy(cx, packet));
         Next::Push(0)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.0.read())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.0.write(value)
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
@@ -260,4 +255,11 @@ impl Element for PaintSwitch {
     fn replicate(&self) -> Option<Box<dyn Element>> {
         Some(Box::new(self.clone()))
     }
+}
+
+/// Its code in programs: with its configuration in it, where that is known.
+fn code(element: &dyn Element) -> Code {
+    of_type(element, |kernel: &PaintSwitch| {
+        Some(Code::Aside(format!("kernels::colored(packet, {})", kernel.anno())))
+    })
 }

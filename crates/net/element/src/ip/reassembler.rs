@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-use graph::class::{Headers, keyword, read};
+use graph::class::{Handlers, Headers, keyword, read};
 use graph::clock::SECOND_NS;
-use graph::{Class, Cx, Element, Next, Refused, TimerId};
+use graph::{Class, Cx, Element, Next, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
 use wire::ip::{Ports, Protocol};
@@ -33,11 +33,11 @@ pub static CLASS: Class = Class {
         keyword("HIMEM", "bytes kept at most; the oldest packets go until a quarter is free; 262144"),
         keyword("MAX_MTU_ANNO", "an annotation of two bytes for the length of the longest fragment"),
     ],
-    handlers: &[
-        read("length", "packets not complete"),
-        read("memory", "bytes kept"),
-        read("dump", "what was seen, and what is there of each packet"),
-    ],
+    handlers: &Handlers::<IpReassembler>(&[
+        read("length", "packets not complete", |reassembler| reassembler.partial.len().to_string()),
+        read("memory", "bytes kept", |reassembler| reassembler.memory.to_string()),
+        read("dump", "what was seen, and what is there of each packet", IpReassembler::dump),
+    ]),
     drops: &[
         "not complete in time",
         "too many kept",
@@ -337,14 +337,6 @@ impl Element for IpReassembler {
         if !self.partial.is_empty() {
             cx.set_timer_after(timer, PATIENCE_NS / 3);
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "length" => self.partial.len().to_string(),
-            "memory" => self.memory.to_string(),
-            _ => self.dump(),
-        })
     }
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {

@@ -3,9 +3,10 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use graph::class::{Headers, mandatory, positional, read};
+use graph::class::{Handlers, Headers, mandatory, positional, read};
+use graph::element::kernel::Kernel;
 use graph::value::Prefix4;
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
+use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ip::{Ports, Protocol};
@@ -13,6 +14,7 @@ use wire::{ipv4, tcp, udp};
 
 use super::{header, random};
 use crate::annotation::Notes;
+use crate::kernels::each;
 
 /// The class of what makes checksums right.
 pub static CHECKSUM: Class = Class {
@@ -21,10 +23,13 @@ pub static CHECKSUM: Class = Class {
     doc: "The header is where it was found, or else at the start of the packet. Packets whose header is not \
           all there are dropped. Elements that change a header keep its checksum right themselves; this is \
           for changes by Align, StoreData and the like.",
-    handlers: &[read("drops", "packets dropped")],
+    handlers: &Handlers::<SetIpChecksum>(&[read("drops", "packets dropped", |set| {
+        set.drops.sum().to_string()
+    })]),
     drops: &["bad input packet"],
     example: "SetIPChecksum",
     see: &["CheckIPHeader", "SetUDPChecksum", "SetTCPChecksum"],
+    kernel: Kernel::Inside(each!(SetIpChecksum)),
     make: |_, conf| {
         conf.complete()?;
         Ok(Each::boxed(SetIpChecksum { drops: Tally::default() }))
@@ -43,6 +48,7 @@ pub static MIRROR: Class = Class {
     example: "IPMirror",
     see: &["EtherMirror", "ICMPPingResponder"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(IpMirror)),
     make: |_, conf| {
         let annotate = conf.positional("DST_ANNO")?.unwrap_or(true);
         conf.complete()?;
@@ -105,10 +111,6 @@ impl PerPacket for SetIpChecksum {
         }
         self.drops.add(1);
         Fate::drop(0)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.drops.sum().to_string())
     }
 
     fn replicate(&self) -> Option<SetIpChecksum> {

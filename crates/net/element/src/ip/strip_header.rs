@@ -2,11 +2,13 @@
 //! moves to a header that was found.
 
 use graph::class::Headers;
+use graph::element::kernel::Kernel;
 use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 
 use super::header;
+use crate::kernels::each;
 
 const DROPS: &[&str] = &["no IP header", "header outside packet"];
 const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
@@ -20,6 +22,7 @@ pub static TO_NETWORK: Class = Class {
     example: "CheckIPHeader(14) -> StripToNetworkHeader",
     see: &["Strip", "MarkIPHeader", "CheckIPHeader"],
     headers: NEEDS,
+    kernel: Kernel::Inside(each!(StripIpHeader)),
     make: |_, conf| make(conf, To::Network),
     ..Class::BASE
 };
@@ -33,6 +36,7 @@ pub static TO_TRANSPORT: Class = Class {
     example: "CheckIPHeader(14) -> StripIPHeader",
     see: &["UnstripIPHeader", "MarkIPHeader", "Strip"],
     headers: Headers { needs_network: true, needs_transport: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(StripIpHeader)),
     make: |_, conf| make(conf, To::Transport),
     ..Class::BASE
 };
@@ -46,6 +50,7 @@ pub static BACK: Class = Class {
     example: "CheckIPHeader -> StripIPHeader -> UnstripIPHeader",
     see: &["StripIPHeader", "Unstrip"],
     headers: Headers { needs_network: true, needs_transport: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(StripIpHeader)),
     make: |_, conf| make(conf, To::Back),
     ..Class::BASE
 };

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use graph::class::{Headers, both, mandatory, positional, read};
+use graph::class::{Handlers, Headers, both, mandatory, positional, read};
+use graph::element::kernel::Kernel;
 use graph::value::unsigned;
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused, Tally};
+use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
 use memory::Packet;
 use wire::ipv4;
 
 use super::header;
+use crate::kernels::each;
 
 const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
 const ECN: u8 = 0b11;
@@ -20,12 +22,23 @@ pub static SET_DSCP: Class = Class {
     brief: "sets the differentiated services code point",
     doc: "Sets the upper six bits of the IP header's traffic class, and keeps the checksum right.",
     arguments: &[mandatory("DSCP", "the code point, 0 to 63")],
-    handlers: &[both("dscp", "the code point")],
+    handlers: &Handlers::<SetTos>(&[both(
+        "dscp",
+        "the code point",
+        |set| (set.value.load(Ordering::Relaxed) >> 2).to_string(),
+        |set, _, value| {
+            let dscp = unsigned(value).filter(|dscp| *dscp <= 63);
+            let bits = (dscp.ok_or("diffserv code point out of range")? as u8) << 2;
+            set.value.store(bits, Ordering::Relaxed); // a lone value
+            Ok(())
+        },
+    )]),
     drops: &["no IP header"],
     live: true,
     example: "SetIPDSCP(46)",
     see: &["SetIPECN", "MarkIPCE"],
     headers: NEEDS,
+    kernel: Kernel::Inside(each!(SetTos)),
     make: |_, conf| {
         let dscp: u8 = conf.mandatory("DSCP")?;
         conf.complete()?;
@@ -43,12 +56,22 @@ pub static SET_ECN: Class = Class {
     brief: "sets the explicit congestion notification bits",
     doc: "Sets the lower two bits of the IP header's traffic class, and keeps the checksum right.",
     arguments: &[mandatory("ECN", "`no`, `ect1`, `ect2`, `ce`, or 0 to 3")],
-    handlers: &[both("ecn", "the bits")],
+    handlers: &Handlers::<SetTos>(&[both(
+        "ecn",
+        "the bits",
+        |set| set.value.load(Ordering::Relaxed).to_string(),
+        |set, _, value| {
+            let bits = parse_ecn(value).ok_or("bad ECN argument")?;
+            set.value.store(bits, Ordering::Relaxed); // a lone value
+            Ok(())
+        },
+    )]),
     drops: &["no IP header"],
     live: true,
     example: "SetIPECN(ect1)",
     see: &["SetIPDSCP", "MarkIPCE"],
     headers: NEEDS,
+    kernel: Kernel::Inside(each!(SetTos)),
     make: |_, conf| {
         let ecn: String = conf.mandatory("ECN")?;
         conf.complete()?;
@@ -65,11 +88,12 @@ pub static MARK_CE: Class = Class {
     doc: "Packets of those who do not understand the mark are dropped, which they do understand, unless \
           FORCE is true.",
     arguments: &[positional("FORCE", "whether all packets are marked; false")],
-    handlers: &[read("drops", "packets dropped")],
+    handlers: &Handlers::<MarkCe>(&[read("drops", "packets dropped", |mark| mark.drops.sum().to_string())]),
     drops: &["not ECN capable", "no IP header"],
     example: "MarkIPCE(FORCE true)",
     see: &["SetIPECN", "SetIPDSCP"],
     headers: NEEDS,
+    kernel: Kernel::Inside(each!(MarkCe)),
     make: |_, conf| {
         let force = conf.positional("FORCE")?.unwrap_or(false);
         conf.complete()?;
@@ -110,23 +134,6 @@ impl PerPacket for SetTos {
         if set(packet, self.mask, self.value.load(Ordering::Relaxed)) { Fate::ON } else { Fate::drop(0) }
     }
 
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let value = self.value.load(Ordering::Relaxed);
-        Ok(if handler == "dscp" { value >> 2 } else { value }.to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let bits = match handler {
-            "dscp" => {
-                let dscp = unsigned(value).filter(|dscp| *dscp <= 63);
-                (dscp.ok_or("diffserv code point out of range")? as u8) << 2
-            }
-            _ => parse_ecn(value).ok_or("bad ECN argument")?,
-        };
-        self.value.store(bits, Ordering::Relaxed); // a lone value
-        Ok(())
-    }
-
     fn replicate(&self) -> Option<SetTos> {
         Some(self.clone())
     }
@@ -151,10 +158,6 @@ impl PerPacket for MarkCe {
             Some(_) if set(packet, ECN, ECN) => Fate::ON,
             _ => Fate::drop(1),
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.drops.sum().to_string())
     }
 
     fn replicate(&self) -> Option<MarkCe> {

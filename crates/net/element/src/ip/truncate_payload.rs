@@ -1,6 +1,7 @@
 //! `TruncateIPPayload`: headers stay, what they carry is cut off.
 
 use graph::class::{keyword, positional};
+use graph::element::kernel::Kernel;
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
@@ -9,6 +10,7 @@ use wire::{icmpv4, tcp, udp};
 
 use super::header;
 use crate::annotation::{EXTRA_LENGTH, Notes};
+use crate::kernels::each;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -24,6 +26,7 @@ pub static CLASS: Class = Class {
     ],
     example: "CheckIPHeader(14) -> TruncateIPPayload(64) -> Discard",
     see: &["Truncate", "CheckIPHeader"],
+    kernel: Kernel::Inside(each!(TruncateIpPayload)),
     make: |_, conf| {
         let length = conf.positional::<u16>("LENGTH")?.unwrap_or(0).into();
         let transport = conf.positional("TRANSPORT")?.unwrap_or(true);

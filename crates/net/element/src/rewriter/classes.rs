@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use graph::class::{Argument, Handler, Headers, ask, both, keyword, read, rest, write};
+use graph::class::{Argument, Handlers, Headers, Row, action, ask, both, call, keyword, named, read, rest};
 use graph::clock::SECOND_NS;
+use graph::element::kernel::Kernel;
 use graph::value::{Scope, Span, Value, unsigned};
 use graph::{Class, Conf, Element, Fault, Setup};
 
@@ -14,6 +15,7 @@ use super::mapper::all;
 use super::rewriter::{Core, DROPS, Parts, Rewriter};
 use super::spec::{self, Input};
 use crate::annotation::Place;
+use crate::kernels;
 
 const SPECS: Argument = rest(
     "INPUTSPEC",
@@ -43,22 +45,50 @@ const UDP_STREAMING: Argument =
 const STREAMING: Argument = keyword("STREAMING_TIMEOUT", "as UDP_STREAMING_TIMEOUT");
 const UDP_GUARANTEE: Argument = keyword("UDP_GUARANTEE", "as GUARANTEE, for UDP; 5 s");
 
-const SIZE: Handler = read("table_size", "flows of this rewriter");
-const NMAPPINGS: Handler = read("nmappings", "flows of this rewriter").marked("D");
-const FAILURES: Handler = read("mapping_failures", "flows that could not be made");
-const ALL: Handler = read("size", "flows of all rewriters that share the capacity");
-const EVICTIONS: Handler = read("evictions", "flows forgotten early, because others needed their place");
-const PATTERNS: Handler = read("patterns", "the inputs' specifications, with how many flows each has");
-const CAPACITY_OF: Handler = both("capacity", "the most flows");
-const CLEAR: Handler = write("clear", "forgets all flows");
-const TABLE: Handler = read("table", "all mappings, a line for each");
-const MAPPINGS: Handler = read("mappings", "all mappings, a line for each").marked("D");
+const SIZE: Row<Rewriter> = read("table_size", "flows of this rewriter", Rewriter::size);
+const NMAPPINGS: Row<Rewriter> = read("nmappings", "flows of this rewriter", Rewriter::size).marked("D");
+const FAILURES: Row<Rewriter> = read("mapping_failures", "flows that could not be made", Rewriter::failures);
+const ALL: Row<Rewriter> = read("size", "flows of all rewriters that share the capacity", |rewriter| {
+    rewriter.flows().len().to_string()
+});
+const EVICTIONS: Row<Rewriter> =
+    read("evictions", "flows forgotten early, because others needed their place", |rewriter| {
+        rewriter.flows().evicted.to_string()
+    });
+const PATTERNS: Row<Rewriter> =
+    read("patterns", "the inputs' specifications, with how many flows each has", Rewriter::patterns);
+const CAPACITY_OF: Row<Rewriter> = both(
+    "capacity",
+    "the most flows",
+    |rewriter| rewriter.flows().capacity.to_string(),
+    Rewriter::set_capacity,
+);
+const CLEAR: Row<Rewriter> = action("clear", "forgets all flows", |rewriter, _| rewriter.flows().shrink(0));
+const TABLE: Row<Rewriter> =
+    call("table", "all mappings, a line for each", |rewriter, cx, _| rewriter.list(cx, 0));
+const MAPPINGS: Row<Rewriter> =
+    call("mappings", "all mappings, a line for each", |rewriter: &mut Rewriter, cx, _| rewriter.list(cx, 0))
+        .marked("D");
+const PATTERN: Row<Rewriter> = named("an input's specification", Rewriter::pattern_names, Rewriter::pattern)
+    .and_write(Rewriter::set_pattern);
 
 const NAT: Class = Class {
     ports: "1-/1-",
     processing: "h/h",
     drops: DROPS,
-    handlers: &[TABLE, MAPPINGS, SIZE, NMAPPINGS, FAILURES, ALL, EVICTIONS, PATTERNS, CAPACITY_OF, CLEAR],
+    handlers: &Handlers::<Rewriter>(&[
+        TABLE,
+        MAPPINGS,
+        SIZE,
+        NMAPPINGS,
+        FAILURES,
+        ALL,
+        EVICTIONS,
+        PATTERNS,
+        CAPACITY_OF,
+        CLEAR,
+        PATTERN,
+    ]),
     headers: Headers { needs_network: true, ..Class::BASE.headers },
     see: &["IPRewriter", "IPAddrRewriter", "ICMPRewriter", "ICMPPingRewriter", "IPRewriterPatterns"],
     ..Class::BASE
@@ -95,12 +125,18 @@ pub static IP: Class = Class {
         REPLY,
         AGGREGATE,
     ],
-    handlers: &[
-        read("tcp_table", "TCP mappings, a line for each"),
-        read("udp_table", "UDP mappings, a line for each"),
-        read("tcp_mappings", "TCP mappings, a line for each").marked("D"),
-        read("udp_mappings", "UDP mappings, a line for each").marked("D"),
-        ask("tcp_lookup", "`SADDR SPORT DADDR DPORT`: what becomes of a TCP flow").marked("+"),
+    handlers: &Handlers::<Rewriter>(&[
+        call("tcp_table", "TCP mappings, a line for each", |rewriter, cx, _| rewriter.list(cx, 0)),
+        call("udp_table", "UDP mappings, a line for each", |rewriter, cx, _| rewriter.list(cx, 1)),
+        call("tcp_mappings", "TCP mappings, a line for each", |rewriter: &mut Rewriter, cx, _| {
+            rewriter.list(cx, 0)
+        })
+        .marked("D"),
+        call("udp_mappings", "UDP mappings, a line for each", |rewriter: &mut Rewriter, cx, _| {
+            rewriter.list(cx, 1)
+        })
+        .marked("D"),
+        ask("tcp_lookup", "`SADDR SPORT DADDR DPORT`: what becomes of a TCP flow", Rewriter::lookup),
         SIZE,
         NMAPPINGS,
         FAILURES,
@@ -109,7 +145,8 @@ pub static IP: Class = Class {
         PATTERNS,
         CAPACITY_OF,
         CLEAR,
-    ],
+        PATTERN,
+    ]),
     example: "rw :: IPRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);\ninside -> [0]rw; outside -> [1]rw;",
     see: &[
         "TCPRewriter",
@@ -119,6 +156,7 @@ pub static IP: Class = Class {
         "ICMPPingRewriter",
         "FTPPortMapper",
     ],
+    kernel: Kernel::Outside(kernels::LOCK),
     make: |setup, conf| make(setup, conf, Kind::Ip),
     ..NAT
 };
@@ -144,10 +182,10 @@ pub static TCP: Class = Class {
         REPLY,
         AGGREGATE,
     ],
-    handlers: &[
+    handlers: &Handlers::<Rewriter>(&[
         TABLE,
         MAPPINGS,
-        ask("lookup", "`SADDR SPORT DADDR DPORT`: what becomes of a flow").marked("+"),
+        ask("lookup", "`SADDR SPORT DADDR DPORT`: what becomes of a flow", Rewriter::lookup),
         SIZE,
         NMAPPINGS,
         FAILURES,
@@ -156,9 +194,11 @@ pub static TCP: Class = Class {
         PATTERNS,
         CAPACITY_OF,
         CLEAR,
-    ],
+        PATTERN,
+    ]),
     example: "rw :: TCPRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);",
     see: &["IPRewriter", "FTPPortMapper"],
+    kernel: Kernel::Outside(kernels::LOCK),
     make: |setup, conf| make(setup, conf, Kind::Tcp),
     ..NAT
 };
@@ -185,6 +225,7 @@ pub static UDP: Class = Class {
         AGGREGATE,
     ],
     example: "rw :: UDPRewriter(pattern 1.0.0.1 1024-65535# - - 0 1, drop);",
+    kernel: Kernel::Outside(kernels::LOCK),
     make: |setup, conf| make(setup, conf, Kind::Udp),
     ..NAT
 };
@@ -199,6 +240,7 @@ pub static ADDRESS: Class = Class {
     arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, REPLY, AGGREGATE],
     example: "rw :: IPAddrRewriter(pattern 1.0.0.2-1.0.0.254 - 0 1, pass 1);",
     see: &["IPAddrPairRewriter", "IPRewriter", "StoreIPAddress"],
+    kernel: Kernel::Outside(kernels::LOCK),
     make: |setup, conf| make(setup, conf, Kind::Address),
     ..NAT
 };
@@ -211,6 +253,7 @@ pub static PAIR: Class = Class {
     arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, REPLY, AGGREGATE],
     example: "rw :: IPAddrPairRewriter(pattern 1.0.0.2-1.0.0.254 - 0 1, pass 1);",
     see: &["IPAddrRewriter", "IPRewriter"],
+    kernel: Kernel::Outside(kernels::LOCK),
     make: |setup, conf| make(setup, conf, Kind::Pair),
     ..NAT
 };

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use graph::class::{Headers, keyword, mandatory};
+use graph::element::kernel::Kernel;
 use graph::value::{Names, Raw, Scope, Value};
 use graph::{Class, Cx, Each, Fate, PerPacket, Setup};
 use memory::Packet;
@@ -20,6 +21,7 @@ use super::mapper::all;
 use super::rewriter::{Core, now_ms};
 use crate::annotation::{Notes, Place};
 use crate::ip::header::{self, u16_at};
+use crate::kernels;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -39,6 +41,7 @@ pub static CLASS: Class = Class {
     example: "rw :: IPRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);\nicmp -> ICMPRewriter(rw) -> inside;",
     see: &["IPRewriter", "ICMPPingRewriter", "IPAddrRewriter"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Outside(kernels::LOCK),
     make: |setup, conf| {
         let Raw(maps) = conf.mandatory("MAPS")?;
         let destination = conf.keyword("DST_ANNO")?.unwrap_or(true);

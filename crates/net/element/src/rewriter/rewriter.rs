@@ -4,8 +4,6 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use graph::class::Handler;
-use graph::value::Scope;
 use graph::{Cx, Element, Fate, Next, Refused, TimerId};
 use memory::{Batch, Packet};
 
@@ -208,14 +206,9 @@ impl Rewriter {
         Fate::out(output)
     }
 
-    fn lookup(
-        &self,
-        flows: &mut Flows,
-        parameter: &str,
-        scope: Scope<'_>,
-        now: i64,
-    ) -> Result<String, Refused> {
-        let mut words = Words::new(parameter, scope);
+    pub(super) fn lookup(&mut self, cx: &mut Cx<'_>, parameter: &str) -> Result<String, Refused> {
+        let now = now_ms(cx);
+        let mut words = Words::new(parameter, cx.scope());
         let src = (words.mandatory::<Ipv4Addr>("SADDR"), words.mandatory::<TcpPort>("SPORT"));
         let dst = (words.mandatory::<Ipv4Addr>("DADDR"), words.mandatory::<TcpPort>("DPORT"));
         words.complete()?;
@@ -224,12 +217,75 @@ impl Rewriter {
         };
         let (src, dst) = (src.to_bits(), dst.to_bits());
         let id = FlowId { src, src_port: src_port.0, dst, dst_port: dst_port.0 };
+        let mut flows = self.flows();
         let found = flows.ask((self.core.kind, self.member), (super::kind::TCP, id), Ask::Known, now);
         Ok(found.map_or(String::new(), |entry| {
             let to = flows.flow(entry.flow).rewritten(entry.back);
             let [src, dst] = [to.src, to.dst].map(Ipv4Addr::from_bits);
             format!("{src} {} {dst} {}", to.src_port, to.dst_port)
         }))
+    }
+}
+
+/// What its handlers read and write.
+impl Rewriter {
+    pub(super) fn flows(&self) -> MutexGuard<'_, Flows> {
+        lock(&self.flows)
+    }
+
+    pub(super) fn size(&self) -> String {
+        self.flows().members[self.member].inputs.iter().map(|input| input.count).sum::<u64>().to_string()
+    }
+
+    pub(super) fn failures(&self) -> String {
+        self.flows().members[self.member].inputs.iter().map(|input| input.failures).sum::<u64>().to_string()
+    }
+
+    pub(super) fn patterns(&self) -> String {
+        self.flows().members[self.member].inputs.iter().map(Input::unparse).collect()
+    }
+
+    /// The mappings of a protocol, by its place.
+    pub(super) fn list(&self, cx: &Cx<'_>, map: usize) -> Result<String, Refused> {
+        let now = now_ms(cx);
+        Ok(self.flows().list(self.core.kind, self.member, map, now))
+    }
+
+    pub(super) fn set_capacity(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        let now = now_ms(cx);
+        let mut words = Words::new(value, cx.scope());
+        let capacity = words.mandatory::<i32>("CAPACITY");
+        words.complete()?;
+        let mut flows = self.flows();
+        flows.capacity = usize::try_from(capacity.unwrap_or(0)).unwrap_or(0);
+        flows.reap(now);
+        Ok(())
+    }
+
+    pub(super) fn pattern_names(&self) -> Vec<String> {
+        (0..self.core.inputs).map(|i| format!("pattern{i}")).collect()
+    }
+
+    /// The input that a handler is named for.
+    fn input_of(&self, handler: &str) -> Result<usize, Refused> {
+        let input = handler.strip_prefix("pattern").and_then(|input| input.parse::<usize>().ok());
+        input.filter(|input| *input < self.core.inputs).ok_or_else(|| Refused::NoHandler(handler.into()))
+    }
+
+    pub(super) fn pattern(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        let input = self.input_of(handler)?;
+        Ok(self.flows().members[self.member].inputs[input].unparse())
+    }
+
+    pub(super) fn set_pattern(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
+        let i = self.input_of(handler)?;
+        let about = |error: String| spec::about(i, &error);
+        let mut input = Input::parse(value, self.core.outputs, &cx.scope()).map_err(about)?;
+        resolve(cx, &mut input, self.core.outputs).map_err(about)?;
+        let mut flows = lock(&self.flows);
+        flows.forget_input(self.member, i);
+        flows.members[self.member].inputs[i] = input;
+        Ok(())
     }
 }
 
@@ -273,61 +329,6 @@ impl Element for Rewriter {
         lock(&self.flows).reap(now_ms(cx));
         self.reap_at_ns = self.reap_at_ns.saturating_add(self.core.reap_ns);
         cx.set_timer(timer, self.reap_at_ns);
-    }
-
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
-        let now = now_ms(cx);
-        let mut flows = lock(&self.flows);
-        let inputs = &flows.members[self.member].inputs;
-        Ok(match handler {
-            "table_size" | "nmappings" => inputs.iter().map(|input| input.count).sum::<u64>().to_string(),
-            "mapping_failures" => inputs.iter().map(|input| input.failures).sum::<u64>().to_string(),
-            "patterns" => inputs.iter().map(Input::unparse).collect(),
-            "size" => flows.len().to_string(),
-            "capacity" => flows.capacity.to_string(),
-            "evictions" => flows.evicted.to_string(),
-            "table" | "mappings" | "tcp_table" | "tcp_mappings" => {
-                flows.list(self.core.kind, self.member, 0, now)
-            }
-            "udp_table" | "udp_mappings" => flows.list(self.core.kind, self.member, 1, now),
-            "lookup" | "tcp_lookup" => self.lookup(&mut flows, parameter, cx.scope(), now)?,
-            _ => {
-                let input =
-                    handler.strip_prefix("pattern").and_then(|i| inputs.get(i.parse::<usize>().ok()?));
-                input.ok_or_else(|| Refused::NoHandler(handler.into()))?.unparse()
-            }
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let now = now_ms(cx);
-        let mut flows = lock(&self.flows);
-        match handler {
-            "clear" => flows.shrink(0),
-            "capacity" => {
-                let mut words = Words::new(value, cx.scope());
-                let capacity = words.mandatory::<i32>("CAPACITY");
-                words.complete()?;
-                flows.capacity = usize::try_from(capacity.unwrap_or(0)).unwrap_or(0);
-                flows.reap(now);
-            }
-            _ => {
-                let i = handler.strip_prefix("pattern").and_then(|i| i.parse::<usize>().ok());
-                let i =
-                    i.filter(|i| *i < self.core.inputs).ok_or_else(|| Refused::NoHandler(handler.into()))?;
-                let about = |error: String| spec::about(i, &error);
-                let mut input = Input::parse(value, self.core.outputs, &cx.scope()).map_err(about)?;
-                resolve(cx, &mut input, self.core.outputs).map_err(about)?;
-                flows.forget_input(self.member, i);
-                flows.members[self.member].inputs[i] = input;
-            }
-        }
-        Ok(())
-    }
-
-    fn handlers(&self) -> Vec<(String, Handler)> {
-        let handler = graph::class::both("pattern", "an input's specification");
-        (0..self.core.inputs).map(|i| (format!("pattern{i}"), handler)).collect()
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {

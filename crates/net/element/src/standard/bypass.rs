@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use graph::class::{both, keyword, positional, write};
+use graph::class::{Handlers, action, both, keyword, named, positional};
 use graph::{Class, Cx, Element, Fault, Next, Refused};
 use memory::Batch;
 
@@ -21,7 +21,15 @@ pub static BYPASS: Class = Class {
         positional("ACTIVE", "whether packets take the other way; false"),
         keyword("INLINE", "accepted; there is nothing to take out of the way"),
     ],
-    handlers: &[both("active", "whether packets take the other way")],
+    handlers: &Handlers::<Bypass>(&[both(
+        "active",
+        "whether packets take the other way",
+        |bypass| bypass.is_active().to_string(),
+        |bypass, _, value| {
+            bypass.set(parsed(value).map_err(|_| Refused::from("syntax error"))?);
+            Ok(())
+        },
+    )]),
     example: "b :: Bypass -> Discard; b[1] -> Print -> [1]b",
     see: &["Switch", "PullSwitch"],
     make: |setup, conf| {
@@ -44,7 +52,22 @@ pub static SUPPRESSOR: Class = Class {
           packets are dropped, and none are pulled. Handlers `active0`, `active1`, … read and change that.",
     ports: "1-/=",
     flow: "#/#",
-    handlers: &[write("reset", "lets all through")],
+    handlers: &Handlers::<Suppressor>(&[
+        named(
+            "whether packets of one port go through",
+            Suppressor::handler_names,
+            |suppressor, _, name, _| Ok(suppressor.is_open(suppressor.port(name)?).to_string()),
+        )
+        .and_write(|suppressor, _, name, value| {
+            let port = suppressor.port(name)?;
+            let active: bool = parsed(value).map_err(|_| Refused::from("type mismatch"))?;
+            suppressor.closed[port].store(!active, Ordering::Relaxed);
+            Ok(())
+        }),
+        action("reset", "lets all through", |suppressor, _| {
+            suppressor.closed.iter().for_each(|closed| closed.store(false, Ordering::Relaxed));
+        }),
+    ]),
     drops: &["suppressed"],
     example: "Suppressor",
     see: &["Switch", "PullSwitch", "InputSwitch"],
@@ -130,15 +153,6 @@ impl Element for Bypass {
     fn replicate(&self) -> Option<Box<dyn Element>> {
         Some(Box::new(self.clone()))
     }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.is_active().to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.set(parsed(value).map_err(|_| Refused::from("syntax error"))?);
-        Ok(())
-    }
 }
 
 /// See [`SUPPRESSOR`].
@@ -157,6 +171,10 @@ impl Suppressor {
     fn is_open(&self, port: usize) -> bool {
         self.closed.get(port).is_some_and(|closed| !closed.load(Ordering::Relaxed)) // a lone value
     }
+
+    fn handler_names(&self) -> Vec<String> {
+        (0..self.closed.len()).map(|port| format!("active{port}")).collect()
+    }
 }
 
 impl Element for Suppressor {
@@ -172,26 +190,6 @@ impl Element for Suppressor {
         if self.is_open(output) {
             cx.pull(output, batch);
         }
-    }
-
-    fn handlers(&self) -> Vec<(String, graph::class::Handler)> {
-        let about = both("active", "whether packets of one port go through");
-        (0..self.closed.len()).map(|port| (format!("active{port}"), about)).collect()
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.is_open(self.port(handler)?).to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        if handler == "reset" {
-            self.closed.iter().for_each(|closed| closed.store(false, Ordering::Relaxed));
-            return Ok(());
-        }
-        let port = self.port(handler)?;
-        let active: bool = parsed(value).map_err(|_| Refused::from("type mismatch"))?;
-        self.closed[port].store(!active, Ordering::Relaxed);
-        Ok(())
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {

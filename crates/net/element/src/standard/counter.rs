@@ -1,7 +1,9 @@
 //! `Counter`: packets, bytes, rates.
 
-use graph::class::{both, keyword, read, write};
+use crate::kernels::single;
+use graph::class::{Handlers, action, both, call, keyword, read, write};
 use graph::clock::SECOND_NS;
+use graph::element::kernel::Kernel;
 use graph::fused::Single;
 use graph::lang::args;
 use graph::value::Raw;
@@ -18,19 +20,37 @@ pub static CLASS: Class = Class {
         keyword("COUNT_CALL", "`N HANDLER VALUE`: written at the Nth packet"),
         keyword("BYTE_COUNT_CALL", "`N HANDLER VALUE`: written at the Nth byte"),
     ],
-    handlers: &[
-        read("count", "packets"),
-        read("byte_count", "bytes"),
-        read("rate", "packets per second, of the last second or so"),
-        read("byte_rate", "bytes per second, of the last second or so"),
-        read("bit_rate", "bits per second, of the last second or so"),
-        write("reset", "counts from zero").marked("b"),
-        write("reset_counts", "counts from zero").marked("Ub"),
-        both("count_call", "what is written at which packet; reads at which"),
-        write("byte_count_call", "what is written at which byte"),
-    ],
+    handlers: &Handlers::<Counter>(&[
+        read("count", "packets", |counter| counter.packets.sum().to_string()),
+        read("byte_count", "bytes", |counter| counter.bytes.sum().to_string()),
+        call("rate", "packets per second, of the last second or so", |counter, cx, _| {
+            Ok(counter.rates(cx).0.to_string())
+        }),
+        call("byte_rate", "bytes per second, of the last second or so", |counter, cx, _| {
+            Ok(counter.rates(cx).1.to_string())
+        }),
+        call("bit_rate", "bits per second, of the last second or so", |counter, cx, _| {
+            Ok((counter.rates(cx).1 * 8.0).to_string())
+        }),
+        action("reset", "counts from zero", Counter::reset).marked("b"),
+        action("reset_counts", "counts from zero", Counter::reset).marked("Ub"),
+        both(
+            "count_call",
+            "what is written at which packet; reads at which",
+            |counter| Call::unparse(&counter.call),
+            |counter, cx, value| {
+                counter.call = Some(Call::checked(cx, value, "count_call")?);
+                Ok(())
+            },
+        ),
+        write("byte_count_call", "what is written at which byte", |counter, cx, value| {
+            counter.byte_call = Some(Call::checked(cx, value, "byte_count_call")?);
+            Ok(())
+        }),
+    ]),
     example: "FromDevice(p) -> c :: Counter -> Discard",
     see: &["AverageCounter", "CompareBlock"],
+    kernel: Kernel::Inside(single!(Counter)),
     make: |_, conf| {
         let call = conf.keyword::<Raw>("COUNT_CALL")?;
         let byte_call = conf.keyword::<Raw>("BYTE_COUNT_CALL")?;
@@ -132,6 +152,21 @@ impl Counter {
         Call::check(&mut self.call, self.packets.sum(), cx);
         Call::check(&mut self.byte_call, self.bytes.sum(), cx);
     }
+
+    /// Packets and bytes per second.
+    fn rates(&mut self, cx: &Cx<'_>) -> (f64, f64) {
+        let (packets, bytes) = (self.packets.sum(), self.bytes.sum());
+        self.rate.look(cx.now_ns(), packets, bytes)
+    }
+
+    fn reset(&mut self, cx: &mut Cx<'_>) {
+        self.packets.reset();
+        self.bytes.reset();
+        for call in [&mut self.call, &mut self.byte_call].into_iter().flatten() {
+            call.done = false;
+        }
+        self.rate = Rate { last: (cx.now_ns(), 0, 0), now: (0.0, 0.0) };
+    }
 }
 
 impl Single for Counter {
@@ -171,38 +206,5 @@ impl Element for Counter {
             self.packets.add(old.packets.own());
             self.bytes.add(old.bytes.own());
         }
-    }
-
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let (packets, bytes) = (self.packets.sum(), self.bytes.sum());
-        Ok(match handler {
-            "count" => packets.to_string(),
-            "byte_count" => bytes.to_string(),
-            "count_call" => Call::unparse(&self.call),
-            _ => {
-                let (packets, bytes) = self.rate.look(cx.now_ns(), packets, bytes);
-                match handler {
-                    "rate" => packets.to_string(),
-                    "byte_rate" => bytes.to_string(),
-                    _ => (bytes * 8.0).to_string(),
-                }
-            }
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        match handler {
-            "count_call" => self.call = Some(Call::checked(cx, value, handler)?),
-            "byte_count_call" => self.byte_call = Some(Call::checked(cx, value, handler)?),
-            _ => {
-                self.packets.reset();
-                self.bytes.reset();
-                for call in [&mut self.call, &mut self.byte_call].into_iter().flatten() {
-                    call.done = false;
-                }
-                self.rate = Rate { last: (cx.now_ns(), 0, 0), now: (0.0, 0.0) };
-            }
-        }
-        Ok(())
     }
 }

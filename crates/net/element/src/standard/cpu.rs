@@ -1,10 +1,12 @@
 //! `CPUSwitch`, `CPUQueue`: a way, and a queue, for each thread.
 
-use graph::class::{positional, read};
+use graph::class::{Handlers, positional, read};
+use graph::element::kernel::Kernel;
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 
-use super::queue;
+use super::queue::{self, Queue};
+use crate::kernels::each;
 
 /// A way for each thread.
 pub static SWITCH: Class = Class {
@@ -16,6 +18,7 @@ pub static SWITCH: Class = Class {
     processing: "h/h",
     example: "FromDevice(p) -> s :: CPUSwitch; s[0] -> Discard; s[1] -> Discard;",
     see: &["CPUQueue", "RoundRobinSwitch", "Pipeliner"],
+    kernel: Kernel::Inside(each!(CpuSwitch)),
     make: |_, conf| conf.complete().map(|()| Each::boxed(CpuSwitch)),
     ..Class::BASE
 };
@@ -27,11 +30,11 @@ pub static QUEUE: Class = Class {
     doc: "A Queue of a smaller default capacity. Any threads may push and pull; a batch takes its lock once, \
           which is what Click's queue for each processor is to avoid for each packet.",
     arguments: &[positional("CAPACITY", "packets it holds; 128")],
-    handlers: &[
-        read("capacity", "packets it holds"),
-        read("drops", "packets dropped because it was full"),
-        read("length", "packets in it"),
-    ],
+    handlers: &Handlers::<Queue>(&[
+        read("capacity", "packets it holds", Queue::capacity),
+        read("drops", "packets dropped because it was full", Queue::drops),
+        read("length", "packets in it", Queue::length),
+    ]),
     example: "FromDevice(p) -> CPUQueue -> ToDevice(q)",
     see: &["Queue", "Pipeliner", "CPUSwitch"],
     make: |_, conf| queue::make_for_threads(conf),

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use graph::class::{both, mandatory, read, write};
+use graph::class::{Handlers, action, both, mandatory, read};
 use graph::clock::SECOND_NS;
 use graph::signal::Kind;
 use graph::value::{Bandwidth, Span};
@@ -21,7 +21,16 @@ pub static DELAY_SHAPER: Class = Class {
           at first. Its timestamp is then the time it left.",
     processing: "l/l",
     arguments: &[mandatory("DELAY", "how long")],
-    handlers: &[both("delay", "how long")],
+    handlers: &Handlers::<Delay>(&[both(
+        "delay",
+        "how long",
+        |delay| interval(delay.delay_ns),
+        |delay, _, value| {
+            let Span(ns) = parsed(value).map_err(|_| Refused::from("delay must be a timestamp"))?;
+            delay.delay_ns = ns;
+            Ok(())
+        },
+    )]),
     example: "SetTimestamp -> Queue -> DelayShaper(10ms) -> Unqueue",
     see: &["DelayUnqueue", "LinkUnqueue", "SetTimestamp"],
     make: |_, conf| {
@@ -61,12 +70,32 @@ pub static LINK_UNQUEUE: Class = Class {
         mandatory("LATENCY", "how long a bit takes"),
         mandatory("BANDWIDTH", "bytes a second, 100 at least"),
     ],
-    handlers: &[
-        both("latency", "how long a bit takes"),
-        both("bandwidth", "bytes a second"),
-        read("size", "packets on the link"),
-        write("reset", "drops all packets on the link"),
-    ],
+    handlers: &Handlers::<Link>(&[
+        both(
+            "latency",
+            "how long a bit takes",
+            |link| interval(link.latency_ns),
+            |link, cx, value| {
+                let Span(ns) = parsed(value).map_err(|_| Refused::from("latency must be a timestamp"))?;
+                link.latency_ns = ns;
+                link.begin_anew(cx);
+                Ok(())
+            },
+        ),
+        both(
+            "bandwidth",
+            "bytes a second",
+            |link| (link.bandwidth * 100).to_string(),
+            |link, cx, value| {
+                let bandwidth = parsed(value).map_err(|_| Refused::from("invalid bandwidth"))?;
+                link.bandwidth = hundreds(bandwidth)?;
+                link.begin_anew(cx);
+                Ok(())
+            },
+        ),
+        read("size", "packets on the link", |link| link.link.len().to_string()),
+        action("reset", "drops all packets on the link", Link::begin_anew),
+    ]),
     drops: &["dropped", "reset"],
     example: "Queue -> LinkUnqueue(10ms, 1Mbps) -> Discard",
     see: &["DelayUnqueue", "BandwidthShaper"],
@@ -196,16 +225,6 @@ impl Element for Delay {
         }
     }
 
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(interval(self.delay_ns))
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        let delay: Span = parsed(value).map_err(|_| Refused::from("delay must be a timestamp"))?;
-        self.delay_ns = delay.0;
-        Ok(())
-    }
-
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {
         if let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<Delay>() {
             self.held = self.held.take().or(old.held.take());
@@ -256,6 +275,14 @@ impl Link {
         }
         worked
     }
+
+    /// Drops all packets on the link.
+    fn begin_anew(&mut self, cx: &mut Cx<'_>) {
+        std::mem::take(&mut self.link).into_iter().for_each(|packet| cx.drop(1, packet));
+        if let Some(task) = self.task {
+            cx.schedule(task);
+        }
+    }
 }
 
 /// Packets a link holds at most, however long it is: each needs a buffer.
@@ -299,35 +326,6 @@ impl Element for Link {
         if let Some(task) = self.task {
             cx.schedule(task);
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "latency" => interval(self.latency_ns),
-            "bandwidth" => (self.bandwidth * 100).to_string(),
-            _ => self.link.len().to_string(),
-        })
-    }
-
-    /// Whatever is changed, the link begins anew.
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        match handler {
-            "latency" => {
-                let latency: Span =
-                    parsed(value).map_err(|_| Refused::from("latency must be a timestamp"))?;
-                self.latency_ns = latency.0;
-            }
-            "bandwidth" => {
-                let bandwidth = parsed(value).map_err(|_| Refused::from("invalid bandwidth"))?;
-                self.bandwidth = hundreds(bandwidth)?;
-            }
-            _ => {}
-        }
-        std::mem::take(&mut self.link).into_iter().for_each(|packet| cx.drop(1, packet));
-        if let Some(task) = self.task {
-            cx.schedule(task);
-        }
-        Ok(())
     }
 
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {

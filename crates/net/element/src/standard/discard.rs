@@ -1,7 +1,7 @@
 //! `Discard`: the end of packets.
 
-use graph::class::{both, keyword, positional, read, write};
-use graph::{Class, Cx, Element, Next, Ran, Refused, Signal, Signals, Tally, TaskId};
+use graph::class::{Handlers, action, both, keyword, positional, read};
+use graph::{Class, Cx, Element, Next, Ran, Signal, Signals, Tally, TaskId};
 use memory::Batch;
 
 /// The class.
@@ -15,11 +15,22 @@ pub static CLASS: Class = Class {
         positional("ACTIVE", "whether it pulls; true"),
         keyword("BURST", "packets pulled at a time; 1"),
     ],
-    handlers: &[
-        read("count", "packets dropped"),
-        write("reset_counts", "sets the count to zero"),
-        both("active", "whether it pulls"),
-    ],
+    handlers: &Handlers::<Discard>(&[
+        read("count", "packets dropped", |discard| discard.count.sum().to_string()),
+        action("reset_counts", "sets the count to zero", |discard, _| discard.count.reset()),
+        both(
+            "active",
+            "whether it pulls",
+            |discard| discard.active.is_raised().to_string(),
+            |discard, cx, value| {
+                match super::parsed(value)? {
+                    true => discard.active.raise(cx),
+                    false => discard.active.lower(),
+                }
+                Ok(())
+            },
+        ),
+    ]),
     example: "FromDevice(p) -> Discard",
     see: &["Idle", "Queue"],
     make: |_, conf| {
@@ -74,25 +85,6 @@ impl Element for Discard {
             cx.schedule(task);
         }
         Ran::done(pulled > 0)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "count" => self.count.sum().to_string(),
-            _ => self.active.is_raised().to_string(),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        if handler == "reset_counts" {
-            self.count.reset();
-            return Ok(());
-        }
-        match super::parsed(value)? {
-            true => self.active.raise(cx),
-            false => self.active.lower(),
-        }
-        Ok(())
     }
 
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {

@@ -1,6 +1,6 @@
 //! `HandlerAggregate`: one handler for those of several elements.
 
-use graph::class::{ask, rest, write};
+use graph::class::{Handlers, ask, rest, write};
 use graph::{Class, Cx, Element, Refused};
 
 /// The class.
@@ -11,11 +11,19 @@ pub static CLASS: Class = Class {
           writing `NAME VALUE` to `write` writes all of them.",
     ports: "0/0",
     arguments: &[rest("ELEMENT", "an element, by keyword or not")],
-    handlers: &[
-        ask("add", "the sum of the handler named"),
-        ask("avg", "the mean of the handler named"),
-        write("write", "`NAME VALUE`: written to all"),
-    ],
+    handlers: &Handlers::<HandlerAggregate>(&[
+        ask("add", "the sum of the handler named", |aggregate, cx, parameter| {
+            Ok(aggregate.sum(cx, parameter)?.to_string())
+        }),
+        ask("avg", "the mean of the handler named", |aggregate, cx, parameter| {
+            Ok((aggregate.sum(cx, parameter)? / aggregate.elements.len().max(1) as f64).to_string())
+        }),
+        write("write", "`NAME VALUE`: written to all", |aggregate, cx, value| {
+            let (name, value) = value.trim().split_once(char::is_whitespace).unwrap_or((value.trim(), ""));
+            let mut elements = aggregate.elements.iter();
+            elements.try_for_each(|element| cx.write(&format!("{element}.{name}"), value.trim()))
+        }),
+    ]),
     example: "agg :: HandlerAggregate(ELEMENT a, ELEMENT b); Script(read agg.add count)",
     see: &["Script", "Counter"],
     make: |_, conf| {
@@ -36,29 +44,25 @@ pub struct HandlerAggregate {
     elements: Vec<String>,
 }
 
-impl Element for HandlerAggregate {
-    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        match self.elements.iter().find(|name| cx.find(name).is_none()) {
-            Some(name) => Err(format!("no element named '{name}'")),
-            None => Ok(()),
-        }
-    }
-
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
-        let (name, parameter) =
-            parameter.trim().split_once(char::is_whitespace).unwrap_or((parameter.trim(), ""));
+impl HandlerAggregate {
+    /// The sum of what a handler, named with its parameter, reads in all elements.
+    fn sum(&self, cx: &mut Cx<'_>, named: &str) -> Result<f64, Refused> {
+        let (name, parameter) = named.trim().split_once(char::is_whitespace).unwrap_or((named.trim(), ""));
         let mut sum = 0.0;
         for element in &self.elements {
             let text = cx.read(&format!("{element}.{name}"), parameter.trim())?;
             let value: Option<f64> = text.split_whitespace().next().and_then(|word| word.parse().ok());
             sum += value.ok_or_else(|| Refused::from(format!("'{element}.{name}' reads no number")))?;
         }
-        let count = if handler == "avg" { self.elements.len().max(1) as f64 } else { 1.0 };
-        Ok((sum / count).to_string())
+        Ok(sum)
     }
+}
 
-    fn write(&mut self, cx: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        let (name, value) = value.trim().split_once(char::is_whitespace).unwrap_or((value.trim(), ""));
-        self.elements.iter().try_for_each(|element| cx.write(&format!("{element}.{name}"), value.trim()))
+impl Element for HandlerAggregate {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        match self.elements.iter().find(|name| cx.find(name).is_none()) {
+            Some(name) => Err(format!("no element named '{name}'")),
+            None => Ok(()),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `InfiniteSource`: packets without end.
 
-use graph::class::{both, keyword, positional, read, write};
+use graph::class::{Handlers, both, keyword, positional, read, write};
 use graph::lang::args;
 use graph::signal::Kind;
 use graph::value::{Bytes, Raw};
@@ -32,18 +32,70 @@ pub static CLASS: Class = Class {
         keyword("END_CALL", "handler written after LIMIT packets"),
     ],
     live: true,
-    handlers: &[
-        read("count", "packets sent"),
-        both("active", "whether it sends").marked("c"),
-        both("limit", "packets in all").marked("."),
-        both("burst", "packets at a time").marked("."),
-        both("data", "the packets' bytes").marked("%."),
-        both("length", "bytes in a packet; -1 for those of DATA").marked("."),
-        both("burstsize", "the old name of burst").marked(".D"),
-        both("datasize", "the old name of length").marked(".D"),
-        write("reset", "begins again"),
-        write("reset_counts", "begins again"),
-    ],
+    handlers: &Handlers::<InfiniteSource>(&[
+        read("count", "packets sent", |source| source.count.to_string()),
+        both(
+            "active",
+            "whether it sends",
+            |source: &InfiniteSource| source.active.to_string(),
+            |source, cx, value| {
+                source.active =
+                    parsed(value).map_err(|_| Refused::from("active parameter must be boolean"))?;
+                source.changed(cx)
+            },
+        )
+        .marked("c"),
+        both(
+            "limit",
+            "packets in all",
+            |source: &InfiniteSource| source.limit.to_string(),
+            |source, cx, value| {
+                source.limit = parsed(value).map_err(|_| Refused::from("limit parameter must be integer"))?;
+                source.changed(cx)
+            },
+        )
+        .marked("."),
+        both(
+            "burst",
+            "packets at a time",
+            |source: &InfiniteSource| source.burst.to_string(),
+            InfiniteSource::set_burst,
+        )
+        .marked("."),
+        both(
+            "data",
+            "the packets' bytes",
+            |source: &InfiniteSource| String::from_utf8_lossy(&source.data).into_owned(),
+            |source, cx, value| {
+                source.data = value.as_bytes().to_vec();
+                source.changed(cx)
+            },
+        )
+        .marked("%."),
+        both(
+            "length",
+            "bytes in a packet; -1 for those of DATA",
+            |source: &InfiniteSource| source.length.to_string(),
+            InfiniteSource::set_length,
+        )
+        .marked("."),
+        both(
+            "burstsize",
+            "the old name of burst",
+            |source: &InfiniteSource| source.burst.to_string(),
+            InfiniteSource::set_burst,
+        )
+        .marked(".D"),
+        both(
+            "datasize",
+            "the old name of length",
+            |source: &InfiniteSource| source.length.to_string(),
+            InfiniteSource::set_length,
+        )
+        .marked(".D"),
+        write("reset", "begins again", InfiniteSource::reset),
+        write("reset_counts", "begins again", InfiniteSource::reset),
+    ]),
     drops: &["no buffers"],
     example: "InfiniteSource(\\<0800>, LIMIT 1000, BURST 32, STOP true)",
     see: &["RatedSource", "TimedSource", "FastUDPSource"],
@@ -170,6 +222,29 @@ impl InfiniteSource {
             None => self.packets.raise(cx),
         }
     }
+
+    fn set_burst(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        let wrong = "burstsize parameter must be integer >= 1";
+        self.burst = parsed(value).ok().filter(|burst| *burst >= 1).ok_or(wrong)?;
+        self.changed(cx)
+    }
+
+    fn set_length(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        self.length = parsed(value).map_err(|_| Refused::from("length must be integer"))?;
+        self.changed(cx)
+    }
+
+    fn reset(&mut self, cx: &mut Cx<'_>, _: &str) -> Result<(), Refused> {
+        self.count = 0;
+        self.changed(cx)
+    }
+
+    /// What it sends, or whether, is another now.
+    fn changed(&mut self, cx: &mut Cx<'_>) -> Result<(), Refused> {
+        self.lay_out()?;
+        self.wake(cx);
+        Ok(())
+    }
 }
 
 impl Element for InfiniteSource {
@@ -239,36 +314,5 @@ impl Element for InfiniteSource {
             Kind::Packets => Notice::Signal(self.packets.clone()),
             Kind::Room => Notice::Continue,
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "count" => self.count.to_string(),
-            "active" => self.active.to_string(),
-            "limit" => self.limit.to_string(),
-            "burst" | "burstsize" => self.burst.to_string(),
-            "length" | "datasize" => self.length.to_string(),
-            _ => String::from_utf8_lossy(&self.data).into_owned(),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let number = |wrong: &'static str| parsed::<i64>(value).map_err(|_| Refused::from(wrong));
-        match handler {
-            "active" => {
-                self.active = parsed(value).map_err(|_| Refused::from("active parameter must be boolean"))?;
-            }
-            "limit" => self.limit = number("limit parameter must be integer")?,
-            "burst" | "burstsize" => {
-                let wrong = "burstsize parameter must be integer >= 1";
-                self.burst = number(wrong).ok().filter(|burst| *burst >= 1).ok_or(wrong)?;
-            }
-            "length" | "datasize" => self.length = number("length must be integer")?,
-            "data" => self.data = value.as_bytes().to_vec(),
-            _ => self.count = 0,
-        }
-        self.lay_out()?;
-        self.wake(cx);
-        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! `Meter`, `BandwidthMeter`: one of several ways, by how fast packets come; `Block`,
 //! `CompareBlock`: by rates that others noted on packets.
 
-use graph::class::{both, mandatory, read, rest};
+use graph::class::{Handlers, both, call, mandatory, read, rest};
 use graph::value::{Bandwidth, Value};
 use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused, Setup};
 use memory::Packet;
@@ -20,7 +20,15 @@ pub static PACKETS: Class = Class {
     ports: "1/2-",
     processing: "h/h",
     arguments: &[rest("RATE", "packets a second, each more than the one before")],
-    handlers: &[read("rate", "how many come a second"), read("meters", "the rates, a line each")],
+    handlers: &Handlers::<Meter>(&[
+        call("rate", "how many come a second", |meter, cx, _| {
+            meter.rate.count(cx.now_ns(), 0);
+            Ok(meter.rate.a_second())
+        }),
+        read("meters", "the rates, a line each", |meter| {
+            meter.thresholds.iter().map(|threshold| Rate::shown(*threshold)).collect()
+        }),
+    ]),
     example: "m :: Meter(10000) -> Queue; m[1] -> Discard;",
     see: &["BandwidthMeter", "RatedSplitter", "Shaper"],
     make: |setup, conf| make(setup, conf, false),
@@ -48,7 +56,15 @@ pub static BLOCK: Class = Class {
     ports: "1/2",
     processing: "h/h",
     arguments: &[mandatory("THRESH", "the most that goes to output 0")],
-    handlers: &[both("thresh", "the most that goes to output 0")],
+    handlers: &Handlers::<Block>(&[both(
+        "thresh",
+        "the most that goes to output 0",
+        |block| block.most.to_string(),
+        |block, _, value| {
+            block.most = integer(value)?;
+            Ok(())
+        },
+    )]),
     live: true,
     example: "b :: Block(500); b[1] -> Discard;",
     see: &["CompareBlock", "Meter"],
@@ -71,11 +87,35 @@ pub static COMPARE: Class = Class {
         mandatory("REV_WEIGHT", "how much the backward rate counts"),
         mandatory("THRESH", "what one of them must be more than"),
     ],
-    handlers: &[
-        both("fwd_weight", "how much the forward rate counts"),
-        both("rev_weight", "how much the backward rate counts"),
-        both("thresh", "what one of them must be more than"),
-    ],
+    handlers: &Handlers::<CompareBlock>(&[
+        both(
+            "fwd_weight",
+            "how much the forward rate counts",
+            |block| block.forward.to_string(),
+            |block, _, value| {
+                block.forward = integer(value)?;
+                Ok(())
+            },
+        ),
+        both(
+            "rev_weight",
+            "how much the backward rate counts",
+            |block| block.back.to_string(),
+            |block, _, value| {
+                block.back = integer(value)?;
+                Ok(())
+            },
+        ),
+        both(
+            "thresh",
+            "what one of them must be more than",
+            |block| block.most.to_string(),
+            |block, _, value| {
+                block.most = integer(value)?;
+                Ok(())
+            },
+        ),
+    ]),
     example: "b :: CompareBlock(5, 2, 100); b[1] -> Discard;",
     see: &["Block", "Meter"],
     make: |_, conf| {
@@ -135,14 +175,6 @@ impl PerPacket for Meter {
         let now = self.rate.average();
         Fate::out(self.thresholds.partition_point(|threshold| *threshold <= now))
     }
-
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        if handler == "rate" {
-            self.rate.count(cx.now_ns(), 0);
-            return Ok(self.rate.a_second());
-        }
-        Ok(self.thresholds.iter().map(|threshold| Rate::shown(*threshold)).collect())
-    }
 }
 
 /// See [`BLOCK`].
@@ -151,20 +183,16 @@ pub struct Block {
     most: i64,
 }
 
+/// What is written to a handler, as a number.
+fn integer<T: Value>(value: &str) -> Result<T, Refused> {
+    parsed(value).map_err(|_| Refused::from("not an integer"))
+}
+
 impl PerPacket for Block {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         let rate = i64::from(packet.u32_at(FORWARD) as i32);
         Fate::out(usize::from(self.most != 0 && rate > self.most))
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.most.to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.most = parsed(value).map_err(|_| Refused::from("not an integer"))?;
-        Ok(())
     }
 }
 
@@ -185,23 +213,5 @@ impl PerPacket for CompareBlock {
         let [forward, back] = [FORWARD, BACK].map(|at| i64::from(packet.u32_at(at) as i32).max(1));
         let heavy = i128::from(self.forward) * i128::from(forward) > i128::from(self.back) * i128::from(back);
         Fate::out(usize::from(heavy && (forward > self.most || back > self.most)))
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "fwd_weight" => self.forward.to_string(),
-            "rev_weight" => self.back.to_string(),
-            _ => self.most.to_string(),
-        })
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let value = parsed(value).map_err(|_| Refused::from("not an integer"))?;
-        match handler {
-            "fwd_weight" => self.forward = value,
-            "rev_weight" => self.back = value,
-            _ => self.most = value,
-        }
-        Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! `Null`, `PushNull`, `PullNull`: packets go through unchanged.
 
+use crate::kernels::single;
+use graph::element::kernel::Kernel;
 use graph::fused::Single;
 use graph::{Class, Cx, Element, Fate, Next};
 use memory::{Batch, Packet};
@@ -11,6 +13,7 @@ pub static CLASS: Class = Class {
     doc: "Does nothing to packets: a place to connect to, or to measure what an element costs.",
     example: "Null",
     see: &["PushNull", "PullNull"],
+    kernel: Kernel::Inside(single!(Null)),
     make: |_, conf| conf.complete().map(|()| Box::new(Null) as Box<dyn Element>),
     ..Class::BASE
 };
@@ -32,6 +35,7 @@ pub static PULL_NULL: Class = Class {
     processing: "l/l",
     see: &["Null", "PushNull"],
     example: "PullNull",
+    kernel: Kernel::Unwritten,
     ..CLASS
 };
 

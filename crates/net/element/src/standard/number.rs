@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use graph::class::{keyword, positional, read};
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use crate::kernels;
+use graph::class::{Handlers, keyword, positional, read};
+use graph::element::kernel::Kernel;
+use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 
 /// The class.
@@ -17,10 +19,13 @@ pub static CLASS: Class = Class {
         positional("OFFSET", "where, in bytes from the packet's start; 40"),
         keyword("NET_ORDER", "whether the most significant byte comes first; false"),
     ],
-    handlers: &[read("count", "packets numbered")],
+    handlers: &Handlers::<NumberPacket>(&[read("count", "packets numbered", |number| {
+        number.count.load(Ordering::Relaxed).to_string()
+    })]),
     drops: &["no tailroom"],
     example: "NumberPacket(OFFSET 42)",
     see: &["StoreData", "Counter"],
+    kernel: Kernel::Outside(kernels::ORDER),
     make: |_, conf| {
         let offset: usize = conf.positional("OFFSET")?.unwrap_or(40);
         let net_order = conf.keyword("NET_ORDER")?.unwrap_or(false);
@@ -54,10 +59,6 @@ impl PerPacket for NumberPacket {
         let bytes = if self.net_order { number.to_be_bytes() } else { number.to_le_bytes() };
         packet[self.offset..end].copy_from_slice(&bytes);
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.count.load(Ordering::Relaxed).to_string())
     }
 
     fn replicate(&self) -> Option<NumberPacket> {

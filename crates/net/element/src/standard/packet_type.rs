@@ -1,6 +1,8 @@
 //! `SetPacketType`: to whom a packet is said to have come.
 
+use crate::kernels::each;
 use graph::class::mandatory;
+use graph::element::kernel::Kernel;
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Reach;
@@ -15,6 +17,7 @@ pub static CLASS: Class = Class {
     live: true,
     example: "SetPacketType(HOST)",
     see: &["HostEtherFilter", "DropBroadcasts"],
+    kernel: Kernel::Inside(each!(SetPacketType)),
     make: |_, conf| {
         let text: String = conf.mandatory("TYPE")?;
         conf.complete()?;

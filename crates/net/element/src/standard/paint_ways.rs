@@ -2,10 +2,12 @@
 //! whatever its value.
 
 use graph::class::{keyword, positional, rest};
+use graph::element::kernel::Kernel;
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 
 use crate::annotation::{Notes, PAINT, Place};
+use crate::kernels::each;
 
 /// By the rest.
 pub static ROUND_ROBIN: Class = Class {
@@ -38,6 +40,7 @@ pub static EXACT: Class = Class {
     drops: &["no output for this colour"],
     example: "ExactPaintSwitch(PAINT, MAP 6, MAP 17)",
     see: &["PaintSwitch", "PaintRR"],
+    kernel: Kernel::Inside(each!(ExactPaintSwitch)),
     make: |_, conf| {
         let (mut at, mut outputs, mut table) = (Place::<1>(PAINT), 0u16, [u16::MAX; 256]);
         let scope = *conf.scope();

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use graph::class::{both, keyword, positional, read, write};
-use graph::{Class, Cx, Element, Next, Ran, Refused, Signal, Tally, TaskId};
+use graph::class::{Handlers, action, both, keyword, positional, read};
+use graph::{Class, Cx, Element, Next, Ran, Signal, Tally, TaskId};
 use memory::{Batch, Packet};
 
 /// The class.
@@ -29,13 +29,31 @@ pub static CLASS: Class = Class {
         keyword("VERBOSE", "say when packets are dropped; true"),
         keyword("PREFETCH", "accepted; a batch is fetched as it is looked at"),
     ],
-    handlers: &[
-        read("count", "packets handed over"),
-        read("dropped", "packets dropped because a ring was full"),
-        read("highwater", "the most packets there ever were in a ring"),
-        both("active", "whether packets go on"),
-        write("reset_counts", "counts from zero"),
-    ],
+    handlers: &Handlers::<Pipeliner>(&[
+        read("count", "packets handed over", |pipeliner| pipeliner.count.sum().to_string()),
+        read("dropped", "packets dropped because a ring was full", |pipeliner| {
+            pipeliner.dropped.sum().to_string()
+        }),
+        read("highwater", "the most packets there ever were in a ring", |pipeliner| {
+            pipeliner.shared.rings.iter().map(|ring| ring.lock().highest).max().unwrap_or(0).to_string()
+        }),
+        both(
+            "active",
+            "whether packets go on",
+            |pipeliner| pipeliner.shared.active.is_raised().to_string(),
+            |pipeliner, cx, value| {
+                match super::parsed(value)? {
+                    true => pipeliner.shared.active.raise(cx),
+                    false => pipeliner.shared.active.lower(),
+                }
+                Ok(())
+            },
+        ),
+        action("reset_counts", "counts from zero", |pipeliner, _| {
+            pipeliner.count.reset();
+            pipeliner.dropped.reset();
+        }),
+    ]),
     drops: &["ring full"],
     example: "FromDevice(a) -> p :: Pipeliner -> ToDevice(b); StaticThreadSched(p 1)",
     see: &["Queue", "ThreadSafeQueue", "StaticThreadSched", "CPUSwitch"],
@@ -216,28 +234,6 @@ impl Element for Pipeliner {
             task: None,
             ..*self
         }))
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "count" => self.count.sum().to_string(),
-            "dropped" => self.dropped.sum().to_string(),
-            "active" => self.shared.active.is_raised().to_string(),
-            _ => self.shared.rings.iter().map(|ring| ring.lock().highest).max().unwrap_or(0).to_string(),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        if handler == "reset_counts" {
-            self.count.reset();
-            self.dropped.reset();
-            return Ok(());
-        }
-        match super::parsed(value)? {
-            true => self.shared.active.raise(cx),
-            false => self.shared.active.lower(),
-        }
-        Ok(())
     }
 
     /// Each ring's packets go on in one ring, so that flows keep their order.

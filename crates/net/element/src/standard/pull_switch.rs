@@ -1,7 +1,7 @@
 //! `PullSwitch`, `SimplePullSwitch`, `StaticPullSwitch`: pulls from one of several
 //! inputs.
 
-use graph::class::{both, mandatory, positional};
+use graph::class::{Handlers, NO_HANDLERS, both, mandatory, positional};
 use graph::signal::Kind;
 use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Ran, Refused, Setup, Signal, Signals, TaskId};
 use memory::Batch;
@@ -17,7 +17,12 @@ pub static CLASS: Class = Class {
     ports: "1-/1",
     processing: "l/l",
     arguments: &[positional("INPUT", "which input; 0")],
-    handlers: &[both("switch", "which input; -1 for none")],
+    handlers: &Handlers::<PullSwitch>(&[both(
+        "switch",
+        "which input; -1 for none",
+        |switch| switch.input.to_string(),
+        PullSwitch::set_input,
+    )]),
     example: "PullSwitch(1)",
     see: &["SimplePullSwitch", "StaticPullSwitch", "Switch", "PrioSched"],
     make: |setup, conf| {
@@ -48,7 +53,7 @@ pub static STATIC: Class = Class {
     brief: "pulls packets from one input, for good",
     doc: "Packets are pulled at input INPUT; below zero nowhere.",
     arguments: &[mandatory("INPUT", "which input; -1 for none")],
-    handlers: &[],
+    handlers: NO_HANDLERS,
     example: "StaticPullSwitch(0)",
     see: &["PullSwitch", "StaticSwitch"],
     make: |_, conf| {
@@ -84,6 +89,16 @@ impl PullSwitch {
         if let Some(signal) = self.signal.as_ref().filter(|_| self.awake()) {
             signal.raise(cx);
         }
+    }
+
+    fn set_input(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        self.input = switch::setting(value, cx.inputs())?;
+        if let Some(signal) = self.signal.as_ref().filter(|_| self.input < 0) {
+            signal.lower();
+        }
+        self.rouse(cx);
+        cx.set_config(self.input.to_string());
+        Ok(())
     }
 }
 
@@ -123,19 +138,5 @@ impl Element for PullSwitch {
             (Some(signal), Kind::Packets) => Notice::Signal(signal.clone()),
             _ => Notice::Continue,
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.input.to_string())
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        self.input = switch::setting(value, cx.inputs())?;
-        if let Some(signal) = self.signal.as_ref().filter(|_| self.input < 0) {
-            signal.lower();
-        }
-        self.rouse(cx);
-        cx.set_config(self.input.to_string());
-        Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use graph::class::{both, positional, read, setting, write};
+use graph::class::{Handlers, action, positional, read, setting};
 use graph::signal::Kind;
 use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Signal};
 use memory::{Batch, Packet};
@@ -19,17 +19,26 @@ pub static CLASS: Class = Class {
     ports: "1/1-2",
     processing: "h/lh",
     arguments: &[positional("CAPACITY", "packets it holds; 1000")],
-    handlers: &[
-        read("length", "packets in it"),
-        read("highwater_length", "the most there ever were"),
-        both("capacity", "packets it holds").marked("."),
-        read("drops", "packets dropped because it was full"),
-        write("reset_counts", "sets drops and highwater_length to zero"),
-        write("reset", "drops all packets in it"),
-    ],
+    handlers: &Handlers::<Queue>(&[
+        read("length", "packets in it", Queue::length),
+        read("highwater_length", "the most there ever were", |queue| queue.lock().highest.to_string()),
+        setting("capacity", "packets it holds", Queue::capacity, (0, "CAPACITY")).marked("."),
+        read("drops", "packets dropped because it was full", Queue::drops),
+        action("reset_counts", "sets drops and highwater_length to zero", |queue, cx| {
+            let mut inner = queue.lock();
+            (inner.highest, inner.drops) = (inner.packets.len(), 0);
+            queue.tell(&inner, cx);
+        }),
+        action("reset", "drops all packets in it", |queue, cx| {
+            let mut inner = queue.lock();
+            let gone = std::mem::take(&mut inner.packets);
+            queue.tell(&inner, cx);
+            drop(inner);
+            gone.into_iter().for_each(|packet| cx.drop(1, packet));
+        }),
+    ]),
     drops: &["queue full", "reset"],
     live: true,
-    settings: &[setting("capacity", 0, "CAPACITY")],
     example: "FromDevice(a) -> Queue(200) -> ToDevice(b)",
     see: &["SimpleQueue", "NotifierQueue", "FrontDropQueue", "MixedQueue", "Pipeliner", "Unqueue"],
     make: |_, conf| make(conf, Order::First, (true, true)),
@@ -193,6 +202,18 @@ impl Queue {
         }
         Next::Push(1)
     }
+
+    pub(super) fn length(&self) -> String {
+        self.lock().packets.len().to_string()
+    }
+
+    pub(super) fn capacity(&self) -> String {
+        self.lock().capacity.to_string()
+    }
+
+    pub(super) fn drops(&self) -> String {
+        self.lock().drops.to_string()
+    }
 }
 
 impl Element for Queue {
@@ -230,30 +251,6 @@ impl Element for Queue {
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
         Some(Box::new(self.clone()))
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let inner = self.lock();
-        Ok(match handler {
-            "length" => inner.packets.len().to_string(),
-            "highwater_length" => inner.highest.to_string(),
-            "drops" => inner.drops.to_string(),
-            _ => inner.capacity.to_string(),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<(), Refused> {
-        let mut gone = VecDeque::new();
-        {
-            let mut inner = self.lock();
-            match handler {
-                "reset_counts" => (inner.highest, inner.drops) = (inner.packets.len(), 0),
-                _ => gone = std::mem::take(&mut inner.packets),
-            }
-            self.tell(&inner, cx);
-        }
-        gone.into_iter().for_each(|packet| cx.drop(1, packet));
-        Ok(())
     }
 
     /// Packets that have no room any more go.

@@ -1,7 +1,7 @@
 //! `RatedUnqueue`, `BandwidthRatedUnqueue`, `RatedSplitter`,
 //! `BandwidthRatedSplitter`: no more than so many packets, or bytes, a second.
 
-use graph::class::{both, datum, keyword, mandatory, read};
+use graph::class::{Handlers, both, datum, keyword, mandatory, read};
 use graph::value::{Bandwidth, Span};
 use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Ran, Refused, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
@@ -21,13 +21,12 @@ pub static CLASS: Class = Class {
         keyword("BURST_DURATION", "how long a burst lasts at RATE; 20 ms"),
         keyword("BURST_SIZE", "packets in a burst, instead of BURST_DURATION"),
     ],
-    handlers: &[
-        both("rate", "packets a second"),
-        both("active", "whether it pulls"),
-        read("calls", "how often it tried, and what came of it"),
-    ],
+    handlers: &Handlers::<RatedUnqueue>(&[
+        datum("rate", "packets a second", |unqueue| unqueue.rate.read(), (0, "RATE")),
+        both("active", "whether it pulls", |unqueue| unqueue.active.to_string(), RatedUnqueue::set_active),
+        read("calls", "how often it tried, and what came of it", RatedUnqueue::calls),
+    ]),
     live: true,
-    settings: &[datum("rate", 0, "RATE")],
     example: "RatedUnqueue(1000)",
     see: &["BandwidthRatedUnqueue", "Unqueue", "Shaper", "RatedSplitter"],
     make: |_, conf| Ok(Box::new(RatedUnqueue::new(Rate::parse(conf, false)?))),
@@ -41,11 +40,11 @@ pub static BANDWIDTH: Class = Class {
     doc: "Pulls packets of at most RATE bytes a second in all. What was not used is saved up, to BURST_BYTES \
           or to what RATE gives in BURST_DURATION.",
     arguments: BANDWIDTH_ARGUMENTS,
-    handlers: &[
-        both("rate", "bytes a second"),
-        both("active", "whether it pulls"),
-        read("calls", "how often it tried, and what came of it"),
-    ],
+    handlers: &Handlers::<RatedUnqueue>(&[
+        datum("rate", "bytes a second", |unqueue| unqueue.rate.read(), (0, "RATE")),
+        both("active", "whether it pulls", |unqueue| unqueue.active.to_string(), RatedUnqueue::set_active),
+        read("calls", "how often it tried, and what came of it", RatedUnqueue::calls),
+    ]),
     example: "BandwidthRatedUnqueue(10Mbps)",
     see: &["RatedUnqueue", "BandwidthShaper", "BandwidthRatedSplitter"],
     make: |_, conf| Ok(Box::new(RatedUnqueue::new(Rate::parse(conf, true)?))),
@@ -59,10 +58,14 @@ pub static SPLITTER: Class = Class {
     doc: "At most RATE packets a second go to output 0, the others to output 1, or are dropped.",
     ports: "1/1-2",
     processing: "h/h",
-    handlers: &[both("rate", "packets a second")],
+    handlers: &Handlers::<RatedSplitter>(&[datum(
+        "rate",
+        "packets a second",
+        |splitter| splitter.0.read(),
+        (0, "RATE"),
+    )]),
     drops: &["rate exceeded"],
     live: true,
-    settings: &[datum("rate", 0, "RATE")],
     example: "RatedSplitter(1000)",
     see: &["BandwidthRatedSplitter", "ProbSplitter", "Meter", "RatedUnqueue"],
     make: |_, conf| Ok(Each::boxed(RatedSplitter(Rate::parse(conf, false)?))),
@@ -76,7 +79,12 @@ pub static BANDWIDTH_SPLITTER: Class = Class {
     doc: "Packets of at most RATE bytes a second in all go to output 0, the others to output 1, or are \
           dropped.",
     arguments: BANDWIDTH_ARGUMENTS,
-    handlers: &[both("rate", "bytes a second")],
+    handlers: &Handlers::<RatedSplitter>(&[datum(
+        "rate",
+        "bytes a second",
+        |splitter| splitter.0.read(),
+        (0, "RATE"),
+    )]),
     example: "BandwidthRatedSplitter(10Mbps)",
     see: &["RatedSplitter", "BandwidthMeter", "BandwidthRatedUnqueue"],
     make: |_, conf| Ok(Each::boxed(RatedSplitter(Rate::parse(conf, true)?))),
@@ -155,6 +163,19 @@ impl RatedUnqueue {
             cx.schedule(task);
         }
     }
+
+    fn set_active(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        self.active = parsed(value)?;
+        self.wake(cx);
+        Ok(())
+    }
+
+    fn calls(&self) -> String {
+        format!(
+            "{} calls to run_task()\n{} empty runs\n{} pushes\n{} failed pulls\n",
+            self.runs, self.empty, self.pushes, self.failed
+        )
+    }
 }
 
 impl Element for RatedUnqueue {
@@ -209,24 +230,6 @@ impl Element for RatedUnqueue {
         self.wake(cx);
         Ok(())
     }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "rate" => self.rate.read(),
-            "active" => self.active.to_string(),
-            _ => format!(
-                "{} calls to run_task()\n{} empty runs\n{} pushes\n{} failed pulls\n",
-                self.runs, self.empty, self.pushes, self.failed
-            ),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        debug_assert_eq!(handler, "active", "others are settings");
-        self.active = parsed(value)?;
-        self.wake(cx);
-        Ok(())
-    }
 }
 
 /// See [`SPLITTER`].
@@ -247,9 +250,5 @@ impl PerPacket for RatedSplitter {
         }
         self.0.take(packet);
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.0.read())
     }
 }

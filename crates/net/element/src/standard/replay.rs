@@ -1,10 +1,10 @@
 //! `ReplayUnqueue`, `MultiReplayUnqueue`, `Replay`: packets taken into memory once, and
 //! sent over and over.
 
-use graph::class::{Argument, Handler, both, keyword, read, write};
+use graph::class::{Argument, Handlers, action, both, keyword, read};
 use graph::signal::Kind;
 use graph::value::Span;
-use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Refused, Setup, Signal, Signals, TaskId, TimerId};
+use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Setup, Signal, Signals, TaskId, TimerId};
 use memory::annotation::Annotations;
 use memory::{Batch, DATA_ROOM, Packet};
 
@@ -23,15 +23,46 @@ const ARGUMENTS: &[Argument] = &[
     keyword("FREEONTERMINATE", "accepted; memory is given back at the end"),
     keyword("QUEUE", "accepted; nothing waits within"),
 ];
-const HANDLERS: &[Handler] = &[
-    both("active", "whether it sends"),
-    both("stop", "how many rounds are left"),
-    both("timing", "percent of the original speed; 0 for at once"),
-    read("loaded", "whether all packets are in"),
-    read("count", "packets sent"),
-    read("kept", "packets kept"),
-    write("reset", "forgets all packets, and takes in new ones"),
-];
+const HANDLERS: Handlers<Replay> = Handlers(&[
+    both(
+        "active",
+        "whether it sends",
+        |replay| replay.active.to_string(),
+        |replay, cx, value| {
+            replay.active = parsed(value)?;
+            replay.begin_anew(cx);
+            Ok(())
+        },
+    ),
+    both(
+        "stop",
+        "how many rounds are left",
+        |replay| replay.rounds.to_string(),
+        |replay, cx, value| {
+            replay.rounds = parsed(value)?;
+            replay.begin_anew(cx);
+            Ok(())
+        },
+    ),
+    both(
+        "timing",
+        "percent of the original speed; 0 for at once",
+        |replay| replay.timing.to_string(),
+        |replay, cx, value| {
+            replay.timing = parsed(value)?;
+            replay.begin_anew(cx);
+            Ok(())
+        },
+    ),
+    read("loaded", "whether all packets are in", |replay| replay.loaded.to_string()),
+    read("count", "packets sent", |replay| replay.count.to_string()),
+    read("kept", "packets kept", |replay| replay.tape.kept.len().to_string()),
+    action("reset", "forgets all packets, and takes in new ones", |replay, cx| {
+        replay.tape = Tape::default();
+        replay.loaded = false;
+        replay.begin_anew(cx);
+    }),
+]);
 
 /// Pushed.
 pub static UNQUEUE: Class = Class {
@@ -44,7 +75,7 @@ pub static UNQUEUE: Class = Class {
     processing: "l/h",
     flow: "#/#",
     arguments: ARGUMENTS,
-    handlers: HANDLERS,
+    handlers: &HANDLERS,
     drops: &["no buffers", "too long to be kept"],
     example: "FromDump(trace.pcap) -> ReplayUnqueue(STOP 100) -> ToDevice(p)",
     see: &["MultiReplayUnqueue", "Replay", "FromDump", "Unqueue"],
@@ -301,6 +332,12 @@ impl Replay {
             cx.set_timer(timer, due);
         }
     }
+
+    /// Begins at the first packet, if it is active.
+    fn begin_anew(&mut self, cx: &mut Cx<'_>) {
+        self.rewind(cx.now_ns());
+        self.wake(cx);
+    }
 }
 
 impl Element for Replay {
@@ -378,32 +415,6 @@ impl Element for Replay {
             (Some(packets), Kind::Packets) => Notice::Signal(packets.clone()),
             _ => Notice::Continue,
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "active" => self.active.to_string(),
-            "stop" => self.rounds.to_string(),
-            "timing" => self.timing.to_string(),
-            "loaded" => self.loaded.to_string(),
-            "count" => self.count.to_string(),
-            _ => self.tape.kept.len().to_string(),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        match handler {
-            "active" => self.active = parsed(value)?,
-            "stop" => self.rounds = parsed(value)?,
-            "timing" => self.timing = parsed(value)?,
-            _ => {
-                self.tape = Tape::default();
-                self.loaded = false;
-            }
-        }
-        self.rewind(cx.now_ns());
-        self.wake(cx);
-        Ok(())
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {

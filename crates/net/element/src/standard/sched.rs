@@ -1,7 +1,7 @@
 //! `RoundRobinSched`, `PrioSched`, `StrideSched`, `DRRSched`: whose packet is next;
 //! and `StrideSwitch`, whose packet this is.
 
-use graph::class::{both, positional, read, rest};
+use graph::class::{Handlers, named, positional, read, rest};
 use graph::signal::Kind;
 use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Signal};
 use memory::{Batch, Packet};
@@ -39,7 +39,15 @@ pub static STRIDE: Class = Class {
     doc: "An input with twice the tickets of another has two packets pulled for one of the other's; one \
           without tickets none. Handlers `tickets0`, `tickets1`, … read and change them.",
     arguments: &[rest("TICKETS", "tickets of each input")],
-    handlers: &[read("tickets", "tickets of all ports")],
+    handlers: &Handlers::<StrideSched>(&[
+        read("tickets", "tickets of all ports", |sched| sched.0.all()),
+        named(
+            "tickets of one port",
+            |sched: &StrideSched| sched.0.handler_names(),
+            |sched, _, name, _| Ok(sched.0.read(name)),
+        )
+        .and_write(|sched, cx, name, value| sched.0.write(cx, name, value)),
+    ]),
     example: "StrideSched(4, 2, 1)",
     see: &["StrideSwitch", "RoundRobinSched", "PrioSched", "DRRSched"],
     make: |setup, conf| Ok(Box::new(StrideSched(Strides::parse(conf, setup.inputs, "input")?))),
@@ -58,6 +66,15 @@ pub static STRIDE_SWITCH: Class = Class {
     drops: &["no output has tickets"],
     example: "StrideSwitch(4, 2, 1)",
     see: &["StrideSched", "RoundRobinSwitch"],
+    handlers: &Handlers::<StrideSwitch>(&[
+        read("tickets", "tickets of all ports", |switch| switch.0.all()),
+        named(
+            "tickets of one port",
+            |switch: &StrideSwitch| switch.0.handler_names(),
+            |switch, _, name, _| Ok(switch.0.read(name)),
+        )
+        .and_write(|switch, cx, name, value| switch.0.write(cx, name, value)),
+    ]),
     make: |setup, conf| Ok(Box::new(StrideSwitch(Strides::parse(conf, setup.outputs, "output")?))),
     ..STRIDE
 };
@@ -180,13 +197,6 @@ impl Strides {
         }
     }
 
-    fn read(&self, handler: &str) -> Result<String, Refused> {
-        match handler.strip_prefix("tickets").and_then(|port| port.parse::<usize>().ok()) {
-            Some(port) => Ok(self.tickets.get(port).map_or("-1".into(), u64::to_string)),
-            None => Ok(self.all()),
-        }
-    }
-
     fn all(&self) -> String {
         self.tickets.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
     }
@@ -208,9 +218,14 @@ impl Strides {
         Ok(())
     }
 
-    fn handlers(&self) -> Vec<(String, graph::class::Handler)> {
-        let about = both("tickets", "tickets of one port");
-        (0..self.tickets.len()).map(|port| (format!("tickets{port}"), about)).collect()
+    /// The tickets of the port that a handler is named for.
+    fn read(&self, handler: &str) -> String {
+        let port = handler.strip_prefix("tickets").and_then(|port| port.parse::<usize>().ok());
+        port.and_then(|port| self.tickets.get(port)).map_or("-1".into(), u64::to_string)
+    }
+
+    fn handler_names(&self) -> Vec<String> {
+        (0..self.tickets.len()).map(|port| format!("tickets{port}")).collect()
     }
 }
 
@@ -234,18 +249,6 @@ impl Element for StrideSched {
             let Some(packet) = pulled else { return };
             batch.push(packet);
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        self.0.read(handler)
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.0.write(cx, handler, value)
-    }
-
-    fn handlers(&self) -> Vec<(String, graph::class::Handler)> {
-        self.0.handlers()
     }
 }
 
@@ -272,18 +275,6 @@ impl Element for StrideSwitch {
             }
         }
         Next::Done
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        self.0.read(handler)
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.0.write(cx, handler, value)
-    }
-
-    fn handlers(&self) -> Vec<(String, graph::class::Handler)> {
-        self.0.handlers()
     }
 }
 

@@ -1,6 +1,6 @@
 //! `Shaper`, `BandwidthShaper`: packets held back to a rate.
 
-use graph::class::{both, mandatory, write};
+use graph::class::{Handlers, action, both, mandatory};
 use graph::clock::SECOND_NS;
 use graph::value::Bandwidth;
 use graph::{Class, Cx, Element, Fault, Refused};
@@ -17,7 +17,10 @@ pub static SHAPER: Class = Class {
     ports: "1/1-2",
     processing: "l/l",
     arguments: &[mandatory("RATE", "packets a second")],
-    handlers: &[both("rate", "packets a second"), write("reset", "forgets what went through")],
+    handlers: &Handlers::<Shaper>(&[
+        both("rate", "packets a second", Shaper::rate, Shaper::set_rate),
+        action("reset", "forgets what went through", |shaper, _| shaper.gap.second = None),
+    ]),
     live: true,
     example: "Queue -> Shaper(1000) -> Unqueue",
     see: &["BandwidthShaper", "RatedUnqueue", "RatedSplitter"],
@@ -35,7 +38,10 @@ pub static BANDWIDTH: Class = Class {
     brief: "lets packets through at a rate of bytes",
     doc: "Packets of at most RATE bytes a second in all can be pulled, evenly spread.",
     arguments: &[mandatory("RATE", "bytes a second; 10Mbps and the like are understood")],
-    handlers: &[both("rate", "bytes a second"), write("reset", "forgets what went through")],
+    handlers: &Handlers::<Shaper>(&[
+        both("rate", "bytes a second", Shaper::rate, Shaper::set_rate),
+        action("reset", "forgets what went through", |shaper, _| shaper.gap.second = None),
+    ]),
     example: "Queue -> BandwidthShaper(1Mbps) -> Unqueue",
     see: &["Shaper", "BandwidthRatedUnqueue"],
     make: |_, conf| {
@@ -111,6 +117,18 @@ impl Shaper {
     fn rate(&self) -> String {
         if self.bytes { super::bandwidth(self.gap.rate as u32) } else { self.gap.rate.to_string() }
     }
+
+    fn set_rate(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        let rate = match self.bytes {
+            true => {
+                u32::try_from(parsed::<Bandwidth>(value)?.0).map_err(|_| Refused::from("out of range"))?
+            }
+            false => parsed(value)?,
+        };
+        self.gap.set_rate(rate, cx.now_ns());
+        cx.set_config(self.rate());
+        Ok(())
+    }
 }
 
 impl Element for Shaper {
@@ -131,26 +149,6 @@ impl Element for Shaper {
             }
             batch.push(packet);
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.rate())
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        if handler == "reset" {
-            self.gap.second = None;
-            return Ok(());
-        }
-        let rate = match self.bytes {
-            true => {
-                u32::try_from(parsed::<Bandwidth>(value)?.0).map_err(|_| Refused::from("out of range"))?
-            }
-            false => parsed(value)?,
-        };
-        self.gap.set_rate(rate, cx.now_ns());
-        cx.set_config(self.rate());
-        Ok(())
     }
 
     fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {

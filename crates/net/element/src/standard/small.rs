@@ -4,13 +4,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use graph::class::{both, datum, keyword, mandatory, positional, read, rest, setting};
+use graph::class::{Handlers, both, datum, keyword, mandatory, positional, read, rest, setting};
+use graph::element::kernel::Kernel;
 use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused, Tally};
 use memory::Packet;
 
 use super::parsed;
 use crate::annotation::{Notes, Place};
 use crate::ip::random;
+use crate::kernels::each;
 
 /// Addresses.
 pub static ALIGN: Class = Class {
@@ -21,6 +23,7 @@ pub static ALIGN: Class = Class {
     arguments: &[mandatory("MODULUS", "2, 4 or 8"), mandatory("OFFSET", "less than MODULUS")],
     example: "Align(4, 2)",
     see: &["AlignmentInfo"],
+    kernel: Kernel::Inside(each!(Pass)),
     make: |_, conf| {
         let (modulus, offset): (u32, u32) = (conf.mandatory("MODULUS")?, conf.mandatory("OFFSET")?);
         conf.complete()?;
@@ -43,10 +46,20 @@ pub static CHECK_LENGTH: Class = Class {
     ports: "1/1-2",
     processing: "a/ah",
     arguments: &[mandatory("LENGTH", "bytes of the longest packet that goes on")],
-    handlers: &[both("length", "bytes of the longest packet that goes on")],
+    handlers: &Handlers::<CheckLength>(&[both(
+        "length",
+        "bytes of the longest packet that goes on",
+        |check| check.0.load(Ordering::Relaxed).to_string(),
+        |check, _, value| {
+            let length = parsed(value).map_err(|_| Refused::from("expected integer"))?;
+            check.0.store(length, Ordering::Relaxed);
+            Ok(())
+        },
+    )]),
     drops: &["too long"],
     example: "CheckLength(1500)",
     see: &["Truncate", "IPFragmenter"],
+    kernel: Kernel::Inside(each!(CheckLength)),
     make: |_, conf| {
         let length = conf.mandatory("LENGTH")?;
         conf.complete()?;
@@ -61,11 +74,14 @@ pub static SET_ANNO_BYTE: Class = Class {
     brief: "sets a byte of packets' annotations",
     doc: "Sets the annotation byte ANNO to VALUE.",
     arguments: &[mandatory("ANNO", "which byte"), mandatory("VALUE", "0 to 255")],
-    handlers: &[read("anno", "which byte"), both("value", "0 to 255")],
+    handlers: &Handlers::<SetAnnoByte>(&[
+        read("anno", "which byte", |set| set.at.to_string()),
+        datum("value", "0 to 255", |set| set.value.to_string(), (1, "VALUE")),
+    ]),
     live: true,
-    settings: &[datum("value", 1, "VALUE")],
     example: "SetAnnoByte(PAINT, 3)",
     see: &["Paint"],
+    kernel: Kernel::Inside(each!(SetAnnoByte)),
     make: |_, conf| {
         let (Place(at), value) = (conf.mandatory::<Place<1>>("ANNO")?, conf.mandatory("VALUE")?);
         conf.complete()?;
@@ -87,12 +103,31 @@ pub static RANDOM_SAMPLE: Class = Class {
         keyword("DROP", "probability that it does not"),
         keyword("ACTIVE", "whether it samples; if not all go on; true"),
     ],
-    handlers: &[
-        both("sampling_prob", "probability that a packet goes on"),
-        both("drop_prob", "probability that it does not"),
-        both("active", "whether it samples"),
-        read("drops", "packets that did not go on"),
-    ],
+    handlers: &Handlers::<RandomSample>(&[
+        both(
+            "sampling_prob",
+            "probability that a packet goes on",
+            |sample| sample.chance.chance().to_string(),
+            |sample, cx, value| sample.set(cx, probability(value)?),
+        ),
+        both(
+            "drop_prob",
+            "probability that it does not",
+            |sample| (1.0 - sample.chance.chance()).to_string(),
+            |sample, cx, value| sample.set(cx, 1.0 - probability(value)?),
+        ),
+        both(
+            "active",
+            "whether it samples",
+            |sample| sample.chance.is_active().to_string(),
+            |sample, cx, value| {
+                sample.chance.set_active(value)?;
+                sample.show(cx);
+                Ok(())
+            },
+        ),
+        read("drops", "packets that did not go on", |sample| sample.drops.sum().to_string()),
+    ]),
     drops: &["not in the sample"],
     live: true,
     example: "RandomSample(0.1)",
@@ -145,13 +180,17 @@ pub static RANDOM_BIT_ERRORS: Class = Class {
         positional("KIND", "`flip` bits, `set` them, or `clear` them; flip"),
         positional("ACTIVE", "whether it does; true"),
     ],
-    handlers: &[
-        both("p_bit_error", "probability of a bit"),
-        both("error_kind", "what is done to bits"),
-        both("active", "whether it does"),
-    ],
+    handlers: &Handlers::<RandomBitErrors>(&[
+        setting("p_bit_error", "probability of a bit", |errors| errors.chance.chance().to_string(), (0, "P")),
+        setting("error_kind", "what is done to bits", |errors| errors.kind.to_string(), (1, "KIND")),
+        both(
+            "active",
+            "whether it does",
+            |errors| errors.chance.is_active().to_string(),
+            |errors, _, value| errors.chance.set_active(value),
+        ),
+    ]),
     live: true,
-    settings: &[setting("p_bit_error", 0, "P"), setting("error_kind", 1, "KIND")],
     example: "RandomBitErrors(0.0001)",
     see: &["RandomSource", "RandomSample"],
     make: |setup, conf| {
@@ -186,6 +225,7 @@ pub static SET_CRC: Class = Class {
     drops: &["no tailroom"],
     example: "SetCRC32",
     see: &["CheckCRC32"],
+    kernel: Kernel::Inside(each!(SetCrc)),
     make: |_, conf| conf.complete().map(|()| Each::boxed(SetCrc)),
     ..Class::BASE
 };
@@ -201,6 +241,7 @@ pub static CHECK_CRC: Class = Class {
     drops: &["bad CRC"],
     example: "CheckCRC32",
     see: &["SetCRC32"],
+    kernel: Kernel::Inside(each!(CheckCrc)),
     make: |_, conf| conf.complete().map(|()| Each::boxed(CheckCrc)),
     ..Class::BASE
 };
@@ -241,16 +282,6 @@ impl PerPacket for CheckLength {
         if long { Fate::out_or_drop(1, 0) } else { Fate::ON }
     }
 
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.0.load(Ordering::Relaxed).to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        let length = parsed(value).map_err(|_| Refused::from("expected integer"))?;
-        self.0.store(length, Ordering::Relaxed);
-        Ok(())
-    }
-
     fn replicate(&self) -> Option<CheckLength> {
         Some(self.clone())
     }
@@ -268,10 +299,6 @@ impl PerPacket for SetAnnoByte {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
         packet.set_u8_at(self.at, self.value);
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(if handler == "anno" { self.at.to_string() } else { self.value.to_string() })
     }
 
     fn replicate(&self) -> Option<SetAnnoByte> {
@@ -306,17 +333,20 @@ impl Chance {
         self.0.1.load(Ordering::Relaxed)
     }
 
-    fn set(&self, handler: &str, value: &str) -> Result<(), Refused> {
-        if handler == "active" {
-            self.0.1.store(parsed(value)?, Ordering::Relaxed);
-            return Ok(());
-        }
-        let given = parsed(value).ok().filter(|chance: &f64| (0.0..=1.0).contains(chance));
-        let given = given.ok_or("Must be given a number between 0.0 and 1.0")?;
-        let chance = if handler == "drop_prob" { 1.0 - given } else { given };
+    fn set(&self, chance: f64) {
         self.0.0.store(chance.to_bits(), Ordering::Relaxed);
+    }
+
+    fn set_active(&self, value: &str) -> Result<(), Refused> {
+        self.0.1.store(parsed(value)?, Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// A probability that is written to a handler.
+fn probability(value: &str) -> Result<f64, Refused> {
+    let given = parsed(value).ok().filter(|chance| (0.0..=1.0).contains(chance));
+    given.ok_or_else(|| "Must be given a number between 0.0 and 1.0".into())
 }
 
 /// See [`RANDOM_SAMPLE`].
@@ -329,6 +359,12 @@ pub struct RandomSample {
 impl RandomSample {
     fn show(&self, cx: &mut Cx<'_>) {
         cx.set_config(format!("SAMPLE {}, ACTIVE {}", self.chance.chance(), self.chance.is_active()));
+    }
+
+    fn set(&mut self, cx: &mut Cx<'_>, chance: f64) -> Result<(), Refused> {
+        self.chance.set(chance);
+        self.show(cx);
+        Ok(())
     }
 }
 
@@ -345,21 +381,6 @@ impl PerPacket for RandomSample {
         }
         self.drops.add(1);
         Fate::out_or_drop(1, 0)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "sampling_prob" => self.chance.chance().to_string(),
-            "drop_prob" => (1.0 - self.chance.chance()).to_string(),
-            "active" => self.chance.is_active().to_string(),
-            _ => self.drops.sum().to_string(),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.chance.set(handler, value)?;
-        self.show(cx);
-        Ok(())
     }
 
     fn replicate(&self) -> Option<RandomSample> {
@@ -412,18 +433,6 @@ impl PerPacket for RandomBitErrors {
             }
         }
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "active" => self.chance.is_active().to_string(),
-            "error_kind" => self.kind.to_string(),
-            _ => self.chance.chance().to_string(),
-        })
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.chance.set(handler, value)
     }
 
     fn replicate(&self) -> Option<RandomBitErrors> {

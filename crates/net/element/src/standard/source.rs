@@ -1,7 +1,7 @@
 //! `RatedSource`, `TimedSource`, `RandomSource`: packets at a rate, at intervals, or
 //! of random bytes.
 
-use graph::class::{both, keyword, mandatory, positional, read, write};
+use graph::class::{Handlers, action, both, keyword, mandatory, positional, read};
 use graph::clock::SECOND_NS;
 use graph::lang::args::shift_word;
 use graph::signal::Kind;
@@ -32,16 +32,20 @@ pub static RATED: Class = Class {
         keyword("STOP", "stop the router after LIMIT packets; false"),
         keyword("BANDWIDTH", "bytes a second, instead of RATE"),
     ],
-    handlers: &[
-        read("count", "packets sent"),
-        both("data", "the packets' bytes").marked("%."),
-        both("rate", "packets a second"),
-        both("limit", "packets in all"),
-        both("active", "whether it sends"),
-        both("length", "bytes in a packet"),
-        both("datasize", "bytes in a packet"),
-        write("reset", "begins again"),
-    ],
+    handlers: &Handlers::<Source>(&[
+        read("count", "packets sent", |source| source.count.to_string()),
+        both("data", "the packets' bytes", Source::data, Source::set_data).marked("%."),
+        both("rate", "packets a second", Source::rate, Source::set_rate),
+        both("limit", "packets in all", |source| source.limit.to_string(), Source::set_limit),
+        both("active", "whether it sends", |source| source.active.to_string(), Source::set_active),
+        both("length", "bytes in a packet", |source| source.content.length.to_string(), Source::set_length),
+        both("datasize", "bytes in a packet", |source| source.content.length.to_string(), Source::set_length),
+        action("reset", "begins again", |source, cx| {
+            (source.count, source.ended) = (0, false);
+            source.begin_anew();
+            source.wake(cx);
+        }),
+    ]),
     drops: &["no buffers"],
     example: "RatedSource(\\<0800>, 10, 1000)",
     see: &["InfiniteSource", "TimedSource", "RatedUnqueue"],
@@ -82,15 +86,28 @@ pub static TIMED: Class = Class {
         keyword("HEADROOM", "accepted; packets have 192 bytes of it"),
         keyword("STOP", "stop the router after LIMIT packets; false"),
     ],
-    handlers: &[
-        read("count", "packets sent"),
-        both("data", "the packets' bytes").marked("%."),
-        both("interval", "time between packets"),
-        both("limit", "packets in all"),
-        both("active", "whether it sends"),
-        both("headroom", "bytes of headroom; what is written is of no effect"),
-        write("reset", "begins again"),
-    ],
+    handlers: &Handlers::<Source>(&[
+        read("count", "packets sent", |source| source.count.to_string()),
+        both("data", "the packets' bytes", Source::data, Source::set_data).marked("%."),
+        both("interval", "time between packets", Source::interval, Source::set_interval),
+        both("limit", "packets in all", |source| source.limit.to_string(), Source::set_limit),
+        both("active", "whether it sends", |source| source.active.to_string(), Source::set_active),
+        both(
+            "headroom",
+            "bytes of headroom; what is written is of no effect",
+            |_| memory::HEADROOM.to_string(),
+            |source, cx, value| {
+                parsed::<u32>(value).map_err(|_| Refused::from("bad headroom"))?;
+                source.wake(cx);
+                Ok(())
+            },
+        ),
+        action("reset", "begins again", |source, cx| {
+            (source.count, source.ended) = (0, false);
+            source.begin_anew();
+            source.wake(cx);
+        }),
+    ]),
     example: "TimedSource(0.1s, \\<0800>)",
     see: &["RatedSource", "TimedSink", "TimedUnqueue"],
     make: |_, conf| {
@@ -122,14 +139,18 @@ pub static RANDOM: Class = Class {
         keyword("STOP", "stop the router after LIMIT packets; false"),
         keyword("END_CALL", "handler written after LIMIT packets"),
     ],
-    handlers: &[
-        read("count", "packets sent"),
-        both("limit", "packets in all"),
-        both("burst", "packets at a time"),
-        both("active", "whether it sends"),
-        both("length", "bytes in a packet"),
-        write("reset", "begins again"),
-    ],
+    handlers: &Handlers::<Source>(&[
+        read("count", "packets sent", |source| source.count.to_string()),
+        both("limit", "packets in all", |source| source.limit.to_string(), Source::set_limit),
+        both("burst", "packets at a time", Source::burst, Source::set_burst),
+        both("active", "whether it sends", |source| source.active.to_string(), Source::set_active),
+        both("length", "bytes in a packet", |source| source.content.length.to_string(), Source::set_length),
+        action("reset", "begins again", |source, cx| {
+            (source.count, source.ended) = (0, false);
+            source.begin_anew();
+            source.wake(cx);
+        }),
+    ]),
     example: "RandomSource(64)",
     see: &["InfiniteSource", "RandomBitErrors"],
     make: |_, conf| {
@@ -291,6 +312,89 @@ impl Source {
     }
 }
 
+/// What its handlers read and write.
+impl Source {
+    fn data(&self) -> String {
+        String::from_utf8_lossy(&self.content.data).into_owned()
+    }
+
+    fn set_data(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        self.content = Content::new(value.as_bytes().to_vec(), -1)?;
+        self.wake(cx);
+        Ok(())
+    }
+
+    fn rate(&self) -> String {
+        let Pace::Rated(bucket) = &self.pace else { return self.content.length.to_string() };
+        bucket.rate().to_string()
+    }
+
+    fn set_rate(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        if let Pace::Rated(bucket) = &mut self.pace {
+            let rate: u32 = parsed(value).map_err(|_| Refused::from("syntax error"))?;
+            bucket.assign(rate, burst(rate));
+        }
+        self.wake(cx);
+        Ok(())
+    }
+
+    fn interval(&self) -> String {
+        let Pace::Timed(interval) = self.pace else { return self.content.length.to_string() };
+        super::interval(interval)
+    }
+
+    fn set_interval(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        if let Pace::Timed(interval) = &mut self.pace {
+            let span: Span = parsed(value).map_err(|_| Refused::from("bad interval"))?;
+            if span.0 <= 0 {
+                return Err("bad interval".into());
+            }
+            *interval = span.0;
+        }
+        self.wake(cx);
+        Ok(())
+    }
+
+    fn burst(&self) -> String {
+        let Pace::Free { burst } = self.pace else { return self.content.length.to_string() };
+        burst.to_string()
+    }
+
+    fn set_burst(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        if let Pace::Free { burst } = &mut self.pace {
+            let wanted: usize = parsed(value).map_err(|_| Refused::from("syntax error"))?;
+            *burst = wanted.clamp(1, Batch::MAX);
+        }
+        self.wake(cx);
+        Ok(())
+    }
+
+    fn set_limit(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        let words = if matches!(self.pace, Pace::Timed(_)) { "expected integer" } else { "syntax error" };
+        self.limit = parsed(value).map_err(|_| Refused::from(words))?;
+        self.wake(cx);
+        Ok(())
+    }
+
+    fn set_active(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        let words = if matches!(self.pace, Pace::Timed(_)) { "bad active" } else { "syntax error" };
+        let active = parsed(value).map_err(|_| Refused::from(words))?;
+        if !std::mem::replace(&mut self.active, active) && active {
+            self.begin_anew();
+        }
+        self.wake(cx);
+        Ok(())
+    }
+
+    fn set_length(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        let data = std::mem::take(&mut self.content.data);
+        let length = parsed(value).map_err(|_| Refused::from("syntax error"))?;
+        self.content = Content::new(data, length)?;
+        self.wake(cx);
+        Ok(())
+    }
+}
+
 impl Element for Source {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let handler = self.end_call.as_ref().map(|call| shift_word(call).0);
@@ -380,62 +484,5 @@ impl Element for Source {
             Kind::Packets => Notice::Signal(self.packets.clone()),
             Kind::Room => Notice::Continue,
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match (handler, &self.pace) {
-            ("count", _) => self.count.to_string(),
-            ("limit", _) => self.limit.to_string(),
-            ("active", _) => self.active.to_string(),
-            ("rate", Pace::Rated(bucket)) => bucket.rate().to_string(),
-            ("interval", Pace::Timed(interval)) => super::interval(*interval),
-            ("data", _) => String::from_utf8_lossy(&self.content.data).into_owned(),
-            ("headroom", _) => memory::HEADROOM.to_string(),
-            ("burst", Pace::Free { burst }) => burst.to_string(),
-            _ => self.content.length.to_string(),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let wrong = |_| Refused::from("syntax error");
-        match (handler, &mut self.pace) {
-            ("limit", Pace::Timed(_)) => {
-                self.limit = parsed(value).map_err(|_| Refused::from("expected integer"))?;
-            }
-            ("limit", _) => self.limit = parsed(value).map_err(wrong)?,
-            ("headroom", _) => drop(parsed::<u32>(value).map_err(|_| Refused::from("bad headroom"))?),
-            ("active", pace) => {
-                let words = if matches!(pace, Pace::Timed(_)) { "bad active" } else { "syntax error" };
-                let active = parsed(value).map_err(|_| Refused::from(words))?;
-                if !std::mem::replace(&mut self.active, active) && active {
-                    self.begin_anew();
-                }
-            }
-            ("rate", Pace::Rated(bucket)) => {
-                let rate: u32 = parsed(value).map_err(wrong)?;
-                bucket.assign(rate, burst(rate));
-            }
-            ("burst", Pace::Free { burst }) => {
-                *burst = parsed::<usize>(value).map_err(wrong)?.clamp(1, Batch::MAX);
-            }
-            ("interval", Pace::Timed(interval)) => {
-                let span: Span = parsed(value).map_err(|_| Refused::from("bad interval"))?;
-                if span.0 <= 0 {
-                    return Err("bad interval".into());
-                }
-                *interval = span.0;
-            }
-            ("data", _) => self.content = Content::new(value.as_bytes().to_vec(), -1)?,
-            ("length" | "datasize", _) => {
-                let data = std::mem::take(&mut self.content.data);
-                self.content = Content::new(data, parsed(value).map_err(wrong)?)?;
-            }
-            _ => {
-                (self.count, self.ended) = (0, false);
-                self.begin_anew();
-            }
-        }
-        self.wake(cx);
-        Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! `StoreData`: bytes written over those of packets.
 
+use crate::kernels::each;
 use graph::class::{keyword, mandatory, positional};
+use graph::element::kernel::Kernel;
 use graph::value::Bytes;
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
@@ -20,6 +22,7 @@ pub static CLASS: Class = Class {
     drops: &["no tailroom"],
     example: "StoreData(12, \\<0800>)",
     see: &["Strip", "Clipboard", "StoreIPAddress", "SetIPChecksum"],
+    kernel: Kernel::Inside(each!(StoreData)),
     make: |_, conf| {
         let offset = conf.mandatory("OFFSET")?;
         let data = conf.mandatory::<Bytes>("DATA")?.0;

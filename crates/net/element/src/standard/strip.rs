@@ -1,7 +1,9 @@
 //! `Strip`: bytes off the front.
 
+use crate::kernels::each;
 use graph::class::mandatory;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::element::kernel::{Code, Kernel, of_type};
+use graph::{Class, Cx, Each, Element, Fate, PerPacket};
 use memory::Packet;
 
 /// The class.
@@ -13,6 +15,7 @@ pub static CLASS: Class = Class {
     drops: &["too short"],
     example: "Strip(14)",
     see: &["Unstrip", "StripToNetworkHeader", "EtherEncap"],
+    kernel: Kernel::Inside(each!(Strip).coded(code)),
     make: |_, conf| {
         let length = conf.mandatory("LENGTH")?;
         conf.complete()?;
@@ -51,4 +54,11 @@ impl PerPacket for Strip {
     fn replicate(&self) -> Option<Strip> {
         Some(self.clone())
     }
+}
+
+/// Its code in programs: with its configuration in it, where that is known.
+fn code(element: &dyn Element) -> Code {
+    of_type(element, |Each(kernel): &Each<Strip>| {
+        Some(Code::Fate(format!("kernels::Strip::with({}).packet(cx, 0, packet)", kernel.length())))
+    })
 }

@@ -4,12 +4,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-use graph::class::{both, mandatory, positional};
+use graph::class::{Handlers, NO_HANDLERS, both, mandatory, positional};
+use graph::element::kernel::Kernel;
 use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused};
 use memory::Packet;
 
 use super::parsed;
 use crate::ip::random;
+use crate::kernels::{self, each};
 
 /// The one that can be changed.
 pub static CLASS: Class = Class {
@@ -19,11 +21,23 @@ pub static CLASS: Class = Class {
     ports: "1/1-",
     processing: "h/h",
     arguments: &[positional("OUTPUT", "which output; 0")],
-    handlers: &[both("switch", "which output; -1 drops")],
+    handlers: &Handlers::<Switch>(&[both(
+        "switch",
+        "which output; -1 drops",
+        |switch| switch.0.load(Ordering::Relaxed).to_string(),
+        |switch, cx, value| {
+            let port =
+                setting(value, cx.outputs()).map_err(|_| Refused::from("Switch output must be integer"))?;
+            switch.0.store(port, Ordering::Relaxed);
+            cx.set_config(port.to_string());
+            Ok(())
+        },
+    )]),
     drops: &["switched off"],
     live: true,
     example: "Switch(1)",
     see: &["StaticSwitch", "PaintSwitch", "InputSwitch", "PullSwitch"],
+    kernel: Kernel::Inside(each!(Switch)),
     make: |setup, conf| {
         let output = conf.positional("OUTPUT")?.unwrap_or(0);
         conf.complete()?;
@@ -40,10 +54,11 @@ pub static STATIC: Class = Class {
     doc: "Packets go to output OUTPUT; below zero they are dropped. What stands behind the other outputs \
           never gets one.",
     arguments: &[mandatory("OUTPUT", "which output; -1 drops")],
-    handlers: &[],
+    handlers: NO_HANDLERS,
     live: false,
     example: "StaticSwitch(0)",
     see: &["Switch", "StaticPullSwitch"],
+    kernel: Kernel::Inside(each!(StaticSwitch)),
     make: |_, conf| {
         let output = conf.mandatory("OUTPUT")?;
         conf.complete()?;
@@ -59,11 +74,12 @@ pub static ROUND_ROBIN: Class = Class {
     doc: "The first packet goes to output 0, the next to output 1, and so on, over and over. Threads share \
           the turn.",
     arguments: &[],
-    handlers: &[],
+    handlers: NO_HANDLERS,
     drops: &["dropped"],
     live: false,
     example: "RoundRobinSwitch",
     see: &["Switch", "HashSwitch", "StrideSwitch", "RoundRobinSched"],
+    kernel: Kernel::Outside(kernels::ORDER),
     make: |_, conf| conf.complete().map(|()| Each::boxed(RoundRobin(Arc::default()))),
     ..CLASS
 };
@@ -75,6 +91,7 @@ pub static RANDOM: Class = Class {
     doc: "Every output is as likely as any other.",
     example: "RandomSwitch",
     see: &["Switch", "RoundRobinSwitch", "HashSwitch"],
+    kernel: Kernel::Unwritten,
     make: |_, conf| conf.complete().map(|()| Each::boxed(Random)),
     ..ROUND_ROBIN
 };
@@ -88,6 +105,7 @@ pub static HASH: Class = Class {
     arguments: &[mandatory("OFFSET", "the first byte"), mandatory("LENGTH", "how many bytes")],
     example: "HashSwitch(26, 8)",
     see: &["Switch", "RoundRobinSwitch", "RandomSwitch"],
+    kernel: Kernel::Inside(each!(Hash)),
     make: |_, conf| {
         let (offset, length) = (conf.mandatory("OFFSET")?, conf.mandatory("LENGTH")?);
         conf.complete()?;
@@ -108,7 +126,17 @@ pub static INPUT: Class = Class {
     ports: "1-/1",
     processing: "h/h",
     arguments: &[positional("INPUT", "which input; 0")],
-    handlers: &[both("switch", "which input; -1 drops all")],
+    handlers: &Handlers::<InputSwitch>(&[both(
+        "switch",
+        "which input; -1 drops all",
+        |switch| switch.0.load(Ordering::Relaxed).to_string(),
+        |switch, cx, value| {
+            let port = setting(value, cx.inputs())?;
+            switch.0.store(port, Ordering::Relaxed);
+            cx.set_config(port.to_string());
+            Ok(())
+        },
+    )]),
     drops: &["not the input switched to"],
     live: true,
     example: "InputSwitch(0)",
@@ -155,18 +183,6 @@ impl PerPacket for Switch {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
         // Relaxed: a number of its own; threads see a change when they see it.
         to(self.0.load(Ordering::Relaxed))
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.0.load(Ordering::Relaxed).to_string())
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        let port =
-            setting(value, cx.outputs()).map_err(|_| Refused::from("Switch output must be integer"))?;
-        self.0.store(port, Ordering::Relaxed);
-        cx.set_config(port.to_string());
-        Ok(())
     }
 
     fn replicate(&self) -> Option<Switch> {
@@ -266,17 +282,6 @@ impl PerPacket for InputSwitch {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, input: usize, _: &mut Packet) -> Fate {
         if self.0.load(Ordering::Relaxed) == input as i64 { Fate::ON } else { Fate::drop(0) }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.0.load(Ordering::Relaxed).to_string())
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
-        let port = setting(value, cx.inputs())?;
-        self.0.store(port, Ordering::Relaxed);
-        cx.set_config(port.to_string());
-        Ok(())
     }
 
     fn replicate(&self) -> Option<InputSwitch> {

@@ -1,6 +1,8 @@
 //! `Tee`: every packet to every output.
 
+use crate::kernels::single;
 use graph::class::positional;
+use graph::element::kernel::Kernel;
 use graph::fused::Single;
 use graph::{Class, Cx, Element, Fate, Fault, Next};
 use memory::{Batch, Packet};
@@ -17,6 +19,7 @@ pub static CLASS: Class = Class {
     example: "Tee(2)",
     see: &["PullTee", "PaintTee"],
     costs: "copies each packet once for each output but the last",
+    kernel: Kernel::Inside(single!(Tee).emitting(|output, outputs| output + 1 == outputs)),
     make: |setup, conf| {
         let wanted = conf.positional("N")?.unwrap_or(setup.outputs);
         conf.complete()?;

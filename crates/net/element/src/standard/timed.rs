@@ -1,6 +1,6 @@
 //! `TimedSink`, `TimedUnqueue`: packets pulled every so often.
 
-use graph::class::{both, mandatory, positional, read, write};
+use graph::class::{Handlers, action, both, mandatory, positional, read};
 use graph::clock::SECOND_NS;
 use graph::value::Span;
 use graph::{Class, Conf, Cx, Element, Fault, Ran, Refused, Signals, TaskId, TimerId};
@@ -16,7 +16,12 @@ pub static SINK: Class = Class {
     ports: "1/0",
     processing: "l/",
     arguments: &[positional("INTERVAL", "time between packets; 0.5 s")],
-    handlers: &[both("interval", "time between packets")],
+    handlers: &Handlers::<Timed>(&[both(
+        "interval",
+        "time between packets",
+        |timed| interval(timed.interval_ns),
+        Timed::set_interval,
+    )]),
     example: "Queue -> TimedSink(0.1s)",
     see: &["TimedSource", "Discard"],
     make: |_, conf| {
@@ -36,12 +41,22 @@ pub static UNQUEUE: Class = Class {
     ports: "1/1",
     processing: "l/h",
     arguments: &[mandatory("INTERVAL", "time between bursts"), positional("BURST", "packets at a time; 1")],
-    handlers: &[
-        both("interval", "time between bursts"),
-        both("active", "whether it pulls"),
-        read("count", "packets moved"),
-        write("reset_counts", "sets the count to zero"),
-    ],
+    handlers: &Handlers::<Timed>(&[
+        both("interval", "time between bursts", |timed| interval(timed.interval_ns), Timed::set_interval),
+        both(
+            "active",
+            "whether it pulls",
+            |timed| timed.active.to_string(),
+            |timed, cx, value| {
+                timed.active = parsed(value)?;
+                timed.due_ns = None;
+                timed.task.inspect(|task| cx.schedule(*task));
+                Ok(())
+            },
+        ),
+        read("count", "packets moved", |timed| timed.count.to_string()),
+        action("reset_counts", "sets the count to zero", |timed, _| timed.count = 0),
+    ]),
     example: "Queue -> TimedUnqueue(0.1s, 8) -> Discard",
     see: &["Unqueue", "RatedUnqueue", "Burster"],
     make: |_, conf| unqueue(conf, 1),
@@ -90,6 +105,15 @@ impl Timed {
         let (interval_ns, timer, task) = (interval_ns.max(1), None, None);
         let upstream = Signals::default();
         Timed { interval_ns, burst, sink, active: true, count: 0, timer, task, upstream, due_ns: None }
+    }
+
+    fn set_interval(&mut self, _: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
+        let Span(interval) = parsed(value).map_err(|_| Refused::from("bad interval"))?;
+        if interval <= 0 {
+            return Err("bad interval".into());
+        }
+        self.interval_ns = interval;
+        Ok(())
     }
 }
 
@@ -140,32 +164,5 @@ impl Element for Timed {
         self.due_ns = Some(next);
         cx.set_timer(timer, next);
         Ran::done(true)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "interval" => interval(self.interval_ns),
-            "active" => self.active.to_string(),
-            _ => self.count.to_string(),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        match handler {
-            "interval" => {
-                let Span(interval) = parsed(value).map_err(|_| Refused::from("bad interval"))?;
-                if interval <= 0 {
-                    return Err("bad interval".into());
-                }
-                self.interval_ns = interval;
-            }
-            "active" => {
-                self.active = parsed(value)?;
-                self.due_ns = None;
-                self.task.inspect(|task| cx.schedule(*task));
-            }
-            _ => self.count = 0,
-        }
-        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! `Unqueue`: from pull to push.
 
-use graph::class::{both, keyword, positional, read, write};
+use graph::class::{Handlers, action, both, keyword, positional, read};
+use graph::value::Value;
 use graph::{Class, Cx, Element, Ran, Refused, Signals, TaskId};
 use memory::Batch;
 
@@ -17,14 +18,42 @@ pub static CLASS: Class = Class {
         keyword("LIMIT", "packets in all; -1 for no limit"),
         keyword("QUIET", "say nothing of odd configurations"),
     ],
-    handlers: &[
-        read("count", "packets moved"),
-        both("active", "whether it pulls"),
-        both("limit", "packets in all"),
-        both("burst", "packets at a time"),
-        write("reset", "sets the count to zero"),
-        write("reset_counts", "sets the count to zero"),
-    ],
+    handlers: &Handlers::<Unqueue>(&[
+        read("count", "packets moved", |unqueue| unqueue.count.to_string()),
+        both(
+            "active",
+            "whether it pulls",
+            |unqueue| unqueue.active.to_string(),
+            |unqueue, cx, value| {
+                unqueue.active = parsed(value)?;
+                unqueue.wake(cx);
+                Ok(())
+            },
+        ),
+        both(
+            "limit",
+            "packets in all",
+            |unqueue| unqueue.limit.to_string(),
+            |unqueue, cx, value| {
+                unqueue.limit = parsed(value)?;
+                unqueue.wake(cx);
+                Ok(())
+            },
+        ),
+        both(
+            "burst",
+            "packets at a time",
+            |unqueue| unqueue.burst.to_string(),
+            |unqueue, cx, value| {
+                let burst = parsed(value)?;
+                unqueue.burst = if burst < 0 { i64::from(i32::MAX) } else { burst };
+                unqueue.wake(cx);
+                Ok(())
+            },
+        ),
+        action("reset", "sets the count to zero", Unqueue::reset),
+        action("reset_counts", "sets the count to zero", Unqueue::reset),
+    ]),
     example: "Queue -> Unqueue(32) -> Discard",
     see: &["RatedUnqueue", "TimedUnqueue", "Queue"],
     make: |setup, conf| {
@@ -67,6 +96,16 @@ impl Unqueue {
             cx.schedule(task);
         }
     }
+
+    fn reset(&mut self, cx: &mut Cx<'_>) {
+        self.count = 0;
+        self.wake(cx);
+    }
+}
+
+/// What is written to a handler.
+fn parsed<T: Value>(value: &str) -> Result<T, Refused> {
+    super::parsed(value).map_err(|_| "syntax error".into())
 }
 
 impl Element for Unqueue {
@@ -92,26 +131,5 @@ impl Element for Unqueue {
             cx.schedule(task);
         }
         if count > 0 { Ran::push(0) } else { Ran::IDLE }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "count" => self.count.to_string(),
-            "limit" => self.limit.to_string(),
-            "burst" => self.burst.to_string(),
-            _ => self.active.to_string(),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let number = || super::parsed::<i64>(value).map_err(|_| Refused::from("syntax error"));
-        match handler {
-            "active" => self.active = super::parsed(value).map_err(|_| Refused::from("syntax error"))?,
-            "limit" => self.limit = number()?,
-            "burst" => self.burst = number().map(|n| if n < 0 { i64::from(i32::MAX) } else { n })?,
-            _ => self.count = 0,
-        }
-        self.wake(cx);
-        Ok(())
     }
 }

@@ -1,10 +1,12 @@
 //! `Unstrip`, `Truncate`, `Pad`, `Resize`: packets made longer or shorter.
 
-use graph::class::{both, datum, keyword, mandatory, positional};
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::class::{Handlers, datum, keyword, mandatory, positional};
+use graph::element::kernel::Kernel;
+use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 
 use crate::annotation::{EXTRA_LENGTH, Notes};
+use crate::kernels::each;
 
 /// Bytes back in front.
 pub static UNSTRIP: Class = Class {
@@ -16,6 +18,7 @@ pub static UNSTRIP: Class = Class {
     drops: &["no headroom"],
     example: "Unstrip(14)",
     see: &["Strip", "UnstripToNetworkHeader"],
+    kernel: Kernel::Inside(each!(Unstrip)),
     make: |_, conf| {
         let length = conf.mandatory("LENGTH")?;
         conf.complete()?;
@@ -34,11 +37,16 @@ pub static TRUNCATE: Class = Class {
         mandatory("LENGTH", "bytes that stay at most"),
         keyword("EXTRA_LENGTH", "count what was cut; true"),
     ],
-    handlers: &[both("nbytes", "bytes that stay at most")],
+    handlers: &Handlers::<Truncate>(&[datum(
+        "nbytes",
+        "bytes that stay at most",
+        |truncate| truncate.length.to_string(),
+        (0, "LENGTH"),
+    )]),
     live: true,
-    settings: &[datum("nbytes", 0, "LENGTH")],
     example: "Truncate(64)",
     see: &["Pad", "Resize", "Strip"],
+    kernel: Kernel::Inside(each!(Truncate)),
     make: |_, conf| {
         let length = conf.mandatory("LENGTH")?;
         let count = conf.keyword("EXTRA_LENGTH")?.unwrap_or(true);
@@ -62,6 +70,7 @@ pub static PAD: Class = Class {
     live: true,
     example: "Pad(60)",
     see: &["Truncate", "Resize"],
+    kernel: Kernel::Inside(each!(Pad)),
     make: |_, conf| {
         let length = conf.positional("LENGTH")?.unwrap_or(0);
         let _zero: Option<bool> = conf.keyword("ZERO")?;
@@ -80,9 +89,11 @@ pub static RESIZE: Class = Class {
           are dropped.",
     arguments: &[positional("HEAD", "bytes more in front; 0"), positional("TAIL", "bytes more behind; 0")],
     drops: &["no room"],
-    handlers: &[both("head", "bytes more in front"), both("tail", "bytes more behind")],
+    handlers: &Handlers::<Resize>(&[
+        datum("head", "bytes more in front", |resize| resize.head.to_string(), (0, "HEAD")),
+        datum("tail", "bytes more behind", |resize| resize.tail.to_string(), (1, "TAIL")),
+    ]),
     live: true,
-    settings: &[datum("head", 0, "HEAD"), datum("tail", 1, "TAIL")],
     example: "Resize(-14, 4)",
     see: &["Strip", "Unstrip", "Pad", "Truncate"],
     make: |_, conf| {
@@ -162,10 +173,6 @@ impl PerPacket for Truncate {
         Fate::ON
     }
 
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.length.to_string())
-    }
-
     fn replicate(&self) -> Option<Truncate> {
         Some(self.clone())
     }
@@ -217,10 +224,6 @@ impl PerPacket for Resize {
             false => tail == 0 || packet.next().is_none() && extend(packet, tail),
         };
         if in_front && behind { Fate::ON } else { Fate::drop(0) }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(if handler == "head" { self.head } else { self.tail }.to_string())
     }
 
     fn replicate(&self) -> Option<Resize> {

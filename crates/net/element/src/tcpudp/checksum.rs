@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use graph::class::{Headers, positional};
+use graph::element::kernel::Kernel;
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use wire::ip::Addresses;
@@ -12,6 +13,7 @@ use wire::ipv4_option as option;
 use wire::{checksum, tcp, udp};
 
 use crate::ip::header;
+use crate::kernels::each;
 
 /// The class for UDP.
 pub static UDP: Class = Class {
@@ -25,6 +27,7 @@ pub static UDP: Class = Class {
     example: "SetUDPChecksum",
     see: &["CheckUDPHeader", "SetIPChecksum", "SetTCPChecksum"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(SetUdpChecksum)),
     make: |setup, conf| {
         conf.complete()?;
         Ok(Each::boxed(SetUdpChecksum { warned: setup.common::<Warned>() }))
@@ -42,6 +45,7 @@ pub static TCP: Class = Class {
     example: "SetTCPChecksum",
     see: &["CheckTCPHeader", "SetIPChecksum", "SetUDPChecksum"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
+    kernel: Kernel::Inside(each!(SetTcpChecksum)),
     make: |_, conf| {
         let fix = conf.positional("FIXOFF")?.unwrap_or(false);
         conf.complete()?;

@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use graph::class::{Headers, both, mandatory, positional, setting};
+use graph::class::{Handlers, Headers, NO_HANDLERS, mandatory, positional, setting};
+use graph::element::kernel::Kernel;
 use graph::value::{Scope, Value};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
@@ -15,6 +16,7 @@ use super::checksum;
 use super::words::{Port, UdpPort};
 use crate::annotation::Notes;
 use crate::ip::header;
+use crate::kernels::each;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -28,23 +30,18 @@ pub static CLASS: Class = Class {
         mandatory("DPORT", "and to which port"),
         positional("CHECKSUM", "whether there is a checksum; true"),
     ],
-    handlers: &[
-        both("src", "whom it is from"),
-        both("sport", "and from which port"),
-        both("dst", "whom it is to; 0.0.0.0 for DST_ANNO"),
-        both("dport", "and to which port"),
-    ],
+    handlers: &Handlers::<UdpIpEncap>(&[
+        setting("src", "whom it is from", |encap| encap.address(0), (0, "SRC")),
+        setting("sport", "and from which port", |encap| encap.port(0), (1, "SPORT")),
+        setting("dst", "whom it is to; 0.0.0.0 for DST_ANNO", |encap| encap.address(1), (2, "DST")),
+        setting("dport", "and to which port", |encap| encap.port(1), (3, "DPORT")),
+    ]),
     drops: &["no headroom", "too long"],
     example: "UDPIPEncap(1.0.0.1, 1234, 2.0.0.2, 1234)",
     see: &["IPEncap", "EtherEncap", "Strip", "FastUDPSource"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },
     live: true,
-    settings: &[
-        setting("src", 0, "SRC"),
-        setting("sport", 1, "SPORT"),
-        setting("dst", 2, "DST"),
-        setting("dport", 3, "DPORT"),
-    ],
+    kernel: Kernel::Inside(each!(UdpIpEncap)),
     make: |_, conf| {
         let src: Ipv4Addr = conf.mandatory("SRC")?;
         let Port(sport): UdpPort = conf.mandatory("SPORT")?;
@@ -72,11 +69,11 @@ pub static DYNAMIC: Class = Class {
         positional("CHECKSUM", "whether there is a checksum; true"),
         positional("INTERVAL", "after how many packets the ports change; 0 for never"),
     ],
-    handlers: &[],
+    handlers: NO_HANDLERS,
     example: "DynamicUDPIPEncap(1.0.0.1, 1234, 2.0.0.2, 1234, true, 10)",
     see: &["UDPIPEncap", "FastUDPFlows"],
     live: false,
-    settings: &[],
+    kernel: Kernel::Unwritten,
     make: |_, conf| {
         let src: Ipv4Addr = conf.mandatory("SRC")?;
         let Port(sport): UdpPort = conf.mandatory("SPORT")?;
@@ -146,6 +143,19 @@ impl UdpIpEncap {
         packet.set_dst_ip(to);
         if self.checksum { checksum::set_udp(packet) } else { Some(()) }
     }
+
+    /// The address of the source (0) or the destination (1).
+    fn address(&self, end: usize) -> String {
+        match self.ends[end].load(Ordering::Relaxed) {
+            end if end & ANNOTATED == 0 => Ipv4Addr::from_bits((end >> 16) as u32).to_string(),
+            _ => "0.0.0.0".into(),
+        }
+    }
+
+    /// The port of one of them.
+    fn port(&self, end: usize) -> String {
+        (self.ends[end].load(Ordering::Relaxed) as u16).to_string()
+    }
 }
 
 impl PerPacket for UdpIpEncap {
@@ -168,20 +178,6 @@ impl PerPacket for UdpIpEncap {
             }
         }
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let [src, dst] = self.ends.each_ref().map(|end| end.load(Ordering::Relaxed));
-        let address = |end: u64| match end & ANNOTATED {
-            0 => Ipv4Addr::from_bits((end >> 16) as u32).to_string(),
-            _ => "0.0.0.0".into(),
-        };
-        Ok(match handler {
-            "src" => address(src),
-            "sport" => (src as u16).to_string(),
-            "dst" => address(dst),
-            _ => (dst as u16).to_string(),
-        })
     }
 
     fn reconfigure(&mut self, _: &mut Cx<'_>, new: UdpIpEncap) -> Result<(), Refused> {

@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use graph::class::{Headers, both, mandatory};
+use graph::class::{Handlers, Headers, both, mandatory};
 use graph::value::{Names, Scope, Value};
 use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
 use memory::Packet;
@@ -25,12 +25,34 @@ pub static CLASS: Class = Class {
         mandatory("DST", "whom it is to, or DST_ANNO for what the annotation says"),
         mandatory("DPORT", "and to which port"),
     ],
-    handlers: &[
-        both("src", "whom it is from"),
-        both("sport", "and from which port"),
-        both("dst", "whom it is to, or DST_ANNO"),
-        both("dport", "and to which port"),
-    ],
+    handlers: &Handlers::<UdpIp6Encap>(&[
+        both(
+            "src",
+            "whom it is from",
+            |encap| encap.ends().src.to_string(),
+            |encap, _, value| encap.change(|ends, scope| Ok(ends.src = Ipv6Addr::parse(value, scope)?)),
+        ),
+        both(
+            "sport",
+            "and from which port",
+            |encap| encap.ends().ports[0].to_string(),
+            |encap, _, value| encap.change(|ends, scope| Ok(ends.ports[0] = u16::parse(value, scope)?)),
+        ),
+        both(
+            "dst",
+            "whom it is to, or DST_ANNO",
+            |encap| encap.ends().dst.map_or("DST_ANNO".into(), |dst| dst.to_string()),
+            |encap, _, value| {
+                encap.change(|ends, scope| Ok(ends.dst = parse_dst(value, scope).ok_or("bad DST")?))
+            },
+        ),
+        both(
+            "dport",
+            "and to which port",
+            |encap| encap.ends().ports[1].to_string(),
+            |encap, _, value| encap.change(|ends, scope| Ok(ends.ports[1] = u16::parse(value, scope)?)),
+        ),
+    ]),
     drops: &["no headroom", "too long"],
     live: true,
     example: "UDPIP6Encap(2001:db8::1, 1234, 2001:db8::2, 1234)",
@@ -90,6 +112,18 @@ impl UdpIp6Encap {
         packet.set_bytes_at(DST_IP6, dst.octets());
         Some(())
     }
+
+    fn ends(&self) -> Ends {
+        *self.shared.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Ends, &Scope<'_>) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        let scope = Scope { element: "", names: &Names::default() };
+        change(&mut self.shared.write().unwrap_or_else(PoisonError::into_inner), &scope)
+    }
 }
 
 impl PerPacket for UdpIp6Encap {
@@ -105,28 +139,6 @@ impl PerPacket for UdpIp6Encap {
             return Fate::drop(0);
         }
         if self.write_headers(packet).is_some() { Fate::ON } else { Fate::drop(1) }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let ends = *self.shared.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(match handler {
-            "src" => ends.src.to_string(),
-            "sport" => ends.ports[0].to_string(),
-            "dst" => ends.dst.map_or("DST_ANNO".into(), |dst| dst.to_string()),
-            _ => ends.ports[1].to_string(),
-        })
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let scope = Scope { element: "", names: &Names::default() };
-        let mut ends = self.shared.write().unwrap_or_else(PoisonError::into_inner);
-        match handler {
-            "src" => ends.src = Ipv6Addr::parse(value, &scope)?,
-            "dst" => ends.dst = parse_dst(value, &scope).ok_or("bad DST")?,
-            "sport" => ends.ports[0] = u16::parse(value, &scope)?,
-            _ => ends.ports[1] = u16::parse(value, &scope)?,
-        }
-        Ok(())
     }
 
     fn replicate(&self) -> Option<UdpIp6Encap> {

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use graph::class::{Argument, Handler, Headers, both, keyword, mandatory, positional, read, write};
+use graph::class::{Argument, Handlers, Headers, both, keyword, mandatory, positional, read, write};
 use graph::signal::Kind;
 use graph::value::Ethernet;
 use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Refused, Setup, Signal, TaskId, TimerId};
@@ -32,14 +32,35 @@ const ARGUMENTS: &[Argument] = &[
     keyword("DUPLICATE", "accepted; every frame is a copy"),
     keyword("STOP", "stop the router after LIMIT frames; false"),
 ];
-const HANDLERS: &[Handler] = &[
-    read("count", "frames sent"),
-    write("active", "whether it sends; if it does, it begins again").marked("c"),
-    both("rate", "frames a second, as they were sent, once LIMIT was reached; written, what RATE is"),
-    write("limit", "frames in all"),
-    read("length", "bytes in a frame"),
-    write("reset", "begins again").marked("b"),
-];
+const HANDLERS: Handlers<FastFlows> = Handlers(&[
+    read("count", "frames sent", |flows| flows.pace.count.to_string()),
+    write("active", "whether it sends; if it does, it begins again", |flows: &mut FastFlows, cx, value| {
+        flows.pace.set_active(value)?;
+        flows.changed(cx)
+    })
+    .marked("c"),
+    both(
+        "rate",
+        "frames a second, as they were sent, once LIMIT was reached; written, what RATE is",
+        |flows| flows.pace.measured_rate(),
+        |flows, cx, value| {
+            flows.pace.set_rate(value)?;
+            flows.changed(cx)
+        },
+    ),
+    write("limit", "frames in all", |flows, cx, value| {
+        flows.pace.set_limit(value)?;
+        flows.changed(cx)
+    }),
+    read("length", "bytes in a frame", |flows| {
+        flows.flows.frames.first().map_or(0, |frame| frame.bytes.len()).to_string()
+    }),
+    write("reset", "begins again", |flows: &mut FastFlows, cx, _| {
+        flows.pace.reset();
+        flows.changed(cx)
+    })
+    .marked("b"),
+]);
 
 /// Of UDP.
 pub static UDP: Class = Class {
@@ -50,7 +71,7 @@ pub static UDP: Class = Class {
     ports: "0/1",
     processing: "a",
     arguments: ARGUMENTS,
-    handlers: HANDLERS,
+    handlers: &HANDLERS,
     drops: &["no buffers"],
     example: "FastUDPFlows(100000, -1, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 100, 10) -> ToDevice(p)",
     see: &["FastUDPSource", "FastTCPFlows", "FlowSource"],
@@ -259,6 +280,15 @@ impl FastFlows {
             cx.stop();
         }
     }
+
+    /// A handler was written: there may be something to send.
+    fn changed(&mut self, cx: &mut Cx<'_>) -> Result<(), Refused> {
+        self.packets.raise(cx);
+        if let Some(task) = self.task {
+            cx.schedule(task);
+        }
+        Ok(())
+    }
 }
 
 impl Element for FastFlows {
@@ -299,21 +329,5 @@ impl Element for FastFlows {
     fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
         self.make(cx, batch, Batch::MAX);
         rest(cx, &self.pace, &self.packets, self.timer);
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "length" => self.flows.frames.first().map_or(0, |frame| frame.bytes.len()).to_string(),
-            _ => self.pace.read(handler),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.pace.write(handler, value)?;
-        self.packets.raise(cx);
-        if let Some(task) = self.task {
-            cx.schedule(task);
-        }
-        Ok(())
     }
 }

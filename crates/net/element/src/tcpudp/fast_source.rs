@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use graph::class::{Headers, both, mandatory, positional, read, write};
+use graph::class::{Handlers, Headers, both, mandatory, positional, read, write};
 use graph::clock::SECOND_NS;
 use graph::signal::Kind;
 use graph::value::{Ethernet, Names, Scope, Value};
@@ -38,13 +38,36 @@ pub static CLASS: Class = Class {
         positional("INTERVAL", "after how many frames both ports are the next ones; 0 for never"),
         positional("ACTIVE", "whether it sends; true"),
     ],
-    handlers: &[
-        read("count", "frames sent"),
-        write("active", "whether it sends; if it does, it begins again").marked("c"),
-        both("rate", "frames a second, as they were sent, once LIMIT was reached; written, what RATE is"),
-        write("limit", "frames in all"),
-        write("reset", "begins again").marked("b"),
-    ],
+    handlers: &Handlers::<FastUdpSource>(&[
+        read("count", "frames sent", |source| source.pace.count.to_string()),
+        write(
+            "active",
+            "whether it sends; if it does, it begins again",
+            |source: &mut FastUdpSource, cx, value| {
+                source.pace.set_active(value)?;
+                source.changed(cx)
+            },
+        )
+        .marked("c"),
+        both(
+            "rate",
+            "frames a second, as they were sent, once LIMIT was reached; written, what RATE is",
+            |source| source.pace.measured_rate(),
+            |source, cx, value| {
+                source.pace.set_rate(value)?;
+                source.changed(cx)
+            },
+        ),
+        write("limit", "frames in all", |source, cx, value| {
+            source.pace.set_limit(value)?;
+            source.changed(cx)
+        }),
+        write("reset", "begins again", |source: &mut FastUdpSource, cx, _| {
+            source.pace.reset();
+            source.changed(cx)
+        })
+        .marked("b"),
+    ]),
     drops: &["no buffers"],
     example: "FastUDPSource(100000, -1, 60, 0:0:0:0:0:1, 1.0.0.1, 1234, 0:0:0:0:0:2, 2.0.0.2, 1234) -> ToDevice(p)",
     see: &["InfiniteSource", "RatedSource", "UDPIPEncap"],
@@ -119,6 +142,11 @@ pub(super) struct Pace {
 /// How far behind its rate it may fall and still make up for it.
 const CATCH_UP_NS: i64 = SECOND_NS / 100;
 
+/// What is written to a handler.
+fn parsed<T: Value>(value: &str) -> Result<T, String> {
+    T::parse(value, &Scope { element: "", names: &Names::default() })
+}
+
 impl Pace {
     pub(super) fn new(rate: u64, limit: i64, active: bool) -> Pace {
         Pace { rate, limit, active, count: 0, next_ns: None, ends_ns: [0; 2] }
@@ -166,36 +194,37 @@ impl Pace {
         self.next_ns.filter(|next_ns| self.rate > 0 && *next_ns > now_ns)
     }
 
-    pub(super) fn read(&self, handler: &str) -> String {
-        match handler {
-            "count" => self.count.to_string(),
-            _ => match self.ends_ns {
-                [_, 0] => "0".into(),
-                [first, last] => (self.count * 1000 / ((last - first) / 1_000_000).max(1)).to_string(),
-            },
+    /// Frames a second, as they were made.
+    pub(super) fn measured_rate(&self) -> String {
+        match self.ends_ns {
+            [_, 0] => "0".into(),
+            [first, last] => (self.count * 1000 / ((last - first) / 1_000_000).max(1)).to_string(),
         }
     }
 
-    fn reset(&mut self) {
-        (self.count, self.ends_ns) = (0, [0; 2]);
-    }
-
-    pub(super) fn write(&mut self, handler: &str, value: &str) -> Result<(), Refused> {
-        let scope = Scope { element: "", names: &Names::default() };
-        let must = |what: &str| Refused::Failed(format!("{handler} parameter must be {what}"));
-        match handler {
-            "active" => {
-                self.active = bool::parse(value, &scope).map_err(|_| must("boolean"))?;
-                if self.active {
-                    self.reset();
-                }
-            }
-            "rate" => self.rate = u32::parse(value, &scope).map_err(|_| must("integer >= 0"))?.into(),
-            "limit" => self.limit = i32::parse(value, &scope).map_err(|_| must("integer >= 0"))?.into(),
-            _ => self.reset(),
+    pub(super) fn set_active(&mut self, value: &str) -> Result<(), Refused> {
+        self.active = parsed(value).map_err(|_| "active parameter must be boolean")?;
+        if self.active {
+            (self.count, self.ends_ns) = (0, [0; 2]);
         }
         self.next_ns = None;
         Ok(())
+    }
+
+    pub(super) fn set_rate(&mut self, value: &str) -> Result<(), Refused> {
+        self.rate = parsed::<u32>(value).map_err(|_| "rate parameter must be integer >= 0")?.into();
+        self.next_ns = None;
+        Ok(())
+    }
+
+    pub(super) fn set_limit(&mut self, value: &str) -> Result<(), Refused> {
+        self.limit = parsed::<i32>(value).map_err(|_| "limit parameter must be integer >= 0")?.into();
+        self.next_ns = None;
+        Ok(())
+    }
+
+    pub(super) fn reset(&mut self) {
+        (self.count, self.ends_ns, self.next_ns) = (0, [0; 2], None);
     }
 }
 
@@ -236,6 +265,12 @@ impl FastUdpSource {
         }
         packet(cx, &self.frame, dst.1)
     }
+
+    /// A handler was written: there may be something to pull.
+    fn changed(&mut self, cx: &mut Cx<'_>) -> Result<(), Refused> {
+        self.packets.raise(cx);
+        Ok(())
+    }
 }
 
 /// A frame in a packet, with its headers found.
@@ -271,15 +306,5 @@ impl Element for FastUdpSource {
         });
         self.pace.made(made, cx.now_ns());
         rest(cx, &self.pace, &self.packets, self.timer);
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.pace.read(handler))
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.pace.write(handler, value)?;
-        self.packets.raise(cx);
-        Ok(())
     }
 }

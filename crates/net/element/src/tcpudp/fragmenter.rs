@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use graph::class::{Headers, keyword, positional, read};
+use graph::class::{Handlers, Headers, keyword, positional, read};
 use graph::{Class, Cx, Element, Next, Refused, Tally};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
@@ -29,11 +29,13 @@ pub static CLASS: Class = Class {
         ),
         keyword("MTU_ANNO", "an annotation of two bytes that says it for each packet, where it is not zero"),
     ],
-    handlers: &[
-        read("count", "packets that came"),
-        read("fragmented_count", "packets that were too long"),
-        read("fragments", "segments that they became"),
-    ],
+    handlers: &Handlers::<TcpFragmenter>(&[
+        read("count", "packets that came", |fragmenter| fragmenter.count.sum().to_string()),
+        read("fragmented_count", "packets that were too long", |fragmenter| {
+            fragmenter.long.sum().to_string()
+        }),
+        read("fragments", "segments that they became", |fragmenter| fragmenter.made.sum().to_string()),
+    ]),
     drops: &["no buffers"],
     example: "CheckIPHeader(14) -> TCPFragmenter(MTU 1500) -> Discard",
     see: &["IPFragmenter", "CheckTCPHeader"],
@@ -166,14 +168,6 @@ impl Element for TcpFragmenter {
             cx.free(packet);
         }
         Next::Done
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "count" => self.count.sum().to_string(),
-            "fragmented_count" => self.long.sum().to_string(),
-            _ => self.made.sum().to_string(),
-        })
     }
 
     fn reconfigure(&mut self, _: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use graph::class::{Headers, write};
+use graph::class::{Handlers, Headers, write};
 use graph::value::{Scope, Value, unsigned};
 use graph::{Class, Cx, Element, Refused};
 use wire::ip::Protocol;
@@ -19,7 +19,11 @@ pub static CLASS: Class = Class {
           data leave, and with STOP the router stops then.",
     ports: "0/1",
     processing: "h/h",
-    handlers: &[write("send", "`SADDR SPORT DADDR DPORT SEQNO ACKNO FLAGS [COUNT [STOP]]`: sends segments")],
+    handlers: &Handlers::<TcpIpSend>(&[write(
+        "send",
+        "`SADDR SPORT DADDR DPORT SEQNO ACKNO FLAGS [COUNT [STOP]]`: sends segments",
+        TcpIpSend::send,
+    )]),
     drops: &["no buffers"],
     example: "s :: TCPIPSend -> Discard; Script(write s.send 1.0.0.1 10 2.0.0.2 20 1 0 2)",
     see: &["TCPRewriter", "FastTCPFlows"],
@@ -77,8 +81,8 @@ fn segment(src: (Address, u16), dst: (Address, u16), numbers: [u32; 2], flags: u
     bytes
 }
 
-impl Element for TcpIpSend {
-    fn write(&mut self, cx: &mut Cx<'_>, _: &str, value: &str) -> Result<(), Refused> {
+impl TcpIpSend {
+    fn send(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
         let mut words = Words::new(value, cx.scope());
         let src = (words.mandatory::<Address>("SRC"), words.mandatory::<TcpPort>("SPORT"));
         let dst = (words.mandatory::<Address>("DST"), words.mandatory::<TcpPort>("DPORT"));
@@ -102,3 +106,5 @@ impl Element for TcpIpSend {
         Ok(())
     }
 }
+
+impl Element for TcpIpSend {}

@@ -199,7 +199,7 @@ impl Outcome {
             drops.insert(planned.name.clone(), sums);
             let all = router.lanes().iter().map(|lane| lane.counters(number).packets).sum();
             packets.insert(planned.name.clone(), all);
-            for handler in planned.kind.handlers.iter().filter(|h| h.read && !h.name.contains("rate")) {
+            for handler in planned.kind.handlers().filter(|h| h.read && !h.name.contains("rate")) {
                 let name = format!("{}.{}", planned.name, handler.name);
                 let value = router.read(&name, "").unwrap_or_else(|refused| refused.to_string());
                 handlers.insert(name, value);

@@ -70,7 +70,6 @@ static CATCH: Class = Class {
     ports: "1/0",
     processing: "h",
     make: |_, _| Ok(Box::new(Catch)),
-    handlers: &[graph::class::read("take", "")],
     ..Class::BASE
 };
 

@@ -3,9 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::element::Element;
 use crate::element::conf::{Conf, Fault};
+use crate::element::kernel::Kernel;
+use crate::element::{Element, handler};
 use crate::plan::setup::Setup;
+
+pub use crate::element::handler::{
+    Handler, HandlerTable, Handlers, NONE as NO_HANDLERS, Row, Setting, action, ask, both, call, datum,
+    named, read, setting, write,
+};
 
 /// A class of elements.
 #[derive(Clone, Copy)]
@@ -29,7 +35,7 @@ pub struct Class {
     /// What it takes.
     pub arguments: &'static [Argument],
     /// What can be read and written while it runs.
-    pub handlers: &'static [Handler],
+    pub handlers: &'static dyn HandlerTable,
     /// Why it drops packets, by name; an element counts each.
     pub drops: &'static [&'static str],
     /// An example.
@@ -44,9 +50,8 @@ pub struct Class {
     /// Whether it takes a new configuration while it runs: `config` can be written
     /// ([`Element::reconfigure`]).
     pub live: bool,
-    /// Handlers that, when written, give an argument another value. Only of classes that
-    /// are live.
-    pub settings: &'static [Setting],
+    /// How its elements are part of programs that `ixora compile` writes.
+    pub kernel: Kernel,
     /// Makes an element from its configuration.
     pub make: Make,
 }
@@ -116,89 +121,6 @@ pub const fn rest(name: &'static str, about: &'static str) -> Argument {
     Argument { name, given: Given::Rest, about }
 }
 
-/// Something that can be read or written while an element runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handler {
-    /// Its name.
-    pub name: &'static str,
-    /// It can be read.
-    pub read: bool,
-    /// It can be written.
-    pub write: bool,
-    /// What else there is to it, as Click's `handlers` lists it: `+` it is asked with a
-    /// parameter, `%` it is raw, `.` it changes rarely, `b` a button, `c` a check box;
-    /// and `-`, not listed: it is not for those outside the configuration to read.
-    pub marks: &'static str,
-    /// What it is.
-    pub about: &'static str,
-}
-
-impl Handler {
-    /// With marks.
-    pub const fn marked(self, marks: &'static str) -> Handler {
-        Handler { marks, ..self }
-    }
-
-    /// Whether it may be asked with a parameter.
-    pub fn takes_parameter(&self) -> bool {
-        self.marks.contains('+')
-    }
-
-    /// Whether what it says is printed as it is, without a line's end added.
-    pub fn is_raw(&self) -> bool {
-        self.marks.contains('%')
-    }
-
-    /// Whether those outside the configuration can read it.
-    pub fn is_public(&self) -> bool {
-        self.read && !self.marks.contains('-')
-    }
-}
-
-/// A handler that, when written, gives an argument another value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Setting {
-    /// The handler.
-    pub handler: &'static str,
-    /// Where the argument stands.
-    pub place: usize,
-    /// Its keyword.
-    pub key: &'static str,
-    /// The `config` handler tells of it.
-    pub is_told: bool,
-}
-
-/// A handler that changes an argument, and the configuration.
-pub const fn setting(handler: &'static str, place: usize, key: &'static str) -> Setting {
-    Setting { handler, place, key, is_told: true }
-}
-
-/// A handler that changes the value of an argument; the configuration stays as it was
-/// written.
-pub const fn datum(handler: &'static str, place: usize, key: &'static str) -> Setting {
-    Setting { handler, place, key, is_told: false }
-}
-
-/// A handler that is read.
-pub const fn read(name: &'static str, about: &'static str) -> Handler {
-    Handler { name, read: true, write: false, marks: "", about }
-}
-
-/// A handler that is read with a parameter.
-pub const fn ask(name: &'static str, about: &'static str) -> Handler {
-    read(name, about).marked("+")
-}
-
-/// A handler that is written.
-pub const fn write(name: &'static str, about: &'static str) -> Handler {
-    Handler { name, read: false, write: true, marks: "", about }
-}
-
-/// A handler that is read and written.
-pub const fn both(name: &'static str, about: &'static str) -> Handler {
-    Handler { name, read: true, write: true, marks: "", about }
-}
-
 impl Class {
     /// Phase of elements that others ask while they are configured.
     pub const INFORMATION: i32 = 0;
@@ -217,7 +139,7 @@ impl Class {
         flow: "x/x",
         phase: Class::USUAL,
         arguments: &[],
-        handlers: &[],
+        handlers: handler::NONE,
         drops: &["dropped"],
         example: "",
         see: &[],
@@ -230,7 +152,7 @@ impl Class {
             finds_if: "",
         },
         live: false,
-        settings: &[],
+        kernel: Kernel::Unwritten,
         make: |_, _| Err(Fault::new("cannot be made")),
     };
 }
@@ -246,6 +168,28 @@ impl Class {
         };
         let arguments: Vec<String> = self.arguments.iter().map(one).collect();
         format!("{}({})", self.name, arguments.join(", "))
+    }
+
+    /// The handlers that all elements of the class have, in order.
+    pub fn handlers(&self) -> impl Iterator<Item = Handler> + 'static + use<> {
+        let handlers = self.handlers;
+        (0..handlers.len()).filter_map(|row| handlers.common(row))
+    }
+
+    /// Whether an element is of the type that the handlers and the kernel are of.
+    pub fn fits(&self, element: &mut dyn Element) -> bool {
+        self.handlers.fits(element) && self.kernel.fits(element)
+    }
+
+    /// The handlers of an element that others of the class may not have: names and rows.
+    pub fn further_handlers(&self, element: &mut dyn Element) -> Vec<(String, usize)> {
+        let names = |row| self.handlers.own_names(row, element).into_iter().map(move |name| (name, row));
+        (0..self.handlers.len()).flat_map(names).collect()
+    }
+
+    /// The row of a handler that all elements of the class have.
+    pub fn handler_row(&self, name: &str) -> Option<usize> {
+        (0..self.handlers.len()).find(|&row| self.handlers.common(row).is_some_and(|h| h.name == name))
     }
 }
 

@@ -217,12 +217,7 @@ impl<T> Row<T> {
         }
     }
 
-    fn write(
-        &self,
-        element: &mut T,
-        cx: &mut Cx<'_>,
-        (name, value): (&str, &str),
-    ) -> Result<(), Refused> {
+    fn write(&self, element: &mut T, cx: &mut Cx<'_>, (name, value): (&str, &str)) -> Result<(), Refused> {
         match self.write {
             Write::Call(write) => write(element, cx, value),
             Write::Named(write) => write(element, cx, name, value),

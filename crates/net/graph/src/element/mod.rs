@@ -14,6 +14,8 @@
 
 pub mod class;
 pub mod conf;
+pub mod handler;
+pub mod kernel;
 pub mod port_code;
 pub mod value;
 
@@ -23,7 +25,6 @@ use std::sync::atomic::AtomicUsize;
 
 use memory::{Batch, Packet};
 
-use crate::element::class::Handler;
 use crate::run::cx::Cx;
 use crate::run::signal::{Kind, Notice};
 
@@ -169,27 +170,6 @@ pub trait Element: Any + Send {
     /// A watched file can be read, or written.
     fn ready(&mut self, cx: &mut Cx<'_>, watch: crate::run::watch::WatchId) {}
 
-    /// Reads a handler of the class's, or of [`handlers`](Self::handlers).
-    ///
-    /// # Errors
-    /// When it cannot be read now.
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
-        Err(Refused::NoHandler(handler.into()))
-    }
-
-    /// Writes a handler.
-    ///
-    /// # Errors
-    /// When the value is none for it.
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        Err(Refused::NoHandler(handler.into()))
-    }
-
-    /// Handlers beyond the class's: those that depend on the configuration.
-    fn handlers(&self) -> Vec<(String, Handler)> {
-        vec![]
-    }
-
     /// What the element tells those who wait for packets at its output, or for
     /// room at its input.
     fn notice(&self, kind: Kind, port: usize) -> Notice {
@@ -199,11 +179,6 @@ pub trait Element: Any + Send {
     /// One more of the same for another thread, sharing what must be shared; `None`
     /// when the element must not be there twice.
     fn replicate(&self) -> Option<Box<dyn Element>> {
-        None
-    }
-
-    /// The configuration as it is now, when it changed while running.
-    fn config(&self) -> Option<String> {
         None
     }
 
@@ -253,9 +228,9 @@ pub trait Element: Any + Send {
         None
     }
 
-    /// Whether it looks at one packet at a time ([`PerPacket`]).
-    fn is_each(&self) -> bool {
-        false
+    /// What looks at one packet at a time in it ([`PerPacket`]), if it is such an element.
+    fn per_packet(&mut self) -> Option<&mut dyn Any> {
+        None
     }
 
     /// The router comes to an end: files are written out.
@@ -317,29 +292,6 @@ pub trait PerPacket: Send + 'static {
     /// Deals with a packet that came in at `input`; where it goes.
     fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate;
 
-    /// As [`Element::read`].
-    ///
-    /// # Errors
-    /// When it cannot be read now.
-    #[allow(unused_variables)]
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
-        Err(Refused::NoHandler(handler.into()))
-    }
-
-    /// As [`Element::write`].
-    ///
-    /// # Errors
-    /// When the value is none for it.
-    #[allow(unused_variables)]
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        Err(Refused::NoHandler(handler.into()))
-    }
-
-    /// As [`Element::handlers`].
-    fn handlers(&self) -> Vec<(String, Handler)> {
-        vec![]
-    }
-
     /// As [`Element::notice`].
     #[allow(unused_variables)]
     fn notice(&self, kind: Kind, port: usize) -> Notice {
@@ -351,11 +303,6 @@ pub trait PerPacket: Send + 'static {
     where
         Self: Sized,
     {
-        None
-    }
-
-    /// As [`Element::config`].
-    fn config(&self) -> Option<String> {
         None
     }
 
@@ -444,28 +391,12 @@ impl<K: PerPacket> Element for Each<K> {
         Next::Done
     }
 
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
-        self.0.read(cx, handler, parameter)
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.0.write(cx, handler, value)
-    }
-
-    fn handlers(&self) -> Vec<(String, Handler)> {
-        self.0.handlers()
-    }
-
     fn notice(&self, kind: Kind, port: usize) -> Notice {
         self.0.notice(kind, port)
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
         self.0.replicate().map(Each::boxed)
-    }
-
-    fn config(&self) -> Option<String> {
-        self.0.config()
     }
 
     fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
@@ -481,7 +412,7 @@ impl<K: PerPacket> Element for Each<K> {
         }
     }
 
-    fn is_each(&self) -> bool {
-        true
+    fn per_packet(&mut self) -> Option<&mut dyn Any> {
+        Some(&mut self.0)
     }
 }

@@ -71,7 +71,7 @@ pub fn unreachable(elements: &[Planned], wires: &[Wire]) -> Vec<Problem> {
         let alone = planned.pull_inputs.is_empty() && planned.pull_outputs.is_empty();
         let message = match () {
             // One with handlers is there to be asked: a script.
-            () if alone && planned.kind.ports != "0/0" && planned.kind.handlers.is_empty() => {
+            () if alone && planned.kind.ports != "0/0" && planned.kind.handlers().next().is_none() => {
                 "is connected to nothing"
             }
             () if planned.pull_inputs.is_empty() => continue,

@@ -140,7 +140,14 @@ fn make_one(elements: &[Planned], index: usize, flat: &Flat, inputs: Inputs<'_>,
         let (requests, fault) = (setup.requests, made.as_ref().err().cloned());
         let again = fault.as_ref().and_then(|fault| fault.argument).filter(keyword);
         match (made, fault) {
-            (Ok(element), _) if pass == 0 => results.made[index] = Some(element),
+            (Ok(mut element), _) if pass == 0 => {
+                debug_assert!(
+                    planned.kind.fits(&mut *element),
+                    "{}: its class has handlers or a kernel of another type",
+                    planned.kind.name
+                );
+                results.made[index] = Some(element);
+            }
             // Of what was left out another fault may come that is none.
             (_, Some(fault)) if pass == 0 || fault.argument.is_some() => {
                 let is_argument = fault.argument.is_some();

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::element::Element;
-use crate::element::class::{Class, Handler};
+use crate::element::class::Class;
 use crate::lang::{Flat, Place};
 
 /// The most threads a router has: masks of threads have a bit for each.
@@ -62,8 +62,17 @@ pub struct Planned {
     pub locked: bool,
     /// Whether it looks at one packet at a time, in a loop of its own over a batch.
     pub each: bool,
-    /// Handlers it has beyond its class's.
-    pub handlers: Vec<(String, Handler)>,
+    /// Handlers that it has and others of its class may not: their names, and their rows
+    /// in [`Class::handlers`].
+    pub further_handlers: Vec<(String, usize)>,
+}
+
+impl Planned {
+    /// The row of its class for a handler, if it has it.
+    pub fn own_row(&self, name: &str) -> Option<usize> {
+        let further = || self.further_handlers.iter().find(|(own, _)| own == name).map(|(_, row)| *row);
+        self.kind.handler_row(name).or_else(further)
+    }
 }
 
 /// A connection: from an output to an input.

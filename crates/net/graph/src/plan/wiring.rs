@@ -57,7 +57,7 @@ pub(crate) fn survey(flat: &Flat, registry: &Registry) -> Survey {
             hands_over: false,
             locked: false,
             each: false,
-            handlers: vec![],
+            further_handlers: vec![],
         });
     }
     let Survey { elements, wires, problems, miscounted, ranks } = &mut survey;

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use memory::{Batch, Packet};
 
-use crate::element::{Each, Element, Fate, Next, PerPacket, Refused};
+use crate::element::{Each, Element, Fate, Next, PerPacket};
 use crate::plan::Port;
 use crate::plan::{Plan, Planned};
 use crate::run::counters::Counters;
@@ -28,7 +28,7 @@ use crate::run::lane::Slot;
 use crate::run::output_batches::OutputBatches;
 
 pub(crate) use apart::dissolve_all;
-use stand_in::StandIn;
+pub(crate) use stand_in::StandIn;
 
 /// An element that can be asked about one packet.
 pub trait Single: Element {
@@ -316,18 +316,6 @@ impl Element for Fused {
             self.measure(cx, entry);
         }
         next
-    }
-
-    /// What was to be written while the program was at work: `PLACE HANDLER`.
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let place = handler.split_once(' ').and_then(|(place, name)| Some((place.parse().ok()?, name)));
-        if let Some((place, name)) = place
-            && let Some((member, number)) = self.member(place)
-            && let Err(error) = member.write(&mut cx.at(number), name, value)
-        {
-            cx.say(&format!("{}.{name}: {error}\n", cx.lane.shared.name(number)));
-        }
-        Ok(())
     }
 }
 

@@ -2,55 +2,18 @@
 //!
 //! `element.handler`, or a global one alone. Every element has `name`, `class`,
 //! `config`, `ports` and `handlers`, one with tasks `scheduled`, `tickets` and
-//! `home_thread` as well; then come those of its class.
+//! `home_thread` as well; then come those of its class ([`Class::handlers`](crate::Class::handlers)).
+
+mod common;
 
 use std::fmt::Write;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::element::class::{Handler, both, read, write};
-use crate::element::value::{Scope, Value};
+use crate::element::handler::Handler;
 use crate::element::{Complaint, Refused};
 use crate::run::lane::Lane;
-
-/// Handlers that every element has.
-pub const OF_ALL: &[Handler] = &[
-    read("name", "the element's name").marked("."),
-    read("class", "the element's class").marked("."),
-    read("config", "its configuration, as it is now").marked("."),
-    read("ports", "its ports and what is connected to them").marked("."),
-    read("handlers", "its handlers").marked("."),
-];
-
-/// Handlers that elements with tasks have.
-pub const OF_TASKS: &[Handler] = &[
-    both("scheduled", "whether its task waits for a turn"),
-    both("tickets", "the task's tickets"),
-    both("home_thread", "the thread that runs the task"),
-];
-
-/// Handlers of the router.
-pub const GLOBAL: &[Handler] = &[
-    read("version", "the program's version"),
-    read("driver", "what runs the router"),
-    read("config", "the configuration as it was given"),
-    read("flatconfig", "the configuration, flattened"),
-    read("requirements", "what the configuration requires"),
-    read("handlers", "the global handlers"),
-    read("list", "the elements' names, their number first"),
-    write("stop", "stops the router"),
-    read("classes", "the classes' names"),
-    read("packages", "packages, of which there are none"),
-    read("timewarp", "whether time is simulated, or how fast it goes"),
-    read("figures", "what was counted for each element: packets, batches, cycles, drops"),
-    both("measure", "whether packets, batches and cycles are counted"),
-];
-
-/// Further ones, of a router whose configuration may be replaced.
-pub const OF_HOTSWAP: &[Handler] = &[
-    write("hotconfig", "replaces the running configuration").marked("%"),
-    write("hotswap", "replaces the running configuration").marked("%"),
-];
+use common::{ElementRow, LIVE_CONFIG, OF_ALL, OF_HOTSWAP, OF_ROUTER, OF_TASKS, RouterRow, TaskRow};
 
 /// How long another thread may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -93,7 +56,7 @@ impl Lane {
         if handler == "config" && kind.live {
             return self.reconfigure(element, value, Some(value));
         }
-        if let Some(setting) = kind.settings.iter().find(|setting| setting.handler == handler) {
+        if let Some(setting) = kind.handler_row(&handler).and_then(|row| kind.handlers.setting(row)) {
             return self.change(element, setting, value);
         }
         let (home, value) = (self.lane_of(element, &handler), value.to_string());
@@ -177,12 +140,18 @@ impl Lane {
     }
 
     fn global(&self, name: &str) -> Option<Handler> {
-        self.globals().find(|h| h.name == name)
+        self.router_rows().find(|row| row.handler.name == name).map(|row| row.handler)
     }
 
-    fn globals(&self) -> impl Iterator<Item = Handler> {
+    /// The handlers of this router.
+    fn router_rows(&self) -> impl Iterator<Item = &'static RouterRow> + use<> {
         let further = if self.shared.hotswap.is_some() { OF_HOTSWAP } else { &[] };
-        GLOBAL.iter().chain(further).copied()
+        OF_ROUTER.iter().chain(further)
+    }
+
+    /// The handlers of an element's tasks, if it has any.
+    fn task_rows(&self, element: usize) -> &'static [TaskRow] {
+        if self.shared.has_tasks(element) { OF_TASKS } else { &[] }
     }
 
     fn unknown(&self, element: usize, handler: &str) -> Refused {
@@ -196,27 +165,34 @@ impl Lane {
         if name == "config" && planned.kind.live {
             return Some(LIVE_CONFIG);
         }
-        let own = planned.kind.handlers.iter().find(|h| h.name == name).copied();
-        let special = |name: &str| planned.handlers.iter().find(|(n, _)| n == name).map(|(_, h)| *h);
-        let tasks = if self.shared.has_tasks(element) { OF_TASKS } else { &[] };
-        let common = || OF_ALL.iter().chain(tasks).find(|h| h.name == name).copied();
-        own.or_else(|| special(name)).or_else(common).or_else(|| special("*"))
+        let row = |row| planned.kind.handlers.handler(row);
+        let of_all = || OF_ALL.iter().find(|row| row.handler.name == name).map(|row| row.handler);
+        let of_tasks = || {
+            let rows = self.task_rows(element);
+            rows.iter().find(|row| row.handler.name == name).map(|row| row.handler)
+        };
+        let own = planned.own_row(name).map(row);
+        own.or_else(of_all).or_else(of_tasks).or_else(|| planned.own_row("*").map(row))
     }
 
-    /// Whether the element itself answers for a handler.
-    fn is_own(&self, element: usize, handler: &str) -> bool {
+    /// The row of its class that answers for an element's handler; `None` for one that
+    /// all elements or all tasks have, if the class has none of this name.
+    fn row(&self, element: usize, name: &str) -> Option<usize> {
         let planned = &self.shared.plan.elements[element];
-        let tasks = if self.shared.has_tasks(element) { OF_TASKS } else { &[] };
-        planned.kind.handlers.iter().any(|h| h.name == handler)
-            || planned.handlers.iter().any(|(name, _)| name == handler)
-            || !OF_ALL.iter().chain(tasks).any(|h| h.name == handler)
+        let is_common = || {
+            OF_ALL.iter().any(|row| row.handler.name == name)
+                || self.task_rows(element).iter().any(|row| row.handler.name == name)
+        };
+        planned.own_row(name).or_else(|| planned.own_row("*").filter(|_| !is_common()))
     }
 
     /// The lane an element's handlers are called in: the one that runs its tasks for
     /// what is about them, else this one, if it is here.
     fn lane_of(&self, element: usize, handler: &str) -> usize {
         let crate::plan::Planned { lanes, homes, .. } = self.shared.plan.elements[element];
-        if homes != 0 && OF_TASKS.iter().any(|h| h.name == handler) && !self.is_own(element, handler) {
+        let of_tasks = |row: &TaskRow| row.handler.name == handler;
+        if homes != 0 && self.task_rows(element).iter().any(of_tasks) && self.row(element, handler).is_none()
+        {
             return homes.trailing_zeros() as usize;
         }
         if lanes >> self.id & 1 == 1 || lanes == 0 { self.id } else { self.shared.plan.home(element) }
@@ -255,153 +231,93 @@ impl Lane {
     }
 
     fn read_any(&mut self, element: usize, handler: &str, parameter: &str) -> Result<String, Refused> {
-        if self.is_own(element, handler) {
+        if self.row(element, handler).is_some() {
             return self.read_here(element, handler, parameter);
         }
-        let planned = &self.shared.plan.elements[element];
-        let task = self.tasks.of(element).next();
-        Ok(match (handler, task) {
-            ("name", _) => planned.name.clone(),
-            ("class", _) => planned.class.to_string(),
-            ("config", _) => self.shared.config(element),
-            ("ports", _) => self.ports(element),
-            ("handlers", _) => self.handlers(element),
-            ("scheduled", Some(task)) => self.tasks.is_scheduled(task).to_string(),
-            ("tickets", Some(task)) => self.tasks.tickets(task).to_string(),
-            ("home_thread", Some(_)) => self.id.to_string(),
-            _ => return Err(self.unknown(element, handler)),
-        })
+        if let Some(ElementRow { read, .. }) = OF_ALL.iter().find(|row| row.handler.name == handler) {
+            return Ok(read(self, element));
+        }
+        let row = self.task_rows(element).iter().find(|row| row.handler.name == handler);
+        let (Some(row), Some(task)) = (row, self.tasks.of(element).next()) else {
+            return Err(self.unknown(element, handler));
+        };
+        Ok((row.read)(self, task))
     }
 
     fn write_any(&mut self, element: usize, handler: &str, value: &str) -> Result<(), Refused> {
-        if self.is_own(element, handler) {
+        if self.row(element, handler).is_some() {
             return self.write_here(element, handler, value);
         }
-        let task = self.tasks.of(element).next();
-        match (handler, task) {
-            ("scheduled", Some(task)) => match boolean(value) {
-                Some(true) => self.tasks.schedule(task),
-                Some(false) => self.tasks.unschedule(task),
-                None => return Err("syntax error".into()),
-            },
-            ("tickets", Some(task)) => {
-                let wanted: i64 = value.trim().parse().map_err(|_| "syntax error")?;
-                let tickets = wanted.clamp(1, i64::from(crate::plan::schedule_info::MAX_TICKETS));
-                if tickets != wanted {
-                    let frame = self.complaints.last_mut();
-                    let text = format!("tickets pinned at {tickets}");
-                    frame
-                        .into_iter()
-                        .for_each(|f| f.push(Complaint { is_warning: true, text: text.clone() }));
-                }
-                self.tasks.set_tickets(task, tickets as u32);
-            }
-            ("home_thread", Some(_)) => match value.trim().parse::<usize>() {
-                Ok(thread) if thread == self.id => {}
-                Ok(thread) if thread < self.shared.mailboxes.len() => {
-                    return Err("an element's thread is fixed when the router is built".into());
-                }
-                _ => return Err("bad thread".into()),
-            },
-            _ => return Err(self.unknown(element, handler)),
-        }
-        Ok(())
+        let row = self.task_rows(element).iter().find(|row| row.handler.name == handler);
+        let (Some(row), Some(task)) = (row, self.tasks.of(element).next()) else {
+            return Err(self.unknown(element, handler));
+        };
+        (row.write)(self, task, value)
     }
 
-    /// An element's ports, as Click lists them.
-    fn ports(&self, element: usize) -> String {
-        let plan = &self.shared.plan;
-        let planned = &plan.elements[element];
-        let mut out = String::new();
-        for (output, pulled) in [(false, &planned.pull_inputs), (true, &planned.pull_outputs)] {
-            let what = if output { "output" } else { "input" };
-            let plural = if pulled.len() == 1 { "" } else { "s" };
-            let _ = writeln!(out, "{} {what}{plural}", pulled.len());
-            for (port, pull) in pulled.iter().enumerate() {
-                let code = crate::element::port_code::processing(planned.kind.processing, output, port);
-                let kind = if *pull { "pull" } else { "push" };
-                let agnostic = if code == 'a' { "~" } else { "" };
-                let peers = plan.wires.iter().filter_map(|w| match output {
-                    true => (w.from.element == element && w.from.port == port)
-                        .then(|| format!("[{}] {}", w.to.port, plan.elements[w.to.element].name)),
-                    false => (w.to.element == element && w.to.port == port)
-                        .then(|| format!("{} [{}]", plan.elements[w.from.element].name, w.from.port)),
-                });
-                let peers: Vec<String> = peers.collect();
-                let _ = writeln!(out, "{kind}{agnostic}\t-\t{}", peers.join(", "));
+    /// Reads a handler of the class's of an element that is in this lane.
+    pub(crate) fn read_here(
+        &mut self,
+        element: usize,
+        handler: &str,
+        parameter: &str,
+    ) -> Result<String, Refused> {
+        let Some(row) = self.row(element, handler) else { return Err(Refused::NoHandler(handler.into())) };
+        let handlers = self.shared.plan.elements[element].kind.handlers;
+        let read = self.with_real(element, |e, cx| handlers.read(row, e, cx, (handler, parameter)));
+        self.deliver(element);
+        read.unwrap_or_else(|| Err(Refused::Busy(self.shared.name(element).to_string())))
+    }
+
+    /// Writes a handler of the class's of an element that is in this lane; later, if it
+    /// is at work.
+    pub(crate) fn write_here(&mut self, element: usize, handler: &str, value: &str) -> Result<(), Refused> {
+        let Some(row) = self.row(element, handler) else { return Err(Refused::NoHandler(handler.into())) };
+        let handlers = self.shared.plan.elements[element].kind.handlers;
+        let written = self.with_real(element, |e, cx| handlers.write(row, e, cx, (handler, value)));
+        match written {
+            Some(result) => {
+                self.deliver(element);
+                result
+            }
+            None => {
+                let at_work = self.holder(element);
+                self.slots[at_work].late.push((element, handler.to_string(), value.to_string()));
+                Ok(())
             }
         }
-        out
     }
 
     /// An element's handlers, as Click lists them: the last one first.
-    fn handlers(&self, element: usize) -> String {
+    fn list_handlers(&self, element: usize) -> String {
         let planned = &self.shared.plan.elements[element];
-        let tasks = if self.shared.has_tasks(element) { OF_TASKS } else { &[] };
-        let own = planned.kind.handlers;
-        let known = |h: &&Handler| !own.iter().any(|o| o.name == h.name);
-        let common = OF_ALL.iter().chain(tasks).rev().filter(known).map(|h| match h.name {
-            "config" if planned.kind.live => (h.name, LIVE_CONFIG),
-            name => (name, *h),
+        let kind = planned.kind;
+        let own: Vec<Handler> = kind.handlers().collect();
+        let known = |h: &Handler| !own.iter().any(|o| o.name == h.name);
+        let tasks = self.task_rows(element).iter().rev().map(|row| row.handler).filter(known);
+        let all = OF_ALL.iter().rev().map(|row| row.handler).filter(known).map(|h| match h.name {
+            "config" if kind.live => LIVE_CONFIG,
+            _ => h,
         });
-        let special = planned.handlers.iter().rev().map(|(name, h)| (name.as_str(), *h));
-        let (first, last): (Vec<_>, Vec<_>) =
-            common.partition(|(name, _)| tasks.iter().any(|t| t.name == *name));
-        list(first.into_iter().chain(special).chain(own.iter().rev().map(|h| (h.name, *h))).chain(last))
+        let further = planned.further_handlers.iter().rev();
+        let further = further.map(|(name, row)| (name.as_str(), kind.handlers.handler(*row)));
+        let named = |h: Handler| (h.name, h);
+        list(
+            tasks.map(named).chain(further).chain(own.iter().rev().copied().map(named)).chain(all.map(named)),
+        )
     }
 
     fn read_global(&mut self, name: &str) -> Result<String, Refused> {
-        let plan = &self.shared.plan;
-        let lines =
-            |lines: &mut dyn Iterator<Item = &str>| lines.map(|l| format!("{l}\n")).collect::<String>();
-        Ok(match name {
-            "version" => env!("CARGO_PKG_VERSION").to_string(),
-            "driver" => "userlevel".to_string(),
-            "timewarp" if self.shared.clock.is_simulated() => "simulation".to_string(),
-            "timewarp" => "1".to_string(),
-            "list" => {
-                let names = lines(&mut plan.elements.iter().map(|e| e.name.as_str()));
-                format!("{}\n{names}", plan.elements.len())
-            }
-            "classes" => lines(&mut self.shared.classes.iter().copied()),
-            "config" if plan.flat.compact_config() => plan.flat.unparse(),
-            "config" => plan.source.clone(),
-            "flatconfig" => plan.flat.unparse(),
-            "requirements" => {
-                let requirements = plan.flat.requirements.iter();
-                lines(&mut requirements.flat_map(|r| [r.kind.as_str(), r.value.as_str()]))
-            }
-            "packages" => String::new(),
-            "figures" => self.counters_text(),
-            "measure" => self.profiler.counts.to_string(),
-            "handlers" => list(self.globals().map(|h| (h.name, h))),
-            other => return Err(Refused::NotReadable(other.into())),
-        })
+        let row = self.router_rows().find(|row| row.handler.name == name);
+        let read = row.and_then(|row| row.read).ok_or_else(|| Refused::NotReadable(name.into()))?;
+        Ok(read(self))
     }
 
     fn write_global(&mut self, from: Option<usize>, name: &str, value: &str) -> Result<(), Refused> {
-        match name {
-            "stop" => {
-                self.shared.adjust_runs(-(value.trim().parse().unwrap_or(1)));
-                Ok(())
-            }
-            "measure" => {
-                self.measure_all(value.trim().parse().map_err(|_| "expected boolean")?);
-                Ok(())
-            }
-            "hotconfig" | "hotswap" => self.hotswap(from, value),
-            other => Err(Refused::NotWritable(other.into())),
-        }
+        let row = self.router_rows().find(|row| row.handler.name == name);
+        let write = row.and_then(|row| row.write).ok_or_else(|| Refused::NotWritable(name.into()))?;
+        write(self, from, value)
     }
-}
-
-/// A configuration that can be written.
-const LIVE_CONFIG: Handler = both("config", "its configuration, as it is now; takes another").marked(".");
-
-/// A truth value as Click reads it.
-fn boolean(text: &str) -> Option<bool> {
-    let names = crate::element::value::Names::default();
-    bool::parse(text, &Scope { element: "", names: &names }).ok()
 }
 
 /// A line for each handler that those outside can call: its name, and what it is.

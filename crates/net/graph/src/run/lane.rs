@@ -5,17 +5,20 @@
 //! the rest ([`Cx`]); so nothing is locked and nothing is aliased. Packets an
 //! element sends on are carried by the lane when the element is back in its slot.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memory::{Batch, Packet};
 
-use crate::element::{Complaint, Element, Next, Refused};
+use crate::element::{Complaint, Element, Next};
 use crate::plan::Port;
 use crate::run::buffers::Buffers;
 use crate::run::counters::{Counters, Profiler};
 use crate::run::cx::Cx;
+use crate::run::fused::StandIn;
+use crate::run::locked::Locked;
 use crate::run::output_batches::OutputBatches;
 use crate::run::shared::Shared;
 use crate::run::task::Tasks;
@@ -55,8 +58,8 @@ pub(crate) struct Slot {
     /// What it emitted and was not carried on yet.
     pub(crate) emitted: Option<Box<OutputBatches>>,
     pub(crate) counters: Counters,
-    /// Writes that came while it was at work.
-    pub(crate) late: Vec<(String, String)>,
+    /// Writes that came while it was at work: to which element, of which handler, what.
+    pub(crate) late: Vec<(usize, String, String)>,
 }
 
 /// A batch that waits to be carried on.
@@ -122,6 +125,28 @@ impl Lane {
         Some(result)
     }
 
+    /// As [`with`](Self::with), of the element itself where a stand-in is in its slot:
+    /// behind its lock, or in its program. For what is done now and then, not for packets.
+    pub(crate) fn with_real<R>(
+        &mut self,
+        element: usize,
+        work: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
+    ) -> Option<R> {
+        let lend = |element: &mut dyn Element, cx: &mut Cx<'_>| {
+            if let Some(stand_in) = (&*element as &dyn Any).downcast_ref::<StandIn>() {
+                return stand_in.lend(cx, work);
+            }
+            Some(Locked::behind(element, |element| work(element, cx)))
+        };
+        self.with(element, lend).flatten()
+    }
+
+    /// The slot that an element works in: its own, or its program's.
+    pub(crate) fn holder(&self, element: usize) -> usize {
+        let in_slot = self.slots[element].element.as_deref().map(|element| element as &dyn Any);
+        in_slot.and_then(|element| element.downcast_ref::<StandIn>()).map_or(element, StandIn::hidden)
+    }
+
     /// Carries packets to an element, and on from there as far as they go.
     pub(crate) fn push(&mut self, mut to: Port, batch: &mut Batch) {
         if self.depth >= DEPTH {
@@ -184,7 +209,7 @@ impl Lane {
             let slot = &mut self.slots[element];
             slot.emitted.get_or_insert(outs);
         }
-        for (handler, value) in std::mem::take(&mut self.slots[element].late) {
+        for (element, handler, value) in std::mem::take(&mut self.slots[element].late) {
             if let Err(error) = self.write_here(element, &handler, &value) {
                 self.shared.say(&format!("{}.{handler}: {error}\n", self.shared.name(element)));
             }
@@ -411,33 +436,6 @@ impl Lane {
                 self.run_deferred();
             }
         }
-    }
-
-    /// Writes a handler of an element that is in this lane.
-    pub(crate) fn write_here(&mut self, element: usize, handler: &str, value: &str) -> Result<(), Refused> {
-        let written = self.with(element, |element, cx| element.write(cx, handler, value));
-        match written {
-            Some(result) => {
-                self.deliver(element);
-                result
-            }
-            None => {
-                self.slots[element].late.push((handler.to_string(), value.to_string()));
-                Ok(())
-            }
-        }
-    }
-
-    /// Reads a handler of an element that is in this lane.
-    pub(crate) fn read_here(
-        &mut self,
-        element: usize,
-        handler: &str,
-        parameter: &str,
-    ) -> Result<String, Refused> {
-        let read = self.with(element, |element, cx| element.read(cx, handler, parameter));
-        self.deliver(element);
-        read.unwrap_or_else(|| Err(Refused::Busy(self.shared.name(element).to_string())))
     }
 
     /// What was counted for an element in this lane.

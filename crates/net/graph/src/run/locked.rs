@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memory::Batch;
 
-use crate::element::class::Handler;
 use crate::element::{Element, Next, Ran, Refused};
 use crate::plan::{MAX_THREADS, Made, Planned};
 use crate::run::cx::Cx;
@@ -27,12 +26,12 @@ pub(crate) fn replicate(elements: &mut [Planned], made: Made) -> Vec<Copies> {
     let mut all = vec![];
     for (planned, element) in elements.iter_mut().zip(made) {
         let places: Vec<usize> = (0..MAX_THREADS).filter(|lane| planned.lanes >> lane & 1 == 1).collect();
-        let Some(element) = element else {
+        let Some(mut element) = element else {
             all.push(vec![]);
             continue;
         };
-        planned.handlers = element.handlers();
-        planned.each = element.is_each();
+        planned.further_handlers = planned.kind.further_handlers(&mut *element);
+        planned.each = element.per_packet().is_some();
         let mut copies: Vec<Box<dyn Element>> = vec![];
         for _ in 1..places.len() {
             copies.extend(element.replicate());
@@ -101,24 +100,8 @@ impl Element for Locked {
         self.lock().ready(cx, watch);
     }
 
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
-        self.lock().read(cx, handler, parameter)
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.lock().write(cx, handler, value)
-    }
-
-    fn handlers(&self) -> Vec<(String, Handler)> {
-        self.lock().handlers()
-    }
-
     fn notice(&self, kind: Kind, port: usize) -> Notice {
         self.lock().notice(kind, port)
-    }
-
-    fn config(&self) -> Option<String> {
-        self.lock().config()
     }
 
     fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {

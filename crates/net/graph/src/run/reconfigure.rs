@@ -34,7 +34,7 @@ impl Lane {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn change(&mut self, element: usize, setting: &Setting, value: &str) -> Result<(), Refused> {
+    pub(crate) fn change(&mut self, element: usize, setting: Setting, value: &str) -> Result<(), Refused> {
         let with = |config: &str| with_argument(config, setting.place, setting.key, value);
         let shown = with(&self.shared.config(element));
         let config = with(&self.shared.real_config(element));

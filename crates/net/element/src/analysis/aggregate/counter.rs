@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
-use graph::class::{both, keyword, read, write};
+use graph::class::{Handlers, action, both, keyword, read, write};
 use graph::value::{Names, Raw, Scope, Value, unsigned};
 use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused};
 use memory::Packet;
@@ -13,6 +13,82 @@ use super::tree::Tree;
 use crate::analysis::call::Call;
 use crate::analysis::text;
 use crate::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, Notes};
+
+const HANDLERS: Handlers<Counter> = Handlers(&[
+    read("count", "packets or bytes", |counter| counter.count.to_string()),
+    read("nagg", "aggregates", |counter| counter.counts.len().to_string()),
+    both(
+        "freeze",
+        "whether it is frozen",
+        |counter| counter.frozen.to_string(),
+        |counter, _, value| {
+            counter.frozen = truth(value)?;
+            Ok(())
+        },
+    ),
+    both(
+        "active",
+        "whether it counts",
+        |counter| counter.active.to_string(),
+        |counter, _, value| {
+            counter.active = truth(value)?;
+            Ok(())
+        },
+    ),
+    both(
+        "banner",
+        "text at the top of files",
+        |counter| counter.banner.clone(),
+        |counter, _, value| {
+            counter.banner = value.to_string();
+            Ok(())
+        },
+    ),
+    both(
+        "aggregate_call",
+        "what is written after how many aggregates",
+        |counter| At::shown(&counter.at_aggregates),
+        |counter, cx, value| {
+            counter.at_aggregates = At::checked(cx, "aggregate_call", value)?;
+            Ok(())
+        },
+    ),
+    both(
+        "count_call",
+        "what is written after how many packets or bytes",
+        |counter| At::shown(&counter.at_count),
+        |counter, cx, value| {
+            counter.at_count = At::checked(cx, "count_call", value)?;
+            Ok(())
+        },
+    ),
+    write("write_file", "writes the counts, as pairs of 32-bit words", |counter, cx, path| {
+        counter.write_file(cx, Format::Packed, path)
+    }),
+    write("write_text_file", "writes the counts, a line each", |counter, cx, path| {
+        counter.write_file(cx, Format::Text, path)
+    }),
+    write("write_ascii_file", "as write_text_file", |counter, cx, path| {
+        counter.write_file(cx, Format::Text, path)
+    }),
+    write("write_ip_file", "writes the counts, aggregates as addresses", |counter, cx, path| {
+        counter.write_file(cx, Format::Addresses, path)
+    }),
+    write("write_pdf_file", "writes each aggregate's part of the whole", |counter, cx, path| {
+        counter.write_file(cx, Format::Shares, path)
+    }),
+    action(
+        "counts_pdf",
+        "makes the counts aggregates: how often there was each; of 0, as many as there are places without one in Click's tree",
+        |counter, _| counter.reaggregate(),
+    ),
+    action("reaggregate_counts", "as counts_pdf", |counter, _| counter.reaggregate()),
+    action("clear", "forgets all", |counter, _| (counter.counts, counter.count) = (Tree::default(), 0)),
+    action("stop", "stops counting, and the router", |counter, cx| {
+        counter.active = false;
+        cx.stop();
+    }),
+]);
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -39,27 +115,7 @@ pub static CLASS: Class = Class {
         keyword("BANNER", "text at the top of files; none"),
         keyword("CAPACITY", "aggregates at the most; 4194304"),
     ],
-    handlers: &[
-        read("count", "packets or bytes"),
-        read("nagg", "aggregates"),
-        both("freeze", "whether it is frozen"),
-        both("active", "whether it counts"),
-        both("banner", "text at the top of files"),
-        both("aggregate_call", "what is written after how many aggregates"),
-        both("count_call", "what is written after how many packets or bytes"),
-        write("write_file", "writes the counts, as pairs of 32-bit words"),
-        write("write_text_file", "writes the counts, a line each"),
-        write("write_ascii_file", "as write_text_file"),
-        write("write_ip_file", "writes the counts, aggregates as addresses"),
-        write("write_pdf_file", "writes each aggregate's part of the whole"),
-        write(
-            "counts_pdf",
-            "makes the counts aggregates: how often there was each; of 0, as many as there are places without one in Click's tree",
-        ),
-        write("reaggregate_counts", "as counts_pdf"),
-        write("clear", "forgets all"),
-        write("stop", "stops counting, and the router"),
-    ],
+    handlers: &HANDLERS,
     drops: &["not counted"],
     example: "FromIPSummaryDump(-, STOP true) -> AggregateIP(ip dst) -> ac :: AggregateCounter -> Discard; \
               DriverManager(pause, write ac.write_text_file -)",
@@ -86,6 +142,20 @@ impl At {
     /// Says when there is no such handler.
     fn check(&self, cx: &Cx<'_>) -> Result<(), String> {
         if self.call.handler.starts_with('.') { Ok(()) } else { self.call.check(cx) }
+    }
+
+    /// What is written to a handler of this name; nothing, if that is nothing.
+    fn checked(cx: &Cx<'_>, handler: &str, value: &str) -> Result<Option<At>, Refused> {
+        let text = graph::lang::args::uncomment(value);
+        let wrong = format!("argument to '{handler}' should be 'N HANDLER [VALUE]'");
+        let at = (!text.is_empty()).then(|| At::parse(&text)).transpose();
+        let at = at.map_err(|()| Refused::Failed(wrong))?;
+        at.iter().try_for_each(|at| at.check(cx)).map_err(Refused::Failed)?;
+        Ok(at)
+    }
+
+    fn shown(at: &Option<At>) -> String {
+        at.as_ref().map_or(String::new(), |at| format!("{} {}", at.number, at.call))
     }
 }
 
@@ -148,6 +218,24 @@ pub struct Counter {
     count: u64,
 }
 
+/// How counts are written to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    /// Pairs of 32-bit words.
+    Packed,
+    Text,
+    /// Aggregates as addresses.
+    Addresses,
+    /// Each aggregate's part of the whole.
+    Shares,
+}
+
+/// A truth value that is written to a handler.
+fn truth(value: &str) -> Result<bool, Refused> {
+    let scope = Scope { element: "", names: &Names::default() };
+    bool::parse(&graph::lang::args::uncomment(value), &scope).map_err(|_| "type mismatch".into())
+}
+
 impl Counter {
     fn amount(&self, packet: &Packet) -> u32 {
         if !self.bytes {
@@ -191,7 +279,7 @@ impl Counter {
         let own = call.handler.strip_prefix('.').or_else(|| call.own(cx)).map(str::to_string);
         match own {
             Some(handler) => {
-                if let Err(error) = self.set(cx, &handler, &call.value) {
+                if let Err(error) = HANDLERS.write_own(self, cx, &handler, &call.value) {
                     cx.say(&format!("{}: {error}\n", cx.name()));
                 }
             }
@@ -205,15 +293,15 @@ impl Counter {
         self.counts = self.counts.of_counts();
     }
 
-    fn file(&self, handler: &str) -> Vec<u8> {
+    fn file(&self, format: Format) -> Vec<u8> {
         let mut text = "!IPAggregate 1.0\n".to_string();
         text += &self.banner;
         if !self.banner.is_empty() && !self.banner.ends_with('\n') {
             text.push('\n');
         }
         let _ = writeln!(text, "!num_nonzero {}", self.counts.len());
-        match handler {
-            "write_file" => {
+        match format {
+            Format::Packed => {
                 text += if cfg!(target_endian = "big") { "!packed_be\n" } else { "!packed_le\n" };
                 let mut bytes = text.into_bytes();
                 for (aggregate, count) in self.counts.counts() {
@@ -222,13 +310,13 @@ impl Counter {
                 }
                 return bytes;
             }
-            "write_ip_file" => text += "!ip\n",
-            _ => {}
+            Format::Addresses => text += "!ip\n",
+            Format::Text | Format::Shares => {}
         }
         for (aggregate, count) in self.counts.counts() {
-            let _ = match handler {
-                "write_ip_file" => writeln!(text, "{} {count}", Ipv4Addr::from(aggregate)),
-                "write_pdf_file" => {
+            let _ = match format {
+                Format::Addresses => writeln!(text, "{} {count}", Ipv4Addr::from(aggregate)),
+                Format::Shares => {
                     writeln!(
                         text,
                         "{aggregate} {}",
@@ -241,13 +329,13 @@ impl Counter {
         text.into_bytes()
     }
 
-    fn write_file(&self, cx: &Cx<'_>, handler: &str, path: &str) -> Result<(), Refused> {
-        let path = String::from_utf8_lossy(&graph::lang::args::unquote(path)).into_owned();
-        let bytes = self.file(handler);
+    fn write_file(&self, cx: &Cx<'_>, format: Format, path: &str) -> Result<(), Refused> {
+        let path = String::from_utf8_lossy(&graph::lang::args::unquote(path.trim())).into_owned();
+        let bytes = self.file(format);
         let written = match path.as_str() {
             "" => return Err("argument should be filename".into()),
             "-" => match std::str::from_utf8(&bytes) {
-                Ok(text) if handler != "write_file" => {
+                Ok(text) if format != Format::Packed => {
                     cx.print(text);
                     Ok(())
                 }
@@ -256,38 +344,6 @@ impl Counter {
             path => std::fs::write(path, &bytes),
         };
         written.map_err(|error| Refused::Failed(format!("{path}: {error}")))
-    }
-
-    fn set(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let names = Names::default();
-        let truth = || {
-            let text = graph::lang::args::uncomment(value);
-            bool::parse(&text, &Scope { element: "", names: &names })
-                .map_err(|_| Refused::from("type mismatch"))
-        };
-        let at = || {
-            let text = graph::lang::args::uncomment(value);
-            let wrong = format!("argument to '{handler}' should be 'N HANDLER [VALUE]'");
-            (!text.is_empty()).then(|| At::parse(&text)).transpose().map_err(|()| Refused::Failed(wrong))
-        };
-        match handler {
-            "freeze" => self.frozen = truth()?,
-            "active" => self.active = truth()?,
-            "stop" => {
-                self.active = false;
-                cx.stop();
-            }
-            "banner" => self.banner = value.to_string(),
-            "aggregate_call" | "count_call" => {
-                let at = at()?;
-                at.iter().try_for_each(|at| at.check(cx)).map_err(Refused::Failed)?;
-                *(if handler == "count_call" { &mut self.at_count } else { &mut self.at_aggregates }) = at;
-            }
-            "counts_pdf" | "reaggregate_counts" => self.reaggregate(),
-            "clear" => (self.counts, self.count) = (Tree::default(), 0),
-            _ => self.write_file(cx, handler, value.trim())?,
-        }
-        Ok(())
     }
 }
 
@@ -299,23 +355,5 @@ impl PerPacket for Counter {
     fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate {
         let counted = self.update(cx, packet, input == 1);
         Fate::out(if counted || cx.outputs() == 1 { 0 } else { 1 })
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let shown =
-            |at: &Option<At>| at.as_ref().map_or(String::new(), |at| format!("{} {}", at.number, at.call));
-        Ok(match handler {
-            "count" => self.count.to_string(),
-            "nagg" => self.counts.len().to_string(),
-            "freeze" => self.frozen.to_string(),
-            "active" => self.active.to_string(),
-            "banner" => self.banner.clone(),
-            "aggregate_call" => shown(&self.at_aggregates),
-            _ => shown(&self.at_count),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        self.set(cx, handler, value)
     }
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use graph::class::{keyword, positional, read, write};
-use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, TaskId};
+use graph::class::{Handlers, action, keyword, positional, read};
+use graph::{Class, Cx, Element, Next, Ran, Signals, TaskId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use wire::ip::Protocol;
@@ -47,11 +47,11 @@ pub static CLASS: Class = Class {
         keyword("MINCOUNT", "only flows of so many packets; 0"),
         keyword("CAPACITY", "flows at a time at the most; 65536"),
     ],
-    handlers: &[
-        read("nflows", "flows that are written"),
-        write("clear", "ends all flows"),
-        write("sweep", "ends flows that have ended"),
-    ],
+    handlers: &Handlers::<FlowDumps>(&[
+        read("nflows", "flows that are written", |dumps| dumps.flows.len().to_string()),
+        action("clear", "ends all flows", FlowDumps::clear),
+        action("sweep", "ends flows that have ended", FlowDumps::sweep),
+    ]),
     drops: &["not connected", "no flow", "too many flows"],
     example: "af :: AggregateIPFlows -> ToIPFlowDumps(/tmp/flow%03n, NOTIFIER af)",
     see: &["AggregateIPFlows", "FromIPSummaryDump", "ToIPSummaryDump"],
@@ -310,18 +310,6 @@ impl Element for FlowDumps {
         batch.iter().for_each(|packet| self.add(cx, packet));
         self.sweep(cx);
         Ran::done(worked)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.flows.len().to_string())
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<(), Refused> {
-        match handler {
-            "clear" => self.clear(cx),
-            _ => self.sweep(cx),
-        }
-        Ok(())
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {

@@ -5,10 +5,10 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use graph::class::{keyword, read, write};
+use graph::class::{Handlers, action, keyword, read};
 use graph::clock::SECOND_NS;
 use graph::value::Span;
-use graph::{Class, Cx, Element, Next, Refused};
+use graph::{Class, Cx, Element, Next};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use wire::ip::{Ports, Protocol};
@@ -54,7 +54,13 @@ pub static CLASS: Class = Class {
         keyword("FRAGMENTS", "fragments belong to flows; true where packets are pushed"),
         keyword("CAPACITY", "flows at the most; 1048576"),
     ],
-    handlers: &[read("nflows", "flows it knows"), write("clear", "ends all flows, and lets fragments go")],
+    handlers: &Handlers::<Flows>(&[
+        read("nflows", "flows it knows", |flows| flows.flows.to_string()),
+        action("clear", "ends all flows, and lets fragments go", |flows, cx| {
+            flows.reap(cx, i64::MAX / SECOND_NS);
+            flows.notifier.clone().sweep(cx);
+        }),
+    ]),
     drops: &["no flow", "fragment without a first one", "too many flows"],
     example: "FromDump(in.pcap, STOP true, FORCE_IP true) -> af :: AggregateIPFlows -> AggregateCounter -> Discard",
     see: &["AggregateIP", "AggregateIPAddrPair", "AggregateCounter", "ToIPFlowDumps", "AggregateLast"],
@@ -449,16 +455,6 @@ impl Element for Flows {
             }
         }
         Next::Done
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.flows.to_string())
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
-        self.reap(cx, i64::MAX / SECOND_NS);
-        self.notifier.clone().sweep(cx);
-        Ok(())
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {

@@ -1,8 +1,8 @@
 //! `AggregateIP`: aggregates of header fields.
 
-use graph::class::{keyword, mandatory, read};
+use graph::class::{Handlers, keyword, mandatory, read};
 use graph::value::Raw;
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ip::Protocol;
@@ -27,12 +27,12 @@ pub static CLASS: Class = Class {
         keyword("INCREMENTAL", "puts it behind the aggregate that the packet has already; false"),
         keyword("UNSHIFT_IP_ADDR", "a part of an address stays at its place in it; false"),
     ],
-    handlers: &[
-        read("header", "the header it is in"),
-        read("bit_offset", "its first bit"),
-        read("bit_length", "how many bits"),
-        read("field", "the field"),
-    ],
+    handlers: &Handlers::<AggregateIp>(&[
+        read("header", "the header it is in", |aggregate| aggregate.field.part.name()),
+        read("bit_offset", "its first bit", |aggregate| aggregate.field.offset.to_string()),
+        read("bit_length", "how many bits", |aggregate| aggregate.field.length.to_string()),
+        read("field", "the field", |aggregate| aggregate.field.to_string()),
+    ]),
     drops: &["no such field"],
     example: "FromDump(in.pcap, FORCE_IP true) -> AggregateIP(ip dst/24) -> AggregateCounter -> Discard",
     see: &["AggregateLength", "AggregateIPFlows", "AggregateCounter", "AggregatePaint"],
@@ -105,15 +105,6 @@ impl PerPacket for AggregateIp {
         };
         packet.set_u32_at(AGGREGATE, before.wrapping_add(value));
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "header" => self.field.part.name(),
-            "bit_offset" => self.field.offset.to_string(),
-            "bit_length" => self.field.length.to_string(),
-            _ => self.field.to_string(),
-        })
     }
 
     fn replicate(&self) -> Option<AggregateIp> {

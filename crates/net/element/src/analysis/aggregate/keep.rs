@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use graph::class::{keyword, read, write};
-use graph::{Class, Cx, Element, Next, Refused};
+use graph::class::{Handlers, action, keyword, read};
+use graph::{Class, Cx, Element, Next};
 use memory::{Batch, Packet};
 
 use super::notice::{Ended, subscribe};
@@ -23,11 +23,11 @@ pub static FIRST: Class = Class {
         keyword("NOTIFIER", "the element that says when an aggregate has ended; none"),
         keyword("CAPACITY", "aggregates it remembers; 4194304"),
     ],
-    handlers: &[
-        read("nagg", "aggregates it remembers"),
-        write("clear", "forgets all aggregates"),
-        write("sweep", "forgets aggregates that have ended"),
-    ],
+    handlers: &Handlers::<First>(&[
+        read("nagg", "aggregates it remembers", |first| first.seen.len().to_string()),
+        action("clear", "forgets all aggregates", |first, _| first.seen.clear()),
+        action("sweep", "forgets aggregates that have ended", |first, _| first.sweep()),
+    ]),
     drops: &["not the first", "no room"],
     example: "af :: AggregateIPFlows -> AggregateFirst(NOTIFIER af) -> IPPrint -> Discard",
     see: &["AggregateLast", "AggregateIPFlows", "AggregateIP"],
@@ -54,11 +54,19 @@ pub static LAST: Class = Class {
         keyword("STOP_AFTER_CLEAR", "stops the router after `clear`; false"),
         keyword("CAPACITY", "packets it keeps; 65536"),
     ],
-    handlers: &[
-        read("nagg", "packets it keeps"),
-        write("clear", "lets all go"),
-        write("sweep", "lets those go whose aggregates have ended"),
-    ],
+    handlers: &Handlers::<Last>(&[
+        read("nagg", "packets it keeps", |last| last.kept.len().to_string()),
+        action("clear", "lets all go", |last, cx| {
+            last.sweep(cx);
+            for (_, packet) in std::mem::take(&mut last.kept) {
+                cx.emit(0, packet);
+            }
+            if last.stop {
+                cx.stop();
+            }
+        }),
+        action("sweep", "lets those go whose aggregates have ended", |last, cx| last.sweep(cx)),
+    ]),
     drops: &["not the last", "no room"],
     example: "AggregateIP(ip dst) -> al :: AggregateLast -> IPPrint -> Discard; DriverManager(pause, write al.clear)",
     see: &["AggregateFirst", "AggregateIPFlows", "AggregateIP"],
@@ -114,18 +122,6 @@ impl Element for First {
         self.sweep();
         Next::Done
     }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.seen.len().to_string())
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<(), Refused> {
-        match handler {
-            "clear" => self.seen.clear(),
-            _ => self.sweep(),
-        }
-        Ok(())
-    }
 }
 
 /// See [`LAST`].
@@ -179,23 +175,6 @@ impl Element for Last {
         }
         self.sweep(cx);
         Next::Done
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.kept.len().to_string())
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<(), Refused> {
-        self.sweep(cx);
-        if handler == "clear" {
-            for (_, packet) in std::mem::take(&mut self.kept) {
-                cx.emit(0, packet);
-            }
-            if self.stop {
-                cx.stop();
-            }
-        }
-        Ok(())
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use graph::class::{keyword, read, write};
+use graph::class::{Handlers, action, ask, keyword, read};
 use graph::value::unsigned;
 use graph::{Class, Cx, Element, Next, Refused};
 use memory::{Batch, Packet};
@@ -25,12 +25,27 @@ pub static CLASS: Class = Class {
         keyword("NOTIFIER", "taken for compatibility"),
         keyword("CAPACITY", "numbers at the most; 4194304"),
     ],
-    handlers: &[
-        read("count", "packets"),
-        read("received", "numbers of an aggregate that came, a line each").marked("+"),
-        read("undelivered", "numbers that came to input 0, but not to input 1").marked("+"),
-        write("clear", "forgets all"),
-    ],
+    handlers: &Handlers::<PacketCounter>(&[
+        read("count", "packets", |counter| {
+            let counts = counter.counts.values().flatten().flat_map(BTreeMap::values);
+            counts.map(|count| u64::from(*count)).sum::<u64>().to_string()
+        }),
+        ask("received", "numbers of an aggregate that came, a line each", |counter, _, parameter| {
+            let Some(columns) = counter.columns(parameter)? else { return Ok(String::new()) };
+            let all: BTreeSet<u32> = columns.iter().flat_map(|column| column.keys().copied()).collect();
+            Ok(PacketCounter::lines(all.into_iter()))
+        }),
+        ask("undelivered", "numbers that came to input 0, but not to input 1", |counter, _, parameter| {
+            let Some(columns) = counter.columns(parameter)? else { return Ok(String::new()) };
+            let [sent, received, ..] = &columns[..] else { return Err("there is but one input".into()) };
+            let lost = sent.iter().filter(|(number, count)| *count > received.get(number).unwrap_or(&0));
+            Ok(PacketCounter::lines(lost.map(|(number, _)| *number)))
+        }),
+        action("clear", "forgets all", |counter, _| {
+            counter.counts.clear();
+            counter.places = 0;
+        }),
+    ]),
     drops: &["not connected"],
     example: "a :: FromDump(sent.pcap) -> AggregateIP(ip id) -> [0] c :: AggregatePacketCounter(ANNO NONE) -> Discard; \
               b :: FromDump(received.pcap) -> AggregateIP(ip id) -> [1] c; c [1] -> Discard",
@@ -90,39 +105,22 @@ impl PacketCounter {
             }
         }
     }
+
+    /// What was counted of the aggregate that a handler is asked for.
+    fn columns(&self, parameter: &str) -> Result<Option<&Columns>, Refused> {
+        let parameter = graph::lang::args::uncomment(parameter);
+        let aggregate = match parameter.as_str() {
+            "" => Some(0),
+            text => unsigned(text).and_then(|aggregate| u32::try_from(aggregate).ok()),
+        };
+        Ok(self.counts.get(&aggregate.ok_or("argument should be aggregate number")?))
+    }
 }
 
 impl Element for PacketCounter {
     fn push(&mut self, _: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
         batch.iter().for_each(|packet| self.count(input, packet));
         Next::Push(input)
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
-        if handler == "count" {
-            let counts = self.counts.values().flatten().flat_map(BTreeMap::values);
-            return Ok(counts.map(|count| u64::from(*count)).sum::<u64>().to_string());
-        }
-        let parameter = graph::lang::args::uncomment(parameter);
-        let aggregate = match parameter.as_str() {
-            "" => Some(0),
-            text => unsigned(text).and_then(|aggregate| u32::try_from(aggregate).ok()),
-        };
-        let aggregate = aggregate.ok_or("argument should be aggregate number")?;
-        let Some(columns) = self.counts.get(&aggregate) else { return Ok(String::new()) };
-        if handler == "received" {
-            let all: BTreeSet<u32> = columns.iter().flat_map(|column| column.keys().copied()).collect();
-            return Ok(PacketCounter::lines(all.into_iter()));
-        }
-        let [sent, received, ..] = &columns[..] else { return Err("there is but one input".into()) };
-        let lost = sent.iter().filter(|(number, count)| *count > received.get(number).unwrap_or(&0));
-        Ok(PacketCounter::lines(lost.map(|(number, _)| *number)))
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
-        self.counts.clear();
-        self.places = 0;
-        Ok(())
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use graph::class::{keyword, read, write};
+use graph::class::{Handlers, action, keyword, read};
 use graph::clock::SECOND_NS;
 use graph::value::Span;
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ipv4;
@@ -30,7 +30,13 @@ pub static CLASS: Class = Class {
         keyword("REAP", "how often pairs are looked through; 20 minutes"),
         keyword("CAPACITY", "pairs at the most; 1048576"),
     ],
-    handlers: &[read("npairs", "pairs it knows"), write("clear", "forgets all pairs")],
+    handlers: &Handlers::<Pairs>(&[
+        read("npairs", "pairs it knows", |pairs| pairs.known.len().to_string()),
+        action("clear", "forgets all pairs", |pairs, cx| {
+            pairs.reap(i64::MAX);
+            pairs.notifier.clone().sweep(cx);
+        }),
+    ]),
     drops: &["no IP header", "too many pairs"],
     example: "FromDump(in.pcap, FORCE_IP true) -> AggregateIPAddrPair -> AggregateCounter -> Discard",
     see: &["AggregateIPFlows", "AggregateIP"],
@@ -119,15 +125,5 @@ impl PerPacket for Pairs {
             self.reap_at = at.saturating_add(self.reap_every);
         }
         Fate::ON
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(self.known.len().to_string())
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
-        self.reap(i64::MAX);
-        self.notifier.clone().sweep(cx);
-        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! `RED`, `AdaptiveRED`: packets dropped at random before a queue is full.
 
-use graph::class::{both, keyword, mandatory, read};
+use graph::class::{Handlers, both, call, keyword, mandatory, read};
 use graph::lang::args;
 use graph::value::{Names, Raw, Scope, Value, fixed_point};
 use graph::{Class, Cx, Element, Fault, Next, Refused, TimerId};
@@ -36,7 +36,7 @@ pub static RED: Class = Class {
         keyword("STABILITY", "how slowly the average follows, 0 to 16; 4"),
         keyword("GENTLE", "no sudden change at MAX_THRESH; true"),
     ],
-    handlers: HANDLERS,
+    handlers: &HANDLERS,
     drops: &["dropped early"],
     example: "FromDevice(p) -> RED(5, 50, 0.02) -> Queue(200) -> ToDevice(q)",
     see: &["AdaptiveRED", "Queue"],
@@ -78,15 +78,35 @@ pub static ADAPTIVE: Class = Class {
     ..RED
 };
 
-const HANDLERS: &[graph::class::Handler] = &[
-    read("drops", "packets dropped"),
-    read("queues", "the queues, a line each"),
-    read("avg_queue_size", "packets in them, on average"),
-    read("stats", "all that, for people"),
-    both("min_thresh", "MIN_THRESH"),
-    both("max_thresh", "MAX_THRESH"),
-    both("max_p", "MAX_P"),
-];
+const HANDLERS: Handlers<Red> = Handlers(&[
+    read("drops", "packets dropped", |red| red.drops.to_string()),
+    read("queues", "the queues, a line each", |red| {
+        red.queues.iter().map(|queue| format!("{queue}\n")).collect()
+    }),
+    read("avg_queue_size", "packets in them, on average", |red| red.average_length().to_string()),
+    call("stats", "all that, for people", |red, cx, _| {
+        let (length, average) = (red.length(cx), red.average_length());
+        Ok(format!("{length} current queue\n{average} avg queue\n{} drops\n", red.drops))
+    }),
+    both(
+        "min_thresh",
+        "MIN_THRESH",
+        |red| red.limits.least.to_string(),
+        |red, _, value| red.set(Limits { least: parsed(value)?, ..red.limits }),
+    ),
+    both(
+        "max_thresh",
+        "MAX_THRESH",
+        |red| red.limits.most.to_string(),
+        |red, _, value| red.set(Limits { most: parsed(value)?, ..red.limits }),
+    ),
+    both(
+        "max_p",
+        "MAX_P",
+        |red| (red.limits.share as f64 / ONE as f64).to_string(),
+        |red, _, value| red.set(Limits { share: parsed::<Share>(value)?.0, ..red.limits }),
+    ),
+]);
 
 /// A share of one, in parts of 65536.
 #[derive(Debug, Clone, Copy)]
@@ -159,6 +179,11 @@ pub struct Red {
     timer: Option<TimerId>,
 }
 
+/// What is written to a handler.
+fn parsed<T: Value>(value: &str) -> Result<T, String> {
+    T::parse(value, &Scope { element: "", names: &Names::default() })
+}
+
 impl Red {
     fn new(limits: Limits, stability: u32, queues: Vec<String>, adaptive: bool) -> Result<Red, Fault> {
         limits.check(stability)?;
@@ -220,12 +245,22 @@ impl Red {
             self.limits.share = share + ONE_HUNDREDTH.min(share / 4);
         }
     }
+
+    fn average_length(&self) -> f64 {
+        self.average.scaled() as f64 / Ewma::ONE as f64
+    }
+
+    fn set(&mut self, limits: Limits) -> Result<(), Refused> {
+        limits.check(self.average.stability())?;
+        self.limits = limits;
+        Ok(())
+    }
 }
 
 impl Element for Red {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if self.queues.is_empty() {
-            let reads = |class: &Class, name| class.handlers.iter().any(|h| h.name == name && h.read);
+            let reads = |class: &Class, name| class.handlers().any(|h| h.name == name && h.read);
             let is_queue = |class: &Class| reads(class, "length") && reads(class, "capacity");
             self.queues = cx.nearest(0, cx.is_push_output(0), is_queue);
         }
@@ -272,36 +307,6 @@ impl Element for Red {
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         self.adapt();
         cx.set_timer_after(timer, ADAPT_NS);
-    }
-
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        let average = self.average.scaled() as f64 / Ewma::ONE as f64;
-        Ok(match handler {
-            "drops" => self.drops.to_string(),
-            "queues" => self.queues.iter().map(|queue| format!("{queue}\n")).collect(),
-            "avg_queue_size" => average.to_string(),
-            "stats" => {
-                let length = self.length(cx);
-                format!("{length} current queue\n{average} avg queue\n{} drops\n", self.drops)
-            }
-            "min_thresh" => self.limits.least.to_string(),
-            "max_thresh" => self.limits.most.to_string(),
-            _ => (self.limits.share as f64 / ONE as f64).to_string(),
-        })
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let names = Names::default();
-        let scope = Scope { element: "", names: &names };
-        let mut limits = self.limits;
-        match handler {
-            "min_thresh" => limits.least = u64::parse(value, &scope)?,
-            "max_thresh" => limits.most = u64::parse(value, &scope)?,
-            _ => limits.share = Share::parse(value, &scope)?.0,
-        }
-        limits.check(self.average.stability())?;
-        self.limits = limits;
-        Ok(())
     }
 
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {

@@ -1,10 +1,10 @@
 //! `FromIPSummaryDump`: packets from lines.
 
-use graph::class::{Headers, both, keyword, positional, read, write};
+use graph::class::{Handlers, Headers, action, both, keyword, positional, read};
 use graph::lang::args;
 use graph::signal::Kind;
 use graph::value::Raw;
-use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
+use graph::{Class, Cx, Element, Notice, Ran, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
 use wire::ip::Protocol;
 
@@ -44,15 +44,33 @@ pub static CLASS: Class = Class {
         keyword("ALLOW_NONEXISTENT", "a file that is not there or empty has no packets; false"),
         keyword("DATA", "the lines themselves, in place of a file"),
     ],
-    handlers: &[
-        both("active", "whether it reads"),
-        read("sampling_prob", "the probability that a packet is taken"),
-        read("encap", "`IP`, for ToDump's USE_ENCAP_FROM"),
-        read("filename", "the file"),
-        read("filesize", "bytes in the file, `-` where that is not known"),
-        read("filepos", "bytes read so far"),
-        write("stop", "stops reading, and the router"),
-    ],
+    handlers: &Handlers::<FromSummary>(&[
+        both(
+            "active",
+            "whether it reads",
+            |from| from.active.to_string(),
+            |from, cx, value| {
+                let scope = graph::value::Scope { element: "", names: &graph::value::Names::default() };
+                let active = <bool as graph::value::Value>::parse(&args::uncomment(value), &scope);
+                from.active = active.map_err(|_| "type mismatch")?;
+                from.ended = false;
+                from.wake(cx);
+                Ok(())
+            },
+        ),
+        read("sampling_prob", "the probability that a packet is taken", |from| from.sample.to_string()),
+        read("encap", "`IP`, for ToDump's USE_ENCAP_FROM", |_| "IP".into()),
+        read("filename", "the file", |from| from.lines.name().to_string()),
+        read("filesize", "bytes in the file, `-` where that is not known", |from| {
+            from.lines.size().map_or("-".into(), |size| size.to_string())
+        }),
+        read("filepos", "bytes read so far", |from| from.lines.position().to_string()),
+        action("stop", "stops reading, and the router", |from, cx| {
+            from.active = false;
+            cx.stop();
+            from.wake(cx);
+        }),
+    ]),
     drops: &["no buffers", "not understood", "not sampled"],
     example: "FromIPSummaryDump(-, STOP true) -> IPPrint -> Discard",
     see: &["ToIPSummaryDump", "FromDump"],
@@ -237,30 +255,5 @@ impl Element for FromSummary {
             Kind::Packets => Notice::Signal(self.packets.clone()),
             Kind::Room => Notice::Continue,
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
-        Ok(match handler {
-            "active" => self.active.to_string(),
-            "sampling_prob" => self.sample.to_string(),
-            "encap" => "IP".into(),
-            "filename" => self.lines.name().to_string(),
-            "filesize" => self.lines.size().map_or("-".into(), |size| size.to_string()),
-            _ => self.lines.position().to_string(),
-        })
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        if handler == "stop" {
-            self.active = false;
-            cx.stop();
-        } else {
-            let scope = graph::value::Scope { element: "", names: &graph::value::Names::default() };
-            let active = <bool as graph::value::Value>::parse(&args::uncomment(value), &scope);
-            self.active = active.map_err(|_| Refused::from("type mismatch"))?;
-            self.ended = false;
-        }
-        self.wake(cx);
-        Ok(())
     }
 }

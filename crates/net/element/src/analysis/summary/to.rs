@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
-use graph::class::{keyword, mandatory, read, write};
+use graph::class::{Handlers, action, keyword, mandatory, read};
 use graph::lang::args;
 use graph::value::Raw;
-use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, TaskId};
+use graph::{Class, Cx, Element, Next, Ran, Signals, TaskId};
 use memory::{Batch, Packet};
 
 use super::view::View;
@@ -46,7 +46,16 @@ pub static CLASS: Class = Class {
         keyword("EXTRA_LENGTH", "counts bytes that were cut off; true"),
         keyword("BINARY", "writes records instead of lines; false"),
     ],
-    handlers: &[write("flush", "writes out what is buffered"), read("filename", "the file")],
+    handlers: &Handlers::<ToSummary>(&[
+        action("flush", "writes out what is buffered", |dump, _| dump.flush()),
+        read(
+            "filename",
+            "the file",
+            |dump| {
+                if dump.path == "-" { "<stdout>".into() } else { dump.path.clone() }
+            },
+        ),
+    ]),
     drops: &["not connected"],
     example: "ToIPSummaryDump(-, FIELDS timestamp ip_src ip_dst)",
     see: &["FromIPSummaryDump", "ToDump", "ToIPFlowDumps"],
@@ -264,15 +273,6 @@ impl Element for ToSummary {
             true => Ran::push(0),
             false => Ran::done(worked),
         }
-    }
-
-    fn read(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<String, Refused> {
-        Ok(if self.path == "-" { "<stdout>".into() } else { self.path.clone() })
-    }
-
-    fn write(&mut self, _: &mut Cx<'_>, _: &str, _: &str) -> Result<(), Refused> {
-        self.flush();
-        Ok(())
     }
 
     fn cleanup(&mut self, _: &mut Cx<'_>) {

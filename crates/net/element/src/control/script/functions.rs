@@ -12,12 +12,24 @@ use graph::lang::args::{shift_word, unquote_text, words};
 /// Bytes of a file that is read.
 const LONGEST_FILE: u64 = 16 << 20;
 
-/// The names of all functions.
-pub const NAMES: &[&str] = &[
+/// The names of functions.
+pub const PUBLIC: &[&str] = &[
     "add", "sub", "min", "max", "mul", "div", "idiv", "mod", "rem", "neg", "abs", "eq", "ne", "gt", "ge",
     "lt", "le", "not", "and", "or", "nand", "nor", "if", "in", "first", "length", "unquote", "sprintf",
-    "htons", "htonl", "ntohs", "ntohl", "cat", "catq", "kill",
+    "htons", "htonl", "ntohs", "ntohl",
 ];
+/// Those that only the configuration may call: they look at files and at processes.
+pub const PRIVATE: &[&str] = &["cat", "catq", "kill"];
+
+/// Names as a list of their own.
+pub fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| name.to_string()).collect()
+}
+
+/// Whether there is a function of this name.
+pub fn is_function(name: &str) -> bool {
+    PUBLIC.contains(&name) || PRIVATE.contains(&name)
+}
 
 /// The result, or what is wrong.
 type Result = std::result::Result<String, String>;

@@ -1,9 +1,9 @@
 //! A script's own handlers: functions, variables, and being told to run.
 
-use graph::lang::args::{shift_word, words};
+use graph::lang::args::shift_word;
 use graph::{Cx, Refused};
 
-use super::{Cause, DEEPEST, Kind, Rest, Script, Target, functions, random};
+use super::{Cause, DEEPEST, Kind, Rest, Script, Target, functions};
 
 impl Script {
     pub(super) fn result(&self) -> String {
@@ -44,7 +44,7 @@ impl Script {
     }
 
     /// The variable that `get` and `shift` are asked for.
-    fn named_variable(&mut self, text: &str) -> Result<&mut String, Refused> {
+    pub(super) fn named_variable(&mut self, text: &str) -> Result<&mut String, Refused> {
         match shift_word(text) {
             ("", _) => Err("no variable".into()),
             ("args", "") => Ok(&mut self.arguments),
@@ -56,77 +56,70 @@ impl Script {
         }
     }
 
-    pub(super) fn own_write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        match handler {
-            "set" => match shift_word(value) {
-                ("", _) => return Err("no variable".into()),
-                ("args", value) => self.arguments = value.to_string(),
-                (variable, value) => drop(self.variables.insert(variable.to_string(), value.to_string())),
-            },
-            "goto" => {
-                let Some(Target::Line(line)) = self.target(value.trim()) else {
-                    return Err("jump to nonexistent label".into());
-                };
-                self.forget_waits(line, self.instructions.len());
-                self.position = line;
-                self.go(cx, 0, Cause::Jump);
-            }
-            "step" => {
-                let (steps, cause) = match value.trim() {
-                    "" => (1, Cause::Step),
-                    "router" => (1, Cause::Router),
-                    steps => (steps.parse::<i32>().map_err(|_| "syntax error")?, Cause::Step),
-                };
-                match &mut self.more_steps {
-                    Some(more) => *more = more.saturating_add(i64::from(steps)),
-                    None => self.go(cx, i64::from(steps), cause),
-                }
-            }
-            handler => {
-                self.run_with(cx, handler, value, true)?;
-            }
+    pub(super) fn set(&mut self, value: &str) -> Result<(), Refused> {
+        match shift_word(value) {
+            ("", _) => return Err("no variable".into()),
+            ("args", value) => self.arguments = value.to_string(),
+            (variable, value) => drop(self.variables.insert(variable.to_string(), value.to_string())),
         }
         Ok(())
     }
 
-    pub(super) fn own_read(
+    pub(super) fn jump(&mut self, cx: &mut Cx<'_>, label: &str) -> Result<(), Refused> {
+        let Some(Target::Line(line)) = self.target(label.trim()) else {
+            return Err("jump to nonexistent label".into());
+        };
+        self.forget_waits(line, self.instructions.len());
+        self.position = line;
+        self.go(cx, 0, Cause::Jump);
+        Ok(())
+    }
+
+    pub(super) fn write_step(&mut self, cx: &mut Cx<'_>, steps: &str) -> Result<(), Refused> {
+        let (steps, cause) = match steps.trim() {
+            "" => (1, Cause::Step),
+            "router" => (1, Cause::Router),
+            steps => (steps.parse::<i32>().map_err(|_| "syntax error")?, Cause::Step),
+        };
+        match &mut self.more_steps {
+            Some(more) => *more = more.saturating_add(i64::from(steps)),
+            None => self.go(cx, i64::from(steps), cause),
+        }
+        Ok(())
+    }
+
+    pub(super) fn shift(&mut self, name: &str) -> Result<String, Refused> {
+        let value = self.named_variable(if name.trim().is_empty() { "args" } else { name })?;
+        let (first, rest) = shift_word(value);
+        let (first, rest) = (first.to_string(), rest.to_string());
+        *value = rest;
+        Ok(first)
+    }
+
+    /// The names that a script answers to beside its class's: any, if it is a proxy.
+    pub(super) fn proxy_names(&self) -> Vec<String> {
+        (self.kind == Kind::Proxy).then(|| "*".to_string()).into_iter().collect()
+    }
+
+    pub(super) fn read_function(
         &mut self,
         cx: &mut Cx<'_>,
-        handler: &str,
+        name: &str,
         parameter: &str,
     ) -> Result<String, Refused> {
-        if functions::NAMES.contains(&handler) {
-            return functions::call(handler, parameter).map_err(Refused::Failed);
-        }
-        match handler {
-            "get" => Ok(self.named_variable(parameter)?.clone()),
-            "shift" => {
-                let value =
-                    self.named_variable(if parameter.trim().is_empty() { "args" } else { parameter })?;
-                let (first, rest) = shift_word(value);
-                let (first, rest) = (first.to_string(), rest.to_string());
-                *value = rest;
-                Ok(first)
-            }
-            "now" => {
-                let (seconds, ns) = (cx.now_ns() / 1_000_000_000, cx.now_ns() % 1_000_000_000);
-                Ok(match ns % 1_000 {
-                    0 => format!("{seconds}.{:06}", ns / 1_000),
-                    _ => format!("{seconds}.{ns:09}"),
-                })
-            }
-            "random" => random(parameter),
-            "readable" | "writable" => {
-                let can = |name: &&str| {
-                    let found = cx.has_handler(name);
-                    found.is_ok_and(|h| if handler == "readable" { h.read } else { h.write })
-                };
-                Ok(words(parameter).iter().all(can).to_string())
-            }
-            export if self.exports.iter().any(|e| e == export) => {
-                Ok(self.variables.get(export).cloned().unwrap_or_default())
-            }
-            handler => self.run_with(cx, handler, parameter, false),
+        self.answer(cx, |_, _| functions::call(name, parameter).map_err(Refused::Failed))
+    }
+
+    /// Reads an exported variable; runs the script for any other name.
+    pub(super) fn read_other(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        parameter: &str,
+    ) -> Result<String, Refused> {
+        match self.exports.iter().any(|export| export == name) {
+            true => Ok(self.variables.get(name).cloned().unwrap_or_default()),
+            false => self.run_with(cx, name, parameter, false),
         }
     }
 }

@@ -14,7 +14,7 @@ impl Cx<'_> {
     /// element is at work.
     pub fn read_here(&mut self, element: &str, handler: &str) -> Option<String> {
         let index = self.find(element)?;
-        self.lane.with(index, |element, cx| element.read(cx, handler, "").ok()).flatten()
+        self.lane.read_here(index, handler, "").ok()
     }
 
     /// The names of the nearest elements of which `is` is true: behind output `port`, or

@@ -13,7 +13,7 @@ use crate::run::timer::TimerId;
 use crate::run::watch::WatchId;
 
 /// A stand-in for an element.
-pub(super) struct StandIn {
+pub(crate) struct StandIn {
     /// The program's slot.
     pub(super) hidden: usize,
     /// The element's place in the program.
@@ -21,8 +21,17 @@ pub(super) struct StandIn {
 }
 
 impl StandIn {
+    /// The program's slot.
+    pub(crate) fn hidden(&self) -> usize {
+        self.hidden
+    }
+
     /// Lends the element out; `None` while its program is at work.
-    fn lend<R>(&self, cx: &mut Cx<'_>, work: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R) -> Option<R> {
+    pub(crate) fn lend<R>(
+        &self,
+        cx: &mut Cx<'_>,
+        work: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
+    ) -> Option<R> {
         let lent = |element: &mut dyn Element, cx: &mut Cx<'_>| {
             let fused = (element as &mut dyn Any).downcast_mut::<Fused>()?;
             let (member, number) = fused.member(self.place)?;
@@ -56,21 +65,6 @@ impl Element for StandIn {
 
     fn ready(&mut self, cx: &mut Cx<'_>, watch: WatchId) {
         self.lend(cx, |element, cx| element.ready(cx, watch));
-    }
-
-    fn read(&mut self, cx: &mut Cx<'_>, handler: &str, parameter: &str) -> Result<String, Refused> {
-        let read = self.lend(cx, |element, cx| element.read(cx, handler, parameter));
-        read.unwrap_or_else(|| Err(Refused::Busy(cx.name().to_string())))
-    }
-
-    /// A write that comes while the program is at work is kept for afterwards.
-    fn write(&mut self, cx: &mut Cx<'_>, handler: &str, value: &str) -> Result<(), Refused> {
-        let written = self.lend(cx, |element, cx| element.write(cx, handler, value));
-        written.unwrap_or_else(|| {
-            let late = (format!("{} {handler}", self.place), value.to_string());
-            cx.lane.slots[self.hidden].late.push(late);
-            Ok(())
-        })
     }
 
     /// Programs whose code has the old configuration in it were taken apart before

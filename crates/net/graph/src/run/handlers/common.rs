@@ -100,9 +100,11 @@ const fn read(name: &'static str, about: &'static str, read: fn(&mut Lane) -> St
 pub(super) const OF_ROUTER: &[RouterRow] = &[
     read("version", "the program's version", |_| env!("CARGO_PKG_VERSION").to_string()),
     read("driver", "what runs the router", |_| "userlevel".to_string()),
-    read("config", "the configuration as it was given", |lane| match lane.shared.plan.flat.compact_config() {
-        true => lane.shared.plan.flat.unparse(),
-        false => lane.shared.plan.source.clone(),
+    read("config", "the configuration as it was given", |lane| {
+        match lane.shared.plan.flat.compact_config() {
+            true => lane.shared.plan.flat.unparse(),
+            false => lane.shared.plan.source.clone(),
+        }
     }),
     read("flatconfig", "the configuration, flattened", |lane| lane.shared.plan.flat.unparse()),
     read("requirements", "what the configuration requires", |lane| {
