@@ -144,13 +144,12 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Tag<T> {
 /// behind them, which afterwards begins at the first byte. A frame without both
 /// addresses is left alone, and whether it was long enough is returned.
 pub fn insert(bytes: &mut [u8], control: u16) -> bool {
-    const ADDRESSES: usize = 12;
-    if bytes.len() < HEADER_LEN + ADDRESSES {
+    if bytes.len() < TAGGED_LEN {
         return false;
     }
-    bytes.copy_within(HEADER_LEN..HEADER_LEN + ADDRESSES, 0);
-    set_u16(bytes, ADDRESSES, EtherType::VLAN.0);
-    set_u16(bytes, ADDRESSES + 2, control);
+    bytes.copy_within(HEADER_LEN..TAGGED_LEN, 0);
+    let tag = [EtherType::VLAN.0.to_be_bytes(), control.to_be_bytes()];
+    bytes[ethernet::ADDRESSES_LEN..TAGGED_LEN].copy_from_slice(tag.as_flattened());
     true
 }
 

@@ -43,7 +43,9 @@ pub static CLASS: Class = Class {
         both(
             "dst",
             "whom it is to, or DST_ANNO",
-            |encap| if encap.set().annotated { "DST_ANNO".into() } else { encap.set().header.dst().to_string() },
+            |encap| {
+                if encap.set().annotated { "DST_ANNO".into() } else { encap.set().header.dst().to_string() }
+            },
             |encap, _, value| {
                 let scope = Scope { element: "", names: &Names::default() };
                 encap.set.write().unwrap_or_else(PoisonError::into_inner).set_dst(value, &scope)?;
