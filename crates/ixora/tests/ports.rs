@@ -141,3 +141,38 @@ fn the_doctor_speaks_json() {
     let demo = checks.as_array().expect("a list").iter().find(|check| check["name"] == "demo");
     assert_eq!(demo.expect("checked")["state"], "ok");
 }
+
+#[test]
+fn a_port_and_the_build_tell_what_they_can_do() {
+    let place = tempfile::tempdir().expect("a directory");
+    let said = |arguments: &str| {
+        let done = run(place.path(), arguments);
+        assert_eq!(done.code(), Some(0), "{done:#?}");
+        done.json()
+    };
+    let build = said("info --json");
+    let names = |list: &str| -> Vec<String> {
+        let list = build[list].as_array().expect("a list").iter();
+        list.map(|row| {
+            row.get("name").or(row.get("syntax")).expect("named").as_str().expect("text").to_owned()
+        })
+        .collect()
+    };
+    assert_eq!(names("drivers"), ["ixgbe", "igb", "virtio"]);
+    assert!(names("losses").contains(&"rx_fifo_full".to_owned()) && names("ports").len() == 7, "{build:#}");
+    let nic = said("info model:82599 --queues 4 --vlan-strip --json");
+    assert_eq!(
+        (&nic["driver"], &nic["rx_queues"], &nic["limits"]["rx_queues"]),
+        (&"ixgbe".into(), &4.into(), &128.into())
+    );
+    for (feature, state) in
+        [("rss", "on"), ("vlan-strip", "on"), ("tso", "on"), ("scatter", "off"), ("timestamps", "no")]
+    {
+        assert_eq!(nic["features"][feature], state, "{feature}");
+    }
+    let virtio = said("info model:virtio-net --json");
+    for (feature, state) in [("vlan-strip", "no"), ("rx-checksum", "off"), ("scatter", "on")] {
+        assert_eq!(virtio["features"][feature], state, "{feature}");
+    }
+    assert_eq!(said("info model:virtio-net --checksums --json")["features"]["rx-checksum"], "on");
+}

@@ -193,3 +193,32 @@ fn received(id: &str, interface: &str) -> u64 {
     let line = table.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
 }
+
+#[test]
+fn tags_that_one_device_takes_off_come_back_in_front_of_every_other() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name);
+    let run = |arguments: String| {
+        let done = run(place.path(), &arguments);
+        assert_eq!(done.code(), Some(0), "{done:#?}");
+        done
+    };
+    let tagged = path("tagged.pcapng");
+    for chip in ["virtio-net", "82599"] {
+        let port = format!("model:{chip},wire=record:{}", tagged.display());
+        run(format!("pktgen {port} --vlan 7 --count 40 --rate 20k --size 128"));
+        let sent = captured(&tagged);
+        assert_eq!(sent.len(), 40, "{chip}");
+        assert!(sent.iter().all(|frame| frame[12..18] == [0x81, 0, 0, 7, 8, 0]), "{chip}: {:x?}", sent[0]);
+    }
+    let source = format!("model:82599,wire=pcap:{}", tagged.display());
+    for chip in ["virtio-net", "82599"] {
+        let out = path(&format!("{chip}.pcapng"));
+        let sink = format!("model:{chip},wire=record:{}", out.display());
+        run(format!("fwd {source} {sink} --vlan-strip --count 40 --duration 10s"));
+        assert_eq!(captured(&out), captured(&tagged), "sent by {chip}");
+    }
+    let written = path("written.pcapng");
+    run(format!("pcap {source} {} --vlan-strip --count 40 --duration 10s", written.display()));
+    assert_eq!(captured(&written), captured(&tagged), "in the bytes that are written");
+}
