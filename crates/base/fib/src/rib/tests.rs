@@ -198,6 +198,29 @@ fn the_same_route_again_is_no_change() {
 }
 
 #[test]
+fn nothing_is_published_when_nothing_changed() {
+    let mut rib = Rib::<u16, u8>::new();
+    rib.publish();
+    assert_eq!(rib.memory(), Memory { lookup: 0, routes: 0 });
+    rib.insert(0, 9, 1).unwrap();
+    rib.publish();
+    let mut reader = rib.reader();
+    let before: *const Fib<u16, u8> = reader.fib();
+    rib.publish();
+    assert!(std::ptr::eq(before, reader.fib()));
+}
+
+#[test]
+fn memory_counts_what_only_the_writer_reads() {
+    let mut rib = Rib::<u32, u8>::new();
+    for n in 0..3 {
+        rib.insert(n << 24, 8, n as u8 % 2).unwrap();
+    }
+    // Routes in the map, next hops, prefixes and next hops that changed.
+    assert_eq!(rib.memory(), Memory { lookup: 0, routes: 3 * 20 + 2 * 36 + 3 * 8 + 2 * 4 });
+}
+
+#[test]
 fn a_next_hop_is_freed_when_its_last_route_is() {
     let mut rib = Rib::<u16, Arc<&str>>::new();
     let hop = Arc::new("a");
