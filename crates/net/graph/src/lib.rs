@@ -12,11 +12,11 @@
 //! * [`run`] runs it: a lane for each thread, tasks, timers, signals, handlers, and
 //!   one router in the place of another.
 //!
-//! `lang` imports none of the others. `plan` imports `lang` and what `element`
-//! declares, never `run`. `run` imports all. `element` imports `lang`, and of the
-//! floors beside it only the two views that an element's functions are given, what
-//! comes with them, and the data in them: [`Setup`] of `plan` while it is made, [`Cx`]
-//! of `run` while it works. A test below keeps it so.
+//! `lang` imports none of the others. `plan` imports `lang` and `element`, never `run`.
+//! `run` imports all. `element` imports `lang`, and of the floors beside it only what an
+//! element's functions are given: [`Setup`] of `plan` while it is made, [`Cx`] of `run`
+//! while it works, with tasks, timers, files and signals, and the trait by which it is
+//! part of a compiled program. A test below keeps it so.
 //!
 //! What runs in a router is written elsewhere: this crate knows what an [`Element`]
 //! is, not which there are. The crate's root has what the author of an element needs.
@@ -50,7 +50,7 @@ pub use tally::Tally;
 mod floors {
     use std::path::Path;
 
-    /// What `element` may name of `plan` and `run`.
+    /// What `element` may name of `plan` and `run`: what its functions are given.
     const VIEWS: [&str; 7] = [
         "plan::setup::",
         "run::cx::",

@@ -15,6 +15,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use graph::class::{Handler, Handlers, ask, call, keyword, named, rest, write};
+use graph::element::StopHook;
 use graph::lang::args::{shift_word, unquote_text, words};
 use graph::lang::variable::{Form, Variables, expand};
 use graph::value::{Scope, Span, Value};
@@ -473,6 +474,13 @@ impl Script {
     }
 }
 
+impl StopHook for Script {
+    fn stopping(&mut self, cx: &mut Cx<'_>) -> bool {
+        self.proceed(cx, 1, Cause::Router);
+        !matches!(self.rest, Rest::Stop | Rest::Error)
+    }
+}
+
 impl Element for Script {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let timer = cx.new_timer();
@@ -514,12 +522,8 @@ impl Element for Script {
         self.proceed(cx, 1, Cause::Timer);
     }
 
-    fn stopping(&mut self, cx: &mut Cx<'_>) -> bool {
-        if self.kind != Kind::Driver {
-            return false;
-        }
-        self.proceed(cx, 1, Cause::Router);
-        !matches!(self.rest, Rest::Stop | Rest::Error)
+    fn stop_hook(&mut self) -> Option<&mut dyn StopHook> {
+        if self.kind == Kind::Driver { Some(self) } else { None }
     }
 
     fn ready(&mut self, cx: &mut Cx<'_>, watch: WatchId) {

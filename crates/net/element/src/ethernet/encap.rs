@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::kernels::each;
 use graph::class::{Handlers, both, mandatory};
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Scope, Value};
@@ -12,6 +11,8 @@ use memory::Packet;
 use memory::annotation::Header;
 use wire::MacAddress;
 use wire::ethernet::{self, EtherType};
+
+use crate::kernels::each;
 
 /// Bytes of an Ethernet header.
 pub(super) const LEN: usize = ethernet::HEADER_LEN;

@@ -1,6 +1,5 @@
 //! `HostEtherFilter`: to whom a frame came.
 
-use crate::kernels::each;
 use graph::class::{Handlers, keyword, mandatory, positional, read};
 use graph::element::kernel::Kernel;
 use graph::value::Ethernet;
@@ -9,6 +8,8 @@ use memory::Packet;
 use memory::annotation::Reach;
 use wire::MacAddress;
 use wire::ethernet::Addresses;
+
+use crate::kernels::each;
 
 /// The class.
 pub static CLASS: Class = Class {

@@ -1,11 +1,12 @@
 //! `MarkMACHeader`: says where the link header is.
 
-use crate::kernels::each;
 use graph::class::{Headers, positional};
 use graph::element::kernel::Kernel;
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
+
+use crate::kernels::each;
 
 /// The class.
 pub static CLASS: Class = Class {

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use graph::class::{Handlers, Headers, action, both, keyword, mandatory, read, write};
 use graph::clock::SECOND_NS;
+use graph::element::ThreadPlacement;
 use graph::signal::Kind;
 use graph::value::{Bytes, Span, Value};
 use graph::{Class, Cx, Element, Next, Notice, Signal, TimerId};
@@ -339,10 +340,16 @@ impl PingSource {
     }
 }
 
-impl Element for PingSource {
+impl ThreadPlacement for PingSource {
     /// It sends on its own, wherever answers come from.
-    fn homes(&self, _: u64) -> Option<u64> {
-        Some(1)
+    fn homes(&self, _: u64) -> u64 {
+        1
+    }
+}
+
+impl Element for PingSource {
+    fn thread_placement(&self) -> Option<&dyn ThreadPlacement> {
+        Some(self)
     }
 
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {

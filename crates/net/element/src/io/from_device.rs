@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use graph::class::{Handlers, action, both, call, keyword, mandatory, positional, read};
+use graph::element::ThreadPlacement;
 use graph::{Class, Conf, Cx, Element, Fault, Ran, Setup, Signal, Tally, TaskId};
 use memory::annotation::{Header, Reach};
 use memory::{Batch, Packet};
@@ -212,9 +213,15 @@ pub struct FromDevice {
     bytes: Tally,
 }
 
+impl ThreadPlacement for FromDevice {
+    fn homes(&self, taken: u64) -> u64 {
+        self.outlets.homes(self.index, self.threads, taken)
+    }
+}
+
 impl Element for FromDevice {
-    fn homes(&self, taken: u64) -> Option<u64> {
-        Some(self.outlets.homes(self.index, self.threads, taken))
+    fn thread_placement(&self) -> Option<&dyn ThreadPlacement> {
+        Some(self)
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {

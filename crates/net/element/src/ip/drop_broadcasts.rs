@@ -1,11 +1,12 @@
 //! `DropBroadcasts`: link-level broadcasts are not routed.
 
-use crate::kernels::each;
 use graph::class::{Handlers, read};
 use graph::element::kernel::Kernel;
 use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
 use memory::Packet;
 use memory::annotation::Reach;
+
+use crate::kernels::each;
 
 /// The class.
 pub static CLASS: Class = Class {

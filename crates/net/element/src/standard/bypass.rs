@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use graph::class::{Handlers, action, both, keyword, named, positional};
+use graph::element::InputSelector;
 use graph::{Class, Cx, Element, Fault, Next, Refused};
 use memory::Batch;
 
@@ -137,13 +138,19 @@ impl Bypass {
     }
 }
 
+impl InputSelector for Bypass {
+    fn selected_inputs(&self) -> Arc<[AtomicUsize]> {
+        self.ways.clone()
+    }
+}
+
 impl Element for Bypass {
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, _: &mut Batch) -> Next {
         Next::Push(usize::from(self.is_active() && input == 0 && cx.outputs() > 1))
     }
 
-    fn ways(&self) -> Option<Arc<[AtomicUsize]>> {
-        (self.inputs > 1).then(|| self.ways.clone() as Arc<[AtomicUsize]>)
+    fn input_selector(&self) -> Option<&dyn InputSelector> {
+        if self.inputs > 1 { Some(self) } else { None }
     }
 
     fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {

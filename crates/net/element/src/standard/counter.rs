@@ -1,6 +1,5 @@
 //! `Counter`: packets, bytes, rates.
 
-use crate::kernels::single;
 use graph::class::{Handlers, action, both, call, keyword, read, write};
 use graph::clock::SECOND_NS;
 use graph::element::kernel::Kernel;
@@ -9,6 +8,8 @@ use graph::lang::args;
 use graph::value::Raw;
 use graph::{Class, Cx, Element, Fate, Fault, Next, Refused, Tally};
 use memory::{Batch, Packet};
+
+use crate::kernels::single;
 
 /// The class.
 pub static CLASS: Class = Class {

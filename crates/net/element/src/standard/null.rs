@@ -1,10 +1,11 @@
 //! `Null`, `PushNull`, `PullNull`: packets go through unchanged.
 
-use crate::kernels::single;
 use graph::element::kernel::Kernel;
 use graph::fused::Single;
 use graph::{Class, Cx, Element, Fate, Next};
 use memory::{Batch, Packet};
+
+use crate::kernels::single;
 
 /// The agnostic one.
 pub static CLASS: Class = Class {

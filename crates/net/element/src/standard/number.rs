@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::kernels;
 use graph::class::{Handlers, keyword, positional, read};
 use graph::element::kernel::Kernel;
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
+
+use crate::kernels;
 
 /// The class.
 pub static CLASS: Class = Class {

@@ -1,11 +1,12 @@
 //! `SetPacketType`: to whom a packet is said to have come.
 
-use crate::kernels::each;
 use graph::class::mandatory;
 use graph::element::kernel::Kernel;
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
 use memory::annotation::Reach;
+
+use crate::kernels::each;
 
 /// The class.
 pub static CLASS: Class = Class {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use graph::class::{Handlers, action, both, keyword, positional, read};
+use graph::element::ThreadPlacement;
 use graph::{Class, Cx, Element, Next, Ran, Signal, Tally, TaskId};
 use memory::{Batch, Packet};
 
@@ -166,13 +167,19 @@ impl Pipeliner {
     }
 }
 
-impl Element for Pipeliner {
-    fn homes(&self, _: u64) -> Option<u64> {
-        Some(1)
+impl ThreadPlacement for Pipeliner {
+    fn homes(&self, _: u64) -> u64 {
+        1
     }
 
     fn hands_over(&self) -> bool {
         true
+    }
+}
+
+impl Element for Pipeliner {
+    fn thread_placement(&self) -> Option<&dyn ThreadPlacement> {
+        Some(self)
     }
 
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {

@@ -1,11 +1,12 @@
 //! `StoreData`: bytes written over those of packets.
 
-use crate::kernels::each;
 use graph::class::{keyword, mandatory, positional};
 use graph::element::kernel::Kernel;
 use graph::value::Bytes;
 use graph::{Class, Cx, Each, Fate, PerPacket};
 use memory::Packet;
+
+use crate::kernels::each;
 
 /// The class.
 pub static CLASS: Class = Class {

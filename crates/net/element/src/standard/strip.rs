@@ -1,10 +1,11 @@
 //! `Strip`: bytes off the front.
 
-use crate::kernels::each;
 use graph::class::mandatory;
 use graph::element::kernel::{Code, Kernel, of_type};
 use graph::{Class, Cx, Each, Element, Fate, PerPacket};
 use memory::Packet;
+
+use crate::kernels::each;
 
 /// The class.
 pub static CLASS: Class = Class {

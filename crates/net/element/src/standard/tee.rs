@@ -1,11 +1,12 @@
 //! `Tee`: every packet to every output.
 
-use crate::kernels::single;
 use graph::class::positional;
 use graph::element::kernel::Kernel;
 use graph::fused::Single;
 use graph::{Class, Cx, Element, Fate, Fault, Next};
 use memory::{Batch, Packet};
+
+use crate::kernels::single;
 
 /// The class.
 pub static CLASS: Class = Class {

@@ -30,27 +30,45 @@ pub static CLASS: Class = Class {
             "src",
             "whom it is from",
             |encap| encap.ends().src.to_string(),
-            |encap, _, value| encap.change(|ends, scope| Ok(ends.src = Ipv6Addr::parse(value, scope)?)),
+            |encap, _, value| {
+                encap.change(|ends, scope| {
+                    ends.src = Ipv6Addr::parse(value, scope)?;
+                    Ok(())
+                })
+            },
         ),
         both(
             "sport",
             "and from which port",
             |encap| encap.ends().ports[0].to_string(),
-            |encap, _, value| encap.change(|ends, scope| Ok(ends.ports[0] = u16::parse(value, scope)?)),
+            |encap, _, value| {
+                encap.change(|ends, scope| {
+                    ends.ports[0] = u16::parse(value, scope)?;
+                    Ok(())
+                })
+            },
         ),
         both(
             "dst",
             "whom it is to, or DST_ANNO",
             |encap| encap.ends().dst.map_or("DST_ANNO".into(), |dst| dst.to_string()),
             |encap, _, value| {
-                encap.change(|ends, scope| Ok(ends.dst = parse_dst(value, scope).ok_or("bad DST")?))
+                encap.change(|ends, scope| {
+                    ends.dst = parse_dst(value, scope).ok_or("bad DST")?;
+                    Ok(())
+                })
             },
         ),
         both(
             "dport",
             "and to which port",
             |encap| encap.ends().ports[1].to_string(),
-            |encap, _, value| encap.change(|ends, scope| Ok(ends.ports[1] = u16::parse(value, scope)?)),
+            |encap, _, value| {
+                encap.change(|ends, scope| {
+                    ends.ports[1] = u16::parse(value, scope)?;
+                    Ok(())
+                })
+            },
         ),
     ]),
     drops: &["no headroom", "too long"],

@@ -404,3 +404,56 @@ impl<T: 'static> HandlerTable for Handlers<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Each;
+    use crate::element::{Fate, PerPacket};
+
+    struct Ports(Vec<&'static str>);
+
+    impl Element for Ports {}
+
+    const OF_PORTS: Handlers<Ports> = Handlers(&[
+        read("count", "ports", |ports| ports.0.len().to_string()),
+        read("first", "the first port", |ports: &Ports| ports.0[0].to_string())
+            .only_if(|ports| !ports.0.is_empty()),
+        named(
+            "a port",
+            |ports| ports.0.iter().map(|port| format!("port_{port}")).collect(),
+            |_, _, name, _| Ok(name.to_string()),
+        ),
+    ]);
+
+    struct Paint(u8);
+
+    impl PerPacket for Paint {
+        fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut memory::Packet) -> Fate {
+            Fate::ON
+        }
+    }
+
+    const OF_PAINT: Handlers<Paint> = Handlers(&[read("color", "the colour", |paint| paint.0.to_string())]);
+
+    #[test]
+    fn an_element_has_the_rows_that_are_for_it() {
+        let table: &dyn HandlerTable = &OF_PORTS;
+        let common: Vec<&str> = (0..3).filter_map(|row| Some(table.common(row)?.name)).collect();
+        assert_eq!(common, ["count"]);
+        let names =
+            |element: &mut Ports| (0..3).flat_map(|row| table.own_names(row, element)).collect::<Vec<_>>();
+        assert_eq!(names(&mut Ports(vec![])), Vec::<String>::new());
+        assert_eq!(names(&mut Ports(vec!["a", "b"])), ["first", "port_a", "port_b"]);
+        assert_eq!(OF_PORTS.value(&Ports(vec!["a"]), "first").as_deref(), Some("a"));
+        assert_eq!(OF_PORTS.value(&Ports(vec![]), "first"), None);
+    }
+
+    #[test]
+    fn rows_fit_elements_of_their_type_and_no_others() {
+        let (mut ports, mut paint) = (Ports(vec![]), Each(Paint(3)));
+        assert!(OF_PORTS.fits(&mut ports) && OF_PAINT.fits(&mut paint));
+        assert!(!OF_PORTS.fits(&mut paint) && !OF_PAINT.fits(&mut ports));
+        assert!(NONE.fits(&mut ports), "no row, no type");
+    }
+}

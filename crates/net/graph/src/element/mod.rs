@@ -4,7 +4,9 @@
 //! function for one packet, which says where the packet goes; [`Each`] makes an
 //! [`Element`] of it, that looks at a whole batch with one virtual call and moves
 //! no packet as long as all go the same way. Elements that keep, make or join
-//! packets implement [`Element`] itself, for batches.
+//! packets implement [`Element`] itself, for batches. What configurations, documents
+//! and users see of it, its ports, arguments, handlers and drops, stands in its
+//! [`Class`].
 //!
 //! An element never calls its neighbours downstream: it leaves packets in the
 //! batch and says at which output they go on ([`Next::Push`]), or emits them one
@@ -16,6 +18,7 @@ pub mod class;
 pub mod conf;
 pub mod handler;
 pub mod kernel;
+mod per_packet;
 pub mod port_code;
 pub mod value;
 
@@ -23,13 +26,14 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use memory::{Batch, Packet};
+use memory::Batch;
 
 use crate::run::cx::Cx;
 use crate::run::signal::{Kind, Notice};
 
 pub use class::{Class, Registry};
 pub use conf::{Conf, Fault};
+pub use per_packet::{Each, Fate, PerPacket};
 
 /// What becomes of the packets an element leaves in the batch it was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +143,10 @@ impl Refused {
 
 /// An element. `&mut self`: one thread has it. What several threads reach is there
 /// once for each ([`replicate`](Self::replicate)), or behind a lock.
+///
+/// Nothing must be there; most have [`push`](Self::push) or [`pull`](Self::pull), and
+/// `replicate`. Handlers are rows of its [class](crate::Class::handlers). The last four
+/// functions are for ports, schedulers, scripts and [`Each`].
 #[allow(unused_variables)]
 pub trait Element: Any + Send {
     /// All elements are made and connected: makes tasks and timers, finds others.
@@ -202,217 +210,53 @@ pub trait Element: Any + Send {
     /// what that had of the outside is free.
     fn begin(&mut self, cx: &mut Cx<'_>) {}
 
-    /// Which threads run its tasks, a bit for each, when it is not for the
-    /// configuration to say: receive queues of a port. `taken` are the threads that
-    /// the configuration gave to others.
-    fn homes(&self, taken: u64) -> Option<u64> {
+    /// The router comes to an end: files are written out.
+    fn cleanup(&mut self, cx: &mut Cx<'_>) {}
+
+    /// If it says which threads run its tasks.
+    fn thread_placement(&self) -> Option<&dyn ThreadPlacement> {
         None
     }
 
-    /// Whether packets that are pushed into it are sent on by the threads that run its
-    /// tasks, and by no others.
+    /// If it does nothing else but choose one of its inputs for those that pull.
+    fn input_selector(&self) -> Option<&dyn InputSelector> {
+        None
+    }
+
+    /// If it is asked before the router stops.
+    fn stop_hook(&mut self) -> Option<&mut dyn StopHook> {
+        None
+    }
+
+    /// What looks at one packet at a time in it, if it is an [`Each`].
+    fn per_packet(&mut self) -> Option<&mut dyn Any> {
+        None
+    }
+}
+
+/// An element that says which threads run its tasks: a port with queues, say.
+pub trait ThreadPlacement {
+    /// The threads, a bit for each. `taken` are those that the configuration gave to
+    /// others.
+    fn homes(&self, taken: u64) -> u64;
+
+    /// Whether packets that are pushed into it are sent on by these threads, and by no
+    /// others.
     fn hands_over(&self) -> bool {
         false
     }
-
-    /// Enough elements want the router to stop. `true`: not yet, there is something
-    /// to do first (a script goes on).
-    fn stopping(&mut self, cx: &mut Cx<'_>) -> bool {
-        false
-    }
-
-    /// For each output that is pulled, the input that is pulled in its place, of an
-    /// element that does nothing else but choose one: it is not asked then, and so may
-    /// lead back to itself.
-    fn ways(&self) -> Option<Arc<[AtomicUsize]>> {
-        None
-    }
-
-    /// What looks at one packet at a time in it ([`PerPacket`]), if it is such an element.
-    fn per_packet(&mut self) -> Option<&mut dyn Any> {
-        None
-    }
-
-    /// The router comes to an end: files are written out.
-    fn cleanup(&mut self, cx: &mut Cx<'_>) {}
 }
 
-/// Where one packet goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fate(u32);
-
-impl Fate {
-    const NOWHERE: u32 = 0xFFFF;
-    /// To output 0.
-    pub const ON: Fate = Fate(0);
-
-    /// To `output`; dropped for the class's first reason where that is not connected.
-    #[inline(always)]
-    pub const fn out(output: usize) -> Fate {
-        Fate(output as u32 & 0xFFFF)
-    }
-
-    /// Dropped, for a reason of [`Class::drops`](crate::Class::drops).
-    #[inline(always)]
-    pub const fn drop(reason: usize) -> Fate {
-        Fate(Self::NOWHERE | (reason as u32) << 16)
-    }
-
-    /// To `output`, or dropped for `reason` where that is not connected: what an
-    /// element does with bad packets.
-    #[inline(always)]
-    pub const fn out_or_drop(output: usize, reason: usize) -> Fate {
-        Fate(output as u32 & 0xFFFF | (reason as u32) << 16)
-    }
-
-    /// The output, whether it exists or not.
-    #[inline(always)]
-    pub const fn output(self) -> usize {
-        (self.0 & 0xFFFF) as usize
-    }
-
-    /// Why the packet is dropped, if it is.
-    #[inline(always)]
-    pub const fn reason(self) -> usize {
-        (self.0 >> 16) as usize
-    }
+/// An element between pulls that does nothing else but choose an input: the lane pulls
+/// at that in its place, so that it may lead back to itself.
+pub trait InputSelector {
+    /// For each output, the input that is chosen.
+    fn selected_inputs(&self) -> Arc<[AtomicUsize]>;
 }
 
-/// An element that deals with one packet at a time.
-pub trait PerPacket: Send + 'static {
-    /// As [`Element::init`].
-    ///
-    /// # Errors
-    /// Why the router cannot run.
-    #[allow(unused_variables)]
-    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// Deals with a packet that came in at `input`; where it goes.
-    fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate;
-
-    /// As [`Element::notice`].
-    #[allow(unused_variables)]
-    fn notice(&self, kind: Kind, port: usize) -> Notice {
-        Notice::Continue
-    }
-
-    /// As [`Element::replicate`]; for elements without state of their own a clone.
-    fn replicate(&self) -> Option<Self>
-    where
-        Self: Sized,
-    {
-        None
-    }
-
-    /// As [`Element::reconfigure`]: it becomes the new one, unless it keeps something.
-    ///
-    /// # Errors
-    /// When it cannot.
-    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Self) -> Result<(), Refused>
-    where
-        Self: Sized,
-    {
-        *self = new;
-        self.init(cx).map_err(Refused::Failed)
-    }
-
-    /// As [`Element::take_over`].
-    #[allow(unused_variables)]
-    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut Self)
-    where
-        Self: Sized,
-    {
-    }
-}
-
-/// An [`Element`] made of a [`PerPacket`].
-#[derive(Debug)]
-pub struct Each<K>(pub K);
-
-impl<K: PerPacket> Each<K> {
-    /// As an element.
-    pub fn boxed(kernel: K) -> Box<dyn Element> {
-        Box::new(Each(kernel))
-    }
-
-    /// Not all packets go the same way: the first `same` go `first`, the one after
-    /// them goes `other`, the rest were not asked about yet.
-    #[cold]
-    fn part(
-        &mut self,
-        cx: &mut Cx<'_>,
-        input: usize,
-        batch: &mut Batch,
-        (first, same, other): (Fate, usize, Fate),
-    ) -> Next {
-        let outputs = cx.outputs();
-        let stays = if first.output() < outputs { first } else { Fate::ON };
-        let sort = |cx: &mut &mut Cx<'_>, place: usize, packet: &mut Packet| {
-            let fate = match place {
-                _ if place < same => first,
-                _ if place == same => other,
-                _ => self.0.packet(cx, input, packet),
-            };
-            // Two that go the same way for different reasons keep their order.
-            (fate.output() != stays.output()).then_some(fate)
-        };
-        batch.split(&mut &mut *cx, sort, |cx, fate, packet| {
-            if fate.output() < outputs {
-                cx.emit(fate.output(), packet);
-            } else {
-                cx.drop(fate.reason(), packet);
-            }
-        });
-        Next::Push(stays.output())
-    }
-}
-
-impl<K: PerPacket> Element for Each<K> {
-    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.0.init(cx)
-    }
-
-    fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
-        let mut packets = batch.iter_mut();
-        let Some(packet) = packets.next() else { return Next::Done };
-        let first = self.0.packet(cx, input, packet);
-        for (same, packet) in (1..).zip(packets) {
-            let fate = self.0.packet(cx, input, packet);
-            if fate != first {
-                return self.part(cx, input, batch, (first, same, fate));
-            }
-        }
-        if first.output() < cx.outputs() {
-            return Next::Push(first.output());
-        }
-        cx.drop_batch(first.reason(), batch);
-        Next::Done
-    }
-
-    fn notice(&self, kind: Kind, port: usize) -> Notice {
-        self.0.notice(kind, port)
-    }
-
-    fn replicate(&self) -> Option<Box<dyn Element>> {
-        self.0.replicate().map(Each::boxed)
-    }
-
-    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
-        match (new as Box<dyn Any>).downcast::<Each<K>>() {
-            Ok(new) => self.0.reconfigure(cx, new.0),
-            Err(_) => Err("a new element of another kind".into()),
-        }
-    }
-
-    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
-        if let Some(old) = (old as &mut dyn Any).downcast_mut::<Each<K>>() {
-            self.0.take_over(cx, &mut old.0);
-        }
-    }
-
-    fn per_packet(&mut self) -> Option<&mut dyn Any> {
-        Some(&mut self.0)
-    }
+/// An element that is asked before the router stops: a script.
+pub trait StopHook {
+    /// Enough elements want the router to stop. `true`: not yet, there is something to do
+    /// first.
+    fn stopping(&mut self, cx: &mut Cx<'_>) -> bool;
 }

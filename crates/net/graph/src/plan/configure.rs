@@ -94,7 +94,8 @@ pub(crate) fn configure(flat: &Flat, registry: &Registry, inputs: Inputs<'_>) ->
     if !is_wrong(&results.problems) {
         let homes = homes(&elements, &results, inputs.threads);
         for (planned, made) in elements.iter_mut().zip(&results.made) {
-            planned.hands_over = made.as_ref().is_some_and(|element| element.hands_over());
+            let placement = made.as_ref().and_then(|element| element.thread_placement());
+            planned.hands_over = placement.is_some_and(|placement| placement.hands_over());
         }
         reach::spread(&mut elements, &wires, &homes);
     }
@@ -205,7 +206,8 @@ fn homes(elements: &[Planned], results: &Results, threads: usize) -> Vec<u64> {
     let mut turn = 0;
     let taken = results.threads.values().fold(0, |mask, thread| mask | 1 << (thread % threads));
     let home = |(index, planned): (usize, &Planned)| {
-        let own = results.made[index].as_ref().and_then(|e| e.homes(taken));
+        let placement = results.made[index].as_ref().and_then(|e| e.thread_placement());
+        let own = placement.map(|placement| placement.homes(taken));
         let said = results.threads.get(&index).map(|thread| 1 << (thread % threads));
         let driver = reach::drives(planned).then(|| {
             turn += usize::from(results.balance && said.is_none() && own.is_none());

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memory::Batch;
 
-use crate::element::{Element, Next, Ran, Refused};
+use crate::element::{Element, Next, Ran};
 use crate::plan::{MAX_THREADS, Made, Planned};
 use crate::run::cx::Cx;
 use crate::run::signal::{Kind, Notice};
@@ -104,22 +104,10 @@ impl Element for Locked {
         self.lock().notice(kind, port)
     }
 
-    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
-        self.lock().reconfigure(cx, new)
-    }
-
-    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
-        self.lock().take_over(cx, old);
-    }
-
     fn begin(&mut self, cx: &mut Cx<'_>) {
         if self.first {
             self.lock().begin(cx);
         }
-    }
-
-    fn stopping(&mut self, cx: &mut Cx<'_>) -> bool {
-        self.first && self.lock().stopping(cx)
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {

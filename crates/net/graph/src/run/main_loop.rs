@@ -72,7 +72,9 @@ impl Lane {
     fn goes_on(&mut self) -> bool {
         for _ in 0..STEPS {
             let stepped = (0..self.slots.len()).any(|element| {
-                let goes_on = self.with(element, |e, cx| e.stopping(cx)).unwrap_or(false);
+                let asked =
+                    self.with_real(element, |e, cx| e.stop_hook().is_some_and(|hook| hook.stopping(cx)));
+                let goes_on = asked.unwrap_or(false);
                 self.deliver(element);
                 goes_on
             });

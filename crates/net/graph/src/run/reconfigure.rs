@@ -89,7 +89,7 @@ impl Lane {
         for (lane, copy) in lanes.into_iter().zip(copies.into_iter().rev()) {
             self.in_lane(lane, move |lane| {
                 lane.take_apart(element);
-                let taken = lane.with(element, |old, cx| old.reconfigure(cx, copy));
+                let taken = lane.with_real(element, |old, cx| old.reconfigure(cx, copy));
                 lane.deliver(element);
                 taken.unwrap_or_else(|| Err(Refused::Busy(lane.shared.name(element).to_string())))
             })??;

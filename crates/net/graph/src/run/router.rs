@@ -382,8 +382,9 @@ fn slot(plan: &Plan, index: usize, element: Option<Box<dyn Element>>) -> Slot {
             _ => Pulled::Asked,
         }
     };
-    let ways = element.as_ref().and_then(|element| element.ways());
-    let pulled = |output| ways.clone().map_or_else(|| through(output), Pulled::Passed);
+    let selector = element.as_ref().and_then(|element| element.input_selector());
+    let selected = selector.map(|selector| selector.selected_inputs());
+    let pulled = |output| selected.clone().map_or_else(|| through(output), Pulled::Passed);
     Slot {
         pulled: (0..outputs).map(pulled).collect(),
         element,

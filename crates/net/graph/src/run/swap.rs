@@ -45,7 +45,7 @@ impl Router {
             let Some(mut kept) = old.lanes[from].slots[before].element.take() else { continue };
             let lane = &mut self.lanes[to];
             Locked::behind(&mut *kept, |kept| {
-                lane.with(index, |element, cx| element.take_over(cx, kept));
+                lane.with_real(index, |element, cx| element.take_over(cx, kept));
             });
             lane.deliver(index);
             lane.slots[index].counters.add(&old.lanes[from].slots[before].counters);

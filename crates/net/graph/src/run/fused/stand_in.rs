@@ -6,7 +6,7 @@ use std::any::Any;
 use memory::Batch;
 
 use super::Fused;
-use crate::element::{Element, Next, Ran, Refused};
+use crate::element::{Element, Next, Ran};
 use crate::run::cx::Cx;
 use crate::run::task::TaskId;
 use crate::run::timer::TimerId;
@@ -67,23 +67,8 @@ impl Element for StandIn {
         self.lend(cx, |element, cx| element.ready(cx, watch));
     }
 
-    /// Programs whose code has the old configuration in it were taken apart before
-    /// ([`Lane::take_apart`](crate::run::lane::Lane::take_apart)).
-    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
-        let done = self.lend(cx, |element, cx| element.reconfigure(cx, new));
-        done.unwrap_or_else(|| Err(Refused::Busy(cx.name().to_string())))
-    }
-
-    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
-        self.lend(cx, |element, cx| element.take_over(cx, old));
-    }
-
     fn begin(&mut self, cx: &mut Cx<'_>) {
         self.lend(cx, |element, cx| element.begin(cx));
-    }
-
-    fn stopping(&mut self, cx: &mut Cx<'_>) -> bool {
-        self.lend(cx, |element, cx| element.stopping(cx)).unwrap_or(false)
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {

@@ -1,0 +1,189 @@
+//! Elements that look at one packet at a time, and what makes elements of them.
+
+use std::any::Any;
+
+use memory::{Batch, Packet};
+
+use crate::element::{Element, Next, Refused};
+use crate::run::cx::Cx;
+use crate::run::signal::{Kind, Notice};
+
+/// Where one packet goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fate(u32);
+
+impl Fate {
+    const NOWHERE: u32 = 0xFFFF;
+    /// To output 0.
+    pub const ON: Fate = Fate(0);
+
+    /// To `output`; dropped for the class's first reason where that is not connected.
+    #[inline(always)]
+    pub const fn out(output: usize) -> Fate {
+        Fate(output as u32 & 0xFFFF)
+    }
+
+    /// Dropped, for a reason of [`Class::drops`](crate::Class::drops).
+    #[inline(always)]
+    pub const fn drop(reason: usize) -> Fate {
+        Fate(Self::NOWHERE | (reason as u32) << 16)
+    }
+
+    /// To `output`, or dropped for `reason` where that is not connected: what an
+    /// element does with bad packets.
+    #[inline(always)]
+    pub const fn out_or_drop(output: usize, reason: usize) -> Fate {
+        Fate(output as u32 & 0xFFFF | (reason as u32) << 16)
+    }
+
+    /// The output, whether it exists or not.
+    #[inline(always)]
+    pub const fn output(self) -> usize {
+        (self.0 & 0xFFFF) as usize
+    }
+
+    /// Why the packet is dropped, if it is.
+    #[inline(always)]
+    pub const fn reason(self) -> usize {
+        (self.0 >> 16) as usize
+    }
+}
+
+/// An element that deals with one packet at a time.
+pub trait PerPacket: Send + 'static {
+    /// As [`Element::init`].
+    ///
+    /// # Errors
+    /// Why the router cannot run.
+    #[allow(unused_variables)]
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Deals with a packet that came in at `input`; where it goes.
+    fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate;
+
+    /// As [`Element::notice`].
+    #[allow(unused_variables)]
+    fn notice(&self, kind: Kind, port: usize) -> Notice {
+        Notice::Continue
+    }
+
+    /// As [`Element::replicate`]; for elements without state of their own a clone.
+    fn replicate(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
+    /// As [`Element::reconfigure`]: it becomes the new one, unless it keeps something.
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Self) -> Result<(), Refused>
+    where
+        Self: Sized,
+    {
+        *self = new;
+        self.init(cx).map_err(Refused::Failed)
+    }
+
+    /// As [`Element::take_over`].
+    #[allow(unused_variables)]
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut Self)
+    where
+        Self: Sized,
+    {
+    }
+}
+
+/// An [`Element`] made of a [`PerPacket`].
+#[derive(Debug)]
+pub struct Each<K>(pub K);
+
+impl<K: PerPacket> Each<K> {
+    /// As an element.
+    pub fn boxed(kernel: K) -> Box<dyn Element> {
+        Box::new(Each(kernel))
+    }
+
+    /// Not all packets go the same way: the first `same` go `first`, the one after
+    /// them goes `other`, the rest were not asked about yet.
+    #[cold]
+    fn part(
+        &mut self,
+        cx: &mut Cx<'_>,
+        input: usize,
+        batch: &mut Batch,
+        (first, same, other): (Fate, usize, Fate),
+    ) -> Next {
+        let outputs = cx.outputs();
+        let stays = if first.output() < outputs { first } else { Fate::ON };
+        let sort = |cx: &mut &mut Cx<'_>, place: usize, packet: &mut Packet| {
+            let fate = match place {
+                _ if place < same => first,
+                _ if place == same => other,
+                _ => self.0.packet(cx, input, packet),
+            };
+            // Two that go the same way for different reasons keep their order.
+            (fate.output() != stays.output()).then_some(fate)
+        };
+        batch.split(&mut &mut *cx, sort, |cx, fate, packet| {
+            if fate.output() < outputs {
+                cx.emit(fate.output(), packet);
+            } else {
+                cx.drop(fate.reason(), packet);
+            }
+        });
+        Next::Push(stays.output())
+    }
+}
+
+impl<K: PerPacket> Element for Each<K> {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.0.init(cx)
+    }
+
+    fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        let mut packets = batch.iter_mut();
+        let Some(packet) = packets.next() else { return Next::Done };
+        let first = self.0.packet(cx, input, packet);
+        for (same, packet) in (1..).zip(packets) {
+            let fate = self.0.packet(cx, input, packet);
+            if fate != first {
+                return self.part(cx, input, batch, (first, same, fate));
+            }
+        }
+        if first.output() < cx.outputs() {
+            return Next::Push(first.output());
+        }
+        cx.drop_batch(first.reason(), batch);
+        Next::Done
+    }
+
+    fn notice(&self, kind: Kind, port: usize) -> Notice {
+        self.0.notice(kind, port)
+    }
+
+    fn replicate(&self) -> Option<Box<dyn Element>> {
+        self.0.replicate().map(Each::boxed)
+    }
+
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        match (new as Box<dyn Any>).downcast::<Each<K>>() {
+            Ok(new) => self.0.reconfigure(cx, new.0),
+            Err(_) => Err("a new element of another kind".into()),
+        }
+    }
+
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        if let Some(old) = (old as &mut dyn Any).downcast_mut::<Each<K>>() {
+            self.0.take_over(cx, &mut old.0);
+        }
+    }
+
+    fn per_packet(&mut self) -> Option<&mut dyn Any> {
+        Some(&mut self.0)
+    }
+}
