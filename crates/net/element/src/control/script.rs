@@ -14,7 +14,7 @@ mod run;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use graph::class::{Handler, Handlers, ask, call, keyword, named, rest, write};
+use graph::class::{keyword, rest};
 use graph::element::StopHook;
 use graph::lang::args::{shift_word, unquote_text, words};
 use graph::lang::variable::{Form, Variables, expand};
@@ -24,62 +24,13 @@ use memory::Batch;
 
 use super::signals::{self, Catch};
 pub(crate) use errors::cause;
+use handler::HANDLERS;
 use instruction::Instruction;
 
 /// Jumps after which a script is taken to be in an endless loop.
 const MOST_JUMPS: usize = 1_000_000;
 /// Scripts that call each other, one within the other.
 const DEEPEST: usize = 50;
-
-const HANDLERS: Handlers<Script> = Handlers(&[
-    write("step", "goes on for so many steps", |script, cx, value| {
-        script.answer(cx, |script, cx| script.write_step(cx, value))
-    }),
-    write("goto", "goes on at a label", |script, cx, value| {
-        script.answer(cx, |script, cx| script.jump(cx, value))
-    }),
-    write(
-        "run",
-        "runs from the beginning with arguments; reads what it returns",
-        |script: &mut Script, cx, value| {
-            script.answer(cx, |script, cx| script.run_with(cx, "run", value, true).map(drop))
-        },
-    )
-    .and_call(|script, cx, parameter| script.answer(cx, |script, cx| script.read_other(cx, "run", parameter)))
-    .marked("+"),
-    write("set", "sets a variable", |script, cx, value| script.answer(cx, |script, _| script.set(value))),
-    ask("get", "a variable's value", |script, cx, name| {
-        script.answer(cx, |script, _| Ok(script.named_variable(name)?.clone()))
-    }),
-    ask("shift", "takes the first word off a variable", |script, cx, name| {
-        script.answer(cx, |script, _| script.shift(name))
-    }),
-    call("now", "the time in seconds", |script, cx, _| script.answer(cx, |_, cx| Ok(now(cx)))),
-    ask("random", "a random number, below N, or from N1 to N2", |script, cx, parameter| {
-        script.answer(cx, |_, _| random(parameter))
-    }),
-    ask("readable", "whether handlers can be read", |script, cx, names| {
-        script.answer(cx, |_, cx| Ok(all_handlers(cx, names, |handler| handler.read)))
-    }),
-    ask("writable", "whether handlers can be written", |script, cx, names| {
-        script.answer(cx, |_, cx| Ok(all_handlers(cx, names, |handler| handler.write)))
-    }),
-    named("runs the script", Script::proxy_names, |script, cx, name, parameter| {
-        script.answer(cx, |script, cx| script.read_other(cx, name, parameter))
-    })
-    .and_write(|script, cx, name, value| {
-        script.answer(cx, |script, cx| script.run_with(cx, name, value, true).map(drop))
-    })
-    .marked("+"),
-    named("a function", |_: &Script| functions::names(functions::PUBLIC), Script::read_function).marked("+"),
-    named("a function", |_: &Script| functions::names(functions::PRIVATE), Script::read_function)
-        .marked("+-"),
-    named(
-        "an exported variable",
-        |script| script.exports.clone(),
-        |script, cx, name, parameter| script.answer(cx, |script, cx| script.read_other(cx, name, parameter)),
-    ),
-]);
 
 /// The class of scripts.
 pub static CLASS: Class = Class {
@@ -421,34 +372,6 @@ fn plain(text: &str) -> String {
 fn span(text: &str) -> Option<i64> {
     let names = graph::value::Names::default();
     Span::parse(text, &Scope { element: "", names: &names }).ok().map(|span| span.0)
-}
-
-/// The time in seconds.
-fn now(cx: &Cx<'_>) -> String {
-    let (seconds, ns) = (cx.now_ns() / 1_000_000_000, cx.now_ns() % 1_000_000_000);
-    match ns % 1_000 {
-        0 => format!("{seconds}.{:06}", ns / 1_000),
-        _ => format!("{seconds}.{ns:09}"),
-    }
-}
-
-/// Whether all handlers named are there, and as they should be.
-fn all_handlers(cx: &Cx<'_>, names: &str, fits: fn(&Handler) -> bool) -> String {
-    let can = |name: &&str| cx.has_handler(name).is_ok_and(|handler| fits(&handler));
-    words(names).iter().all(can).to_string()
-}
-
-fn random(parameter: &str) -> Result<String, Refused> {
-    let numbers: Option<Vec<u64>> = words(parameter).iter().map(|w| w.parse().ok()).collect();
-    let (low, high) = match numbers.as_deref() {
-        Some([]) => (0, u64::from(u32::MAX >> 1)),
-        Some([n]) if *n > 0 => (0, n - 1),
-        Some([low, high]) if low <= high => (*low, *high),
-        _ => return Err("bad N".into()),
-    };
-    let state = std::hash::RandomState::new();
-    let draw = std::hash::BuildHasher::hash_one(&state, 0u8);
-    Ok((low + draw % (high - low).saturating_add(1).max(1)).to_string())
 }
 
 impl Script {
