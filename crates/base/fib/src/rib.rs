@@ -304,7 +304,7 @@ impl<A: Address, H> Fib<A, H> {
 
     fn memory(&self) -> Memory {
         let Memory { lookup, routes } = self.lookup.memory();
-        Memory { lookup: lookup + self.hops.capacity() * size_of::<Option<H>>(), routes }
+        Memory { lookup: lookup + self.hops.len() * size_of::<Option<H>>(), routes }
     }
 }
 

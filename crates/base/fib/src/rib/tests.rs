@@ -221,6 +221,14 @@ fn memory_counts_what_only_the_writer_reads() {
 }
 
 #[test]
+fn memory_counts_the_next_hops_of_a_copy() {
+    let mut fib = Fib::<u16, u64>::new();
+    let empty = fib.memory();
+    fib.hops = vec![Some(1); 10];
+    assert_eq!(fib.memory(), Memory { lookup: empty.lookup + 160, ..empty });
+}
+
+#[test]
 fn a_next_hop_is_freed_when_its_last_route_is() {
     let mut rib = Rib::<u16, Arc<&str>>::new();
     let hop = Arc::new("a");
