@@ -3,6 +3,7 @@
 
 use port::{Batch, Pool, RxQueue, TxQueue};
 use wire::MacAddress;
+use wire::ethernet::Addresses;
 
 use super::host::Host;
 use crate::{Failure, cli, open, run, signal};
@@ -25,8 +26,8 @@ impl run::Work for Echo {
             if self.host.is_some_and(|host| host.answer(packet)) {
                 continue;
             }
-            if let Some((to, from)) = packet.get_mut(..12).map(|addresses| addresses.split_at_mut(6)) {
-                to.swap_with_slice(from);
+            if let Some(mut addresses) = Addresses::of_mut(packet) {
+                addresses.swap();
             }
         }
         self.tx.send(pool, batch);

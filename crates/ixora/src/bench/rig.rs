@@ -163,7 +163,7 @@ fn touch(packet: &mut Packet) {
 
 #[inline(always)]
 fn swap_addresses(packet: &mut Packet) {
-    if let Some((to, from)) = packet.get_mut(..12).map(|addresses| addresses.split_at_mut(6)) {
-        to.swap_with_slice(from);
+    if let Some(mut addresses) = wire::ethernet::Addresses::of_mut(packet) {
+        addresses.swap();
     }
 }

@@ -192,15 +192,17 @@ impl Pattern for Datagrams {
 
     fn expected(&self, number: u32, frame: &mut [u8]) -> usize {
         let length = self.fill(number, frame);
-        let (to, from) = frame[..12].split_at_mut(6);
-        to.swap_with_slice(from);
+        if let Some(mut addresses) = ethernet::Addresses::of_mut(frame) {
+            addresses.swap();
+        }
         length
     }
 
     fn number(&self, frame: &[u8]) -> Option<u32> {
-        let ours = frame.get(12..14)? == [8, 0] && *frame.get(23)? == Protocol::UDP.0;
-        let number = frame.get(NUMBER..NUMBER + 4)?.try_into().ok()?;
-        ours.then_some(u32::from_be_bytes(number))
+        let ip = ipv4::Header::of(frame.get(ethernet::HEADER_LEN..)?)?;
+        let is_ip = ethernet::Header::of(frame)?.ethertype() == EtherType::IPV4;
+        let number = frame.get(NUMBER..)?.first_chunk()?;
+        (is_ip && ip.protocol() == Protocol::UDP).then_some(u32::from_be_bytes(*number))
     }
 }
 

@@ -11,7 +11,7 @@ use lab::rig::Cables;
 use lab::rig::line::{LONGEST, Line};
 use lab::rig::load::{Checker, Pattern, Seen};
 use wire::ethernet::{self, EtherType};
-use wire::ip::Protocol;
+use wire::ip::{Ports, Protocol};
 use wire::{MacAddress, ipv4, udp};
 
 use super::drive::conclude;
@@ -100,6 +100,8 @@ struct Generated {
     from: MacAddress,
 }
 
+/// The port that throws all away (RFC 863).
+const DISCARD: u16 = 9;
 const UDP: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN;
 const NUMBER: usize = UDP + udp::HEADER_LEN;
 
@@ -107,21 +109,13 @@ impl Pattern for Generated {
     fn fill(&self, number: u32, frame: &mut [u8]) -> usize {
         let length = self.sizes[number as usize % self.sizes.len()];
         frame[..length].fill(0);
-        frame[..6].fill(0xFF);
-        frame[6..12].copy_from_slice(&self.from.0);
-        frame[12..14].copy_from_slice(&EtherType::IPV4.0.to_be_bytes());
-        // Version and header length, time to live, UDP, 10.0.0.1 to 10.0.0.2.
-        let (ip_len, udp_len) = ((length - ethernet::HEADER_LEN) as u16, (length - UDP) as u16);
-        frame[14] = 0x45;
-        frame[16..18].copy_from_slice(&ip_len.to_be_bytes());
-        (frame[22], frame[23]) = (64, Protocol::UDP.0);
-        frame[26..30].copy_from_slice(&Ipv4Addr::new(10, 0, 0, 1).octets());
-        frame[30..34].copy_from_slice(&Ipv4Addr::new(10, 0, 0, 2).octets());
-        let sum = wire::checksum::of(&frame[14..34]);
-        frame[24..26].copy_from_slice(&sum.to_be_bytes());
-        frame[34..36].copy_from_slice(&1024_u16.to_be_bytes());
-        frame[36..38].copy_from_slice(&9_u16.to_be_bytes());
-        frame[38..40].copy_from_slice(&udp_len.to_be_bytes());
+        let link = ethernet::Repr { dst: MacAddress::BROADCAST, src: self.from, ethertype: EtherType::IPV4 };
+        link.emit(&mut ethernet::Frame::new_unchecked(&mut *frame));
+        let (src, dst) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let ip = ipv4::Repr::between(src, dst, Protocol::UDP, length - UDP);
+        ip.emit(&mut ipv4::Packet::new_unchecked(&mut frame[ethernet::HEADER_LEN..]));
+        let udp = udp::Repr { src_port: 1024, dst_port: DISCARD, payload_len: length - NUMBER };
+        udp.emit(&mut udp::Datagram::new_unchecked(&mut frame[UDP..]));
         if let Some(place) = frame[..length].get_mut(NUMBER..NUMBER + 8) {
             place.copy_from_slice(&u64::from(number).to_be_bytes());
         }
@@ -129,8 +123,9 @@ impl Pattern for Generated {
     }
 
     fn number(&self, frame: &[u8]) -> Option<u32> {
-        let ours = frame.get(12..14)? == [8, 0] && frame.get(36..38)? == [0, 9];
-        let number = u64::from_be_bytes(frame.get(NUMBER..NUMBER + 8)?.try_into().ok()?);
+        let is_ip = ethernet::Header::of(frame)?.ethertype() == EtherType::IPV4;
+        let ours = is_ip && Ports::of(frame.get(UDP..)?)?.dst() == DISCARD;
+        let number = u64::from_be_bytes(*frame.get(NUMBER..)?.first_chunk()?);
         ours.then(|| u32::try_from(number).unwrap_or(u32::MAX))
     }
 }
