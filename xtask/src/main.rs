@@ -6,6 +6,7 @@
 mod count;
 mod floors;
 mod fuzz;
+mod headers;
 mod instructions;
 mod lab;
 mod mutants;

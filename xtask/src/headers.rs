@@ -1,0 +1,120 @@
+//! `wire` is the only place that knows a header: where its fields are, which number a
+//! protocol has, how a checksum is added up. This check reads all code that is no test
+//! and refuses what [`rules`] recognises elsewhere, but for the places in [`ALLOWED`].
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::step::{Failure, root};
+
+mod rules;
+
+/// Parts of paths under `crates/` where headers may be known as well, and why.
+const ALLOWED: &[(&str, &str)] = &[
+    ("base/wire/", "it is the place"),
+    ("base/regs/", "registers and descriptors of NICs, no header of a packet"),
+    ("nic/bus/", "messages of vfio-user and vhost-user, and PCI configuration space"),
+    ("sim/", "models and what checks them parse by themselves: a second witness, or not yet moved"),
+    ("element/src/annotation.rs", "places of annotations, which Click numbers"),
+    ("element/src/io/link.rs", "link layers that only capture files have"),
+    ("bench/peers/sysfs.rs", "PCI configuration space"),
+    ("/netlink.rs", "messages of the kernel's, not of the network"),
+    ("/pcap/", "blocks of capture files"),
+];
+
+/// Checks the source of all crates.
+pub fn check() -> Result<(), Failure> {
+    println!("==> headers");
+    let mut files = vec![];
+    sources(&root().join("crates"), &mut files)?;
+    let mut used = BTreeSet::new();
+    let mut wrong = vec![];
+    for file in without_tests(&files)? {
+        let text = read(&file)?;
+        let shown = file.strip_prefix(root()).unwrap_or(&file).display().to_string();
+        let found = rules::find(&text).map_err(|error| format!("{shown}: {error}"))?;
+        let allowed = ALLOWED.iter().find(|(part, _)| shown.contains(part));
+        match allowed {
+            Some((part, _)) if !found.is_empty() => drop(used.insert(*part)),
+            Some(_) => {}
+            None => wrong.extend(found.iter().map(|(line, what)| format!("{shown}:{line}: {what}"))),
+        }
+    }
+    let needless = ALLOWED.iter().filter(|(part, _)| !used.contains(part));
+    wrong.extend(needless.map(|(part, _)| {
+        format!("xtask/src/headers.rs allows {part}, where nothing needs to be allowed: remove the line")
+    }));
+    match wrong.len() {
+        0 => Ok(()),
+        count => Err(format!(
+            "{}\n{count} places know a header (crates/base/wire has its fields, numbers and checksums; \
+             xtask/src/headers.rs lists what may know them beside it)",
+            wrong.join("\n")
+        )),
+    }
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// The Rust files in `src` folders under `folder`: those beside them are tests,
+/// benchmarks and examples.
+fn sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let broken = |error: std::io::Error| format!("{}: {error}", folder.display());
+    for entry in fs::read_dir(folder).map_err(broken)? {
+        let path = entry.map_err(broken)?.path();
+        let inside = path.components().any(|part| part.as_os_str() == "src");
+        if path.is_dir() && path.file_name().is_none_or(|name| name != "target") {
+            sources(&path, files)?;
+        } else if inside && path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(())
+}
+
+/// The files that are part of what is built: not those that another one declares as a
+/// module of its tests.
+fn without_tests(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut tests = BTreeSet::new();
+    for file in files {
+        let folder = match file.file_stem().and_then(|stem| stem.to_str()) {
+            Some("lib" | "main" | "mod") | None => file.parent().map(Path::to_path_buf),
+            Some(_) => Some(file.with_extension("")),
+        };
+        let modules = rules::test_modules(&read(file)?);
+        let modules = modules.map_err(|error| format!("{}: {error}", file.display()))?;
+        for module in modules {
+            tests.extend(folder.as_ref().map(|folder| folder.join(module)));
+        }
+    }
+    let is_test = |file: &&PathBuf| tests.iter().any(|test| file.with_extension("").starts_with(test));
+    Ok(files.iter().filter(|file| !is_test(file)).cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_tests_are_left_out_wherever_they_are_declared() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let src = folder.path().join("src");
+        fs::create_dir_all(src.join("queue/tests")).expect("made");
+        let write = |name: &str, text: &str| fs::write(src.join(name), text).expect("written");
+        write("lib.rs", "mod queue;");
+        write("queue.rs", "#[cfg(test)]\nmod tests;\nmod ring;");
+        write("queue/ring.rs", "");
+        write("queue/tests.rs", "mod deep;");
+        write("queue/tests/deep.rs", "");
+        let mut files = vec![];
+        sources(folder.path(), &mut files).expect("read");
+        assert_eq!(files.len(), 5);
+        let left = without_tests(&files).expect("read");
+        let names: Vec<_> = left.iter().filter_map(|file| file.file_name()?.to_str()).collect();
+        assert_eq!(names, ["lib.rs", "ring.rs", "queue.rs"]);
+    }
+}
