@@ -74,6 +74,14 @@ pub const DCCP_HEADER_LEN: usize = 12;
 /// Where DCCP has its checksum (RFC 4340, section 5.1).
 const DCCP_CHECKSUM: usize = 6;
 
+/// Well-known ports (IANA, service names).
+pub mod port {
+    /// What comes is sent back (RFC 862).
+    pub const ECHO: u16 = 7;
+    /// What comes is thrown away (RFC 863).
+    pub const DISCARD: u16 = 9;
+}
+
 header! {
     /// What TCP, UDP, DCCP and SCTP begin with: the ports.
     Ports[4]

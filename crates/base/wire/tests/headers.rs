@@ -320,6 +320,7 @@ fn numbers_are_those_of_iana() {
     assert_eq!([ndp::SOURCE_ADDRESS, ndp::TARGET_ADDRESS, ndp::HOP_LIMIT], [1, 2, 255]);
     assert_eq!([ndp::ROUTER, ndp::SOLICITED, ndp::OVERRIDE], [0x80, 0x40, 0x20]);
     assert_eq!(ndp::ALL_NODES.to_string(), "ff02::1");
+    assert_eq!([ip::port::ECHO, ip::port::DISCARD], [7, 9]);
     use ipv4_option as o;
     assert_eq!([o::END, o::NO_OPERATION, o::RECORD_ROUTE, o::TIMESTAMP, o::COPIED], [0, 1, 7, 68, 0x80]);
     use wire::tcp_option::kind as k;

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use port::{Batch, Feature, Packet, Pool, TxQueue};
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
+use wire::ip::port::DISCARD;
 use wire::{MacAddress, ipv4, udp};
 
 use crate::rate::Rate;
@@ -16,8 +17,6 @@ use crate::{Failure, cli, open, run, signal};
 const UDP: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN;
 /// Where the payload begins.
 const PAYLOAD: usize = UDP + udp::HEADER_LEN;
-/// The port that throws all away (RFC 863).
-const DISCARD: u16 = 9;
 
 /// One transmit queue's generator.
 struct Generator {

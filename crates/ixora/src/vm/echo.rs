@@ -11,7 +11,7 @@ use lab::rig::Cables;
 use lab::rig::line::{LONGEST, Line};
 use lab::rig::load::{Pattern, scramble};
 use wire::ethernet::{self, EtherType};
-use wire::ip::Protocol;
+use wire::ip::{Protocol, port};
 use wire::{MacAddress, arp, icmpv4, ipv4, udp};
 
 use super::drive::{Way, conclude, drive};
@@ -171,8 +171,8 @@ struct Datagrams {
 
 /// Where a packet has its number.
 const NUMBER: usize = ICMP + udp::HEADER_LEN;
-/// The port that echoes (RFC 862), and one to come from.
-const PORTS: (u16, u16) = (49_158, 7);
+/// A port to come from, and the one that echoes.
+const PORTS: (u16, u16) = (49_158, port::ECHO);
 
 impl Pattern for Datagrams {
     fn fill(&self, number: u32, frame: &mut [u8]) -> usize {

@@ -11,6 +11,7 @@ use lab::rig::Cables;
 use lab::rig::line::{LONGEST, Line};
 use lab::rig::load::{Checker, Pattern, Seen};
 use wire::ethernet::{self, EtherType};
+use wire::ip::port::DISCARD;
 use wire::ip::{Ports, Protocol};
 use wire::{MacAddress, ipv4, udp};
 
@@ -100,8 +101,6 @@ struct Generated {
     from: MacAddress,
 }
 
-/// The port that throws all away (RFC 863).
-const DISCARD: u16 = 9;
 const UDP: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN;
 const NUMBER: usize = UDP + udp::HEADER_LEN;
 

@@ -17,7 +17,7 @@ use crate::control::cause;
 
 /// Bytes of an Ethernet header, and a VLAN tag.
 const ETHERNET: usize = wire::ethernet::HEADER_LEN;
-const TAG: usize = 4;
+const TAG: usize = wire::vlan::HEADER_LEN;
 
 /// The one of IP packets.
 pub static TUN: Class = Class {
