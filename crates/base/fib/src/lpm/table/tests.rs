@@ -215,6 +215,9 @@ fn wrong_routes_are_refused_by_name() {
     assert_eq!((table.nodes(), table.lookup(1)), (1, Some(1)));
     assert_eq!(table.remove(1, 128), Ok(Some(1)));
     assert_eq!(table.nodes(), 0);
+
+    let mut table = Table6::with_limits(10, 3);
+    assert_eq!((table.insert(1, 128, 0), table.insert(1 << 64, 128, 7)), (Ok(None), Ok(None)), "just enough");
 }
 
 #[test]
