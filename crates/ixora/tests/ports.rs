@@ -171,8 +171,11 @@ fn a_port_and_the_build_tell_what_they_can_do() {
         assert_eq!(nic["features"][feature], state, "{feature}");
     }
     let virtio = said("info model:virtio-net --json");
-    for (feature, state) in [("vlan-strip", "no"), ("rx-checksum", "off"), ("scatter", "on")] {
+    for (feature, state) in [("vlan-strip", "no"), ("rx-checksum", "off"), ("scatter", "off"), ("rss", "off")]
+    {
         assert_eq!(virtio["features"][feature], state, "{feature}");
     }
+    let long = said("info model:virtio-net --max-frame 9000 --json");
+    assert_eq!(long["features"]["scatter"], "on");
     assert_eq!(said("info model:virtio-net --checksums --json")["features"]["rx-checksum"], "on");
 }

@@ -105,11 +105,6 @@ impl Support {
     pub fn on_if(on: bool) -> Support {
         if on { Support::On } else { Support::Off }
     }
-
-    /// [`On`](Support::On) or [`No`](Support::No).
-    pub fn has(has: bool) -> Support {
-        if has { Support::On } else { Support::No }
-    }
 }
 
 impl fmt::Display for Support {

@@ -45,7 +45,10 @@ const CHANGED: &Handlers<Lookup> = &Handlers(&[
     ),
     action("flush", "removes all routes", |lookup, _| {
         // Nothing of it can fail.
-        let _flushed = lookup.change(|routes| Ok(routes.flush()));
+        let _flushed = lookup.change(|routes| {
+            routes.flush();
+            Ok(())
+        });
     }),
 ]);
 const DROPS: &[&str] = &["no such output", "no route"];

@@ -43,6 +43,9 @@ pub(super) struct Shared {
     pub(super) dma: Dma,
     /// Keeps the memory mapped for the device.
     pub(super) _attachment: Attachment,
+    /// Features that the device has.
+    offered: u64,
+    /// Those that were taken.
     pub(super) features: u64,
     pub(super) mtu: Option<u16>,
     pub(super) control: Mutex<Option<Control>>,
@@ -63,7 +66,7 @@ impl Shared {
         transport: Arc<dyn Transport>,
         dma: &Dma,
         attachment: Attachment,
-        features: u64,
+        [offered, features]: [u64; 2],
         mtu: Option<u16>,
     ) -> Shared {
         Shared {
@@ -72,6 +75,7 @@ impl Shared {
             transport,
             dma: dma.clone(),
             _attachment: attachment,
+            offered,
             features,
             mtu,
             control: Mutex::new(None),
@@ -245,6 +249,11 @@ impl port::Port for Virtio {
 
     fn capabilities(&self) -> Capabilities {
         let (options, has) = (&self.options, |bit| self.features() & bit != 0);
+        let support = |bit| match (has(bit), self.shared.offered & bit) {
+            (true, _) => Support::On,
+            (false, 0) => Support::No,
+            (false, _) => Support::Off,
+        };
         let vectors = usize::from(self.shared.transport.vectors());
         let limits = Limits {
             rx_queues: MAX_PAIRS,
@@ -258,14 +267,14 @@ impl port::Port for Virtio {
             vectors,
         };
         let features = Features::from([
-            (Feature::RxChecksum, Support::on_if(has(net::GUEST_CSUM))),
+            (Feature::RxChecksum, support(net::GUEST_CSUM)),
             // Where the device does not, the driver fills them in.
             (Feature::TxChecksum, Support::On),
-            (Feature::Segmentation, Support::on_if(has(net::HOST_TSO4 | net::HOST_TSO6))),
-            (Feature::VlanFilter, Support::on_if(has(net::CTRL_VLAN))),
-            (Feature::Rss, Support::on_if(has(net::RSS))),
-            (Feature::RssHash, Support::on_if(has(net::HASH_REPORT))),
-            (Feature::Scatter, Support::has(has(net::MRG_RXBUF))),
+            (Feature::Segmentation, support(net::HOST_TSO4 | net::HOST_TSO6)),
+            (Feature::VlanFilter, support(net::CTRL_VLAN)),
+            (Feature::Rss, support(net::RSS)),
+            (Feature::RssHash, support(net::HASH_REPORT)),
+            (Feature::Scatter, support(net::MRG_RXBUF)),
             (
                 Feature::Interrupts,
                 if vectors == 0 { Support::No } else { Support::on_if(options.interrupts) },

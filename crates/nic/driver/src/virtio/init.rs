@@ -79,9 +79,9 @@ impl Virtio {
     fn bring_up(transport: &Arc<dyn Transport>, dma: &Dma, options: Options) -> Result<Virtio> {
         transport.set_status(status::ACKNOWLEDGE)?;
         transport.set_status(status::ACKNOWLEDGE | status::DRIVER)?;
-        let (features, mtu) = agree(&**transport, &options)?;
+        let Agreed { offered, features, mtu } = agree(&**transport, &options)?;
         let attachment = dma.attach(transport.pci())?;
-        let shared = Arc::new(Shared::new(transport.clone(), dma, attachment, features, mtu));
+        let shared = Arc::new(Shared::new(transport.clone(), dma, attachment, [offered, features], mtu));
         tracing::debug!(port = shared.name, "features: {}", features::names(features));
         let plan = Plan::new(&**transport, features, &options)?;
         let rx = (0..plan.pairs).map(|n| plan.rx(&shared, n, &options)).collect::<Result<Vec<_>>>()?;
@@ -151,8 +151,17 @@ fn ready(transport: &dyn Transport) -> u8 {
     if transport.is_legacy() { READY } else { READY | status::FEATURES_OK }
 }
 
+/// What driver and device agreed on.
+struct Agreed {
+    /// Features that the device has.
+    offered: u64,
+    /// Those that were taken.
+    features: u64,
+    mtu: Option<u16>,
+}
+
 /// Agrees with the device on features (2.2, 3.1.1 steps 4 to 6).
-fn agree(transport: &dyn Transport, options: &Options) -> Result<(u64, Option<u16>)> {
+fn agree(transport: &dyn Transport, options: &Options) -> Result<Agreed> {
     let offered = transport.features()?;
     let legacy = transport.is_legacy();
     let mtu = (offered & net::MTU != 0).then(|| config::read16(transport, field::MTU)).transpose()?;
@@ -167,7 +176,7 @@ fn agree(transport: &dyn Transport, options: &Options) -> Result<(u64, Option<u1
             return Err(Fault::FeaturesRefused { device: transport.pci().name(), features }.into());
         }
     }
-    Ok((features, mtu.filter(|_| features & net::MTU != 0)))
+    Ok(Agreed { offered, features, mtu: mtu.filter(|_| features & net::MTU != 0) })
 }
 
 /// What queues there are, and how they are made.
