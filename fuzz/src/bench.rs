@@ -4,7 +4,7 @@
 //! Opening takes milliseconds by the datasheet's leave, so a port is opened with
 //! as many queues as there are, and each run uses up one pair of them.
 
-use port::{Completion, Options};
+use port::{Completion, Options, RxQueue as _, TxQueue as _};
 use std::collections::HashSet;
 use std::sync::Arc;
 

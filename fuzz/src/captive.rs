@@ -2,7 +2,7 @@
 //! port comes up, and now and then goes on; in between anything is written to
 //! the rings, and registers read as they like.
 
-use port::{Offload, Options};
+use port::{Offload, Options, Port as _, RxQueue as _, TxQueue as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arbitrary::Arbitrary;

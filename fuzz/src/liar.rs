@@ -119,8 +119,10 @@ impl Backend for Liar {
     }
 
     fn map_dma(&self, range: &DmaRange<'_>) -> Result<()> {
-        let file = range.fd().expect("memory comes with its file").try_clone_to_owned().expect("a descriptor");
-        let mapped = self.shared().map(range.iova(), range.len() as u64, file, range.fd_offset(), Access::BOTH);
+        let file =
+            range.fd().expect("memory comes with its file").try_clone_to_owned().expect("a descriptor");
+        let mapped =
+            self.shared().map(range.iova(), range.len() as u64, file, range.fd_offset(), Access::BOTH);
         mapped.expect("no two ranges overlap");
         Ok(())
     }
