@@ -77,7 +77,7 @@ impl Feature {
             Feature::Segmentation => "--checksums (Options::tx_checksum), then a packet's TxOffload::SEGMENT",
             Feature::VlanStrip => "--vlan-strip (Options::vlan_strip)",
             Feature::VlanInsert => "pktgen --vlan, or a packet's TxOffload::VLAN",
-            Feature::VlanFilter => "Options::vlan_filter, or the driver's set_vlan_filter",
+            Feature::VlanFilter => "Options::vlan_filter, then the driver's set_vlan",
             Feature::Rss => "--queues (Options::rss)",
             Feature::RssHash => "--queues (Options::rss)",
             Feature::Scatter => "--max-frame (Options::max_frame)",

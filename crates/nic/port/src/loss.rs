@@ -17,8 +17,6 @@ pub enum CountedBy {
     Interface,
     /// The application, between its ports.
     Application,
-    /// An element of a router.
-    Element,
 }
 
 impl fmt::Display for CountedBy {
@@ -28,7 +26,6 @@ impl fmt::Display for CountedBy {
             CountedBy::Driver => "driver",
             CountedBy::Interface => "interface",
             CountedBy::Application => "application",
-            CountedBy::Element => "element",
         })
     }
 }
@@ -104,5 +101,17 @@ mod tests {
             assert!(name.starts_with("rx_") || name.starts_with("tx_"), "{name}");
             assert!(Reason::ALL[..n].iter().all(|other| other.name() != name), "{name} stands twice");
         }
+    }
+
+    #[test]
+    fn the_page_about_losses_has_this_list() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/losses.md");
+        let page = std::fs::read_to_string(path).expect("the page");
+        let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+        let row = |reason: &Reason| {
+            let by: Vec<String> = reason.counted_by().iter().map(ToString::to_string).collect();
+            format!("| `{reason}` | {} | {} |", reason.what(), by.join(", "))
+        };
+        assert_eq!(rows, Reason::ALL.iter().map(row).collect::<Vec<_>>());
     }
 }

@@ -129,8 +129,8 @@ pub struct Options {
     pub tx_checksum: Offload,
     /// Have the device take VLAN tags off into the metadata (Intel's NICs).
     pub vlan_strip: bool,
-    /// Let only chosen VLANs through (virtio; for Intel's NICs it can be turned on
-    /// later).
+    /// Let only untagged frames and chosen VLANs through; the drivers' `set_vlan`
+    /// chooses them.
     pub vlan_filter: bool,
     /// How flows spread over the receive queues; used when there are several.
     pub rss: Rss,

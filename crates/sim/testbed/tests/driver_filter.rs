@@ -118,6 +118,11 @@ fn only_vlans_that_were_let_in_pass_the_filter() {
     change(&mut bench, |port| port.set_vlan_filter(false));
     assert_eq!(heard(&mut bench), [true; 4]);
     bench.finish();
+    let mut bench = Bench::pair(&Options { vlan_filter: true, ..Options::default() });
+    assert_eq!(heard(&mut bench), [false, false, false, true], "as it was opened");
+    change(&mut bench, |port| port.set_vlan(5, true));
+    assert_eq!(heard(&mut bench), [true, true, false, true]);
+    bench.finish();
 }
 
 #[test]
@@ -133,7 +138,9 @@ fn filters_change_under_traffic_without_a_nameless_loss() {
             match n % 4 {
                 0 => port.add_unicast([2, 0, 0, 0, 0, n]),
                 1 => port.add_multicast([1, 0, 0x5E, 0, 0, n]),
-                2 => port.set_all_multicast(n % 8 == 2),
+                2 => {
+                    port.set_promiscuous(n % 8 == 2).map_err(|error| driver::Error::try_from(error).unwrap())
+                }
                 _ => port.set_vlan_filter(n % 8 == 3),
             }
             .unwrap();

@@ -52,8 +52,9 @@ impl Init for Chip {
         rss::program(bar, &FACTS, &options.rss, options.rx_queues);
         let jumbo = if options.max_frame > 1514 { RCTL::LPE } else { 0 };
         bar.write32(RLPML::AT, options.max_frame as u32 + 12); // CRC and two tags
+        let vlans = if options.vlan_filter { RCTL::VFE } else { 0 };
         let all = if options.promiscuous { RCTL::UPE | RCTL::MPE } else { 0 };
-        bar.write32(RCTL::AT, RCTL::BAM | RCTL::SECRC | jumbo | all);
+        bar.write32(RCTL::AT, RCTL::BAM | RCTL::SECRC | jumbo | vlans | all);
         match options.vlan_strip {
             true => bar.set32(CTRL::AT, CTRL::VME),
             false => bar.clear32(CTRL::AT, CTRL::VME),

@@ -46,6 +46,9 @@ impl Chip {
             bar.write32(MAXFRS::AT, with_crc << MAXFRS::MFS_SHIFT);
             bar.set32(HLREG0::AT, HLREG0::JUMBOEN);
         }
+        if options.vlan_filter {
+            bar.set32(VLNCTRL::AT, VLNCTRL::VFE);
+        }
         // PCSD gives the hash the place that a fragment's checksum would take
         // (8.2.3.7.5), whether checksums are wanted or not.
         let checksums = if options.rx_checksum.where_free() { RXCSUM::IPPCSE } else { 0 };
