@@ -308,7 +308,8 @@ impl Rig {
                 self.memory.store(place, word);
             }
         }
-        self.bar.store(tail, if at + 1 >= size { 0 } else { at + 1 });
+        // The tail may be anything: a write may have put it there.
+        self.bar.store(tail, at.checked_add(1).filter(|next| *next < size).unwrap_or(0));
     }
 
     fn frame(&mut self, head: &[u8], len: usize, fault: u8) {
