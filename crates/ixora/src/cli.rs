@@ -78,7 +78,7 @@ pub enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Remove the leavings of another process when it has ended.
+    /// Remove the clean_up of another process when it has ended.
     #[command(hide = true)]
     Janitor(Janitor),
     /// Measure.

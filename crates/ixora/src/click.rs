@@ -1,30 +1,30 @@
 //! `ixora click`: runs configurations written in Click's language, with Click's own
 //! flags, exit codes and output.
 
+mod assembled;
+mod clp;
 mod configuration;
 mod doc;
 mod flattened;
-mod look;
-mod made;
+mod inspect;
 mod options;
 mod ports;
 mod report;
-mod sketch;
-mod words;
+mod unopened_port;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use element::io::outlets::Outlets;
+use element::io::router_ports::RouterPorts;
 use graph::lang::{Problems, Source};
 use graph::run::shared::Hotswap;
 use graph::{Clock, Router, Services};
 
 use crate::{Failure, signal};
+pub use assembled::assemble;
 pub use configuration::sources;
-pub use made::made;
 pub use options::Click;
 use ports::{Ground, Linters};
 
@@ -40,15 +40,15 @@ pub fn run_as_click(words: &[String]) -> Option<Result<(), Failure>> {
         _ => return None,
     };
     let (asked, shown) =
-        if flattens { words::flatten(&words[2..]) } else { (words::click(&words[2..]), Default::default()) };
+        if flattens { clp::flatten(&words[2..]) } else { (clp::click(&words[2..]), Default::default()) };
     Some(match asked {
-        words::Asked::Run(click) if flattens => as_click(flattened::run(&click, shown)),
-        words::Asked::Run(click) => as_click(run(&click)),
-        words::Asked::Print(text) => {
+        clp::Asked::Run(click) if flattens => as_click(flattened::run(&click, shown)),
+        clp::Asked::Run(click) => as_click(run(&click)),
+        clp::Asked::Print(text) => {
             print!("{text}");
             Ok(())
         }
-        words::Asked::Wrong(text) => {
+        clp::Asked::Wrong(text) => {
             eprint!("{text}");
             Err(Failure::status(1))
         }
@@ -131,7 +131,7 @@ fn print_problems(click: &Click, problems: &Problems) {
 fn serve(click: &Click) -> Result<u8, Stop> {
     let sources = configuration::sources(click)?;
     if click.only_looks() {
-        return Ok(look::run(click, sources)?);
+        return Ok(inspect::run(click, sources)?);
     }
     if !click.compat {
         crate::run::check_cores("--affinity", &click.cores())?;
@@ -205,13 +205,13 @@ fn build(
         Place::New(linters) => Ground::new(click, &flat, linters),
         Place::Of(ground) => ground.clone(),
     };
-    let outlets = ground.outlets(click);
+    let router_ports = ground.router_ports(click);
     let mut services = Services::default();
-    services.add(outlets.clone());
+    services.add(router_ports.clone());
     let options = graph::Options {
         services,
         dma: ground.dma.clone(),
-        prepare: Some(Box::new(move |elements| outlets.open(elements))),
+        prepare: Some(Box::new(move |elements| router_ports.open(elements))),
         threads: click.threads,
         cores: click.cores(),
         clock: clock.clone(),
@@ -301,7 +301,7 @@ impl Watch {
     fn begin(router: &Router, stop: &Arc<AtomicBool>) -> Watch {
         let (shared, stop, over) = (router.shared(), stop.clone(), Arc::new(AtomicBool::new(false)));
         let (ended, lost) = (over.clone(), Arc::<Mutex<Option<Failure>>>::default());
-        let (ports, error) = (router.service::<Outlets>(), lost.clone());
+        let (ports, error) = (router.service::<RouterPorts>(), lost.clone());
         let watch = move || {
             while !ended.load(Ordering::Relaxed) {
                 if stop.load(Ordering::Relaxed) {

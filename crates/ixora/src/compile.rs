@@ -6,9 +6,9 @@
 //! (`package`), which a person can read.
 
 pub mod group;
-mod notes;
 mod package;
 pub mod region;
+mod report;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ pub fn code(plan: &Plan, made: &Made) -> Code {
     let mut graph = region::Graph::new(plan, made);
     let regions = graph.regions();
     let layouts: Vec<group::Layout> = regions.iter().map(|region| group::lay_out(&graph, region)).collect();
-    Code { module: write::module(&graph, &layouts), notes: notes::notes(&graph, &layouts) }
+    Code { module: write::module(&graph, &layouts), notes: report::report(&graph, &layouts) }
 }
 
 /// Reads a configuration and writes its code; with it, the configuration as the program
@@ -83,7 +83,7 @@ pub fn code(plan: &Plan, made: &Made) -> Code {
 pub fn code_of(name: &str, text: &str) -> Result<(Code, String), String> {
     let click = Words::parse_from(["click"]).click;
     let whole =
-        click::made(&click, vec![Source::new(name, text)]).map_err(|problems| problems.to_string())?;
+        click::assemble(&click, vec![Source::new(name, text)]).map_err(|problems| problems.to_string())?;
     Ok((code(&whole.plan, &whole.made), whole.text))
 }
 
@@ -103,7 +103,7 @@ pub fn run(compile: &Compile) -> Result<(), Failure> {
     click.clickpath.clone_from(&compile.clickpath);
     let sources = click::sources(&click)?;
     let file = sources.first().map_or(String::new(), |source| source.name.clone());
-    let whole = click::made(&click, sources).map_err(|problems| {
+    let whole = click::assemble(&click, sources).map_err(|problems| {
         eprint!("{}", problems.render());
         Failure::status(1)
     })?;

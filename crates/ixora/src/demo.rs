@@ -2,7 +2,7 @@
 //! attached to both over vfio-user, generators on their wires, a forwarder
 //! between them; and at the end books that balance, and a verdict on the forwarder.
 
-mod books;
+mod accounts;
 mod models;
 mod samples;
 mod verdict;
@@ -26,7 +26,7 @@ use crate::open::{PortFindings, Ports};
 use crate::run::{Crew, Outcome, Progress};
 use crate::summary::Summary;
 use crate::{Failure, cli, open, run, signal};
-use books::Books;
+use accounts::Accounts;
 use models::Models;
 use samples::{Sampler, Samples};
 use verdict::{Evidence, Verdict};
@@ -65,7 +65,7 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
         Some(failure) => Err(failure),
     };
     drop(models);
-    let books = report.as_ref().ok().and_then(|report| Books::new(&pieces, report));
+    let books = report.as_ref().ok().and_then(|report| Accounts::new(&pieces, report));
     let verdict = books.as_ref().zip(report.as_ref().ok()).map(|(books, report)| {
         let frame_buffers = arguments.size.saturating_sub(4).div_ceil(memory::DATA_ROOM).max(1);
         Verdict::new(&Evidence {
@@ -129,7 +129,7 @@ fn end(verdict: &Verdict) -> Result<(), Failure> {
     Err(failure.fix(format!("look at {}", first.look_at)))
 }
 
-fn print(summary: &Summary, books: Option<&Books>, verdict: Option<&Verdict>) {
+fn print(summary: &Summary, books: Option<&Accounts>, verdict: Option<&Verdict>) {
     summary.print(false);
     if let (Some(books), Some(verdict)) = (books, verdict) {
         books.print();

@@ -32,7 +32,7 @@ const FAREWELL: u8 = b'.';
 
 /// What a process leaves when it ends.
 #[derive(Clone, Debug, Default)]
-pub struct Leavings {
+pub struct CleanUp {
     /// Sockets to remove, unless others stand in their places by then.
     pub sockets: Vec<PathBuf>,
     /// Directories to remove, with what is in them.
@@ -42,7 +42,7 @@ pub struct Leavings {
     pub devices: Vec<bus::Address>,
 }
 
-impl Leavings {
+impl CleanUp {
     fn arguments(&self) -> std::io::Result<Vec<OsString>> {
         let mut all = Vec::new();
         let mut add = |name: &str, value: &OsStr| all.extend([name.into(), value.to_owned()]);
@@ -65,9 +65,9 @@ pub struct Janitor {
 
 impl Janitor {
     /// Calls one, if there will be something to do.
-    pub fn call(leavings: &Leavings) -> Result<Option<Janitor>, Failure> {
+    pub fn call(clean_up: &CleanUp) -> Result<Option<Janitor>, Failure> {
         let failed = |error| Failure::new(format!("cannot start the process that tidies up: {error}"));
-        let arguments = leavings.arguments().map_err(failed)?;
+        let arguments = clean_up.arguments().map_err(failed)?;
         if arguments.is_empty() {
             return Ok(None);
         }

@@ -12,15 +12,15 @@ use ports::{Found, Name};
 use rustix::process::Pid;
 use serde::Serialize;
 use testbed::device::Device;
+use testbed::external::ExternalDriver;
 use testbed::inprocess::{self, Handle, InProcess};
-use testbed::outside::Outside;
 use testbed::wire::{self, Cable, Ledger, Plug};
 use testbed::{Finding, Idle, Stepper};
 
 use crate::chip::{Chip, Traits};
 use crate::cli::{Hugepages, PortOptions};
 use crate::confine::{Confinement, Needs};
-use crate::janitor::{Janitor, Leavings};
+use crate::janitor::{CleanUp, Janitor};
 use crate::vlan::Restore;
 use crate::{Failure, serve};
 
@@ -79,7 +79,7 @@ struct Extras {
     /// Those that are models, and their ports' places in the list.
     models: Vec<(usize, Handle)>,
     /// Sockets that wires bound, and devices taken from the kernel.
-    leavings: Leavings,
+    clean_up: CleanUp,
     /// Some ports are interfaces of the kernel's.
     interfaces: bool,
 }
@@ -100,9 +100,9 @@ impl Ports {
         if options.no_confine {
             return Ok(Confinement::none());
         }
-        self.janitor = Janitor::call(&self.extras.leavings)?;
+        self.janitor = Janitor::call(&self.extras.clean_up)?;
         self.stepper = None; // its thread would keep its privileges
-        let datagrams = !self.extras.leavings.sockets.is_empty();
+        let datagrams = !self.extras.clean_up.sockets.is_empty();
         let interfaces = self.extras.interfaces;
         let confinement = Confinement::begin(Needs { datagrams, child, interfaces, ..Needs::default() })?;
         self.stepper = self.extras.step()?;
@@ -162,8 +162,8 @@ pub fn lean(frames: Vec<Vec<u8>>) -> Result<(bus::Pci, Handle), Failure> {
 
 /// As [`lean`], for a driver of another process; it gives the same packet of `len`
 /// bytes again and again.
-pub fn lean_outside(index: u8, len: usize) -> Result<(Outside, Handle), Failure> {
-    Outside::new(lean_device(index, vec![testbed::lean::outline(len)])?).map_err(no_pages)
+pub fn lean_external(index: u8, len: usize) -> Result<(ExternalDriver, Handle), Failure> {
+    ExternalDriver::new(lean_device(index, vec![testbed::lean::outline(len)])?).map_err(no_pages)
 }
 
 fn lean_device(index: u8, frames: Vec<Vec<u8>>) -> Result<Device, Failure> {
@@ -341,8 +341,8 @@ fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Found>, Extras
     let cables = wire::plug(&plugs, &Arc::new(Ledger::default()))?;
     let mut plugged = cables.into_iter().zip(&plugs);
     let sockets = plugs.iter().filter_map(|plug| plug.spec.socket()).map(Path::to_owned).collect();
-    let leavings = Leavings { sockets, ..Leavings::default() };
-    let (mut devices, mut extras) = (Vec::new(), Extras { models: Vec::new(), leavings, interfaces: false });
+    let clean_up = CleanUp { sockets, ..CleanUp::default() };
+    let (mut devices, mut extras) = (Vec::new(), Extras { models: Vec::new(), clean_up, interfaces: false });
     for name in parsed {
         go_on(stop)?;
         let found = match name {
@@ -353,7 +353,7 @@ fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Found>, Extras
                 if let (Name::Pci(address), Some(pci)) = (name, found.pci())
                     && pci.addressing() == bus::Addressing::Physical
                 {
-                    extras.leavings.devices.push(address); // by sysfs
+                    extras.clean_up.devices.push(address); // by sysfs
                 }
                 found
             }

@@ -14,7 +14,7 @@ use testbed::{Finding, Idle, ixgbe, vfio_user, vhost_user};
 
 use crate::chip::{Chip, Traits};
 use crate::confine::{Confinement, Needs, caller};
-use crate::janitor::{Janitor, Leavings};
+use crate::janitor::{CleanUp, Janitor};
 use crate::{Failure, cli, signal};
 
 /// What a parent process may ask on standard input with `--control`. When its
@@ -94,8 +94,8 @@ fn confine(arguments: &cli::Model, wires: Vec<PathBuf>) -> Result<(Confinement, 
             })?;
         }
     }
-    let leavings = Leavings { sockets: [served, &wires].concat(), ..Leavings::default() };
-    let janitor = Janitor::call(&leavings)?;
+    let clean_up = CleanUp { sockets: [served, &wires].concat(), ..CleanUp::default() };
+    let janitor = Janitor::call(&clean_up)?;
     let confinement = Confinement::begin(Needs { clients: true, datagrams, ..Needs::default() })?;
     Ok((confinement, janitor))
 }

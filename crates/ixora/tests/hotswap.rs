@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use element::io::outlets::{House, Outlets, Topology};
+use element::io::router_ports::{OpenPorts, RouterPorts, Topology};
 use graph::lang::{self, Source};
 use graph::{Console, Options, Router, Services};
 use memory::Dma;
@@ -17,7 +17,7 @@ use testbed::{Idle, Stepper, ixgbe};
 /// What routers that follow one another share.
 struct Ground {
     dma: Dma,
-    house: Arc<House>,
+    open_ports: Arc<OpenPorts>,
     handles: Vec<Handle>,
     opened: Arc<Mutex<Vec<String>>>,
 }
@@ -36,8 +36,8 @@ fn ground(wires: &[&str]) -> Ground {
     let (pcis, handles): (Vec<bus::Pci>, Vec<Handle>) = (0..).zip(cables).map(device).unzip();
     let (dma, opened) = (Dma::new(memory::Options::default()), Arc::<Mutex<Vec<String>>>::default());
     let (memory, seen, models) = (dma.clone(), opened.clone(), handles.clone());
-    let open = move |wanted: &[element::io::outlets::Wanted]| {
-        let one = |w: &element::io::outlets::Wanted| -> Result<Box<dyn Port>, String> {
+    let open = move |wanted: &[element::io::router_ports::Wanted]| {
+        let one = |w: &element::io::router_ports::Wanted| -> Result<Box<dyn Port>, String> {
             seen.lock().unwrap().push(w.name.clone());
             let number = w.name.strip_prefix("model:p").and_then(|n| n.parse::<usize>().ok());
             let pci = number.and_then(|n| pcis.get(n)).ok_or(format!("no port {}", w.name))?;
@@ -51,7 +51,7 @@ fn ground(wires: &[&str]) -> Ground {
         };
         while_stepping(&models, || wanted.iter().map(one).collect()).unwrap()
     };
-    Ground { dma, house: Arc::new(House::new(Box::new(open))), handles, opened }
+    Ground { dma, open_ports: Arc::new(OpenPorts::new(Box::new(open))), handles, opened }
 }
 
 impl Ground {
@@ -60,15 +60,15 @@ impl Ground {
         let options =
             lang::Options { known_class: &|name| registry.find(name).is_some(), ..lang::Options::default() };
         let flat = lang::read(vec![Source::new("config", text)], &options).map_err(|p| p.to_string())?;
-        let outlets = Arc::new(Outlets::of(self.house.clone(), Topology::default()));
+        let router_ports = Arc::new(RouterPorts::of(self.open_ports.clone(), Topology::default()));
         let mut services = Services::default();
-        services.add(outlets.clone());
+        services.add(router_ports.clone());
         let options = Options {
             threads,
             services,
             dma: self.dma.clone(),
             console: Console::Memory(Arc::default()),
-            prepare: Some(Box::new(move |elements| outlets.open(elements))),
+            prepare: Some(Box::new(move |elements| router_ports.open(elements))),
             ..Options::default()
         };
         let problems = |list: Vec<lang::Problem>| list.iter().map(|p| p.text() + "\n").collect::<String>();

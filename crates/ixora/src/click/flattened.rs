@@ -6,7 +6,7 @@ use std::path::Path;
 
 use graph::lang::{self, Flat, Problems};
 
-use super::words::Shown;
+use super::clp::Shown;
 use super::{Click, configuration};
 use crate::Failure;
 

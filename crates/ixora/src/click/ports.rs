@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use element::io::outlets::{House, Opener, Outlets, Topology, Wanted};
+use element::io::router_ports::{OpenPorts, Opener, RouterPorts, Topology, Wanted};
 use memory::{Backing, Dma};
 use port::Port;
 use ports::Name;
@@ -33,7 +33,7 @@ impl Linters {
 pub struct Ground {
     /// The packets' memory.
     pub dma: Dma,
-    house: Arc<House>,
+    open_ports: Arc<OpenPorts>,
 }
 
 impl Ground {
@@ -43,13 +43,13 @@ impl Ground {
         let devices = click.allow_reconfigure || flat.elements.iter().any(|e| e.class.contains("Device"));
         let backing = if devices { Backing::Auto } else { Backing::Memfd };
         let dma = Dma::new(memory::Options { backing, ..Default::default() });
-        let house = Arc::new(House::new(opener(click, &dma, linters)));
-        Ground { dma, house }
+        let open_ports = Arc::new(OpenPorts::new(opener(click, &dma, linters)));
+        Ground { dma, open_ports }
     }
 
     /// The ports of one of them.
-    pub fn outlets(&self, click: &Click) -> Arc<Outlets> {
-        Arc::new(Outlets::of(self.house.clone(), topology(click)))
+    pub fn router_ports(&self, click: &Click) -> Arc<RouterPorts> {
+        Arc::new(RouterPorts::of(self.open_ports.clone(), topology(click)))
     }
 }
 

@@ -14,7 +14,7 @@ pub fn module(graph: &Graph<'_>, layouts: &[Layout]) -> String {
         "// Made by `ixora compile`: do not change it, change the configuration.\n\n\
          use element::kernels;\n\
          use graph::fused::{Exit, Members, Program, Region, Single, Way};\n\
-         use graph::{Cx, Each, Element, Fate, Next, PerPacket};\n\
+         use graph::{Cx, Each, Element, Action, Next, PerPacket};\n\
          use memory::{Batch, Packet};\n",
     );
     let _ = write!(
@@ -165,7 +165,7 @@ impl<'a> Writer<'a> {
         let kernel = if many { format!("self.g{number}[row]") } else { format!("self.g{number}") };
         let input = if self.has_inputs(group) { "input" } else { "0" };
         match &group.code {
-            Code::Fate(code) => {
+            Code::Action(code) => {
                 let kernel =
                     code.contains("kernel.").then(|| format!("let kernel = &mut {kernel};\n            "));
                 let cx = code.contains("cx").then_some("let cx = &mut cx.at(element);\n            ");

@@ -15,7 +15,7 @@ use testbed::serve::Report;
 
 use super::Scratch;
 use crate::Failure;
-use crate::janitor::{Janitor, Leavings};
+use crate::janitor::{CleanUp, Janitor};
 use crate::serve::READY;
 
 /// How long the process may take to listen, and to answer.
@@ -59,8 +59,8 @@ impl Models {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn();
         let mut child = child.map_err(|e| Failure::new(format!("cannot start the models' process: {e}")))?;
         let (requests, output) = (child.stdin.take(), child.stdout.take());
-        let leavings = Leavings { directories: vec![scratch.0.clone()], ..Leavings::default() };
-        let _janitor = Janitor::call(&leavings)?;
+        let clean_up = CleanUp { directories: vec![scratch.0.clone()], ..CleanUp::default() };
+        let _janitor = Janitor::call(&clean_up)?;
         let begun = Vec::new();
         let mut models = Models { child, requests, output, begun, sockets, _scratch: scratch, _janitor };
         match models.answer()? {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use testbed::serve::Report;
 
-use super::books::Account;
+use super::accounts::Account;
 use super::models::Models;
 use crate::Failure;
 use crate::run::{LOSSES, Piece, Progress};

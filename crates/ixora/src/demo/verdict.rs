@@ -6,7 +6,7 @@ mod losses;
 use serde::Serialize;
 use testbed::serve::{EndpointReport, Report};
 
-use super::books::{Account, Books};
+use super::accounts::{Account, Accounts};
 use super::samples::{ENOUGH, Samples, Stall};
 
 /// As many rings of frames are delivered each way in a run that is not very short;
@@ -19,7 +19,7 @@ const SHARE: u64 = 2_000;
 
 /// What there is to judge by.
 pub struct Evidence<'a> {
-    pub books: &'a Books,
+    pub books: &'a Accounts,
     pub samples: &'a Samples,
     /// Taken when the ports were closed.
     pub report: &'a Report,

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::problem::Problem;
 use crate::cli;
-use crate::janitor::{Janitor, Leavings};
+use crate::janitor::{CleanUp, Janitor};
 
 /// Bytes of a socket's path, without the NUL (unix(7), `sun_path`), less the
 /// longest name that is made here.
@@ -43,8 +43,8 @@ impl Place {
         if options.keep {
             return Ok(Place { path: directory.keep(), _directory: None, _janitor: None });
         }
-        let leavings = Leavings { directories: vec![path.clone()], ..Leavings::default() };
-        let _janitor = Janitor::call(&leavings).map_err(|failure| Problem::new(failure.cause()))?;
+        let clean_up = CleanUp { directories: vec![path.clone()], ..CleanUp::default() };
+        let _janitor = Janitor::call(&clean_up).map_err(|failure| Problem::new(failure.cause()))?;
         Ok(Place { path, _directory: Some(directory), _janitor })
     }
 

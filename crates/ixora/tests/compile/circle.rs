@@ -2,7 +2,7 @@
 
 use element::kernels;
 use graph::fused::{Exit, Members, Program, Region, Single, Way};
-use graph::{Cx, Each, Element, Fate, Next, PerPacket};
+use graph::{Cx, Each, Element, Action, Next, PerPacket};
 use memory::{Batch, Packet};
 
 /// The parts of the configuration that became programs.
@@ -119,7 +119,7 @@ impl R0 {
             cx.count(element);
         }
         let fate = {
-            { let (network, _) = kernels::headers(packet); if kernels::holds_in(network, 8, 0xf8000000, 0x0, true) { if kernels::holds_in(network, 8, 0x6000000, 0x6000000, false) { Fate::out(0) } else { if kernels::holds_in(network, 8, 0xfc000000, 0x0, true) { Fate::out(2) } else { Fate::out(1) } } } else { Fate::out(0) } }
+            { let (network, _) = kernels::headers(packet); if kernels::holds_in(network, 8, 0xf8000000, 0x0, true) { if kernels::holds_in(network, 8, 0x6000000, 0x6000000, false) { Action::out(0) } else { if kernels::holds_in(network, 8, 0xfc000000, 0x0, true) { Action::out(2) } else { Action::out(1) } } } else { Action::out(0) } }
         };
         match fate.output() {
             0 => self.g5::<COUNTS>(cx, packet),

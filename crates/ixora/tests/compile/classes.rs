@@ -2,7 +2,7 @@
 
 use element::kernels;
 use graph::fused::{Exit, Members, Program, Region, Single, Way};
-use graph::{Cx, Each, Element, Fate, Next, PerPacket};
+use graph::{Cx, Each, Element, Action, Next, PerPacket};
 use memory::{Batch, Packet};
 
 /// The parts of the configuration that became programs.
@@ -224,7 +224,7 @@ impl R0 {
             cx.count(element);
         }
         let fate = {
-            if kernels::holds(packet, 12, 0xffff0000, 0x81000000) { Fate::out(0) } else { if kernels::holds(packet, 12, 0xffff0000, 0x86dd0000) { Fate::out(1) } else { if kernels::holds(packet, 12, 0xffff0000, 0x8000000) { Fate::out(2) } else { Fate::out(3) } } }
+            if kernels::holds(packet, 12, 0xffff0000, 0x81000000) { Action::out(0) } else { if kernels::holds(packet, 12, 0xffff0000, 0x86dd0000) { Action::out(1) } else { if kernels::holds(packet, 12, 0xffff0000, 0x8000000) { Action::out(2) } else { Action::out(3) } } }
         };
         match fate.output() {
             0 => self.g6::<COUNTS>(cx, packet),
@@ -381,7 +381,7 @@ impl R0 {
             cx.count(element);
         }
         let fate = {
-            { let (network, transport) = kernels::headers(packet); if kernels::holds_in(network, 12, 0xffff0000, 0xa030000, false) { Fate::drop(0) } else { if kernels::holds_in(network, 8, 0xff0000, 0x110000, false) { if kernels::holds_in(network, 4, 0x1fff, 0x0, false) { if kernels::holds_in(transport, 0, 0x8000, 0x0, true) { if kernels::holds_in(transport, 0, 0x7000, 0x7000, false) { if kernels::holds_in(transport, 0, 0x800, 0x0, true) { if kernels::holds_in(transport, 0, 0x400, 0x400, false) { if kernels::holds_in(transport, 0, 0x200, 0x0, true) { if kernels::holds_in(transport, 0, 0x100, 0x100, false) { if kernels::holds_in(transport, 0, 0xc0, 0x0, true) { if kernels::holds_in(transport, 0, 0x30, 0x30, false) { if kernels::holds_in(transport, 0, 0xf, 0x0, true) { Fate::out(0) } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(1) } } else { Fate::out(0) } } else { Fate::out(0) } } }
+            { let (network, transport) = kernels::headers(packet); if kernels::holds_in(network, 12, 0xffff0000, 0xa030000, false) { Action::drop(0) } else { if kernels::holds_in(network, 8, 0xff0000, 0x110000, false) { if kernels::holds_in(network, 4, 0x1fff, 0x0, false) { if kernels::holds_in(transport, 0, 0x8000, 0x0, true) { if kernels::holds_in(transport, 0, 0x7000, 0x7000, false) { if kernels::holds_in(transport, 0, 0x800, 0x0, true) { if kernels::holds_in(transport, 0, 0x400, 0x400, false) { if kernels::holds_in(transport, 0, 0x200, 0x0, true) { if kernels::holds_in(transport, 0, 0x100, 0x100, false) { if kernels::holds_in(transport, 0, 0xc0, 0x0, true) { if kernels::holds_in(transport, 0, 0x30, 0x30, false) { if kernels::holds_in(transport, 0, 0xf, 0x0, true) { Action::out(0) } else { Action::out(1) } } else { Action::out(0) } } else { Action::out(1) } } else { Action::out(0) } } else { Action::out(1) } } else { Action::out(0) } } else { Action::out(1) } } else { Action::out(0) } } else { Action::out(1) } } else { Action::out(0) } } else { Action::out(0) } } }
         };
         match fate.output() {
             0 => self.g16::<COUNTS>(cx, packet),
@@ -398,7 +398,7 @@ impl R0 {
             cx.count(element);
         }
         let fate = {
-            { let (network, _) = kernels::headers(packet); if kernels::holds_in(network, 8, 0xff0000, 0x60000, false) { Fate::out(0) } else { if kernels::holds_in(network, 8, 0xff0000, 0x10000, false) { Fate::out(1) } else { if kernels::holds_in(network, 8, 0xff0000, 0x110000, false) { Fate::out(2) } else { Fate::out(3) } } } }
+            { let (network, _) = kernels::headers(packet); if kernels::holds_in(network, 8, 0xff0000, 0x60000, false) { Action::out(0) } else { if kernels::holds_in(network, 8, 0xff0000, 0x10000, false) { Action::out(1) } else { if kernels::holds_in(network, 8, 0xff0000, 0x110000, false) { Action::out(2) } else { Action::out(3) } } } }
         };
         match fate.output() {
             0 => self.g17::<COUNTS>(cx, packet),

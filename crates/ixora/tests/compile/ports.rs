@@ -2,7 +2,7 @@
 
 use element::kernels;
 use graph::fused::{Exit, Members, Program, Region, Single, Way};
-use graph::{Cx, Each, Element, Fate, Next, PerPacket};
+use graph::{Cx, Each, Element, Action, Next, PerPacket};
 use memory::{Batch, Packet};
 
 /// The parts of the configuration that became programs.
@@ -78,7 +78,7 @@ impl R0 {
             cx.count(element);
         }
         let fate = {
-            if kernels::holds(packet, 12, 0xffff0000, 0x8000000) { Fate::out(0) } else { Fate::out(1) }
+            if kernels::holds(packet, 12, 0xffff0000, 0x8000000) { Action::out(0) } else { Action::out(1) }
         };
         match fate.output() {
             0 => self.g1::<COUNTS>(cx, packet, row),

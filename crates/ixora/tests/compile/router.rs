@@ -2,7 +2,7 @@
 
 use element::kernels;
 use graph::fused::{Exit, Members, Program, Region, Single, Way};
-use graph::{Cx, Each, Element, Fate, Next, PerPacket};
+use graph::{Cx, Each, Element, Action, Next, PerPacket};
 use memory::{Batch, Packet};
 
 /// The parts of the configuration that became programs.
@@ -93,7 +93,7 @@ impl R0 {
             cx.count(element);
         }
         let fate = {
-            if kernels::holds(packet, 12, 0xffff0000, 0x8060000) { Fate::out(0) } else { if kernels::holds(packet, 12, 0xffff0000, 0x8000000) { Fate::out(1) } else { Fate::out(2) } }
+            if kernels::holds(packet, 12, 0xffff0000, 0x8060000) { Action::out(0) } else { if kernels::holds(packet, 12, 0xffff0000, 0x8000000) { Action::out(1) } else { Action::out(2) } }
         };
         match fate.output() {
             0 => Exit::to(0),
@@ -281,7 +281,7 @@ impl R0 {
     #[inline(always)]
     fn g11<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [24, 34, 44, 54][row];
-        let Some(fate) = kernels::fits(packet, 576).then_some(Fate::ON) else {
+        let Some(fate) = kernels::fits(packet, 576).then_some(Action::ON) else {
             return Exit::aside([1, 2, 3, 4][row]);
         };
         if COUNTS {

@@ -2,7 +2,7 @@
 
 use element::kernels;
 use graph::fused::{Exit, Members, Program, Region, Single, Way};
-use graph::{Cx, Each, Element, Fate, Next, PerPacket};
+use graph::{Cx, Each, Element, Action, Next, PerPacket};
 use memory::{Batch, Packet};
 
 /// The parts of the configuration that became programs.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use element::io::outlets::{Opener, Outlets, Wanted};
+use element::io::router_ports::{Opener, RouterPorts, Wanted};
 use graph::lang::{self, Source};
 use graph::{Console, Router, Services};
 use memory::{Backing, Dma};
@@ -72,9 +72,9 @@ impl Rig {
         let (pcis, handles): (Vec<_>, Vec<_>) = cables.into_iter().zip(&plugs).map(device).unzip();
         let stepper = inprocess::spawn(&handles, None, Idle::Yield).expect("a thread");
         let dma = Dma::new(memory::Options { backing: Backing::Memfd, ..Default::default() });
-        let outlets = Arc::new(Outlets::new(opener(pcis, &dma)));
+        let router_ports = Arc::new(RouterPorts::new(opener(pcis, &dma)));
         let mut services = Services::default();
-        services.add(outlets.clone());
+        services.add(router_ports.clone());
         let registry = element::registry();
         let defines = names.iter().enumerate().map(|(n, name)| ((*name).to_string(), format!("test:{n}")));
         let options = lang::Options {
@@ -90,7 +90,7 @@ impl Rig {
             services,
             measure: true,
             console: Console::Memory(printed.clone()),
-            prepare: Some(Box::new(move |elements| outlets.open(elements))),
+            prepare: Some(Box::new(move |elements| router_ports.open(elements))),
             ..graph::Options::default()
         };
         let router = Router::build(config, flat, &registry, options).unwrap_or_else(|problems| {

@@ -77,7 +77,7 @@ impl<const SIZE: usize> Value for Place<SIZE> {
 
 /// Annotations of a packet, by their places. Places that the area does not have read
 /// as zero, and writing them does nothing.
-pub trait Notes {
+pub trait PacketAnnotations {
     /// `SIZE` bytes.
     fn bytes_at<const SIZE: usize>(&self, at: usize) -> [u8; SIZE];
     /// Sets `SIZE` bytes.
@@ -156,7 +156,7 @@ pub trait Notes {
     }
 }
 
-impl Notes for Packet {
+impl PacketAnnotations for Packet {
     #[inline(always)]
     fn bytes_at<const SIZE: usize>(&self, at: usize) -> [u8; SIZE] {
         let area = &self.annotations().area;

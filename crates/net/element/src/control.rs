@@ -2,8 +2,8 @@
 
 mod chatter;
 mod clients;
-mod door;
 mod information;
+mod listener;
 mod metrics;
 pub mod protocol;
 mod quit_watcher;

@@ -1,6 +1,7 @@
 //! Ethernet: headers, VLANs, ARP.
 
 mod address;
+mod address_annotations;
 mod arp_querier;
 mod arp_responder;
 mod arp_table;
@@ -10,17 +11,16 @@ mod ether_switch;
 mod host_filter;
 mod mark;
 mod neighbor;
-mod notes;
-mod patience;
+mod resolution_timer;
 mod vlan;
 
 pub use address::{EtherMirror, EtherRewrite};
+pub use address_annotations::{EnsureEther, GetEtherAddress, SetEtherAddress, StoreEtherAddress};
 pub use arp_responder::ArpResponder;
 pub use check_arp::CheckArpHeader;
 pub use encap::EtherEncap;
 pub use host_filter::HostEtherFilter;
 pub use mark::MarkMacHeader;
-pub use notes::{EnsureEther, GetEtherAddress, SetEtherAddress, StoreEtherAddress};
 pub use vlan::{EtherVlanEncap, SetVlanAnno, StripHeader, VlanDecap, VlanEncap};
 
 use graph::Class;
@@ -41,10 +41,10 @@ pub(crate) const CLASSES: &[&Class] = &[
     &mark::CLASS,
     &neighbor::ADVERTISER,
     &neighbor::SOLICITOR,
-    &notes::ENSURE,
-    &notes::GET,
-    &notes::SET,
-    &notes::STORE,
+    &address_annotations::ENSURE,
+    &address_annotations::GET,
+    &address_annotations::SET,
+    &address_annotations::STORE,
     &vlan::ANNOTATE,
     &vlan::DECAP,
     &vlan::ENCAP,

@@ -1,7 +1,7 @@
 //! Ports: where packets come in and go out.
 //!
 //! `FromDevice(PORT)` and `ToDevice(PORT)` work on whatever a port is: a driver of
-//! ours, a model, an interface of Linux's. [`outlets`] opens each port once, with as
+//! ours, a model, an interface of Linux's. [`router_ports`] opens each port once, with as
 //! many queues as threads use it.
 
 pub mod flow_source;
@@ -10,10 +10,10 @@ mod from_dump;
 mod kernel_tun;
 mod link;
 mod names;
-pub mod outlets;
 mod raw_socket;
-pub mod sharing;
+pub mod router_ports;
 mod socket;
+pub mod thread_assignment;
 mod to_device;
 mod to_dump;
 

@@ -2,7 +2,7 @@
 //! functions that stand for some of them. How each is part of a program stands in its
 //! class ([`graph::element::kernel`]).
 
-use graph::Fate;
+use graph::Action;
 use memory::Packet;
 
 pub use crate::classify::{Classifier, IpFilter, headers, holds, holds_in};
@@ -65,6 +65,6 @@ pub fn fits(packet: &Packet, mtu: usize) -> bool {
 
 /// Where `PaintSwitch` sends a packet; `None` if to all outputs.
 #[inline(always)]
-pub fn colored(packet: &Packet, anno: usize) -> Option<Fate> {
+pub fn colored(packet: &Packet, anno: usize) -> Option<Action> {
     PaintSwitch::fate(packet, anno)
 }

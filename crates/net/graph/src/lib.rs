@@ -33,7 +33,8 @@ pub mod tally;
 
 pub use clock::Clock;
 pub use element::{
-    Class, Complaint, Conf, Each, Element, Fate, Fault, Next, PerPacket, Ran, Refused, Registry, class, value,
+    Action, Class, Complaint, Conf, Each, Element, Fault, Next, PerPacket, Ran, Refused, Registry, class,
+    value,
 };
 pub use plan::setup::{Services, Setup};
 pub use run::cx::Cx;

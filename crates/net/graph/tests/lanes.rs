@@ -9,7 +9,7 @@ use std::time::Duration;
 use graph::lang::{self, Source};
 use graph::run::shared::Hotswap;
 use graph::{
-    Class, Console, Cx, Each, Element, Fate, Next, Options, PerPacket, Ran, Registry, Router, Services,
+    Action, Class, Console, Cx, Each, Element, Next, Options, PerPacket, Ran, Registry, Router, Services,
     Signal, TaskId, TimerId,
 };
 use memory::{Batch, Packet};
@@ -202,9 +202,9 @@ struct Keeper {
 }
 
 impl PerPacket for Keeper {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Action {
         self.seen.fetch_add(1, Ordering::Relaxed);
-        Fate::ON
+        Action::ON
     }
 
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut Keeper) {

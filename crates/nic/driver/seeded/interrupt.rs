@@ -55,7 +55,7 @@ pub(super) const BUGS: &[Bug] = &[
         ),
         test: "driver_interrupt::a_packet_after_arming_wakes_and_one_before_does_not_stay_hidden",
         demo: false,
-        edits: &[edit("intel/interrupt.rs", "facts.eims.at(vector / 32)", "facts.eimc.at(vector / 32)")],
+        edits: &[edit("intel/interrupt.rs", "info.eims.at(vector / 32)", "info.eimc.at(vector / 32)")],
     },
     Bug {
         name: "another-vector-unmasked",

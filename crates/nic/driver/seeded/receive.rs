@@ -186,8 +186,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: true,
         edits: &[edit(
             "intel/rx.rs",
-            "device.bar.register(device.facts.rdt.at(index))",
-            "device.bar.register(device.facts.rdt.at(index) - 8)",
+            "device.bar.register(device.info.rdt.at(index))",
+            "device.bar.register(device.info.rdt.at(index) - 8)",
         )],
     },
 ];

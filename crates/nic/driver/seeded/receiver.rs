@@ -165,7 +165,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_scatter::jumbo_frames_cross_in_as_many_buffers_as_they_take",
         demo: false,
         edits: &[edit(
-            "ixgbe/facts.rs",
+            "ixgbe/info.rs",
             "bar.write32(MAXFRS::AT, with_crc << MAXFRS::MFS_SHIFT);",
             "let _ = with_crc;",
         )],
@@ -176,7 +176,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("JumboNotEnabled", "8.2.3.22.8"),
         test: "driver_scatter::jumbo_frames_cross_in_as_many_buffers_as_they_take",
         demo: false,
-        edits: &[edit("ixgbe/facts.rs", "bar.set32(HLREG0::AT, HLREG0::JUMBOEN);", "")],
+        edits: &[edit("ixgbe/info.rs", "bar.set32(HLREG0::AT, HLREG0::JUMBOEN);", "")],
     },
     Bug {
         name: "pcsd-missing",
@@ -184,7 +184,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("RssHashNotReported", "8.2.3.7.5"),
         test: "driver_multiqueue::each_kind_of_packet_is_hashed_over_its_own_fields",
         demo: false,
-        edits: &[edit("ixgbe/facts.rs", "RXCSUM::PCSD | checksums", "checksums")],
+        edits: &[edit("ixgbe/info.rs", "RXCSUM::PCSD | checksums", "checksums")],
     },
     Bug {
         name: "rss-key-zero",
@@ -206,9 +206,9 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "intel/rss.rs",
-            "bar.write32(facts.rssrk.at(n), u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));",
+            "bar.write32(info.rssrk.at(n), u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));",
             "if n < 5 {
-            bar.write32(facts.rssrk.at(n), u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+            bar.write32(info.rssrk.at(n), u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
         }",
         )],
     },
@@ -328,9 +328,9 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "intel/rss.rs",
-            "bar.write32(facts.reta.at(n), word);",
-            "if n < facts.reta.len() / 2 {
-            bar.write32(facts.reta.at(n), word);
+            "bar.write32(info.reta.at(n), word);",
+            "if n < info.reta.len() / 2 {
+            bar.write32(info.reta.at(n), word);
         }",
         )],
     },
@@ -342,8 +342,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: true,
         edits: &[edit(
             "intel/rss.rs",
-            "bar.write32(facts.reta.at(n), word);",
-            "bar.write32(facts.reta.at(0) + n as u32, word);",
+            "bar.write32(info.reta.at(n), word);",
+            "bar.write32(info.reta.at(0) + n as u32, word);",
         )],
     },
     Bug {

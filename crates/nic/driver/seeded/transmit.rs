@@ -156,8 +156,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: true,
         edits: &[edit(
             "intel/tx.rs",
-            "device.bar.register(device.facts.tdt.at(index))",
-            "device.bar.register(device.facts.tdt.at(index) - 8)",
+            "device.bar.register(device.info.tdt.at(index))",
+            "device.bar.register(device.info.tdt.at(index) - 8)",
         )],
     },
     Bug {

@@ -3,8 +3,8 @@
 //! Each has a name, a time limit and a log, and needs nothing of the others.
 //! Programs of the project are run as they are, from the build's directory.
 
+mod accounting;
 mod apps;
-mod books;
 mod dpdk_ixgbe;
 mod forward;
 mod guest_vfio;

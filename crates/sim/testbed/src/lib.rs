@@ -9,11 +9,11 @@
 //! (crate `bus`). Nothing here is needed with a real NIC.
 
 pub mod device;
+pub mod external;
 pub mod fault;
 pub mod inprocess;
 pub mod ixgbe;
 pub mod lean;
-pub mod outside;
 pub mod serve;
 mod shared;
 pub mod testpmd;

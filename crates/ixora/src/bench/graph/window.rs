@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use element::io::outlets::Outlets;
+use element::io::router_ports::RouterPorts;
 use graph::fused::Region;
 use graph::lang::{self, Source};
 use graph::{Console, Router, Services};
@@ -113,18 +113,18 @@ pub fn on_ports(
     let dma = Dma::new(memory::Options::default());
     let (memory, counter) = (dma.clone(), gauge.clone());
     let mut frames = Some(frames);
-    let outlets = Arc::new(Outlets::new(Box::new(move |_| {
+    let router_ports = Arc::new(RouterPorts::new(Box::new(move |_| {
         let frames = frames.take().unwrap_or_default();
         stepped::open(&memory, frames, setup, &counter).map_err(|failure| failure.to_string())
     })));
     let mut services = Services::default();
-    services.add(outlets.clone());
+    services.add(router_ports.clone());
     let options = graph::Options {
         threads: threads.count,
         cores: threads.cores.clone(),
         dma,
         services,
-        prepare: Some(Box::new(move |elements| outlets.open(elements))),
+        prepare: Some(Box::new(move |elements| router_ports.open(elements))),
         ..Default::default()
     };
     let mut router = build(&on.text, on.defines.clone(), options)?;

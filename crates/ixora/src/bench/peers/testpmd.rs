@@ -6,8 +6,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use testbed::external::ExternalDriver;
 use testbed::inprocess::Handle;
-use testbed::outside::Outside;
 use testbed::testpmd::Dpdk;
 
 use super::memory::hugepages;
@@ -36,7 +36,7 @@ pub struct Testpmd {
     child: Child,
     pub handles: Vec<Handle>,
     /// Dropped after the child was killed.
-    _outsides: Vec<Outside>,
+    _outsides: Vec<ExternalDriver>,
     tree: Tree,
 }
 
@@ -51,11 +51,11 @@ impl Testpmd {
     fn launch(arguments: &Arguments, path: Path, work: Work) -> Result<Testpmd, Failure> {
         let (mut outsides, mut handles) = (Vec::new(), Vec::new());
         for n in 0..2 {
-            let (outside, handle) = crate::open::lean_outside(n, arguments.size.saturating_sub(4))?;
+            let (outside, handle) = crate::open::lean_external(n, arguments.size.saturating_sub(4))?;
             outsides.push(outside);
             handles.push(handle);
         }
-        let registers: Vec<_> = outsides.iter().map(Outside::registers).collect();
+        let registers: Vec<_> = outsides.iter().map(ExternalDriver::registers).collect();
         let failed = |what: &str, error| Failure::new(format!("{what}: {error}"));
         let tree = Tree::new(&registers, testbed::lean::DEVICE)
             .map_err(|error| failed("cannot make a tree of devices", error))?;

@@ -73,7 +73,7 @@ impl Run {
     }
 
     fn reasons(&self) -> Vec<Reason> {
-        let books = Books::new(&self.pieces, &self.report).expect("two directions");
+        let books = Accounts::new(&self.pieces, &self.report).expect("two directions");
         let verdict = Verdict::new(&Evidence {
             books: &books,
             samples: &self.samples,

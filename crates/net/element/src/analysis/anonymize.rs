@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use graph::class::keyword;
 use graph::lang::args;
 use graph::value::{Raw, unsigned};
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ip::Protocol;
@@ -112,10 +112,10 @@ impl Anonymize {
 const QUOTED: usize = icmpv4::LEAST_QUOTED - LEN;
 
 impl PerPacket for Anonymize {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let ip = packet.header_mut(Header::Network).and_then(|bytes| bytes.first_chunk_mut::<LEN>());
         let Some(bytes) = ip.filter(|bytes| ipv4::Header::new(&**bytes).version() == 4) else {
-            return Fate::out_or_drop(1, 0);
+            return Action::out_or_drop(1, 0);
         };
         let before = ipv4::Header::new(&*bytes).checksum();
         let sum = self.header(bytes, before);
@@ -132,7 +132,7 @@ impl PerPacket for Anonymize {
                 icmp.set_checksum(self.header(quoted, icmp.checksum()));
             }
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Anonymize> {
@@ -145,18 +145,18 @@ impl PerPacket for Anonymize {
 pub struct Erase;
 
 impl PerPacket for Erase {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let protocol = packet.header(Header::Network).and_then(|ip| ip.get(ipv4::offset::PROTOCOL));
         let protocol = protocol.map(|number| Protocol(*number));
-        let Some(transport) = packet.header_mut(Header::Transport) else { return Fate::drop(0) };
+        let Some(transport) = packet.header_mut(Header::Transport) else { return Action::drop(0) };
         let (header, sum) = match protocol {
             Some(Protocol::TCP) => {
                 let said = transport.get(tcp::offset::DATA_OFFSET);
                 (said.map_or(tcp::HEADER_LEN, |byte| tcp::header_len(*byte)), tcp::offset::CHECKSUM)
             }
             Some(Protocol::UDP) => (udp::HEADER_LEN, udp::offset::CHECKSUM),
-            Some(Protocol::ICMP) => return Fate::ON,
-            _ => return Fate::drop(0),
+            Some(Protocol::ICMP) => return Action::ON,
+            _ => return Action::drop(0),
         };
         if let Some(payload) = transport.get_mut(header..) {
             payload.fill(0);
@@ -169,7 +169,7 @@ impl PerPacket for Erase {
             next.fill(0);
             segment = next.next_mut();
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Erase> {

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use graph::class::{Handlers, both, keyword, positional};
 use graph::element::kernel::Kernel;
 use graph::value::Ethernet;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::arp::{self, Operation};
@@ -141,13 +141,13 @@ impl PerPacket for ArpPrint {
         self.output.open()
     }
 
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if self.active.is()
             && let Some(line) = self.line(packet)
         {
             self.active.set(self.output.write(cx, &line));
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<ArpPrint> {

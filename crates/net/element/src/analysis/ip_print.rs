@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use graph::class::{Handlers, both, keyword, positional};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ip::Protocol;
@@ -14,7 +14,7 @@ use super::output::{Active, Output};
 use super::print::bad_contents;
 use super::text::{self, Contents};
 use super::transport_line;
-use crate::annotation::{AGGREGATE, Notes, PAINT};
+use crate::annotation::{AGGREGATE, PAINT, PacketAnnotations};
 use crate::ip::header::{LEN, is_first_fragment, u16_at};
 use crate::kernels;
 
@@ -193,13 +193,13 @@ impl PerPacket for IpPrint {
         self.output.open()
     }
 
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if self.active.is()
             && let Some(line) = self.line(packet)
         {
             self.active.set(self.output.write(cx, &line));
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<IpPrint> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::class::{Handlers, action, ask, both, keyword, mandatory, positional, read};
 use graph::value::{Names, Scope, Value};
-use graph::{Class, Cx, Each, Fate, Fault, PerPacket};
+use graph::{Action, Class, Cx, Each, Fault, PerPacket};
 use memory::Packet;
 
 /// Bytes of a number.
@@ -209,14 +209,14 @@ fn shown(found: Option<(usize, &u32)>) -> String {
 }
 
 impl PerPacket for Check {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let number = self.place.read(packet).and_then(|n| usize::try_from(n).ok());
         match number.and_then(|n| self.seen.get_mut(n)) {
             Some(seen) => {
                 *seen = seen.saturating_add(1);
-                Fate::ON
+                Action::ON
             }
-            None => Fate::out_or_drop(1, 0),
+            None => Action::out_or_drop(1, 0),
         }
     }
 }
@@ -245,7 +245,7 @@ pub struct Record {
 }
 
 impl PerPacket for Record {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let number = match self.place {
             Some(place) => place.read(packet),
             // Relaxed: each slot once, in no particular order among threads.
@@ -255,7 +255,7 @@ impl PerPacket for Record {
             // Release: who reads the time sees what was done before.
             slot.store(cx.now_ns(), Ordering::Release);
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Record> {
@@ -333,13 +333,13 @@ impl PerPacket for Diff {
         Ok(())
     }
 
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let net = self.times.as_ref().is_some_and(|times| times.net);
         let number = Place { at: self.at, net }.read(packet);
         let sampled = |number: &u64| self.times.as_ref().is_some_and(|t| !number.is_multiple_of(t.sample));
         match number {
-            Some(number) if sampled(&number) || self.note(cx, number) => Fate::ON,
-            _ => Fate::out_or_drop(1, 0),
+            Some(number) if sampled(&number) || self.note(cx, number) => Action::ON,
+            _ => Action::out_or_drop(1, 0),
         }
     }
 

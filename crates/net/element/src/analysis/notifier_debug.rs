@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use graph::class::{Handlers, read};
-use graph::{Class, Cx, Each, Fate, PerPacket, Signals};
+use graph::{Action, Class, Cx, Each, PerPacket, Signals};
 use memory::Packet;
 
 /// Signals that Click keeps in one word.
@@ -66,7 +66,7 @@ impl PerPacket for NotifierDebug {
         Ok(())
     }
 
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
-        Fate::ON
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Action {
+        Action::ON
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use graph::class::{Handlers, both, keyword, positional};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, Fault, PerPacket};
+use graph::{Action, Class, Cx, Each, Fault, PerPacket};
 use memory::Packet;
 
 use super::output::Active;
@@ -122,11 +122,11 @@ impl Print {
 }
 
 impl PerPacket for Print {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if self.active.is() {
             cx.say(&self.line(cx.lane(), packet));
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Print> {

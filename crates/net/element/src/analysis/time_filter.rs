@@ -3,7 +3,7 @@
 use graph::class::{Handlers, action, both, keyword, positional, read, write};
 use graph::clock::SECOND_NS;
 use graph::value::Span;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 
 use super::call::Call;
@@ -237,7 +237,7 @@ impl PerPacket for Filter {
         Ok(())
     }
 
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let at = packet.annotations().timestamp_ns;
         if !self.ready {
             self.first_packet(at);
@@ -245,7 +245,7 @@ impl PerPacket for Filter {
         if at >= self.end.0 && self.armed && at >= self.start.0 {
             self.reach_end(cx, at);
         }
-        if at >= self.start.0 && at < self.end.0 { Fate::ON } else { Fate::out_or_drop(1, 0) }
+        if at >= self.start.0 && at < self.end.0 { Action::ON } else { Action::out_or_drop(1, 0) }
     }
 }
 
@@ -259,7 +259,7 @@ pub struct Range {
 
 impl PerPacket for Range {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let at = packet.annotations().timestamp_ns;
         if self.first == 0 {
             (self.first, self.last) = (at, at);
@@ -268,7 +268,7 @@ impl PerPacket for Range {
         } else if at < self.first {
             self.first = at;
         }
-        Fate::ON
+        Action::ON
     }
 }
 
@@ -286,9 +286,9 @@ impl Accum {
 }
 
 impl PerPacket for Accum {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         self.age_ns += i128::from(cx.now_ns()) - i128::from(packet.annotations().timestamp_ns);
         self.count += 1;
-        Fate::ON
+        Action::ON
     }
 }

@@ -4,11 +4,11 @@
 use graph::class::{Handlers, action, both, keyword, positional, read};
 use graph::element::kernel::Kernel;
 use graph::value::{Names, Scope, Span, Value};
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::{Action, Class, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 
 use super::text;
-use crate::annotation::Notes;
+use crate::annotation::PacketAnnotations;
 use crate::kernels;
 
 /// To now, or what was said.
@@ -125,13 +125,13 @@ pub struct Set {
 
 impl PerPacket for Set {
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let at = self.at.unwrap_or_else(|| cx.now_ns());
         match self.first {
             true => packet.set_first_ns(at),
             false => packet.annotations_mut().timestamp_ns = at,
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Set> {
@@ -149,7 +149,7 @@ pub struct Adjust {
 
 impl PerPacket for Adjust {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let at = if self.first { packet.first_ns() } else { packet.annotations().timestamp_ns };
         if at != 0 || self.all {
             let moved = at.saturating_add(self.by);
@@ -158,7 +158,7 @@ impl PerPacket for Adjust {
                 false => packet.annotations_mut().timestamp_ns = moved,
             }
         }
-        Fate::ON
+        Action::ON
     }
 }
 
@@ -185,7 +185,7 @@ pub struct Delta {
 
 impl PerPacket for Delta {
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let at = packet.annotations().timestamp_ns;
         if at != 0 {
             let delta = match self.since {
@@ -200,7 +200,7 @@ impl PerPacket for Delta {
             };
             packet.annotations_mut().timestamp_ns = delta;
         }
-        Fate::ON
+        Action::ON
     }
 }
 
@@ -209,22 +209,22 @@ impl PerPacket for Delta {
 pub struct Store(Option<usize>);
 
 impl PerPacket for Store {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let stamp = packet.annotations().timestamp_ns.to_ne_bytes();
         if packet.next().is_some() {
-            return Fate::drop(0); // its end is in another buffer
+            return Action::drop(0); // its end is in another buffer
         }
         let before = packet.len();
         let at = self.0.unwrap_or(before);
-        let Some(end) = at.checked_add(stamp.len()) else { return Fate::drop(0) };
+        let Some(end) = at.checked_add(stamp.len()) else { return Action::drop(0) };
         if end > before {
             if packet.set_len(end).is_err() {
-                return Fate::drop(0);
+                return Action::drop(0);
             }
             packet[before..].fill(0);
         }
         packet[at..end].copy_from_slice(&stamp);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Store> {

@@ -3,7 +3,7 @@
 use graph::class::{Handlers, read, rest};
 use graph::element::kernel::{Code, Kernel, of_type};
 use graph::lang::args::words;
-use graph::{Class, Cx, Each, Element, Fate, Fault, PerPacket};
+use graph::{Action, Class, Cx, Each, Element, Fault, PerPacket};
 use memory::Packet;
 
 use super::program::{Program, Rule, Test, To};
@@ -117,10 +117,10 @@ impl Classifier {
 
 impl PerPacket for Classifier {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match self.program.classify(packet) {
-            To::Out(output) => Fate::out(output as usize),
-            _ => Fate::drop(0),
+            To::Out(output) => Action::out(output as usize),
+            _ => Action::drop(0),
         }
     }
 
@@ -131,5 +131,5 @@ impl PerPacket for Classifier {
 
 /// Its code in programs: with its configuration in it, where that is known.
 fn code(element: &dyn Element) -> Code {
-    of_type(element, |Each(kernel): &Each<Classifier>| straight::code(kernel.program()).map(Code::Fate))
+    of_type(element, |Each(kernel): &Each<Classifier>| straight::code(kernel.program()).map(Code::Action))
 }

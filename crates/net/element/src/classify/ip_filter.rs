@@ -5,7 +5,7 @@ use std::sync::Arc;
 use graph::class::{Handlers, Headers, read, rest};
 use graph::element::kernel::{Code, Kernel, of_type};
 use graph::value::Scope;
-use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Setup};
+use graph::{Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, Setup};
 use memory::Packet;
 use memory::annotation::Header;
 
@@ -138,7 +138,7 @@ impl IpFilter {
 
 impl PerPacket for IpFilter {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let network = packet.header(Header::Network).unwrap_or(&[]);
         let transport = packet.header(Header::Transport).unwrap_or(&[]);
         let (words, there) = if self.link { link(packet) } else { ([0; 16], 0) };
@@ -148,8 +148,8 @@ impl PerPacket for IpFilter {
             _ => words[..there].get(usize::from(offset)..).unwrap_or(&[]),
         });
         match to {
-            To::Out(output) => Fate::out(output as usize),
-            _ => Fate::drop(0),
+            To::Out(output) => Action::out(output as usize),
+            _ => Action::drop(0),
         }
     }
 
@@ -172,6 +172,6 @@ fn link(packet: &Packet) -> ([u8; 16], usize) {
 /// Its code in programs: with its configuration in it, where that is known.
 fn code(element: &dyn Element) -> Code {
     of_type(element, |Each(kernel): &Each<IpFilter>| {
-        straight::code_in_headers(kernel.program()).map(Code::Fate)
+        straight::code_in_headers(kernel.program()).map(Code::Action)
     })
 }

@@ -78,8 +78,8 @@ struct Writer<'a, T> {
 impl<T: Fn(&Step) -> Option<String>> Writer<'_, T> {
     fn fate(&mut self, to: To) -> Option<String> {
         let step = match to {
-            To::Out(output) => return Some(format!("Fate::out({output})")),
-            To::Drop => return Some("Fate::drop(0)".into()),
+            To::Out(output) => return Some(format!("Action::out({output})")),
+            To::Drop => return Some("Action::drop(0)".into()),
             To::Step(number) => self.program.step(number)?,
         };
         self.left = self.left.checked_sub(1)?;

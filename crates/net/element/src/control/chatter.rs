@@ -9,7 +9,7 @@ use graph::{Class, Cx, Element, Fault, TimerId, Until, WatchId};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::clients::Clients;
-use super::door::Door;
+use super::listener::Listener;
 use super::socket;
 
 /// Bytes a client may fall behind.
@@ -40,10 +40,10 @@ pub static CLASS: Class = Class {
     example: "ChatterSocket(UNIX, /tmp/chatter)",
     see: &["ControlSocket", "Message"],
     handlers: &Handlers::<ChatterSocket>(&[
-        read("port", "the TCP port", |socket: &ChatterSocket| socket.door.shown())
-            .only_if(|socket| socket.door.is_port()),
-        read("filename", "the UNIX socket's file", |socket: &ChatterSocket| socket.door.shown())
-            .only_if(|socket| !socket.door.is_port()),
+        read("port", "the TCP port", |socket: &ChatterSocket| socket.listener.shown())
+            .only_if(|socket| socket.listener.is_port()),
+        read("filename", "the UNIX socket's file", |socket: &ChatterSocket| socket.listener.shown())
+            .only_if(|socket| !socket.listener.is_port()),
     ]),
     make: |_, conf| {
         let kind: String = conf.mandatory("TYPE")?;
@@ -61,11 +61,11 @@ pub static CLASS: Class = Class {
         };
         conf.complete()?;
         Ok(Box::new(ChatterSocket {
-            door: Door::new(place, retries, warns),
+            listener: Listener::new(place, retries, warns),
             clients: Clients::new(if greets { GREETING } else { "" }),
             listens: channel == "default",
             said: Arc::default(),
-            bell: None,
+            wakeup: None,
         }))
     },
     ..Class::BASE
@@ -74,12 +74,12 @@ pub static CLASS: Class = Class {
 /// The element.
 #[derive(Debug)]
 pub struct ChatterSocket {
-    door: Door,
+    listener: Listener,
     clients: Clients,
     listens: bool,
     /// What was said and not passed on yet.
     said: Arc<Mutex<Vec<u8>>>,
-    bell: Option<(Arc<OwnedFd>, WatchId)>,
+    wakeup: Option<(Arc<OwnedFd>, WatchId)>,
 }
 
 impl ChatterSocket {
@@ -94,13 +94,13 @@ impl ChatterSocket {
 
 impl Element for ChatterSocket {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.door.open(cx, &mut self.clients)?;
+        self.listener.open(cx, &mut self.clients)?;
         if !self.listens {
             return Ok(());
         }
-        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
-        let bell = Arc::new(bell.map_err(|error| format!("eventfd: {error}"))?);
-        self.bell = Some((bell.clone(), cx.watch(bell.clone(), Until::Readable)));
+        let wakeup = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
+        let wakeup = Arc::new(wakeup.map_err(|error| format!("eventfd: {error}"))?);
+        self.wakeup = Some((wakeup.clone(), cx.watch(wakeup.clone(), Until::Readable)));
         let said = self.said.clone();
         cx.listen_to_all(Arc::new(move |text: &str| {
             let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,20 +108,20 @@ impl Element for ChatterSocket {
             if said.len() + text.len() <= BACKLOG {
                 said.extend_from_slice(text.as_bytes());
             }
-            let _rung = rustix::io::write(&*bell, &1u64.to_ne_bytes()); // full: it rings already
+            let _rung = rustix::io::write(&*wakeup, &1u64.to_ne_bytes()); // full: it rings already
         }));
         Ok(())
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         if !self.clients.fire(cx, timer) {
-            self.door.fire(cx, timer, &mut self.clients);
+            self.listener.fire(cx, timer, &mut self.clients);
         }
     }
 
     fn ready(&mut self, cx: &mut Cx<'_>, watch: WatchId) {
-        if let Some((bell, _)) = self.bell.as_ref().filter(|(_, own)| *own == watch) {
-            let _silent = rustix::io::read(&**bell, &mut [0; 8]);
+        if let Some((wakeup, _)) = self.wakeup.as_ref().filter(|(_, own)| *own == watch) {
+            let _silent = rustix::io::read(&**wakeup, &mut [0; 8]);
             return self.pass_on(cx);
         }
         self.clients.ready(cx, watch, |client, _| {
@@ -133,11 +133,11 @@ impl Element for ChatterSocket {
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
         let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<ChatterSocket>() else { return };
-        self.door.take_over(cx, &mut self.clients, (&mut old.door, &mut old.clients));
+        self.listener.take_over(cx, &mut self.clients, (&mut old.listener, &mut old.clients));
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
         self.pass_on(cx);
-        self.door.close(cx, &mut self.clients);
+        self.listener.close(cx, &mut self.clients);
     }
 }

@@ -119,10 +119,10 @@ impl Client {
 /// All of them, and where they come in.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
-    door: Option<(Arc<OwnedFd>, WatchId)>,
+    listener: Option<(Arc<OwnedFd>, WatchId)>,
     clients: Vec<Client>,
     timer: Option<TimerId>,
-    /// Set while the door is shut for a moment.
+    /// Set while the listener is shut for a moment.
     pause: Option<TimerId>,
     books: Books,
     /// Clients whose list is elsewhere, while one of them is answered.
@@ -149,9 +149,9 @@ impl Clients {
     }
 
     /// Lets clients in at a listening socket.
-    pub(super) fn open(&mut self, cx: &mut Cx<'_>, door: Arc<OwnedFd>) {
-        let watch = cx.watch(door.clone(), Until::Readable);
-        self.door = Some((door, watch));
+    pub(super) fn open(&mut self, cx: &mut Cx<'_>, listener: Arc<OwnedFd>) {
+        let watch = cx.watch(listener.clone(), Until::Readable);
+        self.listener = Some((listener, watch));
         self.timer.get_or_insert_with(|| cx.new_timer());
     }
 
@@ -191,20 +191,20 @@ impl Clients {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.door.is_some()
+        self.listener.is_some()
     }
 
     /// Lets nobody in any more.
     pub(super) fn shut(&mut self, cx: &mut Cx<'_>) {
-        if let Some((_, watch)) = self.door.take() {
+        if let Some((_, watch)) = self.listener.take() {
             cx.unwatch(watch);
         }
     }
 
-    /// Takes another's door and clients; false when it had none.
+    /// Takes another's listener and clients; false when it had none.
     pub(super) fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut Clients) -> bool {
-        let Some((door, _)) = old.door.take() else { return false };
-        self.open(cx, door);
+        let Some((listener, _)) = old.listener.take() else { return false };
+        self.open(cx, listener);
         for mut client in old.clients.drain(..) {
             client.watch = cx.watch(client.file.clone(), Until::Either);
             self.clients.push(client);
@@ -212,7 +212,7 @@ impl Clients {
         true
     }
 
-    /// Something happened at the door or with a client. `answer` takes a request off
+    /// Something happened at the listener or with a client. `answer` takes a request off
     /// the front of its input; false when there is none in full.
     pub(super) fn ready(
         &mut self,
@@ -220,7 +220,7 @@ impl Clients {
         watch: WatchId,
         mut answer: impl FnMut(&mut Client, &mut Cx<'_>) -> bool,
     ) {
-        if self.door.as_ref().is_some_and(|(_, door)| *door == watch) {
+        if self.listener.as_ref().is_some_and(|(_, listener)| *listener == watch) {
             return self.welcome(cx);
         }
         let Some(place) = self.clients.iter().position(|c| c.watch == watch) else { return };
@@ -263,8 +263,8 @@ impl Clients {
     }
 
     fn welcome(&mut self, cx: &mut Cx<'_>) {
-        let Some((door, watch)) = &self.door else { return };
-        let file = match rustix::net::accept_with(door, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+        let Some((listener, watch)) = &self.listener else { return };
+        let file = match rustix::net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
             Ok(file) => file,
             Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                 // Whoever waits goes on waiting; without a pause we would ask for ever.
@@ -314,8 +314,8 @@ impl Clients {
     /// The time has come to look who stands still; false when it is another timer's.
     pub(super) fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) -> bool {
         if self.pause == Some(timer) {
-            if let Some((door, watch)) = &mut self.door {
-                *watch = cx.watch(door.clone(), Until::Readable);
+            if let Some((listener, watch)) = &mut self.listener {
+                *watch = cx.watch(listener.clone(), Until::Readable);
             }
             return true;
         }
@@ -342,6 +342,6 @@ impl Clients {
     pub(super) fn close(&mut self, now: i64) {
         self.clients.iter_mut().for_each(|client| client.send(now));
         self.clients.clear();
-        self.door = None;
+        self.listener = None;
     }
 }

@@ -11,7 +11,7 @@ use graph::run::totals::ElementTotals;
 use graph::{Class, Cx, Element, Refused, TimerId, WatchId};
 
 use super::clients::{Client, Clients};
-use super::door::{Door, Place};
+use super::listener::{Listener, Place};
 
 /// The longest request that is read.
 const MAX_REQUEST: usize = 8 << 10;
@@ -35,8 +35,8 @@ pub static CLASS: Class = Class {
         keyword("RETRY_WARNINGS", "says each time that it is; true"),
     ],
     handlers: &Handlers::<Metrics>(&[
-        call("port", "the TCP port", |metrics, _, _| match metrics.door.is_port() {
-            true => Ok(metrics.door.shown()),
+        call("port", "the TCP port", |metrics, _, _| match metrics.listener.is_port() {
+            true => Ok(metrics.listener.shown()),
             false => Err(Refused::NoHandler("port".into())),
         }),
         call("text", "what is served", |_, cx, _| Ok(exposition(cx))),
@@ -52,12 +52,12 @@ pub static CLASS: Class = Class {
         let measures = conf.keyword("MEASURE")?.unwrap_or(true);
         let place = Place::Port { address, port, near: false };
         let retries = conf.keyword("RETRIES")?.unwrap_or(0);
-        let door = Door::new(place, retries, conf.keyword("RETRY_WARNINGS")?.unwrap_or(true));
+        let listener = Listener::new(place, retries, conf.keyword("RETRY_WARNINGS")?.unwrap_or(true));
         conf.complete()?;
         if measures {
             setup.measure();
         }
-        Ok(Box::new(Metrics { door, clients: Clients::new("") }))
+        Ok(Box::new(Metrics { listener, clients: Clients::new("") }))
     },
     ..Class::BASE
 };
@@ -65,13 +65,13 @@ pub static CLASS: Class = Class {
 /// The element.
 #[derive(Debug)]
 pub struct Metrics {
-    door: Door,
+    listener: Listener,
     clients: Clients,
 }
 
 impl Element for Metrics {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.door.open(cx, &mut self.clients)
+        self.listener.open(cx, &mut self.clients)
     }
 
     fn ready(&mut self, cx: &mut Cx<'_>, watch: WatchId) {
@@ -80,17 +80,17 @@ impl Element for Metrics {
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         if !self.clients.fire(cx, timer) {
-            self.door.fire(cx, timer, &mut self.clients);
+            self.listener.fire(cx, timer, &mut self.clients);
         }
     }
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
         let Some(old) = (old as &mut dyn Any).downcast_mut::<Metrics>() else { return };
-        self.door.take_over(cx, &mut self.clients, (&mut old.door, &mut old.clients));
+        self.listener.take_over(cx, &mut self.clients, (&mut old.listener, &mut old.clients));
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        self.door.close(cx, &mut self.clients);
+        self.listener.close(cx, &mut self.clients);
     }
 }
 

@@ -8,15 +8,15 @@ use graph::class::{Handler, Handlers, keyword, mandatory, read};
 use graph::{Class, Complaint, Cx, Element, Fault, Refused, TimerId, WatchId};
 
 use super::clients::{Client, Clients};
-use super::door::{Door, Place};
+use super::listener::{Listener, Place};
 use super::protocol::{self, BANNER, Parsed, Request, parse_on};
 
 const HANDLERS: Handlers<ControlSocket> = Handlers(&[
     read("clients", "how many there are now, and what became of others", |socket| socket.clients.report()),
-    read("port", "the TCP port", |socket: &ControlSocket| socket.door.shown())
-        .only_if(|socket| socket.door.is_port()),
-    read("filename", "the UNIX socket's file", |socket: &ControlSocket| socket.door.shown())
-        .only_if(|socket| !socket.door.is_port()),
+    read("port", "the TCP port", |socket: &ControlSocket| socket.listener.shown())
+        .only_if(|socket| socket.listener.is_port()),
+    read("filename", "the UNIX socket's file", |socket: &ControlSocket| socket.listener.shown())
+        .only_if(|socket| !socket.listener.is_port()),
 ]);
 
 /// The class.
@@ -60,7 +60,7 @@ pub static CLASS: Class = Class {
         let warns = conf.keyword("RETRY_WARNINGS")?.unwrap_or(true);
         let socket = ControlSocket {
             name: setup.name.to_string(),
-            door: Door::new(place, retries, warns),
+            listener: Listener::new(place, retries, warns),
             read_only: conf.keyword("READONLY")?.unwrap_or(false),
             verbose: conf.keyword("VERBOSE")?.unwrap_or(false),
             proxy: conf.keyword("PROXY")?,
@@ -95,7 +95,7 @@ fn lines(told: &[Complaint], refused: Option<Refused>) -> String {
 #[derive(Debug)]
 pub struct ControlSocket {
     name: String,
-    door: Door,
+    listener: Listener,
     read_only: bool,
     verbose: bool,
     proxy: Option<String>,
@@ -109,12 +109,12 @@ impl Element for ControlSocket {
         if let Some(proxy) = self.proxy.as_ref().filter(|proxy| cx.find(proxy).is_none()) {
             return Err(format!("PROXY: '{proxy}' does not name an element"));
         }
-        self.door.open(cx, &mut self.clients)
+        self.listener.open(cx, &mut self.clients)
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         if !self.clients.fire(cx, timer) {
-            self.door.fire(cx, timer, &mut self.clients);
+            self.listener.fire(cx, timer, &mut self.clients);
         }
     }
 
@@ -131,11 +131,11 @@ impl Element for ControlSocket {
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
         let Some(old) = (old as &mut dyn Any).downcast_mut::<ControlSocket>() else { return };
-        self.door.take_over(cx, &mut self.clients, (&mut old.door, &mut old.clients));
+        self.listener.take_over(cx, &mut self.clients, (&mut old.listener, &mut old.clients));
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        self.door.close(cx, &mut self.clients);
+        self.listener.close(cx, &mut self.clients);
     }
 }
 

@@ -3,7 +3,7 @@
 use graph::class::{Handlers, both, mandatory};
 use graph::element::kernel::Kernel;
 use graph::value::Ethernet;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ethernet::{ADDRESSES_LEN, Addresses};
@@ -67,10 +67,10 @@ pub struct EtherMirror;
 
 impl PerPacket for EtherMirror {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let Some(mut addresses) = Addresses::of_mut(packet) else { return Fate::drop(0) };
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        let Some(mut addresses) = Addresses::of_mut(packet) else { return Action::drop(0) };
         addresses.swap();
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<EtherMirror> {
@@ -86,14 +86,14 @@ pub struct EtherRewrite {
 
 impl PerPacket for EtherRewrite {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let link = match packet.has_header(Header::Link) {
             true => packet.header_mut(Header::Link).unwrap_or_default(),
             false => &mut packet[..],
         };
-        let Some(addresses) = link.first_chunk_mut::<ADDRESSES_LEN>() else { return Fate::drop(0) };
+        let Some(addresses) = link.first_chunk_mut::<ADDRESSES_LEN>() else { return Action::drop(0) };
         addresses.copy_from_slice(&self.header.bytes()[..ADDRESSES_LEN]);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<EtherRewrite> {

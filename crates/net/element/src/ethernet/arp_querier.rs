@@ -12,15 +12,16 @@ use graph::value::{Ethernet, Prefix4, Scope, Span, Value};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Tally, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
+use neighbor::Held;
 use wire::MacAddress;
 use wire::arp::{Operation, Repr};
 use wire::ethernet::{self, EtherType};
 
 use super::arp_responder::{frame, parse};
-use super::arp_table::{self, Kept, SharedTable};
+use super::arp_table::{self, SharedTable};
 use super::encap::{LEN, prepend};
-use super::patience::{GIVE_UP, Patience};
-use crate::annotation::{Notes, VLAN_TCI};
+use super::resolution_timer::{GIVE_UP, ResolutionTimer};
+use crate::annotation::{PacketAnnotations, VLAN_TCI};
 use crate::kernels;
 
 /// The class.
@@ -53,14 +54,14 @@ pub static CLASS: Class = Class {
     ],
     handlers: &Handlers::<ArpQuerier>(&[
         call("table", "`IP VALID ETH AGE`, a line for each address, the oldest first", |querier, cx, _| {
-            Ok(querier.table.lock().listing(cx.now_ns()))
+            Ok(querier.table.listing(cx.now_ns()))
         }),
         read("stats", "packets dropped and requests sent, in words", |querier| {
             let killed = querier.drops.sum() + querier.table.lock().drops();
             format!("{killed} packets killed\n{} ARP queries sent\n", querier.queries.sum())
         }),
-        read("count", "addresses in the table", |querier| querier.table.lock().count()),
-        read("length", "packets that wait", |querier| querier.table.lock().length()),
+        read("count", "addresses in the table", |querier| querier.table.lock().len().to_string()),
+        read("length", "packets that wait", |querier| querier.table.lock().waiting().to_string()),
         read("queries", "requests sent", |querier| querier.queries.sum().to_string()),
         read("responses", "answers that came", |querier| querier.responses.sum().to_string()),
         read("drops", "packets dropped that never waited", |querier| querier.drops.sum().to_string()),
@@ -77,12 +78,12 @@ pub static CLASS: Class = Class {
             |querier, _, value| set(&querier.host.address, value),
         ),
         write("insert", "`IP ETH`: who has an address", |querier, cx, value| {
-            let gone = querier.table.lock().insert_entry(value, cx.now_ns())?;
+            let gone = querier.table.insert_entry(value, cx.now_ns())?;
             querier.let_go(cx, gone);
             Ok(())
         }),
         write("delete", "forgets who has an address", |querier, cx, value| {
-            let gone = querier.table.lock().delete_entry(value, cx.now_ns())?;
+            let gone = querier.table.delete_entry(value, cx.now_ns())?;
             querier.let_go(cx, gone);
             Ok(())
         }),
@@ -148,7 +149,7 @@ const UNCONFIGURED: usize = 4;
 pub struct ArpQuerier {
     host: Arc<Host>,
     table: Arc<SharedTable>,
-    patience: Patience,
+    resolution: ResolutionTimer,
     /// The name of the table, when it is another element's.
     table_name: Option<String>,
     queries: Tally,
@@ -161,7 +162,7 @@ pub struct ArpQuerier {
 impl ArpQuerier {
     fn parse(conf: &mut Conf<'_>, outputs: usize) -> Result<ArpQuerier, Fault> {
         let scope = *conf.scope();
-        let patience = Patience::parse(conf, outputs)?;
+        let resolution = ResolutionTimer::parse(conf, outputs)?;
         let table: SharedTable = SharedTable::parse(conf)?;
         let broadcast: Option<Ipv4Addr> = conf.keyword("BROADCAST")?;
         let table_name: Option<String> = conf.keyword("TABLE")?;
@@ -200,7 +201,7 @@ impl ArpQuerier {
         Ok(ArpQuerier {
             host: Arc::new(host),
             table: Arc::new(table),
-            patience,
+            resolution,
             table_name,
             queries: Tally::default(),
             responses: Tally::default(),
@@ -276,12 +277,12 @@ impl ArpQuerier {
         let address = packet.dst_ip();
         let cause = Cause::of(&packet);
         let mut gone = vec![];
-        let kept = self.table.lock().keep(address, packet, now_ns, &mut gone);
-        self.patience.wait(cx);
+        let kept = self.table.lock().hold(address, packet, now_ns, &mut gone);
+        self.resolution.wait(cx);
         match kept {
-            Kept::Waits { ask: false } => {}
-            Kept::Waits { ask: true } => self.ask(cx, address, cause, None),
-            Kept::Refused(packet) => gone.push(packet),
+            Held::Waits { ask: false } => {}
+            Held::Waits { ask: true } => self.ask(cx, address, cause, None),
+            Held::Refused(packet) => gone.push(packet),
         }
         gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
     }
@@ -321,10 +322,9 @@ impl ArpQuerier {
             let answer = parse(packet).filter(|said| said.operation == Operation::REPLY);
             let Some(said) = answer.filter(|said| !said.sender_mac.is_multicast()) else { continue };
             let mut gone = vec![];
-            let ethernet = Ethernet(said.sender_mac.0);
-            let ready = self.table.lock().insert(said.sender_ip, Some(ethernet), now_ns, &mut gone);
+            let ready = self.table.lock().insert(said.sender_ip, Some(said.sender_mac), now_ns, &mut gone);
             gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
-            let header = self.header(ethernet.0);
+            let header = self.header(said.sender_mac.0);
             for mut packet in ready {
                 if prepend(&mut packet, &header) {
                     cx.emit(0, packet);
@@ -367,11 +367,11 @@ impl Element for ArpQuerier {
         if let Some(name) = &self.table_name {
             let shared = cx.shared::<SharedTable>(name);
             self.table = shared.ok_or_else(|| format!("TABLE: '{name}' is no ARPTable"))?;
-        } else if let Some(pace) = self.table.lock().pace_ns() {
+        } else if let Some(pace) = self.table.lock().expiry_interval_ns() {
             let timer = cx.new_timer();
             cx.set_timer_after(timer, pace);
         }
-        self.patience.init(cx, &self.table);
+        self.resolution.init(cx, &self.table);
         Ok(())
     }
 
@@ -390,8 +390,8 @@ impl Element for ArpQuerier {
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
-        if self.patience.is_timer(timer) {
-            for (address, cause) in self.patience.fire(cx, &self.table, IN_VAIN, Cause::of) {
+        if self.resolution.is_timer(timer) {
+            for (address, cause) in self.resolution.fire(cx, &self.table, IN_VAIN, Cause::of) {
                 self.ask(cx, address, cause, None);
             }
             return;
@@ -400,7 +400,7 @@ impl Element for ArpQuerier {
         let pace = {
             let mut table = self.table.lock();
             table.expire(cx.now_ns(), usize::MAX, &mut gone);
-            table.pace_ns()
+            table.expiry_interval_ns()
         };
         gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
         if let Some(pace) = pace {
@@ -412,7 +412,7 @@ impl Element for ArpQuerier {
         Some(Box::new(ArpQuerier {
             host: self.host.clone(),
             table: self.table.clone(),
-            patience: self.patience.for_another(),
+            resolution: self.resolution.for_another(),
             table_name: self.table_name.clone(),
             queries: self.queries.for_another(),
             responses: self.responses.for_another(),
@@ -423,7 +423,7 @@ impl Element for ArpQuerier {
     }
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
-        self.patience.wait(cx);
+        self.resolution.wait(cx);
         let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<ArpQuerier>() else { return };
         let address = |of: &ArpQuerier| of.host.address.load(Ordering::Relaxed);
         let same = address(self) == address(old) && self.host.ethernet == old.host.ethernet;

@@ -7,7 +7,7 @@ use graph::class::{Handlers, ask, both, mandatory, read, rest, write};
 use graph::clock::SECOND_NS;
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Names, Prefix4, Scope, Value};
-use graph::{Class, Cx, Each, Element, Fate, Fault, PerPacket, Refused, TimerId};
+use graph::{Action, Class, Cx, Each, Element, Fault, PerPacket, Refused, TimerId};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::MacAddress;
@@ -15,7 +15,7 @@ use wire::arp::{self, Operation, Repr};
 use wire::ethernet::{self, EtherType};
 
 use super::encap::LEN;
-use crate::annotation::{Notes, VLAN_TCI};
+use crate::annotation::{PacketAnnotations, VLAN_TCI};
 use crate::kernels::each;
 
 /// The class.
@@ -241,10 +241,10 @@ impl ArpResponder {
 }
 
 impl PerPacket for ArpResponder {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match self.answer(packet) {
-            Some(()) => Fate::ON,
-            None => Fate::out_or_drop(1, 0),
+            Some(()) => Action::ON,
+            None => Action::out_or_drop(1, 0),
         }
     }
 

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use graph::class::{Handlers, keyword, positional, read};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, PerPacket, Tally};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::arp;
@@ -80,19 +80,19 @@ impl CheckArpHeader {
 }
 
 impl PerPacket for CheckArpHeader {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match self.check(packet) {
             Ok(length) => {
                 packet.set_header(Header::Network, self.offset);
                 packet.set_header(Header::Transport, self.offset + length);
-                Fate::ON
+                Action::ON
             }
             Err(reason) => {
                 if self.verbose || self.drops.iter().all(|drops| drops.own() == 0) {
                     cx.say(&format!("ARP header check failed: {}\n", REASONS[reason]));
                 }
                 self.drops[reason].add(1);
-                Fate::out_or_drop(1, reason)
+                Action::out_or_drop(1, reason)
             }
         }
     }

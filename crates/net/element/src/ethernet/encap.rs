@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use graph::class::{Handlers, both, mandatory};
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Scope, Value};
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::{Action, Class, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::MacAddress;
@@ -190,8 +190,8 @@ pub struct EtherEncap {
 
 impl PerPacket for EtherEncap {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        if self.header.prepend(packet) { Fate::ON } else { Fate::drop(0) }
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        if self.header.prepend(packet) { Action::ON } else { Action::drop(0) }
     }
 
     fn replicate(&self) -> Option<EtherEncap> {

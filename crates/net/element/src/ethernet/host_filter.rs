@@ -3,7 +3,7 @@
 use graph::class::{Handlers, keyword, mandatory, positional, read};
 use graph::element::kernel::Kernel;
 use graph::value::Ethernet;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Reach;
 use wire::MacAddress;
@@ -56,12 +56,12 @@ pub struct HostEtherFilter {
 
 impl PerPacket for HostEtherFilter {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let addresses = packet.get(self.offset..).and_then(Addresses::of);
-        let Some(addresses) = addresses else { return Fate::drop(2) };
+        let Some(addresses) = addresses else { return Action::drop(2) };
         let (dst, own) = (addresses.dst(), MacAddress(self.address.0));
         if self.drop_own && addresses.src() == own {
-            return Fate::out_or_drop(1, 1);
+            return Action::out_or_drop(1, 1);
         }
         let reach = match dst {
             _ if dst == own => Reach::Host,
@@ -70,7 +70,7 @@ impl PerPacket for HostEtherFilter {
             _ => Reach::OtherHost,
         };
         packet.annotations_mut().reach = reach;
-        if reach == Reach::OtherHost && self.drop_other { Fate::out_or_drop(1, 0) } else { Fate::ON }
+        if reach == Reach::OtherHost && self.drop_other { Action::out_or_drop(1, 0) } else { Action::ON }
     }
 
     fn replicate(&self) -> Option<HostEtherFilter> {

@@ -2,7 +2,7 @@
 
 use graph::class::{Headers, positional};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 
@@ -44,12 +44,12 @@ pub struct MarkMacHeader {
 
 impl PerPacket for MarkMacHeader {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         packet.set_header(Header::Link, self.offset);
         if self.length > 0 {
             packet.set_header(Header::Network, self.offset + self.length);
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<MarkMacHeader> {

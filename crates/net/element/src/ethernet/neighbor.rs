@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use graph::class::{Handlers, Headers, action, call, keyword, mandatory, read, rest, write};
 use graph::value::{Ethernet, Prefix6, Value};
-use graph::{Class, Cx, Each, Element, Fate, Fault, Next, PerPacket, Tally, TimerId};
+use graph::{Action, Class, Cx, Each, Element, Fault, Next, PerPacket, Tally, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
+use neighbor::Held;
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
 use wire::{MacAddress, icmpv6, ipv6, ndp};
 
-use super::arp_table::{self, Kept, SharedTable};
+use super::arp_table::{self, SharedTable};
 use super::encap::{LEN as ETHER, prepend};
-use super::patience::{GIVE_UP, Patience};
-use crate::annotation::{DST_IP6, Notes};
+use super::resolution_timer::{GIVE_UP, ResolutionTimer};
+use crate::annotation::{DST_IP6, PacketAnnotations};
 use crate::ip::{header, ip6};
 
 /// The class of what answers.
@@ -84,21 +85,21 @@ pub static SOLICITOR: Class = Class {
     ],
     handlers: &Handlers::<Solicitor>(&[
         call("table", "`IP VALID ETH AGE`, a line for each address, the oldest first", |solicitor, cx, _| {
-            Ok(solicitor.table.lock().listing(cx.now_ns()))
+            Ok(solicitor.table.listing(cx.now_ns()))
         }),
         read("stats", "packets dropped and solicitations sent, in words", |solicitor| {
             let killed = solicitor.drops.sum() + solicitor.table.lock().drops();
             format!("{killed} packets killed\n{} neighbor solicitations sent\n", solicitor.queries.sum())
         }),
-        read("count", "addresses in the table", |solicitor| solicitor.table.lock().count()),
-        read("length", "packets that wait", |solicitor| solicitor.table.lock().length()),
+        read("count", "addresses in the table", |solicitor| solicitor.table.lock().len().to_string()),
+        read("length", "packets that wait", |solicitor| solicitor.table.lock().waiting().to_string()),
         write("insert", "`IP ETH`: who has an address", |solicitor, cx, value| {
-            let gone = solicitor.table.lock().insert_entry(value, cx.now_ns())?;
+            let gone = solicitor.table.insert_entry(value, cx.now_ns())?;
             gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
             Ok(())
         }),
         write("delete", "forgets who has an address", |solicitor, cx, value| {
-            let gone = solicitor.table.lock().delete_entry(value, cx.now_ns())?;
+            let gone = solicitor.table.delete_entry(value, cx.now_ns())?;
             gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
             Ok(())
         }),
@@ -113,7 +114,7 @@ pub static SOLICITOR: Class = Class {
     see: &["IP6NDAdvertiser", "ARPQuerier", "LookupIP6Route"],
     make: |setup, conf| {
         let table = SharedTable::parse(conf)?;
-        let patience = Patience::parse(conf, setup.outputs)?;
+        let resolution = ResolutionTimer::parse(conf, setup.outputs)?;
         let address: Ipv6Addr = conf.mandatory("IP")?;
         let ethernet: Ethernet = conf.mandatory("ETH")?;
         let poll = conf.keyword("POLL_TIMEOUT")?.unwrap_or(graph::value::Span(60_000_000_000));
@@ -123,7 +124,7 @@ pub static SOLICITOR: Class = Class {
             ethernet,
             poll_ns: poll.0.max(0),
             table: Arc::new(table),
-            patience,
+            resolution,
             queries: Tally::default(),
             drops: Tally::default(),
         }))
@@ -253,18 +254,18 @@ impl Advertiser {
 }
 
 impl PerPacket for Advertiser {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let Some(answer) = self.answer(packet) else { return Fate::drop(0) };
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        let Some(answer) = self.answer(packet) else { return Action::drop(0) };
         if let Some(tail) = packet.split_next() {
             cx.free(tail);
         }
         packet.clear_annotations();
         if packet.copy_at(memory::HEADROOM, &answer).is_err() {
-            return Fate::drop(0);
+            return Action::drop(0);
         }
         packet.set_header(Header::Link, 0);
         header::mark(packet, ETHER, ip6::LEN);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Advertiser> {
@@ -278,7 +279,7 @@ pub struct Solicitor {
     ethernet: Ethernet,
     poll_ns: i64,
     table: Arc<SharedTable<Ipv6Addr>>,
-    patience: Patience,
+    resolution: ResolutionTimer,
     queries: Tally,
     drops: Tally,
 }
@@ -338,12 +339,12 @@ impl Solicitor {
             return self.send(cx, packet, ethernet.0);
         }
         let mut gone = vec![];
-        let kept = self.table.lock().keep(address, packet, now_ns, &mut gone);
-        self.patience.wait(cx);
+        let kept = self.table.lock().hold(address, packet, now_ns, &mut gone);
+        self.resolution.wait(cx);
         match kept {
-            Kept::Waits { ask: false } => {}
-            Kept::Waits { ask: true } => self.ask(cx, address, None),
-            Kept::Refused(packet) => gone.push(packet),
+            Held::Waits { ask: false } => {}
+            Held::Waits { ask: true } => self.ask(cx, address, None),
+            Held::Refused(packet) => gone.push(packet),
         }
         gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
     }
@@ -354,7 +355,7 @@ impl Solicitor {
         let target = ndp::address_in(said.options, ndp::TARGET_ADDRESS);
         let Some(MacAddress(ethernet)) = target.filter(|mac| !mac.is_multicast()) else { return };
         let mut gone = vec![];
-        let ready = self.table.lock().insert(said.target, Some(Ethernet(ethernet)), now_ns, &mut gone);
+        let ready = self.table.lock().insert(said.target, Some(MacAddress(ethernet)), now_ns, &mut gone);
         gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
         ready.into_iter().for_each(|packet| self.send(cx, packet, ethernet));
     }
@@ -362,11 +363,11 @@ impl Solicitor {
 
 impl Element for Solicitor {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(pace) = self.table.lock().pace_ns() {
+        if let Some(pace) = self.table.lock().expiry_interval_ns() {
             let timer = cx.new_timer();
             cx.set_timer_after(timer, pace);
         }
-        self.patience.init(cx, &self.table);
+        self.resolution.init(cx, &self.table);
         Ok(())
     }
 
@@ -382,8 +383,8 @@ impl Element for Solicitor {
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
-        if self.patience.is_timer(timer) {
-            for (address, ()) in self.patience.fire(cx, &self.table, IN_VAIN, |_| ()) {
+        if self.resolution.is_timer(timer) {
+            for (address, ()) in self.resolution.fire(cx, &self.table, IN_VAIN, |_| ()) {
                 self.ask(cx, address, None);
             }
             return;
@@ -392,7 +393,7 @@ impl Element for Solicitor {
         let pace = {
             let mut table = self.table.lock();
             table.expire(cx.now_ns(), usize::MAX, &mut gone);
-            table.pace_ns()
+            table.expiry_interval_ns()
         };
         gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
         if let Some(pace) = pace {
@@ -401,7 +402,7 @@ impl Element for Solicitor {
     }
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
-        self.patience.wait(cx);
+        self.resolution.wait(cx);
         let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<Solicitor>() else { return };
         self.queries.add(old.queries.own());
         self.drops.add(old.drops.own());
@@ -416,7 +417,7 @@ impl Element for Solicitor {
             ethernet: self.ethernet,
             poll_ns: self.poll_ns,
             table: self.table.clone(),
-            patience: self.patience.for_another(),
+            resolution: self.resolution.for_another(),
             queries: self.queries.for_another(),
             drops: self.drops.for_another(),
         }))

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use graph::class::{Argument, Handlers, both, keyword, mandatory, positional};
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, unsigned};
-use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused};
+use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ethernet::{self, ADDRESSES_LEN, EtherType};
 use wire::vlan;
 
 use super::encap::{self, LEN, SharedHeader, prepend};
-use crate::annotation::{Notes, VLAN_TCI};
+use crate::annotation::{PacketAnnotations, VLAN_TCI};
 use crate::kernels::each;
 
 /// The highest VLAN, and the bits that say which it is.
@@ -354,22 +354,22 @@ pub struct VlanEncap {
 
 impl PerPacket for VlanEncap {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let Some(tci) = self.tag.of(packet) else {
             packet.set_header(Header::Link, 0);
-            return Fate::ON;
+            return Action::ON;
         };
         let Some(addresses) = packet.first_chunk::<ADDRESSES_LEN>().copied() else {
-            return Fate::drop(1);
+            return Action::drop(1);
         };
-        let Ok(room) = packet.push_front(vlan::HEADER_LEN) else { return Fate::drop(0) };
+        let Ok(room) = packet.push_front(vlan::HEADER_LEN) else { return Action::drop(0) };
         debug_assert_eq!(room.len(), vlan::HEADER_LEN);
         if let Some(mut start) = vlan::Tagged::of_mut(packet) {
             start.set_addresses(addresses);
             start.set_tag(self.ethertype, tci);
         }
         packet.set_header(Header::Link, 0);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<VlanEncap> {
@@ -386,7 +386,7 @@ pub struct VlanDecap {
 
 impl PerPacket for VlanDecap {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let mut tci = 0;
         if let Some(mut start) = vlan::Tagged::of_mut(packet)
             && start.tag_type() == self.ethertype
@@ -401,7 +401,7 @@ impl PerPacket for VlanDecap {
         if self.annotate {
             packet.set_bytes_at(VLAN_TCI, tci.to_be_bytes());
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<VlanDecap> {
@@ -418,7 +418,7 @@ pub struct EtherVlanEncap {
 
 impl PerPacket for EtherVlanEncap {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let plain = self.header.bytes();
         let fits = match self.tag.of(packet) {
             None => prepend(packet, &plain),
@@ -433,7 +433,7 @@ impl PerPacket for EtherVlanEncap {
                 prepend(packet, &tagged)
             }
         };
-        if fits { Fate::ON } else { Fate::drop(0) }
+        if fits { Action::ON } else { Action::drop(0) }
     }
 
     fn replicate(&self) -> Option<EtherVlanEncap> {
@@ -449,19 +449,19 @@ pub struct StripHeader {
 
 impl PerPacket for StripHeader {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let header = ethernet::Header::of(packet);
         let tagged = header.is_some_and(|header| header.ethertype() == EtherType::VLAN);
         let (tci, length) = match self.native {
             _ if tagged => match vlan::Tagged::of(packet) {
                 Some(start) => (start.control(), LEN + vlan::HEADER_LEN),
-                None => return Fate::drop(1),
+                None => return Action::drop(1),
             },
             Some(native) => (native, LEN),
-            None => return Fate::out_or_drop(1, 0),
+            None => return Action::out_or_drop(1, 0),
         };
         packet.set_bytes_at(VLAN_TCI, tci.to_be_bytes());
-        if packet.pull_front(length).is_ok() { Fate::ON } else { Fate::drop(1) }
+        if packet.pull_front(length).is_ok() { Action::ON } else { Action::drop(1) }
     }
 
     fn replicate(&self) -> Option<StripHeader> {
@@ -482,9 +482,9 @@ impl SetVlanAnno {
 
 impl PerPacket for SetVlanAnno {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         packet.set_bytes_at(VLAN_TCI, (self.0.tci() as u16).to_be_bytes());
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<SetVlanAnno> {

@@ -6,7 +6,7 @@ use wire::ip::Protocol;
 use wire::{checksum, icmpv4};
 
 use crate::ip::header;
-use crate::ip::judge::{self, BAD_CHECKSUM};
+use crate::ip::header_check::{self, BAD_CHECKSUM};
 
 const REASONS: &[&str] = &["not ICMP", "bad packet length", "bad ICMP checksum"];
 
@@ -19,8 +19,8 @@ pub static CLASS: Class = Class {
     drops: REASONS,
     example: "CheckIPHeader(14) -> CheckICMPHeader",
     see: &["CheckIPHeader", "CheckTCPHeader", "CheckUDPHeader", "ICMPPingResponder"],
-    make: |_, conf| judge::make(conf, "ICMP", REASONS, check),
-    ..judge::CLASS
+    make: |_, conf| header_check::make(conf, "ICMP", REASONS, check),
+    ..header_check::CLASS
 };
 
 const NOT_ICMP: usize = 0;

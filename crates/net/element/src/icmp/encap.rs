@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use graph::class::{Handlers, Headers, both, keyword, mandatory, positional};
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::{Action, Class, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 use wire::ip::Protocol;
 use wire::{icmpv4, ipv4};
 
 use super::kind;
-use crate::annotation::Notes;
+use crate::annotation::PacketAnnotations;
 use crate::ip::header;
 
 /// The class.
@@ -120,21 +120,21 @@ impl IcmpIpEncap {
 }
 
 impl PerPacket for IcmpIpEncap {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if packet.next().is_some() {
-            return Fate::drop(1);
+            return Action::drop(1);
         }
         if packet.push_front(header::LEN + self.header_len()).is_err() {
-            return Fate::drop(0);
+            return Action::drop(0);
         }
         let ends = self.ends.each_ref().map(|end| end.load(Ordering::Relaxed));
         if self.write_headers(packet, ends).is_none() {
-            return Fate::drop(0);
+            return Action::drop(0);
         }
         self.number = self.number.wrapping_add(if self.number == 0xFFFF { 2 } else { 1 });
         header::mark(packet, 0, header::LEN);
         packet.set_dst_ip(Ipv4Addr::from_bits(ends[1]));
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<IcmpIpEncap> {

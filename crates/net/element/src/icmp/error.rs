@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use graph::class::{Handlers, Headers, both, keyword, mandatory, positional};
 use graph::element::kernel::Kernel;
 use graph::value::{Raw, Value};
-use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused};
+use graph::{Action, Class, Cx, Each, Fault, PerPacket, Refused};
 use memory::annotation::{Header, Reach};
 use memory::{DATA_ROOM, HEADROOM, Packet};
 use wire::icmpv4::{self, NEEDS_FRAGMENTS, PARAMETER_PROBLEM, REDIRECT, UNREACHABLE};
@@ -16,7 +16,7 @@ use wire::ip::Protocol;
 use wire::{ipv4, ipv4_option as option};
 
 use super::kind;
-use crate::annotation::{FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, Notes};
+use crate::annotation::{FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, PacketAnnotations};
 use crate::ip::header;
 use crate::kernels;
 
@@ -237,25 +237,25 @@ fn source_route(header: &[u8]) -> Option<(usize, &[u8])> {
 }
 
 impl PerPacket for IcmpError {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if !packet.has_header(Header::Network) {
-            return Fate::drop(1);
+            return Action::drop(1);
         }
         let mut room = [0; DATA_ROOM];
-        let Some(length) = self.message(packet, &mut room) else { return Fate::drop(0) };
+        let Some(length) = self.message(packet, &mut room) else { return Action::drop(0) };
         if let Some(tail) = packet.split_next() {
             cx.free(tail);
         }
         packet.clear_annotations();
         if packet.copy_at(HEADROOM, &room[..length]).is_err() {
-            return Fate::drop(0);
+            return Action::drop(0);
         }
-        let Some(ip) = ipv4::Header::of(&room) else { return Fate::drop(0) };
+        let Some(ip) = ipv4::Header::of(&room) else { return Action::drop(0) };
         header::mark(packet, 0, ip.header_len());
         packet.set_dst_ip(ip.dst());
         packet.set_u8_at(FIX_IP_SRC, self.fix.into());
         packet.annotations_mut().timestamp_ns = cx.now_ns();
-        Fate::ON
+        Action::ON
     }
 
     fn reconfigure(&mut self, _: &mut Cx<'_>, new: IcmpError) -> Result<(), Refused> {

@@ -3,14 +3,14 @@
 use std::net::Ipv6Addr;
 
 use graph::class::{Headers, keyword, mandatory};
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::annotation::{Header, Reach};
 use memory::{HEADROOM, Packet};
 use wire::icmpv6::{self, PARAMETER_PROBLEM, REDIRECT, TOO_BIG};
 use wire::ip::Protocol;
 use wire::{ipv6, ndp};
 
-use crate::annotation::{DST_IP6, FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, Notes};
+use crate::annotation::{DST_IP6, FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, PacketAnnotations};
 use crate::ip::{header, ip6};
 
 const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
@@ -126,25 +126,25 @@ impl Icmp6Error {
 }
 
 impl PerPacket for Icmp6Error {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if !packet.has_header(Header::Network) {
-            return Fate::drop(1);
+            return Action::drop(1);
         }
         let mut room = [0; MOST];
-        let Some(length) = self.message(packet, &mut room) else { return Fate::drop(0) };
+        let Some(length) = self.message(packet, &mut room) else { return Action::drop(0) };
         if let Some(tail) = packet.split_next() {
             cx.free(tail);
         }
         packet.clear_annotations();
         if packet.copy_at(HEADROOM, &room[..length]).is_err() {
-            return Fate::drop(0);
+            return Action::drop(0);
         }
         header::mark(packet, 0, ip6::LEN);
-        let Some(ip) = ipv6::Header::of(&room) else { return Fate::drop(0) };
+        let Some(ip) = ipv6::Header::of(&room) else { return Action::drop(0) };
         packet.set_bytes_at(DST_IP6, ip.dst().octets());
         packet.set_u8_at(FIX_IP_SRC, 1);
         packet.annotations_mut().timestamp_ns = cx.now_ns();
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Icmp6Error> {
@@ -174,11 +174,11 @@ impl Ping6Responder {
 }
 
 impl PerPacket for Ping6Responder {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let Some(dst) = Ping6Responder::answer(packet) else { return Fate::out_or_drop(1, 0) };
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        let Some(dst) = Ping6Responder::answer(packet) else { return Action::out_or_drop(1, 0) };
         packet.set_bytes_at(DST_IP6, dst.octets());
         packet.annotations_mut().timestamp_ns = cx.now_ns();
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Ping6Responder> {

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use graph::class::{Handlers, Headers, both, keyword, mandatory};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::{Action, Class, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 use wire::ip::Protocol;
 use wire::{icmpv4, ipv4};
 
-use crate::annotation::{Notes, PAINT};
+use crate::annotation::{PAINT, PacketAnnotations};
 use crate::ip::header;
 use crate::kernels::each;
 
@@ -101,12 +101,12 @@ impl PingResponder {
 }
 
 impl PerPacket for PingResponder {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let Some(dst) = PingResponder::answer(packet) else { return Fate::out_or_drop(1, 0) };
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        let Some(dst) = PingResponder::answer(packet) else { return Action::out_or_drop(1, 0) };
         packet.set_dst_ip(dst);
         packet.set_u8_at(PAINT, 0);
         packet.annotations_mut().timestamp_ns = cx.now_ns();
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<PingResponder> {
@@ -156,19 +156,19 @@ impl PingEncap {
 }
 
 impl PerPacket for PingEncap {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if packet.next().is_some() {
-            return Fate::drop(1);
+            return Action::drop(1);
         }
         if packet.push_front(header::LEN + icmpv4::HEADER_LEN).is_err() {
-            return Fate::drop(0);
+            return Action::drop(0);
         }
         let ends = self.ends.each_ref().map(|end| end.load(Ordering::Relaxed));
         write_request(packet, ends, 255, self.identifier, self.number);
         self.number = self.number.wrapping_add(if self.number == 0xFFFF { 2 } else { 1 });
         header::mark(packet, 0, header::LEN);
         packet.set_dst_ip(Ipv4Addr::from_bits(ends[1]));
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<PingEncap> {

@@ -15,7 +15,7 @@ use wire::ip::Protocol;
 use wire::{icmpv4, ipv4};
 
 use super::ping::write_request;
-use crate::annotation::Notes;
+use crate::annotation::PacketAnnotations;
 use crate::ip::header;
 
 /// The class.

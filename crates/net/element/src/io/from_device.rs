@@ -10,8 +10,8 @@ use memory::annotation::{Header, Reach};
 use memory::{Batch, Packet};
 use port::RxQueue;
 
-use super::outlets::{Outlets, Receiving};
-use super::sharing::Claim;
+use super::router_ports::{Receiving, RouterPorts};
+use super::thread_assignment::Claim;
 use crate::annotation;
 
 /// Buffers a thread keeps beside those in receive rings.
@@ -92,16 +92,16 @@ pub static CLASS: Class = Class {
             },
         ),
         read("queues", "the port's queues and the threads that have them", |from| {
-            from.outlets.queues_in_words(&from.name)
+            from.router_ports.queues_in_words(&from.name)
         }),
         call("xstats", "all counters of the port", |from, _, _| {
-            from.outlets.counters(&from.name).ok_or_else(|| LOST.into())
+            from.router_ports.counters(&from.name).ok_or_else(|| LOST.into())
         }),
         call("link", "the port's link", |from, _, _| {
-            from.outlets.with_port(&from.name, |port| port.link().to_string()).ok_or_else(|| LOST.into())
+            from.router_ports.with_port(&from.name, |port| port.link().to_string()).ok_or_else(|| LOST.into())
         }),
         call("mac", "the port's address", |from, _, _| {
-            let mac = from.outlets.with_port(&from.name, |port| port.mac()).ok_or(LOST)?;
+            let mac = from.router_ports.with_port(&from.name, |port| port.mac()).ok_or(LOST)?;
             Ok(graph::value::Ethernet(mac).to_string())
         }),
         action("reset_counts", "counts from zero", |from, _| {
@@ -137,11 +137,11 @@ pub static CLASS: Class = Class {
         let active = conf.keyword("ACTIVE")?.unwrap_or(true);
         super::ignore(setup, conf, IGNORED)?;
         conf.complete()?;
-        let outlets = setup.services.get::<Outlets>().ok_or("no ports can be opened here")?;
-        outlets.receive(&name, setup.index, says)?;
+        let router_ports = setup.services.get::<RouterPorts>().ok_or("no ports can be opened here")?;
+        router_ports.receive(&name, setup.index, says)?;
         Ok(Box::new(FromDevice {
             name,
-            outlets,
+            router_ports,
             index: setup.index,
             threads: setup.threads,
             burst: burst.clamp(1, Batch::MAX),
@@ -197,7 +197,7 @@ fn threads_of(text: Option<String>, threads: usize) -> Result<Option<u64>, Strin
 /// See [`CLASS`].
 pub struct FromDevice {
     name: String,
-    outlets: Arc<Outlets>,
+    router_ports: Arc<RouterPorts>,
     index: usize,
     threads: usize,
     burst: usize,
@@ -215,7 +215,7 @@ pub struct FromDevice {
 
 impl ThreadPlacement for FromDevice {
     fn homes(&self, taken: u64) -> u64 {
-        self.outlets.homes(self.index, self.threads, taken)
+        self.router_ports.homes(self.index, self.threads, taken)
     }
 }
 
@@ -227,7 +227,7 @@ impl Element for FromDevice {
     fn replicate(&self) -> Option<Box<dyn Element>> {
         Some(Box::new(FromDevice {
             name: self.name.clone(),
-            outlets: self.outlets.clone(),
+            router_ports: self.router_ports.clone(),
             index: self.index,
             threads: self.threads,
             burst: self.burst,
@@ -244,7 +244,7 @@ impl Element for FromDevice {
 
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.task = Some(cx.new_task());
-        let queues = self.outlets.rx_queues(&self.name, self.index, cx.lane());
+        let queues = self.router_ports.rx_queues(&self.name, self.index, cx.lane());
         // Fewer queues than threads: this one has none.
         if queues > 0 {
             cx.reserve_buffers(SPARE * (1 + queues));
@@ -253,7 +253,7 @@ impl Element for FromDevice {
     }
 
     fn begin(&mut self, cx: &mut Cx<'_>) {
-        self.queues = self.outlets.rx(&self.name, self.index, cx.lane());
+        self.queues = self.router_ports.rx(&self.name, self.index, cx.lane());
         // Rings have buffers before any thread runs: what comes until then waits in them.
         for (_, queue) in &mut self.queues {
             queue.recv(cx.pool(), &mut Batch::with_limit(0));
@@ -319,7 +319,7 @@ impl FromDevice {
     /// To the router that comes next, which may have other threads receive.
     fn give_back(&mut self) {
         for (number, queue) in self.queues.drain(..) {
-            self.outlets.give_back(&self.name, number, queue);
+            self.router_ports.give_back(&self.name, number, queue);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::analysis::call::Call;
 use crate::analysis::chained;
 use crate::analysis::file::{Source, shown};
 use crate::analysis::sample::Sample;
-use crate::annotation::{EXTRA_LENGTH, Notes};
+use crate::annotation::{EXTRA_LENGTH, PacketAnnotations};
 
 const HANDLERS: Handlers<FromDump> = Handlers(&[
     both(

@@ -6,7 +6,7 @@ use memory::annotation::Header;
 use wire::ethernet::{self, EtherType};
 use wire::{ipv4, ipv6, vlan};
 
-use crate::annotation::Notes;
+use crate::annotation::PacketAnnotations;
 use crate::ip::header::u16_at;
 
 /// Ethernet.

@@ -14,7 +14,7 @@ use rustix::net::{
 };
 
 use super::link::{RAW, mark_ip};
-use crate::annotation::{EXTRA_LENGTH, Notes};
+use crate::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use crate::control::cause;
 
 /// Packets moved before others have a turn.

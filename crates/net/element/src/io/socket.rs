@@ -11,7 +11,7 @@ use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Setup, Signals, TaskId, 
 use memory::{Batch, DATA_ROOM, Packet};
 use rustix::io::Errno;
 
-use crate::annotation::{EXTRA_LENGTH, Notes};
+use crate::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use crate::control::cause;
 use remote::{Kind, Remote};
 

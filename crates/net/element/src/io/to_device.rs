@@ -7,7 +7,7 @@ use graph::class::{Handlers, action, call, keyword, mandatory, positional, read}
 use graph::{Class, Cx, Element, Next, Ran, Signals, Tally, TaskId};
 use memory::Batch;
 
-use super::outlets::{Outlets, Sending, Transmit};
+use super::router_ports::{RouterPorts, Sending, Transmit};
 
 /// How often a full ring is looked at when the router ends.
 const LAST_TRIES: usize = 1 << 16;
@@ -51,10 +51,10 @@ pub static CLASS: Class = Class {
         read("count", "packets sent", |to| to.count.sum().to_string()),
         read("dropped", "packets dropped because the ring was full", |to| to.dropped.sum().to_string()),
         read("queues", "the port's queues and the threads that have them", |to| {
-            to.outlets.queues_in_words(&to.name)
+            to.router_ports.queues_in_words(&to.name)
         }),
         call("xstats", "all counters of the port", |to, _, _| {
-            to.outlets.counters(&to.name).ok_or_else(|| "the port is not open".into())
+            to.router_ports.counters(&to.name).ok_or_else(|| "the port is not open".into())
         }),
         action("reset_counts", "counts from zero", |to, _| {
             to.count.reset();
@@ -75,12 +75,12 @@ pub static CLASS: Class = Class {
         let blocking = conf.keyword("BLOCKING")?.unwrap_or(false);
         super::ignore(setup, conf, IGNORED)?;
         conf.complete()?;
-        let outlets = setup.services.get::<Outlets>().ok_or("no ports can be opened here")?;
-        outlets.send(&name, setup.index, says);
+        let router_ports = setup.services.get::<RouterPorts>().ok_or("no ports can be opened here")?;
+        router_ports.send(&name, setup.index, says);
         let index = setup.index;
         Ok(Box::new(ToDevice {
             name,
-            outlets,
+            router_ports,
             index,
             burst: burst.clamp(1, Batch::MAX),
             blocking,
@@ -98,7 +98,7 @@ pub static CLASS: Class = Class {
 /// See [`CLASS`].
 pub struct ToDevice {
     name: String,
-    outlets: Arc<Outlets>,
+    router_ports: Arc<RouterPorts>,
     index: usize,
     burst: usize,
     blocking: bool,
@@ -155,7 +155,7 @@ impl Element for ToDevice {
     fn replicate(&self) -> Option<Box<dyn Element>> {
         Some(Box::new(ToDevice {
             name: self.name.clone(),
-            outlets: self.outlets.clone(),
+            router_ports: self.router_ports.clone(),
             index: self.index,
             queue: None,
             task: None,
@@ -168,7 +168,7 @@ impl Element for ToDevice {
     }
 
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.queue = self.outlets.tx(&self.name, self.index, cx.lane());
+        self.queue = self.router_ports.tx(&self.name, self.index, cx.lane());
         if cx.is_pull_input(0) {
             let task = cx.new_task();
             self.signals = cx.upstream(0, Some(task));

@@ -12,7 +12,7 @@ use interface::pcap::classic::Writer;
 use memory::Batch;
 
 use super::link;
-use crate::annotation::{EXTRA_LENGTH, Notes};
+use crate::annotation::{EXTRA_LENGTH, PacketAnnotations};
 
 /// Endings of compressed files, and who packs them.
 const PACKED: &[(&str, &str)] = &[(".gz", "gzip"), (".bz2", "bzip2"), (".xz", "xz"), (".zst", "zstd")];

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use graph::class::{Handlers, both, keyword, mandatory, positional};
 use graph::element::kernel::Kernel;
 use graph::value::unsigned;
-use graph::{Class, Cx, Each, Fate, Fault, PerPacket};
+use graph::{Action, Class, Cx, Each, Fault, PerPacket};
 use memory::Packet;
 use wire::ip::Protocol;
 use wire::{checksum, ipv4, tcp, udp};
 
 use super::header;
-use crate::annotation::{DST_IP, Notes, Place};
+use crate::annotation::{DST_IP, PacketAnnotations, Place};
 use crate::kernels::each;
 
 /// The class of what reads an address from a packet.
@@ -131,15 +131,15 @@ pub struct GetIpAddress {
 
 impl PerPacket for GetIpAddress {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let (bytes, at) = match self.from {
             From::Offset(at) => (Some(&packet[..]), at),
             From::Header(at) => (packet.header(memory::annotation::Header::Network), at),
         };
         let found = bytes.and_then(|bytes| bytes.get(at..)?.first_chunk::<4>().copied());
-        let Some(address) = found else { return Fate::drop(0) };
+        let Some(address) = found else { return Action::drop(0) };
         packet.set_bytes_at(self.to.0, address);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<GetIpAddress> {
@@ -156,9 +156,9 @@ pub struct SetIpAddress {
 
 impl PerPacket for SetIpAddress {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         packet.set_bytes_at(self.to.0, self.address.load(Ordering::Relaxed).to_be_bytes());
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<SetIpAddress> {
@@ -223,10 +223,10 @@ pub(crate) fn replace_address(packet: &mut Packet, at: usize, address: Ipv4Addr)
 
 impl PerPacket for StoreIpAddress {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match self.store(packet) {
-            Some(()) => Fate::ON,
-            None => Fate::out_or_drop(1, 0),
+            Some(()) => Action::ON,
+            None => Action::out_or_drop(1, 0),
         }
     }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use graph::class::{Argument, Handlers, Headers, keyword, positional, read};
 use graph::element::kernel::{Code, Kernel, of_type};
 use graph::value::{Prefix4, Raw, Scope, Value};
-use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Tally};
+use graph::{Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, Tally};
 use memory::Packet;
 use wire::{checksum, ipv4};
 
 use super::header;
-use crate::annotation::Notes;
+use crate::annotation::PacketAnnotations;
 use crate::kernels::each;
 
 const ARGUMENTS: &[Argument] = &[
@@ -156,7 +156,7 @@ impl CheckIpHeader {
 
     /// Counts a bad packet, and says what is wrong with it.
     #[cold]
-    fn bad(&mut self, cx: &mut Cx<'_>, reason: usize) -> Fate {
+    fn bad(&mut self, cx: &mut Cx<'_>, reason: usize) -> Action {
         if self.drops.own() == 0 || self.verbose {
             cx.say(&format!("{}: IP header check failed: {}\n", cx.name(), REASONS[reason]));
         }
@@ -164,7 +164,7 @@ impl CheckIpHeader {
         if let Some(details) = &mut self.details {
             details[reason].add(1);
         }
-        Fate::out_or_drop(1, reason)
+        Action::out_or_drop(1, reason)
     }
 
     #[inline]
@@ -179,7 +179,7 @@ impl CheckIpHeader {
 
     /// Looks at a packet. `checks` are its own: known beforehand they cost nothing.
     #[inline(always)]
-    pub fn check(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, checks: Checks) -> Fate {
+    pub fn check(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, checks: Checks) -> Action {
         let offset = checks.offset;
         let Some(bytes) = packet.get(offset..) else { return self.bad(cx, 0) };
         let Some(fixed) = ipv4::Header::of(bytes) else { return self.bad(cx, 0) };
@@ -214,7 +214,7 @@ impl CheckIpHeader {
             header::shorten(packet, offset + len);
         }
         packet.set_dst_ip(dst);
-        Fate::ON
+        Action::ON
     }
 
     /// How many bad packets there were.
@@ -225,7 +225,7 @@ impl CheckIpHeader {
 
 impl PerPacket for CheckIpHeader {
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         self.check(cx, packet, self.checks())
     }
 
@@ -248,6 +248,6 @@ fn code(element: &dyn Element) -> Code {
         let Checks { offset, checksum, sources } = kernel.checks();
         let checks =
             format!("kernels::Checks {{ offset: {offset}, checksum: {checksum}, sources: {sources} }}");
-        Some(Code::Fate(format!("kernel.0.check(cx, packet, {checks})")))
+        Some(Code::Action(format!("kernel.0.check(cx, packet, {checks})")))
     })
 }

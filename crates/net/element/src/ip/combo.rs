@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use graph::class::{Handlers, Headers, keyword, mandatory, positional, read};
 use graph::element::kernel::Kernel;
 use graph::fused::Single;
-use graph::{Class, Cx, Each, Element, Fate, Next, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, Element, Next, PerPacket, Tally};
 use memory::annotation::Reach;
 use memory::{Batch, Packet};
 
@@ -14,7 +14,7 @@ use super::check_header::CheckIpHeader;
 use super::fix_src::FixIpSrc;
 use super::gw_options::IpGwOptions;
 use super::header;
-use crate::annotation::{Notes, PAINT};
+use crate::annotation::{PAINT, PacketAnnotations};
 use crate::kernels::{each, single};
 
 /// In.
@@ -104,13 +104,13 @@ pub struct IpInputCombo {
 
 impl PerPacket for IpInputCombo {
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action {
         packet.set_u8_at(PAINT, self.color);
         if packet.pull_front(ETHER).is_err() {
-            return Fate::drop(0);
+            return Action::drop(0);
         }
         let fate = self.check.packet(cx, input, packet);
-        if fate == Fate::ON { fate } else { Fate::drop(fate.reason()) }
+        if fate == Action::ON { fate } else { Action::drop(fate.reason()) }
     }
 
     fn replicate(&self) -> Option<IpInputCombo> {
@@ -147,12 +147,12 @@ impl IpOutputCombo {
             }
         }
         match self.options.packet(cx, 0, packet) {
-            Fate::ON => {}
+            Action::ON => {}
             fate if fate.reason() == 0 => return Way::To(2),
             _ => return Way::Drop(1),
         }
         let fixed = self.fix.packet(cx, 0, packet);
-        debug_assert_eq!(fixed, Fate::ON);
+        debug_assert_eq!(fixed, Action::ON);
         let Some(mut ip) = header::fixed_mut(packet) else { return Way::Drop(1) };
         if !ip.decrement_ttl() {
             return Way::To(3);
@@ -163,10 +163,10 @@ impl IpOutputCombo {
 
 impl Single for IpOutputCombo {
     #[inline]
-    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match self.way(cx, packet) {
-            Way::To(output) => Fate::out(output),
-            Way::Drop(reason) => Fate::drop(reason),
+            Way::To(output) => Action::out(output),
+            Way::Drop(reason) => Action::drop(reason),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use graph::class::{Handlers, Headers, both, keyword, read};
 use graph::element::kernel::Kernel;
 use graph::value::{Scope, Value};
-use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, PerPacket, Tally};
 use memory::Packet;
 
 use super::header;
@@ -62,16 +62,16 @@ pub struct DecIpTtl {
 
 impl PerPacket for DecIpTtl {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let Some(mut ip) = header::fixed_mut(packet) else { return Fate::drop(1) };
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        let Some(mut ip) = header::fixed_mut(packet) else { return Action::drop(1) };
         if !self.active.load(Ordering::Relaxed) || !self.multicast && ip.dst().is_multicast() {
-            return Fate::ON;
+            return Action::ON;
         }
         if ip.decrement_ttl() {
-            return Fate::ON;
+            return Action::ON;
         }
         self.drops.add(1);
-        Fate::out_or_drop(1, 0)
+        Action::out_or_drop(1, 0)
     }
 
     fn replicate(&self) -> Option<DecIpTtl> {

@@ -2,7 +2,7 @@
 
 use graph::class::{Handlers, read};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, PerPacket, Tally};
 use memory::Packet;
 use memory::annotation::Reach;
 
@@ -38,16 +38,16 @@ pub struct DropBroadcasts {
 
 impl PerPacket for DropBroadcasts {
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match packet.annotations().reach {
             Reach::Broadcast | Reach::Multicast => {
                 if self.drops.own() == 0 {
                     cx.say("DropBroadcasts: dropped a packet\n");
                 }
                 self.drops.add(1);
-                Fate::out_or_drop(1, 0)
+                Action::out_or_drop(1, 0)
             }
-            _ => Fate::ON,
+            _ => Action::ON,
         }
     }
 

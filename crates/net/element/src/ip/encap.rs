@@ -11,7 +11,7 @@ use wire::ip::Protocol;
 use wire::ipv4;
 
 use super::header;
-use crate::annotation::Notes;
+use crate::annotation::PacketAnnotations;
 
 /// The class.
 pub static CLASS: Class = Class {

@@ -4,12 +4,12 @@ use std::net::Ipv4Addr;
 
 use graph::class::{Headers, mandatory};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use wire::ipv4;
 
 use super::header;
-use crate::annotation::{FIX_IP_SRC, Notes};
+use crate::annotation::{FIX_IP_SRC, PacketAnnotations};
 use crate::kernels::each;
 
 /// The class.
@@ -56,11 +56,11 @@ impl FixIpSrc {
 
 impl PerPacket for FixIpSrc {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if packet.u8_at(FIX_IP_SRC) != 0 {
             self.fix(packet);
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<FixIpSrc> {

@@ -218,6 +218,6 @@ impl Element for IpFragmenter {
 /// Its code in programs: with its configuration in it, where that is known.
 fn code(element: &dyn Element) -> Code {
     of_type(element, |kernel: &IpFragmenter| {
-        Some(Code::Aside(format!("kernels::fits(packet, {}).then_some(Fate::ON)", kernel.mtu())))
+        Some(Code::Aside(format!("kernels::fits(packet, {}).then_some(Action::ON)", kernel.mtu())))
     })
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use graph::class::{Handlers, Headers, mandatory, positional, read};
 use graph::element::kernel::Kernel;
 use graph::value::Raw;
-use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, PerPacket, Tally};
 use memory::Packet;
 use wire::{ipv4, ipv4_option as option};
 
 use super::check_header::addresses;
 use super::header;
-use crate::annotation::{ICMP_PARAMETER_PROBLEM, Notes};
+use crate::annotation::{ICMP_PARAMETER_PROBLEM, PacketAnnotations};
 use crate::kernels::each;
 
 /// The class.
@@ -154,28 +154,28 @@ impl IpGwOptions {
     }
 
     #[cold]
-    fn with_options(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Fate {
+    fn with_options(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Action {
         let now_ms = cx.now_ns().div_euclid(1_000_000).rem_euclid(DAY_MS) as u32;
         let acted = header::split_mut(packet).map(|(header, _)| self.act(header, now_ms));
         match acted {
-            Some(Ok(())) => Fate::ON,
+            Some(Ok(())) => Action::ON,
             Some(Err(fault)) => {
                 self.drops.add(1);
                 packet.set_u8_at(ICMP_PARAMETER_PROBLEM, fault as u8);
-                Fate::out_or_drop(1, 0)
+                Action::out_or_drop(1, 0)
             }
-            None => Fate::drop(1),
+            None => Action::drop(1),
         }
     }
 }
 
 impl PerPacket for IpGwOptions {
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match packet.header(memory::annotation::Header::Network) {
-            Some([first, ..]) if ipv4::header_len(*first) <= header::LEN => Fate::ON,
+            Some([first, ..]) if ipv4::header_len(*first) <= header::LEN => Action::ON,
             Some(_) => self.with_options(cx, packet),
-            None => Fate::drop(1),
+            None => Action::drop(1),
         }
     }
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use graph::class::{Handlers, Headers, mandatory, positional, read};
 use graph::element::kernel::Kernel;
 use graph::value::{Raw, Value};
-use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, PerPacket, Tally};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ipv6;
 
 use super::header;
-use crate::annotation::{DST_IP6, Notes};
+use crate::annotation::{DST_IP6, PacketAnnotations};
 use crate::kernels::each;
 
 /// Bytes of an IPv6 header without extensions.
@@ -194,7 +194,7 @@ impl CheckIp6Header {
 
 impl PerPacket for CheckIp6Header {
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match self.check(packet) {
             Ok((length, dst)) => {
                 header::mark(packet, self.offset, LEN);
@@ -202,14 +202,14 @@ impl PerPacket for CheckIp6Header {
                 if packet.next().is_none() {
                     header::shorten(packet, self.offset + length);
                 }
-                Fate::ON
+                Action::ON
             }
             Err(reason) => {
                 if self.drops.own() == 0 {
                     cx.say("IP6 header check failed\n");
                 }
                 self.drops.add(1);
-                Fate::out_or_drop(1, reason)
+                Action::out_or_drop(1, reason)
             }
         }
     }
@@ -228,9 +228,9 @@ pub struct MarkIp6Header {
 
 impl PerPacket for MarkIp6Header {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         header::mark(packet, self.offset, LEN);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<MarkIp6Header> {
@@ -246,17 +246,17 @@ pub struct DecIp6Hlim {
 
 impl PerPacket for DecIp6Hlim {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let header = packet.header_mut(Header::Network);
         match header.and_then(|header| header.get_mut(ipv6::offset::HOP_LIMIT)) {
-            None => Fate::drop(1),
+            None => Action::drop(1),
             Some(hops) if *hops > 1 => {
                 *hops -= 1;
-                Fate::ON
+                Action::ON
             }
             Some(_) => {
                 self.drops.add(1);
-                Fate::out_or_drop(1, 0)
+                Action::out_or_drop(1, 0)
             }
         }
     }
@@ -275,14 +275,14 @@ pub struct Ip6Fragmenter {
 
 impl PerPacket for Ip6Fragmenter {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let Some(here) = packet.header(Header::Network).map(<[u8]>::len) else { return Fate::drop(1) };
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        let Some(here) = packet.header(Header::Network).map(<[u8]>::len) else { return Action::drop(1) };
         let length = if packet.next().is_none() { here } else { here + packet.total_len() - packet.len() };
         if length <= self.mtu {
-            return Fate::ON;
+            return Action::ON;
         }
         self.drops.add(1);
-        Fate::out_or_drop(1, 0)
+        Action::out_or_drop(1, 0)
     }
 
     fn replicate(&self) -> Option<Ip6Fragmenter> {
@@ -298,11 +298,11 @@ pub struct GetIp6Address {
 
 impl PerPacket for GetIp6Address {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let found = packet.get(self.offset..).and_then(|rest| rest.first_chunk::<ADDRESS>().copied());
-        let Some(address) = found else { return Fate::drop(0) };
+        let Some(address) = found else { return Action::drop(0) };
         packet.set_bytes_at(DST_IP6, address);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<GetIp6Address> {
@@ -318,9 +318,9 @@ pub struct SetIp6Address {
 
 impl PerPacket for SetIp6Address {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         packet.set_bytes_at(DST_IP6, self.address.octets());
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<SetIp6Address> {

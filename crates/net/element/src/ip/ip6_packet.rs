@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 
 use graph::class::{Handlers, Headers, both, keyword, mandatory, positional, read};
 use graph::value::{Names, Raw, Scope, Value};
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ip::{Ports, Protocol};
@@ -15,7 +15,7 @@ use wire::{ipv6, udp};
 use super::header;
 use super::ip6::LEN;
 use crate::analysis::transport_line::PROTOCOLS;
-use crate::annotation::{DST_IP6, Notes};
+use crate::annotation::{DST_IP6, PacketAnnotations};
 
 const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
 
@@ -156,11 +156,11 @@ pub struct Encap {
 }
 
 impl PerPacket for Encap {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let Ok(length) = u16::try_from(packet.total_len()) else { return Fate::drop(1) };
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        let Ok(length) = u16::try_from(packet.total_len()) else { return Action::drop(1) };
         let dst = self.dst.unwrap_or_else(|| packet.bytes_at::<16>(DST_IP6).into());
         let room = packet.push_front(LEN).ok().and_then(ipv6::Header::of_mut);
-        let Some(mut ip) = room else { return Fate::drop(0) };
+        let Some(mut ip) = room else { return Action::drop(0) };
         ip.set_version(self.class, 0);
         ip.set_payload_len(length);
         ip.set_next_header(self.protocol);
@@ -169,7 +169,7 @@ impl PerPacket for Encap {
         ip.set_dst(dst);
         packet.set_bytes_at(DST_IP6, dst.octets());
         header::mark(packet, 0, LEN);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Encap> {
@@ -182,9 +182,9 @@ impl PerPacket for Encap {
 pub struct Mirror;
 
 impl PerPacket for Mirror {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let ip = packet.header_mut(Header::Network).and_then(ipv6::Header::of_mut);
-        let Some(mut ip) = ip else { return Fate::drop(0) };
+        let Some(mut ip) = ip else { return Action::drop(0) };
         ip.swap_addresses();
         if matches!(ip.next_header(), Protocol::TCP | Protocol::UDP)
             && let Some(segment) = packet.header_mut(Header::Transport)
@@ -193,7 +193,7 @@ impl PerPacket for Mirror {
         {
             ports.swap();
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Mirror> {
@@ -206,11 +206,11 @@ impl PerPacket for Mirror {
 pub struct Dscp(u8);
 
 impl PerPacket for Dscp {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let header = packet.header_mut(Header::Network).and_then(|ip| ip.first_chunk_mut());
-        let Some(start) = header else { return Fate::drop(0) };
+        let Some(start) = header else { return Action::drop(0) };
         ipv6::set_dscp(start, self.0);
-        Fate::ON
+        Action::ON
     }
 }
 
@@ -251,11 +251,11 @@ impl Print {
 }
 
 impl PerPacket for Print {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if let Some(lines) = self.lines(packet) {
             cx.say(&lines);
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Print> {

@@ -9,13 +9,13 @@ use graph::class::{Argument, Handlers, Row, action, ask, read, rest, write};
 use graph::element::kernel::{Code, Kernel, of_type};
 use graph::fused::Single;
 use graph::value::Scope;
-use graph::{Class, Conf, Cx, Element, Fate, Fault, Next, Refused, Setup};
+use graph::{Action, Class, Conf, Cx, Element, Fault, Next, Refused, Setup};
 use memory::{Batch, Packet};
 
 use super::forward::{Forwarder, Hop};
 use super::routes::{Command, Routes, parameter};
 use super::slots::Order;
-use crate::annotation::Notes;
+use crate::annotation::PacketAnnotations;
 use crate::kernels::{self, single};
 
 const ARGUMENTS: &[Argument] =
@@ -181,7 +181,7 @@ pub struct Fixed {
 /// The output of the last of `routes` that fits a packet's destination, with the next
 /// hop noted; `None` without one. The longest prefixes must stand last.
 #[inline(always)]
-pub fn route<const N: usize>(routes: &[Fixed; N], packet: &mut Packet) -> Option<Fate> {
+pub fn route<const N: usize>(routes: &[Fixed; N], packet: &mut Packet) -> Option<Action> {
     let address = packet.dst_ip().to_bits();
     let mut found = None;
     for route in routes {
@@ -191,7 +191,7 @@ pub fn route<const N: usize>(routes: &[Fixed; N], packet: &mut Packet) -> Option
     }
     found.map(|hop| {
         hop.direct(packet);
-        Fate::out(hop.port.into())
+        Action::out(hop.port.into())
     })
 }
 
@@ -203,19 +203,19 @@ impl Lookup {
 
     /// A packet has no route.
     #[cold]
-    pub fn miss(&mut self, cx: &mut Cx<'_>, packet: &Packet) -> Fate {
+    pub fn miss(&mut self, cx: &mut Cx<'_>, packet: &Packet) -> Action {
         Lookup::complain(&mut self.complaints, cx, packet.dst_ip());
-        Fate::drop(1)
+        Action::drop(1)
     }
 }
 
 impl Single for Lookup {
     #[inline]
-    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match self.forwarder.hop(packet.dst_ip().to_bits()) {
             Some(hop) => {
                 hop.direct(packet);
-                Fate::out(hop.port.into())
+                Action::out(hop.port.into())
             }
             None => self.miss(cx, packet),
         }
@@ -278,7 +278,7 @@ fn code(element: &dyn Element) -> Code {
             )
         };
         let routes = routes.iter().map(line).collect::<Vec<_>>().join(", ");
-        Some(Code::Fate(format!(
+        Some(Code::Action(format!(
             "match kernels::route(const {{ &[{routes}] }}, packet) {{ Some(fate) => fate, None => kernel.miss(cx, packet) }}"
         )))
     })

@@ -2,7 +2,7 @@
 
 use graph::class::{Headers, positional};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use wire::ipv4;
 
@@ -37,12 +37,12 @@ pub struct MarkIpHeader {
 
 impl PerPacket for MarkIpHeader {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if let Some(first) = packet.get(self.offset) {
             let length = ipv4::header_len(*first);
             header::mark(packet, self.offset, length);
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<MarkIpHeader> {

@@ -7,10 +7,10 @@ use graph::class::{Argument, Handlers, both, mandatory, positional};
 use graph::element::kernel::{Code, Inside, Kernel, of_type};
 use graph::fused::Single;
 use graph::value::unsigned;
-use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, Next, PerPacket, Refused};
+use graph::{Action, Class, Conf, Cx, Each, Element, Fault, Next, PerPacket, Refused};
 use memory::{Batch, Packet};
 
-use crate::annotation::{self, Notes, Place};
+use crate::annotation::{self, PacketAnnotations, Place};
 use crate::kernels::{each, single};
 
 const COLOR: Argument = mandatory("COLOR", "the colour, 0 to 255");
@@ -146,9 +146,9 @@ pub struct Paint(Color);
 
 impl PerPacket for Paint {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         packet.set_u8_at(self.0.at.0, self.0.color());
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Paint> {
@@ -162,8 +162,8 @@ pub struct CheckPaint(Color);
 
 impl PerPacket for CheckPaint {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        if self.0.is_of(packet) { Fate::ON } else { Fate::out_or_drop(1, 0) }
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        if self.0.is_of(packet) { Action::ON } else { Action::out_or_drop(1, 0) }
     }
 
     fn replicate(&self) -> Option<CheckPaint> {
@@ -187,11 +187,11 @@ impl PaintTee {
 
 impl Single for PaintTee {
     #[inline(always)]
-    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if self.0.is_of(packet) {
             PaintTee::copy(cx, packet);
         }
-        Fate::ON
+        Action::ON
     }
 }
 
@@ -221,9 +221,9 @@ impl PaintSwitch {
 
     /// Where a packet goes; `None` if everywhere.
     #[inline(always)]
-    pub(crate) fn fate(packet: &Packet, anno: usize) -> Option<Fate> {
+    pub(crate) fn fate(packet: &Packet, anno: usize) -> Option<Action> {
         let color = packet.u8_at(anno);
-        (color != EVERYWHERE).then(|| Fate::out(color.into()))
+        (color != EVERYWHERE).then(|| Action::out(color.into()))
     }
 
     fn everywhere(cx: &mut Cx<'_>, packet: Packet) {

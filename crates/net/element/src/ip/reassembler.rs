@@ -17,7 +17,7 @@ use wire::ip::{Ports, Protocol};
 use wire::ipv4;
 
 use super::header;
-use crate::annotation::{Notes, Place};
+use crate::annotation::{PacketAnnotations, Place};
 
 /// The class.
 pub static CLASS: Class = Class {

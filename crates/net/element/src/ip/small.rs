@@ -6,14 +6,14 @@ use std::sync::Arc;
 use graph::class::{Handlers, Headers, mandatory, positional, read};
 use graph::element::kernel::Kernel;
 use graph::value::Prefix4;
-use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, PerPacket, Tally};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ip::{Ports, Protocol};
 use wire::{ipv4, tcp, udp};
 
 use super::{header, random};
-use crate::annotation::Notes;
+use crate::annotation::PacketAnnotations;
 use crate::kernels::each;
 
 /// The class of what makes checksums right.
@@ -102,15 +102,15 @@ impl SetIpChecksum {
 
 impl PerPacket for SetIpChecksum {
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if SetIpChecksum::set(packet).is_some() {
-            return Fate::ON;
+            return Action::ON;
         }
         if self.drops.own() == 0 {
             cx.say("SetIPChecksum: bad input packet\n");
         }
         self.drops.add(1);
-        Fate::drop(0)
+        Action::drop(0)
     }
 
     fn replicate(&self) -> Option<SetIpChecksum> {
@@ -129,9 +129,9 @@ const NUMBERS: std::ops::Range<usize> = tcp::offset::SEQUENCE..tcp::offset::DATA
 
 impl PerPacket for IpMirror {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let Some((header, payload)) = header::split_mut(packet) else { return Fate::drop(0) };
-        let Some(mut ip) = ipv4::Header::of_mut(header) else { return Fate::drop(0) };
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        let Some((header, payload)) = header::split_mut(packet) else { return Action::drop(0) };
+        let Some(mut ip) = ipv4::Header::of_mut(header) else { return Action::drop(0) };
         ip.swap_addresses();
         let (dst, protocol) = (ip.dst(), ip.protocol());
         let has_ports = matches!(protocol, Protocol::TCP | Protocol::UDP) && !ip.is_later_fragment();
@@ -146,7 +146,7 @@ impl PerPacket for IpMirror {
         if self.annotate {
             packet.set_dst_ip(dst);
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<IpMirror> {
@@ -168,13 +168,13 @@ fn pick(prefix: Prefix4) -> Ipv4Addr {
 
 impl PerPacket for SetRandIpAddress {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let address = match self.chosen.len() {
             0 => pick(self.prefix),
             count => self.chosen[random::below(count as u64) as usize],
         };
         packet.set_dst_ip(address);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<SetRandIpAddress> {

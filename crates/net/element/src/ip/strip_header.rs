@@ -3,7 +3,7 @@
 
 use graph::class::Headers;
 use graph::element::kernel::Kernel;
-use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket};
+use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 
@@ -73,16 +73,16 @@ pub struct StripHeader(To);
 
 impl PerPacket for StripHeader {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let network = packet.header_offset(Header::Network);
         let transport = packet.header_offset(Header::Transport);
         let by = match (self.0, network, transport) {
             (To::Network, Some(network), _) => network,
             (To::Transport, _, Some(transport)) => transport,
             (To::Back, Some(network), _) => network.min(0),
-            _ => return Fate::drop(0),
+            _ => return Action::drop(0),
         };
-        if header::advance(packet, by) { Fate::ON } else { Fate::drop(1) }
+        if header::advance(packet, by) { Action::ON } else { Action::drop(1) }
     }
 
     fn replicate(&self) -> Option<StripHeader> {

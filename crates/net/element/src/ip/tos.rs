@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use graph::class::{Handlers, Headers, both, mandatory, positional, read};
 use graph::element::kernel::Kernel;
 use graph::value::unsigned;
-use graph::{Class, Cx, Each, Fate, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, PerPacket, Tally};
 use memory::Packet;
 use wire::ipv4;
 
@@ -130,8 +130,8 @@ pub struct SetTos {
 
 impl PerPacket for SetTos {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        if set(packet, self.mask, self.value.load(Ordering::Relaxed)) { Fate::ON } else { Fate::drop(0) }
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        if set(packet, self.mask, self.value.load(Ordering::Relaxed)) { Action::ON } else { Action::drop(0) }
     }
 
     fn replicate(&self) -> Option<SetTos> {
@@ -148,15 +148,15 @@ pub struct MarkCe {
 
 impl PerPacket for MarkCe {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let header = packet.header(memory::annotation::Header::Network);
         match header.and_then(|header| header.get(ipv4::offset::TRAFFIC_CLASS)).map(|class| class & ECN) {
             Some(0) if !self.force => {
                 self.drops.add(1);
-                Fate::drop(0)
+                Action::drop(0)
             }
-            Some(_) if set(packet, ECN, ECN) => Fate::ON,
-            _ => Fate::drop(1),
+            Some(_) if set(packet, ECN, ECN) => Action::ON,
+            _ => Action::drop(1),
         }
     }
 

@@ -2,14 +2,14 @@
 
 use graph::class::{keyword, positional};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ip::Protocol;
 use wire::{icmpv4, tcp, udp};
 
 use super::header;
-use crate::annotation::{EXTRA_LENGTH, Notes};
+use crate::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use crate::kernels::each;
 
 /// The class.
@@ -73,7 +73,7 @@ impl TruncateIpPayload {
 }
 
 impl PerPacket for TruncateIpPayload {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let (kept, there) = (self.kept(packet), packet.len());
         if packet.next().is_none() && kept < there {
             header::shorten(packet, kept);
@@ -82,7 +82,7 @@ impl PerPacket for TruncateIpPayload {
                 packet.set_u32_at(EXTRA_LENGTH, extra);
             }
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<TruncateIpPayload> {

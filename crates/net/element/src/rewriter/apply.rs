@@ -14,7 +14,7 @@ use super::flow_id::FlowId;
 use super::flows::{DATA, DONE, Flow, Tracking};
 use super::kind::{DCCP, Kind, TCP, UDP, addresses};
 use super::sequence::Shift;
-use crate::annotation::{AGGREGATE, Notes};
+use crate::annotation::{AGGREGATE, PacketAnnotations};
 use crate::ip::header::{self, u16_at, u32_at};
 
 /// Which annotations follow.

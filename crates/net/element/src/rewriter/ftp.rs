@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use graph::class::{Headers, mandatory};
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ip::Protocol;
@@ -180,10 +180,10 @@ impl PerPacket for FtpPortMapper {
         Ok(())
     }
 
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         // Whatever is no command, or cannot be one, passes as it is.
         let _ = self.map(packet, now_ms(cx));
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<FtpPortMapper> {

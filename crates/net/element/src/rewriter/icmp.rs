@@ -6,7 +6,7 @@ use std::sync::Arc;
 use graph::class::{Headers, keyword, mandatory};
 use graph::element::kernel::Kernel;
 use graph::value::{Names, Raw, Scope, Value};
-use graph::{Class, Cx, Each, Fate, PerPacket, Setup};
+use graph::{Action, Class, Cx, Each, PerPacket, Setup};
 use memory::Packet;
 use wire::icmpv4::offset::{CHECKSUM, IDENTIFIER, SEQUENCE};
 use wire::ip::{Ports, Protocol};
@@ -19,7 +19,7 @@ use super::flows::Ask;
 use super::kind::{DCCP, ICMP, TCP, UDP, addresses};
 use super::mapper::all;
 use super::rewriter::{Core, now_ms};
-use crate::annotation::{Notes, Place};
+use crate::annotation::{PacketAnnotations, Place};
 use crate::ip::header::{self, u16_at};
 use crate::kernels;
 
@@ -210,11 +210,11 @@ impl PerPacket for IcmpRewriter {
         Ok(())
     }
 
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if header::split(packet).is_none_or(|(ip, _)| header::protocol(ip) != Protocol::ICMP) {
-            return Fate::drop(1);
+            return Action::drop(1);
         }
-        self.rewrite(packet, now_ms(cx)).map_or(Fate::drop(0), Fate::out)
+        self.rewrite(packet, now_ms(cx)).map_or(Action::drop(0), Action::out)
     }
 
     fn replicate(&self) -> Option<IcmpRewriter> {

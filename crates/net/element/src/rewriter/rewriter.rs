@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use graph::{Cx, Element, Fate, Next, Refused, TimerId};
+use graph::{Action, Cx, Element, Next, Refused, TimerId};
 use memory::{Batch, Packet};
 
 use super::apply::{Annotate, apply};
@@ -13,7 +13,7 @@ use super::flows::{Ask, Entry, Flow, Flows, Member, Without};
 use super::kind::Kind;
 use super::mapper::{Mapper, all};
 use super::spec::{self, Input, Rule};
-use crate::annotation::Notes;
+use crate::annotation::PacketAnnotations;
 use crate::ip::header;
 use crate::tcpudp::words::{TcpPort, Words};
 
@@ -158,7 +158,7 @@ pub(crate) struct Rewriter {
     core: Arc<Core>,
     flows: Arc<Mutex<Flows>>,
     member: usize,
-    fates: Box<[Fate; Batch::MAX]>,
+    fates: Box<[Action; Batch::MAX]>,
     /// When what expired is forgotten next.
     reap_at_ns: i64,
 }
@@ -166,18 +166,18 @@ pub(crate) struct Rewriter {
 impl Rewriter {
     pub(super) fn new(core: Arc<Core>) -> Rewriter {
         let (flows, member) = core.place();
-        Rewriter { core, flows, member, fates: Box::new([Fate::ON; Batch::MAX]), reap_at_ns: 0 }
+        Rewriter { core, flows, member, fates: Box::new([Action::ON; Batch::MAX]), reap_at_ns: 0 }
     }
 
     /// What becomes of a packet that belongs to no flow and begins none.
-    fn unfit(&self, flows: &Flows, input: usize) -> Fate {
+    fn unfit(&self, flows: &Flows, input: usize) -> Action {
         match flows.members[self.member].inputs.get(input) {
-            Some(Input { rule: Rule::Pass, forward, .. }) => Fate::out(*forward),
-            _ => Fate::drop(UNFIT),
+            Some(Input { rule: Rule::Pass, forward, .. }) => Action::out(*forward),
+            _ => Action::drop(UNFIT),
         }
     }
 
-    fn packet(&self, flows: &mut Flows, input: usize, packet: &mut Packet, now: i64) -> Fate {
+    fn packet(&self, flows: &mut Flows, input: usize, packet: &mut Packet, now: i64) -> Action {
         let kind = self.core.kind;
         let split = header::split(packet);
         let is_answer = split.is_some_and(|(_, payload)| payload.first() == Some(&wire::icmpv4::ECHO_REPLY));
@@ -193,17 +193,17 @@ impl Rewriter {
                     flows.flow(entry.flow).annotation = annotation;
                     entry
                 }
-                Err(Without::Pass(output)) => return Fate::out(output),
-                Err(Without::Unwanted) => return Fate::drop(UNWANTED),
-                Err(Without::Exhausted) => return Fate::drop(EXHAUSTED),
-                Err(Without::Full) => return Fate::drop(FULL),
+                Err(Without::Pass(output)) => return Action::out(output),
+                Err(Without::Unwanted) => return Action::drop(UNWANTED),
+                Err(Without::Exhausted) => return Action::drop(EXHAUSTED),
+                Err(Without::Full) => return Action::drop(FULL),
             },
         };
         let flow = flows.flow(entry.flow);
         apply(packet, kind, flow, entry.back, self.core.annotate);
         let output = flow.outputs[usize::from(entry.back)];
         flows.refresh(entry.flow, now);
-        Fate::out(output)
+        Action::out(output)
     }
 
     pub(super) fn lookup(&mut self, cx: &mut Cx<'_>, parameter: &str) -> Result<String, Refused> {

@@ -6,7 +6,7 @@ use graph::element::kernel::Kernel;
 use graph::fused::Single;
 use graph::lang::args;
 use graph::value::Raw;
-use graph::{Class, Cx, Element, Fate, Fault, Next, Refused, Tally};
+use graph::{Action, Class, Cx, Element, Fault, Next, Refused, Tally};
 use memory::{Batch, Packet};
 
 use crate::kernels::single;
@@ -172,9 +172,9 @@ impl Counter {
 
 impl Single for Counter {
     #[inline(always)]
-    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         self.count(cx, 1, packet.total_len() as u64);
-        Fate::ON
+        Action::ON
     }
 }
 

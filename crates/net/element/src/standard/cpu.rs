@@ -2,7 +2,7 @@
 
 use graph::class::{Handlers, positional, read};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 
 use super::queue::{self, Queue};
@@ -47,8 +47,8 @@ pub struct CpuSwitch;
 
 impl PerPacket for CpuSwitch {
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
-        Fate::out(cx.lane() % cx.outputs().max(1))
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, _: &mut Packet) -> Action {
+        Action::out(cx.lane() % cx.outputs().max(1))
     }
 
     fn replicate(&self) -> Option<CpuSwitch> {

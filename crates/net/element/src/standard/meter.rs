@@ -3,12 +3,12 @@
 
 use graph::class::{Handlers, both, call, mandatory, read, rest};
 use graph::value::{Bandwidth, Value};
-use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused, Setup};
+use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused, Setup};
 use memory::Packet;
 
 use super::parsed;
 use super::rate::{self, Rate};
-use crate::annotation::Notes;
+use crate::annotation::PacketAnnotations;
 
 /// By packets.
 pub static PACKETS: Class = Class {
@@ -169,11 +169,11 @@ pub struct Meter {
 }
 
 impl PerPacket for Meter {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let count = if self.bytes { packet.total_len() as u64 } else { 1 };
         self.rate.count(cx.now_ns(), count);
         let now = self.rate.average();
-        Fate::out(self.thresholds.partition_point(|threshold| *threshold <= now))
+        Action::out(self.thresholds.partition_point(|threshold| *threshold <= now))
     }
 }
 
@@ -190,9 +190,9 @@ fn integer<T: Value>(value: &str) -> Result<T, Refused> {
 
 impl PerPacket for Block {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let rate = i64::from(packet.u32_at(FORWARD) as i32);
-        Fate::out(usize::from(self.most != 0 && rate > self.most))
+        Action::out(usize::from(self.most != 0 && rate > self.most))
     }
 }
 
@@ -209,9 +209,9 @@ pub struct CompareBlock {
 }
 
 impl PerPacket for CompareBlock {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let [forward, back] = [FORWARD, BACK].map(|at| i64::from(packet.u32_at(at) as i32).max(1));
         let heavy = i128::from(self.forward) * i128::from(forward) > i128::from(self.back) * i128::from(back);
-        Fate::out(usize::from(heavy && (forward > self.most || back > self.most)))
+        Action::out(usize::from(heavy && (forward > self.most || back > self.most)))
     }
 }

@@ -2,7 +2,7 @@
 
 use graph::element::kernel::Kernel;
 use graph::fused::Single;
-use graph::{Class, Cx, Element, Fate, Next};
+use graph::{Action, Class, Cx, Element, Next};
 use memory::{Batch, Packet};
 
 use crate::kernels::single;
@@ -60,7 +60,7 @@ impl Element for Null {
 
 impl Single for Null {
     #[inline(always)]
-    fn single(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
-        Fate::ON
+    fn single(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Action {
+        Action::ON
     }
 }

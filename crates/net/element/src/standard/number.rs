@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use graph::class::{Handlers, keyword, positional, read};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 
 use crate::kernels;
@@ -48,18 +48,18 @@ pub struct NumberPacket {
 }
 
 impl PerPacket for NumberPacket {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let (before, end) = (packet.len(), self.offset + 8);
         if end > before {
             if packet.next().is_some() || packet.set_len(end).is_err() {
-                return Fate::drop(0);
+                return Action::drop(0);
             }
             packet[before..].fill(0);
         }
         let number = self.count.fetch_add(1, Ordering::Relaxed); // only the number matters
         let bytes = if self.net_order { number.to_be_bytes() } else { number.to_le_bytes() };
         packet[self.offset..end].copy_from_slice(&bytes);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<NumberPacket> {

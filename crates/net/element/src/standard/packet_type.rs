@@ -2,7 +2,7 @@
 
 use graph::class::mandatory;
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Reach;
 
@@ -41,9 +41,9 @@ pub struct SetPacketType(Reach);
 
 impl PerPacket for SetPacketType {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         packet.annotations_mut().reach = self.0;
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<SetPacketType> {

@@ -3,10 +3,10 @@
 
 use graph::class::{keyword, positional, rest};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 
-use crate::annotation::{Notes, PAINT, Place};
+use crate::annotation::{PAINT, PacketAnnotations, Place};
 use crate::kernels::each;
 
 /// By the rest.
@@ -71,8 +71,8 @@ pub struct PaintRr(Place<1>);
 
 impl PerPacket for PaintRr {
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        Fate::out(usize::from(packet.u8_at(self.0.0)) % cx.outputs().max(1))
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        Action::out(usize::from(packet.u8_at(self.0.0)) % cx.outputs().max(1))
     }
 
     fn replicate(&self) -> Option<PaintRr> {
@@ -90,9 +90,9 @@ pub struct ExactPaintSwitch {
 
 impl PerPacket for ExactPaintSwitch {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let output = self.table.get(usize::from(packet.u8_at(self.at.0))).copied().unwrap_or(0);
-        Fate::out_or_drop(usize::from(output), 0)
+        Action::out_or_drop(usize::from(output), 0)
     }
 
     fn replicate(&self) -> Option<ExactPaintSwitch> {

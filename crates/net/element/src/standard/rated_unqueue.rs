@@ -3,7 +3,9 @@
 
 use graph::class::{Handlers, both, datum, keyword, mandatory, read};
 use graph::value::{Bandwidth, Span};
-use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Ran, Refused, Signals, TaskId, TimerId};
+use graph::{
+    Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, Ran, Refused, Signals, TaskId, TimerId,
+};
 use memory::{Batch, Packet};
 
 use super::bucket::{self, BYTES_THRESHOLD, Bucket};
@@ -243,12 +245,12 @@ impl PerPacket for RatedSplitter {
     }
 
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         self.0.bucket.refill(cx);
         if !self.0.bucket.contains(self.0.threshold()) {
-            return Fate::out_or_drop(1, 0);
+            return Action::out_or_drop(1, 0);
         }
         self.0.take(packet);
-        Fate::ON
+        Action::ON
     }
 }

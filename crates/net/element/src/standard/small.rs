@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use graph::class::{Handlers, both, datum, keyword, mandatory, positional, read, rest, setting};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, Fault, PerPacket, Refused, Tally};
+use graph::{Action, Class, Cx, Each, Fault, PerPacket, Refused, Tally};
 use memory::Packet;
 
 use super::parsed;
-use crate::annotation::{Notes, Place};
+use crate::annotation::{PacketAnnotations, Place};
 use crate::ip::random;
 use crate::kernels::each;
 
@@ -261,8 +261,8 @@ pub struct Pass;
 
 impl PerPacket for Pass {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
-        Fate::ON
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Action {
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Pass> {
@@ -276,10 +276,10 @@ pub struct CheckLength(Arc<AtomicUsize>);
 
 impl PerPacket for CheckLength {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         // Relaxed: a number of its own.
         let long = packet.total_len() > self.0.load(Ordering::Relaxed);
-        if long { Fate::out_or_drop(1, 0) } else { Fate::ON }
+        if long { Action::out_or_drop(1, 0) } else { Action::ON }
     }
 
     fn replicate(&self) -> Option<CheckLength> {
@@ -296,9 +296,9 @@ pub struct SetAnnoByte {
 
 impl PerPacket for SetAnnoByte {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         packet.set_u8_at(self.at, self.value);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<SetAnnoByte> {
@@ -375,12 +375,12 @@ impl PerPacket for RandomSample {
     }
 
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Action {
         if !self.chance.is_active() || happens(self.chance.chance()) {
-            return Fate::ON;
+            return Action::ON;
         }
         self.drops.add(1);
-        Fate::out_or_drop(1, 0)
+        Action::out_or_drop(1, 0)
     }
 
     fn replicate(&self) -> Option<RandomSample> {
@@ -398,7 +398,7 @@ pub struct Clipboard {
 }
 
 impl PerPacket for Clipboard {
-    fn packet(&mut self, _: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action {
         let mut kept = &mut self.kept[..];
         let ranges = if packet.len() < self.least { &[][..] } else { &self.ranges };
         for &(offset, length) in ranges {
@@ -411,7 +411,7 @@ impl PerPacket for Clipboard {
                 None => {}
             }
         }
-        Fate::out(input)
+        Action::out(input)
     }
 }
 
@@ -424,7 +424,7 @@ pub struct RandomBitErrors {
 }
 
 impl PerPacket for RandomBitErrors {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let chance = self.chance.chance();
         if self.chance.is_active() && chance > 0.0 {
             for byte in packet.iter_mut() {
@@ -432,7 +432,7 @@ impl PerPacket for RandomBitErrors {
                 *byte = (self.apply)(*byte, hit);
             }
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<RandomBitErrors> {
@@ -469,13 +469,13 @@ fn crc(bytes: &[u8]) -> u32 {
 pub struct SetCrc;
 
 impl PerPacket for SetCrc {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let (sum, length) = (crc(packet), packet.len());
         if packet.next().is_some() || packet.set_len(length + 4).is_err() {
-            return Fate::drop(0);
+            return Action::drop(0);
         }
         packet[length..].copy_from_slice(&sum.to_le_bytes());
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<SetCrc> {
@@ -488,13 +488,13 @@ impl PerPacket for SetCrc {
 pub struct CheckCrc;
 
 impl PerPacket for CheckCrc {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let good = packet.split_last_chunk::<4>().is_some_and(|(data, sum)| crc(data).to_le_bytes() == *sum);
         let length = packet.len();
         if good && packet.next().is_none() && packet.set_len(length - 4).is_ok() {
-            return Fate::ON;
+            return Action::ON;
         }
-        Fate::out_or_drop(1, 0)
+        Action::out_or_drop(1, 0)
     }
 
     fn replicate(&self) -> Option<CheckCrc> {

@@ -3,7 +3,7 @@
 use graph::class::{keyword, mandatory, positional};
 use graph::element::kernel::Kernel;
 use graph::value::Bytes;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 
 use crate::kernels::each;
@@ -52,11 +52,11 @@ pub struct StoreData {
 
 impl PerPacket for StoreData {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let (before, end) = (packet.len(), self.offset.saturating_add(self.bytes.len()));
         if self.grow && end > before {
             if packet.next().is_some() || packet.set_len(end).is_err() {
-                return Fate::drop(0);
+                return Action::drop(0);
             }
             packet[before..].fill(0);
         }
@@ -64,7 +64,7 @@ impl PerPacket for StoreData {
         for (byte, (data, mask)) in place.iter_mut().zip(&self.bytes) {
             *byte = *byte & !mask | data;
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<StoreData> {

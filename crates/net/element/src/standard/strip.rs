@@ -2,7 +2,7 @@
 
 use graph::class::mandatory;
 use graph::element::kernel::{Code, Kernel, of_type};
-use graph::{Class, Cx, Each, Element, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, Element, PerPacket};
 use memory::Packet;
 
 use crate::kernels::each;
@@ -45,10 +45,10 @@ impl Strip {
 
 impl PerPacket for Strip {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match packet.pull_front(self.length) {
-            Ok(()) => Fate::ON,
-            Err(_) => Fate::drop(0),
+            Ok(()) => Action::ON,
+            Err(_) => Action::drop(0),
         }
     }
 
@@ -60,6 +60,6 @@ impl PerPacket for Strip {
 /// Its code in programs: with its configuration in it, where that is known.
 fn code(element: &dyn Element) -> Code {
     of_type(element, |Each(kernel): &Each<Strip>| {
-        Some(Code::Fate(format!("kernels::Strip::with({}).packet(cx, 0, packet)", kernel.length())))
+        Some(Code::Action(format!("kernels::Strip::with({}).packet(cx, 0, packet)", kernel.length())))
     })
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use graph::class::{Handlers, NO_HANDLERS, both, mandatory, positional};
 use graph::element::kernel::Kernel;
-use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused};
+use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused};
 use memory::Packet;
 
 use super::parsed;
@@ -180,7 +180,7 @@ impl PerPacket for Switch {
     }
 
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Action {
         // Relaxed: a number of its own; threads see a change when they see it.
         to(self.0.load(Ordering::Relaxed))
     }
@@ -191,8 +191,8 @@ impl PerPacket for Switch {
 }
 
 #[inline]
-fn to(port: i64) -> Fate {
-    usize::try_from(port).map_or(Fate::drop(0), |port| Fate::out_or_drop(port, 0))
+fn to(port: i64) -> Action {
+    usize::try_from(port).map_or(Action::drop(0), |port| Action::out_or_drop(port, 0))
 }
 
 /// See [`STATIC`].
@@ -201,7 +201,7 @@ pub struct StaticSwitch(i64);
 
 impl PerPacket for StaticSwitch {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Action {
         to(self.0)
     }
 
@@ -216,13 +216,13 @@ pub struct RoundRobin(Arc<AtomicUsize>);
 
 impl PerPacket for RoundRobin {
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, _: &mut Packet) -> Action {
         let outputs = cx.outputs();
         // Relaxed: only the number matters. It never reaches the end of its range
         // in a way that shows: the turn goes on at 0.
         let turn = |now: usize| Some(if now + 1 >= outputs { 0 } else { now + 1 });
         let now = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, turn);
-        Fate::out(now.unwrap_or(0))
+        Action::out(now.unwrap_or(0))
     }
 
     fn replicate(&self) -> Option<RoundRobin> {
@@ -236,8 +236,8 @@ pub struct Random;
 
 impl PerPacket for Random {
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, _: &mut Packet) -> Fate {
-        Fate::out(random::below(cx.outputs().max(1) as u64) as usize)
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, _: &mut Packet) -> Action {
+        Action::out(random::below(cx.outputs().max(1) as u64) as usize)
     }
 
     fn replicate(&self) -> Option<Random> {
@@ -254,11 +254,11 @@ pub struct Hash {
 
 impl PerPacket for Hash {
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let bytes = packet.get(self.offset..).and_then(|rest| rest.get(..self.length));
-        let Some(bytes) = bytes else { return Fate::ON };
+        let Some(bytes) = bytes else { return Action::ON };
         let sum = bytes.iter().fold(0u32, |sum, byte| sum.wrapping_add(u32::from(*byte))) as usize;
-        Fate::out(match cx.outputs() {
+        Action::out(match cx.outputs() {
             outputs @ (2 | 4 | 8) => (sum ^ sum >> 4) & (outputs - 1),
             outputs => sum % outputs.max(1),
         })
@@ -280,8 +280,8 @@ impl PerPacket for InputSwitch {
     }
 
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, input: usize, _: &mut Packet) -> Fate {
-        if self.0.load(Ordering::Relaxed) == input as i64 { Fate::ON } else { Fate::drop(0) }
+    fn packet(&mut self, _: &mut Cx<'_>, input: usize, _: &mut Packet) -> Action {
+        if self.0.load(Ordering::Relaxed) == input as i64 { Action::ON } else { Action::drop(0) }
     }
 
     fn replicate(&self) -> Option<InputSwitch> {

@@ -3,7 +3,7 @@
 use graph::class::positional;
 use graph::element::kernel::Kernel;
 use graph::fused::Single;
-use graph::{Class, Cx, Element, Fate, Fault, Next};
+use graph::{Action, Class, Cx, Element, Fault, Next};
 use memory::{Batch, Packet};
 
 use crate::kernels::single;
@@ -47,10 +47,10 @@ impl Tee {
 }
 
 impl Single for Tee {
-    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let last = cx.outputs() - 1;
         (0..last).for_each(|output| Tee::copy(cx, output, packet));
-        Fate::out(last)
+        Action::out(last)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use graph::class::{Handlers, datum, keyword, mandatory, positional};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 
-use crate::annotation::{EXTRA_LENGTH, Notes};
+use crate::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use crate::kernels::each;
 
 /// Bytes back in front.
@@ -127,8 +127,8 @@ pub struct Unstrip(usize);
 
 impl PerPacket for Unstrip {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        if packet.push_front(self.0).is_ok() { Fate::ON } else { Fate::drop(0) }
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        if packet.push_front(self.0).is_ok() { Action::ON } else { Action::drop(0) }
     }
 
     fn replicate(&self) -> Option<Unstrip> {
@@ -161,7 +161,7 @@ fn cut(packet: &mut Packet, length: usize) {
 
 impl PerPacket for Truncate {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let excess = packet.total_len().saturating_sub(self.length);
         if excess > 0 {
             cut(packet, self.length);
@@ -170,7 +170,7 @@ impl PerPacket for Truncate {
                 packet.set_u32_at(EXTRA_LENGTH, extra.saturating_add(excess as u32));
             }
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Truncate> {
@@ -184,16 +184,16 @@ pub struct Pad(usize);
 
 impl PerPacket for Pad {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let missing = match self.0 {
             0 => packet.u32_at(EXTRA_LENGTH) as usize,
             length => length.saturating_sub(packet.total_len()),
         };
         if missing > 0 && !(packet.next().is_none() && extend(packet, missing)) {
-            return Fate::drop(0);
+            return Action::drop(0);
         }
         packet.set_u32_at(EXTRA_LENGTH, 0);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Pad> {
@@ -209,7 +209,7 @@ pub struct Resize {
 }
 
 impl PerPacket for Resize {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let (head, tail) = (self.head.unsigned_abs() as usize, self.tail.unsigned_abs() as usize);
         let in_front = match self.head < 0 {
             true => packet.pull_front(head.min(packet.len())).is_ok(),
@@ -223,7 +223,7 @@ impl PerPacket for Resize {
             }
             false => tail == 0 || packet.next().is_none() && extend(packet, tail),
         };
-        if in_front && behind { Fate::ON } else { Fate::drop(0) }
+        if in_front && behind { Action::ON } else { Action::drop(0) }
     }
 
     fn replicate(&self) -> Option<Resize> {

@@ -8,7 +8,7 @@ use wire::{checksum, tcp, udp};
 
 use super::checksum::pseudo_header;
 use crate::ip::header;
-use crate::ip::judge::{self, BAD_CHECKSUM};
+use crate::ip::header_check::{self, BAD_CHECKSUM};
 
 const TCP_REASONS: &[&str] = &["not TCP", "bad packet length", "bad TCP checksum"];
 const UDP_REASONS: &[&str] = &["not UDP", "bad packet length", "bad UDP checksum"];
@@ -21,8 +21,8 @@ pub static TCP: Class = Class {
     drops: TCP_REASONS,
     example: "CheckIPHeader(14) -> CheckTCPHeader",
     see: &["CheckIPHeader", "CheckUDPHeader", "CheckICMPHeader", "SetTCPChecksum"],
-    make: |_, conf| judge::make(conf, "TCP", TCP_REASONS, check_tcp),
-    ..judge::CLASS
+    make: |_, conf| header_check::make(conf, "TCP", TCP_REASONS, check_tcp),
+    ..header_check::CLASS
 };
 
 /// The class for UDP.
@@ -34,8 +34,8 @@ pub static UDP: Class = Class {
     drops: UDP_REASONS,
     example: "CheckIPHeader(14) -> CheckUDPHeader",
     see: &["CheckIPHeader", "CheckTCPHeader", "CheckICMPHeader", "SetUDPChecksum"],
-    make: |_, conf| judge::make(conf, "UDP", UDP_REASONS, check_udp),
-    ..judge::CLASS
+    make: |_, conf| header_check::make(conf, "UDP", UDP_REASONS, check_udp),
+    ..header_check::CLASS
 };
 
 const WRONG_PROTOCOL: usize = 0;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use graph::class::{Headers, positional};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use wire::ip::Addresses;
 use wire::ipv4_option as option;
@@ -122,14 +122,14 @@ pub(super) fn set_udp(packet: &mut Packet) -> Option<()> {
 }
 
 impl PerPacket for SetUdpChecksum {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if set_udp(packet).is_some() {
-            return Fate::ON;
+            return Action::ON;
         }
         if cx.outputs() == 1 && !self.warned.0.swap(true, Ordering::Relaxed) {
             cx.say(&format!("{} :: {}: fragment or short packet\n", cx.name(), cx.class()));
         }
-        Fate::out_or_drop(1, 0)
+        Action::out_or_drop(1, 0)
     }
 
     fn replicate(&self) -> Option<SetUdpChecksum> {
@@ -163,12 +163,12 @@ impl SetTcpChecksum {
 }
 
 impl PerPacket for SetTcpChecksum {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if self.set(packet).is_some() {
-            return Fate::ON;
+            return Action::ON;
         }
         cx.say("SetTCPChecksum: bad lengths\n");
-        Fate::drop(0)
+        Action::drop(0)
     }
 
     fn replicate(&self) -> Option<SetTcpChecksum> {

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use graph::class::{Handlers, Headers, NO_HANDLERS, mandatory, positional, setting};
 use graph::element::kernel::Kernel;
 use graph::value::{Scope, Value};
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::{Action, Class, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 use wire::ip::Protocol;
 use wire::{ipv4, udp};
 
 use super::checksum;
 use super::words::{Port, UdpPort};
-use crate::annotation::Notes;
+use crate::annotation::PacketAnnotations;
 use crate::ip::header;
 use crate::kernels::each;
 
@@ -159,15 +159,15 @@ impl UdpIpEncap {
 }
 
 impl PerPacket for UdpIpEncap {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if packet.next().is_some() {
-            return Fate::drop(1);
+            return Action::drop(1);
         }
         if packet.push_front(header::LEN + udp::HEADER_LEN).is_err() {
-            return Fate::drop(0);
+            return Action::drop(0);
         }
         if self.write_headers(packet).is_none() {
-            return Fate::drop(1);
+            return Action::drop(1);
         }
         self.count = self.count.wrapping_add(1);
         if self.count == self.interval {
@@ -177,7 +177,7 @@ impl PerPacket for UdpIpEncap {
                 end.store(old & !0xFFFF | u64::from((old as u16).wrapping_add(1)), Ordering::Relaxed);
             }
         }
-        Fate::ON
+        Action::ON
     }
 
     fn reconfigure(&mut self, _: &mut Cx<'_>, new: UdpIpEncap) -> Result<(), Refused> {

@@ -5,12 +5,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use graph::class::{Handlers, Headers, both, mandatory};
 use graph::value::{Names, Scope, Value};
-use graph::{Class, Cx, Each, Fate, PerPacket, Refused};
+use graph::{Action, Class, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 use wire::ip::Protocol;
 use wire::{ipv6, udp};
 
-use crate::annotation::{DST_IP6, Notes};
+use crate::annotation::{DST_IP6, PacketAnnotations};
 use crate::ip::{header, ip6};
 
 /// The class.
@@ -145,18 +145,18 @@ impl UdpIp6Encap {
 }
 
 impl PerPacket for UdpIp6Encap {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         // Whoever changes it does not keep packets waiting.
         if let Ok(ends) = self.shared.try_read() {
             self.own = *ends;
         }
         if packet.next().is_some() {
-            return Fate::drop(1);
+            return Action::drop(1);
         }
         if packet.push_front(HEADERS).is_err() {
-            return Fate::drop(0);
+            return Action::drop(0);
         }
-        if self.write_headers(packet).is_some() { Fate::ON } else { Fate::drop(1) }
+        if self.write_headers(packet).is_some() { Action::ON } else { Action::drop(1) }
     }
 
     fn replicate(&self) -> Option<UdpIp6Encap> {

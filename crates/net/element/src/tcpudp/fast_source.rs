@@ -14,7 +14,7 @@ use wire::ip::Protocol;
 use wire::{MacAddress, ipv4, udp};
 
 use super::words::UdpPort;
-use crate::annotation::Notes;
+use crate::annotation::PacketAnnotations;
 use crate::ip::header;
 
 /// The class.

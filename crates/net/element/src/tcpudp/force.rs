@@ -3,7 +3,7 @@
 
 use graph::class::{Headers, mandatory, positional};
 use graph::value::Raw;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use wire::{checksum, icmpv4, ipv4, tcp, udp};
 
@@ -102,13 +102,13 @@ pub struct ForceIp {
 }
 
 impl PerPacket for ForceIp {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
-        let Ok(length) = u16::try_from(packet.len()) else { return Fate::drop(0) };
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        let Ok(length) = u16::try_from(packet.len()) else { return Action::drop(0) };
         if packet.len() < header::LEN || packet.next().is_some() {
-            return Fate::drop(0);
+            return Action::drop(0);
         }
         let there = packet.len();
-        let Some(mut ip) = ipv4::Header::of_mut(packet) else { return Fate::drop(0) };
+        let Some(mut ip) = ipv4::Header::of_mut(packet) else { return Action::drop(0) };
         ip.set_total_len(length);
         if self.count % 8 != 1 {
             ip.set_fragment_word(0);
@@ -126,7 +126,7 @@ impl PerPacket for ForceIp {
         }
         let at = said.min(there);
         header::mark(packet, 0, at);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<ForceIp> {
@@ -207,12 +207,12 @@ fn force_tcp(
 }
 
 impl PerPacket for Force {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if self.what.apply(packet).is_some() {
-            return Fate::ON;
+            return Action::ON;
         }
         cx.say(&format!("{}: bad lengths\n", self.name));
-        Fate::drop(0)
+        Action::drop(0)
     }
 
     fn replicate(&self) -> Option<Force> {

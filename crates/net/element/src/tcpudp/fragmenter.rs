@@ -11,7 +11,7 @@ use wire::ipv4;
 use wire::tcp::{self, Flags};
 
 use super::checksum;
-use crate::annotation::{Notes, Place};
+use crate::annotation::{PacketAnnotations, Place};
 use crate::ip::header;
 
 /// The class.

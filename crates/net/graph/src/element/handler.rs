@@ -409,7 +409,7 @@ impl<T: 'static> HandlerTable for Handlers<T> {
 mod tests {
     use super::*;
     use crate::Each;
-    use crate::element::{Fate, PerPacket};
+    use crate::element::{Action, PerPacket};
 
     struct Ports(Vec<&'static str>);
 
@@ -429,8 +429,8 @@ mod tests {
     struct Paint(u8);
 
     impl PerPacket for Paint {
-        fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut memory::Packet) -> Fate {
-            Fate::ON
+        fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut memory::Packet) -> Action {
+            Action::ON
         }
     }
 

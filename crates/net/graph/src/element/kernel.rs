@@ -42,7 +42,7 @@ pub enum Code {
     Asked,
     /// The fate of `packet`, an expression in which `kernel` is the element and `cx` its
     /// view.
-    Fate(String),
+    Action(String),
     /// The fate of `packet` as an `Option`, without the element; where there is none the
     /// packet leaves the program for it.
     Aside(String),

@@ -33,7 +33,7 @@ use crate::run::signal::{Kind, Notice};
 
 pub use class::{Class, Registry};
 pub use conf::{Conf, Fault};
-pub use per_packet::{Each, Fate, PerPacket};
+pub use per_packet::{Action, Each, PerPacket};
 
 /// What becomes of the packets an element leaves in the batch it was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

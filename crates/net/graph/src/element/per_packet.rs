@@ -10,30 +10,30 @@ use crate::run::signal::{Kind, Notice};
 
 /// Where one packet goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fate(u32);
+pub struct Action(u32);
 
-impl Fate {
+impl Action {
     const NOWHERE: u32 = 0xFFFF;
     /// To output 0.
-    pub const ON: Fate = Fate(0);
+    pub const ON: Action = Action(0);
 
     /// To `output`; dropped for the class's first reason where that is not connected.
     #[inline(always)]
-    pub const fn out(output: usize) -> Fate {
-        Fate(output as u32 & 0xFFFF)
+    pub const fn out(output: usize) -> Action {
+        Action(output as u32 & 0xFFFF)
     }
 
     /// Dropped, for a reason of [`Class::drops`](crate::Class::drops).
     #[inline(always)]
-    pub const fn drop(reason: usize) -> Fate {
-        Fate(Self::NOWHERE | (reason as u32) << 16)
+    pub const fn drop(reason: usize) -> Action {
+        Action(Self::NOWHERE | (reason as u32) << 16)
     }
 
     /// To `output`, or dropped for `reason` where that is not connected: what an
     /// element does with bad packets.
     #[inline(always)]
-    pub const fn out_or_drop(output: usize, reason: usize) -> Fate {
-        Fate(output as u32 & 0xFFFF | (reason as u32) << 16)
+    pub const fn out_or_drop(output: usize, reason: usize) -> Action {
+        Action(output as u32 & 0xFFFF | (reason as u32) << 16)
     }
 
     /// The output, whether it exists or not.
@@ -61,7 +61,7 @@ pub trait PerPacket: Send + 'static {
     }
 
     /// Deals with a packet that came in at `input`; where it goes.
-    fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate;
+    fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action;
 
     /// As [`Element::notice`].
     #[allow(unused_variables)]
@@ -116,10 +116,10 @@ impl<K: PerPacket> Each<K> {
         cx: &mut Cx<'_>,
         input: usize,
         batch: &mut Batch,
-        (first, same, other): (Fate, usize, Fate),
+        (first, same, other): (Action, usize, Action),
     ) -> Next {
         let outputs = cx.outputs();
-        let stays = if first.output() < outputs { first } else { Fate::ON };
+        let stays = if first.output() < outputs { first } else { Action::ON };
         let sort = |cx: &mut &mut Cx<'_>, place: usize, packet: &mut Packet| {
             let fate = match place {
                 _ if place < same => first,

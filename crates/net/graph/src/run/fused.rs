@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use memory::{Batch, Packet};
 
-use crate::element::{Each, Element, Fate, Next, PerPacket};
+use crate::element::{Action, Each, Element, Next, PerPacket};
 use crate::plan::Port;
 use crate::plan::{Plan, Planned};
 use crate::run::counters::Counters;
@@ -34,12 +34,12 @@ pub(crate) use stand_in::StandIn;
 pub trait Single: Element {
     /// What [`Element::push`] would do with a batch of this packet; what it would
     /// emit beside it is emitted.
-    fn single(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate;
+    fn single(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action;
 }
 
 impl<K: PerPacket> Single for Each<K> {
     #[inline(always)]
-    fn single(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate {
+    fn single(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action {
         self.0.packet(cx, input, packet)
     }
 }

@@ -8,9 +8,9 @@ use bus::Bar;
 use port::Link;
 use regs::igb::*;
 
-use super::{NAME, facts::FACTS};
+use super::{NAME, info::INFO};
 use crate::Result;
-use crate::intel::{self, Device, Facts, Queues, layout, rss};
+use crate::intel::{self, ChipInfo, Device, Queues, layout, rss};
 
 /// The 82576, as its port and queues share it.
 pub struct Chip {
@@ -32,7 +32,7 @@ impl intel::Chip for Chip {
     type Rx = layout::Rx82576;
     type Tx = layout::TxAdvanced;
     const DRIVER: &'static str = NAME;
-    const FACTS: &'static Facts = &FACTS;
+    const INFO: &'static ChipInfo = &INFO;
 
     fn new(device: Device) -> Chip {
         Chip { device, receive: Mutex::default() }
@@ -102,7 +102,7 @@ impl Queues for Chip {
     fn disable_rx(&self, n: usize) -> bool {
         self.with_rx_halted(|bar| {
             bar.clear32(RXDCTL::at(n), RXDCTL::ENABLE);
-            rss::withdraw(bar, self.facts, n)
+            rss::withdraw(bar, self.info, n)
         });
         let meaning = "the receive queue does not stop: its memory is kept for good";
         let stopped = self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, 0, meaning);

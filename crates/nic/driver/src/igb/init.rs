@@ -6,7 +6,7 @@ use std::time::Duration;
 use port::Options;
 use regs::igb::*;
 
-use super::{RxQueue, TxQueue, device::Chip, facts::FACTS, interrupt};
+use super::{RxQueue, TxQueue, device::Chip, info::INFO, interrupt};
 use crate::Result;
 use crate::intel::{Init, address::address_words, rss};
 
@@ -38,7 +38,7 @@ impl Init for Chip {
 
     /// The receive side, apart from its queues (4.5.9). Receive is off after the
     /// reset, as it must be while all this changes.
-    fn init_rx(&self, mac: [u8; 6], options: &Options) {
+    fn init_rx(&self, mac: [u8; 6], options: &Options) -> Result<()> {
         let bar = &self.bar;
         let [low, high] = address_words(mac);
         bar.write32(RAL::at(0), low);
@@ -49,7 +49,7 @@ impl Init for Chip {
         // PCSD gives the hash the place of a fragment's checksum.
         let checksums = RXCSUM::IPOFLD | RXCSUM::TUOFLD | RXCSUM::CRCOFL;
         bar.write32(RXCSUM::AT, RXCSUM::PCSD | if options.rx_checksum.where_free() { checksums } else { 0 });
-        rss::program(bar, &FACTS, &options.rss, options.rx_queues);
+        rss::program(bar, &INFO, &options.rss, options.rx_queues);
         let jumbo = if options.max_frame > 1514 { RCTL::LPE } else { 0 };
         bar.write32(RLPML::AT, options.max_frame as u32 + 12); // CRC and two tags
         let vlans = if options.vlan_filter { RCTL::VFE } else { 0 };
@@ -59,6 +59,7 @@ impl Init for Chip {
             true => bar.set32(CTRL::AT, CTRL::VME),
             false => bar.clear32(CTRL::AT, CTRL::VME),
         }
+        Ok(())
     }
 
     /// Hands a receive ring to the device (4.5.9.1). It owns no buffer yet.
@@ -82,10 +83,11 @@ impl Init for Chip {
     }
 
     /// The transmit side, apart from its queues (4.5.10).
-    fn init_tx(&self) {
+    fn init_tx(&self) -> Result<()> {
         // Collisions are of half duplex: the values that the datasheet asks for.
         let collisions = 15 << TCTL::CT_SHIFT | 0x40 << TCTL::BST_SHIFT;
         self.bar.write32(TCTL::AT, TCTL::EN | TCTL::PSP | collisions);
+        Ok(())
     }
 
     /// Hands a transmit ring to the device (4.5.10.1).

@@ -7,8 +7,8 @@
 //! virtual functions, I350 and I210.
 
 mod device;
-mod facts;
 mod filter;
+mod info;
 mod init;
 mod interrupt;
 mod phy;

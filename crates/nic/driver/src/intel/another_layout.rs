@@ -12,7 +12,7 @@ use bus::Pci;
 use memory::{Batch, Checksum, Dma, Pool, RxFlags, TxOffload};
 use port::{Link, Options, RxQueue as _, TxQueue as _};
 
-use super::chip::{Chip, Device, Facts, Queues};
+use super::chip::{Chip, ChipInfo, Device, Queues};
 use super::layout::{Descriptor, RxLayout, TxLayout};
 use super::{RxQueue, TxQueue};
 use crate::Result;
@@ -38,7 +38,7 @@ impl<D: Descriptor + Sync> RxLayout for Rx<D> {
 
     /// The hash stands in the upper half here, too; status and length move.
     fn any([low, high]: [u64; 2]) -> [u64; 2] {
-        const HASH_OF_IPV4: u64 = 2;
+        const RSS_TYPE: u64 = 2;
         let mut flags = 0;
         if high & 1 << 3 != 0 {
             flags |= u64::from(RxFlags::IP_CHECKED | RxFlags::L4_CHECKED);
@@ -46,7 +46,7 @@ impl<D: Descriptor + Sync> RxLayout for Rx<D> {
         if high & 1 << 22 != 0 {
             flags |= u64::from(RxFlags::IP_BAD);
         }
-        [low & !0xFFFF_FFFF | HASH_OF_IPV4, flags | u64::from(Self::len(high)) << 32]
+        [low & !0xFFFF_FFFF | RSS_TYPE, flags | u64::from(Self::len(high)) << 32]
     }
 }
 
@@ -105,7 +105,7 @@ impl<D: Descriptor + Sync> Chip for Other<D> {
     type Rx = Rx<D>;
     type Tx = Tx;
     const DRIVER: &'static str = "other";
-    const FACTS: &'static Facts = <crate::igb::Chip as Chip>::FACTS;
+    const INFO: &'static ChipInfo = <crate::igb::Chip as Chip>::INFO;
 
     fn new(device: Device) -> Self {
         Other(device, std::marker::PhantomData)
@@ -127,7 +127,7 @@ impl<D: Descriptor + Sync> Chip for Other<D> {
 fn chip<D: Descriptor + Sync>(dma: &Dma) -> Arc<Other<D>> {
     let pci = Pci::new(Registers::new(Fault::None));
     let device =
-        Device::attach(pci, dma, <Other<D> as Chip>::FACTS).expect("registers that keep what is written");
+        Device::attach(pci, dma, <Other<D> as Chip>::INFO).expect("registers that keep what is written");
     Arc::new(Other::new(device))
 }
 

@@ -1,5 +1,5 @@
 //! A device of the family, as its port and its queues share it: registers, memory,
-//! counters; and what a chip must tell and do ([`Chip`], [`Facts`]). Section numbers
+//! counters; and what a chip must tell and do ([`Chip`], [`ChipInfo`]). Section numbers
 //! are the 82599's.
 
 use std::mem;
@@ -67,7 +67,7 @@ pub trait Chip: Deref<Target = Device> + Queues + Sized + 'static {
     /// The driver's name.
     const DRIVER: &'static str;
     /// Registers and limits.
-    const FACTS: &'static Facts;
+    const INFO: &'static ChipInfo;
 
     /// A chip that nothing was done to yet.
     fn new(device: Device) -> Self;
@@ -85,10 +85,14 @@ pub trait Chip: Deref<Target = Device> + Queues + Sized + 'static {
 pub trait Init: Chip {
     /// Resets it, up to the state from which it is configured, counters at zero.
     fn reset(&self) -> Result<()>;
+    /// The port's own address.
+    fn mac(&self) -> Result<[u8; 6]> {
+        Device::mac(self)
+    }
     /// Configures the receive side, apart from its queues; receive stays off.
-    fn init_rx(&self, mac: [u8; 6], options: &Options);
+    fn init_rx(&self, mac: [u8; 6], options: &Options) -> Result<()>;
     /// Configures the transmit side, apart from its queues.
-    fn init_tx(&self);
+    fn init_tx(&self) -> Result<()>;
     /// Hands a receive ring to the device. It owns no buffer yet.
     fn enable_rx(&self, queue: &RxQueue<Self::Rx>, options: &Options) -> Result<()>;
     /// Hands a transmit ring to the device.
@@ -100,7 +104,7 @@ pub trait Init: Chip {
 }
 
 /// Where a chip has its registers, and its limits.
-pub struct Facts {
+pub struct ChipInfo {
     /// Whether it is such a device, by PCI id; and which are.
     pub knows: fn(u16, u16) -> bool,
     pub known: &'static str,
@@ -121,6 +125,8 @@ pub struct Facts {
     pub eimc: Register,
     /// Vectors of the MSI-X table.
     pub vectors: usize,
+    /// Descriptors in a ring, a power of two: the fewest and the most.
+    pub ring: (usize, usize),
     /// Queues of each kind; and the words for it.
     pub queues: usize,
     pub queues_limit: &'static str,
@@ -130,6 +136,8 @@ pub struct Facts {
     /// Unicast addresses that are received beside the port's own.
     pub addresses: usize,
     pub counters: &'static [Source],
+    /// Which of them are the port's packets and bytes received, packets and bytes sent.
+    pub sums: [&'static str; 4],
 }
 
 /// What a port and its queues share.
@@ -138,7 +146,7 @@ pub struct Device {
     pub bar: Bar,
     pub pci: Pci,
     pub dma: Dma,
-    pub facts: &'static Facts,
+    pub info: &'static ChipInfo,
     /// Keeps the memory mapped for the device.
     _attachment: Attachment,
     sums: Mutex<Sums>,
@@ -148,10 +156,10 @@ pub struct Device {
 
 impl Device {
     /// Finds the registers and lets the device reach memory.
-    pub fn attach(pci: Pci, dma: &Dma, facts: &'static Facts) -> Result<Device> {
+    pub fn attach(pci: Pci, dma: &Dma, info: &'static ChipInfo) -> Result<Device> {
         let (name, ids) = (pci.name(), pci.ids()?);
-        if !(facts.knows)(ids.vendor, ids.device) {
-            let known = format!("this driver drives {}", facts.known);
+        if !(info.knows)(ids.vendor, ids.device) {
+            let known = format!("this driver drives {}", info.known);
             return Err(Error::UnknownDevice { device: name, vendor: ids.vendor, id: ids.device, known });
         }
         pci.set_bus_master(true)?;
@@ -160,9 +168,9 @@ impl Device {
             return Err(Error::BarTooSmall { device: name, bar: 0, len: bar.len(), needed: REGISTERS });
         }
         let attachment = dma.attach(&pci)?;
-        let sums = Mutex::new(Sums::new(facts.counters));
+        let sums = Mutex::new(Sums::new(info.counters));
         let (dma, losses) = (dma.clone(), Mutex::default());
-        Ok(Device { name, bar, pci, dma, facts, _attachment: attachment, sums, losses })
+        Ok(Device { name, bar, pci, dma, info, _attachment: attachment, sums, losses })
     }
 
     /// A counter of what a queue drops.
@@ -186,8 +194,8 @@ impl Device {
 
     /// The address that the EEPROM put into the first receive address register.
     pub fn mac(&self) -> Result<[u8; 6]> {
-        let [a, b, c, d] = self.bar.read32(self.facts.ral.at(0)).to_le_bytes();
-        let [e, f, _, _] = self.bar.read32(self.facts.rah.at(0)).to_le_bytes();
+        let [a, b, c, d] = self.bar.read32(self.info.ral.at(0)).to_le_bytes();
+        let [e, f, _, _] = self.bar.read32(self.info.rah.at(0)).to_le_bytes();
         let mac = [a, b, c, d, e, f];
         let valid = a & 1 == 0 && mac != [0; 6];
         valid.then_some(mac).ok_or_else(|| Error::NoMacAddress { device: self.name.clone(), mac })
@@ -195,7 +203,7 @@ impl Device {
 
     /// Starts counting at zero: counters clear when read (4.6.5).
     pub fn clear_counters(&self) {
-        Sums::new(self.facts.counters).update(&self.bar);
+        Sums::new(self.info.counters).update(&self.bar);
     }
 
     /// Every counter of the device, summed since it was opened, and what its queues
@@ -219,11 +227,12 @@ impl Device {
     ///
     /// # Errors
     /// When one is outside what the chip can do.
-    pub fn check(options: Options, facts: &Facts) -> Result<Options> {
+    pub fn check(options: Options, info: &ChipInfo) -> Result<Options> {
         let options = options.filled_in();
-        options.check_rings(64, 4096, "a ring has a power of two of descriptors, from 64 to 4096")?;
-        options.check_queues(facts.queues, facts.queues_limit)?;
-        options.check_frame(facts.longest, facts.longest_limit)?;
+        let (fewest, most) = info.ring;
+        options.check_rings(fewest, most, "a ring has a power of two of descriptors, from 64 to 4096")?;
+        options.check_queues(info.queues, info.queues_limit)?;
+        options.check_frame(info.longest, info.longest_limit)?;
         Ok(options)
     }
 

@@ -27,8 +27,8 @@ pub(crate) struct Signal {
 impl Signal {
     /// Joins a vector of the device to an eventfd, for receive queue `index`.
     pub(crate) fn new(device: &Device, index: usize) -> Result<Signal> {
-        let (facts, bar) = (device.facts, &device.bar);
-        let vectors = facts.vectors.min(usize::from(device.pci.interrupt_vectors()));
+        let (info, bar) = (device.info, &device.bar);
+        let vectors = info.vectors.min(usize::from(device.pci.interrupt_vectors()));
         if index >= vectors {
             // Two queues at one eventfd would take each other's wake-ups.
             let (option, limit) =
@@ -40,8 +40,8 @@ impl Signal {
         device.pci.set_interrupt(index as u16, Some(event.as_fd()))?;
         let vector = index;
         let bit = 1 << (vector % 32);
-        let set = bar.register(facts.eims.at(vector / 32));
-        let clear = bar.register(facts.eimc.at(vector / 32));
+        let set = bar.register(info.eims.at(vector / 32));
+        let clear = bar.register(info.eimc.at(vector / 32));
         Ok(Signal { event, vector, bit, set, clear })
     }
 

@@ -1,7 +1,7 @@
 //! What Intel's NICs have in common, once: ports, queues of advanced descriptors,
 //! their offloads, receive-side scaling, interrupts, counters. A queue is generic
 //! over its descriptors' layout, a port over its chip: where registers stand, limits,
-//! and the steps that each chip takes in its own way (`chip::Chip`, `chip::Facts`).
+//! and the steps that each chip takes in its own way (`chip::Chip`, `chip::ChipInfo`).
 //!
 //! Section numbers are those of the 82599 10 GbE Controller Datasheet, revision
 //! 3.4, unless another is named. Not here: bringing a chip up, its filters and its
@@ -22,7 +22,7 @@ pub(crate) mod stats;
 mod tx;
 mod writeback;
 
-pub(crate) use chip::{Chip, Device, Facts, Init, Queues};
+pub(crate) use chip::{Chip, ChipInfo, Device, Init, Queues};
 pub(crate) use interrupt::Signal;
 pub use port::Port;
 pub use rx::RxQueue;

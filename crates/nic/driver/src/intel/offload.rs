@@ -27,7 +27,7 @@ pub(super) struct Special<L> {
 
 impl<L> Special<L> {
     pub(super) fn new(device: &Device) -> Special<L> {
-        let (longest, losses) = (device.facts.longest, device.add_losses(Reason::TxUnsendable));
+        let (longest, losses) = (device.info.longest, device.add_losses(Reason::TxUnsendable));
         Special { context: None, longest, losses, layout: PhantomData }
     }
 }

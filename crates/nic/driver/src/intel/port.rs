@@ -34,12 +34,12 @@ impl<C: Init> Port<C> {
     /// When an option is out of range, the device is another one, or a register
     /// does not reach the state that the datasheet promises.
     pub fn open(pci: Pci, dma: &Dma, options: Options) -> Result<Port<C>> {
-        let options = Device::check(options, C::FACTS)?;
-        let chip = Arc::new(C::new(Device::attach(pci, dma, C::FACTS)?));
+        let options = Device::check(options, C::INFO)?;
+        let chip = Arc::new(C::new(Device::attach(pci, dma, C::INFO)?));
         chip.reset()?;
-        let mac = chip.mac()?; // the EEPROM put it into RAL0 and RAH0
-        chip.init_rx(mac, &options);
-        chip.init_tx();
+        let mac = Init::mac(&*chip)?;
+        chip.init_rx(mac, &options)?;
+        chip.init_tx()?;
         let mut rx = Vec::new();
         for n in 0..options.rx_queues {
             let queue = RxQueue::new(&chip, n, &options)?;
@@ -106,17 +106,17 @@ impl<C: Chip> port::Port for Port<C> {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let (options, facts) = (&self.options, C::FACTS);
+        let (options, info) = (&self.options, C::INFO);
         let limits = Limits {
-            rx_queues: facts.queues,
-            tx_queues: facts.queues,
+            rx_queues: info.queues,
+            tx_queues: info.queues,
             rss_queues: super::rss::QUEUES,
             rss_table: super::rss::TABLE,
-            ring: (64, 4096),
-            max_frame: facts.longest,
+            ring: info.ring,
+            max_frame: info.longest,
             tx_segments: C::Tx::MAX_SEGMENTS,
-            unicast_addresses: facts.addresses,
-            vectors: facts.vectors.min(usize::from(self.chip.pci.interrupt_vectors())),
+            unicast_addresses: info.addresses,
+            vectors: info.vectors.min(usize::from(self.chip.pci.interrupt_vectors())),
         };
         let features = Features::from([
             (Feature::RxChecksum, Support::on_if(options.rx_checksum.where_free())),
@@ -153,8 +153,7 @@ impl<C: Chip> port::Port for Port<C> {
     }
 
     fn stats(&mut self) -> PortStats {
-        // The MACs of all chips here count under the same names.
-        PortStats::from_counters(self.counters(), ["GPRC", "GORC", "GPTC", "GOTC"])
+        PortStats::from_counters(self.counters(), C::INFO.sums)
     }
 
     fn rx_queue(&mut self, index: usize) -> Option<Box<dyn port::RxQueue>> {

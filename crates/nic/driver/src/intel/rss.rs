@@ -6,7 +6,7 @@ use bus::Bar;
 use port::Rss;
 use regs::ixgbe::RXDCTL;
 
-use super::chip::Facts;
+use super::chip::ChipInfo;
 
 /// The most queues the table can name: its entries have four bits.
 pub(crate) const QUEUES: usize = 16;
@@ -14,39 +14,39 @@ pub(crate) const QUEUES: usize = 16;
 pub(crate) const TABLE: usize = 128;
 
 /// Programs key, table and hash fields; receive must be off (8.2.3.7.12).
-pub(crate) fn program(bar: &Bar, facts: &Facts, rss: &Rss, queues: usize) {
+pub(crate) fn program(bar: &Bar, info: &ChipInfo, rss: &Rss, queues: usize) {
     for (n, bytes) in rss.key.chunks_exact(4).enumerate() {
-        bar.write32(facts.rssrk.at(n), u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+        bar.write32(info.rssrk.at(n), u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
     }
     let queues = queues.min(QUEUES);
     let entry = |i: usize| match &rss.table {
         Some(table) => u32::from(table[i]) % queues as u32,
         None => (i % queues) as u32,
     };
-    for n in 0..facts.reta.len() {
+    for n in 0..info.reta.len() {
         let word = (0..4).fold(0, |word, byte| word | entry(4 * n + byte) << (8 * byte));
-        bar.write32(facts.reta.at(n), word);
+        bar.write32(info.reta.at(n), word);
     }
-    let fields = facts.rss_addresses | if rss.ports { facts.rss_ports } else { 0 };
-    bar.write32(facts.mrqc.at(0), if queues > 1 { fields } else { 0 });
+    let fields = info.rss_addresses | if rss.ports { info.rss_ports } else { 0 };
+    bar.write32(info.mrqc.at(0), if queues > 1 { fields } else { 0 });
 }
 
 /// Gives a disabled queue's share of the table to the others; `false` when none
 /// is left to receive. Receive must be off.
-pub(crate) fn withdraw(bar: &Bar, facts: &Facts, queue: usize) -> bool {
+pub(crate) fn withdraw(bar: &Bar, info: &ChipInfo, queue: usize) -> bool {
     // The enable bit is the same in every chip here.
-    let enabled = |&n: &usize| n != queue && bar.read32(facts.rxdctl.at(n)) & RXDCTL::ENABLE != 0;
+    let enabled = |&n: &usize| n != queue && bar.read32(info.rxdctl.at(n)) & RXDCTL::ENABLE != 0;
     let others: Vec<usize> = (0..QUEUES).filter(enabled).collect();
     if others.is_empty() {
         return false;
     }
-    for n in 0..facts.reta.len() {
-        let mut entries = bar.read32(facts.reta.at(n)).to_le_bytes();
+    for n in 0..info.reta.len() {
+        let mut entries = bar.read32(info.reta.at(n)).to_le_bytes();
         for (byte, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| usize::from(**entry) == queue)
         {
             *entry = others[(4 * n + byte) % others.len()] as u8;
         }
-        bar.write32(facts.reta.at(n), u32::from_le_bytes(entries));
+        bar.write32(info.reta.at(n), u32::from_le_bytes(entries));
     }
     true
 }

@@ -48,7 +48,7 @@ impl<L: RxLayout> RxQueue<L> {
         Ok(RxQueue {
             next: 0,
             filled: 0,
-            tail: device.bar.register(device.facts.rdt.at(index)),
+            tail: device.bar.register(device.info.rdt.at(index)),
             backlog: false,
             refill: REFILL.min(ring.size() / 4),
             scatter: Scatter::new(options, device.add_losses(Reason::RxBadDescriptor)),

@@ -48,7 +48,7 @@ impl<L: TxLayout> TxQueue<L> {
             reported: u32::MAX,
             reports: VecDeque::with_capacity(options.tx_ring),
             head: Head::wanted(&device.dma, options.completion)?,
-            tail: device.bar.register(device.facts.tdt.at(index)),
+            tail: device.bar.register(device.info.tdt.at(index)),
             special: Special::new(device),
             stats: TxStats::default(),
             index,

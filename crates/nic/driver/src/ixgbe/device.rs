@@ -8,9 +8,9 @@ use bus::Bar;
 use port::Link;
 use regs::ixgbe::*;
 
-use super::{NAME, facts::FACTS};
+use super::{NAME, info::INFO};
 use crate::Result;
-use crate::intel::{self, Device, Facts, Queues, layout, rss};
+use crate::intel::{self, ChipInfo, Device, Queues, layout, rss};
 
 /// The 82599 and its relatives, as their port and queues share them.
 pub struct Chip {
@@ -31,7 +31,7 @@ impl intel::Chip for Chip {
     type Rx = layout::Rx82599;
     type Tx = layout::TxAdvanced;
     const DRIVER: &'static str = NAME;
-    const FACTS: &'static Facts = &FACTS;
+    const INFO: &'static ChipInfo = &INFO;
 
     fn new(device: Device) -> Chip {
         Chip { device, rx_halt: Mutex::default() }
@@ -109,7 +109,7 @@ impl Queues for Chip {
     fn disable_rx(&self, n: usize) -> bool {
         let withdrawn = self.halt_rx(|bar| {
             bar.clear32(RXDCTL::at(n), RXDCTL::ENABLE);
-            (!rss::withdraw(bar, self.facts, n)).then_some(false)
+            (!rss::withdraw(bar, self.info, n)).then_some(false)
         });
         if let Err(error) = withdrawn {
             tracing::debug!("{error}");

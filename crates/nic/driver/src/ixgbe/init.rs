@@ -33,7 +33,7 @@ impl Init for Chip {
 
     /// The receive side, apart from its queues (4.6.7). Receive is off after the
     /// reset, as it must be while all this changes.
-    fn init_rx(&self, mac: [u8; 6], options: &Options) {
+    fn init_rx(&self, mac: [u8; 6], options: &Options) -> Result<()> {
         let bar = &self.bar;
         let [low, high] = address_words(mac);
         bar.write32(RAL::at(0), low);
@@ -51,6 +51,7 @@ impl Init for Chip {
         bar.clear32(RDRXCTL::AT, RDRXCTL::RSCFRSTSIZE_MASK); // 4.6.7.2
         self.enable_features(options);
         bar.set32(CTRL_EXT::AT, CTRL_EXT::NS_DIS); // 4.6.7: no snoop disabled
+        Ok(())
     }
 
     /// Hands a receive ring to the device (4.6.7.1). It owns no buffer yet.
@@ -75,7 +76,7 @@ impl Init for Chip {
     }
 
     /// The transmit side, apart from its queues (4.6.8).
-    fn init_tx(&self) {
+    fn init_tx(&self) -> Result<()> {
         let bar = &self.bar;
         // The scheduler rests while its mode changes (8.2.3.7.16): no DCB.
         bar.set32(RTTDCS::AT, RTTDCS::ARBDIS);
@@ -86,6 +87,7 @@ impl Init for Chip {
         bar.write32(DTXMXSZRQ::AT, 0xFFF); // its maximum, without DCB (4.6.11.3)
         bar.clear32(RTTDCS::AT, RTTDCS::ARBDIS);
         bar.set32(DMATXCTL::AT, DMATXCTL::TE);
+        Ok(())
     }
 
     /// Hands a transmit ring to the device (4.6.8.1).

@@ -6,8 +6,8 @@
 //! leave out: filters, RSS, offloads, scattered receive, interrupts, statistics.
 
 mod device;
-mod facts;
 mod filter;
+mod info;
 mod init;
 mod interrupt;
 mod stats;

@@ -97,7 +97,7 @@ impl Shared {
 
     /// Remembers the first thing that went wrong.
     #[cold]
-    pub(super) fn accuse(&self, fault: Fault) {
+    pub(super) fn report_fault(&self, fault: Fault) {
         if self.fault.set(fault.clone()).is_ok() {
             tracing::error!("{fault}");
         }
@@ -154,7 +154,7 @@ impl Shared {
     fn config<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
         let told = config::read(&*self.transport, offset);
         told.map_err(|error| match error {
-            crate::Error::Virtio(fault) => self.accuse(fault),
+            crate::Error::Virtio(fault) => self.report_fault(fault),
             other => tracing::error!("{other}"),
         })
         .ok()

@@ -19,7 +19,7 @@ use memory::{Dma, Region};
 use regs::virtio::packed::{self, descriptor, event};
 use regs::virtio::split::needs_event;
 
-use super::ring::{Ids, Lie, Part, Ring, Shape, Used};
+use super::ring::{Ids, Part, Ring, RingViolation, Shape, Used};
 use super::tables::Tables;
 use super::words::Words;
 use crate::Result;
@@ -43,7 +43,7 @@ pub(super) struct Packed {
     wrap_shift: u32,
     tables: Option<Tables>,
     event_idx: bool,
-    lie: Option<Lie>,
+    lie: Option<RingViolation>,
     offsets: [usize; 3],
     region: Region,
 }
@@ -99,7 +99,7 @@ impl Packed {
         let ours = if self.wrap(self.ids.done) { descriptor::AVAIL } else { descriptor::USED };
         if word & OWNER != u64::from(ours) << 48 {
             let place = (self.ids.done & (self.ids.size() - 1)) as u16;
-            self.accuse(Lie::Lap { place, flags });
+            self.report_fault(RingViolation::Lap { place, flags });
         }
         None
     }
@@ -194,18 +194,18 @@ impl Ring for Packed {
         let id = (word >> 32) as u16;
         let used = self.ids.finish(id.into(), word as u32);
         if used.is_none() {
-            self.accuse(Lie::Id(id.into()));
+            self.report_fault(RingViolation::Id(id.into()));
         }
         used
     }
 
     #[inline(always)]
-    fn lie(&self) -> Option<Lie> {
+    fn lie(&self) -> Option<RingViolation> {
         self.lie
     }
 
     #[cold]
-    fn accuse(&mut self, lie: Lie) {
+    fn report_fault(&mut self, lie: RingViolation) {
         self.lie.get_or_insert(lie);
     }
 

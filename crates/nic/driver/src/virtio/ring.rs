@@ -34,21 +34,21 @@ impl Used {
 
 /// What a device did that it must not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lie {
+pub(super) enum RingViolation {
     Index { index: u16, ahead: u16, outstanding: u32 },
     Id(u32),
     Lap { place: u16, flags: u16 },
 }
 
-impl Lie {
+impl RingViolation {
     pub(super) fn fault(self, device: &str, queue: u16) -> Fault {
         let device = device.to_owned();
         match self {
-            Lie::Index { index, ahead, outstanding } => {
+            RingViolation::Index { index, ahead, outstanding } => {
                 Fault::UsedIndex { device, queue, index, ahead, outstanding }
             }
-            Lie::Id(id) => Fault::BufferId { device, queue, id },
-            Lie::Lap { place, flags } => Fault::Lap { device, queue, place, flags },
+            RingViolation::Id(id) => Fault::BufferId { device, queue, id },
+            RingViolation::Lap { place, flags } => Fault::Lap { device, queue, place, flags },
         }
     }
 }
@@ -98,10 +98,10 @@ pub(super) trait Ring: Send + Sized {
     fn pop(&mut self) -> Option<Used>;
 
     /// The first thing the device did wrong; nothing is popped afterwards.
-    fn lie(&self) -> Option<Lie>;
+    fn lie(&self) -> Option<RingViolation>;
 
     /// Records a lie that only the ring's user can see.
-    fn accuse(&mut self, lie: Lie);
+    fn report_fault(&mut self, lie: RingViolation);
 
     /// Asks for an interrupt with the next used buffer.
     fn arm(&mut self);

@@ -10,7 +10,7 @@ use memory::{Batch, DATA_ROOM, HEADROOM, Packet, Pool, Region};
 use super::device::Shared;
 use super::interrupt::Signal;
 use super::merge::{Merge, Outcome};
-use super::ring::{Lie, Part, Ring, Used};
+use super::ring::{Part, Ring, RingViolation, Used};
 use super::slots::Slots;
 use super::stats::{self, Tally};
 use super::transport::Doorbell;
@@ -111,7 +111,7 @@ impl<R: Ring> Rx<R> {
     fn rest(&mut self) {
         self.stats.empty_polls += 1;
         if let Some(lie) = self.ring.lie() {
-            self.shared.accuse(lie.fault(&self.shared.name, self.queue));
+            self.shared.report_fault(lie.fault(&self.shared.name, self.queue));
         }
         // The device is about to write the line we look at: looking again at
         // once would only take the line away from it.
@@ -231,7 +231,7 @@ impl<R: Ring> Rx<R> {
         match self.slots.take(used.id) {
             Some(packet) => Some((used, packet)),
             None => {
-                self.ring.accuse(Lie::Id(used.id.into()));
+                self.ring.report_fault(RingViolation::Id(used.id.into()));
                 None
             }
         }

@@ -19,7 +19,7 @@ use bus::order;
 use memory::{Dma, Region};
 use regs::virtio::split::{self, available, descriptor, used};
 
-use super::ring::{Ids, Lie, Part, Ring, Shape, Used};
+use super::ring::{Ids, Part, Ring, RingViolation, Shape, Used};
 use super::tables::Tables;
 use super::words::Words;
 use crate::Result;
@@ -46,7 +46,7 @@ pub(super) struct Split {
     shift: u32,
     tables: Option<Tables>,
     event_idx: bool,
-    lie: Option<Lie>,
+    lie: Option<RingViolation>,
     offsets: [usize; 3],
     region: Region,
 }
@@ -184,7 +184,7 @@ impl Ring for Split {
         let ahead = index.wrapping_sub(self.ids.done as u16);
         if u32::from(ahead) > self.ids.outstanding() {
             let outstanding = self.ids.outstanding();
-            return self.accuse(Lie::Index { index, ahead, outstanding });
+            return self.report_fault(RingViolation::Index { index, ahead, outstanding });
         }
         self.seen = self.ids.done.wrapping_add(ahead.into());
     }
@@ -202,18 +202,18 @@ impl Ring for Split {
         let whole = id & ((1 << self.shift) - 1) == 0;
         let used = if whole { self.ids.finish(id >> self.shift, len) } else { None };
         if used.is_none() {
-            self.accuse(Lie::Id(id));
+            self.report_fault(RingViolation::Id(id));
         }
         used
     }
 
     #[inline(always)]
-    fn lie(&self) -> Option<Lie> {
+    fn lie(&self) -> Option<RingViolation> {
         self.lie
     }
 
     #[cold]
-    fn accuse(&mut self, lie: Lie) {
+    fn report_fault(&mut self, lie: RingViolation) {
         self.lie.get_or_insert(lie);
     }
 

@@ -13,7 +13,7 @@ use regs::virtio::{packed as p, split as s};
 use super::header::Header;
 use super::merge::{Merge, Outcome};
 use super::packed::Packed;
-use super::ring::{Lie, Part, Ring, Shape, Used};
+use super::ring::{Part, Ring, RingViolation, Shape, Used};
 use super::split::Split;
 use super::words::Words;
 
@@ -245,7 +245,7 @@ fn lies_are_named_and_end_the_queue() {
     ring.publish();
     device.give(0, 1, 4);
     assert_eq!(pop(&mut ring), None);
-    assert_eq!(ring.lie(), Some(Lie::Index { index: 4, ahead: 4, outstanding: 3 }));
+    assert_eq!(ring.lie(), Some(RingViolation::Index { index: 4, ahead: 4, outstanding: 3 }));
 
     fn foreign<R: Ring, D: Device>(in_order: bool) {
         let (mut ring, mut device) = pair::<R, D>(in_order);
@@ -253,7 +253,7 @@ fn lies_are_named_and_end_the_queue() {
         ring.publish();
         device.give(SIZE, 1, 1);
         assert_eq!(pop(&mut ring), None);
-        assert_eq!(ring.lie(), Some(Lie::Id(SIZE.into())));
+        assert_eq!(ring.lie(), Some(RingViolation::Id(SIZE.into())));
         device.give(0, 1, 1);
         assert_eq!(pop(&mut ring), None, "nothing is believed any more");
     }
@@ -269,14 +269,14 @@ fn lies_are_named_and_end_the_queue() {
         device.ring.at(0)[1].store(u64::from(flags) << 48, Relaxed);
         let used = flags == p::descriptor::AVAIL | p::descriptor::USED;
         assert_eq!(pop(&mut ring), used.then_some(Used { id: 0, len: 0 }));
-        assert_eq!(ring.lie(), (!used).then_some(Lie::Lap { place: 0, flags }));
+        assert_eq!(ring.lie(), (!used).then_some(RingViolation::Lap { place: 0, flags }));
     }
     // In order, an id beyond what is out is a lie, too.
     let (mut ring, mut device) = pair::<Packed, PackedDevice>(true);
     put_some(&mut ring, 3);
     ring.publish();
     device.give(9, 1, 1);
-    assert_eq!((pop(&mut ring), ring.lie()), (None, Some(Lie::Id(9))));
+    assert_eq!((pop(&mut ring), ring.lie()), (None, Some(RingViolation::Id(9))));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use regs::virtio::net::header;
 
 use super::device::Shared;
 use super::headers::Headers;
-use super::ring::{Lie, Part, Ring};
+use super::ring::{Part, Ring, RingViolation};
 use super::slots::Slots;
 use super::stats::{self, Tally};
 use super::transport::Doorbell;
@@ -146,11 +146,11 @@ impl<R: Ring> Tx<R> {
             match self.slots.take(used.id) {
                 Some(packet) if self.chains == 0 => pool.free_segment(packet),
                 Some(packet) => self.free_chain(packet, pool),
-                None => self.ring.accuse(Lie::Id(used.id.into())),
+                None => self.ring.report_fault(RingViolation::Id(used.id.into())),
             }
         }
         if let Some(lie) = self.ring.lie() {
-            self.shared.accuse(lie.fault(&self.shared.name, self.queue));
+            self.shared.report_fault(lie.fault(&self.shared.name, self.queue));
         }
         self.ring.ids().outstanding() as usize
     }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::Bench;
-use super::books::Books;
+use super::accounting::Accounting;
 use crate::Result;
 use crate::traffic::{self, Cable, Load, Traffic, exchange, overload};
 use crate::vm::{Outcome, Running, Vm};
@@ -18,7 +18,7 @@ const OURS: &str = include_str!("forward_ours.sh");
 const FRAMES: u32 = 500_000;
 /// Long enough for all queues to be full, twice.
 const LOAD: Load = Load { time: Duration::from_secs(3), deaf: Duration::from_millis(1500) };
-/// Frames that QEMU keeps for a cable that is not read; see [`Books::judge`].
+/// Frames that QEMU keeps for a cable that is not read; see [`Accounting::judge`].
 const KEPT: u32 = 10_000;
 
 /// A NIC of QEMU's, as our forwarder meets it.
@@ -29,7 +29,7 @@ struct Nic {
     vfio: bool,
     /// A line of the driver's log that tells how it drives the device.
     log: &'static str,
-    /// As [`Books::judge`] has it.
+    /// As [`Accounting::judge`] has it.
     hidden: Option<u32>,
 }
 
@@ -109,7 +109,7 @@ fn ours(bench: &Bench, name: &str, nic: Nic) -> Result<Outcome> {
     vm.files.file("lab/environment", environment.as_bytes());
     let mut running = vm.told().start()?;
     let Some([calm, more]) = drive(&mut running, &cables) else { return running.wait() };
-    let books = Books::read(&running.console());
+    let books = Accounting::read(&running.console());
     let mut outcome = running.wait()?;
     whole("there", FRAMES, &calm[0], &mut outcome);
     whole("back", FRAMES, &calm[1], &mut outcome);

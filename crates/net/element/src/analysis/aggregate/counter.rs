@@ -5,14 +5,14 @@ use std::net::Ipv4Addr;
 
 use graph::class::{Handlers, action, both, keyword, read, write};
 use graph::value::{Names, Raw, Scope, Value, unsigned};
-use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket, Refused};
+use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
 
 use super::tree::Tree;
 use crate::analysis::call::Call;
 use crate::analysis::text;
-use crate::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, Notes};
+use crate::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, PacketAnnotations};
 
 const HANDLERS: Handlers<Counter> = Handlers(&[
     read("count", "packets or bytes", |counter| counter.count.to_string()),
@@ -352,8 +352,8 @@ impl PerPacket for Counter {
         self.at_aggregates.iter().chain(&self.at_count).try_for_each(|at| at.check(cx))
     }
 
-    fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action {
         let counted = self.update(cx, packet, input == 1);
-        Fate::out(if counted || cx.outputs() == 1 { 0 } else { 1 })
+        Action::out(if counted || cx.outputs() == 1 { 0 } else { 1 })
     }
 }

@@ -3,10 +3,10 @@
 use graph::class::rest;
 use graph::lang::args;
 use graph::value::unsigned;
-use graph::{Class, Cx, Each, Fate, Fault, PerPacket};
+use graph::{Action, Class, Cx, Each, Fault, PerPacket};
 use memory::Packet;
 
-use crate::annotation::{AGGREGATE, Notes};
+use crate::annotation::{AGGREGATE, PacketAnnotations};
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -40,7 +40,7 @@ pub static CLASS: Class = Class {
 struct Range {
     first: u32,
     last: u32,
-    fate: Fate,
+    fate: Action,
 }
 
 fn parse(n: usize, text: &str, ranges: &mut Vec<Range>) -> Result<(), Fault> {
@@ -49,10 +49,10 @@ fn parse(n: usize, text: &str, ranges: &mut Vec<Range>) -> Result<(), Fault> {
         return Err(format!("empty pattern {n}").into());
     };
     let fate = match *action {
-        "allow" => Fate::out(0),
-        "drop" | "deny" => Fate::drop(0),
+        "allow" => Action::out(0),
+        "drop" | "deny" => Action::drop(0),
         port => match unsigned(port).filter(|port| *port < 0xFFFF) {
-            Some(port) => Fate::out(port as usize),
+            Some(port) => Action::out(port as usize),
             None => return Err(format!("pattern {n}: expected a port number").into()),
         },
     };
@@ -78,10 +78,10 @@ fn parse(n: usize, text: &str, ranges: &mut Vec<Range>) -> Result<(), Fault> {
 pub struct Filter(Vec<Range>);
 
 impl PerPacket for Filter {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let aggregate = packet.u32_at(AGGREGATE);
         let found = self.0.iter().find(|range| (range.first..=range.last).contains(&aggregate));
-        found.map_or(Fate::drop(0), |range| range.fate)
+        found.map_or(Action::drop(0), |range| range.fate)
     }
 
     fn replicate(&self) -> Option<Filter> {

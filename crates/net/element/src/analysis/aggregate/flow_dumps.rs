@@ -18,7 +18,7 @@ use wire::{ipv4, udp};
 use super::flow_record::{Flow, Style};
 use super::notice::{Ended, subscribe};
 use crate::analysis::summary::options;
-use crate::annotation::{AGGREGATE, Notes};
+use crate::annotation::{AGGREGATE, PacketAnnotations};
 use crate::ip::header::{LEN, u16_at, u32_at};
 
 /// The class.

@@ -13,7 +13,7 @@ use wire::{icmpv4, ipv4, tcp, udp};
 use crate::analysis::summary::options;
 use crate::analysis::summary::show;
 use crate::analysis::text;
-use crate::annotation::{AGGREGATE, Notes, PAINT};
+use crate::annotation::{AGGREGATE, PAINT, PacketAnnotations};
 use crate::ip::header::{LEN, u16_at, u32_at};
 
 const TCP: u8 = Protocol::TCP.0;

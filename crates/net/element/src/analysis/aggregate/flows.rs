@@ -17,7 +17,7 @@ use wire::{icmpv4, ipv4, tcp};
 
 use super::notice::Notifier;
 use super::trace_info::{Stats, TraceInfo};
-use crate::annotation::{AGGREGATE, Notes, PAINT};
+use crate::annotation::{AGGREGATE, PAINT, PacketAnnotations};
 use crate::ip::header::{LEN, is_first_fragment, is_fragment, u16_at, u32_at};
 
 const TCP: u8 = Protocol::TCP.0;

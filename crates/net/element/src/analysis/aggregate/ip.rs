@@ -2,14 +2,14 @@
 
 use graph::class::{Handlers, keyword, mandatory, read};
 use graph::value::Raw;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ip::Protocol;
 use wire::{ipv4, tcp, udp};
 
 use super::field::{Field, Part};
-use crate::annotation::{AGGREGATE, Notes};
+use crate::annotation::{AGGREGATE, PacketAnnotations};
 use crate::ip::header::is_first_fragment;
 
 /// The class.
@@ -94,17 +94,17 @@ impl AggregateIp {
 }
 
 impl PerPacket for AggregateIp {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let at = (self.field.offset / 32 * 4) as usize;
         let word = self.part(packet).and_then(|part| part.get(at..)?.first_chunk().copied());
-        let Some(word) = word else { return Fate::out_or_drop(1, 0) };
+        let Some(word) = word else { return Action::out_or_drop(1, 0) };
         let value = u32::from_be_bytes(word) >> self.shift & self.mask;
         let before = match self.incremental {
             true => packet.u32_at(AGGREGATE).unbounded_shl(self.field.length),
             false => 0,
         };
         packet.set_u32_at(AGGREGATE, before.wrapping_add(value));
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<AggregateIp> {

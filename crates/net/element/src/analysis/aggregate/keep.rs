@@ -8,7 +8,7 @@ use graph::{Class, Cx, Element, Next};
 use memory::{Batch, Packet};
 
 use super::notice::{Ended, subscribe};
-use crate::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, Notes};
+use crate::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, PacketAnnotations};
 
 /// The first one.
 pub static FIRST: Class = Class {

@@ -7,7 +7,7 @@ use graph::value::unsigned;
 use graph::{Class, Cx, Element, Next, Refused};
 use memory::{Batch, Packet};
 
-use crate::annotation::{AGGREGATE, Notes, PACKET_NUMBER, Place};
+use crate::annotation::{AGGREGATE, PACKET_NUMBER, PacketAnnotations, Place};
 
 /// The class.
 pub static CLASS: Class = Class {

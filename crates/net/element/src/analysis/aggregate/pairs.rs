@@ -6,13 +6,13 @@ use std::sync::Arc;
 use graph::class::{Handlers, action, keyword, read};
 use graph::clock::SECOND_NS;
 use graph::value::Span;
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ipv4;
 
 use super::notice::Notifier;
-use crate::annotation::{AGGREGATE, Notes, PAINT};
+use crate::annotation::{AGGREGATE, PAINT, PacketAnnotations};
 use crate::ip::header::{LEN, u32_at};
 
 /// The class.
@@ -87,12 +87,12 @@ impl Pairs {
 }
 
 impl PerPacket for Pairs {
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let addresses = packet.header(Header::Network).filter(|ip| ip.len() >= LEN);
         let Some((from, to)) =
             addresses.map(|ip| (u32_at(ip, ipv4::offset::SRC), u32_at(ip, ipv4::offset::DST)))
         else {
-            return Fate::out_or_drop(1, 0);
+            return Action::out_or_drop(1, 0);
         };
         let (hosts, flipped) = ((from.min(to), from.max(to)), from > to);
         let mut at = packet.annotations().timestamp_ns;
@@ -110,7 +110,7 @@ impl PerPacket for Pairs {
         }
         if !self.known.contains_key(&hosts) {
             if self.known.len() >= self.capacity {
-                return Fate::out_or_drop(1, 1);
+                return Action::out_or_drop(1, 1);
             }
             self.known.insert(hosts, Pair { aggregate: self.next, reverse: flipped, last: at });
             self.next = self.next.wrapping_add(1).max(1);
@@ -124,6 +124,6 @@ impl PerPacket for Pairs {
             self.reap(at);
             self.reap_at = at.saturating_add(self.reap_every);
         }
-        Fate::ON
+        Action::ON
     }
 }

@@ -1,11 +1,11 @@
 //! `AggregateLength`, `AggregatePaint`: aggregates of what is at hand.
 
 use graph::class::{keyword, positional};
-use graph::{Class, Cx, Each, Fate, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 
-use crate::annotation::{AGGREGATE, EXTRA_LENGTH, Notes, PAINT};
+use crate::annotation::{AGGREGATE, EXTRA_LENGTH, PAINT, PacketAnnotations};
 
 /// By length.
 pub static LENGTH: Class = Class {
@@ -54,15 +54,15 @@ pub struct Length(bool);
 
 impl PerPacket for Length {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let offset = match (self.0, packet.header_offset(Header::Network)) {
             (false, _) => 0,
             (true, Some(offset)) => offset,
-            (true, None) => return Fate::out_or_drop(1, 0),
+            (true, None) => return Action::out_or_drop(1, 0),
         };
         let length = packet.total_len() as i64 - offset as i64 + i64::from(packet.u32_at(EXTRA_LENGTH));
         packet.set_u32_at(AGGREGATE, length as u32);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Length> {
@@ -79,11 +79,11 @@ pub struct Painted {
 
 impl PerPacket for Painted {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let colour = u32::from(packet.u8_at(PAINT)) & ((1 << self.bits) - 1);
         let before = if self.incremental { packet.u32_at(AGGREGATE) << self.bits } else { 0 };
         packet.set_u32_at(AGGREGATE, before.wrapping_add(colour));
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Painted> {

@@ -7,7 +7,7 @@ use memory::{DATA_ROOM, Packet};
 use wire::ip::{Addresses, DCCP_HEADER_LEN, Protocol, checksum_offset};
 use wire::{checksum, icmpv4, ipv4, tcp, udp};
 
-use crate::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, Notes, PAINT};
+use crate::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, PAINT, PacketAnnotations};
 use crate::ip::header::{self, LEN, u16_at};
 use graph::Cx;
 

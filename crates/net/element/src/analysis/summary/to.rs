@@ -12,7 +12,7 @@ use memory::{Batch, Packet};
 use super::view::View;
 use super::{Binary, Known, VERSION, show};
 use crate::analysis::text;
-use crate::annotation::{EXTRA_LENGTH, EXTRA_PACKETS, Notes};
+use crate::annotation::{EXTRA_LENGTH, EXTRA_PACKETS, PacketAnnotations};
 
 /// Lines that one packet may make.
 const MOST_LINES: u32 = 1 << 16;

@@ -11,7 +11,7 @@ use wire::tcp_option::kind::{NO_OPERATION, TIMESTAMPS};
 use wire::{MacAddress, ethernet, icmpv4, ipv4, tcp, udp};
 
 use super::{Field, WITH_PORTS};
-use crate::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, Notes, PAINT};
+use crate::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, PAINT, PacketAnnotations};
 use crate::ip::header::{LEN, is_first_fragment, is_fragment, total_len, u16_at, u32_at};
 
 const TCP: u8 = Protocol::TCP.0;

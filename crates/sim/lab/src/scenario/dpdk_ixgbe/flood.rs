@@ -13,7 +13,7 @@ const LOAD: Load = Load { time: Duration::from_secs(4), deaf: Duration::from_sec
 
 /// What a model and its cable counted, in frames.
 #[derive(Debug, Clone, Copy, Default)]
-struct Books {
+struct Accounting {
     /// Into the driver's memory.
     received: u64,
     /// Dropped by the device on their way there, by whatever name.
@@ -26,13 +26,13 @@ struct Books {
     lost: u64,
 }
 
-impl Books {
-    fn of(report: &Value, port: usize) -> Books {
+impl Accounting {
+    fn of(report: &Value, port: usize) -> Accounting {
         let device = &report["endpoints"][port]["device"];
         let all =
             |value: &Value| value.as_object().into_iter().flatten().filter_map(|(_, n)| n.as_u64()).sum();
         let count = |value: &Value| value.as_u64().unwrap_or_default();
-        Books {
+        Accounting {
             received: count(&device["counters"]["rx_packets"]),
             dropped: all(&device["drops"]),
             sent: count(&device["counters"]["tx_packets"]),
@@ -41,8 +41,8 @@ impl Books {
         }
     }
 
-    fn since(self, before: Books) -> Books {
-        Books {
+    fn since(self, before: Accounting) -> Accounting {
+        Accounting {
             received: self.received - before.received,
             dropped: self.dropped - before.dropped,
             sent: self.sent - before.sent,
@@ -55,7 +55,7 @@ impl Books {
 /// What everybody counted, by port.
 #[derive(Debug)]
 struct Seen {
-    books: [Books; 2],
+    books: [Accounting; 2],
     /// By the driver.
     received: [Option<u64>; 2],
     /// By testpmd, out of the port: sent, and refused by its ring.
@@ -65,7 +65,7 @@ struct Seen {
 impl Seen {
     fn now(rig: &mut Rig<'_>, before: &Value) -> Result<Seen> {
         let after = rig.served.report()?;
-        let books = [0, 1].map(|port| Books::of(&after, port).since(Books::of(before, port)));
+        let books = [0, 1].map(|port| Accounting::of(&after, port).since(Accounting::of(before, port)));
         let received = [rig.statistic(0, "RX-packets")?, rig.statistic(1, "RX-packets")?];
         let said = rig.say("show fwd stats all")?;
         let forwarded = [0, 1].map(|port| {

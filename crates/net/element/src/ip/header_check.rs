@@ -2,7 +2,7 @@
 //! counted and told of.
 
 use graph::class::{Argument, Handlers, Headers, keyword, read};
-use graph::{Class, Conf, Cx, Each, Element, Fate, Fault, PerPacket, Tally};
+use graph::{Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, Tally};
 use memory::Packet;
 
 pub(crate) const ARGUMENTS: &[Argument] = &[
@@ -10,10 +10,10 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     keyword("DETAILS", "whether there is a `drop_details` handler; false"),
     keyword("CHECKSUM", "whether the checksum is looked at; true"),
 ];
-const HANDLERS: Handlers<Judge> = Handlers(&[
+const HANDLERS: Handlers<HeaderCheck> = Handlers(&[
     read("drops", "bad packets", |check| check.drops.sum().to_string()),
     read("count", "good packets", |check| check.good.sum().to_string()),
-    read("drop_details", "bad packets for each reason", |check: &Judge| {
+    read("drop_details", "bad packets for each reason", |check: &HeaderCheck| {
         let lines = check.details.iter().flatten().zip(check.reasons);
         lines.map(|(tally, reason)| format!("{}\t{reason}\n", tally.sum())).collect()
     })
@@ -44,14 +44,14 @@ pub(crate) fn make(
     conf.complete()?;
     let details = details.then(|| reasons.iter().map(|_| Tally::default()).collect());
     let (drops, good) = (Tally::default(), Tally::default());
-    Ok(Each::boxed(Judge { what, reasons, check, verbose, sums, drops, good, details }))
+    Ok(Each::boxed(HeaderCheck { what, reasons, check, verbose, sums, drops, good, details }))
 }
 
 /// The place of a bad checksum among the reasons.
 pub(crate) const BAD_CHECKSUM: usize = 2;
 
 /// An element that checks a header.
-pub(crate) struct Judge {
+pub(crate) struct HeaderCheck {
     what: &'static str,
     reasons: &'static [&'static str],
     check: fn(&Packet) -> Option<usize>,
@@ -63,9 +63,9 @@ pub(crate) struct Judge {
     details: Option<Vec<Tally>>,
 }
 
-impl Judge {
+impl HeaderCheck {
     #[cold]
-    fn bad(&mut self, cx: &mut Cx<'_>, reason: usize) -> Fate {
+    fn bad(&mut self, cx: &mut Cx<'_>, reason: usize) -> Action {
         if self.drops.own() == 0 || self.verbose {
             // Click's CheckUDPHeader does not say who it is.
             let me = if self.what == "UDP" {
@@ -79,24 +79,24 @@ impl Judge {
         if let Some(details) = &mut self.details {
             details[reason].add(1);
         }
-        Fate::out_or_drop(1, reason)
+        Action::out_or_drop(1, reason)
     }
 }
 
-impl PerPacket for Judge {
+impl PerPacket for HeaderCheck {
     #[inline]
-    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match (self.check)(packet).filter(|reason| self.sums || *reason != BAD_CHECKSUM) {
             None => {
                 self.good.add(1);
-                Fate::ON
+                Action::ON
             }
             Some(reason) => self.bad(cx, reason),
         }
     }
 
-    fn replicate(&self) -> Option<Judge> {
-        Some(Judge {
+    fn replicate(&self) -> Option<HeaderCheck> {
+        Some(HeaderCheck {
             what: self.what,
             reasons: self.reasons,
             check: self.check,

@@ -38,7 +38,7 @@ pub(super) enum Place {
 
 /// A socket that listens, or will.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct Listener {
     pub(super) place: Place,
     /// Any port would have done.
     any: bool,
@@ -49,16 +49,16 @@ pub(super) struct Door {
     retry: Option<TimerId>,
 }
 
-impl Door {
+impl Listener {
     /// One at a place; when that is taken, it is tried again `retries` times, each
     /// second, and with `warns` said so each time.
-    pub(super) fn new(place: Place, retries: i32, warns: bool) -> Door {
+    pub(super) fn new(place: Place, retries: i32, warns: bool) -> Listener {
         let any = matches!(place, Place::Port { port: 0, .. });
         let near = match &place {
             Place::Port { port, near: true, .. } => Some(*port),
             _ => None,
         };
-        Door { place, any, near, retries, warns, retry: None }
+        Listener { place, any, near, retries, warns, retry: None }
     }
 
     /// Whether it is a TCP port.
@@ -77,8 +77,8 @@ impl Door {
     /// Opens it, or tries again in a second if it may.
     pub(super) fn open(&mut self, cx: &mut Cx<'_>, clients: &mut Clients) -> Result<(), String> {
         let error = match self.listen() {
-            Ok(door) => {
-                clients.open(cx, Arc::new(door));
+            Ok(listener) => {
+                clients.open(cx, Arc::new(listener));
                 return Ok(());
             }
             Err(error) => error,
@@ -101,9 +101,9 @@ impl Door {
         match &mut self.place {
             Place::File(path) => listen_unix(path),
             Place::Port { address, port, near } => {
-                let (door, real) = listen_tcp(*address, *port, *near)?;
+                let (listener, real) = listen_tcp(*address, *port, *near)?;
                 (*port, *near) = (real, false);
-                Ok(door)
+                Ok(listener)
             }
         }
     }
@@ -119,12 +119,12 @@ impl Door {
         }
     }
 
-    /// Takes over the door of an element that was at the same place.
+    /// Takes over the listener of an element that was at the same place.
     pub(super) fn take_over(
         &mut self,
         cx: &mut Cx<'_>,
         clients: &mut Clients,
-        (old, their_clients): (&mut Door, &mut Clients),
+        (old, their_clients): (&mut Listener, &mut Clients),
     ) {
         let same = self.place == old.place || self.near(&old.place) || (self.any && old.any);
         if (self.any || self.near.is_some()) && same {
@@ -175,18 +175,18 @@ fn listen_tcp(address: IpAddr, port: u16, near: bool) -> std::io::Result<(OwnedF
 /// which ended without a word is taken away.
 fn listen_unix(path: &str) -> std::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let door = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    fchmod(&door, Mode::RUSR | Mode::WUSR)?;
+    let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    fchmod(&listener, Mode::RUSR | Mode::WUSR)?;
     let address = SocketAddrUnix::new(path)?;
-    match bind(&door, &address) {
+    match bind(&listener, &address) {
         Err(Errno::ADDRINUSE) if is_deserted(path) => {
             std::fs::remove_file(path)?;
-            bind(&door, &address)?;
+            bind(&listener, &address)?;
         }
         result => result?,
     }
-    listen(&door, BACKLOG)?;
-    Ok(door)
+    listen(&listener, BACKLOG)?;
+    Ok(listener)
 }
 
 /// Whether nobody listens at a UNIX socket.

@@ -9,7 +9,7 @@ use crate::vm::Outcome;
 
 /// What a forwarder said at its end, of both directions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Books {
+pub(super) struct Accounting {
     /// Taken from the receive rings.
     pub received: u32,
     /// Given to the transmit rings.
@@ -20,14 +20,14 @@ pub(super) struct Books {
     pub left: Option<u32>,
 }
 
-impl Books {
+impl Accounting {
     /// Reads the last summary in some text.
-    pub(super) fn read(text: &str) -> Option<Books> {
+    pub(super) fn read(text: &str) -> Option<Accounting> {
         let from = text.rfind("received ").filter(|&at| text[at..].contains(" packets, sent "))?;
         let mut lines = text[from..].lines();
         let (received, sent) = lines.next()?.strip_prefix("received ")?.split_once(" packets, sent ")?;
         let (received, sent) = (received.parse().ok()?, sent.trim().parse().ok()?);
-        let mut books = Books { received, sent, ..Books::default() };
+        let mut books = Accounting { received, sent, ..Accounting::default() };
         for line in lines.take_while(|line| !line.contains("LAB: ")) {
             let words: Vec<&str> = line.split_whitespace().collect();
             let number = |at: usize| words.get(at).and_then(|word| word.parse::<u32>().ok());
@@ -88,7 +88,7 @@ mod tests {
         0000:02:00.0 (igb, 52:54:00:12:34:57, link up)\n  GPRC 45  GPTC 30\n\
         lost  tx_ring_full     9\nlost  rx_fifo_full     1\nLAB: ok more\n  GPTC 1000\n";
 
-    fn judged(books: &Books, seen: [Traffic; 2], hidden: Option<u32>) -> Vec<String> {
+    fn judged(books: &Accounting, seen: [Traffic; 2], hidden: Option<u32>) -> Vec<String> {
         let elapsed = Duration::ZERO;
         let mut outcome = Outcome { passed: Vec::new(), failed: Vec::new(), end: End::Finished, elapsed };
         books.judge(&seen, hidden, &mut outcome);
@@ -101,28 +101,28 @@ mod tests {
 
     #[test]
     fn the_last_summary_is_read() {
-        let books = Books { received: 90, sent: 80, lost: 10, left: Some(80) };
-        assert_eq!(Books::read(SAID), Some(books));
-        assert_eq!(Books::read("received nothing"), None);
+        let books = Accounting { received: 90, sent: 80, lost: 10, left: Some(80) };
+        assert_eq!(Accounting::read(SAID), Some(books));
+        assert_eq!(Accounting::read("received nothing"), None);
     }
 
     #[test]
     fn books_that_balance_pass_and_a_frame_too_few_is_seen() {
-        let books = Books { received: 90, sent: 80, lost: 10, left: None };
+        let books = Accounting { received: 90, sent: 80, lost: 10, left: None };
         assert_eq!(judged(&books, [seen(45, 50), seen(45, 30)], None), [""; 0]);
         let failed = judged(&books, [seen(45, 50), seen(45, 29)], None);
         assert_eq!(failed.len(), 2, "{failed:?}: sent, but not back");
-        let unnamed = Books { lost: 9, ..books };
+        let unnamed = Accounting { lost: 9, ..books };
         assert_eq!(judged(&unnamed, [seen(45, 50), seen(45, 30)], None).len(), 2);
     }
 
     #[test]
     fn qemus_own_queue_may_lose_only_what_it_does_not_hold() {
-        let books = Books { received: 90, sent: 80, lost: 10, left: Some(80) };
+        let books = Accounting { received: 90, sent: 80, lost: 10, left: Some(80) };
         assert_eq!(judged(&books, [seen(45, 30), seen(45, 20)], Some(20)), [""; 0]);
         assert_eq!(judged(&books, [seen(45, 30), seen(45, 19)], Some(20)).len(), 1);
         // A cable that took less than the queue holds loses nothing.
-        let few = Books { received: 20, sent: 20, lost: 0, left: Some(20) };
+        let few = Accounting { received: 20, sent: 20, lost: 0, left: Some(20) };
         assert_eq!(judged(&few, [seen(10, 10), seen(10, 10)], Some(20)), [""; 0]);
         assert_eq!(judged(&few, [seen(10, 10), seen(10, 9)], Some(20)).len(), 1);
     }

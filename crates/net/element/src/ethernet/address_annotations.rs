@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use graph::class::{Handlers, both, mandatory, positional};
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Names, Scope, Value};
-use graph::{Class, Conf, Cx, Each, Fate, Fault, PerPacket};
+use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ethernet::{self, EtherType};
 
 use super::encap::{self, LEN, prepend};
-use crate::annotation::{Notes, Place};
+use crate::annotation::{PacketAnnotations, Place};
 use crate::ip::header;
 use crate::kernels::each;
 
@@ -153,11 +153,11 @@ pub struct GetEtherAddress {
 
 impl PerPacket for GetEtherAddress {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let found = packet.get(self.from..).and_then(|rest| rest.first_chunk::<6>().copied());
-        let Some(address) = found else { return Fate::out_or_drop(1, 0) };
+        let Some(address) = found else { return Action::out_or_drop(1, 0) };
         packet.set_bytes_at(self.to.0, address);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<GetEtherAddress> {
@@ -174,9 +174,9 @@ pub struct SetEtherAddress {
 
 impl PerPacket for SetEtherAddress {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         packet.set_bytes_at(self.to.0, self.address.0);
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<SetEtherAddress> {
@@ -193,11 +193,11 @@ pub struct StoreEtherAddress {
 
 impl PerPacket for StoreEtherAddress {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let place = packet.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut::<6>());
-        let Some(place) = place else { return Fate::out_or_drop(1, 0) };
+        let Some(place) = place else { return Action::out_or_drop(1, 0) };
         *place = unpacked(self.address.load(Ordering::Relaxed)); // a lone value
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<StoreEtherAddress> {
@@ -218,24 +218,24 @@ fn is_ether(header: &[u8]) -> bool {
 }
 
 impl PerPacket for EnsureEther {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Fate {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let network = packet.header_offset(Header::Network).filter(|at| *at >= 0);
-        let Some(network) = network else { return Fate::ON };
+        let Some(network) = network else { return Action::ON };
         if network == LEN as isize && is_ether(packet) {
-            return Fate::ON;
+            return Action::ON;
         }
         // What was stripped is still there.
         if network == 0 && packet.push_front(LEN).is_ok() {
             if is_ether(packet) {
-                return Fate::ON;
+                return Action::ON;
             }
             let back = packet.pull_front(LEN);
             debug_assert!(back.is_ok());
         }
         if !header::advance(packet, network) || !prepend(packet, &self.header) {
-            return Fate::drop(0);
+            return Action::drop(0);
         }
-        Fate::ON
+        Action::ON
     }
 
     fn replicate(&self) -> Option<EnsureEther> {

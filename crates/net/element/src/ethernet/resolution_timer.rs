@@ -20,26 +20,26 @@ pub(super) const IN_VAIN: usize = 2;
 
 /// What one thread's copy of an element has of it.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct ResolutionTimer {
     ns: i64,
     timer: Option<TimerId>,
 }
 
-impl Patience {
-    pub(super) fn parse(conf: &mut Conf<'_>, outputs: usize) -> Result<Patience, Fault> {
+impl ResolutionTimer {
+    pub(super) fn parse(conf: &mut Conf<'_>, outputs: usize) -> Result<ResolutionTimer, Fault> {
         let usual = if outputs > IN_VAIN { 3 * SECOND_NS } else { 0 };
         let ns = conf.keyword("GIVE_UP")?.map_or(usual, |span: Span| span.0.max(0));
-        Ok(Patience { ns, timer: None })
+        Ok(ResolutionTimer { ns, timer: None })
     }
 
-    pub(super) fn for_another(&self) -> Patience {
-        Patience { ns: self.ns, timer: None }
+    pub(super) fn for_another(&self) -> ResolutionTimer {
+        ResolutionTimer { ns: self.ns, timer: None }
     }
 
     pub(super) fn init<A: Address>(&mut self, cx: &mut Cx<'_>, table: &SharedTable<A>) {
         if self.ns > 0 {
             self.timer = Some(cx.new_timer());
-            table.lock().set_patience(self.ns);
+            table.lock().set_wait(self.ns);
         }
     }
 
@@ -69,7 +69,7 @@ impl Patience {
         let goes_on = {
             let mut table = table.lock();
             let ask = |address, packet: &Packet| asks.push((address, cause(packet)));
-            let goes_on = table.lose_patience(cx.now_ns(), &mut gone, ask);
+            let goes_on = table.give_up(cx.now_ns(), &mut gone, ask);
             if cx.outputs() <= IN_VAIN {
                 table.count_drops(gone.len() as u64);
             }

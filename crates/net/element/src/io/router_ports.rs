@@ -5,19 +5,19 @@
 //! receives, and a transmit queue for each that sends. Where a port has fewer,
 //! threads share one behind a lock (*Fast Userspace Packet Processing*, 5.5, 5.6).
 //!
-//! A router that takes another one's place has [`Outlets`] of its own over the same
-//! [`House`]: ports that both name stay open, and their queues change hands.
+//! A router that takes another one's place has [`RouterPorts`] of its own over the same
+//! [`OpenPorts`]: ports that both name stay open, and their queues change hands.
 
-mod deal;
-mod house;
+mod assignment;
+mod open_ports;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::plan::Planned;
 use port::{Port, RxQueue, TxQueue};
 
-use super::sharing::{self, Claim};
-pub use house::House;
+use super::thread_assignment::{self, Claim};
+pub use open_ports::OpenPorts;
 
 /// What an opener is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,10 +97,10 @@ pub struct Use {
 }
 
 /// The ports of a router.
-pub struct Outlets {
-    house: Arc<House>,
+pub struct RouterPorts {
+    open_ports: Arc<OpenPorts>,
     topology: Topology,
-    outlets: Mutex<Vec<Outlet>>,
+    router_ports: Mutex<Vec<Outlet>>,
 }
 
 #[derive(Debug)]
@@ -110,8 +110,8 @@ struct Outlet {
     receivers: Vec<Receiver>,
     senders: Vec<Sender>,
     /// Which queue is for which element and thread.
-    rx: Vec<deal::Hand>,
-    tx: Vec<deal::Hand>,
+    rx: Vec<assignment::Assigned>,
+    tx: Vec<assignment::Assigned>,
     /// It is open, and this router uses it.
     uses: bool,
 }
@@ -132,32 +132,32 @@ struct Sender {
     lanes: u64,
 }
 
-impl Outlets {
+impl RouterPorts {
     /// Ports that `opener` opens.
-    pub fn new(opener: Opener) -> Outlets {
-        Outlets::of(Arc::new(House::new(opener)), Topology::default())
+    pub fn new(opener: Opener) -> RouterPorts {
+        RouterPorts::of(Arc::new(OpenPorts::new(opener)), Topology::default())
     }
 
-    /// A router's ports, of a house that may have some open.
-    pub fn of(house: Arc<House>, topology: Topology) -> Outlets {
-        Outlets { house, topology, outlets: Mutex::default() }
+    /// A router's ports, over ports of which some may be open.
+    pub fn of(open_ports: Arc<OpenPorts>, topology: Topology) -> RouterPorts {
+        RouterPorts { open_ports, topology, router_ports: Mutex::default() }
     }
 
-    fn outlets(&self) -> MutexGuard<'_, Vec<Outlet>> {
-        self.outlets.lock().unwrap_or_else(PoisonError::into_inner)
+    fn router_ports(&self) -> MutexGuard<'_, Vec<Outlet>> {
+        self.router_ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lends what is known of a port to `work`, which makes it known.
     fn outlet<R>(&self, name: &str, work: impl FnOnce(&mut Outlet) -> R) -> R {
-        let mut outlets = self.outlets();
-        let place = outlets.iter().position(|o| o.name == name).unwrap_or_else(|| {
+        let mut router_ports = self.router_ports();
+        let place = router_ports.iter().position(|o| o.name == name).unwrap_or_else(|| {
             let node = self.topology.port.and_then(|node| node(name));
             let (receivers, senders) = (vec![], vec![]);
             let name = name.to_string();
-            outlets.push(Outlet { name, node, receivers, senders, rx: vec![], tx: vec![], uses: false });
-            outlets.len() - 1
+            router_ports.push(Outlet { name, node, receivers, senders, rx: vec![], tx: vec![], uses: false });
+            router_ports.len() - 1
         });
-        work(&mut outlets[place])
+        work(&mut router_ports[place])
     }
 
     /// An element wants to receive from a port.
@@ -171,7 +171,7 @@ impl Outlets {
                 if !(apart || says.shares && other.says.shares) {
                     return Err(format!("{name} has a FromDevice already; put a Tee behind that one"));
                 }
-                if apart && deal::overlap(&says, &other.says) {
+                if apart && assignment::overlap(&says, &other.says) {
                     return Err(format!("another element receives from these queues of {name}"));
                 }
             }
@@ -189,14 +189,16 @@ impl Outlets {
     /// The threads that receive for an element: the router's, shared out among the
     /// ports that are received from, but those that are `taken` for something else.
     pub fn homes(&self, element: usize, threads: usize, taken: u64) -> u64 {
-        let outlets = self.outlets();
-        let mut receivers: Vec<&Receiver> = outlets.iter().flat_map(|o| &o.receivers).collect();
+        let router_ports = self.router_ports();
+        let mut receivers: Vec<&Receiver> = router_ports.iter().flat_map(|o| &o.receivers).collect();
         receivers.sort_by_key(|receiver| receiver.element);
         let claims: Vec<Claim> = receivers.iter().map(|r| r.says.claim).collect();
         let mut nodes = self.topology.threads.clone();
         nodes.resize(threads, None);
         let place = receivers.iter().position(|r| r.element == element);
-        place.and_then(|place| sharing::share(&claims, &nodes, taken).get(place).copied()).unwrap_or(1)
+        place
+            .and_then(|place| thread_assignment::share(&claims, &nodes, taken).get(place).copied())
+            .unwrap_or(1)
     }
 
     /// Opens the ports that are not open.
@@ -204,16 +206,16 @@ impl Outlets {
     /// # Errors
     /// What the opener says; nothing has changed then.
     pub fn open(&self, elements: &[Planned]) -> Result<(), String> {
-        let mut outlets = self.outlets();
-        for outlet in outlets.iter_mut() {
+        let mut router_ports = self.router_ports();
+        for outlet in router_ports.iter_mut() {
             outlet.receivers.iter_mut().for_each(|r| r.lanes = elements[r.element].lanes);
             outlet.senders.iter_mut().for_each(|s| s.lanes = elements[s.element].lanes);
         }
-        let wanted: Vec<Wanted> = outlets.iter().map(Outlet::wanted).collect();
-        let opened = self.house.open(&wanted)?;
-        for (outlet, (rx, tx)) in outlets.iter_mut().zip(opened) {
-            outlet.rx = deal::rx(&outlet.receivers, rx);
-            outlet.tx = deal::tx(&outlet.senders, tx);
+        let wanted: Vec<Wanted> = router_ports.iter().map(Outlet::wanted).collect();
+        let opened = self.open_ports.open(&wanted)?;
+        for (outlet, (rx, tx)) in router_ports.iter_mut().zip(opened) {
+            outlet.rx = assignment::rx(&outlet.receivers, rx);
+            outlet.tx = assignment::tx(&outlet.senders, tx);
             outlet.uses = true;
         }
         Ok(())
@@ -231,28 +233,28 @@ impl Outlets {
             let mine = outlet.rx.iter().filter(|hand| hand.is(element, lane)).map(|hand| hand.queue);
             (mine.collect(), outlet.wanted().promiscuous)
         });
-        self.house.take_rx(name, &numbers, promiscuous)
+        self.open_ports.take_rx(name, &numbers, promiscuous)
     }
 
     /// Gives a receive queue back: to the router that comes next.
     pub fn give_back(&self, name: &str, queue: usize, rx: Box<dyn RxQueue>) {
-        self.house.give_back(name, queue, rx);
+        self.open_ports.give_back(name, queue, rx);
     }
 
     /// The transmit queue of an element in a thread.
     pub fn tx(&self, name: &str, element: usize, lane: usize) -> Option<Transmit> {
         let queue = self.outlet(name, |outlet| outlet.tx.iter().find(|hand| hand.is(element, lane)).copied());
-        self.house.tx(name, queue?.queue)
+        self.open_ports.tx(name, queue?.queue)
     }
 
     /// Lends a port to `work`, when it is open.
     pub fn with_port<R>(&self, name: &str, work: impl FnOnce(&mut dyn Port) -> R) -> Option<R> {
-        self.house.with_port(name, work)
+        self.open_ports.with_port(name, work)
     }
 
     /// The error of a port whose device is lost: unplugged, or its server gone.
     pub fn lost(&self) -> Option<port::Error> {
-        self.house.lost()
+        self.open_ports.lost()
     }
 
     /// All counters of a port, one a line.
@@ -276,7 +278,7 @@ impl Outlets {
     /// All queues in use, by port, those that receive first.
     pub fn uses(&self) -> Vec<Use> {
         let mut uses = vec![];
-        for outlet in self.outlets().iter() {
+        for outlet in self.router_ports().iter() {
             for (receives, hands) in [(true, &outlet.rx), (false, &outlet.tx)] {
                 uses.extend(hands.iter().map(|hand| Use {
                     port: outlet.name.clone(),
@@ -299,16 +301,16 @@ impl Outlet {
             self.receivers.iter().map(|r| r.says.ring).chain(self.senders.iter().map(|s| s.says.ring));
         Wanted {
             name: self.name.clone(),
-            queues: deal::rx_wanted(&self.receivers).max(deal::tx_wanted(&self.senders)).max(1),
+            queues: assignment::rx_wanted(&self.receivers).max(assignment::tx_wanted(&self.senders)).max(1),
             promiscuous: self.receivers.iter().any(|r| r.says.promiscuous),
             ring: rings.flatten().max(),
         }
     }
 }
 
-impl Drop for Outlets {
+impl Drop for RouterPorts {
     fn drop(&mut self) {
-        let outlets = std::mem::take(&mut *self.outlets());
-        self.house.leave(outlets.iter().filter(|o| o.uses).map(|o| o.name.as_str()));
+        let router_ports = std::mem::take(&mut *self.router_ports());
+        self.open_ports.leave(router_ports.iter().filter(|o| o.uses).map(|o| o.name.as_str()));
     }
 }

@@ -19,18 +19,18 @@ const MASTER: u16 = 1 << 1 | 1 << 2;
 /// The driver's side. Dropped, the driver is as good as dead: its memory is
 /// forgotten.
 #[derive(Debug)]
-pub struct Outside {
+pub struct ExternalDriver {
     shared: Arc<SharedDevice>,
     registers: OwnedFd,
 }
 
-impl Outside {
+impl ExternalDriver {
     /// Puts the device where a driver can come.
     ///
     /// # Errors
     /// What copying a descriptor says; `EOPNOTSUPP` for a device that shares no
     /// registers.
-    pub fn new(mut device: Device) -> io::Result<(Outside, Handle)> {
+    pub fn new(mut device: Device) -> io::Result<(ExternalDriver, Handle)> {
         // Nobody writes our configuration space to let the device reach memory.
         device.write_config(COMMAND, &MASTER.to_le_bytes());
         let polled = device.polled().ok_or(rustix::io::Errno::OPNOTSUPP)?;
@@ -39,7 +39,7 @@ impl Outside {
         shared.set_attached(true);
         shared.enter().attach();
         let handle = Handle::over(shared.clone());
-        Ok((Outside { shared, registers }, handle))
+        Ok((ExternalDriver { shared, registers }, handle))
     }
 
     /// The file of the registers, BAR 0 from its beginning.
@@ -57,7 +57,7 @@ impl Outside {
     }
 }
 
-impl Drop for Outside {
+impl Drop for ExternalDriver {
     fn drop(&mut self) {
         self.shared.set_attached(false);
         self.shared.enter().detach();

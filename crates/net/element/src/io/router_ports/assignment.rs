@@ -4,13 +4,13 @@ use super::{Receiver, Receiving, Sender};
 
 /// A queue, and who has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Hand {
+pub(super) struct Assigned {
     pub(super) queue: usize,
     pub(super) element: usize,
     pub(super) lane: usize,
 }
 
-impl Hand {
+impl Assigned {
     pub(super) fn is(&self, element: usize, lane: usize) -> bool {
         self.element == element && self.lane == lane
     }
@@ -52,15 +52,15 @@ pub(super) fn rx_wanted(receivers: &[Receiver]) -> usize {
 
 /// Deals out a port's receive queues. Each belongs to one thread; those that nobody
 /// asked for are dealt out as well, because packets come in on all.
-pub(super) fn rx(receivers: &[Receiver], queues: usize) -> Vec<Hand> {
-    let mut hands: Vec<Hand> = vec![];
+pub(super) fn rx(receivers: &[Receiver], queues: usize) -> Vec<Assigned> {
+    let mut hands: Vec<Assigned> = vec![];
     for (receiver, (first, count)) in receivers.iter().zip(asked(receivers)) {
         let lanes = lanes(receiver.lanes);
         for (n, queue) in (first..queues).take(count).enumerate() {
             if let Some(&lane) = lanes.get(n % lanes.len().max(1))
                 && hands.iter().all(|hand| hand.queue != queue)
             {
-                hands.push(Hand { queue, element: receiver.element, lane });
+                hands.push(Assigned { queue, element: receiver.element, lane });
             }
         }
     }
@@ -68,7 +68,7 @@ pub(super) fn rx(receivers: &[Receiver], queues: usize) -> Vec<Hand> {
     let all: Vec<(usize, usize)> = all.collect();
     let left: Vec<usize> = (0..queues).filter(|q| hands.iter().all(|hand| hand.queue != *q)).collect();
     for (queue, &(element, lane)) in left.into_iter().zip(all.iter().cycle()) {
-        hands.push(Hand { queue, element, lane });
+        hands.push(Assigned { queue, element, lane });
     }
     hands
 }
@@ -82,7 +82,7 @@ pub(super) fn tx_wanted(senders: &[Sender]) -> usize {
 
 /// Deals out a port's transmit queues: one to each thread, shared where there are
 /// fewer.
-pub(super) fn tx(senders: &[Sender], queues: usize) -> Vec<Hand> {
+pub(super) fn tx(senders: &[Sender], queues: usize) -> Vec<Assigned> {
     let all = lanes(senders.iter().fold(0, |mask, sender| mask | sender.lanes));
     let mut hands = vec![];
     for sender in senders.iter().filter(|_| queues > 0) {
@@ -90,7 +90,7 @@ pub(super) fn tx(senders: &[Sender], queues: usize) -> Vec<Hand> {
         let least = if sender.says.queue.is_some() { 1 } else { queues };
         let count = sender.says.queues.unwrap_or(least).clamp(1, queues - first);
         for (place, &lane) in all.iter().enumerate().filter(|(_, lane)| sender.lanes >> *lane & 1 == 1) {
-            hands.push(Hand { queue: first + place % count, element: sender.element, lane });
+            hands.push(Assigned { queue: first + place % count, element: sender.element, lane });
         }
     }
     hands
@@ -99,13 +99,13 @@ pub(super) fn tx(senders: &[Sender], queues: usize) -> Vec<Hand> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::outlets::Sending;
+    use crate::io::router_ports::Sending;
 
     fn receiver(element: usize, lanes: u64, says: Receiving) -> Receiver {
         Receiver { element, says, lanes }
     }
 
-    fn triples(hands: &[Hand]) -> Vec<(usize, usize, usize)> {
+    fn triples(hands: &[Assigned]) -> Vec<(usize, usize, usize)> {
         hands.iter().map(|hand| (hand.queue, hand.element, hand.lane)).collect()
     }
 

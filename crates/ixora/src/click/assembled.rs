@@ -3,13 +3,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use element::io::outlets::{House, Opener, Outlets, Wanted};
+use element::io::router_ports::{OpenPorts, Opener, RouterPorts, Wanted};
 use graph::lang::{Flat, Problems, Source};
 use graph::plan::Made;
 use graph::plan::Plan;
 use graph::{Console, Router, Services};
 
-use super::{Click, configuration, ports, sketch};
+use super::{Click, configuration, ports, unopened_port};
 
 /// A configuration, flattened to a text of its own, and its elements.
 pub struct Whole {
@@ -28,7 +28,7 @@ pub struct Whole {
 ///
 /// # Errors
 /// All that is wrong with it.
-pub fn made(click: &Click, sources: Vec<Source>) -> Result<Whole, Problems> {
+pub fn assemble(click: &Click, sources: Vec<Source>) -> Result<Whole, Problems> {
     let registry = element::registry();
     let given = configuration::flatten(click, sources, &registry)?;
     // What was written is what people know; only if it is right the flat one counts.
@@ -41,9 +41,9 @@ pub fn made(click: &Click, sources: Vec<Source>) -> Result<Whole, Problems> {
 }
 
 fn make(click: &Click, flat: Flat, text: &str) -> Result<(Plan, Made), Problems> {
-    let opener: Opener = Box::new(|wanted: &[Wanted]| Ok(wanted.iter().map(sketch::port).collect()));
+    let opener: Opener = Box::new(|wanted: &[Wanted]| Ok(wanted.iter().map(unopened_port::port).collect()));
     let mut services = Services::default();
-    services.add(Arc::new(Outlets::of(Arc::new(House::new(opener)), ports::topology(click))));
+    services.add(Arc::new(RouterPorts::of(Arc::new(OpenPorts::new(opener)), ports::topology(click))));
     let options = graph::Options {
         services,
         console: Console::Memory(Arc::new(Mutex::new(String::new()))),

@@ -3,10 +3,10 @@
 use regs::igb::*;
 
 use super::stats::SOURCES;
-use crate::intel::Facts;
+use crate::intel::ChipInfo;
 
 /// The 82576.
-pub(super) static FACTS: Facts = Facts {
+pub(super) static INFO: ChipInfo = ChipInfo {
     knows: super::knows,
     known: super::DRIVES,
     ral: RAL::REGISTER,
@@ -28,10 +28,12 @@ pub(super) static FACTS: Facts = Facts {
     eims: EIMS::REGISTER,
     eimc: EIMC::REGISTER,
     vectors: EITR::COUNT,
+    ring: (64, 4096),
     queues: super::MOST_QUEUES,
     queues_limit: "the device has 1 to 16",
     longest: 9_716, // RLPML's most is 9,728, with CRC and two tags
     longest_limit: "the limit can be set from 1,514 to 9,716 bytes",
     addresses: RAH::COUNT - 1,
     counters: SOURCES,
+    sums: ["GPRC", "GORC", "GPTC", "GOTC"],
 };

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use element::io::outlets::{House, Opener, Outlets, Use, Wanted};
+use element::io::router_ports::{OpenPorts, Opener, RouterPorts, Use, Wanted};
 use graph::lang::{Place, Problem, Problems, Severity, Source};
 use graph::plan::Plan;
 use graph::plan::cost::Costs;
@@ -16,7 +16,7 @@ use graph::plan::explain;
 use graph::{Console, Router, Services};
 use serde_json::{Value, json};
 
-use super::{Click, configuration, ports, sketch};
+use super::{Click, configuration, ports, unopened_port};
 use crate::Failure;
 
 /// What was found.
@@ -73,10 +73,10 @@ fn look(click: &Click, sources: Vec<Source>) -> Look {
     if readable {
         configuration::add_driver(click, &mut flat, false);
     }
-    let opener: Opener = Box::new(|wanted: &[Wanted]| Ok(wanted.iter().map(sketch::port).collect()));
-    let outlets = Arc::new(Outlets::of(Arc::new(House::new(opener)), ports::topology(click)));
+    let opener: Opener = Box::new(|wanted: &[Wanted]| Ok(wanted.iter().map(unopened_port::port).collect()));
+    let router_ports = Arc::new(RouterPorts::of(Arc::new(OpenPorts::new(opener)), ports::topology(click)));
     let mut services = Services::default();
-    services.add(outlets.clone());
+    services.add(router_ports.clone());
     let options = graph::Options {
         services,
         threads: click.threads,
@@ -100,8 +100,8 @@ fn look(click: &Click, sources: Vec<Source>) -> Look {
     if !click.compat {
         problems.list.sort_by_key(|p| (p.place.file.clone(), p.place.line, p.place.column));
     }
-    let opened = plan.as_ref().is_some_and(|plan| outlets.open(&plan.elements).is_ok());
-    Look { plan, problems, uses: if opened { outlets.uses() } else { vec![] } }
+    let opened = plan.as_ref().is_some_and(|plan| router_ports.open(&plan.elements).is_ok());
+    Look { plan, problems, uses: if opened { router_ports.uses() } else { vec![] } }
 }
 
 fn draw(plan: &Plan, file: &Path) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use super::{Opener, Transmit, Wanted};
 
 /// Ports that are open, and how more of them are opened. Routers that follow one
 /// another share one.
-pub struct House(Mutex<State>);
+pub struct OpenPorts(Mutex<State>);
 
 struct State {
     open: Vec<Open>,
@@ -28,10 +28,10 @@ struct Open {
     port: Box<dyn Port>,
 }
 
-impl House {
+impl OpenPorts {
     /// No port is open yet.
-    pub fn new(opener: Opener) -> House {
-        House(Mutex::new(State { open: vec![], opener }))
+    pub fn new(opener: Opener) -> OpenPorts {
+        OpenPorts(Mutex::new(State { open: vec![], opener }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -7,7 +7,7 @@ use super::group::Layout;
 use super::region::Graph;
 
 /// A table, one element a line.
-pub fn notes(graph: &Graph<'_>, layouts: &[Layout]) -> String {
+pub fn report(graph: &Graph<'_>, layouts: &[Layout]) -> String {
     let elements = &graph.plan.elements;
     let width = elements.iter().map(|e| e.name.len()).max().unwrap_or(0).clamp(7, 40);
     let mut out = format!("{:width$}  COMPILED\n", "ELEMENT");

@@ -1,20 +1,20 @@
 //! A port on paper: it has the queues that are asked of it, if such a port
 //! can have them, and no packets.
 
-use element::io::outlets::Wanted;
+use element::io::router_ports::Wanted;
 use port::{Batch, Capabilities, Link, Pool, Port, PortStats, RxQueue, RxStats, TxQueue, TxStats};
 
 /// A port on paper.
 pub fn port(wanted: &Wanted) -> Box<dyn Port> {
-    Box::new(Sketch { name: wanted.name.clone(), queues: super::ports::queues(wanted) })
+    Box::new(UnopenedPort { name: wanted.name.clone(), queues: super::ports::queues(wanted) })
 }
 
-struct Sketch {
+struct UnopenedPort {
     name: String,
     queues: usize,
 }
 
-impl Port for Sketch {
+impl Port for UnopenedPort {
     fn name(&self) -> &str {
         &self.name
     }

@@ -6,10 +6,10 @@ use regs::ixgbe::*;
 
 use super::device::Chip;
 use super::stats::SOURCES;
-use crate::intel::{Facts, rss};
+use crate::intel::{ChipInfo, rss};
 
 /// The 82599 and its relatives.
-pub(super) static FACTS: Facts = Facts {
+pub(super) static INFO: ChipInfo = ChipInfo {
     knows: super::knows,
     known: super::DRIVES,
     ral: RAL::REGISTER,
@@ -28,12 +28,14 @@ pub(super) static FACTS: Facts = Facts {
     eims: EIMS_EX::REGISTER,
     eimc: EIMC_EX::REGISTER,
     vectors: 64,
+    ring: (64, 4096),
     queues: super::MOST_QUEUES,
     queues_limit: "the device has 1 to 128",
     longest: 15_500, // MAXFRS, 8.2.3.22.13: 15.5 KiB in practice
     longest_limit: "the limit can be set from 1,514 to 15,500 bytes",
     addresses: RAL::COUNT - 1,
     counters: SOURCES,
+    sums: ["GPRC", "GORC", "GPTC", "GOTC"],
 };
 
 impl Chip {
@@ -53,6 +55,6 @@ impl Chip {
         // (8.2.3.7.5), whether checksums are wanted or not.
         let checksums = if options.rx_checksum.where_free() { RXCSUM::IPPCSE } else { 0 };
         bar.set32(RXCSUM::AT, RXCSUM::PCSD | checksums);
-        rss::program(bar, &FACTS, &options.rss, options.rx_queues);
+        rss::program(bar, &INFO, &options.rss, options.rx_queues);
     }
 }

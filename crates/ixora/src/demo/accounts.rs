@@ -40,7 +40,7 @@ pub struct Direction {
 
 /// Both directions, and their sum.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Books {
+pub struct Accounts {
     /// The sum; balanced when both directions are.
     #[serde(flatten)]
     total: Account,
@@ -95,10 +95,10 @@ impl Account {
     }
 }
 
-impl Books {
+impl Accounts {
     /// From both sides: what the driver's pieces of work counted, one for each
     /// direction, and the models' report. `None` unless there are two of each.
-    pub fn new(pieces: &[Piece], report: &Report) -> Option<Books> {
+    pub fn new(pieces: &[Piece], report: &Report) -> Option<Accounts> {
         let ([there, back], [a, b]) = (pieces, report.endpoints.as_slice()) else { return None };
         let directions = [
             Direction { name: "a to b", account: Account::new(a, there, b) },
@@ -107,7 +107,7 @@ impl Books {
         let mut total = Account::default();
         directions.iter().for_each(|direction| total.add(&direction.account));
         total.balanced = directions.iter().all(|direction| direction.account.balanced);
-        Some(Books { total, directions })
+        Some(Accounts { total, directions })
     }
 
     /// Prints the accounts beside each other.
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn named_losses_balance_the_books() {
         let (pieces, report) = run();
-        let books = Books::new(&pieces, &report).expect("two directions");
+        let books = Accounts::new(&pieces, &report).expect("two directions");
         assert_eq!((books.total.offered, books.total.delivered), (20, 14));
         assert_eq!(books.total.lost["tx_ring_full"], 4);
         assert!(books.total.balanced);
@@ -169,7 +169,7 @@ mod tests {
     fn what_was_never_offered_is_told_but_not_owed() {
         let (pieces, mut report) = run();
         report.endpoints[0].device.wire.skipped = 5;
-        let books = Books::new(&pieces, &report).expect("two directions");
+        let books = Accounts::new(&pieces, &report).expect("two directions");
         assert_eq!((books.directions[0].account.skipped, books.total.skipped), (5, 5));
         assert!(books.total.balanced && books.total.offered == 20);
     }
@@ -179,7 +179,7 @@ mod tests {
         let (pieces, mut report) = run();
         report.endpoints[0].device.wire.from_host.delivered += 1;
         report.endpoints[1].device.wire.from_host.delivered -= 1;
-        let books = Books::new(&pieces, &report).expect("two directions");
+        let books = Accounts::new(&pieces, &report).expect("two directions");
         assert_eq!(books.total.offered, books.total.accounted());
         assert!(!books.total.balanced);
     }
@@ -189,7 +189,7 @@ mod tests {
         let (pieces, mut report) = run();
         report.endpoints[1].device.wire.from_host.delivered -= 3;
         report.endpoints[1].device.drops.insert("tx_oversize".to_owned(), 3);
-        let books = Books::new(&pieces, &report).expect("two directions");
+        let books = Accounts::new(&pieces, &report).expect("two directions");
         assert_eq!(books.directions[0].account.lost["tx_oversize"], 3);
         assert!(books.total.balanced && !books.directions[1].account.lost.contains_key("tx_oversize"));
     }

@@ -1,0 +1,194 @@
+//! The table under whatever strangers may make of it: its bounds hold, no packet is
+//! lost or doubled, and what is known is what was said last.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+use memory::{Backing, Dma, Packet, Pool};
+use neighbor::{Held, Limits, Table};
+use proptest::prelude::*;
+use wire::MacAddress;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+#[derive(Debug, Clone)]
+enum Act {
+    /// A packet for an address.
+    Hold(u8),
+    /// Somebody says who has it; or that nobody has.
+    Say(u8, Option<u8>),
+    Wait(i64),
+    Expire,
+    GiveUp,
+    Clear,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        8 => (0..12_u8).prop_map(Act::Hold),
+        4 => (0..12_u8, prop::option::weighted(0.8, 0..4_u8)).prop_map(|(a, m)| Act::Say(a, m)),
+        3 => (0..3 * SECOND_NS).prop_map(Act::Wait),
+        1 => Just(Act::Expire),
+        2 => Just(Act::GiveUp),
+        1 => Just(Act::Clear),
+    ]
+}
+
+fn address(n: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, n)
+}
+
+fn mac(n: u8) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 0, n])
+}
+
+/// A table, and where its packets are.
+struct Watched {
+    table: Table<Ipv4Addr>,
+    pool: Pool,
+    now_ns: i64,
+    /// Packets that were given to it and did not come back.
+    inside: usize,
+}
+
+impl Watched {
+    fn back(&mut self, packets: impl IntoIterator<Item = Packet>) {
+        for packet in packets {
+            self.inside -= 1;
+            self.pool.free(packet);
+        }
+    }
+
+    fn hold(&mut self, n: u8) {
+        let Some(packet) = self.pool.alloc() else { return };
+        self.inside += 1;
+        let mut gone = vec![];
+        if let Held::Refused(packet) = self.table.hold(address(n), packet, self.now_ns, &mut gone) {
+            gone.push(packet);
+        }
+        self.back(gone);
+    }
+
+    fn say(&mut self, n: u8, who: Option<u8>) {
+        let mut gone = vec![];
+        let ready = self.table.insert(address(n), who.map(mac), self.now_ns, &mut gone);
+        self.back(ready);
+        self.back(gone);
+    }
+}
+
+fn watched(limits: Limits) -> Watched {
+    let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
+    let pool = Pool::new(&dma, 64).unwrap();
+    Watched { table: Table::new(limits), pool, now_ns: 1_000 * SECOND_NS, inside: 0 }
+}
+
+proptest! {
+    #[test]
+    fn bounds_hold_and_no_packet_is_lost(
+        acts in prop::collection::vec(act(), 1..200),
+        packets in 1..8_usize,
+        packets_each in 1..5_usize,
+        slim in 1..4_usize,
+        addresses in 1..6_usize,
+        timeout in prop_oneof![Just(0), Just(2 * SECOND_NS)],
+        wait in prop_oneof![Just(0), Just(SECOND_NS)],
+    ) {
+        let limits = Limits { packets, packets_each, slim, addresses, timeout_ns: timeout, wait_ns: wait };
+        let mut it = watched(limits);
+        let (mut said, mut held) = (HashMap::new(), HashMap::new());
+        for act in acts {
+            match act {
+                Act::Hold(n) => {
+                    it.hold(n);
+                    held.insert(n, it.now_ns);
+                }
+                Act::Say(n, who) => {
+                    it.say(n, who);
+                    said.insert(n, (who, it.now_ns));
+                }
+                Act::Wait(ns) => it.now_ns += ns,
+                Act::Expire => {
+                    let mut gone = vec![];
+                    it.table.expire(it.now_ns, usize::MAX, &mut gone);
+                    it.back(gone);
+                }
+                Act::GiveUp => {
+                    let mut gone = vec![];
+                    let more = it.table.give_up(it.now_ns, &mut gone, |_, _| ());
+                    prop_assert!(wait > 0 || !more, "without a limit nobody gives up");
+                    it.back(gone);
+                }
+                Act::Clear => {
+                    let mut gone = vec![];
+                    it.table.clear(&mut gone);
+                    it.back(gone);
+                    said.clear();
+                    prop_assert!(it.table.is_empty());
+                }
+            }
+            prop_assert_eq!(it.table.waiting(), it.inside);
+            prop_assert!(it.inside <= packets.max(1), "{} of {packets} wait", it.inside);
+            prop_assert!(it.table.len() <= addresses);
+            for (&n, &(who, _)) in &said {
+                if let Some((known, _)) = it.table.lookup(address(n), it.now_ns, 0) {
+                    prop_assert_eq!(Some(known), who.map(mac), "the last word counts");
+                }
+            }
+            let known = it.table.iter(it.now_ns).filter(|neighbor| neighbor.is_valid);
+            for neighbor in known {
+                let n = neighbor.address.octets()[3];
+                let (who, when) = said[&n];
+                prop_assert_eq!(neighbor.mac, who.map(mac));
+                // An address that a packet waits for is kept just this side of expiring,
+                // as in Click: in the same millisecond its old answer still counts.
+                let since = held.get(&n).map_or(when, |&held| when.max(held - timeout));
+                prop_assert!(timeout == 0 || it.now_ns - since <= timeout + SECOND_NS / 1000);
+            }
+        }
+        let mut gone = vec![];
+        it.table.clear(&mut gone);
+        it.back(gone);
+        prop_assert_eq!((it.inside, it.pool.available()), (0, it.pool.capacity()));
+    }
+}
+
+#[test]
+fn an_address_is_asked_for_ten_times_quickly_and_then_slowly() {
+    let mut it = watched(Limits::default());
+    let mut asked = vec![];
+    for tenth in 0..100_i64 {
+        let packet = it.pool.alloc();
+        let Some(packet) = packet else { break };
+        let mut gone = vec![];
+        let now_ns = it.now_ns + tenth * SECOND_NS / 10;
+        match it.table.hold(address(1), packet, now_ns, &mut gone) {
+            Held::Waits { ask: true } => asked.push(tenth),
+            Held::Waits { ask: false } => {}
+            Held::Refused(_) => panic!("there is room"),
+        }
+    }
+    assert_eq!(asked[..12], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 29, 49]);
+    let mut gone = vec![];
+    it.table.clear(&mut gone);
+    gone.into_iter().for_each(|packet| it.pool.free(packet));
+}
+
+#[test]
+fn packets_that_waited_too_long_are_given_up_and_others_are_asked_for() {
+    let mut it = watched(Limits { wait_ns: 3 * SECOND_NS, ..Limits::default() });
+    it.hold(1);
+    it.now_ns += 2 * SECOND_NS;
+    it.hold(2);
+    let (mut gone, mut asked) = (vec![], vec![]);
+    assert!(it.table.give_up(it.now_ns, &mut gone, |address, _| asked.push(address)));
+    assert_eq!((gone.len(), asked), (0, vec![address(1)]), "the second was just asked for");
+    it.now_ns += SECOND_NS;
+    assert!(it.table.give_up(it.now_ns, &mut gone, |_, _| ()));
+    assert_eq!((gone.len(), it.table.waiting()), (1, 1));
+    it.back(gone);
+    it.say(2, Some(9));
+    assert_eq!(it.inside, 0);
+    assert!(!it.table.give_up(it.now_ns, &mut vec![], |_, _| ()), "nobody waits");
+}
