@@ -15,6 +15,21 @@ const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-saniti
 /// The triple must be named, so that build scripts are not instrumented.
 const TARGET: &str = env!("XTASK_TARGET");
 
+/// The fuzz targets' own lock file is that of the workspace's crates as they are: asked
+/// for early, since the targets are built last.
+pub fn check_lock() -> Result<(), Failure> {
+    let mut metadata = cargo(&["metadata", "--locked", "--format-version", "1", "--manifest-path"]);
+    let output = metadata.arg(root().join("fuzz/Cargo.toml")).output();
+    let output = output.map_err(|error| format!("cannot start cargo: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!(
+            "fuzz/Cargo.lock: {}fix: cargo metadata --manifest-path fuzz/Cargo.toml > /dev/null, and commit it",
+            String::from_utf8_lossy(&output.stderr)
+        )),
+    }
+}
+
 /// Fuzzes one target, or all, for `seconds` each.
 pub fn of(target: Option<&str>, seconds: u64) -> Result<(), Failure> {
     let fuzz = root().join("fuzz");

@@ -20,6 +20,7 @@ pub fn all(quick: bool) -> Result<(), Failure> {
     // code generation for each crate, that build leaves a core idle most of the time.
     let programs = (!quick).then(|| Beside::start("release build", &mut lab::programs()));
     steps.take("format", || run("format", &mut cargo(&["fmt", "--all", "--check"])));
+    steps.take("lock files", fuzz::check_lock);
     steps.take("floors", floors::check);
     steps.take("headers", headers::check);
     steps.take("reader's path", count::run);
