@@ -14,7 +14,7 @@ pub struct Forward {
 
 impl run::Work for Forward {
     /// Receives a batch and sends it. What a full transmit ring refuses is
-    /// dropped; the queue counts it (`ring_full`).
+    /// dropped; the queue counts it (`tx_ring_full`).
     fn turn(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         let received = self.rx.recv(pool, batch);
         if received == 0 {
