@@ -76,6 +76,18 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
+fn a_packed_file_is_whole_when_its_router_is_gone() {
+    let file = Scratch::new("dropped.gz");
+    let config = format!("Idle -> ToDump({}) -> Discard", file.path());
+    for _ in 0..8 {
+        let Ok(rig) = Rig::new(&config) else { return }; // nobody here can pack
+        drop(rig);
+        let bytes = std::fs::read(&file.0).expect("a file");
+        assert_eq!(bytes.get(..2), Some(&[0x1F, 0x8B][..]), "the packer still runs");
+    }
+}
+
+#[test]
 fn an_empty_capture_is_one_nonetheless() {
     let file = Scratch::new("empty");
     std::fs::write(&file.0, "what was there before").expect("a file");

@@ -276,3 +276,14 @@ impl Element for ToDump {
         self.close(cx);
     }
 }
+
+impl Drop for ToDump {
+    /// A router that never ran is not cleaned up; its packer would write to the file
+    /// after whoever opens it next.
+    fn drop(&mut self) {
+        self.output = Output::Closed;
+        if let Some(mut packer) = self.packer.take() {
+            let _ = packer.wait();
+        }
+    }
+}
