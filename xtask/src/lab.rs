@@ -158,7 +158,14 @@ impl Record {
         print!("{before}");
         let _ = std::io::stdout().flush();
         let start = Instant::now();
-        let outcome = (scenario.run)(bench, scenario.name);
+        let mut outcome = (scenario.run)(bench, scenario.name);
+        if matches!(&outcome, Ok(outcome) if outcome.end == End::NeverBooted) {
+            // QEMU's translator or the kernel: nothing of ours had run.
+            let kept = keep(&bench.logs, scenario.name, "the machine did not boot\n");
+            println!("{name}the machine did not boot and is started again, kept in {}", kept.display());
+            print!("{before}");
+            outcome = (scenario.run)(bench, scenario.name);
+        }
         self.times.push(start.elapsed());
         let report = match &outcome {
             Ok(outcome) if outcome.is_good() => {
@@ -177,6 +184,7 @@ impl Record {
 fn describe(outcome: &Outcome) -> String {
     let end = match outcome.end {
         End::Finished => "",
+        End::NeverBooted => ", the machine did not boot, twice",
         End::Died => ", the machine ended early",
         End::TimeLimit => ", the time was over",
     };

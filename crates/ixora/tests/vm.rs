@@ -129,6 +129,13 @@ fn changed_frames_are_a_failure() {
 
 /// The process of a machine that has run for some seconds.
 fn qemu(running: &Running) -> Pid {
+    let qemu = begun(running);
+    std::thread::sleep(Duration::from_secs(3));
+    qemu
+}
+
+/// The process of a machine.
+fn begun(running: &Running) -> Pid {
     let children = format!("/proc/{0}/task/{0}/children", running.id());
     let is_qemu = |id: &&str| {
         let words = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
@@ -138,7 +145,6 @@ fn qemu(running: &Running) -> Pid {
     loop {
         let children = std::fs::read_to_string(&children).unwrap_or_default();
         if let Some(id) = children.split_whitespace().find(is_qemu) {
-            std::thread::sleep(Duration::from_secs(3));
             return Pid::from_raw(id.parse().expect("a number")).expect("an id");
         }
         assert!(Instant::now() < end, "no machine");
@@ -176,6 +182,25 @@ fn a_machine_that_dies_is_named_with_its_console() {
     assert_eq!(done.code(), Some(1), "{done:#?}");
     let report = done.json();
     assert!(report["error"].as_str().expect("an error").contains("machine ended"), "{report:#}");
+    assert_eq!(names(place.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_machine_that_hangs_in_its_boot_is_started_again() {
+    if offline() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    let running = start(place.path(), "vm fwd --frames 1000 --timeout 90s --json");
+    let qemu = begun(&running);
+    let directory = std::fs::read_dir(place.path()).expect("a directory").next().expect("one").expect("read");
+    let console = directory.path().join("console.log");
+    until("kernel's first words", || std::fs::metadata(&console).is_ok_and(|log| log.len() > 0));
+    rustix::process::kill_process(qemu, Signal::STOP).expect("stopped");
+    let done = running.wait(600);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    assert!(done.stderr.contains("warning: the machine hung while booting"), "{done:#?}");
+    assert_eq!(done.json()["directions"][0]["back"], 1000);
     assert_eq!(names(place.path()), Vec::<String>::new());
 }
 

@@ -40,6 +40,12 @@ impl Live {
         self.close();
     }
 
+    /// Says what should be known, whoever watches.
+    pub fn warn(&mut self, text: &str) {
+        self.close();
+        eprintln!("warning: {text}");
+    }
+
     /// What comes next begins a line of its own.
     pub fn close(&mut self) {
         if self.open {

@@ -24,6 +24,9 @@ const LOOK: Duration = Duration::from_millis(50);
 const FAREWELL: Duration = Duration::from_secs(30);
 /// Lines of the console that stand below an error.
 const TAIL: usize = 12;
+/// Machines that are started until one boots: QEMU's translator hangs in a kernel's
+/// boot now and then.
+const STARTS: usize = 2;
 
 /// The program and its words.
 pub struct Order<'a> {
@@ -127,19 +130,31 @@ impl Session {
             limit: options.timeout,
         };
         live.end(|| format!("a machine with {}", describe(options, order.cables)));
-        let machine = rig.boot(guest)?;
-        let deadline = machine.start + options.timeout;
-        let (stop, printed) = (stop.clone(), Printed::default());
-        let none = Duration::ZERO;
-        let mut session = Session { machine, printed, deadline, stop, live, booted: none, ready: none };
-        session.begin()?;
-        Ok(session)
+        let mut left = STARTS;
+        loop {
+            left -= 1;
+            let machine = rig.boot(guest)?;
+            let deadline = machine.start + options.timeout;
+            let (stop, printed, none) = (stop.clone(), Printed::default(), Duration::ZERO);
+            let mut session = Session { machine, printed, deadline, stop, live, booted: none, ready: none };
+            if session.begin(left == 0)? {
+                return Ok(session);
+            }
+            let hung =
+                session.with_console(Problem::new("the machine hung while booting and is started again"));
+            session.live.warn(&hung.cause);
+            live = session.live;
+        }
     }
 
-    /// Until the program is at work.
-    fn begin(&mut self) -> Result<(), Problem> {
+    /// Until the program is at work; `false` for a machine that hangs before, unless
+    /// it is the last one.
+    fn begin(&mut self, last: bool) -> Result<bool, Problem> {
         let mut started = false;
         while !started {
+            if !last && self.booted.is_zero() && self.machine.hangs() {
+                return Ok(false);
+            }
             self.live.show(|| format!("booting, {:.0} s", self.machine.start.elapsed().as_secs_f64()));
             match self.hear()? {
                 Some(Message::Booted) => self.booted = self.machine.start.elapsed(),
@@ -153,7 +168,7 @@ impl Session {
         self.ready = self.machine.start.elapsed();
         let (booted, ready) = (self.booted.as_secs_f64(), self.ready.as_secs_f64());
         self.live.end(|| format!("booted in {booted:.1} s, at work after {ready:.1} s"));
-        Ok(())
+        Ok(true)
     }
 
     /// Listens for a moment, and keeps what the program printed. A problem comes

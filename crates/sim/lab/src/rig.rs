@@ -259,6 +259,11 @@ fn strip(program: &Path, to: &Path) -> Result<()> {
 }
 
 impl Machine {
+    /// Whether it should have booted long ago, and has not.
+    pub fn hangs(&self) -> bool {
+        self.running.hangs()
+    }
+
     /// Listens to the guest, at most for so long.
     pub fn hear(&mut self, limit: Duration) -> Heard {
         self.control.hear(limit)

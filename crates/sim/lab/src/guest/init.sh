@@ -12,6 +12,8 @@ mount -t tmpfs shm /dev/shm
 ln -sf /run /var/run
 mkdir -p /run/netns
 ip link set lo up
+dmesg -n 4
+echo "LAB: booted"
 dmesg | grep tsc: # the clock by which this guest waits
 
 # ok NAME / fail NAME WHY: what the host reads.

@@ -5,6 +5,7 @@
 //! `out LINE`, `err LINE` and `ended STATUS`, `file BYTES` with so many bytes
 //! behind the line, and `done`. The host says `stop`. Other lines are passed over.
 
+use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -139,6 +140,13 @@ impl Control {
                 matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
             }
         }
+    }
+}
+
+impl Drop for Control {
+    /// Another machine in the directory binds it anew.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
     }
 }
 
