@@ -131,7 +131,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
     /// Says that this is about IPv4 addresses on Ethernet.
     pub fn set_kind(&mut self) {
-        set_array(self.bytes.as_mut(), 0, &KIND);
+        set_array(self.bytes.as_mut(), 0, KIND);
     }
 
     /// Sets what is asked or said.
@@ -141,14 +141,14 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 
     /// Sets the sender's addresses.
     pub fn set_sender(&mut self, mac: MacAddress, ip: Ipv4Addr) {
-        set_array(self.bytes.as_mut(), offset::SENDER_MAC, &mac.0);
-        set_array(self.bytes.as_mut(), offset::SENDER_IP, &ip.octets());
+        set_array(self.bytes.as_mut(), offset::SENDER_MAC, mac.0);
+        set_array(self.bytes.as_mut(), offset::SENDER_IP, ip.octets());
     }
 
     /// Sets the target's addresses.
     pub fn set_target(&mut self, mac: MacAddress, ip: Ipv4Addr) {
-        set_array(self.bytes.as_mut(), offset::TARGET_MAC, &mac.0);
-        set_array(self.bytes.as_mut(), offset::TARGET_IP, &ip.octets());
+        set_array(self.bytes.as_mut(), offset::TARGET_MAC, mac.0);
+        set_array(self.bytes.as_mut(), offset::TARGET_IP, ip.octets());
     }
 }
 

@@ -10,9 +10,7 @@ use crate::tcp::Flags;
 
 #[inline(always)]
 pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    let mut field = [0; N];
-    field.copy_from_slice(&bytes[at..at + N]);
-    field
+    *bytes[at..].first_chunk().expect("the field is within the header")
 }
 
 #[inline(always)]
@@ -26,13 +24,17 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
 }
 
 #[inline(always)]
-pub(crate) fn set_array(bytes: &mut [u8], at: usize, field: &[u8]) {
+pub(crate) fn set_array<const N: usize>(bytes: &mut [u8], at: usize, field: [u8; N]) {
+    *bytes[at..].first_chunk_mut().expect("the field is within the header") = field;
+}
+
+pub(crate) fn set_slice(bytes: &mut [u8], at: usize, field: &[u8]) {
     bytes[at..at + field.len()].copy_from_slice(field);
 }
 
 #[inline(always)]
 pub(crate) fn set_u16(bytes: &mut [u8], at: usize, value: u16) {
-    set_array(bytes, at, &value.to_be_bytes());
+    set_array(bytes, at, value.to_be_bytes());
 }
 
 /// What a field of a header holds, and how it stands there: big-endian.
@@ -54,7 +56,7 @@ impl<const N: usize> Field for [u8; N] {
 
     #[inline(always)]
     fn write(self, bytes: &mut [u8], at: usize) {
-        set_array(bytes, at, &self);
+        set_array(bytes, at, self);
     }
 }
 
@@ -74,7 +76,7 @@ macro_rules! fields {
             fn write(self, bytes: &mut [u8], at: usize) {
                 let $value = self;
                 let array: [u8; $len] = $write;
-                set_array(bytes, at, &array);
+                set_array(bytes, at, array);
             }
         }
     )*};

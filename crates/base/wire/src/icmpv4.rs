@@ -4,7 +4,7 @@
 use std::borrow::{Borrow, BorrowMut};
 use std::net::Ipv4Addr;
 
-use crate::field::{set_array, set_u16};
+use crate::field::{set_slice, set_u16};
 use crate::{Error, Result, checksum, ipv4};
 
 /// Bytes of the header.
@@ -280,7 +280,7 @@ impl<'a> Repr<'a> {
         packet.set_checksum(0);
         packet.set_identifier(self.identifier);
         packet.set_sequence(self.sequence);
-        set_array(packet.data_mut(), 0, self.data);
+        set_slice(packet.data_mut(), 0, self.data);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::borrow::{Borrow, BorrowMut};
 
-use crate::field::set_array;
+use crate::field::set_slice;
 use crate::ip::{Addresses, Protocol};
 use crate::{Error, Result, checksum};
 
@@ -222,7 +222,7 @@ impl<'a> Repr<'a> {
         packet.set_checksum(0);
         packet.set_identifier(self.identifier);
         packet.set_sequence(self.sequence);
-        set_array(packet.data_mut(), 0, self.data);
+        set_slice(packet.data_mut(), 0, self.data);
     }
 }
 

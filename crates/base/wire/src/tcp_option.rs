@@ -1,7 +1,7 @@
 //! TCP options: maximum segment size (RFC 9293), window scale and timestamps (RFC
 //! 7323), selective acknowledgement (RFC 2018). Others are passed on undecoded.
 
-use crate::field::{set_array, u16_at, u32_at};
+use crate::field::{set_array, set_slice, u16_at, u32_at};
 use crate::{Error, Result};
 
 /// Kinds of options (IANA, TCP parameters).
@@ -77,7 +77,7 @@ impl TcpOption<'_> {
         option[1] = option.len() as u8;
         option[0] = match *self {
             TcpOption::MaxSegment(segment) => {
-                set_array(option, 2, &segment.to_be_bytes());
+                set_array(option, 2, segment.to_be_bytes());
                 MAX_SEGMENT
             }
             TcpOption::WindowScale(shift) => {
@@ -86,16 +86,16 @@ impl TcpOption<'_> {
             }
             TcpOption::SackPermitted => SACK_PERMITTED,
             TcpOption::Sack(data) => {
-                set_array(option, 2, data);
+                set_slice(option, 2, data);
                 SACK
             }
             TcpOption::Timestamps { value, echo } => {
-                set_array(option, 2, &value.to_be_bytes());
-                set_array(option, 6, &echo.to_be_bytes());
+                set_array(option, 2, value.to_be_bytes());
+                set_array(option, 6, echo.to_be_bytes());
                 TIMESTAMPS
             }
             TcpOption::Unknown { kind, data } => {
-                set_array(option, 2, data);
+                set_slice(option, 2, data);
                 kind
             }
         };

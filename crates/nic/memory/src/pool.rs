@@ -114,6 +114,7 @@ impl Iterator for Fresh<'_> {
         self.0.next().map(|&meta| unsafe { Packet::from_raw(meta) })
     }
 
+    #[inline(always)]
     fn size_hint(&self) -> (usize, Option<usize>) {
         self.0.size_hint()
     }
@@ -122,6 +123,7 @@ impl Iterator for Fresh<'_> {
 impl ExactSizeIterator for Fresh<'_> {}
 
 impl Drop for Fresh<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.for_each(drop);
     }
