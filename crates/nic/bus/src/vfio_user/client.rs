@@ -315,29 +315,27 @@ impl Client {
         fds: &[BorrowedFd<'_>],
         body: impl FnOnce(Encoder) -> Encoder,
     ) -> Result<Received> {
-        self.ask_and(command, fds, body, |_| ())
+        self.ask_locked(&mut *self.lock()?, command, fds, body)
     }
 
-    /// As [`ask`](Client::ask); `then` changes the link before others may.
-    fn ask_and(
+    /// As [`ask`](Client::ask), for who changes the link too before others may.
+    fn ask_locked(
         &self,
+        link: &mut Link,
         command: Command,
         fds: &[BorrowedFd<'_>],
         body: impl FnOnce(Encoder) -> Encoder,
-        then: impl FnOnce(&mut Link),
     ) -> Result<Received> {
-        let mut link = self.lock()?;
         let id = link.next_id;
         link.next_id = id.wrapping_add(1);
         let bytes = body(Encoder::request(id, command, 0)).finish();
         let patience = Patience { stop: self.stop.as_deref(), deadline: None }.until(self.limit);
         send(&self.stream, &bytes, fds, patience).map_err(|fault| self.failed(command, fault))?;
-        let reply = self.reply(&mut link, id, command, patience)?;
-        if let Some(errno) = reply.header.error() {
-            return Err(Error::Refused { peer: self.peer.clone(), command: command.name(), errno });
+        let reply = self.reply(link, id, command, patience)?;
+        match reply.header.error() {
+            Some(errno) => Err(Error::Refused { peer: self.peer.clone(), command: command.name(), errno }),
+            None => Ok(reply),
         }
-        then(&mut link);
-        Ok(reply)
     }
 
     /// Waits for the reply to `id`, answering what the server asks meanwhile.
@@ -400,14 +398,25 @@ impl Backend for Client {
         let access = flags::DMA_READ | flags::DMA_WRITE;
         let (offset, iova, len) = (range.fd_offset(), range.iova(), range.len() as u64);
         let body = |body: Encoder| body.u32(32).u32(access).u64(offset).u64(iova).u64(len);
-        let fd = range.fd();
-        self.ask_and(Command::DmaMap, fd.as_slice(), body, |link| link.ranges.insert(range)).map(drop)
+        let mut link = self.lock()?;
+        self.ask_locked(&mut link, Command::DmaMap, range.fd().as_slice(), body)?;
+        link.ranges.insert(range);
+        Ok(())
     }
 
     fn unmap_dma(&self, iova: u64, len: usize) -> Result<()> {
         let len = len as u64;
+        let mut link = self.lock()?;
+        // First: the memory goes whatever the server answers, and it may ask for it meanwhile.
+        if !link.ranges.remove(iova, len) {
+            return Ok(()); // a map that was refused
+        }
         let body = |body: Encoder| body.u32(24).u32(0).u64(iova).u64(len);
-        self.ask_and(Command::DmaUnmap, &[], body, |link| link.ranges.remove(iova, len)).map(drop)
+        match self.ask_locked(&mut link, Command::DmaUnmap, &[], body) {
+            // It may go on using the file that it was given, on our behalf or not.
+            Err(refused @ Error::Refused { .. }) => Err(self.fail(refused)),
+            other => other.map(drop),
+        }
     }
 
     fn interrupt_vectors(&self) -> u16 {

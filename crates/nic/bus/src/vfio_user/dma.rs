@@ -30,8 +30,11 @@ impl Ranges {
         self.0.push(Offered { iova: range.iova(), len: range.len() as u64, addr: range.addr() });
     }
 
-    pub(crate) fn remove(&mut self, iova: u64, len: u64) {
+    /// Removes what begins within `len` bytes from `iova`; whether there was any.
+    pub(crate) fn remove(&mut self, iova: u64, len: u64) -> bool {
+        let before = self.0.len();
         self.0.retain(|range| range.iova < iova || range.iova - iova >= len);
+        self.0.len() < before
     }
 
     /// Where `count` bytes at `iova` are, all within one range.

@@ -1,6 +1,8 @@
 //! A small served device, and a thread that serves it.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod raw;
+
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
