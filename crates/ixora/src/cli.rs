@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use testbed::models::{self, MODELS};
 
 use crate::bench::Bench;
 use crate::rate::{Rate, Size, duration};
@@ -164,10 +165,10 @@ fn ring(text: &str) -> Result<usize, String> {
     ring.ok_or_else(|| "write a power of two from 64 to 4096".to_owned())
 }
 
-/// A PCI device id of which the model knows the medium.
+/// A PCI device id; whether the model has it is seen when the device is made.
 fn device_id(text: &str) -> Result<u16, String> {
     let id = u16::from_str_radix(text.trim_start_matches("0x"), 16).ok();
-    id.filter(|id| matches!(id, 0x10FB | 0x10F7)).ok_or_else(|| "write 10fb or 10f7".to_owned())
+    id.ok_or_else(|| format!("write {}", models::device_ids()))
 }
 
 fn queues(text: &str) -> Result<usize, String> {
@@ -253,21 +254,19 @@ pub struct Echo {
 
 #[derive(Args, Debug)]
 pub struct Model {
-    /// The chip: 82599 or virtio-net.
+    #[arg(help = format!("The chip: {}", models::names("or")))]
     pub chip: String,
     /// Where to listen for vfio-user clients; several serve several devices from
     /// one process.
     #[arg(long, required_unless_present = "vhost_user", conflicts_with = "vhost_user")]
     pub socket: Vec<PathBuf>,
-    /// Where to listen for vhost-user front ends instead (virtio-net).
-    #[arg(long)]
+    #[arg(long, help = format!("Where to listen for vhost-user front ends instead ({})", models::vhost_user_names()))]
     pub vhost_user: Vec<PathBuf>,
     /// What is in the port: loop, pair, sink, gen:…, pcap:FILE, record:FILE,
     /// tap:NAME, unix:PATH; joined by +. One for each socket, or one for all.
     #[arg(long, default_value = "sink")]
     pub wire: Vec<String>,
-    /// The PCI device id, in hexadecimal: 10fb (SFP+) or 10f7 (backplane, KX4).
-    #[arg(long, value_parser = device_id)]
+    #[arg(long, value_parser = device_id, help = format!("The PCI device id, in hexadecimal: {}", models::device_ids()))]
     pub device_id: Option<u16>,
     /// Let drivers map no registers: every access comes to the model, in order.
     /// Slower, but counters in the queues' registers clear when they are read.
@@ -303,6 +302,8 @@ impl Model {
 
 #[derive(Args, Debug)]
 pub struct Demo {
+    #[arg(long, default_value = MODELS[0].name, help = format!("The model that both NICs are: {}", models::names("or")))]
+    pub nic: String,
     /// How long.
     #[arg(long, default_value = "10s", value_parser = duration)]
     pub duration: Duration,

@@ -1,4 +1,4 @@
-//! `ixora demo`: two modelled 82599s in a process of their own, our driver
+//! `ixora demo`: two models of a NIC in a process of their own, our driver
 //! attached to both over vfio-user, generators on their wires, a forwarder
 //! between them; and at the end books that balance, and a verdict on the forwarder.
 
@@ -17,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use testbed::Model;
 use testbed::serve::Report;
 use testbed::wire::Spec;
 
@@ -36,6 +37,7 @@ const CLOSE: Duration = Duration::from_secs(5);
 
 /// Runs the demo; fails when the forwarder does not do what a working one does.
 pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
+    let model = Model::named(&arguments.nic)?;
     let interrupted = signal::stop_flag()?;
     // The driver and the models get a core each, where there are two.
     let (ours, theirs) = match run::usable_cores()[..] {
@@ -45,10 +47,10 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
     let wire = format!("gen:size={},rate={},flows=64,hold+sink:check=tag", arguments.size, arguments.rate);
     wire.parse::<Spec>()?;
     if !arguments.json {
-        println!("two 82599 models with wires {wire}");
+        println!("two {} models with wires {wire}", model.name);
         println!("our driver attaches over vfio-user and forwards both ways for {:?}", arguments.duration);
     }
-    let mut models = Models::start(&wire, theirs, arguments.no_confine)?;
+    let mut models = Models::start(model.name, &wire, theirs, arguments.no_confine)?;
     let options = port_options(arguments, ours);
     let names = models.ports();
     let mut ports = open::ports(&names.each_ref().map(String::as_str), &options, &interrupted)?;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use testbed::ModelError;
 use testbed::wire::SpecError;
 
 /// A failed command.
@@ -115,6 +116,19 @@ impl From<port::Error> for Failure {
                 (text, port::Error::Setup { fix, .. }) => parted(&text, &fix),
                 (text, _) => Failure::new(text),
             },
+        }
+    }
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Failure {
+        let failure = match error {
+            ModelError::Pages(_) => Failure::new(error.to_string()),
+            _ => Failure::usage(error.to_string()),
+        };
+        match error.fix() {
+            Some(fix) => failure.fix(fix),
+            None => failure,
         }
     }
 }

@@ -3,9 +3,10 @@
 
 use port::{Capabilities, Feature, Limits};
 use serde_json::{Value, json};
+use testbed::MODELS;
 
 use crate::cli::Info;
-use crate::open::{self, MODEL_ABOUT, MODEL_FORM};
+use crate::open::{self, model_form};
 use crate::{Failure, signal};
 
 /// Prints it.
@@ -20,13 +21,16 @@ pub fn run(info: &Info) -> Result<(), Failure> {
 }
 
 fn build(json: bool) {
-    let model = ports::Form { syntax: MODEL_FORM, about: MODEL_ABOUT };
-    let forms: Vec<ports::Form> = ports::FORMS.iter().copied().chain([model]).collect();
+    let known = ports::FORMS.iter().map(|form| (form.syntax.to_owned(), form.about.to_owned()));
+    let forms: Vec<(String, String)> = known.chain([model_form()]).collect();
     if json {
         let drivers = ports::DRIVERS.iter().map(|driver| {
             json!({ "name": driver.name, "drives": driver.drives, "most_queues": driver.most_queues })
         });
-        let forms = forms.iter().map(|form| json!({ "syntax": form.syntax, "about": form.about }));
+        let forms = forms.iter().map(|(syntax, about)| json!({ "syntax": syntax, "about": about }));
+        let models = MODELS.iter().map(|model| {
+            json!({ "name": model.name, "about": model.about, "has": model.capabilities(), "faults": model.faults })
+        });
         let losses = port::Reason::ALL.iter().map(|reason| {
             let by: Vec<String> = reason.counted_by().iter().map(ToString::to_string).collect();
             json!({ "name": reason.name(), "what": reason.what(), "counted_by": by })
@@ -34,6 +38,7 @@ fn build(json: bool) {
         print(&json!({
             "drivers": drivers.collect::<Vec<_>>(),
             "ports": forms.collect::<Vec<_>>(),
+            "models": models.collect::<Vec<_>>(),
             "losses": losses.collect::<Vec<_>>(),
         }));
         return;
@@ -43,8 +48,12 @@ fn build(json: bool) {
         println!("  {:<10} {}", driver.name, driver.drives);
     }
     println!("Ports:");
-    for form in &forms {
-        println!("  {:<30} {}", form.syntax, form.about);
+    for (syntax, about) in &forms {
+        println!("  {syntax:<30} {about}");
+    }
+    println!("Models:");
+    for model in MODELS {
+        println!("  {:<10} {} ({})", model.name, model.about, model.capabilities().join(", "));
     }
     println!("Losses:");
     for reason in port::Reason::ALL {

@@ -7,7 +7,6 @@ mod out;
 
 mod apps;
 mod bench;
-mod chip;
 mod cli;
 mod click;
 pub mod compile;

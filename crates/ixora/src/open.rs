@@ -14,10 +14,10 @@ use serde::Serialize;
 use testbed::device::Device;
 use testbed::external::ExternalDriver;
 use testbed::inprocess::{self, Handle, InProcess};
+use testbed::models::Setup;
 use testbed::wire::{self, Cable, Ledger, Plug};
-use testbed::{Finding, Idle, Stepper};
+use testbed::{Finding, Idle, MODELS, Model, Stepper};
 
-use crate::chip::{Chip, Traits};
 use crate::cli::{Hugepages, PortOptions};
 use crate::confine::{Confinement, Needs};
 use crate::janitor::{CleanUp, Janitor};
@@ -152,7 +152,7 @@ impl Ports {
 
 /// A device in this process, with a wire in its port.
 pub fn model(wire: &str) -> Result<(bus::Pci, Handle), Failure> {
-    join(Chip::Ixgbe, Cable::open(&wire.parse()?)?, testbed::ixgbe::mac(0))
+    join(Model::named("82599")?, Cable::open(&wire.parse()?)?, testbed::ixgbe::mac(0))
 }
 
 /// A device that gives these frames over and over.
@@ -175,8 +175,8 @@ fn no_pages(error: std::io::Error) -> Failure {
     Failure::new(format!("cannot make a model's pages: {error}"))
 }
 
-fn join(chip: Chip, cable: Cable, mac: [u8; 6]) -> Result<(bus::Pci, Handle), Failure> {
-    Ok(InProcess::new(chip.device(Traits { mac, ..Traits::default() }, cable)?))
+fn join(model: &'static Model, cable: Cable, mac: [u8; 6]) -> Result<(bus::Pci, Handle), Failure> {
+    Ok(InProcess::new(model.open(&Setup { mac, ..Setup::default() }, cable)?))
 }
 
 /// Finds and starts the ports, until `stop` says that nobody wants them.
@@ -297,14 +297,14 @@ fn await_links(ports: &[Box<dyn Port>], stop: &AtomicBool) -> Result<(), Failure
 /// A port's name, taken apart: a port of [`ports`], or a model in this process.
 enum Wanted {
     Port(Name),
-    Model(Chip, Box<wire::Spec>),
+    Model(&'static Model, Box<wire::Spec>),
 }
 
 impl Wanted {
     fn parse(name: &str) -> Result<Wanted, Failure> {
-        if let Some(chip) = name.strip_prefix("model:") {
-            let (chip, wire) = chip.split_once(",wire=").unwrap_or((chip, "loop"));
-            return Ok(Wanted::Model(chip.parse()?, Box::new(wire.parse()?)));
+        if let Some(model) = name.strip_prefix("model:") {
+            let (model, wire) = model.split_once(",wire=").unwrap_or((model, "loop"));
+            return Ok(Wanted::Model(Model::named(model)?, Box::new(wire.parse()?)));
         }
         let name = name.parse::<Name>();
         name.map(Wanted::Port).map_err(|error| Failure::usage(error.to_string()).fix(forms()))
@@ -315,13 +315,16 @@ impl Wanted {
 fn forms() -> String {
     let known: Vec<String> =
         ports::FORMS.iter().map(|form| format!("{} ({})", form.syntax, form.about)).collect();
-    format!("write {}, or {MODEL_FORM} ({MODEL_ABOUT})", known.join(", "))
+    let (model, about) = model_form();
+    format!("write {}, or {model} ({about})", known.join(", "))
 }
 
-/// The form of a port's name that only this program knows.
-pub const MODEL_FORM: &str = "model:82599[,wire=WIRE]";
-/// What it is.
-pub const MODEL_ABOUT: &str = "a device model in this process; model:virtio-net likewise";
+/// The form of a port's name that only this program knows, and what it is.
+pub fn model_form() -> (String, String) {
+    let names: Vec<String> = MODELS.iter().map(|model| format!("model:{}", model.name)).collect();
+    let about = format!("a device model in this process; {} likewise", names[1..].join(", "));
+    (format!("{}[,wire=WIRE]", names[0]), about)
+}
 
 /// The devices, and what comes with them. Nothing is touched before all names
 /// make sense.
@@ -357,9 +360,9 @@ fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Found>, Extras
                 }
                 found
             }
-            Wanted::Model(chip, _) => {
+            Wanted::Model(model, _) => {
                 let (cable, plug) = plugged.next().expect("a plug was made for each model");
-                let (pci, handle) = join(chip, cable, plug.mac)?;
+                let (pci, handle) = join(model, cable, plug.mac)?;
                 extras.models.push((devices.len(), handle));
                 Found::Pci(pci)
             }

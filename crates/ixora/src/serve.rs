@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use testbed::models::Setup;
 use testbed::serve::{Endpoint, Options, Report};
 use testbed::wire::{self, Ledger, Plug};
-use testbed::{Finding, Idle, ixgbe, vfio_user, vhost_user};
+use testbed::{Finding, Idle, Model, ixgbe, vfio_user, vhost_user};
 
-use crate::chip::{Chip, Traits};
 use crate::confine::{Confinement, Needs, caller};
 use crate::janitor::{CleanUp, Janitor};
 use crate::{Failure, cli, signal};
@@ -35,10 +35,10 @@ pub const READY: &str = "ready";
 
 /// Serves until a signal comes, the time is over, or the parent is gone.
 pub fn run(arguments: &cli::Model) -> Result<(), Failure> {
-    let chip = arguments.chip.parse()?;
+    let model = Model::named(&arguments.chip)?;
     let stop = signal::stop_flag()?;
     let options = Options { core: arguments.core, idle: Idle::Yield };
-    let (endpoints, wires) = endpoints(arguments, chip)?;
+    let (endpoints, wires) = endpoints(arguments, model)?;
     let bound = match arguments.vhost_user.is_empty() {
         true => vfio_user::bind(endpoints)?,
         false => vhost_user::bind(endpoints)?,
@@ -101,7 +101,10 @@ fn confine(arguments: &cli::Model, wires: Vec<PathBuf>) -> Result<(Confinement, 
 }
 
 /// The devices, and the sockets that their wires bound.
-fn endpoints(arguments: &cli::Model, chip: Chip) -> Result<(Vec<Endpoint>, Vec<PathBuf>), Failure> {
+fn endpoints(
+    arguments: &cli::Model,
+    model: &'static Model,
+) -> Result<(Vec<Endpoint>, Vec<PathBuf>), Failure> {
     let (sockets, wires) = (arguments.sockets(), &arguments.wire);
     if wires.len() != 1 && wires.len() != sockets.len() {
         let (s, w) = (sockets.len(), wires.len());
@@ -119,8 +122,8 @@ fn endpoints(arguments: &cli::Model, chip: Chip) -> Result<(Vec<Endpoint>, Vec<P
     let cables = wire::plug(&plugs, &Arc::new(Ledger::default()))?;
     let mut endpoints = Vec::new();
     for ((socket, plug), cable) in sockets.iter().zip(&plugs).zip(cables) {
-        let traits = Traits { mac: plug.mac, device_id: arguments.device_id, fault };
-        let mut device = chip.device(traits, cable)?;
+        let setup = Setup { mac: plug.mac, device_id: arguments.device_id, fault };
+        let mut device = model.open(&setup, cable)?;
         if arguments.trap {
             device.trap_all();
         }

@@ -38,13 +38,13 @@ pub struct Models {
 
 impl Models {
     /// Starts the process and waits until both sockets are there.
-    pub fn start(wire: &str, core: Option<usize>, no_confine: bool) -> Result<Models, Failure> {
+    pub fn start(model: &str, wire: &str, core: Option<usize>, no_confine: bool) -> Result<Models, Failure> {
         let scratch = Scratch::new()?;
         let sockets = ["a", "b"].map(|name| scratch.0.join(name));
         let program =
             std::env::current_exe().map_err(|e| Failure::new(format!("cannot find this program: {e}")))?;
         let mut command = Command::new(program);
-        command.args(["model", "82599", "--control", "--wire", wire]);
+        command.args(["model", model, "--control", "--wire", wire]);
         if no_confine {
             command.arg("--no-confine");
         }
@@ -54,8 +54,8 @@ impl Models {
         if let Some(core) = core {
             command.args(["--core", &core.to_string()]);
         }
-        // A group of its own: Ctrl-C is for us, the models go on until the books
-        // are closed.
+        // A group of its own: Ctrl-C is for us, the models go on until all
+        // is counted.
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn();
         let mut child = child.map_err(|e| Failure::new(format!("cannot start the models' process: {e}")))?;
         let (requests, output) = (child.stdin.take(), child.stdout.take());

@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use bus::Kind;
-use bus::config_space::ConfigSpace;
+use bus::config_space::{BarType, ConfigSpace};
 use model::Chip;
 use model::chip::{DeviceFault, Rings, copy_word};
 
@@ -32,34 +32,70 @@ pub(crate) type BoxedChip = Box<dyn Chip<Cable>>;
 pub struct Shape {
     /// Configuration space with BARs and capabilities.
     pub config: ConfigSpace,
-    /// Bytes of BAR 0.
-    pub registers: u32,
-    /// Bytes of the I/O BAR 2: an address and a data register.
-    pub ports: u32,
-    /// Bytes of BAR 4, which holds the MSI-X table.
-    pub table: u32,
+    /// The BARs, one of them with the registers.
+    pub bars: Vec<Bar>,
     /// MSI-X vectors.
     pub vectors: u16,
     /// BARs accessed by way of the configuration space, if they can be.
-    pub window: Option<ConfigWindow>,
+    pub config_window: Option<ConfigWindow>,
 }
 
-/// Pages of BAR 0 that the model polls and drivers map.
+/// A BAR of a PCI function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bar {
+    /// Which one, 0 to 5.
+    pub index: usize,
+    /// Memory or I/O ports.
+    pub kind: BarType,
+    /// Its size in bytes, a power of two.
+    pub size: u32,
+    /// What an access of it reaches.
+    pub content: BarContent,
+}
+
+/// What an access of a BAR reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BarContent {
+    /// The chip's registers.
+    Registers,
+    /// An address register at 0 and a data register at 4, which is the chip's register
+    /// at that address (82599, IOADDR and IODATA).
+    RegisterWindow,
+    /// The table and pending bits of MSI-X.
+    MsixTable,
+}
+
+impl Bar {
+    /// How an access of it is made.
+    pub(crate) fn access(&self) -> Kind {
+        match self.kind {
+            BarType::Io => Kind::Io,
+            BarType::Memory32 | BarType::Memory64 => Kind::Memory,
+        }
+    }
+}
+
+impl Shape {
+    /// A function with these BARs, which are added to `config`, and so many vectors.
+    pub fn new(config: ConfigSpace, bars: Vec<Bar>, vectors: u16) -> Shape {
+        let add = |config: ConfigSpace, bar: &Bar| config.with_bar(bar.index, bar.kind, bar.size.into());
+        let config = bars.iter().fold(config, add);
+        Shape { config, bars, vectors, config_window: None }
+    }
+
+    /// The bytes of the BAR with this content; zero where there is none.
+    fn bytes_of(&self, content: BarContent) -> u32 {
+        self.bars.iter().find(|bar| bar.content == content).map_or(0, |bar| bar.size)
+    }
+}
+
+/// Pages of the registers' BAR that the model polls and drivers map.
 #[derive(Clone, Debug)]
 pub struct PolledPages {
     /// All of the BAR.
     pub pages: BarPages,
     /// Offset and bytes of what is polled, in whole pages.
     pub areas: Vec<(u32, u32)>,
-}
-
-/// A BAR, as [`Device::bar`] tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BarShape {
-    /// Bytes.
-    pub size: u32,
-    /// Memory or I/O ports.
-    pub kind: Kind,
 }
 
 /// Injected faults, as the device drives them.
@@ -98,9 +134,11 @@ pub(crate) struct Parts {
 /// A PCI function around a model.
 pub struct Device {
     parts: Parts,
-    table: Box<[u8]>,
-    /// The I/O BAR's address register.
-    port_address: u32,
+    msix_table: Box<[u8]>,
+    /// Bytes of the registers' BAR.
+    registers: u32,
+    /// The register window's address register.
+    window_address: u32,
     now_ns: u64,
     /// Whether it was stepped by the machine's clock, not the caller's.
     follows_clock: bool,
@@ -122,11 +160,13 @@ impl std::fmt::Debug for Device {
 
 impl Device {
     pub(crate) fn new(parts: Parts) -> Device {
-        let table = vec![0; parts.shape.table as usize].into();
+        let msix_table = vec![0; parts.shape.bytes_of(BarContent::MsixTable) as usize].into();
+        let registers = parts.shape.bytes_of(BarContent::Registers);
         let mut device = Device {
             parts,
-            table,
-            port_address: 0,
+            msix_table,
+            registers,
+            window_address: 0,
             now_ns: 0,
             follows_clock: false,
             ahead_ns: 0,
@@ -220,16 +260,9 @@ impl Device {
         }
     }
 
-    /// The shape of BAR `index`, if there is one.
-    pub fn bar(&self, index: usize) -> Option<BarShape> {
-        let shape = &self.parts.shape;
-        let (size, kind) = match index {
-            0 => (shape.registers, Kind::Memory),
-            2 => (shape.ports, Kind::Io),
-            4 => (shape.table, Kind::Memory),
-            _ => return None,
-        };
-        (size > 0).then_some(BarShape { size, kind })
+    /// BAR `index`, if there is one.
+    pub fn bar(&self, index: usize) -> Option<Bar> {
+        self.parts.shape.bars.iter().copied().find(|bar| bar.index == index)
     }
 
     /// The device does of its own accord what it never should; `false` for one
@@ -271,21 +304,21 @@ impl Device {
 
     pub(crate) fn read_config(&mut self, offset: u16, data: &mut [u8]) {
         self.parts.shape.config.read(offset, data);
-        if let Some((bar, at, len)) = self.window(offset, data.len()) {
+        if let Some((bar, at, len)) = self.config_window(offset, data.len()) {
             self.read_bar(bar, at, &mut data[..len]);
         }
     }
 
     /// What an access to the configuration space reaches in a BAR: which, offset and
     /// length.
-    fn window(&self, offset: u16, len: usize) -> Option<(usize, u64, usize)> {
+    fn config_window(&self, offset: u16, len: usize) -> Option<(usize, u64, usize)> {
         let shape = &self.parts.shape;
-        shape.window?.target(&shape.config, offset, len)
+        shape.config_window?.target(&shape.config, offset, len)
     }
 
     pub(crate) fn write_config(&mut self, offset: u16, data: &[u8]) {
         self.parts.shape.config.write(offset, data);
-        if let Some((bar, at, len)) = self.window(offset, data.len()) {
+        if let Some((bar, at, len)) = self.config_window(offset, data.len()) {
             self.write_bar(bar, at, &data[..len]);
         }
         self.follow_bus_master();
@@ -299,46 +332,51 @@ impl Device {
     pub(crate) fn read_bar(&mut self, bar: usize, offset: u64, data: &mut [u8]) {
         self.report.trapped += 1;
         data.fill(0xFF);
-        let Some(offset) = self.inside(bar, offset, data.len()) else { return };
-        match bar {
-            0 => {
+        let Some((content, offset)) = self.inside(bar, offset, data.len()) else { return };
+        match content {
+            BarContent::Registers => {
                 let fits = self.parts.chip.read_bytes(offset, data);
                 self.report.odd_accesses += u64::from(!fits);
             }
-            2 => {
+            BarContent::RegisterWindow => {
                 let word = match offset {
-                    0..4 => self.port_address,
-                    4..8 => self.register(self.port_address),
+                    0..4 => self.window_address,
+                    4..8 => self.register(self.window_address),
                     _ => 0,
                 };
                 copy_word(word, offset, data);
             }
-            _ => data.copy_from_slice(&self.table[offset as usize..][..data.len()]),
+            BarContent::MsixTable => {
+                data.copy_from_slice(&self.msix_table[offset as usize..][..data.len()]);
+            }
         }
     }
 
     /// As [`Device::read_bar`]. Out of range is ignored.
     pub(crate) fn write_bar(&mut self, bar: usize, offset: u64, data: &[u8]) {
         self.report.trapped += 1;
-        let Some(offset) = self.inside(bar, offset, data.len()) else { return };
-        match bar {
-            0 => {
+        let Some((content, offset)) = self.inside(bar, offset, data.len()) else { return };
+        match content {
+            BarContent::Registers => {
                 let fits = self.parts.chip.write_bytes(offset, data);
                 self.report.odd_accesses += u64::from(!fits);
             }
-            2 => match (offset, <[u8; 4]>::try_from(data)) {
-                (0, Ok(word)) => self.port_address = u32::from_le_bytes(word),
-                (4, Ok(word)) => self.set_register(self.port_address, u32::from_le_bytes(word)),
+            BarContent::RegisterWindow => match (offset, <[u8; 4]>::try_from(data)) {
+                (0, Ok(word)) => self.window_address = u32::from_le_bytes(word),
+                (4, Ok(word)) => self.set_register(self.window_address, u32::from_le_bytes(word)),
                 _ => self.odd(offset, data.len()),
             },
-            _ => self.table[offset as usize..][..data.len()].copy_from_slice(data),
+            BarContent::MsixTable => {
+                self.msix_table[offset as usize..][..data.len()].copy_from_slice(data);
+            }
         }
     }
 
-    fn inside(&self, bar: usize, offset: u64, len: usize) -> Option<u32> {
-        let size = self.bar(bar)?.size;
+    /// What an access reaches, and where in it, if all of it lies in the BAR.
+    fn inside(&self, bar: usize, offset: u64, len: usize) -> Option<(BarContent, u32)> {
+        let Bar { size, content, .. } = self.bar(bar)?;
         let offset = u32::try_from(offset).ok()?;
-        (len as u64 + u64::from(offset) <= u64::from(size)).then_some(offset)
+        (len as u64 + u64::from(offset) <= u64::from(size)).then_some((content, offset))
     }
 
     fn odd(&mut self, offset: u32, len: usize) {
@@ -348,14 +386,14 @@ impl Device {
 
     fn register(&mut self, offset: u32) -> u32 {
         let aligned = offset & !3;
-        if aligned >= self.parts.shape.registers {
+        if aligned >= self.registers {
             return u32::MAX;
         }
         self.parts.chip.read(aligned)
     }
 
     fn set_register(&mut self, offset: u32, value: u32) {
-        if offset.is_multiple_of(4) && offset < self.parts.shape.registers {
+        if offset.is_multiple_of(4) && offset < self.registers {
             self.parts.chip.write(offset, value);
         }
     }
@@ -365,8 +403,8 @@ impl Device {
     pub(crate) fn reset(&mut self) {
         self.parts.chip.reset();
         self.follow_bus_master();
-        self.table.fill(0);
-        self.port_address = 0;
+        self.msix_table.fill(0);
+        self.window_address = 0;
         if let Some(faults) = &self.parts.faults {
             faults.forget();
         }

@@ -96,16 +96,25 @@ impl Spec {
         self.flap.is_some() || chances.iter().any(|chance| !chance.is_never())
     }
 
-    /// Whether there are faults of the device.
-    pub fn has_dma(&self) -> bool {
-        let chances = [self.late, self.stuck, self.length, self.garbage];
-        self.has_rings() || chances.iter().any(|chance| !chance.is_never())
+    /// The names of the faults of the device that are asked for; which of them a model
+    /// can inject is told by [`Model::faults`](crate::models::Model::faults).
+    pub fn device_faults(&self) -> Vec<&'static str> {
+        let all = [
+            ("late", self.late),
+            ("stuck", self.stuck),
+            ("length", self.length),
+            ("garbage", self.garbage),
+            ("jump", self.jump),
+            ("foreign", self.foreign),
+            ("twice", self.twice),
+            ("lap", self.lap),
+        ];
+        all.into_iter().filter(|(_, chance)| !chance.is_never()).map(|(name, _)| name).collect()
     }
 
-    /// Whether there are faults that a virtio device has.
-    pub fn has_rings(&self) -> bool {
-        let chances = [self.jump, self.foreign, self.twice, self.lap, self.length, self.garbage];
-        chances.iter().any(|chance| !chance.is_never())
+    /// Whether some of these faults of the device are asked for.
+    pub(crate) fn has_any(&self, names: &[&str]) -> bool {
+        self.device_faults().iter().any(|name| names.contains(name))
     }
 }
 
@@ -221,8 +230,8 @@ mod tests {
         assert_eq!(spec.drop, Chance::new(0.5));
         assert_eq!(spec.flap, Some(Flap { period_ns: 2_000_000_000, down_ns: 100_000_000 }));
         assert_eq!(spec.seed, 7);
-        assert!(spec.has_wire() && !spec.has_dma());
-        assert!("late=1".parse::<Spec>().unwrap().has_dma());
+        assert!(spec.has_wire() && spec.device_faults().is_empty());
+        assert_eq!("late=1,lap=1".parse::<Spec>().unwrap().device_faults(), ["late", "lap"]);
         assert_eq!("".parse(), Ok(Spec::default()));
     }
 

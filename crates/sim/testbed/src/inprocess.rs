@@ -12,7 +12,7 @@ use bus::{Addressing, Area, Backend, BarLayout, DmaRange, Error, Pci, Result};
 use model::chip::DeviceFault;
 use rustix::io::Errno;
 
-use crate::device::{Device, DeviceReport, PolledPages};
+use crate::device::{BarContent, Device, DeviceReport, PolledPages};
 use crate::shared::{Idle, SharedDevice, Stepper};
 use crate::wire::Cable;
 
@@ -86,11 +86,11 @@ impl Backend for InProcess {
             // which is mapped as long as `self.polled` lives.
             Some(unsafe { Area::new(base, offset, len) })
         };
-        let polled = self.polled.as_ref().filter(|_| index == 0);
+        let polled = self.polled.as_ref().filter(|_| bar.content == BarContent::Registers);
         let areas =
             polled.into_iter().flat_map(|polled| polled.areas.iter().map(move |&at| area(polled, at)));
         let mapped = areas.flatten().collect();
-        Ok(BarLayout { size: bar.size.into(), kind: bar.kind, mapped })
+        Ok(BarLayout { size: bar.size.into(), kind: bar.access(), mapped })
     }
 
     fn read_bar(&self, index: usize, offset: u32, data: &mut [u8]) -> Result<()> {

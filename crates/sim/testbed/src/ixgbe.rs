@@ -9,19 +9,26 @@ use bus::Ids;
 use bus::config_space::{BarType, ConfigSpace};
 use model::Dma;
 use model::ixgbe::{Ixgbe, Options as ModelOptions, POLLED};
+use regs::ixgbe::VENDOR_INTEL;
 
-use crate::device::{BoxedChip, Device, FaultHandle, Parts, PolledPages, Shape, Vectors};
+use crate::device::{Bar, BarContent, BoxedChip, Device, FaultHandle, Parts, PolledPages, Shape, Vectors};
 use crate::fault;
-use crate::fault::dma::FaultyDma;
+use crate::fault::dma::{self, FaultyDma};
 use crate::view::{BarPages, Trust, View};
 use crate::wire::Cable;
 
 /// Bytes of BAR 0.
 pub(crate) const REGISTERS: u32 = regs::ixgbe::BAR0_LEN;
 const VECTORS: u16 = 64;
-/// The MSI-X table's BAR, and where the pending bits begin in it.
+/// The MSI-X table's BAR, its bytes, and where the pending bits begin in it.
+const MSIX_BAR: u8 = 4;
 const TABLE: u32 = 16 << 10;
 const PENDING: u32 = 8 << 10;
+
+/// The device id of an adapter with a cage for an SFP+ module, an X520.
+pub const DEVICE_SFP: u16 = 0x10FB;
+/// The device id of a backplane adapter (KX4), without a cage.
+pub const DEVICE_KX4: u16 = 0x10F7;
 
 /// What distinguishes one served 82599 from another.
 #[derive(Clone, Debug, Default)]
@@ -44,11 +51,11 @@ impl Options {
         options
     }
 
-    /// Another adapter with the same chip: 0x10FB has a cage with a module,
-    /// 0x10F7 a backplane (KX4) and no cage.
+    /// Makes it another adapter with the same chip: [`DEVICE_SFP`] has a cage with a
+    /// module, [`DEVICE_KX4`] a backplane and no cage.
     pub fn set_device_id(&mut self, id: u16) {
         self.model.eeprom.device_id = id;
-        if id == 0x10F7 {
+        if id == DEVICE_KX4 {
             self.model.link.media = model::ixgbe::link::Media::Backplane;
             self.model.link.autoc = 0xC09C_8004; // LMS 4: KX4, KX and KR with autonegotiation
             self.model.module = None;
@@ -71,7 +78,7 @@ pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
     let vectors = Vectors::default();
     let (dma, shared) = (view.clone(), pages.clone());
     let (chip, faults): (BoxedChip, Option<Box<dyn FaultHandle>>) = match options.fault {
-        Some(spec) if spec.has_dma() => {
+        Some(spec) if spec.has_any(dma::NAMES) => {
             let (dma, handle) = FaultyDma::new(dma, spec);
             (Box::new(new(dma, shared, options, &vectors)), Some(Box::new(handle)))
         }
@@ -91,19 +98,21 @@ fn new<D: Dma>(dma: D, pages: BarPages, options: &Options, vectors: &Vectors) ->
 /// The function that an adapter with this device id is.
 pub(crate) fn shape(device: u16) -> Shape {
     let ids = Ids {
-        vendor: 0x8086,
+        vendor: VENDOR_INTEL,
         device,
         revision: 1,
         class: 0x02_0000,
-        subsystem_vendor: 0x8086,
+        subsystem_vendor: VENDOR_INTEL,
         subsystem: 0x0003,
     };
+    let bars = vec![
+        Bar { index: 0, kind: BarType::Memory64, size: REGISTERS, content: BarContent::Registers },
+        Bar { index: 2, kind: BarType::Io, size: 32, content: BarContent::RegisterWindow },
+        Bar { index: MSIX_BAR.into(), kind: BarType::Memory64, size: TABLE, content: BarContent::MsixTable },
+    ];
     let config = ConfigSpace::new(ids)
-        .with_bar(0, BarType::Memory64, REGISTERS.into())
-        .with_bar(2, BarType::Io, 32)
-        .with_bar(4, BarType::Memory64, TABLE.into())
         .with_power_management(0x40)
-        .with_msix(0x70, VECTORS, (4, 0), (4, PENDING))
+        .with_msix(0x70, VECTORS, (MSIX_BAR, 0), (MSIX_BAR, PENDING))
         .with_pcie(0xA0, 8);
-    Shape { config, registers: REGISTERS, ports: 32, table: TABLE, vectors: VECTORS, window: None }
+    Shape::new(config, bars, VECTORS)
 }

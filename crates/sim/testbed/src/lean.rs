@@ -79,7 +79,11 @@ pub struct Lean {
     unreachable: u64,
 }
 
-/// A lean device with this address, that gives `frames` (without CRC, 2,048 bytes at
+/// Its PCI device id.
+pub const DEVICE: u16 = ixgbe::DEVICE_KX4;
+
+/// A lean device with this address, a backplane adapter that has no module or PHY for a
+/// driver to look for. It gives `frames` (without CRC, 2,048 bytes at
 /// most) over and over; [`outline`] makes one. Of no frames at all it gives one of
 /// 60 bytes.
 ///
@@ -97,10 +101,6 @@ pub fn open(mac: [u8; 6], mut frames: Vec<Vec<u8>>, cable: Cable) -> io::Result<
     let polled = Some(PolledPages { pages, areas: vec![(0, ixgbe::REGISTERS)] });
     Ok(Device::new(Parts { chip, shape, view, polled, vectors: Vectors::default(), cable, faults: None }))
 }
-
-/// A backplane adapter (KX4): it has no module or PHY that a driver would look
-/// for.
-pub const DEVICE: u16 = 0x10F7;
 
 impl Lean {
     fn new(view: View, pages: BarPages, mac: [u8; 6], frames: Vec<Vec<u8>>) -> Lean {

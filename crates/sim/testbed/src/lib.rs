@@ -1,6 +1,6 @@
 //! Models plugged into drivers: the one room that sees both sides.
 //!
-//! [`ixgbe::open`] and [`virtio::open`] make a [`Device`] with a [`wire::Cable`] in its port;
+//! [`MODELS`] is the list of models; each makes a [`Device`] with a [`wire::Cable`] in its port.
 //! [`inprocess`] joins it to a driver of this process, [`serve`] to whoever
 //! speaks vfio-user or vhost-user. [`view`] is how a model reaches host memory, and [`fault`]
 //! what goes wrong on purpose.
@@ -14,6 +14,7 @@ pub mod fault;
 pub mod inprocess;
 pub mod ixgbe;
 pub mod lean;
+pub mod models;
 pub mod serve;
 mod shared;
 pub mod testpmd;
@@ -24,4 +25,5 @@ pub mod virtio;
 pub mod wire;
 
 pub use device::{Device, DeviceReport, Finding, Place};
+pub use models::{MODELS, Model, ModelError};
 pub use shared::{Idle, Stepper};

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use bus::vfio_user::server::{DmaAccess, RegionInfo, Served, Server, Shared};
 
-use crate::device::Device;
+use crate::device::{BarContent, Device};
 use crate::serve::{Bound, Endpoint, Listener, ServedDevice};
 use crate::shared::SharedDevice;
 use crate::view::Access;
@@ -72,8 +72,8 @@ impl Served for Client<'_> {
         let device = self.shared.enter();
         let describe = |index| {
             let bar = device.bar(index)?;
-            let shared = if index == 0 { share(&device) } else { None };
-            Some(RegionInfo { bar: index, size: bar.size.into(), kind: bar.kind, shared })
+            let shared = if bar.content == BarContent::Registers { share(&device) } else { None };
+            Some(RegionInfo { bar: index, size: bar.size.into(), kind: bar.access(), shared })
         };
         (0..6).filter_map(describe).collect()
     }
@@ -129,7 +129,7 @@ impl Served for Client<'_> {
     }
 }
 
-/// The pages of BAR 0 that clients may map. Without a file to give they are
+/// The pages of the registers' BAR that clients may map. Without a file to give they are
 /// trapped, which is slow but right.
 fn share(device: &Device) -> Option<Shared> {
     let polled = device.polled()?;

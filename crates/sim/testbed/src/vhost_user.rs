@@ -18,11 +18,12 @@ mod session;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use bus::vhost_user::Listener as Socket;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
+use crate::models;
 use crate::serve::{Bound, Endpoint, Listener, ServedDevice};
 use crate::shared::SharedDevice;
 
@@ -39,10 +40,14 @@ pub fn bind(endpoints: Vec<Endpoint>) -> bus::Result<Bound> {
         None => Err(bus::Error::Unsupported {
             device: socket.display().to_string(),
             what: "serve this model over vhost-user",
-            fix: "serve virtio-net, or this one over vfio-user",
+            fix: &FIX,
         }),
     })
 }
+
+/// What to do where a model has no rings to hand over.
+static FIX: LazyLock<String> =
+    LazyLock::new(|| format!("serve {}, or this one over vfio-user", models::vhost_user_names()));
 
 /// A socket to which front ends come.
 struct FrontEnds(Socket);

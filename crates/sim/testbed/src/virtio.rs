@@ -13,13 +13,14 @@ use model::virtio::pci::{BAR_BYTES, Function, NOTIFY_MULTIPLIER, STRUCTURES, Str
 use regs::virtio::device;
 use regs::virtio::pci::capability;
 
-use crate::device::{BoxedChip, ConfigWindow, Device, FaultHandle, Parts, Shape, Vectors};
+use crate::device::{Bar, BarContent, BoxedChip, ConfigWindow, Device, FaultHandle, Parts, Shape, Vectors};
 use crate::fault;
-use crate::fault::rings::LyingDma;
+use crate::fault::rings::{self, LyingDma};
 use crate::view::{Trust, View};
 use crate::wire::Cable;
 
-/// The MSI-X table's BAR, and where the pending bits begin in it.
+/// The MSI-X table's BAR, its bytes, and where the pending bits begin in it.
+const MSIX_BAR: u8 = 4;
 const TABLE: u32 = 4 << 10;
 const PENDING: u32 = 2 << 10;
 /// Where the capabilities lie in configuration space.
@@ -54,7 +55,7 @@ pub fn open(options: &Options, cable: Cable) -> Device {
     let count = 2 * options.model.pairs.clamp(1, ModelOptions::MOST_PAIRS) + 2;
     let dma = view.clone();
     let (chip, faults): (BoxedChip, Option<Box<dyn FaultHandle>>) = match options.fault {
-        Some(spec) if spec.has_rings() => {
+        Some(spec) if spec.has_any(rings::NAMES) => {
             let (dma, handle) = LyingDma::new(dma, spec);
             (Box::new(new(dma, options, count, &vectors)), Some(Box::new(handle)))
         }
@@ -80,11 +81,11 @@ fn shape(vectors: u16) -> Shape {
         subsystem_vendor: device::VENDOR,
         subsystem: 0x1100, // section 4.1.2.1: any at or above 0x40 will do
     };
-    let mut config = ConfigSpace::new(ids).with_bar(0, BarType::Memory64, BAR_BYTES.into()).with_bar(
-        4,
-        BarType::Memory64,
-        TABLE.into(),
-    );
+    let bars = vec![
+        Bar { index: 0, kind: BarType::Memory64, size: BAR_BYTES, content: BarContent::Registers },
+        Bar { index: MSIX_BAR.into(), kind: BarType::Memory64, size: TABLE, content: BarContent::MsixTable },
+    ];
+    let mut config = ConfigSpace::new(ids);
     for (at, structure) in CAPABILITIES.into_iter().zip(STRUCTURES) {
         config = config.with_vendor_capability(at, &content(structure), &[]);
     }
@@ -94,11 +95,11 @@ fn shape(vectors: u16) -> Shape {
     let writable = [[0, 0xFF, 0, 0, 0].as_slice(), &[0xFF; 12]].concat();
     let config = config
         .with_vendor_capability(WINDOW_AT, &[&access[..], &[0; 4]].concat(), &writable)
-        .with_msix(MSIX_AT, vectors, (4, 0), (4, PENDING))
+        .with_msix(MSIX_AT, vectors, (MSIX_BAR, 0), (MSIX_BAR, PENDING))
         .with_power_management(POWER_AT)
         .with_pcie(PCIE_AT, 1);
-    let window = Some(ConfigWindow { at: WINDOW_AT as u16 });
-    Shape { config, registers: BAR_BYTES, ports: 0, table: TABLE, vectors, window }
+    let config_window = Some(ConfigWindow { at: WINDOW_AT as u16 });
+    Shape { config_window, ..Shape::new(config, bars, vectors) }
 }
 
 /// A capability behind its first three bytes (4.1.4).

@@ -325,7 +325,7 @@ impl Draw {
     fn inside(&mut self) -> Round {
         let mut command = vec!["fwd".to_owned()];
         for _ in 0..2 {
-            let chip = self.of(&["82599", "virtio-net"]);
+            let chip = self.of(testbed::MODELS).name;
             let faults = self.one_in(2);
             let wire = self.wire(Kind::Inside, faults).replace(",hold", "");
             command.push(format!("model:{chip},wire={wire}"));

@@ -13,6 +13,9 @@ use model::{Dma, Window};
 
 use super::{Random, Spec};
 
+/// The faults by their names in a [`Spec`].
+pub const NAMES: &[&str] = &["late", "stuck", "length", "garbage"];
+
 const RX_DONE: u64 = 1 << 0;
 const TX_DONE: u64 = 1 << 32;
 const RX_LENGTH_SHIFT: u32 = 32;

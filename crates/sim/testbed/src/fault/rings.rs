@@ -17,6 +17,9 @@ use regs::virtio::split::used;
 use super::{Random, Spec};
 use crate::device::FaultHandle;
 
+/// The faults by their names in a [`Spec`].
+pub const NAMES: &[&str] = &["jump", "foreign", "twice", "lap", "length", "garbage"];
+
 /// No ring has so many entries.
 const FOREIGN: u32 = 0x8000;
 /// The flags of a packed descriptor that tell the lap, in its second word.

@@ -98,7 +98,7 @@ fn serve() -> Served {
     let (log, directory) = (Log::default(), tempfile::tempdir().unwrap());
     let parts = Parts {
         chip: Box::new(Toy { log: log.clone(), broken: false }),
-        shape: crate::ixgbe::shape(0x10FB),
+        shape: crate::ixgbe::shape(crate::ixgbe::DEVICE_SFP),
         view: View::new(Trust::Peer),
         polled: None,
         vectors: Vectors::default(),
