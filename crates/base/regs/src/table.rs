@@ -67,10 +67,10 @@ impl Register {
 /// `NAME @ offset, ACCESS, "section", "what" { FIELD = bits; }` is one register;
 /// `NAME[count; stride] @ offset` an array; `NAME[n; stride] @ offset | [m] @
 /// offset` an array in two ranges. `reserved mask` may follow the access.
-/// `#![ids_from = n]` before the first row numbers the rows from `n` on: each gets
-/// an `ID` of the type `Id` of the module above, and `NEXT_ID` follows the last.
+/// With `#![ids]` before the first row each register gets an `ID` of the type `Id` that
+/// [`register_map`] makes in the module above.
 macro_rules! registers {
-    ($(#![ids_from = $first:expr])? $($name:ident $([$count:literal; $stride:literal])? @ $offset:literal $(| [$more:literal] @ $second:literal)?,
+    ($(#![$ids:ident])? $($name:ident $([$count:literal; $stride:literal])? @ $offset:literal $(| [$more:literal] @ $second:literal)?,
        $access:ident $(reserved $reserved:expr)?, $section:literal, $what:literal { $($field:ident = $bits:expr;)* })*) => {
         $(
             #[doc = concat!($what, " (", $section, ").")]
@@ -97,26 +97,18 @@ macro_rules! registers {
             registers!(@place $name $offset $($count)?);
         )*
 
-        registers!(@ids [$($first)?] $($name)*);
+        registers!(@ids [$($ids)?] $($name)*);
 
         pub(super) const TABLE: &[$crate::Register] = &[$($name::REGISTER),*];
     };
     (@ids [] $($name:ident)*) => {};
-    (@ids [$first:expr] $($name:ident)*) => {
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)] // names are the datasheet's
-        enum Row {
-            $($name),*
-        }
-
+    (@ids [ids] $($name:ident)*) => {
         $(
             impl $name {
                 /// Which register it is: what a `match` is made on.
-                pub const ID: super::Id = super::Id($first + Row::$name as u16);
+                pub const ID: super::Id = super::Id::of(&$name::REGISTER);
             }
         )*
-
-        /// The number of the next group's first row.
-        pub(super) const NEXT_ID: u16 = $first + TABLE.len() as u16;
     };
     (@count) => { 1 };
     (@count $count:literal) => { $count };
@@ -142,3 +134,129 @@ macro_rules! registers {
     };
 }
 pub(crate) use registers;
+
+/// Makes the map of a chip's register window from the tables of its modules: `TABLE` of
+/// all registers, `Id` for a row of it, and `lookup` by offset.
+///
+/// An `Id` is the row's place in the table, found by the register itself: nothing is
+/// numbered by hand, and a row can be added anywhere.
+macro_rules! register_map {
+    ($bar:ident: $($group:ident),*) => {
+        const LEN: usize = 0 $(+ $group::TABLE.len())*;
+
+        static ALL: [$crate::Register; LEN] = $crate::table::joined(&[$($group::TABLE),*]);
+
+        /// Every register.
+        pub static TABLE: &[$crate::Register] = &ALL;
+
+        /// Which register: a row of the [`TABLE`]. `CTRL::ID` is one to match on; what the
+        /// table says of it is reached by `*`.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+        pub struct Id(u16);
+
+        impl Id {
+            /// How many there are.
+            pub const COUNT: usize = LEN;
+
+            /// The row of a register, which must be in the table.
+            const fn of(register: &$crate::Register) -> Id {
+                Id($crate::table::row_of(&[$($group::TABLE),*], register))
+            }
+
+            /// Its number, below [`Id::COUNT`].
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+
+            /// Its row of the [`TABLE`].
+            pub const fn register(self) -> &'static $crate::Register {
+                &ALL[self.0 as usize]
+            }
+        }
+
+        impl std::ops::Deref for Id {
+            type Target = $crate::Register;
+
+            fn deref(&self) -> &$crate::Register {
+                self.register()
+            }
+        }
+
+        impl std::fmt::Debug for Id {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name)
+            }
+        }
+
+        /// The register at a byte offset, and its index in the array. Where two share a
+        /// place the first of the table is meant.
+        pub fn lookup(offset: u32) -> Option<(Id, usize)> {
+            static BY_OFFSET: std::sync::LazyLock<$crate::table::Offsets> =
+                std::sync::LazyLock::new(|| $crate::table::by_offset(TABLE, $bar));
+            let (number, n) = *BY_OFFSET.get(offset as usize / 4)?;
+            Some((Id(number.checked_sub(1)?), n.into()))
+        }
+    };
+}
+pub(crate) use register_map;
+
+/// The rows of some tables, one table after the other. `N` is their number.
+pub(crate) const fn joined<const N: usize>(tables: &[&[Register]]) -> [Register; N] {
+    let mut all = [tables[0][0]; N];
+    let (mut table, mut row, mut n) = (0, 0, 0);
+    while n < N {
+        if row == tables[table].len() {
+            (table, row) = (table + 1, 0);
+        } else {
+            all[n] = tables[table][row];
+            (row, n) = (row + 1, n + 1);
+        }
+    }
+    all
+}
+
+/// The row of a register in the tables joined: the one with its offset and name.
+///
+/// # Panics
+/// When it has none, which the compiler reports.
+pub(crate) const fn row_of(tables: &[&[Register]], register: &Register) -> u16 {
+    let (mut table, mut row, mut n) = (0, 0, 0);
+    while table < tables.len() {
+        if row == tables[table].len() {
+            (table, row) = (table + 1, 0);
+            continue;
+        }
+        let other = &tables[table][row];
+        if other.offset == register.offset && same(other.name.as_bytes(), register.name.as_bytes()) {
+            return n;
+        }
+        (row, n) = (row + 1, n + 1);
+    }
+    panic!("the register is in no table of the map")
+}
+
+const fn same(one: &[u8], other: &[u8]) -> bool {
+    let mut n = 0;
+    while n < one.len() && n < other.len() && one[n] == other[n] {
+        n += 1;
+    }
+    n == one.len() && n == other.len()
+}
+
+/// For each word of a register window the number of its register plus one, and its index
+/// in the array; zeros where there is none.
+pub(crate) type Offsets = Box<[(u16, u16)]>;
+
+/// The [`Offsets`] of a window of `bytes`.
+pub(crate) fn by_offset(table: &[Register], bytes: u32) -> Offsets {
+    let mut map = vec![(0, 0); bytes as usize / 4].into_boxed_slice();
+    for (row, register) in table.iter().enumerate() {
+        for n in 0..register.len() {
+            let word = &mut map[register.at(n) as usize / 4];
+            if word.0 == 0 {
+                *word = (row as u16 + 1, n as u16);
+            }
+        }
+    }
+    map
+}

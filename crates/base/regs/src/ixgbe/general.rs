@@ -3,7 +3,7 @@
 use crate::table::registers;
 
 registers! {
-    #![ids_from = 0]
+    #![ids]
 
     CTRL @ 0x00000, RW reserved !(1 << 2 | 1 << 3 | 1 << 26), "8.2.3.1.1", "Device control" {
         PCIE_MASTER_DISABLE = 1 << 2;

@@ -3,7 +3,7 @@
 use crate::table::registers;
 
 registers! {
-    #![ids_from = super::general::NEXT_ID]
+    #![ids]
 
     EICR @ 0x00800, W1C, "8.2.3.5.1", "Interrupt cause; clears when read" {
         RTX_QUEUE = 0x0000_FFFF;

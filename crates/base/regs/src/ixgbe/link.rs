@@ -3,7 +3,7 @@
 use crate::table::registers;
 
 registers! {
-    #![ids_from = super::transmit::NEXT_ID]
+    #![ids]
 
     FCTTV[4; 4] @ 0x03200, RW, "8.2.3.3.2", "Flow control: time in pause frames" {}
     FCRTL[8; 4] @ 0x03220, RW, "8.2.3.3.3", "Flow control: low threshold" {

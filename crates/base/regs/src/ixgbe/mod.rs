@@ -15,10 +15,6 @@ mod receive;
 mod statistics;
 mod transmit;
 
-use std::fmt;
-use std::ops::Deref;
-use std::sync::LazyLock;
-
 pub use device::{DEVICES, Device, Family, VENDOR_INTEL, device};
 pub use general::*;
 pub use interrupt::*;
@@ -27,97 +23,10 @@ pub use receive::*;
 pub use statistics::*;
 pub use transmit::*;
 
-use crate::Register;
-
 /// Bytes of the register window, BAR0.
 pub const BAR0_LEN: u32 = 128 << 10;
 
-const GROUPS: [&[Register]; 6] =
-    [general::TABLE, interrupt::TABLE, receive::TABLE, transmit::TABLE, link::TABLE, statistics::TABLE];
-
-const LEN: usize = {
-    let (mut sum, mut i) = (0, 0);
-    while i < GROUPS.len() {
-        sum += GROUPS[i].len();
-        i += 1;
-    }
-    sum
-};
-
-static ALL: [Register; LEN] = {
-    let mut all = [CTRL::REGISTER; LEN];
-    let (mut group, mut i, mut n) = (0, 0, 0);
-    while n < LEN {
-        if i == GROUPS[group].len() {
-            (group, i) = (group + 1, 0);
-        } else {
-            all[n] = GROUPS[group][i];
-            (i, n) = (i + 1, n + 1);
-        }
-    }
-    all
-};
-
-/// Every register.
-pub static TABLE: &[Register] = &ALL;
-
-const _: () = assert!(statistics::NEXT_ID as usize == LEN, "the groups are numbered one after the other");
-
-/// Which register: a row of the [`TABLE`]. `CTRL::ID` is one to match on; what the
-/// table says of it is reached by `*`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Id(u16);
-
-impl Id {
-    /// How many there are.
-    pub const COUNT: usize = LEN;
-
-    /// Its number, below [`Id::COUNT`].
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-
-    /// Its row of the [`TABLE`].
-    pub const fn register(self) -> &'static Register {
-        &ALL[self.0 as usize]
-    }
-}
-
-impl Deref for Id {
-    type Target = Register;
-
-    fn deref(&self) -> &Register {
-        self.register()
-    }
-}
-
-impl fmt::Debug for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// For each word of BAR0 the number of its register plus one, and its index in the
-/// array.
-static BY_OFFSET: LazyLock<Box<[(u16, u16)]>> = LazyLock::new(|| {
-    let mut map = vec![(0, 0); BAR0_LEN as usize / 4].into_boxed_slice();
-    for (row, register) in TABLE.iter().enumerate() {
-        for n in 0..register.len() {
-            let word = &mut map[register.at(n) as usize / 4];
-            if word.0 == 0 {
-                *word = (row as u16 + 1, n as u16);
-            }
-        }
-    }
-    map
-});
-
-/// The register at a byte offset, and its index in the array. Where two share a
-/// place the first of the table is meant.
-pub fn lookup(offset: u32) -> Option<(Id, usize)> {
-    let (number, n) = *BY_OFFSET.get(offset as usize / 4)?;
-    Some((Id(number.checked_sub(1)?), n.into()))
-}
+crate::table::register_map!(BAR0_LEN: general, interrupt, receive, transmit, link, statistics);
 
 #[cfg(test)]
 mod tests {

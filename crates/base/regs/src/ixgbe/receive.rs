@@ -4,7 +4,7 @@
 use crate::table::registers;
 
 registers! {
-    #![ids_from = super::interrupt::NEXT_ID]
+    #![ids]
 
     FCTRL @ 0x05080, RW reserved !(1 << 1 | 1 << 8 | 1 << 9 | 1 << 10), "8.2.3.7.1", "Filter control" {
         SBP = 1 << 1;

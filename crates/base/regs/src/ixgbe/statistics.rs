@@ -3,7 +3,7 @@
 use crate::table::registers;
 
 registers! {
-    #![ids_from = super::link::NEXT_ID]
+    #![ids]
 
     CRCERRS @ 0x04000, RC, "8.2.3.23.1", "Frames with a wrong CRC" {}
     ILLERRC @ 0x04004, RC, "8.2.3.23.2", "Illegal symbols" {}

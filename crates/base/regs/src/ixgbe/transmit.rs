@@ -3,7 +3,7 @@
 use crate::table::registers;
 
 registers! {
-    #![ids_from = super::receive::NEXT_ID]
+    #![ids]
 
     DMATXCTL @ 0x04A80, RW, "8.2.3.9.2", "Transmit DMA control" {
         TE = 1 << 0;
