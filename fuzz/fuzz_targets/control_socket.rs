@@ -52,7 +52,8 @@ fn requests(bytes: &[u8], closed: bool) -> Vec<Request> {
 }
 
 fn carry_out(requests: Vec<Request>) {
-    let Ok(mut rig) = Rig::new(CONFIG) else { panic!("a configuration") };
+    let classes = element::registry().with(analysis::registry());
+    let Ok(mut rig) = Rig::new(CONFIG, &classes, 1) else { panic!("a configuration") };
     for request in requests.into_iter().take(MOST) {
         match request {
             Request::Read { handler, parameter } if !parameter.contains('/') => {

@@ -8,16 +8,22 @@
 use std::sync::OnceLock;
 
 use element::trial::{Raw, Trial};
+use graph::Registry;
 use libfuzzer_sys::fuzz_target;
+
+/// The classes of all elements.
+fn registry() -> Registry {
+    element::registry().with(analysis::registry())
+}
 
 /// Classes that something comes into, and that need nothing from outside, each with the
 /// numbers of ports that its element can do with.
 fn classes() -> &'static [(&'static str, (usize, usize))] {
     static CLASSES: OnceLock<Vec<(&'static str, (usize, usize))>> = OnceLock::new();
     CLASSES.get_or_init(|| {
-        let all = element::registry();
+        let all = registry();
         let named = all.iter().filter(|(name, class)| *name == class.name && !class.ports.starts_with("0/"));
-        named.filter_map(|(name, _)| Some((name, Trial::of(name).ok()?.ports))).collect()
+        named.filter_map(|(name, _)| Some((name, Trial::of(name, &all).ok()?.ports))).collect()
     })
 }
 
@@ -40,7 +46,7 @@ fuzz_target!(|input: &[u8]| {
     let [high, low, rest @ ..] = input else { return };
     let chosen = usize::from(u16::from_be_bytes([*high, *low])) % classes().len();
     let (name, ports) = classes()[chosen];
-    if let Ok(mut trial) = Trial::with_ports(name, ports) {
+    if let Ok(mut trial) = Trial::with_ports(name, ports, &registry()) {
         trial.send(packets(rest));
     }
 });

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use element::io::router_ports::RouterPorts;
 use graph::lang::{Problems, Source};
 use graph::run::shared::Hotswap;
-use graph::{Clock, Router, Services};
+use graph::{Clock, Registry, Router, Services};
 
 use crate::{Failure, signal};
 pub use assembled::assemble;
@@ -30,6 +30,11 @@ use ports::{Ground, Linters};
 
 /// A router that is to take the place of the one that runs.
 type Successor = Arc<Mutex<Option<Router>>>;
+
+/// The classes that configurations may use.
+pub fn classes() -> Registry {
+    element::registry().with(analysis::registry())
+}
 
 /// Does what Click's programs do with the words of this command line: those after
 /// `click --compat`, or `click --flatten`. `None` for any other.
@@ -191,7 +196,7 @@ fn build(
     place: Place<'_>,
 ) -> Result<Router, Stop> {
     let text = sources.iter().map(|s| String::from_utf8_lossy(&s.text)).collect::<Vec<_>>().join("\n");
-    let registry = element::registry();
+    let registry = classes();
     let mut flat = configuration::flatten(click, sources, &registry)?;
     let takes_over = matches!(place, Place::Of(_));
     configuration::add_driver(click, &mut flat, takes_over);

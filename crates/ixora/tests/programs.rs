@@ -11,10 +11,10 @@
 //! ```
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../net/element/tests/differential/random.rs"]
+#[path = "../../net/element/tests/it/differential/random.rs"]
 #[allow(dead_code)]
 mod random;
-#[path = "../../net/element/tests/differential/rig.rs"]
+#[path = "../../net/element/tests/it/differential/rig.rs"]
 #[allow(dead_code)]
 mod rig;
 

@@ -37,6 +37,7 @@ pub mod ipv4;
 pub mod ipv4_option;
 pub mod ipv6;
 mod mac;
+pub mod names;
 pub mod ndp;
 pub mod tcp;
 pub mod tcp_option;

@@ -29,7 +29,7 @@ pub struct Whole {
 /// # Errors
 /// All that is wrong with it.
 pub fn assemble(click: &Click, sources: Vec<Source>) -> Result<Whole, Problems> {
-    let registry = element::registry();
+    let registry = super::classes();
     let given = configuration::flatten(click, sources, &registry)?;
     // What was written is what people know; only if it is right the flat one counts.
     make(click, given.clone(), "")?;
@@ -51,6 +51,6 @@ fn make(click: &Click, flat: Flat, text: &str) -> Result<(Plan, Made), Problems>
         ..graph::Options::default()
     };
     let sources = flat.sources.clone();
-    let made = Router::configure(text, flat, &element::registry(), options);
+    let made = Router::configure(text, flat, &super::classes(), options);
     made.map_err(|list| Problems { list, sources })
 }

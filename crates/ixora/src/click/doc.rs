@@ -10,7 +10,7 @@ use crate::Failure;
 
 /// Prints a class's documentation, all of them (`all`), or their names (`list`).
 pub fn print(name: &str, markdown: bool) -> Result<(), Failure> {
-    let registry = element::registry();
+    let registry = super::classes();
     match (name, markdown) {
         ("list", _) => {
             for (name, class) in registry.iter() {
@@ -41,7 +41,7 @@ fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Failure {
 
 /// Each class once, in order of names.
 fn classes() -> Vec<&'static Class> {
-    let registry = element::registry();
+    let registry = super::classes();
     registry.iter().filter(|(name, class)| *name == class.name).map(|(_, class)| class).collect()
 }
 
@@ -87,7 +87,7 @@ fn headers(class: &Class) -> String {
 
 /// Other names of a class.
 fn aliases(class: &Class) -> Vec<&'static str> {
-    let registry = element::registry();
+    let registry = super::classes();
     let same =
         |(name, other): &(&'static str, &'static Class)| *name != class.name && std::ptr::eq(*other, class);
     registry.iter().filter(same).map(|(name, _)| name).collect()
@@ -158,7 +158,7 @@ fn section(class: &Class) -> String {
     line("Other names", aliases(class).iter().map(|a| format!("`{a}`")).collect::<Vec<_>>().join(", "));
     let _ = writeln!(out, "\n```click\n{}\n```", class.example);
     if !class.see.is_empty() {
-        let link = |name: &&str| match element::registry().find(name) {
+        let link = |name: &&str| match super::classes().find(name) {
             Some(_) => format!("[{name}](#{})", name.to_lowercase()),
             None => (*name).to_string(),
         };

@@ -66,7 +66,7 @@ pub fn run(click: &Click, sources: Vec<Source>) -> Result<u8, Failure> {
 
 /// Reads a configuration and makes its elements.
 fn look(click: &Click, sources: Vec<Source>) -> Look {
-    let registry = element::registry();
+    let registry = super::classes();
     let text = sources.iter().map(|s| String::from_utf8_lossy(&s.text)).collect::<Vec<_>>().join("\n");
     let (mut flat, mut problems) = configuration::flatten_anyway(click, sources, &registry);
     let readable = problems.errors() == 0;

@@ -3,10 +3,10 @@
 //! itself: the code it includes is written anew each time.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../../net/element/tests/differential/random.rs"]
+#[path = "../../../net/element/tests/it/differential/random.rs"]
 #[allow(dead_code)]
 mod random;
-#[path = "../../../net/element/tests/differential/rig.rs"]
+#[path = "../../../net/element/tests/it/differential/rig.rs"]
 #[allow(dead_code)]
 mod rig;
 

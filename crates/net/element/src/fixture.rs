@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::clock::{Clock, SIMULATION_START_NS};
 use graph::lang::{self, Flat, Source};
-use graph::{Console, Options, Refused, Router};
+use graph::{Console, Options, Refused, Registry, Router};
 
 /// A router and what it printed.
 pub struct Rig {
@@ -14,12 +14,11 @@ pub struct Rig {
     printed: Arc<Mutex<String>>,
 }
 
-/// Reads a configuration with all classes known.
+/// Reads a configuration of known classes.
 ///
 /// # Errors
 /// All that is wrong with it, as it is shown to people.
-pub fn flatten(config: &str) -> Result<Flat, String> {
-    let registry = crate::registry();
+pub fn flatten(config: &str, registry: &Registry) -> Result<Flat, String> {
     let options = lang::Options {
         known_class: &|name| registry.find(name).is_some(),
         class_names: &|| registry.names().map(str::to_string).collect(),
@@ -29,25 +28,17 @@ pub fn flatten(config: &str) -> Result<Flat, String> {
 }
 
 impl Rig {
-    /// Builds a router, with one thread.
+    /// Builds a router of known classes; with more than one thread its time is real.
     ///
     /// # Errors
     /// All that is wrong with the configuration.
-    pub fn new(config: &str) -> Result<Rig, String> {
-        Rig::with_threads(config, 1)
-    }
-
-    /// Builds a router; with more than one thread its time is real.
-    ///
-    /// # Errors
-    /// All that is wrong with the configuration.
-    pub fn with_threads(config: &str, threads: usize) -> Result<Rig, String> {
+    pub fn new(config: &str, registry: &Registry, threads: usize) -> Result<Rig, String> {
         let printed = Arc::new(Mutex::new(String::new()));
         let clock = if threads == 1 { Clock::simulated(SIMULATION_START_NS) } else { Clock::real() };
         let console = Console::Memory(printed.clone());
         let options = Options { threads, clock: Arc::new(clock), console, ..Options::default() };
-        let flat = flatten(config)?;
-        let router = Router::build(config, flat, &crate::registry(), options)
+        let flat = flatten(config, registry)?;
+        let router = Router::build(config, flat, registry, options)
             .map_err(|problems| problems.iter().map(|p| p.text() + "\n").collect::<String>())?;
         Ok(Rig { router, printed })
     }

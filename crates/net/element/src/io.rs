@@ -6,16 +6,13 @@
 
 pub mod flow_source;
 mod from_device;
-mod from_dump;
 mod kernel_tun;
-mod link;
 mod names;
 mod raw_socket;
 pub mod router_ports;
 mod socket;
 pub mod thread_assignment;
 mod to_device;
-mod to_dump;
 
 use graph::{Class, Conf, Fault, Setup};
 
@@ -23,13 +20,11 @@ use graph::{Class, Conf, Fault, Setup};
 pub(crate) const CLASSES: &[&Class] = &[
     &flow_source::CLASS,
     &from_device::CLASS,
-    &from_dump::CLASS,
     &kernel_tun::TAP,
     &kernel_tun::TUN,
     &raw_socket::CLASS,
     &socket::CLASS,
     &to_device::CLASS,
-    &to_dump::CLASS,
 ];
 
 /// Other names of them: what FastClick and Click call them for other frameworks.

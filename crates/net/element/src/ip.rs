@@ -11,7 +11,6 @@ mod fix_src;
 mod forward;
 pub(crate) mod fragmenter;
 mod gw_options;
-pub(crate) mod header;
 pub(crate) mod header_check;
 pub(crate) mod ip6;
 mod ip6_packet;
@@ -19,8 +18,7 @@ mod lookup;
 mod lookup6;
 mod mark_header;
 mod paint;
-pub(crate) mod random;
-mod reassembler;
+pub(crate) mod reassembler;
 mod routes;
 mod slots;
 mod small;
@@ -45,6 +43,7 @@ pub use tos::{MarkCe, SetTos};
 pub use truncate_payload::TruncateIpPayload;
 
 use graph::Class;
+pub(crate) use graph::{ip_header as header, random};
 
 /// The classes of this folder.
 pub(crate) const CLASSES: &[&Class] = &[

@@ -54,8 +54,6 @@ pub(crate) const BATCH: &str = "it looks up a batch at a time";
 pub(crate) const LOCK: &str = "it locks its table once for a batch";
 pub(crate) const ORDER: &str =
     "it numbers packets in the order they come, which a program changes between flows";
-pub(crate) const PRINT: &str = "it prints in the order of batches";
-pub(crate) const CLOCK: &str = "it reads the clock once for a batch";
 
 /// Whether a packet is as short as an `IPFragmenter` sends it on.
 #[inline(always)]

@@ -3,16 +3,14 @@
 //!
 //! Where to look: [`standard`] sources, sinks, queues, schedulers, switches;
 //! [`control`] scripts, information and control; [`classify`] classifiers;
-//! [`ethernet`], [`ip`], [`icmp`], [`tcpudp`] the protocols; [`analysis`] dumps,
-//! printing and summaries; [`rewriter`] address translation; [`io`] ports.
-//! [`registry`] has them all by name. `Strip` (`standard/strip.rs`) is a short one to read first, `Queue`
+//! [`ethernet`], [`ip`], [`icmp`], [`tcpudp`] the protocols; [`rewriter`] address
+//! translation; [`io`] ports. Printing, capture files and summaries are the crate
+//! `analysis`. [`registry`] has these by name. `Strip` (`standard/strip.rs`) is a short one to read first, `Queue`
 //! a long one.
 // Elements are reached by their classes' names; `See [`CLASS`]` is for who reads the source.
 #![allow(rustdoc::private_intra_doc_links)]
 #![forbid(unsafe_code)]
 
-pub mod analysis;
-pub mod annotation;
 pub mod classify;
 pub mod control;
 pub mod ethernet;
@@ -26,13 +24,12 @@ pub mod standard;
 pub mod tcpudp;
 pub mod trial;
 
-use graph::{Class, Registry};
+use graph::{Class, Registry, annotation};
 
 /// A folder of classes, and other names for some of them.
 type Folder = (&'static [&'static Class], &'static [(&'static str, &'static str)]);
 
 const FOLDERS: &[Folder] = &[
-    (analysis::CLASSES, analysis::ALIASES),
     (classify::CLASSES, classify::ALIASES),
     (control::CLASSES, control::ALIASES),
     (ethernet::CLASSES, ethernet::ALIASES),
@@ -44,13 +41,9 @@ const FOLDERS: &[Folder] = &[
     (tcpudp::CLASSES, tcpudp::ALIASES),
 ];
 
-/// All classes.
+/// All classes of this crate.
 pub fn registry() -> Registry {
-    let mut registry: Registry = FOLDERS.iter().flat_map(|(classes, _)| classes.iter().copied()).collect();
-    for (alias, name) in FOLDERS.iter().flat_map(|(_, aliases)| aliases.iter().copied()) {
-        if let Some(class) = registry.find(name) {
-            registry.add_alias(alias, class);
-        }
-    }
-    registry
+    let classes: Vec<_> = FOLDERS.iter().flat_map(|(classes, _)| classes.iter().copied()).collect();
+    let aliases: Vec<_> = FOLDERS.iter().flat_map(|(_, aliases)| aliases.iter().copied()).collect();
+    Registry::new(&classes, &aliases)
 }

@@ -11,7 +11,7 @@ use graph::class::{Handlers, Headers, action};
 use graph::clock::{Clock, SIMULATION_START_NS};
 use graph::element::port_code;
 use graph::lang::{self, Source};
-use graph::{Class, Console, Cx, Element, Options, Ran, Router, Services, TaskId};
+use graph::{Class, Console, Cx, Element, Options, Ran, Registry, Router, Services, TaskId};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
 
@@ -150,14 +150,14 @@ const BUFFERS: usize = 512;
 const PORTS: std::ops::RangeInclusive<usize> = 0..=6;
 
 impl Trial {
-    /// An element of a class by its name in configurations, with as many ports as its
+    /// An element of a known class by its name in configurations, with as many ports as its
     /// example's configuration can do with.
     ///
     /// # Errors
     /// Why there is no such element, in the words of the last try.
-    pub fn of(name: &str) -> Result<Trial, String> {
-        let class = crate::registry().find(name).ok_or_else(|| format!("no class {name}"))?;
-        Trial::with(name, &configuration(class))
+    pub fn of(name: &str, registry: &Registry) -> Result<Trial, String> {
+        let class = registry.find(name).ok_or_else(|| format!("no class {name}"))?;
+        Trial::with(name, &configuration(class), registry)
     }
 
     /// As [`of`](Self::of), where it is known how many ports it can do with: nothing is
@@ -165,17 +165,21 @@ impl Trial {
     ///
     /// # Errors
     /// Why there is no such element.
-    pub fn with_ports(name: &str, (inputs, outputs): (usize, usize)) -> Result<Trial, String> {
-        let class = crate::registry().find(name).ok_or_else(|| format!("no class {name}"))?;
-        Trial::build(class, &configuration(class), inputs, outputs)
+    pub fn with_ports(
+        name: &str,
+        (inputs, outputs): (usize, usize),
+        registry: &Registry,
+    ) -> Result<Trial, String> {
+        let class = registry.find(name).ok_or_else(|| format!("no class {name}"))?;
+        Trial::build(class, &configuration(class), (inputs, outputs), registry)
     }
 
     /// An element of a class with a configuration.
     ///
     /// # Errors
     /// Why there is none.
-    pub fn with(name: &str, config: &str) -> Result<Trial, String> {
-        let class = crate::registry().find(name).ok_or_else(|| format!("no class {name}"))?;
+    pub fn with(name: &str, config: &str, registry: &Registry) -> Result<Trial, String> {
+        let class = registry.find(name).ok_or_else(|| format!("no class {name}"))?;
         let mut error = String::from("no number of ports");
         for inputs in PORTS {
             let count = port_code::count(class.ports, inputs);
@@ -184,7 +188,7 @@ impl Trial {
                 continue;
             }
             for outputs in PORTS.rev().filter(|n| (count.outputs.0..=count.outputs.1).contains(n)) {
-                match Trial::build(class, config, inputs, outputs) {
+                match Trial::build(class, config, (inputs, outputs), registry) {
                     Ok(trial) => return Ok(trial),
                     Err(wrong) => error = wrong,
                 }
@@ -193,7 +197,12 @@ impl Trial {
         Err(error)
     }
 
-    fn build(class: &Class, config: &str, inputs: usize, outputs: usize) -> Result<Trial, String> {
+    fn build(
+        class: &Class,
+        config: &str,
+        (inputs, outputs): (usize, usize),
+        registry: &Registry,
+    ) -> Result<Trial, String> {
         let mut text = format!("feed :: TrialFeed; feed[{inputs}] -> Discard;\n");
         let companions = COMPANIONS.iter().filter(|(name, _)| *name == class.name);
         companions.for_each(|(_, companion)| text += companion);
@@ -209,7 +218,7 @@ impl Trial {
                 if port_code::processing(class.processing, true, n) == 'l' { "" } else { "-> Queue(64) " };
             text += &format!("e[{n}] {queue}-> Discard;\n");
         }
-        let mut registry = crate::registry();
+        let mut registry = registry.clone();
         registry.add(&FEED);
         let options = lang::Options {
             known_class: &|name| registry.find(name).is_some(),

@@ -24,10 +24,13 @@
 //! to the next.
 #![forbid(unsafe_code)]
 
+pub mod annotation;
 pub mod clock;
 pub mod element;
+pub mod ip_header;
 pub mod lang;
 pub mod plan;
+pub mod random;
 pub mod run;
 pub mod tally;
 

@@ -22,7 +22,7 @@ pub struct Threads {
 }
 
 fn build(text: &str, defines: Vec<(String, String)>, options: graph::Options) -> Result<Router, Failure> {
-    let registry = element::registry();
+    let registry = crate::click::classes();
     let language =
         lang::Options { defines, known_class: &|name| registry.find(name).is_some(), ..Default::default() };
     let flat = lang::read(vec![Source::new("bench", text)], &language)

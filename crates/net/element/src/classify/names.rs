@@ -1,11 +1,11 @@
 //! Names that `IPFilter`'s language knows.
 
 use graph::value::{Kind as Declared, Scope};
+use wire::names::{ICMP_TYPES, PROTOCOLS};
 use wire::tcp::{self, Flags};
 use wire::{icmpv4, ipv4};
 
 use super::primitive::{ANY_TRANSPORT, Data, ICMP, Kind, TCP, TCP_OR_UDP, UDP};
-use crate::analysis::transport_line::{ICMP_TYPES, PROTOCOLS};
 
 /// The first bit of the byte at an offset.
 const fn bit(offset: usize) -> u16 {

@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use graph::class::{Handlers, Headers, keyword, mandatory, positional, read};
 use graph::value::{Ethernet, Prefix4};
-use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Signals, TaskId, Until, WatchId};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Signals, TaskId, Until, WatchId, ip_header};
 use interface::tun::{Tun, Wanted};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
 use rustix::io::Errno;
 
-use super::link::{RAW, mark_ip};
 use crate::control::cause;
 
 /// Bytes of an Ethernet header, and a VLAN tag.
@@ -198,7 +197,7 @@ impl KernelTun {
         if self.wanted.tap {
             packet.set_header(Header::Link, 0);
             cx.emit(0, packet);
-        } else if mark_ip(&mut packet, RAW) {
+        } else if ip_header::find_at(&mut packet, 0) {
             cx.emit(0, packet);
         } else if self.others {
             cx.emit(1, packet);

@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use graph::class::{Headers, keyword, mandatory, positional};
 use graph::value::Kind;
-use graph::{Class, Cx, Element, Fault, Ran, Signals, TaskId, TimerId, Until, WatchId};
+use graph::{Class, Cx, Element, Fault, Ran, Signals, TaskId, TimerId, Until, WatchId, ip_header};
 use memory::{Batch, DATA_ROOM, Packet};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, socket_with, sockopt,
 };
 
-use super::link::{RAW, mark_ip};
 use crate::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use crate::control::cause;
 
@@ -156,7 +155,7 @@ impl Element for RawSocket {
             let _ = packet.set_len(length.min(self.snap));
             packet.set_u32_at(EXTRA_LENGTH, length.saturating_sub(self.snap) as u32);
             packet.annotations_mut().timestamp_ns = cx.now_ns();
-            if mark_ip(&mut packet, RAW) { cx.emit(0, packet) } else { cx.drop(0, packet) }
+            if ip_header::find_at(&mut packet, 0) { cx.emit(0, packet) } else { cx.drop(0, packet) }
         }
     }
 

@@ -10,11 +10,11 @@ use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ip::{Ports, Protocol};
+use wire::names::PROTOCOLS;
 use wire::{ipv6, udp};
 
 use super::header;
 use super::ip6::LEN;
-use crate::analysis::transport_line::PROTOCOLS;
 use crate::annotation::{DST_IP6, PacketAnnotations};
 
 const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };

@@ -206,6 +206,23 @@ pub struct Registry {
 }
 
 impl Registry {
+    /// The classes of a list, and other names for some of them.
+    pub fn new(classes: &[&'static Class], aliases: &[(&'static str, &'static str)]) -> Registry {
+        let mut registry: Registry = classes.iter().copied().collect();
+        for (alias, name) in aliases {
+            if let Some(class) = registry.find(name) {
+                registry.add_alias(alias, class);
+            }
+        }
+        registry
+    }
+
+    /// These classes and others; of two with the same name the other one.
+    pub fn with(mut self, others: Registry) -> Registry {
+        self.classes.extend(others.classes);
+        self
+    }
+
     /// Adds a class; a later one of the same name takes its place.
     pub fn add(&mut self, class: &'static Class) {
         self.classes.insert(class.name, class);

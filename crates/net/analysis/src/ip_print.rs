@@ -1,0 +1,208 @@
+//! `IPPrint`: IP packets in a line each, much as tcpdump prints them.
+
+use std::fmt::Write;
+
+use graph::class::{Handlers, both, keyword, positional};
+use graph::element::kernel::Kernel;
+use graph::{Action, Class, Cx, Each, PerPacket};
+use memory::Packet;
+use memory::annotation::Header;
+use wire::ip::Protocol;
+use wire::{ipv4, tcp, udp};
+
+use super::output::{Active, Output};
+use super::print::bad_contents;
+use super::text::{self, Contents};
+use super::transport_line;
+use graph::annotation::{AGGREGATE, PAINT, PacketAnnotations};
+use graph::ip_header::{LEN, is_first_fragment, u16_at};
+
+/// The class.
+pub static CLASS: Class = Class {
+    name: "IPPrint",
+    brief: "prints IP packets for people to read",
+    doc: "Prints a line for each packet whose IP header was found: addresses, ports, and what TCP, UDP or \
+          ICMP say. The packets go on unchanged.",
+    arguments: &[
+        positional("LABEL", "begins each line; nothing"),
+        keyword("CONTENTS", "shows the packet's bytes, `NONE`, `HEX` or `ASCII`; NONE"),
+        keyword("PAYLOAD", "shows the bytes behind the headers, `NO`, `HEX` or `ASCII`; NO"),
+        keyword("MAXLENGTH", "bytes shown; 1500, -1 for all"),
+        keyword("NBYTES", "the old name of MAXLENGTH"),
+        keyword("ID", "shows the IP identification; false"),
+        keyword("TIMESTAMP", "shows when the packet came; true"),
+        keyword("PAINT", "shows the colour; false"),
+        keyword("TOS", "shows the type of service; false"),
+        keyword("TTL", "shows the time to live; false"),
+        keyword("SWAP", "swaps the bytes of ICMP echo numbers; true"),
+        keyword("LENGTH", "shows the IP length; false"),
+        keyword("AGGREGATE", "shows the aggregate; false"),
+        keyword("ACTIVE", "whether it prints; true"),
+        keyword("OUTFILE", "a file to print to; standard error"),
+        keyword("CHANNEL", "whom it prints to: only `default` is read by anybody; default"),
+    ],
+    handlers: &Handlers::<IpPrint>(&[both(
+        "active",
+        "whether it prints",
+        |print| print.active.is().to_string(),
+        |print, _, value| print.active.write(value),
+    )]),
+    drops: &["not connected"],
+    example: "FromDevice(p) -> MarkIPHeader(14) -> IPPrint(in) -> Discard",
+    see: &["Print", "CheckIPHeader"],
+    kernel: Kernel::Outside(crate::PRINT),
+    make: |_, conf| {
+        let label = conf.positional("LABEL")?.unwrap_or_default();
+        let word: String = conf.keyword("CONTENTS")?.unwrap_or_else(|| "NONE".into());
+        let whole = Contents::parse(&word).ok_or_else(|| bad_contents(&word))?;
+        let word: String = conf.keyword("PAYLOAD")?.unwrap_or_else(|| "NO".into());
+        let payload = Contents::parse(&word).ok_or_else(|| {
+            format!("bad payload value '{}'; should be 'false', 'hex', or 'ascii'", word.to_ascii_uppercase())
+        })?;
+        if payload != Contents::None && whole != Contents::None {
+            return Err("specify at most one of PAYLOAD and CONTENTS".into());
+        }
+        let old: Option<i32> = conf.keyword("NBYTES")?;
+        let channel: Option<String> = conf.keyword("CHANNEL")?;
+        let print = IpPrint {
+            label,
+            whole,
+            payload,
+            most: conf.keyword("MAXLENGTH")?.or(old).unwrap_or(1500),
+            id: conf.keyword("ID")?.unwrap_or(false),
+            timestamp: conf.keyword("TIMESTAMP")?.unwrap_or(true),
+            paint: conf.keyword("PAINT")?.unwrap_or(false),
+            tos: conf.keyword("TOS")?.unwrap_or(false),
+            ttl: conf.keyword("TTL")?.unwrap_or(false),
+            swap: conf.keyword("SWAP")?.unwrap_or(true),
+            length: conf.keyword("LENGTH")?.unwrap_or(false),
+            aggregate: conf.keyword("AGGREGATE")?.unwrap_or(false),
+            active: Active::new(conf.keyword("ACTIVE")?.unwrap_or(true)),
+            output: Output::new(conf.keyword("OUTFILE")?).on_channel(channel),
+        };
+        conf.complete()?;
+        Ok(Each::boxed(print))
+    },
+    ..Class::BASE
+};
+
+/// See [`CLASS`].
+#[derive(Debug)]
+pub struct IpPrint {
+    label: String,
+    whole: Contents,
+    payload: Contents,
+    most: i32,
+    id: bool,
+    timestamp: bool,
+    paint: bool,
+    tos: bool,
+    ttl: bool,
+    swap: bool,
+    length: bool,
+    aggregate: bool,
+    active: Active,
+    output: Output,
+}
+
+impl IpPrint {
+    /// A packet's line; `None` where no header was found.
+    fn line(&self, packet: &Packet) -> Option<String> {
+        let ip = packet.header(Header::Network)?;
+        let mut out = String::new();
+        if !self.label.is_empty() {
+            let _ = write!(out, "{}: ", self.label);
+        }
+        if self.timestamp {
+            let _ = write!(out, "{}: ", text::time(packet.annotations().timestamp_ns));
+        }
+        if self.aggregate {
+            let _ = write!(out, "#{}", packet.u32_at(AGGREGATE));
+        }
+        if self.paint {
+            let _ = write!(out, "{}{}", if self.aggregate { "." } else { "paint " }, packet.u8_at(PAINT));
+        }
+        if self.aggregate || self.paint {
+            out.push_str(": ");
+        }
+        match ip.first_chunk::<LEN>() {
+            None => out.push_str("truncated-ip"),
+            Some(header) => self.describe(&mut out, packet, header, ip),
+        }
+        out.push('\n');
+        Some(out)
+    }
+
+    fn describe(&self, out: &mut String, packet: &Packet, header: &[u8; LEN], ip: &[u8]) {
+        let total = usize::from(u16_at(header, ipv4::offset::TOTAL_LEN));
+        let header_len = ipv4::header_len(header[0]);
+        for (shown, name, value) in [
+            (self.id, "id", usize::from(u16_at(header, ipv4::offset::IDENTIFICATION))),
+            (self.ttl, "ttl", header[ipv4::offset::TTL].into()),
+            (self.tos, "tos", header[ipv4::offset::TRAFFIC_CLASS].into()),
+            (self.length, "length", total),
+        ] {
+            if shown {
+                let _ = write!(out, "{name} {value} ");
+            }
+        }
+        let behind = ip.get(header_len..).unwrap_or(&[]);
+        let transport = packet.header(Header::Transport).unwrap_or(behind);
+        let there = transport.len().min(total.saturating_sub(header_len));
+        let line =
+            transport_line::Line { header, transport: &transport[..there], length: packet.total_len() };
+        line.write(out, self.swap);
+        let ip = ipv4::Header::new(header);
+        if ip.is_fragment() {
+            let more = if ip.more_fragments() { "+" } else { "" };
+            let payload = total as i64 - header_len as i64;
+            let at = ip.fragment_offset();
+            let _ =
+                write!(out, " (frag {}:{payload}@{at}{more})", u16_at(header, ipv4::offset::IDENTIFICATION));
+        }
+        self.show_bytes(out, packet, header, transport);
+    }
+
+    fn show_bytes(&self, out: &mut String, packet: &Packet, header: &[u8; LEN], transport: &[u8]) {
+        let (how, bytes) = match self.payload {
+            Contents::None => (self.whole, &packet[..]),
+            how => {
+                let skipped = match Protocol(header[ipv4::offset::PROTOCOL]) {
+                    _ if !is_first_fragment(header) => 0,
+                    Protocol::TCP => {
+                        transport.get(tcp::offset::DATA_OFFSET).map_or(0, |b| tcp::header_len(*b))
+                    }
+                    Protocol::UDP => udp::HEADER_LEN,
+                    _ => 0,
+                };
+                (how, transport.get(skipped..).unwrap_or(&[]))
+            }
+        };
+        let shown = usize::try_from(self.most).unwrap_or(usize::MAX).min(bytes.len());
+        match how {
+            Contents::None => {}
+            Contents::Hex => text::hex(out, &bytes[..shown], Some(24)),
+            Contents::Ascii => text::ascii(out, &bytes[..shown], Some(48)),
+        }
+    }
+}
+
+impl PerPacket for IpPrint {
+    fn init(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.output.open()
+    }
+
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        if self.active.is()
+            && let Some(line) = self.line(packet)
+        {
+            self.active.set(self.output.write(cx, &line));
+        }
+        Action::ON
+    }
+
+    fn replicate(&self) -> Option<IpPrint> {
+        let output = self.output.for_another()?;
+        Some(IpPrint { output, label: self.label.clone(), active: self.active.clone(), ..*self })
+    }
+}

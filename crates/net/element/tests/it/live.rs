@@ -1,0 +1,124 @@
+//! Handlers by name, with parameters, and configurations written while a router runs.
+
+use crate::Rig;
+
+fn rig(config: &str) -> Rig {
+    Rig::new(config).expect("a configuration")
+}
+
+fn refusal(rig: &mut Rig, name: &str, value: &str) -> String {
+    rig.write(name, value).expect_err("refused").to_string()
+}
+
+#[test]
+fn a_configuration_is_replaced_while_the_router_runs() {
+    let mut rig = rig(
+        "i :: InfiniteSource(LIMIT 10) -> p :: Paint(2) -> s :: CheckPaint(5) -> c :: Counter -> Discard;
+         Script(wait 1, write p.config 5, write i.limit 25, wait 1, stop)",
+    );
+    rig.run();
+    assert_eq!(rig.read("c.count"), "15", "those that were painted otherwise before are not");
+    assert_eq!((rig.read("p.config"), rig.read("p.color")), ("5".into(), "5".into()));
+    assert_eq!(refusal(&mut rig, "p.config", "red"), "COLOR: invalid number");
+    assert_eq!(rig.read("p.config"), "5", "what is wrong changes nothing");
+    assert_eq!(refusal(&mut rig, "c.config", "5"), "no 'c.config' write handler");
+}
+
+#[test]
+fn all_copies_of_an_element_take_the_new_configuration() {
+    let config =
+        "a :: InfiniteSource(LIMIT 1000) -> p :: Paint(2) -> s :: CheckPaint(5) -> c :: Counter -> Discard;
+        b :: InfiniteSource(LIMIT 1000) -> p; StaticThreadSched(a 0, b 1);
+        Script(write p.config 5, write a.reset, write b.reset, wait 0.3, stop)";
+    let config = config.replace("LIMIT 1000", "LIMIT 1000, ACTIVE false").replace("reset", "active true");
+    let mut rig = Rig::with_threads(&config, 2).expect("a configuration");
+    rig.run();
+    assert_eq!(rig.read("c.count"), "2000");
+}
+
+#[test]
+fn arguments_that_are_written_alone_keep_the_others() {
+    let mut rig =
+        rig("Idle -> r :: Resize(1, 2) -> q :: Queue(7) -> e :: RandomBitErrors(0.25, KIND set) -> Discard");
+    rig.write("r.head", "-3").expect("a number");
+    rig.write("r.tail", "9").expect("a number");
+    assert_eq!((rig.read("r.head"), rig.read("r.tail")), ("-3".into(), "9".into()));
+    assert_eq!(rig.read("r.config"), "1, 2", "data are not configuration");
+    rig.write("q.capacity", "5").expect("a number");
+    assert_eq!((rig.read("q.capacity"), rig.read("q.config")), ("5".into(), "5".into()));
+    rig.write("e.error_kind", "clear").expect("a kind");
+    assert_eq!(rig.read("e.config"), "0.25, KIND clear");
+    assert!(refusal(&mut rig, "e.error_kind", "eat").contains("bad action 'eat'"));
+}
+
+#[test]
+fn a_smaller_queue_drops_its_last_packets_and_does_not_count_them() {
+    let mut rig = rig("InfiniteSource(LIMIT 10) -> q :: SimpleQueue(5) -> Idle; Script(wait 1, stop)");
+    rig.run();
+    rig.write("q.capacity", "3").expect("a number");
+    assert_eq!((rig.read("q.length"), rig.read("q.drops")), ("3".into(), "5".into()));
+    assert!(rig.printed().contains("q :: SimpleQueue: overflow\n"), "{}", rig.printed());
+}
+
+#[test]
+fn handlers_are_listed_with_what_they_are() {
+    let mut rig =
+        rig("i :: InfiniteSource -> p :: Paint(1) -> Discard; s :: Script(TYPE PASSIVE, export x 3)");
+    assert!(rig.read("p.handlers").ends_with("handlers\tr.\nports\tr.\nconfig\trw.\nclass\tr.\nname\tr.\n"));
+    let listed = rig.read("s.handlers");
+    assert!(
+        listed.contains("run\trw+\n") && listed.contains("add\tr+\n") && listed.contains("x\tr\n"),
+        "{listed}"
+    );
+    assert!(!listed.contains("cat"), "a script's own: {listed}");
+    assert!(!rig.read("handlers").contains("hotconfig"), "it cannot be replaced");
+    assert_eq!((rig.read("driver"), rig.read("timewarp")), ("userlevel".into(), "simulation".into()));
+}
+
+#[test]
+fn names_are_found_as_click_finds_them() {
+    let mut rig = rig("elementclass Two { s :: Script(TYPE PASSIVE, return $(c.count) $(name)); c :: Counter;
+             input -> c -> output }
+         Idle -> x :: Two -> c :: Counter -> Discard; Script(print $(x/s.run), print config, print $(.driver), stop)");
+    rig.run();
+    let own = "print $(x/s.run), print config, print $(.driver), stop";
+    assert_eq!(rig.printed(), format!("0 x/s\n{own}\nuserlevel\n"));
+    for (name, words) in [
+        ("nobody.count", "refused: no element named 'nobody'"),
+        ("c.nothing", "refused: no 'c.nothing' read handler"),
+        ("c.reset", "refused: no 'c.reset' read handler"),
+        ("nothing", "refused: no 'nothing' read handler"),
+        ("c.", "refused: syntax error"),
+    ] {
+        assert_eq!(rig.read(name), words);
+    }
+    assert_eq!(refusal(&mut rig, "c.count", "1"), "no 'c.count' write handler");
+    let asked = rig.router.read("c.count", "x").expect_err("refused").to_string();
+    assert_eq!(asked, "read handler 'c.count' does not take parameters");
+}
+
+#[test]
+fn tickets_multiply_through_compounds_and_are_pinned() {
+    let mut rig = rig("elementclass C { i :: InfiniteSource(LIMIT 0) -> output; ScheduleInfo(i 0.5) }
+         c :: C -> Discard; ScheduleInfo(c 4); Script(write c/i.tickets 0, print c/i.tickets, stop)");
+    assert_eq!(rig.read("c/i.tickets"), "2048");
+    rig.run();
+    let said = "While executing 'Script@4 :: Script':\n  While calling 'c/i.tickets 0':\n    warning: tickets pinned at 1\n1\n";
+    assert_eq!(rig.printed(), said);
+}
+
+#[test]
+fn threads_are_given_by_compound_and_shared_out() {
+    let two = |config: &str| Rig::with_threads(config, 2).expect("a configuration");
+    let mut rig = two(
+        "elementclass C { i :: InfiniteSource(LIMIT 0) -> output } c :: C -> Discard; StaticThreadSched(c 1)",
+    );
+    assert_eq!(rig.read("c/i.home_thread"), "1");
+    let mut rig = two(
+        "a :: InfiniteSource(LIMIT 0) -> Discard; b :: InfiniteSource(LIMIT 0) -> Discard; BalancedThreadSched()",
+    );
+    assert_eq!((rig.read("a.home_thread"), rig.read("b.home_thread")), ("0".into(), "1".into()));
+    assert_eq!(rig.write("a.home_thread", "9").expect_err("refused").to_string(), "bad thread");
+    let mut rig = two("a :: InfiniteSource(LIMIT 0) -> Discard; StaticThreadSched(a 7)");
+    assert_eq!(rig.read("a.home_thread"), "0", "there is no such thread");
+}

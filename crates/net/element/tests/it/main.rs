@@ -1,0 +1,62 @@
+//! What elements do, in one program: it is linked once. `cargo test -p ixora-element NAME`
+//! runs the tests whose paths contain a name, such as `rewriter::`.
+
+mod check;
+mod classifier;
+mod clients;
+mod control;
+mod differential;
+mod forwarding;
+mod graph;
+mod hostile;
+mod ip_filter;
+mod l4;
+mod live;
+mod protocols;
+mod rewriter;
+mod rewriter_tables;
+mod script;
+mod shared;
+mod sockets;
+mod standard;
+mod swap;
+mod threads;
+mod trial;
+mod turns;
+mod unreachable;
+
+use std::ops::{Deref, DerefMut};
+
+use ::graph::Registry;
+
+/// The classes of elements in these tests.
+fn registry() -> Registry {
+    element::registry().with(analysis::registry())
+}
+
+/// A router of all classes.
+struct Rig(element::fixture::Rig);
+
+impl Rig {
+    fn new(config: &str) -> Result<Rig, String> {
+        Rig::with_threads(config, 1)
+    }
+
+    fn with_threads(config: &str, threads: usize) -> Result<Rig, String> {
+        element::fixture::Rig::new(config, &registry(), threads).map(Rig)
+    }
+}
+
+impl Deref for Rig {
+    type Target = element::fixture::Rig;
+
+    fn deref(&self) -> &element::fixture::Rig {
+        &self.0
+    }
+}
+
+impl DerefMut for Rig {
+    fn deref_mut(&mut self) -> &mut element::fixture::Rig {
+        &mut self.0
+    }
+}

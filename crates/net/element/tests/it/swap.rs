@@ -1,0 +1,122 @@
+//! A router in another one's place: what elements kept is there in the new one,
+//! whatever the threads.
+#![allow(clippy::unwrap_used)]
+
+use crate::Rig;
+
+fn rig(config: &str, threads: usize) -> Rig {
+    Rig::with_threads(config, threads).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// A router of the same configuration that took the place of another.
+fn swapped(config: &str, threads: (usize, usize), before: impl FnOnce(&mut Rig)) -> Rig {
+    let mut old = rig(config, threads.0);
+    old.router.begin();
+    before(&mut old);
+    let mut new = rig(config, threads.1);
+    new.router.take_over(&mut old.router);
+    old.router.cleanup();
+    drop(old);
+    new.router.begin();
+    new
+}
+
+/// Lets lanes run in turn.
+fn step(rig: &mut Rig, rounds: usize) {
+    for _ in 0..rounds {
+        rig.router.lanes_mut().iter_mut().for_each(|lane| lane.step(1));
+    }
+}
+
+const THREADS: [(usize, usize); 5] = [(1, 1), (2, 2), (2, 1), (1, 2), (3, 3)];
+
+#[test]
+fn what_neighbours_said_is_still_known() {
+    let config = "a :: InfiniteSource(ACTIVE false) -> q :: ARPQuerier(10.0.0.1, 2:0:0:0:0:1) -> Discard;
+         b :: InfiniteSource(ACTIVE false) -> q; c :: InfiniteSource(ACTIVE false) -> q; Idle -> [1]q;
+         d :: InfiniteSource(ACTIVE false) -> n :: IP6NDSolicitor(fe80::1, 2:0:0:0:0:1) -> Discard;
+         e :: InfiniteSource(ACTIVE false) -> n; f :: InfiniteSource(ACTIVE false) -> n; Idle -> [1]n;
+         StaticThreadSched(a 0, b 1, c 2, d 0, e 1, f 2)";
+    for threads in THREADS {
+        let mut rig = swapped(config, threads, |old| {
+            old.write("q.insert", "10.0.0.2 2:0:0:0:0:2").unwrap();
+            old.write("n.insert", "fe80::2 2:0:0:0:0:3").unwrap();
+        });
+        for (table, address) in [("q.table", "02-00-00-00-00-02"), ("n.table", "02-00-00-00-00-03")] {
+            let known = rig.read(table);
+            assert!(known.contains(address), "{threads:?}: {table}: {known:?}");
+        }
+    }
+}
+
+#[test]
+fn packets_on_their_way_arrive() {
+    // Each holds packets that came before the change.
+    for (held, limit) in [
+        ("Queue(100) -> g :: Unqueue(ACTIVE false)", 20),
+        ("p :: Pipeliner(DIRECT_TRAVERSAL false, ACTIVE false, NOUSELESS true)", 20),
+        ("Queue(100) -> LinkUnqueue(1ms, 1Mbps)", 20),
+        ("Queue(100) -> DelayUnqueue(1ms)", 20),
+        ("Queue(100) -> DelayShaper(1ms) -> Unqueue", 20),
+        ("Queue(100) -> d :: DRRSched(60) -> Unqueue", 20),
+    ] {
+        for threads in [(1, 1), (2, 2), (2, 1)] {
+            let config = format!(
+                "s :: InfiniteSource(LIMIT {limit}, BURST 5, ACTIVE false) -> {held} -> c :: Counter -> k :: Discard;
+                 StaticThreadSched(p 1); p2 :: Null; Idle -> p2 -> Discard"
+            );
+            let config =
+                if held.starts_with('p') { config } else { config.replace("StaticThreadSched(p 1);", "") };
+            let mut rig = swapped(&config, threads, |old| {
+                old.write("s.active", "true").unwrap();
+                step(old, 8);
+                assert_eq!(old.read("s.count"), limit.to_string(), "{held}");
+            });
+            for handler in ["g.active", "p.active"] {
+                let _ = rig.write(handler, "true");
+            }
+            std::thread::sleep(std::time::Duration::from_millis(if threads.1 > 1 { 30 } else { 0 }));
+            step(&mut rig, 400);
+            let count = rig.read("c.count");
+            assert_eq!(count, limit.to_string(), "{held}, {threads:?}");
+            assert_eq!(rig.read("k.count"), count, "{held}, {threads:?}: Discard's count");
+        }
+    }
+}
+
+#[test]
+fn fragments_wait_for_the_rest() {
+    let piece = |at: &str| {
+        let lines = format!(
+            "!data ip_src ip_dst ip_proto ip_id ip_fragoff payload\\n1.0.0.1 2.0.0.2 U 7 {at} 01234567\\n"
+        );
+        format!("FromIPSummaryDump(DATA \"{lines}\", CHECKSUM true)")
+    };
+    // Both of simulated time, or of the true one.
+    for threads in [(1, 1), (2, 2), (3, 2)] {
+        let config = |at| format!("{} -> r :: IPReassembler -> c :: Counter -> Discard", piece(at));
+        let mut old = rig(&config("0+"), threads.0);
+        old.router.begin();
+        // Simulated time runs on, and after a while a packet is given up.
+        let rounds = |threads: usize| if threads > 1 { 200 } else { 2 };
+        step(&mut old, rounds(threads.0));
+        assert_eq!(old.read("r.length"), "1", "{threads:?}");
+        let mut new = rig(&config("16"), threads.1);
+        new.router.take_over(&mut old.router);
+        old.router.cleanup();
+        drop(old);
+        new.router.begin();
+        step(&mut new, rounds(threads.1));
+        assert_eq!((new.read("r.length"), new.read("c.count")), ("0".into(), "1".into()), "{threads:?}");
+    }
+}
+
+#[test]
+fn counts_go_on() {
+    let config =
+        "s :: InfiniteSource(LIMIT 50, BURST 5) -> q :: Queue(20) -> Unqueue(ACTIVE false) -> Discard";
+    let mut rig = swapped(&config.replace("Queue(20)", "SimpleQueue(20)"), (1, 1), |old| step(old, 20));
+    assert_eq!((rig.read("q.drops"), rig.read("q.length")), ("30".into(), "20".into()));
+    assert_eq!(rig.read("q.highwater_length"), "20");
+    drop(swapped(config, (2, 2), |_| {}));
+}

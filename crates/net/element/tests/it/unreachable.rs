@@ -1,0 +1,77 @@
+//! Packets for neighbours that do not answer: they are asked for each second, and given
+//! up in the end.
+#![allow(clippy::unwrap_used)]
+
+use crate::Rig;
+
+fn run(config: &str) -> Rig {
+    let mut rig = Rig::new(config).unwrap_or_else(|problems| panic!("{problems}"));
+    rig.run();
+    rig
+}
+
+const V4: &str = "s :: InfiniteSource(DATA \\<4500001c 00010000 40110000 0a000102 0a000203 0000000000000000>, LIMIT 3, BURST 3)
+    -> MarkIPHeader -> GetIPAddress(16)";
+const V6: &str = "s :: InfiniteSource(DATA \\<60000000 0008113f 20010db8000000000000000000000001 20010db8000100000000000000000002 0000000000000000>, LIMIT 3, BURST 3)
+    -> MarkIP6Header -> GetIP6Address(24)";
+const ARP: &str = "q :: ARPQuerier(10.0.2.1/24, 2:0:0:0:0:1";
+const ND: &str = "q :: IP6NDSolicitor(2001:db8:1::1, 2:0:0:0:0:1";
+
+/// A querier with three outputs, run for ten seconds while `script` goes on.
+fn three(source: &str, querier: &str, script: &str) -> Rig {
+    run(&format!(
+        "{source} -> {querier}); q[0] -> sent :: Counter -> Discard; q[1] -> asked :: Counter -> Discard;
+         q[2] -> lost :: Counter -> Discard; Idle -> [1]q; DriverManager({script} wait 10s, stop)"
+    ))
+}
+
+fn counts(rig: &mut Rig) -> [String; 4] {
+    ["sent.count", "asked.count", "lost.count", "q.length"].map(|handler| rig.read(handler))
+}
+
+#[test]
+fn who_is_silent_is_asked_three_times_and_given_up() {
+    for (source, querier) in [(V4, ARP), (V6, ND)] {
+        let mut rig = three(source, querier, "");
+        assert_eq!(counts(&mut rig), ["0", "3", "3", "0"], "{querier}");
+        let mut rig = three(source, &format!("{querier}, GIVE_UP 1.5s"), "");
+        assert_eq!(counts(&mut rig), ["0", "2", "3", "0"], "{querier}");
+    }
+}
+
+#[test]
+fn who_answers_late_gets_all() {
+    for (source, querier, address) in [(V4, ARP, "10.0.2.3"), (V6, ND, "2001:db8:1::2")] {
+        // Afterwards it is known, and nobody waits.
+        let answer = "write q.insert ADDRESS 2:0:0:0:0:3, write s.reset, write s.active true,";
+        let script = format!("wait 2500ms, {}", answer.replace("ADDRESS", address));
+        let mut rig = three(source, querier, &script);
+        let [_, asked, lost, length] = counts(&mut rig);
+        assert_eq!([asked, lost, length], ["3", "0", "0"], "{querier}: {}", rig.printed());
+    }
+}
+
+#[test]
+fn each_try_anew_is_asked_for_and_given_up_again() {
+    for (source, querier) in [(V4, ARP), (V6, ND)] {
+        let mut rig = three(source, querier, "wait 5s, write s.reset, write s.active true,");
+        assert_eq!(counts(&mut rig), ["0", "6", "6", "0"], "{querier}: {}", rig.printed());
+    }
+}
+
+#[test]
+fn with_two_outputs_all_is_as_click_has_it_unless_told_otherwise() {
+    let two = |source: &str, querier: &str| {
+        run(&format!(
+            "{source} -> {querier}); q[0] -> sent :: Counter -> Discard; q[1] -> asked :: Counter -> Discard;
+             Idle -> [1]q; DriverManager(wait 10s, stop)"
+        ))
+    };
+    for (source, querier) in [(V4, ARP), (V6, ND)] {
+        let mut rig = two(source, querier);
+        assert_eq!([rig.read("asked.count"), rig.read("q.length")], ["1", "3"], "{querier}");
+        let mut rig = two(source, &format!("{querier}, GIVE_UP 3s"));
+        assert_eq!([rig.read("asked.count"), rig.read("q.length")], ["3", "0"], "{querier}");
+        assert!(rig.read("q.stats").starts_with("3 packets killed\n"), "{}", rig.read("q.stats"));
+    }
+}
