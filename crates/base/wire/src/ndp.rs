@@ -36,6 +36,11 @@ pub fn solicited_group(address: Ipv6Addr) -> Ipv6Addr {
     Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 1, u16::from_be_bytes([0xFF, a]), u16::from_be_bytes([b, c]))
 }
 
+/// Whether this is a group that [`solicited_group`] gives for some address.
+pub fn is_solicited_group(group: Ipv6Addr) -> bool {
+    group == solicited_group(group)
+}
+
 /// Where the fields of a message are, in bytes.
 pub mod offset {
     /// The flags of an advertisement.
@@ -62,6 +67,12 @@ impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
     #[inline(always)]
     pub fn code(&self) -> u8 {
         self.get::<{ icmpv6::offset::CODE }, _>()
+    }
+
+    /// The flags of an advertisement.
+    #[inline(always)]
+    pub fn flags(&self) -> u8 {
+        self.get::<{ offset::FLAGS }, _>()
     }
 
     /// Whom it is about.
@@ -138,15 +149,27 @@ impl<T: BorrowMut<[u8; ADDRESS_OPTION_LEN]>> AddressOption<T> {
     }
 }
 
-/// The Ethernet address in the first option of this kind; `None` also when an option
-/// has no length, which makes the whole message invalid (section 4.6).
+/// The first option, and those behind it; `None` when there is none, when it is cut short,
+/// or when it has no length, which makes the whole message invalid (section 4.6).
+fn split_option(options: &[u8]) -> Option<(&[u8], &[u8])> {
+    let units = usize::from(*options.get(1)?);
+    options.split_at_checked(units * OPTION_UNIT).filter(|_| units > 0)
+}
+
+/// Whether these are whole options, each of some length, as a valid message has them
+/// (sections 7.1.1 and 7.1.2).
+pub fn are_options_whole(mut options: &[u8]) -> bool {
+    while let Some((_, rest)) = split_option(options) {
+        options = rest;
+    }
+    options.is_empty()
+}
+
+/// The Ethernet address in the first option of this kind. Options behind one that is not
+/// whole are not looked at.
 pub fn address_in(mut options: &[u8], wanted: u8) -> Option<MacAddress> {
-    while let [kind, units, ..] = *options {
-        if units == 0 {
-            return None;
-        }
-        let (option, rest) = options.split_at_checked(usize::from(units) * OPTION_UNIT)?;
-        if kind == wanted {
+    while let Some((option, rest)) = split_option(options) {
+        if option.first() == Some(&wanted) {
             return Some(AddressOption::of(option)?.mac());
         }
         options = rest;

@@ -234,7 +234,7 @@ fn icmp_fields() {
 #[test]
 fn neighbor_discovery() {
     let header = ndp::Header::new(bytes::<24>());
-    assert_eq!((header.message_type(), header.code()), (0x10, 0x11));
+    assert_eq!((header.message_type(), header.code(), header.flags()), (0x10, 0x11, 0x14));
     assert_eq!(header.target().octets()[..], bytes::<24>()[8..]);
     let nobody = Ipv6Addr::UNSPECIFIED;
     sets!(ndp::Header<_>, 24, set_message_type(0) 0..1, set_flags(0) 4..5, set_target(nobody) 8..24);
@@ -250,9 +250,16 @@ fn neighbor_discovery() {
     assert_eq!(ndp::address_in(&two, ndp::TARGET_ADDRESS), Some(mac));
     assert_eq!(ndp::address_in(&two, ndp::SOURCE_ADDRESS), None);
     assert_eq!(ndp::address_in(&two[..15], ndp::TARGET_ADDRESS), None, "cut");
-    assert_eq!(ndp::address_in(&[5, 0, 2, 1, 2, 0, 0, 0, 0, 9], ndp::TARGET_ADDRESS), None, "no length");
+    let no_length = [5, 0, 2, 1, 2, 0, 0, 0, 0, 9];
+    assert_eq!(ndp::address_in(&no_length, ndp::TARGET_ADDRESS), None);
+    assert!(ndp::are_options_whole(&two) && ndp::are_options_whole(&[]));
+    assert!(
+        [&two[..15], &two[..9], &two[..1], &no_length].iter().all(|bytes| !ndp::are_options_whole(bytes))
+    );
     let address: Ipv6Addr = "2001:db8::a1b2:c3d4".parse().expect("an address");
     assert_eq!(ndp::solicited_group(address), "ff02::1:ffb2:c3d4".parse::<Ipv6Addr>().expect("an address"));
+    assert!(ndp::is_solicited_group(ndp::solicited_group(address)));
+    assert!(!ndp::is_solicited_group(ndp::ALL_NODES) && !ndp::is_solicited_group(address));
     assert_eq!(MacAddress::of_ipv6_group(address), MacAddress([0x33, 0x33, 0xA1, 0xB2, 0xC3, 0xD4]));
     let group = Ipv4Addr::new(239, 0xAA, 0xBB, 0xCC);
     assert_eq!(MacAddress::of_ipv4_group(group), MacAddress([1, 0, 0x5E, 0x2A, 0xBB, 0xCC]));

@@ -1,18 +1,18 @@
 //! Sends back every packet with its Ethernet addresses swapped; asked to be a
 //! host, it answers ARP requests and pings instead of repeating them.
 
+use neighbor::Responder;
 use port::{Batch, Pool, RxQueue, TxQueue};
 use wire::MacAddress;
 use wire::ethernet::Addresses;
 
-use super::host::Host;
 use crate::{Failure, cli, open, run, signal};
 
 /// One queue pair.
 struct Echo {
     rx: Box<dyn RxQueue>,
     tx: Box<dyn TxQueue>,
-    host: Option<Host>,
+    host: Option<Responder>,
 }
 
 impl run::Work for Echo {
@@ -23,7 +23,7 @@ impl run::Work for Echo {
             return 0;
         }
         for packet in batch.iter_mut() {
-            if self.host.is_some_and(|host| host.answer(packet)) {
+            if self.host.as_ref().is_some_and(|host| host.answer(packet)) {
                 continue;
             }
             if let Some(mut addresses) = Addresses::of_mut(packet) {
@@ -47,9 +47,9 @@ pub fn run(arguments: &cli::Echo) -> Result<(), Failure> {
     let mut ports = open::ports(&[&arguments.a], options, &stop)?;
     let mut work: Vec<Box<dyn run::Work>> = Vec::new();
     let mac = MacAddress(ports.mac(0));
-    let host = arguments.ip.map(|ip| Host { mac, ip });
+    let host = arguments.ip.map(|ip| Responder { mac, addresses: vec![ip.into()] });
     for n in 0..options.queues {
-        work.push(Box::new(Echo { rx: ports.rx(0, n)?, tx: ports.tx(0, n)?, host }));
+        work.push(Box::new(Echo { rx: ports.rx(0, n)?, tx: ports.tx(0, n)?, host: host.clone() }));
     }
     run::run("echo", ports, work, options, &stop)
 }

@@ -2,6 +2,5 @@
 
 pub mod echo;
 pub mod fwd;
-mod host;
 pub mod pcap;
 pub mod pktgen;

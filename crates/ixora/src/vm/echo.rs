@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 use lab::rig::Cables;
 use lab::rig::line::{LONGEST, Line};
 use lab::rig::load::{Pattern, scramble};
+use neighbor::Resolver;
+use wire::arp::Operation;
 use wire::ethernet::{self, EtherType};
 use wire::ip::{Protocol, port};
-use wire::{MacAddress, arp, icmpv4, ipv4, udp};
+use wire::{MacAddress, icmpv4, ipv4, udp};
 
 use super::drive::{Way, conclude, drive};
 use super::live::Live;
@@ -57,30 +59,16 @@ pub fn run(
 /// Asks who has the machine's address.
 fn resolve(line: &Line, report: &mut Report) -> Option<MacAddress> {
     let (mac, ip) = OURS;
-    let nobody = MacAddress([0; 6]);
-    let request = arp::Repr {
-        operation: arp::Operation::REQUEST,
-        sender_mac: mac,
-        sender_ip: ip,
-        target_mac: nobody,
-        target_ip: THEIRS,
-    };
-    let mut bytes = vec![0; 60];
-    let mut frame = ethernet::Frame::new_unchecked(&mut bytes[..]);
-    ethernet::Repr { dst: MacAddress::BROADCAST, src: mac, ethertype: EtherType::ARP }.emit(&mut frame);
-    request.emit(&mut arp::Packet::new_unchecked(frame.payload_mut()));
+    let mut bytes = Resolver::new(mac, ip).request(THEIRS, None).to_vec();
+    bytes.resize(60, 0);
     let mut found = None;
     let mut row = Row { name: "arp", ..Row::default() };
     ask(line, &bytes, &mut row, |answer| {
-        let frame = ethernet::Frame::new_checked(answer).ok()?;
-        let packet = arp::Packet::new_checked(frame.payload()).ok()?;
-        let reply = arp::Repr::parse(&packet).ok()?;
-        if frame.ethertype() != EtherType::ARP || reply.operation != arp::Operation::REPLY {
-            return None;
-        }
+        let reply = neighbor::arp::parse(answer).filter(|packet| packet.operation == Operation::REPLY)?;
+        let link = ethernet::Header::of(answer)?;
         found = Some(reply.sender_mac);
         let right = reply.sender_ip == THEIRS && reply.target_mac == mac && reply.target_ip == ip;
-        Some(right && frame.src() == reply.sender_mac && frame.dst() == mac)
+        Some(right && link.src() == reply.sender_mac && link.dst() == mac)
     });
     report.directions.push(row);
     found

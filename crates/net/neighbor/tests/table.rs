@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
 use memory::{Backing, Dma, Packet, Pool};
-use neighbor::{Held, Limits, Table};
+use neighbor::{Held, Limits, Resolution, Resolver, Table};
 use proptest::prelude::*;
 use wire::MacAddress;
 
@@ -191,4 +191,72 @@ fn packets_that_waited_too_long_are_given_up_and_others_are_asked_for() {
     it.say(2, Some(9));
     assert_eq!(it.inside, 0);
     assert!(!it.table.give_up(it.now_ns, &mut vec![], |_, _| ()), "nobody waits");
+}
+
+#[test]
+fn a_deadline_stands_while_packets_wait_for_a_limited_time() {
+    let mut it = watched(Limits::default());
+    it.hold(1);
+    assert_eq!(it.table.next_deadline(), None, "packets may wait for as long as there is room");
+    it.say(1, Some(9));
+
+    let mut it = watched(Limits { wait_ns: 3 * SECOND_NS, ..Limits::default() });
+    let begin_ns = it.now_ns;
+    assert_eq!(it.table.next_deadline(), None);
+    it.hold(1);
+    it.now_ns += SECOND_NS / 2;
+    it.hold(2);
+    let (mut gone, mut asked, mut deadlines) = (vec![], vec![], vec![]);
+    while let Some(deadline_ns) = it.table.next_deadline() {
+        it.now_ns = deadline_ns;
+        it.table.give_up(deadline_ns, &mut gone, |address, _| asked.push(address));
+        deadlines.push((deadline_ns - begin_ns) / (SECOND_NS / 2));
+    }
+    assert_eq!(deadlines, [2, 4, 6, 8], "each second, until nobody waits");
+    assert_eq!(asked, [address(1), address(1), address(2), address(2)]);
+    assert_eq!((gone.len(), it.table.waiting()), (2, 0));
+    it.back(gone);
+}
+
+#[test]
+fn a_resolver_knows_groups_asks_for_hosts_and_learns_from_answers() {
+    let own = Resolver {
+        broadcast: Some(address(255)),
+        poll_ns: 60 * SECOND_NS,
+        ..Resolver::new(mac(1), address(1))
+    };
+    let mut it = watched(Limits::default());
+    let groups = [
+        (address(255), [0xFF; 6]),
+        (Ipv4Addr::BROADCAST, [0xFF; 6]),
+        (Ipv4Addr::new(224, 129, 2, 3), [1, 0, 0x5E, 1, 2, 3]),
+    ];
+    for (group, expected) in groups {
+        assert_eq!(own.lookup(&mut it.table, group, it.now_ns), Resolution::Known(MacAddress(expected)));
+    }
+    assert_eq!(own.lookup(&mut it.table, Ipv4Addr::UNSPECIFIED, it.now_ns), Resolution::Unspecified);
+    assert_eq!(own.lookup(&mut it.table, address(2), it.now_ns), Resolution::Unknown);
+    it.hold(2);
+    let asked = neighbor::arp::parse(&own.request(address(2), None)).unwrap();
+    assert_eq!((asked.sender_ip, asked.target_ip), (address(1), address(2)));
+    let answer = neighbor::arp::frame(&asked.reply(mac(2)), mac(1));
+    let learned = it.table.learn(&answer, it.now_ns, &mut vec![]).unwrap();
+    assert_eq!((learned.address, learned.mac, learned.released.len()), (address(2), mac(2), 1));
+    it.back(learned.released);
+    // It is asked for again when it has been used for a minute: itself, unless all are.
+    assert_eq!(own.lookup(&mut it.table, address(2), it.now_ns), Resolution::Known(mac(2)));
+    it.now_ns += 60 * SECOND_NS;
+    assert_eq!(own.lookup(&mut it.table, address(2), it.now_ns), Resolution::Refresh(mac(2)));
+    assert_eq!(own.lookup(&mut it.table, address(2), it.now_ns), Resolution::Known(mac(2)));
+    assert_eq!(own.request(address(2), Some(mac(2)))[..6], mac(2).0);
+    assert_eq!(Resolver { polls_all: true, ..own }.request(address(2), Some(mac(2)))[..6], [0xFF; 6]);
+    // Neither requests nor what a group says are learnt, nor who has no address.
+    let request = neighbor::arp::frame(&wire::arp::Repr { sender_ip: address(3), ..asked }, mac(1));
+    let from_group = neighbor::arp::frame(&asked.reply(MacAddress([3; 6])), mac(1));
+    let probe = wire::arp::Repr { target_ip: Ipv4Addr::UNSPECIFIED, ..asked };
+    let nobody = neighbor::arp::frame(&probe.reply(mac(4)), mac(1));
+    for frame in [&request[..], &from_group, &nobody, &answer[..41], b""] {
+        assert!(it.table.learn(frame, it.now_ns, &mut vec![]).is_none());
+    }
+    assert_eq!(it.table.len(), 1);
 }

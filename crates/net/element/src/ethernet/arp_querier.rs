@@ -12,12 +12,9 @@ use graph::value::{Ethernet, Prefix4, Scope, Span, Value};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Tally, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
-use neighbor::Held;
-use wire::MacAddress;
-use wire::arp::{Operation, Repr};
-use wire::ethernet::{self, EtherType};
+use neighbor::{Held, Learned, Resolution, Resolver, arp};
+use wire::{MacAddress, ethernet};
 
-use super::arp_responder::{frame, parse};
 use super::arp_table::{self, SharedTable};
 use super::encap::{LEN, prepend};
 use super::resolution_timer::{GIVE_UP, ResolutionTimer};
@@ -111,6 +108,20 @@ struct Host {
     ethernet: Ethernet,
     poll_ns: i64,
     broadcast_poll: bool,
+}
+
+impl Host {
+    /// The resolver of the host as it is now.
+    #[inline(always)]
+    fn resolver(&self) -> Resolver<Ipv4Addr> {
+        Resolver {
+            mac: MacAddress(self.ethernet.0),
+            address: Ipv4Addr::from_bits(self.address.load(Ordering::Relaxed)),
+            broadcast: Some(Ipv4Addr::from_bits(self.broadcast.load(Ordering::Relaxed))),
+            poll_ns: self.poll_ns,
+            polls_all: self.broadcast_poll,
+        }
+    }
 }
 
 /// What becomes of a packet.
@@ -211,39 +222,24 @@ impl ArpQuerier {
         })
     }
 
-    #[inline(always)]
-    fn header(&self, dst: [u8; 6]) -> [u8; LEN] {
-        let (dst, src) = (MacAddress(dst), MacAddress(self.host.ethernet.0));
-        ethernet::Header::between(dst, src, EtherType::IPV4).into_inner()
-    }
-
-    /// The Ethernet address of IP addresses that nobody has.
-    fn of_group(&self, address: Ipv4Addr) -> Option<[u8; 6]> {
-        let bits = address.to_bits();
-        if address.is_broadcast() || bits == self.host.broadcast.load(Ordering::Relaxed) {
-            return Some(MacAddress::BROADCAST.0);
-        }
-        address.is_multicast().then(|| MacAddress::of_ipv4_group(address).0)
-    }
-
     /// Puts headers in front of the packets whose next hop is known; whether that
     /// was all.
     fn resolve(&mut self, batch: &mut Batch, now_ns: i64) -> bool {
         let table = self.table.clone();
         let mut table = table.lock();
+        let resolver = self.host.resolver();
         let mut all = true;
         for (place, packet) in batch.iter_mut().enumerate() {
-            let address = packet.dst_ip();
-            let known = table.lookup(address, now_ns, self.host.poll_ns);
-            let found = known.map(|(ethernet, ask)| (ethernet.0, ask));
-            let outcome = match found.or_else(|| self.of_group(address).map(|group| (group, false))) {
-                Some((dst, ask)) => match prepend(packet, &self.header(dst)) {
-                    false => Outcome::Drop(NO_HEADROOM),
-                    true if ask => Outcome::SentAndAsk,
-                    true => Outcome::Sent,
-                },
-                None if address.is_unspecified() => Outcome::Drop(NO_DESTINATION),
-                None => Outcome::Unknown,
+            let found = resolver.lookup(&mut table, packet.dst_ip(), now_ns);
+            let mut send = |dst, sent| match prepend(packet, &resolver.header(dst)) {
+                true => sent,
+                false => Outcome::Drop(NO_HEADROOM),
+            };
+            let outcome = match found {
+                Resolution::Known(dst) => send(dst, Outcome::Sent),
+                Resolution::Refresh(dst) => send(dst, Outcome::SentAndAsk),
+                Resolution::Unspecified => Outcome::Drop(NO_DESTINATION),
+                Resolution::Unknown => Outcome::Unknown,
             };
             all &= outcome == Outcome::Sent;
             self.outcomes[place] = outcome;
@@ -253,16 +249,8 @@ impl ArpQuerier {
 
     /// Sends a request for an address on behalf of a packet of which `of` tells: to
     /// whoever had it, if that is known.
-    fn ask(&mut self, cx: &mut Cx<'_>, target_ip: Ipv4Addr, of: Cause, known: Option<[u8; 6]>) {
-        let dst = known.filter(|_| !self.host.broadcast_poll).unwrap_or(MacAddress::BROADCAST.0);
-        let request = Repr {
-            operation: Operation::REQUEST,
-            sender_mac: MacAddress(self.host.ethernet.0),
-            sender_ip: Ipv4Addr::from_bits(self.host.address.load(Ordering::Relaxed)),
-            target_mac: MacAddress([0; 6]),
-            target_ip,
-        };
-        let Some(mut asked) = cx.packet(&frame(&request, MacAddress(dst))) else {
+    fn ask(&mut self, cx: &mut Cx<'_>, target: Ipv4Addr, of: Cause, known: Option<MacAddress>) {
+        let Some(mut asked) = cx.packet(&self.host.resolver().request(target, known)) else {
             return cx.count_drops(NO_BUFFERS, 1);
         };
         asked.set_header(Header::Link, 0);
@@ -278,7 +266,7 @@ impl ArpQuerier {
         let cause = Cause::of(&packet);
         let mut gone = vec![];
         let kept = self.table.lock().hold(address, packet, now_ns, &mut gone);
-        self.resolution.wait(cx);
+        self.resolution.set(cx, &self.table);
         match kept {
             Held::Waits { ask: false } => {}
             Held::Waits { ask: true } => self.ask(cx, address, cause, None),
@@ -294,7 +282,7 @@ impl ArpQuerier {
             match self.outcomes[place] {
                 Outcome::Sent => cx.emit(0, packet),
                 Outcome::SentAndAsk => {
-                    let known = ethernet::Header::of(&packet).map(|header| header.dst().0);
+                    let known = ethernet::Header::of(&packet).map(|header| header.dst());
                     self.ask(cx, packet.dst_ip(), Cause::of(&packet), known);
                     cx.emit(0, packet);
                 }
@@ -316,16 +304,15 @@ impl ArpQuerier {
     /// Answers: packets that waited for them go on.
     fn learn(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, now_ns: i64) {
         for packet in batch.iter() {
-            if packet.len() >= super::arp_responder::FRAME_LEN {
+            if packet.len() >= arp::FRAME_LEN {
                 self.responses.add(1);
             }
-            let answer = parse(packet).filter(|said| said.operation == Operation::REPLY);
-            let Some(said) = answer.filter(|said| !said.sender_mac.is_multicast()) else { continue };
             let mut gone = vec![];
-            let ready = self.table.lock().insert(said.sender_ip, Some(said.sender_mac), now_ns, &mut gone);
+            let learned = self.table.lock().learn(packet, now_ns, &mut gone);
             gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
-            let header = self.header(said.sender_mac.0);
-            for mut packet in ready {
+            let Some(Learned { mac, released, .. }) = learned else { continue };
+            let header = self.host.resolver().header(mac);
+            for mut packet in released {
                 if prepend(&mut packet, &header) {
                     cx.emit(0, packet);
                 } else {
@@ -339,10 +326,10 @@ impl ArpQuerier {
 
     /// Packets that waited: those whose address is known now go on.
     fn let_go(&mut self, cx: &mut Cx<'_>, gone: Vec<Packet>) {
-        let now_ns = cx.now_ns();
+        let (now_ns, resolver) = (cx.now_ns(), self.host.resolver());
         for mut packet in gone {
             let known = self.table.lock().lookup(packet.dst_ip(), now_ns, 0);
-            match known.filter(|(ethernet, _)| prepend(&mut packet, &self.header(ethernet.0))) {
+            match known.filter(|(mac, _)| prepend(&mut packet, &resolver.header(*mac))) {
                 Some(_) => cx.emit(0, packet),
                 None => cx.drop(IN_VAIN, packet),
             }
@@ -367,9 +354,8 @@ impl Element for ArpQuerier {
         if let Some(name) = &self.table_name {
             let shared = cx.shared::<SharedTable>(name);
             self.table = shared.ok_or_else(|| format!("TABLE: '{name}' is no ARPTable"))?;
-        } else if let Some(pace) = self.table.lock().expiry_interval_ns() {
-            let timer = cx.new_timer();
-            cx.set_timer_after(timer, pace);
+        } else {
+            self.table.start_expiry(cx);
         }
         self.resolution.init(cx, &self.table);
         Ok(())
@@ -396,16 +382,7 @@ impl Element for ArpQuerier {
             }
             return;
         }
-        let mut gone = vec![];
-        let pace = {
-            let mut table = self.table.lock();
-            table.expire(cx.now_ns(), usize::MAX, &mut gone);
-            table.expiry_interval_ns()
-        };
-        gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
-        if let Some(pace) = pace {
-            cx.set_timer_after(timer, pace);
-        }
+        self.table.expire(cx, timer, IN_VAIN);
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
@@ -423,7 +400,7 @@ impl Element for ArpQuerier {
     }
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
-        self.resolution.wait(cx);
+        self.resolution.set_anyway(cx);
         let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<ArpQuerier>() else { return };
         let address = |of: &ArpQuerier| of.host.address.load(Ordering::Relaxed);
         let same = address(self) == address(old) && self.host.ethernet == old.host.ethernet;

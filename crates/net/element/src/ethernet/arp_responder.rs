@@ -10,9 +10,9 @@ use graph::value::{Ethernet, Names, Prefix4, Scope, Value};
 use graph::{Action, Class, Cx, Each, Element, Fault, PerPacket, Refused, TimerId};
 use memory::Packet;
 use memory::annotation::Header;
+use neighbor::arp;
 use wire::MacAddress;
-use wire::arp::{self, Operation, Repr};
-use wire::ethernet::{self, EtherType};
+use wire::arp::{Operation, Repr};
 
 use super::encap::LEN;
 use crate::annotation::{PacketAnnotations, VLAN_TCI};
@@ -99,24 +99,6 @@ pub static FAKER: Class = Class {
     ..Class::BASE
 };
 
-/// Bytes of an ARP packet in its frame.
-pub(super) const FRAME_LEN: usize = LEN + arp::LEN;
-
-/// Makes a frame of what an ARP packet says, to `dst`.
-pub(super) fn frame(said: &Repr, dst: MacAddress) -> [u8; FRAME_LEN] {
-    let mut bytes = [0; FRAME_LEN];
-    let header = ethernet::Repr { dst, src: said.sender_mac, ethertype: EtherType::ARP };
-    header.emit(&mut ethernet::Frame::new_unchecked(&mut bytes[..]));
-    said.emit(&mut arp::Packet::new_unchecked(&mut bytes[LEN..]));
-    bytes
-}
-
-/// What an ARP packet in a frame says, if it is one.
-pub(super) fn parse(frame: &[u8]) -> Option<Repr> {
-    let frame = ethernet::Frame::new_checked(frame).ok().filter(|f| f.ethertype() == EtherType::ARP)?;
-    Repr::parse(&arp::Packet::new_checked(frame.payload()).ok()?).ok()
-}
-
 /// Who has some addresses.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -189,10 +171,10 @@ pub struct ArpResponder {
 
 impl ArpResponder {
     fn answer(&self, packet: &mut Packet) -> Option<()> {
-        let asked = parse(packet).filter(|asked| asked.operation == Operation::REQUEST)?;
+        let asked = arp::parse(packet).filter(|asked| asked.operation == Operation::REQUEST)?;
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let mac = MacAddress(table.lookup(asked.target_ip)?.0);
-        let answer = frame(&asked.reply(mac), asked.sender_mac);
+        let answer = arp::frame(&asked.reply(mac), asked.sender_mac);
         // The answer is a packet of its own; of the request it keeps the tag.
         let tci: [u8; 2] = packet.bytes_at(VLAN_TCI);
         packet.clear_annotations();
@@ -265,7 +247,7 @@ impl Element for ArpFaker {
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
-        match cx.packet(&frame(&self.0, self.0.target_mac)) {
+        match cx.packet(&arp::frame(&self.0, self.0.target_mac)) {
             Some(mut packet) => {
                 packet.set_header(Header::Link, 0);
                 cx.emit(0, packet);

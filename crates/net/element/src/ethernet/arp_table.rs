@@ -104,6 +104,29 @@ impl<A: Address> SharedTable<A> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Makes a timer for [`expire`](SharedTable::expire), if addresses expire.
+    pub(super) fn start_expiry(&self, cx: &mut Cx<'_>) {
+        if let Some(pace) = self.lock().expiry_interval_ns() {
+            let timer = cx.new_timer();
+            cx.set_timer_after(timer, pace);
+        }
+    }
+
+    /// Forgets addresses that expired, drops the packets that waited for them, and sets the
+    /// timer again.
+    pub(super) fn expire(&self, cx: &mut Cx<'_>, timer: TimerId, reason: usize) {
+        let mut gone = vec![];
+        let pace = {
+            let mut table = self.lock();
+            table.expire(cx.now_ns(), usize::MAX, &mut gone);
+            table.expiry_interval_ns()
+        };
+        gone.into_iter().for_each(|packet| cx.drop(reason, packet));
+        if let Some(pace) = pace {
+            cx.set_timer_after(timer, pace);
+        }
+    }
+
     /// `IP VALID ETH AGE`, a line for each address, the oldest first.
     pub(super) fn listing(&self, now_ns: i64) -> String {
         let mut out = String::new();
@@ -150,24 +173,12 @@ pub struct ArpTable {
 
 impl Element for ArpTable {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(pace) = self.table.lock().expiry_interval_ns() {
-            let timer = cx.new_timer();
-            cx.set_timer_after(timer, pace);
-        }
+        self.table.start_expiry(cx);
         Ok(())
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
-        let mut gone = vec![];
-        let pace = {
-            let mut table = self.table.lock();
-            table.expire(cx.now_ns(), usize::MAX, &mut gone);
-            table.expiry_interval_ns()
-        };
-        gone.into_iter().for_each(|packet| cx.drop(0, packet));
-        if let Some(pace) = pace {
-            cx.set_timer_after(timer, pace);
-        }
+        self.table.expire(cx, timer, 0);
     }
 
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {

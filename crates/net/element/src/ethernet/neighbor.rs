@@ -9,10 +9,8 @@ use graph::value::{Ethernet, Prefix6, Value};
 use graph::{Action, Class, Cx, Each, Element, Fault, Next, PerPacket, Tally, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
-use neighbor::Held;
-use wire::ethernet::{self, EtherType};
-use wire::ip::Protocol;
-use wire::{MacAddress, icmpv6, ipv6, ndp};
+use neighbor::{Held, Learned, Resolution, Resolver, nd};
+use wire::MacAddress;
 
 use super::arp_table::{self, SharedTable};
 use super::encap::{LEN as ETHER, prepend};
@@ -120,9 +118,7 @@ pub static SOLICITOR: Class = Class {
         let poll = conf.keyword("POLL_TIMEOUT")?.unwrap_or(graph::value::Span(60_000_000_000));
         conf.complete()?;
         Ok(Box::new(Solicitor {
-            address,
-            ethernet,
-            poll_ns: poll.0.max(0),
+            resolver: Resolver { poll_ns: poll.0.max(0), ..Resolver::new(MacAddress(ethernet.0), address) },
             table: Arc::new(table),
             resolution,
             queries: Tally::default(),
@@ -137,87 +133,6 @@ const IN_VAIN: usize = 1;
 const NO_HEADROOM: usize = 2;
 const NO_BUFFERS: usize = 3;
 
-/// A message of either kind: its fixed part, and one option.
-const MESSAGE: usize = ndp::HEADER_LEN + ndp::ADDRESS_OPTION_LEN;
-const FRAME: usize = ETHER + ip6::LEN + MESSAGE;
-
-/// The Ethernet address of a group.
-fn group_address(group: Ipv6Addr) -> [u8; 6] {
-    MacAddress::of_ipv6_group(group).0
-}
-
-/// What a neighbour message says.
-struct Said<'a> {
-    kind: u8,
-    src: Ipv6Addr,
-    target: Ipv6Addr,
-    link_src: [u8; 6],
-    options: &'a [u8],
-}
-
-/// Reads a frame's neighbour message, if it is a valid one (RFC 4861, 7.1).
-fn parse(frame: &[u8]) -> Option<Said<'_>> {
-    let link = ethernet::Frame::new_checked(frame).ok()?;
-    let (fixed, rest) = link.into_payload().split_first_chunk::<{ ip6::LEN }>()?;
-    let ip = ipv6::Header::new(fixed);
-    let valid = link.ethertype() == EtherType::IPV6
-        && ip.version() == 6
-        && ip.next_header() == Protocol::ICMPV6
-        && ip.hop_limit() == ndp::HOP_LIMIT;
-    let message = rest.get(..ip.payload_len())?;
-    let (head, options) = message.split_first_chunk()?;
-    let head = ndp::Header::new(head);
-    let target = head.target();
-    let sound = valid
-        && head.code() == 0
-        && !target.is_multicast()
-        && icmpv6::Packet::new_unchecked(message).verify_checksum(ip.addresses());
-    let (kind, link_src) = (head.message_type(), link.src().0);
-    sound.then_some(Said { kind, src: ip.src(), target, link_src, options })
-}
-
-/// The header of a frame with an IPv6 packet.
-fn link_header(src: [u8; 6], dst: [u8; 6]) -> ethernet::Repr {
-    ethernet::Repr { dst: MacAddress(dst), src: MacAddress(src), ethertype: EtherType::IPV6 }
-}
-
-/// A message to be sent.
-struct Message {
-    kind: u8,
-    flags: u8,
-    link: ([u8; 6], [u8; 6]),
-    ends: (Ipv6Addr, Ipv6Addr),
-    target: Ipv6Addr,
-    option: (u8, [u8; 6]),
-}
-
-impl Message {
-    /// As a frame.
-    fn frame(&self) -> [u8; FRAME] {
-        let mut bytes = [0; FRAME];
-        let mut frame = ethernet::Frame::new_unchecked(&mut bytes[..]);
-        let link = link_header(self.link.0, self.link.1);
-        link.emit(&mut frame);
-        let mut packet = ipv6::Packet::new_unchecked(frame.payload_mut());
-        let (src, dst) = self.ends;
-        let mut ip = packet.header_mut();
-        let addresses = ip.fill(src, dst, Protocol::ICMPV6, MESSAGE as u16, ndp::HOP_LIMIT);
-        let message = packet.payload_mut();
-        if let Some((head, option)) = message.split_first_chunk_mut() {
-            let mut head = ndp::Header::new(head);
-            head.set_message_type(self.kind);
-            head.set_flags(self.flags);
-            head.set_target(self.target);
-            if let Some(mut option) = ndp::AddressOption::of_mut(option) {
-                option.set_kind(self.option.0);
-                option.set_mac(MacAddress(self.option.1));
-            }
-        }
-        icmpv6::Packet::new_unchecked(message).fill_checksum(addresses);
-        bytes
-    }
-}
-
 /// See [`ADVERTISER`].
 #[derive(Debug, Clone)]
 pub struct Advertiser {
@@ -225,31 +140,17 @@ pub struct Advertiser {
 }
 
 impl Advertiser {
-    fn lookup(&self, address: Ipv6Addr) -> Option<[u8; 6]> {
+    fn lookup(&self, address: Ipv6Addr) -> Option<MacAddress> {
         let covers = |prefix: &Prefix6| {
             let differs = prefix.address.to_bits() ^ address.to_bits();
             differs.leading_zeros() >= u32::from(prefix.length)
         };
-        self.entries.iter().find(|(prefix, _)| covers(prefix)).map(|(_, ethernet)| ethernet.0)
+        self.entries.iter().find(|(prefix, _)| covers(prefix)).map(|(_, ethernet)| MacAddress(ethernet.0))
     }
 
-    fn answer(&self, frame: &[u8]) -> Option<[u8; FRAME]> {
-        let asked = parse(frame).filter(|said| said.kind == icmpv6::NEIGHBOR_SOLICITATION)?;
-        let own = self.lookup(asked.target)?;
-        // Whoever has no address yet checks whether another has it: all are told.
-        let (dst, link_dst, flags) = match asked.src.is_unspecified() {
-            true => (ndp::ALL_NODES, group_address(ndp::ALL_NODES), ndp::ROUTER | ndp::OVERRIDE),
-            false => (asked.src, asked.link_src, ndp::ROUTER | ndp::SOLICITED | ndp::OVERRIDE),
-        };
-        let answer = Message {
-            kind: icmpv6::NEIGHBOR_ADVERTISEMENT,
-            flags,
-            link: (own, link_dst),
-            ends: (asked.target, dst),
-            target: asked.target,
-            option: (ndp::TARGET_ADDRESS, own),
-        };
-        Some(answer.frame())
+    fn answer(&self, frame: &[u8]) -> Option<[u8; nd::FRAME_LEN]> {
+        let asked = nd::solicitation(frame)?;
+        Some(asked.advertise(self.lookup(asked.target)?, true))
     }
 }
 
@@ -275,9 +176,7 @@ impl PerPacket for Advertiser {
 
 /// See [`SOLICITOR`].
 pub struct Solicitor {
-    address: Ipv6Addr,
-    ethernet: Ethernet,
-    poll_ns: i64,
+    resolver: Resolver<Ipv6Addr>,
     table: Arc<SharedTable<Ipv6Addr>>,
     resolution: ResolutionTimer,
     queries: Tally,
@@ -285,36 +184,18 @@ pub struct Solicitor {
 }
 
 impl Solicitor {
-    fn ether(&self, dst: [u8; 6]) -> [u8; ETHER] {
-        let (dst, src) = (MacAddress(dst), MacAddress(self.ethernet.0));
-        ethernet::Header::between(dst, src, EtherType::IPV6).into_inner()
-    }
-
-    /// Asks for an address: all whose address ends like it (RFC 4291, 2.7.1), or whoever
-    /// had it.
-    fn ask(&mut self, cx: &mut Cx<'_>, target: Ipv6Addr, known: Option<[u8; 6]>) {
-        let group = ndp::solicited_group(target);
-        let (dst, link_dst) = match known {
-            Some(ethernet) => (target, ethernet),
-            None => (group, group_address(group)),
-        };
-        let asked = Message {
-            kind: icmpv6::NEIGHBOR_SOLICITATION,
-            flags: 0,
-            link: (self.ethernet.0, link_dst),
-            ends: (self.address, dst),
-            target,
-            option: (ndp::SOURCE_ADDRESS, self.ethernet.0),
-        };
-        let Some(mut packet) = cx.packet(&asked.frame()) else { return cx.count_drops(NO_BUFFERS, 1) };
+    /// Asks for an address: all whose address ends like it, or whoever had it.
+    fn ask(&mut self, cx: &mut Cx<'_>, target: Ipv6Addr, known: Option<MacAddress>) {
+        let asked = self.resolver.request(target, known);
+        let Some(mut packet) = cx.packet(&asked) else { return cx.count_drops(NO_BUFFERS, 1) };
         packet.set_header(Header::Link, 0);
         header::mark(&mut packet, ETHER, ip6::LEN);
         self.queries.add(1);
         cx.emit(1.min(cx.outputs() - 1), packet);
     }
 
-    fn send(&mut self, cx: &mut Cx<'_>, mut packet: Packet, dst: [u8; 6]) {
-        if prepend(&mut packet, &self.ether(dst)) {
+    fn send(&mut self, cx: &mut Cx<'_>, mut packet: Packet, dst: MacAddress) {
+        if prepend(&mut packet, &self.resolver.header(dst)) {
             cx.emit(0, packet);
         } else {
             self.drops.add(1);
@@ -324,23 +205,22 @@ impl Solicitor {
 
     fn resolve(&mut self, cx: &mut Cx<'_>, packet: Packet, now_ns: i64) {
         let address = Ipv6Addr::from(packet.bytes_at::<16>(DST_IP6));
-        if address.is_multicast() {
-            return self.send(cx, packet, group_address(address));
-        }
-        if address.is_unspecified() {
-            self.drops.add(1);
-            return cx.drop(NO_DESTINATION, packet);
-        }
-        let known = self.table.lock().lookup(address, now_ns, self.poll_ns);
-        if let Some((ethernet, ask)) = known {
-            if ask {
-                self.ask(cx, address, Some(ethernet.0));
+        let found = self.resolver.lookup(&mut self.table.lock(), address, now_ns);
+        match found {
+            Resolution::Known(dst) => return self.send(cx, packet, dst),
+            Resolution::Refresh(dst) => {
+                self.ask(cx, address, Some(dst));
+                return self.send(cx, packet, dst);
             }
-            return self.send(cx, packet, ethernet.0);
+            Resolution::Unspecified => {
+                self.drops.add(1);
+                return cx.drop(NO_DESTINATION, packet);
+            }
+            Resolution::Unknown => {}
         }
         let mut gone = vec![];
         let kept = self.table.lock().hold(address, packet, now_ns, &mut gone);
-        self.resolution.wait(cx);
+        self.resolution.set(cx, &self.table);
         match kept {
             Held::Waits { ask: false } => {}
             Held::Waits { ask: true } => self.ask(cx, address, None),
@@ -350,23 +230,17 @@ impl Solicitor {
     }
 
     fn learn(&mut self, cx: &mut Cx<'_>, frame: &[u8], now_ns: i64) {
-        let said = parse(frame).filter(|said| said.kind == icmpv6::NEIGHBOR_ADVERTISEMENT);
-        let Some(said) = said else { return };
-        let target = ndp::address_in(said.options, ndp::TARGET_ADDRESS);
-        let Some(MacAddress(ethernet)) = target.filter(|mac| !mac.is_multicast()) else { return };
         let mut gone = vec![];
-        let ready = self.table.lock().insert(said.target, Some(MacAddress(ethernet)), now_ns, &mut gone);
+        let learned = self.table.lock().learn(frame, now_ns, &mut gone);
         gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
-        ready.into_iter().for_each(|packet| self.send(cx, packet, ethernet));
+        let Some(Learned { mac, released, .. }) = learned else { return };
+        released.into_iter().for_each(|packet| self.send(cx, packet, mac));
     }
 }
 
 impl Element for Solicitor {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(pace) = self.table.lock().expiry_interval_ns() {
-            let timer = cx.new_timer();
-            cx.set_timer_after(timer, pace);
-        }
+        self.table.start_expiry(cx);
         self.resolution.init(cx, &self.table);
         Ok(())
     }
@@ -389,33 +263,23 @@ impl Element for Solicitor {
             }
             return;
         }
-        let mut gone = vec![];
-        let pace = {
-            let mut table = self.table.lock();
-            table.expire(cx.now_ns(), usize::MAX, &mut gone);
-            table.expiry_interval_ns()
-        };
-        gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
-        if let Some(pace) = pace {
-            cx.set_timer_after(timer, pace);
-        }
+        self.table.expire(cx, timer, IN_VAIN);
     }
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
-        self.resolution.wait(cx);
+        self.resolution.set_anyway(cx);
         let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<Solicitor>() else { return };
         self.queries.add(old.queries.own());
         self.drops.add(old.drops.own());
-        if (self.address, self.ethernet) == (old.address, old.ethernet) {
+        let own = |of: &Solicitor| (of.resolver.address, of.resolver.mac);
+        if own(self) == own(old) {
             self.table.lock().adopt(&mut old.table.lock());
         }
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
         Some(Box::new(Solicitor {
-            address: self.address,
-            ethernet: self.ethernet,
-            poll_ns: self.poll_ns,
+            resolver: self.resolver,
             table: self.table.clone(),
             resolution: self.resolution.for_another(),
             queries: self.queries.for_another(),

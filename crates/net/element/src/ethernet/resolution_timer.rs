@@ -43,8 +43,18 @@ impl ResolutionTimer {
         }
     }
 
-    /// A packet begins to wait.
-    pub(super) fn wait(&self, cx: &mut Cx<'_>) {
+    /// Sets the timer, if it is not set, to when the table's packets are due.
+    pub(super) fn set<A: Address>(&self, cx: &mut Cx<'_>, table: &SharedTable<A>) {
+        if let Some(timer) = self.timer.filter(|timer| cx.timer_due(*timer).is_none())
+            && let Some(at_ns) = table.lock().next_deadline()
+        {
+            cx.set_timer(timer, at_ns);
+        }
+    }
+
+    /// Sets the timer, if it is not set, though nothing waits yet: the table may take over
+    /// packets from a router that ran before.
+    pub(super) fn set_anyway(&self, cx: &mut Cx<'_>) {
         if let Some(timer) = self.timer.filter(|timer| cx.timer_due(*timer).is_none()) {
             cx.set_timer_after(timer, self.ns.min(SECOND_NS));
         }
@@ -66,21 +76,18 @@ impl ResolutionTimer {
         cause: impl Fn(&Packet) -> C,
     ) -> Vec<(A, C)> {
         let (mut gone, mut asks) = (vec![], vec![]);
-        let goes_on = {
+        {
             let mut table = table.lock();
             let ask = |address, packet: &Packet| asks.push((address, cause(packet)));
-            let goes_on = table.give_up(cx.now_ns(), &mut gone, ask);
+            table.give_up(cx.now_ns(), &mut gone, ask);
             if cx.outputs() <= IN_VAIN {
                 table.count_drops(gone.len() as u64);
             }
-            goes_on
-        };
+        }
         for packet in gone {
             if cx.outputs() > IN_VAIN { cx.emit(IN_VAIN, packet) } else { cx.drop(reason, packet) }
         }
-        if goes_on {
-            self.wait(cx);
-        }
+        self.set(cx, table);
         asks
     }
 }

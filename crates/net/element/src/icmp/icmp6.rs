@@ -160,16 +160,8 @@ impl Ping6Responder {
     fn answer(packet: &mut Packet) -> Option<Ipv6Addr> {
         let (header, message) =
             packet.header_mut(Header::Network)?.split_first_chunk_mut::<{ ip6::LEN }>()?;
-        let (mut ip, mut icmp) = (ipv6::Header::new(header), icmpv6::Header::of_mut(message)?);
-        let is_request = ip.next_header() == Protocol::ICMPV6 && icmp.message_type() == icmpv6::ECHO_REQUEST;
-        // Whoever asks a group, gets no answer from the group's address (RFC 4443, 4.2).
-        if !is_request || ip.dst().is_multicast() {
-            return None;
-        }
-        ip.swap_addresses(); // which the sum does not notice
-        ip.set_hop_limit(255);
-        icmp.update_to_reply();
-        Some(ip.dst())
+        let mut ip = ipv6::Header::new(header);
+        neighbor::reply_to_echo_v6(&mut ip, message, 255).then(|| ip.dst())
     }
 }
 

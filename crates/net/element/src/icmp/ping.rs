@@ -83,20 +83,12 @@ pub struct PingResponder;
 impl PingResponder {
     fn answer(packet: &mut Packet) -> Option<Ipv4Addr> {
         let (header, message) = header::split_mut(packet)?;
-        let (mut ip, mut icmp) = (ipv4::Header::of_mut(header)?, icmpv4::Header::of_mut(message)?);
-        if ip.protocol() != Protocol::ICMP || icmp.message_type() != icmpv4::ECHO_REQUEST {
+        let mut ip = ipv4::Header::of_mut(header)?;
+        if !neighbor::reply_to_echo_v4(&mut ip, message, 255) {
             return None;
         }
-        ip.swap_addresses(); // which the sum does not notice
         ip.update_fragment_word(0);
-        ip.update_ttl(255);
-        let dst = ip.dst();
-        icmp.update_to_reply();
-        // Where there is nothing but zeros, they sum up to zero (RFC 1624, 3).
-        if icmp.checksum() == 0 && message.iter().all(|byte| *byte == 0) {
-            icmpv4::fill_checksum(message);
-        }
-        Some(dst)
+        Some(ip.dst())
     }
 }
 
