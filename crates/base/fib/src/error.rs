@@ -17,7 +17,7 @@ pub enum Error {
         /// Bits of the prefix.
         len: u8,
     },
-    /// The value is greater than [`MAX_VALUE`](crate::lpm::MAX_VALUE).
+    /// The value is greater than [`MAX_VALUE`](crate::MAX_VALUE).
     Value {
         /// The value.
         value: u32,
@@ -45,7 +45,7 @@ impl fmt::Display for Error {
                 write!(
                     f,
                     "the value {value} is greater than {}, the greatest a route can have",
-                    crate::lpm::MAX_VALUE
+                    crate::MAX_VALUE
                 )
             }
             Error::Full { limit } => write!(f, "the table is full: it may hold {limit} routes"),

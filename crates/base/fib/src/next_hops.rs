@@ -1,10 +1,10 @@
 //! Next hops as a routing table keeps them: each once, under a small index, as long as a
-//! route uses it.
+//! rule uses it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// A next hop and the number of routes that use it.
+/// A next hop and the number of rules that use it.
 #[derive(Clone, Debug)]
 struct Slot<H> {
     hop: Option<H>,
@@ -16,7 +16,7 @@ struct Slot<H> {
 pub(crate) struct NextHops<H> {
     slots: Vec<Slot<H>>,
     indices: HashMap<H, u32>,
-    /// Indices that no route uses.
+    /// Indices that no rule uses.
     free: Vec<u32>,
 }
 
@@ -25,9 +25,9 @@ impl<H: Clone + Eq + Hash> NextHops<H> {
         NextHops { slots: Vec::new(), indices: HashMap::new(), free: Vec::new() }
     }
 
-    /// The index of `hop` for one route more, and whether it is new. There are never more
-    /// next hops than routes, plus one while a route's next hop is replaced: so an index
-    /// is always a value that a route can have.
+    /// The index of `hop` for one rule more, and whether it is new. There are never more
+    /// next hops than rules, plus one while a rule's next hop is replaced: so an index
+    /// is always a value that a rule can have.
     pub(crate) fn intern(&mut self, hop: H) -> (u32, bool) {
         if let Some(&index) = self.indices.get(&hop) {
             self.slots[index as usize].uses += 1;
@@ -42,11 +42,11 @@ impl<H: Clone + Eq + Hash> NextHops<H> {
         (index, true)
     }
 
-    /// A route does not use `index` any more: the next hop, and whether it was the last
-    /// route that did.
+    /// A rule does not use `index` any more: the next hop, and whether it was the last
+    /// rule that did.
     pub(crate) fn release(&mut self, index: u32) -> (H, bool) {
         let slot = &mut self.slots[index as usize];
-        let hop = slot.hop.clone().expect("a route uses it");
+        let hop = slot.hop.clone().expect("a rule uses it");
         slot.uses -= 1;
         let was_last = slot.uses == 0;
         if was_last {

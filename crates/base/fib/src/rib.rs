@@ -1,75 +1,76 @@
-//! Routes to next hops, changed by one thread while others look packets' addresses up.
+//! Rules with next hops, changed by one thread while others look packets up: routes of
+//! longest prefix match, or keys of exact match, as the [`Scheme`] says.
 //!
-//! A [`Rib`] (routing information base) holds what was asked for: the routes and, each
+//! A [`Rib`] (routing information base) holds what was asked for: the rules and, each
 //! once, the next hops that they use. [`Rib::publish`] makes a [`Fib`] (forwarding
 //! information base) of it, which is what lookups read, and shows it to all [`Reader`]s.
 //!
 //! ```text
 //!  writer                                      readers, one for each thread
 //!  ┌─ Rib ────────────────────┐                ┌─ Reader ─┐   one load a batch: is it
-//!  │ routes:   prefix → index │   publish      │ version ─┼─► still the newest?
+//!  │ rules:    rule → index   │   publish      │ version ─┼─► still the newest?
 //!  │ next hops: index ↔ hop   ├──────────────► │ Fib      │
-//!  │ changed prefixes, indices│   two copies   └──────────┘
+//!  │ changed rules, indices   │   two copies   └──────────┘
 //!  └──────────────────────────┘   in turns     Fib: lookup part, and next hops by index
 //! ```
 //!
 //! A `Fib` has the next hops in it by index, so that an index that a lookup gave and the
 //! next hop that it stands for are always of one publication: an index is free as soon
-//! as no route uses its next hop, and no reader can take the next hop that has it then for
+//! as no rule uses its next hop, and no reader can take the next hop that has it then for
 //! the one that had it before.
 //!
-//! The routes are there once, the lookup part twice: readers have one copy, the writer
+//! The rules are there once, the lookup part twice: readers have one copy, the writer
 //! brings the other up to date with what changed since and swaps them. How long changes
-//! take stands in [`lpm`](crate::lpm).
+//! take stands in [`lpm`](crate::lpm) and [`exact`](crate::exact).
 
 use crate::error::Result;
-use crate::lpm::{Address, DEFAULT_LIMIT, Lookup, Memory, Route, Routes, Table};
+use crate::lpm::{Address, Route};
 use crate::next_hops::NextHops;
 use crate::published::{self, Base, Publisher};
+use crate::rules::{DEFAULT_LIMIT, Rule, Rules};
+use crate::scheme::{Lookup, Memory, Scheme};
 use std::hash::Hash;
 
 /// Changes that are followed one by one in each copy; after more of them between two
 /// publications the lookup part is made anew.
 const REMEMBERED: usize = if cfg!(test) { 64 } else { 65_536 };
 
-/// A route to a next hop: all addresses that begin with the first `len` bits of `prefix`.
+/// A rule and its next hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Entry<'a, A, H> {
-    /// The first bits (host byte order); those behind `len` are 0.
-    pub prefix: A,
-    /// How many bits count.
-    pub len: u8,
-    /// Where packets to these addresses go.
+pub struct Entry<'a, R, H> {
+    /// The rule: of longest prefix match a prefix and its length, of exact match the key.
+    pub rule: R,
+    /// Where packets go that it decides about.
     pub hop: &'a H,
 }
 
 /// What changed between two publications, so that a copy can follow.
 #[derive(Clone, Debug)]
-struct Changes<A> {
-    prefixes: Vec<(A, u8)>,
+struct Changes<R> {
+    rules: Vec<R>,
     /// Next hops that came or went, by index.
     hops: Vec<u32>,
     /// So much that all is made anew.
     all: bool,
 }
 
-impl<A> Default for Changes<A> {
+impl<R> Default for Changes<R> {
     fn default() -> Self {
-        Changes { prefixes: Vec::new(), hops: Vec::new(), all: false }
+        Changes { rules: Vec::new(), hops: Vec::new(), all: false }
     }
 }
 
-impl<A> Changes<A> {
-    /// A next hop never comes or goes without a route's change.
+impl<R> Changes<R> {
+    /// A next hop never comes or goes without a rule's change.
     fn is_empty(&self) -> bool {
-        self.prefixes.is_empty() && !self.all
+        self.rules.is_empty() && !self.all
     }
 
-    fn prefix(&mut self, prefix: A, len: u8) {
-        if self.prefixes.len() == REMEMBERED {
+    fn rule(&mut self, rule: R) {
+        if self.rules.len() == REMEMBERED {
             self.everything();
         } else if !self.all {
-            self.prefixes.push((prefix, len));
+            self.rules.push(rule);
         }
     }
 
@@ -84,56 +85,59 @@ impl<A> Changes<A> {
     }
 
     fn bytes(&self) -> usize {
-        self.prefixes.len() * size_of::<(A, u8)>() + self.hops.len() * size_of::<u32>()
+        self.rules.len() * size_of::<R>() + self.hops.len() * size_of::<u32>()
     }
 }
 
-/// Routes to next hops `H`, for the one who changes them.
+/// Rules with next hops `H`, for the one who changes them.
 ///
-/// `A` is `u32` for IPv4 and `u128` for IPv6, in host byte order (`to_bits`).
+/// The scheme `S` is `u32` for routes to IPv4 addresses and `u128` for IPv6, in host byte
+/// order (`to_bits`), whose rules are a prefix and its length; or
+/// [`Exact`](crate::exact::Exact).
 ///
 /// ```
 /// let addr = |text: &str| text.parse::<std::net::Ipv4Addr>().unwrap().to_bits();
-/// let mut rib = fib::Rib::new();
+/// let mut rib = fib::Rib::<u32, _>::new();
 /// let mut reader = rib.reader();
-/// rib.insert(addr("0.0.0.0"), 0, "uplink")?;
-/// rib.insert(addr("192.0.2.0"), 24, "lan")?;
+/// rib.insert((addr("0.0.0.0"), 0), "uplink")?;
+/// rib.insert((addr("192.0.2.0"), 24), "lan")?;
 /// assert_eq!(reader.fib().lookup(addr("192.0.2.9")), None); // not published yet
 /// rib.publish();
 /// assert_eq!(reader.fib().lookup(addr("192.0.2.9")), Some(&"lan"));
 /// # Ok::<(), fib::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Rib<A: Address, H> {
-    routes: Routes<A>,
+pub struct Rib<S: Scheme, H> {
+    rules: Rules<S::Rule>,
     hops: NextHops<H>,
     /// Since the last publication.
-    changes: Changes<A>,
+    changes: Changes<S::Rule>,
     /// Between the last two: what the copy lacks that was published before the last.
-    last_changes: Changes<A>,
+    last_changes: Changes<S::Rule>,
     /// There is nothing to read before something is published, so that a table that
     /// never changes is there once.
-    publisher: Option<Publisher<Fib<A, H>>>,
+    publisher: Option<Publisher<Fib<S, H>>>,
 }
 
-impl<A: Address, H: Clone + Eq + Hash> Default for Rib<A, H> {
+impl<S: Scheme, H: Clone + Eq + Hash> Default for Rib<S, H> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<A: Address, H: Clone + Eq + Hash> Rib<A, H> {
-    /// No routes, and room for four million.
+impl<S: Scheme, H: Clone + Eq + Hash> Rib<S, H> {
+    /// No rules, and room for four million.
     pub fn new() -> Self {
         Self::with_limit(DEFAULT_LIMIT)
     }
 
-    /// No routes, and room for `routes` (at most [`Table::MAX_ROUTES`]). The limit bounds
-    /// the memory: that of each copy of the lookup part by 256 (IPv4) or 384 bytes (IPv6)
-    /// for each route, and there are at most two copies more than readers.
-    pub fn with_limit(routes: usize) -> Self {
+    /// No rules, and room for `rules` (at most [`MAX_RULES`](crate::MAX_RULES)). The limit
+    /// bounds the memory: that of each copy of the lookup part by 256 (IPv4), 384 (IPv6)
+    /// or 512 bytes (exact match) for each rule, and there are at most two copies more than
+    /// readers.
+    pub fn with_limit(rules: usize) -> Self {
         Rib {
-            routes: Routes::new(routes.min(Table::<A>::MAX_ROUTES)),
+            rules: Rules::new(rules),
             hops: NextHops::new(),
             changes: Changes::default(),
             last_changes: Changes::default(),
@@ -141,34 +145,35 @@ impl<A: Address, H: Clone + Eq + Hash> Rib<A, H> {
         }
     }
 
-    /// Adds the route or replaces its next hop; the old one if there was one. Readers see
+    /// Adds the rule or replaces its next hop; the old one if there was one. Readers see
     /// it after [`publish`](Self::publish).
     ///
     /// # Errors
-    /// When the prefix is none, or there is no room; nothing is changed then.
-    pub fn insert(&mut self, prefix: A, len: u8, hop: H) -> Result<Option<H>> {
-        self.routes.admits(Route { prefix, len, value: 0 })?;
+    /// When there is no such rule (a prefix that is none), or no room; nothing is changed
+    /// then.
+    pub fn insert(&mut self, rule: S::Rule, hop: H) -> Result<Option<H>> {
+        self.rules.admits(rule, 0)?;
         let (value, is_new) = self.hops.intern(hop);
         if is_new {
             self.changes.hop(value);
         }
-        let old = self.routes.insert(Route { prefix, len, value });
+        let old = self.rules.insert(rule, value);
         if old != Some(value) {
-            self.changes.prefix(prefix, len);
+            self.changes.rule(rule);
         }
         Ok(old.map(|old| self.release(old)))
     }
 
-    /// Removes the route; its next hop if it was there. Readers see it after
+    /// Removes the rule; its next hop if it was there. Readers see it after
     /// [`publish`](Self::publish).
     ///
     /// # Errors
-    /// When the prefix is none.
-    pub fn remove(&mut self, prefix: A, len: u8) -> Result<Option<H>> {
-        Routes::check(prefix, len)?;
-        let old = self.routes.remove(prefix, len);
+    /// When there is no such rule (a prefix that is none).
+    pub fn remove(&mut self, rule: S::Rule) -> Result<Option<H>> {
+        rule.check()?;
+        let old = self.rules.remove(rule);
         if old.is_some() {
-            self.changes.prefix(prefix, len);
+            self.changes.rule(rule);
         }
         Ok(old.map(|old| self.release(old)))
     }
@@ -181,9 +186,9 @@ impl<A: Address, H: Clone + Eq + Hash> Rib<A, H> {
         hop
     }
 
-    /// Removes all routes. Readers see it after [`publish`](Self::publish).
+    /// Removes all rules. Readers see it after [`publish`](Self::publish).
     pub fn clear(&mut self) {
-        self.routes.clear();
+        self.rules.clear();
         self.hops.clear();
         self.changes.everything();
     }
@@ -194,19 +199,19 @@ impl<A: Address, H: Clone + Eq + Hash> Rib<A, H> {
     /// The copy that readers leave keeps the next hops that were removed until the next
     /// publication.
     pub fn publish(&mut self) {
-        let Rib { routes, hops, changes, last_changes, publisher } = self;
+        let Rib { rules, hops, changes, last_changes, publisher } = self;
         match publisher {
             _ if changes.is_empty() => return,
             None => {
                 let mut first = Fib::new();
-                first.follow(changes, routes, hops);
+                first.follow(changes, rules, hops);
                 *publisher = Some(Publisher::new(first));
             }
             Some(publisher) => publisher.publish(|fib, base| {
                 if base == Base::Previous {
-                    fib.follow(last_changes, routes, hops);
+                    fib.follow(last_changes, rules, hops);
                 }
-                fib.follow(changes, routes, hops);
+                fib.follow(changes, rules, hops);
             }),
         }
         self.last_changes = std::mem::take(&mut self.changes);
@@ -214,37 +219,26 @@ impl<A: Address, H: Clone + Eq + Hash> Rib<A, H> {
 
     /// One more reader, who sees what is published. A reader of which there is one
     /// already is cheaper to [`clone`](Reader::clone).
-    pub fn reader(&mut self) -> Reader<A, H> {
+    pub fn reader(&mut self) -> Reader<S, H> {
         Reader(self.publisher.get_or_insert_with(|| Publisher::new(Fib::new())).reader())
     }
 
-    /// The next hop of exactly this route, as changed last.
-    pub fn get(&self, prefix: A, len: u8) -> Option<&H> {
-        self.hops.get(self.routes.value(prefix, len)?)
+    /// The next hop of exactly this rule, as changed last.
+    pub fn get(&self, rule: S::Rule) -> Option<&H> {
+        self.hops.get(self.rules.value(rule)?)
     }
 
-    /// The route that decides about `addr`, as changed last. For people: a
-    /// [`Reader`] is faster.
-    pub fn route(&self, addr: A) -> Option<Entry<'_, A, H>> {
-        self.entry(self.routes.covering(addr, A::WIDTH as u8)?)
+    /// All rules, as changed last, in order: a route comes before those inside it.
+    pub fn iter(&self) -> impl Iterator<Item = Entry<'_, S::Rule, H>> + '_ {
+        self.rules.iter().filter_map(|(rule, value)| Some(Entry { rule, hop: self.hops.get(value)? }))
     }
 
-    /// All routes, as changed last, by prefix and then length: one comes before those
-    /// inside it.
-    pub fn iter(&self) -> impl Iterator<Item = Entry<'_, A, H>> + '_ {
-        self.routes.iter().filter_map(|route| self.entry(route))
-    }
-
-    fn entry(&self, Route { prefix, len, value }: Route<A>) -> Option<Entry<'_, A, H>> {
-        Some(Entry { prefix, len, hop: self.hops.get(value)? })
-    }
-
-    /// How many routes there are.
+    /// How many rules there are.
     pub fn len(&self) -> usize {
-        self.routes.len()
+        self.rules.len()
     }
 
-    /// Whether there is no route.
+    /// Whether there is no rule.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -258,42 +252,51 @@ impl<A: Address, H: Clone + Eq + Hash> Rib<A, H> {
     /// beside their own size is not counted.
     pub fn memory(&self) -> Memory {
         let logs = self.changes.bytes() + self.last_changes.bytes();
-        let routes = self.routes.bytes() + self.hops.bytes() + logs;
+        let rules = self.rules.bytes() + self.hops.bytes() + logs;
         let copies = self.publisher.iter().flat_map(Publisher::copies).map(|fib| fib.memory());
-        copies.fold(Memory { lookup: 0, routes }, |sum, copy| Memory {
+        copies.fold(Memory { lookup: 0, rules }, |sum, copy| Memory {
             lookup: sum.lookup + copy.lookup,
-            routes: sum.routes + copy.routes,
+            rules: sum.rules + copy.rules,
         })
+    }
+}
+
+impl<A: Address, H: Clone + Eq + Hash> Rib<A, H> {
+    /// The route that decides about `addr`, as changed last. For people: a
+    /// [`Reader`] is faster.
+    pub fn route(&self, addr: A) -> Option<Entry<'_, (A, u8), H>> {
+        let Route { prefix, len, value } = self.rules.covering(addr, A::WIDTH as u8)?;
+        Some(Entry { rule: (prefix, len), hop: self.hops.get(value)? })
     }
 }
 
 /// What lookups read: a lookup part and the next hops by index.
 #[derive(Clone, Debug)]
-pub struct Fib<A: Address, H> {
-    lookup: A::Lookup,
+pub struct Fib<S: Scheme, H> {
+    lookup: S::Lookup,
     hops: Vec<Option<H>>,
 }
 
-impl<A: Address, H> Fib<A, H> {
+impl<S: Scheme, H> Fib<S, H> {
     fn new() -> Self {
-        Fib { lookup: A::Lookup::new(), hops: Vec::new() }
+        Fib { lookup: S::Lookup::new(), hops: Vec::new() }
     }
 
-    /// The next hop of an address, if a route covers it.
+    /// The next hop of a key, such as an address, if a rule decides about it.
     #[inline]
-    pub fn lookup(&self, addr: A) -> Option<&H> {
-        self.hop(self.lookup.lookup(addr)?)
+    pub fn lookup(&self, key: S::Key) -> Option<&H> {
+        self.hop(self.lookup.lookup(key)?)
     }
 
-    /// Looks up `addrs`: for each the index of a next hop, or
-    /// [`MISS`](crate::lpm::MISS). Many at a time are several times as fast as one by one,
-    /// because their memory accesses overlap.
+    /// Looks up `keys`: for each the index of a next hop, or [`MISS`](crate::MISS). Many at
+    /// a time are several times as fast as one by one, because their memory accesses
+    /// overlap.
     ///
     /// # Panics
-    /// When `indices` is shorter than `addrs`.
+    /// When `indices` is shorter than `keys`.
     #[inline]
-    pub fn lookup_batch(&self, addrs: &[A], indices: &mut [u32]) {
-        self.lookup.lookup_batch(addrs, indices);
+    pub fn lookup_batch(&self, keys: &[S::Key], indices: &mut [u32]) {
+        self.lookup.lookup_batch(keys, indices);
     }
 
     /// The next hop that an index from this very `Fib` stands for; `None` for a miss.
@@ -302,22 +305,22 @@ impl<A: Address, H> Fib<A, H> {
         self.hops.get(index as usize)?.as_ref() // a miss is beyond all
     }
 
-    fn memory(&self) -> Memory {
-        let Memory { lookup, routes } = self.lookup.memory();
-        Memory { lookup: lookup + self.hops.len() * size_of::<Option<H>>(), routes }
+    pub(crate) fn memory(&self) -> Memory {
+        let Memory { lookup, rules } = self.lookup.memory();
+        Memory { lookup: lookup + self.hops.len() * size_of::<Option<H>>(), rules }
     }
 }
 
-impl<A: Address, H: Clone + Eq + Hash> Fib<A, H> {
-    /// Takes up what changed, as `routes` and `hops` have it now.
-    fn follow(&mut self, changes: &Changes<A>, routes: &Routes<A>, hops: &NextHops<H>) {
+impl<S: Scheme, H: Clone + Eq + Hash> Fib<S, H> {
+    /// Takes up what changed, as `rules` and `hops` have it now.
+    fn follow(&mut self, changes: &Changes<S::Rule>, rules: &Rules<S::Rule>, hops: &NextHops<H>) {
         if changes.all {
-            self.lookup.fill(routes);
+            self.lookup.fill(rules);
             self.hops = hops.indices().map(|index| hops.get(index).cloned()).collect();
             return;
         }
-        for &(prefix, len) in &changes.prefixes {
-            self.lookup.follow(routes, prefix, len);
+        for &rule in &changes.rules {
+            self.lookup.follow(rules, rule);
         }
         for &index in &changes.hops {
             if self.hops.len() <= index as usize {
@@ -328,24 +331,24 @@ impl<A: Address, H: Clone + Eq + Hash> Fib<A, H> {
     }
 }
 
-/// One who looks addresses up; each thread has its own.
+/// One who looks packets up; each thread has its own.
 ///
 /// A reader that rests keeps a copy of the lookup part alive: see
 /// [`Rib::with_limit`].
 #[derive(Debug)]
-pub struct Reader<A: Address, H>(published::Reader<Fib<A, H>>);
+pub struct Reader<S: Scheme, H>(published::Reader<Fib<S, H>>);
 
-impl<A: Address, H> Clone for Reader<A, H> {
+impl<S: Scheme, H> Clone for Reader<S, H> {
     fn clone(&self) -> Self {
         Reader(self.0.clone())
     }
 }
 
-impl<A: Address, H> Reader<A, H> {
+impl<S: Scheme, H> Reader<S, H> {
     /// What was published last. Ask once a batch: it is one load from memory that is
     /// written by publications only.
     #[inline]
-    pub fn fib(&mut self) -> &Fib<A, H> {
+    pub fn fib(&mut self) -> &Fib<S, H> {
         self.0.value()
     }
 }

@@ -10,7 +10,8 @@ mod stream;
 mod updates;
 
 use dir24::Dir24;
-use fib::lpm::{MISS, Route, Table4, Table6};
+use fib::MISS;
+use fib::lpm::{Route, Table4, Table6};
 use fib::synthetic;
 use prefix_trie::PrefixMap;
 use std::hint::black_box;

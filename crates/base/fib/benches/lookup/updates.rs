@@ -92,9 +92,9 @@ pub fn measure() {
 
 /// Sets of a hundred changes, shown to a reader that looks up all the while.
 fn published(routes: &[Route<u32>]) {
-    let mut rib = Rib::new();
+    let mut rib = Rib::<u32, _>::new();
     for route in routes {
-        rib.insert(route.prefix, route.len, route.value).expect("the route is sound");
+        rib.insert((route.prefix, route.len), route.value).expect("the route is sound");
     }
     rib.publish();
     let mut reader = rib.reader();
@@ -110,8 +110,8 @@ fn published(routes: &[Route<u32>]) {
         let mut change = |n: usize| {
             let route = routes[random.below(routes.len() as u64) as usize];
             match n % 4 {
-                0 => rib.remove(route.prefix, route.len),
-                _ => rib.insert(route.prefix, route.len, n as u32 % HOPS),
+                0 => rib.remove((route.prefix, route.len)),
+                _ => rib.insert((route.prefix, route.len), n as u32 % HOPS),
             }
             .expect("the route is sound");
             if n % 100 == 99 {

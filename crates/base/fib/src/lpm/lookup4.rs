@@ -9,7 +9,8 @@
 use super::arena::Arena;
 use super::bits::{encode, rank};
 use super::routes::{Bits, Routes, stored, value};
-use super::{Lookup, MISS, Memory, Route};
+use super::{Address, Prefixes, Route};
+use crate::scheme::{Lookup, MISS, Memory};
 use std::hint::{black_box, select_unpredictable};
 
 /// Bits of an address that choose a slot of a block, and an address of a slot.
@@ -74,9 +75,11 @@ pub struct Lookup4<const BLOCKS: usize = { 1 << 18 }> {
     cover_lens: Box<[u8; BLOCKS]>,
 }
 
-impl<A: Bits + Into<u32>, const BLOCKS: usize> Lookup<A> for Lookup4<BLOCKS> {
+impl<const BLOCKS: usize> Prefixes for Lookup4<BLOCKS> {
     const ROOT_BITS: u8 = Self::BLOCK_LEN;
+}
 
+impl<A: Address + Into<u32>, const BLOCKS: usize> Lookup<A> for Lookup4<BLOCKS> {
     fn new() -> Self {
         Lookup4 {
             blocks: boxed(Block::default()),
@@ -89,23 +92,23 @@ impl<A: Bits + Into<u32>, const BLOCKS: usize> Lookup<A> for Lookup4<BLOCKS> {
     fn fill(&mut self, routes: &Routes<A>) {
         *self = <Self as Lookup<A>>::new();
         let (mut block, mut sub) = (None, None);
-        for route in routes.iter() {
-            let prefix = route.prefix.into();
-            if route.len <= Self::BLOCK_LEN {
-                self.cover(route);
-            } else if block.replace(prefix >> 14) != Some(prefix >> 14) {
-                self.paint_block(routes, route.prefix);
+        for ((prefix, len), value) in routes.iter() {
+            let bits = prefix.into();
+            if len <= Self::BLOCK_LEN {
+                self.cover(Route { prefix, len, value });
+            } else if block.replace(bits >> 14) != Some(bits >> 14) {
+                self.paint_block(routes, prefix);
             }
-            if route.len > Self::SLOT_LEN && sub.replace(prefix >> 8) != Some(prefix >> 8) {
-                self.paint_sub(routes, route.prefix);
+            if len > Self::SLOT_LEN && sub.replace(bits >> 8) != Some(bits >> 8) {
+                self.paint_sub(routes, prefix);
             }
         }
         self.compact();
     }
 
-    fn follow(&mut self, routes: &Routes<A>, prefix: A, len: u8) {
+    fn follow(&mut self, routes: &Routes<A>, (prefix, len): (A, u8)) {
         if len <= Self::BLOCK_LEN {
-            match routes.value(prefix, len) {
+            match routes.value((prefix, len)) {
                 Some(value) => self.cover(Route { prefix, len, value }),
                 None => self.uncover(routes, prefix, len),
             }
@@ -122,7 +125,7 @@ impl<A: Bits + Into<u32>, const BLOCKS: usize> Lookup<A> for Lookup4<BLOCKS> {
 
     fn memory(&self) -> Memory {
         let blocks = BLOCKS * size_of::<Block>();
-        Memory { lookup: blocks + self.slots.bytes() + self.subs.bytes(), routes: BLOCKS }
+        Memory { lookup: blocks + self.slots.bytes() + self.subs.bytes(), rules: BLOCKS }
     }
 
     #[inline]
@@ -147,7 +150,7 @@ impl<A: Bits + Into<u32>, const BLOCKS: usize> Lookup<A> for Lookup4<BLOCKS> {
             self.lookup_row(addrs, values);
         }
         for (&addr, value) in addrs.iter().zip(values) {
-            *value = self.lookup(addr).unwrap_or(MISS);
+            *value = Lookup::<A>::lookup(self, addr).unwrap_or(MISS);
         }
     }
 }

@@ -6,7 +6,8 @@
 use super::bits::rank;
 use super::routes::{Bits, Routes, stored, value};
 use super::trie::{INLINE, LEVELS, Node, Trie};
-use super::{Lookup, MISS, Memory, Route};
+use super::{Address, Prefixes, Route};
+use crate::scheme::{Lookup, MISS, Memory};
 use std::hint::{black_box, select_unpredictable};
 
 /// Lookups that are in flight together in a batch.
@@ -83,9 +84,15 @@ pub struct Lookup6<const ROOT_BITS: u8 = 18> {
     cover_lens: Box<[u8]>,
 }
 
-impl<A: Bits + Into<u128>, const ROOT_BITS: u8> Lookup<A> for Lookup6<ROOT_BITS> {
+impl<const ROOT_BITS: u8> Prefixes for Lookup6<ROOT_BITS> {
     const ROOT_BITS: u8 = ROOT_BITS;
 
+    fn nodes(&self) -> usize {
+        self.trie.nodes.live()
+    }
+}
+
+impl<A: Address + Into<u128>, const ROOT_BITS: u8> Lookup<A> for Lookup6<ROOT_BITS> {
     fn new() -> Self {
         let (roots, cover_lens) = (vec![Root::default(); Self::ROOTS].into(), vec![0; Self::ROOTS].into());
         Lookup6 { roots, trie: Trie::new(), cover_lens }
@@ -94,23 +101,23 @@ impl<A: Bits + Into<u128>, const ROOT_BITS: u8> Lookup<A> for Lookup6<ROOT_BITS>
     fn fill(&mut self, routes: &Routes<A>) {
         *self = <Self as Lookup<A>>::new();
         let mut painted = [None; LEVELS];
-        for route in routes.iter() {
-            if route.len <= ROOT_BITS {
-                self.cover(route);
+        for ((prefix, len), value) in routes.iter() {
+            if len <= ROOT_BITS {
+                self.cover(Route { prefix, len, value });
                 continue;
             }
-            let level = Trie::<ROOT_BITS>::level(route.len);
-            let start = Some(route.prefix.network(Trie::<ROOT_BITS>::offset(level)));
+            let level = Trie::<ROOT_BITS>::level(len);
+            let start = Some(prefix.network(Trie::<ROOT_BITS>::offset(level)));
             if std::mem::replace(&mut painted[level], start) != start {
-                let node = &mut self.roots[Self::root(route.prefix.into())].node;
-                self.trie.insert(node, routes, route.prefix, level);
+                let node = &mut self.roots[Self::root(prefix.into())].node;
+                self.trie.insert(node, routes, prefix, level);
             }
         }
         self.compact();
     }
 
-    fn follow(&mut self, routes: &Routes<A>, prefix: A, len: u8) {
-        match routes.value(prefix, len) {
+    fn follow(&mut self, routes: &Routes<A>, (prefix, len): (A, u8)) {
+        match routes.value((prefix, len)) {
             Some(value) if len <= ROOT_BITS => self.cover(Route { prefix, len, value }),
             None if len <= ROOT_BITS => self.uncover(routes, prefix, len),
             there => {
@@ -127,13 +134,9 @@ impl<A: Bits + Into<u128>, const ROOT_BITS: u8> Lookup<A> for Lookup6<ROOT_BITS>
         }
     }
 
-    fn nodes(&self) -> usize {
-        self.trie.nodes.live()
-    }
-
     fn memory(&self) -> Memory {
         let roots = Self::ROOTS * size_of::<Root>();
-        Memory { lookup: roots + self.trie.nodes.bytes() + self.trie.leaves.bytes(), routes: Self::ROOTS }
+        Memory { lookup: roots + self.trie.nodes.bytes() + self.trie.leaves.bytes(), rules: Self::ROOTS }
     }
 
     #[inline]
@@ -157,7 +160,7 @@ impl<A: Bits + Into<u128>, const ROOT_BITS: u8> Lookup<A> for Lookup6<ROOT_BITS>
             self.lookup_row(addrs, values);
         }
         for (&addr, value) in addrs.iter().zip(values) {
-            *value = self.lookup(addr).unwrap_or(MISS);
+            *value = Lookup::<A>::lookup(self, addr).unwrap_or(MISS);
         }
     }
 }
@@ -173,7 +176,7 @@ impl<const ROOT_BITS: u8> Lookup6<ROOT_BITS> {
     /// All lanes that have not arrived take a step, again and again: the accesses of one
     /// step depend on nothing in that step, so they overlap.
     #[inline(always)]
-    fn lookup_row<A: Bits + Into<u128>, const LANES: usize>(
+    fn lookup_row<A: Address + Into<u128>, const LANES: usize>(
         &self,
         addrs: &[A; LANES],
         values: &mut [u32; LANES],
@@ -211,7 +214,7 @@ impl<const ROOT_BITS: u8> Lookup6<ROOT_BITS> {
             values[lane] = select_unpredictable(leaf == 0, values[lane], leaf).wrapping_sub(1);
         }
         for lane in lanes(far) {
-            values[lane] = self.lookup(addrs[lane]).unwrap_or(MISS);
+            values[lane] = Lookup::<A>::lookup(self, addrs[lane]).unwrap_or(MISS);
         }
     }
 

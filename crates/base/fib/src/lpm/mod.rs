@@ -83,15 +83,7 @@ mod trie;
 
 use lookup4::Lookup4;
 use lookup6::Lookup6;
-pub(crate) use routes::Routes;
-pub use table::{Address, Table, Table4, Table6};
-pub(crate) use table::{DEFAULT_LIMIT, Lookup};
-
-/// The greatest value of a route.
-pub const MAX_VALUE: u32 = (1 << 31) - 2;
-
-/// What a batch of lookups gives for an address that no route covers.
-pub const MISS: u32 = u32::MAX;
+pub use table::{Address, Prefixes, Table, Table4, Table6};
 
 /// A route: all addresses that begin with the first `len` bits of `prefix`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -100,15 +92,7 @@ pub struct Route<A> {
     pub prefix: A,
     /// How many bits count.
     pub len: u8,
-    /// What a lookup gives, such as the index of a next hop; at most [`MAX_VALUE`].
+    /// What a lookup gives, such as the index of a next hop; at most
+    /// [`MAX_VALUE`](crate::MAX_VALUE).
     pub value: u32,
-}
-
-/// What a table takes, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Memory {
-    /// What lookups read.
-    pub lookup: usize,
-    /// The routes as they were given, which only changes read; an estimate.
-    pub routes: usize,
 }

@@ -2,7 +2,8 @@
 //! addresses whose tables are small.
 
 use super::routes::Bits;
-use super::{Address, Lookup, Lookup4, Lookup6, Route};
+use super::{Address, Lookup4, Lookup6, Prefixes, Route};
+use crate::scheme::Scheme;
 use proptest::prelude::*;
 
 /// A list of routes that is searched from end to end.
@@ -64,14 +65,22 @@ impl Bits for Small6 {
     }
 }
 
-impl Address for Small6 {
+impl Scheme for Small6 {
+    type Key = Small6;
+    type Rule = (Small6, u8);
     type Lookup = Lookup6<6>;
 }
 
+impl Address for Small6 {}
+
 /// Like IPv4, with four blocks: 2 + 6 + 8 bits in place of 18 + 6 + 8.
-impl Address for u16 {
+impl Scheme for u16 {
+    type Key = u16;
+    type Rule = (u16, u8);
     type Lookup = Lookup4<4>;
 }
+
+impl Address for u16 {}
 
 /// Addresses that tests make up.
 pub(crate) trait Invented: Address {

@@ -1,11 +1,8 @@
-//! The routes as they were given, in order: what a table's lookup part is made from.
-//!
-//! A sorted map from (prefix, length), so that a route comes before those inside it.
-//! Nothing here is touched by a lookup.
+//! Routes as rules: what a prefix is, and what lookup parts ask of all routes.
 
-use super::{MAX_VALUE, Route};
+use super::Route;
 use crate::error::{Error, Result};
-use std::collections::BTreeMap;
+use crate::rules::{Rule, Rules};
 use std::fmt::Debug;
 
 /// Longer routes passed one by one before the map is searched for what follows them.
@@ -49,20 +46,9 @@ bits!(u128);
 #[cfg(test)]
 bits!(u16);
 
-/// The routes of a table, at most `limit`.
-#[derive(Clone, Debug)]
-pub struct Routes<A> {
-    map: BTreeMap<(A, u8), u32>,
-    limit: usize,
-}
-
-impl<A: Bits> Routes<A> {
-    pub(crate) fn new(limit: usize) -> Self {
-        Routes { map: BTreeMap::new(), limit }
-    }
-
-    /// Checks what can be checked without the table.
-    pub(crate) fn check(prefix: A, len: u8) -> Result<()> {
+impl<A: Bits> Rule for (A, u8) {
+    fn check(self) -> Result<()> {
+        let (prefix, len) = self;
         if u32::from(len) > A::WIDTH {
             return Err(Error::Length { len, max: A::WIDTH as u8 });
         }
@@ -71,68 +57,18 @@ impl<A: Bits> Routes<A> {
         }
         Ok(())
     }
+}
 
-    /// Whether `route` may be added or replace another.
-    pub(crate) fn admits(&self, route: Route<A>) -> Result<()> {
-        Self::check(route.prefix, route.len)?;
-        if route.value > MAX_VALUE {
-            return Err(Error::Value { value: route.value });
-        }
-        if self.map.len() >= self.limit && !self.map.contains_key(&(route.prefix, route.len)) {
-            return Err(Error::Full { limit: self.limit });
-        }
-        Ok(())
-    }
+/// Routes: a sorted map from (prefix, length), so that a route comes before those inside
+/// it.
+pub(crate) type Routes<A> = Rules<(A, u8)>;
 
-    /// Adds a route that `admits` let pass; its old value.
-    pub(crate) fn insert(&mut self, route: Route<A>) -> Option<u32> {
-        self.map.insert((route.prefix, route.len), route.value)
-    }
-
-    /// Adds all routes to an empty table, the last of equal ones winning.
-    pub(crate) fn fill(&mut self, routes: impl IntoIterator<Item = Route<A>>) -> Result<()> {
-        let mut sorted = Vec::new();
-        for route in routes {
-            self.admits(route)?;
-            sorted.push(((route.prefix, route.len), route.value));
-        }
-        // Collecting sorts and then builds the map in one pass.
-        self.map = sorted.into_iter().collect();
-        if self.map.len() > self.limit {
-            return Err(Error::Full { limit: self.limit });
-        }
-        Ok(())
-    }
-
-    /// Removes all routes.
-    pub(crate) fn clear(&mut self) {
-        self.map.clear();
-    }
-
-    /// Removes a route; its value.
-    pub(crate) fn remove(&mut self, prefix: A, len: u8) -> Option<u32> {
-        self.map.remove(&(prefix, len))
-    }
-
-    /// The value of exactly this route.
-    pub(crate) fn value(&self, prefix: A, len: u8) -> Option<u32> {
-        self.map.get(&(prefix, len)).copied()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.map.len()
-    }
-
-    /// All routes, by prefix and then length.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Route<A>> + '_ {
-        self.map.iter().map(|(&(prefix, len), &value)| Route { prefix, len, value })
-    }
-
+impl<A: Bits> Routes<A> {
     /// The longest route of at most `len` bits that covers `address`.
     pub(crate) fn covering(&self, address: A, len: u8) -> Option<Route<A>> {
         (0..=len).rev().find_map(|len| {
             let prefix = address.network(len);
-            Some(Route { prefix, len, value: self.value(prefix, len)? })
+            Some(Route { prefix, len, value: self.value((prefix, len))? })
         })
     }
 
@@ -175,13 +111,6 @@ impl<A: Bits> Routes<A> {
             return;
         }
     }
-
-    /// Bytes that the map takes, about: the standard library does not say.
-    pub(crate) fn bytes(&self) -> usize {
-        // Nodes of eleven entries, two thirds full on average; each child pointer is
-        // shared by some eight entries.
-        self.map.len() * (size_of::<(A, u8)>() + 4) * 3 / 2 + self.map.len() * 2
-    }
 }
 
 /// A value as slots hold it: 0 is for none.
@@ -199,22 +128,18 @@ pub(super) fn value(stored: u32) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn route(prefix: u32, len: u8, value: u32) -> Route<u32> {
-        Route { prefix, len, value }
-    }
-
     #[test]
     fn paint_tells_longer_routes_apart_and_skips_crowds() {
-        let mut routes = Routes::new(10_000);
-        routes.insert(route(0, 16, 99));
-        routes.insert(route(0x0000_4000, 18, 98));
-        routes.insert(route(0x0000_4000, 20, 0));
-        routes.insert(route(0x0000_4500, 24, 1));
+        let mut routes = Routes::<u32>::new(10_000);
+        routes.insert((0, 16), 99);
+        routes.insert((0x0000_4000, 18), 98);
+        routes.insert((0x0000_4000, 20), 0);
+        routes.insert((0x0000_4500, 24), 1);
         for n in 0..256 {
-            routes.insert(route(0x0000_4600 + n, 32, 7));
+            routes.insert((0x0000_4600 + n, 32), 7);
         }
-        routes.insert(route(0x0000_4700, 24, 2));
-        routes.insert(route(0x0000_8000, 24, 3));
+        routes.insert((0x0000_4700, 24), 2);
+        routes.insert((0x0000_8000, 24), 3);
         let (mut slots, mut deep) = ([0; 64], 0u64);
         routes.paint(0x4000, 18, 6, &mut slots, |slot| deep |= 1 << slot);
         assert_eq!(deep, 1 << 6);
@@ -226,9 +151,9 @@ mod tests {
     fn covering_finds_the_longest() {
         let mut routes = Routes::<u32>::new(10);
         assert_eq!(routes.covering(5, 32), None);
-        routes.insert(route(0, 0, 1));
-        routes.insert(route(0x0A00_0000, 8, 2));
-        assert_eq!(routes.covering(0x0A01_0000, 32), Some(route(0x0A00_0000, 8, 2)));
-        assert_eq!(routes.covering(0x0A01_0000, 7), Some(route(0, 0, 1)));
+        routes.insert((0, 0), 1);
+        routes.insert((0x0A00_0000, 8), 2);
+        assert_eq!(routes.covering(0x0A01_0000, 32), Some(Route { prefix: 0x0A00_0000, len: 8, value: 2 }));
+        assert_eq!(routes.covering(0x0A01_0000, 7), Some(Route { prefix: 0, len: 0, value: 1 }));
     }
 }

@@ -1,61 +1,42 @@
 //! A table for one thread: the routes, and the lookup part that follows them.
 
 use super::routes::{Bits, Routes};
-use super::{Lookup4, Lookup6, Memory, Route};
+use super::{Lookup4, Lookup6, Route};
 use crate::error::{Error, Result};
-use std::fmt::Debug;
+use crate::rules::{DEFAULT_LIMIT, MAX_RULES, Rule};
+use crate::scheme::{Lookup, Memory, Scheme};
 
-/// An address family: `u32` is IPv4 and `u128` is IPv6, both in host byte order.
-pub trait Address: Bits {
-    /// What lookups of this family read.
-    type Lookup: Lookup<Self>;
-}
+/// An address family: `u32` is IPv4 and `u128` is IPv6, both in host byte order. Its scheme
+/// is longest prefix match.
+pub trait Address: Bits + Scheme<Key = Self, Rule = (Self, u8), Lookup: Prefixes> {}
 
-/// What lookups read, made from routes that are kept elsewhere.
-pub trait Lookup<A>: Clone + Debug + Send + Sync {
+/// What only lookup parts of longest prefix match have.
+pub trait Prefixes {
     /// First bits of an address that index a table; the routes of so many bits or fewer
     /// stand in it.
     const ROOT_BITS: u8;
-
-    /// Of no routes.
-    fn new() -> Self;
-
-    /// Makes it anew from all `routes`.
-    fn fill(&mut self, routes: &Routes<A>);
-
-    /// Follows that the route of this prefix and length came, went or has another value:
-    /// what this part says of it afterwards is what `routes` do. Changes may be followed
-    /// late and in any order: when all have been, the part is that of `routes`.
-    fn follow(&mut self, routes: &Routes<A>, prefix: A, len: u8);
 
     /// How many nodes there are, where nodes are limited.
     fn nodes(&self) -> usize {
         0
     }
-
-    /// What it takes; as `routes` counts what only changes read.
-    fn memory(&self) -> Memory;
-
-    /// The value of the longest route that covers `addr`.
-    fn lookup(&self, addr: A) -> Option<u32>;
-
-    /// Looks up `addrs`, [`MISS`](super::MISS) standing for no route.
-    ///
-    /// # Panics
-    /// When `values` is shorter than `addrs`.
-    fn lookup_batch(&self, addrs: &[A], values: &mut [u32]);
 }
 
-impl Address for u32 {
+impl Scheme for u32 {
+    type Key = u32;
+    type Rule = (u32, u8);
     type Lookup = Lookup4;
 }
 
-impl Address for u128 {
+impl Address for u32 {}
+
+impl Scheme for u128 {
+    type Key = u128;
+    type Rule = (u128, u8);
     type Lookup = Lookup6;
 }
 
-/// Routes that a table may hold if nobody says.
-pub(crate) const DEFAULT_LIMIT: usize = 1 << 22;
+impl Address for u128 {}
 
 /// Longest-prefix match from addresses to numbers, for one thread.
 ///
@@ -95,7 +76,7 @@ impl Table6 {
 
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
-        Lookup::<u128>::nodes(&self.lookup)
+        self.lookup.nodes()
     }
 }
 
@@ -107,7 +88,7 @@ impl<A: Address> Default for Table<A> {
 
 impl<A: Address> Table<A> {
     /// Routes that a table may hold at most, whatever is asked for.
-    pub const MAX_ROUTES: usize = 1 << 26;
+    pub const MAX_ROUTES: usize = MAX_RULES;
 
     /// An empty table for up to four million routes, in up to four million nodes where
     /// there are nodes.
@@ -116,7 +97,7 @@ impl<A: Address> Table<A> {
     }
 
     fn limited(routes: usize, node_limit: usize) -> Self {
-        Table { routes: Routes::new(routes.min(Self::MAX_ROUTES)), lookup: A::Lookup::new(), node_limit }
+        Table { routes: Routes::new(routes), lookup: A::Lookup::new(), node_limit }
     }
 
     /// A table of `routes`, the last of equal ones winning: faster than one by one.
@@ -128,7 +109,8 @@ impl<A: Address> Table<A> {
 
     /// Puts `routes` in the place of all there are; on an error the table is empty.
     pub fn fill(&mut self, routes: impl IntoIterator<Item = Route<A>>) -> Result<()> {
-        let filled = self.routes.fill(routes).and_then(|()| {
+        let rules = routes.into_iter().map(|Route { prefix, len, value }| ((prefix, len), value));
+        let filled = self.routes.fill(rules).and_then(|()| {
             self.lookup.fill(&self.routes);
             let fits = self.lookup.nodes() <= self.node_limit;
             if fits { Ok(()) } else { Err(Error::Nodes { limit: self.node_limit }) }
@@ -147,16 +129,15 @@ impl<A: Address> Table<A> {
 
     /// Adds the route or replaces its value; the old value if there was one.
     pub fn insert(&mut self, prefix: A, len: u8, value: u32) -> Result<Option<u32>> {
-        let route = Route { prefix, len, value };
-        self.routes.admits(route)?;
+        self.routes.admits((prefix, len), value)?;
         // Two nodes are what a route needs at most.
         let crowded = len > A::Lookup::ROOT_BITS && self.lookup.nodes() + 2 > self.node_limit;
         if crowded && self.get(prefix, len).is_none() {
             return Err(Error::Nodes { limit: self.node_limit });
         }
-        let old = self.routes.insert(route);
+        let old = self.routes.insert((prefix, len), value);
         if old != Some(value) {
-            self.lookup.follow(&self.routes, prefix, len);
+            self.lookup.follow(&self.routes, (prefix, len));
         }
         Ok(old)
     }
@@ -164,24 +145,24 @@ impl<A: Address> Table<A> {
     /// Replaces the value of a route that is there; `None` when it is not.
     pub fn replace(&mut self, prefix: A, len: u8, value: u32) -> Result<Option<u32>> {
         if self.get(prefix, len).is_none() {
-            return Routes::check(prefix, len).map(|()| None);
+            return (prefix, len).check().map(|()| None);
         }
         self.insert(prefix, len, value)
     }
 
     /// Removes the route; its value if it was there.
     pub fn remove(&mut self, prefix: A, len: u8) -> Result<Option<u32>> {
-        Routes::check(prefix, len)?;
-        let old = self.routes.remove(prefix, len);
+        (prefix, len).check()?;
+        let old = self.routes.remove((prefix, len));
         if old.is_some() {
-            self.lookup.follow(&self.routes, prefix, len);
+            self.lookup.follow(&self.routes, (prefix, len));
         }
         Ok(old)
     }
 
     /// The value of exactly this route.
     pub fn get(&self, prefix: A, len: u8) -> Option<u32> {
-        self.routes.value(prefix, len)
+        self.routes.value((prefix, len))
     }
 
     /// The route that decides about `addr`. For people: [`Self::lookup`] is faster.
@@ -191,7 +172,7 @@ impl<A: Address> Table<A> {
 
     /// All routes, by prefix and then length: one comes before those inside it.
     pub fn iter(&self) -> impl Iterator<Item = Route<A>> + '_ {
-        self.routes.iter()
+        self.routes.iter().map(|((prefix, len), value)| Route { prefix, len, value })
     }
 
     /// How many routes there are.
@@ -206,8 +187,8 @@ impl<A: Address> Table<A> {
 
     /// What the table takes.
     pub fn memory(&self) -> Memory {
-        let Memory { lookup, routes } = self.lookup.memory();
-        Memory { lookup, routes: routes + self.routes.bytes() }
+        let Memory { lookup, rules } = self.lookup.memory();
+        Memory { lookup, rules: rules + self.routes.bytes() }
     }
 
     /// The value of the longest route that covers `addr`.
@@ -216,7 +197,7 @@ impl<A: Address> Table<A> {
         self.lookup.lookup(addr)
     }
 
-    /// Looks up `addrs`, [`MISS`](super::MISS) standing for no route. Many at a time are
+    /// Looks up `addrs`, [`MISS`](crate::MISS) standing for no route. Many at a time are
     /// several times as fast as one by one, because their memory accesses overlap.
     ///
     /// # Panics

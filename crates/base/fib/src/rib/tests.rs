@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::Error;
-use crate::lpm::MISS;
+use crate::MISS;
 use crate::lpm::model::{Invented, Model, Small6, prefixes, probes};
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -51,13 +51,17 @@ fn agree<A: Address>(fib: &Fib<A, Hop>, model: &Model<A>, addrs: &[A]) {
 
 /// What the writer sees agrees with the list as it is.
 fn agree_unpublished<A: Address>(rib: &Rib<A, Hop>, model: &Model<A>, addrs: &[A]) {
-    let plain = |entry: Entry<'_, A, Hop>| Route { prefix: entry.prefix, len: entry.len, value: **entry.hop };
+    let plain = |entry: Entry<'_, (A, u8), Hop>| Route {
+        prefix: entry.rule.0,
+        len: entry.rule.1,
+        value: **entry.hop,
+    };
     assert!(rib.iter().map(plain).eq(model.sorted()));
     for &addr in addrs {
         assert_eq!(rib.route(addr).map(plain), model.route(addr), "of {addr:?}");
     }
     for route in &model.0 {
-        assert_eq!(rib.get(route.prefix, route.len).map(|hop| **hop), Some(route.value));
+        assert_eq!(rib.get((route.prefix, route.len)).map(|hop| **hop), Some(route.value));
     }
 }
 
@@ -65,7 +69,7 @@ fn agree_unpublished<A: Address>(rib: &Rib<A, Hop>, model: &Model<A>, addrs: &[A
 fn follow<A: Invented>(prefixes: &[(A, u8)], steps: &[Step]) {
     let hops: Vec<Hop> = (0..6).map(Arc::new).collect();
     let addrs = probes(prefixes.iter().copied());
-    let mut rib = Rib::new();
+    let mut rib = Rib::<A, Hop>::new();
     let (mut model, mut published) = (Model(vec![]), Model(vec![]));
     let mut reader = rib.reader();
     let mut resting = Vec::new();
@@ -73,12 +77,12 @@ fn follow<A: Invented>(prefixes: &[(A, u8)], steps: &[Step]) {
         match *step {
             Step::Insert(at, value) => {
                 let (prefix, len) = prefixes[at % prefixes.len()];
-                let old = rib.insert(prefix, len, Arc::clone(&hops[value as usize])).unwrap();
+                let old = rib.insert((prefix, len), Arc::clone(&hops[value as usize])).unwrap();
                 assert_eq!(old.map(|hop| *hop), model.insert(Route { prefix, len, value }));
             }
             Step::Remove(at) => {
                 let (prefix, len) = prefixes[at % prefixes.len()];
-                assert_eq!(rib.remove(prefix, len).unwrap().map(|hop| *hop), model.remove(prefix, len));
+                assert_eq!(rib.remove((prefix, len)).unwrap().map(|hop| *hop), model.remove(prefix, len));
             }
             Step::Clear => {
                 rib.clear();
@@ -129,12 +133,12 @@ proptest! {
 fn what_is_not_published_is_not_seen() {
     let mut rib = Rib::<u16, u8>::new();
     let mut reader = rib.reader();
-    assert_eq!(rib.insert(0, 0, 1), Ok(None));
+    assert_eq!(rib.insert((0, 0), 1), Ok(None));
     assert_eq!((reader.fib().lookup(9), rib.route(9).map(|route| *route.hop)), (None, Some(1)));
     rib.publish();
     assert_eq!(reader.fib().lookup(9), Some(&1));
-    assert!(rib.insert(1, 0, 1).is_err());
-    assert_eq!(rib.remove(0, 0), Ok(Some(1)));
+    assert!(rib.insert((1, 0), 1).is_err());
+    assert_eq!(rib.remove((0, 0)), Ok(Some(1)));
     assert_eq!(rib.reader().fib().lookup(9), Some(&1));
     rib.publish();
     assert_eq!((reader.fib().lookup(9), rib.reader().fib().lookup(9)), (None, None));
@@ -143,22 +147,25 @@ fn what_is_not_published_is_not_seen() {
 #[test]
 fn what_is_refused_changes_nothing() {
     let mut rib = Rib::<u32, &str>::with_limit(2);
-    assert_eq!(rib.insert(0, 33, "a"), Err(Error::Length { len: 33, max: 32 }));
-    assert_eq!(rib.insert(0x0A00_0001, 8, "a"), Err(Error::HostBits { len: 8 }));
-    assert_eq!(rib.remove(1, 0), Err(Error::HostBits { len: 0 }));
+    assert_eq!(rib.insert((0, 33), "a"), Err(Error::Length { len: 33, max: 32 }));
+    assert_eq!(rib.insert((0x0A00_0001, 8), "a"), Err(Error::HostBits { len: 8 }));
+    assert_eq!(rib.remove((1, 0)), Err(Error::HostBits { len: 0 }));
     assert_eq!((rib.len(), rib.next_hops()), (0, 0));
-    assert_eq!((rib.insert(0, 0, "a"), rib.insert(1 << 31, 1, "b")), (Ok(None), Ok(None)));
-    assert_eq!(rib.insert(0, 1, "c"), Err(Error::Full { limit: 2 }));
-    assert_eq!((rib.len(), rib.next_hops(), rib.get(0, 1)), (2, 2, None));
-    assert_eq!(rib.insert(0, 0, "c"), Ok(Some("a")), "there is room for another next hop");
-    assert_eq!(rib.insert(0, 0, "b"), Ok(Some("c")));
-    assert_eq!((rib.next_hops(), rib.remove(0, 1)), (1, Ok(None)));
+    assert_eq!((rib.insert((0, 0), "a"), rib.insert((1 << 31, 1), "b")), (Ok(None), Ok(None)));
+    assert_eq!(rib.insert((0, 1), "c"), Err(Error::Full { limit: 2 }));
+    assert_eq!((rib.len(), rib.next_hops(), rib.get((0, 1))), (2, 2, None));
+    assert_eq!(rib.insert((0, 0), "c"), Ok(Some("a")), "there is room for another next hop");
+    assert_eq!(rib.insert((0, 0), "b"), Ok(Some("c")));
+    assert_eq!((rib.next_hops(), rib.remove((0, 1))), (1, Ok(None)));
     rib.publish();
     assert_eq!(rib.reader().fib().lookup(7), Some(&"b"));
     let mut rib = Rib::<u128, &str>::with_limit(1);
-    assert_eq!(rib.insert(0, 129, "a"), Err(Error::Length { len: 129, max: 128 }));
-    assert_eq!((rib.insert(1, 128, "a"), rib.insert(2, 128, "a")), (Ok(None), Err(Error::Full { limit: 1 })));
-    assert!(Rib::<u32, u8>::with_limit(usize::MAX).insert(0, 0, 1).is_ok());
+    assert_eq!(rib.insert((0, 129), "a"), Err(Error::Length { len: 129, max: 128 }));
+    assert_eq!(
+        (rib.insert((1, 128), "a"), rib.insert((2, 128), "a")),
+        (Ok(None), Err(Error::Full { limit: 1 }))
+    );
+    assert!(Rib::<u32, u8>::with_limit(usize::MAX).insert((0, 0), 1).is_ok());
 }
 
 #[test]
@@ -169,15 +176,15 @@ fn many_changes_at_once_are_as_good_as_one_by_one() {
         // Around the number of changes that are remembered.
         let count = REMEMBERED as u32 - 3 + round;
         for n in 0..count {
-            rib.insert(n << 12, 20, n % 7 + round).unwrap();
-            assert!(rib.changes.prefixes.len() <= REMEMBERED && rib.changes.hops.len() <= 2 * REMEMBERED);
+            rib.insert((n << 12, 20), n % 7 + round).unwrap();
+            assert!(rib.changes.rules.len() <= REMEMBERED && rib.changes.hops.len() <= 2 * REMEMBERED);
         }
         rib.publish();
-        rib.insert(0, 28, 99).unwrap();
+        rib.insert((0, 28), 99).unwrap();
         rib.publish();
         let fib = reader.fib();
         assert_eq!((fib.lookup(0), fib.lookup(16)), (Some(&99), Some(&round)));
-        rib.remove(0, 28).unwrap();
+        rib.remove((0, 28)).unwrap();
         rib.publish();
         for n in 0..count {
             assert_eq!(reader.fib().lookup(n << 12), Some(&(n % 7 + round)), "{n} in round {round}");
@@ -188,12 +195,12 @@ fn many_changes_at_once_are_as_good_as_one_by_one() {
 #[test]
 fn the_same_route_again_is_no_change() {
     let mut rib = Rib::<u16, u8>::new();
-    rib.insert(0, 9, 1).unwrap();
+    rib.insert((0, 9), 1).unwrap();
     rib.publish();
-    assert_eq!((rib.insert(0, 9, 1), rib.remove(0, 8)), (Ok(Some(1)), Ok(None)));
+    assert_eq!((rib.insert((0, 9), 1), rib.remove((0, 8))), (Ok(Some(1)), Ok(None)));
     assert!(rib.changes.is_empty());
-    assert_eq!((rib.remove(0, 9), rib.next_hops()), (Ok(Some(1)), 0));
-    assert_eq!((&rib.changes.prefixes[..], &rib.changes.hops[..]), (&[(0, 9)][..], &[0][..]));
+    assert_eq!((rib.remove((0, 9)), rib.next_hops()), (Ok(Some(1)), 0));
+    assert_eq!((&rib.changes.rules[..], &rib.changes.hops[..]), (&[(0, 9)][..], &[0][..]));
     assert!(!rib.changes.is_empty() && !rib.changes.all);
 }
 
@@ -201,8 +208,8 @@ fn the_same_route_again_is_no_change() {
 fn nothing_is_published_when_nothing_changed() {
     let mut rib = Rib::<u16, u8>::new();
     rib.publish();
-    assert_eq!(rib.memory(), Memory { lookup: 0, routes: 0 });
-    rib.insert(0, 9, 1).unwrap();
+    assert_eq!(rib.memory(), Memory { lookup: 0, rules: 0 });
+    rib.insert((0, 9), 1).unwrap();
     rib.publish();
     let mut reader = rib.reader();
     let before: *const Fib<u16, u8> = reader.fib();
@@ -214,10 +221,10 @@ fn nothing_is_published_when_nothing_changed() {
 fn memory_counts_what_only_the_writer_reads() {
     let mut rib = Rib::<u32, u8>::new();
     for n in 0..3 {
-        rib.insert(n << 24, 8, n as u8 % 2).unwrap();
+        rib.insert((n << 24, 8), n as u8 % 2).unwrap();
     }
     // Routes in the map, next hops, prefixes and next hops that changed.
-    assert_eq!(rib.memory(), Memory { lookup: 0, routes: 3 * 20 + 2 * 36 + 3 * 8 + 2 * 4 });
+    assert_eq!(rib.memory(), Memory { lookup: 0, rules: 3 * 20 + 2 * 36 + 3 * 8 + 2 * 4 });
 }
 
 #[test]
@@ -233,17 +240,17 @@ fn a_next_hop_is_freed_when_its_last_route_is() {
     let mut rib = Rib::<u16, Arc<&str>>::new();
     let hop = Arc::new("a");
     let mut reader = rib.reader();
-    rib.insert(0, 0, Arc::clone(&hop)).unwrap();
-    rib.insert(0, 8, Arc::clone(&hop)).unwrap();
+    rib.insert((0, 0), Arc::clone(&hop)).unwrap();
+    rib.insert((0, 8), Arc::clone(&hop)).unwrap();
     rib.publish();
-    rib.insert(0, 0, Arc::new("b")).unwrap();
+    rib.insert((0, 0), Arc::new("b")).unwrap();
     rib.publish();
     reader.fib();
     assert_eq!((rib.next_hops(), reader.fib().lookup(1).map(|hop| **hop)), (2, Some("a")));
-    rib.insert(0, 8, Arc::new("c")).unwrap();
+    rib.insert((0, 8), Arc::new("c")).unwrap();
     rib.publish();
     assert_eq!((rib.next_hops(), reader.fib().lookup(1).map(|hop| **hop)), (2, Some("c")));
-    rib.insert(0, 8, Arc::new("d")).unwrap();
+    rib.insert((0, 8), Arc::new("d")).unwrap();
     rib.publish();
     assert_eq!(Arc::strong_count(&hop), 1, "both copies have followed");
 }
@@ -251,14 +258,14 @@ fn a_next_hop_is_freed_when_its_last_route_is() {
 #[test]
 fn memory_counts_all_copies() {
     let mut rib = Rib::<u32, u8>::new();
-    assert_eq!(rib.memory(), Memory { lookup: 0, routes: 0 });
-    rib.insert(0, 0, 1).unwrap();
+    assert_eq!(rib.memory(), Memory { lookup: 0, rules: 0 });
+    rib.insert((0, 0), 1).unwrap();
     rib.publish();
     let once = rib.memory();
-    assert!(once.lookup >= 4 << 20 && once.routes > 1 << 18, "{once:?}");
+    assert!(once.lookup >= 4 << 20 && once.rules > 1 << 18, "{once:?}");
     let (mut awake, rests) = (rib.reader(), rib.reader());
     for n in 1..40 {
-        rib.insert(n << 24, 8, n as u8).unwrap();
+        rib.insert((n << 24, 8), n as u8).unwrap();
         rib.publish();
         awake.fib();
     }
@@ -266,7 +273,7 @@ fn memory_counts_all_copies() {
     let thrice = rib.memory().lookup / once.lookup;
     assert_eq!(thrice, 3, "{:?}", rib.memory());
     drop(rests);
-    rib.insert(0, 0, 2).unwrap();
+    rib.insert((0, 0), 2).unwrap();
     rib.publish();
     assert_eq!(rib.memory().lookup / once.lookup, 2, "{:?}", rib.memory());
 }
@@ -289,11 +296,11 @@ fn a_reader_sees_all_of_a_set_of_changes_or_none() {
     // Each set gives all routes one next hop, shorter and longer ones alternating.
     let mut set = |value: u32| {
         for n in 0..ROUTES {
-            rib.insert(n << 10, 6, value).unwrap();
+            rib.insert((n << 10, 6), value).unwrap();
             if value.is_multiple_of(2) {
-                rib.insert(n << 10, 14, value).unwrap();
+                rib.insert((n << 10, 14), value).unwrap();
             } else {
-                rib.remove(n << 10, 14).unwrap();
+                rib.remove((n << 10, 14)).unwrap();
             }
         }
         rib.publish();
@@ -334,10 +341,10 @@ fn an_index_in_use_again_never_gives_a_reader_the_wrong_hop() {
     // indices than routes and one, so that each is soon that of another route.
     let mut change = |age: u32| {
         let route = u128::from(age) % ROUTES;
-        rib.remove(route << 100, 28).unwrap();
+        rib.remove((route << 100, 28)).unwrap();
         let other = (route + 5) % ROUTES;
-        rib.insert(other << 100, 28, (other, age)).unwrap();
-        rib.insert(route << 100, 28, (route, age)).unwrap();
+        rib.insert((other << 100, 28), (other, age)).unwrap();
+        rib.insert((route << 100, 28), (route, age)).unwrap();
         rib.publish();
         assert!(rib.next_hops() <= ROUTES as usize);
         rib.reader()

@@ -89,22 +89,22 @@ impl Routes {
         let port = unsigned(port).ok_or_else(wrong)?;
         let port = u16::try_from(port).ok().filter(|port| usize::from(*port) < self.outputs);
         let hop = Hop { port: port.ok_or("output port out of range")?, gateway };
-        self.rib.insert(masked(&prefix), prefix.length, hop).map_err(|error| error.to_string())?;
+        self.rib.insert((masked(&prefix), prefix.length), hop).map_err(|error| error.to_string())?;
         Ok(())
     }
 
     fn remove(&mut self, text: &str, scope: &Scope<'_>) -> Result<(), String> {
         let word = text.split_whitespace().next().unwrap_or_default();
         let prefix = Prefix6::parse(word, scope)?;
-        let removed = self.rib.remove(masked(&prefix), prefix.length).map_err(|error| error.to_string())?;
+        let removed = self.rib.remove((masked(&prefix), prefix.length)).map_err(|error| error.to_string())?;
         removed.map(drop).ok_or_else(|| format!("route '{word}' not found"))
     }
 
     fn dump(&self) -> String {
-        let line = |route: fib::Entry<'_, u128, Hop>| {
+        let line = |route: fib::Entry<'_, (u128, u8), Hop>| {
             let gateway = unparse(Ipv6Addr::from_bits(route.hop.gateway));
-            let prefix = unparse(Ipv6Addr::from_bits(route.prefix));
-            format!("{prefix}/{}\t{gateway}\t{}\n", route.len, route.hop.port)
+            let (prefix, len) = (unparse(Ipv6Addr::from_bits(route.rule.0)), route.rule.1);
+            format!("{prefix}/{len}\t{gateway}\t{}\n", route.hop.port)
         };
         let head = ["# Active routes\n".to_string()];
         head.into_iter().chain(self.rib.iter().map(line)).collect()

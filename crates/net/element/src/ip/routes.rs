@@ -109,7 +109,7 @@ impl Routes {
     }
 
     fn get(&self, prefix: u32, len: u8) -> Option<Entry> {
-        Some(Entry { prefix, len, hop: *self.rib.get(prefix, len)? })
+        Some(Entry { prefix, len, hop: *self.rib.get((prefix, len))? })
     }
 
     /// Adds a route; the one it replaced, if it may.
@@ -118,7 +118,7 @@ impl Routes {
         if let Some(before) = before.filter(|_| !may_replace) {
             return Err(Conflict::Exists(before));
         }
-        self.rib.insert(entry.prefix, entry.len, entry.hop).map_err(|error| {
+        self.rib.insert((entry.prefix, entry.len), entry.hop).map_err(|error| {
             Conflict::Full(format!("no memory to store route '{}': {error}", entry.unparse(false)))
         })?;
         self.slots.add((entry.prefix, entry.len));
@@ -128,7 +128,7 @@ impl Routes {
     /// Removes a route, if it is exactly this one.
     fn remove(&mut self, prefix: u32, len: u8, wanted: Option<Hop>) -> Option<Entry> {
         let there = self.get(prefix, len).filter(|there| wanted.is_none_or(|hop| there.hop == hop))?;
-        self.rib.remove(prefix, len).ok()??;
+        self.rib.remove((prefix, len)).ok()??;
         self.slots.remove((prefix, len));
         Some(there)
     }
@@ -208,10 +208,10 @@ impl Routes {
 
     /// All routes, the longest prefixes last.
     pub(crate) fn fixed(&self) -> Vec<super::lookup::Fixed> {
-        let fixed = |route: fib::Entry<'_, u32, Hop>| {
-            let mask = u32::MAX.checked_shl(32 - u32::from(route.len)).unwrap_or(0);
-            let Hop { port, gateway } = *route.hop;
-            super::lookup::Fixed { prefix: route.prefix, mask, port, gateway }
+        let fixed = |route: fib::Entry<'_, (u32, u8), Hop>| {
+            let ((prefix, len), Hop { port, gateway }) = (route.rule, *route.hop);
+            let mask = u32::MAX.checked_shl(32 - u32::from(len)).unwrap_or(0);
+            super::lookup::Fixed { prefix, mask, port, gateway }
         };
         let mut all: Vec<_> = self.rib.iter().map(fixed).collect();
         all.sort_by_key(|route| (route.mask, route.prefix));
@@ -220,7 +220,7 @@ impl Routes {
 
     /// All routes, a line each.
     pub(crate) fn dump(&self) -> String {
-        let all = self.slots.list(self.rib.iter().map(|route| (route.prefix, route.len)));
+        let all = self.slots.list(self.rib.iter().map(|route| route.rule));
         all.into_iter()
             .filter_map(|(prefix, len)| Some(self.get(prefix, len)?.unparse(true) + "\n"))
             .collect()

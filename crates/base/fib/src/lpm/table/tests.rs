@@ -4,8 +4,8 @@
 
 use super::*;
 use crate::lpm::model::{Invented, Model, Small6, prefixes, probes};
-use crate::lpm::{MAX_VALUE, MISS};
 use crate::synthetic;
+use crate::{MAX_VALUE, MISS};
 use proptest::prelude::*;
 
 fn compare<A: Address>(table: &Table<A>, model: &Model<A>, probes: &[A]) {
@@ -107,7 +107,7 @@ fn follow_late<A: Invented>(changes: &[(bool, Route<A>)], kept: usize, rotated: 
         missed[at / 2..].reverse();
     }
     for (prefix, len) in missed {
-        late.follow(&table.routes, prefix, len);
+        late.follow(&table.routes, (prefix, len));
     }
     let mut values = vec![0; probes.len()];
     late.lookup_batch(&probes, &mut values);
@@ -225,7 +225,7 @@ fn memory_counts_lookup_parts_and_routes() {
     let (mut table, mut small) = (Table4::new(), Table::<Small6>::new());
     // Blocks of 16 bytes and roots of 8, a byte beside each, and the first of each arena.
     let empty =
-        |memory: Memory, parts: usize| (memory.lookup > parts && memory.lookup < parts + 1024, memory.routes);
+        |memory: Memory, parts: usize| (memory.lookup > parts && memory.lookup < parts + 1024, memory.rules);
     assert_eq!(empty(table.memory(), 16 << 18), (true, 1 << 18));
     assert_eq!(empty(small.memory(), 8 << 6), (true, 1 << 6));
     let before = (table.memory(), small.memory());
@@ -233,7 +233,7 @@ fn memory_counts_lookup_parts_and_routes() {
         table.insert(n << 20, 24, n).unwrap();
         small.insert(Small6(u128::from(n) << 100), 28, n).unwrap();
     }
-    let added = |now: Memory, then: Memory| (now.lookup > then.lookup, now.routes - then.routes);
+    let added = |now: Memory, then: Memory| (now.lookup > then.lookup, now.rules - then.rules);
     // About 20 bytes and 56 in a map.
     assert_eq!(added(table.memory(), before.0), (true, 20_000));
     assert_eq!(added(small.memory(), before.1), (true, 56_000));
