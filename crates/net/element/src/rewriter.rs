@@ -18,6 +18,7 @@ mod rewriter;
 mod ring;
 mod sequence;
 mod spec;
+mod taken;
 
 use graph::Class;
 

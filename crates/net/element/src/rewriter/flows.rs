@@ -12,6 +12,7 @@ use super::heap::Heaps;
 use super::kind::Kind;
 use super::sequence::Shift;
 use super::spec::{Input, Rule};
+use super::taken::{Chosen, Known, Taken};
 
 /// What a rewriter's flows may be, when nobody says.
 pub(crate) const CAPACITY: usize = 1 << 18;
@@ -106,9 +107,44 @@ pub(crate) struct Member {
     pub inputs: Vec<Input>,
     /// The second is UDP's, where the protocols have one each.
     pub maps: [HashMap<FlowId, Entry>; 2],
+    /// What of the maps' identities is taken.
+    pub taken: [Taken; 2],
     pub growth: [Growth; 2],
     pub times: [Times; 2],
     pub outputs: usize,
+}
+
+impl Member {
+    /// Keeps what its inputs choose from, as far as it does not.
+    pub(crate) fn keep_choices(&mut self, kind: Kind) {
+        let chosen: Vec<Chosen> = self.inputs.iter().flat_map(Input::choices).collect();
+        let kept = Chosen::ALL.map(|one| chosen.contains(&one));
+        for (taken, map) in self.taken.iter_mut().zip(&self.maps) {
+            if Chosen::ALL.map(|one| taken.keeps(one)) != kept {
+                taken.keep(kind, kept, map.keys());
+            }
+        }
+    }
+}
+
+/// The flows of a map, as patterns ask for them.
+struct InMap<'a> {
+    kind: Kind,
+    map: &'a HashMap<FlowId, Entry>,
+    taken: &'a Taken,
+}
+
+impl Known for InMap<'_> {
+    fn is_free(&self, id: FlowId) -> bool {
+        !self.map.contains_key(&self.kind.complete(id).reversed())
+    }
+
+    fn first_free(&self, chosen: Chosen, id: FlowId, first: u32, last: u32) -> Option<u32> {
+        match self.taken.keeps(chosen) {
+            true => self.taken.first_free(chosen, id, first, last),
+            false => (first..=last).find(|&value| self.is_free(chosen.set(id, value))),
+        }
+    }
 }
 
 /// Why a packet without a flow got none.
@@ -203,17 +239,17 @@ impl Flows {
         now: i64,
     ) -> Result<Entry, Without> {
         let id = kind.forward(id);
-        let Member { inputs, maps, outputs, times, .. } = &mut self.members[member];
-        let (known, outputs, times) = (&maps[map], *outputs, times[map]);
+        let Member { inputs, maps, taken, outputs, times, .. } = &mut self.members[member];
+        let known = InMap { kind, map: &maps[map], taken: &taken[map] };
+        let (outputs, times) = (*outputs, times[map]);
         let spec = inputs.get_mut(input).ok_or(Without::Unwanted)?;
-        let free = |new: FlowId| !known.contains_key(&kind.complete(new).reversed());
         let fixed = (spec.forward, spec.reply);
         let made = match &mut spec.rule {
             Rule::Drop | Rule::Named(..) => return Err(Without::Unwanted),
             Rule::Pass => return Err(Without::Pass(spec.forward)),
             Rule::Keep => Some((id, fixed.0, fixed.1)),
-            Rule::Pattern(pattern) => pattern.rewrite(id, &free).map(|new| (new, fixed.0, fixed.1)),
-            Rule::Mapper(mapper) => mapper.rewrite(id, &free),
+            Rule::Pattern(pattern) => pattern.rewrite(id, &known).map(|new| (new, fixed.0, fixed.1)),
+            Rule::Mapper(mapper) => mapper.rewrite(id, &known),
         };
         let Some((new, forward, reply)) = made else {
             spec.failures += 1;
@@ -253,6 +289,7 @@ impl Flows {
         });
         self.slots[id as usize] = Some(flow);
         for (key, back) in ids.into_iter().zip([false, true]) {
+            self.members[member].taken[map].insert(key);
             let old = self.members[member].maps[map].insert(key, Entry { flow: id, back });
             let stands = old.map(|old| self.flow(old.flow).stands[usize::from(old.back)]);
             self.flow(id).stands[usize::from(back)] = stands.unwrap_or(2 * number + u64::from(back));
@@ -346,6 +383,7 @@ impl Flows {
         for key in flow.ids {
             if member.maps[flow.map].get(&key).is_some_and(|entry| entry.flow == id) {
                 member.maps[flow.map].remove(&key);
+                member.taken[flow.map].remove(key);
             }
         }
         member.inputs[flow.input].count -= 1;

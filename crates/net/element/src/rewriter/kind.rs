@@ -16,9 +16,10 @@ pub(crate) const UDP: u8 = Protocol::UDP.0;
 pub(crate) const DCCP: u8 = Protocol::DCCP.0;
 
 /// Kinds of rewriters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Kind {
     /// `IPRewriter`: TCP and UDP, each with flows of its own.
+    #[default]
     Ip,
     /// `TCPRewriter`.
     Tcp,

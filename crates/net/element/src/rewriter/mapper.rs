@@ -12,6 +12,7 @@ use super::flow_id::FlowId;
 use super::pattern::{NAMED, Pattern};
 use super::ring::Ring;
 use super::spec;
+use super::taken::{Chosen, Known};
 
 /// The class of what takes patterns in turn.
 pub static ROUND_ROBIN: Class = Class {
@@ -200,21 +201,23 @@ fn hashing(texts: &[String], conf: &Conf<'_>) -> Result<Inner, Fault> {
 
 impl Mapper {
     /// What becomes of a flow, and its outputs; `None` when nothing is free.
-    pub(crate) fn rewrite(
-        &self,
-        id: FlowId,
-        free: &dyn Fn(FlowId) -> bool,
-    ) -> Option<(FlowId, usize, usize)> {
+    pub(crate) fn rewrite(&self, id: FlowId, known: &dyn Known) -> Option<(FlowId, usize, usize)> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let count = inner.patterns.len();
         if let Some(server) = inner.ring.as_ref().and_then(|ring| ring.server(id.src)) {
-            return inner.patterns[server].rewrite(id, free);
+            return inner.patterns[server].rewrite(id, known);
         }
         (0..count).find_map(|_| {
             let index = inner.last;
             inner.last = (index + 1) % count;
-            inner.patterns[index].rewrite(id, free)
+            inner.patterns[index].rewrite(id, known)
         })
+    }
+
+    /// What its patterns choose among many.
+    pub(crate) fn choices(&self) -> Vec<Chosen> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.patterns.iter().filter_map(|candidate| candidate.pattern.chooses_among_many()).collect()
     }
 
     /// The element's name and class.
@@ -237,7 +240,7 @@ impl Mapper {
 }
 
 impl Candidate {
-    fn rewrite(&mut self, id: FlowId, free: &dyn Fn(FlowId) -> bool) -> Option<(FlowId, usize, usize)> {
-        Some((self.pattern.rewrite(id, free)?, self.forward, self.reply))
+    fn rewrite(&mut self, id: FlowId, known: &dyn Known) -> Option<(FlowId, usize, usize)> {
+        Some((self.pattern.rewrite(id, known)?, self.forward, self.reply))
     }
 }

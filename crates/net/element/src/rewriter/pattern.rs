@@ -10,10 +10,14 @@ use graph::value::{Kind, Prefix4, Scope, Value, unsigned};
 
 use super::flow_id::FlowId;
 use super::mapper::Turns;
+use super::taken::{Chosen, Known};
 use crate::ip::random;
 
 /// As which kind of name a configuration's patterns are declared.
 pub(crate) const NAMED: Kind = Kind::Number("rewriter pattern");
+
+/// So many values are tried one by one.
+const FEW: u32 = 64;
 
 /// How a varying address or port is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,8 +153,17 @@ impl Pattern {
         Some(())
     }
 
-    /// What becomes of a flow; `None` when nothing is free. `free` tells what is.
-    pub(crate) fn rewrite(&mut self, id: FlowId, free: &dyn Fn(FlowId) -> bool) -> Option<FlowId> {
+    /// What it chooses, where there are more choices than one would try one by one.
+    pub(crate) fn chooses_among_many(&self) -> Option<Chosen> {
+        (self.range >= FEW).then_some(self.chosen())
+    }
+
+    fn chosen(&self) -> Chosen {
+        if self.ports { Chosen::Port } else { Chosen::Address }
+    }
+
+    /// What becomes of a flow; `None` when nothing is free.
+    pub(crate) fn rewrite(&mut self, id: FlowId, known: &dyn Known) -> Option<FlowId> {
         let or = |ours: u32, theirs: u32| if ours == 0 { theirs } else { ours };
         let or_port = |ours: u16, theirs: u16| if ours == 0 { theirs } else { ours };
         let mut new = FlowId {
@@ -166,29 +179,24 @@ impl Pattern {
         if self.ports && self.choice == Choice::Same && id.src_port >= self.id.src_port && same <= self.range
         {
             new.src_port = id.src_port;
-            if free(new) {
+            if known.is_free(new) {
                 self.next.store(same + 1, Ordering::Relaxed);
                 return Some(new);
             }
         }
         let next = self.next.load(Ordering::Relaxed);
-        let mut value = match self.choice {
+        let start = match self.choice {
             Choice::Next if next > self.range => 0,
             Choice::Next => next,
             _ => random::below(u64::from(self.range) + 1) as u32,
         };
-        for _ in 0..=self.range {
-            match self.ports {
-                true => new.src_port = self.id.src_port.wrapping_add(value as u16),
-                false => new.src = self.id.src.wrapping_add(value),
-            }
-            if free(new) {
-                self.next.store(value.saturating_add(1), Ordering::Relaxed);
-                return Some(new);
-            }
-            value = if value == self.range { 0 } else { value + 1 };
-        }
-        None
+        let chosen = self.chosen();
+        let base = if self.ports { self.id.src_port.into() } else { self.id.src };
+        let free = |first: u32, last: u32| known.first_free(chosen, new, base + first, base + last);
+        let before = || start.checked_sub(1).and_then(|last| free(0, last));
+        let value = free(start, self.range).or_else(before)?;
+        self.next.store((value - base).saturating_add(1), Ordering::Relaxed);
+        Some(chosen.set(new, value))
     }
 }
 

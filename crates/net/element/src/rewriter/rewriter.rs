@@ -96,6 +96,7 @@ impl Core {
         all(
             inputs.map(|(i, input)| resolve(cx, input, self.outputs).map_err(|error| spec::about(i, &error)))
         )?;
+        flows.members[member].keep_choices(self.kind);
         Ok(true)
     }
 
@@ -285,6 +286,7 @@ impl Rewriter {
         let mut flows = lock(&self.flows);
         flows.forget_input(self.member, i);
         flows.members[self.member].inputs[i] = input;
+        flows.members[self.member].keep_choices(self.core.kind);
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use graph::value::{Names, Scope, Value};
 
 use super::mapper::{self, Mapper};
 use super::pattern::Pattern;
+use super::taken::Chosen;
 
 /// What a new flow's packets are treated by.
 #[derive(Debug, Clone)]
@@ -110,6 +111,15 @@ impl Input {
         match input.forward < outputs && input.reply < outputs {
             true => Ok(input),
             false => Err("output port out of range".into()),
+        }
+    }
+
+    /// What its flows' identities are chosen from, where that is much.
+    pub(crate) fn choices(&self) -> Vec<Chosen> {
+        match &self.rule {
+            Rule::Pattern(pattern) => pattern.chooses_among_many().into_iter().collect(),
+            Rule::Mapper(mapper) => mapper.choices(),
+            _ => vec![],
         }
     }
 

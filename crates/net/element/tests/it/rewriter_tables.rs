@@ -48,6 +48,29 @@ fn a_table_keeps_its_order_when_flows_leave_it() {
     );
 }
 
+/// One inside host can take all ports; what the others' packets cost then must not grow: at
+/// some milliseconds for each, this would take ten minutes.
+#[test]
+fn packets_that_find_no_port_cost_no_search() {
+    let inside = |n: u32| {
+        format!(
+            "InfiniteSource(LIMIT 60000, BURST 32, STOP false)
+               -> DynamicUDPIPEncap(10.0.0.{n}, 1000, 2.0.0.2, 50, true, 1) -> rw;\n"
+        )
+    };
+    let config = format!(
+        "rw :: UDPRewriter(pattern 1.0.0.1 1024-65535? 2.0.0.2 7 0 1, drop, REAP_INTERVAL 0);
+         {ENDS}{}{}{}",
+        inside(1),
+        inside(2),
+        inside(3)
+    );
+    let mut rig = ran(&config);
+    let read = |rig: &mut Rig, handler: &str| rig.read(handler).trim().parse::<u64>().expect("a number");
+    let (flows, failures) = (read(&mut rig, "rw.size"), read(&mut rig, "rw.mapping_failures"));
+    assert_eq!((flows, flows + failures), (65_535 - 1023, 180_000));
+}
+
 #[test]
 fn pings_are_listed_in_clicks_order() {
     let ping = |host: u8, identifier: u16| {
