@@ -19,6 +19,7 @@ mod lookup6;
 mod mark_header;
 mod paint;
 pub(crate) mod reassembler;
+mod route_text;
 mod routes;
 mod slots;
 mod small;

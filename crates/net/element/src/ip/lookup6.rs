@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fib::Rib;
 use graph::class::{Handlers, ask, read, rest, write};
-use graph::value::{Prefix6, Scope, Value, unsigned};
+use graph::value::Scope;
 use graph::{Class, Cx, Element, Fault, Next, Refused};
 use memory::Batch;
 
 use super::forward::{self, Forwarder};
 use super::ip6_packet::unparse;
+use super::route_text::{RouteText, Written, output};
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -67,36 +68,20 @@ struct Routes {
     outputs: usize,
 }
 
-fn masked(prefix: &Prefix6) -> u128 {
-    let mask = u128::MAX.checked_shl(128 - u32::from(prefix.length)).unwrap_or(0);
-    prefix.address.to_bits() & mask
-}
-
 impl Routes {
     fn add(&mut self, text: &str, scope: &Scope<'_>) -> Result<(), String> {
-        let words: Vec<&str> = text.split_whitespace().collect();
         let wrong = || "should be DADDR/MASK [GW] OUTPUT".to_string();
-        let (prefix, gateway, port) = match words[..] {
-            [prefix, port] => (prefix, "-", port),
-            [prefix, gateway, port] => (prefix, gateway, port),
-            _ => return Err(wrong()),
-        };
-        let prefix = Prefix6::parse(prefix, scope).map_err(|_| wrong())?;
-        let gateway = match gateway {
-            "-" => 0,
-            text => Ipv6Addr::parse(text, scope).map_err(|_| wrong())?.to_bits(),
-        };
-        let port = unsigned(port).ok_or_else(wrong)?;
-        let port = u16::try_from(port).ok().filter(|port| usize::from(*port) < self.outputs);
-        let hop = Hop { port: port.ok_or("output port out of range")?, gateway };
-        self.rib.insert((masked(&prefix), prefix.length), hop).map_err(|error| error.to_string())?;
+        let route = RouteText::parse(text, scope).ok_or_else(wrong)?;
+        let port = output(route.port.ok_or_else(wrong)?, self.outputs).ok_or("output port out of range")?;
+        let hop = Hop { port, gateway: route.gateway };
+        self.rib.insert(route.rule, hop).map_err(|error| error.to_string())?;
         Ok(())
     }
 
     fn remove(&mut self, text: &str, scope: &Scope<'_>) -> Result<(), String> {
         let word = text.split_whitespace().next().unwrap_or_default();
-        let prefix = Prefix6::parse(word, scope)?;
-        let removed = self.rib.remove((masked(&prefix), prefix.length)).map_err(|error| error.to_string())?;
+        let rule = u128::prefix(word, scope)?;
+        let removed = self.rib.remove(rule).map_err(|error| error.to_string())?;
         removed.map(drop).ok_or_else(|| format!("route '{word}' not found"))
     }
 

@@ -4,9 +4,10 @@
 use std::net::Ipv4Addr;
 
 use fib::Rib;
-use graph::value::{Prefix4, Scope, Value, unsigned};
+use graph::value::{Scope, unsigned};
 
 use super::forward;
+use super::route_text::{RouteText, output};
 use super::slots::{Order, Slots};
 
 type Hop = forward::Hop<u32>;
@@ -35,25 +36,6 @@ pub(crate) enum Undo {
 }
 
 impl Entry {
-    /// Reads `ADDR/MASK [GATEWAY] OUTPUT`; the output may be left out (`None`) where
-    /// a route is only named.
-    fn parse(text: &str, scope: &Scope<'_>) -> Option<(u32, u8, u32, Option<i64>)> {
-        let mut words = text.split_whitespace();
-        let prefix = Prefix4::parse(words.next()?, scope).ok()?;
-        let mut word = words.next();
-        let gateway = match word {
-            Some("-") => Some(0),
-            Some(text) => Ipv4Addr::parse(text, scope).ok().map(Ipv4Addr::to_bits),
-            None => None,
-        };
-        if gateway.is_some() {
-            word = words.next();
-        }
-        let port = word.map(|text| i64::parse(text, scope)).transpose().ok()?;
-        let masked = prefix.address.to_bits() & prefix.mask.to_bits();
-        words.next().is_none().then_some((masked, prefix.length()?, gateway.unwrap_or(0), port))
-    }
-
     fn unparse(&self, tabs: bool) -> String {
         let gateway = match self.hop.gateway {
             0 => "-".to_string(),
@@ -89,8 +71,8 @@ impl Routes {
     pub(crate) fn configure(&mut self, routes: &[String], scope: &Scope<'_>) -> Result<usize, String> {
         let (mut problems, mut twice) = (vec![], 0);
         for (i, text) in routes.iter().enumerate() {
-            match Entry::parse(text, scope) {
-                Some((prefix, len, gateway, Some(port))) => match self.port(port) {
+            match RouteText::parse(text, scope) {
+                Some(RouteText { rule: (prefix, len), gateway, port: Some(port) }) => match self.port(port) {
                     Some(port) => match self.add(Entry { prefix, len, hop: Hop { port, gateway } }, false) {
                         Ok(_) => {}
                         Err(Conflict::Exists(_)) => twice += 1,
@@ -105,7 +87,7 @@ impl Routes {
     }
 
     fn port(&self, port: i64) -> Option<u16> {
-        u16::try_from(port).ok().filter(|port| usize::from(*port) < self.outputs)
+        output(port, self.outputs)
     }
 
     fn get(&self, prefix: u32, len: u8) -> Option<Entry> {
@@ -144,7 +126,8 @@ impl Routes {
             Command::Remove => "expected 'ADDR/MASK [GATEWAY OUTPUT]'",
             _ => "expected 'ADDR/MASK [GATEWAY] OUTPUT'",
         };
-        let (prefix, len, gateway, port) = Entry::parse(text, scope).ok_or(expected)?;
+        let RouteText { rule: (prefix, len), gateway, port } =
+            RouteText::parse(text, scope).ok_or(expected)?;
         if command == Command::Remove {
             let hop = match port {
                 None | Some(-1) => None,
