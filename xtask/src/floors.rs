@@ -14,7 +14,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("base", &["wire", "regs", "fib"]),
     ("nic", &["bus", "memory", "port", "driver", "interface", "ports"]),
     ("net", &["neighbor", "graph", "element", "analysis"]),
-    ("sim", &["model", "testbed", "lab"]),
+    ("sim", &["model", "testbed", "lab", "bench"]),
 ];
 /// The command line, below all floors.
 const PROGRAM: &str = "ixora";

@@ -133,6 +133,20 @@ impl From<ModelError> for Failure {
     }
 }
 
+impl From<bench::Error> for Failure {
+    fn from(error: bench::Error) -> Failure {
+        match error {
+            bench::Error::Usage { cause, fix } => Failure::usage(cause).fix(fix),
+            bench::Error::Failed(cause) => Failure::new(cause),
+            bench::Error::Bus(error) => error.into(),
+            bench::Error::Memory(error) => error.into(),
+            bench::Error::Driver(error) => error.into(),
+            bench::Error::Port(error) => error.into(),
+            bench::Error::Wire(error) => error.into(),
+        }
+    }
+}
+
 impl From<SpecError> for Failure {
     fn from(error: SpecError) -> Failure {
         match error {

@@ -11,8 +11,6 @@ use port::{Completion, Feature, Offload, Port, RxQueue, TxQueue};
 use ports::{Found, Name};
 use rustix::process::Pid;
 use serde::Serialize;
-use testbed::device::Device;
-use testbed::external::ExternalDriver;
 use testbed::inprocess::{self, Handle, InProcess};
 use testbed::models::Setup;
 use testbed::wire::{self, Cable, Ledger, Plug};
@@ -148,31 +146,6 @@ impl Ports {
     pub fn mac(&self, port: usize) -> [u8; 6] {
         self.list[port].mac()
     }
-}
-
-/// A device in this process, with a wire in its port.
-pub fn model(wire: &str) -> Result<(bus::Pci, Handle), Failure> {
-    join(Model::named("82599")?, Cable::open(&wire.parse()?)?, testbed::ixgbe::mac(0))
-}
-
-/// A device that gives these frames over and over.
-pub fn lean(frames: Vec<Vec<u8>>) -> Result<(bus::Pci, Handle), Failure> {
-    Ok(InProcess::new(lean_device(0, frames)?))
-}
-
-/// As [`lean`], for a driver of another process; it gives the same packet of `len`
-/// bytes again and again.
-pub fn lean_external(index: u8, len: usize) -> Result<(ExternalDriver, Handle), Failure> {
-    ExternalDriver::new(lean_device(index, vec![testbed::lean::outline(len)])?).map_err(no_pages)
-}
-
-fn lean_device(index: u8, frames: Vec<Vec<u8>>) -> Result<Device, Failure> {
-    let cable = Cable::open(&"sink".parse()?)?; // nothing comes out of its port
-    testbed::lean::open(testbed::ixgbe::mac(index), frames, cable).map_err(no_pages)
-}
-
-fn no_pages(error: std::io::Error) -> Failure {
-    Failure::new(format!("cannot make a model's pages: {error}"))
 }
 
 fn join(model: &'static Model, cable: Cable, mac: [u8; 6]) -> Result<(bus::Pci, Handle), Failure> {

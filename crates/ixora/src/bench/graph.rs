@@ -1,27 +1,20 @@
 //! `ixora bench graph`: what a router costs, in cycles per packet on one core.
-//!
-//! Packets come from memory (`FlowSource`, 4,096 random flows of 60-byte frames) and
-//! end in a `Discard`, so that nothing is measured but the graph, its elements and
-//! the pool; or they come from and go to 82599s, lean ones, that step between the
-//! router's polls and whose steps are not counted on one thread. Each window runs a
-//! number of packets through a fresh router.
+//! `bench::graph` measures it.
 
 mod beside;
 mod compiled;
-pub mod stepped;
-pub mod window;
-pub mod workload;
 
 pub use compiled::run as run_compiled;
 
 use std::path::{Path, PathBuf};
 
+use ::bench::conditions::{Conditions, pin};
+use ::bench::figures::Spread;
+use ::bench::graph::{stepped, window, workload};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::conditions::{Conditions, pin};
 use super::instructions::count_router;
-use super::report::Spread;
 use crate::Failure;
 
 /// How to measure.
@@ -158,7 +151,7 @@ impl Arguments {
     fn in_memory(&self, point: Point<'_>, packets: u64, counting: bool) -> Result<f64, Failure> {
         let router = window::FromMemory::new(point.workload, point.threads)?;
         let router = window::FromMemory { counting, ..router };
-        router.window(point.batch, packets, &self.threads(point.threads)?)
+        Ok(router.window(point.batch, packets, &self.threads(point.threads)?)?)
     }
 
     fn row(&self, point: Point<'_>, tsc_hz: u64) -> Result<Row, Failure> {

@@ -3,7 +3,8 @@
 
 use std::process::{Command, Stdio};
 
-use super::{CompletionName, Setting};
+use ::bench::Setting;
+
 use crate::Failure;
 
 /// Packets under callgrind, which runs fifty times slower.
@@ -12,16 +13,12 @@ const PACKETS: u64 = 20_000;
 /// What happens inside the driver's calls, the application's loop around them
 /// included.
 pub fn count(setting: &Setting) -> Result<f64, Failure> {
-    let completion = match setting.completion {
-        CompletionName::Report => "report",
-        CompletionName::Head => "head",
-    };
     let (batch, ring, size) = (setting.batch.to_string(), setting.ring.to_string(), setting.size.to_string());
     callgrind(
         "*Rig*driver_calls*",
         &[
             &["bench", "driver", "--device", setting.device.name(), "--workload", setting.workload.name()],
-            &["--completion", completion, "--batch", &batch, "--ring", &ring, "--size", &size],
+            &["--completion", setting.completion.name(), "--batch", &batch, "--ring", &ring, "--size", &size],
         ],
     )
 }

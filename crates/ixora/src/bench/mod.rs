@@ -1,31 +1,21 @@
-//! `ixora bench`: what the driver costs, in cycles per packet, with the
-//! conditions under which it was measured.
-//!
-//! Two ways. On **one core** the model takes its steps between the driver's
-//! calls, and only those are timed: caches are warm, nothing is contended, the
-//! figure is stable and says how much work the code is. On **two cores** the
-//! model runs beside the driver, descriptors and packets cross between caches,
-//! and the distance of the cores, measured around each window, says which
-//! windows can be compared.
+//! `ixora bench`: what drivers and routers cost, in cycles per packet, with the
+//! conditions under which it was measured. The crate `bench` measures.
 
-mod conditions;
-pub use conditions::pin;
-pub use graph::run_compiled;
-mod distance;
 mod graph;
 mod instructions;
-mod one_core;
 mod paper;
 mod peers;
 mod report;
-mod rig;
-mod two_cores;
 mod virtio;
+
+pub use ::bench::pin;
+pub use graph::run_compiled;
 
 use std::path::PathBuf;
 
+use ::bench::{Choice, CompletionName, DeviceName, Setting, Workload, conditions, one_core, two_cores};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-use serde::Serialize;
 
 use report::Report;
 
@@ -49,7 +39,7 @@ pub enum Bench {
 #[derive(Args, Debug, Clone)]
 pub struct DriverArguments {
     /// Workloads, separated by commas.
-    #[arg(long, value_delimiter = ',', default_value = "rx,tx,fwd,touch")]
+    #[arg(long, value_delimiter = ',', default_value = "rx,tx,fwd,touch", value_parser = one_of(Workload::ALL))]
     workload: Vec<Workload>,
     /// Batch sizes, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "1,4,16,32,64,256")]
@@ -58,13 +48,13 @@ pub struct DriverArguments {
     #[arg(long, value_delimiter = ',', default_value = "64,512,4096")]
     ring: Vec<usize>,
     /// Devices, separated by commas.
-    #[arg(long, value_delimiter = ',', default_value = "lean,82599")]
+    #[arg(long, value_delimiter = ',', default_value = "lean,82599", value_parser = one_of(DeviceName::ALL))]
     device: Vec<DeviceName>,
     /// Frame size in bytes, with CRC.
     #[arg(long, default_value_t = 64)]
     size: usize,
     /// How the device reports sent packets.
-    #[arg(long, value_enum, default_value = "report")]
+    #[arg(long, default_value = "report", value_parser = one_of(CompletionName::ALL))]
     completion: CompletionName,
     /// One core, two, or both.
     #[arg(long, value_enum, default_value = "both")]
@@ -86,69 +76,6 @@ pub struct DriverArguments {
     only_packets: Option<u64>,
 }
 
-/// What the driver is made to do.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Workload {
-    /// Receive and free.
-    Rx,
-    /// Allocate and send.
-    Tx,
-    /// Forward between two ports, both ways, without looking at packets.
-    Fwd,
-    /// Forward and change one byte of each packet.
-    Touch,
-    /// Forward and swap each packet's Ethernet addresses.
-    Macswap,
-}
-
-impl Workload {
-    /// As on the command line.
-    fn name(self) -> &'static str {
-        match self {
-            Workload::Rx => "rx",
-            Workload::Tx => "tx",
-            Workload::Fwd => "fwd",
-            Workload::Touch => "touch",
-            Workload::Macswap => "macswap",
-        }
-    }
-}
-
-/// What the driver is measured on.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum DeviceName {
-    /// As little device as possible: what is left is the driver.
-    #[value(name = "lean")]
-    #[serde(rename = "lean")]
-    Lean,
-    /// The model of the 82599, with all that it checks; on two cores a driver
-    /// waits for it.
-    #[value(name = "82599")]
-    #[serde(rename = "82599")]
-    Full,
-}
-
-impl DeviceName {
-    /// As on the command line.
-    fn name(self) -> &'static str {
-        match self {
-            DeviceName::Lean => "lean",
-            DeviceName::Full => "82599",
-        }
-    }
-}
-
-/// How sent packets are reported.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CompletionName {
-    /// By a bit in some descriptors.
-    Report,
-    /// By head write-back.
-    Head,
-}
-
 /// Which of the two ways.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cores {
@@ -160,21 +87,13 @@ pub enum Cores {
     Both,
 }
 
-/// One line of the table: what was set.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Setting {
-    /// What it was done on.
-    pub device: DeviceName,
-    /// What was done.
-    pub workload: Workload,
-    /// Packets a call, at most.
-    pub batch: usize,
-    /// Descriptors in each ring.
-    pub ring: usize,
-    /// Frame size with CRC.
-    pub size: usize,
-    /// How sent packets are reported.
-    pub completion: CompletionName,
+/// Reads one of the values that there are.
+fn one_of<T: Copy + Send + Sync + 'static>(all: &'static [Choice<T>]) -> impl TypedValueParser<Value = T> {
+    let values = all.iter().map(|(_, name, about)| PossibleValue::new(*name).help(*about));
+    PossibleValuesParser::new(values).try_map(move |given| {
+        let known = all.iter().find(|(_, name, _)| *name == given);
+        known.map(|(value, ..)| *value).ok_or("no such value")
+    })
 }
 
 /// Measures and prints a table.
@@ -191,7 +110,7 @@ pub fn run(bench: &Bench) -> Result<(), crate::Failure> {
 fn driver(arguments: &DriverArguments) -> Result<(), crate::Failure> {
     let settings = arguments.settings();
     if let Some(packets) = arguments.only_packets {
-        return settings.iter().try_for_each(|setting| one_core::run_packets(setting, packets));
+        return Ok(settings.iter().try_for_each(|setting| one_core::run_packets(setting, packets))?);
     }
     let cores = conditions::cores(); // before this thread is pinned to one
     let mut report = Report::new(arguments.cpu.clone());

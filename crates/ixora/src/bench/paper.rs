@@ -10,10 +10,10 @@ mod plot;
 
 use std::path::{Path, PathBuf};
 
+use ::bench::conditions::{Conditions, pin};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::conditions::{Conditions, pin};
 use crate::Failure;
 
 /// Which paper, and where its figures go.

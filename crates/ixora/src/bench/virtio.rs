@@ -12,6 +12,10 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
+use ::bench::distance::{Line, NEAR};
+use ::bench::figures::Spread;
+use ::bench::pin;
+use ::bench::two_cores::distance;
 use clap::Args;
 use driver::virtio::transport::VhostUser;
 use driver::virtio::{RxQueue, TxQueue, Virtio};
@@ -21,10 +25,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use testbed::testpmd::{Dpdk, Setup, Testpmd};
 
-use super::conditions::pin;
-use super::distance::{Line, NEAR};
-use super::report::{Report, Spread, end_progress, show_progress};
-use super::two_cores::distance;
+use super::report::{Report, end_progress, show_progress};
 use crate::Failure;
 
 /// How to measure.

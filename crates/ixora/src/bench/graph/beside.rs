@@ -10,9 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ::bench::conditions::{Conditions, pin};
+use ::bench::figures::Spread;
+use ::bench::graph::workload;
 use serde::Serialize;
 
-use super::{Arguments, Conditions, Spread, finish, pin, workload};
+use super::{Arguments, finish};
 use crate::Failure;
 use crate::bench::report::{end_progress, show_progress};
 

@@ -5,11 +5,14 @@
 
 use std::process::Command;
 
+use ::bench::conditions::{Conditions, pin};
+use ::bench::figures::Spread;
+use ::bench::graph::window::{FromMemory, Threads};
+use ::bench::graph::workload;
 use clap::Parser;
 use serde::Serialize;
 
-use super::window::{FromMemory, Threads};
-use super::{Arguments, Conditions, Spread, finish, pin, workload};
+use super::{Arguments, finish};
 use crate::Failure;
 use crate::compile;
 use crate::compiled::Compiled;

@@ -2,10 +2,12 @@
 //! design: I/O batching (5), ring sizes (6), execution models (8), zero copy (9),
 //! queues against locks (11), batches through the graph (15).
 
-use super::super::graph::stepped::{Manner, Measured, Setup};
-use super::super::graph::window::{self, Threads};
-use super::super::graph::workload::OnPorts;
-use super::super::report::{Spread, end_progress, show_progress};
+use ::bench::figures::Spread;
+use ::bench::graph::stepped::{Manner, Measured, Setup};
+use ::bench::graph::window::{self, Threads};
+use ::bench::graph::workload::OnPorts;
+
+use super::super::report::{end_progress, show_progress};
 use super::{Arguments, Figure, Series};
 use crate::Failure;
 

@@ -16,17 +16,17 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
+use ::bench::distance::{Line, NEAR};
+use ::bench::figures::Spread;
+use ::bench::rig::{Done, Rig};
+use ::bench::two_cores::{self, Window};
+use ::bench::{CompletionName, DeviceName, Setting, Workload, pin};
 use clap::Args;
 use rustix::process::Signal;
 use serde::Serialize;
 use testbed::{Idle, inprocess};
 
-use super::conditions::pin;
-use super::distance::{Line, NEAR};
-use super::report::{Report, Spread, end_progress, show_progress};
-use super::rig::Rig;
-use super::two_cores::{self, Window};
-use super::{CompletionName, DeviceName, Setting, Workload};
+use super::report::{Report, end_progress, show_progress};
 use crate::Failure;
 use testpmd::{Path, Testpmd};
 
@@ -164,7 +164,7 @@ fn window(peer: &Testpmd, line: &Arc<Line>, model: usize) -> Result<Window, Fail
     peer.signal(Signal::STOP);
     drop(stepper);
     let after = two_cores::distance(line, model);
-    Ok(Window { done: super::rig::Done { packets, calls: 0, empty: 0 }, ticks, before, after })
+    Ok(Window { done: Done { packets, calls: 0, empty: 0 }, ticks, before, after })
 }
 
 impl Figures {

@@ -51,7 +51,7 @@ impl Testpmd {
     fn launch(arguments: &Arguments, path: Path, work: Work) -> Result<Testpmd, Failure> {
         let (mut outsides, mut handles) = (Vec::new(), Vec::new());
         for n in 0..2 {
-            let (outside, handle) = crate::open::lean_external(n, arguments.size.saturating_sub(4))?;
+            let (outside, handle) = ::bench::device::lean_external(n, arguments.size.saturating_sub(4))?;
             outsides.push(outside);
             handles.push(handle);
         }
@@ -63,7 +63,7 @@ impl Testpmd {
         // the device's core, and waits for some of them by the microsecond.
         let core = Some(arguments.driver_core());
         let stepper = testbed::inprocess::spawn(&handles, core, testbed::Idle::Spin)
-            .map_err(crate::bench::two_cores::no_thread)?;
+            .map_err(::bench::two_cores::no_thread)?;
         let child = command(arguments, &tree, path, work)
             .and_then(|mut command| command.spawn())
             .map_err(|error| failed("cannot start testpmd", error))?;

@@ -11,25 +11,27 @@ use testbed::inprocess;
 
 use super::stepped::{self, Gauge, Measured, Setup};
 use super::workload::{self, OnPorts};
-use crate::Failure;
-use crate::bench::two_cores::no_thread;
+use crate::two_cores::no_thread;
+use crate::{Error, Result};
 
 /// Where a router's threads run.
 #[derive(Debug, Clone)]
 pub struct Threads {
+    /// How many there are.
     pub count: usize,
+    /// The core of each.
     pub cores: Vec<usize>,
 }
 
-fn build(text: &str, defines: Vec<(String, String)>, options: graph::Options) -> Result<Router, Failure> {
-    let registry = crate::click::classes();
+fn build(text: &str, defines: Vec<(String, String)>, options: graph::Options) -> Result<Router> {
+    let registry = element::registry().with(analysis::registry());
     let language =
         lang::Options { defines, known_class: &|name| registry.find(name).is_some(), ..Default::default() };
     let flat = lang::read(vec![Source::new("bench", text)], &language)
-        .map_err(|problems| Failure::new(problems.to_string()))?;
+        .map_err(|problems| Error::new(problems.to_string()))?;
     let console = Console::Memory(Arc::new(Mutex::new(String::new())));
     Router::build(text, flat, &registry, graph::Options { console, ..options }).map_err(|problems| {
-        Failure::new(problems.iter().map(|p| format!("{}\n", p.message)).collect::<String>())
+        Error::new(problems.iter().map(|p| format!("{}\n", p.message)).collect::<String>())
     })
 }
 
@@ -49,12 +51,12 @@ impl FromMemory {
     ///
     /// # Errors
     /// When there is none of this name.
-    pub fn new(name: &str, threads: usize) -> Result<FromMemory, Failure> {
+    pub fn new(name: &str, threads: usize) -> Result<FromMemory> {
         Ok(FromMemory { text: workload::from_memory(name, threads)?, regions: &[], counting: false })
     }
 
     /// One window: TSC cycles of all threads for each packet.
-    pub fn window(&self, batch: usize, packets: u64, threads: &Threads) -> Result<f64, Failure> {
+    pub fn window(&self, batch: usize, packets: u64, threads: &Threads) -> Result<f64> {
         let each = packets / threads.count as u64;
         let options = graph::Options {
             threads: threads.count,
@@ -67,7 +69,7 @@ impl FromMemory {
         for thread in 0..threads.count {
             let mut set = |handler: &str, value: String| {
                 let written = router.write(&format!("src{thread}.{handler}"), &value);
-                written.map_err(|refused| Failure::new(format!("src{thread}.{handler}: {refused}")))
+                written.map_err(|refused| Error::new(format!("src{thread}.{handler}: {refused}")))
             };
             set("burst", batch.to_string())?;
             set("limit", each.to_string())?;
@@ -78,7 +80,7 @@ impl FromMemory {
         for thread in 0..threads.count {
             let sent = router.read(&format!("src{thread}.count"), "").unwrap_or_default();
             if sent != each.to_string() {
-                return Err(Failure::new(format!("{sent} packets of {each} went through")));
+                return Err(Error::new(format!("{sent} packets of {each} went through")));
             }
         }
         Ok(ticks as f64 * threads.count as f64 / (each * threads.count as u64) as f64)
@@ -107,7 +109,7 @@ pub fn on_ports(
     packets: u64,
     setup: Setup,
     threads: &Threads,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome> {
     let receiving = setup.receiving.min(on.ports);
     let gauge = Arc::new(Gauge::new(receiving, packets / receiving as u64));
     let dma = Dma::new(memory::Options::default());
@@ -115,7 +117,7 @@ pub fn on_ports(
     let mut frames = Some(frames);
     let router_ports = Arc::new(RouterPorts::new(Box::new(move |_| {
         let frames = frames.take().unwrap_or_default();
-        stepped::open(&memory, frames, setup, &counter).map_err(|failure| failure.to_string())
+        stepped::open(&memory, frames, setup, &counter).map_err(|error| error.to_string())
     })));
     let mut services = Services::default();
     services.add(router_ports.clone());

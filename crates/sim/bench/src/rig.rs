@@ -5,8 +5,8 @@ use memory::{Batch, Dma, Packet, Pool};
 use port::{Completion, Options, Port, RxQueue, TxQueue};
 use testbed::inprocess::{self, Handle};
 
-use super::{CompletionName, DeviceName, Setting, Workload};
-use crate::Failure;
+use crate::{CompletionName, DeviceName, Setting, Workload};
+use crate::{Error, Result};
 
 /// One port's queues, and the step of its model.
 struct Lane {
@@ -28,17 +28,20 @@ pub struct Rig {
 /// What some calls did.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Done {
+    /// Packets that were moved.
     pub packets: u64,
+    /// Calls of the driver.
     pub calls: u64,
+    /// Of these, calls that found nothing.
     pub empty: u64,
 }
 
 impl Rig {
     /// Opens both ports.
-    pub fn new(setting: &Setting) -> Result<Rig, Failure> {
+    pub fn new(setting: &Setting) -> Result<Rig> {
         let dma = Dma::new(memory::Options::default());
         let mut handles = Vec::new();
-        let mut open = || -> Result<Lane, Failure> {
+        let mut open = || -> Result<Lane> {
             let (pci, handle) = device(setting)?;
             let completion = match setting.completion {
                 CompletionName::Report => Completion::Report,
@@ -48,10 +51,10 @@ impl Rig {
             let options = Options { rx_ring, tx_ring, completion, link_wait_ms: 0, ..Options::default() };
             let open = || Ixgbe::open(pci, &dma, options);
             let opened = inprocess::while_stepping(std::slice::from_ref(&handle), open);
-            let mut port = opened.map_err(super::two_cores::no_thread)??;
+            let mut port = opened.map_err(crate::two_cores::no_thread)??;
             handles.push(handle);
             let queues = (port.rx_queue(0), port.tx_queue(0));
-            let (Some(rx), Some(tx)) = queues else { return Err(Failure::new("a port without queues")) };
+            let (Some(rx), Some(tx)) = queues else { return Err(Error::new("a port without queues")) };
             Ok(Lane { rx, tx, _port: port })
         };
         let lanes = [open()?, open()?];
@@ -93,14 +96,14 @@ impl Rig {
 }
 
 /// A device that gives and takes as the workload asks.
-fn device(setting: &Setting) -> Result<(bus::Pci, Handle), Failure> {
+fn device(setting: &Setting) -> Result<(bus::Pci, Handle)> {
     let wire = match setting.workload {
         Workload::Tx => "sink".to_owned(),
         _ => format!("gen:size={},rate=max,flows=64", setting.size),
     };
     match setting.device {
-        DeviceName::Full => crate::open::model(&wire),
-        DeviceName::Lean => crate::open::lean(vec![testbed::lean::outline(setting.size.saturating_sub(4))]),
+        DeviceName::Full => crate::device::model(&wire),
+        DeviceName::Lean => crate::device::lean(vec![testbed::lean::outline(setting.size.saturating_sub(4))]),
     }
 }
 

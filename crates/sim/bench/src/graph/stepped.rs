@@ -14,7 +14,7 @@ use memory::{Batch, Dma, Pool};
 use port::{Capabilities, Link, Options, Port, PortStats, RxQueue, RxStats, TxQueue, TxStats};
 use testbed::inprocess::{self, Handle};
 
-use crate::Failure;
+use crate::Result;
 
 /// What a receive queue does beside receiving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,6 +45,7 @@ pub struct Gauge {
     warm: u64,
     wanted: u64,
     left: AtomicUsize,
+    /// The router that it ends.
     pub router: OnceLock<Arc<Shared>>,
     /// The devices, who have to be there when their ports are closed.
     pub devices: OnceLock<Vec<Handle>>,
@@ -53,6 +54,7 @@ pub struct Gauge {
 /// What one thread did.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {
+    /// Packets that came in.
     pub packets: u64,
     /// All ticks.
     pub wall: u64,
@@ -167,15 +169,15 @@ pub fn open(
     frames: Vec<Vec<Vec<u8>>>,
     setup: Setup,
     gauge: &Arc<Gauge>,
-) -> Result<Vec<Box<dyn Port>>, Failure> {
+) -> Result<Vec<Box<dyn Port>>> {
     let mut ports = vec![];
     for frames in frames {
-        let (pci, handle) = crate::open::lean(frames)?;
+        let (pci, handle) = crate::device::lean(frames)?;
         let (rx_ring, tx_ring, tx_queues) = (setup.ring, setup.ring, setup.transmit_queues);
         let options = Options { rx_ring, tx_ring, tx_queues, link_wait_ms: 0, ..Options::default() };
         let open = || Ixgbe::open(pci, dma, options);
         let inner = inprocess::while_stepping(std::slice::from_ref(&handle), open);
-        ports.push((inner.map_err(super::super::two_cores::no_thread)??, handle));
+        ports.push((inner.map_err(crate::two_cores::no_thread)??, handle));
     }
     let handles: Vec<Handle> = ports.iter().map(|(_, handle)| handle.clone()).collect();
     let _first = gauge.devices.set(handles.clone());

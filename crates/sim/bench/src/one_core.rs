@@ -1,17 +1,17 @@
 //! One core: the model steps between the driver's calls, which alone are timed.
 
-use super::Setting;
-use super::conditions::pin;
-use super::report::{Row, Spread};
-use super::rig::{Done, Rig};
-use crate::Failure;
+use crate::Setting;
+use crate::conditions::pin;
+use crate::figures::{Row, Spread};
+use crate::rig::{Done, Rig};
+use crate::{Error, Result};
 
 /// Packets in a window, and windows.
 const PACKETS: u64 = 400_000;
 const WINDOWS: usize = 5;
 
 /// Measures one setting.
-pub fn measure(setting: &Setting, core: Option<usize>) -> Result<Row, Failure> {
+pub fn measure(setting: &Setting, core: Option<usize>) -> Result<Row> {
     if let Some(core) = core {
         pin(core);
     }
@@ -42,12 +42,12 @@ pub fn measure(setting: &Setting, core: Option<usize>) -> Result<Row, Failure> {
 }
 
 /// Moves so many packets untimed: for callgrind.
-pub fn run_packets(setting: &Setting, packets: u64) -> Result<(), Failure> {
+pub fn run_packets(setting: &Setting, packets: u64) -> Result<()> {
     let mut rig = Rig::new(setting)?;
     window(&mut rig, setting, packets).map(|_| ())
 }
 
-fn window(rig: &mut Rig, setting: &Setting, packets: u64) -> Result<(u64, Done), Failure> {
+fn window(rig: &mut Rig, setting: &Setting, packets: u64) -> Result<(u64, Done)> {
     // A step of the model moves up to 64 packets or so; as many calls follow.
     let calls = (64 / setting.batch).clamp(1, 64);
     let (mut ticks, mut done) = (0, Done::default());
@@ -62,7 +62,7 @@ fn window(rig: &mut Rig, setting: &Setting, packets: u64) -> Result<(u64, Done),
         ticks += bus::tsc::now() - start;
         idle = if done.packets == before { idle + 1 } else { 0 };
         if idle > 1_000_000 {
-            return Err(Failure::new("the model moves no packets: nothing can be measured"));
+            return Err(Error::new("the model moves no packets: nothing can be measured"));
         }
     }
     Ok((ticks, done))

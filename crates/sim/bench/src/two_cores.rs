@@ -6,21 +6,25 @@ use std::thread;
 
 use testbed::{Idle, inprocess};
 
-use super::Setting;
-use super::conditions::pin;
-use super::distance::{Line, NEAR};
-use super::report::{Row, Spread};
-use super::rig::{Done, Rig};
-use crate::Failure;
+use crate::Setting;
+use crate::conditions::pin;
+use crate::distance::{Line, NEAR};
+use crate::figures::{Row, Spread};
+use crate::rig::{Done, Rig};
+use crate::{Error, Result};
 
 /// Seconds in a window.
 pub const WINDOW: f64 = 0.1;
 
 /// One window, and the distance of the cores on both sides of it.
 pub struct Window {
+    /// What the driver did.
     pub done: Done,
+    /// TSC cycles that it took.
     pub ticks: u64,
+    /// The round trip between the cores before it, in TSC cycles.
     pub before: u64,
+    /// The round trip after it.
     pub after: u64,
 }
 
@@ -37,7 +41,7 @@ impl Window {
 }
 
 /// Measures one setting.
-pub fn measure(setting: &Setting, driver: usize, model: usize, windows: usize) -> Result<Row, Failure> {
+pub fn measure(setting: &Setting, driver: usize, model: usize, windows: usize) -> Result<Row> {
     pin(driver);
     let mut rig = Rig::new(setting)?;
     let line = Arc::new(Line::default());
@@ -65,7 +69,7 @@ pub fn measure(setting: &Setting, driver: usize, model: usize, windows: usize) -
 }
 
 /// Measures for [`WINDOW`].
-pub fn window(rig: &mut Rig, line: &Arc<Line>, model: usize) -> Result<Window, Failure> {
+pub fn window(rig: &mut Rig, line: &Arc<Line>, model: usize) -> Result<Window> {
     let before = distance(line, model);
     let stepper = inprocess::spawn(rig.handles(), Some(model), Idle::Spin).map_err(no_thread)?;
     let length = (bus::tsc::hz() as f64 * WINDOW) as u64;
@@ -88,8 +92,8 @@ pub fn window(rig: &mut Rig, line: &Arc<Line>, model: usize) -> Result<Window, F
 }
 
 /// Why nothing steps the models.
-pub fn no_thread(error: std::io::Error) -> Failure {
-    Failure::new(format!("cannot start the model's thread: {error}"))
+pub fn no_thread(error: std::io::Error) -> Error {
+    Error::new(format!("cannot start the model's thread: {error}"))
 }
 
 /// The round trip between this thread's core and the model's.

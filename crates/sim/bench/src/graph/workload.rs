@@ -4,7 +4,7 @@ use std::path::Path;
 
 use graph::value::Prefix4;
 
-use crate::Failure;
+use crate::{Error, Result};
 
 /// The source of workloads from memory; handlers say how many packets at a time, and
 /// in all.
@@ -34,7 +34,7 @@ const ROUTER_ON_PORTS: &str = include_str!("../../../../../conf/router.click");
 ///
 /// # Errors
 /// When there is none of this name.
-pub fn from_memory(name: &str, threads: usize) -> Result<String, Failure> {
+pub fn from_memory(name: &str, threads: usize) -> Result<String> {
     let (first, rest) = match name {
         "source" => ("c :: Counter", "c -> Discard;".to_string()),
         "forward" => ("m :: EtherMirror", "m -> Counter -> Discard;".to_string()),
@@ -42,8 +42,10 @@ pub fn from_memory(name: &str, threads: usize) -> Result<String, Failure> {
         "router" => ("c", ROUTER.to_string()),
         "router4" => ("c", ROUTER.replace("-> d :: Discard;", "-> Discard;").replace("-> d;", "-> Discard;")),
         other => {
-            return Err(Failure::usage(format!("there is no workload {other:?}"))
-                .fix("write source, forward, null8, router or router4"));
+            return Err(Error::usage(
+                format!("there is no workload {other:?}"),
+                "write source, forward, null8, router or router4",
+            ));
         }
     };
     let mut text = String::new();
@@ -70,15 +72,17 @@ pub fn capture(path: &Path) -> String {
 ///
 /// # Errors
 /// When there is none of this name.
-pub fn replayed(name: &str, capture: &Path, batch: usize, warm: f64, window: f64) -> Result<String, Failure> {
+pub fn replayed(name: &str, capture: &Path, batch: usize, warm: f64, window: f64) -> Result<String> {
     let (before, path) = match name {
         "source" => (String::new(), "end".to_string()),
         "forward" => (String::new(), "EtherMirror -> end".to_string()),
         "null8" => (String::new(), format!("{}end", "Null -> ".repeat(8))),
         "router" => (ROUTER.replace("d :: Discard;", "end;").replace("-> d;", "-> end;"), "c".to_string()),
         other => {
-            return Err(Failure::usage(format!("there is no workload {other:?} to replay"))
-                .fix("write source, forward, null8 or router"));
+            return Err(Error::usage(
+                format!("there is no workload {other:?} to replay"),
+                "write source, forward, null8 or router",
+            ));
         }
     };
     Ok(format!(
@@ -107,13 +111,15 @@ impl OnPorts {
     ///
     /// # Errors
     /// When there is none of this name.
-    pub fn new(name: &str, burst: usize) -> Result<OnPorts, Failure> {
+    pub fn new(name: &str, burst: usize) -> Result<OnPorts> {
         let (text, names): (&str, &[&str]) = match name {
             "forward" => (FORWARDER_ON_PORTS, &["A", "B"]),
             "router" => (ROUTER_ON_PORTS, &["P0", "P1", "P2", "P3"]),
             _ => {
-                return Err(Failure::usage(format!("there is no workload {name:?} on ports"))
-                    .fix("write forward or router"));
+                return Err(Error::usage(
+                    format!("there is no workload {name:?} on ports"),
+                    "write forward or router",
+                ));
             }
         };
         let define = |(n, name): (usize, &&str)| (name.to_string(), format!("lean:{n}"));

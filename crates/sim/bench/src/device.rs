@@ -1,0 +1,35 @@
+//! Devices in this process that drivers are measured on.
+
+use testbed::external::ExternalDriver;
+use testbed::inprocess::{Handle, InProcess};
+use testbed::wire::Cable;
+use testbed::{Device, ixgbe};
+
+use crate::{Error, Result};
+
+/// The model of the 82599, with a wire in its port.
+pub fn model(wire: &str) -> Result<(bus::Pci, Handle)> {
+    let cable = Cable::open(&wire.parse()?)?;
+    let device = ixgbe::open(&ixgbe::Options::with_mac(ixgbe::mac(0)), cable);
+    Ok(InProcess::new(device.map_err(no_pages)?))
+}
+
+/// A device that gives these frames over and over.
+pub fn lean(frames: Vec<Vec<u8>>) -> Result<(bus::Pci, Handle)> {
+    Ok(InProcess::new(lean_device(0, frames)?))
+}
+
+/// As [`lean`], for a driver of another process; it gives the same packet of `len`
+/// bytes again and again.
+pub fn lean_external(index: u8, len: usize) -> Result<(ExternalDriver, Handle)> {
+    ExternalDriver::new(lean_device(index, vec![testbed::lean::outline(len)])?).map_err(no_pages)
+}
+
+fn lean_device(index: u8, frames: Vec<Vec<u8>>) -> Result<Device> {
+    let cable = Cable::open(&"sink".parse()?)?; // nothing comes out of its port
+    testbed::lean::open(ixgbe::mac(index), frames, cable).map_err(no_pages)
+}
+
+fn no_pages(error: std::io::Error) -> Error {
+    Error::new(format!("cannot make a model's pages: {error}"))
+}

@@ -1,0 +1,27 @@
+//! Measuring: what the 82599 driver and routers cost, in cycles per packet, on device
+//! models, and the conditions under which that was measured.
+//!
+//! There are two ways. On one core ([`one_core`]) the model takes its steps between the
+//! driver's calls, and only those are timed: caches are warm, nothing is contended, the
+//! figure is stable and says how much work the code is. On two cores ([`two_cores`]) the
+//! model runs beside the driver, descriptors and packets cross between caches, and the
+//! distance of the cores, measured around each window, says which windows can be
+//! compared. [`graph`] measures routers.
+//!
+//! Nothing is parsed or printed here: `ixora bench` is the command.
+#![forbid(unsafe_code)]
+
+pub mod conditions;
+pub mod device;
+pub mod distance;
+mod error;
+pub mod figures;
+pub mod graph;
+pub mod one_core;
+pub mod rig;
+mod setting;
+pub mod two_cores;
+
+pub use conditions::pin;
+pub use error::{Error, Result};
+pub use setting::{Choice, CompletionName, DeviceName, Setting, Workload};

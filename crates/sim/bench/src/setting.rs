@@ -1,0 +1,111 @@
+//! What is set for a measurement of the driver.
+
+use serde::Serialize;
+
+/// A value of an option: its name in configurations and what it means.
+pub type Choice<T> = (T, &'static str, &'static str);
+
+/// What the driver is made to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Workload {
+    /// Receive and free.
+    Rx,
+    /// Allocate and send.
+    Tx,
+    /// Forward between two ports, both ways, without looking at packets.
+    Fwd,
+    /// Forward and change one byte of each packet.
+    Touch,
+    /// Forward and swap each packet's Ethernet addresses.
+    Macswap,
+}
+
+impl Workload {
+    /// All of them.
+    pub const ALL: &[Choice<Workload>] = &[
+        (Workload::Rx, "rx", "Receive and free"),
+        (Workload::Tx, "tx", "Allocate and send"),
+        (Workload::Fwd, "fwd", "Forward between two ports, both ways, without looking at packets"),
+        (Workload::Touch, "touch", "Forward and change one byte of each packet"),
+        (Workload::Macswap, "macswap", "Forward and swap each packet's Ethernet addresses"),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        name(Workload::ALL, self)
+    }
+}
+
+/// What the driver is measured on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum DeviceName {
+    /// As little device as possible: what is left is the driver.
+    #[serde(rename = "lean")]
+    Lean,
+    /// The model of the 82599, with all that it checks; on two cores a driver
+    /// waits for it.
+    #[serde(rename = "82599")]
+    Full,
+}
+
+impl DeviceName {
+    /// All of them.
+    pub const ALL: &[Choice<DeviceName>] = &[
+        (DeviceName::Lean, "lean", "As little device as possible: what is left is the driver"),
+        (
+            DeviceName::Full,
+            "82599",
+            "The model of the 82599, with all that it checks; on two cores a driver waits for it",
+        ),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        name(DeviceName::ALL, self)
+    }
+}
+
+/// How sent packets are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CompletionName {
+    /// By a bit in some descriptors.
+    Report,
+    /// By head write-back.
+    Head,
+}
+
+impl CompletionName {
+    /// All of them.
+    pub const ALL: &[Choice<CompletionName>] = &[
+        (CompletionName::Report, "report", "By a bit in some descriptors"),
+        (CompletionName::Head, "head", "By head write-back"),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        name(CompletionName::ALL, self)
+    }
+}
+
+fn name<T: PartialEq>(all: &[Choice<T>], value: T) -> &'static str {
+    all.iter().find(|(one, ..)| *one == value).map_or("", |(_, name, _)| name)
+}
+
+/// One line of the table: what was set.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Setting {
+    /// What it was done on.
+    pub device: DeviceName,
+    /// What was done.
+    pub workload: Workload,
+    /// Packets a call, at most.
+    pub batch: usize,
+    /// Descriptors in each ring.
+    pub ring: usize,
+    /// Frame size with CRC.
+    pub size: usize,
+    /// How sent packets are reported.
+    pub completion: CompletionName,
+}
