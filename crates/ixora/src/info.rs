@@ -53,7 +53,7 @@ fn build(json: bool) {
     }
     println!("Models:");
     for model in MODELS {
-        println!("  {:<10} {} ({})", model.name, model.about, model.capabilities().join(", "));
+        println!("  {:<12} {} ({})", model.name, model.about, model.capabilities().join(", "));
     }
     println!("Losses:");
     for reason in port::Reason::ALL {

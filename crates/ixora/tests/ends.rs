@@ -50,6 +50,16 @@ fn the_demo_forwards_frames_of_several_buffers() {
 }
 
 #[test]
+fn the_demo_passes_on_each_model() {
+    let place = tempfile::tempdir().expect("a directory");
+    for model in testbed::MODELS {
+        let done = run(place.path(), &format!("demo --nic {} --duration 500ms --rate 5k --json", model.name));
+        assert_eq!(done.code(), Some(0), "{done:#?}");
+        assert_eq!(done.json()["models"]["endpoints"][1]["device"]["chip"], model.name);
+    }
+}
+
+#[test]
 fn an_interrupt_wakes_a_sleeping_capture() {
     let place = tempfile::tempdir().expect("a directory");
     let (_model, port) = model(place.path(), "--wire gen:rate=1k");

@@ -2,8 +2,8 @@
 //! of the others. Sections are those of the 82599's datasheet, rev. 3.4.
 
 /// The losses of a forwarder that works, but is slower than the generators: a full
-/// packet buffer (RXMPC), no descriptor (QPRDC), a full transmit ring.
-pub const WORKING: [&str; 3] = ["rx_fifo_full", "rx_no_descriptor", "tx_ring_full"];
+/// packet buffer (RXMPC), no descriptor (QPRDC; of virtio no buffer), a full transmit ring.
+pub const WORKING: [&str; 4] = ["rx_fifo_full", "rx_no_descriptor", "rx_no_buffer", "tx_ring_full"];
 
 /// Where to look when packets stop.
 pub const STALLED: &str = "whether used receive descriptors are given back (RDT, 8.2.3.8.5), sent packets are announced \
