@@ -159,6 +159,18 @@ pub struct PortOptions {
     pub no_confine: bool,
 }
 
+impl PortOptions {
+    /// Descriptors in each receive ring.
+    pub fn rx_descriptors(&self) -> usize {
+        self.rx_ring.unwrap_or(self.ring)
+    }
+
+    /// Descriptors in each transmit ring.
+    pub fn tx_descriptors(&self) -> usize {
+        self.tx_ring.unwrap_or(self.ring)
+    }
+}
+
 /// Descriptors in a ring.
 fn ring(text: &str) -> Result<usize, String> {
     let ring = text.parse().ok().filter(|ring: &usize| ring.is_power_of_two() && (64..=4096).contains(ring));

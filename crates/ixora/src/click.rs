@@ -139,7 +139,8 @@ fn serve(click: &Click) -> Result<u8, Stop> {
         return Ok(inspect::run(click, sources)?);
     }
     if !click.compat {
-        crate::run::check_cores("--affinity", &click.cores())?;
+        let cores = runtime::cores::check(&click.cores());
+        cores.map_err(|error| Failure::core("--affinity", &error))?;
     }
     let clock = Arc::new(match click.simtime {
         Some(start) => Clock::simulated((start * 1e9) as i64),

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use runtime::{Poller, Progress, cores};
 use serde_json::json;
 use testbed::Model;
 use testbed::serve::Report;
@@ -24,7 +25,7 @@ use testbed::wire::Spec;
 use crate::apps::fwd::Forward;
 use crate::cli::{Hugepages, PortOptions};
 use crate::open::{PortFindings, Ports};
-use crate::run::{Crew, Outcome, Progress};
+use crate::run::Outcome;
 use crate::summary::Summary;
 use crate::{Failure, cli, open, run, signal};
 use accounts::Accounts;
@@ -40,7 +41,7 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
     let model = Model::named(&arguments.nic)?;
     let interrupted = signal::stop_flag()?;
     // The driver and the models get a core each, where there are two.
-    let (ours, theirs) = match run::usable_cores()[..] {
+    let (ours, theirs) = match cores::usable()[..] {
         [ours, theirs, ..] => (Some(ours), Some(theirs)),
         _ => (None, None),
     };
@@ -54,7 +55,7 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
     let options = port_options(arguments, ours);
     let names = models.ports();
     let mut ports = open::ports(&names.each_ref().map(String::as_str), &options, &interrupted)?;
-    let (Outcome { mut summary, pieces, failure }, sampled) =
+    let (Outcome { mut summary, pollers, failure }, sampled) =
         forward(&mut ports, &mut models, &options, arguments.duration, &interrupted)?;
     drop(ports);
     let (samples, missing) = match sampled {
@@ -67,7 +68,7 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
         Some(failure) => Err(failure),
     };
     drop(models);
-    let books = report.as_ref().ok().and_then(|report| Accounts::new(&pieces, report));
+    let books = report.as_ref().ok().and_then(|report| Accounts::new(&pollers, report));
     let verdict = books.as_ref().zip(report.as_ref().ok()).map(|(books, report)| {
         let frame_buffers = arguments.size.saturating_sub(4).div_ceil(memory::DATA_ROOM).max(1);
         Verdict::new(&Evidence {
@@ -183,12 +184,18 @@ fn forward(
     duration: Duration,
     interrupted: &AtomicBool,
 ) -> Result<(Outcome, Result<Samples, Failure>), Failure> {
-    let mut work: Vec<Box<dyn run::Work>> = Vec::new();
+    let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
+    let buffers = options.rx_descriptors() + options.tx_descriptors();
     for (from, to) in [(0, 1), (1, 0)] {
-        work.push(Box::new(Forward { rx: ports.rx(from, 0)?, tx: ports.tx(to, 0)?, touch: true }));
+        pollers.push(Box::new(Forward {
+            rx: ports.rx(from, 0)?,
+            tx: ports.tx(to, 0)?,
+            touch: true,
+            buffers,
+        }));
     }
     let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::default()));
-    let crew = Crew::new(ports, work, options, &stop, &progress)?;
+    let threads = run::threads("demo", ports, pollers, options, &stop, &progress)?;
     let confinement = ports.confine(options, models.process())?;
     Ok(thread::scope(|scope| {
         let sampling = scope.spawn(|| {
@@ -196,7 +203,7 @@ fn forward(
             let mut sampler = Sampler::start(models, &progress, &stop);
             sampler.run(duration, interrupted).map(|()| sampler.samples)
         });
-        let outcome = crew.measure("demo", ports, options, confinement);
+        let outcome = run::measure("demo", threads, ports, options, confinement);
         let panicked = |_| Err(Failure::new("a thread panicked: this is a bug in ixora"));
         (outcome, sampling.join().unwrap_or_else(panicked))
     }))

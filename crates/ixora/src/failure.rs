@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use runtime::cores::UnusableCore;
 use testbed::ModelError;
 use testbed::wire::SpecError;
 
@@ -23,6 +24,12 @@ impl Failure {
     /// The command was called wrongly.
     pub fn usage(cause: impl Into<String>) -> Failure {
         Failure { status: 2, ..Failure::new(cause) }
+    }
+
+    /// An option names a core that cannot be had.
+    pub fn core(option: &str, error: &UnusableCore) -> Failure {
+        let fix = format!("this process may use {}", error.usable_list());
+        Failure::usage(format!("{option} {} is not possible", error.core)).fix(fix)
     }
 
     /// All was said already; only the exit status is left.
@@ -143,6 +150,18 @@ impl From<bench::Error> for Failure {
             bench::Error::Driver(error) => error.into(),
             bench::Error::Port(error) => error.into(),
             bench::Error::Wire(error) => error.into(),
+        }
+    }
+}
+
+impl From<runtime::Error> for Failure {
+    fn from(error: runtime::Error) -> Failure {
+        match error {
+            runtime::Error::Core(core) => Failure::core("--cpu", &core),
+            runtime::Error::Memory(error) => error.into(),
+            runtime::Error::Confinement { .. } => Failure::new(error.to_string())
+                .fix("--no-confine goes on without; ixora doctor tells what this kernel offers"),
+            _ => Failure::new(error.to_string()),
         }
     }
 }

@@ -17,9 +17,10 @@ use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use runtime::confine;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::{Failure, cli, confine};
+use crate::{Failure, cli};
 
 /// How long it may take to tidy up.
 const LIMIT: Duration = Duration::from_secs(2);

@@ -11,7 +11,6 @@ mod cli;
 mod click;
 pub mod compile;
 pub mod compiled;
-mod confine;
 mod demo;
 mod doctor;
 mod failure;

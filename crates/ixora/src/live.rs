@@ -1,15 +1,15 @@
 //! The live line: what happens now, on standard error, once a second.
 
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use port::loss::CountedBy;
+use runtime::{LOSSES, Progress, Running};
 
 use crate::cli::PortOptions;
 use crate::open::Ports;
-use crate::run::{LOSSES, Progress};
 
 /// What was shown last, to show differences.
 #[derive(Clone, Copy, Default)]
@@ -32,21 +32,16 @@ impl Seen {
     }
 }
 
-/// Watches until the work is done, its time is over, a signal came or a device
+/// Watches until the pollers are done, their time is over, a signal came or a device
 /// is lost.
-pub fn watch(
-    ports: &mut Ports,
-    progress: &Progress,
-    options: &PortOptions,
-    stop: &AtomicBool,
-    start: Instant,
-) {
+pub fn watch(ports: &mut Ports, running: &Running, options: &PortOptions, start: Instant) {
+    let progress = running.progress();
     let silent = options.quiet || options.json;
     let terminal = std::io::stderr().is_terminal();
     let end = options.duration.map(|duration| start + duration);
     let mut shown = (start, Seen::default());
     let mut open = false; // a line that was begun and not ended
-    while !stop.load(Ordering::Relaxed) && progress.working.load(Ordering::Relaxed) > 0 {
+    while running.is_running() {
         let now = Instant::now();
         if end.is_some_and(|end| now >= end) || ports.list.iter().any(|port| port.health().is_err()) {
             break;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use memory::{Backing, Dma};
 use port::{Completion, Feature, Offload, Port, RxQueue, TxQueue};
 use ports::{Found, Name};
+use runtime::confine::{Confinement, Needs};
 use rustix::process::Pid;
 use serde::Serialize;
 use testbed::inprocess::{self, Handle, InProcess};
@@ -17,7 +18,6 @@ use testbed::wire::{self, Cable, Ledger, Plug};
 use testbed::{Finding, Idle, MODELS, Model, Stepper};
 
 use crate::cli::{Hugepages, PortOptions};
-use crate::confine::{Confinement, Needs};
 use crate::janitor::{CleanUp, Janitor};
 use crate::vlan::Restore;
 use crate::{Failure, serve};
@@ -229,8 +229,8 @@ fn driver_options(options: &PortOptions) -> port::Options {
     port::Options {
         rx_queues: options.queues,
         tx_queues: options.queues,
-        rx_ring: options.rx_ring.unwrap_or(options.ring),
-        tx_ring: options.tx_ring.unwrap_or(options.ring),
+        rx_ring: options.rx_descriptors(),
+        tx_ring: options.tx_descriptors(),
         max_frame: options.max_frame,
         promiscuous: !options.no_promiscuous,
         interrupts: options.interrupts,

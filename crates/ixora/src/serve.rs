@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use runtime::confine::{Confinement, Needs, caller};
 use testbed::models::Setup;
 use testbed::serve::{Endpoint, Options, Report};
 use testbed::wire::{self, Ledger, Plug};
 use testbed::{Finding, Idle, Model, ixgbe, vfio_user, vhost_user};
 
-use crate::confine::{Confinement, Needs, caller};
 use crate::janitor::{CleanUp, Janitor};
 use crate::{Failure, cli, signal};
 

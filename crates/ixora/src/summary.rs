@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use port::{Reason, RxStats, TxStats};
+use runtime::Progress;
 use serde::Serialize;
 use wire::MacAddress;
 
 use crate::Failure;
 use crate::open::{PortFindings, Ports};
-use crate::run::Progress;
 
 /// One port's part.
 #[derive(Debug, Clone, Serialize)]

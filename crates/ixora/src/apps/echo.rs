@@ -3,6 +3,7 @@
 
 use neighbor::Responder;
 use port::{Batch, Pool, RxQueue, TxQueue};
+use runtime::{Instant, Poller, Queue};
 use wire::MacAddress;
 use wire::ethernet::Addresses;
 
@@ -13,10 +14,12 @@ struct Echo {
     rx: Box<dyn RxQueue>,
     tx: Box<dyn TxQueue>,
     host: Option<Responder>,
+    /// What both rings may hold.
+    buffers: usize,
 }
 
-impl run::Work for Echo {
-    fn turn(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+impl Poller for Echo {
+    fn turn(&mut self, _now: Instant, pool: &mut Pool, batch: &mut Batch) -> usize {
         let received = self.rx.recv(pool, batch);
         if received == 0 {
             self.tx.clean(pool);
@@ -35,8 +38,13 @@ impl run::Work for Echo {
         received
     }
 
-    fn queues(&mut self) -> run::Queues<'_> {
-        run::Queues { rx: Some(&mut *self.rx), tx: Some(&mut *self.tx) }
+    fn queues<'a>(&'a mut self, visit: &mut dyn FnMut(Queue<'a>)) {
+        visit(Queue::Rx(&mut *self.rx));
+        visit(Queue::Tx(&mut *self.tx));
+    }
+
+    fn buffers(&self) -> usize {
+        self.buffers
     }
 }
 
@@ -45,11 +53,13 @@ pub fn run(arguments: &cli::Echo) -> Result<(), Failure> {
     let options = &arguments.port;
     let stop = signal::stop_flag()?;
     let mut ports = open::ports(&[&arguments.a], options, &stop)?;
-    let mut work: Vec<Box<dyn run::Work>> = Vec::new();
+    let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
     let mac = MacAddress(ports.mac(0));
     let host = arguments.ip.map(|ip| Responder { mac, addresses: vec![ip.into()] });
+    let buffers = options.rx_descriptors() + options.tx_descriptors();
     for n in 0..options.queues {
-        work.push(Box::new(Echo { rx: ports.rx(0, n)?, tx: ports.tx(0, n)?, host: host.clone() }));
+        let host = host.clone();
+        pollers.push(Box::new(Echo { rx: ports.rx(0, n)?, tx: ports.tx(0, n)?, host, buffers }));
     }
-    run::run("echo", ports, work, options, &stop)
+    run::run("echo", ports, pollers, options, &stop)
 }

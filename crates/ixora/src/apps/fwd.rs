@@ -2,6 +2,7 @@
 //! other. The loop is `Forward::turn`.
 
 use port::{Batch, Pool, RxQueue, TxQueue};
+use runtime::{Instant, Poller, Queue};
 
 use crate::{Failure, cli, open, run, signal};
 
@@ -10,12 +11,14 @@ pub struct Forward {
     pub rx: Box<dyn RxQueue>,
     pub tx: Box<dyn TxQueue>,
     pub touch: bool,
+    /// What both rings may hold.
+    pub buffers: usize,
 }
 
-impl run::Work for Forward {
+impl Poller for Forward {
     /// Receives a batch and sends it. What a full transmit ring refuses is
     /// dropped; the queue counts it (`tx_ring_full`).
-    fn turn(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+    fn turn(&mut self, _now: Instant, pool: &mut Pool, batch: &mut Batch) -> usize {
         let received = self.rx.recv(pool, batch);
         if received == 0 {
             self.tx.clean(pool);
@@ -33,8 +36,13 @@ impl run::Work for Forward {
         received
     }
 
-    fn queues(&mut self) -> run::Queues<'_> {
-        run::Queues { rx: Some(&mut *self.rx), tx: Some(&mut *self.tx) }
+    fn queues<'a>(&'a mut self, visit: &mut dyn FnMut(Queue<'a>)) {
+        visit(Queue::Rx(&mut *self.rx));
+        visit(Queue::Tx(&mut *self.tx));
+    }
+
+    fn buffers(&self) -> usize {
+        self.buffers
     }
 }
 
@@ -43,12 +51,13 @@ pub fn run(arguments: &cli::Fwd) -> Result<(), Failure> {
     let options = &arguments.port;
     let stop = signal::stop_flag()?;
     let mut ports = open::ports(&[&arguments.a, &arguments.b], options, &stop)?;
-    let mut work: Vec<Box<dyn run::Work>> = Vec::new();
+    let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
+    let buffers = options.rx_descriptors() + options.tx_descriptors();
     for n in 0..options.queues {
         for (from, to) in [(0, 1), (1, 0)] {
             let (rx, tx) = (ports.rx(from, n)?, ports.tx(to, n)?);
-            work.push(Box::new(Forward { rx, tx, touch: arguments.touch }));
+            pollers.push(Box::new(Forward { rx, tx, touch: arguments.touch, buffers }));
         }
     }
-    run::run("fwd", ports, work, options, &stop)
+    run::run("fwd", ports, pollers, options, &stop)
 }

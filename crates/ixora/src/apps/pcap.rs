@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use interface::pcap::{Notes, Writer};
 use port::{Batch, Packet, Pool, RxQueue};
+use runtime::{Instant, Poller, Queue};
 
 use crate::{Failure, cli, open, run, signal};
 
@@ -22,6 +23,8 @@ struct Capture {
     rx: Box<dyn RxQueue>,
     output: Arc<Mutex<Output>>,
     path: String,
+    /// What its ring may hold.
+    buffers: usize,
 }
 
 impl Output {
@@ -47,9 +50,9 @@ impl Capture {
     }
 }
 
-impl run::Work for Capture {
+impl Poller for Capture {
     /// What comes after the last packet that was asked for is not counted.
-    fn turn(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+    fn turn(&mut self, _now: Instant, pool: &mut Pool, batch: &mut Batch) -> usize {
         if self.rx.recv(pool, batch) == 0 {
             return 0;
         }
@@ -67,17 +70,21 @@ impl run::Work for Capture {
         written as usize
     }
 
-    fn queues(&mut self) -> run::Queues<'_> {
-        run::Queues { rx: Some(&mut *self.rx), tx: None }
+    fn queues<'a>(&'a mut self, visit: &mut dyn FnMut(Queue<'a>)) {
+        visit(Queue::Rx(&mut *self.rx));
+    }
+
+    fn buffers(&self) -> usize {
+        self.buffers
     }
 
     fn is_done(&self) -> bool {
         self.output().left == 0
     }
 
-    fn failure(&mut self) -> Option<Failure> {
+    fn failure(&mut self) -> Option<Box<dyn std::error::Error + Send + Sync>> {
         let error = self.output().error.take()?;
-        Some(Failure::new(format!("cannot write {}: {error}", self.path)))
+        Some(format!("cannot write {}: {error}", self.path).into())
     }
 }
 
@@ -93,12 +100,12 @@ pub fn run(arguments: &cli::Pcap) -> Result<(), Failure> {
     let writer = Writer::new(file, &[arguments.a.as_str()]).map_err(failed)?;
     let left = arguments.port.count.unwrap_or(u64::MAX);
     let output = Arc::new(Mutex::new(Output { writer, left, error: None }));
-    let mut work: Vec<Box<dyn run::Work>> = Vec::new();
+    let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
     for n in 0..options.queues {
         let (rx, output, path) = (ports.rx_whole(0, n)?, output.clone(), path.clone());
-        work.push(Box::new(Capture { rx, output, path }));
+        pollers.push(Box::new(Capture { rx, output, path, buffers: options.rx_descriptors() }));
     }
-    let ran = run::run("pcap", ports, work, options, &stop);
+    let ran = run::run("pcap", ports, pollers, options, &stop);
     let flushed = output.lock().unwrap_or_else(PoisonError::into_inner).writer.flush();
     ran.and(flushed.map_err(failed))
 }

@@ -4,6 +4,7 @@
 use std::net::Ipv4Addr;
 
 use port::{Batch, Feature, Packet, Pool, TxQueue};
+use runtime::{Instant, Poller, Queue};
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
 use wire::ip::port::DISCARD;
@@ -30,26 +31,28 @@ struct Generator {
     /// Packets this generator may still send.
     left: u64,
     pace: Pace,
+    /// What its ring may hold.
+    buffers: usize,
 }
 
 /// Sends so many packets per TSC tick, catching up at most one batch.
 struct Pace {
     per_tick: Option<f64>,
-    last: u64,
+    last: Instant,
     credit: f64,
 }
 
 impl Pace {
     fn new(rate: Option<f64>) -> Pace {
         let per_tick = rate.map(|rate| rate / bus::tsc::hz() as f64);
-        Pace { per_tick, last: bus::tsc::now(), credit: 0.0 }
+        Pace { per_tick, last: Instant::now(), credit: 0.0 }
     }
 
     /// How many packets of up to `most` are due now.
-    fn due(&mut self, most: usize) -> usize {
+    fn due(&mut self, now: Instant, most: usize) -> usize {
         let Some(per_tick) = self.per_tick else { return most };
-        let now = bus::tsc::now();
-        self.credit = (self.credit + now.saturating_sub(self.last) as f64 * per_tick).min(most as f64);
+        let ticks = now.ticks().saturating_sub(self.last.ticks());
+        self.credit = (self.credit + ticks as f64 * per_tick).min(most as f64);
         self.last = now;
         self.credit as usize
     }
@@ -59,9 +62,9 @@ impl Pace {
     }
 }
 
-impl run::Work for Generator {
-    fn turn(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
-        let due = self.pace.due(batch.room()).min(usize::try_from(self.left).unwrap_or(usize::MAX));
+impl Poller for Generator {
+    fn turn(&mut self, now: Instant, pool: &mut Pool, batch: &mut Batch) -> usize {
+        let due = self.pace.due(now, batch.room()).min(usize::try_from(self.left).unwrap_or(usize::MAX));
         if due == 0 {
             self.tx.clean(pool);
             return 0;
@@ -84,8 +87,16 @@ impl run::Work for Generator {
         sent
     }
 
-    fn queues(&mut self) -> run::Queues<'_> {
-        run::Queues { rx: None, tx: Some(&mut *self.tx) }
+    fn queues<'a>(&'a mut self, visit: &mut dyn FnMut(Queue<'a>)) {
+        visit(Queue::Tx(&mut *self.tx));
+    }
+
+    fn buffers(&self) -> usize {
+        self.buffers
+    }
+
+    fn retries(&self) -> bool {
+        true
     }
 
     fn is_done(&self) -> bool {
@@ -144,12 +155,12 @@ pub fn run(arguments: &cli::Pktgen) -> Result<(), Failure> {
     let to = arguments.to.unwrap_or(MacAddress::BROADCAST);
     let inserts = ports.list[0].capabilities().has(Feature::VlanInsert);
     let queues = options.queues as u64;
-    let mut work: Vec<Box<dyn run::Work>> = Vec::new();
+    let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
     for n in 0..queues {
         let count = arguments.port.count.map(|count| count / queues + u64::from(n < count % queues));
         let Rate(rate) = arguments.rate;
         let tx = ports.tx(0, n as usize)?;
-        work.push(Box::new(Generator {
+        pollers.push(Box::new(Generator {
             tx: match arguments.vlan {
                 Some(tag) => Box::new(Tagging { tx, tag, by_device: inserts }),
                 None => tx,
@@ -160,7 +171,8 @@ pub fn run(arguments: &cli::Pktgen) -> Result<(), Failure> {
             sequence: 0,
             left: count.unwrap_or(u64::MAX),
             pace: Pace::new(rate.map(|rate| rate / queues as f64)),
+            buffers: options.tx_descriptors(),
         }));
     }
-    run::run("pktgen", ports, work, options, &stop)
+    run::run("pktgen", ports, pollers, options, &stop)
 }

@@ -8,10 +8,11 @@ pub use compiled::run as run_compiled;
 
 use std::path::{Path, PathBuf};
 
-use ::bench::conditions::{Conditions, pin};
+use ::bench::conditions::Conditions;
 use ::bench::figures::Spread;
 use ::bench::graph::{stepped, window, workload};
 use clap::{Args, ValueEnum};
+use runtime::cores::pin;
 use serde::Serialize;
 
 use super::instructions::count_router;

@@ -8,7 +8,6 @@ mod peers;
 mod report;
 mod virtio;
 
-pub use ::bench::pin;
 pub use graph::run_compiled;
 
 use std::path::PathBuf;

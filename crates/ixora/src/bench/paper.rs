@@ -10,8 +10,9 @@ mod plot;
 
 use std::path::{Path, PathBuf};
 
-use ::bench::conditions::{Conditions, pin};
+use ::bench::conditions::Conditions;
 use clap::{Args, ValueEnum};
+use runtime::cores::pin;
 use serde::Serialize;
 
 use crate::Failure;

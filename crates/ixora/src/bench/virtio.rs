@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use ::bench::distance::{Line, NEAR};
 use ::bench::figures::Spread;
-use ::bench::pin;
 use ::bench::two_cores::distance;
 use clap::Args;
 use driver::virtio::transport::VhostUser;
 use driver::virtio::{RxQueue, TxQueue, Virtio};
 use memory::{Batch, Dma, Pool};
 use port::{Options, Port as _, RxQueue as _, TxQueue as _, VirtioOptions};
+use runtime::cores::pin;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use testbed::testpmd::{Dpdk, Setup, Testpmd};

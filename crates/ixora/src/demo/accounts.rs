@@ -2,13 +2,12 @@
 //! Each direction has its own, so that an error in one cannot hide behind an
 //! error in the other.
 
-use port::Reason;
 use std::collections::BTreeMap;
 
+use port::Reason;
+use runtime::PollerStats;
 use serde::Serialize;
 use testbed::serve::{EndpointReport, Report};
-
-use crate::run::Piece;
 
 /// Where packets went.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -50,8 +49,8 @@ pub struct Accounts {
 
 impl Account {
     /// From all three that a packet passes: the device that receives it, the
-    /// driver's piece of work, the device that sends it.
-    pub(super) fn new(rx: &EndpointReport, piece: &Piece, tx: &EndpointReport) -> Account {
+    /// driver's poller, the device that sends it.
+    pub(super) fn new(rx: &EndpointReport, poller: &PollerStats, tx: &EndpointReport) -> Account {
         let (to_host, from_host) = (&rx.device.wire.to_host, &tx.device.wire.from_host);
         let mut account = Account {
             offered: to_host.offered + to_host.made,
@@ -68,9 +67,9 @@ impl Account {
         for (name, count) in to_host.lost.iter().chain(received).chain(sent).chain(&from_host.lost) {
             account.lose(name, *count);
         }
-        account.lose(Reason::RxBadDescriptor.name(), piece.rx.map_or(0, |rx| rx.bad_descriptor));
-        account.lose(Reason::TxRingFull.name(), piece.tx.map_or(0, |tx| tx.ring_full));
-        account.lose(Reason::TxUnsendable.name(), piece.tx.map_or(0, |tx| tx.unsendable));
+        account.lose(Reason::RxBadDescriptor.name(), poller.rx.iter().map(|rx| rx.bad_descriptor).sum());
+        account.lose(Reason::TxRingFull.name(), poller.tx.iter().map(|tx| tx.ring_full).sum());
+        account.lose(Reason::TxUnsendable.name(), poller.tx.iter().map(|tx| tx.unsendable).sum());
         account.balanced = account.offered == account.accounted();
         account
     }
@@ -96,10 +95,10 @@ impl Account {
 }
 
 impl Accounts {
-    /// From both sides: what the driver's pieces of work counted, one for each
-    /// direction, and the models' report. `None` unless there are two of each.
-    pub fn new(pieces: &[Piece], report: &Report) -> Option<Accounts> {
-        let ([there, back], [a, b]) = (pieces, report.endpoints.as_slice()) else { return None };
+    /// From both sides: what the driver's pollers counted, one for each direction,
+    /// and the models' report. `None` unless there are two of each.
+    pub fn new(pollers: &[PollerStats], report: &Report) -> Option<Accounts> {
+        let ([there, back], [a, b]) = (pollers, report.endpoints.as_slice()) else { return None };
         let directions = [
             Direction { name: "a to b", account: Account::new(a, there, b) },
             Direction { name: "b to a", account: Account::new(b, back, a) },
@@ -146,20 +145,20 @@ mod tests {
     use port::{RxStats, TxStats};
 
     /// Ten packets each way: one is lost in the NIC, two at a full ring.
-    fn run() -> (Vec<Piece>, Report) {
+    fn run() -> (Vec<PollerStats>, Report) {
         let mut endpoint = EndpointReport::default();
         endpoint.device.wire.to_host.offered = 10;
         endpoint.device.wire.from_host.delivered = 7;
         endpoint.device.drops.insert("rx_fifo_full".to_owned(), 1);
         let tx = TxStats { ring_full: 2, ..TxStats::default() };
-        let piece = Piece { rx: Some(RxStats::default()), tx: Some(tx) };
-        (vec![piece; 2], Report { elapsed_ms: 1, endpoints: vec![endpoint; 2] })
+        let poller = PollerStats { rx: vec![RxStats::default()], tx: vec![tx] };
+        (vec![poller; 2], Report { elapsed_ms: 1, endpoints: vec![endpoint; 2] })
     }
 
     #[test]
     fn named_losses_balance_the_books() {
-        let (pieces, report) = run();
-        let books = Accounts::new(&pieces, &report).expect("two directions");
+        let (pollers, report) = run();
+        let books = Accounts::new(&pollers, &report).expect("two directions");
         assert_eq!((books.total.offered, books.total.delivered), (20, 14));
         assert_eq!(books.total.lost["tx_ring_full"], 4);
         assert!(books.total.balanced);
@@ -167,29 +166,29 @@ mod tests {
 
     #[test]
     fn what_was_never_offered_is_told_but_not_owed() {
-        let (pieces, mut report) = run();
+        let (pollers, mut report) = run();
         report.endpoints[0].device.wire.skipped = 5;
-        let books = Accounts::new(&pieces, &report).expect("two directions");
+        let books = Accounts::new(&pollers, &report).expect("two directions");
         assert_eq!((books.directions[0].account.skipped, books.total.skipped), (5, 5));
         assert!(books.total.balanced && books.total.offered == 20);
     }
 
     #[test]
     fn one_direction_does_not_make_up_for_the_other() {
-        let (pieces, mut report) = run();
+        let (pollers, mut report) = run();
         report.endpoints[0].device.wire.from_host.delivered += 1;
         report.endpoints[1].device.wire.from_host.delivered -= 1;
-        let books = Accounts::new(&pieces, &report).expect("two directions");
+        let books = Accounts::new(&pollers, &report).expect("two directions");
         assert_eq!(books.total.offered, books.total.accounted());
         assert!(!books.total.balanced);
     }
 
     #[test]
     fn a_device_that_loses_what_it_sends_is_charged_to_the_right_direction() {
-        let (pieces, mut report) = run();
+        let (pollers, mut report) = run();
         report.endpoints[1].device.wire.from_host.delivered -= 3;
         report.endpoints[1].device.drops.insert("tx_oversize".to_owned(), 3);
-        let books = Accounts::new(&pieces, &report).expect("two directions");
+        let books = Accounts::new(&pollers, &report).expect("two directions");
         assert_eq!(books.directions[0].account.lost["tx_oversize"], 3);
         assert!(books.total.balanced && !books.directions[1].account.lost.contains_key("tx_oversize"));
     }

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use runtime::{LOSSES, PollerStats, Progress};
 use testbed::serve::Report;
 
 use super::accounts::Account;
 use super::models::Models;
 use crate::Failure;
-use crate::run::{LOSSES, Piece, Progress};
 
 /// Samples of a run, and the times between them.
 const SAMPLES: u32 = 40;
@@ -52,7 +52,7 @@ impl Sample {
     /// `None` unless the report is about two devices.
     pub fn new(at: Duration, turns: u64, report: &Report) -> Option<Sample> {
         let [a, b] = report.endpoints.as_slice() else { return None };
-        let nothing = Piece::default();
+        let nothing = PollerStats::default();
         let accounts = [Account::new(a, &nothing, b), Account::new(b, &nothing, a)];
         Some(Sample { at, turns, steps: [a.device.steps, b.device.steps], accounts })
     }

@@ -203,11 +203,11 @@ fn memlock() -> Check {
         .mend(format!("{}prlimit --pid $$ --memlock=unlimited:unlimited", sudo()))
 }
 
-/// What is left to whoever takes a program over: `crate::confine`.
+/// What is left to whoever takes a program over: `runtime::confine`.
 fn confinement(system: &System) -> Check {
     // Kernels before 4.14 have filters and no list of what they can do.
     let filters = system.read("/proc/sys/kernel/seccomp/actions_avail").split(' ').any(|act| act == "errno");
-    let landlock = if system.is_here() { crate::confine::landlock_version() } else { None };
+    let landlock = if system.is_here() { runtime::confine::landlock_version() } else { None };
     let (state, seen, meaning) = match (filters, landlock) {
         (false, _) => (
             State::Missing,

@@ -103,7 +103,7 @@ impl Report {
         let counted = guest.and_then(|guest| guest["losses"].as_object()).into_iter().flatten();
         for (name, count) in counted {
             // A model says better what the device lost: the driver reads the same counters.
-            if models.is_none() || crate::run::LOSSES.iter().any(|reason| reason.name() == name) {
+            if models.is_none() || runtime::LOSSES.iter().any(|reason| reason.name() == name) {
                 self.lose(name, count);
             }
         }

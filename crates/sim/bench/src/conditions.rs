@@ -50,13 +50,3 @@ impl Conditions {
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
-
-/// Keeps the calling thread on one core; `false` if the system refuses.
-pub fn pin(core: usize) -> bool {
-    if core >= rustix::thread::CpuSet::MAX_CPU {
-        return false;
-    }
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(core);
-    rustix::thread::sched_setaffinity(None, &set).is_ok()
-}

@@ -22,6 +22,5 @@ pub mod rig;
 mod setting;
 pub mod two_cores;
 
-pub use conditions::pin;
 pub use error::{Error, Result};
 pub use setting::{Choice, CompletionName, DeviceName, Setting, Workload};

@@ -1,10 +1,10 @@
 //! One core: the model steps between the driver's calls, which alone are timed.
 
 use crate::Setting;
-use crate::conditions::pin;
 use crate::figures::{Row, Spread};
 use crate::rig::{Done, Rig};
 use crate::{Error, Result};
+use runtime::cores::pin;
 
 /// Packets in a window, and windows.
 const PACKETS: u64 = 400_000;

@@ -7,11 +7,11 @@ use std::thread;
 use testbed::{Idle, inprocess};
 
 use crate::Setting;
-use crate::conditions::pin;
 use crate::distance::{Line, NEAR};
 use crate::figures::{Row, Spread};
 use crate::rig::{Done, Rig};
 use crate::{Error, Result};
+use runtime::cores::pin;
 
 /// Seconds in a window.
 pub const WINDOW: f64 = 0.1;

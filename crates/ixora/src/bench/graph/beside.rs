@@ -10,9 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ::bench::conditions::{Conditions, pin};
+use ::bench::conditions::Conditions;
 use ::bench::figures::Spread;
 use ::bench::graph::workload;
+use runtime::cores::pin;
 use serde::Serialize;
 
 use super::{Arguments, finish};

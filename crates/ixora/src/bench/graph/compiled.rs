@@ -5,11 +5,12 @@
 
 use std::process::Command;
 
-use ::bench::conditions::{Conditions, pin};
+use ::bench::conditions::Conditions;
 use ::bench::figures::Spread;
 use ::bench::graph::window::{FromMemory, Threads};
 use ::bench::graph::workload;
 use clap::Parser;
+use runtime::cores::pin;
 use serde::Serialize;
 
 use super::{Arguments, finish};

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use port::{RxStats, TxStats};
+use runtime::PollerStats;
 use testbed::wire::CheckStats;
 use testbed::{Finding, Place};
 
 use super::*;
 use crate::demo::samples::Sample;
-use crate::run::Piece;
 
 /// A run of 40 samples, each direction alike.
 struct Run {
     report: Report,
-    pieces: [Piece; 2],
+    pollers: [PollerStats; 2],
     samples: Samples,
     missing_buffers: u64,
     unlimited: bool,
@@ -25,12 +25,12 @@ impl Run {
     fn new(offered: u64, delivered: u64) -> Run {
         let mut endpoint = EndpointReport::default();
         endpoint.device.wire.check = Some(CheckStats::default());
-        let piece = Piece { rx: Some(RxStats::default()), tx: Some(TxStats::default()) };
+        let poller = PollerStats { rx: vec![RxStats::default()], tx: vec![TxStats::default()] };
         let report = Report { elapsed_ms: 1000, endpoints: vec![endpoint; 2] };
         let samples = Samples::default();
         let mut run = Run {
             report,
-            pieces: [piece.clone(), piece],
+            pollers: [poller.clone(), poller],
             samples,
             missing_buffers: 0,
             unlimited: false,
@@ -73,7 +73,7 @@ impl Run {
     }
 
     fn reasons(&self) -> Vec<Reason> {
-        let books = Accounts::new(&self.pieces, &self.report).expect("two directions");
+        let books = Accounts::new(&self.pollers, &self.report).expect("two directions");
         let verdict = Verdict::new(&Evidence {
             books: &books,
             samples: &self.samples,
@@ -208,18 +208,18 @@ fn only_some_losses_are_those_of_a_working_forwarder() {
 fn what_the_driver_counts_as_bad_fails_and_a_full_ring_does_not() {
     let mut run = Run::new(1_000_000, 1_000_000);
     run.report.endpoints[0].device.wire.to_host.offered += 6;
-    let tx = run.pieces[0].tx.as_mut().expect("it sends");
+    let tx = &mut run.pollers[0].tx[0];
     tx.ring_full = 6;
     assert_eq!(run.reasons(), []);
     (tx_of(&mut run).ring_full, tx_of(&mut run).unsendable) = (5, 1);
     run.fails_for(&["a to b: 1 frames were lost as tx_unsendable"]);
     tx_of(&mut run).unsendable = 0;
-    run.pieces[0].rx.as_mut().expect("it receives").bad_descriptor = 1;
+    run.pollers[0].rx[0].bad_descriptor = 1;
     run.fails_for(&["a to b: 1 frames were lost as rx_bad_descriptor"]);
 }
 
 fn tx_of(run: &mut Run) -> &mut TxStats {
-    run.pieces[0].tx.as_mut().expect("it sends")
+    &mut run.pollers[0].tx[0]
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod privileges;
 
 use rustix::process::Pid;
 
-use crate::Failure;
+use crate::Error;
 
 pub use files::landlock_version;
 pub use privileges::{caller, keep_files};
@@ -45,7 +45,10 @@ impl Confinement {
 
     /// Gives up privileges and the file system, for this thread and those that
     /// it starts from now on.
-    pub fn begin(needs: Needs) -> Result<Confinement, Failure> {
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn begin(needs: Needs) -> Result<Confinement, Error> {
         let user = privileges::drop_all(needs).map_err(|error| failed("dropping privileges", error))?;
         let landlock = files::refuse_all(needs).map_err(|error| failed("landlock", error))?;
         tracing::info!("confined: {user}, no capabilities, {landlock}");
@@ -53,13 +56,15 @@ impl Confinement {
     }
 
     /// Lets no thread of the process do other system calls than it needs.
-    pub fn complete(self) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// What the system refused: a kernel without filters.
+    pub fn complete(self) -> Result<(), Error> {
         let Some(needs) = self.0 else { return Ok(()) };
         calls::confine(needs).map_err(|error| failed("seccomp", error))
     }
 }
 
-fn failed(what: &str, error: impl std::fmt::Display) -> Failure {
-    Failure::new(format!("cannot confine this process: {what}: {error}"))
-        .fix("--no-confine goes on without; ixora doctor tells what this kernel offers")
+fn failed(step: &'static str, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::Confinement { step, error: error.into() }
 }

@@ -1,0 +1,27 @@
+//! Threads that poll queues, below any program: an application, a router's graph or a
+//! protocol stack runs on these.
+//!
+//! A [`Poller`] is what a thread runs over and over: each turn receives, works and sends
+//! one batch. A [`Runtime`] deals pollers out to threads, makes a pool for each thread,
+//! and holds the threads back until system calls are confined. A thread polls its pollers
+//! in turn; when nothing comes for a while it lets others run, or sleeps until an
+//! interrupt, a deadline of a poller or a [`Wakeup`]. [`Running::end`] has the devices
+//! send what they were given, takes the rings down and returns what each poller counted.
+#![forbid(unsafe_code)]
+
+pub mod confine;
+pub mod cores;
+mod error;
+mod instant;
+mod poller;
+mod progress;
+mod running;
+mod wakeup;
+mod worker;
+
+pub use error::Error;
+pub use instant::Instant;
+pub use poller::{Poller, PollerStats, Queue};
+pub use progress::{LOSSES, Progress};
+pub use running::{Finished, Options, Running, Runtime};
+pub use wakeup::{Wakeup, sleep};

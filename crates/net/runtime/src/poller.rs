@@ -1,0 +1,81 @@
+//! What a thread polls.
+
+use std::sync::Arc;
+
+use port::{Batch, Pool, RxQueue, RxStats, TxQueue, TxStats};
+
+use crate::{Instant, Wakeup};
+
+/// What a thread runs over and over: a forwarder's direction, a generator, a protocol
+/// stack. It is moved to its thread and stays there.
+pub trait Poller: Send {
+    /// One turn: receives, works and sends a batch, and does what is due `now`. Returns
+    /// how many packets it moved; a thread whose turns move nothing for a while sleeps or
+    /// yields. `batch` comes empty and is to be left empty. Never blocks.
+    fn turn(&mut self, now: Instant, pool: &mut Pool, batch: &mut Batch) -> usize;
+
+    /// Gives each queue it holds to `visit`, in an order that stays the same. Interrupts,
+    /// statistics and the end of the run come to the queues in this way.
+    fn queues<'a>(&'a mut self, visit: &mut dyn FnMut(Queue<'a>));
+
+    /// Buffers that its rings and it may hold at once, beside one batch: the pool of its
+    /// thread has so many for it.
+    fn buffers(&self) -> usize;
+
+    /// When it must have a turn though no packet came: a sleeping thread wakes in time.
+    /// Asked before each sleep. A turn may come earlier, and finds out by its `now`.
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    /// What other threads call when they have something for it: ends its thread's sleep.
+    /// Asked once, before the first turn.
+    fn wakeup(&self) -> Option<Arc<Wakeup>> {
+        None
+    }
+
+    /// Whether packets that a full transmit ring refused are sent later. If not, they are
+    /// lost, and counted so.
+    fn retries(&self) -> bool {
+        false
+    }
+
+    /// Whether there is nothing left to do. A thread ends when all its pollers are done.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    /// An error that ends the run of all threads.
+    fn failure(&mut self) -> Option<Box<dyn std::error::Error + Send + Sync>> {
+        None
+    }
+}
+
+/// A queue of a poller.
+pub enum Queue<'a> {
+    /// It receives.
+    Rx(&'a mut dyn RxQueue),
+    /// It sends.
+    Tx(&'a mut dyn TxQueue),
+}
+
+/// What a poller's queues counted, in the order in which it gives them.
+#[derive(Debug, Default, Clone)]
+pub struct PollerStats {
+    /// Its receive queues.
+    pub rx: Vec<RxStats>,
+    /// Its transmit queues.
+    pub tx: Vec<TxStats>,
+}
+
+impl PollerStats {
+    /// What they counted until now.
+    pub(crate) fn of(poller: &mut dyn Poller) -> PollerStats {
+        let mut stats = PollerStats::default();
+        poller.queues(&mut |queue| match queue {
+            Queue::Rx(rx) => stats.rx.push(rx.stats()),
+            Queue::Tx(tx) => stats.tx.push(tx.stats()),
+        });
+        stats
+    }
+}

@@ -1,0 +1,184 @@
+//! Pollers dealt out to threads, and threads that run until somebody ends them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use memory::{Batch, Dma, Pool};
+
+use crate::worker::{Control, Ended, Worker};
+use crate::{Error, Instant, Poller, PollerStats, Progress, Wakeup, cores};
+
+/// How pollers are run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What the threads are called, with a number each.
+    pub name: &'static str,
+    /// Threads; no more than pollers are started.
+    pub threads: usize,
+    /// Cores that the threads are pinned to, in order; further threads are not.
+    pub cores: Vec<usize>,
+    /// Sleeps when nothing comes, but never longer than this: an interrupt that the
+    /// device did not send costs as much. Without it, threads poll and yield.
+    pub sleep: Option<Duration>,
+    /// Packets a batch may have.
+    pub batch: usize,
+    /// The longest frame in bytes: tells how many buffers a batch may take.
+    pub max_frame: usize,
+    /// Ends the run once so many packets were moved by all threads.
+    pub count: Option<u64>,
+}
+
+/// Threads to be: they have their pollers and their memory, and do not run yet.
+pub struct Runtime {
+    name: &'static str,
+    workers: Vec<Worker>,
+    /// Pollers of all threads.
+    pollers: usize,
+    control: Arc<Control>,
+}
+
+impl Runtime {
+    /// Deals `pollers` out to threads in turn, and makes a pool for each thread. The run
+    /// ends when `stop` is set, by whoever sets it.
+    ///
+    /// # Errors
+    /// Cores that cannot be had, memory, and file descriptors.
+    pub fn new(
+        dma: &Dma,
+        pollers: Vec<Box<dyn Poller>>,
+        options: &Options,
+        stop: &Arc<AtomicBool>,
+        progress: &Arc<Progress>,
+    ) -> Result<Runtime, Error> {
+        cores::check(&options.cores)?;
+        Instant::calibrate();
+        let count = pollers.len();
+        let threads = options.threads.clamp(1, count.max(1));
+        if threads < options.threads {
+            tracing::warn!("{threads} threads instead of {}: more have nothing to do", options.threads);
+        }
+        let mut shares: Vec<Vec<Box<dyn Poller>>> = (0..threads).map(|_| Vec::new()).collect();
+        for (n, poller) in pollers.into_iter().enumerate() {
+            shares[n % threads].push(poller);
+        }
+        let wakeups = (0..threads).map(|_| Wakeup::new()).collect::<Result<_, _>>();
+        let control = Arc::new(Control {
+            stop: stop.clone(),
+            progress: progress.clone(),
+            wakeups: wakeups.map_err(Error::Descriptors)?,
+            count: options.count.unwrap_or(u64::MAX),
+        });
+        // A large frame takes several buffers, one batch is in hand and another may be on
+        // its way between pollers.
+        let hand = 2 * Batch::MAX * options.max_frame.div_ceil(memory::DATA_ROOM).max(1);
+        // All pools before any thread runs, so that a failure leaves none behind.
+        let mut workers = Vec::new();
+        for (n, share) in shares.into_iter().enumerate() {
+            let held: usize = share.iter().map(|poller| poller.buffers()).sum();
+            workers.push(Worker::new(Pool::new(dma, held + hand)?, share, options, n, &control));
+        }
+        Ok(Runtime { name: options.name, workers, pollers: count, control })
+    }
+
+    /// Starts the threads, does `last` and lets them poll: no packet is touched before.
+    /// `last` is what must be done when all threads are there (confinement); when it fails,
+    /// or a thread cannot be started, the run ends at once and the failure is
+    /// [`Finished::failure`].
+    pub fn start(self, last: impl FnOnce() -> Result<(), Error>) -> Running {
+        let Runtime { name, workers, pollers, control } = self;
+        let (mut threads, mut failure) = (Vec::new(), None);
+        let shares = workers.len();
+        let gate = Arc::new(Mutex::new(()));
+        let closed = gate.lock();
+        for (n, worker) in workers.into_iter().enumerate() {
+            let gate = gate.clone();
+            let run = move || {
+                drop(gate.lock());
+                worker.run()
+            };
+            match Builder::new().name(format!("{name}-{n}")).spawn(run) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    failure = Some(Error::Thread(error));
+                    break;
+                }
+            }
+        }
+        failure = failure.or_else(|| last().err());
+        if failure.is_some() {
+            control.end();
+        }
+        drop(closed);
+        Running { threads, shares, pollers, failure, control }
+    }
+}
+
+/// Threads that run.
+#[must_use = "threads are waited for by `end`"]
+pub struct Running {
+    threads: Vec<JoinHandle<Ended>>,
+    /// Threads that pollers were dealt out to.
+    shares: usize,
+    pollers: usize,
+    failure: Option<Error>,
+    control: Arc<Control>,
+}
+
+impl Running {
+    /// Whether a thread polls, and nobody has ended the run.
+    pub fn is_running(&self) -> bool {
+        let working = self.control.progress.working.load(Ordering::Relaxed);
+        working > 0 && !self.control.stop.load(Ordering::Relaxed)
+    }
+
+    /// What the threads show.
+    pub fn progress(&self) -> &Progress {
+        &self.control.progress
+    }
+
+    /// Ends the run, of threads that sleep as well, and waits for all threads. Each has
+    /// the devices send what they were given, for 200 ms at most, and drops its pollers.
+    pub fn end(self) -> Finished {
+        let Running { threads, shares, pollers, mut failure, control } = self;
+        control.end();
+        let (mut counted, mut pools) = (vec![PollerStats::default(); pollers], Vec::new());
+        for (n, thread) in threads.into_iter().enumerate() {
+            let Ok(ended) = thread.join() else {
+                failure = failure.or(Some(Error::Panicked));
+                continue;
+            };
+            // As they were dealt out.
+            let mine = counted.iter_mut().skip(n).step_by(shares);
+            mine.zip(ended.pollers).for_each(|(to, stats)| *to = stats);
+            pools.push(ended.pool);
+            failure = failure.or(ended.failure);
+        }
+        Finished { pollers: counted, failure, progress: control.progress.clone(), pools }
+    }
+}
+
+/// How a run came out.
+pub struct Finished {
+    /// What each poller's queues counted, in the order of the pollers; nothing of a thread
+    /// that panicked.
+    pub pollers: Vec<PollerStats>,
+    /// What ended it early.
+    pub failure: Option<Error>,
+    progress: Arc<Progress>,
+    pools: Vec<Pool>,
+}
+
+impl Finished {
+    /// What the threads showed last.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Buffers that did not come back to the threads' pools. To be asked when the ports
+    /// are closed: some devices give buffers back only then.
+    pub fn missing_buffers(&mut self) -> usize {
+        self.pools.iter_mut().map(|pool| pool.capacity() - pool.available()).sum()
+    }
+}

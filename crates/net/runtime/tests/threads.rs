@@ -1,0 +1,193 @@
+//! Threads: who gets which poller, what ends them, and where their buffers are then.
+
+mod common;
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+use common::{Device, Fake, RING, Tx, end, options, runtime, start, until};
+use runtime::{Error, Instant, Options};
+
+/// A poller without queues.
+fn then(then: impl FnMut(Instant) -> usize + Send + 'static) -> Fake {
+    Fake { then: Box::new(then), ..Fake::of(&[]) }
+}
+
+/// Two threads, of which the second sleeps; the first does as the test says.
+fn beside_a_sleeper(first: Fake) -> (runtime::Running, Arc<Device>) {
+    let device = Device::new(true);
+    (start(&options(2), vec![first, Fake::of(&[&device])]), device)
+}
+
+#[test]
+fn the_end_of_a_run_ends_threads_that_sleep() {
+    let devices = [Device::new(true), Device::new(true), Device::new(true)];
+    let running = start(&options(3), devices.iter().map(|device| Fake::of(&[device])).collect());
+    until("three threads that sleep", || devices.iter().all(|device| device.is_slept_on()));
+    assert!(running.is_running());
+    let mut finished = end(running);
+    assert!(finished.failure.is_none());
+    assert_eq!((finished.pollers.len(), finished.missing_buffers()), (3, 0));
+    assert_eq!(finished.progress().working.load(SeqCst), 0);
+}
+
+#[test]
+fn a_panic_in_one_thread_ends_the_others() {
+    let asleep = Arc::new(Mutex::new(None::<Arc<Device>>));
+    let sleeper = asleep.clone();
+    let first = then(move |_| {
+        let slept_on = sleeper.lock().expect("no panic yet").as_ref().is_some_and(|it| it.is_slept_on());
+        assert!(!slept_on, "the panic of this test");
+        0
+    });
+    let (running, device) = beside_a_sleeper(first);
+    *asleep.lock().expect("no panic yet") = Some(device);
+    until("the other thread's end", || running.progress().working.load(SeqCst) == 0);
+    assert!(!running.is_running());
+    let mut finished = end(running);
+    assert!(matches!(finished.failure, Some(Error::Panicked)));
+    let counted: Vec<usize> = finished.pollers.iter().map(|stats| stats.rx.len()).collect();
+    assert_eq!((counted, finished.missing_buffers()), (vec![0, 1], 0), "nothing of the first thread");
+}
+
+#[test]
+fn a_failure_of_one_poller_ends_all_threads() {
+    let first = then(|_| 0);
+    let failure = first.failure.clone();
+    let (running, device) = beside_a_sleeper(first);
+    until("a thread that sleeps", || device.is_slept_on());
+    failure.store(true, SeqCst);
+    until("the end of both threads", || running.progress().working.load(SeqCst) == 0);
+    let finished = end(running);
+    assert_eq!(finished.failure.expect("it failed").to_string(), "this poller fails");
+}
+
+#[test]
+fn a_run_ends_when_so_many_packets_were_moved_by_all_threads() {
+    let options = Options { count: Some(1000), ..options(2) };
+    let running = start(&options, vec![then(|_| 1), then(|_| 1)]);
+    until("the last packet", || !running.is_running());
+    let finished = end(running);
+    let packets = finished.progress().packets.load(SeqCst);
+    // Each thread looks every 64 turns.
+    assert!((1000..1000 + 2 * 64).contains(&packets), "{packets}");
+    assert!(finished.failure.is_none());
+}
+
+#[test]
+fn a_thread_ends_when_all_its_pollers_are_done() {
+    let pollers: Vec<Fake> = (0..3).map(|_| then(|_| 1)).collect();
+    let done: Vec<_> = pollers.iter().map(|poller| poller.done.clone()).collect();
+    let turns = pollers[2].turns.clone();
+    let running = start(&options(2), pollers); // the first and the third share a thread
+    done[0].store(true, SeqCst);
+    let before = turns.load(SeqCst);
+    until("turns beside one that is done", || turns.load(SeqCst) > before + 1000);
+    done[2].store(true, SeqCst);
+    until("the end of one thread", || running.progress().working.load(SeqCst) == 1);
+    assert!(running.is_running());
+    done[1].store(true, SeqCst);
+    until("the end of the other", || !running.is_running());
+    end(running);
+}
+
+#[test]
+fn what_was_counted_comes_back_in_the_order_of_the_pollers() {
+    let devices: Vec<_> = (0..5).map(|_| Device::new(true)).collect();
+    let running = start(&options(2), devices.iter().map(|device| Fake::of(&[device])).collect());
+    (1..).zip(&devices).for_each(|(packets, device)| device.give(packets));
+    until("all packets", || running.progress().packets.load(SeqCst) == 15);
+    let mut finished = end(running);
+    let packets: Vec<u64> = finished.pollers.iter().map(|stats| stats.rx[0].packets).collect();
+    assert_eq!((packets, finished.missing_buffers()), (vec![1, 2, 3, 4, 5], 0));
+}
+
+#[test]
+fn what_devices_were_given_is_sent_and_each_buffer_comes_back() {
+    let device = Device::new(true);
+    let tx = Tx::new();
+    let sent = tx.sent.clone();
+    let running = start(&options(1), vec![Fake { tx: vec![tx], ..Fake::of(&[&device]) }]);
+    // The device sends a packet a turn, and gets up to 32: the ring fills.
+    device.give(10 * RING);
+    until("all packets", || running.progress().packets.load(SeqCst) == 10 * RING as u64);
+    let mut finished = end(running);
+    let stats = &finished.pollers[0];
+    assert_eq!(stats.rx[0].packets, 10 * RING as u64);
+    assert_eq!(stats.tx[0].packets + stats.tx[0].ring_full, 10 * RING as u64);
+    assert!(stats.tx[0].ring_full > 0, "the ring was full at times");
+    assert_eq!(sent.load(SeqCst) as u64, stats.tx[0].packets, "what was under way in the end was sent");
+    assert_eq!(finished.missing_buffers(), 0);
+    let lost = finished.progress().lost[0].load(SeqCst);
+    assert_eq!(lost, finished.pollers[0].tx[0].ring_full, "shown while it ran");
+}
+
+#[test]
+fn a_buffer_that_does_not_come_back_is_missed() {
+    let device = Device::new(true);
+    let kept = Arc::new(Mutex::new(None));
+    let keep = kept.clone();
+    let keep = move |packet| *keep.lock().expect("no panic") = Some(packet);
+    let running = start(&options(1), vec![Fake { keep: Some(Box::new(keep)), ..Fake::of(&[&device]) }]);
+    device.give(1);
+    until("a packet", || running.progress().packets.load(SeqCst) == 1);
+    let mut finished = end(running);
+    assert_eq!(finished.missing_buffers(), 1);
+    drop(kept.lock().expect("no panic").take());
+    assert_eq!(finished.missing_buffers(), 0, "it is asked for again, and came back");
+}
+
+#[test]
+fn no_packet_is_touched_before_the_last_step_is_done() {
+    let poller = then(|_| 1);
+    let turns = poller.turns.clone();
+    let seen = Arc::new(AtomicUsize::new(usize::MAX));
+    let see = seen.clone();
+    let running = runtime(&options(1), vec![poller]).expect("memory").start(move || {
+        // Time for a thread that does not wait; one that waits passes however long it is.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        see.store(turns.load(SeqCst), SeqCst);
+        Ok(())
+    });
+    until("turns", || running.progress().turns.load(SeqCst) > 0);
+    assert_eq!(seen.load(SeqCst), 0);
+    end(running);
+}
+
+#[test]
+fn a_last_step_that_fails_ends_the_run_before_any_packet() {
+    let poller = then(|_| 1);
+    let turns = poller.turns.clone();
+    let failed = || Err(Error::Poller("the last step fails".into()));
+    let running = runtime(&options(1), vec![poller]).expect("memory").start(failed);
+    assert!(!running.is_running());
+    let finished = end(running);
+    assert_eq!(finished.failure.expect("it failed").to_string(), "the last step fails");
+    assert_eq!(turns.load(SeqCst), 0);
+}
+
+#[test]
+fn a_core_that_is_not_there_is_refused_before_anything_runs() {
+    let options = Options { cores: vec![1000], ..options(1) };
+    match runtime(&options, vec![then(|_| 0)]) {
+        Err(Error::Core(error)) => assert_eq!(error.core, 1000),
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("a machine with a thousand cores"),
+    }
+}
+
+#[test]
+fn each_thread_is_on_its_core() {
+    let usable = runtime::cores::usable();
+    let last = *usable.last().expect("a core");
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let see = seen.clone();
+    let poller = then(move |_| {
+        *see.lock().expect("no panic") = runtime::cores::usable();
+        0
+    });
+    let running = start(&Options { cores: vec![last], ..options(1) }, vec![poller]);
+    until("a turn", || running.progress().turns.load(SeqCst) > 0);
+    end(running);
+    assert_eq!(*seen.lock().expect("no panic"), [last]);
+}
