@@ -1,6 +1,7 @@
 //! The command line's words.
 
 mod examples;
+mod settings;
 pub mod soak;
 pub mod vm;
 
@@ -9,10 +10,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use port::setting::Numbers;
 use testbed::models::{self, MODELS};
 
 use crate::bench::Bench;
 use crate::rate::{Rate, Size, duration};
+pub use settings::Settings;
 
 /// User-space networking that a person can read, run and measure.
 ///
@@ -96,18 +99,9 @@ pub struct PortOptions {
     /// Packets in a batch, 1 to 256.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub batch: u16,
-    /// Descriptors in each ring: a power of two, 64 to 4096.
-    #[arg(long, default_value_t = 512, value_parser = ring)]
-    pub ring: usize,
-    /// Descriptors in receive rings, if not as --ring.
-    #[arg(long, value_parser = ring)]
-    pub rx_ring: Option<usize>,
-    /// Descriptors in transmit rings, if not as --ring.
-    #[arg(long, value_parser = ring)]
-    pub tx_ring: Option<usize>,
-    /// Queues of each port; flows spread over them by RSS.
-    #[arg(long, default_value_t = 1, value_parser = queues)]
-    pub queues: usize,
+    /// What is asked of each port.
+    #[command(flatten)]
+    pub open: Settings,
     /// Threads that share the queues.
     #[arg(long, default_value_t = 1, value_parser = threads)]
     pub threads: usize,
@@ -120,28 +114,6 @@ pub struct PortOptions {
     /// NUMA node of the packet memory; the first port's node if left out.
     #[arg(long)]
     pub numa: Option<u32>,
-    /// Largest frame in bytes, without CRC; above 2048, frames span buffers.
-    #[arg(long, default_value_t = 1514)]
-    pub max_frame: usize,
-    /// Receive everything, whatever its destination; this is the default.
-    #[arg(long, overrides_with = "no_promiscuous")]
-    pub promiscuous: bool,
-    /// Receive only what is addressed to the port.
-    #[arg(long)]
-    pub no_promiscuous: bool,
-    /// Sleep on interrupts when there is nothing to do.
-    #[arg(long)]
-    pub interrupts: bool,
-    /// Let the device report sent packets by head write-back.
-    #[arg(long)]
-    pub head_writeback: bool,
-    /// Let the device take VLAN tags off received frames into their metadata; they are
-    /// put back where a frame is sent or written.
-    #[arg(long)]
-    pub vlan_strip: bool,
-    /// Let the device verify and fill in checksums where that costs the driver something.
-    #[arg(long)]
-    pub checksums: bool,
     /// Stop after this time: 10s, 500ms, 2m.
     #[arg(long, value_parser = duration)]
     pub duration: Option<Duration>,
@@ -159,33 +131,15 @@ pub struct PortOptions {
     pub no_confine: bool,
 }
 
-impl PortOptions {
-    /// Descriptors in each receive ring.
-    pub fn rx_descriptors(&self) -> usize {
-        self.rx_ring.unwrap_or(self.ring)
-    }
-
-    /// Descriptors in each transmit ring.
-    pub fn tx_descriptors(&self) -> usize {
-        self.tx_ring.unwrap_or(self.ring)
-    }
-}
-
 /// Descriptors in a ring.
 fn ring(text: &str) -> Result<usize, String> {
-    let ring = text.parse().ok().filter(|ring: &usize| ring.is_power_of_two() && (64..=4096).contains(ring));
-    ring.ok_or_else(|| "write a power of two from 64 to 4096".to_owned())
+    Numbers::RING.parse(text)
 }
 
 /// A PCI device id; whether the model has it is seen when the device is made.
 fn device_id(text: &str) -> Result<u16, String> {
     let id = u16::from_str_radix(text.trim_start_matches("0x"), 16).ok();
     id.ok_or_else(|| format!("write {}", models::device_ids()))
-}
-
-fn queues(text: &str) -> Result<usize, String> {
-    let most = driver::ixgbe::MOST_QUEUES;
-    text.parse().ok().filter(|n| (1..=most).contains(n)).ok_or_else(|| format!("write 1 to {most}"))
 }
 
 fn threads(text: &str) -> Result<usize, String> {

@@ -23,7 +23,7 @@ use testbed::serve::Report;
 use testbed::wire::Spec;
 
 use crate::apps::fwd::Forward;
-use crate::cli::{Hugepages, PortOptions};
+use crate::cli::{Hugepages, PortOptions, Settings};
 use crate::open::{PortFindings, Ports};
 use crate::run::Outcome;
 use crate::summary::Summary;
@@ -150,23 +150,15 @@ try next:
   ixora doctor                                  what this machine needs for a real NIC";
 
 fn port_options(arguments: &cli::Demo, core: Option<usize>) -> PortOptions {
+    let max_frame = arguments.size.saturating_sub(4).max(1514);
+    let (rx_ring, tx_ring) = (arguments.ring, arguments.ring);
     PortOptions {
         batch: arguments.batch,
-        ring: arguments.ring,
-        rx_ring: None,
-        tx_ring: None,
-        queues: 1,
+        open: Settings(port::Options { rx_ring, tx_ring, max_frame, ..port::Options::default() }),
         threads: 1,
         cpu: core.into_iter().collect(),
         hugepages: Hugepages::Auto,
         numa: None,
-        max_frame: arguments.size.saturating_sub(4).max(1514),
-        promiscuous: true,
-        no_promiscuous: false,
-        interrupts: false,
-        head_writeback: false,
-        vlan_strip: false,
-        checksums: false,
         duration: None,
         count: None,
         json: arguments.json,
@@ -185,7 +177,7 @@ fn forward(
     interrupted: &AtomicBool,
 ) -> Result<(Outcome, Result<Samples, Failure>), Failure> {
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
-    let buffers = options.rx_descriptors() + options.tx_descriptors();
+    let buffers = options.open.rx_ring + options.open.tx_ring;
     for (from, to) in [(0, 1), (1, 0)] {
         pollers.push(Box::new(Forward {
             rx: ports.rx(from, 0)?,

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use memory::{Backing, Dma};
-use port::{Completion, Feature, Offload, Port, RxQueue, TxQueue};
+use port::{Feature, Port, RxQueue, TxQueue};
 use ports::{Found, Name};
 use runtime::confine::{Confinement, Needs};
 use rustix::process::Pid;
@@ -154,24 +154,15 @@ fn join(model: &'static Model, cable: Cable, mac: [u8; 6]) -> Result<(bus::Pci, 
 
 /// Finds and starts the ports, until `stop` says that nobody wants them.
 pub fn ports(names: &[&str], options: &PortOptions, stop: &Arc<AtomicBool>) -> Result<Ports, Failure> {
-    ports_in(None, names, options, stop)
+    let each: Vec<(&str, &port::Options)> = names.iter().map(|name| (*name, &options.open.0)).collect();
+    ports_each(|devices| memory_of(options, devices), &each, stop)
 }
 
-/// As [`ports`], in memory that is there already.
-pub fn ports_in(
-    dma: Option<&Dma>,
-    names: &[&str],
-    options: &PortOptions,
-    stop: &Arc<AtomicBool>,
-) -> Result<Ports, Failure> {
-    let each: Vec<(&str, PortOptions)> = names.iter().map(|name| (*name, options.clone())).collect();
-    ports_each(dma, &each, stop)
-}
-
-/// As [`ports_in`], each port with options of its own; the memory's are the first's.
+/// As [`ports`], each port with options of its own, in memory that is made for them or
+/// is there already.
 pub fn ports_each(
-    dma: Option<&Dma>,
-    each: &[(&str, PortOptions)],
+    memory: impl FnOnce(&[Found]) -> Dma,
+    each: &[(&str, &port::Options)],
     stop: &Arc<AtomicBool>,
 ) -> Result<Ports, Failure> {
     let names: Vec<&str> = each.iter().map(|(name, _)| *name).collect();
@@ -183,9 +174,11 @@ pub fn ports_each(
         return Err(Failure::new(format!("{} has no interrupts this way", mute.name()))
             .fix("bind the device to vfio-pci, or leave --interrupts out"));
     }
-    let dma = dma.cloned().unwrap_or_else(|| memory_of(each.first().map(|(_, options)| options), &devices));
+    let dma = memory(&devices);
     let stepper = extras.step()?;
-    let options: Vec<port::Options> = each.iter().map(|(_, options)| driver_options(options)).collect();
+    // All links are waited for at once, and a signal ends the wait.
+    let at_once = |options: &port::Options| port::Options { link_wait_ms: 0, ..options.clone() };
+    let options: Vec<port::Options> = each.iter().map(|(_, options)| at_once(options)).collect();
     let list = open_all(devices, &dma, &options, stop)?;
     await_links(&list, stop)?;
     for (_, handle) in &extras.models {
@@ -195,15 +188,15 @@ pub fn ports_each(
 }
 
 /// Memory for packets, on the first port's node.
-fn memory_of(options: Option<&PortOptions>, devices: &[Found]) -> Dma {
+fn memory_of(options: &PortOptions, devices: &[Found]) -> Dma {
     let node = || devices.first().and_then(|found| found.pci()?.numa_node());
-    let backing = match options.map_or(Hugepages::Auto, |options| options.hugepages) {
+    let backing = match options.hugepages {
         Hugepages::Auto => Backing::Auto,
         Hugepages::Hugetlbfs => Backing::Hugetlbfs,
         Hugepages::Memfd => Backing::MemfdHuge,
         Hugepages::None => Backing::Memfd,
     };
-    Dma::new(memory::Options { backing, numa_node: options.and_then(|options| options.numa).or_else(node) })
+    Dma::new(memory::Options { backing, numa_node: options.numa.or_else(node) })
 }
 
 /// Opens the ports, in their order in the list: devices first, because those that
@@ -222,25 +215,6 @@ fn open_all(
         opened[place] = Some(found.open(dma, &options[place])?);
     }
     Ok(opened.into_iter().flatten().collect())
-}
-
-fn driver_options(options: &PortOptions) -> port::Options {
-    let checksums = if options.checksums { Offload::On } else { Offload::WhereFree };
-    port::Options {
-        rx_queues: options.queues,
-        tx_queues: options.queues,
-        rx_ring: options.rx_descriptors(),
-        tx_ring: options.tx_descriptors(),
-        max_frame: options.max_frame,
-        promiscuous: !options.no_promiscuous,
-        interrupts: options.interrupts,
-        completion: if options.head_writeback { Completion::Head } else { Completion::Report },
-        vlan_strip: options.vlan_strip,
-        rx_checksum: checksums,
-        tx_checksum: checksums,
-        link_wait_ms: 0, // all links at once, and a signal ends the wait
-        ..port::Options::default()
-    }
 }
 
 /// A signal that comes before there is anything to end ends the command.

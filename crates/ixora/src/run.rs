@@ -57,9 +57,9 @@ pub fn threads(
         name,
         threads: options.threads,
         cores: options.cpu.clone(),
-        sleep: options.interrupts.then_some(SLEEP),
+        sleep: options.open.interrupts.then_some(SLEEP),
         batch: options.batch.into(),
-        max_frame: options.max_frame,
+        max_frame: options.open.max_frame,
         count: options.count,
     };
     Ok(Runtime::new(&ports.dma, pollers, &options, stop, progress)?)

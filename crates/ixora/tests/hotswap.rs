@@ -41,17 +41,12 @@ fn ground(wires: &[&str]) -> Ground {
             seen.lock().unwrap().push(w.name.clone());
             let number = w.name.strip_prefix("model:p").and_then(|n| n.parse::<usize>().ok());
             let pci = number.and_then(|n| pcis.get(n)).ok_or(format!("no port {}", w.name))?;
-            let options = port::Options {
-                rx_queues: w.queues,
-                rx_ring: 4096,
-                tx_ring: 4096,
-                ..port::Options::default()
-            };
-            ports::open(pci.clone(), &memory, options).map_err(|e| e.to_string())
+            ports::open(pci.clone(), &memory, w.options.clone()).map_err(|e| e.to_string())
         };
         while_stepping(&models, || wanted.iter().map(one).collect()).unwrap()
     };
-    Ground { dma, open_ports: Arc::new(OpenPorts::new(Box::new(open))), handles, opened }
+    let usual = port::Options { rx_ring: 4096, tx_ring: 4096, ..port::Options::default() };
+    Ground { dma, open_ports: Arc::new(OpenPorts::new(usual, Box::new(open))), handles, opened }
 }
 
 impl Ground {

@@ -56,8 +56,8 @@ pub fn run(arguments: &cli::Echo) -> Result<(), Failure> {
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
     let mac = MacAddress(ports.mac(0));
     let host = arguments.ip.map(|ip| Responder { mac, addresses: vec![ip.into()] });
-    let buffers = options.rx_descriptors() + options.tx_descriptors();
-    for n in 0..options.queues {
+    let buffers = options.open.rx_ring + options.open.tx_ring;
+    for n in 0..options.open.rx_queues {
         let host = host.clone();
         pollers.push(Box::new(Echo { rx: ports.rx(0, n)?, tx: ports.tx(0, n)?, host, buffers }));
     }

@@ -52,8 +52,8 @@ pub fn run(arguments: &cli::Fwd) -> Result<(), Failure> {
     let stop = signal::stop_flag()?;
     let mut ports = open::ports(&[&arguments.a, &arguments.b], options, &stop)?;
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
-    let buffers = options.rx_descriptors() + options.tx_descriptors();
-    for n in 0..options.queues {
+    let buffers = options.open.rx_ring + options.open.tx_ring;
+    for n in 0..options.open.rx_queues {
         for (from, to) in [(0, 1), (1, 0)] {
             let (rx, tx) = (ports.rx(from, n)?, ports.tx(to, n)?);
             pollers.push(Box::new(Forward { rx, tx, touch: arguments.touch, buffers }));

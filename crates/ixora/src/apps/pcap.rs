@@ -101,9 +101,9 @@ pub fn run(arguments: &cli::Pcap) -> Result<(), Failure> {
     let left = arguments.port.count.unwrap_or(u64::MAX);
     let output = Arc::new(Mutex::new(Output { writer, left, error: None }));
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
-    for n in 0..options.queues {
+    for n in 0..options.open.rx_queues {
         let (rx, output, path) = (ports.rx_whole(0, n)?, output.clone(), path.clone());
-        pollers.push(Box::new(Capture { rx, output, path, buffers: options.rx_descriptors() }));
+        pollers.push(Box::new(Capture { rx, output, path, buffers: options.open.rx_ring }));
     }
     let ran = run::run("pcap", ports, pollers, options, &stop);
     let flushed = output.lock().unwrap_or_else(PoisonError::into_inner).writer.flush();

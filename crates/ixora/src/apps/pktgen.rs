@@ -147,14 +147,15 @@ pub fn run(arguments: &cli::Pktgen) -> Result<(), Failure> {
     let (sizes, cycle) = arguments.size.cycle();
     // The largest frame without CRC must fit, or the device would not send it.
     let largest = sizes.iter().max().map_or(0, |size| size - 4);
-    let max_frame = arguments.port.max_frame.max(largest);
-    let options = &cli::PortOptions { max_frame, count: None, ..arguments.port.clone() };
+    let mut options = cli::PortOptions { count: None, ..arguments.port.clone() };
+    options.open.max_frame = options.open.max_frame.max(largest);
+    let options = &options;
     let stop = signal::stop_flag()?;
     let mut ports = open::ports(&[&arguments.a], options, &stop)?;
     let from = MacAddress(ports.mac(0));
     let to = arguments.to.unwrap_or(MacAddress::BROADCAST);
     let inserts = ports.list[0].capabilities().has(Feature::VlanInsert);
-    let queues = options.queues as u64;
+    let queues = options.open.tx_queues as u64;
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
     for n in 0..queues {
         let count = arguments.port.count.map(|count| count / queues + u64::from(n < count % queues));
@@ -171,7 +172,7 @@ pub fn run(arguments: &cli::Pktgen) -> Result<(), Failure> {
             sequence: 0,
             left: count.unwrap_or(u64::MAX),
             pace: Pace::new(rate.map(|rate| rate / queues as f64)),
-            buffers: options.tx_descriptors(),
+            buffers: options.open.tx_ring,
         }));
     }
     run::run("pktgen", ports, pollers, options, &stop)

@@ -43,7 +43,10 @@ pub fn assemble(click: &Click, sources: Vec<Source>) -> Result<Whole, Problems> 
 fn make(click: &Click, flat: Flat, text: &str) -> Result<(Plan, Made), Problems> {
     let opener: Opener = Box::new(|wanted: &[Wanted]| Ok(wanted.iter().map(unopened_port::port).collect()));
     let mut services = Services::default();
-    services.add(Arc::new(RouterPorts::of(Arc::new(OpenPorts::new(opener)), ports::topology(click))));
+    services.add(Arc::new(RouterPorts::of(
+        Arc::new(OpenPorts::new(click.port_options(), opener)),
+        ports::topology(click),
+    )));
     let options = graph::Options {
         services,
         console: Console::Memory(Arc::new(Mutex::new(String::new()))),

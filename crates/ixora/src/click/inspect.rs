@@ -74,7 +74,10 @@ fn look(click: &Click, sources: Vec<Source>) -> Look {
         configuration::add_driver(click, &mut flat, false);
     }
     let opener: Opener = Box::new(|wanted: &[Wanted]| Ok(wanted.iter().map(unopened_port::port).collect()));
-    let router_ports = Arc::new(RouterPorts::of(Arc::new(OpenPorts::new(opener)), ports::topology(click)));
+    let router_ports = Arc::new(RouterPorts::of(
+        Arc::new(OpenPorts::new(click.port_options(), opener)),
+        ports::topology(click),
+    ));
     let mut services = Services::default();
     services.add(router_ports.clone());
     let options = graph::Options {

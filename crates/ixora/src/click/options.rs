@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::cli::PortOptions;
 use crate::compiled::Compiled;
-use clap::{ArgAction, Args, Parser};
+use clap::{ArgAction, Args};
 
 /// Run a configuration written in Click's language.
 #[derive(Args, Debug, Clone)]
@@ -103,18 +102,10 @@ pub struct Click {
     pub(super) help: Option<bool>,
 }
 
-/// How ports are opened, unless said otherwise.
-#[derive(Parser, Debug)]
-struct Usual {
-    #[command(flatten)]
-    options: PortOptions,
-}
-
 impl Click {
-    /// How ports are opened, with so many queues.
-    pub fn port_options(&self, queues: usize) -> PortOptions {
-        let usual = Usual::parse_from(["click"]).options;
-        PortOptions { ring: self.ring, queues, quiet: true, ..usual }
+    /// How ports are opened, unless an element says otherwise.
+    pub fn port_options(&self) -> port::Options {
+        port::Options { rx_ring: self.ring, tx_ring: self.ring, ..port::Options::default() }
     }
 
     /// Whether the configuration is only looked at.

@@ -10,7 +10,6 @@ use port::Port;
 use ports::Name;
 
 use super::Click;
-use crate::cli::PortOptions;
 use crate::open::{self, Linter, Ports};
 
 /// The most queues that RSS spreads flows over on any device of ours.
@@ -43,7 +42,7 @@ impl Ground {
         let devices = click.allow_reconfigure || flat.elements.iter().any(|e| e.class.contains("Device"));
         let backing = if devices { Backing::Auto } else { Backing::Memfd };
         let dma = Dma::new(memory::Options { backing, ..Default::default() });
-        let open_ports = Arc::new(OpenPorts::new(opener(click, &dma, linters)));
+        let open_ports = Arc::new(OpenPorts::new(click.port_options(), opener(&dma, linters)));
         Ground { dma, open_ports }
     }
 
@@ -62,40 +61,40 @@ pub fn topology(click: &Click) -> Topology {
 /// Opens ports by their names, as all of ixora's commands do. What keeps them alive,
 /// the models behind some of them and what must be tidied up after others, stays as
 /// long as the opener.
-fn opener(click: &Click, dma: &Dma, linters: &Linters) -> Opener {
-    let (click, dma, linters, kept) = (click.clone(), dma.clone(), linters.clone(), Mutex::new(vec![]));
-    Box::new(move |wanted: &[Wanted]| open(&click, &dma, &kept, &linters, wanted))
+fn opener(dma: &Dma, linters: &Linters) -> Opener {
+    let (dma, linters, kept) = (dma.clone(), linters.clone(), Mutex::new(vec![]));
+    Box::new(move |wanted: &[Wanted]| open(&dma, &kept, &linters, wanted))
 }
 
 fn open(
-    click: &Click,
     dma: &Dma,
     kept: &Mutex<Vec<Ports>>,
     linters: &Linters,
     wanted: &[Wanted],
 ) -> Result<Vec<Box<dyn Port>>, String> {
-    let each: Vec<(&str, PortOptions)> =
-        wanted.iter().map(|w| (w.name.as_str(), options(click, w))).collect();
+    let each: Vec<port::Options> = wanted.iter().map(options).collect();
+    let each: Vec<(&str, &port::Options)> =
+        wanted.iter().zip(&each).map(|(wanted, options)| (wanted.name.as_str(), options)).collect();
     let never = Arc::new(AtomicBool::new(false));
-    let mut ports = open::ports_each(Some(dma), &each, &never).map_err(|failure| failure.to_string())?;
+    let mut ports =
+        open::ports_each(|_| dma.clone(), &each, &never).map_err(|failure| failure.to_string())?;
     linters.0.lock().unwrap_or_else(PoisonError::into_inner).extend(ports.linters());
     let list = std::mem::take(&mut ports.list);
     kept.lock().unwrap_or_else(PoisonError::into_inner).push(ports);
     Ok(list)
 }
 
-fn options(click: &Click, wanted: &Wanted) -> PortOptions {
-    let mut options = click.port_options(queues(wanted));
-    options.no_promiscuous = !wanted.promiscuous;
-    options.ring = wanted.ring.unwrap_or(options.ring);
-    options
+/// With as many queues as are wanted, if the port can have them.
+fn options(wanted: &Wanted) -> port::Options {
+    let queues = queues(wanted);
+    port::Options { rx_queues: queues, tx_queues: queues, ..wanted.options.clone() }
 }
 
 /// How many queues a port is opened with: as many as are wanted, if it can have them.
 pub fn queues(wanted: &Wanted) -> usize {
     let name = wanted.name.parse::<Name>().ok();
     let most = name.and_then(|name| name.most_queues()).unwrap_or(RSS_QUEUES);
-    wanted.queues.min(most)
+    wanted.options.rx_queues.min(most)
 }
 
 /// The NUMA node of a core.

@@ -1,17 +1,22 @@
 //! A port on paper: it has the queues that are asked of it, if such a port
-//! can have them, and no packets.
+//! can have them, all that elements may ask of it, and no packets.
 
 use element::io::router_ports::Wanted;
-use port::{Batch, Capabilities, Link, Pool, Port, PortStats, RxQueue, RxStats, TxQueue, TxStats};
+use port::{
+    Batch, Capabilities, Feature, Features, Link, Pool, Port, PortStats, RxQueue, RxStats, Support, TxQueue,
+    TxStats,
+};
 
 /// A port on paper.
 pub fn port(wanted: &Wanted) -> Box<dyn Port> {
-    Box::new(UnopenedPort { name: wanted.name.clone(), queues: super::ports::queues(wanted) })
+    let (queues, max_frame) = (super::ports::queues(wanted), wanted.options.max_frame);
+    Box::new(UnopenedPort { name: wanted.name.clone(), queues, max_frame })
 }
 
 struct UnopenedPort {
     name: String,
     queues: usize,
+    max_frame: usize,
 }
 
 impl Port for UnopenedPort {
@@ -20,7 +25,13 @@ impl Port for UnopenedPort {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { rx_queues: self.queues, tx_queues: self.queues, ..Capabilities::default() }
+        Capabilities {
+            rx_queues: self.queues,
+            tx_queues: self.queues,
+            max_frame: self.max_frame,
+            features: Features::from(Feature::ALL.map(|feature| (feature, Support::On))),
+            ..Capabilities::default()
+        }
     }
 
     fn mac(&self) -> [u8; 6] {

@@ -6,6 +6,7 @@ mod common;
 mod dual;
 mod frame;
 mod odd;
+mod options;
 mod paper;
 mod rig;
 mod small;

@@ -41,8 +41,7 @@ fn opener(pcis: Vec<bus::Pci>, dma: &Dma) -> Opener {
             let number: usize = wanted.name["test:".len()..].parse().expect("a number");
             let pci = pcis[number].take().expect("opened once");
             // Deep rings: a thread that has to wait for its core loses nothing.
-            let options =
-                port::Options { rx_queues: wanted.queues, rx_ring: 4096, ..port::Options::default() };
+            let options = port::Options { rx_ring: 4096, ..wanted.options.clone() };
             let port = ports::open(pci, &dma, options).map_err(|error| error.to_string())?;
             let end = Instant::now() + LIMIT;
             while !port.link().up {

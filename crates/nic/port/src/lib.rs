@@ -9,14 +9,16 @@
 //!
 //! The traits stand below the drivers, which implement them: `driver` for NICs,
 //! `interface` for what Linux has, `ports` to open either by name. [`Options`] are
-//! what can be asked of a port when it is opened, [`Capabilities`] what it can do,
-//! [`PortStats`] what it counted; every counted loss names its [`Reason`].
+//! what can be asked of a port when it is opened ([`setting`] names them for users),
+//! [`Capabilities`] what it can do, [`PortStats`] what it counted; every counted loss
+//! names its [`Reason`].
 #![forbid(unsafe_code)]
 
 mod capability;
 mod error;
 pub mod loss;
 mod options;
+pub mod setting;
 mod stats;
 
 pub use capability::{Capabilities, Feature, Features, Limits, Support};

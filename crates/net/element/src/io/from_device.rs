@@ -10,9 +10,9 @@ use memory::annotation::{Header, Reach};
 use memory::{Batch, Packet};
 use port::RxQueue;
 
-use super::router_ports::{Receiving, RouterPorts};
+use super::router_ports::{Receiving, RouterPorts, settings};
 use super::thread_assignment::Claim;
-use crate::annotation;
+use crate::annotation::{self, PacketAnnotations};
 
 /// Buffers a thread keeps beside those in receive rings.
 const SPARE: usize = 4096;
@@ -28,7 +28,6 @@ const IGNORED: &[(&str, &str)] = &[
     ("SNAPLEN", "packets are not cut"),
     ("HEADROOM", "buffers have 192 bytes"),
     ("ENCAP", "all is Ethernet"),
-    ("MTU", "the port's own"),
     ("MAC", "the port's own"),
     ("MODE", "flows are spread by RSS"),
     ("RSS_AGGREGATE", "packets know their hash"),
@@ -73,7 +72,9 @@ pub static CLASS: Class = Class {
         keyword("NUMA", "threads on the port's node come first; true"),
         keyword("NUMA_NODE", "the node whose threads come first; the port's"),
         keyword("PAINT_QUEUE", "paint packets with the number of the queue; false"),
-        keyword("NDESC", "descriptors in a ring; the command's --ring"),
+        keyword("NDESC", "descriptors in a receive ring; the command's --ring"),
+        keyword("MTU", "bytes of the longest packet behind its Ethernet header; 1500"),
+        keyword("VLAN_STRIP", "the port takes VLAN tags off into the VLAN annotation; false"),
         keyword("ACTIVE", "whether it receives; true"),
     ],
     handlers: &Handlers::<FromDevice>(&[
@@ -120,9 +121,7 @@ pub static CLASS: Class = Class {
         let says = Receiving {
             queue: conf.positional("QUEUE")?,
             queues: conf.positional::<i64>("N_QUEUES")?.and_then(|n| usize::try_from(n).ok()),
-            promiscuous: conf.keyword("PROMISC")?.unwrap_or(true),
             shares: setup.class.starts_with("FromDPDK") || setup.class.starts_with("FromNetmap"),
-            ring: conf.keyword("NDESC")?,
             claim: Claim {
                 node: conf.keyword("NUMA_NODE")?.filter(|_| numa),
                 fixed: threads_of(conf.keyword::<String>("THREADS")?, setup.threads)?,
@@ -131,14 +130,17 @@ pub static CLASS: Class = Class {
             },
             anywhere: !numa,
         };
+        let said = settings::read(conf, |setting| setting.rx_keyword)?;
         let burst: usize = conf.keyword("BURST")?.unwrap_or(32);
         let stamp = conf.keyword("TIMESTAMP")?.unwrap_or(false);
-        let paint = conf.keyword("PAINT_QUEUE")?.unwrap_or(false);
+        let queue = conf.keyword("PAINT_QUEUE")?.unwrap_or(false);
+        let marks = Marks { queue, vlan: settings::is_on(&said, "VLAN_STRIP") };
         let active = conf.keyword("ACTIVE")?.unwrap_or(true);
         super::ignore(setup, conf, IGNORED)?;
         conf.complete()?;
         let router_ports = setup.services.get::<RouterPorts>().ok_or("no ports can be opened here")?;
         router_ports.receive(&name, setup.index, says)?;
+        router_ports.say(&name, setup.name, &said)?;
         Ok(Box::new(FromDevice {
             name,
             router_ports,
@@ -146,7 +148,7 @@ pub static CLASS: Class = Class {
             threads: setup.threads,
             burst: burst.clamp(1, Batch::MAX),
             stamp,
-            paint,
+            marks,
             active: Signal::new(active),
             queues: vec![],
             next: 0,
@@ -194,6 +196,15 @@ fn threads_of(text: Option<String>, threads: usize) -> Result<Option<u64>, Strin
     if mask == 0 { Err("THREADS: expected threads".into()) } else { Ok(Some(mask)) }
 }
 
+/// What is written into annotations beside the usual.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Marks {
+    /// The number of the queue, as a colour.
+    queue: bool,
+    /// The VLAN tag that the port took off, or zero.
+    vlan: bool,
+}
+
 /// See [`CLASS`].
 pub struct FromDevice {
     name: String,
@@ -202,7 +213,7 @@ pub struct FromDevice {
     threads: usize,
     burst: usize,
     stamp: bool,
-    paint: bool,
+    marks: Marks,
     /// Raised while it receives; one for all threads.
     active: Signal,
     /// This thread's, with their numbers.
@@ -232,7 +243,7 @@ impl Element for FromDevice {
             threads: self.threads,
             burst: self.burst,
             stamp: self.stamp,
-            paint: self.paint,
+            marks: self.marks,
             active: self.active.clone(),
             queues: vec![],
             next: 0,
@@ -286,9 +297,8 @@ impl Element for FromDevice {
             bytes += packet.len() as u64;
         }
         received.iter_mut().for_each(mark_group); // now that their first bytes are near
-        if self.paint {
-            let queue = self.queues[self.next].0 as u8;
-            received.iter_mut().for_each(|packet| packet.annotations_mut().area[annotation::PAINT] = queue);
+        if self.marks != Marks::default() {
+            self.mark(&mut received);
         }
         self.count.add(received.len() as u64);
         self.bytes.add(bytes);
@@ -308,6 +318,21 @@ impl Element for FromDevice {
 }
 
 impl FromDevice {
+    /// Writes what few configurations ask for into the packets' annotations.
+    #[cold]
+    fn mark(&self, received: &mut Batch) {
+        let queue = self.queues[self.next].0 as u8;
+        for packet in received.iter_mut() {
+            if self.marks.queue {
+                packet.set_u8_at(annotation::PAINT, queue);
+            }
+            if self.marks.vlan {
+                let tag = packet.vlan().unwrap_or(0);
+                packet.set_bytes_at(annotation::VLAN_TCI, tag.to_be_bytes());
+            }
+        }
+    }
+
     /// Receives from now on, while it is active, if it has anything to receive from.
     fn go_on(&mut self, cx: &mut Cx<'_>) {
         if let Some(task) = self.task.filter(|_| !self.queues.is_empty()) {

@@ -10,26 +10,24 @@
 
 mod assignment;
 mod open_ports;
+pub(super) mod settings;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::plan::Planned;
-use port::{Port, RxQueue, TxQueue};
+use port::{Options, Port, RxQueue, TxQueue};
 
 use super::thread_assignment::{self, Claim};
 pub use open_ports::OpenPorts;
+use settings::{AllSaid, Said};
 
 /// What an opener is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// The port's name, as the configuration has it.
     pub name: String,
-    /// Queues for each direction; a port may have fewer.
-    pub queues: usize,
-    /// Receive what is addressed to others as well.
-    pub promiscuous: bool,
-    /// Descriptors in each ring, if the configuration says.
-    pub ring: Option<usize>,
+    /// How it is opened; it may have fewer queues.
+    pub options: Options,
 }
 
 /// Opens ports, all at once.
@@ -50,16 +48,12 @@ pub struct Topology {
 /// What an element says of the queues it receives from.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Receiving {
-    /// What is addressed to others as well.
-    pub promiscuous: bool,
     /// From this queue on.
     pub queue: Option<usize>,
     /// So many queues.
     pub queues: Option<usize>,
     /// Others may receive from the port as well, from queues of theirs.
     pub shares: bool,
-    /// Descriptors in a ring.
-    pub ring: Option<usize>,
     /// Which threads.
     pub claim: Claim,
     /// Its port's node does not matter.
@@ -73,8 +67,6 @@ pub struct Sending {
     pub queue: Option<usize>,
     /// So many queues.
     pub queues: Option<usize>,
-    /// Descriptors in a ring.
-    pub ring: Option<usize>,
 }
 
 /// A queue in use: which thread, for which element.
@@ -109,6 +101,8 @@ struct Outlet {
     node: Option<usize>,
     receivers: Vec<Receiver>,
     senders: Vec<Sender>,
+    /// What they say of its options.
+    said: AllSaid,
     /// Which queue is for which element and thread.
     rx: Vec<assignment::Assigned>,
     tx: Vec<assignment::Assigned>,
@@ -133,9 +127,9 @@ struct Sender {
 }
 
 impl RouterPorts {
-    /// Ports that `opener` opens.
+    /// Ports that `opener` opens, with the usual options.
     pub fn new(opener: Opener) -> RouterPorts {
-        RouterPorts::of(Arc::new(OpenPorts::new(opener)), Topology::default())
+        RouterPorts::of(Arc::new(OpenPorts::new(Options::default(), opener)), Topology::default())
     }
 
     /// A router's ports, over ports of which some may be open.
@@ -152,9 +146,7 @@ impl RouterPorts {
         let mut router_ports = self.router_ports();
         let place = router_ports.iter().position(|o| o.name == name).unwrap_or_else(|| {
             let node = self.topology.port.and_then(|node| node(name));
-            let (receivers, senders) = (vec![], vec![]);
-            let name = name.to_string();
-            router_ports.push(Outlet { name, node, receivers, senders, rx: vec![], tx: vec![], uses: false });
+            router_ports.push(Outlet::new(name, node));
             router_ports.len() - 1
         });
         work(&mut router_ports[place])
@@ -186,6 +178,14 @@ impl RouterPorts {
         self.outlet(name, |outlet| outlet.senders.push(Sender { element, says, lanes: 0 }));
     }
 
+    /// An element says how a port is to be opened.
+    ///
+    /// # Errors
+    /// When another one says something else.
+    pub fn say(&self, name: &str, element: &str, said: &[Said]) -> Result<(), String> {
+        self.outlet(name, |outlet| outlet.said.add(name, element, said))
+    }
+
     /// The threads that receive for an element: the router's, shared out among the
     /// ports that are received from, but those that are `taken` for something else.
     pub fn homes(&self, element: usize, threads: usize, taken: u64) -> u64 {
@@ -211,8 +211,10 @@ impl RouterPorts {
             outlet.receivers.iter_mut().for_each(|r| r.lanes = elements[r.element].lanes);
             outlet.senders.iter_mut().for_each(|s| s.lanes = elements[s.element].lanes);
         }
-        let wanted: Vec<Wanted> = router_ports.iter().map(Outlet::wanted).collect();
-        let opened = self.open_ports.open(&wanted)?;
+        let usual = self.open_ports.usual();
+        let wanted: Vec<Wanted> = router_ports.iter().map(|outlet| outlet.wanted(usual)).collect();
+        let said: Vec<&AllSaid> = router_ports.iter().map(|outlet| &outlet.said).collect();
+        let opened = self.open_ports.open(&wanted, &said)?;
         for (outlet, (rx, tx)) in router_ports.iter_mut().zip(opened) {
             outlet.rx = assignment::rx(&outlet.receivers, rx);
             outlet.tx = assignment::tx(&outlet.senders, tx);
@@ -231,7 +233,7 @@ impl RouterPorts {
     pub fn rx(&self, name: &str, element: usize, lane: usize) -> Vec<(usize, Box<dyn RxQueue>)> {
         let (numbers, promiscuous): (Vec<usize>, bool) = self.outlet(name, |outlet| {
             let mine = outlet.rx.iter().filter(|hand| hand.is(element, lane)).map(|hand| hand.queue);
-            (mine.collect(), outlet.wanted().promiscuous)
+            (mine.collect(), outlet.wanted(self.open_ports.usual()).options.promiscuous)
         });
         self.open_ports.take_rx(name, &numbers, promiscuous)
     }
@@ -296,15 +298,26 @@ impl RouterPorts {
 }
 
 impl Outlet {
-    fn wanted(&self) -> Wanted {
-        let rings =
-            self.receivers.iter().map(|r| r.says.ring).chain(self.senders.iter().map(|s| s.says.ring));
-        Wanted {
-            name: self.name.clone(),
-            queues: assignment::rx_wanted(&self.receivers).max(assignment::tx_wanted(&self.senders)).max(1),
-            promiscuous: self.receivers.iter().any(|r| r.says.promiscuous),
-            ring: rings.flatten().max(),
+    fn new(name: &str, node: Option<usize>) -> Outlet {
+        Outlet {
+            name: name.to_owned(),
+            node,
+            receivers: vec![],
+            senders: vec![],
+            said: AllSaid::default(),
+            rx: vec![],
+            tx: vec![],
+            uses: false,
         }
+    }
+
+    /// The usual options, with queues for all threads, as the elements change them.
+    fn wanted(&self, usual: &Options) -> Wanted {
+        let queues = assignment::rx_wanted(&self.receivers).max(assignment::tx_wanted(&self.senders)).max(1);
+        let promiscuous = usual.promiscuous && !self.receivers.is_empty();
+        let mut options = Options { rx_queues: queues, tx_queues: queues, promiscuous, ..usual.clone() };
+        self.said.apply(&mut options);
+        Wanted { name: self.name.clone(), options }
     }
 }
 

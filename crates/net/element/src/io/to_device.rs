@@ -7,7 +7,7 @@ use graph::class::{Handlers, action, call, keyword, mandatory, positional, read}
 use graph::{Class, Cx, Element, Next, Ran, Signals, Tally, TaskId};
 use memory::Batch;
 
-use super::router_ports::{RouterPorts, Sending, Transmit};
+use super::router_ports::{RouterPorts, Sending, Transmit, settings};
 
 /// How often a full ring is looked at when the router ends.
 const LAST_TRIES: usize = 1 << 16;
@@ -45,7 +45,8 @@ pub static CLASS: Class = Class {
         positional("N_QUEUES", "how many; one for each thread, 1 with QUEUE"),
         keyword("BURST", "packets pulled at a time; 32"),
         keyword("BLOCKING", "wait for room in the ring instead of dropping; false"),
-        keyword("NDESC", "descriptors in a ring; the command's --ring"),
+        keyword("NDESC", "descriptors in a transmit ring; the command's --ring"),
+        keyword("MTU", "bytes of the longest packet behind its Ethernet header; 1500"),
     ],
     handlers: &Handlers::<ToDevice>(&[
         read("count", "packets sent", |to| to.count.sum().to_string()),
@@ -69,14 +70,15 @@ pub static CLASS: Class = Class {
         let says = Sending {
             queue: conf.positional("QUEUE")?,
             queues: conf.positional::<i64>("N_QUEUES")?.and_then(|n| usize::try_from(n).ok()),
-            ring: conf.keyword("NDESC")?,
         };
+        let said = settings::read(conf, |setting| setting.tx_keyword)?;
         let burst: usize = conf.keyword("BURST")?.unwrap_or(32);
         let blocking = conf.keyword("BLOCKING")?.unwrap_or(false);
         super::ignore(setup, conf, IGNORED)?;
         conf.complete()?;
         let router_ports = setup.services.get::<RouterPorts>().ok_or("no ports can be opened here")?;
         router_ports.send(&name, setup.index, says);
+        router_ports.say(&name, setup.name, &said)?;
         let index = setup.index;
         Ok(Box::new(ToDevice {
             name,

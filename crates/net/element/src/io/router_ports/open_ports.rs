@@ -2,13 +2,18 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use port::{Port, RxQueue};
+use port::{Options, Port, RxQueue};
 
+use super::settings::{self, AllSaid};
 use super::{Opener, Transmit, Wanted};
 
 /// Ports that are open, and how more of them are opened. Routers that follow one
 /// another share one.
-pub struct OpenPorts(Mutex<State>);
+pub struct OpenPorts {
+    /// What ports are opened with, where the elements say nothing else.
+    usual: Options,
+    state: Mutex<State>,
+}
 
 struct State {
     open: Vec<Open>,
@@ -19,7 +24,8 @@ struct State {
 /// An open port.
 struct Open {
     name: String,
-    promiscuous: bool,
+    /// What it was opened with, but for promiscuous mode, which is as it is now.
+    options: Options,
     /// How many routers use it: two while one takes over from the other.
     users: usize,
     /// Those that nobody has; dropped before the port.
@@ -29,27 +35,43 @@ struct Open {
 }
 
 impl OpenPorts {
-    /// No port is open yet.
-    pub fn new(opener: Opener) -> OpenPorts {
-        OpenPorts(Mutex::new(State { open: vec![], opener }))
+    /// No port is open yet. They are opened with the `usual` options where elements
+    /// say nothing else.
+    pub fn new(usual: Options, opener: Opener) -> OpenPorts {
+        OpenPorts { usual, state: Mutex::new(State { open: vec![], opener }) }
+    }
+
+    pub(super) fn usual(&self) -> &Options {
+        &self.usual
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens those that are not open; how many queues of either kind each has.
     ///
     /// # Errors
-    /// What the opener says.
-    pub(super) fn open(&self, wanted: &[Wanted]) -> Result<Vec<(usize, usize)>, String> {
+    /// What the opener says; an option that a port does not have, or that an open port
+    /// has otherwise. Nothing has changed then.
+    pub(super) fn open(&self, wanted: &[Wanted], said: &[&AllSaid]) -> Result<Vec<(usize, usize)>, String> {
         let mut state = self.state();
         let state = &mut *state;
-        let is_open = |w: &&Wanted| state.open.iter().any(|o| o.name == w.name);
-        let missing: Vec<Wanted> = wanted.iter().filter(|w| !is_open(w)).cloned().collect();
+        let found = |w: &Wanted| state.open.iter().find(|o| o.name == w.name);
+        for (wanted, open) in wanted.iter().filter_map(|w| Some((w, found(w)?))) {
+            settings::check_open(&wanted.name, &open.options, &wanted.options)?;
+        }
+        let missing: Vec<Wanted> = wanted.iter().filter(|w| found(w).is_none()).cloned().collect();
         if !missing.is_empty() {
             let ports = (state.opener)(&missing)?;
             state.open.extend(missing.iter().zip(ports).map(|(wanted, port)| Open::new(wanted, port)));
+        }
+        let can = |w: &Wanted| state.open.iter().find(|o| o.name == w.name).map(|o| o.port.capabilities());
+        let mut checks =
+            wanted.iter().zip(said).map(|(w, said)| can(w).map_or(Ok(()), |can| said.check(&w.name, &can)));
+        if let Err(error) = checks.try_for_each(|check| check) {
+            state.open.retain(|open| open.users > 0);
+            return Err(error);
         }
         let mut count = |wanted: &Wanted| {
             let open = state.open.iter_mut().find(|o| o.name == wanted.name)?;
@@ -80,8 +102,8 @@ impl OpenPorts {
     ) -> Vec<(usize, Box<dyn RxQueue>)> {
         let mut state = self.state();
         let Some(open) = state.open.iter_mut().find(|o| o.name == name) else { return vec![] };
-        if open.promiscuous != promiscuous {
-            open.promiscuous = promiscuous;
+        if open.options.promiscuous != promiscuous {
+            open.options.promiscuous = promiscuous;
             // A port that cannot be told goes on as it was opened.
             let _ = open.port.set_promiscuous(promiscuous);
         }
@@ -104,7 +126,7 @@ impl OpenPorts {
     /// The error of a port whose device is lost. While ports are opened, which takes
     /// its time, nobody waits here: none is known.
     pub(super) fn lost(&self) -> Option<port::Error> {
-        let state = match self.0.try_lock() {
+        let state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
@@ -125,6 +147,6 @@ impl Open {
         let rx = (0..capabilities.rx_queues).map(|q| port.rx_queue(q)).collect();
         let tx = (0..capabilities.tx_queues).filter_map(|q| port.tx_queue(q));
         let tx = tx.map(|queue| Arc::new(Mutex::new(queue))).collect();
-        Open { name: wanted.name.clone(), promiscuous: wanted.promiscuous, users: 0, rx, tx, port }
+        Open { name: wanted.name.clone(), options: wanted.options.clone(), users: 0, rx, tx, port }
     }
 }
