@@ -33,15 +33,18 @@ impl Book {
 }
 
 fn build(classes: &[&'static Class], config: &str, hotswap: Option<Hotswap>) -> (Router, Arc<Book>) {
+    build_with(classes, config, Options { hotswap, ..Options::default() })
+}
+
+fn build_with(classes: &[&'static Class], config: &str, options: Options) -> (Router, Arc<Book>) {
     let registry: Registry = classes.iter().copied().collect();
-    let options =
+    let words =
         lang::Options { known_class: &|name| registry.find(name).is_some(), ..lang::Options::default() };
-    let flat = lang::read(vec![Source::new("config", config)], &options).unwrap();
+    let flat = lang::read(vec![Source::new("config", config)], &words).unwrap();
     let book = Arc::new(Book::default());
     let mut services = Services::default();
     services.add(book.clone());
-    let options =
-        Options { services, hotswap, console: Console::Memory(Arc::default()), ..Options::default() };
+    let options = Options { services, console: Console::Memory(Arc::default()), ..options };
     let router = Router::build(config, flat, &registry, options);
     let router =
         router.unwrap_or_else(|problems| panic!("{}", problems.iter().map(|p| p.text()).collect::<String>()));
@@ -243,6 +246,36 @@ impl Element for End {
         cx.free_batch(batch);
         Next::Done
     }
+}
+
+static PANICKING: Class =
+    Class { name: "Panicking", ports: "0/0", make: |_, _| Ok(Box::new(Panicking)), ..Class::BASE };
+
+struct Panicking;
+
+impl Element for Panicking {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let task = cx.new_task();
+        cx.schedule(task);
+        Ok(())
+    }
+
+    fn run(&mut self, _: &mut Cx<'_>, _: TaskId, _: &mut Batch) -> Ran {
+        panic!("the panic of this test")
+    }
+}
+
+#[test]
+fn a_lane_that_panics_ends_those_that_sleep() {
+    let (mut router, _) =
+        build_with(&[&PANICKING], "Panicking", Options { threads: 3, ..Options::default() });
+    let run = std::thread::spawn(move || router.run());
+    let begin = std::time::Instant::now();
+    while !run.is_finished() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "waited for the end of three lanes");
+        std::thread::yield_now();
+    }
+    assert!(run.join().is_err(), "the panic is passed on");
 }
 
 #[test]

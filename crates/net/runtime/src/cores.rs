@@ -1,6 +1,11 @@
 //! Cores, and threads that are kept on one.
 
+use std::sync::OnceLock;
+
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// The cores of this process, before its first thread was pinned.
+static ALL: OnceLock<CpuSet> = OnceLock::new();
 
 /// A core that this process may not use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,9 +48,22 @@ pub fn pin(core: usize) -> bool {
     if core >= CpuSet::MAX_CPU {
         return false;
     }
+    if ALL.get().is_none()
+        && let Ok(all) = sched_getaffinity(None)
+    {
+        let _ = ALL.set(all); // another thread was first
+    }
     let mut set = CpuSet::new();
     set.set(core);
     sched_setaffinity(None, &set).is_ok()
+}
+
+/// Lets the calling thread run on any core of this process again: a thread that a pinned
+/// one starts is pinned as well.
+pub fn unpin() {
+    if let Some(all) = ALL.get() {
+        let _ = sched_setaffinity(None, all); // it runs where it did
+    }
 }
 
 /// Does some work on a core: memory that is touched first then is of that core's node.
@@ -81,8 +99,13 @@ mod tests {
         let &last = usable.last().expect("a core");
         let there = on(last, super::usable);
         assert_eq!((there, super::usable()), (vec![last], usable.clone()));
-        let pinned = std::thread::spawn(move || pin(last).then(super::usable)).join();
-        assert_eq!(pinned.expect("no panic"), Some(vec![last]));
+        let pinned = std::thread::spawn(move || {
+            let pinned = pin(last).then(super::usable);
+            let started = std::thread::spawn(|| (super::usable(), unpin(), super::usable()));
+            (pinned, started.join().expect("no panic"))
+        });
+        let (pinned, (before, (), after)) = pinned.join().expect("no panic");
+        assert_eq!((pinned, before, after), (Some(vec![last]), vec![last], usable.clone()));
         assert_eq!(super::usable(), usable, "other threads run where they did");
     }
 }

@@ -7,6 +7,9 @@
 //! in turn; when nothing comes for a while it lets others run, or sleeps until an
 //! interrupt, a deadline of a poller or a [`Wakeup`]. [`Running::end`] has the devices
 //! send what they were given, takes the rings down and returns what each poller counted.
+//!
+//! The lanes of a router have a loop of their own (`docs/decisions/0018-runtime.md`) and
+//! share the parts: [`cores`], [`Wakeup`], [`sleep`] and [`OnPanic`].
 #![forbid(unsafe_code)]
 
 pub mod confine;
@@ -14,14 +17,14 @@ pub mod cores;
 mod error;
 mod instant;
 mod poller;
-mod progress;
 mod running;
+mod stats;
 mod wakeup;
 mod worker;
 
 pub use error::Error;
 pub use instant::Instant;
-pub use poller::{Poller, PollerStats, Queue};
-pub use progress::{LOSSES, Progress};
-pub use running::{Finished, Options, Running, Runtime};
+pub use poller::{Poller, Queue};
+pub use running::{Finished, OnPanic, Options, Running, Runtime};
+pub use stats::{LOSSES, PollerStats, Progress};
 pub use wakeup::{Wakeup, sleep};

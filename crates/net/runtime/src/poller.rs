@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use port::{Batch, Pool, RxQueue, RxStats, TxQueue, TxStats};
+use port::{Batch, Pool, RxQueue, TxQueue};
 
 use crate::{Instant, Wakeup};
 
@@ -57,25 +57,4 @@ pub enum Queue<'a> {
     Rx(&'a mut dyn RxQueue),
     /// It sends.
     Tx(&'a mut dyn TxQueue),
-}
-
-/// What a poller's queues counted, in the order in which it gives them.
-#[derive(Debug, Default, Clone)]
-pub struct PollerStats {
-    /// Its receive queues.
-    pub rx: Vec<RxStats>,
-    /// Its transmit queues.
-    pub tx: Vec<TxStats>,
-}
-
-impl PollerStats {
-    /// What they counted until now.
-    pub(crate) fn of(poller: &mut dyn Poller) -> PollerStats {
-        let mut stats = PollerStats::default();
-        poller.queues(&mut |queue| match queue {
-            Queue::Rx(rx) => stats.rx.push(rx.stats()),
-            Queue::Tx(tx) => stats.tx.push(tx.stats()),
-        });
-        stats
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{self, Builder, JoinHandle};
 use std::time::Duration;
 
 use memory::{Batch, Dma, Pool};
@@ -180,5 +180,17 @@ impl Finished {
     /// are closed: some devices give buffers back only then.
     pub fn missing_buffers(&mut self) -> usize {
         self.pools.iter_mut().map(|pool| pool.capacity() - pool.available()).sum()
+    }
+}
+
+/// Calls a function when the thread that holds it panics: to end the others, which would
+/// go on without it.
+pub struct OnPanic<F: Fn()>(pub F);
+
+impl<F: Fn()> Drop for OnPanic<F> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            (self.0)();
+        }
     }
 }

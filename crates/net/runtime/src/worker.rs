@@ -8,7 +8,7 @@ use std::time::Duration;
 use memory::{Batch, Pool};
 use rustix::event::{PollFd, PollFlags};
 
-use crate::{Error, Instant, Options, Poller, PollerStats, Progress, Queue, Wakeup, cores, sleep};
+use crate::{Error, Instant, OnPanic, Options, Poller, PollerStats, Progress, Queue, Wakeup, cores, sleep};
 
 /// Turns of each poller between two looks at the stop flag.
 const TURNS: usize = 64;
@@ -30,21 +30,19 @@ pub(crate) struct Control {
 impl Control {
     /// Ends all threads, those that sleep as well.
     pub fn end(&self) {
-        // Relaxed: the threads are joined before anything of them is read.
+        // Relaxed: threads that poll may see it a little later, and those that sleep find it
+        // after the wake-up, whose system calls order it.
         self.stop.store(true, Ordering::Relaxed);
         self.wakeups.iter().for_each(Wakeup::wake);
     }
 }
 
-/// Counts a thread as working as long as it lives; one that panics ends all.
-struct AtWork(Arc<Control>);
+/// Counts a thread as working as long as it lives.
+struct AtWork(Arc<Progress>);
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.0.progress.working.fetch_sub(1, Ordering::Relaxed);
-        if thread::panicking() {
-            self.0.end();
-        }
+        self.0.working.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -94,12 +92,14 @@ impl Worker {
             index,
             shown: [0; 3],
             control: control.clone(),
-            _at_work: AtWork(control.clone()),
+            _at_work: AtWork(control.progress.clone()),
         }
     }
 
     /// Polls until all its pollers are done, one fails or the run is ended.
     pub fn run(mut self) -> Ended {
+        let control = self.control.clone();
+        let _others = OnPanic(|| control.end());
         if let Some(core) = self.core
             && !cores::pin(core)
         {

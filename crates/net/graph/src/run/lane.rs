@@ -415,7 +415,8 @@ impl Lane {
     /// Looks at watched files, and waits for them, timers and messages if there is
     /// nothing else to do.
     pub(crate) fn look_around(&mut self, timeout_ns: Option<i64>) {
-        for (watch, element) in self.watches.wait(&self.shared.mailboxes[self.id].clone(), timeout_ns) {
+        for (watch, element) in self.watches.wait(&self.shared.mailboxes[self.id].clone().wakeup, timeout_ns)
+        {
             self.profiler.begin();
             self.with(element, |element, cx| element.ready(cx, watch));
             self.charge(element);

@@ -1,11 +1,9 @@
-//! A lane's mailbox: tasks that other threads wake, and jobs they have it do. An
-//! eventfd ends the lane's sleep.
+//! A lane's mailbox: tasks that other threads wake, and jobs they have it do.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::event::{EventfdFlags, eventfd};
+use runtime::Wakeup;
 
 use crate::run::lane::Lane;
 use crate::run::task::TaskId;
@@ -22,7 +20,7 @@ pub struct Mailbox {
     /// A thread serves it.
     served: AtomicBool,
     /// Ends the lane's sleep.
-    wakeup: OwnedFd,
+    pub(crate) wakeup: Wakeup,
 }
 
 #[derive(Default)]
@@ -43,12 +41,11 @@ impl Mailbox {
     /// # Errors
     /// When the process has no file descriptors left.
     pub fn new() -> std::io::Result<Mailbox> {
-        let wakeup = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Mailbox {
             has_messages: AtomicBool::new(false),
             messages: Mutex::default(),
             served: AtomicBool::new(false),
-            wakeup,
+            wakeup: Wakeup::new()?,
         })
     }
 
@@ -76,16 +73,10 @@ impl Mailbox {
 
     fn post(&self, put: impl FnOnce(&mut Messages)) {
         put(&mut self.messages.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        // SeqCst: a lane that is about to sleep sees the flag or the eventfd.
+        // SeqCst: a lane that is about to sleep sees the flag or the wake-up.
         if !self.has_messages.swap(true, Ordering::SeqCst) {
-            self.wake_thread();
+            self.wakeup.wake();
         }
-    }
-
-    /// Ends the lane's sleep, or its next one.
-    pub fn wake_thread(&self) {
-        // A counter that is full wakes it as well.
-        let _ = rustix::io::write(&self.wakeup, &1u64.to_ne_bytes());
     }
 
     /// Whether anything is in it.
@@ -100,15 +91,5 @@ impl Mailbox {
         self.has_messages.store(false, Ordering::SeqCst);
         let messages = std::mem::take(&mut *messages);
         (messages.tasks, messages.jobs)
-    }
-
-    /// Clears the eventfd after a sleep.
-    pub(crate) fn clear_wakeup(&self) {
-        let _ = rustix::io::read(&self.wakeup, &mut [0; 8]);
-    }
-
-    /// The file that a sleeping lane polls.
-    pub(crate) fn wakeup(&self) -> BorrowedFd<'_> {
-        self.wakeup.as_fd()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use memory::Dma;
+use runtime::{OnPanic, cores};
 
 use crate::clock::Clock;
 use crate::element::class::Registry;
@@ -215,7 +216,11 @@ impl Router {
         });
     }
 
-    /// Runs until enough elements want to stop, or [`Shared::end`] is called.
+    /// Runs until enough elements want to stop, or [`Shared::end`] is called. A lane that
+    /// panics ends the others.
+    ///
+    /// # Panics
+    /// When a lane does.
     pub fn run(&mut self) {
         self.begin();
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.set_served(true));
@@ -224,13 +229,9 @@ impl Router {
         thread::scope(|scope| {
             for lane in others {
                 let core = cores.get(lane.id).copied();
-                scope.spawn(move || {
-                    bind(core);
-                    lane.run_until_end();
-                });
+                scope.spawn(move || run(lane, core));
             }
-            bind(cores.first().copied());
-            first[0].run_until_end();
+            run(&mut first[0], cores.first().copied());
         });
     }
 
@@ -401,39 +402,19 @@ fn system(plan: &Plan, message: &str) -> Problem {
     Problem::error(&place, message)
 }
 
-/// The cores of this process, before its threads were bound to some.
-static CORES: std::sync::OnceLock<rustix::thread::CpuSet> = std::sync::OnceLock::new();
-
-/// Lets this thread run on any core again.
-pub(crate) fn unbind() {
-    if let Some(cores) = CORES.get() {
-        let _ = rustix::thread::sched_setaffinity(None, cores); // it is none the worse
-    }
-}
-
-/// Does some work on a core, if there is one to do it on: memory that is touched then
-/// is that core's node's.
+/// Does some work on a lane's core, if it has one.
 fn on<T>(core: Option<&usize>, work: impl FnOnce() -> T) -> T {
-    let before = rustix::thread::sched_getaffinity(None);
-    bind(core.copied());
-    let done = work();
-    if let (Some(_), Ok(before)) = (core, before) {
-        let _ = rustix::thread::sched_setaffinity(None, &before); // it is none the worse
+    match core {
+        Some(&core) => cores::on(core, work),
+        None => work(),
     }
-    done
 }
 
-/// Binds this thread to a core. A core that is not there binds nothing: the program
-/// checks them before.
-fn bind(core: Option<usize>) {
-    if let Some(core) = core.filter(|core| *core < rustix::thread::CpuSet::MAX_CPU) {
-        if CORES.get().is_none()
-            && let Ok(cores) = rustix::thread::sched_getaffinity(None)
-        {
-            let _first = CORES.set(cores);
-        }
-        let mut set = rustix::thread::CpuSet::new();
-        set.set(core);
-        let _ = rustix::thread::sched_setaffinity(None, &set);
-    }
+/// Runs a lane on its core until the router ends. A core that is not there is none: the
+/// program checks them before.
+fn run(lane: &mut Lane, core: Option<usize>) {
+    let shared = lane.shared.clone();
+    let _others = OnPanic(|| shared.end());
+    core.map(cores::pin);
+    lane.run_until_end();
 }

@@ -205,7 +205,7 @@ impl Shared {
         let adjust = |runs: i32| Some(if runs == i32::MIN { runs } else { runs.saturating_add(by) });
         let before = self.runs.fetch_update(Ordering::AcqRel, Ordering::Acquire, adjust).unwrap_or(0);
         if before.saturating_add(by) <= 0 {
-            self.mailboxes[0].wake_thread();
+            self.mailboxes[0].wakeup.wake();
         }
     }
 
@@ -213,13 +213,13 @@ impl Shared {
     /// has to do first, without waiting.
     pub fn halt(&self) {
         self.runs.store(i32::MIN, Ordering::Release);
-        self.mailboxes[0].wake_thread();
+        self.mailboxes[0].wakeup.wake();
     }
 
     /// Ends all lanes, as soon as what they do is done.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
-        self.mailboxes.iter().for_each(|mailbox| mailbox.wake_thread());
+        self.mailboxes.iter().for_each(|mailbox| mailbox.wakeup.wake());
     }
 
     /// Whether all lanes end.

@@ -100,7 +100,7 @@ impl Lane {
     fn go_on_until(&mut self, hotswap: crate::run::shared::Hotswap, config: String) -> Result<(), String> {
         let (answer, wait) = mpsc::sync_channel(1);
         let make = move || {
-            crate::run::router::unbind();
+            runtime::cores::unpin();
             let _ = answer.send(hotswap(&config)); // whoever asked waits
         };
         let made = thread::Builder::new().name("hotswap".into()).spawn(make);

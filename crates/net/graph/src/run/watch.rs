@@ -2,10 +2,10 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use crate::run::mailbox::Mailbox;
+use runtime::{Wakeup, sleep};
+use rustix::event::{PollFd, PollFlags};
 
 /// A watch of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,25 +68,22 @@ impl Watches {
         self.watches.iter().any(Option::is_some)
     }
 
-    /// Waits until something happens, for `timeout_ns` at most (forever without);
-    /// which watches, and their elements.
-    pub(crate) fn wait(&self, mailbox: &Mailbox, timeout_ns: Option<i64>) -> Vec<(WatchId, usize)> {
+    /// Waits until something happens or `wakeup` is called, for `timeout_ns` at most
+    /// (forever without); which watches, and their elements.
+    pub(crate) fn wait(&self, wakeup: &Wakeup, timeout_ns: Option<i64>) -> Vec<(WatchId, usize)> {
         let live = || self.watches.iter().enumerate().filter_map(|(i, w)| Some((WatchId(i), w.as_ref()?)));
         let flags = |until| match until {
             Until::Readable => PollFlags::IN,
             Until::Writable => PollFlags::OUT,
             Until::Either => PollFlags::IN | PollFlags::OUT,
         };
-        let mut polled = vec![PollFd::from_borrowed_fd(mailbox.wakeup(), PollFlags::IN)];
+        let mut polled = vec![PollFd::new(wakeup, PollFlags::IN)];
         polled.extend(live().map(|(_, w)| PollFd::from_borrowed_fd(w.file.as_fd(), flags(w.until))));
-        let timeout = timeout_ns
-            .map(|ns| Timespec { tv_sec: ns.max(0) / 1_000_000_000, tv_nsec: ns.max(0) % 1_000_000_000 });
-        // A signal is as good as a timeout: the caller looks around in any case.
-        if poll(&mut polled, timeout.as_ref()).is_err() {
+        if !sleep(&mut polled, timeout_ns.map(|ns| Duration::from_nanos(ns.max(0) as u64))) {
             return vec![];
         }
         if !polled[0].revents().is_empty() {
-            mailbox.clear_wakeup();
+            wakeup.clear();
         }
         let happened = live().zip(&polled[1..]).filter(|(_, p)| !p.revents().is_empty());
         happened.map(|((id, watch), _)| (id, watch.element)).collect()
