@@ -18,7 +18,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("sim/", "models and what checks them parse by themselves: a second witness, or not yet moved"),
     ("graph/src/annotation.rs", "places of annotations, which Click numbers"),
     ("analysis/src/link.rs", "link layers that only capture files have"),
-    ("bench/peers/sysfs.rs", "PCI configuration space"),
     ("/netlink.rs", "messages of the kernel's, not of the network"),
     ("/pcap/", "blocks of capture files"),
 ];

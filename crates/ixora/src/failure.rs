@@ -144,6 +144,7 @@ impl From<bench::Error> for Failure {
     fn from(error: bench::Error) -> Failure {
         match error {
             bench::Error::Usage { cause, fix } => Failure::usage(cause).fix(fix),
+            bench::Error::Missing { cause, fix } => Failure::new(cause).fix(fix),
             bench::Error::Failed(cause) => Failure::new(cause),
             bench::Error::Bus(error) => error.into(),
             bench::Error::Memory(error) => error.into(),

@@ -5,16 +5,16 @@
 //! router's polls. There is no wire, so no line rate either: the curves go on where
 //! the paper's end.
 
-mod fastclick;
 mod plot;
 
 use std::path::{Path, PathBuf};
 
 use ::bench::conditions::Conditions;
+use ::bench::paper::{self, Figure, Series, Windows};
 use clap::{Args, ValueEnum};
 use runtime::cores::pin;
-use serde::Serialize;
 
+use super::report::{end_progress, show_progress};
 use crate::Failure;
 
 /// Which paper, and where its figures go.
@@ -46,25 +46,6 @@ enum Paper {
     Fastclick,
 }
 
-/// A figure that was measured.
-#[derive(Debug, Serialize)]
-struct Figure {
-    number: u32,
-    title: &'static str,
-    /// What was done here, where it is not what the paper did.
-    here: &'static str,
-    x: &'static str,
-    y: &'static str,
-    series: Vec<Series>,
-}
-
-/// One of its curves.
-#[derive(Debug, Serialize)]
-struct Series {
-    name: String,
-    points: Vec<(f64, f64)>,
-}
-
 /// Measures, draws and prints.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Paper::Fastclick = arguments.paper;
@@ -72,10 +53,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(&core) = arguments.cpu.first() {
         pin(core);
     }
-    let numbers = if arguments.figure.is_empty() { &fastclick::NUMBERS[..] } else { &arguments.figure };
+    let numbers = if arguments.figure.is_empty() { &paper::NUMBERS[..] } else { &arguments.figure };
     std::fs::create_dir_all(&arguments.out).map_err(|error| cannot_write(&arguments.out, &error))?;
+    let (packets, count, cores) = (arguments.packets, arguments.windows, arguments.cpu.clone());
+    let windows = Windows { packets, count, cores, tsc_hz: conditions.tsc_hz };
     for &number in numbers {
-        let figure = fastclick::figure(number, arguments, conditions.tsc_hz)?;
+        let figure = paper::figure(number, &windows, &show_progress)?;
+        end_progress();
         print(&figure);
         let path = arguments.out.join(format!("fastclick-{number}.svg"));
         plot::draw(&figure, &path)?;

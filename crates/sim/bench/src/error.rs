@@ -13,6 +13,14 @@ pub enum Error {
         /// What there is instead.
         fix: String,
     },
+    /// What is needed is not on this machine.
+    #[error("{cause}")]
+    Missing {
+        /// What is not.
+        cause: String,
+        /// How to get it.
+        fix: String,
+    },
     /// Something went wrong while it was set up or measured.
     #[error("{0}")]
     Failed(String),

@@ -6,7 +6,8 @@
 //! figure is stable and says how much work the code is. On two cores ([`two_cores`]) the
 //! model runs beside the driver, descriptors and packets cross between caches, and the
 //! distance of the cores, measured around each window, says which windows can be
-//! compared. [`graph`] measures routers.
+//! compared. [`graph`] measures routers, [`paper`] the figures of a paper; [`peers`] and
+//! [`virtio`] measure beside DPDK.
 //!
 //! Nothing is parsed or printed here: `ixora bench` is the command.
 #![forbid(unsafe_code)]
@@ -18,9 +19,12 @@ mod error;
 pub mod figures;
 pub mod graph;
 pub mod one_core;
+pub mod paper;
+pub mod peers;
 pub mod rig;
 mod setting;
 pub mod two_cores;
+pub mod virtio;
 
 pub use error::{Error, Result};
 pub use setting::{Choice, CompletionName, DeviceName, Setting, Workload};

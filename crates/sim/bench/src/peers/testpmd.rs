@@ -12,8 +12,8 @@ use testbed::testpmd::Dpdk;
 
 use super::memory::hugepages;
 use super::sysfs::{ENTER, Tree, address};
-use super::{Arguments, Work};
-use crate::Failure;
+use super::{Setup, Work};
+use crate::{Error, Result};
 
 /// MiB of hugepages that it is given.
 pub const MEMORY: u64 = 256;
@@ -43,28 +43,28 @@ pub struct Testpmd {
 impl Testpmd {
     /// Starts it and waits until it forwards. Its driver waits by the microsecond
     /// for what a device of this kind does when it is let run: more than one try.
-    pub fn start(arguments: &Arguments, path: Path, work: Work) -> Result<Testpmd, Failure> {
-        let mut tries = (0..TRIES).map(|_| Testpmd::launch(arguments, path, work));
-        tries.find(Result::is_ok).unwrap_or_else(|| Testpmd::launch(arguments, path, work))
+    pub fn start(setup: &Setup, path: Path, work: Work) -> Result<Testpmd> {
+        let mut tries = (0..TRIES).map(|_| Testpmd::launch(setup, path, work));
+        tries.find(Result::is_ok).unwrap_or_else(|| Testpmd::launch(setup, path, work))
     }
 
-    fn launch(arguments: &Arguments, path: Path, work: Work) -> Result<Testpmd, Failure> {
+    fn launch(setup: &Setup, path: Path, work: Work) -> Result<Testpmd> {
         let (mut outsides, mut handles) = (Vec::new(), Vec::new());
         for n in 0..2 {
-            let (outside, handle) = ::bench::device::lean_external(n, arguments.size.saturating_sub(4))?;
+            let (outside, handle) = crate::device::lean_external(n, setup.size.saturating_sub(4))?;
             outsides.push(outside);
             handles.push(handle);
         }
         let registers: Vec<_> = outsides.iter().map(ExternalDriver::registers).collect();
-        let failed = |what: &str, error| Failure::new(format!("{what}: {error}"));
+        let failed = |what: &str, error| Error::new(format!("{what}: {error}"));
         let tree = Tree::new(&registers, testbed::lean::DEVICE)
             .map_err(|error| failed("cannot make a tree of devices", error))?;
         // It looks at registers as soon as it starts, from its main thread on
         // the device's core, and waits for some of them by the microsecond.
-        let core = Some(arguments.driver_core());
+        let core = Some(setup.driver_core);
         let stepper = testbed::inprocess::spawn(&handles, core, testbed::Idle::Spin)
-            .map_err(::bench::two_cores::no_thread)?;
-        let child = command(arguments, &tree, path, work)
+            .map_err(crate::two_cores::no_thread)?;
+        let child = command(setup, &tree, path, work)
             .and_then(|mut command| command.spawn())
             .map_err(|error| failed("cannot start testpmd", error))?;
         let mut testpmd = Testpmd { child, handles, _outsides: outsides, tree };
@@ -100,7 +100,7 @@ impl Testpmd {
 
     /// Shows its hugepages to the devices. It has all of them before it looks
     /// for devices (`-m`), and may have no more.
-    fn share_memory(&mut self) -> Result<(), Failure> {
+    fn share_memory(&mut self) -> Result<()> {
         let begin = Instant::now();
         let expected = (MEMORY << 20) / (2 << 20);
         loop {
@@ -113,8 +113,8 @@ impl Testpmd {
         }
     }
 
-    fn map(&self, pages: Vec<super::memory::Hugepage>) -> Result<(), Failure> {
-        let failed = |error| Failure::new(format!("cannot map a page of testpmd's: {error}"));
+    fn map(&self, pages: Vec<super::memory::Hugepage>) -> Result<()> {
+        let failed = |error| Error::new(format!("cannot map a page of testpmd's: {error}"));
         for page in pages {
             for outside in &self._outsides {
                 let file = page.file.try_clone().map_err(failed)?;
@@ -124,7 +124,7 @@ impl Testpmd {
         Ok(())
     }
 
-    fn await_packets(&mut self) -> Result<(), Failure> {
+    fn await_packets(&mut self) -> Result<()> {
         let begin = Instant::now();
         while self.sent() < 100_000 {
             self.check(begin)?;
@@ -134,17 +134,17 @@ impl Testpmd {
     }
 
     /// Whether it still has time and lives.
-    fn check(&mut self, begin: Instant) -> Result<(), Failure> {
+    fn check(&mut self, begin: Instant) -> Result<()> {
         let said = |testpmd: &Testpmd| {
             let text = std::fs::read_to_string(testpmd.tree.path().join("log")).unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();
             lines[lines.len().saturating_sub(12)..].join("\n  ")
         };
         if let Ok(Some(status)) = self.child.try_wait() {
-            return Err(Failure::new(format!("testpmd ended with {status}:\n  {}", said(self))));
+            return Err(Error::new(format!("testpmd ended with {status}:\n  {}", said(self))));
         }
         match begin.elapsed() > START {
-            true => Err(Failure::new(format!("testpmd forwards nothing after {START:?}:\n  {}", said(self)))),
+            true => Err(Error::new(format!("testpmd forwards nothing after {START:?}:\n  {}", said(self)))),
             false => Ok(()),
         }
     }
@@ -157,9 +157,9 @@ impl Drop for Testpmd {
     }
 }
 
-fn command(arguments: &Arguments, tree: &Tree, path: Path, work: Work) -> std::io::Result<Command> {
+fn command(setup: &Setup, tree: &Tree, path: Path, work: Work) -> std::io::Result<Command> {
     let log = File::create(tree.path().join("log"))?;
-    let dpdk = match &arguments.dpdk {
+    let dpdk = match &setup.dpdk {
         Some(root) => Dpdk::at(root)?,
         None => {
             Dpdk::find().ok_or_else(|| std::io::Error::other("no DPDK: cargo xtask peers fetches one"))?
@@ -170,7 +170,7 @@ fn command(arguments: &Arguments, tree: &Tree, path: Path, work: Work) -> std::i
     command.args(["--mount", "--propagation", "private", "sh", "-c", ENTER]).arg(tree.path());
     command.arg(testpmd.get_program()).args(testpmd.get_args());
     command.env("SYSFS_PCI_DEVICES", tree.devices());
-    let lcores = format!("0@{},1@{}", arguments.model_core(), arguments.driver_core());
+    let lcores = format!("0@{},1@{}", setup.model_core, setup.driver_core);
     command.args([
         "--lcores",
         &lcores,
@@ -185,7 +185,7 @@ fn command(arguments: &Arguments, tree: &Tree, path: Path, work: Work) -> std::i
         command.arg("--force-max-simd-bitwidth=64");
     }
     command.args(["-a", &address(0), "-a", &address(1)]);
-    let (ring, batch) = (arguments.ring, arguments.batch);
+    let (ring, batch) = (setup.ring, setup.batch);
     let forward = match work {
         Work::Forward => "io",
         Work::Macswap => "macswap",

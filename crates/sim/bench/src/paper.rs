@@ -2,14 +2,52 @@
 //! design: I/O batching (5), ring sizes (6), execution models (8), zero copy (9),
 //! queues against locks (11), batches through the graph (15).
 
-use ::bench::figures::Spread;
-use ::bench::graph::stepped::{Manner, Measured, Setup};
-use ::bench::graph::window::{self, Threads};
-use ::bench::graph::workload::OnPorts;
+use serde::Serialize;
 
-use super::super::report::{end_progress, show_progress};
-use super::{Arguments, Figure, Series};
-use crate::Failure;
+use crate::figures::Spread;
+use crate::graph::stepped::{Manner, Measured, Setup};
+use crate::graph::window::{self, Threads};
+use crate::graph::workload::OnPorts;
+use crate::{Error, Result};
+
+/// How to measure.
+#[derive(Debug, Clone)]
+pub struct Windows {
+    /// Packets in a window.
+    pub packets: u64,
+    /// Windows for each point.
+    pub count: usize,
+    /// Cores to measure on.
+    pub cores: Vec<usize>,
+    /// Ticks of the time stamp counter per second.
+    pub tsc_hz: u64,
+}
+
+/// A figure that was measured.
+#[derive(Debug, Serialize)]
+pub struct Figure {
+    /// Its number in the paper.
+    pub number: u32,
+    /// What it shows.
+    pub title: &'static str,
+    /// What was done here, where it is not what the paper did.
+    pub here: &'static str,
+    /// What its x axis counts.
+    pub x: &'static str,
+    /// What its y axis counts.
+    pub y: &'static str,
+    /// Its curves.
+    pub series: Vec<Series>,
+}
+
+/// One of its curves.
+#[derive(Debug, Serialize)]
+pub struct Series {
+    /// What it is called.
+    pub name: String,
+    /// Its points.
+    pub points: Vec<(f64, f64)>,
+}
 
 /// What can be made.
 pub const NUMBERS: [u32; 6] = [5, 6, 8, 9, 11, 15];
@@ -52,7 +90,7 @@ impl Curve {
         }
     }
 
-    fn on_ports(&self) -> Result<OnPorts, Failure> {
+    fn on_ports(&self) -> Result<OnPorts> {
         let mut on = OnPorts::new(self.workload, self.burst)?;
         if let Some(elements) = self.before_sending {
             on = on.before_sending(elements);
@@ -64,9 +102,12 @@ impl Curve {
     }
 }
 
-/// Measures a figure.
-pub fn figure(number: u32, arguments: &Arguments, tsc_hz: u64) -> Result<Figure, Failure> {
-    let bench = Bench { arguments, tsc_hz };
+/// Measures a figure; `progress` is told how many windows are done, and of how many.
+///
+/// # Errors
+/// When there is no such figure, or a router cannot be made.
+pub fn figure(number: u32, windows: &Windows, progress: &dyn Fn(usize, usize)) -> Result<Figure> {
+    let bench = Bench { windows, progress };
     match number {
         5 => bench.figure_5(),
         6 => bench.figure_6(),
@@ -74,18 +115,20 @@ pub fn figure(number: u32, arguments: &Arguments, tsc_hz: u64) -> Result<Figure,
         9 => bench.figure_9(),
         11 => bench.figure_11(),
         15 => bench.figure_15(),
-        _ => Err(Failure::usage(format!("figure {number} is not among those that can be made"))
-            .fix("write some of 5, 6, 8, 9, 11, 15")),
+        _ => Err(Error::usage(
+            format!("figure {number} is not among those that can be made"),
+            "write some of 5, 6, 8, 9, 11, 15",
+        )),
     }
 }
 
 struct Bench<'a> {
-    arguments: &'a Arguments,
-    tsc_hz: u64,
+    windows: &'a Windows,
+    progress: &'a dyn Fn(usize, usize),
 }
 
 impl Bench<'_> {
-    fn figure_5(&self) -> Result<Figure, Failure> {
+    fn figure_5(&self) -> Result<Figure> {
         let names = [("batch 1", 1), ("batch 2", 2), ("batch 4", 4), ("batch 8", 8), ("batch 32", 32)];
         let with = |(name, burst)| Curve { burst, ..Curve::new(name, "forward") };
         Ok(Figure {
@@ -98,7 +141,7 @@ impl Bench<'_> {
         })
     }
 
-    fn figure_6(&self) -> Result<Figure, Failure> {
+    fn figure_6(&self) -> Result<Figure> {
         let rings = [("ring 64", 64), ("ring 128", 128), ("ring 512", 512), ("ring 4096", 4096)];
         let with = |(name, ring)| Curve { ring, ..Curve::new(name, "forward") };
         let bursts = [1, 4, 8, 16, 32, 64, 128, 256];
@@ -114,7 +157,7 @@ impl Bench<'_> {
         })
     }
 
-    fn figure_8(&self) -> Result<Figure, Failure> {
+    fn figure_8(&self) -> Result<Figure> {
         let one = |name| Curve { wall: true, ..Curve::new(name, "router") };
         let two = |name| Curve { threads: 2, transmit_queues: 2, ..one(name) };
         let (queue, pipeliner) = (Some("q :: Queue(1024)"), Some("q :: Pipeliner"));
@@ -135,7 +178,7 @@ impl Bench<'_> {
         })
     }
 
-    fn figure_9(&self) -> Result<Figure, Failure> {
+    fn figure_9(&self) -> Result<Figure> {
         let with = |name, manner| Curve { manner, ..Curve::new(name, "forward") };
         Ok(Figure {
             number: 9,
@@ -147,7 +190,7 @@ impl Bench<'_> {
         })
     }
 
-    fn figure_11(&self) -> Result<Figure, Failure> {
+    fn figure_11(&self) -> Result<Figure> {
         let with = |name, transmit_queues| Curve {
             threads: 2,
             wall: true,
@@ -164,7 +207,7 @@ impl Bench<'_> {
         })
     }
 
-    fn figure_15(&self) -> Result<Figure, Failure> {
+    fn figure_15(&self) -> Result<Figure> {
         let batches = |name| Curve::new(name, "router");
         let single = |name| Curve { manner: Manner::OneByOne, ..batches(name) };
         let before_sending = Some("q :: Queue(1024)");
@@ -184,7 +227,7 @@ impl Bench<'_> {
         })
     }
 
-    fn by_length<const N: usize>(&self, curves: [Curve; N]) -> Result<Vec<Series>, Failure> {
+    fn by_length<const N: usize>(&self, curves: [Curve; N]) -> Result<Vec<Series>> {
         self.series(curves, &LENGTHS, |curve, length| self.rate(curve, length))
     }
 
@@ -194,15 +237,15 @@ impl Bench<'_> {
         &self,
         curves: [Curve; N],
         xs: &[usize],
-        rate: impl Fn(&Curve, usize) -> Result<f64, Failure>,
-    ) -> Result<Vec<Series>, Failure> {
+        rate: impl Fn(&Curve, usize) -> Result<f64>,
+    ) -> Result<Vec<Series>> {
         let empty = |curve: &Curve| Series { name: curve.name.to_owned(), points: vec![] };
         let mut series: Vec<Series> = curves.iter().map(empty).collect();
-        let windows = self.arguments.windows.max(1);
+        let windows = self.windows.count.max(1);
         for (done, &x) in xs.iter().enumerate() {
             let mut rates = vec![vec![]; N];
             for window in 0..windows {
-                show_progress(done * windows + window, xs.len() * windows);
+                (self.progress)(done * windows + window, xs.len() * windows);
                 for (rates, curve) in rates.iter_mut().zip(&curves) {
                     rates.push(rate(curve, x)?);
                 }
@@ -211,12 +254,11 @@ impl Bench<'_> {
                 series.points.push((x as f64, Spread::of(rates).median));
             }
         }
-        end_progress();
         Ok(series)
     }
 
     /// One window: Gbit/s with frames of so many bytes.
-    fn rate(&self, curve: &Curve, length: usize) -> Result<f64, Failure> {
+    fn rate(&self, curve: &Curve, length: usize) -> Result<f64> {
         let on = curve.on_ports()?;
         let setup = Setup {
             ring: curve.ring,
@@ -224,13 +266,13 @@ impl Bench<'_> {
             transmit_queues: curve.transmit_queues,
             receiving: if curve.apart.is_some() { 1 } else { curve.threads },
         };
-        let cores = self.arguments.cpu.iter().copied().take(curve.threads).collect();
+        let cores = self.windows.cores.iter().copied().take(curve.threads).collect();
         let threads = Threads { count: curve.threads, cores };
         let frames = on.frames(length.saturating_sub(4));
-        let outcome = window::on_ports(&on, frames, self.arguments.packets, setup, &threads)?;
+        let outcome = window::on_ports(&on, frames, self.windows.packets, setup, &threads)?;
         let spent = |m: u64| if curve.wall { 0 } else { m };
         let per_tick = |m: &Measured| m.packets as f64 / (m.wall - spent(m.spent)) as f64;
-        let received = outcome.threads.iter().map(per_tick).sum::<f64>() * self.tsc_hz as f64;
+        let received = outcome.threads.iter().map(per_tick).sum::<f64>() * self.windows.tsc_hz as f64;
         let packets_per_second = received * outcome.kept; // as in the paper, what comes back
         Ok(packets_per_second * ((length + GAP) * 8) as f64 / 1e9)
     }

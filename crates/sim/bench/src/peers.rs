@@ -1,0 +1,156 @@
+//! Our 82599 driver beside DPDK's, on the same device.
+//!
+//! DPDK's `testpmd` runs unmodified in a process of its own, on the lean device
+//! (`testbed::lean`): its registers are shared as PCI's `resource0` is, its
+//! hugepages are mapped by physical address. So this needs root and x86-64. The
+//! two take turns, window by window, on the same two cores; whoever does not run
+//! is stopped. The distance of the cores is measured around each window, and
+//! only windows of the same distance are compared.
+
+mod memory;
+mod sysfs;
+mod testpmd;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde::Serialize;
+use testbed::{Idle, inprocess};
+
+use crate::distance::Line;
+use crate::figures::Spread;
+use crate::rig::{Done, Rig};
+use crate::two_cores::{self, Window};
+use crate::{CompletionName, DeviceName, Error, Result, Setting, Workload};
+pub use memory::Reserve;
+use runtime::cores::pin;
+pub use testpmd::Path;
+use testpmd::Testpmd;
+
+/// How to measure.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Where DPDK's packages were unpacked; else the one installed.
+    pub dpdk: Option<PathBuf>,
+    /// Packets a call, at most.
+    pub batch: usize,
+    /// Descriptors in each ring.
+    pub ring: usize,
+    /// Frame size in bytes, with CRC.
+    pub size: usize,
+    /// Windows of 0.1 s for each driver and work.
+    pub windows: usize,
+    /// The drivers' core.
+    pub driver_core: usize,
+    /// The device's core.
+    pub model_core: usize,
+}
+
+/// Sees to it that there are as many hugepages as DPDK needs, until it is dropped.
+///
+/// # Errors
+/// When the system has no more.
+pub fn reserve() -> Result<Reserve> {
+    Reserve::new(testpmd::MEMORY / 2 + 8)
+        .map_err(|error| Error::new(format!("cannot reserve hugepages: {error}")))
+}
+
+/// What both are made to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Work {
+    /// Forward both ways without looking at packets (`io`).
+    Forward,
+    /// Forward and swap the Ethernet addresses.
+    Macswap,
+}
+
+/// Figures of one driver at one work.
+#[derive(Debug, Serialize)]
+pub struct Figures {
+    /// Whose driver.
+    pub driver: &'static str,
+    /// What it did.
+    pub work: Work,
+    /// TSC cycles for each packet, of near windows.
+    pub cycles_per_packet: Spread,
+    /// Packets per second, in millions, at the median.
+    pub mpps: f64,
+    /// Windows that were measured.
+    pub windows: usize,
+    /// Of these, windows between two near calibrations.
+    pub near_windows: usize,
+}
+
+/// Two drivers at the same work, in turns.
+#[derive(Debug, Serialize)]
+pub struct Pair {
+    /// Our driver's.
+    pub ours: Figures,
+    /// DPDK's.
+    pub theirs: Figures,
+    /// Theirs over ours, of each pair of neighbouring near windows.
+    pub ratio: Spread,
+}
+
+/// Measures both drivers at some work, in turns; `progress` is told each window's number.
+///
+/// # Errors
+/// When a driver or its device does not start, or a device could not reach DPDK's memory.
+pub fn measure(setup: &Setup, path: Path, work: Work, mut progress: impl FnMut(usize)) -> Result<Pair> {
+    pin(setup.driver_core);
+    let (batch, ring, size) = (setup.batch, setup.ring, setup.size);
+    let workload = match work {
+        Work::Forward => Workload::Fwd,
+        Work::Macswap => Workload::Macswap,
+    };
+    let (device, completion) = (DeviceName::Lean, CompletionName::Report);
+    let mut rig = Rig::new(&Setting { device, workload, batch, ring, size, completion })?;
+    let peer = Testpmd::start(setup, path, work)?;
+    let line = Arc::new(Line::default());
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for n in 0..setup.windows.max(1) {
+        progress(n + 1);
+        ours.push(two_cores::window(&mut rig, &line, setup.model_core)?);
+        theirs.push(window(&peer, &line, setup.model_core)?);
+    }
+    if peer.unreachable() > 0 {
+        return Err(Error::new("DPDK's memory was not all mapped: the figures mean nothing"));
+    }
+    let ratios = ours.iter().zip(&theirs).filter(|(a, b)| a.is_near() && b.is_near());
+    let ratios = ratios.map(|(ours, theirs)| theirs.cycles_per_packet() / ours.cycles_per_packet());
+    let name = if path == Path::Vector { "DPDK vector" } else { "DPDK scalar" };
+    Ok(Pair {
+        ratio: Spread::of(ratios.collect()),
+        ours: Figures::of("ixora", work, &ours),
+        theirs: Figures::of(name, work, &theirs),
+    })
+}
+
+/// As [`two_cores::window`], of a process that runs by itself.
+fn window(peer: &Testpmd, line: &Arc<Line>, model: usize) -> Result<Window> {
+    let before = two_cores::distance(line, model);
+    let stepper = inprocess::spawn(&peer.handles, Some(model), Idle::Spin).map_err(two_cores::no_thread)?;
+    peer.signal(Signal::CONT);
+    sleep(Duration::from_millis(10));
+    let (sent, start) = (peer.sent(), bus::tsc::now());
+    sleep(Duration::from_secs_f64(two_cores::WINDOW));
+    let (packets, ticks) = (peer.sent() - sent, bus::tsc::now() - start);
+    peer.signal(Signal::STOP);
+    drop(stepper);
+    let after = two_cores::distance(line, model);
+    Ok(Window { done: Done { packets, calls: 0, empty: 0 }, ticks, before, after })
+}
+
+impl Figures {
+    fn of(driver: &'static str, work: Work, windows: &[Window]) -> Figures {
+        let near: Vec<&Window> = windows.iter().filter(|window| window.is_near()).collect();
+        let cycles_per_packet = Spread::of(near.iter().map(|window| window.cycles_per_packet()).collect());
+        let mpps = bus::tsc::hz() as f64 / cycles_per_packet.median.max(1.0) / 1e6;
+        let (windows, near_windows) = (windows.len(), near.len());
+        Figures { driver, work, cycles_per_packet, mpps, windows, near_windows }
+    }
+}
