@@ -12,7 +12,7 @@ use crate::call::Call;
 use crate::file::{Source, shown};
 use crate::link;
 use crate::sample::Sample;
-use crate::summary::draft::chained;
+use crate::summary::builder::chained;
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
 
 const HANDLERS: Handlers<FromDump> = Handlers(&[
@@ -115,7 +115,7 @@ pub static CLASS: Class = Class {
         let timing = conf.positional("TIMING")?.unwrap_or(false);
         let stop = conf.keyword("STOP")?.unwrap_or(false);
         let active = conf.keyword("ACTIVE")?.unwrap_or(true);
-        let sample = conf.keyword::<Sample>("SAMPLE")?.unwrap_or_default().settled(setup);
+        let sample = conf.keyword::<Sample>("SAMPLE")?.unwrap_or_default().checked(setup);
         let force_ip = conf.keyword("FORCE_IP")?.unwrap_or(false);
         let mut time = |key| -> Result<Option<i64>, graph::Fault> {
             Ok(conf.keyword::<Span>(key)?.map(|span| span.0).filter(|ns| *ns != 0))

@@ -33,7 +33,7 @@ fn of_billionths(value: u64) -> u32 {
 
 impl Sample {
     /// Warns of a probability of nothing, and of more than one.
-    pub(crate) fn settled(self, setup: &mut Setup<'_>) -> Sample {
+    pub(crate) fn checked(self, setup: &mut Setup<'_>) -> Sample {
         match self.0 {
             0 => setup.warn("SAMPLE probability is 0; emitting no packets"),
             more if more > ONE => setup.warn("SAMPLE probability reduced to 1"),

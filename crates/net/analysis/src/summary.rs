@@ -2,11 +2,11 @@
 //! `ToIPSummaryDump` know, by name, and how each stands in a binary record.
 //!
 //! The format is IPSummaryDump 1.3, as Click's manual has it. [`view`] finds the
-//! fields in a packet and [`show`] writes them, [`value`] reads them and [`draft`]
+//! fields in a packet and [`show`] writes them, [`value`] reads them and [`builder`]
 //! makes a packet of them; [`options`] and [`option_text`] are the two ways for the
 //! options of IP and TCP.
 
-pub(crate) mod draft;
+pub(crate) mod builder;
 pub(super) mod from;
 mod inject;
 mod lines;

@@ -8,7 +8,7 @@ use graph::{Class, Cx, Element, Notice, Ran, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
 use wire::ip::Protocol;
 
-use super::draft::Draft;
+use super::builder::PacketBuilder;
 use super::lines::Lines;
 use super::multi;
 use crate::sample::Sample;
@@ -83,7 +83,7 @@ pub static CLASS: Class = Class {
         let _: Option<bool> = conf.keyword("ZERO")?;
         let timing = conf.keyword("TIMING")?.unwrap_or(false);
         lines.with_checksums = conf.keyword("CHECKSUM")?.unwrap_or(false);
-        let sample = conf.keyword::<Sample>("SAMPLE")?.unwrap_or_default().settled(setup);
+        let sample = conf.keyword::<Sample>("SAMPLE")?.unwrap_or_default().checked(setup);
         lines.defaults.protocol = conf.keyword("PROTO")?.unwrap_or(Protocol::TCP.0);
         let several = conf.keyword("MULTIPACKET")?.unwrap_or(false);
         let (mut fields, mut flow) = (None, None);
@@ -133,7 +133,7 @@ pub struct FromSummary {
     /// The end was told.
     ended: bool,
     /// A packet that was read, and waits for its time or stands for several.
-    waiting: Option<Draft>,
+    waiting: Option<PacketBuilder>,
     /// What to add to packets' times to have the router's.
     offset_ns: Option<i64>,
     task: Option<TaskId>,
@@ -153,20 +153,22 @@ enum Found {
 impl FromSummary {
     fn next(&mut self, cx: &mut Cx<'_>) -> Found {
         loop {
-            let Some(draft) = self.waiting.take().or_else(|| self.lines.next(cx)) else { return Found::End };
-            if self.timing && self.is_early(cx, &draft) {
-                self.waiting = Some(draft);
+            let Some(builder) = self.waiting.take().or_else(|| self.lines.next(cx)) else {
+                return Found::End;
+            };
+            if self.timing && self.is_early(cx, &builder) {
+                self.waiting = Some(builder);
                 return Found::Wait;
             }
-            let draft = match self.several {
-                true => multi::first(draft, &mut self.waiting),
-                false => draft,
+            let builder = match self.several {
+                true => multi::first(builder, &mut self.waiting),
+                false => builder,
             };
             if !self.sample.take() {
                 cx.count_drops(2, 1);
                 continue;
             }
-            match draft.packet(cx) {
+            match builder.packet(cx) {
                 Some(packet) => return Found::One(packet),
                 None => cx.count_drops(0, 1),
             }
@@ -174,10 +176,10 @@ impl FromSummary {
     }
 
     /// Whether a packet's time has not come; then a timer is set.
-    fn is_early(&mut self, cx: &mut Cx<'_>, draft: &Draft) -> bool {
+    fn is_early(&mut self, cx: &mut Cx<'_>, builder: &PacketBuilder) -> bool {
         let now = cx.now_ns();
-        let offset = *self.offset_ns.get_or_insert(now.saturating_sub(draft.timestamp_ns));
-        let due = draft.timestamp_ns.saturating_add(offset);
+        let offset = *self.offset_ns.get_or_insert(now.saturating_sub(builder.timestamp_ns));
+        let due = builder.timestamp_ns.saturating_add(offset);
         let early = due > now;
         if let Some(timer) = self.timer.filter(|_| early) {
             cx.set_timer(timer, due);

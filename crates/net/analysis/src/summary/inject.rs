@@ -7,12 +7,12 @@ use wire::ipv4::offset::{DST, FRAGMENT, IDENTIFICATION, PROTOCOL, SRC, TRAFFIC_C
 use wire::tcp::offset::DATA_OFFSET;
 use wire::{MacAddress, icmpv4, ipv4, tcp, udp};
 
-use super::draft::Draft;
+use super::builder::PacketBuilder;
 use super::value::Said;
 use super::{Field, WITH_PORTS};
 use graph::ip_header::LEN;
 
-impl Draft {
+impl PacketBuilder {
     /// Puts a field in. One that has no place in this packet is left out.
     pub(super) fn inject(&mut self, field: Field, said: Said) {
         use Field::*;

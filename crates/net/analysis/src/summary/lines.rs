@@ -8,7 +8,7 @@ use graph::value::unsigned;
 use graph::{Cx, Fault};
 use wire::ip::Protocol;
 
-use super::draft::{Defaults, Draft, Flow};
+use super::builder::{Defaults, Flow, PacketBuilder};
 use super::{Known, VERSION, value};
 use crate::file::{Source, plain, shown};
 
@@ -129,7 +129,7 @@ impl Lines {
     }
 
     /// The next packet of the file; `None` at its end.
-    pub(super) fn next(&mut self, cx: &mut Cx<'_>) -> Option<Draft> {
+    pub(super) fn next(&mut self, cx: &mut Cx<'_>) -> Option<PacketBuilder> {
         loop {
             let (line, is_record) = self.read(cx)?;
             let text = String::from_utf8_lossy(&line);
@@ -144,13 +144,13 @@ impl Lines {
                 self.instruct(cx, &text);
                 continue;
             }
-            let draft = match is_record {
-                true => self.draft_of_record(&line),
-                false => self.draft_of_line(&text),
+            let builder = match is_record {
+                true => self.builder_of_record(&line),
+                false => self.builder_of_line(&text),
             };
-            if let Some(mut draft) = draft {
-                draft.finish(self.with_checksums);
-                return Some(draft);
+            if let Some(mut builder) = builder {
+                builder.finish(self.with_checksums);
+                return Some(builder);
             }
             if !is_record && text.trim().is_empty() {
                 continue;
@@ -270,37 +270,37 @@ impl Lines {
     }
 
     /// A packet of a line; `None` when nothing in it is understood.
-    fn draft_of_line(&self, text: &str) -> Option<Draft> {
+    fn builder_of_line(&self, text: &str) -> Option<PacketBuilder> {
         let words = split(text, self.fields.len());
-        let mut draft = Draft::new(self.defaults);
+        let mut builder = PacketBuilder::new(self.defaults);
         let mut any = false;
         for &n in &self.order {
             let (Some(known), Some(word)) = (self.fields[n], words.get(n)) else { continue };
             if *word == "-" || word.is_empty() {
                 continue;
             }
-            if let Some(said) = value::from_text(known, word, &draft) {
-                draft.inject(known.field, said);
+            if let Some(said) = value::from_text(known, word, &builder) {
+                builder.inject(known.field, said);
                 any = true;
             }
         }
-        any.then_some(draft)
+        any.then_some(builder)
     }
 
     /// A packet of a record.
-    fn draft_of_record(&self, record: &[u8]) -> Option<Draft> {
+    fn builder_of_record(&self, record: &[u8]) -> Option<PacketBuilder> {
         let mut rest = record;
         let mut said: Vec<_> =
             self.fields.iter().map(|known| known.and_then(|known| value::take(known, &mut rest))).collect();
-        let mut draft = Draft::new(self.defaults);
+        let mut builder = PacketBuilder::new(self.defaults);
         let mut any = false;
         for &n in &self.order {
             if let (Some(known), Some(said)) = (self.fields[n], said[n].take()) {
-                draft.inject(known.field, said);
+                builder.inject(known.field, said);
                 any |= known.can_be_read();
             }
         }
-        any.then_some(draft)
+        any.then_some(builder)
     }
 }
 

@@ -5,17 +5,17 @@
 use wire::ip::Protocol;
 use wire::{ipv4, udp};
 
-use super::draft::Draft;
+use super::builder::PacketBuilder;
 
-/// The first of the packets that `draft` stands for; the others stay in `rest`.
-pub(super) fn first(draft: Draft, rest: &mut Option<Draft>) -> Draft {
-    if draft.extra_packets == 0 {
-        return draft;
+/// The first of the packets that `builder` stands for; the others stay in `rest`.
+pub(super) fn first(builder: PacketBuilder, rest: &mut Option<PacketBuilder>) -> PacketBuilder {
+    if builder.extra_packets == 0 {
+        return builder;
     }
-    let count = draft.extra_packets + 1;
-    let here = draft.bytes.len() as u32;
-    let whole = here.saturating_add(draft.extra_length);
-    let mut one = draft;
+    let count = builder.extra_packets + 1;
+    let here = builder.bytes.len() as u32;
+    let whole = here.saturating_add(builder.extra_length);
+    let mut one = builder;
     if one.each.is_none() {
         one.each = Some((whole / count).max(here));
         (one.last_ns, one.step_ns) = (one.timestamp_ns, 0);
@@ -39,7 +39,7 @@ pub(super) fn first(draft: Draft, rest: &mut Option<Draft>) -> Draft {
     one
 }
 
-impl Draft {
+impl PacketBuilder {
     /// Says in the headers how long the packet is.
     fn set_length(&mut self, length: u32) {
         if self.network.is_none() || !self.is_ip {

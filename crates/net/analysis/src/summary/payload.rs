@@ -4,12 +4,12 @@
 use wire::ip::Protocol;
 use wire::{ipv4, tcp, udp};
 
-use super::draft::Draft;
+use super::builder::PacketBuilder;
 
 const HEADER: usize = tcp::HEADER_LEN;
 const LONGEST_HEADER: usize = tcp::MAX_HEADER_LEN;
 
-impl Draft {
+impl PacketBuilder {
     /// Where the payload begins.
     fn payload_place(&mut self) -> usize {
         if self.make_ip(0) {

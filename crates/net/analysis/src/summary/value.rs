@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use graph::value::{Ethernet, Names, Scope, Value, unsigned};
 
-use super::draft::Draft;
+use super::builder::PacketBuilder;
 use super::options::{ALL, NOT_TIME, SACK};
 use super::{Binary, FLAGS, Field, Known, option_text};
 use crate::timestamp::span;
@@ -23,7 +23,7 @@ pub(super) enum Said {
 
 /// Reads a field from text; `None` when it is not understood. What an ICMP code means
 /// depends on the type that was said before.
-pub(super) fn from_text(known: &Known, text: &str, draft: &Draft) -> Option<Said> {
+pub(super) fn from_text(known: &Known, text: &str, builder: &PacketBuilder) -> Option<Said> {
     use Field::*;
     let number = |most: u32| {
         let value = unsigned(text).and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= most)?;
@@ -48,7 +48,7 @@ pub(super) fn from_text(known: &Known, text: &str, draft: &Draft) -> Option<Said
             .filter(|n| *n <= 0xFFFF)
             .map(Said::Number),
         IpSrc | IpDst => text.parse::<Ipv4Addr>().ok().map(|address| Said::Number(address.to_bits())),
-        IpFrag | IpFragOff => fragment(text, draft.minor_version).map(Said::Number),
+        IpFrag | IpFragOff => fragment(text, builder.minor_version).map(Said::Number),
         IpProto => match text {
             "T" => Some(Said::Number(6)),
             "U" => Some(Said::Number(17)),
@@ -71,7 +71,7 @@ pub(super) fn from_text(known: &Known, text: &str, draft: &Draft) -> Option<Said
             Some(kind) => Some(Said::Number(kind.into())),
             None => number(255),
         },
-        IcmpCode | IcmpCodeName => match draft.icmp_type().and_then(|kind| code_number(kind, text)) {
+        IcmpCode | IcmpCodeName => match builder.icmp_type().and_then(|kind| code_number(kind, text)) {
             Some(code) => Some(Said::Number(code.into())),
             None => number(255),
         },

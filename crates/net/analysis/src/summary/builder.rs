@@ -1,4 +1,4 @@
-//! A packet in the making: what a line says of it, until all is said.
+//! A packet that is built: what a line says of it, until all is said.
 
 use std::net::Ipv4Addr;
 
@@ -34,7 +34,7 @@ pub(super) struct Defaults {
 
 /// What a line said of a packet.
 #[derive(Debug, Clone)]
-pub(crate) struct Draft {
+pub(crate) struct PacketBuilder {
     pub(crate) timestamp_ns: i64,
     pub(super) first_ns: i64,
     /// Packets beyond the first that this one stands for.
@@ -52,7 +52,7 @@ pub(crate) struct Draft {
     pub(super) has_icmp_code: bool,
     pub(super) has_ip_hl: bool,
     pub(super) has_tcp_hl: bool,
-    /// Bytes of each of the packets that this one stands for, once that is settled.
+    /// Bytes of each of the packets that this one stands for, once that is known.
     pub(super) each: Option<u32>,
     /// When the last of them came, and how much time is between two.
     pub(super) last_ns: i64,
@@ -66,10 +66,10 @@ pub(crate) struct Draft {
     flow: Option<Flow>,
 }
 
-impl Draft {
+impl PacketBuilder {
     /// A packet of which nothing is said.
-    pub(super) fn new(defaults: Defaults) -> Draft {
-        Draft {
+    pub(super) fn new(defaults: Defaults) -> PacketBuilder {
+        PacketBuilder {
             timestamp_ns: 0,
             first_ns: 0,
             extra_packets: 0,
