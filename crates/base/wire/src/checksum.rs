@@ -102,6 +102,13 @@ pub fn update_u32(checksum: u16, from: u32, to: u32) -> u16 {
     update(high, from as u16, to as u16)
 }
 
+/// The checksum after words of the data that were zero have others, whose plain sum is
+/// `words`.
+#[inline(always)]
+pub(crate) fn append(checksum: u16, words: u64) -> u16 {
+    !fold(u64::from(!checksum) + words)
+}
+
 /// The sum of two stretches of data whose sums are `a` and `b`, the first of which
 /// has an even number of bytes.
 #[inline]

@@ -98,11 +98,7 @@ impl Header<[u8; HEADER_LEN]> {
     /// The header of a frame to `dst`, from `src`.
     #[inline(always)]
     pub fn between(dst: MacAddress, src: MacAddress, ethertype: EtherType) -> Self {
-        let mut header = Header::zeroed();
-        header.set_dst(dst);
-        header.set_src(src);
-        header.set_ethertype(ethertype);
-        header
+        Repr { dst, src, ethertype }.header()
     }
 }
 
@@ -192,11 +188,25 @@ impl Repr {
         HEADER_LEN
     }
 
+    /// Writes the header over an array.
+    #[inline(always)]
+    pub fn write<T: BorrowMut<[u8; HEADER_LEN]>>(&self, header: &mut Header<T>) {
+        header.set_dst(self.dst);
+        header.set_src(self.src);
+        header.set_ethertype(self.ethertype);
+    }
+
+    /// The header as bytes.
+    #[inline(always)]
+    pub fn header(&self) -> Header<[u8; HEADER_LEN]> {
+        let mut header = Header::zeroed();
+        self.write(&mut header);
+        header
+    }
+
     /// Writes the header.
     pub fn emit<T: AsRef<[u8]> + AsMut<[u8]>>(&self, frame: &mut Frame<T>) {
-        frame.set_dst(self.dst);
-        frame.set_src(self.src);
-        frame.set_ethertype(self.ethertype);
+        self.write(&mut frame.header_mut());
     }
 }
 

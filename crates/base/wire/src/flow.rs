@@ -142,6 +142,42 @@ impl Flow {
     }
 }
 
+/// A number that is the same for all packets of a frame's flow, and most likely another for
+/// other flows: of addresses, protocol and ports, or of the Ethernet header of what carries
+/// no IP. Who knows it can find flows with equal numbers: it spreads, and keeps nobody out.
+pub fn hash(frame: &[u8]) -> u32 {
+    let (input, protocol) = match Flow::of(frame) {
+        Ok(flow) => (flow.rss_input(), flow.protocol.0),
+        Err(_) => {
+            let mut input = RssInput { bytes: [0; toeplitz::MAX_INPUT], len: 0 };
+            input.push(&frame[..frame.len().min(ethernet::HEADER_LEN)]);
+            (input, 0)
+        }
+    };
+    let mut state = u64::from(protocol) ^ (input.len as u64) << 8 ^ 0x9E37_79B9_7F4A_7C15;
+    for word in input.as_ref().chunks(8) {
+        let word = word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        // The finish of splitmix64.
+        state = (state ^ word).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        state = (state ^ state >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        state ^= state >> 31;
+    }
+    (state >> 32) as u32
+}
+
+/// The UDP source port by which routers tell tunnelled flows apart: 49,152 to 65,535 (RFC
+/// 7348, section 5; RFC 6335, section 6).
+pub const fn source_port(hash: u32) -> u16 {
+    0xC000 | ((hash >> 16) as u16 ^ hash as u16) & 0x3FFF
+}
+
+/// The IPv6 flow label by which routers tell flows apart: 20 bits, not zero, which says that
+/// there is none (RFC 6437, section 3; RFC 6438).
+pub const fn label(hash: u32) -> u32 {
+    let label = (hash >> 12 ^ hash) & 0xF_FFFF;
+    if label == 0 { 1 } else { label }
+}
+
 /// What a NIC hashes, as bytes: see [`Flow::rss_input`].
 #[derive(Debug, Clone, Copy)]
 pub struct RssInput {

@@ -269,6 +269,17 @@ impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
         self.set_checksum(checksum);
     }
 
+    /// Sets the bytes of header and payload, and the identification, of a header whose both
+    /// are zero and whose checksum is right; the checksum follows.
+    #[inline(always)]
+    pub fn complete(&mut self, total_len: u16, identification: u16) {
+        let words = u64::from(total_len) + u64::from(identification);
+        let checksum = checksum::append(self.checksum(), words);
+        self.set_total_len(total_len);
+        self.set_identification(identification);
+        self.set_checksum(checksum);
+    }
+
     /// Changes a 16-bit word, and the checksum with it (RFC 1624).
     #[inline(always)]
     fn update<const AT: usize>(&mut self, to: u16) {
@@ -377,21 +388,10 @@ impl<T: AsRef<[u8]>> Packet<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
-    /// As [`Header::set_fragment`].
-    pub fn set_fragment(&mut self, dont_fragment: bool, more_fragments: bool, offset: u16) {
-        self.header_mut().set_fragment(dont_fragment, more_fragments, offset);
-    }
-
     /// Computes the header's checksum and sets it.
     pub fn fill_checksum(&mut self) {
         let len = self.header_len();
         fill_checksum(&mut self.bytes.as_mut()[..len]);
-    }
-
-    /// As [`Header::decrement_ttl`].
-    #[inline]
-    pub fn decrement_ttl(&mut self) -> bool {
-        self.header_mut().decrement_ttl()
     }
 
     /// What the packet carries.
@@ -468,17 +468,32 @@ impl Repr {
         HEADER_LEN
     }
 
+    /// Writes the header and its checksum over an array.
+    #[inline(always)]
+    pub fn write<T: BorrowMut<[u8; HEADER_LEN]>>(&self, header: &mut Header<T>) {
+        header.set_header_len(HEADER_LEN);
+        header.set_traffic_class(self.traffic_class);
+        header.set_total_len((HEADER_LEN + self.payload_len) as u16);
+        header.set_identification(self.identification);
+        header.set_fragment(self.dont_fragment, self.more_fragments, self.fragment_offset);
+        header.set_ttl(self.ttl);
+        header.set_protocol(self.protocol);
+        header.set_src(self.src);
+        header.set_dst(self.dst);
+        header.fill_checksum();
+    }
+
+    /// The header with its checksum as bytes, its total length and identification zero: to
+    /// be copied in front of packets and completed there ([`Header::complete`]).
+    pub fn template(&self) -> Header<[u8; HEADER_LEN]> {
+        let mut header = Header::zeroed();
+        Repr { identification: 0, payload_len: 0, ..*self }.write(&mut header);
+        header.update_total_len(0);
+        header
+    }
+
     /// Writes the header and its checksum.
     pub fn emit<T: AsRef<[u8]> + AsMut<[u8]>>(&self, packet: &mut Packet<T>) {
-        packet.set_header_len(HEADER_LEN);
-        packet.set_traffic_class(self.traffic_class);
-        packet.set_total_len((HEADER_LEN + self.payload_len) as u16);
-        packet.set_identification(self.identification);
-        packet.set_fragment(self.dont_fragment, self.more_fragments, self.fragment_offset);
-        packet.set_ttl(self.ttl);
-        packet.set_protocol(self.protocol);
-        packet.set_src(self.src);
-        packet.set_dst(self.dst);
-        packet.fill_checksum();
+        self.write(&mut packet.header_mut());
     }
 }

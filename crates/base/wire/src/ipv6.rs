@@ -135,6 +135,13 @@ impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
         self.set::<{ offset::VERSION }, u32>(word);
     }
 
+    /// Sets the flow label (20 bits).
+    #[inline(always)]
+    pub fn set_flow_label(&mut self, flow_label: u32) {
+        let word = self.get::<{ offset::VERSION }, u32>() & !FLOW_LABEL | flow_label & FLOW_LABEL;
+        self.set::<{ offset::VERSION }, u32>(word);
+    }
+
     /// Sets the bytes behind the fixed header.
     #[inline(always)]
     pub fn set_payload_len(&mut self, len: u16) {
@@ -152,12 +159,8 @@ impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
         payload_len: u16,
         hop_limit: u8,
     ) -> Addresses {
-        self.set_version(0, 0);
-        self.set_payload_len(payload_len);
-        self.set_next_header(next_header);
-        self.set_hop_limit(hop_limit);
-        self.set_src(src);
-        self.set_dst(dst);
+        let payload_len = payload_len.into();
+        Repr { src, dst, next_header, hop_limit, traffic_class: 0, flow_label: 0, payload_len }.write(self);
         self.addresses()
     }
 
@@ -318,13 +321,26 @@ impl Repr {
         HEADER_LEN
     }
 
+    /// Writes the fixed header over an array.
+    #[inline(always)]
+    pub fn write<T: BorrowMut<[u8; HEADER_LEN]>>(&self, header: &mut Header<T>) {
+        header.set_version(self.traffic_class, self.flow_label);
+        header.set_payload_len(self.payload_len as u16);
+        header.set_next_header(self.next_header);
+        header.set_hop_limit(self.hop_limit);
+        header.set_src(self.src);
+        header.set_dst(self.dst);
+    }
+
+    /// The fixed header as bytes.
+    pub fn header(&self) -> Header<[u8; HEADER_LEN]> {
+        let mut header = Header::zeroed();
+        self.write(&mut header);
+        header
+    }
+
     /// Writes the fixed header.
     pub fn emit<T: AsRef<[u8]> + AsMut<[u8]>>(&self, packet: &mut Packet<T>) {
-        packet.set_version(self.traffic_class, self.flow_label);
-        packet.set_payload_len(self.payload_len as u16);
-        packet.set_next_header(self.next_header);
-        packet.set_hop_limit(self.hop_limit);
-        packet.set_src(self.src);
-        packet.set_dst(self.dst);
+        self.write(&mut packet.header_mut());
     }
 }

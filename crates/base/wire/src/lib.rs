@@ -7,7 +7,8 @@
 //! fail or panic, and its `update_` methods keep the checksum right. The second
 //! (`Frame`, `Packet`, `Datagram`, ...) lies over a slice, and knows the lengths that
 //! the header says, options and payload too. The third, `Repr`, is what the header
-//! means, as a plain value that can be parsed and emitted. The modules `offset` are
+//! means, as a plain value that can be parsed and emitted; [`outer`] combines them in front
+//! of packets. The modules `offset` are
 //! for those who only have a part of a header, and for tables of fields.
 //!
 //! The panic contract, for all views over slices: a view from `new_checked` over bytes that
@@ -18,7 +19,7 @@
 //!
 //! Checksums over a payload are neither verified by `parse` nor made by `emit`,
 //! because the NIC may do both: `verify_checksum` and `fill_checksum` do. There is
-//! no reassembly, no IPv4 option, no jumbogram and no tunnel here.
+//! no reassembly, no IPv4 option, no jumbogram and no tunnel's own header here.
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -39,6 +40,7 @@ pub mod ipv6;
 mod mac;
 pub mod names;
 pub mod ndp;
+pub mod outer;
 pub mod tcp;
 pub mod tcp_option;
 pub mod toeplitz;

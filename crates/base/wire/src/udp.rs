@@ -166,11 +166,24 @@ impl Repr {
         HEADER_LEN
     }
 
+    /// Writes the header over an array; the checksum is still to be filled in.
+    #[inline(always)]
+    pub fn write<T: BorrowMut<[u8; HEADER_LEN]>>(&self, header: &mut Header<T>) {
+        header.set_src_port(self.src_port);
+        header.set_dst_port(self.dst_port);
+        header.set_total_len((HEADER_LEN + self.payload_len) as u16);
+        header.set_checksum(0);
+    }
+
+    /// The header as bytes, without a checksum.
+    pub fn header(&self) -> Header<[u8; HEADER_LEN]> {
+        let mut header = Header::zeroed();
+        self.write(&mut header);
+        header
+    }
+
     /// Writes the header; the checksum is still to be filled in.
     pub fn emit<T: AsRef<[u8]> + AsMut<[u8]>>(&self, datagram: &mut Datagram<T>) {
-        datagram.set_src_port(self.src_port);
-        datagram.set_dst_port(self.dst_port);
-        datagram.set_total_len((HEADER_LEN + self.payload_len) as u16);
-        datagram.set_checksum(0);
+        self.write(&mut datagram.header_mut());
     }
 }

@@ -47,7 +47,7 @@ fn an_ipv4_packet_is_not_forwarded_for_ever() {
     packet.set_ttl(1);
     packet.fill_checksum();
     let before = packet;
-    assert!(!packet.decrement_ttl());
+    assert!(!packet.header_mut().decrement_ttl());
     assert_eq!(packet, before);
 }
 

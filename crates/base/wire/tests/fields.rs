@@ -102,7 +102,7 @@ fn ipv4_fields() {
         (false, false, 0xFFF8, 0x1FFF),
         (false, false, 0, 0),
     ] {
-        packet.set_fragment(dont, more, offset);
+        packet.header_mut().set_fragment(dont, more, offset);
         assert_eq!(packet.as_ref()[6..8], u16::to_be_bytes(word));
         let read = (packet.dont_fragment(), packet.more_fragments(), packet.fragment_offset());
         assert_eq!(read, (dont, more, offset));
@@ -132,11 +132,11 @@ fn an_ipv4_packet_may_be_its_header() {
     packet.set_ttl(2);
     packet.set_protocol(Protocol::UDP);
     packet.fill_checksum();
-    assert!(packet.verify_checksum() && packet.decrement_ttl() && packet.verify_checksum());
+    assert!(packet.verify_checksum() && packet.header_mut().decrement_ttl() && packet.verify_checksum());
     assert_eq!((packet.ttl(), packet.protocol()), (1, Protocol::UDP));
     for ttl in [0, 1] {
         packet.set_ttl(ttl);
-        assert!(!packet.decrement_ttl());
+        assert!(!packet.header_mut().decrement_ttl());
         assert_eq!(packet.ttl(), ttl);
     }
 }

@@ -146,6 +146,9 @@ fn ipv6_fields() {
     let mut swapped = header;
     swapped.swap_addresses();
     assert_eq!((swapped.src(), swapped.dst()), (header.dst(), header.src()));
+    let mut labelled = ipv6::Header::new([0xFF; 40]);
+    labelled.set_flow_label(0x12345);
+    assert_eq!(labelled.into_inner()[..5], [0xFF, 0xF1, 0x23, 0x45, 0xFF]);
     let mut filled = ipv6::Header::new([0xEE; 40]);
     let addresses = filled.fill(header.src(), header.dst(), Protocol::UDP, 0x1234, 9);
     assert_eq!(addresses, header.addresses());

@@ -96,7 +96,7 @@ proptest! {
         prop_assert_eq!(packet.payload().len(), payload_len);
 
         let mut hop = packet.clone();
-        let hops = hop.decrement_ttl();
+        let hops = hop.header_mut().decrement_ttl();
         prop_assert_eq!(hops, repr.ttl > 1);
         let ttl = repr.ttl - u8::from(hops);
         prop_assert_eq!(ipv4::Repr::parse(&hop), Ok(ipv4::Repr { ttl, ..repr }));

@@ -8,6 +8,7 @@ use runtime::{Instant, Poller, Queue};
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
 use wire::ip::port::DISCARD;
+use wire::outer::Outer;
 use wire::{MacAddress, ipv4, udp};
 
 use crate::rate::Rate;
@@ -120,25 +121,12 @@ fn fill(packet: &mut Packet, template: &[u8], sequence: u64, flows: u16) {
 /// frame: IPv4, UDP without checksum (RFC 768 allows that over IPv4).
 fn template(from: MacAddress, to: MacAddress, size: usize) -> Vec<u8> {
     let mut bytes = vec![0; size - 4];
-    let payload_len = bytes.len() - PAYLOAD;
-    let mut frame = ethernet::Frame::new_unchecked(&mut bytes[..]);
-    ethernet::Repr { dst: to, src: from, ethertype: EtherType::IPV4 }.emit(&mut frame);
-    let mut packet = ipv4::Packet::new_unchecked(frame.payload_mut());
-    let header = ipv4::Repr {
-        src: Ipv4Addr::new(10, 0, 0, 1),
-        dst: Ipv4Addr::new(10, 0, 0, 2),
-        protocol: Protocol::UDP,
-        ttl: 64,
-        traffic_class: 0,
-        identification: 0,
-        dont_fragment: false,
-        more_fragments: false,
-        fragment_offset: 0,
-        payload_len: udp::HEADER_LEN + payload_len,
-    };
-    header.emit(&mut packet);
-    let mut datagram = udp::Datagram::new_unchecked(packet.payload_mut());
-    udp::Repr { src_port: 0, dst_port: DISCARD, payload_len }.emit(&mut datagram);
+    let (src, dst) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+    let link = ethernet::Repr { dst: to, src: from, ethertype: EtherType::IPV4 };
+    let ip = ipv4::Repr::between(src, dst, Protocol::UDP, 0);
+    let headers = Outer::<PAYLOAD>::new().ethernet(&link).and_then(|outer| outer.ipv4(&ip));
+    let headers = headers.and_then(|outer| outer.udp(0, DISCARD)).expect("they are so long");
+    headers.write(&mut bytes, size - 4 - PAYLOAD, 0, None);
     bytes
 }
 

@@ -182,13 +182,11 @@ impl IcmpError {
         let (ip, message) = room[..total].split_at_mut(header_len);
         ip[header::LEN..].copy_from_slice(&options);
         let mut fixed = ipv4::Header::of_mut(ip)?;
+        let identification = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let dst = header::ends(header).0;
+        let whole = ipv4::Repr::between(src.into(), dst, Protocol::ICMP, total - header::LEN);
+        ipv4::Repr { ttl: 200, identification, ..whole }.write(&mut fixed);
         fixed.set_header_len(header_len);
-        fixed.set_total_len(total as u16);
-        fixed.set_identification(self.numbers.fetch_add(1, Ordering::Relaxed));
-        fixed.set_ttl(200);
-        fixed.set_protocol(Protocol::ICMP);
-        fixed.set_src(src.into());
-        fixed.set_dst(header::ends(header).0);
         ipv4::fill_checksum(ip);
 
         let mut icmp = icmpv4::Header::of_mut(message)?;

@@ -10,6 +10,7 @@ use memory::Batch;
 use memory::annotation::Header;
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
+use wire::outer::Outer;
 use wire::{MacAddress, ipv4, udp};
 
 /// Bytes of a frame's headers: Ethernet, IPv4, UDP.
@@ -176,15 +177,12 @@ fn frame(
 ) -> Vec<u8> {
     let mut bytes = vec![0; length];
     let (dst, src) = (MacAddress(to.0), MacAddress(from.0));
-    let mut frame = ethernet::Frame::new_unchecked(&mut bytes[..]);
-    ethernet::Repr { dst, src, ethertype: EtherType::IPV4 }.emit(&mut frame);
-    let payload_len = length - HEADERS;
-    let mut packet = ipv4::Packet::new_unchecked(frame.payload_mut());
-    ipv4::Repr::between(source, destination, Protocol::UDP, payload_len + udp::HEADER_LEN).emit(&mut packet);
+    let link = ethernet::Repr { dst, src, ethertype: EtherType::IPV4 };
+    let ip = ipv4::Repr::between(source, destination, Protocol::UDP, 0);
     let ports = random.next() as u32 | 0x0400_0400;
-    let (src_port, dst_port) = ((ports >> 16) as u16, ports as u16);
-    let mut datagram = udp::Datagram::new_unchecked(packet.payload_mut());
-    udp::Repr { src_port, dst_port, payload_len }.emit(&mut datagram);
+    let headers = Outer::<HEADERS>::new().ethernet(&link).and_then(|outer| outer.ipv4(&ip));
+    let headers = headers.and_then(|outer| outer.udp((ports >> 16) as u16, ports as u16));
+    headers.expect("they are so long").write(&mut bytes, length - HEADERS, 0, None);
     bytes // a UDP checksum of zero: none
 }
 

@@ -80,7 +80,7 @@ const PROTOCOLS: &[(&str, Protocol)] = &[
     ("udplite", Protocol::UDP_LITE),
 ];
 
-/// The header that packets get, its lengths, number and checksum open.
+/// The header that packets get, completed for each by its length and number.
 #[derive(Debug, Clone, Copy)]
 struct Set {
     header: ipv4::Header<[u8; header::LEN]>,
@@ -119,20 +119,19 @@ impl Set {
             _ => {}
         }
         let class = tos.unwrap_or(dscp.unwrap_or(0) << 2) | ect | if ce { 3 } else { 0 };
-        let mut header = ipv4::Header::zeroed();
-        header.set_header_len(header::LEN);
-        header.set_traffic_class(class);
-        header.set_ttl(ttl);
-        header.set_protocol(protocol);
-        header.set_fragment(df, false, 0);
-        let mut set = Set { header, annotated: false };
-        set.set_src(src);
+        let header = ipv4::Repr {
+            ttl,
+            traffic_class: class,
+            dont_fragment: df,
+            ..ipv4::Repr::between(src, Ipv4Addr::UNSPECIFIED, protocol, 0)
+        };
+        let mut set = Set { header: header.template(), annotated: false };
         set.set_dst(&dst.0, &scope)?;
         Ok(set)
     }
 
     fn set_src(&mut self, src: Ipv4Addr) {
-        self.header.set_src(src);
+        self.header.update_src(src);
     }
 
     fn set_dst(&mut self, text: &str, scope: &Scope<'_>) -> Result<(), String> {
@@ -140,7 +139,7 @@ impl Set {
         if !self.annotated {
             let dst = Ipv4Addr::parse(text, scope);
             let dst = dst.map_err(|_| "DST argument should be IP address or 'DST_ANNO'")?;
-            self.header.set_dst(dst);
+            self.header.update_dst(dst);
         }
         Ok(())
     }
@@ -162,12 +161,10 @@ impl IpEncap {
         let room = packet.push_front(header::LEN).map_err(|_| 0usize)?;
         room.copy_from_slice(&set.header.into_inner());
         let mut ip = ipv4::Header::of_mut(room).ok_or(0usize)?;
-        ip.set_total_len(length);
-        ip.set_identification(self.number);
+        ip.complete(length, self.number);
         if set.annotated {
-            ip.set_dst(annotation);
+            ip.update_dst(annotation);
         }
-        ip.fill_checksum();
         let dst = ip.dst();
         self.number = self.number.wrapping_add(1);
         packet.set_dst_ip(dst);

@@ -161,12 +161,16 @@ impl PerPacket for Encap {
         let dst = self.dst.unwrap_or_else(|| packet.bytes_at::<16>(DST_IP6).into());
         let room = packet.push_front(LEN).ok().and_then(ipv6::Header::of_mut);
         let Some(mut ip) = room else { return Action::drop(0) };
-        ip.set_version(self.class, 0);
-        ip.set_payload_len(length);
-        ip.set_next_header(self.protocol);
-        ip.set_hop_limit(self.hops);
-        ip.set_src(self.src);
-        ip.set_dst(dst);
+        let header = ipv6::Repr {
+            src: self.src,
+            dst,
+            next_header: self.protocol,
+            hop_limit: self.hops,
+            traffic_class: self.class,
+            flow_label: 0,
+            payload_len: length.into(),
+        };
+        header.write(&mut ip);
         packet.set_bytes_at(DST_IP6, dst.octets());
         header::mark(packet, 0, LEN);
         Action::ON

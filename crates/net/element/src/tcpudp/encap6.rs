@@ -121,10 +121,9 @@ impl UdpIp6Encap {
         let length = u16::try_from(packet.len() - ip6::LEN).ok()?;
         let (ip, bytes) = packet.split_first_chunk_mut::<{ ip6::LEN }>()?;
         let addresses = ipv6::Header::new(ip).fill(src, dst, Protocol::UDP, length, 0xFF);
-        let mut udp = udp::Header::of_mut(bytes)?;
-        udp.set_src_port(ports[0]);
-        udp.set_dst_port(ports[1]);
-        udp.set_total_len(length);
+        let payload_len = usize::from(length).checked_sub(udp::HEADER_LEN)?;
+        let udp = udp::Repr { src_port: ports[0], dst_port: ports[1], payload_len };
+        udp.write(&mut udp::Header::of_mut(bytes)?);
         udp::Datagram::new_unchecked(bytes).fill_checksum(addresses);
         header::mark(packet, 0, ip6::LEN);
         packet.set_bytes_at(DST_IP6, dst.octets());

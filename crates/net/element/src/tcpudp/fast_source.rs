@@ -11,6 +11,7 @@ use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
+use wire::outer::Outer;
 use wire::{MacAddress, ipv4, udp};
 
 use super::words::UdpPort;
@@ -101,26 +102,21 @@ pub static CLASS: Class = Class {
 };
 
 pub(super) const ETHER: usize = ethernet::HEADER_LEN;
+const HEADERS: usize = ETHER + header::LEN + udp::HEADER_LEN;
 
 pub(super) type End = (Ethernet, Ipv4Addr, u16);
 
 /// The frame that all are alike.
 pub(super) fn lay_out(length: usize, src: End, dst: End, with_checksum: bool) -> Vec<u8> {
     let mut bytes = vec![0; length];
-    let ends =
+    let link =
         ethernet::Repr { dst: MacAddress(dst.0.0), src: MacAddress(src.0.0), ethertype: EtherType::IPV4 };
-    let mut frame = ethernet::Frame::new_unchecked(&mut bytes[..]);
-    ends.emit(&mut frame);
-    let payload_len = length - ETHER - header::LEN;
-    let ip = ipv4::Repr { ttl: 250, ..ipv4::Repr::between(src.1, dst.1, Protocol::UDP, payload_len) };
-    let mut packet = ipv4::Packet::new_unchecked(frame.payload_mut());
-    ip.emit(&mut packet);
-    let addresses = packet.addresses();
-    let mut datagram = udp::Datagram::new_unchecked(packet.payload_mut());
-    let udp = udp::Repr { src_port: src.2, dst_port: dst.2, payload_len: payload_len - udp::HEADER_LEN };
-    udp.emit(&mut datagram);
+    let ip = ipv4::Repr { ttl: 250, ..ipv4::Repr::between(src.1, dst.1, Protocol::UDP, 0) };
+    let headers = Outer::<HEADERS>::new().ethernet(&link).and_then(|outer| outer.ipv4(&ip));
+    let headers = headers.and_then(|outer| outer.udp(src.2, dst.2)).expect("they are so long");
+    headers.write(&mut bytes, length - HEADERS, 0, None);
     if with_checksum {
-        datagram.fill_checksum(addresses);
+        headers.fill_udp_checksum(&mut bytes);
     }
     bytes
 }
