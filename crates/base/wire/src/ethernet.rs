@@ -32,6 +32,8 @@ impl EtherType {
     pub const SERVICE_VLAN: EtherType = EtherType(0x88A8);
     /// The precision time protocol over Ethernet (IEEE 1588).
     pub const PTP: EtherType = EtherType(0x88F7);
+    /// Local experiments (IEEE 802-2014, section 9.2.4): nobody else's traffic.
+    pub const LOCAL_EXPERIMENT: EtherType = EtherType(0x88B5);
 
     /// Whether a VLAN tag follows.
     pub fn is_tag(self) -> bool {

@@ -71,6 +71,10 @@ pub fn checksum_offset(protocol: Protocol) -> Option<usize> {
 /// Bytes of DCCP's header without options, with short sequence numbers (RFC 4340,
 /// section 5.1).
 pub const DCCP_HEADER_LEN: usize = 12;
+/// Bytes of SCTP's common header (RFC 9260, section 3.1).
+pub const SCTP_HEADER_LEN: usize = 12;
+/// Where SCTP has its checksum, four bytes that are a CRC (RFC 9260, section 3.1).
+pub const SCTP_CHECKSUM: usize = 8;
 /// Where DCCP has its checksum (RFC 4340, section 5.1).
 const DCCP_CHECKSUM: usize = 6;
 

@@ -300,6 +300,7 @@ fn offsets_are_those_of_the_standards() {
     }
     assert_eq!(ip::checksum_offset(Protocol::SCTP), None);
     assert_eq!((ip::DCCP_HEADER_LEN, icmpv4::LEAST_QUOTED), (12, 28));
+    assert_eq!((ip::SCTP_HEADER_LEN, ip::SCTP_CHECKSUM), (12, 8));
 }
 
 /// The numbers once more, as IANA lists them.
@@ -313,8 +314,18 @@ fn numbers_are_those_of_iana() {
     let protocols = [P::SCTP, P::MOBILITY, P::UDP_LITE, P::HOST_IDENTITY, P::SHIM6];
     assert_eq!(protocols.map(|p| p.0), [132, 135, 136, 139, 140]);
     type E = EtherType;
-    let types = [E::IPV4, E::ARP, E::TRAILERS, E::VLAN, E::IPV6, E::MAC_CONTROL, E::SERVICE_VLAN, E::PTP];
-    assert_eq!(types.map(|t| t.0), [0x800, 0x806, 0x1000, 0x8100, 0x86DD, 0x8808, 0x88A8, 0x88F7]);
+    let types = [
+        E::IPV4,
+        E::ARP,
+        E::TRAILERS,
+        E::VLAN,
+        E::IPV6,
+        E::MAC_CONTROL,
+        E::SERVICE_VLAN,
+        E::PTP,
+        E::LOCAL_EXPERIMENT,
+    ];
+    assert_eq!(types.map(|t| t.0), [0x800, 0x806, 0x1000, 0x8100, 0x86DD, 0x8808, 0x88A8, 0x88F7, 0x88B5]);
     use icmpv4 as i;
     assert_eq!(
         [i::ECHO_REPLY, i::UNREACHABLE, i::SOURCE_QUENCH, i::REDIRECT, i::ECHO_REQUEST],

@@ -13,15 +13,16 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use wire::MacAddress;
+use wire::ethernet::{self, EtherType};
+
 use crate::{Error, Result};
 
 pub use overload::{Load, overload};
 
-/// Local experimental EtherType (IEEE 802, 0x88B5).
-const ETHER_TYPE: [u8; 2] = [0x88, 0xB5];
 /// Where the number and the payload begin.
-const NUMBER: usize = 14;
-const PAYLOAD: usize = 18;
+const NUMBER: usize = ethernet::HEADER_LEN;
+const PAYLOAD: usize = NUMBER + 4;
 /// Frame sizes without CRC, by turns.
 const SIZES: [usize; 8] = [60, 64, 127, 256, 594, 1024, 1400, 1514];
 /// After so long without a frame, what is under way is lost. Longer than a busy
@@ -155,9 +156,9 @@ pub fn both(cables: &[Cable; 2], each: impl Fn(&Cable, &Cable) -> Traffic + Sync
 /// Writes frame `number` and returns its length.
 fn fill(frame: &mut [u8], number: u32) -> usize {
     let length = SIZES[number as usize % SIZES.len()];
-    frame[..6].copy_from_slice(&[0x02, 0, 0, 0, 0, 2]);
-    frame[6..12].copy_from_slice(&[0x02, 0, 0, 0, 0, 1]);
-    frame[12..NUMBER].copy_from_slice(&ETHER_TYPE);
+    let (to, from) = (MacAddress([0x02, 0, 0, 0, 0, 2]), MacAddress([0x02, 0, 0, 0, 0, 1]));
+    let header = ethernet::Header::between(to, from, EtherType::LOCAL_EXPERIMENT);
+    frame[..NUMBER].copy_from_slice(&header.into_inner());
     frame[NUMBER..PAYLOAD].copy_from_slice(&number.to_le_bytes());
     let mut state = u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     for chunk in frame[PAYLOAD..length].chunks_mut(8) {
@@ -173,8 +174,10 @@ fn fill(frame: &mut [u8], number: u32) -> usize {
 /// Compares a frame with what was sent under its number. Frames of the guest's
 /// own are passed over.
 fn judge(frame: &[u8], next: &mut u32, traffic: &mut Traffic) {
+    let ours =
+        ethernet::Header::of(frame).is_some_and(|header| header.ethertype() == EtherType::LOCAL_EXPERIMENT);
     let number = frame.get(NUMBER..PAYLOAD).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
-    let Some(number) = number.filter(|_| frame[12..NUMBER] == ETHER_TYPE) else { return };
+    let Some(number) = number.filter(|_| ours) else { return };
     if number >= traffic.sent {
         traffic.changed += 1; // never sent: the number itself is broken
         return;

@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::{Dma, Fault, MAX_FRAME, Pages, Window, Wire};
 
+/// Bytes of the words that memory is made of.
+const WORD: usize = size_of::<u64>();
+
 /// One stretch of memory, at an IOVA of its own.
 #[derive(Debug, Clone)]
 pub struct Memory {
@@ -76,7 +79,7 @@ impl Dma for Memory {
         let Some(start) = self.place(iova, data.len() as u64) else { return false };
         let words = &self.words[start / 8..(start + data.len()).div_ceil(8)];
         if start % 8 == 0 {
-            let (whole, rest) = data.as_chunks_mut::<8>();
+            let (whole, rest) = data.as_chunks_mut::<WORD>();
             for (to, word) in whole.iter_mut().zip(words) {
                 *to = word.load(Ordering::Relaxed).to_le_bytes();
             }
@@ -104,11 +107,11 @@ impl Dma for Memory {
             words[at / 8].store(u64::from_le_bytes(bytes), Ordering::Relaxed);
         };
         if start % 8 == 0 {
-            let (whole, rest) = data.as_chunks::<8>();
+            let (whole, rest) = data.as_chunks::<WORD>();
             for (from, word) in whole.iter().zip(words) {
                 word.store(u64::from_le_bytes(*from), Ordering::Relaxed);
             }
-            if let (Some(last), false) = (data.last_chunk::<8>(), rest.is_empty()) {
+            if let (Some(last), false) = (data.last_chunk::<WORD>(), rest.is_empty()) {
                 // The rest by way of the last eight bytes, shifted into place.
                 let (spare, word) = (64 - 8 * rest.len() as u32, &words[whole.len()]);
                 let kept = word.load(Ordering::Relaxed) & (u64::MAX << (64 - spare));

@@ -22,6 +22,8 @@ use regs::ixgbe::{
     ANLP1, CTRL, EEC, EERD, LINKS, MSCA, RAH, RAL, RDBAH, RDBAL, RDH, RDLEN, RDRXCTL, RDT, RXCTRL, RXDCTL,
     SECRXSTAT, SECTXSTAT, TDBAH, TDBAL, TDH, TDLEN, TDT, TDWBAH, TDWBAL, TXDCTL,
 };
+use wire::MacAddress;
+use wire::ethernet::{self, EtherType};
 
 use crate::device::{Device, Parts, PolledPages, Vectors};
 use crate::ixgbe;
@@ -266,9 +268,11 @@ fn ring(view: &View, queue: usize, base: u64, len: u32, head: u32) -> Option<Rin
 /// A packet in outline, of `len` bytes: broadcast, IPv4, and nothing else.
 pub fn outline(len: usize) -> Vec<u8> {
     let mut frame = vec![0; len.clamp(model::MIN_FRAME, LONGEST)];
-    frame[..6].fill(0xFF);
-    frame[6] = 2;
-    frame[12..14].copy_from_slice(&[8, 0]);
+    if let Some(mut header) = ethernet::Header::of_mut(&mut frame) {
+        header.set_dst(MacAddress::BROADCAST);
+        header.set_src(MacAddress([2, 0, 0, 0, 0, 0]));
+        header.set_ethertype(EtherType::IPV4);
+    }
     frame
 }
 

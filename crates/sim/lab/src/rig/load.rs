@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use wire::MacAddress;
+use wire::ethernet::{self, EtherType};
+
 use super::line::{LONGEST, Line};
 
 /// After so long without a frame, what is under way is lost.
@@ -246,9 +249,8 @@ pub struct Numbered {
     pub tag: u8,
 }
 
-const ETHER_TYPE: [u8; 2] = [0x88, 0xB5];
-const NUMBER: usize = 14;
-const PAYLOAD: usize = 18;
+const NUMBER: usize = ethernet::HEADER_LEN;
+const PAYLOAD: usize = NUMBER + 4;
 
 impl Numbered {
     /// The least length: Ethernet's, without CRC.
@@ -260,9 +262,9 @@ impl Numbered {
 impl Pattern for Numbered {
     fn fill(&self, number: u32, frame: &mut [u8]) -> usize {
         let length = self.sizes[number as usize % self.sizes.len()];
-        frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, !self.tag]);
-        frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, self.tag]);
-        frame[12..NUMBER].copy_from_slice(&ETHER_TYPE);
+        let [to, from] = [!self.tag, self.tag].map(|last| MacAddress([2, 0, 0, 0, 0, last]));
+        let header = ethernet::Header::between(to, from, EtherType::LOCAL_EXPERIMENT);
+        frame[..NUMBER].copy_from_slice(&header.into_inner());
         frame[NUMBER..PAYLOAD].copy_from_slice(&number.to_le_bytes());
         scramble(number, self.tag, &mut frame[PAYLOAD..length]);
         length
@@ -270,7 +272,8 @@ impl Pattern for Numbered {
 
     fn number(&self, frame: &[u8]) -> Option<u32> {
         let number = frame.get(NUMBER..PAYLOAD)?.try_into().ok()?;
-        (frame[12..NUMBER] == ETHER_TYPE).then_some(u32::from_le_bytes(number))
+        let ethertype = ethernet::Header::of(frame)?.ethertype();
+        (ethertype == EtherType::LOCAL_EXPERIMENT).then_some(u32::from_le_bytes(number))
     }
 }
 

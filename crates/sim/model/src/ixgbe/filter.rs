@@ -5,6 +5,10 @@
 //! not modelled.
 
 use regs::ixgbe::*;
+use wire::ethernet::EtherType;
+use wire::ip::Protocol;
+use wire::tcp::{self, Flags};
+use wire::{ipv4, vlan};
 
 use super::headers::Headers;
 use super::registers::Registers;
@@ -117,7 +121,7 @@ impl Filter {
     pub fn vlan(&self, headers: &Headers) -> bool {
         match (&self.vlans, headers.tag) {
             (Some(table), Some(tag)) => {
-                let id = usize::from(tag & 0xFFF);
+                let id = usize::from(tag & vlan::ID);
                 table[id >> 5] >> (id & 31) & 1 != 0
             }
             _ => true,
@@ -143,8 +147,12 @@ impl Filter {
         if let Some(queue) = of_type.and_then(|filter| filter.2) {
             return Some(queue);
         }
-        let is_syn = || frame.get(usize::from(headers.l4) + 13).is_some_and(|flags| flags & 0x12 == 0x02);
-        let syn = self.syn.filter(|_| headers.protocol == 6 && headers.l4 != 0 && is_syn());
+        let is_syn = || {
+            let flags = frame.get(usize::from(headers.l4) + tcp::offset::FLAGS);
+            flags.is_some_and(|&flags| flags & (Flags::SYN | Flags::ACK).0 == Flags::SYN.0)
+        };
+        let tcp = Protocol(headers.protocol) == Protocol::TCP && headers.l4 != 0;
+        let syn = self.syn.filter(|_| tcp && is_syn());
         match syn {
             Some((queue, true)) => Some(queue),
             Some((queue, false)) => self.tuple(frame, headers).or(Some(queue)),
@@ -154,17 +162,17 @@ impl Filter {
 
     fn tuple(&self, frame: &[u8], headers: &Headers) -> Option<u8> {
         // Five-tuples are of IPv4.
-        if headers.ethertype != 0x0800 || headers.l3 == 0 || self.tuples.is_empty() {
+        if headers.ethertype != EtherType::IPV4.0 || headers.l3 == 0 || self.tuples.is_empty() {
             return None;
         }
         let word = |at: usize| Some(u32::from_le_bytes(*frame.get(at..)?.first_chunk()?));
         let l3 = usize::from(headers.l3);
-        let addresses = [word(l3 + 12)?, word(l3 + 16)?];
+        let addresses = [word(l3 + ipv4::offset::SRC)?, word(l3 + ipv4::offset::DST)?];
         let ports = if headers.l4 == 0 { None } else { word(usize::from(headers.l4)) };
-        let protocol = match headers.protocol {
-            6 => 0,
-            17 => 1,
-            132 => 2,
+        let protocol = match Protocol(headers.protocol) {
+            Protocol::TCP => 0,
+            Protocol::UDP => 1,
+            Protocol::SCTP => 2,
             _ => 3,
         };
         let matches = |tuple: &&Tuple| {

@@ -7,6 +7,9 @@
 //! UDP and SCTP; no tunnels.
 
 use regs::ixgbe::descriptor::{tx_context_high, tx_context_low};
+use wire::checksum::never_zero;
+use wire::ip::{self, Protocol};
+use wire::{ethernet, ipv4, ipv6, tcp, udp};
 
 use super::lint::Rule;
 use crate::checksum::{add, crc32c, fold, pseudo, sum};
@@ -14,14 +17,30 @@ use crate::checksum::{add, crc32c, fold, pseudo, sum};
 /// Smallest segment size taken; a smaller one is a driver's error.
 const LEAST_MSS: usize = 48;
 
-/// Bytes of the shortest header before the network's (7.2.3.2.3: MACLEN).
-const ETHERNET: usize = 14;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Transport {
     Tcp,
     Udp,
     Sctp,
+}
+
+impl Transport {
+    fn protocol(self) -> Protocol {
+        match self {
+            Transport::Tcp => Protocol::TCP,
+            Transport::Udp => Protocol::UDP,
+            Transport::Sctp => Protocol::SCTP,
+        }
+    }
+
+    /// Where the checksum stands in its header.
+    fn checksum(self) -> usize {
+        match self {
+            Transport::Tcp => tcp::offset::CHECKSUM,
+            Transport::Udp => udp::offset::CHECKSUM,
+            Transport::Sctp => ip::SCTP_CHECKSUM,
+        }
+    }
 }
 
 /// A context descriptor: where a packet's headers are.
@@ -55,11 +74,6 @@ pub(super) fn insert_checksum(data: &mut [u8], start: usize, field: usize) -> bo
     true
 }
 
-fn add_be16(data: &mut [u8], at: usize, amount: u16) {
-    let value = u16::from_be_bytes([data[at], data[at + 1]]).wrapping_add(amount);
-    data[at..at + 2].copy_from_slice(&value.to_be_bytes());
-}
-
 impl Headers {
     /// Reads a context descriptor's words.
     pub fn new([low, high]: [u64; 2]) -> Headers {
@@ -85,27 +99,29 @@ impl Headers {
         if !ip && !l4 {
             return None;
         }
-        if self.l3 < ETHERNET {
+        if self.l3 < ethernet::HEADER_LEN {
             return Some(Rule::ContextLengthsInvalid);
         }
         // What lies outside of the packet has a rule of its own.
-        let header = data.get(self.l3..self.l4).filter(|header| header.len() >= 20)?;
-        let (version, len) = (header[0] >> 4, header.len());
+        let header = data.get(self.l3..self.l4)?;
+        let (fixed, len) = (ipv4::Header::of(header)?, header.len());
+        let version = fixed.version();
         // Only the IP checksum and segmentation need the context's word for it; Linux
         // leaves the bit clear where the transport's checksum is all that is wanted.
         let ipv4 = if ip || !whole { self.ipv4 } else { version == 4 };
         let (sound, next, addresses) = match ipv4 {
-            true => (version == 4 && usize::from(header[0] & 15) * 4 == len, header[9], &header[12..20]),
-            false if len < 40 => return Some(Rule::ContextNotOfPacket),
+            true => {
+                let addresses = &header[ipv4::offset::SRC..ipv4::HEADER_LEN];
+                (version == 4 && fixed.header_len() == len, fixed.protocol(), addresses)
+            }
             // Extension headers may stand before the transport's.
-            false if len > 40 => return (version != 6).then_some(Rule::ContextNotOfPacket),
-            false => (version == 6, header[6], &header[8..40]),
+            false if len > ipv6::HEADER_LEN => return (version != 6).then_some(Rule::ContextNotOfPacket),
+            false => match ipv6::Header::of(header) {
+                Some(fixed) => (version == 6, fixed.next_header(), &header[ipv6::offset::SRC..]),
+                None => return Some(Rule::ContextNotOfPacket),
+            },
         };
-        let (protocol, field) = match self.transport {
-            Transport::Tcp => (6, 16),
-            Transport::Udp => (17, 6),
-            Transport::Sctp => (132, 8),
-        };
+        let (protocol, field) = (self.transport.protocol(), self.transport.checksum());
         if !sound || l4 && next != protocol {
             return Some(Rule::ContextNotOfPacket);
         }
@@ -114,7 +130,7 @@ impl Headers {
         }
         let given = data.get(self.l4 + field..)?.first_chunk::<2>()?;
         let length = if whole { self.payload_length(ipv4, header, data) } else { 0 };
-        let expected = fold(add(sum(addresses), pseudo(protocol, length)));
+        let expected = fold(add(sum(addresses), pseudo(protocol.0, length)));
         // 0 and 0xFFFF are the same sum.
         let same = u16::from_le_bytes(*given) % 0xFFFF == expected % 0xFFFF;
         (!same).then_some(Rule::PseudoHeaderWrong)
@@ -123,9 +139,11 @@ impl Headers {
     /// Bytes behind the network header, as the header says: what follows may be
     /// padding.
     fn payload_length(&self, ipv4: bool, header: &[u8], data: &[u8]) -> u32 {
-        let word = |at: usize| u32::from(u16::from_be_bytes([header[at], header[at + 1]]));
-        let given = if ipv4 { word(2).saturating_sub(header.len() as u32) } else { word(4) };
-        given.min((data.len() - self.l4) as u32)
+        let given = match ipv4 {
+            true => ipv4::Header::of(header).map(|fixed| fixed.total_len().saturating_sub(header.len())),
+            false => ipv6::Header::of(header).map(|fixed| fixed.payload_len()),
+        };
+        given.unwrap_or(0).min(data.len() - self.l4) as u32
     }
 
     /// Checksums of a packet that is not cut; `false` when the headers do not
@@ -139,22 +157,17 @@ impl Headers {
         if !self.ipv4 {
             return true;
         }
-        let Some(header) = data.get_mut(self.l3..self.l4).filter(|header| header.len() >= 20) else {
-            return false;
-        };
-        header[10..12].fill(0);
+        let Some(header) = data.get_mut(self.l3..self.l4) else { return false };
+        let Some(mut fixed) = ipv4::Header::of_mut(header) else { return false };
+        fixed.set_checksum(0);
         let value = !fold(sum(header));
-        header[10..12].copy_from_slice(&value.to_le_bytes());
+        header[ipv4::offset::CHECKSUM..][..2].copy_from_slice(&value.to_le_bytes());
         true
     }
 
     /// `extra` is added to the sum the driver has put into the field.
     fn insert_l4(&self, data: &mut [u8], extra: u64) -> bool {
-        let field = match self.transport {
-            Transport::Tcp => 16,
-            Transport::Udp => 6,
-            Transport::Sctp => 8,
-        };
+        let field = self.transport.checksum();
         let Some(l4) = data.get_mut(self.l4..) else { return false };
         if self.transport == Transport::Sctp {
             let Some(place) = l4.get_mut(field..field + 4) else { return false };
@@ -168,7 +181,7 @@ impl Headers {
         }
         let value = !fold(add(sum(l4), extra));
         // A UDP checksum of zero would say that there is none (RFC 768).
-        let value = if value == 0 && self.transport == Transport::Udp { 0xFFFF } else { value };
+        let value = if self.transport == Transport::Udp { never_zero(value) } else { value };
         l4[field..field + 2].copy_from_slice(&value.to_le_bytes());
         true
     }
@@ -177,11 +190,12 @@ impl Headers {
     pub fn cut(&self, len: usize) -> Result<Cut, Rule> {
         let headers = self.l4 + self.l4_len;
         let least = match self.transport {
-            Transport::Tcp => 20,
-            Transport::Udp => 8,
+            Transport::Tcp => tcp::HEADER_LEN,
+            Transport::Udp => udp::HEADER_LEN,
             Transport::Sctp => return Err(Rule::ContextLengthsInvalid),
         };
-        if self.l4_len < least || self.l3 < 14 || self.l4 < self.l3 + if self.ipv4 { 20 } else { 40 } {
+        let network = if self.ipv4 { ipv4::HEADER_LEN } else { ipv6::HEADER_LEN };
+        if self.l4_len < least || self.l3 < ethernet::HEADER_LEN || self.l4 < self.l3 + network {
             return Err(Rule::ContextLengthsInvalid);
         }
         if headers >= len {
@@ -203,18 +217,19 @@ impl Headers {
         out.extend_from_slice(piece);
         let behind_l3 = (self.l4_len + piece.len()) as u16;
         if self.ipv4 {
-            let total = (self.l4 - self.l3) as u16 + behind_l3;
-            out[self.l3 + 2..self.l3 + 4].copy_from_slice(&total.to_be_bytes());
-            add_be16(out, self.l3 + 4, n as u16);
+            if let Some(mut header) = ipv4::Header::of_mut(&mut out[self.l3..]) {
+                header.set_total_len((self.l4 - self.l3) as u16 + behind_l3);
+                header.set_identification(header.identification().wrapping_add(n as u16));
+            }
             self.insert_ip(out);
-        } else {
-            let extensions = (self.l4 - self.l3 - 40) as u16;
-            out[self.l3 + 4..self.l3 + 6].copy_from_slice(&(extensions + behind_l3).to_be_bytes());
+        } else if let Some(mut header) = ipv6::Header::of_mut(&mut out[self.l3..]) {
+            let extensions = (self.l4 - self.l3 - ipv6::HEADER_LEN) as u16;
+            header.set_payload_len(extensions + behind_l3);
         }
         if self.transport == Transport::Tcp {
             self.adjust_tcp(out, cut, n, flags);
-        } else {
-            out[self.l4 + 4..self.l4 + 6].copy_from_slice(&behind_l3.to_be_bytes());
+        } else if let Some(mut header) = udp::Header::of_mut(&mut out[self.l4..]) {
+            header.set_total_len(behind_l3);
         }
         // The driver's pseudo header has no length (7.2.4.7).
         let length = u64::from(u16::from_le_bytes(behind_l3.to_be_bytes()));
@@ -223,22 +238,20 @@ impl Headers {
 
     /// Sequence number and flags of segment `n`.
     fn adjust_tcp(&self, out: &mut [u8], cut: Cut, n: usize, flags: &[u16; 3]) {
-        let at = self.l4 + 4;
-        if let Some(field) = out[at..].first_chunk_mut::<4>() {
-            let sequence = u32::from_be_bytes(*field).wrapping_add((n * self.mss) as u32);
-            *field = sequence.to_be_bytes();
+        if let Some(mut header) = tcp::Header::of_mut(&mut out[self.l4..]) {
+            header.set_sequence(header.sequence().wrapping_add((n * self.mss) as u32));
         }
         let last = n + 1 == cut.segments;
         // A packet of one segment keeps all its flags.
         let allowed = match (n == 0, last) {
-            (true, true) => 0xFFF,
+            (true, true) => tcp::RESERVED_AND_FLAGS,
             (true, false) => flags[0],
             (false, false) => flags[1],
             (false, true) => flags[2],
         };
-        let at = self.l4 + 12;
+        let at = self.l4 + tcp::offset::DATA_OFFSET;
         let field = u16::from_be_bytes([out[at], out[at + 1]]);
-        let kept = field & (0xF000 | allowed);
+        let kept = field & (!tcp::RESERVED_AND_FLAGS | allowed);
         out[at..at + 2].copy_from_slice(&kept.to_be_bytes());
     }
 }

@@ -6,6 +6,7 @@
 //! sense is lost as a whole and counted.
 
 use regs::ixgbe::descriptor::{tx, tx_context_high, tx_context_low, tx_legacy};
+use wire::ethernet::ADDRESSES_LEN;
 
 use super::host::{Counters, Host};
 use super::lint::Rule;
@@ -317,11 +318,11 @@ impl Packet {
         }
         self.frame.clear();
         match tag {
-            Some(tag) if data.len() >= 12 => {
-                self.frame.extend_from_slice(&data[..12]);
+            Some(tag) if data.len() >= ADDRESSES_LEN => {
+                self.frame.extend_from_slice(&data[..ADDRESSES_LEN]);
                 self.frame.extend_from_slice(&vlan_type.to_be_bytes());
                 self.frame.extend_from_slice(&tag.to_be_bytes());
-                self.frame.extend_from_slice(&data[12..]);
+                self.frame.extend_from_slice(&data[ADDRESSES_LEN..]);
             }
             _ => self.frame.extend_from_slice(data),
         }

@@ -5,6 +5,7 @@
 //! the components; the ring registers lie in the polled pages.
 
 use regs::ixgbe::*;
+use wire::ethernet::EtherType;
 
 const WORDS: usize = BAR0_LEN as usize / 4;
 
@@ -37,8 +38,8 @@ impl Registers {
             (RXPBSIZE::at(0), 512 << RXPBSIZE::SIZE_SHIFT),
             (TXPBSIZE::at(0), 160 << TXPBSIZE::SIZE_SHIFT),
             (DTXMXSZRQ::AT, 0x10),
-            (VLNCTRL::AT, 0x8100),
-            (DMATXCTL::AT, 0x8100 << DMATXCTL::VT_SHIFT | DMATXCTL::GDV),
+            (VLNCTRL::AT, EtherType::VLAN.0.into()),
+            (DMATXCTL::AT, u32::from(EtherType::VLAN.0) << DMATXCTL::VT_SHIFT | DMATXCTL::GDV),
             // Which TCP flags the first, middle and last segment may carry.
             (DTXTCPFLGL::AT, 0x0F76_0FF6),
             (DTXTCPFLGH::AT, 0x0F7F),

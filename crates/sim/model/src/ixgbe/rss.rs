@@ -7,13 +7,18 @@
 
 use regs::ixgbe::descriptor::rx_low::*;
 use regs::ixgbe::{MRQC, RETA, RFCTL, RSSRK};
+use wire::{ipv4, ipv6};
 
-use super::headers::Headers;
+use super::headers::{ADDRESSES, Headers, is_udp};
 use super::registers::Registers;
 
 const KEY: usize = 40;
+/// Bytes of both addresses, and of IPv4's with both ports behind them.
+const ADDRESSES_V4: usize = ipv4::HEADER_LEN - ipv4::offset::SRC;
+const WITH_PORTS_V4: usize = ADDRESSES_V4 + 4;
+const ADDRESSES_V6: usize = ipv6::HEADER_LEN - ipv6::offset::SRC;
 /// Longest input: two IPv6 addresses and two ports.
-const INPUT: usize = 36;
+const INPUT: usize = ADDRESSES_V6 + 4;
 
 /// Where a hash leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,12 +105,15 @@ impl Rss {
     /// and its queue; all zero when its kind is not hashed.
     #[inline(always)]
     pub fn spread_plain(&self, head: &[u8; 60]) -> (u64, u32, u8) {
-        let udp = head[23] == 17;
+        let udp = is_udp(head);
         let field = if udp { MRQC::RSS_FIELD_IPV4_UDP } else { MRQC::RSS_FIELD_IPV4_TCP };
         let (kind, hash) = if self.wants(field) {
-            (if udp { RSS_TYPE_IPV4_UDP } else { RSS_TYPE_IPV4_TCP }, self.hash(&head[26..38]))
+            (
+                if udp { RSS_TYPE_IPV4_UDP } else { RSS_TYPE_IPV4_TCP },
+                self.hash(&head[ADDRESSES..ADDRESSES + WITH_PORTS_V4]),
+            )
         } else if self.wants(MRQC::RSS_FIELD_IPV4) {
-            (RSS_TYPE_IPV4, self.hash(&head[26..34]))
+            (RSS_TYPE_IPV4, self.hash(&head[ADDRESSES..ADDRESSES + ADDRESSES_V4]))
         } else {
             return (0, 0, 0);
         };
@@ -131,7 +139,7 @@ impl Rss {
     #[inline(always)]
     fn ipv4(&self, frame: &[u8], headers: &Headers) -> Option<(u64, u32)> {
         let l3 = usize::from(headers.l3);
-        let addresses: &[u8; 8] = frame.get(l3 + 12..)?.first_chunk()?;
+        let addresses: &[u8; ADDRESSES_V4] = frame.get(l3 + ipv4::offset::SRC..)?.first_chunk()?;
         let kind = match headers.kind & (PACKET_TCP | PACKET_UDP) {
             PACKET_TCP if self.wants(MRQC::RSS_FIELD_IPV4_TCP) => RSS_TYPE_IPV4_TCP,
             PACKET_UDP if self.wants(MRQC::RSS_FIELD_IPV4_UDP) => RSS_TYPE_IPV4_UDP,
@@ -139,9 +147,9 @@ impl Rss {
             _ => return None,
         };
         let ports: &[u8; 4] = frame.get(usize::from(headers.l4)..)?.first_chunk()?;
-        let mut input = [0; 12];
-        input[..8].copy_from_slice(addresses);
-        input[8..].copy_from_slice(ports);
+        let mut input = [0; WITH_PORTS_V4];
+        input[..ADDRESSES_V4].copy_from_slice(addresses);
+        input[ADDRESSES_V4..].copy_from_slice(ports);
         Some((kind, self.hash(&input)))
     }
 
@@ -150,7 +158,8 @@ impl Rss {
         if headers.kind & PACKET_IPV6 == 0 {
             return None;
         }
-        let addresses: &[u8; 32] = frame.get(usize::from(headers.l3) + 8..)?.first_chunk()?;
+        let addresses: &[u8; ADDRESSES_V6] =
+            frame.get(usize::from(headers.l3) + ipv6::offset::SRC..)?.first_chunk()?;
         let kind = match headers.kind & (PACKET_TCP | PACKET_UDP) {
             PACKET_TCP if self.wants(MRQC::RSS_FIELD_IPV6_TCP) => RSS_TYPE_IPV6_TCP,
             PACKET_UDP if self.wants(MRQC::RSS_FIELD_IPV6_UDP) => RSS_TYPE_IPV6_UDP,
@@ -158,9 +167,9 @@ impl Rss {
             _ => return None,
         };
         let ports: &[u8; 4] = frame.get(usize::from(headers.l4)..)?.first_chunk()?;
-        let mut input = [0; 36];
-        input[..32].copy_from_slice(addresses);
-        input[32..].copy_from_slice(ports);
+        let mut input = [0; INPUT];
+        input[..ADDRESSES_V6].copy_from_slice(addresses);
+        input[ADDRESSES_V6..].copy_from_slice(ports);
         Some((kind, self.hash(&input)))
     }
 }

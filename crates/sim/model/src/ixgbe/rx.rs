@@ -18,6 +18,8 @@ use super::rx_queue::RxQueue;
 use super::statistics::{Counter, RxLoss};
 use crate::{Dma, Fault, MAX_FRAME, MIN_FRAME, Pages, Window, Wire};
 use regs::ixgbe::*;
+use wire::ethernet::{self, EtherType};
+use wire::vlan;
 
 /// Most frames taken from the wire, and from the packet buffer, in a step.
 const BURST: usize = 64;
@@ -102,7 +104,8 @@ impl<W: Window> Rx<W> {
             (false, true) => None,
         };
         // A tag's type that is IPv4's would make nonsense of the fast path.
-        let simple = self.closed.is_none() && !self.filter.steers() && self.filter.vlan_type != 0x0800;
+        let simple =
+            self.closed.is_none() && !self.filter.steers() && self.filter.vlan_type != EtherType::IPV4.0;
         self.plain_limit = if simple { self.longest } else { 0 };
         for queue in &mut self.queues {
             queue.keep_crc(hlreg0 & HLREG0::RXCRCSTRP == 0);
@@ -179,7 +182,7 @@ impl<W: Window> Rx<W> {
             && self.filter.wants(head.first_chunk().expect("60 bytes hold 8"))
             && self.fifo.is_empty()
         {
-            let verdict = plain(frame, head);
+            let status = plain(frame, head);
             let (mut low, mut n) = (plain_kind(head), 0);
             if self.rss.enabled {
                 let (kind, hash, queue) = self.rss.spread_plain(head);
@@ -187,11 +190,11 @@ impl<W: Window> Rx<W> {
                 n = queue;
             }
             let queue = &mut self.queues[usize::from(n) & 127];
-            if verdict != 0 && queue.takes_plain(frame.len()) && queue.ensure(host) {
-                if verdict & (rx_high::IPE | rx_high::L4E) != 0 {
+            if status != 0 && queue.takes_plain(frame.len()) && queue.ensure(host) {
+                if status & (rx_high::IPE | rx_high::L4E) != 0 {
                     count_checksum_error(&mut host.counters);
                 }
-                return queue.put(host, low, verdict, frame);
+                return queue.put(host, low, status, frame);
             }
         }
         self.arrive_any(host, frame, fault, patient);
@@ -263,7 +266,7 @@ impl<W: Window> Rx<W> {
             return None;
         }
         let mut classified =
-            Classified { queue: 0, tag: headers.tag, low: headers.kind, status: headers.verdict };
+            Classified { queue: 0, tag: headers.tag, low: headers.kind, status: headers.status };
         if pass == Pass::Inexact {
             classified.status |= rx_high::PIF;
         }
@@ -277,7 +280,7 @@ impl<W: Window> Rx<W> {
         if self.filter.steers() {
             self.steer(frame, &headers, &mut classified);
         }
-        if headers.verdict & (rx_high::IPE | rx_high::L4E) != 0 {
+        if headers.status & (rx_high::IPE | rx_high::L4E) != 0 {
             count_checksum_error(counters);
         }
         Some(classified)
@@ -312,8 +315,9 @@ impl<W: Window> Rx<W> {
             None => {}
         }
         let short = frame.len() < MIN_FRAME;
-        let tagged = frame.get(12..14) == Some(&self.filter.vlan_type.to_be_bytes());
-        let long = frame.len() > self.longest + if tagged { 4 } else { 0 };
+        let ethertype = ethernet::Header::of(frame).map(|header| header.ethertype().0);
+        let tagged = ethertype == Some(self.filter.vlan_type);
+        let long = frame.len() > self.longest + if tagged { vlan::HEADER_LEN } else { 0 };
         let damaged = fault != Fault::None;
         let (lost, loss) = match (short, long, fault) {
             (true, ..) if damaged => (&mut drops.rx_undersize, RxLoss::Fragment),

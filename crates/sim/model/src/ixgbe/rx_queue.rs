@@ -5,6 +5,7 @@
 
 use regs::ixgbe::descriptor::{rx_high, rx_legacy};
 use regs::ixgbe::{RDBAL, RDT, RXDCTL, SRRCTL};
+use wire::{ethernet, vlan};
 
 use super::host::{Counters, Host};
 use super::lint::{Register, Rule};
@@ -218,8 +219,8 @@ impl<W: Window> RxQueue<W> {
         edited.clear();
         match classified.tag.filter(|_| self.strip_tag) {
             Some(tag) => {
-                edited.extend_from_slice(&frame[..12]);
-                edited.extend_from_slice(&frame[16..]);
+                edited.extend_from_slice(&frame[..ethernet::ADDRESSES_LEN]);
+                edited.extend_from_slice(&frame[vlan::TAGGED_LEN..]);
                 classified.status |= rx_high::VP | u64::from(tag) << rx_high::VLAN_SHIFT;
             }
             None => edited.extend_from_slice(frame),

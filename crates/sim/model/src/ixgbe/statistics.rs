@@ -13,6 +13,7 @@ pub mod table;
 use regs::ixgbe::{Id, RQSMR, RXDSTATCTRL, TQSM};
 use table::Part;
 pub use table::{COUNTERS, Counter};
+use wire::MacAddress;
 
 /// Queues of either direction: four in a register of the maps.
 const QUEUES: usize = 4 * RQSMR::COUNT;
@@ -69,7 +70,7 @@ impl RxBurst {
         self.bytes += frame.len() as u64;
         self.sizes[size_bucket(frame.len())] += 1;
         if frame.first().is_some_and(|first| first & 1 != 0) {
-            if frame.len() >= 6 && frame[..6] == [0xFF; 6] {
+            if frame.first_chunk() == Some(&MacAddress::BROADCAST.0) {
                 self.broadcast += 1;
             } else {
                 self.multicast += 1;

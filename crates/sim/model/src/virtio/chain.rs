@@ -154,7 +154,7 @@ impl Descriptor {
     /// An entry of a table, which is laid out as the ring that refers to it: DPDK
     /// and QEMU read it so (2.8.7: an element of type `pvirtq_desc`).
     fn decode(bytes: &[u8; 16], split: bool) -> Descriptor {
-        let (words, _) = bytes.as_chunks::<8>();
+        let (words, _) = bytes.as_chunks::<{ size_of::<u64>() }>();
         let (address, word) = (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]));
         if split { Descriptor::of(address, word) } else { Descriptor::of_packed(address, word) }
     }

@@ -5,6 +5,9 @@
 
 use std::collections::BTreeSet;
 
+use wire::ethernet::EtherType;
+use wire::vlan;
+
 /// Most addresses kept of each of the two tables; beyond, all of the kind pass,
 /// as section 5.1.6.5.2.2 allows.
 const MOST_ADDRESSES: usize = 64;
@@ -64,7 +67,7 @@ impl Filter {
 
     pub fn set_vlan(&mut self, id: u16, on: bool) {
         if let Some(vlans) = &mut self.vlans {
-            let (word, bit) = (usize::from(id & 0xFFF) / 64, 1 << (id % 64));
+            let (word, bit) = (usize::from(id & vlan::ID) / 64, 1 << (id % 64));
             vlans[word] = vlans[word] & !bit | if on { bit } else { 0 };
         }
     }
@@ -75,7 +78,7 @@ impl Filter {
         if self.modes.promiscuous {
             return Ok(());
         }
-        let Some(head) = frame.first_chunk::<8>() else { return Err(Unwanted::Mac) };
+        let Some(head) = frame.first_chunk::<{ size_of::<u64>() }>() else { return Err(Unwanted::Mac) };
         let destination = u64::from_le_bytes(*head) & ADDRESS;
         if destination != self.own && !self.wants(destination) {
             return Err(Unwanted::Mac);
@@ -100,10 +103,9 @@ impl Filter {
     }
 
     fn check_vlan(&self, frame: &[u8]) -> Result<(), Unwanted> {
-        let (Some(vlans), Some([0x81, 0x00, high, low])) = (&self.vlans, frame.get(12..16)) else {
-            return Ok(());
-        };
-        let id = u16::from_be_bytes([*high, *low]) & 0xFFF;
+        let tag = vlan::Tagged::of(frame).filter(|start| start.tag_type() == EtherType::VLAN);
+        let (Some(vlans), Some(tag)) = (&self.vlans, tag) else { return Ok(()) };
+        let id = tag.control() & vlan::ID;
         let passes = vlans[usize::from(id) / 64] >> (id % 64) & 1 != 0;
         if passes { Ok(()) } else { Err(Unwanted::Vlan) }
     }

@@ -11,6 +11,7 @@ mod chain;
 mod chip;
 mod config;
 mod control;
+mod data_valid;
 mod fault;
 mod filter;
 mod head;
@@ -25,7 +26,6 @@ mod rss;
 mod rx;
 mod steer;
 mod tx;
-mod verdict;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -6,6 +6,10 @@
 
 use regs::virtio::feature::net as feature;
 use regs::virtio::net::header;
+use wire::checksum::never_zero;
+use wire::ethernet::{self, EtherType};
+use wire::tcp::{self, Flags};
+use wire::{flow, ipv4, ipv6, udp, vlan};
 
 use super::head::Header;
 use super::lint::Rule;
@@ -40,8 +44,8 @@ pub(super) struct Cut {
 
 /// TCP's flags that only the last piece has: FIN and PSH; and CWR, that only the
 /// first has.
-const LAST_ONLY: u8 = 0x09;
-const FIRST_ONLY: u8 = 0x80;
+const LAST_ONLY: u8 = Flags::FIN.0 | Flags::PSH.0;
+const FIRST_ONLY: u8 = Flags::CWR.0;
 
 impl Offloads {
     pub fn of(features: u64) -> Offloads {
@@ -97,24 +101,27 @@ const LONGEST_HEADERS: usize = 512;
 
 impl Cut {
     fn new(frame: &[u8], l4: usize, tcp: bool, size: usize) -> Option<Cut> {
-        let mut l3 = 14;
-        let mut ethertype = frame.get(12..14)?;
-        while matches!(ethertype, [0x81, 0x00] | [0x88, 0xA8]) && l3 < 22 {
-            ethertype = frame.get(l3 + 2..l3 + 4)?;
-            l3 += 4;
+        let mut l3 = ethernet::HEADER_LEN;
+        let mut ethertype = ethernet::Header::of(frame)?.ethertype();
+        while ethertype.is_tag() && l3 < ethernet::HEADER_LEN + flow::MAX_TAGS * vlan::HEADER_LEN {
+            ethertype = vlan::Header::of(frame.get(l3..)?)?.ethertype();
+            l3 += vlan::HEADER_LEN;
         }
-        let ipv4 = match ethertype {
-            [0x08, 0x00] => true,
-            [0x86, 0xDD] => false,
+        let (ipv4, least) = match ethertype {
+            EtherType::IPV4 => (true, ipv4::HEADER_LEN),
+            EtherType::IPV6 => (false, ipv6::HEADER_LEN),
             _ => return None,
         };
-        if l4 < l3 + if ipv4 { 20 } else { 40 } {
+        if l4 < l3 + least {
             return None;
         }
-        let l4_len = if tcp { usize::from(*frame.get(l4 + 12)? >> 4) * 4 } else { 8 };
+        let l4_len = match tcp {
+            true => tcp::header_len(*frame.get(l4 + tcp::offset::DATA_OFFSET)?),
+            false => udp::HEADER_LEN,
+        };
         let headers = l4 + l4_len;
         let payload = frame.len().checked_sub(headers).filter(|&payload| payload > 0)?;
-        (!tcp || l4_len >= 20).then_some(())?;
+        (!tcp || l4_len >= tcp::HEADER_LEN).then_some(())?;
         let segments = payload.div_ceil(size);
         Some(Cut { ipv4, tcp, l3, l4, headers, size, payload, segments })
     }
@@ -138,21 +145,22 @@ impl Cut {
         let l4_len = (out.len() - l4) as u16;
         let l3_len = (out.len() - l3) as u16;
         if self.ipv4 {
-            put16(out, l3 + 2, l3_len);
-            let id = u16::from_be_bytes([out[l3 + 4], out[l3 + 5]]).wrapping_add(n as u16);
-            put16(out, l3 + 4, id);
-            put16(out, l3 + 10, 0);
+            if let Some(mut header) = ipv4::Header::of_mut(&mut out[l3..]) {
+                header.set_total_len(l3_len);
+                header.set_identification(header.identification().wrapping_add(n as u16));
+                header.set_checksum(0);
+            }
             let value = !fold(sum(&out[l3..l4]));
-            out[l3 + 10..l3 + 12].copy_from_slice(&value.to_le_bytes());
-        } else {
-            put16(out, l3 + 4, l3_len - 40);
+            out[l3 + ipv4::offset::CHECKSUM..][..2].copy_from_slice(&value.to_le_bytes());
+        } else if let Some(mut header) = ipv6::Header::of_mut(&mut out[l3..]) {
+            header.set_payload_len(l3_len - ipv6::HEADER_LEN as u16);
         }
         if self.tcp {
             self.adjust_tcp(out, n);
-        } else {
-            put16(out, l4 + 4, l4_len);
+        } else if let Some(mut header) = udp::Header::of_mut(&mut out[l4..]) {
+            header.set_total_len(l4_len);
         }
-        let field = l4 + if self.tcp { 16 } else { 6 };
+        let field = l4 + if self.tcp { tcp::offset::CHECKSUM } else { udp::offset::CHECKSUM };
         // The driver's pseudo header has the whole packet's length: take that out
         // of the sum, and put the piece's in.
         let whole_len = (whole.len() - l4) as u16;
@@ -164,12 +172,10 @@ impl Cut {
     }
 
     fn adjust_tcp(&self, out: &mut [u8], n: usize) {
-        let at = self.l4 + 4;
-        if let Some(field) = out[at..].first_chunk_mut::<4>() {
-            let sequence = u32::from_be_bytes(*field).wrapping_add((n * self.size) as u32);
-            *field = sequence.to_be_bytes();
+        if let Some(mut header) = tcp::Header::of_mut(&mut out[self.l4..]) {
+            header.set_sequence(header.sequence().wrapping_add((n * self.size) as u32));
         }
-        let flags = &mut out[self.l4 + 13];
+        let flags = &mut out[self.l4 + tcp::offset::FLAGS];
         if n > 0 {
             *flags &= !FIRST_ONLY;
         }
@@ -179,14 +185,10 @@ impl Cut {
     }
 }
 
-fn put16(out: &mut [u8], at: usize, value: u16) {
-    out[at..at + 2].copy_from_slice(&value.to_be_bytes());
-}
-
 /// Puts the checksum of everything from `start` to `field`; both lie inside.
 pub(super) fn fill_in(frame: &mut [u8], start: usize, field: usize) {
     let value = !fold(sum(&frame[start..]));
     // To UDP, zero would say that there is none (RFC 768); to others it is the same.
-    let value = if value == 0 { 0xFFFF } else { value };
+    let value = never_zero(value);
     frame[field..field + 2].copy_from_slice(&value.to_le_bytes());
 }

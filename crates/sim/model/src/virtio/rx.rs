@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 use regs::virtio::net::header;
 
 use super::chain::Chain;
+use super::data_valid;
 use super::filter::{Filter, Unwanted};
 use super::head::Told;
 use super::host::{Counters, Host};
 use super::lint::{Place, Rule};
 use super::queue::Queue;
 use super::steer::Steer;
-use super::verdict;
 use crate::{Dma, Fault, MAX_FRAME, MIN_FRAME, Window, Wire};
 
 /// Most frames taken from the wire in a step.
@@ -45,7 +45,7 @@ pub(super) struct Rx {
     pub header: usize,
     /// A packet may take several buffers.
     pub is_mergeable: bool,
-    /// The driver wants verdicts on checksums.
+    /// The driver wants to know which checksums are right.
     pub checks: bool,
     /// It gets packets whose checksum is still to be filled in.
     pub is_partial: bool,
@@ -222,7 +222,7 @@ impl Rx {
             return target.without_buffer();
         }
         let told = Told {
-            is_good: self.checks && verdict::is_good(frame),
+            is_good: self.checks && data_valid::is_good(frame),
             partial: None,
             hash: self.steer.reported(frame),
         };
@@ -236,7 +236,7 @@ impl Rx {
     #[cold]
     fn deliver_partial<D: Dma>(&mut self, target: &mut Target<'_, D>, frame: &[u8], told: Told) -> Outcome {
         let mut frame = frame.to_vec();
-        let partial = verdict::take_out(&mut frame);
+        let partial = data_valid::take_out(&mut frame);
         self.write(target, &frame, Told { is_good: partial.is_none(), partial, ..told })
     }
 

@@ -6,8 +6,9 @@
 //! (section 5.1.6.5.7).
 
 use wire::flow::Flow;
-use wire::ip::Addresses;
+use wire::ip::{Addresses, Ports};
 
+use super::data_valid::{PLAIN_L4, plain};
 use super::rss::{Hash, Rss};
 
 /// Flows that are told apart.
@@ -83,19 +84,13 @@ impl Steer {
 /// The same for both directions of a flow.
 #[inline]
 fn hash(frame: &[u8]) -> u32 {
-    let (addresses, ports) = match frame.first_chunk::<38>() {
-        // IPv4 without options and not fragmented, TCP or UDP.
-        Some(head)
-            if head[12..15] == [0x08, 0x00, 0x45]
-                && head[20] & 0x3F == 0
-                && head[21] == 0
-                && matches!(head[23], 6 | 17) =>
-        {
-            let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-            let port = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
-            (u64::from(word(26) ^ word(30)), port(34) ^ port(36))
+    let ports = || Ports::of(frame.get(PLAIN_L4..)?);
+    let (addresses, ports) = match plain(frame).zip(ports()) {
+        Some((header, ports)) => {
+            let addresses = (header.src().to_bits() ^ header.dst().to_bits()).to_be();
+            (u64::from(addresses), (ports.src() ^ ports.dst()).to_be())
         }
-        _ => of_any(frame),
+        None => of_any(frame),
     };
     let mixed = (addresses ^ u64::from(ports) << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     ((mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 32) as u32

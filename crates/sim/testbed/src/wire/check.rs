@@ -5,6 +5,9 @@
 //! (generator, flow, sequence number within the flow) and the tag's complement.
 //! Tag and complement cancel out in the UDP checksum, so that only they change
 //! from frame to frame, and each proves the other.
+//!
+//! The sink reads headers and adds up checksums by itself: it is a second witness for
+//! what forwarders and generators do with crate `wire`, and a test compares them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -203,7 +206,7 @@ fn note(flow: &mut Flow, stats: &mut CheckStats, sequence: u64) {
 /// Of words of four bytes in the machine's own order, which comes to the same
 /// after folding (section 2, B) and is several times as fast.
 #[inline]
-pub(super) fn sum(bytes: &[u8]) -> u32 {
+fn sum(bytes: &[u8]) -> u32 {
     let (words, rest) = bytes.as_chunks::<4>();
     let mut last = [0; 4];
     last[..rest.len()].copy_from_slice(rest);
@@ -215,14 +218,14 @@ pub(super) fn sum(bytes: &[u8]) -> u32 {
 }
 
 /// Folds a sum of a few sums to 16 bits.
-pub(super) fn fold(sum: u32) -> u16 {
+fn fold(sum: u32) -> u16 {
     let sum = (sum & 0xFFFF) + (sum >> 16);
     ((sum & 0xFFFF) + (sum >> 16)) as u16
 }
 
 /// Whether IPv4 and UDP checksums of a generated packet are right. `packet`
 /// begins with the IPv4 header and may be padded.
-fn checksums_hold(packet: &[u8]) -> bool {
+pub(super) fn checksums_hold(packet: &[u8]) -> bool {
     let len = usize::from(u16::from_be_bytes([packet[2], packet[3]]));
     let Some(datagram) = packet.get(20..len) else { return false };
     if packet[0] != 0x45 || packet[9] != 17 || fold(sum(&packet[..20])) != 0xFFFF {

@@ -4,10 +4,16 @@
 //! tag (see `check`) is written, in place, and the frame given away without a
 //! copy. Flows take turns; they differ in source address and port.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use wire::ethernet::{self, EtherType};
+use wire::ip::port::DISCARD;
+use wire::ip::{Addresses, Protocol};
+use wire::{MacAddress, ipv4, udp};
+
 use super::SpecError;
-use super::check::{HEADERS, Ledger, MARK, MAX_FLOWS, TAG, fold, sum, tag};
+use super::check::{HEADERS, Ledger, MARK, MAX_FLOWS, TAG, tag};
 use super::rate::Pacer;
 use super::spec::GeneratorSpec;
 
@@ -15,8 +21,6 @@ use super::spec::GeneratorSpec;
 const MAX_BYTES: usize = 64 << 20;
 /// The CRC that sizes include and frames here do not have.
 pub(super) const CRC: usize = 4;
-/// UDP port of the discard service.
-const DISCARD: u16 = 9;
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
@@ -154,31 +158,24 @@ fn lcm(a: usize, b: usize) -> usize {
     a / x * b
 }
 
-/// Ethernet II, IPv4 (RFC 791), UDP (RFC 768) from the benchmark networks of
-/// RFC 2544; tag zero, whose complement makes the checksum that of every tag.
+/// Ethernet II, IPv4 and UDP from the benchmark networks of RFC 2544; tag zero, whose
+/// complement makes the checksum that of every tag.
 fn build(frame: &mut [u8], id: u8, flow: u16, to: [u8; 6]) {
     let [high, low] = flow.to_be_bytes();
-    let total = frame.len() as u16;
-    frame[..6].copy_from_slice(&to);
-    frame[6..12].copy_from_slice(&[0x02, 0x49, 0x58, 0x6E, 0x00, id]);
-    frame[12..14].copy_from_slice(&[0x08, 0x00]);
-    frame[14..24].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17]);
-    frame[16..18].copy_from_slice(&(total - 14).to_be_bytes());
-    frame[26..34].copy_from_slice(&[10, id, high, low, 198, 18, 0, 1]);
-    let header = !fold(sum(&frame[14..34]));
-    frame[24..26].copy_from_slice(&header.to_be_bytes());
-    frame[34..36].copy_from_slice(&(1024 + flow % 60_000).to_be_bytes());
-    frame[36..38].copy_from_slice(&DISCARD.to_be_bytes());
-    frame[38..40].copy_from_slice(&(total - 34).to_be_bytes());
+    let (src, dst) = (Ipv4Addr::new(10, id, high, low), Ipv4Addr::new(198, 18, 0, 1));
     frame[HEADERS..TAG].copy_from_slice(&MARK);
     frame[TAG + 8..TAG + 16].fill(0xFF);
     for (n, byte) in frame[TAG + 16..].iter_mut().enumerate() {
         *byte = n as u8;
     }
-    let pseudo = sum(&frame[26..34]) + 17 + u32::from(total - 34);
-    let checksum = match !fold(sum(&frame[34..]) + pseudo) {
-        0 => 0xFFFF, // zero says that there is none
-        checksum => checksum,
-    };
-    frame[40..42].copy_from_slice(&checksum.to_be_bytes());
+    let source = MacAddress([0x02, 0x49, 0x58, 0x6E, 0x00, id]);
+    let mut ethernet = ethernet::Frame::new_unchecked(frame);
+    ethernet::Repr { dst: MacAddress(to), src: source, ethertype: EtherType::IPV4 }.emit(&mut ethernet);
+    let mut packet = ipv4::Packet::new_unchecked(ethernet.payload_mut());
+    let len = packet.as_ref().len() - ipv4::HEADER_LEN;
+    ipv4::Repr { dont_fragment: true, ..ipv4::Repr::between(src, dst, Protocol::UDP, len) }.emit(&mut packet);
+    let mut datagram = udp::Datagram::new_unchecked(packet.payload_mut());
+    let src_port = 1024 + flow % 60_000;
+    udp::Repr { src_port, dst_port: DISCARD, payload_len: len - udp::HEADER_LEN }.emit(&mut datagram);
+    datagram.fill_checksum(Addresses::V4 { src, dst });
 }

@@ -2,6 +2,8 @@ use std::sync::Arc;
 
 use model::{Fault, MAX_FRAME, Wire};
 use proptest::prelude::*;
+use wire::ip::Protocol;
+use wire::{ipv4, udp};
 
 use super::*;
 
@@ -52,6 +54,35 @@ fn generated_frames_pass_the_check_in_all_sizes_and_flows() {
         assert_eq!(to.stats().check.unwrap().generators[0].sent, 5_000);
         balanced(from);
     }
+}
+
+/// The sink's own reading of headers and checksums, as the views of `wire` have it.
+#[test]
+fn the_check_is_a_second_witness_to_the_views() {
+    let right = |packet: &[u8]| {
+        let Ok(packet) = ipv4::Packet::new_checked(packet) else { return false };
+        let like_ours = packet.header_len() == ipv4::HEADER_LEN && packet.protocol() == Protocol::UDP;
+        let datagram = udp::Datagram::new_unchecked(packet.payload());
+        like_ours
+            && packet.verify_checksum()
+            && datagram.total_len() == packet.payload().len()
+            && datagram.checksum() != 0
+            && datagram.verify_checksum(packet.addresses())
+    };
+    let mut refused = 0;
+    for frame in burst(&mut cable("gen:size=64-300,flows=7"), 240) {
+        let packet = &frame[wire::ethernet::HEADER_LEN..];
+        assert!(right(packet) && super::check::checksums_hold(packet));
+        // Lengths are left alone: which of two that disagree holds is another matter.
+        let fields = [0, 8, 9, 10, 11, 12, 19, 20, 23, 26, 27, 28, packet.len() - 1];
+        for (at, bit) in fields.into_iter().flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+            let mut changed = packet.to_vec();
+            changed[at] ^= 1 << bit;
+            assert_eq!(super::check::checksums_hold(&changed), right(&changed), "byte {at}, bit {bit}");
+            refused += usize::from(!right(&changed));
+        }
+    }
+    assert_eq!(refused, 240 * 13 * 8);
 }
 
 #[test]

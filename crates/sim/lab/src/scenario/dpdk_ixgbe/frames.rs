@@ -1,5 +1,8 @@
 //! Frames of IPv4 with UDP or TCP, and what receivers make of them: checksums
 //! (RFC 1071), tags (IEEE 802.1Q) and the hash of receive side scaling.
+//!
+//! What a driver and our model agree upon is compared with this: a second witness,
+//! which a test below compares with crate `wire`.
 
 /// Where the headers begin, in a frame without a tag.
 pub const IP: usize = 14;
@@ -144,6 +147,11 @@ pub fn rss(input: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use wire::ip::port::DISCARD;
+    use wire::ip::{self, Protocol};
+    use wire::ipv4;
+    use wire::toeplitz::{MICROSOFT_KEY, Toeplitz};
+
     use super::*;
 
     const FLOW: Flow = Flow { to: [2, 0, 0, 0, 0, 9], port: 4711 };
@@ -178,6 +186,37 @@ mod tests {
         let input = [66, 9, 149, 187, 161, 142, 100, 80, 0x0A, 0xEA, 0x06, 0xE6];
         assert_eq!(rss(&input), 0x51CC_C178);
         assert_eq!(rss(&input[..8]), 0x323E_8FC2);
+    }
+
+    #[test]
+    fn these_frames_are_a_second_witness_to_the_views() {
+        let toeplitz = Toeplitz::new(&MICROSOFT_KEY);
+        for frame in [udp(FLOW, 60), udp(FLOW, 1001), tcp(FLOW, 7, 60), tcp(FLOW, 7, 9001)] {
+            let flow = wire::Flow::of(&frame).expect("a flow");
+            assert_eq!((flow.l3_offset(), flow.l4_offset(), flow.end), (IP, L4, frame.len()));
+            assert_eq!(flow.ports, Some((FLOW.port, DISCARD)));
+            assert_eq!(flow.rss_input().as_ref(), FLOW.tuple());
+            assert_eq!(rss(&FLOW.tuple()), toeplitz.hash(flow.rss_input().as_ref()));
+            assert!(ipv4::Packet::new_checked(&frame[IP..]).expect("a packet").verify_checksum());
+            let right = match flow.protocol {
+                Protocol::UDP => udp_view(&frame).verify_checksum(flow.addresses),
+                _ => tcp_view(&frame).verify_checksum(flow.addresses),
+            };
+            assert!(right);
+            let place = ip::checksum_offset(flow.protocol).expect("it has one");
+            assert_eq!(l4_checksum(&frame), L4 + place);
+            let tagged = tagged(&frame, 42);
+            assert_eq!(wire::Flow::of(&tagged).expect("a flow").vlan, Some(42));
+        }
+        assert_eq!(tcp_view(&tcp(FLOW, 7, 60)).sequence(), 7);
+    }
+
+    fn udp_view(frame: &[u8]) -> wire::udp::Datagram<&[u8]> {
+        wire::udp::Datagram::new_checked(&frame[L4..]).expect("a datagram")
+    }
+
+    fn tcp_view(frame: &[u8]) -> wire::tcp::Segment<&[u8]> {
+        wire::tcp::Segment::new_checked(&frame[L4..]).expect("a segment")
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What the NIC does for the driver: it spreads flows over queues, scatters jumbo
 //! frames, takes tags off and puts them on, checks and makes checksums, segments.
 
+use wire::{ethernet, vlan};
+
 use super::frames::{self, Flow, IP, L4, TCP_DATA, checksums_hold, tagged, tcp, udp};
 use super::rig::{Rig, number};
 use crate::Result;
@@ -56,7 +58,7 @@ pub fn scattered(rig: &mut Rig<'_>) {
 /// Tags are taken off received frames, or left.
 pub fn stripped(rig: &mut Rig<'_>) -> Result<()> {
     let with = vec![tagged(&flows(1)[0], 0x602A)];
-    let strip = |frame: &[u8]| [&frame[..12], &frame[16..]].concat();
+    let strip = |frame: &[u8]| [&frame[..ethernet::ADDRESSES_LEN], &frame[vlan::TAGGED_LEN..]].concat();
     rig.say("vlan set strip on 0")?;
     rig.all_pass("tags are taken off", 0, &with, strip);
     rig.say("vlan set strip off 0")?;
@@ -67,7 +69,13 @@ pub fn stripped(rig: &mut Rig<'_>) -> Result<()> {
 /// Tags are put on sent frames, for good: testpmd does not get rid of them again.
 pub fn inserted(rig: &mut Rig<'_>) -> Result<()> {
     // Forwarding as it stands puts no tags on; this way addresses are swapped.
-    let swapped = |frame: &[u8]| [&frame[6..12], &frame[..6], &frame[12..]].concat();
+    let swapped = |frame: &[u8]| {
+        let mut frame = frame.to_vec();
+        if let Some(mut addresses) = ethernet::Addresses::of_mut(&mut frame) {
+            addresses.swap();
+        }
+        frame
+    };
     rig.stopped(&["set fwd macswap", "tx_vlan set 1 77"])?;
     rig.all_pass("tags are put on", 0, &flows(1), |frame| tagged(&swapped(frame), 77));
     rig.all_pass("but not by the other port", 1, &flows(1), swapped);
