@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use arbitrary::Arbitrary;
 use model::fixture::{Bar, Memory};
 use model::ixgbe::{Ixgbe, Options};
-use model::{Fault, MAX_FRAME, Pages, Wire};
+use model::{FrameError, MAX_FRAME, Pages, Wire};
 use regs::ixgbe::*;
 
 use crate::headers::Headers;
@@ -136,17 +136,17 @@ pub enum Act {
     /// All but so many bytes of memory go.
     Map(u32),
     Light(bool),
-    Patient(bool),
+    Backpressure(bool),
 }
 
 /// The wire: frames that wait, and how much went by since the last step.
 #[derive(Default)]
 struct Cable {
-    to_host: VecDeque<(Vec<u8>, Fault)>,
-    fault: Fault,
+    to_host: VecDeque<(Vec<u8>, FrameError)>,
+    fault: FrameError,
     taken: usize,
     sent: usize,
-    patient: bool,
+    backpressure: bool,
     dark: bool,
 }
 
@@ -163,12 +163,12 @@ impl Wire for Cable {
         self.sent += frame.len();
     }
 
-    fn fault(&self) -> Fault {
+    fn frame_error(&self) -> FrameError {
         self.fault
     }
 
-    fn is_patient(&self) -> bool {
-        self.patient
+    fn has_backpressure(&self) -> bool {
+        self.backpressure
     }
 
     fn is_up(&self) -> bool {
@@ -248,7 +248,7 @@ impl Rig {
             Act::Reset => self.chip.reset(),
             Act::Map(len) => self.memory.map_only(len.into()),
             Act::Light(on) => self.cable.dark = !on,
-            Act::Patient(on) => self.cable.patient = on,
+            Act::Backpressure(on) => self.cable.backpressure = on,
         }
     }
 
@@ -314,9 +314,9 @@ impl Rig {
 
     fn frame(&mut self, head: &[u8], len: usize, fault: u8) {
         let fault = match fault {
-            0 => Fault::Crc,
-            1 => Fault::Symbol,
-            _ => Fault::None,
+            0 => FrameError::Crc,
+            1 => FrameError::Symbol,
+            _ => FrameError::None,
         };
         let mut frame = head.to_vec();
         frame.resize(len % (MAX_FRAME + 1), 0x5A);

@@ -10,7 +10,7 @@ use arbitrary::Arbitrary;
 use model::fixture::Memory;
 use model::virtio::pci::{BAR_BYTES, Function};
 use model::virtio::{Notify, Options};
-use model::{Dma, Fault, MAX_FRAME, Wire};
+use model::{Dma, FrameError, MAX_FRAME, Wire};
 use regs::virtio::device::status;
 use regs::virtio::feature;
 use regs::virtio::packed::descriptor as packed;
@@ -116,17 +116,17 @@ pub enum Act {
     Reset,
     Map(u32),
     Light(bool),
-    Patient(bool),
+    Backpressure(bool),
 }
 
 /// The wire: frames that wait, and how much went by since the last step.
 #[derive(Default)]
 struct Cable {
-    to_host: VecDeque<(Vec<u8>, Fault)>,
-    fault: Fault,
+    to_host: VecDeque<(Vec<u8>, FrameError)>,
+    fault: FrameError,
     taken: usize,
     sent: usize,
-    patient: bool,
+    backpressure: bool,
     dark: bool,
 }
 
@@ -143,12 +143,12 @@ impl Wire for Cable {
         self.sent += frame.len();
     }
 
-    fn fault(&self) -> Fault {
+    fn frame_error(&self) -> FrameError {
         self.fault
     }
 
-    fn is_patient(&self) -> bool {
-        self.patient
+    fn has_backpressure(&self) -> bool {
+        self.backpressure
     }
 
     fn is_up(&self) -> bool {
@@ -238,7 +238,7 @@ impl Rings {
             Act::Reset => self.function.reset(),
             Act::Map(len) => self.memory.map_only(len.into()),
             Act::Light(on) => self.cable.dark = !on,
-            Act::Patient(on) => self.cable.patient = on,
+            Act::Backpressure(on) => self.cable.backpressure = on,
         }
     }
 
@@ -350,9 +350,9 @@ impl Rings {
 
     fn frame(&mut self, head: &[u8], len: usize, fault: u8) {
         let fault = match fault {
-            0 => Fault::Crc,
-            1 => Fault::Symbol,
-            _ => Fault::None,
+            0 => FrameError::Crc,
+            1 => FrameError::Symbol,
+            _ => FrameError::None,
         };
         let mut frame = head.to_vec();
         frame.resize(len % (MAX_FRAME + 1), 0x5A);

@@ -21,7 +21,7 @@ impl fmt::Display for InvalidMac {
 impl std::error::Error for InvalidMac {}
 
 impl MacAddress {
-    /// Everyone.
+    /// The address of everyone on the link.
     pub const BROADCAST: MacAddress = MacAddress([0xFF; 6]);
 
     /// The address of a group of IPv4 (RFC 1112, section 6.4).

@@ -44,7 +44,7 @@ pub enum TcpOption<'a> {
     },
     /// Any other, undecoded.
     Unknown {
-        /// Which.
+        /// The kind of the option.
         kind: u8,
         /// All behind kind and length.
         data: &'a [u8],

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Shorthand.
+/// What functions of this crate return.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The doc comments are the messages.

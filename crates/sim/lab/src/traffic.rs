@@ -122,7 +122,7 @@ pub fn exchange(into: &Cable, out_of: &Cable, count: u32, window: u32) -> Traffi
         }
         loop {
             match out_of.socket.recv(&mut buffer) {
-                Ok(length) => judge(&buffer[..length], &mut next, &mut traffic),
+                Ok(length) => check(&buffer[..length], &mut next, &mut traffic),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => break,
             }
@@ -173,7 +173,7 @@ fn fill(frame: &mut [u8], number: u32) -> usize {
 
 /// Compares a frame with what was sent under its number. Frames of the guest's
 /// own are passed over.
-fn judge(frame: &[u8], next: &mut u32, traffic: &mut Traffic) {
+fn check(frame: &[u8], next: &mut u32, traffic: &mut Traffic) {
     let ours =
         ethernet::Header::of(frame).is_some_and(|header| header.ethertype() == EtherType::LOCAL_EXPERIMENT);
     let number = frame.get(NUMBER..PAYLOAD).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
@@ -242,9 +242,9 @@ mod tests {
         for number in [1, 0, 2] {
             let mut frame = [0; 1514];
             let length = fill(&mut frame, number);
-            judge(&frame[..length], &mut next, &mut traffic);
+            check(&frame[..length], &mut next, &mut traffic);
         }
-        judge(b"arp", &mut next, &mut traffic);
+        check(b"arp", &mut next, &mut traffic);
         assert_eq!((traffic.back, traffic.overtaken), (2, 1));
     }
 }

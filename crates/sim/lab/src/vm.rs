@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_console_is_judged_by_its_marks() {
+    fn a_console_is_read_by_its_marks() {
         let console = "[    0.1] Linux\r\nLAB: ok link\r\nnoise\r\nLAB: fail ping 3 lost\r\nLAB: end\r\n";
         let said = outcome(console, true, Duration::ZERO);
         assert_eq!((said.passed, said.failed), (vec!["link".to_owned()], vec!["ping 3 lost".to_owned()]));

@@ -63,7 +63,7 @@ pub trait Chip<W: Wire>: Send {
 /// where to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingSetup {
-    /// Descriptors.
+    /// How many descriptors it has.
     pub size: u16,
     /// The descriptors' address.
     pub descriptors: u64,

@@ -11,12 +11,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::{Dma, Fault, MAX_FRAME, Pages, Window, Wire};
+use crate::{Dma, FrameError, MAX_FRAME, Pages, Window, Wire};
 
 /// Bytes of the words that memory is made of.
 const WORD: usize = size_of::<u64>();
 
-/// One stretch of memory, at an IOVA of its own.
+/// One range of memory, at an IOVA of its own.
 #[derive(Debug, Clone)]
 pub struct Memory {
     words: Arc<[AtomicU64]>,
@@ -67,11 +67,11 @@ impl Memory {
 }
 
 impl Dma for Memory {
-    type Window = Stretch;
+    type Window = MemoryWindow;
 
-    fn window(&self, iova: u64, len: u64) -> Option<Stretch> {
+    fn window(&self, iova: u64, len: u64) -> Option<MemoryWindow> {
         let start = self.place(iova, len).filter(|start| start % 8 == 0)?;
-        Some(Stretch { words: self.words.clone(), first: start / 8, count: len as usize / 8 })
+        Some(MemoryWindow { words: self.words.clone(), first: start / 8, count: len as usize / 8 })
     }
 
     #[inline]
@@ -135,13 +135,13 @@ impl Dma for Memory {
 
 /// A window on [`Memory`].
 #[derive(Debug, Clone)]
-pub struct Stretch {
+pub struct MemoryWindow {
     words: Arc<[AtomicU64]>,
     first: usize,
     count: usize,
 }
 
-impl Stretch {
+impl MemoryWindow {
     #[inline]
     fn word(&self, offset: usize) -> Option<&AtomicU64> {
         let index = offset / 8;
@@ -166,7 +166,7 @@ impl Stretch {
     }
 }
 
-impl Window for Stretch {
+impl Window for MemoryWindow {
     #[inline]
     fn load(&self, offset: usize) -> u64 {
         self.word(offset).map_or(0, |word| word.load(Ordering::Relaxed))
@@ -224,21 +224,21 @@ impl Pages for Bar {
 #[derive(Debug, Default)]
 pub struct Cable {
     /// Frames on their way to the host.
-    pub to_host: VecDeque<(Vec<u8>, Fault)>,
+    pub to_host: VecDeque<(Vec<u8>, FrameError)>,
     /// Frames the host sent.
     pub from_host: Vec<Vec<u8>>,
     /// Whether frames wait while the NIC has no room.
-    pub patient: bool,
+    pub backpressure: bool,
     /// Whether the other end is gone.
     pub unplugged: bool,
     /// What happened to the frame given last.
-    pub last: Fault,
+    pub last: FrameError,
 }
 
 impl Cable {
     /// Sends a frame towards the host.
     pub fn send(&mut self, frame: &[u8]) {
-        self.to_host.push_back((frame.to_vec(), Fault::None));
+        self.to_host.push_back((frame.to_vec(), FrameError::None));
     }
 }
 
@@ -255,12 +255,12 @@ impl Wire for Cable {
         self.from_host.push(frame.to_vec());
     }
 
-    fn fault(&self) -> Fault {
+    fn frame_error(&self) -> FrameError {
         self.last
     }
 
-    fn is_patient(&self) -> bool {
-        self.patient
+    fn has_backpressure(&self) -> bool {
+        self.backpressure
     }
 
     fn is_up(&self) -> bool {
@@ -292,16 +292,16 @@ impl Wire for Source {
     }
 
     #[inline]
-    fn receive_burst(&mut self, _: &mut [u8], max: usize, sink: &mut impl FnMut(&[u8], Fault)) -> usize {
+    fn receive_burst(&mut self, _: &mut [u8], max: usize, sink: &mut impl FnMut(&[u8], FrameError)) -> usize {
         let count = self.left.min(max as u64);
         self.left -= count;
         for _ in 0..count {
-            sink(&self.frame, Fault::None);
+            sink(&self.frame, FrameError::None);
         }
         count as usize
     }
 
-    fn is_patient(&self) -> bool {
+    fn has_backpressure(&self) -> bool {
         true
     }
 }

@@ -20,7 +20,7 @@ pub use chip::Chip;
 /// The device's view of host memory. Implementors check every access; outside
 /// of what is mapped they answer `None` or `false` and touch nothing.
 pub trait Dma {
-    /// A translated stretch of memory, see [`Window`].
+    /// A translated range of memory, see [`Window`].
     type Window: Window;
 
     /// Translates `len` bytes at `iova` once, for a descriptor ring. Valid until
@@ -41,7 +41,7 @@ pub trait Dma {
     fn forget(&self) {}
 }
 
-/// A translated stretch of host memory, accessed in little-endian words of 2, 4
+/// A translated range of host memory, accessed in little-endian words of 2, 4
 /// and 8 bytes at byte offsets that are multiples of the word's length. Out of
 /// range: loads give 0 and stores are ignored.
 ///
@@ -100,7 +100,7 @@ pub trait Pages {
 
 /// What happened to a frame on its way over the wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Fault {
+pub enum FrameError {
     /// Nothing: the CRC is right.
     #[default]
     None,
@@ -117,7 +117,7 @@ pub const MAX_FRAME: usize = 16 * 1024 - 4;
 pub const MIN_FRAME: usize = 60;
 
 /// The cable. Frames have no CRC, here as in every software network; a wire
-/// says through [`Fault`] when it was wrong.
+/// says through [`FrameError`] when it was wrong.
 pub trait Wire {
     /// Writes the next frame for the host into `frame` (of [`MAX_FRAME`] bytes)
     /// and says how long it is; `None` when nothing waits.
@@ -127,8 +127,8 @@ pub trait Wire {
     fn transmit(&mut self, frame: &[u8]);
 
     /// What happened to the frame that [`Wire::receive`] gave last.
-    fn fault(&self) -> Fault {
-        Fault::None
+    fn frame_error(&self) -> FrameError {
+        FrameError::None
     }
 
     /// Gives up to `max` frames to `sink`, for a wire that need not copy them
@@ -137,19 +137,19 @@ pub trait Wire {
     /// [`MAX_FRAME`] bytes to build frames in.
     ///
     /// As it stands it pads what [`Wire::receive`] gives, as a sender's MAC
-    /// would, unless the frame has a [`Fault`].
+    /// would, unless the frame has a [`FrameError`].
     #[inline]
     fn receive_burst(
         &mut self,
         scratch: &mut [u8],
         max: usize,
-        sink: &mut impl FnMut(&[u8], Fault),
+        sink: &mut impl FnMut(&[u8], FrameError),
     ) -> usize {
         for given in 0..max {
             let Some(len) = self.receive(scratch) else { return given };
             let mut len = len.min(scratch.len());
-            let fault = self.fault();
-            if len < MIN_FRAME && fault == Fault::None {
+            let fault = self.frame_error();
+            if len < MIN_FRAME && fault == FrameError::None {
                 scratch[len..MIN_FRAME].fill(0);
                 len = MIN_FRAME;
             }
@@ -158,10 +158,10 @@ pub trait Wire {
         max
     }
 
-    /// Whether frames may wait at the other end while the NIC has no room: a
-    /// source without a rate of its own. An impatient wire's frames are lost
-    /// (and counted) when the packet buffer is full.
-    fn is_patient(&self) -> bool {
+    /// Whether frames wait at the other end while the NIC has no room: a source
+    /// without a rate of its own. Frames of other wires are lost (and counted) when
+    /// the packet buffer is full.
+    fn has_backpressure(&self) -> bool {
         false
     }
 

@@ -17,7 +17,7 @@ pub const SHOWN_PLACES: usize = 4;
 pub enum Severity {
     /// Allowed, but surely not meant.
     Notice,
-    /// Undefined or ignored; works by luck.
+    /// Undefined or ignored; works by chance.
     Warning,
     /// Packets, memory or the device itself are at risk.
     Error,
@@ -33,9 +33,9 @@ impl fmt::Display for Severity {
     }
 }
 
-/// The words of one rule.
+/// What is said of one rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Words {
+pub struct RuleText {
     /// How bad breaking it is.
     pub severity: Severity,
     /// Section of the specification.
@@ -51,7 +51,7 @@ pub trait Rule: Copy + Eq + Hash + fmt::Debug + 'static {
     /// The rule's name.
     fn name(self) -> &'static str;
     /// Its words.
-    fn words(self) -> Words;
+    fn words(self) -> RuleText;
 }
 
 /// How often, in words.
@@ -83,9 +83,9 @@ macro_rules! rules {
                 }
             }
 
-            fn words(self) -> $crate::lint::Words {
+            fn words(self) -> $crate::lint::RuleText {
                 match self {
-                    $(Rule::$name => $crate::lint::Words {
+                    $(Rule::$name => $crate::lint::RuleText {
                         severity: $crate::lint::Severity::$severity,
                         section: $section,
                         sentence: $sentence,
@@ -103,7 +103,7 @@ pub(crate) use rules;
 pub struct Finding<R, P> {
     /// The rule broken.
     pub rule: R,
-    /// Where.
+    /// Where the rule was broken.
     pub place: P,
     /// The value, address or length at fault, of the first time.
     pub value: u64,
@@ -162,7 +162,7 @@ pub struct Broken {
     /// The rule's name.
     pub rule: &'static str,
     /// Its words.
-    pub words: Words,
+    pub words: RuleText,
     /// How often, at all places together.
     pub count: u64,
     /// The places in the order of their first time, [`MOST_PLACES`] at most.
@@ -297,14 +297,14 @@ impl<R: Rule, P: Copy + Eq + Hash + fmt::Display> fmt::Display for Findings<R, P
 mod tests {
     use super::Rule as _;
     use super::*;
-    use crate::virtio::lint::{Place, Rule};
+    use crate::virtio::lint::{Location, Rule};
 
     #[test]
     fn one_finding_for_each_rule_and_place() {
         let mut findings = Findings::default();
-        assert!(findings.report(Rule::ChainLoops, Place::Queue(3), 9).is_some());
-        assert!(findings.report(Rule::ChainLoops, Place::Queue(3), 8).is_none());
-        assert!(findings.report(Rule::ChainLoops, Place::Queue(4), 7).is_some());
+        assert!(findings.report(Rule::ChainLoops, Location::Queue(3), 9).is_some());
+        assert!(findings.report(Rule::ChainLoops, Location::Queue(3), 8).is_none());
+        assert!(findings.report(Rule::ChainLoops, Location::Queue(4), 7).is_some());
         assert_eq!((findings.iter().count(), findings.count(Rule::ChainLoops)), (2, 3));
         let first = findings.iter().next().expect("reported");
         assert_eq!((first.value, first.count), (9, 2));
@@ -316,9 +316,9 @@ mod tests {
     fn a_rule_broken_at_many_places_is_one_group_and_the_worst_comes_first() {
         let mut findings = Findings::default();
         for offset in 0..408 {
-            findings.report(Rule::UnknownRegister, Place::Offset(offset), 1);
+            findings.report(Rule::UnknownRegister, Location::Offset(offset), 1);
         }
-        findings.report(Rule::ChainLoops, Place::Queue(3), 9);
+        findings.report(Rule::ChainLoops, Location::Queue(3), 9);
         let groups = findings.groups();
         assert_eq!(groups.len(), 2);
         assert_eq!((groups[0].rule, groups[0].rule.words().severity), (Rule::ChainLoops, Severity::Error));
@@ -333,9 +333,9 @@ mod tests {
     fn a_hostile_driver_cannot_grow_it() {
         let mut findings = Findings::default();
         for offset in 0..100_000 {
-            findings.report(Rule::UnknownRegister, Place::Offset(offset), 0);
+            findings.report(Rule::UnknownRegister, Location::Offset(offset), 0);
         }
-        findings.report(Rule::ChainLoops, Place::Queue(3), 9);
+        findings.report(Rule::ChainLoops, Location::Queue(3), 9);
         let groups = findings.groups();
         let [worst, flood] = &groups[..] else { panic!("{groups:?}") };
         assert_eq!((worst.rule, worst.count), (Rule::ChainLoops, 1), "others keep their room");

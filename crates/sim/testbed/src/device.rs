@@ -9,7 +9,7 @@ mod report;
 mod vectors;
 
 pub use config_window::ConfigWindow;
-pub use report::{DeviceReport, Finding, Place};
+pub use report::{DeviceReport, Finding, FindingPlace};
 pub use vectors::Vectors;
 
 use std::collections::BTreeMap;

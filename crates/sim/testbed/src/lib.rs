@@ -24,6 +24,6 @@ pub mod view;
 pub mod virtio;
 pub mod wire;
 
-pub use device::{Device, DeviceReport, Finding, Place};
+pub use device::{Device, DeviceReport, Finding, FindingPlace};
 pub use models::{MODELS, Model, ModelError};
 pub use shared::{Idle, Stepper};

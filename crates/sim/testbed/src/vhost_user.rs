@@ -2,7 +2,7 @@
 //! DPDK's virtio-user and for our own front end.
 //!
 //! The rings are polled where the devices are stepped. One front end at a time is
-//! served; another that knocks meanwhile is turned away, and that is counted. When a
+//! served; another that connects meanwhile is turned away, and that is counted. When a
 //! front end leaves, or breaks the protocol, its memory is unmapped and the device is
 //! as new.
 //!
@@ -27,7 +27,7 @@ use crate::models;
 use crate::serve::{Bound, Endpoint, Listener, ServedDevice};
 use crate::shared::SharedDevice;
 
-use gate::{Event, Fault};
+use gate::{Event, SessionEnd};
 use session::Session;
 
 /// Binds all sockets.
@@ -78,15 +78,15 @@ impl FrontEnds {
         loop {
             match gate::wait(&watched, &self.0, stop) {
                 Ok(Event::Message) => {}
-                Ok(Event::Quiet) => {
+                Ok(Event::TimedOut) => {
                     session.lock().unwrap_or_else(PoisonError::into_inner).report_broken();
                     continue;
                 }
-                Ok(Event::Knock) => {
+                Ok(Event::Connection) => {
                     self.turn_away(device);
                     continue;
                 }
-                Ok(Event::Stopped) | Err(Fault::HungUp) => return Ok(()),
+                Ok(Event::Stopped) | Err(SessionEnd::HungUp) => return Ok(()),
                 Err(fault) => return Err(fault.to_string()),
             }
             let mut early = session.lock().unwrap_or_else(PoisonError::into_inner);

@@ -61,7 +61,7 @@ pub enum Trust {
     Hostile,
 }
 
-/// A stretch of IOVA space and where this process sees it.
+/// A range of IOVA space and where this process sees it.
 #[derive(Clone, Debug)]
 struct Range {
     iova: u64,
@@ -163,7 +163,7 @@ impl View {
         self.add(Range { iova, len, access, mapping: Some(Arc::new(mapping)) })
     }
 
-    /// Takes note of memory that the client did not share: accesses fail.
+    /// Records memory that the client did not share: accesses fail.
     pub fn map_unreachable(&self, iova: u64, len: u64) -> io::Result<()> {
         self.check(iova, len)?;
         let access = Access { read: false, write: false };
@@ -367,7 +367,7 @@ impl model::Dma for View {
     }
 }
 
-/// A checked stretch of host memory: a descriptor ring. Offsets are in bytes
+/// A checked range of host memory: a descriptor ring. Offsets are in bytes
 /// and rounded down to 8; words beyond the end read zero and take nothing.
 #[derive(Debug)]
 pub struct Window {

@@ -15,7 +15,7 @@ use regs::virtio::pci::capability;
 
 use crate::device::{Bar, BarContent, BoxedChip, ConfigWindow, Device, FaultHandle, Parts, Shape, Vectors};
 use crate::fault;
-use crate::fault::rings::{self, LyingDma};
+use crate::fault::rings::{self, FaultyRingDma};
 use crate::view::{Trust, View};
 use crate::wire::Cable;
 
@@ -37,7 +37,7 @@ pub struct Options {
     pub model: ModelOptions,
     /// How much clients are trusted.
     pub trust: Trust,
-    /// Lies of the device; faults of the cable are its own.
+    /// Faults of the device; those of the cable are its own.
     pub fault: Option<fault::Spec>,
 }
 
@@ -56,7 +56,7 @@ pub fn open(options: &Options, cable: Cable) -> Device {
     let dma = view.clone();
     let (chip, faults): (BoxedChip, Option<Box<dyn FaultHandle>>) = match options.fault {
         Some(spec) if spec.has_any(rings::NAMES) => {
-            let (dma, handle) = LyingDma::new(dma, spec);
+            let (dma, handle) = FaultyRingDma::new(dma, spec);
             (Box::new(new(dma, options, count, &vectors)), Some(Box::new(handle)))
         }
         _ => (Box::new(new(dma, options, count, &vectors)), None),

@@ -65,7 +65,7 @@ impl Join {
     }
 
     /// Both sides' counts, once nothing moves any more.
-    fn settle(&mut self) {
+    fn run_until_idle(&mut self) {
         self.serving.stop_sources();
         let mut before = 0;
         let mut limit = Limit::time("nothing to move any more");
@@ -115,7 +115,7 @@ fn dpdk_receives_what_the_wire_gives() {
         join.testpmd.say("start").unwrap();
         join.serving.start_sources();
         join.until("rx_packets", 50_000);
-        join.settle();
+        join.run_until_idle();
     }
 }
 
@@ -132,7 +132,7 @@ fn the_wire_takes_what_dpdk_sends() {
         join.testpmd.say("start").unwrap();
         join.until("tx_packets", 50_000);
         join.testpmd.say("stop").unwrap();
-        join.settle();
+        join.run_until_idle();
     }
 }
 
@@ -160,7 +160,7 @@ fn dpdk_forwards_both_ways_on_several_pairs() {
         join.testpmd.say("start").unwrap();
         join.serving.start_sources();
         join.until("tx_packets", 50_000);
-        join.settle();
+        join.run_until_idle();
         let forwarded = join.testpmd.forwarded().unwrap();
         assert_eq!(
             join.count("rx_packets"),

@@ -26,7 +26,7 @@ fn exchange(completion: Completion) -> (Vec<Vec<u8>>, port::TxStats) {
         for n in 0..round % 7 {
             bench.send(0, &frames::udp4(&payload(20 + round + n), sums), offload);
         }
-        bench.settle();
+        bench.run_until_idle();
         received.extend(bench.recv(1).iter().map(contents));
     }
     let stats = bench.sides[0].tx[0].stats();
@@ -71,7 +71,7 @@ fn a_full_ring_leaves_packets_in_the_batch_in_order() {
             sent += taken;
             assert_eq!(numbers(&batch[..]), (sent as u16..200).collect::<Vec<_>>());
             assert_eq!(sides[0].tx[0].send(pool, &mut batch), 0, "{completion:?}: still full");
-            bench.settle();
+            bench.run_until_idle();
             arrived.extend(numbers(&bench.recv(1)));
         }
         assert_eq!(arrived, (0..200).collect::<Vec<_>>());
@@ -92,11 +92,11 @@ fn a_context_and_its_packet_go_in_together_or_not_at_all() {
         let Bench { sides, pool, .. } = &mut bench;
         assert_eq!(sides[0].tx[0].send(pool, &mut batch), 62);
         assert_eq!(batch.len(), 1, "one descriptor is left, two are needed");
-        bench.settle();
+        bench.run_until_idle();
         assert_eq!(bench.recv(1).len(), 62);
         let Bench { sides, pool, .. } = &mut bench;
         assert_eq!(sides[0].tx[0].send(pool, &mut batch), 1);
-        bench.settle();
+        bench.run_until_idle();
         assert_eq!(contents(&bench.recv(1)[0]), frames::tagged(&payload(60), 1));
         bench.finish();
     }
@@ -112,7 +112,7 @@ fn single_packets_are_cleaned_and_none_stays_behind() {
             let Bench { sides, pool, .. } = &mut bench;
             assert_eq!(sides[0].tx[0].send(pool, &mut batch), 1);
             assert_eq!(sides[0].tx[0].clean(pool), 1, "not sent yet");
-            bench.settle();
+            bench.run_until_idle();
             let Bench { sides, pool, .. } = &mut bench;
             assert_eq!(sides[0].tx[0].clean(pool), 0, "{completion:?}: sent and returned");
             assert_eq!(bench.recv(1).len(), 1);
@@ -133,7 +133,7 @@ fn buffers_of_another_pool_go_back_to_it() {
         batch.iter_mut().for_each(|packet| packet.copy_from(&payload(60 + round)).unwrap());
         let Bench { sides, pool, .. } = &mut bench;
         assert_eq!(sides[0].tx[0].send(pool, &mut batch), 64);
-        bench.settle();
+        bench.run_until_idle();
         assert_eq!(bench.recv(1).len(), 64);
         let Bench { sides, pool, .. } = &mut bench;
         sides[0].tx[0].clean(pool);

@@ -36,7 +36,7 @@ fn descriptors_are_written_before_their_doorbell() {
             let mut batch = Batch::default();
             sent.iter().for_each(|frame| _ = batch.push(bench.packet(frame, TxOffload::default())));
             bench.sides[0].tx[0].send(&mut bench.pool, &mut batch);
-            bench.settle();
+            bench.run_until_idle();
             let Bench { sides, pool, .. } = &mut bench;
             assert_eq!(sides[0].tx[0].clean(pool), 0, "round {round}: each was sent and reported");
             let received: Vec<_> = bench.recv(1).iter().map(contents).collect();
@@ -54,7 +54,7 @@ fn a_ring_that_ran_dry_is_filled_before_its_doorbell() {
     let mut received = 0;
     // Frames wait: the doorbell is rung, and they are in the buffers.
     for _ in 0..500 {
-        bench.settle();
+        bench.run_until_idle();
         received += bench.recv(0).len();
     }
     assert_eq!(received, 5000);

@@ -151,7 +151,7 @@ fn filters_change_under_traffic_without_a_nameless_loss() {
         let mut limit = Limit::rounds(10_000, "nothing left to receive");
         while last > 0 {
             limit.check();
-            bench.settle();
+            bench.run_until_idle();
             last = bench.recv(0).len() as u64;
             received += last;
         }

@@ -225,7 +225,7 @@ fn counters_start_at_zero() {
     pool.alloc_batch(&mut batch, 3);
     batch.iter_mut().for_each(|packet| packet.copy_from(&[0xFF; 60]).unwrap());
     assert_eq!(watched.tx[0].send(&mut pool, &mut batch), 3);
-    common::settle(&watched.handles);
+    common::run_until_idle(&watched.handles);
     let counters = watched.port.counters();
     let value = |name| counters.iter().find(|counter| counter.name == name).unwrap().value;
     assert_eq!(["GPTC", "GOTC", "TPT", "PTC64", "BPTC", "QPTC", "GPRC"].map(value), [3, 192, 3, 3, 3, 3, 0]);

@@ -29,10 +29,10 @@ fn is_readable(event: BorrowedFd<'_>, wait_ms: i64) -> bool {
 }
 
 /// Steps past moderation, which spaces a vector's interrupts by 16 us.
-fn settle(bench: &Bench) {
-    bench.settle();
+fn run_until_idle(bench: &Bench) {
+    bench.run_until_idle();
     thread::sleep(Duration::from_micros(50));
-    bench.settle();
+    bench.run_until_idle();
 }
 
 fn armed(bench: &mut Bench, queue: usize) -> bool {
@@ -47,19 +47,19 @@ fn a_packet_after_arming_wakes_and_one_before_does_not_stay_hidden() {
     for round in 0..20 {
         assert!(!armed(&mut bench, 0), "round {round}: nothing came");
         bench.send(0, &frame, TxOffload::default());
-        settle(&bench);
+        run_until_idle(&bench);
         assert!(armed(&mut bench, 0), "round {round}: a packet came after arming");
         bench.sides[1].rx[0].disarm();
         assert_eq!(bench.recv(1).len(), 1);
 
         // Disarmed: traffic is silent, and it is there when polled.
         bench.send(0, &frame, TxOffload::default());
-        settle(&bench);
+        run_until_idle(&bench);
         assert_eq!(bench.recv(1).len(), 1);
-        settle(&bench);
+        run_until_idle(&bench);
         // What came in between signals at most once; disarming takes it back.
         armed(&mut bench, 0);
-        settle(&bench);
+        run_until_idle(&bench);
         armed(&mut bench, 0);
         bench.sides[1].rx[0].disarm();
     }
@@ -74,7 +74,7 @@ fn a_busy_loop_is_never_interrupted() {
     let frame = frames::udp4(&payload(100), Sums::Full);
     for _ in 0..500 {
         bench.send(0, &frame, TxOffload::default());
-        bench.settle();
+        bench.run_until_idle();
         assert_eq!(bench.recv(1).len(), 1);
     }
     assert_eq!(bench.handles[1].report().interrupts, 0, "nobody armed");
@@ -88,7 +88,7 @@ fn the_device_masks_what_it_signalled() {
     bench.sides[1].rx[0].arm().unwrap();
     for _ in 0..100 {
         bench.send(0, &frame, TxOffload::default());
-        settle(&bench);
+        run_until_idle(&bench);
     }
     assert_eq!(bench.handles[1].report().interrupts, 1, "one until it is armed again");
     assert_eq!(bench.recv(1).len(), 100);
@@ -103,7 +103,7 @@ fn each_queue_has_a_vector_of_its_own() {
     let arm = |bench: &mut Bench| (0..queues).map(|n| armed(bench, n)).collect::<Vec<_>>();
     assert_eq!(arm(&mut bench), [false; 4]);
     bench.send(0, &frames::udp4(&payload(100), Sums::Full), TxOffload::default());
-    settle(&bench);
+    run_until_idle(&bench);
     assert_eq!(arm(&mut bench), [false, false, true, false]);
     bench.finish();
 }

@@ -23,7 +23,7 @@ fn a_stopped_port_hears_nothing_and_still_sends() {
         bench.meanwhile(|bench| bench.sides[1].device.stop()).unwrap();
         assert_eq!(bench.cross(&frame, TxOffload::default()).len(), 0, "stopped");
         bench.send(1, &frame, TxOffload::default());
-        bench.settle();
+        bench.run_until_idle();
         assert_eq!(bench.recv(0).len(), 1, "transmitting goes on");
         bench.meanwhile(|bench| bench.sides[1].device.start()).unwrap();
         assert_eq!(bench.cross(&frame, TxOffload::default()).len(), 1, "started");
@@ -37,7 +37,7 @@ fn what_came_before_the_stop_is_still_handed_out() {
     let mut bench = Bench::pair(&Options::default());
     let frame = frames::udp4(&payload(80), Sums::Full);
     (0..40).for_each(|_| bench.send(0, &frame, TxOffload::default()));
-    bench.settle();
+    bench.run_until_idle();
     bench.meanwhile(|bench| bench.sides[1].device.stop()).unwrap();
     assert_eq!(bench.recv(1).len(), 40);
     bench.finish();
@@ -97,7 +97,7 @@ fn packets_that_were_handed_over_are_sent_before_a_queue_goes() {
             bench.send(0, &frames::udp4(&payload(50 + n), Sums::Full), TxOffload::default());
         }
         bench.meanwhile(|bench| drop(bench.sides[0].tx.pop()));
-        bench.settle();
+        bench.run_until_idle();
         assert_eq!(bench.recv(1).len(), 100);
         bench.finish();
     }
@@ -135,7 +135,7 @@ fn an_empty_pool_is_counted_and_recovered_from() {
     // Held back until nothing is left to receive into.
     let mut held = Vec::new();
     for _ in 0..50 {
-        bench.settle();
+        bench.run_until_idle();
         held.extend(bench.recv(0));
     }
     assert_eq!((held.len(), bench.pool.available()), (100, 0));
@@ -145,10 +145,10 @@ fn an_empty_pool_is_counted_and_recovered_from() {
     drop(held);
     let mut received = 100;
     for _ in 0..500 {
-        bench.settle();
+        bench.run_until_idle();
         received += bench.recv(0).len();
     }
-    assert_eq!(received, 5000, "a patient wire loses nothing meanwhile");
+    assert_eq!(received, 5000, "a wire with backpressure loses nothing meanwhile");
     bench.finish();
 }
 

@@ -122,13 +122,13 @@ fn four_queues_on_two_threads_forward_all_flows() {
     });
     drop(stepper);
 
-    // What is under way runs out; then every packet has a place in the books.
+    // What is under way runs out; then every packet is accounted for.
     bench.handles[0].with_cable(|cable| cable.stop_source());
     let mut limit = Limit::rounds(10_000, "the lanes to have nothing left to forward");
-    bench.settle();
+    bench.run_until_idle();
     while lanes.iter_mut().map(Lane::forward).sum::<u64>() > 0 {
         limit.check();
-        bench.settle();
+        bench.run_until_idle();
     }
     let sent: u64 = lanes.iter().map(|lane| lane.sent).sum();
     let report = bench.handles[0].report();

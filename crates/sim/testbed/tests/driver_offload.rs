@@ -55,7 +55,7 @@ fn each_checksum_can_be_asked_for_alone() {
 }
 
 #[test]
-fn verdicts_tell_right_from_wrong_from_not_looked_at() {
+fn checksum_status_tells_right_from_wrong_from_not_looked_at() {
     use Checksum::{Bad, Good, Unknown};
     let mut bench = Bench::pair(&Options::default());
     let broken = |frame: &[u8], at: usize| {

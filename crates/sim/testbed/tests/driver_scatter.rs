@@ -24,7 +24,7 @@ fn jumbo_frames_cross_in_as_many_buffers_as_they_take() {
         let [packet] = &packets[..] else { panic!("{len} bytes: {} packets", packets.len()) };
         assert_eq!(contents(packet), frame);
         assert_eq!((packet.total_len(), packet.segments().count()), (len, len.div_ceil(DATA_ROOM)));
-        assert_eq!(packet.l4_checksum(), Checksum::Good, "the last buffer's verdict holds for all");
+        assert_eq!(packet.l4_checksum(), Checksum::Good, "the last buffer's checksum status holds for all");
     }
     let (rx, tx) = (bench.sides[1].rx[0].stats(), bench.sides[0].tx[0].stats());
     assert_eq!((rx.packets, rx.bytes, rx.bad_descriptor), (tx.packets, tx.bytes, 0));
@@ -76,7 +76,7 @@ fn a_chain_of_odd_segments_is_sent_as_one_frame() {
         let mut batch = memory::Batch::default();
         batch.push(packet);
         assert_eq!(bench.sides[0].tx[0].send(&mut bench.pool, &mut batch), 1);
-        bench.settle();
+        bench.run_until_idle();
         let packets = bench.recv(1);
         let wanted = if rest.is_empty() { &full } else { &pseudo };
         assert_eq!(contents(&packets[0]), wanted[..sent]);
@@ -102,7 +102,7 @@ fn chains_with_too_many_or_empty_segments_are_dropped_and_counted() {
     let all = [chain(&[60; 39]), chain(&[60, 0, 60]), chain(&[0]), chain(&[2048; 8]), chain(&[60; 38])];
     all.into_iter().for_each(|packet| _ = batch.push(packet));
     assert_eq!(bench.sides[0].tx[0].send(&mut bench.pool, &mut batch), 5);
-    bench.settle();
+    bench.run_until_idle();
     let packets = bench.recv(1);
     assert_eq!(packets.iter().map(|packet| packet.total_len()).collect::<Vec<_>>(), [60 * 38]);
     let stats = bench.sides[0].tx[0].stats();
@@ -137,7 +137,7 @@ fn jumbo_traffic_through_a_small_pool_keeps_every_buffer() {
     let mut limit = Limit::rounds(10_000, "3,000 frames to be forwarded or dropped");
     while idle < 100 {
         limit.check();
-        bench.settle();
+        bench.run_until_idle();
         let side = &mut bench.sides[0];
         let got = side.rx[0].recv(&mut bench.pool, &mut left);
         side.tx[0].send(&mut bench.pool, &mut left);

@@ -1,5 +1,5 @@
 //! Our driver on our model: frames of one device's generator come out of the
-//! other, through a forwarder, and the books balance. In one process and over
+//! other, through a forwarder, and the accounting balances. In one process and over
 //! vfio-user, with and without faults.
 #![allow(clippy::unwrap_used)]
 

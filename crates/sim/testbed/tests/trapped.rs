@@ -1,4 +1,4 @@
-//! A device that lets nobody map its registers: slower, and to the letter.
+//! A device that lets nobody map its registers: slower, and exactly as the datasheet has it.
 #![allow(clippy::unwrap_used)]
 
 use port::{Options, RxQueue as _, TxQueue as _};

@@ -1,5 +1,5 @@
 //! Our front end and our back end with the virtio model behind it, and a driver
-//! made by hand that lies.
+//! made by hand that breaks the protocol.
 #![allow(clippy::unwrap_used)]
 
 use std::fs::File;

@@ -72,7 +72,7 @@ fn other_numbers_in_the_configuration_change_nothing_while_packets_run() {
             for queue in 0..2 {
                 assert!(bench.try_send(1, queue, &frame(n, 1500), TxOffload::default()));
             }
-            bench.settle();
+            bench.run_until_idle();
             assert_eq!(bench.recv(0).len(), 2, "{name}: {change:?}");
             assert_eq!(bench.cross_plain(&frame(n, 1500)), [frame(n, 1500)], "{name}: {change:?}");
             assert_eq!(bench.counter(1, "config_changes"), before + n as u64, "{name}");
@@ -141,7 +141,7 @@ fn a_configuration_that_never_rests_is_a_fault_with_a_name() {
     assert!(unstable(faulted(bench.sides[0].device.health())));
     // Packets go on; it cannot be opened anew before it rests.
     bench.send(0, &frame(1, 100));
-    bench.settle();
+    bench.run_until_idle();
     assert_eq!(bench.recv(0).len(), 1);
     let old = bench.sides.pop().unwrap();
     bench.meanwhile(|_| drop(old));

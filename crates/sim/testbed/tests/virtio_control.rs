@@ -153,7 +153,7 @@ fn a_command_that_is_not_answered_is_given_up() {
         assert!(matches!(next, Error::Virtio(Fault::Unanswered { .. })), "{name}: {next}");
         // Packets go on, and a restart mends it.
         bench.send(0, &to(OTHER));
-        bench.settle();
+        bench.run_until_idle();
         bench.handles[1].step(u64::MAX / 2);
         bench.recv(1);
         let Side { device, rx, tx } = bench.sides.pop().unwrap();
@@ -183,7 +183,7 @@ fn more_pairs_than_there_are_is_named_and_all_can_be_used() {
         for queue in 0..4 {
             assert!(bench.try_send(0, queue, &frame(queue, 90), TxOffload::default()));
         }
-        bench.settle();
+        bench.run_until_idle();
         assert_eq!(bench.recv(1).len(), 4, "{name}");
         bench.finish();
     }

@@ -28,7 +28,7 @@ fn frames_cross_every_kind_of_ring() {
                         bench.send(0, frame);
                         bench.send(1, frame);
                     }
-                    bench.settle();
+                    bench.run_until_idle();
                     for at in 0..2 {
                         let got: Vec<_> = bench.recv(at).iter().map(contents).collect();
                         assert_eq!(got, frames, "{name} {without:#x} {:?}", model.notify);
@@ -65,7 +65,7 @@ fn flows_spread_over_queue_pairs() {
             sent[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 66, 0, 0, 0, 0, 64, 17]);
             sent[34..36].copy_from_slice(&port.to_be_bytes());
             assert!(bench.try_send(0, usize::from(port % 2), &sent, TxOffload::default()));
-            bench.settle();
+            bench.run_until_idle();
             for (queue, count) in bench.sides[1].rx.iter_mut().zip(&mut seen) {
                 let got = recv(std::slice::from_mut(queue), &mut bench.pool);
                 assert!(got.iter().all(|got| contents(got) == sent), "{name}");

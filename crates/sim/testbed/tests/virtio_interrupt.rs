@@ -48,7 +48,7 @@ fn a_packet_after_arming_wakes_and_none_else_does() {
         for round in 0..700 {
             assert!(!armed(&mut bench, 0), "{name}, round {round}: nothing came");
             bench.send(0, &frame(round, 100));
-            bench.settle();
+            bench.run_until_idle();
             assert!(armed(&mut bench, 0), "{name}, round {round}: a packet came after arming");
             bench.sides[1].rx[0].disarm();
             assert_eq!(bench.recv(1).len(), 1);
@@ -56,7 +56,7 @@ fn a_packet_after_arming_wakes_and_none_else_does() {
             for n in 0..round % 5 {
                 bench.send(0, &frame(n, 200));
             }
-            bench.settle();
+            bench.run_until_idle();
             assert_eq!(bench.recv(1).len(), round % 5, "{name}");
         }
         let report = bench.handles[1].report();
@@ -74,7 +74,7 @@ fn an_index_signals_the_first_packet_only() {
         bench.sides[1].rx[0].arm().unwrap();
         for n in 0..100 {
             bench.send(0, &frame(n, 100));
-            bench.settle();
+            bench.run_until_idle();
         }
         let wanted = if ring & feature::EVENT_IDX != 0 { 1 } else { 100 };
         assert_eq!(bench.handles[1].report().interrupts, wanted, "{name}");
@@ -104,9 +104,9 @@ fn each_queue_has_a_vector_of_its_own() {
         // A flow is received where it is sent (5.1.6.5.6).
         let sent = common::frames::udp4(&[1, 2, 3], common::frames::Sums::Full);
         assert!(bench.try_send(1, 2, &sent, TxOffload::default()));
-        bench.settle();
+        bench.run_until_idle();
         bench.send(0, &sent);
-        bench.settle();
+        bench.run_until_idle();
         assert_eq!(arm(&mut bench), [false, false, true, false], "{name}");
         bench.finish();
     }
@@ -134,13 +134,13 @@ fn a_device_that_is_awake_hears_no_doorbell() {
 
         // One that sleeps wants one, whatever comes until it sleeps again.
         let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &interrupts());
-        bench.settle();
+        bench.run_until_idle();
         for burst in 1..=40 {
             for n in 0..50 {
                 bench.send(0, &frame(n, 100));
             }
             assert_eq!(bench.counter(0, "tx_kicks"), burst, "{name}: 50 packets, one doorbell");
-            bench.settle();
+            bench.run_until_idle();
             assert_eq!(bench.recv(1).len(), 50, "{name}");
         }
         let reports = bench.finish();
@@ -231,7 +231,7 @@ fn a_sleeper_on_a_device_that_died_is_not_woken_but_told() {
     bench.sides[1].rx[0].arm().unwrap();
     bench.handles[1].inject(DeviceFault::NeedsReset);
     bench.send(0, &frame(1, 100));
-    bench.settle();
+    bench.run_until_idle();
     assert!(!is_readable(bench.sides[1].rx[0].arm().unwrap(), 50));
     assert!(bench.sides[1].device.health().is_err());
     bench.close();

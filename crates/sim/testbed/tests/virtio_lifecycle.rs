@@ -42,12 +42,12 @@ fn a_stopped_port_hears_nothing_and_still_sends() {
             let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &options);
             for round in 0..3 {
                 (0..5).for_each(|n| bench.send(0, &frame(n, 100)));
-                bench.settle();
+                bench.run_until_idle();
                 bench.sides[1].device.stop().unwrap();
                 assert_eq!(bench.recv(1).len(), 5, "{name}: what came before is handed out");
                 assert_eq!(bench.cross_plain(&frame(0, 200)).len(), 0, "{name}: stopped");
                 bench.send(1, &frame(1, 300));
-                bench.settle();
+                bench.run_until_idle();
                 assert_eq!(bench.recv(0).len(), 1, "{name}: sending goes on");
                 assert_eq!(bench.counter(1, "rx_stopped"), round + 1);
                 bench.sides[1].device.start().unwrap();
@@ -67,7 +67,7 @@ fn a_start_within_a_long_frame_begins_with_the_next() {
         // Five buffers each: a burst ends within one.
         for n in 0..51 {
             bench.send(0, &frame(n, 9000));
-            bench.settle();
+            bench.run_until_idle();
         }
         let mut batch = Batch::default();
         assert_eq!(bench.sides[1].rx[0].recv(&mut bench.pool, &mut batch), 0);
@@ -92,13 +92,13 @@ fn a_restart_keeps_buffers_and_counters() {
                 }
                 // Some are received and not taken, some queued and not sent.
                 (0..7).for_each(|n| bench.send(0, &frame(n, 80)));
-                bench.settle();
+                bench.run_until_idle();
                 (0..3).for_each(|n| bench.send(1, &frame(n, 90)));
                 bench.restart(1);
                 let now = (bench.counter(1, "rx_packets"), bench.counter(1, "tx_packets"));
                 assert_eq!(now, (40 * round, 3 * round), "{name}: was {before:?}");
                 before = now;
-                bench.settle();
+                bench.run_until_idle();
                 assert!(bench.recv(1).is_empty());
                 // The device had until its reset to send them.
                 sent += bench.recv(0).len() as u64;
@@ -125,7 +125,7 @@ fn a_restart_under_traffic() {
             bench.restart(0);
         }
         bench.handles[0].with_cable(|cable| cable.stop_source());
-        bench.settle();
+        bench.run_until_idle();
         let reports = bench.finish();
         let check = reports[0].wire.check.as_ref().unwrap();
         assert_eq!((check.corrupt, check.duplicated), (0, 0), "{name}: {check:?}");
@@ -170,7 +170,7 @@ fn a_device_that_asks_for_a_reset_is_heard_and_restarted() {
         // Nothing moves, nothing hangs.
         for n in 0..600 {
             bench.send(0, &frame(n, 100));
-            bench.settle();
+            bench.run_until_idle();
             bench.try_send(1, 0, &frame(n, 100), TxOffload::default());
             assert!(bench.recv(1).is_empty(), "{name}");
         }
@@ -202,7 +202,7 @@ fn a_device_that_resets_itself_is_told_from_one_that_works() {
         );
         for n in 0..600 {
             bench.send(0, &frame(n, 100));
-            bench.settle();
+            bench.run_until_idle();
             bench.try_send(1, 0, &frame(n, 100), TxOffload::default());
             assert!(bench.recv(1).is_empty(), "{name}");
         }
@@ -290,7 +290,7 @@ fn packets_that_were_handed_over_are_sent_before_a_queue_goes() {
         let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &small_rings());
         (0..100).for_each(|n| bench.send(0, &frame(n, 100 + n)));
         bench.meanwhile(|bench| drop(bench.sides[0].tx.pop()));
-        bench.settle();
+        bench.run_until_idle();
         assert_eq!(bench.recv(1).len(), 100);
         bench.finish();
     }
@@ -304,17 +304,17 @@ fn an_empty_pool_is_counted_and_recovered_from() {
         assert!(bench.sides[0].rx[0].stats().no_buffer > 0, "{name}: a ring of 256 and a pool of 100");
         let mut held = Vec::new();
         for _ in 0..50 {
-            bench.settle();
+            bench.run_until_idle();
             held.extend(bench.recv(0));
         }
         assert_eq!((held.len(), bench.pool.available()), (100, 0), "{name}");
         drop(held);
         let mut received = 100;
         for _ in 0..500 {
-            bench.settle();
+            bench.run_until_idle();
             received += bench.recv(0).len();
         }
-        assert_eq!(received, 5000, "{name}: a patient wire loses nothing meanwhile");
+        assert_eq!(received, 5000, "{name}: a wire with backpressure loses nothing meanwhile");
         bench.finish();
     }
 }
@@ -338,7 +338,7 @@ fn a_port_opens_again_and_again_and_leaks_nothing() {
     }
     assert!(mapped.iter().all(|it| *it == mapped[0]), "{mapped:?}");
     bench.handles[0].with_cable(|cable| cable.stop_source());
-    bench.settle();
+    bench.run_until_idle();
     bench.finish();
 }
 
@@ -382,7 +382,7 @@ fn a_device_that_is_gone_is_named_and_gives_its_buffers_back() {
             bench.sides.push(Side { device, rx, tx });
             bench.recv(0);
             bench.send(0, &frame(1, 100));
-            bench.settle();
+            bench.run_until_idle();
             assert_eq!(bench.recv(0).len(), 1, "{name}");
             faults.lock().unwrap().gone = true;
             let error = bench.sides[0].device.health().unwrap_err().to_string();

@@ -115,7 +115,7 @@ fn checksums_that_are_still_to_be_filled_in_arrive_whole() {
 }
 
 #[test]
-fn verdicts_tell_right_from_not_known() {
+fn checksum_status_tells_right_from_not_known() {
     use Checksum::{Good, Unknown};
     let mut bench = Bench::pair(&model(offer(0, 0)), &options(true));
     let (udp, six) = (frames::udp4(b"checksums", Sums::Full), frames::tcp6(&payload(99), Sums::Full));
@@ -124,10 +124,9 @@ fn verdicts_tell_right_from_not_known() {
     let mut without = udp.clone();
     without[40..42].fill(0); // the sender made none
     let arp = frames::ethernet(frames::TO, 0x0806, &[0; 28]);
-    for (frame, verdict) in [(udp, Good), (six, Good), (broken, Unknown), (without, Unknown), (arp, Unknown)]
-    {
+    for (frame, status) in [(udp, Good), (six, Good), (broken, Unknown), (without, Unknown), (arp, Unknown)] {
         let packets = bench.cross(&frame, TxOffload::default());
-        assert_eq!((packets[0].l4_checksum(), contents(&packets[0])), (verdict, frame));
+        assert_eq!((packets[0].l4_checksum(), contents(&packets[0])), (status, frame));
     }
     bench.finish();
 }
@@ -196,7 +195,7 @@ fn what_cannot_be_sent_is_counted_and_stops_nobody() {
             ];
             for (n, (frame, offload)) in (1..).zip(wrong) {
                 bench.try_send(0, 0, &frame, offload);
-                bench.settle();
+                bench.run_until_idle();
                 assert!(bench.recv(1).is_empty(), "{name}");
                 assert_eq!(bench.sides[0].tx[0].stats().unsendable, n, "{name}");
                 assert_eq!(bench.counter(0, "tx_unsendable"), n, "{name}");
@@ -232,7 +231,7 @@ fn tables_make_room_for_long_packets() {
             limit.check();
             count += 1;
         }
-        bench.settle();
+        bench.run_until_idle();
         bench.recv(1);
         bench.finish();
         count

@@ -42,7 +42,7 @@ fn flow(build: fn(&[u8], Sums) -> Vec<u8>, n: u8, len: usize) -> Vec<u8> {
 /// A packet of port 1, and the queue it came on.
 fn cross(bench: &mut Bench, sent: &[u8]) -> (usize, Packet) {
     assert!(bench.try_send(0, 0, sent, TxOffload::default()));
-    bench.settle();
+    bench.run_until_idle();
     let Bench { sides, pool, .. } = bench;
     let queues = sides[1].rx.iter_mut().enumerate();
     let mut got: Vec<_> = queues
@@ -157,7 +157,7 @@ fn a_flow_stays_on_its_queue_wherever_it_is_answered() {
         for queue in 0..4 {
             assert!(bench.try_send(1, queue, &sent, TxOffload::default()));
         }
-        bench.settle();
+        bench.run_until_idle();
         assert_eq!(bench.recv(0).len(), 4);
         assert_eq!(cross(&mut bench, &sent).0, first);
     }

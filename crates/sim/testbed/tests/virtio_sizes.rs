@@ -36,7 +36,7 @@ fn exercise(bench: &mut Bench, name: &str, rounds: usize, longest: usize) {
         // Few buffers at a time fit a short ring.
         let mut got = [Vec::new(), Vec::new()];
         for _ in 0..100 {
-            bench.settle();
+            bench.run_until_idle();
             for (at, got) in got.iter_mut().enumerate() {
                 got.extend(bench.recv(at).iter().map(common::contents));
             }
@@ -116,11 +116,11 @@ fn the_longest_queues_go_round_and_round() {
         for n in 0..70_000 {
             bench.send(0, &frame(n, 60));
             if n % 500 == 0 {
-                bench.settle();
+                bench.run_until_idle();
                 back += bench.recv(0).len();
             }
         }
-        bench.settle();
+        bench.run_until_idle();
         back += bench.recv(0).len();
         assert_eq!(back, 70_000, "{name}: more than twice round the counters");
         bench.finish();

@@ -133,7 +133,7 @@ impl<A: Address + Into<u32>, const BLOCKS: usize> Lookup<A> for Lookup4<BLOCKS> 
         let addr = addr.into();
         let block = &self.blocks[(addr >> 14) as usize];
         let slot = *self.slots.at(block.slots as usize + rank(block.runs, (addr >> 8) as usize & 63));
-        value(self.settle(slot, block.cover, addr))
+        value(self.resolve(slot, block.cover, addr))
     }
 
     // Inlined, the code depends on the caller's: a few instructions more for each address.
@@ -193,14 +193,14 @@ impl<const BLOCKS: usize> Lookup4<BLOCKS> {
         if any & SUB != 0 {
             for lane in 0..LANES {
                 let slot = values[lane].wrapping_add(1);
-                values[lane] = self.settle(slot, covers[lane], addrs[lane].into()).wrapping_sub(1);
+                values[lane] = self.resolve(slot, covers[lane], addrs[lane].into()).wrapping_sub(1);
             }
         }
     }
 
     /// What a slot comes to, in stored form.
     #[inline(always)]
-    fn settle(&self, slot: u32, cover: u32, addr: u32) -> u32 {
+    fn resolve(&self, slot: u32, cover: u32, addr: u32) -> u32 {
         let slot = if slot & SUB == 0 { slot } else { self.lookup_sub(slot, addr) };
         if slot == 0 { cover } else { slot }
     }

@@ -19,7 +19,7 @@ pub enum Family {
 pub struct Device {
     /// PCI device id.
     pub id: u16,
-    /// Generation.
+    /// The generation of the chip that it has.
     pub family: Family,
     /// What it is sold as.
     pub name: &'static str,

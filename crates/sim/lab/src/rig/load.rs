@@ -117,14 +117,14 @@ impl Load<'_> {
             let (due, before) = (self.due(&checker, start.elapsed()), checker.came);
             let sent = self.send(&mut frame, &mut checker, due);
             while let Some(length) = self.out_of.receive(&mut buffer) {
-                checker.judge(&buffer[..length]);
+                checker.check(&buffer[..length]);
             }
             self.progress.offered.store(checker.seen.offered.into(), Ordering::Relaxed);
             self.progress.back.store(checker.came.into(), Ordering::Relaxed);
             let all_offered = checker.seen.offered == self.count;
             if sent > 0 || checker.came > before {
                 last = Instant::now();
-            } else if last.elapsed() > self.patience(all_offered) {
+            } else if last.elapsed() > self.silence_limit(all_offered) {
                 break;
             } else {
                 thread::sleep(Duration::from_micros(20));
@@ -138,7 +138,7 @@ impl Load<'_> {
     }
 
     /// How long a silence is one of many between frames.
-    fn patience(&self, all_offered: bool) -> Duration {
+    fn silence_limit(&self, all_offered: bool) -> Duration {
         if all_offered && self.pace.window.is_none() {
             return TAIL;
         }
@@ -214,7 +214,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Takes a frame that came. Frames of the guest's own are passed over.
-    pub fn judge(&mut self, frame: &[u8]) {
+    pub fn check(&mut self, frame: &[u8]) {
         let Some(number) = self.pattern.number(frame) else { return };
         if number >= self.seen.offered {
             self.seen.changed += 1; // never sent: the number itself is broken
@@ -372,11 +372,11 @@ mod tests {
         let pattern = numbered();
         let mut checker = Checker::new(&pattern, 2);
         checker.seen.offered = 2;
-        checker.judge(b"arp");
+        checker.check(b"arp");
         assert_eq!(checker.came, 0);
         let mut frame = vec![0; 1514];
         let length = Numbered { tag: 2, ..numbered() }.fill(0, &mut frame);
-        checker.judge(&frame[..length]);
+        checker.check(&frame[..length]);
         assert_eq!(checker.seen.changed, 1, "it came out where it went in");
     }
 }

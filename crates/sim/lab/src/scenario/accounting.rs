@@ -1,4 +1,4 @@
-//! The books of an overload: what was offered, and what became of it, by name.
+//! The accounting of an overload: what was offered, and what became of it, by name.
 //!
 //! The host counts what it offered, what the cable refused and what came back.
 //! The rest is the guest's to name: `ixora fwd` says at its end what it received,
@@ -27,23 +27,23 @@ impl Accounting {
         let mut lines = text[from..].lines();
         let (received, sent) = lines.next()?.strip_prefix("received ")?.split_once(" packets, sent ")?;
         let (received, sent) = (received.parse().ok()?, sent.trim().parse().ok()?);
-        let mut books = Accounting { received, sent, ..Accounting::default() };
+        let mut accounting = Accounting { received, sent, ..Accounting::default() };
         for line in lines.take_while(|line| !line.contains("LAB: ")) {
             let words: Vec<&str> = line.split_whitespace().collect();
             let number = |at: usize| words.get(at).and_then(|word| word.parse::<u32>().ok());
             if words.first() == Some(&"lost") {
-                books.lost += number(2)?;
+                accounting.lost += number(2)?;
             } else if let Some(at) = words.iter().position(|&word| word == "GPTC") {
-                books.left = Some(books.left.unwrap_or_default() + number(at + 1)?);
+                accounting.left = Some(accounting.left.unwrap_or_default() + number(at + 1)?);
             }
         }
-        Some(books)
+        Some(accounting)
     }
 
     /// Compares with what the host saw in each direction. `hidden` is how many
     /// frames QEMU keeps behind each NIC while the cable is not read: it drops
     /// more of them without a word, after the NIC has counted them as sent.
-    pub(super) fn judge(&self, seen: &[Traffic; 2], hidden: Option<u32>, outcome: &mut Outcome) {
+    pub(super) fn check(&self, seen: &[Traffic; 2], hidden: Option<u32>, outcome: &mut Outcome) {
         let sum = |of: fn(&Traffic) -> u32| seen.iter().map(of).sum::<u32>();
         let (taken, back) = (sum(|t| t.sent), sum(|t| t.back));
         let left = self.left.unwrap_or(self.sent);
@@ -88,10 +88,10 @@ mod tests {
         0000:02:00.0 (igb, 52:54:00:12:34:57, link up)\n  GPRC 45  GPTC 30\n\
         lost  tx_ring_full     9\nlost  rx_fifo_full     1\nLAB: ok more\n  GPTC 1000\n";
 
-    fn judged(books: &Accounting, seen: [Traffic; 2], hidden: Option<u32>) -> Vec<String> {
+    fn failures(accounting: &Accounting, seen: [Traffic; 2], hidden: Option<u32>) -> Vec<String> {
         let elapsed = Duration::ZERO;
         let mut outcome = Outcome { passed: Vec::new(), failed: Vec::new(), end: End::Finished, elapsed };
-        books.judge(&seen, hidden, &mut outcome);
+        accounting.check(&seen, hidden, &mut outcome);
         outcome.failed
     }
 
@@ -101,29 +101,29 @@ mod tests {
 
     #[test]
     fn the_last_summary_is_read() {
-        let books = Accounting { received: 90, sent: 80, lost: 10, left: Some(80) };
-        assert_eq!(Accounting::read(SAID), Some(books));
+        let accounting = Accounting { received: 90, sent: 80, lost: 10, left: Some(80) };
+        assert_eq!(Accounting::read(SAID), Some(accounting));
         assert_eq!(Accounting::read("received nothing"), None);
     }
 
     #[test]
     fn books_that_balance_pass_and_a_frame_too_few_is_seen() {
-        let books = Accounting { received: 90, sent: 80, lost: 10, left: None };
-        assert_eq!(judged(&books, [seen(45, 50), seen(45, 30)], None), [""; 0]);
-        let failed = judged(&books, [seen(45, 50), seen(45, 29)], None);
+        let accounting = Accounting { received: 90, sent: 80, lost: 10, left: None };
+        assert_eq!(failures(&accounting, [seen(45, 50), seen(45, 30)], None), [""; 0]);
+        let failed = failures(&accounting, [seen(45, 50), seen(45, 29)], None);
         assert_eq!(failed.len(), 2, "{failed:?}: sent, but not back");
-        let unnamed = Accounting { lost: 9, ..books };
-        assert_eq!(judged(&unnamed, [seen(45, 50), seen(45, 30)], None).len(), 2);
+        let unnamed = Accounting { lost: 9, ..accounting };
+        assert_eq!(failures(&unnamed, [seen(45, 50), seen(45, 30)], None).len(), 2);
     }
 
     #[test]
     fn qemus_own_queue_may_lose_only_what_it_does_not_hold() {
-        let books = Accounting { received: 90, sent: 80, lost: 10, left: Some(80) };
-        assert_eq!(judged(&books, [seen(45, 30), seen(45, 20)], Some(20)), [""; 0]);
-        assert_eq!(judged(&books, [seen(45, 30), seen(45, 19)], Some(20)).len(), 1);
+        let accounting = Accounting { received: 90, sent: 80, lost: 10, left: Some(80) };
+        assert_eq!(failures(&accounting, [seen(45, 30), seen(45, 20)], Some(20)), [""; 0]);
+        assert_eq!(failures(&accounting, [seen(45, 30), seen(45, 19)], Some(20)).len(), 1);
         // A cable that took less than the queue holds loses nothing.
         let few = Accounting { received: 20, sent: 20, lost: 0, left: Some(20) };
-        assert_eq!(judged(&few, [seen(10, 10), seen(10, 10)], Some(20)), [""; 0]);
-        assert_eq!(judged(&few, [seen(10, 10), seen(10, 9)], Some(20)).len(), 1);
+        assert_eq!(failures(&few, [seen(10, 10), seen(10, 10)], Some(20)), [""; 0]);
+        assert_eq!(failures(&few, [seen(10, 10), seen(10, 9)], Some(20)).len(), 1);
     }
 }

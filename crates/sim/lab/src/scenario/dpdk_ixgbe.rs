@@ -3,8 +3,8 @@
 //!
 //! The host talks to testpmd over a serial line and holds the other ends of both
 //! cables, so that every frame, every counter of the driver and the models' own
-//! books can be compared. Registers are trapped in one scenario, so that all of
-//! them behave to the letter, and mapped in the other. What the linter finds up to
+//! accounting can be compared. Registers are trapped in one scenario, so that all of
+//! them behave as the datasheet has it, and mapped in the other. What the linter finds up to
 //! the end is a check, too.
 
 mod basics;
@@ -59,7 +59,7 @@ const EXPLAINED: &[(&str, &str)] = &[
     ("ResetNotWaited", "ESDP"),
     ("ResetNotWaited", "EIMS"),
     // 8.2.3.7.1 wants RXEN off while FCTRL changes. The driver switches
-    // promiscuous mode under traffic; a frame or two may be judged by the old rule.
+    // promiscuous mode under traffic; a frame or two may be filtered by the old rule.
     ("FilterChangedWhileReceiving", "FCTRL"),
     // Bits 12 and 13, pause frames on the 82598: the driver shares the code.
     ("ReservedBitsWritten", "FCTRL"),

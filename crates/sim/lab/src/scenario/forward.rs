@@ -17,8 +17,8 @@ const OURS: &str = include_str!("forward_ours.sh");
 /// Frames in each direction: with both, a million.
 const FRAMES: u32 = 500_000;
 /// Long enough for all queues to be full, twice.
-const LOAD: Load = Load { time: Duration::from_secs(3), deaf: Duration::from_millis(1500) };
-/// Frames that QEMU keeps for a cable that is not read; see [`Accounting::judge`].
+const LOAD: Load = Load { time: Duration::from_secs(3), not_reading: Duration::from_millis(1500) };
+/// Frames that QEMU keeps for a cable that is not read; see [`Accounting::check`].
 const KEPT: u32 = 10_000;
 
 /// A NIC of QEMU's, as our forwarder meets it.
@@ -29,7 +29,7 @@ struct Nic {
     vfio: bool,
     /// A line of the driver's log that tells how it drives the device.
     log: &'static str,
-    /// As [`Accounting::judge`] has it.
+    /// As [`Accounting::check`] has it.
     hidden: Option<u32>,
 }
 
@@ -109,12 +109,12 @@ fn ours(bench: &Bench, name: &str, nic: Nic) -> Result<Outcome> {
     vm.files.file("lab/environment", environment.as_bytes());
     let mut running = vm.told().start()?;
     let Some([calm, more]) = drive(&mut running, &cables) else { return running.wait() };
-    let books = Accounting::read(&running.console());
+    let accounting = Accounting::read(&running.console());
     let mut outcome = running.wait()?;
     whole("there", FRAMES, &calm[0], &mut outcome);
     whole("back", FRAMES, &calm[1], &mut outcome);
-    match books {
-        Some(books) => books.judge(&more, nic.hidden, &mut outcome),
+    match accounting {
+        Some(accounting) => accounting.check(&more, nic.hidden, &mut outcome),
         None => outcome.failed.push("overload: the forwarder did not say what it counted".to_owned()),
     }
     Ok(outcome)

@@ -19,7 +19,7 @@ const EXPLAINED: &[(&str, &str)] = &[
     // reads STATUS at once, only to push the posted write out, and then waits.
     ("ResetNotWaited", "STATUS"),
     // 8.2.3.7.1 wants RXEN off while FCTRL changes. The driver switches
-    // promiscuous mode under traffic; a frame or two may be judged by the old rule.
+    // promiscuous mode under traffic; a frame or two may be filtered by the old rule.
     ("FilterChangedWhileReceiving", "FCTRL"),
     // Bits 12 and 13, pause frames on the 82598: the driver shares the code.
     ("ReservedBitsWritten", "FCTRL"),

@@ -23,7 +23,7 @@ const FRAMES: u64 = 100_000;
 /// The switch brings its statistics up to date every five seconds.
 const STATISTICS: Duration = Duration::from_secs(15);
 /// For a receiver to fill its ring, or for what is under way to arrive.
-const SETTLED: Duration = Duration::from_secs(1);
+const AFTER_CHANGE: Duration = Duration::from_secs(1);
 /// For a program to listen, or to open its port.
 const START: Duration = Duration::from_secs(20);
 const PORTS: [&str; 2] = ["vh0", "vh1"];
@@ -145,7 +145,7 @@ impl Switch {
         while self.set(&["get", "Interface", to, "link_state"])? != "up" && start.elapsed() < START {
             sleep(Duration::from_millis(100));
         }
-        sleep(SETTLED);
+        sleep(AFTER_CHANGE);
         let mut pktgen = Command::new(ixora);
         let sent = said(pktgen.arg("pktgen").arg(port(from)).args(words).args(["--rate", "25k"]))?;
         if !self.await_end(&mut pcap, to)? {
@@ -168,7 +168,7 @@ impl Switch {
             }
             let statistics = self.set(&["get", "Interface", to, "statistics"])?;
             if sum(&statistics, "tx_packets") + drops(&statistics) >= FRAMES {
-                sleep(SETTLED);
+                sleep(AFTER_CHANGE);
                 break;
             }
             sleep(Duration::from_millis(200));

@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Cable, PAUSE, SILENCE, Traffic, fill, judge};
+use super::{Cable, PAUSE, SILENCE, Traffic, check, fill};
 
 /// What is offered, and how it is taken.
 #[derive(Debug, Clone, Copy)]
@@ -17,7 +17,7 @@ pub struct Load {
     /// How long frames are offered, as fast as they go.
     pub time: Duration,
     /// How long nobody reads what comes back, from the beginning on.
-    pub deaf: Duration,
+    pub not_reading: Duration,
 }
 
 /// Until another frame is sent behind those that may be lost.
@@ -30,7 +30,7 @@ pub fn overload(into: &Cable, out_of: &Cable, load: Load) -> Traffic {
     let (mut traffic, mut next) = (Traffic::default(), 0);
     let (mut frame, mut buffer) = (vec![0; 1514], vec![0; 2048]);
     let start = Instant::now();
-    let mut heard = start + load.time.max(load.deaf);
+    let mut heard = start + load.time.max(load.not_reading);
     let mut sent = heard;
     loop {
         let (mut moved, offering) = (false, start.elapsed() < load.time);
@@ -40,9 +40,9 @@ pub fn overload(into: &Cable, out_of: &Cable, load: Load) -> Traffic {
             offer(into, &mut frame, 1, &mut traffic);
             sent = Instant::now();
         }
-        if start.elapsed() >= load.deaf {
+        if start.elapsed() >= load.not_reading {
             while let Some(length) = take(out_of, &mut buffer) {
-                judge(&buffer[..length], &mut next, &mut traffic);
+                check(&buffer[..length], &mut next, &mut traffic);
                 (moved, heard) = (true, heard.max(Instant::now()));
             }
         }
@@ -92,7 +92,7 @@ mod tests {
         let far = cables.each_ref().map(|cable| UnixDatagram::bind(&cable.theirs).expect("bound"));
         far[0].set_read_timeout(Some(Duration::from_secs(1))).expect("set");
         far[1].set_nonblocking(true).expect("set");
-        let load = Load { time: Duration::from_millis(300), deaf: Duration::from_millis(150) };
+        let load = Load { time: Duration::from_millis(300), not_reading: Duration::from_millis(150) };
         let (seen, lost) = thread::scope(|scope| {
             let guest = scope.spawn(|| {
                 let (mut buffer, mut lost) = (vec![0; 2048], 0);

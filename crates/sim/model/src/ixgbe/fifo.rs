@@ -48,10 +48,10 @@ impl Fifo {
         self.records.len()
     }
 
-    /// Keeps a frame; `false` when there is no room. Frames of a patient wire
+    /// Keeps a frame; `false` when there is no room. Frames of a wire with backpressure
     /// may use all of the chip's memory.
-    pub fn push(&mut self, classified: Classified, frame: &[u8], patient: bool) -> bool {
-        let limit = if patient { CAPACITY } else { self.limit.min(CAPACITY) };
+    pub fn push(&mut self, classified: Classified, frame: &[u8], backpressure: bool) -> bool {
+        let limit = if backpressure { CAPACITY } else { self.limit.min(CAPACITY) };
         if self.held + frame.len() > limit {
             return false;
         }
@@ -63,7 +63,7 @@ impl Fifo {
         true
     }
 
-    /// A free stretch of `len` bytes; frames are kept in one piece.
+    /// A free range of `len` bytes; frames are kept in one piece.
     fn room(&self, len: usize) -> Option<usize> {
         let Some(oldest) = self.records.front() else { return Some(0) };
         if self.end > oldest.start {

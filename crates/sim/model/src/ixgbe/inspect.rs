@@ -11,7 +11,7 @@ use regs::ixgbe::*;
 use super::host::Counters;
 use super::lint::{Register, Rule};
 use super::queue::Ring;
-use super::watch::SETTLED_NS;
+use super::watch::SETUP_NS;
 use super::{ENABLE, Ixgbe};
 use crate::{Dma, Pages, Window};
 
@@ -38,7 +38,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         if self.stale {
             self.configure();
         }
-        if self.host.counters.lint.is_settled(self.now_ns, SETTLED_NS) {
+        if self.host.counters.lint.has_received_for(self.now_ns, SETUP_NS) {
             self.check_no_snoop();
         }
         for n in 0..RDT::COUNT {

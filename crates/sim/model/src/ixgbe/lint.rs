@@ -118,8 +118,8 @@ impl Lint {
         *self = Lint::default();
     }
 
-    /// The driver wrote CTRL.RST: the quiet time starts, and the interrupts
-    /// have to be masked again before anything is unmasked.
+    /// The driver wrote CTRL.RST: the time starts in which registers must not be
+    /// accessed, and the interrupts have to be masked again before anything is unmasked.
     pub fn note_reset(&mut self, now_ns: u64) {
         self.reset_at_ns = Some(now_ns);
         self.unmasked_since_reset = Some(false);
@@ -141,7 +141,7 @@ impl Lint {
     }
 
     /// Whether receive was turned on `long` ago and nobody has asked since.
-    pub(super) fn is_settled(&self, now_ns: u64, long: u64) -> bool {
+    pub(super) fn has_received_for(&self, now_ns: u64, long: u64) -> bool {
         self.receiving_since_ns.is_some_and(|since| now_ns.saturating_sub(since) >= long)
     }
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quiet_time_after_a_reset_ends() {
+    fn the_time_without_accesses_after_a_reset_ends() {
         let (status, rdt) = (Register::of(STATUS::ID, 0), Register::of(RDT::ID, 0));
         let mut lint = Lint::new();
         lint.note_access(rdt, 0, 0);

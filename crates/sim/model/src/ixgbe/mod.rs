@@ -50,7 +50,7 @@ use semaphore::Semaphore;
 use statistics::Totals;
 use tx::Tx;
 
-use crate::{Dma, Fault, Interrupts, Pages, Wire};
+use crate::{Dma, FrameError, Interrupts, Pages, Wire};
 use regs::ixgbe::{EICR, HLREG0, RXDCTL, TXDCTL};
 
 /// Queues are looked at for being enabled or disabled this often.
@@ -167,11 +167,11 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         if tx.enabled {
             moved += tx.step(host, &mut |host, frame| {
                 host.counters.rx_offered += 1;
-                rx.arrive(host, frame, Fault::None, false);
+                rx.arrive(host, frame, FrameError::None, false);
             });
         }
         moved += rx.step(host, None::<&mut C>);
-        if !wire.is_patient() {
+        if !wire.has_backpressure() {
             let mut scratch = vec![0; crate::MAX_FRAME];
             let taken = wire.receive_burst(&mut scratch, 64, &mut |_, _| {});
             host.counters.rx_offered += taken as u64;

@@ -11,7 +11,7 @@ use wire::ethernet::ADDRESSES_LEN;
 use super::host::{Counters, Host};
 use super::lint::Rule;
 use super::offload::{self, Headers};
-use super::queue::Place;
+use super::queue::RingRegisters;
 use super::statistics::TxBurst;
 use super::tx::{RESERVED, Sender, Settings};
 use crate::checksum::crc32;
@@ -82,7 +82,7 @@ impl Packet {
         sender: &mut Sender<'_, D, P, O>,
         fields: Fields,
         burst: &mut TxBurst,
-        place: Place,
+        place: RingRegisters,
     ) where
         D: Dma,
         O: FnMut(&mut Host<D, P>, &[u8]),
@@ -131,7 +131,12 @@ impl Packet {
         self.loss.get_or_insert(loss);
     }
 
-    fn append<D: Dma, P, O>(&mut self, sender: &mut Sender<'_, D, P, O>, fields: Fields, place: Place) {
+    fn append<D: Dma, P, O>(
+        &mut self,
+        sender: &mut Sender<'_, D, P, O>,
+        fields: Fields,
+        place: RingRegisters,
+    ) {
         let len = (fields.command & tx::LENGTH_MASK) as usize;
         if len == 0 {
             place.lint(&mut sender.host.counters, Rule::ZeroLengthDescriptor, fields.command);
@@ -165,7 +170,7 @@ impl Packet {
         sender: &mut Sender<'_, D, P, O>,
         last: u64,
         burst: &mut TxBurst,
-        place: Place,
+        place: RingRegisters,
     ) where
         D: Dma,
         O: FnMut(&mut Host<D, P>, &[u8]),
@@ -191,7 +196,7 @@ impl Packet {
         sender: &mut Sender<'_, D, P, O>,
         last: u64,
         burst: &mut TxBurst,
-        place: Place,
+        place: RingRegisters,
     ) -> Result<(), Loss>
     where
         D: Dma,
@@ -210,7 +215,11 @@ impl Packet {
     }
 
     /// The context a packet refers to; a lint and a loss when it never came.
-    fn context<D, P, O>(&self, sender: &mut Sender<'_, D, P, O>, place: Place) -> Result<[u64; 2], Loss> {
+    fn context<D, P, O>(
+        &self,
+        sender: &mut Sender<'_, D, P, O>,
+        place: RingRegisters,
+    ) -> Result<[u64; 2], Loss> {
         let index = (self.first >> tx::IDX_SHIFT & 1) as usize;
         self.contexts[index].ok_or_else(|| {
             place.lint(&mut sender.host.counters, Rule::ContextMissing, self.first);
@@ -222,7 +231,7 @@ impl Packet {
         &mut self,
         sender: &mut Sender<'_, D, P, O>,
         burst: &mut TxBurst,
-        place: Place,
+        place: RingRegisters,
     ) -> Result<(), Loss>
     where
         D: Dma,
@@ -254,7 +263,7 @@ impl Packet {
         &mut self,
         sender: &mut Sender<'_, D, P, O>,
         burst: &mut TxBurst,
-        place: Place,
+        place: RingRegisters,
     ) -> Result<(), Loss>
     where
         D: Dma,
@@ -295,7 +304,7 @@ impl Packet {
     fn emit<D, P, O>(
         &mut self,
         sender: &mut Sender<'_, D, P, O>,
-        (crc, place): (bool, Place),
+        (crc, place): (bool, RingRegisters),
         tag: Option<u16>,
         burst: &mut TxBurst,
     ) -> Result<(), Loss>
@@ -344,7 +353,11 @@ impl Packet {
     }
 }
 
-fn check_length<D, P, O>(len: usize, sender: &mut Sender<'_, D, P, O>, place: Place) -> Result<(), Loss> {
+fn check_length<D, P, O>(
+    len: usize,
+    sender: &mut Sender<'_, D, P, O>,
+    place: RingRegisters,
+) -> Result<(), Loss> {
     if len > LONGEST {
         place.lint(&mut sender.host.counters, Rule::TxTooLong, len as u64);
         return Err(Loss::Oversize);

@@ -37,7 +37,7 @@ const _: () = {
 
 /// Which registers a ring has; all are in the polled pages.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct RingRegisters {
     /// `RDT` or `TDT`.
     pub tail: Id,
     /// Queue number.
@@ -47,7 +47,7 @@ pub(super) struct Place {
     pub base: u32,
 }
 
-impl Place {
+impl RingRegisters {
     pub const fn low(self) -> u32 {
         self.base
     }
@@ -77,7 +77,7 @@ impl Place {
 /// One ring.
 #[derive(Debug)]
 pub(super) struct Ring<W> {
-    pub place: Place,
+    pub place: RingRegisters,
     pub enabled: bool,
     window: Option<W>,
     iova: u64,
@@ -101,7 +101,7 @@ pub(super) struct Ring<W> {
 }
 
 impl<W: Window> Ring<W> {
-    pub fn new(place: Place) -> Ring<W> {
+    pub fn new(place: RingRegisters) -> Ring<W> {
         Ring {
             place,
             enabled: false,

@@ -16,7 +16,7 @@ use super::registers::Registers;
 use super::rss::Rss;
 use super::rx_queue::RxQueue;
 use super::statistics::{Counter, RxLoss};
-use crate::{Dma, Fault, MAX_FRAME, MIN_FRAME, Pages, Window, Wire};
+use crate::{Dma, FrameError, MAX_FRAME, MIN_FRAME, Pages, Window, Wire};
 use regs::ixgbe::*;
 use wire::ethernet::{self, EtherType};
 use wire::vlan;
@@ -34,7 +34,7 @@ pub(super) struct Classified {
     pub tag: Option<u16>,
     /// The write-back's first word.
     pub low: u64,
-    /// Verdicts and type bits of its second word.
+    /// Status, error and type bits of its second word.
     pub status: u64,
 }
 
@@ -125,12 +125,12 @@ impl<W: Window> Rx<W> {
             moved += self.drain(host);
         }
         if let Some(wire) = wire {
-            let patient = wire.is_patient();
-            let wanted = if patient { self.wanted(host) } else { BURST };
+            let backpressure = wire.has_backpressure();
+            let wanted = if backpressure { self.wanted(host) } else { BURST };
             if wanted > 0 {
                 let mut scratch = std::mem::take(&mut self.scratch);
                 let taken = wire.receive_burst(&mut scratch, wanted, &mut |frame, fault| {
-                    self.arrive(host, frame, fault, patient);
+                    self.arrive(host, frame, fault, backpressure);
                 });
                 self.scratch = scratch;
                 host.counters.rx_offered += taken as u64;
@@ -154,7 +154,7 @@ impl<W: Window> Rx<W> {
         }
     }
 
-    /// How many frames a patient wire should give.
+    /// How many frames a wire with backpressure should give.
     fn wanted<D, P: Pages>(&mut self, host: &mut Host<D, P>) -> usize {
         if self.closed.is_some() || !self.fifo.is_empty() {
             return 0;
@@ -171,13 +171,13 @@ impl<W: Window> Rx<W> {
 
     /// A frame from the wire. The caller counts it as offered.
     #[inline(always)]
-    pub fn arrive<D, P>(&mut self, host: &mut Host<D, P>, frame: &[u8], fault: Fault, patient: bool)
+    pub fn arrive<D, P>(&mut self, host: &mut Host<D, P>, frame: &[u8], fault: FrameError, backpressure: bool)
     where
         D: Dma<Window = W>,
         P: Pages,
     {
         if let Some(head) = frame.first_chunk::<MIN_FRAME>()
-            && fault == Fault::None
+            && fault == FrameError::None
             && frame.len() <= self.plain_limit
             && self.filter.wants(head.first_chunk().expect("60 bytes hold 8"))
             && self.fifo.is_empty()
@@ -197,28 +197,28 @@ impl<W: Window> Rx<W> {
                 return queue.put(host, low, status, frame);
             }
         }
-        self.arrive_any(host, frame, fault, patient);
+        self.arrive_any(host, frame, fault, backpressure);
     }
 
     /// Any frame.
     #[inline(never)]
-    fn arrive_any<D, P>(&mut self, host: &mut Host<D, P>, frame: &[u8], fault: Fault, patient: bool)
+    fn arrive_any<D, P>(&mut self, host: &mut Host<D, P>, frame: &[u8], fault: FrameError, backpressure: bool)
     where
         D: Dma<Window = W>,
         P: Pages,
     {
-        let sound = fault == Fault::None && self.closed.is_none();
+        let sound = fault == FrameError::None && self.closed.is_none();
         let sound = sound && (MIN_FRAME..=self.longest).contains(&frame.len());
         if !sound && self.refuse(&mut host.counters, frame, fault) {
             return;
         }
         if let Some(classified) = self.classify(&mut host.counters, frame) {
-            self.store(host, frame, classified, patient);
+            self.store(host, frame, classified, backpressure);
         }
     }
 
     /// Puts a frame into its queue or into the packet buffer.
-    fn store<D, P>(&mut self, host: &mut Host<D, P>, frame: &[u8], classified: Classified, patient: bool)
+    fn store<D, P>(&mut self, host: &mut Host<D, P>, frame: &[u8], classified: Classified, backpressure: bool)
     where
         D: Dma<Window = W>,
         P: Pages,
@@ -226,7 +226,7 @@ impl<W: Window> Rx<W> {
         if self.fifo.is_empty() && place(&mut self.queues, host, &classified, frame) {
             return;
         }
-        if !self.fifo.push(classified, frame, patient) {
+        if !self.fifo.push(classified, frame, backpressure) {
             host.counters.drops.rx_fifo_full += 1;
             host.counters.statistics.add_rx_loss(RxLoss::Missed { class: 0 }, 1, frame.len() as u64);
             host.counters.interrupts.cause_other(EICR::RX_MISS);
@@ -301,7 +301,7 @@ impl<W: Window> Rx<W> {
     /// Names the reason why a frame is not received: `false` if there is none.
     #[cold]
     #[inline(never)]
-    fn refuse(&mut self, counters: &mut Counters, frame: &[u8], fault: Fault) -> bool {
+    fn refuse(&mut self, counters: &mut Counters, frame: &[u8], fault: FrameError) -> bool {
         let drops = &mut counters.drops;
         match self.closed {
             Some(Closed::Disabled) => {
@@ -318,15 +318,15 @@ impl<W: Window> Rx<W> {
         let ethertype = ethernet::Header::of(frame).map(|header| header.ethertype().0);
         let tagged = ethertype == Some(self.filter.vlan_type);
         let long = frame.len() > self.longest + if tagged { vlan::HEADER_LEN } else { 0 };
-        let damaged = fault != Fault::None;
+        let damaged = fault != FrameError::None;
         let (lost, loss) = match (short, long, fault) {
             (true, ..) if damaged => (&mut drops.rx_undersize, RxLoss::Fragment),
             (true, ..) => (&mut drops.rx_undersize, RxLoss::Undersize),
             (_, true, _) if damaged => (&mut drops.rx_oversize, RxLoss::Jabber),
             (_, true, _) => (&mut drops.rx_oversize, RxLoss::Oversize),
-            (.., Fault::Crc) => (&mut drops.rx_crc, RxLoss::Crc),
-            (.., Fault::Symbol) => (&mut drops.rx_crc, RxLoss::Illegal),
-            (.., Fault::None) => return false,
+            (.., FrameError::Crc) => (&mut drops.rx_crc, RxLoss::Crc),
+            (.., FrameError::Symbol) => (&mut drops.rx_crc, RxLoss::Illegal),
+            (.., FrameError::None) => return false,
         };
         *lost += 1;
         counters.statistics.add_rx_loss(loss, 1, frame.len() as u64);

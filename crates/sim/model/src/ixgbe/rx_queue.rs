@@ -9,7 +9,7 @@ use wire::{ethernet, vlan};
 
 use super::host::{Counters, Host};
 use super::lint::{Register, Rule};
-use super::queue::{FETCH, Place, Ring};
+use super::queue::{FETCH, Ring, RingRegisters};
 use super::rx::Classified;
 use super::statistics::{RxBurst, RxLoss};
 use super::watch::Watch;
@@ -41,7 +41,7 @@ pub(super) struct RxQueue<W> {
 
 impl<W: Window> RxQueue<W> {
     pub fn new(number: usize) -> RxQueue<W> {
-        let place = Place { tail: RDT::ID, number: number as u16, base: RDBAL::at(number) };
+        let place = RingRegisters { tail: RDT::ID, number: number as u16, base: RDBAL::at(number) };
         RxQueue {
             ring: Ring::new(place),
             addresses: [0; FETCH],

@@ -11,7 +11,7 @@ use regs::ixgbe::*;
 use super::host::{Counters, Host};
 use super::lint::Rule;
 use super::packet::{Fields, Packet};
-use super::queue::{FETCH, Place, Ring};
+use super::queue::{FETCH, Ring, RingRegisters};
 use super::registers::Registers;
 use super::statistics::TxBurst;
 use crate::{Dma, MAX_FRAME, MIN_FRAME, Pages, Window};
@@ -70,7 +70,7 @@ pub(super) struct Tx<W> {
     pub enabled: bool,
     settings: Settings,
     /// Which of the active queues is served first.
-    turn: usize,
+    next_queue: usize,
     scratch: Box<[u8; PLAIN_LIMIT as usize]>,
 }
 
@@ -81,7 +81,7 @@ impl<W: Window> Tx<W> {
             active: Vec::new(),
             enabled: false,
             settings: Settings::default(),
-            turn: 0,
+            next_queue: 0,
             scratch: Box::new([0; PLAIN_LIMIT as usize]),
         }
     }
@@ -116,12 +116,12 @@ impl<W: Window> Tx<W> {
         let (mut sent, queues) = (0, self.active.len());
         let mut sender = Sender { host, settings: &self.settings, out, spent: 0 };
         // Round robin, from where the budget ended last time.
-        for turn in 0..queues {
-            let at = self.turn + turn;
+        for nth in 0..queues {
+            let at = self.next_queue + nth;
             let n = self.active[if at < queues { at } else { at % queues }];
             sent += self.queues[usize::from(n)].step(&mut sender, &mut self.scratch);
             if sender.spent >= BUDGET {
-                self.turn = (at + 1) % queues;
+                self.next_queue = (at + 1) % queues;
                 break;
             }
         }
@@ -165,7 +165,7 @@ pub(super) struct TxQueue<W> {
 
 impl<W: Window> TxQueue<W> {
     pub fn new(number: usize) -> TxQueue<W> {
-        let place = Place { tail: TDT::ID, number: number as u16, base: TDBAL::at(number) };
+        let place = RingRegisters { tail: TDT::ID, number: number as u16, base: TDBAL::at(number) };
         TxQueue {
             ring: Ring::new(place),
             words: [[0; 2]; FETCH],

@@ -22,7 +22,7 @@ const ROUND_NS: u64 = 50_000_000;
 
 /// A driver may set up what 4.6.7 lists in an order of its own; this long after
 /// its start a queue should be as the section wants it.
-pub(super) const SETTLED_NS: u64 = 10_000_000;
+pub(super) const SETUP_NS: u64 = 10_000_000;
 
 /// Rounds between two looks at the buffers' addresses, which have to be sorted.
 const ADDRESS_ROUNDS: u32 = 64;
@@ -61,7 +61,7 @@ impl<W: Window> RxQueue<W> {
         P: Pages,
     {
         let since = *self.watch.since_ns.get_or_insert(now_ns);
-        if now_ns.saturating_sub(since) >= SETTLED_NS {
+        if now_ns.saturating_sub(since) >= SETUP_NS {
             self.check_dca(host);
         }
         self.check_rest(host, now_ns);

@@ -1,15 +1,15 @@
 //! A buffer as the driver makes it available: a chain of descriptors, flattened
-//! to stretches of memory.
+//! to segments of memory.
 //!
 //! virtio 1.3, sections 2.7.5 (split), 2.8.5 (packed) and 2.7.5.3, 2.8.7
-//! (indirect tables). Readable stretches come before writable ones (2.7.4.2);
+//! (indirect tables). Readable segments come before writable ones (2.7.4.2);
 //! what breaks the structure of the ring is a [`Breach`], what merely makes no
-//! sense is noted in the chain.
+//! sense is recorded in the chain.
 
 use super::lint::Rule;
 use crate::Dma;
 
-/// A stretch of host memory, not checked.
+/// A segment of host memory, not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub address: u64,
@@ -55,9 +55,9 @@ pub(super) struct Chain {
     readable: usize,
     /// Descriptors read, in the ring and in tables.
     pub walked: u32,
-    /// A readable stretch follows a writable one.
+    /// A readable segment follows a writable one.
     pub is_mixed: bool,
-    /// A stretch has no bytes.
+    /// A segment has no bytes.
     pub has_empty: bool,
 }
 
@@ -74,7 +74,7 @@ impl Chain {
         self.has_empty |= len == 0;
         if flags & WRITE == 0 {
             if self.readable < self.segments.len() {
-                // Passed over: readable stretches come first.
+                // Passed over: readable segments come first.
                 self.is_mixed = true;
                 return;
             }

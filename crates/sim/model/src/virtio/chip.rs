@@ -3,7 +3,7 @@
 
 use regs::virtio::feature::{ACCESS_PLATFORM, NOTIFICATION_DATA, RING_RESET, net};
 
-use super::Place;
+use super::RingAddresses;
 use super::pci::Function;
 use crate::chip::{FaultInjection, RingSetup, Rings};
 use crate::lint::Broken;
@@ -108,7 +108,7 @@ impl<D: Dma> Rings for Function<D> {
         let RingSetup { size, descriptors, driver, device, base } = *ring;
         let net = self.net_mut();
         net.set_vector(index, Some(index));
-        net.set_up(index, Place { size, descriptors, driver, device }, Some(base))
+        net.set_up(index, RingAddresses { size, descriptors, driver, device }, Some(base))
     }
 
     fn enable(&mut self, index: u16, on: bool) {

@@ -37,7 +37,7 @@ impl<D: Dma> Net<D> {
             put(config::RSS_MAX_INDIRECTION_TABLE_LENGTH, &rss::LONGEST_TABLE.to_le_bytes());
             put(config::SUPPORTED_HASH_TYPES, &rss::TYPES.to_le_bytes());
         }
-        self.pretence.cover(&mut bytes);
+        self.config_fault.cover(&mut bytes);
         for (at, byte) in (offset as usize..).zip(data) {
             *byte = bytes.get(at).copied().unwrap_or(0);
         }

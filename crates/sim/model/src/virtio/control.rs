@@ -8,7 +8,7 @@ use regs::virtio::feature::net as feature;
 
 use super::chain::Chain;
 use super::host::Host;
-use super::lint::{Place, Rule};
+use super::lint::{Location, Rule};
 use super::queue::Queue;
 use super::rss::Rss;
 use super::rx::Rx;
@@ -28,7 +28,7 @@ pub(super) struct Subject<'a> {
     pub pairs_in_use: &'a mut u16,
     /// The address in the configuration.
     pub mac: &'a mut [u8; 6],
-    pub place: Place,
+    pub place: Location,
 }
 
 /// Answers what is queued; how many commands that were.
@@ -195,7 +195,7 @@ impl Subject<'_> {
         Ok(())
     }
 
-    /// Of the receive offloads there is one: verdicts on checksums.
+    /// Of the receive offloads there is one: checking checksums.
     fn set_offloads(&mut self, data: &[u8]) -> Result<(), Refusal> {
         let &wanted = <&[u8; 8]>::try_from(data).map_err(|_| Refusal::Malformed)?;
         let wanted = u64::from_le_bytes(wanted);

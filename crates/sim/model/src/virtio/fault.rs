@@ -21,7 +21,7 @@ pub const OTHER_MAC: [u8; 6] = [0x62; 6];
 
 /// What the configuration says where that is not what the device is.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Pretence {
+pub(super) struct ConfigFault {
     pairs: Option<u16>,
     mtu: Option<u16>,
     /// The speed and the address are others.
@@ -30,7 +30,7 @@ pub(super) struct Pretence {
     unsettled: u32,
 }
 
-impl Pretence {
+impl ConfigFault {
     /// Puts it over the configuration, where the fields are there.
     pub fn cover(&self, bytes: &mut [u8; config::BYTES as usize]) {
         let mut put = |at: u32, field: Option<&[u8]>| {
@@ -61,10 +61,10 @@ impl<D: Dma> Net<D> {
                 return;
             }
             DeviceFault::Reset => return self.reset(),
-            DeviceFault::Pairs(pairs) => self.pretence.pairs = Some(pairs),
-            DeviceFault::Mtu(mtu) => self.pretence.mtu = Some(mtu),
+            DeviceFault::Pairs(pairs) => self.config_fault.pairs = Some(pairs),
+            DeviceFault::Mtu(mtu) => self.config_fault.mtu = Some(mtu),
             DeviceFault::Unsettled(accesses) => {
-                self.pretence.unsettled = accesses;
+                self.config_fault.unsettled = accesses;
                 return;
             }
         }
@@ -73,9 +73,9 @@ impl<D: Dma> Net<D> {
 
     /// The configuration was accessed.
     pub(super) fn config_accessed(&mut self) {
-        let Some(left) = self.pretence.unsettled.checked_sub(1) else { return };
-        self.pretence.unsettled = left;
-        self.pretence.is_other ^= true;
+        let Some(left) = self.config_fault.unsettled.checked_sub(1) else { return };
+        self.config_fault.unsettled = left;
+        self.config_fault.is_other ^= true;
         self.config_changed();
     }
 }

@@ -7,7 +7,7 @@
 
 use regs::virtio::pci::isr;
 
-use super::lint::{Lint, Place, Rule};
+use super::lint::{Lint, Location, Rule};
 use crate::Interrupts;
 
 crate::counters::drops! {
@@ -163,7 +163,7 @@ pub(super) struct Counters {
 impl Counters {
     /// Reports a rule broken; a new kind is logged.
     #[cold]
-    pub fn report(&mut self, rule: Rule, place: Place, value: u64) {
+    pub fn report(&mut self, rule: Rule, place: Location, value: u64) {
         if let Some(finding) = self.lint.report(rule, place, value) {
             tracing::debug!(%finding, "driver");
         }

@@ -12,7 +12,7 @@ pub use rules::Rule;
 
 /// Where a rule was broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum Location {
     /// The device as a whole.
     Device,
     /// A field of the common configuration, and its offset.
@@ -23,22 +23,22 @@ pub enum Place {
     Queue(u16),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Device => f.write_str("the device"),
-            Place::Register(name, offset) => write!(f, "{name} ({offset:#04x})"),
-            Place::Offset(offset) => write!(f, "{offset:#06x}"),
-            Place::Queue(index) => write!(f, "queue {index}"),
+            Location::Device => f.write_str("the device"),
+            Location::Register(name, offset) => write!(f, "{name} ({offset:#04x})"),
+            Location::Offset(offset) => write!(f, "{offset:#06x}"),
+            Location::Queue(index) => write!(f, "queue {index}"),
         }
     }
 }
 
 /// One thing a driver did wrong, however often.
-pub type Finding = crate::lint::Finding<Rule, Place>;
+pub type Finding = crate::lint::Finding<Rule, Location>;
 
 /// All findings about one driver.
-pub type Lint = crate::lint::Findings<Rule, Place>;
+pub type Lint = crate::lint::Findings<Rule, Location>;
 
 #[cfg(test)]
 mod tests {

@@ -34,10 +34,10 @@ mod tests;
 pub use fault::{OTHER_MAC, OTHER_SPEED};
 pub use host::{Drops, Totals};
 pub use options::{Notify, Options};
-pub use ring::{PACKED_START, Place};
+pub use ring::{PACKED_START, RingAddresses};
 
 use control::Subject;
-use fault::Pretence;
+use fault::ConfigFault;
 use host::{Counters, Host, Interrupter};
 use lint::{Lint, Rule};
 use offload::Offloads;
@@ -76,7 +76,7 @@ pub struct Net<D: Dma> {
     /// Queues that were broken when the driver was last told.
     told_broken: u64,
     needs_reset: bool,
-    pretence: Pretence,
+    config_fault: ConfigFault,
 }
 
 impl<D: Dma> Net<D> {
@@ -99,7 +99,7 @@ impl<D: Dma> Net<D> {
             is_stale: true,
             told_broken: 0,
             needs_reset: false,
-            pretence: Pretence::default(),
+            config_fault: ConfigFault::default(),
             options,
         }
     }
@@ -148,7 +148,7 @@ impl<D: Dma> Net<D> {
     /// what is not offered, or one without what it requires (2.2.2).
     pub fn set_features(&mut self, features: u64) -> bool {
         if let Some((rule, bits)) = self.objection(features) {
-            self.host.counters.report(rule, lint::Place::Device, bits);
+            self.host.counters.report(rule, lint::Location::Device, bits);
             return false;
         }
         self.take_features(features);
@@ -202,10 +202,10 @@ impl<D: Dma> Net<D> {
 
     /// The driver hands a queue over; it goes on behind `base`, or begins when
     /// that is `None`. `false` for one that cannot lie there.
-    pub fn set_up(&mut self, index: u16, place: Place, base: Option<u32>) -> bool {
+    pub fn set_up(&mut self, index: u16, place: RingAddresses, base: Option<u32>) -> bool {
         let rules = self.rules();
         if let Some((rule, value)) = self.misplaced(&place, rules) {
-            self.host.counters.report(rule, lint::Place::Queue(index), value);
+            self.host.counters.report(rule, lint::Location::Queue(index), value);
             return false;
         }
         let Some(queue) = self.queues.get_mut(usize::from(index)) else { return false };
@@ -214,8 +214,8 @@ impl<D: Dma> Net<D> {
         true
     }
 
-    fn misplaced(&self, place: &Place, rules: Rules) -> Option<(Rule, u64)> {
-        let Place { size, descriptors, driver, device } = *place;
+    fn misplaced(&self, place: &RingAddresses, rules: Rules) -> Option<(Rule, u64)> {
+        let RingAddresses { size, descriptors, driver, device } = *place;
         let power = rules.packed || size.is_power_of_two();
         if size == 0 || size > self.options.queue_size || !power {
             return Some((Rule::QueueSizeInvalid, size.into()));
@@ -318,7 +318,7 @@ impl<D: Dma> Net<D> {
             pairs: self.options.pairs,
             pairs_in_use: &mut self.pairs_in_use,
             mac: &mut self.mac,
-            place: lint::Place::Queue(index),
+            place: lint::Location::Queue(index),
         };
         let done = control::step(queue, host, &mut subject);
         if done > 0 {
@@ -350,7 +350,7 @@ impl<D: Dma> Net<D> {
     /// Nobody receives: frames of a wire that does not wait are lost.
     #[cold]
     fn discard<C: Wire>(&mut self, wire: &mut C) -> usize {
-        if wire.is_patient() {
+        if wire.has_backpressure() {
             return 0;
         }
         let mut scratch = vec![0; crate::MAX_FRAME];
@@ -417,7 +417,7 @@ impl<D: Dma> Net<D> {
     }
 
     /// Reports a rule that a transport sees broken.
-    pub fn report(&mut self, rule: Rule, place: lint::Place, value: u64) {
+    pub fn report(&mut self, rule: Rule, place: lint::Location, value: u64) {
         self.host.counters.report(rule, place, value);
     }
 

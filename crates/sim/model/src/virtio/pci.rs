@@ -13,8 +13,8 @@ use regs::virtio::feature;
 use regs::virtio::net::config;
 use regs::virtio::pci::{capability, common as fields};
 
-use super::lint::{Place as Where, Rule};
-use super::{Net, Options, Place};
+use super::lint::{Location, Rule};
+use super::{Net, Options, RingAddresses};
 use crate::{Dma, Interrupts, Wire};
 
 /// Bytes of the BAR.
@@ -30,7 +30,7 @@ pub struct Structure {
     pub kind: u8,
     /// Bytes from the BAR's begin.
     pub offset: u32,
-    /// Bytes.
+    /// Its length in bytes.
     pub length: u32,
 }
 
@@ -65,7 +65,7 @@ fn width(at: u32) -> usize {
 /// A queue as its registers have it.
 #[derive(Debug, Clone, Copy)]
 struct Setup {
-    place: Place,
+    place: RingAddresses,
     vector: Option<u16>,
     is_enabled: bool,
 }
@@ -137,7 +137,7 @@ impl<D: Dma> Function<D> {
     }
 
     fn clear(&mut self) {
-        let place = Place { size: self.net.queue_size(), ..Place::default() };
+        let place = RingAddresses { size: self.net.queue_size(), ..RingAddresses::default() };
         let setup = Setup { place, vector: None, is_enabled: false };
         self.queues = vec![setup; usize::from(self.net.queues())];
         (self.status, self.driver_features, self.queue_select) = (0, 0, 0);
@@ -161,13 +161,13 @@ impl<D: Dma> Function<D> {
             *byte = std::mem::take(&mut self.net.host.interrupter.isr);
         } else if let Some(at) = DEVICE.inside(offset, data.len()) {
             if data.len() != width(at) {
-                let place = Where::Register("device configuration", at);
+                let place = Location::Register("device configuration", at);
                 self.net.report(Rule::ConfigWrongWidth, place, data.len() as u64);
             }
             self.net.read_config(at, data);
             self.net.config_accessed();
         } else if NOTIFY.inside(offset, data.len()).is_none() {
-            self.net.report(Rule::UnknownRegister, Where::Offset(offset), 0);
+            self.net.report(Rule::UnknownRegister, Location::Offset(offset), 0);
         }
     }
 
@@ -179,9 +179,9 @@ impl<D: Dma> Function<D> {
         } else if let Some(at) = COMMON.inside(offset, data.len()) {
             self.write_common(at, data);
         } else if let Some(at) = DEVICE.inside(offset, data.len()) {
-            self.net.report(Rule::ConfigWritten, Where::Register("device configuration", at), value);
+            self.net.report(Rule::ConfigWritten, Location::Register("device configuration", at), value);
         } else {
-            self.net.report(Rule::UnknownRegister, Where::Offset(offset), value);
+            self.net.report(Rule::UnknownRegister, Location::Offset(offset), value);
         }
     }
 
@@ -192,19 +192,19 @@ impl<D: Dma> Function<D> {
         let queue = (at / NOTIFY_MULTIPLIER) as u16;
         let named = value as u16;
         if len != width || !at.is_multiple_of(NOTIFY_MULTIPLIER) {
-            return self.net.report(Rule::WrongWidth, Where::Register("notification", at), len as u64);
+            return self.net.report(Rule::WrongWidth, Location::Register("notification", at), len as u64);
         }
         if named != queue {
-            return self.net.report(Rule::NotifyWrongQueue, Where::Queue(queue), named.into());
+            return self.net.report(Rule::NotifyWrongQueue, Location::Queue(queue), named.into());
         }
         if self.status & regs::virtio::device::status::DRIVER_OK == 0 {
-            return self.net.report(Rule::NotifyBeforeDriverOk, Where::Queue(queue), self.status.into());
+            return self.net.report(Rule::NotifyBeforeDriverOk, Location::Queue(queue), self.status.into());
         }
         if !self.queues.get(usize::from(queue)).is_some_and(|queue| queue.is_enabled) {
-            return self.net.report(Rule::NotifyDisabledQueue, Where::Queue(queue), 0);
+            return self.net.report(Rule::NotifyDisabledQueue, Location::Queue(queue), 0);
         }
         if self.net.is_broken(queue) {
-            self.net.report(Rule::UsedAfterNeedsReset, Where::Queue(queue), 0);
+            self.net.report(Rule::UsedAfterNeedsReset, Location::Queue(queue), 0);
         }
         self.net.kick(queue);
     }

@@ -2,8 +2,8 @@
 
 use super::chain::{Breach, Chain};
 use super::host::{Counters, Host};
-use super::lint::{Place as Where, Rule};
-use super::ring::{PACKED_START, Place, Ring, Rules};
+use super::lint::{Location, Rule};
+use super::ring::{PACKED_START, Ring, RingAddresses, Rules};
 use crate::{Dma, Window};
 
 /// One queue.
@@ -11,7 +11,7 @@ use crate::{Dma, Window};
 pub(super) struct Queue<W> {
     pub index: u16,
     /// Where it lies, once it was set up.
-    place: Option<Place>,
+    place: Option<RingAddresses>,
     /// Where to go on when it is opened.
     base: u32,
     ring: Option<Ring<W>>,
@@ -59,7 +59,7 @@ impl<W: Window> Queue<W> {
     }
 
     /// The driver set the queue up; it goes on behind `base`, if that is known.
-    pub fn set_up(&mut self, place: Place, base: Option<u32>, rules: Rules) {
+    pub fn set_up(&mut self, place: RingAddresses, base: Option<u32>, rules: Rules) {
         let start = if rules.packed { PACKED_START } else { 0 };
         (self.place, self.base, self.rules) = (Some(place), base.unwrap_or(start), rules);
         (self.ring, self.is_broken) = (None, false);
@@ -82,7 +82,7 @@ impl<W: Window> Queue<W> {
         (self.sleeps, self.is_asleep) = (sleeps, false);
         match &self.ring {
             Some(ring) => ring.want_kick(false),
-            None => host.counters.report(Rule::RingUnmapped, Where::Queue(self.index), place.descriptors),
+            None => host.counters.report(Rule::RingUnmapped, Location::Queue(self.index), place.descriptors),
         }
     }
 
@@ -118,7 +118,7 @@ impl<W: Window> Queue<W> {
         match ring.take(&host.dma, chain) {
             Ok(true) => {
                 if chain.is_mixed | chain.has_empty {
-                    self.note(chain, &mut host.counters);
+                    self.report_chain(chain, &mut host.counters);
                 }
                 true
             }
@@ -131,12 +131,12 @@ impl<W: Window> Queue<W> {
     }
 
     #[cold]
-    fn note(&self, chain: &Chain, counters: &mut Counters) {
+    fn report_chain(&self, chain: &Chain, counters: &mut Counters) {
         if chain.is_mixed {
-            counters.report(Rule::ReadableAfterWritable, Where::Queue(self.index), chain.id.into());
+            counters.report(Rule::ReadableAfterWritable, Location::Queue(self.index), chain.id.into());
         }
         if chain.has_empty {
-            counters.report(Rule::BufferEmpty, Where::Queue(self.index), chain.id.into());
+            counters.report(Rule::BufferEmpty, Location::Queue(self.index), chain.id.into());
         }
     }
 
@@ -166,7 +166,7 @@ impl<W: Window> Queue<W> {
     fn break_down(&mut self, breach: Breach, counters: &mut Counters) {
         self.is_broken = true;
         counters.totals.broken_queues += 1;
-        counters.report(breach.rule, Where::Queue(self.index), breach.value);
+        counters.report(breach.rule, Location::Queue(self.index), breach.value);
     }
 
     /// Gives back the last buffer taken and not put.

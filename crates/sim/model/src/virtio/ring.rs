@@ -12,10 +12,10 @@ use split::Split;
 use super::chain::{Breach, Chain};
 use crate::{Dma, Window};
 
-/// Where a queue lies, as the driver set it up.
+/// Size and addresses of a virtqueue, as the driver set it up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place {
-    /// Entries.
+pub struct RingAddresses {
+    /// How many descriptors it has.
     pub size: u16,
     /// Address of the descriptor area.
     pub descriptors: u64,
@@ -55,7 +55,12 @@ macro_rules! either {
 
 impl<W: Window> Ring<W> {
     /// `None` when it does not lie in memory that is mapped.
-    pub fn open<D: Dma<Window = W>>(dma: &D, place: &Place, rules: Rules, base: u32) -> Option<Ring<W>> {
+    pub fn open<D: Dma<Window = W>>(
+        dma: &D,
+        place: &RingAddresses,
+        rules: Rules,
+        base: u32,
+    ) -> Option<Ring<W>> {
         Some(if rules.packed {
             Ring::Packed(Packed::open(dma, place, rules, base)?)
         } else {

@@ -13,10 +13,10 @@ use super::data_valid;
 use super::filter::{Filter, Unwanted};
 use super::head::Told;
 use super::host::{Counters, Host};
-use super::lint::{Place, Rule};
+use super::lint::{Location, Rule};
 use super::queue::Queue;
 use super::steer::Steer;
-use crate::{Dma, Fault, MAX_FRAME, MIN_FRAME, Window, Wire};
+use crate::{Dma, FrameError, MAX_FRAME, MIN_FRAME, Window, Wire};
 
 /// Most frames taken from the wire in a step.
 const BURST: usize = 64;
@@ -107,8 +107,8 @@ impl Rx {
         wire: &mut C,
     ) -> usize {
         let mut moved = self.drain(queues, host);
-        let patient = wire.is_patient();
-        let wanted = if patient { self.wanted(queues, &mut host.counters) } else { BURST };
+        let backpressure = wire.has_backpressure();
+        let wanted = if backpressure { self.wanted(queues, &mut host.counters) } else { BURST };
         if wanted > 0 {
             let mut scratch = std::mem::take(&mut self.scratch);
             let taken = wire.receive_burst(&mut scratch, wanted, &mut |frame, fault| {
@@ -124,7 +124,7 @@ impl Rx {
         moved
     }
 
-    /// How many frames a patient wire should give: none while any waits.
+    /// How many frames a wire with backpressure should give: none while any waits.
     fn wanted<W: Window>(&self, queues: &mut [Queue<W>], counters: &mut Counters) -> usize {
         if !self.link_up || self.waiting.iter().any(|waiting| !waiting.is_empty()) {
             return 0;
@@ -162,10 +162,10 @@ impl Rx {
         queues: &mut [Queue<D::Window>],
         host: &mut Host<D>,
         frame: &[u8],
-        fault: Fault,
+        fault: FrameError,
     ) {
         let drops = &mut host.counters.drops;
-        if fault != Fault::None {
+        if fault != FrameError::None {
             drops.rx_crc += 1;
             return;
         }
@@ -354,7 +354,7 @@ impl Rx {
 
 impl<D: Dma> Target<'_, D> {
     fn report(&mut self, rule: Rule, value: u64) {
-        self.host.counters.report(rule, Place::Queue(self.queue.index), value);
+        self.host.counters.report(rule, Location::Queue(self.queue.index), value);
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use regs::virtio::net::header;
 use super::chain::Chain;
 use super::head::Header;
 use super::host::Host;
-use super::lint::{Place, Rule};
+use super::lint::{Location, Rule};
 use super::offload::{self, Offloads};
 use super::queue::Queue;
 use super::steer::Steer;
@@ -41,8 +41,8 @@ pub(super) struct Tx {
     /// Length of the header in front of a packet.
     pub header: usize,
     pub offloads: Offloads,
-    /// The queue whose turn it is.
-    turn: usize,
+    /// The queue pair with which the next step begins.
+    next_pair: usize,
     chain: Chain,
     packet: Vec<u8>,
     segment: Vec<u8>,
@@ -54,7 +54,7 @@ struct Sender<'a, D, C> {
     wire: &'a mut C,
     steer: &'a mut Steer,
     link_up: bool,
-    place: Place,
+    place: Location,
     pair: u16,
     /// Bytes read and sent, and what descriptors cost, so far in this step.
     spent: usize,
@@ -65,7 +65,7 @@ impl Tx {
         Tx {
             header: header::BYTES,
             offloads: Offloads::default(),
-            turn: 0,
+            next_pair: 0,
             chain: Chain::default(),
             packet: Vec::new(),
             segment: Vec::new(),
@@ -85,13 +85,13 @@ impl Tx {
     ) -> usize {
         let (mut sent, mut spent) = (0, 0);
         // Round robin, from where the budget ended last time.
-        for turn in 0..pairs {
-            let pair = (self.turn + turn) % pairs;
+        for n in 0..pairs {
+            let pair = (self.next_pair + n) % pairs;
             let queue = &mut queues[2 * pair + 1];
             if !queue.is_on() {
                 continue;
             }
-            let place = Place::Queue(queue.index);
+            let place = Location::Queue(queue.index);
             let mut sender = Sender { host, wire, steer, link_up, place, pair: pair as u16, spent };
             let mut taken = 0;
             while taken < BURST && sender.spent < BUDGET {
@@ -109,7 +109,7 @@ impl Tx {
                 sent += taken;
             }
             if spent >= BUDGET {
-                self.turn = (pair + 1) % pairs;
+                self.next_pair = (pair + 1) % pairs;
                 break;
             }
         }

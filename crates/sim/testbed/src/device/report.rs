@@ -25,14 +25,14 @@ pub struct Finding {
     pub count: u64,
     /// Where, in the order of the first time; at most
     /// [`MOST_PLACES`](model::lint::MOST_PLACES).
-    pub places: Vec<Place>,
+    pub places: Vec<FindingPlace>,
     /// How often at further places.
     pub unlisted: u64,
 }
 
 /// One register, queue or other place at which a rule was broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct FindingPlace {
     /// The register or queue.
     pub register: String,
     /// The value, address or length at fault, of the first time.
@@ -44,7 +44,7 @@ pub struct Place {
 impl From<Broken> for Finding {
     fn from(broken: Broken) -> Finding {
         let Broken { rule, words, count, places, unlisted } = broken;
-        let place = |BrokenAt { place, value, count }| Place { register: place, value, count };
+        let place = |BrokenAt { place, value, count }| FindingPlace { register: place, value, count };
         Finding {
             rule: rule.to_owned(),
             severity: words.severity.to_string(),

@@ -50,21 +50,23 @@ struct State<W> {
 }
 
 /// What becomes of a store.
-enum Verdict {
-    Store(u64),
-    Nothing,
+enum StoreAction {
+    /// It is made, with this value.
+    Make(u64),
+    /// It is not made, or later.
+    Skip,
 }
 
 impl<W> State<W> {
-    fn judge(&mut self, window: &Arc<W>, offset: usize, value: u64) -> Verdict {
+    fn decide(&mut self, window: &Arc<W>, offset: usize, value: u64) -> StoreAction {
         let (rx, tx) = (value & RX_DONE != 0, value & TX_DONE != 0);
         if offset % 16 != 8 || !(rx || tx) {
-            return Verdict::Store(value);
+            return StoreAction::Make(value);
         }
         let spec = self.spec;
         if self.random.happens(spec.stuck) {
             self.counts.stuck += 1;
-            return Verdict::Nothing;
+            return StoreAction::Skip;
         }
         let mut value = value;
         if self.random.happens(spec.garbage) {
@@ -80,9 +82,9 @@ impl<W> State<W> {
             self.counts.late += 1;
             let due_step = self.step + 1 + self.random.below(MAX_LATE_STEPS);
             self.held.push(Held { due_step, window: window.clone(), offset, value });
-            return Verdict::Nothing;
+            return StoreAction::Skip;
         }
-        Verdict::Store(value)
+        StoreAction::Make(value)
     }
 }
 
@@ -199,16 +201,16 @@ impl<W: Window> Window for FaultyWindow<W> {
     }
 
     fn store(&self, offset: usize, value: u64) {
-        match self.handle.state().judge(&self.window, offset, value) {
-            Verdict::Store(value) => self.window.store(offset, value),
-            Verdict::Nothing => {}
+        match self.handle.state().decide(&self.window, offset, value) {
+            StoreAction::Make(value) => self.window.store(offset, value),
+            StoreAction::Skip => {}
         }
     }
 
     fn store_release(&self, offset: usize, value: u64) {
-        match self.handle.state().judge(&self.window, offset, value) {
-            Verdict::Store(value) => self.window.store_release(offset, value),
-            Verdict::Nothing => {}
+        match self.handle.state().decide(&self.window, offset, value) {
+            StoreAction::Make(value) => self.window.store_release(offset, value),
+            StoreAction::Skip => {}
         }
     }
 

@@ -1,4 +1,4 @@
-//! A virtio device that lies: used indices that jump, buffers that it was not
+//! Faults of a virtio device: used indices that jump, buffers that it was not
 //! given or returned before, lengths beyond a buffer, flags of another lap. A
 //! decorator around any [`model::Dma`].
 //!
@@ -99,7 +99,7 @@ impl State {
     }
 }
 
-/// Counts of a [`LyingDma`], from outside of the model that owns it.
+/// Counts of a [`FaultyRingDma`], from outside of the model that owns it.
 #[derive(Clone, Debug)]
 pub struct Handle(Arc<Mutex<State>>);
 
@@ -128,28 +128,28 @@ impl FaultHandle for Handle {
     }
 }
 
-/// A view of host memory through which a device lies about its rings.
+/// A view of host memory that injects faults into what a device writes to its rings.
 #[derive(Debug)]
-pub struct LyingDma<D> {
+pub struct FaultyRingDma<D> {
     dma: D,
     handle: Handle,
 }
 
-impl<D: Dma> LyingDma<D> {
+impl<D: Dma> FaultyRingDma<D> {
     /// Decorates `dma`.
-    pub fn new(dma: D, spec: Spec) -> (LyingDma<D>, Handle) {
+    pub fn new(dma: D, spec: Spec) -> (FaultyRingDma<D>, Handle) {
         let state = State { spec, random: Random::new(spec.seed), counts: Counts::default() };
         let handle = Handle(Arc::new(Mutex::new(state)));
-        (LyingDma { dma, handle: handle.clone() }, handle)
+        (FaultyRingDma { dma, handle: handle.clone() }, handle)
     }
 }
 
-impl<D: Dma> Dma for LyingDma<D> {
-    type Window = LyingWindow<D::Window>;
+impl<D: Dma> Dma for FaultyRingDma<D> {
+    type Window = FaultyRingWindow<D::Window>;
 
     fn window(&self, iova: u64, len: u64) -> Option<Self::Window> {
         let window = self.dma.window(iova, len)?;
-        Some(LyingWindow { window, handle: self.handle.clone(), last: Mutex::new(None) })
+        Some(FaultyRingWindow { window, handle: self.handle.clone(), last: Mutex::new(None) })
     }
 
     fn read(&self, iova: u64, data: &mut [u8]) -> bool {
@@ -169,16 +169,16 @@ impl<D: Dma> Dma for LyingDma<D> {
     }
 }
 
-/// A ring, or a part of one, that is not always what it should be.
+/// A ring, or a part of one, into which faults are injected.
 #[derive(Debug)]
-pub struct LyingWindow<W> {
+pub struct FaultyRingWindow<W> {
     window: W,
     handle: Handle,
     /// The id last returned.
     last: Mutex<Option<u32>>,
 }
 
-impl<W> LyingWindow<W> {
+impl<W> FaultyRingWindow<W> {
     /// Remembers an id; the one before.
     fn swap(&self, id: u32) -> Option<u32> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).replace(id)
@@ -193,7 +193,7 @@ impl<W> LyingWindow<W> {
     }
 }
 
-impl<W: Window> Window for LyingWindow<W> {
+impl<W: Window> Window for FaultyRingWindow<W> {
     fn load(&self, offset: usize) -> u64 {
         self.window.load(offset)
     }
@@ -246,11 +246,11 @@ mod tests {
     use super::*;
     use crate::view::{Access, BarPages, View};
 
-    fn ring(spec: &str) -> (LyingWindow<crate::view::Window>, Handle) {
+    fn ring(spec: &str) -> (FaultyRingWindow<crate::view::Window>, Handle) {
         let view = View::default();
         let file = BarPages::new(0x1000).unwrap().file().try_clone_to_owned().unwrap();
         view.map(0, 0x1000, file, 0, Access::BOTH).unwrap();
-        let (dma, handle) = LyingDma::new(view, spec.parse().unwrap());
+        let (dma, handle) = FaultyRingDma::new(view, spec.parse().unwrap());
         (dma.window(0, 0x1000).unwrap(), handle)
     }
 

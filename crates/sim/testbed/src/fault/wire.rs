@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use model::Fault;
+use model::FrameError;
 
 use super::{Random, Spec};
 use crate::wire::Direction;
@@ -24,7 +24,7 @@ struct Counts {
 }
 
 /// A frame on its way out, and whether its CRC holds.
-type Outgoing = (Vec<u8>, Fault);
+type Outgoing = (Vec<u8>, FrameError);
 
 /// Injects faults into one direction.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Injector {
 
     fn release(&mut self) {
         if let Some((_, _, frame)) = self.held.pop_front() {
-            self.out.push_back((frame, Fault::None));
+            self.out.push_back((frame, FrameError::None));
         }
     }
 
@@ -93,7 +93,7 @@ impl Injector {
             return;
         }
         let mut frame = frame.to_owned();
-        let mut fault = Fault::None;
+        let mut fault = FrameError::None;
         if self.random.happens(corrupt) && !frame.is_empty() {
             self.counts.corrupt += 1;
             let bit = self.random.below(8 * frame.len() as u64) as usize;
@@ -110,9 +110,9 @@ impl Injector {
         }
         if self.random.happens(crc) {
             self.counts.crc += 1;
-            fault = Fault::Crc;
+            fault = FrameError::Crc;
         }
-        if fault == Fault::None || !self.crc_loses {
+        if fault == FrameError::None || !self.crc_loses {
             self.out.push_back((frame, fault));
         }
         self.overtake();
@@ -133,8 +133,8 @@ impl Injector {
         self.out.pop_front()
     }
 
-    /// Adds what was injected to a direction's books.
-    pub(crate) fn account(&self, direction: &mut Direction, faults: &mut BTreeMap<String, u64>) {
+    /// Adds what was injected to the counters of a direction.
+    pub(crate) fn add_to(&self, direction: &mut Direction, faults: &mut BTreeMap<String, u64>) {
         let counts = &self.counts;
         direction.made += counts.duplicate;
         direction.waiting += (self.held.len() + self.out.len()) as u64;

@@ -24,17 +24,17 @@ const REST_INTERVAL: Duration = Duration::from_millis(1);
 pub(super) enum Event {
     /// A whole message is here.
     Message,
-    /// Nothing, for a while.
-    Quiet,
-    /// Somebody knocks at the listener.
-    Knock,
+    /// No message and no connection came in the time of one wait.
+    TimedOut,
+    /// A further front end connects to the listener.
+    Connection,
     /// We were told to stop.
     Stopped,
 }
 
 /// Why the session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum SessionEnd {
     /// Not a fault between two messages.
     #[error("hung up")]
     HungUp,
@@ -42,56 +42,56 @@ pub(super) enum Fault {
     Cut,
     #[error("sent the begin of a message and no end within {TIME_LIMIT:?}")]
     Unfinished,
-    #[error("claims a message of {0} bytes")]
+    #[error("announces a message of {0} bytes")]
     TooLong(u32),
     #[error("does not read its answers")]
-    Deaf,
+    NotReading,
     #[error("cannot be listened to: {0}")]
     Os(Errno),
 }
 
-/// Waits a while for a message on `stream` or a knock on `listener`.
+/// Waits a while for a message on `stream` or a connection to `listener`.
 pub(super) fn wait(
     stream: &UnixStream,
     listener: &bus::vhost_user::Listener,
     stop: &AtomicBool,
-) -> Result<Event, Fault> {
+) -> Result<Event, SessionEnd> {
     if stop.load(Ordering::Relaxed) {
         return Ok(Event::Stopped);
     }
     let mut fds = [PollFd::new(stream, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
     match poll(&mut fds, Some(&timespec(STOP_INTERVAL))) {
-        Ok(0) | Err(Errno::INTR) => return Ok(Event::Quiet),
+        Ok(0) | Err(Errno::INTR) => return Ok(Event::TimedOut),
         Ok(_) => {}
-        Err(errno) => return Err(Fault::Os(errno)),
+        Err(errno) => return Err(SessionEnd::Os(errno)),
     }
     if !fds[1].revents().is_empty() {
-        return Ok(Event::Knock);
+        return Ok(Event::Connection);
     }
     pass(stream, stop)
 }
 
 /// Something came: waits for the whole of it.
-pub(super) fn pass(stream: &UnixStream, stop: &AtomicBool) -> Result<Event, Fault> {
+pub(super) fn pass(stream: &UnixStream, stop: &AtomicBool) -> Result<Event, SessionEnd> {
     let deadline = Instant::now() + TIME_LIMIT;
     while !stop.load(Ordering::Relaxed) {
-        let here = ioctl_fionread(stream).map_err(Fault::Os)?;
+        let here = ioctl_fionread(stream).map_err(SessionEnd::Os)?;
         if is_whole(stream, here)? {
             return room(stream).map(|()| Event::Message);
         }
         // All that is here was counted before the hang-up is looked for.
-        if hung_up(stream)? && ioctl_fionread(stream).map_err(Fault::Os)? == here {
-            return Err(if here == 0 { Fault::HungUp } else { Fault::Cut });
+        if hung_up(stream)? && ioctl_fionread(stream).map_err(SessionEnd::Os)? == here {
+            return Err(if here == 0 { SessionEnd::HungUp } else { SessionEnd::Cut });
         }
         if Instant::now() >= deadline {
-            return Err(Fault::Unfinished);
+            return Err(SessionEnd::Unfinished);
         }
         std::thread::sleep(REST_INTERVAL);
     }
     Ok(Event::Stopped)
 }
 
-fn is_whole(stream: &UnixStream, here: u64) -> Result<bool, Fault> {
+fn is_whole(stream: &UnixStream, here: u64) -> Result<bool, SessionEnd> {
     let mut bytes = [0; HEADER];
     if here < HEADER as u64 {
         return Ok(false);
@@ -100,29 +100,29 @@ fn is_whole(stream: &UnixStream, here: u64) -> Result<bool, Fault> {
         Ok((count, _)) if count == HEADER => {}
         // In pieces that are not looked across: the crate takes them together.
         Ok(_) | Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
-        Err(errno) => return Err(Fault::Os(errno)),
+        Err(errno) => return Err(SessionEnd::Os(errno)),
     }
     let size = Header::decode(&bytes).size;
     if size as usize > MAX_BODY {
-        return Err(Fault::TooLong(size));
+        return Err(SessionEnd::TooLong(size));
     }
     Ok(here >= HEADER as u64 + u64::from(size))
 }
 
 /// Whether an answer fits. A stream counts as writable while at least three
 /// quarters of its buffer are free, which is far more than an answer has.
-fn room(stream: &UnixStream) -> Result<(), Fault> {
+fn room(stream: &UnixStream) -> Result<(), SessionEnd> {
     let mut fds = [PollFd::new(stream, PollFlags::OUT)];
     match poll(&mut fds, Some(&timespec(TIME_LIMIT))) {
         Ok(1..) => Ok(()),
-        Ok(_) | Err(Errno::INTR) => Err(Fault::Deaf),
-        Err(errno) => Err(Fault::Os(errno)),
+        Ok(_) | Err(Errno::INTR) => Err(SessionEnd::NotReading),
+        Err(errno) => Err(SessionEnd::Os(errno)),
     }
 }
 
-fn hung_up(stream: &UnixStream) -> Result<bool, Fault> {
+fn hung_up(stream: &UnixStream) -> Result<bool, SessionEnd> {
     let mut fds = [PollFd::new(stream, PollFlags::RDHUP)];
-    poll(&mut fds, Some(&timespec(Duration::ZERO))).map_err(Fault::Os)?;
+    poll(&mut fds, Some(&timespec(Duration::ZERO))).map_err(SessionEnd::Os)?;
     Ok(fds[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR))
 }
 
@@ -139,23 +139,23 @@ impl Enable {
     const BYTES: usize = HEADER + 8;
 
     /// Takes the message that was let through, if it is this one.
-    pub fn take(stream: &UnixStream) -> Result<Option<Enable>, Fault> {
+    pub fn take(stream: &UnixStream) -> Result<Option<Enable>, SessionEnd> {
         let mut bytes = [0; Enable::BYTES];
         let (count, _) =
-            recv(stream, &mut bytes, RecvFlags::PEEK | RecvFlags::DONTWAIT).map_err(Fault::Os)?;
+            recv(stream, &mut bytes, RecvFlags::PEEK | RecvFlags::DONTWAIT).map_err(SessionEnd::Os)?;
         let Some(header) = bytes.first_chunk().map(Header::decode) else { return Ok(None) };
         let whole = count == bytes.len() && header.size as usize == bytes.len() - HEADER;
         if header.request != Request::SetVringEnable as u32 || !whole {
             return Ok(None);
         }
-        recv(stream, &mut bytes, RecvFlags::DONTWAIT).map_err(Fault::Os)?;
+        recv(stream, &mut bytes, RecvFlags::DONTWAIT).map_err(SessionEnd::Os)?;
         let (fields, _) = bytes[HEADER..].as_chunks::<4>();
         let [index, on] = [0, 1].map(|n| u32::from_le_bytes(fields[n]));
         Ok(Some(Enable { index, on, acknowledged: header.flags & flags::NEED_REPLY != 0 }))
     }
 
     /// Says that it was done, if that is wanted.
-    pub fn answer(self, stream: &UnixStream) -> Result<(), Fault> {
+    pub fn answer(self, stream: &UnixStream) -> Result<(), SessionEnd> {
         if !self.acknowledged {
             return Ok(());
         }
@@ -164,7 +164,7 @@ impl Enable {
         // Not `Write::write_all`, which sends: a confined process may only write.
         match rustix::io::retry_on_intr(|| rustix::io::write(stream, &reply)) {
             Ok(count) if count == reply.len() => Ok(()),
-            _ => Err(Fault::HungUp),
+            _ => Err(SessionEnd::HungUp),
         }
     }
 }

@@ -17,7 +17,7 @@ use model::chip::{RingSetup, Rings};
 use rustix::io::Errno;
 use vhost::vhost_user::{Error, Result, VhostUserBackendReqHandlerMut};
 
-use super::gate::{Enable, Fault};
+use super::gate::{Enable, SessionEnd};
 use super::memory::Memory;
 use crate::device::Device;
 use crate::shared::SharedDevice;
@@ -76,7 +76,7 @@ impl Session {
         if self.speaks_protocol_features() {
             return Ok(false);
         }
-        let said = |fault: Fault| fault.to_string();
+        let said = |fault: SessionEnd| fault.to_string();
         let Some(enable) = Enable::take(stream).map_err(said)? else { return Ok(false) };
         self.set_vring_enable(enable.index, enable.on != 0)
             .map_err(|error| format!("was refused: {error}"))?;
@@ -108,7 +108,7 @@ impl Session {
     }
 
     /// Starts a ring that can run and does not yet.
-    fn settle(&mut self, index: u32) -> Result<()> {
+    fn start_if_ready(&mut self, index: u32) -> Result<()> {
         let state = self.rings.get(index as usize).ok_or(Error::InvalidParam)?;
         let (Some(addresses), true, None) = (state.addresses, state.kicked, state.running) else {
             return Ok(());
@@ -145,7 +145,7 @@ impl Session {
             if now != Some(was) {
                 self.halt(index)?;
                 if now.is_some() {
-                    self.settle(index)?;
+                    self.start_if_ready(index)?;
                 }
             }
         }

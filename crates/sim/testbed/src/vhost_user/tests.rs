@@ -31,7 +31,7 @@ struct Toy {
 }
 
 impl Toy {
-    fn note(&self, what: String) {
+    fn record(&self, what: String) {
         self.log.lock().unwrap().push(what);
     }
 }
@@ -41,21 +41,21 @@ impl Rings for Toy {
         1 << 32 | 1 << 34
     }
     fn set_features(&mut self, features: u64) {
-        self.note(format!("features {features:#x}"));
+        self.record(format!("features {features:#x}"));
     }
     fn pairs(&self) -> u16 {
         1
     }
     fn start(&mut self, index: u16, ring: &RingSetup) -> bool {
         self.broken = ring.size == 13;
-        self.note(format!("start {index} at {:#x} from {:#x}", ring.descriptors, ring.base));
+        self.record(format!("start {index} at {:#x} from {:#x}", ring.descriptors, ring.base));
         ring.size.is_power_of_two() || self.broken
     }
     fn enable(&mut self, index: u16, on: bool) {
-        self.note(format!("enable {index} {on}"));
+        self.record(format!("enable {index} {on}"));
     }
     fn stop(&mut self, index: u16) -> u32 {
-        self.note(format!("stop {index}"));
+        self.record(format!("stop {index}"));
         7
     }
     fn is_broken(&self, _: u16) -> bool {
@@ -75,7 +75,7 @@ impl Chip<Cable> for Toy {
         0
     }
     fn reset(&mut self) {
-        self.note("reset".to_owned());
+        self.record("reset".to_owned());
     }
     fn counters(&mut self) -> Vec<(&'static str, u64)> {
         Vec::new()
@@ -287,7 +287,7 @@ fn lies_end_the_session_by_name() {
         say(&served.socket(), bytes, close);
         served.fault(words);
     };
-    fault(&head(1, 1, u32::MAX), false, "claims a message of 4294967295 bytes");
+    fault(&head(1, 1, u32::MAX), false, "announces a message of 4294967295 bytes");
     fault(&head(1, 1, 8)[..5], true, "middle of a message");
     fault(&[head(2, 1, 8), vec![0; 3]].concat(), true, "middle of a message");
     fault(&head(99, 1, 0), false, "broke the protocol: invalid message");

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use super::{Mapping, View, Window, copy};
 
-/// A stretch of one range.
+/// A part of one range.
 pub(super) struct Piece {
     /// Where this process sees it.
     pub base: *mut u8,
-    /// Bytes.
+    /// Its length in bytes.
     pub len: usize,
     /// Keeps it mapped.
     pub mapping: Arc<Mapping>,

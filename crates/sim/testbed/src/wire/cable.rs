@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{Fault, MIN_FRAME, Wire};
+use model::{FrameError, MIN_FRAME, Wire};
 
 use super::capture::{Capture, Recorder, Way};
 use super::check::{Checker, Ledger};
@@ -68,7 +68,7 @@ impl Counts {
 struct Faults {
     to_host: Injector,
     from_host: Injector,
-    last: Fault,
+    last: FrameError,
 }
 
 /// A cable: what a device receives and where its frames go.
@@ -152,7 +152,7 @@ impl Cable {
         let recorder = recorder.map(|(path, limit)| Recorder::create(path, *limit)).transpose()?;
         let faults = spec.fault.filter(|fault| fault.has_wire()).map(|fault| {
             let (to_host, from_host) = (Injector::new(fault, 0, false), Injector::new(fault, 1, true));
-            Box::new(Faults { to_host, from_host, last: Fault::None })
+            Box::new(Faults { to_host, from_host, last: FrameError::None })
         });
         Ok(Cable {
             text: spec.text.clone(),
@@ -262,8 +262,8 @@ impl Cable {
             stats.from_host.delivered -= queue.len() as u64;
         }
         if let Some(faults) = &self.faults {
-            faults.to_host.account(&mut stats.to_host, &mut stats.faults);
-            faults.from_host.account(&mut stats.from_host, &mut stats.faults);
+            faults.to_host.add_to(&mut stats.to_host, &mut stats.faults);
+            faults.from_host.add_to(&mut stats.from_host, &mut stats.faults);
         }
         if let Some(recorder) = &self.recorder {
             recorder.failed().into_iter().for_each(|(name, count)| {
@@ -394,8 +394,8 @@ impl Wire for Cable {
         }
     }
 
-    fn fault(&self) -> Fault {
-        self.faults.as_ref().map_or(Fault::None, |faults| faults.last)
+    fn frame_error(&self) -> FrameError {
+        self.faults.as_ref().map_or(FrameError::None, |faults| faults.last)
     }
 
     #[inline]
@@ -403,12 +403,12 @@ impl Wire for Cable {
         &mut self,
         scratch: &mut [u8],
         max: usize,
-        sink: &mut impl FnMut(&[u8], Fault),
+        sink: &mut impl FnMut(&[u8], FrameError),
     ) -> usize {
         if self.faults.is_none() && self.recorder.is_none() {
             // Generated frames are long enough and given without a copy.
             if let End::Traffic { source: Source::Generator(generator), .. } = &mut self.end {
-                let (frames, bytes) = generator.burst(max, |frame| sink(frame, Fault::None));
+                let (frames, bytes) = generator.burst(max, |frame| sink(frame, FrameError::None));
                 self.to_host.offered += frames as u64;
                 self.to_host.delivered += frames as u64;
                 self.to_host.bytes += bytes;
@@ -417,7 +417,7 @@ impl Wire for Cable {
         }
         for given in 0..max {
             let Some(len) = self.receive(scratch) else { return given };
-            let fault = self.fault();
+            let fault = self.frame_error();
             // A sender's MAC pads; what was truncated on the way stays short.
             let pad = len < MIN_FRAME && self.faults.is_none() && scratch.len() >= MIN_FRAME;
             if pad {
@@ -428,10 +428,10 @@ impl Wire for Cable {
         max
     }
 
-    fn is_patient(&self) -> bool {
+    fn has_backpressure(&self) -> bool {
         match &self.end {
-            End::Traffic { source: Source::Generator(generator), .. } => generator.is_patient(),
-            End::Traffic { source: Source::Capture(capture), .. } => capture.is_patient(),
+            End::Traffic { source: Source::Generator(generator), .. } => generator.has_backpressure(),
+            End::Traffic { source: Source::Capture(capture), .. } => capture.has_backpressure(),
             End::Traffic { source: Source::None, .. } => true,
             // The kernel queues; a real cable and another device do not.
             End::Kernel { .. } => true,

@@ -54,8 +54,8 @@ impl Capture {
         Ok(Capture { bytes, ends, at: 0, repeat, done, held, pacer: Pacer::new(rate) })
     }
 
-    pub(super) fn is_patient(&self) -> bool {
-        self.pacer.is_patient()
+    pub(super) fn has_backpressure(&self) -> bool {
+        self.pacer.has_backpressure()
     }
 
     pub(super) fn skipped(&self) -> u64 {

@@ -144,7 +144,7 @@ impl Checker {
         if self.flows.get(generator).is_none_or(|flows| flow >= flows.len()) {
             self.grow(generator, flow);
         }
-        note(&mut self.flows[generator][flow], &mut self.stats, sequence);
+        count_sequence(&mut self.flows[generator][flow], &mut self.stats, sequence);
     }
 
     /// Makes room for a flow: at most 65,536 of each of 256 generators.
@@ -174,7 +174,7 @@ impl Checker {
 }
 
 #[inline(always)]
-fn note(flow: &mut Flow, stats: &mut CheckStats, sequence: u64) {
+fn count_sequence(flow: &mut Flow, stats: &mut CheckStats, sequence: u64) {
     if sequence == flow.next {
         flow.next += 1;
         flow.seen = flow.seen << 1 | 1;

@@ -87,8 +87,8 @@ impl Generator {
         Ok(generator)
     }
 
-    pub(super) fn is_patient(&self) -> bool {
-        self.pacer.is_patient()
+    pub(super) fn has_backpressure(&self) -> bool {
+        self.pacer.has_backpressure()
     }
 
     pub(super) fn skipped(&self) -> u64 {

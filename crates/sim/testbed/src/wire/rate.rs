@@ -75,7 +75,7 @@ impl Pacer {
         Pacer { rate, due, remainder: 0, last_ns: None, skipped: 0 }
     }
 
-    pub(super) fn is_patient(&self) -> bool {
+    pub(super) fn has_backpressure(&self) -> bool {
         self.rate == Rate::Max
     }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use model::{Fault, MAX_FRAME, Wire};
+use model::{FrameError, MAX_FRAME, Wire};
 use proptest::prelude::*;
 use wire::ip::Protocol;
 use wire::{ipv4, udp};
@@ -165,7 +165,7 @@ fn a_count_ends_the_source_and_so_does_stop() {
 #[test]
 fn a_rate_is_kept_and_not_patient() {
     let mut paced = cable("gen:rate=1M");
-    assert!(!paced.is_patient() && cable("gen").is_patient());
+    assert!(!paced.has_backpressure() && cable("gen").has_backpressure());
     paced.advance(0);
     assert!(burst(&mut paced, 64).is_empty());
     paced.advance(10_000);
@@ -335,7 +335,7 @@ fn each_fault_happens_and_the_books_balance() {
         for now in 0..100 {
             from.advance(now * 1_000_000);
             from.receive_burst(&mut scratch, 64, &mut |frame, fault| match fault {
-                Fault::None => to.transmit(frame),
+                FrameError::None => to.transmit(frame),
                 _ => bad_crc += 1,
             });
         }

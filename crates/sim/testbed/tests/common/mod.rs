@@ -2,7 +2,7 @@
 //!
 //! [`Bench::open`] opens one driver on each wire, [`Bench::finish`] closes them
 //! and checks what must hold after every test: each buffer is back in its pool,
-//! nothing is mapped any more, the books balance, and the linter found nothing.
+//! nothing is mapped any more, the accounting balances, and the linter found nothing.
 #![allow(dead_code, clippy::unwrap_used)]
 
 pub mod between;
@@ -92,8 +92,8 @@ impl Bench {
     }
 
     /// Steps the models until nothing moves.
-    pub fn settle(&self) {
-        settle(&self.handles);
+    pub fn run_until_idle(&self) {
+        run_until_idle(&self.handles);
     }
 
     /// Does what waits for the device, with the models stepped meanwhile.
@@ -138,7 +138,7 @@ impl Bench {
     /// What port 1 receives of a frame that port 0 sends.
     pub fn cross(&mut self, bytes: &[u8], offload: TxOffload) -> Vec<Packet> {
         self.send(0, bytes, offload);
-        self.settle();
+        self.run_until_idle();
         self.recv(1)
     }
 
@@ -164,7 +164,7 @@ impl Bench {
 }
 
 /// Steps models until nothing moves.
-pub fn settle(handles: &[Handle]) {
+pub fn run_until_idle(handles: &[Handle]) {
     let mut limit = Limit::rounds(100_000, "the models to have nothing left to move");
     let mut idle = 0;
     while idle < 8 {
@@ -184,7 +184,7 @@ pub fn contents(packet: &Packet) -> Vec<u8> {
     packet.segments().flat_map(|segment| segment.iter().copied()).collect()
 }
 
-/// The books balance and the linter is content.
+/// The accounting balances and the linter found nothing.
 pub fn sound(report: &DeviceReport) {
     assert_eq!(report.findings, [], "the linter is content with our driver");
     let (counters, wire) = (&report.counters, &report.wire);

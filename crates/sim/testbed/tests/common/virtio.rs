@@ -111,8 +111,8 @@ impl Bench {
     }
 
     /// Steps the models until nothing moves.
-    pub fn settle(&self) {
-        super::settle(&self.handles);
+    pub fn run_until_idle(&self) {
+        super::run_until_idle(&self.handles);
     }
 
     /// Does what waits for the device, with the models stepped meanwhile.
@@ -148,7 +148,7 @@ impl Bench {
     /// What port 1 receives of a packet that port 0 sends.
     pub fn cross(&mut self, bytes: &[u8], offload: TxOffload) -> Vec<Packet> {
         assert!(self.try_send(0, 0, bytes, offload), "the ring has room");
-        self.settle();
+        self.run_until_idle();
         self.recv(1)
     }
 

@@ -43,7 +43,7 @@ pub fn forward(rig: &mut Rig<'_>, name: &str, count: u32) {
 pub fn counted(rig: &mut Rig<'_>, count: u32) -> Result<()> {
     rig.say_all(&["clear port stats all", "clear port xstats all", "clear fwd stats all"])?;
     let count64 = u64::from(count);
-    let before = [rig.book(0, "rx_packets")?, rig.book(1, "rx_packets")?];
+    let before = [rig.counter(0, "rx_packets")?, rig.counter(1, "rx_packets")?];
     forward(rig, "forwarded", count);
     let said = rig.say("stop")?;
     let loss = said.lines().filter_map(|line| super::rig::number(line, "-dropped")).sum::<u64>();
@@ -52,7 +52,7 @@ pub fn counted(rig: &mut Rig<'_>, count: u32) -> Result<()> {
         // Twice: a counter that is cleared when it is read is added up once.
         for turn in ["", " again"] {
             let wanted = [count64, count64, 0, 0, 0, 0];
-            let seen = rig.settled(|rig| statistics(rig, port), |seen| *seen == wanted)?;
+            let seen = rig.wait_until(|rig| statistics(rig, port), |seen| *seen == wanted)?;
             rig.check(&format!("port {port}: statistics{turn}"), seen == wanted, &seen);
         }
         let counts = rig.counts(port)?;
@@ -68,7 +68,7 @@ pub fn counted(rig: &mut Rig<'_>, count: u32) -> Result<()> {
         let errors: Vec<_> =
             counts.keys().filter(|name| name.contains("error") || name.contains("drop")).collect();
         rig.check(&format!("port {port}: no errors counted"), errors.is_empty(), &errors);
-        let counted = rig.book(port, "rx_packets")?.zip(before).map(|(after, before)| after - before);
+        let counted = rig.counter(port, "rx_packets")?.zip(before).map(|(after, before)| after - before);
         rig.check(&format!("port {port}: the model counted as many"), counted == Some(count64), &counted);
     }
     rig.say("start").map(drop)

@@ -1,5 +1,5 @@
 //! More than testpmd can forward, and nobody to read what comes back at first:
-//! every frame that does not arrive is in somebody's books.
+//! every frame that does not arrive is counted somewhere.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::rig::{Rig, number};
 use crate::Result;
 use crate::traffic::{Load, Traffic, both, overload};
 
-const LOAD: Load = Load { time: Duration::from_secs(4), deaf: Duration::from_secs(1) };
+const LOAD: Load = Load { time: Duration::from_secs(4), not_reading: Duration::from_secs(1) };
 
 /// What a model and its cable counted, in frames.
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,7 +55,7 @@ impl Accounting {
 /// What everybody counted, by port.
 #[derive(Debug)]
 struct Seen {
-    books: [Accounting; 2],
+    accounting: [Accounting; 2],
     /// By the driver.
     received: [Option<u64>; 2],
     /// By testpmd, out of the port: sent, and refused by its ring.
@@ -65,21 +65,21 @@ struct Seen {
 impl Seen {
     fn now(rig: &mut Rig<'_>, before: &Value) -> Result<Seen> {
         let after = rig.served.report()?;
-        let books = [0, 1].map(|port| Accounting::of(&after, port).since(Accounting::of(before, port)));
+        let accounting = [0, 1].map(|port| Accounting::of(&after, port).since(Accounting::of(before, port)));
         let received = [rig.statistic(0, "RX-packets")?, rig.statistic(1, "RX-packets")?];
         let said = rig.say("show fwd stats all")?;
         let forwarded = [0, 1].map(|port| {
             let said = said.split_once(&format!("for port {port} ")).map_or("", |(_, rest)| rest);
             number(said, "TX-packets").zip(number(said, "TX-dropped"))
         });
-        Ok(Seen { books, received, forwarded })
+        Ok(Seen { accounting, received, forwarded })
     }
 
     /// Each check with what the host saw, and whether it is good.
     fn checks(&self, traffic: &[Traffic; 2]) -> Vec<(String, bool)> {
         let mut checks = Vec::new();
         for (port, seen) in traffic.iter().enumerate() {
-            let (here, there) = (self.books[port], self.books[1 - port]);
+            let (here, there) = (self.accounting[port], self.accounting[1 - port]);
             let (sent, back) = (u64::from(seen.sent), u64::from(seen.back));
             let received = self.received[port];
             let mut say = |what: &str, good| checks.push((format!("flooded from port {port}: {what}"), good));
@@ -107,7 +107,7 @@ pub fn flooded(rig: &mut Rig<'_>) -> Result<()> {
     let before = rig.served.report()?;
     let traffic = both(rig.cables, |into, out_of| overload(into, out_of, LOAD));
     let agree = |seen: &Seen| seen.checks(&traffic).iter().all(|(_, good)| *good);
-    let seen = rig.settled(|rig| Seen::now(rig, &before), agree)?;
+    let seen = rig.wait_until(|rig| Seen::now(rig, &before), agree)?;
     for (name, good) in seen.checks(&traffic) {
         rig.check(&name, good, &(&traffic, &seen));
     }

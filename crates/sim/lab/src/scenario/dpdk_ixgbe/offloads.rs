@@ -39,7 +39,7 @@ pub fn spread(rig: &mut Rig<'_>) -> Result<()> {
             let counts = rig.counts(port)?;
             Ok(["rx_q0_packets", "rx_q1_packets"].map(|name| counts.get(name).copied().unwrap_or(0)))
         };
-        let seen = rig.settled(counts, |seen| *seen == wanted)?;
+        let seen = rig.wait_until(counts, |seen| *seen == wanted)?;
         rig.check(&format!("port {port}: each in the queue of its hash"), seen == wanted, &(wanted, seen));
     }
     Ok(())
@@ -101,7 +101,7 @@ pub fn checksums(rig: &mut Rig<'_>) -> Result<()> {
     };
     // The 82599 may call a datagram without checksum wrong, so the driver
     // believes it of TCP only.
-    let seen = rig.settled(told, |seen| *seen == [Some(4); 2])?;
+    let seen = rig.wait_until(told, |seen| *seen == [Some(4); 2])?;
     rig.check("wrong checksums are told", seen == [Some(4); 2], &seen);
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! What the checks work with: testpmd's prompt, the host's ends of both cables,
-//! the models' books, and a record of what was found.
+//! the models' counters, and a record of what was found.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -28,7 +28,7 @@ const QUESTION: &str = "show ";
 /// Port 0 and port 1, each with a cable to the host.
 #[derive(Debug)]
 pub struct Rig<'a> {
-    /// testpmd.
+    /// The prompt of testpmd.
     pub prompt: &'a mut Prompt,
     /// The host's ends.
     pub cables: &'a [Cable; 2],
@@ -110,14 +110,14 @@ impl Rig<'_> {
     }
 
     /// A counter of a model.
-    pub fn book(&mut self, port: usize, name: &str) -> Result<Option<u64>> {
+    pub fn counter(&mut self, port: usize, name: &str) -> Result<Option<u64>> {
         let report = self.served.report()?;
         Ok(report["endpoints"][port]["device"]["counters"][name].as_u64())
     }
 
     /// Looks until what is seen is good, or for so long that it never will be: for
     /// counts that are taken while the last frames are on their way.
-    pub fn settled<T>(
+    pub fn wait_until<T>(
         &mut self,
         mut look: impl FnMut(&mut Self) -> Result<T>,
         good: impl Fn(&T) -> bool,
@@ -136,7 +136,7 @@ impl Rig<'_> {
     pub fn link(&mut self, port: usize, state: &str) -> Result<bool> {
         let state = format!("Link status: {state}");
         let is_so = |said: &String| said.contains(&state);
-        let said = self.settled(|rig| rig.say(&format!("show port info {port}")), is_so)?;
+        let said = self.wait_until(|rig| rig.say(&format!("show port info {port}")), is_so)?;
         Ok(is_so(&said))
     }
 

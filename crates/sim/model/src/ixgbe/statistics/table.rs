@@ -154,11 +154,11 @@ impl Counter {
     pub const GOTC: Counter = Counter::of(GOTCL::ID);
     /// Undersized frames.
     pub const RUC: Counter = Counter::of(RUC::ID);
-    /// Fragments.
+    /// Frames that are too short and damaged.
     pub const RFC: Counter = Counter::of(RFC::ID);
     /// Oversized frames.
     pub const ROC: Counter = Counter::of(ROC::ID);
-    /// Jabber.
+    /// Frames that are too long and damaged.
     pub const RJC: Counter = Counter::of(RJC::ID);
     /// Octets received, good or bad.
     pub const TOR: Counter = Counter::of(TORL::ID);

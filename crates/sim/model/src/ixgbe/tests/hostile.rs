@@ -1,7 +1,7 @@
 //! Drivers that break the rules, one by one and at random.
 //!
 //! Whatever they do: no panic, bounded work, a finding of the linter where a
-//! rule is broken, and books that balance.
+//! rule is broken, and that all frames are accounted for.
 
 use proptest::prelude::*;
 use regs::ixgbe::descriptor::{tx, tx_context_high, tx_context_low};
@@ -31,7 +31,7 @@ fn rings_that_are_none() {
             rig.write(control, 1 << 25);
             rig.bar.store(tail, 63);
         }
-        rig.cable.patient = false;
+        rig.cable.backpressure = false;
         rig.cable.send(&udp([10, 0, 0, 1], [1, 2], 18));
         rig.step();
         assert!(rig.linted(rule), "{base:#x} {len:#x}: {}", rig.device.lint());
@@ -306,9 +306,9 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_driver_takes_it_down(acts in prop::collection::vec(act(), 1..200), started in any::<bool>(), patient in any::<bool>()) {
+    fn no_driver_takes_it_down(acts in prop::collection::vec(act(), 1..200), started in any::<bool>(), backpressure in any::<bool>()) {
         let mut rig = if started { Rig::up(3) } else { Rig::cold() };
-        rig.cable.patient = patient;
+        rig.cable.backpressure = backpressure;
         for act in acts {
             match act {
                 Act::Register(offset, value) => rig.device.write(offset, value),

@@ -65,7 +65,7 @@ impl Rig {
     fn cold() -> Rig {
         let (memory, bar) = (Memory::new(IOVA, 16 * SHARE as usize), Bar::default());
         let device = Ixgbe::new(memory.clone(), bar.clone(), &Options::default());
-        let cable = Cable { patient: true, ..Cable::default() };
+        let cable = Cable { backpressure: true, ..Cable::default() };
         let mut rig = Rig {
             device,
             memory,
@@ -238,7 +238,7 @@ impl Rig {
         std::mem::take(&mut self.cable.from_host)
     }
 
-    /// Books balance: offered = delivered + lost by name + waiting.
+    /// All frames are accounted for: offered = delivered + lost by name + waiting.
     fn balance(&mut self) {
         let totals = self.device.totals();
         let drops = *self.device.drops();

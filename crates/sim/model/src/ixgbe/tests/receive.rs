@@ -6,7 +6,7 @@
 use regs::ixgbe::descriptor::{rx_high, rx_low};
 
 use super::*;
-use crate::Fault;
+use crate::FrameError;
 
 #[test]
 fn a_frame_arrives_as_it_was_sent() {
@@ -115,7 +115,7 @@ fn a_long_frame_is_scattered() {
 }
 
 #[test]
-fn verdicts_on_checksums() {
+fn checksums_that_are_right_wrong_and_not_checked() {
     let mut rig = Rig::up(1);
     let good = udp([10, 0, 0, 1], [1, 2], 33);
     let with = |at: usize, flip: u8| {
@@ -126,7 +126,7 @@ fn verdicts_on_checksums() {
     let mut no_sum = good.clone();
     no_sum[40..42].fill(0);
     let checked = rx_high::IPCS | rx_high::L4I;
-    let verdicts = checked | rx_high::IPE | rx_high::L4E;
+    let status = checked | rx_high::IPE | rx_high::L4E;
     for (frame, wanted) in [
         (good.clone(), checked),
         (with(70, 1), checked | rx_high::L4E),
@@ -139,7 +139,7 @@ fn verdicts_on_checksums() {
         rig.cable.send(&frame);
         rig.step();
         let got = rig.receive(0).expect("received");
-        assert_eq!(got.high & verdicts, wanted, "{frame:x?}");
+        assert_eq!(got.high & status, wanted, "{frame:x?}");
         assert_eq!(got.data, frame);
     }
     assert_eq!(rig.device.read(XEC::AT), 3);
@@ -237,7 +237,7 @@ fn filters_choose_queues() {
 #[test]
 fn a_full_ring_holds_frames_back_then_loses_them() {
     let mut rig = Rig::up(1);
-    rig.cable.patient = false;
+    rig.cable.backpressure = false;
     for _ in 0..4000 {
         rig.cable.send(&udp([10, 0, 0, 1], [1, 2], 200));
     }
@@ -264,7 +264,7 @@ fn drop_en_loses_at_once() {
     let srrctl = rig.device.read(SRRCTL::at(0));
     rig.write(SRRCTL::at(0), srrctl | SRRCTL::DROP_EN);
     rig.step();
-    rig.cable.patient = false;
+    rig.cable.backpressure = false;
     for _ in 0..100 {
         rig.cable.send(&udp([10, 0, 0, 1], [1, 2], 30));
     }
@@ -279,11 +279,11 @@ fn drop_en_loses_at_once() {
 fn damaged_frames_are_counted() {
     let mut rig = Rig::up(1);
     let frame = udp([10, 0, 0, 1], [1, 2], 30);
-    rig.cable.to_host.push_back((frame.clone(), Fault::Crc));
-    rig.cable.to_host.push_back((frame[..40].to_vec(), Fault::Crc));
-    rig.cable.to_host.push_back((vec![0; 1600], Fault::Crc));
-    rig.cable.to_host.push_back((vec![0; 1600], Fault::None));
-    rig.cable.to_host.push_back((frame, Fault::Symbol));
+    rig.cable.to_host.push_back((frame.clone(), FrameError::Crc));
+    rig.cable.to_host.push_back((frame[..40].to_vec(), FrameError::Crc));
+    rig.cable.to_host.push_back((vec![0; 1600], FrameError::Crc));
+    rig.cable.to_host.push_back((vec![0; 1600], FrameError::None));
+    rig.cable.to_host.push_back((frame, FrameError::Symbol));
     rig.step();
     assert_eq!(rig.receive(0), None);
     for (name, offset) in [
@@ -339,7 +339,7 @@ fn legacy_descriptors() {
 #[test]
 fn link_down_and_receive_off_are_named() {
     let mut rig = Rig::up(1);
-    rig.cable.patient = false;
+    rig.cable.backpressure = false;
     rig.cable.unplugged = true;
     rig.cable.send(&[0; 60]);
     rig.step();

@@ -11,7 +11,7 @@ use crate::{Chip, Interrupts};
 #[test]
 fn a_reset_forgets_the_driver() {
     let mut rig = Rig::up(2);
-    rig.cable.patient = false;
+    rig.cable.backpressure = false;
     for _ in 0..100 {
         rig.cable.send(&udp([10, 0, 0, 1], [1, 2], 18));
     }

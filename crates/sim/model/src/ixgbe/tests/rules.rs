@@ -109,7 +109,7 @@ fn what_registers_should_not_hold() {
 fn a_cause_that_nothing_clears() {
     for (auto_clear, expected) in [(0, true), (0xFFFF, false)] {
         let mut rig = Rig::up_with(1, &[(GPIE::AT, GPIE::MULTIPLE_MSIX), (EIAC::AT, auto_clear)]);
-        rig.device.set_interrupts(Some(Box::new(Deaf)));
+        rig.device.set_interrupts(Some(Box::new(NoInterrupts)));
         rig.write(IVAR::at(0), 0x80);
         rig.write(EIMS_EX::at(0), 1);
         rig.cable.send(&udp([10, 0, 0, 1], [1, 2], 18));
@@ -120,9 +120,9 @@ fn a_cause_that_nothing_clears() {
     }
 }
 
-struct Deaf;
+struct NoInterrupts;
 
-impl crate::Interrupts for Deaf {
+impl crate::Interrupts for NoInterrupts {
     fn raise(&mut self, _vector: u16) {}
 }
 

@@ -43,11 +43,11 @@ fn a_packet_leaves_as_it_is() {
 fn only_those_that_ask_are_reported() {
     let mut rig = Rig::up(1);
     let frame = udp([10, 0, 0, 1], [1, 2], 18);
-    let quiet = rig.put_data(0, &frame, 0);
+    let unreported = rig.put_data(0, &frame, 0);
     let asked = rig.put_data(0, &frame, tx::RS);
     rig.ring_tx(0);
     assert_eq!(rig.sent().len(), 2);
-    assert_eq!(rig.memory.load(quiet + 8) & tx::DD, 0);
+    assert_eq!(rig.memory.load(unreported + 8) & tx::DD, 0);
     assert_ne!(rig.memory.load(asked + 8) & tx::DD, 0);
 }
 

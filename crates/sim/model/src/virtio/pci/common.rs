@@ -7,7 +7,7 @@ use regs::virtio::pci::common::*;
 
 use super::{Function, Setup};
 use crate::Dma;
-use crate::virtio::lint::{Place as Where, Rule};
+use crate::virtio::lint::{Location, Rule};
 
 /// A field: its name, offset and bytes, and whether the driver writes it.
 struct Field {
@@ -77,7 +77,7 @@ impl<D: Dma> Function<D> {
         let fits = field_at(at).is_some_and(|field| field.offset == at && field.bytes == len);
         if !fits {
             let name = field_at(at).map_or("common configuration", |field| field.name);
-            self.net.report(Rule::WrongWidth, Where::Register(name, at), len as u64);
+            self.net.report(Rule::WrongWidth, Location::Register(name, at), len as u64);
         }
     }
 
@@ -134,7 +134,7 @@ impl<D: Dma> Function<D> {
     }
 
     fn set(&mut self, field: &Field, value: u32) {
-        let place = Where::Register(field.name, field.offset);
+        let place = Location::Register(field.name, field.offset);
         if !field.is_writable {
             return self.net.report(Rule::ReadOnlyWritten, place, value.into());
         }
@@ -158,7 +158,7 @@ impl<D: Dma> Function<D> {
 
     fn set_driver_feature(&mut self, value: u32) {
         if self.status & status::FEATURES_OK != 0 {
-            let place = Where::Register("driver_feature", DRIVER_FEATURE);
+            let place = Location::Register("driver_feature", DRIVER_FEATURE);
             return self.net.report(Rule::FeaturesAfterFeaturesOk, place, value.into());
         }
         let features = &mut self.driver_features;
@@ -169,7 +169,7 @@ impl<D: Dma> Function<D> {
             select => {
                 self.net.report(
                     Rule::FeatureNotOffered,
-                    Where::Register("driver_feature", DRIVER_FEATURE),
+                    Location::Register("driver_feature", DRIVER_FEATURE),
                     select.into(),
                 );
             }
@@ -177,7 +177,7 @@ impl<D: Dma> Function<D> {
     }
 
     /// A vector that there is, or none.
-    fn vector(&mut self, place: Where, value: u32) -> Option<u16> {
+    fn vector(&mut self, place: Location, value: u32) -> Option<u16> {
         let vector = value as u16;
         if vector >= self.vectors && vector != NO_VECTOR {
             self.net.report(Rule::VectorOutOfRange, place, value.into());
@@ -187,7 +187,7 @@ impl<D: Dma> Function<D> {
 
     fn set_of_queue(&mut self, field: &Field, value: u32) {
         let index = self.queue_select;
-        let place = Where::Register(field.name, field.offset);
+        let place = Location::Register(field.name, field.offset);
         if self.setup().is_none() {
             return self.net.report(Rule::QueueSelectOutOfRange, place, index.into());
         }
@@ -206,7 +206,7 @@ impl<D: Dma> Function<D> {
     fn set_place(&mut self, index: u16, field: &Field, value: u32) {
         let queue = &mut self.queues[usize::from(index)];
         if queue.is_enabled {
-            let place = Where::Queue(index);
+            let place = Location::Queue(index);
             return self.net.report(Rule::QueueChangedWhileEnabled, place, value.into());
         }
         let place = &mut queue.place;
@@ -226,7 +226,7 @@ impl<D: Dma> Function<D> {
     }
 
     fn enable_queue(&mut self, index: u16, value: u32) {
-        let place = Where::Queue(index);
+        let place = Location::Queue(index);
         if value != 1 {
             return self.net.report(Rule::QueueEnableZeroWritten, place, value.into());
         }
@@ -249,7 +249,11 @@ impl<D: Dma> Function<D> {
             setup.is_enabled = false;
             setup.place.size = self.net.queue_size();
         } else {
-            self.net.report(Rule::ReadOnlyWritten, Where::Register("queue_reset", QUEUE_RESET), value.into());
+            self.net.report(
+                Rule::ReadOnlyWritten,
+                Location::Register("queue_reset", QUEUE_RESET),
+                value.into(),
+            );
         }
     }
 }

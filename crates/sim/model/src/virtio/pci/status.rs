@@ -7,9 +7,9 @@ use regs::virtio::pci::common::DEVICE_STATUS;
 
 use super::Function;
 use crate::Dma;
-use crate::virtio::lint::{Place as Where, Rule};
+use crate::virtio::lint::{Location, Rule};
 
-const PLACE: Where = Where::Register("device_status", DEVICE_STATUS);
+const PLACE: Location = Location::Register("device_status", DEVICE_STATUS);
 
 impl<D: Dma> Function<D> {
     pub(super) fn set_status(&mut self, value: u8) {

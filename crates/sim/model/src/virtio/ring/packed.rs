@@ -10,7 +10,7 @@ use regs::virtio::packed::{descriptor, event, ring_bytes};
 use super::super::area::Area;
 use super::super::chain::{Breach, Chain, Descriptor, INDIRECT, NEXT};
 use super::super::lint::Rule;
-use super::{Place, Rules};
+use super::{RingAddresses, Rules};
 use crate::{Dma, Window};
 use regs::virtio::split::needs_event;
 
@@ -72,7 +72,12 @@ pub(in crate::virtio) struct Packed<W> {
 impl<W: Window> Packed<W> {
     /// The ring at `place`; `base` has both positions, the available one in its
     /// lower half.
-    pub fn open<D: Dma<Window = W>>(dma: &D, place: &Place, rules: Rules, base: u32) -> Option<Packed<W>> {
+    pub fn open<D: Dma<Window = W>>(
+        dma: &D,
+        place: &RingAddresses,
+        rules: Rules,
+        base: u32,
+    ) -> Option<Packed<W>> {
         let size = place.size;
         let done = Position::decode((base >> 16) as u16, size);
         Some(Packed {

@@ -11,7 +11,7 @@ use regs::virtio::split::{available, descriptor, needs_event, table_bytes, used}
 use super::super::area::Area;
 use super::super::chain::{Breach, Chain, Descriptor, INDIRECT, NEXT};
 use super::super::lint::Rule;
-use super::{Place, Rules};
+use super::{RingAddresses, Rules};
 use crate::{Dma, Window};
 
 /// A split ring.
@@ -36,7 +36,12 @@ pub(in crate::virtio) struct Split<W> {
 
 impl<W: Window> Split<W> {
     /// The ring at `place`, going on behind entry `base`.
-    pub fn open<D: Dma<Window = W>>(dma: &D, place: &Place, rules: Rules, base: u16) -> Option<Split<W>> {
+    pub fn open<D: Dma<Window = W>>(
+        dma: &D,
+        place: &RingAddresses,
+        rules: Rules,
+        base: u16,
+    ) -> Option<Split<W>> {
         let size = place.size;
         Some(Split {
             size,

@@ -191,7 +191,7 @@ fn pairs_are_used_as_asked_and_flows_follow_what_was_sent() {
 }
 
 #[test]
-fn verdicts_can_be_turned_off() {
+fn checking_of_checksums_can_be_turned_off() {
     let mut rig = Rig::new(ALL);
     let set = |rig: &mut Rig, mask: u64| {
         command(rig, guest_offloads::CLASS, guest_offloads::SET, &mask.to_le_bytes())

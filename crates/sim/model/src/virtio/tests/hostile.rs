@@ -1,7 +1,7 @@
 //! Drivers that lie.
 
 use super::*;
-use crate::virtio::Place;
+use crate::virtio::RingAddresses;
 use regs::virtio::net::config;
 use regs::virtio::split::descriptor::{INDIRECT, NEXT};
 
@@ -146,15 +146,15 @@ fn a_frame_larger_than_the_ring_is_lost() {
 fn queues_that_cannot_be_are_not_enabled() {
     let good = Side::new(&Memory::new(IOVA, 0x1000), IOVA, 16, false).place;
     for (packed, place, rule) in [
-        (false, Place { size: 0, ..good }, Rule::QueueSizeInvalid),
-        (false, Place { size: 12, ..good }, Rule::QueueSizeInvalid),
-        (false, Place { size: 128, ..good }, Rule::QueueSizeInvalid),
-        (true, Place { size: 0, ..good }, Rule::QueueSizeInvalid),
-        (true, Place { size: 65, ..good }, Rule::QueueSizeInvalid),
-        (false, Place { descriptors: IOVA + 8, ..good }, Rule::QueueMisaligned),
-        (false, Place { driver: IOVA + 1, ..good }, Rule::QueueMisaligned),
-        (false, Place { device: IOVA + 2, ..good }, Rule::QueueMisaligned),
-        (true, Place { driver: IOVA + 2, ..good }, Rule::QueueMisaligned),
+        (false, RingAddresses { size: 0, ..good }, Rule::QueueSizeInvalid),
+        (false, RingAddresses { size: 12, ..good }, Rule::QueueSizeInvalid),
+        (false, RingAddresses { size: 128, ..good }, Rule::QueueSizeInvalid),
+        (true, RingAddresses { size: 0, ..good }, Rule::QueueSizeInvalid),
+        (true, RingAddresses { size: 65, ..good }, Rule::QueueSizeInvalid),
+        (false, RingAddresses { descriptors: IOVA + 8, ..good }, Rule::QueueMisaligned),
+        (false, RingAddresses { driver: IOVA + 1, ..good }, Rule::QueueMisaligned),
+        (false, RingAddresses { device: IOVA + 2, ..good }, Rule::QueueMisaligned),
+        (true, RingAddresses { driver: IOVA + 2, ..good }, Rule::QueueMisaligned),
     ] {
         let mut rig = Rig::new(if packed { feature::RING_PACKED } else { 0 });
         let mut side = rig.rx.clone();

@@ -86,8 +86,8 @@ fn every_loss_has_a_name() {
     }
     assert_eq!(rig.function.net().drops().rx_no_buffer, 300 - 256);
     rig.cable.send(&frame(1600));
-    rig.cable.to_host.push_back((frame(60), crate::Fault::Crc));
-    rig.cable.to_host.push_back((frame(59), crate::Fault::Symbol));
+    rig.cable.to_host.push_back((frame(60), crate::FrameError::Crc));
+    rig.cable.to_host.push_back((frame(59), crate::FrameError::Symbol));
     rig.step();
     let drops = *rig.function.net().drops();
     assert_eq!((drops.rx_oversize, drops.rx_crc), (1, 2));
@@ -114,7 +114,7 @@ fn without_merging_a_buffer_is_long_enough_or_the_packet_lost() {
 }
 
 #[test]
-fn checksums_are_judged_when_the_driver_wants() {
+fn checksums_are_checked_when_the_driver_wants() {
     let udp = |sum: u16| {
         let mut frame = frame(60);
         frame[12..14].copy_from_slice(&[8, 0]);

@@ -106,7 +106,7 @@ impl VhostUserBackendReqHandlerMut for Session {
         }
         self.halt(index)?;
         self.ring(index)?.addresses = Some([descriptor, available, used]);
-        self.settle(index)
+        self.start_if_ready(index)
     }
 
     fn set_vring_base(&mut self, index: u32, base: u32) -> Result<()> {
@@ -131,7 +131,7 @@ impl VhostUserBackendReqHandlerMut for Session {
     fn set_vring_kick(&mut self, index: u8, _event: Option<File>) -> Result<()> {
         // The device polls: what comes through the event it has seen already.
         self.ring(index.into())?.kicked = true;
-        self.settle(index.into())
+        self.start_if_ready(index.into())
     }
 
     fn set_vring_call(&mut self, index: u8, event: Option<File>) -> Result<()> {

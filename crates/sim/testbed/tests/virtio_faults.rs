@@ -16,11 +16,11 @@ use regs::virtio::feature::{self, net};
 use testbed::fault::{Chance, Spec};
 
 /// Without a control queue, which would be lied to first.
-fn quiet(ring: u64) -> u64 {
+fn without_notifications(ring: u64) -> u64 {
     offer(ring, net::CTRL_VQ)
 }
 
-/// What became of a port whose device lies.
+/// What became of a port whose device has faults.
 struct End {
     fault: Option<Fault>,
     bad: u64,
@@ -39,7 +39,7 @@ fn run(features: u64, options: &Options, spec: Spec, rounds: usize) -> [End; 2] 
                 bench.try_send(from, 0, &frame, TxOffload::default());
             }
         }
-        bench.settle();
+        bench.run_until_idle();
         for (at, received) in received.iter_mut().enumerate() {
             for packet in bench.recv(at) {
                 assert!(packet.total_len() <= options.max_frame.max(memory::DATA_ROOM) + memory::DATA_ROOM);
@@ -82,7 +82,9 @@ fn split(ring: u64) -> bool {
 #[test]
 fn a_buffer_that_no_ring_has_is_named() {
     for (name, ring) in RINGS {
-        for end in run(quiet(ring), &small_rings(), spec(|spec, chance| spec.foreign = chance), 60) {
+        for end in
+            run(without_notifications(ring), &small_rings(), spec(|spec, chance| spec.foreign = chance), 60)
+        {
             let fault = end.fault.unwrap_or_else(|| panic!("{name}: {:?}", end.told));
             assert!(matches!(fault, Fault::BufferId { id, .. } if id >= 0x8000), "{name}: {fault}");
             assert!(end.told["foreign"] >= 1);
@@ -93,7 +95,9 @@ fn a_buffer_that_no_ring_has_is_named() {
 #[test]
 fn a_buffer_that_comes_again_is_named() {
     for (name, ring) in RINGS {
-        for end in run(quiet(ring), &small_rings(), spec(|spec, chance| spec.twice = chance), 60) {
+        for end in
+            run(without_notifications(ring), &small_rings(), spec(|spec, chance| spec.twice = chance), 60)
+        {
             assert!(end.told["twice"] >= 1, "{name}");
             match end.fault {
                 Some(Fault::BufferId { id, .. }) => assert!(id < 256, "{name}"),
@@ -108,7 +112,9 @@ fn a_buffer_that_comes_again_is_named() {
 #[test]
 fn a_used_index_that_jumps_is_named() {
     for (name, ring) in RINGS.into_iter().filter(|&(_, ring)| split(ring)) {
-        for end in run(quiet(ring), &small_rings(), spec(|spec, chance| spec.jump = chance), 60) {
+        for end in
+            run(without_notifications(ring), &small_rings(), spec(|spec, chance| spec.jump = chance), 60)
+        {
             let fault = end.fault.unwrap_or_else(|| panic!("{name}: {:?}", end.told));
             assert!(matches!(fault, Fault::UsedIndex { .. }), "{name}: {fault}");
         }
@@ -118,7 +124,9 @@ fn a_used_index_that_jumps_is_named() {
 #[test]
 fn flags_of_another_lap_are_named() {
     for (name, ring) in RINGS.into_iter().filter(|&(_, ring)| !split(ring)) {
-        for end in run(quiet(ring), &small_rings(), spec(|spec, chance| spec.lap = chance), 60) {
+        for end in
+            run(without_notifications(ring), &small_rings(), spec(|spec, chance| spec.lap = chance), 60)
+        {
             let fault = end.fault.unwrap_or_else(|| panic!("{name}: {:?}", end.told));
             assert!(matches!(fault, Fault::Lap { .. }), "{name}: {fault}");
         }
@@ -130,7 +138,9 @@ fn a_length_beyond_the_buffer_costs_its_packet_only() {
     for (name, ring) in RINGS {
         for max_frame in [1514, 9014] {
             let options = Options { max_frame, ..small_rings() };
-            for end in run(quiet(ring), &options, spec(|spec, chance| spec.length = chance), 60) {
+            for end in
+                run(without_notifications(ring), &options, spec(|spec, chance| spec.length = chance), 60)
+            {
                 assert_eq!(end.fault, None, "{name}: the queue goes on");
                 assert!(end.bad > 0 && end.received > 500, "{name}: {} bad, {}", end.bad, end.received);
                 assert!(end.told["length"] >= end.bad, "{name}");
@@ -142,7 +152,7 @@ fn a_length_beyond_the_buffer_costs_its_packet_only() {
 #[test]
 fn an_honest_device_is_accused_of_nothing() {
     for (name, ring) in RINGS {
-        for end in run(quiet(ring), &small_rings(), Spec::default(), 60) {
+        for end in run(without_notifications(ring), &small_rings(), Spec::default(), 60) {
             assert_eq!((end.fault, end.bad, end.received), (None, 0, 960), "{name}");
         }
     }
@@ -170,11 +180,17 @@ fn a_lie_to_a_command_ends_its_opening() {
 fn a_port_that_was_lied_to_works_again_once_restarted() {
     for (name, ring) in RINGS {
         let spec = Spec { foreign: Chance::new(0.002), seed: 3, ..Spec::default() };
-        let mut bench = Bench::with_faults(&["loop"], &model(quiet(ring)), &small_rings(), Some(spec), 2048);
+        let mut bench = Bench::with_faults(
+            &["loop"],
+            &model(without_notifications(ring)),
+            &small_rings(),
+            Some(spec),
+            2048,
+        );
         let (mut restarts, mut received) = (0, 0);
         for n in 0..6000 {
             bench.try_send(0, 0, &frame(n, 100), TxOffload::default());
-            bench.settle();
+            bench.run_until_idle();
             received += bench.recv(0).len();
             bench.sides[0].tx[0].clean(&mut bench.pool);
             if bench.sides[0].device.health().is_err() {
@@ -207,11 +223,11 @@ proptest! {
         let [jump, foreign, twice, lap, length, garbage] = chances.map(Chance::new);
         let spec = Spec { jump, foreign, twice, lap, length, garbage, seed, ..Spec::default() };
         let max_frame = if long { 9014 } else { 1514 };
-        let features = quiet(RINGS[kind].1);
+        let features = without_notifications(RINGS[kind].1);
         let rx_checksum = if checks { Offload::On } else { Offload::Off };
         let options = Options { max_frame, rx_checksum, ..small_rings() };
         for end in run(features, &options, spec, 12) {
-            // Of lies about what is used, none goes unnoticed for long: the next
+            // Of faults in what is used, none goes unnoticed for long: the next
             // one meets a queue that has stopped.
             let told: u64 = ["foreign", "lap"].iter().filter_map(|lie| end.told.get(*lie)).sum();
             if told > 2 {
