@@ -1,6 +1,6 @@
 //! Random small graphs and random packets: whatever the batch and however many
 //! threads, the same packets come out, those of a flow that went the same way in the
-//! same order, and the same is counted. Compiled ones: `crates/ixora/tests/compiled.rs`.
+//! same order, and the same is counted. Compiled ones: `crates/ixora/tests/programs.rs`.
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code)]

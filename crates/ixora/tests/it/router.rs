@@ -1,8 +1,6 @@
 //! The configurations in `conf/`, run on models of the 82599: what hosts on their
 //! cables send, and what they hear.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod dual;
 mod frame;
 mod odd;

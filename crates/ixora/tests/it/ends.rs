@@ -1,13 +1,11 @@
 //! How runs end: by time, by count, by a signal, by a peer that says nothing,
 //! by a reader who is gone. And what they print meanwhile.
 
-mod common;
-
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-use common::{model, names, run, start, until};
+use crate::common::{model, names, run, start, until};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
 };
@@ -282,8 +280,9 @@ fn a_router_ends_with_its_devices() {
     let place = tempfile::tempdir().expect("a directory");
     let (model, port) = model(place.path(), "--wire gen:rate=20k+sink");
     let text = format!("FromDevice(\"{port}\") -> c :: Counter -> ToDevice(\"{port}\")");
-    let mut command = std::process::Command::new(common::IXORA);
-    let router = common::start_command(command.args(["click", "-h", "c.count", "-e", &text]), place.path());
+    let mut command = std::process::Command::new(crate::common::IXORA);
+    let router =
+        crate::common::start_command(command.args(["click", "-h", "c.count", "-e", &text]), place.path());
     std::thread::sleep(Duration::from_millis(1500));
     model.signal(Signal::KILL);
     let done = router.wait(15);

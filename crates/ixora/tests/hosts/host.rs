@@ -1,13 +1,11 @@
 //! `echo --ip`: a host that another stack finds and reaches.
 
-mod common;
-
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use common::{IXORA, Running, may_make_interfaces, start, start_command, until};
+use crate::common::{IXORA, Running, may_make_interfaces, start, start_command, until};
 use rustix::process::Signal;
 
 const ASKER: [u8; 6] = [2, 0, 0, 0, 0, 0xA];

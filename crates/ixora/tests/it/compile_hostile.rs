@@ -4,7 +4,7 @@
 //! `IXORA_SEED` repeats a random one, `IXORA_CASES` says how many there are.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../net/element/tests/it/differential/random.rs"]
+#[path = "../../../net/element/tests/it/differential/random.rs"]
 #[allow(dead_code)]
 mod random;
 

@@ -1,11 +1,9 @@
 //! Applications on served models, and what they say when there is none.
 
-mod common;
-
 use std::fs::File;
 use std::time::Instant;
 
-use common::{model, run, start};
+use crate::common::{model, run, start};
 use interface::pcap::Reader;
 use rustix::process::Signal;
 

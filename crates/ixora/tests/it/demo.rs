@@ -1,8 +1,6 @@
 //! The main job: it balances its books, ends when told, and leaves nothing.
 
-mod common;
-
-use common::{names, run, start, until};
+use crate::common::{names, run, start, until};
 use rustix::process::Signal;
 
 #[test]

@@ -5,7 +5,6 @@
 //! `IXORA_BLESS=1` writes the code anew.
 #![allow(clippy::unwrap_used)]
 
-#[path = "compile/rig.rs"]
 mod rig;
 
 use graph::fused::Region;
@@ -62,7 +61,7 @@ fn the_code_is_what_stands_here() {
         let code = ixora::compile::code(&plan, &made);
         println!("{}\n{}", case.name, code.notes);
         if std::env::var_os("IXORA_BLESS").is_some() {
-            let file = format!("{}/tests/compile/{}.rs", env!("CARGO_MANIFEST_DIR"), case.name);
+            let file = format!("{}/tests/it/compile/{}.rs", env!("CARGO_MANIFEST_DIR"), case.name);
             std::fs::write(file, &code.module).unwrap();
         } else {
             assert!(code.module == case.code, "{}: IXORA_BLESS=1 writes the code anew", case.name);

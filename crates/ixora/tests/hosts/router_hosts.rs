@@ -2,16 +2,14 @@
 //! and the router in a third. Ping, traceroute, TCP and path MTU discovery, by both
 //! versions of IP.
 
-mod common;
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::host::{Host, ip};
-use common::{Done, may_make_interfaces, start_command, until};
+use crate::common::host::{Host, ip};
+use crate::common::{Done, may_make_interfaces, start_command, until};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketType, ipproto, recvfrom, sendto, socket, sockopt,
 };
@@ -57,7 +55,7 @@ impl Lab {
     fn route(&self, ports: [&str; 2], options: &str, work: impl FnOnce(&Lab)) -> Done {
         let place = tempfile::tempdir().expect("a directory");
         let conf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf/dual.click");
-        let mut command = Command::new(common::IXORA);
+        let mut command = Command::new(crate::common::IXORA);
         command.arg("click").arg(conf).args([format!("P0={}", ports[0]), format!("P1={}", ports[1])]);
         command.args(options.split(' ')).args([
             "-h",
@@ -306,7 +304,7 @@ fn hosts_find_the_path_mtu() {
 #[test]
 fn a_wrong_address_is_told() {
     let conf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf/dual.click");
-    let done = common::run(
+    let done = crate::common::run(
         conf.parent().expect("a folder"),
         &format!("click {} P0=model:82599 P1=model:82599 NET0=10.0.1.999/24 -q", conf.display()),
     );
@@ -359,7 +357,7 @@ fn the_guide_can_be_pasted() {
         }
     }
     script.push_str("wait; echo all done\n");
-    let ixora = Path::new(common::IXORA).parent().expect("a directory");
+    let ixora = Path::new(crate::common::IXORA).parent().expect("a directory");
     let path = format!("{}:{}", ixora.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new("unshare");
     command.args(["-mn", "bash", "-c", &script]).env("PATH", path);

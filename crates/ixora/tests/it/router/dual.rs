@@ -3,11 +3,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::frame::{
+use super::frame::{
     BROADCAST, DONT_FRAGMENT, Heard4, Heard6, ICMP, ICMP6, Ip4, Mac, UDP, echo, ethernet, heard4, heard6,
     icmp6, ip6, udp,
 };
-use crate::rig::{Hosts, Rig, conf};
+use super::rig::{Hosts, Rig, conf};
 
 const ARP: u16 = 0x0806;
 const IP4: u16 = 0x0800;

@@ -1,9 +1,7 @@
 //! The soak test: it ends by itself with all checks held, and finds what is left behind
 //! on purpose.
 
-mod common;
-
-use common::{names, run, start, until};
+use crate::common::{names, run, start, until};
 
 /// Some of everything, one episode after the other.
 #[test]

@@ -4,9 +4,9 @@
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use crate::dual::{Host, between};
-use crate::frame::{ICMP, Ip4, echo, heard4, tcp4, udp4};
-use crate::rig::conf;
+use super::dual::{Host, between};
+use super::frame::{ICMP, Ip4, echo, heard4, tcp4, udp4};
+use super::rig::conf;
 
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
@@ -85,7 +85,7 @@ fn connections_are_shared_out_among_servers() {
                 let asked: [u8; 4] = frame[38..42].try_into().expect("four");
                 let mut answer = vec![0, 1, 8, 0, 6, 4, 0, 2];
                 answer.extend([servers.mac.to_vec(), asked.to_vec(), frame[22..32].to_vec()].concat());
-                servers.wire.send(&crate::frame::ethernet(servers.router, servers.mac, 0x0806, &answer));
+                servers.wire.send(&super::frame::ethernet(servers.router, servers.mac, 0x0806, &answer));
                 frame = servers.wire.next();
             }
             let heard = heard4(&frame);
@@ -150,7 +150,7 @@ fn a_network_on_two_cables_is_one() {
         let ask = |target: &str| {
             let mut request = vec![0, 1, 8, 0, 6, 4, 0, 1];
             request.extend([&a.mac[..], &a.ip.octets(), &[0; 6], &address(target).octets()].concat());
-            a.wire.send(&crate::frame::ethernet(crate::frame::BROADCAST, a.mac, 0x0806, &request));
+            a.wire.send(&super::frame::ethernet(super::frame::BROADCAST, a.mac, 0x0806, &request));
         };
         ask("10.0.0.130");
         assert_eq!(a.wire.next()[22..32], [&a.router[..], &[10, 0, 0, 130]].concat());

@@ -1,9 +1,7 @@
 //! `ixora vm` with real machines, from a real registry; `IXORA_OFFLINE` leaves
 //! those out. What it says without a registry is tested in any case.
 
-mod common;
-
-use common::{Done, IXORA, Running, names, run, start, start_command, until};
+use crate::common::{Done, IXORA, Running, names, run, start, start_command, until};
 use rustix::process::{Pid, Signal};
 use std::path::Path;
 use std::process::Command;

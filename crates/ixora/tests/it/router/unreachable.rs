@@ -1,9 +1,9 @@
 //! Hosts that do not answer: whoever sends them something is told that they cannot be
 //! reached (RFC 1812, 3.3.2 and 4.3.3.1; RFC 4861, 7.2.2; RFC 4443, 3.1).
 
-use crate::dual::{Host, between};
-use crate::frame::{ICMP6, Ip4, UDP, ip6, udp};
-use crate::rig::{Hosts, conf};
+use super::dual::{Host, between};
+use super::frame::{ICMP6, Ip4, UDP, ip6, udp};
+use super::rig::{Hosts, conf};
 
 /// How often somebody is asked for at this cable until nobody is any more: frames of
 /// ARP, and neighbour solicitations.
@@ -44,14 +44,14 @@ fn told(sender: &Host<'_>, lost: &[u8], lost6: &[u8]) {
         }
         let frame = sender.next();
         if frame[12..14] == [8, 0] {
-            let told = crate::frame::heard4(&frame);
+            let told = super::frame::heard4(&frame);
             // The packet that is quoted went through the router: one hop less.
             assert_eq!(&told.payload[..2], [3, 1], "host unreachable");
             assert_eq!(told.dst(), sender.ip);
             assert_eq!(told.payload[8 + 12..8 + 20], lost[12..20], "about the packet that it sent");
             heard4 = true;
         } else {
-            let told = crate::frame::heard6(&frame);
+            let told = super::frame::heard6(&frame);
             assert_eq!(&told.payload[..2], [1, 3], "address unreachable");
             assert_eq!(told.payload[8 + 24..8 + 40], lost6[24..40]);
             heard6 = true;

@@ -1,8 +1,8 @@
 //! What is not to be forwarded, through the paper's router: its sender is told, or it is
 //! dropped with a reason.
 
-use crate::frame::{BROADCAST, DONT_FRAGMENT, Heard4, Ip4, UDP, ethernet, heard4, udp};
-use crate::rig::{Hosts, Rig, conf};
+use super::frame::{BROADCAST, DONT_FRAGMENT, Heard4, Ip4, UDP, ethernet, heard4, udp};
+use super::rig::{Hosts, Rig, conf};
 
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const SENDER: [u8; 6] = [2, 0, 0, 0, 1, 0];

@@ -1,15 +1,13 @@
 //! Wires between the program and others: what goes in at one end comes out at
 //! the other.
 
-mod common;
-
 use std::fs::File;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Done, IXORA, may_make_interfaces, model, run, start, start_command, until};
+use crate::common::{Done, IXORA, may_make_interfaces, model, run, start, start_command, until};
 use interface::pcap::Reader;
 use rustix::process::Signal;
 

@@ -11,8 +11,8 @@ use graph::{Class, Cx, Element, Next};
 use interface::pcap::{Notes, Reader, Writer};
 use memory::Batch;
 
-use crate::frame::heard4;
-use crate::rig::{Rig, conf, quiet};
+use super::frame::heard4;
+use super::rig::{Rig, conf, quiet};
 
 /// Bytes of a frame's headers, behind which its number is.
 const HEADERS: usize = 42;

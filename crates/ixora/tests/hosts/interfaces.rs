@@ -2,8 +2,6 @@
 //! its own, and between them a third with `ixora` in it. The machine's own
 //! interfaces are never touched.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::path::Path;
@@ -11,8 +9,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::host::{Host, ip};
-use common::{Running, may_make_interfaces, start, until};
+use crate::common::host::{Host, ip};
+use crate::common::{Running, may_make_interfaces, start, until};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto, recv, sendto, socket};
 use rustix::process::Signal;
 

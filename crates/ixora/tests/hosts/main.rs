@@ -1,0 +1,9 @@
+//! The program between hosts of Linux's own, in network namespaces, which need root; one
+//! test program, which is linked once.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod host;
+mod interfaces;
+mod router_hosts;

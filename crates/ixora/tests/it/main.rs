@@ -1,0 +1,22 @@
+//! The program and its library, in one test program: it is linked once. `cargo test -p
+//! ixora NAME` runs the tests whose paths contain a name, such as `hotswap::`.
+//!
+//! Programs of their own are `confine`, which traces processes, `hosts`, which makes
+//! network namespaces, and `programs`, which has cargo build.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod click;
+mod compile;
+mod compile_hostile;
+mod demo;
+mod ends;
+mod hotswap;
+mod inspect;
+mod ports;
+mod router;
+mod soak;
+mod top;
+mod vm;
+mod wires;
