@@ -177,14 +177,8 @@ fn forward(
     interrupted: &AtomicBool,
 ) -> Result<(Outcome, Result<Samples, Failure>), Failure> {
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
-    let buffers = options.open.rx_ring + options.open.tx_ring;
     for (from, to) in [(0, 1), (1, 0)] {
-        pollers.push(Box::new(Forward {
-            rx: ports.rx(from, 0)?,
-            tx: ports.tx(to, 0)?,
-            touch: true,
-            buffers,
-        }));
+        pollers.push(Box::new(Forward { rx: ports.rx(from, 0)?, tx: ports.tx(to, 0)?, touch: true }));
     }
     let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::default()));
     let threads = run::threads("demo", ports, pollers, options, &stop, &progress)?;

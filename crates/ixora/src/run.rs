@@ -59,6 +59,8 @@ pub fn threads(
         cores: options.cpu.clone(),
         sleep: options.open.interrupts.then_some(SLEEP),
         batch: options.batch.into(),
+        rx_ring: options.open.rx_ring,
+        tx_ring: options.open.tx_ring,
         max_frame: options.open.max_frame,
         count: options.count,
     };

@@ -14,8 +14,6 @@ struct Echo {
     rx: Box<dyn RxQueue>,
     tx: Box<dyn TxQueue>,
     host: Option<Responder>,
-    /// What both rings may hold.
-    buffers: usize,
 }
 
 impl Poller for Echo {
@@ -42,10 +40,6 @@ impl Poller for Echo {
         visit(Queue::Rx(&mut *self.rx));
         visit(Queue::Tx(&mut *self.tx));
     }
-
-    fn buffers(&self) -> usize {
-        self.buffers
-    }
 }
 
 /// `ixora echo A`.
@@ -56,10 +50,9 @@ pub fn run(arguments: &cli::Echo) -> Result<(), Failure> {
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
     let mac = MacAddress(ports.mac(0));
     let host = arguments.ip.map(|ip| Responder { mac, addresses: vec![ip.into()] });
-    let buffers = options.open.rx_ring + options.open.tx_ring;
     for n in 0..options.open.rx_queues {
         let host = host.clone();
-        pollers.push(Box::new(Echo { rx: ports.rx(0, n)?, tx: ports.tx(0, n)?, host, buffers }));
+        pollers.push(Box::new(Echo { rx: ports.rx(0, n)?, tx: ports.tx(0, n)?, host }));
     }
     run::run("echo", ports, pollers, options, &stop)
 }

@@ -11,8 +11,6 @@ pub struct Forward {
     pub rx: Box<dyn RxQueue>,
     pub tx: Box<dyn TxQueue>,
     pub touch: bool,
-    /// What both rings may hold.
-    pub buffers: usize,
 }
 
 impl Poller for Forward {
@@ -40,10 +38,6 @@ impl Poller for Forward {
         visit(Queue::Rx(&mut *self.rx));
         visit(Queue::Tx(&mut *self.tx));
     }
-
-    fn buffers(&self) -> usize {
-        self.buffers
-    }
 }
 
 /// `ixora fwd A B`: queue n of one port goes to queue n of the other.
@@ -52,11 +46,10 @@ pub fn run(arguments: &cli::Fwd) -> Result<(), Failure> {
     let stop = signal::stop_flag()?;
     let mut ports = open::ports(&[&arguments.a, &arguments.b], options, &stop)?;
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
-    let buffers = options.open.rx_ring + options.open.tx_ring;
     for n in 0..options.open.rx_queues {
         for (from, to) in [(0, 1), (1, 0)] {
             let (rx, tx) = (ports.rx(from, n)?, ports.tx(to, n)?);
-            pollers.push(Box::new(Forward { rx, tx, touch: arguments.touch, buffers }));
+            pollers.push(Box::new(Forward { rx, tx, touch: arguments.touch }));
         }
     }
     run::run("fwd", ports, pollers, options, &stop)

@@ -23,8 +23,6 @@ struct Capture {
     rx: Box<dyn RxQueue>,
     output: Arc<Mutex<Output>>,
     path: String,
-    /// What its ring may hold.
-    buffers: usize,
 }
 
 impl Output {
@@ -74,10 +72,6 @@ impl Poller for Capture {
         visit(Queue::Rx(&mut *self.rx));
     }
 
-    fn buffers(&self) -> usize {
-        self.buffers
-    }
-
     fn is_done(&self) -> bool {
         self.output().left == 0
     }
@@ -103,7 +97,7 @@ pub fn run(arguments: &cli::Pcap) -> Result<(), Failure> {
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
     for n in 0..options.open.rx_queues {
         let (rx, output, path) = (ports.rx_whole(0, n)?, output.clone(), path.clone());
-        pollers.push(Box::new(Capture { rx, output, path, buffers: options.open.rx_ring }));
+        pollers.push(Box::new(Capture { rx, output, path }));
     }
     let ran = run::run("pcap", ports, pollers, options, &stop);
     let flushed = output.lock().unwrap_or_else(PoisonError::into_inner).writer.flush();

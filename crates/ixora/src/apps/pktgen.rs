@@ -32,8 +32,6 @@ struct Generator {
     /// Packets this generator may still send.
     left: u64,
     pace: Pace,
-    /// What its ring may hold.
-    buffers: usize,
 }
 
 /// Sends so many packets per TSC tick, catching up at most one batch.
@@ -90,10 +88,6 @@ impl Poller for Generator {
 
     fn queues<'a>(&'a mut self, visit: &mut dyn FnMut(Queue<'a>)) {
         visit(Queue::Tx(&mut *self.tx));
-    }
-
-    fn buffers(&self) -> usize {
-        self.buffers
     }
 
     fn retries(&self) -> bool {
@@ -160,7 +154,6 @@ pub fn run(arguments: &cli::Pktgen) -> Result<(), Failure> {
             sequence: 0,
             left: count.unwrap_or(u64::MAX),
             pace: Pace::new(rate.map(|rate| rate / queues as f64)),
-            buffers: options.open.tx_ring,
         }));
     }
     run::run("pktgen", ports, pollers, options, &stop)

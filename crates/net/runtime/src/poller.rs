@@ -18,9 +18,11 @@ pub trait Poller: Send {
     /// statistics and the end of the run come to the queues in this way.
     fn queues<'a>(&'a mut self, visit: &mut dyn FnMut(Queue<'a>));
 
-    /// Buffers that its rings and it may hold at once, beside one batch: the pool of its
-    /// thread has so many for it.
-    fn buffers(&self) -> usize;
+    /// Buffers that it may keep beside its rings' and one batch: packets to be sent again,
+    /// or that wait for something. The pool of its thread has so many more for it.
+    fn buffers(&self) -> usize {
+        0
+    }
 
     /// When it must have a turn though no packet came: a sleeping thread wakes in time.
     /// Asked before each sleep. A turn may come earlier, and finds out by its `now`.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use memory::{Batch, Dma, Pool};
 
 use crate::worker::{Control, Ended, Worker};
-use crate::{Error, Instant, Poller, PollerStats, Progress, Wakeup, cores};
+use crate::{Error, Instant, Poller, PollerStats, Progress, Queue, Wakeup, cores};
 
 /// How pollers are run.
 #[derive(Debug, Clone)]
@@ -24,6 +24,10 @@ pub struct Options {
     pub sleep: Option<Duration>,
     /// Packets a batch may have.
     pub batch: usize,
+    /// Descriptors of each receive ring: all may hold a buffer.
+    pub rx_ring: usize,
+    /// Descriptors of each transmit ring.
+    pub tx_ring: usize,
     /// The longest frame in bytes: tells how many buffers a batch may take.
     pub max_frame: usize,
     /// Ends the run once so many packets were moved by all threads.
@@ -40,8 +44,9 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Deals `pollers` out to threads in turn, and makes a pool for each thread. The run
-    /// ends when `stop` is set, by whoever sets it.
+    /// Deals `pollers` out to threads in turn, and makes a pool for each thread, large
+    /// enough for the rings of its pollers and for what they keep. The run ends when
+    /// `stop` is set, by whoever sets it.
     ///
     /// # Errors
     /// Cores that cannot be had, memory, and file descriptors.
@@ -75,8 +80,8 @@ impl Runtime {
         let hand = 2 * Batch::MAX * options.max_frame.div_ceil(memory::DATA_ROOM).max(1);
         // All pools before any thread runs, so that a failure leaves none behind.
         let mut workers = Vec::new();
-        for (n, share) in shares.into_iter().enumerate() {
-            let held: usize = share.iter().map(|poller| poller.buffers()).sum();
+        for (n, mut share) in shares.into_iter().enumerate() {
+            let held: usize = share.iter_mut().map(|poller| held(&mut **poller, options)).sum();
             workers.push(Worker::new(Pool::new(dma, held + hand)?, share, options, n, &control));
         }
         Ok(Runtime { name: options.name, workers, pollers: count, control })
@@ -113,6 +118,18 @@ impl Runtime {
         drop(closed);
         Running { threads, shares, pollers, failure, control }
     }
+}
+
+/// Buffers that a poller and its rings may hold.
+fn held(poller: &mut dyn Poller, options: &Options) -> usize {
+    let mut held = poller.buffers();
+    poller.queues(&mut |queue| {
+        held += match queue {
+            Queue::Rx(_) => options.rx_ring,
+            Queue::Tx(_) => options.tx_ring,
+        };
+    });
+    held
 }
 
 /// Threads that run.

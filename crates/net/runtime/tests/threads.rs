@@ -92,6 +92,26 @@ fn a_thread_ends_when_all_its_pollers_are_done() {
 }
 
 #[test]
+fn a_pool_has_what_the_rings_and_pollers_of_its_thread_may_hold() {
+    let devices = [Device::new(true), Device::new(true), Device::new(true)];
+    let [a, b, c] = devices.each_ref();
+    let pollers = vec![
+        Fake { tx: vec![Tx::new()], buffers: 1000, ..Fake::of(&[a, b]) },
+        Fake::of(&[]),
+        Fake::of(&[c]), // shares the thread of the first
+    ];
+    let pools: Vec<_> = pollers.iter().map(|poller| poller.pool.clone()).collect();
+    let options = Options { rx_ring: 64, tx_ring: 512, max_frame: 9000, ..options(2) };
+    let running = start(&options, pollers);
+    until("turns", || pools.iter().all(|pool| pool.load(SeqCst) > 0));
+    end(running);
+    let batches = 2 * 256 * 5; // a frame of 9000 bytes takes five buffers
+    let pools: Vec<usize> = pools.iter().map(|pool| pool.load(SeqCst)).collect();
+    let first = 3 * 64 + 512 + 1000 + batches;
+    assert_eq!(pools, [first, batches, first]);
+}
+
+#[test]
 fn what_was_counted_comes_back_in_the_order_of_the_pollers() {
     let devices: Vec<_> = (0..5).map(|_| Device::new(true)).collect();
     let running = start(&options(2), devices.iter().map(|device| Fake::of(&[device])).collect());

@@ -168,6 +168,9 @@ pub struct Fake {
     pub done: Arc<AtomicBool>,
     pub failure: Arc<AtomicBool>,
     pub turns: Arc<AtomicUsize>,
+    pub buffers: usize,
+    /// How large the pool is that its turns get.
+    pub pool: Arc<AtomicUsize>,
 }
 
 impl Fake {
@@ -183,6 +186,8 @@ impl Fake {
             done: Arc::default(),
             failure: Arc::default(),
             turns: Arc::default(),
+            buffers: 0,
+            pool: Arc::default(),
         }
     }
 }
@@ -190,6 +195,7 @@ impl Fake {
 impl Poller for Fake {
     fn turn(&mut self, now: Instant, pool: &mut Pool, batch: &mut Batch) -> usize {
         self.turns.fetch_add(1, SeqCst);
+        self.pool.store(pool.capacity(), SeqCst);
         let mut moved = 0;
         for (n, rx) in self.rx.iter_mut().enumerate() {
             moved += rx.recv(pool, batch);
@@ -211,7 +217,7 @@ impl Poller for Fake {
     }
 
     fn buffers(&self) -> usize {
-        (self.rx.len() + self.tx.len()) * RING
+        self.buffers
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -233,8 +239,17 @@ impl Poller for Fake {
 
 /// Threads that sleep as long as they may.
 pub fn options(threads: usize) -> Options {
-    let cores = Vec::new();
-    Options { name: "test", threads, cores, sleep: Some(HOUR), batch: 32, max_frame: 1514, count: None }
+    Options {
+        name: "test",
+        threads,
+        cores: Vec::new(),
+        sleep: Some(HOUR),
+        batch: 32,
+        rx_ring: RING,
+        tx_ring: RING,
+        max_frame: 1514,
+        count: None,
+    }
 }
 
 /// The threads of these pollers.
