@@ -237,6 +237,12 @@ fn a_broken_configuration_changes_nothing() {
         ("FromDevice(model:p0) -> ToDevice(model:p9, BLOCKING true)", "no port model:p9"),
         ("FromDevice(model:p0) -> Queue -> Strip(1) -> Queue -> Discard", "push"),
         ("FromDevice(model:p0) -> Strip(1); Strip(2) -> Discard", "need exactly 1 output"),
+        // What elements say of their ports.
+        ("FromDevice(model:p0, MTU 1600) -> ToDevice(model:p1, BLOCKING true)", "open with MTU 1500"),
+        (
+            "FromDevice(model:p0) -> ToDevice(model:p1); Idle -> ToDevice(model:p1, MTU 1600); Idle -> ToDevice(model:p1, MTU 1500)",
+            "say the same in both",
+        ),
         // Found out when elements are initialized, with the ports open.
         (
             "FromDevice(model:p0) -> ToDevice(model:p1, BLOCKING true); ControlSocket(UNIX, /nowhere/at/all)",

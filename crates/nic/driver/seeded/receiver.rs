@@ -23,9 +23,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_filter::a_port_hears_its_own_address_and_broadcast_and_what_it_was_told",
         demo: false,
         edits: &[edit(
-            "ixgbe/filter.rs",
-            "bar.write32(RAH::at(n), high | RAH::AV);",
-            "bar.write32(RAH::at(n), high);",
+            "intel/filter.rs",
+            "bar.write32(info.rah.at(n), high | VALID);",
+            "bar.write32(info.rah.at(n), high);",
         )],
     },
     Bug {

@@ -99,6 +99,9 @@ impl From<Error> for port::Error {
     fn from(error: Error) -> port::Error {
         match error {
             Error::Option(error) => error.into(),
+            Error::TableFull { device: port, table, capacity } => {
+                port::Error::TableFull { port, table, capacity }
+            }
             error => port::Error::Driver(Box::new(error)),
         }
     }
@@ -112,6 +115,9 @@ impl TryFrom<port::Error> for Error {
         match error {
             port::Error::Option(error) => Ok(error.into()),
             port::Error::Memory(error) => Ok(error.into()),
+            port::Error::TableFull { port: device, table, capacity } => {
+                Ok(Error::TableFull { device, table, capacity })
+            }
             port::Error::Driver(error) => match error.downcast() {
                 Ok(error) => Ok(*error),
                 Err(other) => Err(port::Error::Driver(other)),

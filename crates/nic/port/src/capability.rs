@@ -77,7 +77,7 @@ impl Feature {
             Feature::Segmentation => "--checksums (Options::tx_checksum), then a packet's TxOffload::SEGMENT",
             Feature::VlanStrip => "--vlan-strip (Options::vlan_strip)",
             Feature::VlanInsert => "pktgen --vlan, or a packet's TxOffload::VLAN",
-            Feature::VlanFilter => "Options::vlan_filter, then the driver's set_vlan",
+            Feature::VlanFilter => "VLAN_FILTER of FromDevice (Options::vlan_filter), then Filters::set_vlan",
             Feature::Rss => "--queues (Options::rss)",
             Feature::RssHash => "--queues (Options::rss)",
             Feature::Scatter => "--max-frame (Options::max_frame)",
@@ -134,7 +134,7 @@ pub struct Limits {
     pub max_frame: usize,
     /// Buffers of one packet that is sent.
     pub tx_segments: usize,
-    /// Unicast addresses that are received beside the port's own.
+    /// Unicast addresses that are received beside the port's own ([`crate::Filters`]).
     pub unicast_addresses: usize,
     /// Interrupt vectors.
     pub vectors: usize,

@@ -33,6 +33,18 @@ pub enum Error {
     /// The error of the driver that implements the port.
     #[error(transparent)]
     Driver(Box<dyn std::error::Error + Send + Sync>),
+    /// {port}: all {capacity} entries of {table} are in use: remove one first, or receive everything (promiscuous mode)
+    #[error(
+        "{port}: all {capacity} entries of {table} are in use: remove one first, or receive everything (promiscuous mode)"
+    )]
+    TableFull {
+        /// The port's name.
+        port: String,
+        /// Which table.
+        table: &'static str,
+        /// How many it holds.
+        capacity: usize,
+    },
     /// {port}: {what}: {fix}
     #[error("{port}: {what}: {fix}")]
     Setup {

@@ -16,6 +16,7 @@
 
 mod capability;
 mod error;
+mod filters;
 pub mod loss;
 mod options;
 pub mod setting;
@@ -23,6 +24,7 @@ mod stats;
 
 pub use capability::{Capabilities, Feature, Features, Limits, Support};
 pub use error::{Error, OptionError, Result};
+pub use filters::Filters;
 pub use loss::Reason;
 pub use memory::{Batch, Packet, Pool};
 pub use options::{Completion, Offload, Options, Rss, VirtioInterface, VirtioOptions};
@@ -117,6 +119,10 @@ pub trait Port: Send {
     fn tx_queue(&mut self, index: usize) -> Option<Box<dyn TxQueue>>;
     /// Receive every frame, whatever its destination.
     fn set_promiscuous(&mut self, on: bool) -> Result<()>;
+    /// Its filter tables, if it has some.
+    fn filters(&mut self) -> Option<&mut dyn Filters> {
+        None
+    }
     /// An error once the device is lost (unplugged, its server gone).
     fn health(&self) -> Result<()> {
         Ok(())

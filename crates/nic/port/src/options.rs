@@ -129,8 +129,8 @@ pub struct Options {
     pub tx_checksum: Offload,
     /// Have the device take VLAN tags off into the metadata (Intel's NICs).
     pub vlan_strip: bool,
-    /// Let only untagged frames and chosen VLANs through; the drivers' `set_vlan`
-    /// chooses them.
+    /// Let only untagged frames and chosen VLANs through;
+    /// [`set_vlan`](crate::Filters::set_vlan) chooses them.
     pub vlan_filter: bool,
     /// How flows spread over the receive queues; used when there are several.
     pub rss: Rss,

@@ -225,6 +225,15 @@ pub const SETTINGS: &[Setting] = &[
         ..BASE
     },
     Setting {
+        rx_keyword: Some("VLAN_FILTER"),
+        field: Field::Flag {
+            get: |options| options.vlan_filter,
+            set: |options, on| options.vlan_filter = on,
+        },
+        granted: |can| Some(Value::Flag(can.has(Feature::VlanFilter))),
+        ..BASE
+    },
+    Setting {
         argument: Some("checksums"),
         about: "Let the device verify and fill in checksums where that costs the driver something",
         field: Field::Flag {

@@ -7,7 +7,9 @@
 #[path = "../../../sim/testbed/tests/common/frames.rs"]
 mod frames;
 
-use port::{Completion, Counter, Link, Options, Port as _, Rss, RxQueue as _, RxStats, TxQueue as _};
+use port::{
+    Completion, Counter, Filters as _, Link, Options, Port as _, Rss, RxQueue as _, RxStats, TxQueue as _,
+};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -266,12 +268,12 @@ fn filters(names: &[String]) {
     say("broadcast", passes(&mut bench, [0xFF; 6]), ());
     say("another's address", !passes(&mut bench, other), ());
     say("a group nobody joined", !passes(&mut bench, group), ());
-    bench.sides[1].port.add_unicast(other).unwrap();
-    bench.sides[1].port.add_multicast(group).unwrap();
+    bench.sides[1].port.add_mac(other).unwrap();
+    bench.sides[1].port.add_mac(group).unwrap();
     say("second address", passes(&mut bench, other), ());
     say("group", passes(&mut bench, group), ());
-    assert!(bench.sides[1].port.remove_unicast(other).unwrap());
-    bench.sides[1].port.clear_multicast().unwrap();
+    assert!(bench.sides[1].port.remove_mac(other).unwrap());
+    assert!(bench.sides[1].port.remove_mac(group).unwrap());
     say("second address removed", !passes(&mut bench, other), ());
     say("group left", !passes(&mut bench, group), ());
     bench.sides[1].port.set_all_multicast(true).unwrap();

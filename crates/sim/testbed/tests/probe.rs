@@ -6,7 +6,7 @@
 
 mod common;
 
-use port::{Completion, Options, Port as _, RxQueue as _, TxQueue as _};
+use port::{Completion, Filters as _, Options, Port as _, RxQueue as _, TxQueue as _};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -239,13 +239,13 @@ fn filters(bench: &mut Bench, clock: &mut Clock) {
         let port = &mut bench.sides[1].device;
         let mac = [0x02, 0, 0, 0, 0, round];
         let changed = while_stepping(&bench.handles, || -> port::Result<()> {
-            port.add_unicast(mac)?;
-            port.add_multicast([0x01, 0, 0x5E, 0, 0, round])?;
+            port.add_mac(mac)?;
+            port.add_mac([0x01, 0, 0x5E, 0, 0, round])?;
             port.set_promiscuous(round % 2 == 0)?;
             port.set_all_multicast(round % 2 == 1)?;
             port.set_vlan(u16::from(round), true)?;
             port.set_vlan_filter(round % 2 == 0)?;
-            port.remove_unicast(mac)?;
+            port.remove_mac(mac)?;
             port.stop()?;
             Ok(port.start()?)
         });

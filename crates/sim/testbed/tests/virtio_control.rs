@@ -4,7 +4,7 @@
 
 mod common;
 
-use port::{Options, Port as _};
+use port::{Filters, Options, Port as _};
 use std::time::{Duration, Instant};
 
 use common::contents;
@@ -48,9 +48,9 @@ fn a_port_receives_what_it_was_told_to() {
             bench.meanwhile(|bench| bench.sides[1].device.set_all_multicast(true)).unwrap();
             assert_eq!(seen(&mut bench), [true, false, true, true], "{name}");
             bench.meanwhile(|bench| bench.sides[1].device.set_all_multicast(false)).unwrap();
-            bench.meanwhile(|bench| bench.sides[1].device.set_addresses(&[OTHER], &[])).unwrap();
+            bench.meanwhile(|bench| bench.sides[1].device.set_addresses(&[OTHER])).unwrap();
             assert_eq!(seen(&mut bench), [true, true, false, true], "{name}");
-            bench.meanwhile(|bench| bench.sides[1].device.set_addresses(&[], &[GROUP])).unwrap();
+            bench.meanwhile(|bench| bench.sides[1].device.set_addresses(&[GROUP])).unwrap();
             assert_eq!(seen(&mut bench), [true, false, true, true], "{name}: the last call counts");
             bench.meanwhile(|bench| bench.sides[1].device.set_mac(OTHER)).unwrap();
             assert_eq!(bench.sides[1].device.mac(), OTHER);
@@ -66,15 +66,39 @@ fn a_port_receives_what_it_was_told_to() {
 fn a_long_list_of_addresses_fits_or_is_refused() {
     let mut bench = Bench::pair(&model(offer(0, 0)), &Options { promiscuous: false, ..small_rings() });
     let many: Vec<[u8; 6]> = (0..600_u16).map(|n| [2, 0, 0, 1, (n >> 8) as u8, n as u8]).collect();
-    bench.meanwhile(|bench| bench.sides[1].device.set_addresses(&many, &[])).unwrap();
+    bench.meanwhile(|bench| bench.sides[1].device.set_addresses(&many)).unwrap();
     assert_eq!(bench.cross_plain(&to(many[599])).len(), 1);
     // Longer than the command's memory.
     let more = vec![OTHER; 700];
-    let refused = bench.meanwhile(|bench| bench.sides[1].device.set_addresses(&more, &[])).unwrap_err();
+    let refused = bench.meanwhile(|bench| bench.sides[1].device.set_addresses(&more)).unwrap_err();
     assert!(matches!(refused, Error::Virtio(Fault::CommandTooLong { bytes: 4208, .. })), "{refused}");
     // The next command works.
-    bench.meanwhile(|bench| bench.sides[1].device.set_addresses(&[OTHER], &[])).unwrap();
+    bench.meanwhile(|bench| bench.sides[1].device.set_addresses(&[OTHER])).unwrap();
     assert_eq!(bench.cross_plain(&to(OTHER)).len(), 1);
+    bench.finish();
+}
+
+#[test]
+fn addresses_come_and_go_until_the_table_is_full() {
+    let mut bench = Bench::pair(&model(offer(0, 0)), &Options { promiscuous: false, ..small_rings() });
+    let change = |bench: &mut Bench, work: fn(&mut dyn Filters) -> port::Result<bool>| {
+        bench.meanwhile(|bench| work(bench.sides[1].device.filters().unwrap()))
+    };
+    assert!(change(&mut bench, |filters| filters.add_mac(OTHER).map(|()| true)).unwrap());
+    assert_eq!(seen(&mut bench), [true, true, false, true]);
+    assert!(change(&mut bench, |filters| filters.add_mac(GROUP).map(|()| true)).unwrap());
+    assert_eq!(seen(&mut bench), [true; 4]);
+    assert!(change(&mut bench, |filters| filters.remove_mac(OTHER)).unwrap());
+    assert_eq!(seen(&mut bench), [true, false, true, true], "the other address stays");
+    assert!(!change(&mut bench, |filters| filters.remove_mac(OTHER)).unwrap(), "it was gone");
+    let full = change(&mut bench, |filters| {
+        (0..64).try_for_each(|n| filters.add_mac([2, 0, 0, 0, 7, n])).map(|()| true)
+    });
+    let capacity = bench.sides[1].device.capabilities().limits.unicast_addresses;
+    assert!(
+        matches!(full, Err(port::Error::TableFull { capacity: most, .. }) if most == capacity),
+        "{full:?}"
+    );
     bench.finish();
 }
 
@@ -107,6 +131,7 @@ fn only_vlans_that_were_added_pass() {
         bench.meanwhile(|bench| bench.sides[1].device.set_vlan(5, false)).unwrap();
         assert_eq!(pass(&mut bench), [true, false, false, false], "{name}");
         let refused = bench.meanwhile(|bench| bench.sides[1].device.set_vlan(4096, true)).unwrap_err();
+        let refused = Error::try_from(refused).unwrap();
         assert!(matches!(refused, Error::Virtio(Fault::Refused { answer: 1, .. })), "{refused}");
         let reports = bench.close();
         assert_eq!(reports[1].findings[0].rule, "CommandMalformed");

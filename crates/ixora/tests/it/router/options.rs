@@ -40,3 +40,38 @@ fn frames_as_long_as_the_mtu_pass() {
     let long = through("FromDevice($P0, MTU 1900) -> ToDevice($P1, MTU 1900)", std::slice::from_ref(&frame));
     assert_eq!(long, [frame]);
 }
+
+/// Which of these frames come through a router that was told `handlers` first.
+fn passes(config: &str, handlers: &[(&str, &str)], frames: &[Vec<u8>]) -> Vec<bool> {
+    let place = tempfile::tempdir().expect("a directory");
+    let (hosts, wires) = Hosts::on(place.path(), 2);
+    let mut rig = Rig::new(config, &["P0", "P1"], 1, &wires);
+    for (handler, value) in handlers {
+        rig.router.write(handler, value).unwrap_or_else(|refused| panic!("{handler} {value}: {refused}"));
+    }
+    rig.run(|_| {
+        let one = |frame: &Vec<u8>| {
+            hosts[0].send(frame);
+            hosts[1].hear(300).is_some_and(|heard| heard == *frame)
+        };
+        frames.iter().map(one).collect()
+    })
+}
+
+#[test]
+fn handlers_change_the_filters_of_a_port() {
+    let to = |last: u8| ethernet([2, 0, 0, 0, 9, last], [2; 6], 0x0800, &[7; 80]);
+    let frames = [to(1), to(2)];
+    let config = "f :: FromDevice($P0, PROMISC false) -> ToDevice($P1)";
+    let add = ("f.add_mac", "02-00-00-00-09-02");
+    assert_eq!(passes(config, &[], &frames), [false, false]);
+    assert_eq!(passes(config, &[add], &frames), [false, true]);
+    assert_eq!(passes(config, &[add, ("f.remove_mac", add.1)], &frames), [false, false]);
+    let plain = to(1);
+    let tagged = |vlan: u8| [&plain[..12], &[0x81, 0, 0, vlan], &plain[12..]].concat();
+    let frames = [plain.clone(), tagged(5), tagged(6)];
+    let config = "f :: FromDevice($P0, VLAN_FILTER true) -> ToDevice($P1)";
+    assert_eq!(passes(config, &[("f.add_vlan", "6")], &frames), [true, false, true]);
+    let both = [("f.add_vlan", "5"), ("f.add_vlan", "6"), ("f.remove_vlan", "6")];
+    assert_eq!(passes(config, &both, &frames), [true, true, false]);
+}

@@ -3,12 +3,13 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use graph::class::{Handlers, action, both, call, keyword, mandatory, positional, read};
+use graph::class::{Handlers, action, both, call, keyword, mandatory, positional, read, write};
 use graph::element::ThreadPlacement;
-use graph::{Class, Conf, Cx, Element, Fault, Ran, Setup, Signal, Tally, TaskId};
+use graph::value::{Ethernet, Scope, Value};
+use graph::{Class, Conf, Cx, Element, Fault, Ran, Refused, Setup, Signal, Tally, TaskId};
 use memory::annotation::{Header, Reach};
 use memory::{Batch, Packet};
-use port::RxQueue;
+use port::{Filters, RxQueue};
 
 use super::router_ports::{Receiving, RouterPorts, settings};
 use super::thread_assignment::Claim;
@@ -74,6 +75,7 @@ pub static CLASS: Class = Class {
         keyword("PAINT_QUEUE", "paint packets with the number of the queue; false"),
         keyword("NDESC", "descriptors in a receive ring; the command's --ring"),
         keyword("MTU", "bytes of the longest packet behind its Ethernet header; 1500"),
+        keyword("VLAN_FILTER", "receive untagged frames and those of VLANs that add_vlan was told; false"),
         keyword("VLAN_STRIP", "the port takes VLAN tags off into the VLAN annotation; false"),
         keyword("ACTIVE", "whether it receives; true"),
     ],
@@ -104,6 +106,25 @@ pub static CLASS: Class = Class {
         call("mac", "the port's address", |from, _, _| {
             let mac = from.router_ports.with_port(&from.name, |port| port.mac()).ok_or(LOST)?;
             Ok(graph::value::Ethernet(mac).to_string())
+        }),
+        write("add_mac", "receives frames to one more address, with PROMISC false", |from, _, value| {
+            let mac = address(value)?;
+            from.filter("filters of addresses", |filters| filters.add_mac(mac))
+        }),
+        write("remove_mac", "receives no frames any more to an address that was added", |from, _, value| {
+            let mac = address(value)?;
+            match from.filter("filters of addresses", |filters| filters.remove_mac(mac))? {
+                true => Ok(()),
+                false => Err("this address was not added".into()),
+            }
+        }),
+        write("add_vlan", "receives frames of one more VLAN, with VLAN_FILTER", |from, _, value| {
+            let vlan = vlan(value)?;
+            from.filter("a filter of VLANs", |filters| filters.set_vlan(vlan, true))
+        }),
+        write("remove_vlan", "receives no frames of a VLAN any more, with VLAN_FILTER", |from, _, value| {
+            let vlan = vlan(value)?;
+            from.filter("a filter of VLANs", |filters| filters.set_vlan(vlan, false))
         }),
         action("reset_counts", "counts from zero", |from, _| {
             from.count.reset();
@@ -194,6 +215,18 @@ fn threads_of(text: Option<String>, threads: usize) -> Result<Option<u64>, Strin
     let Some(text) = text else { return Ok(None) };
     let mask = text.split_whitespace().try_fold(0, |mask, word| Ok::<_, String>(mask | 1 << one(word)?))?;
     if mask == 0 { Err("THREADS: expected threads".into()) } else { Ok(Some(mask)) }
+}
+
+/// An address that a handler is told.
+fn address(text: &str) -> Result<[u8; 6], Refused> {
+    let scope = Scope { element: "", names: &Default::default() };
+    Ok(Ethernet::parse(text, &scope)?.0)
+}
+
+/// A VLAN that a handler is told.
+fn vlan(text: &str) -> Result<u16, Refused> {
+    let vlan = text.trim().parse().ok().filter(|vlan| *vlan <= wire::vlan::ID);
+    Ok(vlan.ok_or_else(|| format!("expected a VLAN from 0 to {}", wire::vlan::ID))?)
 }
 
 /// What is written into annotations beside the usual.
@@ -318,6 +351,18 @@ impl Element for FromDevice {
 }
 
 impl FromDevice {
+    /// Changes the port's filters; `what` it must have for that.
+    fn filter<T>(
+        &self,
+        what: &str,
+        change: impl FnOnce(&mut dyn Filters) -> port::Result<T>,
+    ) -> Result<T, Refused> {
+        let changed =
+            self.router_ports.with_port(&self.name, |port| port.filters().map(change)).ok_or(LOST)?;
+        let changed = changed.ok_or_else(|| format!("{} has not {what}: receive everything", self.name))?;
+        Ok(changed.map_err(|error| error.to_string())?)
+    }
+
     /// Writes what few configurations ask for into the packets' annotations.
     #[cold]
     fn mark(&self, received: &mut Batch) {

@@ -17,7 +17,7 @@ pub struct Chip {
     device: Device,
     /// Held while RCTL and what depends on it change: the port and its queues may
     /// be in different threads.
-    receive: Mutex<()>,
+    pub(super) receive: Mutex<()>,
 }
 
 impl Deref for Chip {

@@ -13,6 +13,7 @@ use memory::{Batch, Checksum, Dma, Pool, RxFlags, TxOffload};
 use port::{Link, Options, RxQueue as _, TxQueue as _};
 
 use super::chip::{Chip, ChipInfo, Device, Queues};
+use super::filter::FilterTables;
 use super::layout::{Descriptor, RxLayout, TxLayout};
 use super::{RxQueue, TxQueue};
 use crate::Result;
@@ -98,6 +99,33 @@ impl<D: Send + Sync> Queues for Other<D> {
 
     fn disable_tx(&self, _queue: usize) -> bool {
         true
+    }
+}
+
+/// Its filters are no registers: a firmware has them.
+impl<D> FilterTables for Other<D> {
+    fn add_unicast(&self, _mac: [u8; 6]) -> Result<()> {
+        Ok(())
+    }
+
+    fn remove_unicast(&self, _mac: [u8; 6]) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn set_multicast(&self, _addresses: &[[u8; 6]]) -> Result<()> {
+        Ok(())
+    }
+
+    fn set_vlan(&self, _vlan: u16, _on: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn set_vlan_filter(&self, _on: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn set_broadcast(&self, _on: bool) -> Result<()> {
+        Ok(())
     }
 }
 

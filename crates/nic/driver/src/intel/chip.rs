@@ -15,6 +15,7 @@ use regs::ixgbe::{CTRL, STATUS};
 
 use port::{Counter, Link, Options, Reason};
 
+use super::filter::FilterTables;
 use super::layout::{RxLayout, TxLayout};
 use super::stats::{Losses, Source, Sums};
 use super::{rx::RxQueue, tx::TxQueue, writeback::Head};
@@ -59,7 +60,7 @@ fn leak<D>(ring: &mut Ring<D>) {
 }
 
 /// What a chip is, and what it does in its own way once it is up.
-pub trait Chip: Deref<Target = Device> + Queues + Sized + 'static {
+pub trait Chip: Deref<Target = Device> + Queues + FilterTables + Sized + 'static {
     /// Its receive descriptors.
     type Rx: RxLayout;
     /// Its transmit descriptors.
@@ -110,6 +111,9 @@ pub struct ChipInfo {
     pub known: &'static str,
     pub ral: Register,
     pub rah: Register,
+    /// Multicast by hash, and VLANs: a bit for each.
+    pub mta: Register,
+    pub vfta: Register,
     pub rdt: Register,
     pub rxdctl: Register,
     pub tdt: Register,

@@ -11,6 +11,7 @@ pub(crate) mod address;
 #[cfg(all(test, not(feature = "seeded-bugs")))]
 mod another_layout;
 mod chip;
+mod filter;
 mod interrupt;
 pub(crate) mod layout;
 mod offload;
@@ -23,6 +24,7 @@ mod tx;
 mod writeback;
 
 pub(crate) use chip::{Chip, ChipInfo, Device, Init, Queues};
+pub(crate) use filter::FilterRegisters;
 pub(crate) use interrupt::Signal;
 pub use port::Port;
 pub use rx::RxQueue;

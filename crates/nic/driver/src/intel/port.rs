@@ -21,7 +21,9 @@ pub struct Port<C: Chip> {
     mac: [u8; 6],
     options: Options,
     promiscuous: bool,
-    all_multicast: bool,
+    pub(super) all_multicast: bool,
+    /// Multicast addresses that are received.
+    pub(super) multicast: Vec<[u8; 6]>,
     rx: Vec<Option<RxQueue<C::Rx>>>,
     tx: Vec<Option<TxQueue<C::Tx>>>,
 }
@@ -60,7 +62,8 @@ impl<C: Init> Port<C> {
         chip.wait_for_link(options.link_wait_ms, || chip.link().up);
         let (rx, tx) = (rx.into_iter().map(Some).collect(), tx.into_iter().map(Some).collect());
         let promiscuous = options.promiscuous;
-        Ok(Port { chip, mac, options, promiscuous, all_multicast: false, rx, tx })
+        let (all_multicast, multicast) = (false, vec![]);
+        Ok(Port { chip, mac, options, promiscuous, all_multicast, multicast, rx, tx })
     }
 }
 
@@ -83,19 +86,13 @@ impl<C: Chip> Port<C> {
         self.chip.counters()
     }
 
-    /// Receives every multicast frame, or only those that the filters let through.
-    pub fn set_all_multicast(&mut self, on: bool) -> Result<()> {
-        self.all_multicast = on;
-        self.set_modes()
-    }
-
     /// Receives again after [`port::Port::stop`].
     pub fn start(&self) -> Result<()> {
         self.chip.set_receiving(true)
     }
 
     /// One bit serves both modes in some chips, so that each must know of the other.
-    fn set_modes(&self) -> Result<()> {
+    pub(super) fn set_modes(&self) -> Result<()> {
         self.chip.set_modes(self.promiscuous, self.promiscuous || self.all_multicast)
     }
 }
@@ -167,6 +164,10 @@ impl<C: Chip> port::Port for Port<C> {
     fn set_promiscuous(&mut self, on: bool) -> port::Result<()> {
         self.promiscuous = on;
         Ok(self.set_modes()?)
+    }
+
+    fn filters(&mut self) -> Option<&mut dyn port::Filters> {
+        Some(self)
     }
 
     fn health(&self) -> port::Result<()> {

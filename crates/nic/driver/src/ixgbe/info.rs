@@ -14,6 +14,8 @@ pub(super) static INFO: ChipInfo = ChipInfo {
     known: super::DRIVES,
     ral: RAL::REGISTER,
     rah: RAH::REGISTER,
+    mta: MTA::REGISTER,
+    vfta: VFTA::REGISTER,
     rdt: RDT::REGISTER,
     rxdctl: RXDCTL::REGISTER,
     tdt: TDT::REGISTER,

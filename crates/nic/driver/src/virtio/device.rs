@@ -16,7 +16,7 @@ use super::config;
 use super::control::Control;
 use super::fault::Fault;
 use super::init::{LONGEST, MAX_PAIRS};
-use super::modes::TABLE;
+use super::modes::{ADDRESSES, TABLE};
 use super::offload::MAX_PARTS;
 use super::stats::Tally;
 use super::transport::{READY, Transport};
@@ -31,6 +31,8 @@ use crate::Result;
 pub struct Virtio {
     pub(super) shared: Arc<Shared>,
     pub(super) mac: [u8; 6],
+    /// Further addresses that are received.
+    pub(super) addresses: Vec<[u8; 6]>,
     pub(super) options: Options,
     pub(super) rx: Vec<Option<RxQueue>>,
     pub(super) tx: Vec<Option<TxQueue>>,
@@ -227,7 +229,7 @@ impl Virtio {
     /// # Errors
     /// As [`Virtio::open`]; the port is closed then.
     pub fn restart(self, rx: Vec<RxQueue>, tx: Vec<TxQueue>) -> Result<Virtio> {
-        let Virtio { shared, options, rx: untaken_rx, tx: untaken_tx, .. } = self;
+        let Virtio { shared, options, addresses, rx: untaken_rx, tx: untaken_tx, .. } = self;
         shared.transport.reset()?;
         shared.release();
         drop((rx, tx, untaken_rx, untaken_tx));
@@ -235,7 +237,10 @@ impl Virtio {
         let (sum, changes) = (shared.sum(), shared.config_changes.load(Relaxed));
         // With it goes the old mapping of the memory.
         drop(shared);
-        let opened = Virtio::open_on(transport, &dma, options)?;
+        let mut opened = Virtio::open_on(transport, &dma, options)?;
+        if !addresses.is_empty() {
+            opened.set_addresses(&addresses)?;
+        }
         opened.shared.tally().take_over(&sum);
         opened.shared.config_changes.fetch_add(changes, Relaxed);
         Ok(opened)
@@ -263,7 +268,7 @@ impl port::Port for Virtio {
             ring: (16, 32768),
             max_frame: LONGEST,
             tx_segments: MAX_PARTS - 1,
-            unicast_addresses: 0,
+            unicast_addresses: if has(net::CTRL_RX) { ADDRESSES } else { 0 },
             vectors,
         };
         let features = Features::from([
@@ -332,6 +337,10 @@ impl port::Port for Virtio {
 
     fn set_promiscuous(&mut self, on: bool) -> port::Result<()> {
         Ok(self.command_promiscuous(on)?)
+    }
+
+    fn filters(&mut self) -> Option<&mut dyn port::Filters> {
+        (self.shared.features & net::CTRL_RX != 0).then_some(self)
     }
 
     fn health(&self) -> port::Result<()> {

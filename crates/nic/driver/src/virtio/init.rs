@@ -94,7 +94,7 @@ impl Virtio {
             _ => config::mac(&**transport)?,
         };
         let (rx, tx) = (rx.into_iter().map(Some).collect(), tx.into_iter().map(Some).collect());
-        let mut device = Virtio { shared, mac, options, rx, tx };
+        let mut device = Virtio { shared, mac, addresses: vec![], options, rx, tx };
         device.begin(plan.pairs)?;
         device.check_health()?;
         Ok(device)

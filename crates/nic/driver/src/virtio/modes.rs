@@ -13,6 +13,9 @@ use crate::Result;
 
 /// Entries of the indirection table, where the device has so many.
 pub(super) const TABLE: u16 = 128;
+/// Addresses that are received beside the port's own: devices keep 64 of a kind
+/// exactly, and receive all of the kind beyond.
+pub(super) const ADDRESSES: usize = 64;
 /// What is hashed, as far as the device can.
 const HASHES: u32 = hash::IPV4 | hash::TCPV4 | hash::UDPV4 | hash::IPV6 | hash::TCPV6 | hash::UDPV6;
 
@@ -27,15 +30,6 @@ impl Virtio {
         self.shared.command(net::CTRL_RX, "setting promiscuous mode", command, &[u8::from(on)])?;
         self.options.promiscuous = on;
         Ok(())
-    }
-
-    /// Receive every multicast frame.
-    ///
-    /// # Errors
-    /// When the device has no such command, or refuses it.
-    pub fn set_all_multicast(&mut self, on: bool) -> Result<()> {
-        let command = [rx::CLASS, rx::ALLMULTI];
-        self.shared.command(net::CTRL_RX, "setting all-multicast mode", command, &[u8::from(on)])
     }
 
     /// Changes the port's own address.
@@ -53,24 +47,50 @@ impl Virtio {
     ///
     /// # Errors
     /// When the device has no such command, or refuses it.
-    pub fn set_addresses(&mut self, unicast: &[[u8; 6]], multicast: &[[u8; 6]]) -> Result<()> {
+    pub fn set_addresses(&mut self, addresses: &[[u8; 6]]) -> Result<()> {
+        let (multicast, unicast): (Vec<[u8; 6]>, Vec<[u8; 6]>) =
+            addresses.iter().copied().partition(|mac| mac[0] & 1 == 1);
         let mut data = Vec::new();
         for table in [unicast, multicast] {
             data.extend((table.len() as u32).to_le_bytes());
             data.extend(table.as_flattened());
         }
         let command = [mac::CLASS, mac::TABLE_SET];
-        self.shared.command(net::CTRL_RX, "setting the address table", command, &data)
+        self.shared.command(net::CTRL_RX, "setting the address table", command, &data)?;
+        self.addresses = addresses.to_vec();
+        Ok(())
+    }
+}
+
+impl port::Filters for Virtio {
+    fn add_mac(&mut self, mac: [u8; 6]) -> port::Result<()> {
+        if self.addresses.contains(&mac) {
+            return Ok(());
+        }
+        if self.addresses.len() >= ADDRESSES {
+            let (port, table) = (self.shared.name.clone(), "the address table");
+            return Err(port::Error::TableFull { port, table, capacity: ADDRESSES });
+        }
+        Ok(self.set_addresses(&[&self.addresses[..], &[mac]].concat())?)
     }
 
-    /// Lets a VLAN through, or no longer, where the port was opened with
-    /// [`port::Options::vlan_filter`].
-    ///
-    /// # Errors
-    /// When the device has no such command, or refuses it.
-    pub fn set_vlan(&mut self, id: u16, on: bool) -> Result<()> {
+    fn remove_mac(&mut self, mac: [u8; 6]) -> port::Result<bool> {
+        let left: Vec<[u8; 6]> = self.addresses.iter().copied().filter(|other| *other != mac).collect();
+        let was = left.len() < self.addresses.len();
+        if was {
+            self.set_addresses(&left)?;
+        }
+        Ok(was)
+    }
+
+    fn set_vlan(&mut self, id: u16, on: bool) -> port::Result<()> {
         let command = [vlan::CLASS, if on { vlan::ADD } else { vlan::DEL }];
-        self.shared.command(net::CTRL_VLAN, "setting a VLAN", command, &id.to_le_bytes())
+        Ok(self.shared.command(net::CTRL_VLAN, "setting a VLAN", command, &id.to_le_bytes())?)
+    }
+
+    fn set_all_multicast(&mut self, on: bool) -> port::Result<()> {
+        let command = [rx::CLASS, rx::ALLMULTI];
+        Ok(self.shared.command(net::CTRL_RX, "setting all-multicast mode", command, &[u8::from(on)])?)
     }
 }
 
