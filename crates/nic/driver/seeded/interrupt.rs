@@ -55,7 +55,7 @@ pub(super) const BUGS: &[Bug] = &[
         ),
         test: "driver_interrupt::a_packet_after_arming_wakes_and_one_before_does_not_stay_hidden",
         demo: false,
-        edits: &[edit("intel/interrupt.rs", "info.eims.at(vector / 32)", "info.eimc.at(vector / 32)")],
+        edits: &[edit("intel/ring_registers/mod.rs", "info.eims.at(place)", "info.eimc.at(place)")],
     },
     Bug {
         name: "another-vector-unmasked",
@@ -63,6 +63,10 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("InterruptWithoutVector", "8.2.3.5.14"),
         test: "driver_interrupt::a_packet_after_arming_wakes_and_one_before_does_not_stay_hidden",
         demo: false,
-        edits: &[edit("intel/interrupt.rs", "self.set.write(self.bit);", "self.set.write(self.bit << 1);")],
+        edits: &[edit(
+            "intel/interrupt.rs",
+            "self.unmask.register.write(self.unmask.value);",
+            "self.unmask.register.write(self.unmask.value << 1);",
+        )],
     },
 ];

@@ -30,7 +30,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_init::master_is_disabled_before_reset_and_on_close",
         demo: true,
         edits: &[edit(
-            "intel/chip.rs",
+            "intel/ring_registers/mod.rs",
             r#"let idle = self.wait(100, "STATUS", STATUS::AT, STATUS::PCIE_MASTER_ENABLE, 0, meaning);"#,
             r#"let idle = { let _ = meaning; Ok::<(), Error>(()) };"#,
         )],
@@ -41,7 +41,11 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("ResetWithoutMasterDisable", "5.2.5.3.2"),
         test: "driver_init::master_is_disabled_before_reset_and_on_close",
         demo: true,
-        edits: &[edit("intel/chip.rs", "self.quiesce();\n        reset(&self.bar);", "reset(&self.bar);")],
+        edits: &[edit(
+            "intel/ring_registers/mod.rs",
+            "self.quiesce();\n        reset(&self.bar);",
+            "reset(&self.bar);",
+        )],
     },
     Bug {
         name: "no-sleep-after-reset",
@@ -106,9 +110,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "wait.rs",
-            "return Err(Error::Timeout { device, register, offset, last, mask, wanted, waited_ms, meaning });",
-            "let _ = Error::Timeout { device, register, offset, last, mask, wanted, waited_ms, meaning };
-            return Ok(());",
+            "Err(Error::Timeout { device, register, offset, last, mask, wanted, waited_ms, meaning })",
+            "{ let _ = Error::Timeout { device, register, offset, last, mask, wanted, waited_ms, meaning }; Ok(()) }",
         )],
     },
     Bug {
@@ -150,7 +153,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_init::master_is_disabled_before_reset_and_on_close",
         demo: true,
         edits: &[edit(
-            "intel/chip.rs",
+            "intel/ring_registers/mod.rs",
             "self.bar.set32(CTRL::AT, CTRL::PCIE_MASTER_DISABLE);",
             "self.bar.clear32(STATUS::AT, STATUS::PCIE_MASTER_ENABLE);",
         )],

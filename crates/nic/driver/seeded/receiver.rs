@@ -23,7 +23,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_filter::a_port_hears_its_own_address_and_broadcast_and_what_it_was_told",
         demo: false,
         edits: &[edit(
-            "intel/filter.rs",
+            "intel/ring_registers/filter.rs",
             "bar.write32(info.rah.at(n), high | VALID);",
             "bar.write32(info.rah.at(n), high);",
         )],
@@ -193,7 +193,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_multiqueue::each_kind_of_packet_is_hashed_over_its_own_fields",
         demo: false,
         edits: &[edit(
-            "intel/rss.rs",
+            "intel/ring_registers/rss.rs",
             "u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])",
             "{ let _ = bytes; 0 }",
         )],
@@ -205,7 +205,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_multiqueue::each_kind_of_packet_is_hashed_over_its_own_fields",
         demo: false,
         edits: &[edit(
-            "intel/rss.rs",
+            "intel/ring_registers/rss.rs",
             "bar.write32(info.rssrk.at(n), u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));",
             "if n < 5 {
             bar.write32(info.rssrk.at(n), u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
@@ -218,7 +218,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("RedirectionToDisabledQueue", "7.1.2.8"),
         test: "driver_multiqueue::each_kind_of_packet_is_hashed_over_its_own_fields",
         demo: false,
-        edits: &[edit("intel/rss.rs", "(i % queues) as u32", "(i % QUEUES) as u32")],
+        edits: &[edit("intel/ring_registers/rss.rs", "(i % queues) as u32", "(i % QUEUES) as u32")],
     },
     Bug {
         name: "queue-stays-in-the-table",
@@ -227,7 +227,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_lifecycle::a_queue_dropped_under_traffic_lets_go_of_its_buffers",
         demo: false,
         edits: &[edit(
-            "intel/rss.rs",
+            "intel/ring_registers/rss.rs",
             "*entry = others[(4 * n + byte) % others.len()] as u8;",
             "let _ = (entry, byte);",
         )],
@@ -327,7 +327,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_multiqueue::each_kind_of_packet_is_hashed_over_its_own_fields",
         demo: false,
         edits: &[edit(
-            "intel/rss.rs",
+            "intel/ring_registers/rss.rs",
             "bar.write32(info.reta.at(n), word);",
             "if n < info.reta.len() / 2 {
             bar.write32(info.reta.at(n), word);
@@ -341,7 +341,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_multiqueue::each_kind_of_packet_is_hashed_over_its_own_fields",
         demo: true,
         edits: &[edit(
-            "intel/rss.rs",
+            "intel/ring_registers/rss.rs",
             "bar.write32(info.reta.at(n), word);",
             "bar.write32(info.reta.at(0) + n as u32, word);",
         )],

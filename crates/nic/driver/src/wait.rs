@@ -1,4 +1,5 @@
-//! Waiting for a register, with a limit and an error that tells what was seen.
+//! Waiting with a limit: for the answer to a command, and for a register, with an error
+//! that tells what was seen.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -6,6 +7,34 @@ use std::time::{Duration, Instant};
 use bus::Bar;
 
 use crate::{Error, Result};
+
+/// How often a register is read while it is waited for.
+const REGISTER: Duration = Duration::from_micros(50);
+
+/// A wait that was given up, after so many milliseconds.
+pub(crate) struct Late(pub(crate) u64);
+
+/// Asks until there is an answer, with a pause between, for at most `limit`.
+///
+/// # Errors
+/// When asking fails: there will be no answer.
+pub(crate) fn poll<T>(
+    limit: Duration,
+    pause: Duration,
+    mut ask: impl FnMut() -> Result<Option<T>>,
+) -> Result<std::result::Result<T, Late>> {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask()? {
+            return Ok(Ok(answer));
+        }
+        let waited = start.elapsed();
+        if waited >= limit {
+            return Ok(Err(Late(waited.as_millis() as u64)));
+        }
+        sleep(pause);
+    }
+}
 
 /// A condition on a register: the bits under `mask` become `wanted`.
 pub(crate) struct Until {
@@ -19,18 +48,39 @@ pub(crate) struct Until {
 
 /// Polls until the condition holds, for at most `limit_ms`.
 pub(crate) fn wait(bar: &Bar, device: &str, limit_ms: u64, until: &Until) -> Result<()> {
-    let start = Instant::now();
-    loop {
-        let last = bar.read32(until.offset);
-        if last & until.mask == until.wanted {
-            return Ok(());
-        }
-        let waited_ms = start.elapsed().as_millis() as u64;
-        if waited_ms >= limit_ms {
-            let &Until { register, offset, mask, wanted, meaning } = until;
-            let device = device.to_owned();
-            return Err(Error::Timeout { device, register, offset, last, mask, wanted, waited_ms, meaning });
-        }
-        sleep(Duration::from_micros(50));
+    let mut last = 0;
+    let ask = || {
+        last = bar.read32(until.offset);
+        Ok((last & until.mask == until.wanted).then_some(()))
+    };
+    let Err(Late(waited_ms)) = poll(Duration::from_millis(limit_ms), REGISTER, ask)? else { return Ok(()) };
+    let &Until { register, offset, mask, wanted, meaning } = until;
+    let device = device.to_owned();
+    Err(Error::Timeout { device, register, offset, last, mask, wanted, waited_ms, meaning })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_with_an_answer_a_failure_or_its_limit() {
+        let pause = Duration::from_micros(1);
+        let mut asked = 0;
+        let third = || {
+            asked += 1;
+            Ok((asked == 3).then_some(asked))
+        };
+        assert!(matches!(poll(Duration::from_secs(60), pause, third), Ok(Ok(3))));
+        let limit = Duration::from_millis(2);
+        assert!(matches!(poll::<()>(limit, pause, || Ok(None)), Ok(Err(Late(2..)))));
+        let fails = || Err(port::OptionError { option: "", value: 0, limit: "" }.into());
+        assert!(poll::<()>(Duration::from_secs(60), pause, fails).is_err());
+        let mut asked = 0;
+        let once = poll::<()>(Duration::ZERO, pause, || {
+            asked += 1;
+            Ok(None)
+        });
+        assert!(matches!(once, Ok(Err(Late(0)))) && asked == 1, "it is asked once at least");
     }
 }

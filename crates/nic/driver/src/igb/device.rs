@@ -5,16 +5,19 @@ use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
 use bus::Bar;
-use port::Link;
+use port::{Counter, Link};
 use regs::igb::*;
 
-use super::{NAME, info::INFO};
+use super::NAME;
+use super::info::{INFO, REGISTERS};
 use crate::Result;
-use crate::intel::{self, ChipInfo, Device, Queues, layout, rss};
+use crate::intel::ring_registers::{counters::Sums, rss};
+use crate::intel::{self, ChipInfo, Device, Queues, RingRegisters, layout};
 
 /// The 82576, as its port and queues share it.
 pub struct Chip {
     device: Device,
+    pub(super) sums: Mutex<Sums>,
     /// Held while RCTL and what depends on it change: the port and its queues may
     /// be in different threads.
     pub(super) receive: Mutex<()>,
@@ -35,7 +38,7 @@ impl intel::Chip for Chip {
     const INFO: &'static ChipInfo = &INFO;
 
     fn new(device: Device) -> Chip {
-        Chip { device, receive: Mutex::default() }
+        Chip { device, sums: Mutex::new(Sums::new(REGISTERS.counters)), receive: Mutex::default() }
     }
 
     fn set_receiving(&self, on: bool) -> Result<()> {
@@ -53,6 +56,14 @@ impl intel::Chip for Chip {
             STATUS::SPEED_100M => Link::up(100),
             _ => Link::up(1_000), // both codes mean it
         }
+    }
+
+    fn mac(&self) -> Result<[u8; 6]> {
+        self.eeprom_mac()
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        self.device_counters()
     }
 
     fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()> {
@@ -102,7 +113,7 @@ impl Queues for Chip {
     fn disable_rx(&self, n: usize) -> bool {
         self.with_rx_halted(|bar| {
             bar.clear32(RXDCTL::at(n), RXDCTL::ENABLE);
-            rss::withdraw(bar, self.info, n)
+            rss::withdraw(bar, &REGISTERS, n)
         });
         let meaning = "the receive queue does not stop: its memory is kept for good";
         let stopped = self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, 0, meaning);

@@ -3,19 +3,34 @@
 use regs::igb::*;
 
 use super::stats::SOURCES;
-use crate::intel::ChipInfo;
+use crate::intel::ring_registers::rss;
+use crate::intel::{ChipInfo, Registers};
 
 /// The 82576.
 pub(super) static INFO: ChipInfo = ChipInfo {
     knows: super::knows,
     known: super::DRIVES,
+    window: 128 << 10, // as the 82599's
+    rdt: RDT::REGISTER,
+    tdt: TDT::REGISTER,
+    vectors: EITR::COUNT,
+    ring: (64, 4096),
+    queues: super::MOST_QUEUES,
+    queues_limit: "the device has 1 to 16",
+    rss: (rss::QUEUES, rss::TABLE),
+    longest: 9_716, // RLPML's most is 9,728, with CRC and two tags
+    longest_limit: "the limit can be set from 1,514 to 9,716 bytes",
+    addresses: RAH::COUNT - 1,
+    sums: ["GPRC", "GORC", "GPTC", "GOTC"],
+};
+
+/// Where it has them.
+pub(super) static REGISTERS: Registers = Registers {
     ral: RAL::REGISTER,
     rah: RAH::REGISTER,
     mta: MTA::REGISTER,
     vfta: VFTA::REGISTER,
-    rdt: RDT::REGISTER,
     rxdctl: RXDCTL::REGISTER,
-    tdt: TDT::REGISTER,
     reta: RETA::REGISTER,
     rssrk: RSSRK::REGISTER,
     mrqc: MRQC::REGISTER,
@@ -29,13 +44,5 @@ pub(super) static INFO: ChipInfo = ChipInfo {
         | MRQC::RSS_FIELD_IPV6_UDP,
     eims: EIMS::REGISTER,
     eimc: EIMC::REGISTER,
-    vectors: EITR::COUNT,
-    ring: (64, 4096),
-    queues: super::MOST_QUEUES,
-    queues_limit: "the device has 1 to 16",
-    longest: 9_716, // RLPML's most is 9,728, with CRC and two tags
-    longest_limit: "the limit can be set from 1,514 to 9,716 bytes",
-    addresses: RAH::COUNT - 1,
     counters: SOURCES,
-    sums: ["GPRC", "GORC", "GPTC", "GOTC"],
 };

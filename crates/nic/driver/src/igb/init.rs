@@ -6,9 +6,10 @@ use std::time::Duration;
 use port::Options;
 use regs::igb::*;
 
-use super::{RxQueue, TxQueue, device::Chip, info::INFO, interrupt};
+use super::{RxQueue, TxQueue, device::Chip, info::REGISTERS, interrupt};
 use crate::Result;
-use crate::intel::{Init, address::address_words, rss};
+use crate::intel::Init;
+use crate::intel::ring_registers::{RingRegisters, address::address_words, rss};
 
 impl Init for Chip {
     /// Interrupts off, reset, interrupts off (4.5.4, 4.5.5), and counters from
@@ -49,7 +50,7 @@ impl Init for Chip {
         // PCSD gives the hash the place of a fragment's checksum.
         let checksums = RXCSUM::IPOFLD | RXCSUM::TUOFLD | RXCSUM::CRCOFL;
         bar.write32(RXCSUM::AT, RXCSUM::PCSD | if options.rx_checksum.where_free() { checksums } else { 0 });
-        rss::program(bar, &INFO, &options.rss, options.rx_queues);
+        rss::program(bar, &REGISTERS, &options.rss, options.rx_queues);
         let jumbo = if options.max_frame > 1514 { RCTL::LPE } else { 0 };
         bar.write32(RLPML::AT, options.max_frame as u32 + 12); // CRC and two tags
         let vlans = if options.vlan_filter { RCTL::VFE } else { 0 };

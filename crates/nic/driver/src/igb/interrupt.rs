@@ -5,7 +5,7 @@ use regs::igb::{EIAC, EIAM, EITR, GPIE, IVAR};
 use super::RxQueue;
 use super::device::Chip;
 use crate::Result;
-use crate::intel::Signal;
+use crate::intel::RingRegisters;
 
 /// At most one interrupt per vector in this time, in microseconds: keeps latency
 /// low and a storm away.
@@ -23,7 +23,7 @@ pub(super) fn init(chip: &Chip, queues: &mut [RxQueue]) -> Result<()> {
     bar.write32(EIAC::AT, ALL);
     bar.write32(EIAM::AT, ALL);
     for (n, queue) in queues.iter_mut().enumerate() {
-        let signal = Signal::new(chip, n)?;
+        let signal = chip.signal(n)?;
         // IVAR n holds receive and transmit of queue n, then of n + 8.
         let (register, shift) = (IVAR::at(n % IVAR::COUNT), 16 * (n / IVAR::COUNT) as u32);
         let entry = (signal.vector as u32 | IVAR::VALID) << shift;

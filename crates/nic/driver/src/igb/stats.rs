@@ -3,8 +3,8 @@
 
 use regs::igb as r;
 
-use crate::intel::stats::Place::{One, Pair, Sum};
-use crate::intel::stats::counters;
+use crate::intel::ring_registers::counters::Place::{One, Pair, Sum};
+use crate::intel::ring_registers::counters::counters;
 
 counters! {
     CRCERRS One(r::CRCERRS::AT), RxCrc, "frames with a wrong CRC";

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bus::Pci;
 use memory::{Batch, Checksum, Dma, Pool, RxFlags, TxOffload};
-use port::{Link, Options, RxQueue as _, TxQueue as _};
+use port::{Counter, Link, Options, RxQueue as _, TxQueue as _};
 
 use super::chip::{Chip, ChipInfo, Device, Queues};
 use super::filter::FilterTables;
@@ -141,6 +141,14 @@ impl<D: Descriptor + Sync> Chip for Other<D> {
 
     fn set_receiving(&self, _on: bool) -> Result<()> {
         Ok(())
+    }
+
+    fn mac(&self) -> Result<[u8; 6]> {
+        Ok([2; 6])
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        vec![]
     }
 
     fn link(&self) -> Link {

@@ -14,21 +14,26 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::chip::Device;
 use crate::{Error, Result};
 
+/// What is written to a register.
+pub struct Write {
+    pub(crate) register: Register,
+    pub(crate) value: u32,
+}
+
 /// One queue's interrupt.
-pub(crate) struct Signal {
+pub struct Signal {
     event: OwnedFd,
     pub(crate) vector: usize,
-    /// The vector's bit in the registers that let it through and mask it.
-    bit: u32,
-    set: Register,
-    clear: Register,
+    /// Lets the vector through.
+    unmask: Write,
+    mask: Write,
 }
 
 impl Signal {
-    /// Joins a vector of the device to an eventfd, for receive queue `index`.
-    pub(crate) fn new(device: &Device, index: usize) -> Result<Signal> {
-        let (info, bar) = (device.info, &device.bar);
-        let vectors = info.vectors.min(usize::from(device.pci.interrupt_vectors()));
+    /// Joins a vector of the device to an eventfd, for receive queue `index`; `writes`
+    /// gives what unmasks and what masks it.
+    pub(crate) fn new(device: &Device, index: usize, writes: impl FnOnce() -> [Write; 2]) -> Result<Signal> {
+        let vectors = device.info.vectors.min(usize::from(device.pci.interrupt_vectors()));
         if index >= vectors {
             // Two queues at one eventfd would take each other's wake-ups.
             let (option, limit) =
@@ -38,22 +43,19 @@ impl Signal {
         let failed = |source: rustix::io::Errno| Error::EventFd { source: source.into() };
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(failed)?;
         device.pci.set_interrupt(index as u16, Some(event.as_fd()))?;
-        let vector = index;
-        let bit = 1 << (vector % 32);
-        let set = bar.register(info.eims.at(vector / 32));
-        let clear = bar.register(info.eimc.at(vector / 32));
-        Ok(Signal { event, vector, bit, set, clear })
+        let [unmask, mask] = writes();
+        Ok(Signal { event, vector: index, unmask, mask })
     }
 
     /// Lets the vector through; the eventfd that it makes readable.
     pub(crate) fn arm(&self) -> BorrowedFd<'_> {
-        self.set.write(self.bit);
+        self.unmask.register.write(self.unmask.value);
         self.event.as_fd()
     }
 
     /// Masks the vector and forgets what it signalled.
     pub(crate) fn disarm(&self) {
-        self.clear.write(self.bit);
+        self.mask.register.write(self.mask.value);
         let mut count = [0; 8];
         // Nothing to read is the usual case when a time-out woke us.
         let _ = rustix::io::read(&self.event, &mut count);

@@ -9,9 +9,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use memory::{Batch, Packet, Pool, TxOffload};
 use port::Reason;
 
-use super::chip::Device;
+use super::chip::{Device, Losses};
 use super::layout::TxLayout;
-use super::stats::Losses;
 use super::tx::TxQueue;
 
 /// What sending such packets needs beside the ring.

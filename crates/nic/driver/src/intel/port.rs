@@ -39,7 +39,7 @@ impl<C: Init> Port<C> {
         let options = Device::check(options, C::INFO)?;
         let chip = Arc::new(C::new(Device::attach(pci, dma, C::INFO)?));
         chip.reset()?;
-        let mac = Init::mac(&*chip)?;
+        let mac = chip.mac()?;
         chip.init_rx(mac, &options)?;
         chip.init_tx()?;
         let mut rx = Vec::new();
@@ -83,7 +83,7 @@ impl<C: Chip> Port<C> {
 
     /// Every counter of the device and its queues, since it was opened.
     pub fn counters(&self) -> Vec<Counter> {
-        self.chip.counters()
+        self.chip.counters().into_iter().chain(self.chip.dropped()).collect()
     }
 
     /// Receives again after [`port::Port::stop`].
@@ -107,8 +107,8 @@ impl<C: Chip> port::Port for Port<C> {
         let limits = Limits {
             rx_queues: info.queues,
             tx_queues: info.queues,
-            rss_queues: super::rss::QUEUES,
-            rss_table: super::rss::TABLE,
+            rss_queues: info.rss.0,
+            rss_table: info.rss.1,
             ring: info.ring,
             max_frame: info.longest,
             tx_segments: C::Tx::MAX_SEGMENTS,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use memory::{DATA_ROOM, Packet, Pool};
 use port::Options;
 
+use super::chip::Losses;
 use super::layout::RxLayout;
-use super::stats::Losses;
 
 /// The segments of a frame whose end has not come yet.
 pub(super) struct Scatter {

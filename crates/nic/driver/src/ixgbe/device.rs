@@ -5,16 +5,19 @@ use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
 use bus::Bar;
-use port::Link;
+use port::{Counter, Link};
 use regs::ixgbe::*;
 
-use super::{NAME, info::INFO};
+use super::NAME;
+use super::info::{INFO, REGISTERS};
 use crate::Result;
-use crate::intel::{self, ChipInfo, Device, Queues, layout, rss};
+use crate::intel::ring_registers::{counters::Sums, rss};
+use crate::intel::{self, ChipInfo, Device, Queues, RingRegisters, layout};
 
 /// The 82599 and its relatives, as their port and queues share them.
 pub struct Chip {
     device: Device,
+    pub(super) sums: Mutex<Sums>,
     /// Held while receive is halted to change filters or queues.
     rx_halt: Mutex<()>,
 }
@@ -34,7 +37,7 @@ impl intel::Chip for Chip {
     const INFO: &'static ChipInfo = &INFO;
 
     fn new(device: Device) -> Chip {
-        Chip { device, rx_halt: Mutex::default() }
+        Chip { device, sums: Mutex::new(Sums::new(REGISTERS.counters)), rx_halt: Mutex::default() }
     }
 
     fn set_receiving(&self, on: bool) -> Result<()> {
@@ -53,6 +56,14 @@ impl intel::Chip for Chip {
             LINKS::LINK_SPEED_100M => Link::up(100),
             _ => Link::up(0),
         }
+    }
+
+    fn mac(&self) -> Result<[u8; 6]> {
+        self.eeprom_mac()
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        self.device_counters()
     }
 
     fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()> {
@@ -109,7 +120,7 @@ impl Queues for Chip {
     fn disable_rx(&self, n: usize) -> bool {
         let withdrawn = self.halt_rx(|bar| {
             bar.clear32(RXDCTL::at(n), RXDCTL::ENABLE);
-            (!rss::withdraw(bar, self.info, n)).then_some(false)
+            (!rss::withdraw(bar, &REGISTERS, n)).then_some(false)
         });
         if let Err(error) = withdrawn {
             tracing::debug!("{error}");

@@ -1,14 +1,23 @@
 //! Which frames are received (datasheet 7.1.1). The filters may change only while
 //! receive is off (8.2.3.7.1), so each change halts the receiver for a moment.
 
+use std::sync::Mutex;
+
 use bus::Bar;
 use regs::ixgbe::{FCTRL, MCSTCTRL, VLNCTRL};
 
-use super::device::Chip;
+use super::{device::Chip, info::REGISTERS};
 use crate::Result;
-use crate::intel::FilterRegisters;
+use crate::intel::ring_registers::counters::Sums;
+use crate::intel::{Registers, RingRegisters};
 
-impl FilterRegisters for Chip {
+impl RingRegisters for Chip {
+    const REGISTERS: &'static Registers = &REGISTERS;
+
+    fn sums(&self) -> &Mutex<Sums> {
+        &self.sums
+    }
+
     fn change_filters(&self, change: impl FnOnce(&Bar)) -> Result<()> {
         self.with_rx_halted(change)
     }

@@ -6,19 +6,34 @@ use regs::ixgbe::*;
 
 use super::device::Chip;
 use super::stats::SOURCES;
-use crate::intel::{ChipInfo, rss};
+use crate::intel::ring_registers::rss;
+use crate::intel::{ChipInfo, Registers};
 
 /// The 82599 and its relatives.
 pub(super) static INFO: ChipInfo = ChipInfo {
     knows: super::knows,
     known: super::DRIVES,
+    window: 128 << 10, // 9.3.6.1
+    rdt: RDT::REGISTER,
+    tdt: TDT::REGISTER,
+    vectors: 64,
+    ring: (64, 4096),
+    queues: super::MOST_QUEUES,
+    queues_limit: "the device has 1 to 128",
+    rss: (rss::QUEUES, rss::TABLE),
+    longest: 15_500, // MAXFRS, 8.2.3.22.13: 15.5 KiB in practice
+    longest_limit: "the limit can be set from 1,514 to 15,500 bytes",
+    addresses: RAL::COUNT - 1,
+    sums: ["GPRC", "GORC", "GPTC", "GOTC"],
+};
+
+/// Where it has them.
+pub(super) static REGISTERS: Registers = Registers {
     ral: RAL::REGISTER,
     rah: RAH::REGISTER,
     mta: MTA::REGISTER,
     vfta: VFTA::REGISTER,
-    rdt: RDT::REGISTER,
     rxdctl: RXDCTL::REGISTER,
-    tdt: TDT::REGISTER,
     reta: RETA::REGISTER,
     rssrk: RSSRK::REGISTER,
     mrqc: MRQC::REGISTER,
@@ -29,15 +44,7 @@ pub(super) static INFO: ChipInfo = ChipInfo {
         | MRQC::RSS_FIELD_IPV6_UDP,
     eims: EIMS_EX::REGISTER,
     eimc: EIMC_EX::REGISTER,
-    vectors: 64,
-    ring: (64, 4096),
-    queues: super::MOST_QUEUES,
-    queues_limit: "the device has 1 to 128",
-    longest: 15_500, // MAXFRS, 8.2.3.22.13: 15.5 KiB in practice
-    longest_limit: "the limit can be set from 1,514 to 15,500 bytes",
-    addresses: RAL::COUNT - 1,
     counters: SOURCES,
-    sums: ["GPRC", "GORC", "GPTC", "GOTC"],
 };
 
 impl Chip {
@@ -57,6 +64,6 @@ impl Chip {
         // (8.2.3.7.5), whether checksums are wanted or not.
         let checksums = if options.rx_checksum.where_free() { RXCSUM::IPPCSE } else { 0 };
         bar.set32(RXCSUM::AT, RXCSUM::PCSD | checksums);
-        rss::program(bar, &INFO, &options.rss, options.rx_queues);
+        rss::program(bar, &REGISTERS, &options.rss, options.rx_queues);
     }
 }

@@ -8,7 +8,7 @@ use regs::ixgbe::*;
 
 use super::{RxQueue, TxQueue, device::Chip, interrupt};
 use crate::Result;
-use crate::intel::{Init, address::address_words};
+use crate::intel::{Init, RingRegisters, ring_registers::address::address_words};
 
 impl Init for Chip {
     /// Interrupts off, reset, interrupts off, and the units that start by

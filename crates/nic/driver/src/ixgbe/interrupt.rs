@@ -6,7 +6,7 @@ use regs::ixgbe::{EIAC, EIAM_EX, EITR, GPIE, IVAR};
 use super::RxQueue;
 use super::device::Chip;
 use crate::Result;
-use crate::intel::Signal;
+use crate::intel::RingRegisters;
 
 /// At most one interrupt per vector in this time: 2.048 µs units on a 10 Gbit/s
 /// link, in bits 11:3 (8.2.3.5.12). 16 µs keeps latency low and a storm away.
@@ -17,7 +17,7 @@ pub(super) fn init(chip: &Chip, queues: &mut [RxQueue]) -> Result<()> {
     let bar = &chip.bar;
     enable(bar);
     for (n, queue) in queues.iter_mut().enumerate() {
-        let signal = Signal::new(chip, n)?;
+        let signal = chip.signal(n)?;
         // IVAR holds four causes: receive and transmit of two queues (8.2.3.5.14).
         let shift = 16 * (n as u32 & 1);
         let entry = (signal.vector as u32 | IVAR::VALID) << shift;

@@ -3,8 +3,7 @@
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use memory::{Dma, Region};
 use regs::virtio::control::OK;
@@ -16,9 +15,12 @@ use super::split::Split;
 use super::transport::Doorbell;
 use super::words::Words;
 use crate::Result;
+use crate::wait::{Late, poll};
 
 /// How long a device may take to answer.
 const LIMIT: Duration = Duration::from_secs(2);
+/// How often the answer is looked for.
+const PAUSE: Duration = Duration::from_micros(20);
 /// Class and command stand at the start, data behind them, the answer in the
 /// last word of the command's memory.
 const BYTES: usize = 4096;
@@ -86,11 +88,6 @@ impl Control {
         check: impl Fn() -> Result<()>,
     ) -> Result<()> {
         let device = || device.to_owned();
-        let start = Instant::now();
-        let unanswered = |start: Instant| {
-            let waited_ms = start.elapsed().as_millis() as u64;
-            Fault::NoAnswer { device: device(), command: name, waited_ms }
-        };
         if self.stuck {
             check()?;
             return Err(Fault::Unanswered { device: device(), command: name }.into());
@@ -112,18 +109,18 @@ impl Control {
         if notify {
             self.doorbell.ring();
         }
-        while !either!(&mut self.ring, r => taken(r)) {
-            let lied = either!(&self.ring, r => r.lie());
-            if let Some(lie) = lied {
-                self.stuck = true;
-                return Err(lie.fault(&device(), self.queue).into());
+        let answered = poll(LIMIT, PAUSE, || {
+            if either!(&mut self.ring, r => taken(r)) {
+                return Ok(Some(()));
             }
-            let failed = check().err();
-            if failed.is_some() || start.elapsed() > LIMIT {
-                self.stuck = true;
-                return Err(failed.unwrap_or_else(|| unanswered(start).into()));
+            match either!(&self.ring, r => r.lie()) {
+                Some(lie) => Err(lie.fault(&device(), self.queue).into()),
+                None => check().map(|()| None),
             }
-            sleep(Duration::from_micros(20));
+        });
+        self.stuck = !matches!(answered, Ok(Ok(())));
+        if let Err(Late(waited_ms)) = answered? {
+            return Err(Fault::NoAnswer { device: device(), command: name, waited_ms }.into());
         }
         match self.words.at(ANSWER as u32 / 4).load(Acquire) as u8 {
             OK => Ok(()),

@@ -1,29 +1,10 @@
 //! The device's own counters (82599 datasheet 8.2.3.23, 82576 datasheet 8.19).
 //! They clear when read, so they are summed here; those that count lost packets
-//! name the reason. And what a queue itself drops.
-
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+//! name the reason.
 
 use bus::Bar;
 use port::{Counter, Reason};
 use regs::ixgbe::GPRC;
-
-/// Packets that a queue dropped: written by the thread that has the queue, read by
-/// the one that has the port.
-#[derive(Debug, Default)]
-pub struct Losses(AtomicU64);
-
-impl Losses {
-    /// One writer, so no atomic addition is needed.
-    pub(crate) fn add(&self, packets: u64) {
-        self.0.store(self.read().wrapping_add(packets), Relaxed);
-    }
-
-    pub(crate) fn read(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
 
 /// A counter of the device, and the registers that hold it.
 pub struct Source {
@@ -48,8 +29,8 @@ use Place::{One, Pair, Queue, Sum};
 macro_rules! counters {
     ($($name:ident $place:expr, $loss:ident, $what:literal;)*) => {
         /// All counters, in the datasheet's order.
-        pub(super) const SOURCES: &[$crate::intel::stats::Source] = &[
-            $($crate::intel::stats::Source { name: stringify!($name), what: $what, loss: $crate::intel::stats::counters!(@ $loss), place: $place }),*
+        pub(super) const SOURCES: &[$crate::intel::ring_registers::counters::Source] = &[
+            $($crate::intel::ring_registers::counters::Source { name: stringify!($name), what: $what, loss: $crate::intel::ring_registers::counters::counters!(@ $loss), place: $place }),*
         ];
     };
     (@ info) => { None };
@@ -82,7 +63,7 @@ impl Source {
 
 /// Sums since the device was opened, in the order of its sources.
 #[derive(Clone)]
-pub(crate) struct Sums(Vec<(&'static Source, u64)>);
+pub struct Sums(Vec<(&'static Source, u64)>);
 
 impl Sums {
     pub(crate) fn new(sources: &'static [Source]) -> Sums {

@@ -6,7 +6,7 @@ use bus::Bar;
 use port::Rss;
 use regs::ixgbe::RXDCTL;
 
-use super::chip::ChipInfo;
+use super::Registers;
 
 /// The most queues the table can name: its entries have four bits.
 pub(crate) const QUEUES: usize = 16;
@@ -14,7 +14,7 @@ pub(crate) const QUEUES: usize = 16;
 pub(crate) const TABLE: usize = 128;
 
 /// Programs key, table and hash fields; receive must be off (8.2.3.7.12).
-pub(crate) fn program(bar: &Bar, info: &ChipInfo, rss: &Rss, queues: usize) {
+pub(crate) fn program(bar: &Bar, info: &Registers, rss: &Rss, queues: usize) {
     for (n, bytes) in rss.key.chunks_exact(4).enumerate() {
         bar.write32(info.rssrk.at(n), u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
     }
@@ -33,7 +33,7 @@ pub(crate) fn program(bar: &Bar, info: &ChipInfo, rss: &Rss, queues: usize) {
 
 /// Gives a disabled queue's share of the table to the others; `false` when none
 /// is left to receive. Receive must be off.
-pub(crate) fn withdraw(bar: &Bar, info: &ChipInfo, queue: usize) -> bool {
+pub(crate) fn withdraw(bar: &Bar, info: &Registers, queue: usize) -> bool {
     // The enable bit is the same in every chip here.
     let enabled = |&n: &usize| n != queue && bar.read32(info.rxdctl.at(n)) & RXDCTL::ENABLE != 0;
     let others: Vec<usize> = (0..QUEUES).filter(enabled).collect();
