@@ -103,7 +103,7 @@ fn read(bytes: &[u8], checker: &mut Checker<'_>) -> Result<(), String> {
     let wrong = |error: interface::pcap::Error| format!("the capture that the machine wrote: {error}");
     let mut reader = Reader::new(bytes).map_err(wrong)?;
     while let Some(record) = reader.next().map_err(wrong)? {
-        checker.judge(record.data);
+        checker.check(record.data);
     }
     Ok(())
 }

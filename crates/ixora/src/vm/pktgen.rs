@@ -83,7 +83,7 @@ fn receive(line: &Line, pattern: &Generated, frames: u32, came: &AtomicU64, over
     while checker.came() < frames {
         match line.receive(&mut buffer) {
             Some(length) => {
-                checker.judge(&buffer[..length]);
+                checker.check(&buffer[..length]);
                 last = Instant::now();
                 first.get_or_insert(last);
                 came.store(checker.came().into(), Ordering::Relaxed);

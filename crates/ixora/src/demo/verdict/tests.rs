@@ -5,7 +5,7 @@ use std::time::Duration;
 use port::{RxStats, TxStats};
 use runtime::PollerStats;
 use testbed::wire::CheckStats;
-use testbed::{Finding, Place};
+use testbed::{Finding, FindingPlace};
 
 use super::*;
 use crate::demo::samples::Sample;
@@ -281,7 +281,7 @@ fn findings_fail_by_rule_and_notices_do_not() {
         sentence: "A register was accessed too early.".to_owned(),
         consequence: String::new(),
         count: 2,
-        places: vec![Place { register: "CTRL (0x00000)".to_owned(), value: 0, count: 2 }],
+        places: vec![FindingPlace { register: "CTRL (0x00000)".to_owned(), value: 0, count: 2 }],
         unlisted: 0,
     };
     let mut run = Run::new(1_000_000, 1_000_000);

@@ -1,7 +1,7 @@
 //! What elements ask of their ports, seen on the wire.
 
-use crate::frame::ethernet;
-use crate::rig::{Hosts, Rig};
+use super::frame::ethernet;
+use super::rig::{Hosts, Rig};
 
 const TAG: [u8; 4] = [0x81, 0x00, 0x60, 0x05];
 
