@@ -1,6 +1,6 @@
 //! `ixora demo`: two models of a NIC in a process of their own, our driver
 //! attached to both over vfio-user, generators on their wires, a forwarder
-//! between them; and at the end books that balance, and a verdict on the forwarder.
+//! between them; and at the end accounts that balance, and a verdict on the forwarder.
 
 mod accounts;
 mod models;
@@ -62,17 +62,17 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
         Ok(samples) => (samples, None),
         Err(missing) => (Samples::default(), Some(missing)),
     };
-    // Without the models' side there are no books, but what we counted is shown.
+    // Without the models' side there are no accounts, but what we counted is shown.
     let report = match failure.or(missing) {
         None => closed(&mut models),
         Some(failure) => Err(failure),
     };
     drop(models);
-    let books = report.as_ref().ok().and_then(|report| Accounts::new(&pollers, report));
-    let verdict = books.as_ref().zip(report.as_ref().ok()).map(|(books, report)| {
+    let accounts = report.as_ref().ok().and_then(|report| Accounts::new(&pollers, report));
+    let verdict = accounts.as_ref().zip(report.as_ref().ok()).map(|(accounts, report)| {
         let frame_buffers = arguments.size.saturating_sub(4).div_ceil(memory::DATA_ROOM).max(1);
         Verdict::new(&Evidence {
-            books,
+            accounts,
             samples: &samples,
             report,
             missing_buffers: summary.missing_buffers,
@@ -89,10 +89,10 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
             let models = report.as_ref().ok();
             println!(
                 "{:#}",
-                json!({ "summary": summary, "books": books, "verdict": verdict, "models": models })
+                json!({ "summary": summary, "books": accounts, "verdict": verdict, "models": models })
             );
         }
-        false => print(&summary, books.as_ref(), verdict.as_ref()),
+        false => print(&summary, accounts.as_ref(), verdict.as_ref()),
     }
     report?;
     end(&verdict.ok_or_else(samples::not_two)?)
@@ -132,10 +132,10 @@ fn end(verdict: &Verdict) -> Result<(), Failure> {
     Err(failure.fix(format!("look at {}", first.look_at)))
 }
 
-fn print(summary: &Summary, books: Option<&Accounts>, verdict: Option<&Verdict>) {
+fn print(summary: &Summary, accounts: Option<&Accounts>, verdict: Option<&Verdict>) {
     summary.print(false);
-    if let (Some(books), Some(verdict)) = (books, verdict) {
-        books.print();
+    if let (Some(accounts), Some(verdict)) = (accounts, verdict) {
+        accounts.print();
         verdict.print();
         println!("{NEXT}");
     }

@@ -166,7 +166,7 @@ impl Run<'_> {
         let mut failures = Vec::new();
         for ((scene, ..), played) in scenes.iter().zip(played) {
             *self.summary.kinds.entry(scene.kind.name()).or_default() += 1;
-            self.summary.tally.add(&played.tally);
+            self.summary.activity.add(&played.activity);
             self.summary.interrupted |= played.interrupted;
             failures.extend(played.failures.into_iter().map(|why| format!("{}: {why}", scene.kind.name())));
         }

@@ -1,4 +1,4 @@
-//! The books: every packet that was offered was delivered, or lost under a name.
+//! The accounts: every packet that was offered was delivered, or lost under a name.
 //! Each direction has its own, so that an error in one cannot hide behind an
 //! error in the other.
 
@@ -158,19 +158,19 @@ mod tests {
     #[test]
     fn named_losses_balance_the_books() {
         let (pollers, report) = run();
-        let books = Accounts::new(&pollers, &report).expect("two directions");
-        assert_eq!((books.total.offered, books.total.delivered), (20, 14));
-        assert_eq!(books.total.lost["tx_ring_full"], 4);
-        assert!(books.total.balanced);
+        let accounts = Accounts::new(&pollers, &report).expect("two directions");
+        assert_eq!((accounts.total.offered, accounts.total.delivered), (20, 14));
+        assert_eq!(accounts.total.lost["tx_ring_full"], 4);
+        assert!(accounts.total.balanced);
     }
 
     #[test]
     fn what_was_never_offered_is_told_but_not_owed() {
         let (pollers, mut report) = run();
         report.endpoints[0].device.wire.skipped = 5;
-        let books = Accounts::new(&pollers, &report).expect("two directions");
-        assert_eq!((books.directions[0].account.skipped, books.total.skipped), (5, 5));
-        assert!(books.total.balanced && books.total.offered == 20);
+        let accounts = Accounts::new(&pollers, &report).expect("two directions");
+        assert_eq!((accounts.directions[0].account.skipped, accounts.total.skipped), (5, 5));
+        assert!(accounts.total.balanced && accounts.total.offered == 20);
     }
 
     #[test]
@@ -178,9 +178,9 @@ mod tests {
         let (pollers, mut report) = run();
         report.endpoints[0].device.wire.from_host.delivered += 1;
         report.endpoints[1].device.wire.from_host.delivered -= 1;
-        let books = Accounts::new(&pollers, &report).expect("two directions");
-        assert_eq!(books.total.offered, books.total.accounted());
-        assert!(!books.total.balanced);
+        let accounts = Accounts::new(&pollers, &report).expect("two directions");
+        assert_eq!(accounts.total.offered, accounts.total.accounted());
+        assert!(!accounts.total.balanced);
     }
 
     #[test]
@@ -188,8 +188,8 @@ mod tests {
         let (pollers, mut report) = run();
         report.endpoints[1].device.wire.from_host.delivered -= 3;
         report.endpoints[1].device.drops.insert("tx_oversize".to_owned(), 3);
-        let books = Accounts::new(&pollers, &report).expect("two directions");
-        assert_eq!(books.directions[0].account.lost["tx_oversize"], 3);
-        assert!(books.total.balanced && !books.directions[1].account.lost.contains_key("tx_oversize"));
+        let accounts = Accounts::new(&pollers, &report).expect("two directions");
+        assert_eq!(accounts.directions[0].account.lost["tx_oversize"], 3);
+        assert!(accounts.total.balanced && !accounts.directions[1].account.lost.contains_key("tx_oversize"));
     }
 }

@@ -19,7 +19,7 @@ const SHARE: u64 = 2_000;
 
 /// What there is to judge by.
 pub struct Evidence<'a> {
-    pub books: &'a Accounts,
+    pub accounts: &'a Accounts,
     pub samples: &'a Samples,
     /// Taken when the ports were closed.
     pub report: &'a Report,
@@ -199,7 +199,7 @@ impl Evidence<'_> {
     }
 
     fn direction(&self, n: usize) -> (&str, &Account) {
-        let direction = &self.books.directions[n];
+        let direction = &self.accounts.directions[n];
         (direction.name, &direction.account)
     }
 }

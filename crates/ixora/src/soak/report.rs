@@ -10,7 +10,7 @@ use super::plan::Episode;
 
 /// What was done and moved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct Activity {
     /// Packets that went over the models' wires or through programs of their own.
     pub packets: u64,
     /// Programs that were started on ports.
@@ -35,9 +35,9 @@ pub struct Tally {
     pub faults: BTreeMap<String, u64>,
 }
 
-impl Tally {
+impl Activity {
     /// Adds another one.
-    pub fn add(&mut self, other: &Tally) {
+    pub fn add(&mut self, other: &Activity) {
         self.packets += other.packets;
         self.programs += other.programs;
         self.accounts += other.accounts;
@@ -85,7 +85,7 @@ pub struct Summary {
     pub kinds: BTreeMap<String, u64>,
     /// What was done and moved.
     #[serde(flatten)]
-    pub tally: Tally,
+    pub activity: Activity,
     /// Whether a signal ended it before its time.
     pub interrupted: bool,
     /// Episodes with failures.
@@ -95,8 +95,8 @@ pub struct Summary {
 impl Summary {
     /// Nothing done yet.
     pub fn new(seed: u64) -> Summary {
-        let (kinds, tally) = (BTreeMap::new(), Tally::default());
-        Summary { seed, seconds: 0.0, episodes: 0, kinds, tally, interrupted: false, failed: vec![] }
+        let (kinds, activity) = (BTreeMap::new(), Activity::default());
+        Summary { seed, seconds: 0.0, episodes: 0, kinds, activity, interrupted: false, failed: vec![] }
     }
 
     /// One line after an episode.
@@ -108,7 +108,7 @@ impl Summary {
             episode.number,
             kinds.join(" and "),
             if failed { "FAILED" } else { "passed" },
-            self.tally.packets,
+            self.activity.packets,
             self.failed.len(),
             left.as_secs()
         )
@@ -122,7 +122,7 @@ impl Summary {
             println!();
             return;
         }
-        let t = &self.tally;
+        let t = &self.activity;
         println!("soak: {} episodes in {:.0} s, seed {}", self.episodes, self.seconds, self.seed);
         let list = |counts: &BTreeMap<String, u64>| {
             counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join("  ")

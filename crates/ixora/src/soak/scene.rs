@@ -16,7 +16,7 @@ use super::machine::Footprint;
 use super::models::Models;
 use super::plan::{End, Output, Round, Scene, Signal, Step, Who};
 use super::process::Process;
-use super::report::Tally;
+use super::report::Activity;
 use super::{Trouble, check_interrupt, pause};
 
 /// How long a program may take to be at work, and to end when it was told to.
@@ -30,7 +30,7 @@ const SIP: usize = 1000;
 #[derive(Debug, Default)]
 pub struct Played {
     /// What was done and moved.
-    pub tally: Tally,
+    pub activity: Activity,
     /// Checks that failed, in words.
     pub failures: Vec<String>,
     /// Ctrl-C came.
@@ -77,8 +77,8 @@ impl Player<'_> {
         }
         let Some(models) = &mut self.models else { return Ok(()) };
         for endpoint in models.report()?.endpoints {
-            self.played.tally.add_faults(&endpoint.device.faults);
-            self.played.tally.add_faults(&endpoint.device.wire.faults);
+            self.played.activity.add_faults(&endpoint.device.faults);
+            self.played.activity.add_faults(&endpoint.device.wire.faults);
         }
         models.end()
     }
@@ -101,10 +101,10 @@ impl Player<'_> {
         let words: Vec<String> = round.command.iter().map(|word| self.filled_in(word, round)).collect();
         let name = format!("{}-{n}", round.command[0]);
         let mut program = Process::start(&name, &words, round.limit, self.place, self.logs, false)?;
-        self.played.tally.programs += 1;
+        self.played.activity.programs += 1;
         if let Some(mut impostor) = impostor {
             impostor.serve(&mut program, LIMIT);
-            self.played.tally.bad_peers += 1;
+            self.played.activity.bad_peers += 1;
         }
         self.begin(round, &mut program, before.as_ref())?;
         self.steps(round, &mut program)?;
@@ -191,7 +191,7 @@ impl Player<'_> {
                 Step::Run(ms) => pause(Duration::from_millis(*ms)),
                 Step::Pause(who, ms) => {
                     let time = Duration::from_millis(*ms);
-                    self.played.tally.pauses += 1;
+                    self.played.activity.pauses += 1;
                     match (who, &mut self.models) {
                         (Who::Models, Some(models)) => disturb::stop_and_continue(models.process(), time),
                         _ => disturb::stop_and_continue(program, time),
@@ -199,7 +199,7 @@ impl Player<'_> {
                 }
                 Step::Stranger(seed) => {
                     self.rude = true;
-                    self.played.tally.strangers += 1;
+                    self.played.activity.strangers += 1;
                     let sockets = self.models.iter().flat_map(|models| &models.sockets);
                     sockets.for_each(|socket| disturb::be_a_stranger(socket, *seed));
                 }
@@ -220,7 +220,7 @@ impl Player<'_> {
                 Step::Refuse(text) => {
                     let text = self.filled_in(text, round);
                     let mut control = Control::open(&self.path("control"), program)?;
-                    self.played.tally.refusals += 1;
+                    self.played.activity.refusals += 1;
                     if control.configure(&text)?.is_ok() {
                         self.fail(format!("the router took a broken configuration: {text}"));
                     }
@@ -236,7 +236,7 @@ impl Player<'_> {
     fn swap(&mut self, round: &Round, text: &str, program: &mut Process) -> Result<(), Trouble> {
         let text = self.filled_in(text, round);
         let reply = Control::open(&self.path("control"), program)?.configure(&text)?;
-        self.played.tally.swaps += 1;
+        self.played.activity.swaps += 1;
         if let Err(reply) = reply {
             self.fail(format!("the router refused a configuration: {reply} ({text})"));
         }
@@ -254,11 +254,11 @@ impl Player<'_> {
             (End::Itself, _) => {}
             (End::KillProgram, _) => {
                 self.rude = true;
-                self.played.tally.killed_programs += 1;
+                self.played.activity.killed_programs += 1;
                 program.signal(process::Signal::KILL);
             }
             (End::KillModels, Some(models)) => {
-                self.played.tally.killed_models += 1;
+                self.played.activity.killed_models += 1;
                 models.process().signal(process::Signal::KILL);
                 models.process().wait(LIMIT);
                 limit = PROMPT;

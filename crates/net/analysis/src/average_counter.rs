@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use graph::class::{Handlers, action, keyword, positional, read};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Element, Next, Tally};
+use graph::{Class, Cx, Element, Next, PerThreadCounter};
 use memory::Batch;
 
 use super::text;
@@ -49,7 +49,7 @@ pub static CLASS: Class = Class {
         conf.complete()?;
         let frame_more = PREAMBLE_AND_GAP + if fcs { 4 } else { 0 };
         let span = Arc::new(Span { first: AtomicI64::new(0), last: AtomicI64::new(0) });
-        let (packets, bytes) = (Tally::default(), Tally::default());
+        let (packets, bytes) = (PerThreadCounter::default(), PerThreadCounter::default());
         Ok(Box::new(AverageCounter { ignore_ms: i64::from(ignore) * 1000, frame_more, packets, bytes, span }))
     },
     ..Class::BASE
@@ -68,8 +68,8 @@ pub struct AverageCounter {
     ignore_ms: i64,
     /// Bytes of each frame on the wire that are not counted here.
     frame_more: u64,
-    packets: Tally,
-    bytes: Tally,
+    packets: PerThreadCounter,
+    bytes: PerThreadCounter,
     span: Arc<Span>,
 }
 

@@ -44,7 +44,6 @@ pub use tos::{MarkCe, SetTos};
 pub use truncate_payload::TruncateIpPayload;
 
 use graph::Class;
-pub(crate) use graph::{ip_header as header, random};
 
 /// The classes of this folder.
 pub(crate) const CLASSES: &[&Class] = &[

@@ -24,7 +24,7 @@ pub mod standard;
 pub mod tcpudp;
 pub mod trial;
 
-use graph::{Class, Registry, annotation};
+use graph::{Class, Registry};
 
 /// A folder of classes, and other names for some of them.
 type Folder = (&'static [&'static Class], &'static [(&'static str, &'static str)]);

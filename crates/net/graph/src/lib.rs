@@ -29,16 +29,17 @@ pub mod clock;
 pub mod element;
 pub mod ip_header;
 pub mod lang;
+pub mod per_thread_counter;
 pub mod plan;
 pub mod random;
 pub mod run;
-pub mod tally;
 
 pub use clock::Clock;
 pub use element::{
     Action, Class, Complaint, Conf, Each, Element, Fault, Next, PerPacket, Ran, Refused, Registry, class,
     value,
 };
+pub use per_thread_counter::PerThreadCounter;
 pub use plan::setup::{Services, Setup};
 pub use run::cx::Cx;
 pub use run::fused;
@@ -48,7 +49,6 @@ pub use run::signal::{self, Notice, Signal, Signals};
 pub use run::task::TaskId;
 pub use run::timer::TimerId;
 pub use run::watch::{Until, WatchId};
-pub use tally::Tally;
 
 #[cfg(test)]
 mod floors {

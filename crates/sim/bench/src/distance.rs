@@ -16,7 +16,7 @@ const ROUNDS: u64 = 200;
 pub struct Line(AtomicU64);
 
 impl Line {
-    /// Sends the line to the other thread [`ROUNDS`] times and waits for it to
+    /// Sends the line to the other thread some hundred times and waits for it to
     /// come back; the shortest round trip in TSC ticks. The other thread must be
     /// in [`answer`](Self::answer).
     pub fn measure(&self) -> u64 {

@@ -73,9 +73,9 @@ impl Run {
     }
 
     fn reasons(&self) -> Vec<Reason> {
-        let books = Accounts::new(&self.pollers, &self.report).expect("two directions");
+        let accounts = Accounts::new(&self.pollers, &self.report).expect("two directions");
         let verdict = Verdict::new(&Evidence {
-            books: &books,
+            accounts: &accounts,
             samples: &self.samples,
             report: &self.report,
             missing_buffers: self.missing_buffers,

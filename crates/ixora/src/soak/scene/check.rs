@@ -45,7 +45,7 @@ impl Player<'_> {
         self.played.failures.extend(grown);
         self.check_report(&report);
         let moved = Totals::of(&report).since(&before);
-        self.played.tally.packets += (moved.delivered + moved.offered - moved.rx_lost).max(0) as u64;
+        self.played.activity.packets += (moved.delivered + moved.offered - moved.rx_lost).max(0) as u64;
         if ended_well && let Some(counted) = counted.filter(|_| has_accounts(round)) {
             self.check_accounts(round, &moved, &counted);
         }
@@ -69,7 +69,7 @@ impl Player<'_> {
             self.fail(format!("{}: {} buffers did not come back", program.name(), counted.missing));
         }
         if self.scene.models.is_none() {
-            self.played.tally.packets += (counted.rx + counted.tx) as u64;
+            self.played.activity.packets += (counted.rx + counted.tx) as u64;
         }
         Some(counted)
     }
@@ -126,7 +126,7 @@ impl Player<'_> {
         let rules = Rules { in_rings, forwards: round.forwards, clean, ordered };
         let errors = accounts::errors(moved, counted, rules);
         self.played.failures.extend(errors);
-        self.played.tally.accounts += 1;
+        self.played.activity.accounts += 1;
     }
 
     /// A router that has replaced its configuration some times holds no more than

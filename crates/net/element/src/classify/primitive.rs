@@ -113,7 +113,7 @@ impl Primitive {
     };
 
     /// Fills in what was left out, from what was said before.
-    fn settle(&mut self, before: &Primitive) -> Result<Kind, String> {
+    fn inherit(&mut self, before: &Primitive) -> Result<Kind, String> {
         let inherits_side = !matches!(self.data, Data::Named(Kind::Proto | Kind::Field(..), _));
         let mut kind = match self.data {
             _ if self.kind.is_some() => return Ok(self.header_kind(self.kind.unwrap_or(Kind::Proto))),
@@ -150,7 +150,7 @@ impl Primitive {
 
     /// The tests of it; fills in what was left out.
     pub(super) fn compile(&mut self, before: &Primitive) -> Result<Expr, String> {
-        let kind = self.settle(before)?;
+        let kind = self.inherit(before)?;
         self.kind = Some(kind);
         let ether = kind == Kind::Ether || self.header == Some(b'e');
         if ether && kind != Kind::Ether {

@@ -21,7 +21,7 @@ const MAX_UNREAD: usize = 64 << 10;
 /// Requests answered before others have a turn.
 const REQUESTS_A_TURN: usize = 16;
 /// How long a client may stand still in the middle of a request or an answer.
-const PATIENCE_NS: i64 = 30_000_000_000;
+const STALL_NS: i64 = 30_000_000_000;
 /// Wrong requests one after the other.
 const MAX_FAULTS: u32 = 32;
 /// How long nobody is let in when there are no file descriptors left.
@@ -29,15 +29,15 @@ const PAUSE_NS: i64 = 100_000_000;
 
 /// What became of clients.
 #[derive(Debug, Clone, Copy, Default)]
-struct Books {
-    /// Let in.
-    welcomed: u64,
-    /// Sent away for one who came later.
-    crowded: u64,
-    /// Sent away: stood still in the middle of a request or an answer.
-    still: u64,
-    /// Sent away: said too much, or nothing but nonsense.
-    nonsense: u64,
+struct ClientCounters {
+    /// Connections that were accepted.
+    accepted: u64,
+    /// Connections that were closed for one that came later.
+    displaced: u64,
+    /// Connections that were closed because they stalled in a request or an answer.
+    timed_out: u64,
+    /// Connections that were closed for too many wrong or too long lines.
+    refused: u64,
 }
 
 /// One of them.
@@ -110,9 +110,9 @@ impl Client {
         self.lost || (told && (self.ends || (self.closed && (self.input.is_empty() || self.waits))))
     }
 
-    fn stands_still(&self, now: i64) -> bool {
+    fn is_stalled(&self, now: i64) -> bool {
         let amid = !self.output.is_empty() || !self.input.is_empty();
-        amid && now - self.moved_ns > PATIENCE_NS
+        amid && now - self.moved_ns > STALL_NS
     }
 }
 
@@ -124,7 +124,7 @@ pub(super) struct Clients {
     timer: Option<TimerId>,
     /// Set while the listener is shut for a moment.
     pause: Option<TimerId>,
-    books: Books,
+    counters: ClientCounters,
     /// Clients whose list is elsewhere, while one of them is answered.
     away: usize,
     /// What each is told first.
@@ -144,7 +144,7 @@ impl Clients {
     /// Takes everything out, to be put back when a client was answered; what is known of
     /// them stays, for that client may ask.
     pub(super) fn take_out(&mut self) -> Clients {
-        let known = Clients { books: self.books, away: self.clients.len(), ..Clients::default() };
+        let known = Clients { counters: self.counters, away: self.clients.len(), ..Clients::default() };
         std::mem::replace(self, known)
     }
 
@@ -185,9 +185,11 @@ impl Clients {
 
     /// What became of them, one number a line.
     pub(super) fn report(&self) -> String {
-        let Books { welcomed, crowded, still, nonsense } = self.books;
+        let ClientCounters { accepted, displaced, timed_out, refused } = self.counters;
         let now = self.clients.len() + self.away;
-        format!("now {now}\nwelcomed {welcomed}\ncrowded {crowded}\nstill {still}\nnonsense {nonsense}\n")
+        format!(
+            "now {now}\nwelcomed {accepted}\ncrowded {displaced}\nstill {timed_out}\nnonsense {refused}\n"
+        )
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -244,7 +246,7 @@ impl Clients {
         }
         client.send(now);
         if client.is_done() {
-            self.books.nonsense += u64::from(client.faults > 0 && client.ends);
+            self.counters.refused += u64::from(client.faults > 0 && client.ends);
             let number = client.file.as_raw_fd();
             cx.unwatch(watch);
             self.clients.swap_remove(place);
@@ -274,11 +276,11 @@ impl Clients {
             }
             Err(_) => return, // it thought better of it
         };
-        self.books.welcomed += 1;
+        self.counters.accepted += 1;
         if self.clients.len() >= MAX_CLIENTS {
             let quiet = (0..self.clients.len()).min_by_key(|&i| self.clients[i].moved_ns).unwrap_or(0);
             cx.unwatch(self.clients.swap_remove(quiet).watch);
-            self.books.crowded += 1;
+            self.counters.displaced += 1;
         }
         let peer: Option<SocketAddr> =
             rustix::net::getpeername(&file).ok().flatten().and_then(|peer| peer.try_into().ok());
@@ -307,7 +309,7 @@ impl Clients {
     fn look_again(&self, cx: &mut Cx<'_>) {
         let Some(timer) = self.timer.filter(|_| !cx.is_simulated()) else { return };
         if cx.timer_due(timer).is_none() {
-            cx.set_timer_after(timer, PATIENCE_NS);
+            cx.set_timer_after(timer, STALL_NS);
         }
     }
 
@@ -325,15 +327,15 @@ impl Clients {
         let now = cx.now_ns();
         let before = self.clients.len();
         self.clients.retain(|client| {
-            let stays = !client.stands_still(now);
+            let stays = !client.is_stalled(now);
             if !stays {
                 cx.unwatch(client.watch);
             }
             stays
         });
-        self.books.still += (before - self.clients.len()) as u64;
+        self.counters.timed_out += (before - self.clients.len()) as u64;
         if self.clients.iter().any(|c| !c.input.is_empty() || !c.output.is_empty()) {
-            cx.set_timer_after(timer, PATIENCE_NS / 4);
+            cx.set_timer_after(timer, STALL_NS / 4);
         }
         true
     }

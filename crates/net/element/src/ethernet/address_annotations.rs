@@ -13,9 +13,9 @@ use memory::annotation::Header;
 use wire::ethernet::{self, EtherType};
 
 use super::encap::{self, LEN, prepend};
-use crate::annotation::{PacketAnnotations, Place};
-use crate::ip::header;
 use crate::kernels::each;
+use graph::annotation::{PacketAnnotations, Place};
+use graph::ip_header;
 
 /// From the packet.
 pub static GET: Class = Class {
@@ -232,7 +232,7 @@ impl PerPacket for EnsureEther {
             let back = packet.pull_front(LEN);
             debug_assert!(back.is_ok());
         }
-        if !header::advance(packet, network) || !prepend(packet, &self.header) {
+        if !ip_header::advance(packet, network) || !prepend(packet, &self.header) {
             return Action::drop(0);
         }
         Action::ON

@@ -9,7 +9,7 @@ use graph::class::{Handlers, action, both, call, keyword, mandatory, read, write
 use graph::clock::SECOND_NS;
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Prefix4, Scope, Span, Value};
-use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Tally, TimerId};
+use graph::{Class, Conf, Cx, Element, Fault, Next, PerThreadCounter, Refused, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use neighbor::{Held, Learned, Resolution, Resolver, arp};
@@ -18,8 +18,8 @@ use wire::{MacAddress, ethernet};
 use super::arp_table::{self, SharedTable};
 use super::encap::{LEN, prepend};
 use super::resolution_timer::{GIVE_UP, ResolutionTimer};
-use crate::annotation::{PacketAnnotations, VLAN_TCI};
 use crate::kernels;
+use graph::annotation::{PacketAnnotations, VLAN_TCI};
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -85,7 +85,9 @@ pub static CLASS: Class = Class {
             Ok(())
         }),
         action("clear", "forgets all, and sets counts to zero", |querier, cx| {
-            [&querier.queries, &querier.responses, &querier.drops].into_iter().for_each(Tally::reset);
+            [&querier.queries, &querier.responses, &querier.drops]
+                .into_iter()
+                .for_each(PerThreadCounter::reset);
             let mut gone = vec![];
             querier.table.lock().clear(&mut gone);
             querier.let_go(cx, gone);
@@ -163,9 +165,9 @@ pub struct ArpQuerier {
     resolution: ResolutionTimer,
     /// The name of the table, when it is another element's.
     table_name: Option<String>,
-    queries: Tally,
-    responses: Tally,
-    drops: Tally,
+    queries: PerThreadCounter,
+    responses: PerThreadCounter,
+    drops: PerThreadCounter,
     warned: bool,
     outcomes: Box<[Outcome; Batch::MAX]>,
 }
@@ -214,9 +216,9 @@ impl ArpQuerier {
             table: Arc::new(table),
             resolution,
             table_name,
-            queries: Tally::default(),
-            responses: Tally::default(),
-            drops: Tally::default(),
+            queries: PerThreadCounter::default(),
+            responses: PerThreadCounter::default(),
+            drops: PerThreadCounter::default(),
             warned: false,
             outcomes: Box::new([Outcome::Sent; Batch::MAX]),
         })

@@ -15,8 +15,8 @@ use wire::MacAddress;
 use wire::arp::{Operation, Repr};
 
 use super::encap::LEN;
-use crate::annotation::{PacketAnnotations, VLAN_TCI};
 use crate::kernels::each;
+use graph::annotation::{PacketAnnotations, VLAN_TCI};
 
 /// The class.
 pub static CLASS: Class = Class {

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use graph::class::{Handlers, keyword, positional, read};
 use graph::element::kernel::Kernel;
-use graph::{Action, Class, Cx, Each, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, PerPacket, PerThreadCounter};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::arp;
@@ -56,7 +56,7 @@ pub static CLASS: Class = Class {
 pub struct CheckArpHeader {
     offset: usize,
     verbose: bool,
-    drops: [Tally; 4],
+    drops: [PerThreadCounter; 4],
 }
 
 impl CheckArpHeader {
@@ -75,7 +75,7 @@ impl CheckArpHeader {
     }
 
     fn sum(&self) -> u64 {
-        self.drops.iter().map(Tally::sum).sum()
+        self.drops.iter().map(PerThreadCounter::sum).sum()
     }
 }
 
@@ -98,7 +98,7 @@ impl PerPacket for CheckArpHeader {
     }
 
     fn replicate(&self) -> Option<CheckArpHeader> {
-        let drops = self.drops.each_ref().map(Tally::for_another);
+        let drops = self.drops.each_ref().map(PerThreadCounter::for_another);
         Some(CheckArpHeader { offset: self.offset, verbose: self.verbose, drops })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use graph::class::{Handlers, Headers, action, call, keyword, mandatory, read, rest, write};
 use graph::value::{Ethernet, Prefix6, Value};
-use graph::{Action, Class, Cx, Each, Element, Fault, Next, PerPacket, Tally, TimerId};
+use graph::{Action, Class, Cx, Each, Element, Fault, Next, PerPacket, PerThreadCounter, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use neighbor::{Held, Learned, Resolution, Resolver, nd};
@@ -15,8 +15,9 @@ use wire::MacAddress;
 use super::arp_table::{self, SharedTable};
 use super::encap::{LEN as ETHER, prepend};
 use super::resolution_timer::{GIVE_UP, ResolutionTimer};
-use crate::annotation::{DST_IP6, PacketAnnotations};
-use crate::ip::{header, ip6};
+use crate::ip::ip6;
+use graph::annotation::{DST_IP6, PacketAnnotations};
+use graph::ip_header;
 
 /// The class of what answers.
 pub static ADVERTISER: Class = Class {
@@ -121,8 +122,8 @@ pub static SOLICITOR: Class = Class {
             resolver: Resolver { poll_ns: poll.0.max(0), ..Resolver::new(MacAddress(ethernet.0), address) },
             table: Arc::new(table),
             resolution,
-            queries: Tally::default(),
-            drops: Tally::default(),
+            queries: PerThreadCounter::default(),
+            drops: PerThreadCounter::default(),
         }))
     },
     ..Class::BASE
@@ -165,7 +166,7 @@ impl PerPacket for Advertiser {
             return Action::drop(0);
         }
         packet.set_header(Header::Link, 0);
-        header::mark(packet, ETHER, ip6::LEN);
+        ip_header::mark(packet, ETHER, ip6::LEN);
         Action::ON
     }
 
@@ -179,8 +180,8 @@ pub struct Solicitor {
     resolver: Resolver<Ipv6Addr>,
     table: Arc<SharedTable<Ipv6Addr>>,
     resolution: ResolutionTimer,
-    queries: Tally,
-    drops: Tally,
+    queries: PerThreadCounter,
+    drops: PerThreadCounter,
 }
 
 impl Solicitor {
@@ -189,7 +190,7 @@ impl Solicitor {
         let asked = self.resolver.request(target, known);
         let Some(mut packet) = cx.packet(&asked) else { return cx.count_drops(NO_BUFFERS, 1) };
         packet.set_header(Header::Link, 0);
-        header::mark(&mut packet, ETHER, ip6::LEN);
+        ip_header::mark(&mut packet, ETHER, ip6::LEN);
         self.queries.add(1);
         cx.emit(1.min(cx.outputs() - 1), packet);
     }

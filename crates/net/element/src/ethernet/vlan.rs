@@ -14,8 +14,8 @@ use wire::ethernet::{self, ADDRESSES_LEN, EtherType};
 use wire::vlan;
 
 use super::encap::{self, LEN, SharedHeader, prepend};
-use crate::annotation::{PacketAnnotations, VLAN_TCI};
 use crate::kernels::each;
+use graph::annotation::{PacketAnnotations, VLAN_TCI};
 
 /// The highest VLAN, and the bits that say which it is.
 const LAST: u32 = vlan::ID as u32;

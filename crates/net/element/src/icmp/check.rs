@@ -5,8 +5,8 @@ use memory::Packet;
 use wire::ip::Protocol;
 use wire::{checksum, icmpv4};
 
-use crate::ip::header;
 use crate::ip::header_check::{self, BAD_CHECKSUM};
+use graph::ip_header;
 
 const REASONS: &[&str] = &["not ICMP", "bad packet length", "bad ICMP checksum"];
 
@@ -28,11 +28,11 @@ const BAD_LENGTH: usize = 1;
 
 fn check(packet: &Packet) -> Option<usize> {
     let Some((header, message)) =
-        header::split(packet).filter(|(header, _)| header::protocol(header) == Protocol::ICMP)
+        ip_header::split(packet).filter(|(header, _)| ip_header::protocol(header) == Protocol::ICMP)
     else {
         return Some(NOT_ICMP);
     };
-    debug_assert!(header.len() >= header::LEN);
+    debug_assert!(header.len() >= ip_header::LEN);
     let length = message.len();
     let Some(icmp) = icmpv4::Header::of(message) else { return Some(BAD_LENGTH) };
     let kind = icmp.message_type();

@@ -11,8 +11,8 @@ use wire::ip::Protocol;
 use wire::{icmpv4, ipv4};
 
 use super::kind;
-use crate::annotation::PacketAnnotations;
-use crate::ip::header;
+use graph::annotation::PacketAnnotations;
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -88,14 +88,14 @@ impl IcmpIpEncap {
 
     /// Writes both headers; `None` where there is no room for them.
     fn write_headers(&self, bytes: &mut [u8], [src, dst]: [u32; 2]) -> Option<()> {
-        let payload_len = bytes.len().checked_sub(header::LEN)?;
+        let payload_len = bytes.len().checked_sub(ip_header::LEN)?;
         let ip = ipv4::Repr {
             ttl: 255,
             identification: self.number,
             ..ipv4::Repr::between(src.into(), dst.into(), Protocol::ICMP, payload_len)
         };
         ip.emit(&mut ipv4::Packet::new_unchecked(&mut *bytes));
-        let message = bytes.get_mut(header::LEN..)?;
+        let message = bytes.get_mut(ip_header::LEN..)?;
         message.get_mut(..self.header_len())?.fill(0);
         let mut icmp = icmpv4::Header::of_mut(message)?;
         icmp.set_message_type(self.kind);
@@ -124,7 +124,7 @@ impl PerPacket for IcmpIpEncap {
         if packet.next().is_some() {
             return Action::drop(1);
         }
-        if packet.push_front(header::LEN + self.header_len()).is_err() {
+        if packet.push_front(ip_header::LEN + self.header_len()).is_err() {
             return Action::drop(0);
         }
         let ends = self.ends.each_ref().map(|end| end.load(Ordering::Relaxed));
@@ -132,7 +132,7 @@ impl PerPacket for IcmpIpEncap {
             return Action::drop(0);
         }
         self.number = self.number.wrapping_add(if self.number == 0xFFFF { 2 } else { 1 });
-        header::mark(packet, 0, header::LEN);
+        ip_header::mark(packet, 0, ip_header::LEN);
         packet.set_dst_ip(Ipv4Addr::from_bits(ends[1]));
         Action::ON
     }

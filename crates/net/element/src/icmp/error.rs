@@ -16,9 +16,9 @@ use wire::ip::Protocol;
 use wire::{ipv4, ipv4_option as option};
 
 use super::kind;
-use crate::annotation::{FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, PacketAnnotations};
-use crate::ip::header;
 use crate::kernels;
+use graph::annotation::{FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, PacketAnnotations};
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -128,16 +128,16 @@ impl IcmpError {
 
     /// Whether the packet's sender is told (RFC 1812, 4.3.2.7).
     fn is_due(&self, packet: &Packet, header: &[u8], payload: &[u8]) -> bool {
-        let (src, dst) = header::ends(header);
+        let (src, dst) = ip_header::ends(header);
         let link = packet.annotations().reach;
-        let is_icmp_error = header::protocol(header) == Protocol::ICMP
+        let is_icmp_error = ip_header::protocol(header) == Protocol::ICMP
             && payload.first().is_none_or(|kind| icmpv4::is_error(*kind));
         let valid = self.is_unicast(src) && !matches!(src.octets()[0], 0 | 127 | 240..);
         valid
             && self.is_unicast(dst)
             && !is_icmp_error
             && !matches!(link, Reach::Broadcast | Reach::Multicast)
-            && header::is_first_fragment(header)
+            && ip_header::is_first_fragment(header)
     }
 
     /// The options of the answer to a packet that came by a source route: the same
@@ -155,7 +155,7 @@ impl IcmpError {
     /// Writes the message, behind its IP header, into `room`, which is all zeros; its
     /// length, or `None` when none is due.
     fn message(&self, packet: &Packet, room: &mut [u8; DATA_ROOM]) -> Option<usize> {
-        let (header, payload) = header::split(packet)?;
+        let (header, payload) = ip_header::split(packet)?;
         if !self.is_due(packet, header, payload) {
             return None;
         }
@@ -171,7 +171,7 @@ impl IcmpError {
                 _ => options = IcmpError::route_back(route),
             }
         }
-        let header_len = header::LEN + options.len();
+        let header_len = ip_header::LEN + options.len();
         let [src, mtu, pmtu] = self.set.each_ref().map(|value| value.load(Ordering::Relaxed));
         let whole = packet.header(Header::Network)?;
         let headers = header_len + icmpv4::HEADER_LEN;
@@ -180,11 +180,11 @@ impl IcmpError {
         let total = headers + quoted.len();
 
         let (ip, message) = room[..total].split_at_mut(header_len);
-        ip[header::LEN..].copy_from_slice(&options);
+        ip[ip_header::LEN..].copy_from_slice(&options);
         let mut fixed = ipv4::Header::of_mut(ip)?;
         let identification = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let dst = header::ends(header).0;
-        let whole = ipv4::Repr::between(src.into(), dst, Protocol::ICMP, total - header::LEN);
+        let dst = ip_header::ends(header).0;
+        let whole = ipv4::Repr::between(src.into(), dst, Protocol::ICMP, total - ip_header::LEN);
         ipv4::Repr { ttl: 200, identification, ..whole }.write(&mut fixed);
         fixed.set_header_len(header_len);
         ipv4::fill_checksum(ip);
@@ -212,7 +212,7 @@ impl IcmpError {
 
 /// A header's source route with routers in it, and where it is (RFC 791).
 fn source_route(header: &[u8]) -> Option<(usize, &[u8])> {
-    let mut at = header::LEN;
+    let mut at = ip_header::LEN;
     while let Some(&kind) = header.get(at) {
         let length = match kind {
             option::END => return None,
@@ -249,7 +249,7 @@ impl PerPacket for IcmpError {
             return Action::drop(0);
         }
         let Some(ip) = ipv4::Header::of(&room) else { return Action::drop(0) };
-        header::mark(packet, 0, ip.header_len());
+        ip_header::mark(packet, 0, ip.header_len());
         packet.set_dst_ip(ip.dst());
         packet.set_u8_at(FIX_IP_SRC, self.fix.into());
         packet.annotations_mut().timestamp_ns = cx.now_ns();

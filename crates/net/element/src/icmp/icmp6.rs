@@ -10,8 +10,9 @@ use wire::icmpv6::{self, PARAMETER_PROBLEM, REDIRECT, TOO_BIG};
 use wire::ip::Protocol;
 use wire::{ipv6, ndp};
 
-use crate::annotation::{DST_IP6, FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, PacketAnnotations};
-use crate::ip::{header, ip6};
+use crate::ip::ip6;
+use graph::annotation::{DST_IP6, FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, PacketAnnotations};
+use graph::ip_header;
 
 const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
 
@@ -139,7 +140,7 @@ impl PerPacket for Icmp6Error {
         if packet.copy_at(HEADROOM, &room[..length]).is_err() {
             return Action::drop(0);
         }
-        header::mark(packet, 0, ip6::LEN);
+        ip_header::mark(packet, 0, ip6::LEN);
         let Some(ip) = ipv6::Header::of(&room) else { return Action::drop(0) };
         packet.set_bytes_at(DST_IP6, ip.dst().octets());
         packet.set_u8_at(FIX_IP_SRC, 1);

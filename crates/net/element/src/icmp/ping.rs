@@ -11,9 +11,9 @@ use memory::Packet;
 use wire::ip::Protocol;
 use wire::{icmpv4, ipv4};
 
-use crate::annotation::{PAINT, PacketAnnotations};
-use crate::ip::header;
 use crate::kernels::each;
+use graph::annotation::{PAINT, PacketAnnotations};
+use graph::ip_header;
 
 /// The class of what answers.
 pub static RESPONDER: Class = Class {
@@ -82,7 +82,7 @@ pub struct PingResponder;
 
 impl PingResponder {
     fn answer(packet: &mut Packet) -> Option<Ipv4Addr> {
-        let (header, message) = header::split_mut(packet)?;
+        let (header, message) = ip_header::split_mut(packet)?;
         let mut ip = ipv4::Header::of_mut(header)?;
         if !neighbor::reply_to_echo_v4(&mut ip, message, 255) {
             return None;
@@ -116,14 +116,14 @@ pub struct PingEncap {
 
 /// Writes an echo request's headers in front of its data.
 pub(super) fn write_request(bytes: &mut [u8], [src, dst]: [u32; 2], ttl: u8, identifier: u16, number: u16) {
-    let payload_len = bytes.len() - header::LEN;
+    let payload_len = bytes.len() - ip_header::LEN;
     let ip = ipv4::Repr {
         ttl,
         identification: number,
         ..ipv4::Repr::between(src.into(), dst.into(), Protocol::ICMP, payload_len)
     };
     ip.emit(&mut ipv4::Packet::new_unchecked(&mut *bytes));
-    let mut icmp = icmpv4::Packet::new_unchecked(&mut bytes[header::LEN..]);
+    let mut icmp = icmpv4::Packet::new_unchecked(&mut bytes[ip_header::LEN..]);
     icmp.set_message_type(icmpv4::ECHO_REQUEST);
     icmp.set_code(0);
     icmp.set_identifier(identifier);
@@ -152,13 +152,13 @@ impl PerPacket for PingEncap {
         if packet.next().is_some() {
             return Action::drop(1);
         }
-        if packet.push_front(header::LEN + icmpv4::HEADER_LEN).is_err() {
+        if packet.push_front(ip_header::LEN + icmpv4::HEADER_LEN).is_err() {
             return Action::drop(0);
         }
         let ends = self.ends.each_ref().map(|end| end.load(Ordering::Relaxed));
         write_request(packet, ends, 255, self.identifier, self.number);
         self.number = self.number.wrapping_add(if self.number == 0xFFFF { 2 } else { 1 });
-        header::mark(packet, 0, header::LEN);
+        ip_header::mark(packet, 0, ip_header::LEN);
         packet.set_dst_ip(Ipv4Addr::from_bits(ends[1]));
         Action::ON
     }

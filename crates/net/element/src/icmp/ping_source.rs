@@ -15,8 +15,8 @@ use wire::ip::Protocol;
 use wire::{icmpv4, ipv4};
 
 use super::ping::write_request;
-use crate::annotation::PacketAnnotations;
-use crate::ip::header;
+use graph::annotation::PacketAnnotations;
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -130,7 +130,7 @@ pub static CLASS: Class = Class {
         let stop = conf.keyword("STOP")?.unwrap_or(false);
         let mirror = conf.keyword("MIRROR")?.unwrap_or(false);
         conf.complete()?;
-        if data.len() > memory::DATA_ROOM - header::LEN - icmpv4::HEADER_LEN {
+        if data.len() > memory::DATA_ROOM - ip_header::LEN - icmpv4::HEADER_LEN {
             return Err("DATA: packets are not that long".into());
         }
         let pulled = setup.find(setup.name).is_some_and(|own| own.pull_outputs.first() == Some(&true));
@@ -261,7 +261,7 @@ impl PingSource {
         let number = (self.count % 0xFFFF) as u16 + 1; // never zero
         let ends = [self.src, self.dst].map(Ipv4Addr::to_bits);
         write_request(packet, ends, 200, self.identifier, number);
-        header::mark(packet, 0, header::LEN);
+        ip_header::mark(packet, 0, ip_header::LEN);
         packet.set_dst_ip(self.dst);
         let now_ns = cx.now_ns();
         packet.annotations_mut().timestamp_ns = now_ns;
@@ -272,7 +272,7 @@ impl PingSource {
     }
 
     fn request(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        let mut bytes = vec![0; header::LEN + icmpv4::HEADER_LEN];
+        let mut bytes = vec![0; ip_header::LEN + icmpv4::HEADER_LEN];
         bytes.extend_from_slice(&self.data);
         let Some(mut packet) = cx.packet(&bytes) else {
             cx.count_drops(1, 1);
@@ -286,7 +286,7 @@ impl PingSource {
     fn send_back(&mut self, cx: &mut Cx<'_>, mut packet: Packet) {
         let start = packet.header_offset(Header::Network).and_then(|at| usize::try_from(at).ok());
         if start.is_none_or(|start| {
-            packet.pull_front(start).is_err() || packet.len() < header::LEN + icmpv4::HEADER_LEN
+            packet.pull_front(start).is_err() || packet.len() < ip_header::LEN + icmpv4::HEADER_LEN
         }) {
             return cx.drop(0, packet);
         }
@@ -296,7 +296,7 @@ impl PingSource {
 
     /// A packet came; whether it is an answer of these.
     fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) -> bool {
-        let Some((ip, message)) = header::split(packet) else { return false };
+        let Some((ip, message)) = ip_header::split(packet) else { return false };
         let (Some(head), Some(icmp)) = (ipv4::Header::of(ip), icmpv4::Header::of(message)) else {
             return false;
         };

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use graph::class::{Handlers, action, both, call, keyword, mandatory, positional, read, write};
 use graph::element::ThreadPlacement;
 use graph::value::{Ethernet, Scope, Value};
-use graph::{Class, Conf, Cx, Element, Fault, Ran, Refused, Setup, Signal, Tally, TaskId};
+use graph::{Class, Conf, Cx, Element, Fault, PerThreadCounter, Ran, Refused, Setup, Signal, TaskId};
 use memory::annotation::{Header, Reach};
 use memory::{Batch, Packet};
 use port::{Filters, RxQueue};
 
 use super::router_ports::{Receiving, RouterPorts, settings};
 use super::thread_assignment::Claim;
-use crate::annotation::{self, PacketAnnotations};
+use graph::annotation::{self, PacketAnnotations};
 
 /// Buffers a thread keeps beside those in receive rings.
 const SPARE: usize = 4096;
@@ -174,8 +174,8 @@ pub static CLASS: Class = Class {
             queues: vec![],
             next: 0,
             task: None,
-            count: Tally::default(),
-            bytes: Tally::default(),
+            count: PerThreadCounter::default(),
+            bytes: PerThreadCounter::default(),
         }))
     },
     ..Class::BASE
@@ -253,8 +253,8 @@ pub struct FromDevice {
     queues: Vec<(usize, Box<dyn RxQueue>)>,
     next: usize,
     task: Option<TaskId>,
-    count: Tally,
-    bytes: Tally,
+    count: PerThreadCounter,
+    bytes: PerThreadCounter,
 }
 
 impl ThreadPlacement for FromDevice {

@@ -13,8 +13,8 @@ use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, socket_with, sockopt,
 };
 
-use crate::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use crate::control::cause;
+use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
 
 /// Packets moved before others have a turn.
 const BURST: usize = 32;

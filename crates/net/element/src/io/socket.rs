@@ -11,8 +11,8 @@ use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Setup, Signals, TaskId, 
 use memory::{Batch, DATA_ROOM, Packet};
 use rustix::io::Errno;
 
-use crate::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use crate::control::cause;
+use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use remote::{Kind, Remote};
 
 /// Packets read before others have a turn.
@@ -107,7 +107,7 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Socket, Fault> {
         allow,
         deny,
         verbose,
-        door: None,
+        listener: None,
         active: None,
         waiting: None,
         task: None,
@@ -145,7 +145,7 @@ pub struct Socket {
     deny: Option<String>,
     verbose: bool,
     /// Where connections come in.
-    door: Option<Watched>,
+    listener: Option<Watched>,
     /// What packets go over.
     active: Option<Watched>,
     /// A pulled packet that has no room yet.
@@ -178,7 +178,7 @@ impl Socket {
             rustix::net::listen(&*fd, 2).map_err(|error| ("listen", error))?;
             remote::unblock(&fd).map_err(|error| ("fcntl", error))?;
             self.say(cx, &format!("listening for connections on {} ({})", self.remote, fd.as_raw_fd()));
-            self.door = Some((fd.clone(), cx.watch(fd, Until::Readable)));
+            self.listener = Some((fd.clone(), cx.watch(fd, Until::Readable)));
         }
         Ok(())
     }
@@ -195,8 +195,8 @@ impl Socket {
     }
 
     fn accept(&mut self, cx: &mut Cx<'_>) {
-        let Some((door, _)) = self.door.as_ref().filter(|_| self.active.is_none()) else { return };
-        let (fd, from) = match remote::accept(door) {
+        let Some((listener, _)) = self.listener.as_ref().filter(|_| self.active.is_none()) else { return };
+        let (fd, from) = match remote::accept(listener) {
             Ok(accepted) => accepted,
             Err(Errno::AGAIN | Errno::INTR) => return,
             Err(error) => {
@@ -312,7 +312,7 @@ impl Element for Socket {
     }
 
     fn ready(&mut self, cx: &mut Cx<'_>, watch: WatchId) {
-        if self.door.as_ref().is_some_and(|(_, door)| *door == watch) {
+        if self.listener.as_ref().is_some_and(|(_, listener)| *listener == watch) {
             return self.accept(cx);
         }
         // Without an output what comes is dropped: unread it would be looked at for ever.
@@ -366,11 +366,11 @@ impl Element for Socket {
         if let Some(packet) = self.waiting.take() {
             cx.free(packet);
         }
-        if self.door.is_some() || (!self.client && !self.kind.is_stream()) {
+        if self.listener.is_some() || (!self.client && !self.kind.is_stream()) {
             self.own.remove_file();
         } else if let Some(local) = &self.local {
             local.remove_file();
         }
-        (self.door, self.active) = (None, None);
+        (self.listener, self.active) = (None, None);
     }
 }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::{Arc, PoisonError};
 
 use graph::class::{Handlers, action, call, keyword, mandatory, positional, read};
-use graph::{Class, Cx, Element, Next, Ran, Signals, Tally, TaskId};
+use graph::{Class, Cx, Element, Next, PerThreadCounter, Ran, Signals, TaskId};
 use memory::Batch;
 
 use super::router_ports::{RouterPorts, Sending, Transmit, settings};
@@ -90,8 +90,8 @@ pub static CLASS: Class = Class {
             task: None,
             signals: Signals::default(),
             waiting: Batch::with_limit(Batch::MAX),
-            count: Tally::default(),
-            dropped: Tally::default(),
+            count: PerThreadCounter::default(),
+            dropped: PerThreadCounter::default(),
         }))
     },
     ..Class::BASE
@@ -110,8 +110,8 @@ pub struct ToDevice {
     signals: Signals,
     /// Pulled, and not sent yet.
     waiting: Batch,
-    count: Tally,
-    dropped: Tally,
+    count: PerThreadCounter,
+    dropped: PerThreadCounter,
 }
 
 impl ToDevice {

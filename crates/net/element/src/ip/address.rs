@@ -13,9 +13,9 @@ use memory::Packet;
 use wire::ip::Protocol;
 use wire::{checksum, ipv4, tcp, udp};
 
-use super::header;
-use crate::annotation::{DST_IP, PacketAnnotations, Place};
 use crate::kernels::each;
+use graph::annotation::{DST_IP, PacketAnnotations, Place};
+use graph::ip_header;
 
 /// The class of what reads an address from a packet.
 pub static FROM_PACKET: Class = Class {
@@ -192,8 +192,8 @@ pub(crate) fn replace_address(packet: &mut Packet, at: usize, address: Ipv4Addr)
     let bytes = packet.header_mut(memory::annotation::Header::Network)?;
     // The addresses are there even where the header's options are cut off.
     let length = ipv4::header_len(*bytes.first()?);
-    let (header, rest) = bytes.split_at_mut_checked(header::LEN).filter(|_| length >= header::LEN)?;
-    let payload = rest.get_mut(length - header::LEN..).unwrap_or_default();
+    let (header, rest) = bytes.split_at_mut_checked(ip_header::LEN).filter(|_| length >= ip_header::LEN)?;
+    let payload = rest.get_mut(length - ip_header::LEN..).unwrap_or_default();
     let mut ip = ipv4::Header::of_mut(header)?;
     let from = match at {
         ipv4::offset::SRC => ip.src(),

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use graph::class::{Argument, Handlers, Headers, keyword, positional, read};
 use graph::element::kernel::{Code, Kernel, of_type};
 use graph::value::{Prefix4, Raw, Scope, Value};
-use graph::{Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, Tally};
+use graph::{Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, PerThreadCounter};
 use memory::Packet;
 use wire::{checksum, ipv4};
 
-use super::header;
-use crate::annotation::PacketAnnotations;
 use crate::kernels::each;
+use graph::annotation::PacketAnnotations;
+use graph::ip_header;
 
 const ARGUMENTS: &[Argument] = &[
     positional("BADSRC", "source addresses that are wrong; the old form adds 0.0.0.0 and 255.255.255.255"),
@@ -31,7 +31,7 @@ const HANDLERS: Handlers<CheckIpHeader> = Handlers(&[
     read("drops", "bad packets", CheckIpHeader::drops),
     read("drop_details", "bad packets for each reason", |check: &CheckIpHeader| {
         let lines = check.details.iter().flatten().zip(REASONS);
-        lines.map(|(tally, reason)| format!("{}\t{reason}\n", tally.sum())).collect()
+        lines.map(|(counter, reason)| format!("{}\t{reason}\n", counter.sum())).collect()
     })
     .only_if(|check| check.details.is_some()),
 ]);
@@ -101,8 +101,8 @@ pub struct CheckIpHeader {
     verbose: bool,
     bad_src: Arc<[Ipv4Addr]>,
     good_dst: Arc<[Ipv4Addr]>,
-    drops: Tally,
-    details: Option<[Tally; 6]>,
+    drops: PerThreadCounter,
+    details: Option<[PerThreadCounter; 6]>,
 }
 
 impl CheckIpHeader {
@@ -149,7 +149,7 @@ impl CheckIpHeader {
             verbose,
             bad_src: bad_src.into(),
             good_dst: good_dst.into(),
-            drops: Tally::default(),
+            drops: PerThreadCounter::default(),
             details: details.then(Default::default),
         })
     }
@@ -187,7 +187,7 @@ impl CheckIpHeader {
             return self.bad(cx, 1);
         }
         let header_len = fixed.header_len();
-        if header_len < header::LEN {
+        if header_len < ip_header::LEN {
             return self.bad(cx, 2);
         }
         let len = fixed.total_len();
@@ -199,7 +199,7 @@ impl CheckIpHeader {
         // Most headers have no options: a sum of a known length takes no loop.
         let right = match header_len {
             _ if !checks.checksum => true,
-            header::LEN => checksum::verify(fixed.into_inner()),
+            ip_header::LEN => checksum::verify(fixed.into_inner()),
             _ => checksum::verify(&bytes[..header_len]),
         };
         if !right {
@@ -209,9 +209,9 @@ impl CheckIpHeader {
         if checks.sources && self.is_bad_source(src, dst) {
             return self.bad(cx, 5);
         }
-        header::mark(packet, offset, header_len);
+        ip_header::mark(packet, offset, header_len);
         if !chained {
-            header::shorten(packet, offset + len);
+            ip_header::shorten(packet, offset + len);
         }
         packet.set_dst_ip(dst);
         Action::ON
@@ -237,7 +237,7 @@ impl PerPacket for CheckIpHeader {
             bad_src: self.bad_src.clone(),
             good_dst: self.good_dst.clone(),
             drops: self.drops.for_another(),
-            details: self.details.as_ref().map(|all| all.each_ref().map(Tally::for_another)),
+            details: self.details.as_ref().map(|all| all.each_ref().map(PerThreadCounter::for_another)),
         })
     }
 }

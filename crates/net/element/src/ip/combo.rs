@@ -6,16 +6,16 @@ use std::net::Ipv4Addr;
 use graph::class::{Handlers, Headers, keyword, mandatory, positional, read};
 use graph::element::kernel::Kernel;
 use graph::fused::Single;
-use graph::{Action, Class, Cx, Each, Element, Next, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, Element, Next, PerPacket, PerThreadCounter};
 use memory::annotation::Reach;
 use memory::{Batch, Packet};
 
 use super::check_header::CheckIpHeader;
 use super::fix_src::FixIpSrc;
 use super::gw_options::IpGwOptions;
-use super::header;
-use crate::annotation::{PAINT, PacketAnnotations};
 use crate::kernels::{each, single};
+use graph::annotation::{PAINT, PacketAnnotations};
+use graph::ip_header;
 
 /// In.
 pub static INPUT: Class = Class {
@@ -87,7 +87,7 @@ pub static OUTPUT: Class = Class {
         let mtu = conf.mandatory("MTU")?;
         conf.complete()?;
         let (options, fix) = (IpGwOptions::of(address), FixIpSrc::of(address));
-        Ok(Box::new(IpOutputCombo { color, mtu, options, fix, drops: Tally::default() }))
+        Ok(Box::new(IpOutputCombo { color, mtu, options, fix, drops: PerThreadCounter::default() }))
     },
     ..Class::BASE
 };
@@ -125,7 +125,7 @@ pub struct IpOutputCombo {
     mtu: usize,
     options: IpGwOptions,
     fix: FixIpSrc,
-    drops: Tally,
+    drops: PerThreadCounter,
 }
 
 /// What becomes of a packet.
@@ -153,7 +153,7 @@ impl IpOutputCombo {
         }
         let fixed = self.fix.packet(cx, 0, packet);
         debug_assert_eq!(fixed, Action::ON);
-        let Some(mut ip) = header::fixed_mut(packet) else { return Way::Drop(1) };
+        let Some(mut ip) = ip_header::fixed_mut(packet) else { return Way::Drop(1) };
         if !ip.decrement_ttl() {
             return Way::To(3);
         }

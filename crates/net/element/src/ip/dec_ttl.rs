@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use graph::class::{Handlers, Headers, both, keyword, read};
 use graph::element::kernel::Kernel;
 use graph::value::{Scope, Value};
-use graph::{Action, Class, Cx, Each, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, PerPacket, PerThreadCounter};
 use memory::Packet;
 
-use super::header;
 use crate::kernels::each;
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -47,7 +47,7 @@ pub static CLASS: Class = Class {
         let multicast = conf.keyword("MULTICAST")?.unwrap_or(true);
         conf.complete()?;
         let active = Arc::new(AtomicBool::new(active));
-        Ok(Each::boxed(DecIpTtl { active, multicast, drops: Tally::default() }))
+        Ok(Each::boxed(DecIpTtl { active, multicast, drops: PerThreadCounter::default() }))
     },
     ..Class::BASE
 };
@@ -57,13 +57,13 @@ pub static CLASS: Class = Class {
 pub struct DecIpTtl {
     active: Arc<AtomicBool>,
     multicast: bool,
-    drops: Tally,
+    drops: PerThreadCounter,
 }
 
 impl PerPacket for DecIpTtl {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        let Some(mut ip) = header::fixed_mut(packet) else { return Action::drop(1) };
+        let Some(mut ip) = ip_header::fixed_mut(packet) else { return Action::drop(1) };
         if !self.active.load(Ordering::Relaxed) || !self.multicast && ip.dst().is_multicast() {
             return Action::ON;
         }

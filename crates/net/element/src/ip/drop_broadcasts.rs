@@ -2,7 +2,7 @@
 
 use graph::class::{Handlers, read};
 use graph::element::kernel::Kernel;
-use graph::{Action, Class, Cx, Each, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, PerPacket, PerThreadCounter};
 use memory::Packet;
 use memory::annotation::Reach;
 
@@ -25,7 +25,7 @@ pub static CLASS: Class = Class {
     kernel: Kernel::Inside(each!(DropBroadcasts)),
     make: |_, conf| {
         conf.complete()?;
-        Ok(Each::boxed(DropBroadcasts { drops: Tally::default() }))
+        Ok(Each::boxed(DropBroadcasts { drops: PerThreadCounter::default() }))
     },
     ..Class::BASE
 };
@@ -33,7 +33,7 @@ pub static CLASS: Class = Class {
 /// See [`CLASS`].
 #[derive(Debug)]
 pub struct DropBroadcasts {
-    drops: Tally,
+    drops: PerThreadCounter,
 }
 
 impl PerPacket for DropBroadcasts {

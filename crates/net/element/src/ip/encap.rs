@@ -10,8 +10,8 @@ use memory::{Batch, Packet};
 use wire::ip::Protocol;
 use wire::ipv4;
 
-use super::header;
-use crate::annotation::PacketAnnotations;
+use graph::annotation::PacketAnnotations;
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -83,7 +83,7 @@ const PROTOCOLS: &[(&str, Protocol)] = &[
 /// The header that packets get, completed for each by its length and number.
 #[derive(Debug, Clone, Copy)]
 struct Set {
-    header: ipv4::Header<[u8; header::LEN]>,
+    header: ipv4::Header<[u8; ip_header::LEN]>,
     annotated: bool,
 }
 
@@ -155,10 +155,10 @@ pub struct IpEncap {
 impl IpEncap {
     /// Puts a header in front; why not, if there is none.
     fn encap(&mut self, set: &Set, packet: &mut Packet) -> Result<(), usize> {
-        let total = header::LEN + packet.total_len();
+        let total = ip_header::LEN + packet.total_len();
         let length = u16::try_from(total).map_err(|_| 1usize)?;
         let annotation = packet.dst_ip();
-        let room = packet.push_front(header::LEN).map_err(|_| 0usize)?;
+        let room = packet.push_front(ip_header::LEN).map_err(|_| 0usize)?;
         room.copy_from_slice(&set.header.into_inner());
         let mut ip = ipv4::Header::of_mut(room).ok_or(0usize)?;
         ip.complete(length, self.number);
@@ -168,7 +168,7 @@ impl IpEncap {
         let dst = ip.dst();
         self.number = self.number.wrapping_add(1);
         packet.set_dst_ip(dst);
-        header::mark(packet, 0, header::LEN);
+        ip_header::mark(packet, 0, ip_header::LEN);
         Ok(())
     }
 

@@ -8,9 +8,9 @@ use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use wire::ipv4;
 
-use super::header;
-use crate::annotation::{FIX_IP_SRC, PacketAnnotations};
 use crate::kernels::each;
+use graph::annotation::{FIX_IP_SRC, PacketAnnotations};
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -44,7 +44,7 @@ impl FixIpSrc {
 
     #[cold]
     fn fix(&self, packet: &mut Packet) {
-        if let Some((header, _)) = header::split_mut(packet) {
+        if let Some((header, _)) = ip_header::split_mut(packet) {
             if let Some(mut ip) = ipv4::Header::of_mut(header) {
                 ip.set_src(self.address);
             }

@@ -11,7 +11,7 @@ use fib::lpm::Address;
 use graph::{Cx, Next};
 use memory::{Batch, Packet};
 
-use crate::annotation::{DST_IP6, PacketAnnotations};
+use graph::annotation::{DST_IP6, PacketAnnotations};
 
 /// Where a route leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -3,13 +3,13 @@
 
 use graph::class::{Handlers, Headers, keyword, mandatory, positional, read};
 use graph::element::kernel::{Code, Inside, Kernel, of_type};
-use graph::{Class, Cx, Element, Next, Tally};
+use graph::{Class, Cx, Element, Next, PerThreadCounter};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, HEADROOM, Packet};
 use wire::ipv4::{self, DONT_FRAGMENT, MORE_FRAGMENTS};
 use wire::ipv4_option as option;
 
-use super::header;
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -48,7 +48,7 @@ pub static CLASS: Class = Class {
         if headroom > HEADROOM {
             return Err(format!("HEADROOM: packets have room for {HEADROOM} bytes").into());
         }
-        let (drops, fragments) = (Tally::default(), Tally::default());
+        let (drops, fragments) = (PerThreadCounter::default(), PerThreadCounter::default());
         Ok(Box::new(IpFragmenter { mtu, honor_df, verbose, headroom, drops, fragments }))
     },
     ..Class::BASE
@@ -61,8 +61,8 @@ pub struct IpFragmenter {
     honor_df: bool,
     verbose: bool,
     headroom: usize,
-    drops: Tally,
-    fragments: Tally,
+    drops: PerThreadCounter,
+    fragments: PerThreadCounter,
 }
 
 /// Bytes from the network header to the end of a packet, if it has one.
@@ -74,8 +74,8 @@ fn network_len(packet: &Packet) -> Option<usize> {
 
 /// The header of all fragments but the first: only options that are to be copied.
 fn later_header(header: &[u8]) -> Vec<u8> {
-    let mut later = header[..header::LEN].to_vec();
-    let mut options = &header[header::LEN..];
+    let mut later = header[..ip_header::LEN].to_vec();
+    let mut options = &header[ip_header::LEN..];
     while let Some(&kind) = options.first() {
         let length = match kind {
             option::END => break,
@@ -113,7 +113,7 @@ impl IpFragmenter {
     fn must_not(&mut self, cx: &mut Cx<'_>, packet: Packet) {
         if self.verbose || self.drops.own() < 5 {
             let bytes = packet.header(Header::Network).unwrap_or_default();
-            let (src, dst) = header::ends(bytes);
+            let (src, dst) = ip_header::ends(bytes);
             let len = packet.total_len();
             cx.say(&format!("IPFragmenter({}) DF {src} {dst} len={len}\n", self.mtu));
         }
@@ -124,7 +124,7 @@ impl IpFragmenter {
     /// Sends a packet in fragments.
     #[cold]
     fn fragment(&mut self, cx: &mut Cx<'_>, packet: Packet) {
-        let Some((header, _)) = header::split(&packet) else { return cx.drop(1, packet) };
+        let Some((header, _)) = ip_header::split(&packet) else { return cx.drop(1, packet) };
         let Some(ip) = ipv4::Header::of(header) else { return cx.drop(1, packet) };
         let (header_len, flags, total) = (header.len(), ip.fragment_word(), ip.total_len());
         let mtu = self.mtu.min(DATA_ROOM);
@@ -143,7 +143,7 @@ impl IpFragmenter {
             && let Some(mut ip) = ipv4::Header::of_mut(&mut whole)
         {
             // A sender that forbids it need not number its packets (RFC 6864, 4.1).
-            ip.set_identification(super::random::next() as u16);
+            ip.set_identification(graph::random::next() as u16);
         }
         let flags = flags & !DONT_FRAGMENT;
         let (header, payload) = whole.split_at(header_len);
@@ -187,7 +187,7 @@ impl IpFragmenter {
             fixed.set_fragment_word(place);
         }
         ipv4::fill_checksum(header_bytes);
-        header::mark(&mut fragment, link.len(), header.len());
+        ip_header::mark(&mut fragment, link.len(), header.len());
         self.fragments.add(1);
         cx.emit(0, fragment);
     }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use graph::class::{Handlers, Headers, mandatory, positional, read};
 use graph::element::kernel::Kernel;
 use graph::value::Raw;
-use graph::{Action, Class, Cx, Each, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, PerPacket, PerThreadCounter};
 use memory::Packet;
 use wire::{ipv4, ipv4_option as option};
 
 use super::check_header::addresses;
-use super::header;
-use crate::annotation::{ICMP_PARAMETER_PROBLEM, PacketAnnotations};
 use crate::kernels::each;
+use graph::annotation::{ICMP_PARAMETER_PROBLEM, PacketAnnotations};
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -43,7 +43,7 @@ pub static CLASS: Class = Class {
         let mut all = others.transpose().map_err(|e| format!("OTHERADDRS: {e}"))?.unwrap_or_default();
         conf.complete()?;
         all.push(address);
-        Ok(Each::boxed(IpGwOptions { address, all: all.into(), drops: Tally::default() }))
+        Ok(Each::boxed(IpGwOptions { address, all: all.into(), drops: PerThreadCounter::default() }))
     },
     ..Class::BASE
 };
@@ -64,18 +64,18 @@ const DAY_MS: i64 = 86_400_000;
 pub struct IpGwOptions {
     address: Ipv4Addr,
     all: Arc<[Ipv4Addr]>,
-    drops: Tally,
+    drops: PerThreadCounter,
 }
 
 impl IpGwOptions {
     /// That of one address.
     pub(super) fn of(address: Ipv4Addr) -> IpGwOptions {
-        IpGwOptions { address, all: Arc::new([address]), drops: Tally::default() }
+        IpGwOptions { address, all: Arc::new([address]), drops: PerThreadCounter::default() }
     }
 
     /// Acts on a header's options; where in the header a fault is.
     fn act(&self, header: &mut [u8], now_ms: u32) -> Result<(), usize> {
-        let mut at = header::LEN;
+        let mut at = ip_header::LEN;
         let mut changed = false;
         while let Some(&kind) = header.get(at) {
             match kind {
@@ -136,7 +136,7 @@ impl IpGwOptions {
                 2 * WORD
             }
             (NAMED, 8..) => {
-                let named = Ipv4Addr::from(header::u32_at(rest, 0));
+                let named = Ipv4Addr::from(ip_header::u32_at(rest, 0));
                 if !self.all.contains(&named) {
                     return Ok(false);
                 }
@@ -156,7 +156,7 @@ impl IpGwOptions {
     #[cold]
     fn with_options(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Action {
         let now_ms = cx.now_ns().div_euclid(1_000_000).rem_euclid(DAY_MS) as u32;
-        let acted = header::split_mut(packet).map(|(header, _)| self.act(header, now_ms));
+        let acted = ip_header::split_mut(packet).map(|(header, _)| self.act(header, now_ms));
         match acted {
             Some(Ok(())) => Action::ON,
             Some(Err(fault)) => {
@@ -173,7 +173,7 @@ impl PerPacket for IpGwOptions {
     #[inline]
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match packet.header(memory::annotation::Header::Network) {
-            Some([first, ..]) if ipv4::header_len(*first) <= header::LEN => Action::ON,
+            Some([first, ..]) if ipv4::header_len(*first) <= ip_header::LEN => Action::ON,
             Some(_) => self.with_options(cx, packet),
             None => Action::drop(1),
         }

@@ -2,7 +2,7 @@
 //! counted and told of.
 
 use graph::class::{Argument, Handlers, Headers, keyword, read};
-use graph::{Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, Tally};
+use graph::{Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, PerThreadCounter};
 use memory::Packet;
 
 pub(crate) const ARGUMENTS: &[Argument] = &[
@@ -15,7 +15,7 @@ const HANDLERS: Handlers<HeaderCheck> = Handlers(&[
     read("count", "good packets", |check| check.good.sum().to_string()),
     read("drop_details", "bad packets for each reason", |check: &HeaderCheck| {
         let lines = check.details.iter().flatten().zip(check.reasons);
-        lines.map(|(tally, reason)| format!("{}\t{reason}\n", tally.sum())).collect()
+        lines.map(|(counter, reason)| format!("{}\t{reason}\n", counter.sum())).collect()
     })
     .only_if(|check| check.details.is_some()),
 ]);
@@ -42,8 +42,8 @@ pub(crate) fn make(
     let details = conf.keyword("DETAILS")?.unwrap_or(false);
     let sums = conf.keyword("CHECKSUM")?.unwrap_or(true);
     conf.complete()?;
-    let details = details.then(|| reasons.iter().map(|_| Tally::default()).collect());
-    let (drops, good) = (Tally::default(), Tally::default());
+    let details = details.then(|| reasons.iter().map(|_| PerThreadCounter::default()).collect());
+    let (drops, good) = (PerThreadCounter::default(), PerThreadCounter::default());
     Ok(Each::boxed(HeaderCheck { what, reasons, check, verbose, sums, drops, good, details }))
 }
 
@@ -58,9 +58,9 @@ pub(crate) struct HeaderCheck {
     verbose: bool,
     /// Whether checksums matter.
     sums: bool,
-    drops: Tally,
-    good: Tally,
-    details: Option<Vec<Tally>>,
+    drops: PerThreadCounter,
+    good: PerThreadCounter,
+    details: Option<Vec<PerThreadCounter>>,
 }
 
 impl HeaderCheck {
@@ -104,7 +104,7 @@ impl PerPacket for HeaderCheck {
             sums: self.sums,
             drops: self.drops.for_another(),
             good: self.good.for_another(),
-            details: self.details.as_ref().map(|all| all.iter().map(Tally::for_another).collect()),
+            details: self.details.as_ref().map(|all| all.iter().map(PerThreadCounter::for_another).collect()),
         })
     }
 }

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use graph::class::{Handlers, Headers, mandatory, positional, read};
 use graph::element::kernel::Kernel;
 use graph::value::{Raw, Value};
-use graph::{Action, Class, Cx, Each, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, PerPacket, PerThreadCounter};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ipv6;
 
-use super::header;
-use crate::annotation::{DST_IP6, PacketAnnotations};
 use crate::kernels::each;
+use graph::annotation::{DST_IP6, PacketAnnotations};
+use graph::ip_header;
 
 /// Bytes of an IPv6 header without extensions.
 pub(crate) const LEN: usize = ipv6::HEADER_LEN;
@@ -53,7 +53,7 @@ pub static CHECK: Class = Class {
         let words = bad.0.split(|c: char| c.is_whitespace() || c == '"').filter(|word| !word.is_empty());
         let bad = words.map(|word| Ipv6Addr::parse(word, &scope)).collect::<Result<Vec<_>, _>>();
         let bad = bad.map_err(|e| format!("BADADDRS: {e}"))?.into();
-        Ok(Each::boxed(CheckIp6Header { offset, bad, drops: Tally::default() }))
+        Ok(Each::boxed(CheckIp6Header { offset, bad, drops: PerThreadCounter::default() }))
     },
     ..Class::BASE
 };
@@ -96,7 +96,7 @@ pub static DEC_HOPS: Class = Class {
     kernel: Kernel::Inside(each!(DecIp6Hlim)),
     make: |_, conf| {
         conf.complete()?;
-        Ok(Each::boxed(DecIp6Hlim { drops: Tally::default() }))
+        Ok(Each::boxed(DecIp6Hlim { drops: PerThreadCounter::default() }))
     },
     ..Class::BASE
 };
@@ -120,7 +120,7 @@ pub static TOO_BIG: Class = Class {
     make: |_, conf| {
         let mtu: usize = conf.mandatory("MTU")?;
         conf.complete()?;
-        Ok(Each::boxed(Ip6Fragmenter { mtu, drops: Tally::default() }))
+        Ok(Each::boxed(Ip6Fragmenter { mtu, drops: PerThreadCounter::default() }))
     },
     ..Class::BASE
 };
@@ -171,7 +171,7 @@ pub(crate) fn split(packet: &Packet) -> Option<(ipv6::Header<&[u8; LEN]>, &[u8])
 pub struct CheckIp6Header {
     offset: usize,
     bad: Arc<[Ipv6Addr]>,
-    drops: Tally,
+    drops: PerThreadCounter,
 }
 
 impl CheckIp6Header {
@@ -197,10 +197,10 @@ impl PerPacket for CheckIp6Header {
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match self.check(packet) {
             Ok((length, dst)) => {
-                header::mark(packet, self.offset, LEN);
+                ip_header::mark(packet, self.offset, LEN);
                 packet.set_bytes_at(DST_IP6, dst.octets());
                 if packet.next().is_none() {
-                    header::shorten(packet, self.offset + length);
+                    ip_header::shorten(packet, self.offset + length);
                 }
                 Action::ON
             }
@@ -229,7 +229,7 @@ pub struct MarkIp6Header {
 impl PerPacket for MarkIp6Header {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        header::mark(packet, self.offset, LEN);
+        ip_header::mark(packet, self.offset, LEN);
         Action::ON
     }
 
@@ -241,7 +241,7 @@ impl PerPacket for MarkIp6Header {
 /// See [`DEC_HOPS`].
 #[derive(Debug)]
 pub struct DecIp6Hlim {
-    drops: Tally,
+    drops: PerThreadCounter,
 }
 
 impl PerPacket for DecIp6Hlim {
@@ -270,7 +270,7 @@ impl PerPacket for DecIp6Hlim {
 #[derive(Debug)]
 pub struct Ip6Fragmenter {
     mtu: usize,
-    drops: Tally,
+    drops: PerThreadCounter,
 }
 
 impl PerPacket for Ip6Fragmenter {

@@ -13,9 +13,9 @@ use wire::ip::{Ports, Protocol};
 use wire::names::PROTOCOLS;
 use wire::{ipv6, udp};
 
-use super::header;
 use super::ip6::LEN;
-use crate::annotation::{DST_IP6, PacketAnnotations};
+use graph::annotation::{DST_IP6, PacketAnnotations};
+use graph::ip_header;
 
 const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
 
@@ -172,7 +172,7 @@ impl PerPacket for Encap {
         };
         header.write(&mut ip);
         packet.set_bytes_at(DST_IP6, dst.octets());
-        header::mark(packet, 0, LEN);
+        ip_header::mark(packet, 0, LEN);
         Action::ON
     }
 

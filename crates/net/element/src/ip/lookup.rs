@@ -15,8 +15,8 @@ use memory::{Batch, Packet};
 use super::forward::{Forwarder, Hop};
 use super::routes::{Command, Routes, parameter};
 use super::slots::Order;
-use crate::annotation::PacketAnnotations;
 use crate::kernels::{self, single};
+use graph::annotation::PacketAnnotations;
 
 const ARGUMENTS: &[Argument] =
     &[rest("ROUTE", "`ADDR/MASK [GATEWAY] OUTPUT`: where packets to these addresses go")];

@@ -6,8 +6,8 @@ use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use wire::ipv4;
 
-use super::header;
 use crate::kernels::each;
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -40,7 +40,7 @@ impl PerPacket for MarkIpHeader {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if let Some(first) = packet.get(self.offset) {
             let length = ipv4::header_len(*first);
-            header::mark(packet, self.offset, length);
+            ip_header::mark(packet, self.offset, length);
         }
         Action::ON
     }

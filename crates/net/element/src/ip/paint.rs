@@ -10,8 +10,8 @@ use graph::value::unsigned;
 use graph::{Action, Class, Conf, Cx, Each, Element, Fault, Next, PerPacket, Refused};
 use memory::{Batch, Packet};
 
-use crate::annotation::{self, PacketAnnotations, Place};
 use crate::kernels::{each, single};
+use graph::annotation::{self, PacketAnnotations, Place};
 
 const COLOR: Argument = mandatory("COLOR", "the colour, 0 to 255");
 const ANNO: Argument = positional("ANNO", "which annotation, of one byte, is the colour; PAINT");

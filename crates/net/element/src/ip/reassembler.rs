@@ -16,8 +16,8 @@ use memory::{Batch, DATA_ROOM, Packet};
 use wire::ip::{Ports, Protocol};
 use wire::ipv4;
 
-use super::header;
-use crate::annotation::{PacketAnnotations, Place};
+use graph::annotation::{PacketAnnotations, Place};
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -106,7 +106,7 @@ impl Partial {
             true => self.payload.len() <= end && (self.total.is_none() || known == end),
             false => bytes.len().is_multiple_of(8) && !bytes.is_empty() && end <= known,
         };
-        if !fits || end > 0xFFFF - header::LEN {
+        if !fits || end > 0xFFFF - ip_header::LEN {
             return false;
         }
         if is_last {
@@ -154,7 +154,7 @@ struct Seen {
 
 /// Whether a packet is a fragment; `None` when it has no IP header.
 fn is_fragment(packet: &Packet) -> Option<bool> {
-    Some(header::fixed(packet)?.is_fragment())
+    Some(ip_header::fixed(packet)?.is_fragment())
 }
 
 /// The ports that a payload begins with.
@@ -182,7 +182,7 @@ impl IpReassembler {
             return cx.drop(NO_HEADER, packet);
         };
         let (header_len, total) = (ip.header_len(), ip.total_len());
-        if header_len < header::LEN || total < header_len || bytes.len() < total {
+        if header_len < ip_header::LEN || total < header_len || bytes.len() < total {
             self.seen.bad += 1;
             return cx.drop(NO_HEADER, packet);
         }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use graph::class::{Handlers, Headers, mandatory, positional, read};
 use graph::element::kernel::Kernel;
 use graph::value::Prefix4;
-use graph::{Action, Class, Cx, Each, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, PerPacket, PerThreadCounter};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ip::{Ports, Protocol};
 use wire::{ipv4, tcp, udp};
 
-use super::{header, random};
-use crate::annotation::PacketAnnotations;
 use crate::kernels::each;
+use graph::annotation::PacketAnnotations;
+use graph::{ip_header, random};
 
 /// The class of what makes checksums right.
 pub static CHECKSUM: Class = Class {
@@ -32,7 +32,7 @@ pub static CHECKSUM: Class = Class {
     kernel: Kernel::Inside(each!(SetIpChecksum)),
     make: |_, conf| {
         conf.complete()?;
-        Ok(Each::boxed(SetIpChecksum { drops: Tally::default() }))
+        Ok(Each::boxed(SetIpChecksum { drops: PerThreadCounter::default() }))
     },
     ..Class::BASE
 };
@@ -85,7 +85,7 @@ pub static RANDOM: Class = Class {
 /// See [`CHECKSUM`].
 #[derive(Debug)]
 pub struct SetIpChecksum {
-    drops: Tally,
+    drops: PerThreadCounter,
 }
 
 impl SetIpChecksum {
@@ -95,7 +95,7 @@ impl SetIpChecksum {
             false => &mut packet[..],
         };
         let length = ipv4::header_len(*bytes.first()?);
-        ipv4::fill_checksum(bytes.get_mut(..length).filter(|header| header.len() >= header::LEN)?);
+        ipv4::fill_checksum(bytes.get_mut(..length).filter(|header| header.len() >= ip_header::LEN)?);
         Some(())
     }
 }
@@ -130,7 +130,7 @@ const NUMBERS: std::ops::Range<usize> = tcp::offset::SEQUENCE..tcp::offset::DATA
 impl PerPacket for IpMirror {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        let Some((header, payload)) = header::split_mut(packet) else { return Action::drop(0) };
+        let Some((header, payload)) = ip_header::split_mut(packet) else { return Action::drop(0) };
         let Some(mut ip) = ipv4::Header::of_mut(header) else { return Action::drop(0) };
         ip.swap_addresses();
         let (dst, protocol) = (ip.dst(), ip.protocol());

@@ -7,8 +7,8 @@ use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 
-use super::header;
 use crate::kernels::each;
+use graph::ip_header;
 
 const DROPS: &[&str] = &["no IP header", "header outside packet"];
 const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
@@ -82,7 +82,7 @@ impl PerPacket for StripHeader {
             (To::Back, Some(network), _) => network.min(0),
             _ => return Action::drop(0),
         };
-        if header::advance(packet, by) { Action::ON } else { Action::drop(1) }
+        if ip_header::advance(packet, by) { Action::ON } else { Action::drop(1) }
     }
 
     fn replicate(&self) -> Option<StripHeader> {

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use graph::class::{Handlers, Headers, both, mandatory, positional, read};
 use graph::element::kernel::Kernel;
 use graph::value::unsigned;
-use graph::{Action, Class, Cx, Each, PerPacket, Tally};
+use graph::{Action, Class, Cx, Each, PerPacket, PerThreadCounter};
 use memory::Packet;
 use wire::ipv4;
 
-use super::header;
 use crate::kernels::each;
+use graph::ip_header;
 
 const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
 const ECN: u8 = 0b11;
@@ -97,7 +97,7 @@ pub static MARK_CE: Class = Class {
     make: |_, conf| {
         let force = conf.positional("FORCE")?.unwrap_or(false);
         conf.complete()?;
-        Ok(Each::boxed(MarkCe { force, drops: Tally::default() }))
+        Ok(Each::boxed(MarkCe { force, drops: PerThreadCounter::default() }))
     },
     ..Class::BASE
 };
@@ -115,7 +115,7 @@ fn parse_ecn(text: &str) -> Option<u8> {
 /// Sets the bits of `mask` in a header's traffic class.
 #[inline]
 fn set(packet: &mut Packet, mask: u8, bits: u8) -> bool {
-    let Some(mut ip) = header::fixed_mut(packet) else { return false };
+    let Some(mut ip) = ip_header::fixed_mut(packet) else { return false };
     ip.update_traffic_class(ip.traffic_class() & !mask | bits);
     true
 }
@@ -143,7 +143,7 @@ impl PerPacket for SetTos {
 #[derive(Debug)]
 pub struct MarkCe {
     force: bool,
-    drops: Tally,
+    drops: PerThreadCounter,
 }
 
 impl PerPacket for MarkCe {

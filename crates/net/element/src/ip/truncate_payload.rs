@@ -8,9 +8,9 @@ use memory::annotation::Header;
 use wire::ip::Protocol;
 use wire::{icmpv4, tcp, udp};
 
-use super::header;
-use crate::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use crate::kernels::each;
+use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -63,9 +63,11 @@ impl TruncateIpPayload {
     fn kept(&self, packet: &Packet) -> usize {
         let network = packet.header_offset(Header::Network).and_then(|at| usize::try_from(at).ok());
         let Some((at, whole)) = network.zip(packet.header(Header::Network)) else { return self.length };
-        let headers = match header::split(packet) {
-            None => header::LEN,
-            Some((ip, segment)) if self.transport => ip.len() + transport_len(header::protocol(ip), segment),
+        let headers = match ip_header::split(packet) {
+            None => ip_header::LEN,
+            Some((ip, segment)) if self.transport => {
+                ip.len() + transport_len(ip_header::protocol(ip), segment)
+            }
             Some((ip, _)) => ip.len(),
         };
         at + (headers + self.length).min(whole.len())
@@ -76,7 +78,7 @@ impl PerPacket for TruncateIpPayload {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let (kept, there) = (self.kept(packet), packet.len());
         if packet.next().is_none() && kept < there {
-            header::shorten(packet, kept);
+            ip_header::shorten(packet, kept);
             if self.note {
                 let extra = packet.u32_at(EXTRA_LENGTH).wrapping_add((there - kept) as u32);
                 packet.set_u32_at(EXTRA_LENGTH, extra);

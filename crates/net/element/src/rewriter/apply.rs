@@ -14,8 +14,8 @@ use super::flow_id::FlowId;
 use super::flows::{DATA, DONE, Flow, Tracking};
 use super::kind::{DCCP, Kind, TCP, UDP, addresses};
 use super::sequence::Shift;
-use crate::annotation::{AGGREGATE, PacketAnnotations};
-use crate::ip::header::{self, u16_at, u32_at};
+use graph::annotation::{AGGREGATE, PacketAnnotations};
+use graph::ip_header::{self, u16_at, u32_at};
 
 /// Which annotations follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(super) fn set_addresses(ip: &mut [u8], (src, dst): (u32, u32)) {
 /// Rewrites a packet of a flow.
 pub(crate) fn apply(packet: &mut Packet, kind: Kind, flow: &mut Flow, back: bool, annotate: Annotate) {
     let to = flow.rewritten(back);
-    let Some((ip, payload)) = header::split_mut(packet) else { return };
+    let Some((ip, payload)) = ip_header::split_mut(packet) else { return };
     let (src, dst) = addresses(ip);
     // A rewriter of source addresses has no more than one of both.
     let new = match kind {
@@ -65,7 +65,7 @@ pub(crate) fn apply(packet: &mut Packet, kind: Kind, flow: &mut Flow, back: bool
         _ => (to.src, to.dst),
     };
     set_addresses(ip, new);
-    if header::is_first_fragment(ip) {
+    if ip_header::is_first_fragment(ip) {
         let change = |sum| changed_u32(changed_u32(sum, src, new.0), dst, new.1);
         transport(ip, payload, kind, flow, back, &change);
     }
@@ -90,7 +90,7 @@ fn transport(
     back: bool,
     addresses: &dyn Fn(u16) -> u16,
 ) {
-    let (to, protocol) = (flow.rewritten(back), header::protocol(ip).0);
+    let (to, protocol) = (flow.rewritten(back), ip_header::protocol(ip).0);
     match kind {
         Kind::Ping => return ping(payload, if back { to.dst_port } else { to.src_port }),
         Kind::Address | Kind::Pair => return resum(protocol, payload, addresses),
@@ -154,7 +154,7 @@ fn datagram(flow: &mut Flow, back: bool) {
 fn tcp(ip: &[u8], segment: &mut [u8], flow: &mut Flow, back: bool) {
     let offset = tcp::header_len(segment[tcp::offset::DATA_OFFSET]);
     let flags = Flags(segment[tcp::offset::FLAGS]);
-    let has_data = ip.len() + offset < header::total_len(ip);
+    let has_data = ip.len() + offset < ip_header::total_len(ip);
     if flags.contains(Flags::RST) {
         flow.marks |= 3 * DONE;
     } else if flags.contains(Flags::FIN) {

@@ -14,8 +14,8 @@ use super::kind::Kind;
 use super::mapper::all;
 use super::rewriter::{Core, DROPS, Parts, Rewriter};
 use super::spec::{self, Input};
-use crate::annotation::Place;
 use crate::kernels;
+use graph::annotation::Place;
 
 const SPECS: Argument = rest(
     "INPUTSPEC",

@@ -300,7 +300,7 @@ impl Flows {
         self.heaps.add(guaranteed, id, expiry);
         self.members[member].inputs[input].count += 1;
         if self.len() > self.capacity {
-            self.settle(now);
+            self.end_guarantees(now);
             let gone = self.heaps.first(false).map_or(id, |(first, _)| first);
             self.forget(gone);
             if gone == id {
@@ -336,7 +336,7 @@ impl Flows {
     }
 
     /// Flows whose guarantee expired are guaranteed no longer.
-    fn settle(&mut self, now: i64) {
+    fn end_guarantees(&mut self, now: i64) {
         while let Some((id, _)) = self.heaps.first(true).filter(|(_, expiry)| *expiry <= now) {
             let flow = self.slots[id as usize].as_ref().expect("heaps name flows that exist");
             let end = self.end_of(flow);
@@ -348,7 +348,7 @@ impl Flows {
 
     /// Forgets what expired, and what is too much.
     pub(crate) fn reap(&mut self, now: i64) {
-        self.settle(now);
+        self.end_guarantees(now);
         while let Some((id, _)) = self.heaps.first(false).filter(|(_, expiry)| *expiry <= now) {
             self.forget(id);
         }

@@ -17,8 +17,8 @@ use super::kind::{TCP, addresses};
 use super::mapper::all;
 use super::rewriter::{Core, now_ms};
 use super::sequence::Shift;
-use crate::ip::header;
 use crate::tcpudp::checksum;
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -129,7 +129,7 @@ fn replace(packet: &mut Packet, data_at: usize, found: Command, argument: &[u8])
     packet.copy_within(end..old, begin + argument.len());
     packet[begin..begin + argument.len()].copy_from_slice(argument);
     packet.set_len(length).ok()?;
-    let (ip, segment) = header::split_mut(packet)?;
+    let (ip, segment) = ip_header::split_mut(packet)?;
     ipv4::Header::of_mut(ip)?.update_total_len(total);
     checksum::fill_tcp(ip, segment)
 }
@@ -137,10 +137,10 @@ fn replace(packet: &mut Packet, data_at: usize, found: Command, argument: &[u8])
 impl FtpPortMapper {
     fn map(&self, packet: &mut Packet, now: i64) -> Option<()> {
         let [control, data] = self.cores.as_ref()?;
-        let (ip, segment) = header::split(packet)?;
+        let (ip, segment) = ip_header::split(packet)?;
         let tcp = tcp::Header::of(segment)?;
-        let is_tcp = header::protocol(ip) == Protocol::TCP;
-        if !is_tcp || !header::is_first_fragment(ip) || packet.next().is_some() {
+        let is_tcp = ip_header::protocol(ip) == Protocol::TCP;
+        if !is_tcp || !ip_header::is_first_fragment(ip) || packet.next().is_some() {
             return None;
         }
         let offset = tcp.header_len();

@@ -19,9 +19,9 @@ use super::flows::Ask;
 use super::kind::{DCCP, ICMP, TCP, UDP, addresses};
 use super::mapper::all;
 use super::rewriter::{Core, now_ms};
-use crate::annotation::{PacketAnnotations, Place};
-use crate::ip::header::{self, u16_at};
 use crate::kernels;
+use graph::annotation::{PacketAnnotations, Place};
+use graph::ip_header::{self, u16_at};
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -122,7 +122,7 @@ fn quote(message: &[u8]) -> Option<Quote> {
     let bytes = message.get(icmpv4::HEADER_LEN..)?;
     let ip = ipv4::Header::of(bytes)?;
     let length = ip.header_len();
-    if ip.version() != 4 || length < header::LEN {
+    if ip.version() != 4 || length < ip_header::LEN {
         return None;
     }
     let protocol = ip.protocol().0;
@@ -171,7 +171,7 @@ fn restore(message: &mut [u8], quote: &Quote, src: u32, dst: u32, to: FlowId) {
 impl IcmpRewriter {
     /// Rewrites an error; its output.
     fn rewrite(&self, packet: &mut Packet, now: i64) -> Option<usize> {
-        let (ip, message) = header::split_mut(packet)?;
+        let (ip, message) = ip_header::split_mut(packet)?;
         let quote = quote(message).filter(|_| message.first().is_some_and(|kind| icmpv4::is_error(*kind)))?;
         let found = self.maps.iter().find_map(|(core, offset)| {
             core.ask(quote.protocol, quote.id, Ask::Back, now, |flow, entry| {
@@ -211,7 +211,7 @@ impl PerPacket for IcmpRewriter {
     }
 
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        if header::split(packet).is_none_or(|(ip, _)| header::protocol(ip) != Protocol::ICMP) {
+        if ip_header::split(packet).is_none_or(|(ip, _)| ip_header::protocol(ip) != Protocol::ICMP) {
             return Action::drop(1);
         }
         self.rewrite(packet, now_ms(cx)).map_or(Action::drop(0), Action::out)

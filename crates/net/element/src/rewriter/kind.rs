@@ -8,7 +8,7 @@ use wire::{ipv4, udp};
 
 use super::flow_id::FlowId;
 use super::flows::Tracking;
-use crate::ip::header;
+use graph::ip_header;
 
 pub(crate) const ICMP: u8 = Protocol::ICMP.0;
 pub(crate) const TCP: u8 = Protocol::TCP.0;
@@ -36,14 +36,14 @@ pub(crate) enum Kind {
 
 /// The addresses of an IP header, as numbers.
 pub(super) fn addresses(header: &[u8]) -> (u32, u32) {
-    (header::u32_at(header, ipv4::offset::SRC), header::u32_at(header, ipv4::offset::DST))
+    (ip_header::u32_at(header, ipv4::offset::SRC), ip_header::u32_at(header, ipv4::offset::DST))
 }
 
 impl Kind {
     /// The identity of a packet: its map, its protocol, its flow. `None` when it is
     /// none to rewrite.
     pub(crate) fn key(self, header: &[u8], payload: &[u8]) -> Option<(usize, u8, FlowId)> {
-        let protocol = header::protocol(header).0;
+        let protocol = ip_header::protocol(header).0;
         let (src, dst) = addresses(header);
         if matches!(self, Kind::Address | Kind::Pair) {
             return Some((0, protocol, FlowId { src, dst, ..FlowId::default() }));
@@ -56,12 +56,12 @@ impl Kind {
         };
         // Of an echo as far as the identifier, else what every header has.
         let least = if self == Kind::Ping { icmpv4::offset::SEQUENCE } else { udp::HEADER_LEN };
-        if !has_ports || !header::is_first_fragment(header) || payload.len() < least {
+        if !has_ports || !ip_header::is_first_fragment(header) || payload.len() < least {
             return None;
         }
         let (src_port, dst_port) = match self {
             Kind::Ping => {
-                let identifier = header::u16_at(payload, icmpv4::offset::IDENTIFIER);
+                let identifier = ip_header::u16_at(payload, icmpv4::offset::IDENTIFIER);
                 echo_ports(identifier, payload.first() == Some(&ECHO_REQUEST))
             }
             _ => {

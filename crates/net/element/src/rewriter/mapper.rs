@@ -229,7 +229,7 @@ impl Mapper {
     pub(crate) fn check(&self, cx: &Cx<'_>, outputs: usize) -> Result<(), String> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         all(inner.patterns.iter_mut().enumerate().map(|(i, p)| {
-            p.pattern.settle(cx);
+            p.pattern.join_named(cx);
             match p.forward >= outputs || p.reply >= outputs {
                 true => Err(format!("output port out of range in {} pattern {i}", self.name)),
                 false => Ok(()),

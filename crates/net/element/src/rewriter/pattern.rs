@@ -11,7 +11,7 @@ use graph::value::{Kind, Prefix4, Scope, Value, unsigned};
 use super::flow_id::FlowId;
 use super::mapper::Turns;
 use super::taken::{Chosen, Known};
-use crate::ip::random;
+use graph::random;
 
 /// As which kind of name a configuration's patterns are declared.
 pub(crate) const NAMED: Kind = Kind::Number("rewriter pattern");
@@ -84,7 +84,7 @@ impl Pattern {
     }
 
     /// Finds those it takes turns with, if it has a name.
-    pub(crate) fn settle(&mut self, cx: &Cx<'_>) {
+    pub(crate) fn join_named(&mut self, cx: &Cx<'_>) {
         let turns = self.home.as_ref().and_then(|(element, place)| {
             let turns = cx.shared::<Turns>(element)?;
             turns.0.get(*place).cloned()

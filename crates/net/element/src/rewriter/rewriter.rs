@@ -13,9 +13,9 @@ use super::flows::{Ask, Entry, Flow, Flows, Member, Without};
 use super::kind::Kind;
 use super::mapper::{Mapper, all};
 use super::spec::{self, Input, Rule};
-use crate::annotation::PacketAnnotations;
-use crate::ip::header;
 use crate::tcpudp::words::{TcpPort, Words};
+use graph::annotation::PacketAnnotations;
+use graph::ip_header;
 
 /// Reasons, as the classes name them.
 pub(super) const DROPS: &[&str] =
@@ -137,7 +137,7 @@ fn resolve(cx: &Cx<'_>, input: &mut Input, outputs: usize) -> Result<(), String>
     let (name, alone) = match &mut input.rule {
         Rule::Named(name, alone) => (name, *alone),
         Rule::Pattern(pattern) => {
-            pattern.settle(cx);
+            pattern.join_named(cx);
             return Ok(());
         }
         _ => return Ok(()),
@@ -159,7 +159,7 @@ pub(crate) struct Rewriter {
     core: Arc<Core>,
     flows: Arc<Mutex<Flows>>,
     member: usize,
-    fates: Box<[Action; Batch::MAX]>,
+    actions: Box<[Action; Batch::MAX]>,
     /// When what expired is forgotten next.
     reap_at_ns: i64,
 }
@@ -167,7 +167,7 @@ pub(crate) struct Rewriter {
 impl Rewriter {
     pub(super) fn new(core: Arc<Core>) -> Rewriter {
         let (flows, member) = core.place();
-        Rewriter { core, flows, member, fates: Box::new([Action::ON; Batch::MAX]), reap_at_ns: 0 }
+        Rewriter { core, flows, member, actions: Box::new([Action::ON; Batch::MAX]), reap_at_ns: 0 }
     }
 
     /// What becomes of a packet that belongs to no flow and begins none.
@@ -180,7 +180,7 @@ impl Rewriter {
 
     fn packet(&self, flows: &mut Flows, input: usize, packet: &mut Packet, now: i64) -> Action {
         let kind = self.core.kind;
-        let split = header::split(packet);
+        let split = ip_header::split(packet);
         let is_answer = split.is_some_and(|(_, payload)| payload.first() == Some(&wire::icmpv4::ECHO_REPLY));
         let Some((map, protocol, id)) = split.and_then(|(ip, payload)| kind.key(ip, payload)) else {
             return self.unfit(flows, input);
@@ -309,19 +309,19 @@ impl Element for Rewriter {
         let mut flows = lock(&own);
         let mut same = true;
         for (place, packet) in batch.iter_mut().enumerate() {
-            self.fates[place] = self.packet(&mut flows, input, packet, now);
-            same &= self.fates[place] == self.fates[0];
+            self.actions[place] = self.packet(&mut flows, input, packet, now);
+            same &= self.actions[place] == self.actions[0];
         }
         drop(flows);
         let outputs = cx.outputs();
-        if same && self.fates[0].output() < outputs {
-            return Next::Push(self.fates[0].output());
+        if same && self.actions[0].output() < outputs {
+            return Next::Push(self.actions[0].output());
         }
         for (place, packet) in batch.drain().enumerate() {
-            let fate = self.fates[place];
-            match fate.output() < outputs {
-                true => cx.emit(fate.output(), packet),
-                false => cx.drop(fate.reason(), packet),
+            let action = self.actions[place];
+            match action.output() < outputs {
+                true => cx.emit(action.output(), packet),
+                false => cx.drop(action.reason(), packet),
             }
         }
         Next::Done

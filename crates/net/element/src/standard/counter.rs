@@ -6,7 +6,7 @@ use graph::element::kernel::Kernel;
 use graph::fused::Single;
 use graph::lang::args;
 use graph::value::Raw;
-use graph::{Action, Class, Cx, Element, Fault, Next, Refused, Tally};
+use graph::{Action, Class, Cx, Element, Fault, Next, PerThreadCounter, Refused};
 use memory::{Batch, Packet};
 
 use crate::kernels::single;
@@ -59,7 +59,7 @@ pub static CLASS: Class = Class {
         let call = call.map(|text| Call::parse(&text.0, "COUNT_CALL type mismatch")).transpose()?;
         let byte_call =
             byte_call.map(|text| Call::parse(&text.0, "BYTE_COUNT_CALL type mismatch")).transpose()?;
-        let (packets, bytes) = (Tally::default(), Tally::default());
+        let (packets, bytes) = (PerThreadCounter::default(), PerThreadCounter::default());
         Ok(Box::new(Counter { packets, bytes, call, byte_call, rate: Rate::default() }))
     },
     ..Class::BASE
@@ -130,8 +130,8 @@ impl Rate {
 /// See [`CLASS`].
 #[derive(Debug)]
 pub struct Counter {
-    packets: Tally,
-    bytes: Tally,
+    packets: PerThreadCounter,
+    bytes: PerThreadCounter,
     call: Option<Call>,
     byte_call: Option<Call>,
     rate: Rate,

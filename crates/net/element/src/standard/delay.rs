@@ -11,7 +11,7 @@ use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals, TaskId, T
 use memory::{Batch, Packet};
 
 use super::{interval, parsed};
-use crate::annotation::{EXTRA_LENGTH, PacketAnnotations};
+use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
 
 /// Held for a time, pulled.
 pub static DELAY_SHAPER: Class = Class {

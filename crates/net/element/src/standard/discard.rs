@@ -1,7 +1,7 @@
 //! `Discard`: the end of packets.
 
 use graph::class::{Handlers, action, both, keyword, positional, read};
-use graph::{Class, Cx, Element, Next, Ran, Signal, Signals, Tally, TaskId};
+use graph::{Class, Cx, Element, Next, PerThreadCounter, Ran, Signal, Signals, TaskId};
 use memory::Batch;
 
 /// The class.
@@ -37,7 +37,7 @@ pub static CLASS: Class = Class {
         let active = conf.positional("ACTIVE")?.unwrap_or(true);
         let burst = conf.keyword::<usize>("BURST")?.unwrap_or(1).max(1);
         conf.complete()?;
-        let (count, signals, active) = (Tally::default(), Signals::default(), Signal::new(active));
+        let (count, signals, active) = (PerThreadCounter::default(), Signals::default(), Signal::new(active));
         Ok(Box::new(Discard { active, burst, count, task: None, signals }))
     },
     ..Class::BASE
@@ -49,7 +49,7 @@ pub struct Discard {
     /// Raised while it pulls; one for all threads.
     active: Signal,
     burst: usize,
-    count: Tally,
+    count: PerThreadCounter,
     /// When packets are pulled.
     task: Option<TaskId>,
     signals: Signals,

@@ -8,7 +8,7 @@ use memory::Packet;
 
 use super::parsed;
 use super::rate::{self, Rate};
-use crate::annotation::PacketAnnotations;
+use graph::annotation::PacketAnnotations;
 
 /// By packets.
 pub static PACKETS: Class = Class {

@@ -6,8 +6,8 @@ use graph::element::kernel::Kernel;
 use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 
-use crate::annotation::{PAINT, PacketAnnotations, Place};
 use crate::kernels::each;
+use graph::annotation::{PAINT, PacketAnnotations, Place};
 
 /// By the rest.
 pub static ROUND_ROBIN: Class = Class {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use graph::class::{Handlers, action, both, keyword, positional, read};
 use graph::element::ThreadPlacement;
-use graph::{Class, Cx, Element, Next, Ran, Signal, Tally, TaskId};
+use graph::{Class, Cx, Element, Next, PerThreadCounter, Ran, Signal, TaskId};
 use memory::{Batch, Packet};
 
 /// The class.
@@ -78,7 +78,7 @@ pub static CLASS: Class = Class {
         let rings = (0..setup.threads).map(|_| Ring::default()).collect();
         let (packets, active) = (Signal::new(false), Signal::new(active));
         let shared = Arc::new(Shared { rings, packets, active, capacity, blocking, verbose });
-        let (count, dropped) = (Tally::default(), Tally::default());
+        let (count, dropped) = (PerThreadCounter::default(), PerThreadCounter::default());
         let burst = if burst <= 0 { Batch::MAX } else { burst as usize };
         Ok(Box::new(Pipeliner { shared, burst, direct, next: 0, count, dropped, task: None }))
     },
@@ -129,8 +129,8 @@ pub struct Pipeliner {
     direct: bool,
     /// Whose turn it is.
     next: usize,
-    count: Tally,
-    dropped: Tally,
+    count: PerThreadCounter,
+    dropped: PerThreadCounter,
     /// In the thread that takes packets out.
     task: Option<TaskId>,
 }

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use graph::class::{Handlers, both, datum, keyword, mandatory, positional, read, rest, setting};
 use graph::element::kernel::Kernel;
-use graph::{Action, Class, Cx, Each, Fault, PerPacket, Refused, Tally};
+use graph::{Action, Class, Cx, Each, Fault, PerPacket, PerThreadCounter, Refused};
 use memory::Packet;
 
 use super::parsed;
-use crate::annotation::{PacketAnnotations, Place};
-use crate::ip::random;
 use crate::kernels::each;
+use graph::annotation::{PacketAnnotations, Place};
+use graph::random;
 
 /// Addresses.
 pub static ALIGN: Class = Class {
@@ -144,7 +144,10 @@ pub static RANDOM_SAMPLE: Class = Class {
         let chance = drop.map(|drop| 1.0 - drop).or(sample).or(positional);
         let chance = chance.filter(|chance| (0.0..=1.0).contains(chance));
         let chance = chance.ok_or("sampling probability must be between 0 and 1")?;
-        Ok(Each::boxed(RandomSample { chance: Chance::new(chance, active), drops: Tally::default() }))
+        Ok(Each::boxed(RandomSample {
+            chance: Chance::new(chance, active),
+            drops: PerThreadCounter::default(),
+        }))
     },
     ..Class::BASE
 };
@@ -353,7 +356,7 @@ fn probability(value: &str) -> Result<f64, Refused> {
 #[derive(Debug)]
 pub struct RandomSample {
     chance: Chance,
-    drops: Tally,
+    drops: PerThreadCounter,
 }
 
 impl RandomSample {

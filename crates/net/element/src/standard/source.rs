@@ -12,7 +12,7 @@ use memory::{Batch, Packet};
 use super::bucket::Bucket;
 use super::infinite_source::DATA;
 use super::parsed;
-use crate::ip::random;
+use graph::random;
 
 /// At a rate.
 pub static RATED: Class = Class {

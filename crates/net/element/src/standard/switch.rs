@@ -10,8 +10,8 @@ use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused};
 use memory::Packet;
 
 use super::parsed;
-use crate::ip::random;
 use crate::kernels::{self, each};
+use graph::random;
 
 /// The one that can be changed.
 pub static CLASS: Class = Class {

@@ -5,8 +5,8 @@ use graph::element::kernel::Kernel;
 use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 
-use crate::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use crate::kernels::each;
+use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
 
 /// Bytes back in front.
 pub static UNSTRIP: Class = Class {

@@ -7,8 +7,8 @@ use wire::ip::Protocol;
 use wire::{checksum, tcp, udp};
 
 use super::checksum::pseudo_header;
-use crate::ip::header;
 use crate::ip::header_check::{self, BAD_CHECKSUM};
+use graph::ip_header;
 
 const TCP_REASONS: &[&str] = &["not TCP", "bad packet length", "bad TCP checksum"];
 const UDP_REASONS: &[&str] = &["not UDP", "bad packet length", "bad UDP checksum"];
@@ -43,7 +43,7 @@ const BAD_LENGTH: usize = 1;
 
 /// The IP header and what follows it, in a packet of a protocol.
 fn split_at(packet: &Packet, protocol: Protocol) -> Option<(&[u8], &[u8])> {
-    header::split(packet).filter(|(header, _)| header::protocol(header) == protocol)
+    ip_header::split(packet).filter(|(header, _)| ip_header::protocol(header) == protocol)
 }
 
 fn is_bad_sum(header: &[u8], segment: &[u8]) -> Option<usize> {
@@ -53,7 +53,7 @@ fn is_bad_sum(header: &[u8], segment: &[u8]) -> Option<usize> {
 
 fn check_tcp(packet: &Packet) -> Option<usize> {
     let Some((header, rest)) = split_at(packet, Protocol::TCP) else { return Some(WRONG_PROTOCOL) };
-    let length = header::total_len(header).checked_sub(header.len());
+    let length = ip_header::total_len(header).checked_sub(header.len());
     let segment = length.and_then(|length| rest.get(..length));
     match segment.filter(|segment| tcp::Segment::new_unchecked(segment).check().is_ok()) {
         Some(segment) => is_bad_sum(header, segment),

@@ -12,8 +12,8 @@ use wire::ip::Addresses;
 use wire::ipv4_option as option;
 use wire::{checksum, tcp, udp};
 
-use crate::ip::header;
 use crate::kernels::each;
+use graph::ip_header;
 
 /// The class for UDP.
 pub static UDP: Class = Class {
@@ -57,7 +57,7 @@ pub static TCP: Class = Class {
 /// Where a packet goes in the end: by source routing that is the last address of the
 /// route (RFC 793, 3.1).
 fn destination(header: &[u8]) -> Ipv4Addr {
-    let mut options = header.get(header::LEN..).unwrap_or(&[]);
+    let mut options = header.get(ip_header::LEN..).unwrap_or(&[]);
     loop {
         let length = match *options {
             [] | [option::END, ..] => break,
@@ -73,13 +73,13 @@ fn destination(header: &[u8]) -> Ipv4Addr {
         }
         options = rest;
     }
-    header::ends(header).1
+    ip_header::ends(header).1
 }
 
 /// The sum of the pseudo header of an IPv4 packet whose payload has `length` bytes.
 pub(super) fn pseudo_header(header: &[u8], length: usize) -> u16 {
-    let (src, dst) = (header::ends(header).0, destination(header));
-    Addresses::V4 { src, dst }.pseudo_header(header::protocol(header), length)
+    let (src, dst) = (ip_header::ends(header).0, destination(header));
+    Addresses::V4 { src, dst }.pseudo_header(ip_header::protocol(header), length)
 }
 
 /// The checksum of a segment whose checksum field is zero.
@@ -107,8 +107,8 @@ pub struct SetUdpChecksum {
 
 /// Sets a datagram's checksum; `None` when it is not all there.
 pub(super) fn set_udp(packet: &mut Packet) -> Option<()> {
-    let (header, rest) = header::split_mut(packet)?;
-    if header::is_fragment(header) {
+    let (header, rest) = ip_header::split_mut(packet)?;
+    if ip_header::is_fragment(header) {
         return None;
     }
     let length = udp::Header::of(rest)?.total_len();
@@ -145,15 +145,15 @@ pub struct SetTcpChecksum {
 
 impl SetTcpChecksum {
     fn set(&self, packet: &mut Packet) -> Option<()> {
-        let (header, rest) = header::split_mut(packet)?;
-        let length = header::total_len(header).checked_sub(header.len())?;
+        let (header, rest) = ip_header::split_mut(packet)?;
+        let length = ip_header::total_len(header).checked_sub(header.len())?;
         let segment = rest.get_mut(..length)?;
         let mut tcp = tcp::Header::of_mut(segment)?;
         if self.fix {
             let said = tcp.header_len();
             let fixed = match said {
                 _ if said < tcp::HEADER_LEN => tcp::HEADER_LEN,
-                _ if said > length && !header::is_fragment(header) => length,
+                _ if said > length && !ip_header::is_fragment(header) => length,
                 _ => said,
             };
             tcp.replace_header_len(fixed);

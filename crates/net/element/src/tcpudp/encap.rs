@@ -14,9 +14,9 @@ use wire::{ipv4, udp};
 
 use super::checksum;
 use super::words::{Port, UdpPort};
-use crate::annotation::PacketAnnotations;
-use crate::ip::header;
 use crate::kernels::each;
+use graph::annotation::PacketAnnotations;
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -121,16 +121,16 @@ impl UdpIpEncap {
         let [src, dst] = self.ends.each_ref().map(|end| end.load(Ordering::Relaxed));
         let to = if dst & ANNOTATED != 0 { packet.dst_ip() } else { Ipv4Addr::from_bits((dst >> 16) as u32) };
         let length = packet.len();
-        let headers = packet.first_chunk_mut::<{ header::LEN + udp::HEADER_LEN }>()?;
+        let headers = packet.first_chunk_mut::<{ ip_header::LEN + udp::HEADER_LEN }>()?;
         let (ip, udp) = headers.split_first_chunk_mut()?;
         let (mut ip, mut udp) = (ipv4::Header::new(ip), udp::Header::of_mut(udp)?);
         let from = Ipv4Addr::from_bits((src >> 16) as u32);
-        let whole = ipv4::Repr::between(from, to, Protocol::UDP, length - header::LEN);
+        let whole = ipv4::Repr::between(from, to, Protocol::UDP, length - ip_header::LEN);
         ipv4::Repr { ttl: 250, identification: self.number, ..whole }.write(&mut ip);
-        let payload_len = length - header::LEN - udp::HEADER_LEN;
+        let payload_len = length - ip_header::LEN - udp::HEADER_LEN;
         udp::Repr { src_port: src as u16, dst_port: dst as u16, payload_len }.write(&mut udp);
         self.number = self.number.wrapping_add(1);
-        header::mark(packet, 0, header::LEN);
+        ip_header::mark(packet, 0, ip_header::LEN);
         packet.set_dst_ip(to);
         if self.checksum { checksum::set_udp(packet) } else { Some(()) }
     }
@@ -154,7 +154,7 @@ impl PerPacket for UdpIpEncap {
         if packet.next().is_some() {
             return Action::drop(1);
         }
-        if packet.push_front(header::LEN + udp::HEADER_LEN).is_err() {
+        if packet.push_front(ip_header::LEN + udp::HEADER_LEN).is_err() {
             return Action::drop(0);
         }
         if self.write_headers(packet).is_none() {

@@ -10,8 +10,9 @@ use memory::Packet;
 use wire::ip::Protocol;
 use wire::{ipv6, udp};
 
-use crate::annotation::{DST_IP6, PacketAnnotations};
-use crate::ip::{header, ip6};
+use crate::ip::ip6;
+use graph::annotation::{DST_IP6, PacketAnnotations};
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -125,7 +126,7 @@ impl UdpIp6Encap {
         let udp = udp::Repr { src_port: ports[0], dst_port: ports[1], payload_len };
         udp.write(&mut udp::Header::of_mut(bytes)?);
         udp::Datagram::new_unchecked(bytes).fill_checksum(addresses);
-        header::mark(packet, 0, ip6::LEN);
+        ip_header::mark(packet, 0, ip6::LEN);
         packet.set_bytes_at(DST_IP6, dst.octets());
         Some(())
     }

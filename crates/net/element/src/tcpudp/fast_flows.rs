@@ -12,7 +12,7 @@ use wire::tcp::{self, Flags};
 use wire::{ipv4, udp};
 
 use super::fast_source::{ETHER, End, Pace, lay_out, packet, rest};
-use crate::ip::{header, random};
+use graph::{ip_header, random};
 
 const ARGUMENTS: &[Argument] = &[
     mandatory("RATE", "frames a second, 0 for no limit"),
@@ -135,7 +135,7 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, tcp: bool) -> Result<Box<dyn
         let ports = if sequential { [n as u16; 2] } else { flows.ports() };
         let bytes = lay_out(length, end(src, ports[0]), end(dst, ports[1]), checksum && !tcp);
         flows.frames.push(Frame { bytes, sent: 0 });
-        flows.settle(n);
+        flows.write_headers(n);
     }
     Ok(Box::new(FastFlows {
         flows,
@@ -190,7 +190,7 @@ impl Flows {
             self.renew(at);
         }
         if self.tcp {
-            self.settle(at);
+            self.write_headers(at);
         }
         self.frames[at].sent += 1;
         at
@@ -201,20 +201,20 @@ impl Flows {
         let random = self.ports();
         let frame = &mut self.frames[at];
         frame.sent = 0;
-        if let Some(mut ports) = Ports::of_mut(&mut frame.bytes[ETHER + header::LEN..]) {
+        if let Some(mut ports) = Ports::of_mut(&mut frame.bytes[ETHER + ip_header::LEN..]) {
             let next = [ports.src(), ports.dst()].map(|port| port.wrapping_add(1));
             let [src, dst] = if self.sequential { next } else { random };
             ports.set_src(src);
             ports.set_dst(dst);
         }
-        self.settle(at);
+        self.write_headers(at);
     }
 
     /// Makes a TCP header, and the checksum right.
-    fn settle(&mut self, at: usize) {
+    fn write_headers(&mut self, at: usize) {
         let (size, tcp, with_checksum) = (self.size, self.tcp, self.checksum);
         let frame = &mut self.frames[at];
-        let (head, rest) = frame.bytes[ETHER..].split_at_mut(header::LEN);
+        let (head, rest) = frame.bytes[ETHER..].split_at_mut(ip_header::LEN);
         let mut ip = ipv4::Packet::new_unchecked(head);
         if tcp {
             ip.set_protocol(Protocol::TCP);

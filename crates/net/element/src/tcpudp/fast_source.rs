@@ -15,8 +15,8 @@ use wire::outer::Outer;
 use wire::{MacAddress, ipv4, udp};
 
 use super::words::UdpPort;
-use crate::annotation::PacketAnnotations;
-use crate::ip::header;
+use graph::annotation::PacketAnnotations;
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -102,7 +102,7 @@ pub static CLASS: Class = Class {
 };
 
 pub(super) const ETHER: usize = ethernet::HEADER_LEN;
-const HEADERS: usize = ETHER + header::LEN + udp::HEADER_LEN;
+const HEADERS: usize = ETHER + ip_header::LEN + udp::HEADER_LEN;
 
 pub(super) type End = (Ethernet, Ipv4Addr, u16);
 
@@ -273,7 +273,7 @@ impl FastUdpSource {
 pub(super) fn packet(cx: &mut Cx<'_>, frame: &[u8], dst: Ipv4Addr) -> Option<Packet> {
     let mut packet = cx.packet(frame)?;
     packet.set_header(Header::Link, 0);
-    header::mark(&mut packet, ETHER, header::LEN);
+    ip_header::mark(&mut packet, ETHER, ip_header::LEN);
     packet.set_dst_ip(dst);
     Some(packet)
 }

@@ -9,7 +9,7 @@ use wire::{checksum, icmpv4, ipv4, tcp, udp};
 
 use super::words::{TcpPort, UdpPort};
 use crate::icmp::kind;
-use crate::ip::{header, random};
+use graph::{ip_header, random};
 
 const BASE: Class = Class {
     drops: &["bad lengths"],
@@ -104,7 +104,7 @@ pub struct ForceIp {
 impl PerPacket for ForceIp {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let Ok(length) = u16::try_from(packet.len()) else { return Action::drop(0) };
-        if packet.len() < header::LEN || packet.next().is_some() {
+        if packet.len() < ip_header::LEN || packet.next().is_some() {
             return Action::drop(0);
         }
         let there = packet.len();
@@ -115,7 +115,7 @@ impl PerPacket for ForceIp {
         }
         self.count += 1;
         let said = ip.header_len();
-        let fits = (header::LEN..=there).contains(&said);
+        let fits = (ip_header::LEN..=there).contains(&said);
         let header_len = if fits { said } else { there / 4 % 16 * 4 };
         ip.set_header_len(header_len);
         ip.set_checksum(0);
@@ -125,7 +125,7 @@ impl PerPacket for ForceIp {
             ip.set_checksum(sum);
         }
         let at = said.min(there);
-        header::mark(packet, 0, at);
+        ip_header::mark(packet, 0, at);
         Action::ON
     }
 
@@ -151,12 +151,12 @@ pub struct Force {
 
 impl What {
     fn apply(&mut self, packet: &mut Packet) -> Option<()> {
-        let (ip, rest) = header::split_mut(packet)?;
-        let length = header::total_len(ip).checked_sub(ip.len())?;
+        let (ip, rest) = ip_header::split_mut(packet)?;
+        let length = ip_header::total_len(ip).checked_sub(ip.len())?;
         let payload = rest.get_mut(..length)?;
         // Options count too, as Click has it.
         let pseudo = ipv4::Header::of(ip)?.pseudo_header(length);
-        let before = checksum::combine(pseudo, checksum::sum(&ip[header::LEN..]));
+        let before = checksum::combine(pseudo, checksum::sum(&ip[ip_header::LEN..]));
         let sum = |payload: &[u8]| !checksum::combine(before, checksum::sum(payload));
         match self {
             What::Tcp { port, any, flags, count } => {

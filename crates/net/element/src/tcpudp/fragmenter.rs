@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use graph::class::{Handlers, Headers, keyword, positional, read};
-use graph::{Class, Cx, Element, Next, Refused, Tally};
+use graph::{Class, Cx, Element, Next, PerThreadCounter, Refused};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use wire::ip::Protocol;
@@ -11,8 +11,8 @@ use wire::ipv4;
 use wire::tcp::{self, Flags};
 
 use super::checksum;
-use crate::annotation::{PacketAnnotations, Place};
-use crate::ip::header;
+use graph::annotation::{PacketAnnotations, Place};
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -51,7 +51,7 @@ pub static CLASS: Class = Class {
         if mtu == 0 && place.is_none() {
             return Err("At least one of MTU and MTU_ANNO must be set".into());
         }
-        let [count, long, made] = std::array::from_fn(|_| Tally::default());
+        let [count, long, made] = std::array::from_fn(|_| PerThreadCounter::default());
         Ok(Box::new(TcpFragmenter { mtu: mtu.into(), place, count, long, made }))
     },
     ..Class::BASE
@@ -62,9 +62,9 @@ pub static CLASS: Class = Class {
 pub struct TcpFragmenter {
     mtu: usize,
     place: Option<usize>,
-    count: Tally,
-    long: Tally,
-    made: Tally,
+    count: PerThreadCounter,
+    long: PerThreadCounter,
+    made: PerThreadCounter,
 }
 
 /// Where the parts of a packet are, from its start.
@@ -79,10 +79,10 @@ struct Layout {
 /// The parts of a whole TCP segment in one buffer.
 fn layout(packet: &Packet) -> Option<Layout> {
     let ip = usize::try_from(packet.header_offset(Header::Network)?).ok()?;
-    let (head, segment) = header::split(packet).filter(|_| packet.next().is_none())?;
-    let total = header::total_len(head);
-    let whole = header::protocol(head) == Protocol::TCP
-        && !header::is_fragment(head)
+    let (head, segment) = ip_header::split(packet).filter(|_| packet.next().is_none())?;
+    let total = ip_header::total_len(head);
+    let whole = ip_header::protocol(head) == Protocol::TCP
+        && !ip_header::is_fragment(head)
         && total <= head.len() + segment.len();
     let tcp_len = tcp::header_len(*segment.get(tcp::offset::DATA_OFFSET).filter(|_| whole)?);
     let tcp = ip + head.len();
@@ -177,7 +177,7 @@ impl Element for TcpFragmenter {
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
-        let [count, long, made] = [&self.count, &self.long, &self.made].map(Tally::for_another);
+        let [count, long, made] = [&self.count, &self.long, &self.made].map(PerThreadCounter::for_another);
         Some(Box::new(TcpFragmenter { mtu: self.mtu, place: self.place, count, long, made }))
     }
 }

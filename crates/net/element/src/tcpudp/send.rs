@@ -9,7 +9,7 @@ use wire::ip::Protocol;
 use wire::{ipv4, tcp};
 
 use super::words::{TcpPort, Words};
-use crate::ip::header;
+use graph::ip_header;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -71,7 +71,7 @@ fn segment(src: (Address, u16), dst: (Address, u16), numbers: [u32; 2], flags: u
         dont_fragment: true,
         ..ipv4::Repr::between(src.0.0.into(), dst.0.0.into(), Protocol::TCP, tcp.header_len())
     };
-    let mut bytes = vec![0; header::LEN + tcp.header_len()];
+    let mut bytes = vec![0; ip_header::LEN + tcp.header_len()];
     let mut packet = ipv4::Packet::new_unchecked(&mut bytes[..]);
     ip.emit(&mut packet);
     let addresses = packet.addresses();
@@ -97,7 +97,7 @@ impl TcpIpSend {
                 cx.count_drops(0, 1);
                 continue;
             };
-            header::mark(&mut packet, 0, header::LEN);
+            ip_header::mark(&mut packet, 0, ip_header::LEN);
             cx.emit(0, packet);
         }
         if stop {

@@ -18,7 +18,7 @@ use super::fault::Fault;
 use super::init::{LONGEST, MAX_PAIRS};
 use super::modes::{ADDRESSES, TABLE};
 use super::offload::MAX_PARTS;
-use super::stats::Tally;
+use super::stats::QueueCounters;
 use super::transport::{READY, Transport};
 use super::{
     NAME, features,
@@ -58,7 +58,7 @@ pub(super) struct Shared {
     fault: OnceLock<Fault>,
     /// Rings and packets of queues that were dropped before the device was reset.
     retired: Mutex<Vec<Box<dyn Any + Send>>>,
-    tallies: Mutex<Vec<Arc<Tally>>>,
+    all_counters: Mutex<Vec<Arc<QueueCounters>>>,
     generation: AtomicU32,
     config_changes: AtomicU64,
 }
@@ -85,16 +85,16 @@ impl Shared {
             quiet: AtomicBool::new(false),
             fault: OnceLock::new(),
             retired: Mutex::default(),
-            tallies: Mutex::default(),
+            all_counters: Mutex::default(),
             config_changes: AtomicU64::new(0),
         }
     }
 
     /// A line for a queue's counters.
-    pub(super) fn tally(&self) -> Arc<Tally> {
-        let tally = Arc::new(Tally::default());
-        self.tallies.lock().unwrap_or_else(PoisonError::into_inner).push(tally.clone());
-        tally
+    pub(super) fn counters(&self) -> Arc<QueueCounters> {
+        let counters = Arc::new(QueueCounters::default());
+        self.all_counters.lock().unwrap_or_else(PoisonError::into_inner).push(counters.clone());
+        counters
     }
 
     /// Remembers the first thing that went wrong.
@@ -144,10 +144,10 @@ impl Shared {
     }
 
     /// What all queues counted.
-    fn sum(&self) -> Tally {
-        let sum = Tally::default();
-        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        tallies.iter().for_each(|tally| sum.take_over(tally));
+    fn sum(&self) -> QueueCounters {
+        let sum = QueueCounters::default();
+        let all_counters = self.all_counters.lock().unwrap_or_else(PoisonError::into_inner);
+        all_counters.iter().for_each(|counters| sum.take_over(counters));
         sum
     }
 
@@ -198,8 +198,8 @@ impl Virtio {
     /// What the queues counted, and how often the configuration changed.
     pub fn counters(&self) -> Vec<Counter> {
         self.shared.watch();
-        let tallies = self.shared.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut counters = Tally::sums(tallies.iter().map(|tally| &**tally));
+        let all_counters = self.shared.all_counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counters = QueueCounters::sums(all_counters.iter().map(|counters| &**counters));
         let changes = self.shared.config_changes.load(Relaxed);
         counters.push(Counter::of("config_changes", changes, "changes of the device's configuration"));
         counters
@@ -241,7 +241,7 @@ impl Virtio {
         if !addresses.is_empty() {
             opened.set_addresses(&addresses)?;
         }
-        opened.shared.tally().take_over(&sum);
+        opened.shared.counters().take_over(&sum);
         opened.shared.config_changes.fetch_add(changes, Relaxed);
         Ok(opened)
     }

@@ -12,7 +12,7 @@ use super::interrupt::Signal;
 use super::merge::{Merge, Outcome};
 use super::ring::{Part, Ring, RingViolation, Used};
 use super::slots::Slots;
-use super::stats::{self, Tally};
+use super::stats::{self, QueueCounters};
 use super::transport::Doorbell;
 use port::RxStats;
 
@@ -48,7 +48,7 @@ pub(super) struct Rx<R: Ring> {
     pub(super) queue: u16,
     /// After a stop: packets that were received before and may be handed out.
     before_stop: Option<u32>,
-    tally: Arc<Tally>,
+    counters: Arc<QueueCounters>,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -72,7 +72,7 @@ impl<R: Ring> Rx<R> {
             signal: None,
             queue,
             before_stop: None,
-            tally: shared.tally(),
+            counters: shared.counters(),
             shared: shared.clone(),
             ring,
         }
@@ -100,8 +100,8 @@ impl<R: Ring> Rx<R> {
         if received == 0 {
             self.rest();
         } else {
-            stats::set(&self.tally.rx_packets, self.stats.packets);
-            stats::set(&self.tally.rx_bytes, self.stats.bytes);
+            stats::set(&self.counters.rx_packets, self.stats.packets);
+            stats::set(&self.counters.rx_bytes, self.stats.bytes);
         }
         received
     }
@@ -160,7 +160,7 @@ impl<R: Ring> Rx<R> {
             }
         }
         if filled > 0 {
-            stats::add(&self.tally.rx_checksum_filled, filled);
+            stats::add(&self.counters.rx_checksum_filled, filled);
         }
     }
 
@@ -220,7 +220,7 @@ impl<R: Ring> Rx<R> {
         // Whole packets, or a start could come between two buffers of one.
         let mut dropped = Batch::default();
         self.recv_any(&mut dropped, pool, &mut 0);
-        stats::add(&self.tally.rx_stopped, dropped.len() as u64);
+        stats::add(&self.counters.rx_stopped, dropped.len() as u64);
         pool.free_batch(&mut dropped);
     }
 
@@ -246,7 +246,7 @@ impl<R: Ring> Rx<R> {
     #[cold]
     fn count_bad(&mut self) {
         self.stats.bad_descriptor += 1;
-        stats::set(&self.tally.rx_bad_descriptor, self.stats.bad_descriptor);
+        stats::set(&self.counters.rx_bad_descriptor, self.stats.bad_descriptor);
     }
 
     /// Gives the device a buffer for each one it returned.
@@ -274,10 +274,10 @@ impl<R: Ring> Rx<R> {
         }
         if count < missing {
             self.stats.no_buffer += u64::from(missing - count);
-            stats::set(&self.tally.rx_no_buffer, self.stats.no_buffer);
+            stats::set(&self.counters.rx_no_buffer, self.stats.no_buffer);
         }
         if self.ring.publish() {
-            stats::add(&self.tally.rx_kicks, 1);
+            stats::add(&self.counters.rx_kicks, 1);
             self.doorbell.ring();
         }
     }

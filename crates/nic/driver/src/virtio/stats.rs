@@ -6,23 +6,23 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use port::{Counter, Reason};
 
-macro_rules! tally {
+macro_rules! queue_counters {
     ($($field:ident $loss:expr, $what:literal;)*) => {
         /// Counters of one queue, written by the thread that holds it.
         #[derive(Debug, Default)]
         #[repr(align(64))]
-        pub(super) struct Tally { $(pub(super) $field: AtomicU64),* }
+        pub(super) struct QueueCounters { $(pub(super) $field: AtomicU64),* }
 
-        impl Tally {
+        impl QueueCounters {
             /// Adds what another line counted.
-            pub(super) fn take_over(&self, other: &Tally) {
+            pub(super) fn take_over(&self, other: &QueueCounters) {
                 $(add(&self.$field, other.$field.load(Relaxed));)*
             }
 
             /// The sums over several queues, by name.
-            pub(super) fn sums<'a>(tallies: impl Iterator<Item = &'a Tally> + Clone) -> Vec<Counter> {
+            pub(super) fn sums<'a>(all_counters: impl Iterator<Item = &'a QueueCounters> + Clone) -> Vec<Counter> {
                 vec![$({
-                    let value = tallies.clone().map(|t| t.$field.load(Relaxed)).sum();
+                    let value = all_counters.clone().map(|t| t.$field.load(Relaxed)).sum();
                     Counter { name: stringify!($field), value, loss: $loss, what: $what }
                 }),*]
             }
@@ -30,7 +30,7 @@ macro_rules! tally {
     };
 }
 
-tally! {
+queue_counters! {
     rx_packets None, "packets received";
     rx_bytes None, "their bytes";
     rx_bad_descriptor Some(Reason::RxBadDescriptor), "packets whose length, header or number of buffers made no sense";

@@ -11,7 +11,7 @@ use super::device::Shared;
 use super::headers::Headers;
 use super::ring::{Part, Ring, RingViolation};
 use super::slots::Slots;
-use super::stats::{self, Tally};
+use super::stats::{self, QueueCounters};
 use super::transport::Doorbell;
 use crate::Result;
 use port::TxStats;
@@ -45,7 +45,7 @@ pub(super) struct Tx<R: Ring> {
     doorbell: Doorbell,
     pub(super) stats: TxStats,
     pub(super) queue: u16,
-    tally: Arc<Tally>,
+    counters: Arc<QueueCounters>,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -67,7 +67,7 @@ impl<R: Ring> Tx<R> {
             doorbell,
             stats: TxStats::default(),
             queue,
-            tally: shared.tally(),
+            counters: shared.counters(),
             shared: shared.clone(),
             ring,
         })
@@ -130,10 +130,10 @@ impl<R: Ring> Tx<R> {
     #[inline(always)]
     fn kick(&mut self) {
         self.stats.bursts += 1;
-        stats::set(&self.tally.tx_packets, self.stats.packets);
-        stats::set(&self.tally.tx_bytes, self.stats.bytes);
+        stats::set(&self.counters.tx_packets, self.stats.packets);
+        stats::set(&self.counters.tx_bytes, self.stats.bytes);
         if self.ring.publish() {
-            stats::add(&self.tally.tx_kicks, 1);
+            stats::add(&self.counters.tx_kicks, 1);
             self.doorbell.ring();
         }
     }
@@ -165,13 +165,13 @@ impl<R: Ring> Tx<R> {
     #[cold]
     pub(super) fn refuse(&mut self, batch: &mut Batch, pool: &mut Pool) {
         self.stats.unsendable += 1;
-        stats::set(&self.tally.tx_unsendable, self.stats.unsendable);
+        stats::set(&self.counters.tx_unsendable, self.stats.unsendable);
         batch.pop_front().into_iter().for_each(|packet| pool.free(packet));
     }
 
     /// Counts what the device has not sent, at the queue's end.
     pub(super) fn count_unsent(&self) {
-        stats::add(&self.tally.tx_unsent, self.ring.ids().outstanding().into());
+        stats::add(&self.counters.tx_unsent, self.ring.ids().outstanding().into());
     }
 
     /// What the device may still reach.

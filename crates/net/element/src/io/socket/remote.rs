@@ -151,9 +151,9 @@ pub(super) fn unblock(fd: &OwnedFd) -> Result<()> {
 }
 
 /// A connection that came in, and from whom.
-pub(super) fn accept(door: &OwnedFd) -> Result<(OwnedFd, Option<Remote>)> {
+pub(super) fn accept(listener: &OwnedFd) -> Result<(OwnedFd, Option<Remote>)> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let (fd, from) = rustix::net::acceptfrom_with(door, flags)?;
+    let (fd, from) = rustix::net::acceptfrom_with(listener, flags)?;
     Ok((fd, from.and_then(Remote::of)))
 }
 

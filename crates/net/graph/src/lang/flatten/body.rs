@@ -138,7 +138,7 @@ impl Body {
     }
 
     /// The final name for an anonymous element: the next number whose name is free.
-    pub fn settle_name(&mut self, index: usize) {
+    pub fn assign_name(&mut self, index: usize) {
         let Some(wanted) = self.elements[index].name.strip_prefix(';') else { return };
         let mut name: Arc<str> = wanted.into();
         if self.names.contains_key(&name)

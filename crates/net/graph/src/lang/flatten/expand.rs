@@ -80,7 +80,7 @@ impl Expander<'_, '_> {
 
     /// Expands an element that is in the scope `scope`, `depth` compound elements deep.
     fn element(&mut self, index: usize, scope: &Rc<Environment>, depth: usize) {
-        self.body.settle_name(index);
+        self.body.assign_name(index);
         let element = &mut self.body.elements[index];
         if element.class == ClassId::TUNNEL || self.reader.full {
             return;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// one of its own ([`for_another`](Self::for_another)); counting costs no more than
 /// an ordinary addition, and any of them knows the sum.
 #[derive(Debug)]
-pub struct Tally {
+pub struct PerThreadCounter {
     mine: Arc<Cell>,
     all: Arc<Mutex<Vec<Arc<Cell>>>>,
 }
@@ -17,19 +17,19 @@ pub struct Tally {
 #[repr(align(128))]
 struct Cell(AtomicU64);
 
-impl Default for Tally {
-    fn default() -> Tally {
+impl Default for PerThreadCounter {
+    fn default() -> PerThreadCounter {
         let mine = Arc::new(Cell::default());
-        Tally { mine: mine.clone(), all: Arc::new(Mutex::new(vec![mine])) }
+        PerThreadCounter { mine: mine.clone(), all: Arc::new(Mutex::new(vec![mine])) }
     }
 }
 
-impl Tally {
+impl PerThreadCounter {
     /// One more thread's part of the same count.
-    pub fn for_another(&self) -> Tally {
+    pub fn for_another(&self) -> PerThreadCounter {
         let mine = Arc::new(Cell::default());
         self.cells().push(mine.clone());
-        Tally { mine, all: self.all.clone() }
+        PerThreadCounter { mine, all: self.all.clone() }
     }
 
     fn cells(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Cell>>> {
