@@ -23,11 +23,8 @@ impl Poller for Forward {
             return 0;
         }
         if self.touch {
-            for packet in batch.iter_mut() {
-                if let Some(byte) = packet.get_mut(1) {
-                    *byte = byte.wrapping_add(1);
-                }
-            }
+            let second = batch.iter_mut().filter_map(|packet| packet.get_mut(1));
+            second.for_each(|byte| *byte = byte.wrapping_add(1));
         }
         self.tx.send(pool, batch);
         pool.free_batch(batch);
