@@ -33,7 +33,7 @@ use crate::ethernet::{self, EtherType};
 use crate::{flow, ipv4, ipv6, udp, vlan};
 
 /// Where the IP header is that is completed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Network {
     None,
     V4(usize),
@@ -42,7 +42,7 @@ enum Network {
 
 /// Headers of `N` bytes at most. The functions that add one give `None` where there is no
 /// room for it, and where a second IP or UDP header would have to be completed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Outer<const N: usize> {
     bytes: [u8; N],
     len: usize,

@@ -9,7 +9,11 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("ContextMissing", "7.2.3.2.3"),
         test: "driver_offload::each_checksum_can_be_asked_for_alone",
         demo: false,
-        edits: &[edit("intel/offload.rs", "L::context(offload)", "L::context(offload).filter(|_| false)")],
+        edits: &[edit(
+            "intel/offload.rs",
+            "L::context(offload, total)",
+            "L::context(offload, total).filter(|_| false)",
+        )],
     },
     Bug {
         name: "context-stale",

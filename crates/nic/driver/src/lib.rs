@@ -19,6 +19,7 @@ pub mod ixgbe;
 mod ring;
 #[cfg(not(feature = "seeded-bugs"))]
 mod wait;
+mod words;
 
 // For `cargo xtask mutants` only: these modules with mistakes to choose from.
 #[cfg(feature = "seeded-bugs")]

@@ -75,9 +75,15 @@ impl TxLayout for Tx {
         len << 34
     }
 
-    /// Checksums need no context here: the lengths stand in the data descriptor.
-    fn context(_offload: TxOffload) -> Option<[u64; 2]> {
-        None
+    const CONTEXT_STAYS: bool = false;
+
+    /// Checksums need no context here: the lengths stand in the data descriptor. One for
+    /// segmentation has the length of the payload, so each packet needs its own.
+    fn context(offload: TxOffload, total: u64) -> Option<[u64; 2]> {
+        let segments = offload.flags & TxOffload::SEGMENT != 0;
+        let payload = total - offload.header_len().min(total);
+        let high = 1 | 1 << 4 | payload << 30 | u64::from(offload.segment_size) << 50;
+        segments.then_some([0, high])
     }
 }
 
@@ -227,6 +233,34 @@ fn packets_are_done_when_the_descriptor_has_another_type() {
     assert_eq!(queue.clean(&mut pool), 2);
     queue.ring.at(1)[1].store(0xF, Relaxed);
     assert_eq!(queue.clean(&mut pool), 0);
+    drop(queue);
+    assert_eq!(pool.available(), pool.capacity());
+}
+
+#[test]
+fn each_packet_to_be_segmented_has_a_context_of_its_own() {
+    let dma = Dma::new(memory::Options::default());
+    let mut pool = Pool::new(&dma, 256).expect("memory");
+    let options = Options { tx_ring: 64, ..Options::default() };
+    let chip = chip::<[AtomicU64; 2]>(&dma);
+    let mut queue: TxQueue<Tx> = TxQueue::new(&chip, 0, &options).expect("memory");
+    let mut batch = Batch::default();
+    for len in [1000, 1000, 600] {
+        let mut packet = pool.alloc().expect("a buffer");
+        packet.copy_from(&vec![0; len]).expect("it fits");
+        packet.set_tx_offload(TxOffload {
+            flags: TxOffload::SEGMENT,
+            l2_len: 14,
+            l3_len: 20,
+            l4_len: 20,
+            segment_size: 200,
+            ..TxOffload::default()
+        });
+        batch.push(packet);
+    }
+    assert_eq!(queue.send(&mut pool, &mut batch), 3);
+    let contexts = [0, 2, 4].map(|n| queue.ring.at(n)[1].load(Relaxed));
+    assert_eq!(contexts, [946, 946, 546].map(|payload| 1 | 1 << 4 | payload << 30 | 200 << 50));
     drop(queue);
     assert_eq!(pool.available(), pool.capacity());
 }

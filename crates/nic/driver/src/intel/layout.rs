@@ -74,9 +74,11 @@ pub trait TxLayout: Send + Sync + 'static {
     /// A buffer's length, as it stands in a command.
     fn buffer(len: u64) -> u64;
 
-    /// The context descriptor that must stand before the packet, unless the one
-    /// before says the same.
-    fn context(offload: TxOffload) -> Option<[u64; 2]>;
+    /// Whether the device keeps the last context for the packets behind it.
+    const CONTEXT_STAYS: bool;
+
+    /// The context descriptor that must stand before a packet of so many bytes.
+    fn context(offload: TxOffload, total: u64) -> Option<[u64; 2]>;
 }
 
 /// The 82599's receive descriptors (datasheet 7.1.6.2).
@@ -190,7 +192,9 @@ impl TxLayout for TxAdvanced {
         len
     }
 
-    fn context(offload: TxOffload) -> Option<[u64; 2]> {
+    const CONTEXT_STAYS: bool = true;
+
+    fn context(offload: TxOffload, _total: u64) -> Option<[u64; 2]> {
         if offload.is_empty() {
             return None;
         }

@@ -54,7 +54,8 @@ impl<L: TxLayout> TxQueue<L> {
             pool.free(batch.pop_front()?);
             return Some(0);
         }
-        let context = L::context(offload).filter(|&words| self.special.context != Some(words));
+        let context = L::context(offload, total)
+            .filter(|&words| !L::CONTEXT_STAYS || self.special.context != Some(words));
         if segments as u32 + u32::from(context.is_some()) > self.room() {
             return None;
         }

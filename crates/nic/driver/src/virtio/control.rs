@@ -13,9 +13,9 @@ use super::packed::Packed;
 use super::ring::{Part, Ring};
 use super::split::Split;
 use super::transport::Doorbell;
-use super::words::Words;
 use crate::Result;
 use crate::wait::{Late, poll};
+use crate::words::Words;
 
 /// How long a device may take to answer.
 const LIMIT: Duration = Duration::from_secs(2);

@@ -8,8 +8,8 @@ use memory::{Dma, Region};
 use regs::virtio::net::header;
 
 use super::ring::Part;
-use super::words::Words;
 use crate::Result;
+use crate::words::Words;
 
 /// Bytes from one header to the next.
 const STRIDE: usize = 32;

@@ -37,7 +37,6 @@ mod tables;
 mod tests;
 pub mod transport;
 mod tx;
-mod words;
 
 pub use device::Virtio;
 pub use fault::Fault;

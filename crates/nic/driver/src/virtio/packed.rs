@@ -21,8 +21,8 @@ use regs::virtio::split::needs_event;
 
 use super::ring::{Ids, Part, Ring, RingViolation, Shape, Used};
 use super::tables::Tables;
-use super::words::Words;
 use crate::Result;
+use crate::words::Words;
 
 /// Event suppression areas stand on cache lines of their own.
 const LINE: usize = 64;

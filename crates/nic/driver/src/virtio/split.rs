@@ -21,8 +21,8 @@ use regs::virtio::split::{self, available, descriptor, used};
 
 use super::ring::{Ids, Part, Ring, RingViolation, Shape, Used};
 use super::tables::Tables;
-use super::words::Words;
 use crate::Result;
+use crate::words::Words;
 
 /// The driver's side of a split virtqueue.
 pub(super) struct Split {

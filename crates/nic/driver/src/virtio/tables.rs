@@ -8,8 +8,8 @@ use memory::{Dma, Region};
 use regs::virtio::split::descriptor;
 
 use super::ring::Part;
-use super::words::Words;
 use crate::Result;
+use crate::words::Words;
 
 /// A table for each slot of a ring.
 pub(super) struct Tables {

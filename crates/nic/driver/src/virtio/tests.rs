@@ -15,7 +15,7 @@ use super::merge::{Merge, Outcome};
 use super::packed::Packed;
 use super::ring::{Part, Ring, RingViolation, Shape, Used};
 use super::split::Split;
-use super::words::Words;
+use crate::words::Words;
 
 const SIZE: u16 = 16;
 

@@ -1,7 +1,8 @@
-//! Words in DMA memory that driver and device share: all of this driver's unsafe
-//! code. Each is an atomic, for the other side accesses it at the same time; on
-//! x86 and Arm a relaxed access is a plain load or store. All are little endian,
-//! as is every machine this is built for (crate `memory` sees to it).
+//! Words in DMA memory that driver and device share, for what is not a ring of the
+//! 82599's kind: virtio's rings and indices, a queue of commands. Each is an atomic, for
+//! the other side accesses it at the same time; on x86 and Arm a relaxed access is a plain
+//! load or store. All are little endian, as is every machine this is built for (crate
+//! `memory` sees to it).
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
@@ -12,7 +13,7 @@ use memory::Region;
 ///
 /// # Safety
 /// Only types for which any bits are valid and which are made of atomics.
-pub(super) unsafe trait Word: Sync {}
+pub(crate) unsafe trait Word: Sync {}
 
 // SAFETY: an atomic integer.
 unsafe impl Word for AtomicU16 {}
@@ -24,7 +25,7 @@ unsafe impl Word for [AtomicU32; 2] {}
 unsafe impl Word for [AtomicU64; 2] {}
 
 /// A power of two of words, indexed by free-running counters.
-pub(super) struct Words<T: Word> {
+pub(crate) struct Words<T: Word> {
     first: NonNull<T>,
     mask: u32,
     /// Keeps the memory.
@@ -37,7 +38,7 @@ unsafe impl<T: Word> Send for Words<T> {}
 
 impl<T: Word> Words<T> {
     /// The `count` words at `offset` of a region.
-    pub(super) fn new(region: &Region, offset: usize, count: u32) -> Words<T> {
+    pub(crate) fn new(region: &Region, offset: usize, count: u32) -> Words<T> {
         let fits = count as usize * size_of::<T>() + offset <= region.len();
         let aligned = offset.is_multiple_of(align_of::<T>());
         assert!(fits && aligned && count.is_power_of_two(), "the driver lays its own memory out");
@@ -48,7 +49,7 @@ impl<T: Word> Words<T> {
 
     /// The word at an index, which wraps.
     #[inline(always)]
-    pub(super) fn at(&self, index: u32) -> &T {
+    pub(crate) fn at(&self, index: u32) -> &T {
         // SAFETY: `new` saw to it that mask + 1 words lie in the region, whose
         // memory is zeroed, page-aligned, and lives as long as `self`.
         unsafe { self.first.add((index & self.mask) as usize).as_ref() }
