@@ -142,8 +142,8 @@ impl Flow {
     }
 }
 
-/// A number that is the same for all packets of a frame's flow, and most likely another for
-/// other flows: of addresses, protocol and ports, or of the Ethernet header of what carries
+/// A number that is the same for all packets of a frame's flow that are no fragments, and
+/// most likely another for other flows: of addresses, protocol and ports, or of the Ethernet header of what carries
 /// no IP. Who knows it can find flows with equal numbers: it spreads, and keeps nobody out.
 pub fn hash(frame: &[u8]) -> u32 {
     let (input, protocol) = match Flow::of(frame) {

@@ -191,6 +191,9 @@ impl<const N: usize> Outer<N> {
     /// header, or when the packet is not all there.
     pub fn fill_udp_checksum(&self, packet: &mut [u8]) -> bool {
         let (Some(at), Some(network)) = (self.udp, self.network_offset()) else { return false };
+        if at < network {
+            return false;
+        }
         let addresses = match self.network {
             Network::V6(_) => packet.get(network..).and_then(ipv6::Header::of).map(|ip| ip.addresses()),
             _ => packet.get(network..).and_then(ipv4::Header::of).map(|ip| ip.addresses()),

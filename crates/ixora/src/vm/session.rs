@@ -131,10 +131,10 @@ impl Session {
         };
         live.end(|| format!("a machine with {}", describe(options, order.cables)));
         let mut left = STARTS;
+        let deadline = Instant::now() + options.timeout;
         loop {
             left -= 1;
             let machine = rig.boot(guest)?;
-            let deadline = machine.start + options.timeout;
             let (stop, printed, none) = (stop.clone(), Printed::default(), Duration::ZERO);
             let mut session = Session { machine, printed, deadline, stop, live, booted: none, ready: none };
             if session.begin(left == 0)? {

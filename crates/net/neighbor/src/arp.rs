@@ -58,7 +58,9 @@ impl Address for Ipv4Addr {
     /// (RFC 5227, section 1.1).
     fn answer(frame: &[u8]) -> Option<(Ipv4Addr, MacAddress)> {
         let reply = parse(frame).filter(|packet| packet.operation == Operation::REPLY)?;
-        let is_host = !reply.sender_mac.is_multicast() && !reply.sender_ip.is_unspecified();
-        is_host.then_some((reply.sender_ip, reply.sender_mac))
+        let ip = reply.sender_ip;
+        // Packets to these are for groups, or for nobody (RFC 1122, section 3.2.1.3).
+        let is_host = !(ip.is_unspecified() || ip.is_broadcast() || ip.is_multicast());
+        (is_host && !reply.sender_mac.is_multicast()).then_some((ip, reply.sender_mac))
     }
 }

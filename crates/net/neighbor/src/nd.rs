@@ -57,13 +57,16 @@ pub struct Solicitation {
     pub src_mac: MacAddress,
 }
 
-/// The neighbour solicitation in a frame, if there is one and it is valid (section 7.1.1).
+/// The neighbour solicitation in a frame, if there is one, it is valid (section 7.1.1), to
+/// the target or its group, and from one host: its answer goes to nobody else.
 pub fn solicitation(frame: &[u8]) -> Option<Solicitation> {
     let Message { head, options, ip, src_mac } = parse(frame, icmpv6::NEIGHBOR_SOLICITATION)?;
     let (src, dst, target) = (ip.src(), ip.dst(), head.target());
     let is_valid = !src.is_unspecified()
         || ndp::is_solicited_group(dst) && ndp::address_in(options, ndp::SOURCE_ADDRESS).is_none();
-    is_valid.then_some(Solicitation { src, dst, target, src_mac })
+    let is_for_target = dst == target || dst == ndp::solicited_group(target);
+    let is_of_host = !(src.is_multicast() || src_mac.is_multicast());
+    (is_valid && is_for_target && is_of_host).then_some(Solicitation { src, dst, target, src_mac })
 }
 
 /// An answer that names an Ethernet address.
@@ -83,7 +86,7 @@ pub fn advertisement(frame: &[u8]) -> Option<Advertisement> {
         return None;
     }
     let mac = ndp::address_in(options, ndp::TARGET_ADDRESS).filter(|mac| !mac.is_multicast())?;
-    Some(Advertisement { target: head.target(), mac })
+    (!head.target().is_unspecified()).then_some(Advertisement { target: head.target(), mac })
 }
 
 impl Solicitation {

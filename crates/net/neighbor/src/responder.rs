@@ -10,7 +10,7 @@ use memory::Packet;
 use wire::arp::{self, Operation};
 use wire::ethernet::{EtherType, Frame};
 use wire::ip::Protocol;
-use wire::{MacAddress, icmpv4, icmpv6, ipv4, ipv6, ndp};
+use wire::{MacAddress, icmpv4, icmpv6, ipv4, ipv6};
 
 use crate::nd;
 
@@ -66,12 +66,7 @@ impl Responder {
         let Some(asked) = nd::solicitation(packet).filter(|asked| self.has(asked.target)) else {
             return false;
         };
-        let is_for_us = asked.dst == asked.target || asked.dst == ndp::solicited_group(asked.target);
-        let fits = packet.next().is_none();
-        is_for_us
-            && fits
-            && !asked.src.is_multicast()
-            && packet.copy_from(&asked.advertise(self.mac, false)).is_ok()
+        packet.next().is_none() && packet.copy_from(&asked.advertise(self.mac, false)).is_ok()
     }
 
     fn echo_v4(&self, bytes: &mut [u8]) -> bool {

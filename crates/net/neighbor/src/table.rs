@@ -121,6 +121,8 @@ pub struct Table<A> {
     limits: Limits,
     entries: HashMap<A, Entry>,
     ages: BTreeMap<Age, A>,
+    /// Those of `ages` that packets wait for.
+    holding: BTreeMap<Age, A>,
     sequence: i64,
     waiting: usize,
     drops: u64,
@@ -142,6 +144,7 @@ impl<A: Address> Table<A> {
             limits: Limits { addresses: limits.addresses.clamp(1, MOST_ENTRIES), ..limits },
             entries: HashMap::new(),
             ages: BTreeMap::new(),
+            holding: BTreeMap::new(),
             sequence: 0,
             waiting: 0,
             drops: 0,
@@ -192,9 +195,12 @@ impl<A: Address> Table<A> {
 
     fn set_age(&mut self, address: A, age: Age) {
         if let Some(entry) = self.entries.get_mut(&address) {
-            self.ages.remove(&entry.age);
-            entry.age = age;
+            let before = std::mem::replace(&mut entry.age, age);
+            self.ages.remove(&before);
             self.ages.insert(age, address);
+            if self.holding.remove(&before).is_some() {
+                self.holding.insert(age, address);
+            }
         }
     }
 
@@ -212,6 +218,9 @@ impl<A: Address> Table<A> {
         let Some(entry) = self.entries.get_mut(&address) else { return VecDeque::new() };
         (entry.mac, entry.polls, entry.polled_ns) = (mac, 0, now_ns - SECOND_NS);
         let ready = if mac.is_some() { std::mem::take(&mut entry.waiting) } else { VecDeque::new() };
+        if !ready.is_empty() {
+            self.holding.remove(&entry.age);
+        }
         self.waiting -= ready.len();
         ready
     }
@@ -253,6 +262,9 @@ impl<A: Address> Table<A> {
             self.unresolved.push_back((now_ns, address));
             self.deadline_ns.get_or_insert(now_ns + self.limits.wait_ns.min(SECOND_NS));
         }
+        if entry.waiting.is_empty() {
+            self.holding.insert(entry.age, address);
+        }
         entry.waiting.push_back(packet);
         Held::Waits { ask: entry.poll(now_ns) }
     }
@@ -281,6 +293,7 @@ impl<A: Address> Table<A> {
             if now_ns.saturating_sub(since_ns) >= self.limits.wait_ns {
                 self.waiting -= entry.waiting.len();
                 gone.extend(entry.waiting.drain(..));
+                self.holding.remove(&entry.age);
                 entry.polls = 0;
                 continue;
             }
@@ -307,6 +320,7 @@ impl<A: Address> Table<A> {
                 break;
             }
             self.ages.remove(&age);
+            self.holding.remove(&age);
             if let Some(entry) = self.entries.remove(&address) {
                 self.waiting -= entry.waiting.len();
                 self.drops += entry.waiting.len() as u64;
@@ -320,13 +334,15 @@ impl<A: Address> Table<A> {
     fn slim(&mut self, now_ns: i64, gone: &mut Vec<Packet>) {
         self.expire(now_ns, usize::MAX, gone);
         let most = (self.limits.packets - self.limits.packets / self.limits.slim).max(1);
-        for address in self.ages.values() {
-            let Some(entry) = self.entries.get_mut(address) else { continue };
-            while self.waiting > most {
-                let Some(packet) = entry.waiting.pop_front() else { break };
+        while self.waiting > most {
+            let Some(oldest) = self.holding.first_entry() else { return };
+            let waiting = self.entries.get_mut(oldest.get()).map(|entry| &mut entry.waiting);
+            if let Some(packet) = waiting.and_then(VecDeque::pop_front) {
                 gone.push(packet);
                 self.waiting -= 1;
                 self.drops += 1;
+            } else {
+                oldest.remove();
             }
         }
     }
@@ -334,11 +350,14 @@ impl<A: Address> Table<A> {
     /// Forgets all.
     pub fn clear(&mut self, gone: &mut Vec<Packet>) {
         self.ages.clear();
+        self.holding.clear();
         for (_, entry) in self.entries.drain() {
             self.drops += entry.waiting.len() as u64;
             gone.extend(entry.waiting);
         }
         self.waiting = 0;
+        self.unresolved.clear();
+        self.deadline_ns = None;
     }
 
     /// Takes over what another table knows. The copies of one element ask one after the
@@ -350,6 +369,7 @@ impl<A: Address> Table<A> {
         }
         std::mem::swap(&mut self.entries, &mut old.entries);
         std::mem::swap(&mut self.ages, &mut old.ages);
+        std::mem::swap(&mut self.holding, &mut old.holding);
         (self.sequence, self.waiting, self.drops) = (old.sequence, old.waiting, old.drops);
         (old.waiting, old.drops) = (0, 0);
         self.unresolved.clear();

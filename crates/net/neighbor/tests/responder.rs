@@ -2,10 +2,11 @@
 #![allow(clippy::unwrap_used)]
 
 use memory::{Backing, Dma, Pool};
-use neighbor::{Address, Responder, nd};
+use neighbor::{Address, Responder, arp, nd};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use wire::arp::{Operation, Repr};
 use wire::ip::{Addresses, Protocol};
 use wire::{MacAddress, icmpv6, ipv4, ipv6, ndp};
 
@@ -148,6 +149,8 @@ fn solicitations_that_are_not_valid_get_no_answer() {
     assert!(answer(&with_hops(255)).is_some());
     let mut sum = solicitation(ASKER_V6, group(), &source);
     sum[57] ^= 1;
+    let mut from_all = solicitation(ASKER_V6, group(), &source);
+    from_all[6..12].fill(0xFF);
     let wrong = [
         ("forwarded", with_hops(254)),
         ("checksum", sum),
@@ -157,6 +160,7 @@ fn solicitations_that_are_not_valid_get_no_answer() {
         ("short", frame_v6(MAC.0, 255, ASKER_V6, OWN_V6, &message(135, 0, OWN_V6)[..23])),
         ("to nobody's group", solicitation(ASKER_V6, ndp::ALL_NODES, &source)),
         ("from a group", solicitation(ndp::ALL_NODES, group(), &source)),
+        ("from the Ethernet address of all", from_all),
         ("option without length", solicitation(ASKER_V6, group(), &[1, 0, 2, 0, 0, 0, 0, 1])),
         ("option cut short", solicitation(ASKER_V6, group(), &source[..7])),
         ("no source, with its address", solicitation(nobody, group(), &source)),
@@ -171,6 +175,7 @@ fn solicitations_that_are_not_valid_get_no_answer() {
 fn advertisements_that_are_not_valid_tell_nothing() {
     let asked = nd::solicitation(&solicitation(ASKER_V6, group(), &[])).unwrap();
     let told = asked.advertise(MAC, false);
+    let asked_of_nobody = nd::Solicitation { target: Ipv6Addr::UNSPECIFIED, ..asked };
     assert_eq!(Ipv6Addr::answer(&told), Some((OWN_V6, MAC)));
     let message = |flags: u8, option: [u8; 8]| {
         [&[136, 0, 0, 0, flags, 0, 0, 0], &OWN_V6.octets()[..], &option].concat()
@@ -184,8 +189,24 @@ fn advertisements_that_are_not_valid_tell_nothing() {
         frame(ASKER_V6, &message(ndp::SOLICITED, [2, 0, 2, 0, 0, 0, 0, 9])),
         frame(ASKER_V6, &message(ndp::SOLICITED, [1, 1, 2, 0, 0, 0, 0, 9])),
         frame_v6(MAC.0, 64, OWN_V6, ASKER_V6, &message(ndp::SOLICITED, named)),
+        asked_of_nobody.advertise(MAC, false).to_vec(),
     ];
     assert!(wrong.iter().all(|frame| Ipv6Addr::answer(frame).is_none()));
+}
+
+/// Who says to have a group's address would get what is for the group.
+#[test]
+fn an_arp_reply_is_about_one_host() {
+    let says = |sender_ip: Ipv4Addr| {
+        let (operation, sender_mac) = (Operation::REPLY, MAC);
+        let reply = Repr { operation, sender_mac, sender_ip, target_mac: MAC, target_ip: sender_ip };
+        Ipv4Addr::answer(&arp::frame(&reply, MAC))
+    };
+    let host = Ipv4Addr::new(10, 0, 0, 9);
+    assert_eq!(says(host), Some((host, MAC)));
+    for ip in [Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST, Ipv4Addr::new(224, 0, 0, 1)] {
+        assert_eq!(says(ip), None, "{ip}");
+    }
 }
 
 #[test]

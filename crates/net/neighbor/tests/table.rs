@@ -154,6 +154,26 @@ proptest! {
     }
 }
 
+/// A scan of a large network fills the table; a packet to one more address must not cost a
+/// walk over those that were asked for before. At one for each, this takes an hour.
+#[test]
+fn a_scan_costs_each_packet_the_same() {
+    let mut it = watched(Limits { packets: 8, slim: usize::MAX, ..Limits::default() });
+    for n in 0..400_000_u32 {
+        let mut gone = vec![];
+        let packet = it.pool.alloc().expect("few wait");
+        assert!(matches!(
+            it.table.hold(Ipv4Addr::from_bits(0x0A00_0000 + n), packet, it.now_ns, &mut gone),
+            Held::Waits { .. }
+        ));
+        gone.into_iter().for_each(|packet| it.pool.free(packet));
+    }
+    assert_eq!((it.table.len(), it.table.waiting()), (400_000, 8));
+    let mut gone = vec![];
+    it.table.clear(&mut gone);
+    gone.into_iter().for_each(|packet| it.pool.free(packet));
+}
+
 #[test]
 fn an_address_is_asked_for_ten_times_quickly_and_then_slowly() {
     let mut it = watched(Limits::default());

@@ -10,8 +10,8 @@ use crate::{Instant, Wakeup};
 /// stack. It is moved to its thread and stays there.
 pub trait Poller: Send {
     /// One turn: receives, works and sends a batch, and does what is due `now`. Returns
-    /// how many packets it moved; a thread whose turns move nothing for a while sleeps or
-    /// yields. `batch` comes empty and is to be left empty. Never blocks.
+    /// how many packets it moved, those that it took and kept or dropped among them: more may
+    /// wait behind them, and a thread whose turns move nothing for a while sleeps or yields. `batch` comes empty and is to be left empty. Never blocks.
     fn turn(&mut self, now: Instant, pool: &mut Pool, batch: &mut Batch) -> usize;
 
     /// Gives each queue it holds to `visit`, in an order that stays the same. Interrupts,
@@ -31,13 +31,14 @@ pub trait Poller: Send {
     }
 
     /// What other threads call when they have something for it: ends its thread's sleep.
-    /// Asked once, before the first turn.
+    /// Asked once, before the first turn. One thread clears it: not for two pollers.
     fn wakeup(&self) -> Option<Arc<Wakeup>> {
         None
     }
 
-    /// Whether packets that a full transmit ring refused are sent later. If not, they are
-    /// lost, and counted so.
+    /// Whether packets that a full transmit ring refused are sent later, for which one that
+    /// receives too must give a [`deadline`](Poller::deadline). If not, they are lost, and
+    /// counted so.
     fn retries(&self) -> bool {
         false
     }

@@ -111,10 +111,13 @@ impl Runtime {
                 }
             }
         }
+        // Should `last` panic, the threads end before the gate opens.
+        let ends = OnPanic(|| control.end());
         failure = failure.or_else(|| last().err());
         if failure.is_some() {
             control.end();
         }
+        drop(ends);
         drop(closed);
         Running { threads, shares, pollers, failure, control }
     }
@@ -157,22 +160,29 @@ impl Running {
 
     /// Ends the run, of threads that sleep as well, and waits for all threads. Each has
     /// the devices send what they were given, for 200 ms at most, and drops its pollers.
-    pub fn end(self) -> Finished {
-        let Running { threads, shares, pollers, mut failure, control } = self;
-        control.end();
-        let (mut counted, mut pools) = (vec![PollerStats::default(); pollers], Vec::new());
-        for (n, thread) in threads.into_iter().enumerate() {
+    pub fn end(mut self) -> Finished {
+        self.control.end();
+        let mut failure = self.failure.take();
+        let (mut counted, mut pools) = (vec![PollerStats::default(); self.pollers], Vec::new());
+        for (n, thread) in std::mem::take(&mut self.threads).into_iter().enumerate() {
             let Ok(ended) = thread.join() else {
                 failure = failure.or(Some(Error::Panicked));
                 continue;
             };
             // As they were dealt out.
-            let mine = counted.iter_mut().skip(n).step_by(shares);
+            let mine = counted.iter_mut().skip(n).step_by(self.shares);
             mine.zip(ended.pollers).for_each(|(to, stats)| *to = stats);
             pools.push(ended.pool);
             failure = failure.or(ended.failure);
         }
-        Finished { pollers: counted, failure, progress: control.progress.clone(), pools }
+        Finished { pollers: counted, failure, progress: self.control.progress.clone(), pools }
+    }
+}
+
+impl Drop for Running {
+    /// Nobody waits for the threads, and they end all the same.
+    fn drop(&mut self) {
+        self.control.end();
     }
 }
 

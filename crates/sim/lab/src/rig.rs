@@ -260,7 +260,7 @@ fn strip(program: &Path, to: &Path) -> Result<()> {
 
 impl Machine {
     /// Whether it should have booted long ago, and has not.
-    pub fn hangs(&self) -> bool {
+    pub fn hangs(&mut self) -> bool {
         self.running.hangs()
     }
 

@@ -29,7 +29,8 @@
 //!
 //! A key has two buckets of four entries, by a hash that nobody outside can know (Pagh and
 //! Rodler, *Cuckoo Hashing*, 2004; buckets: Dietzfelbinger and Weidling, 2007). A lookup
-//! reads the tags of both, 24 bytes each, and the keys whose tags fit. A change moves at
+//! reads the tags of one, of the other where the key is not there, and the keys whose tags
+//! fit. A change moves at
 //! most 128 entries to their other buckets; when that is not enough the table is made anew
 //! with another hash, and larger if it is more than half full. Keys that find no place even
 //! then (for which more keys than two buckets hold must have the same hash, four times in

@@ -36,9 +36,11 @@ fn a_port_takes_tags_off_into_the_annotation() {
 
 #[test]
 fn frames_as_long_as_the_mtu_pass() {
-    let frame = ethernet([2, 0, 0, 0, 0, 1], [2; 6], 0x0800, &[7; 1900]);
-    let long = through("FromDevice($P0, MTU 1900) -> ToDevice($P1, MTU 1900)", std::slice::from_ref(&frame));
-    assert_eq!(long, [frame]);
+    for mtu in [1900, 9000] {
+        let frame = ethernet([2, 0, 0, 0, 0, 1], [2; 6], 0x0800, &vec![7; mtu]);
+        let config = format!("FromDevice($P0, MTU {mtu}) -> ToDevice($P1, MTU {mtu})");
+        assert_eq!(through(&config, std::slice::from_ref(&frame)), [frame], "{mtu}");
+    }
 }
 
 /// Which of these frames come through a router that was told `handlers` first.
@@ -67,6 +69,7 @@ fn handlers_change_the_filters_of_a_port() {
     assert_eq!(passes(config, &[], &frames), [false, false]);
     assert_eq!(passes(config, &[add], &frames), [false, true]);
     assert_eq!(passes(config, &[add, ("f.remove_mac", add.1)], &frames), [false, false]);
+    assert_eq!(passes(config, &[add, add, ("f.remove_mac", add.1)], &frames), [false, false], "it was there");
     let plain = to(1);
     let tagged = |vlan: u8| [&plain[..12], &[0x81, 0, 0, vlan], &plain[12..]].concat();
     let frames = [plain.clone(), tagged(5), tagged(6)];

@@ -155,7 +155,7 @@ pub static CLASS: Class = Class {
         let burst: usize = conf.keyword("BURST")?.unwrap_or(32);
         let stamp = conf.keyword("TIMESTAMP")?.unwrap_or(false);
         let queue = conf.keyword("PAINT_QUEUE")?.unwrap_or(false);
-        let marks = Marks { queue, vlan: settings::is_on(&said, "VLAN_STRIP") };
+        let marks = Marks { queue, vlan: false };
         let active = conf.keyword("ACTIVE")?.unwrap_or(true);
         super::ignore(setup, conf, IGNORED)?;
         conf.complete()?;
@@ -298,6 +298,8 @@ impl Element for FromDevice {
 
     fn begin(&mut self, cx: &mut Cx<'_>) {
         self.queues = self.router_ports.rx(&self.name, self.index, cx.lane());
+        // Whichever of the port's elements asked for it.
+        self.marks.vlan = self.router_ports.strips_vlan(&self.name);
         // Rings have buffers before any thread runs: what comes until then waits in them.
         for (_, queue) in &mut self.queues {
             queue.recv(cx.pool(), &mut Batch::with_limit(0));
@@ -327,7 +329,7 @@ impl Element for FromDevice {
             packet.clear_annotations();
             packet.set_header(Header::Link, 0);
             packet.annotations_mut().timestamp_ns = now;
-            bytes += packet.len() as u64;
+            bytes += packet.total_len() as u64;
         }
         received.iter_mut().for_each(mark_group); // now that their first bytes are near
         if self.marks != Marks::default() {

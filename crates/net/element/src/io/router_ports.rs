@@ -238,6 +238,11 @@ impl RouterPorts {
         self.open_ports.take_rx(name, &numbers, promiscuous)
     }
 
+    /// Whether a port takes VLAN tags off what it receives.
+    pub fn strips_vlan(&self, name: &str) -> bool {
+        self.outlet(name, |outlet| outlet.wanted(self.open_ports.usual()).options.vlan_strip)
+    }
+
     /// Gives a receive queue back: to the router that comes next.
     pub fn give_back(&self, name: &str, queue: usize, rx: Box<dyn RxQueue>) {
         self.open_ports.give_back(name, queue, rx);
@@ -314,9 +319,8 @@ impl Outlet {
     /// The usual options, with queues for all threads, as the elements change them.
     fn wanted(&self, usual: &Options) -> Wanted {
         let queues = assignment::rx_wanted(&self.receivers).max(assignment::tx_wanted(&self.senders)).max(1);
-        let promiscuous = usual.promiscuous && !self.receivers.is_empty();
-        let mut options = Options { rx_queues: queues, tx_queues: queues, promiscuous, ..usual.clone() };
-        self.said.apply(&mut options);
+        let mut options = Options { rx_queues: queues, tx_queues: queues, ..usual.clone() };
+        self.said.apply(&mut options, self.receivers.len());
         Wanted { name: self.name.clone(), options }
     }
 }

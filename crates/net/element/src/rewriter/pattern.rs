@@ -72,10 +72,14 @@ impl Pattern {
             next: Arc::default(),
             home: None,
         };
-        pattern.address(src, scope).ok_or("bad source address")?;
-        if let Some(port) = src_port {
-            pattern.port(port).ok_or("bad source port")?;
-        }
+        // The address or the port varies, not both.
+        let Some(port) = src_port else {
+            pattern.address(src, scope).ok_or("bad source address")?;
+            pattern.id.dst = fixed_address(dst, scope).ok_or("bad destination address")?;
+            return Ok(pattern);
+        };
+        pattern.id.src = fixed_address(src, scope).ok_or("bad source address")?;
+        pattern.port(port).ok_or("bad source port")?;
         pattern.id.dst = fixed_address(dst, scope).ok_or("bad destination address")?;
         if let Some(port) = dst_port {
             pattern.id.dst_port = fixed_port(port).ok_or("bad destination port")?;

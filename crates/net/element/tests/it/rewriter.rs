@@ -264,6 +264,8 @@ fn what_is_wrong_is_said() {
     for (specs, message) in [
         ("drop, drop", "need 1 arguments, one per input port"),
         ("pattern 1.0.0.1 x - - 0 0", "input spec 0: bad source port"),
+        ("pattern 1.0.0.1-1.0.0.9 1024 - - 0 0", "input spec 0: bad source address"),
+        ("pattern 10.0.0.0/8 1024-2048 - - 0 0", "input spec 0: bad source address"),
         ("pattern 1.0.0.1 1 - - 0 1", "input spec 0: output port out of range"),
         ("pattern nobody 0 0", "no such pattern 'nobody'"),
         ("what", "input spec 0: unknown specification"),

@@ -33,10 +33,13 @@ impl<C: Chip> Filters for Port<C> {
         if mac[0] & 1 == 0 {
             return Ok(self.chip.add_unicast(mac)?);
         }
-        if !self.multicast.contains(&mac) {
-            self.multicast.push(mac);
+        let mut multicast = self.multicast.clone();
+        if !multicast.contains(&mac) {
+            multicast.push(mac);
         }
-        Ok(self.chip.set_multicast(&self.multicast)?)
+        self.chip.set_multicast(&multicast)?;
+        self.multicast = multicast;
+        Ok(())
     }
 
     fn remove_mac(&mut self, mac: [u8; 6]) -> port::Result<bool> {

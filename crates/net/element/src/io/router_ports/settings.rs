@@ -30,10 +30,8 @@ pub(in crate::io) fn read(
     Ok(all)
 }
 
-/// Whether a flag is turned on.
-pub(in crate::io) fn is_on(said: &[Said], keyword: &str) -> bool {
-    said.iter().any(|said| said.keyword == keyword && said.value == Value::Flag(true))
-}
+/// The keyword of an option that each receiver has for itself.
+const PROMISC: &str = "PROMISC";
 
 /// What all elements of a port say, with their names.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +44,11 @@ impl AllSaid {
     /// When another element says something else.
     pub(super) fn add(&mut self, name: &str, element: &str, said: &[Said]) -> Result<(), String> {
         for said in said {
+            // One that wants all frames gets them, whatever others want.
+            if said.keyword == PROMISC {
+                self.0.push((element.to_owned(), *said));
+                continue;
+            }
             let same = |other: &Said| std::ptr::eq(other.setting, said.setting);
             if let Some((other, is)) = self.0.iter().find(|(_, is)| same(is) && is.value != said.value) {
                 let Said { keyword, value, .. } = said;
@@ -60,9 +63,16 @@ impl AllSaid {
         Ok(())
     }
 
-    /// Changes the options as the elements say.
-    pub(super) fn apply(&self, options: &mut Options) {
+    /// Changes the options as the elements say, of which so many receive. The port is
+    /// promiscuous if one of them asks for it, or says nothing and that is usual.
+    pub(super) fn apply(&self, options: &mut Options, receivers: usize) {
+        let usual = options.promiscuous;
         self.0.iter().for_each(|(_, said)| said.setting.set(options, said.value));
+        let mut asked = 0;
+        let wants = self.0.iter().filter(|(_, said)| said.keyword == PROMISC);
+        let wanted =
+            wants.inspect(|_| asked += 1).filter(|(_, said)| said.value == Value::Flag(true)).count();
+        options.promiscuous = wanted > 0 || usual && receivers > asked;
     }
 
     /// Checks that an open port has what they say.
@@ -92,7 +102,7 @@ impl AllSaid {
 pub(super) fn check_open(name: &str, open: &Options, wanted: &Options) -> Result<(), String> {
     let fixed =
         SETTINGS.iter().filter_map(|setting| Some((setting.rx_keyword.or(setting.tx_keyword)?, setting)));
-    let mut fixed = fixed.filter(|(keyword, _)| *keyword != "PROMISC");
+    let mut fixed = fixed.filter(|(keyword, _)| *keyword != PROMISC);
     let Some((keyword, setting)) = fixed.find(|(_, setting)| setting.get(open) != setting.get(wanted)) else {
         return Ok(());
     };
@@ -123,9 +133,14 @@ mod tests {
         for word in ["from", "to", "MTU 1500", "MTU 9000"] {
             assert!(error.contains(word), "{word}: {error}");
         }
-        let mut options = Options::default();
-        all.apply(&mut options);
-        assert_eq!((options.max_frame, options.promiscuous), (1514, false));
+        let applied = |all: &AllSaid, receivers: usize| {
+            let mut options = Options::default();
+            all.apply(&mut options, receivers);
+            (options.max_frame, options.promiscuous)
+        };
+        assert_eq!((applied(&all, 1), applied(&all, 2)), ((1514, false), (1514, true)));
+        all.add("p", "other", &[said("PROMISC", Value::Flag(true))]).expect("each has its own");
+        assert_eq!((applied(&all, 2), applied(&AllSaid::default(), 0).1), ((1514, true), false));
     }
 
     #[test]

@@ -9,9 +9,20 @@ use crate::{Error, Result};
 /// The bit of RAH that makes an entry valid, the same in every chip here.
 const VALID: u32 = regs::ixgbe::RAH::AV;
 
+/// Which entry has an address, beside the port's own.
+fn unicast_entry<C: RingRegisters>(chip: &C, mac: [u8; 6]) -> Option<usize> {
+    let (bar, info) = (&chip.bar, C::REGISTERS);
+    let [low, high] = address_words(mac);
+    let is_it = |&n: &usize| bar.read32(info.ral.at(n)) == low && bar.read32(info.rah.at(n)) == high | VALID;
+    (1..=chip.info.addresses).find(is_it)
+}
+
 impl<C: RingRegisters> FilterTables for C {
     fn add_unicast(&self, mac: [u8; 6]) -> Result<()> {
         let (bar, info, capacity) = (&self.bar, C::REGISTERS, self.info.addresses);
+        if unicast_entry(self, mac).is_some() {
+            return Ok(());
+        }
         let free = (1..=capacity).find(|&n| bar.read32(info.rah.at(n)) & VALID == 0);
         let table = "receive addresses (RAL, RAH)";
         let full = || Error::TableFull { device: self.name.clone(), table, capacity };
@@ -24,12 +35,8 @@ impl<C: RingRegisters> FilterTables for C {
     }
 
     fn remove_unicast(&self, mac: [u8; 6]) -> Result<bool> {
-        let (bar, info) = (&self.bar, C::REGISTERS);
-        let [low, high] = address_words(mac);
-        let is_it =
-            |&n: &usize| bar.read32(info.ral.at(n)) == low && bar.read32(info.rah.at(n)) == high | VALID;
-        let Some(n) = (1..=self.info.addresses).find(is_it) else { return Ok(false) };
-        self.change_filters(|bar| bar.write32(info.rah.at(n), 0))?;
+        let Some(n) = unicast_entry(self, mac) else { return Ok(false) };
+        self.change_filters(|bar| bar.write32(C::REGISTERS.rah.at(n), 0))?;
         Ok(true)
     }
 
