@@ -162,7 +162,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "verdicts-swapped",
         about: "The error bits of the IPv4 and the L4 checksum are taken for each other.",
         linter: Blind("what the driver makes of a descriptor that it was given back stays in the host"),
-        test: "driver_offload::verdicts_tell_right_from_wrong_from_not_looked_at",
+        test: "driver_offload::checksum_status_tells_right_from_wrong_from_not_looked_at",
         demo: false,
         edits: &[edit(
             "intel/rx.rs",
