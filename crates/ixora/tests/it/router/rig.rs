@@ -212,7 +212,7 @@ impl Hosts {
     /// The next frame that comes, if one does within so many milliseconds.
     pub fn hear(&self, ms: u64) -> Option<Vec<u8>> {
         let end = Instant::now() + Duration::from_millis(ms);
-        let mut frame = [0; 2000];
+        let mut frame = [0; 1 << 14];
         while Instant::now() < end {
             if let Ok(len) = self.socket.recv(&mut frame) {
                 return Some(frame[..len].to_vec());
