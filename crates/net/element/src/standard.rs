@@ -5,6 +5,7 @@ mod bucket;
 mod bypass;
 mod counter;
 mod cpu;
+mod crc;
 mod delay;
 mod discard;
 mod handler_aggregate;
@@ -35,10 +36,11 @@ mod unstrip;
 
 pub use counter::Counter;
 pub use cpu::CpuSwitch;
+pub use crc::{CheckCrc, SetCrc};
 pub use null::Null;
 pub use packet_type::SetPacketType;
 pub use paint_ways::ExactPaintSwitch;
-pub use small::{CheckCrc, CheckLength, Pass, SetAnnoByte, SetCrc};
+pub use small::{CheckLength, Pass, SetAnnoByte};
 pub use store_data::StoreData;
 pub use strip::Strip;
 pub use switch::{Hash, StaticSwitch, Switch};
@@ -100,13 +102,13 @@ pub(crate) const CLASSES: &[&Class] = &[
     &delay::LINK_UNQUEUE,
     &shaper::SHAPER,
     &small::ALIGN,
-    &small::CHECK_CRC,
+    &crc::CHECK,
     &small::CHECK_LENGTH,
     &small::CLIPBOARD,
     &small::RANDOM_BIT_ERRORS,
     &small::RANDOM_SAMPLE,
     &small::SET_ANNO_BYTE,
-    &small::SET_CRC,
+    &crc::SET,
     &source::RANDOM,
     &source::RATED,
     &source::TIMED,
