@@ -18,6 +18,7 @@ mod lookup;
 mod lookup6;
 mod mark_header;
 mod paint;
+mod pieces;
 pub(crate) mod reassembler;
 mod route_text;
 mod routes;

@@ -30,7 +30,7 @@ pub static CLASS: Class = Class {
         read("drops", "packets that must not be fragmented", |fragmenter| fragmenter.drops.sum().to_string()),
         read("fragments", "fragments sent", |fragmenter| fragmenter.fragments.sum().to_string()),
     ]),
-    drops: &["must not be fragmented", "no IP header", "no buffers"],
+    drops: &["must not be fragmented", "no IP header", "no buffers", "longer than a packet can be"],
     example: "fr :: IPFragmenter(1500); fr[1] -> ICMPError(10.0.0.1, unreachable, needfrag) -> rt;",
     see: &["IPReassembler", "ICMPError", "CheckIPHeader"],
     costs: "copies packets that are too long",
@@ -127,6 +127,10 @@ impl IpFragmenter {
         let Some((header, _)) = ip_header::split(&packet) else { return cx.drop(1, packet) };
         let Some(ip) = ipv4::Header::of(header) else { return cx.drop(1, packet) };
         let (header_len, flags, total) = (header.len(), ip.fragment_word(), ip.total_len());
+        // A fragment itself, whose pieces' offsets would not fit their field.
+        if usize::from(ip.fragment_offset()) + total.saturating_sub(header_len) > usize::from(u16::MAX) {
+            return cx.drop(3, packet);
+        }
         let mtu = self.mtu.min(DATA_ROOM);
         let first_len = mtu.saturating_sub(header_len) & !7;
         if flags & DONT_FRAGMENT != 0 && self.honor_df || first_len < 8 {

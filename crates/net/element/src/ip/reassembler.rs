@@ -4,7 +4,7 @@
 //! Bytes that came first stay: a later fragment cannot replace them. Fragments that
 //! contradict each other about the packet's length are the end of it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
@@ -16,6 +16,7 @@ use memory::{Batch, DATA_ROOM, Packet};
 use wire::ip::{Ports, Protocol};
 use wire::ipv4;
 
+use super::pieces::Pieces;
 use graph::annotation::{PacketAnnotations, Place};
 use graph::ip_header;
 
@@ -44,6 +45,7 @@ pub static CLASS: Class = Class {
         "fragments contradict each other",
         "no buffers",
         "no IP header",
+        "longer than a packet can be",
     ],
     example: "r :: IPReassembler; r[1] -> ICMPError(10.0.0.1, timeexceeded, reassembly) -> rt;",
     see: &["IPFragmenter", "CheckIPHeader", "ICMPError"],
@@ -56,6 +58,8 @@ pub static CLASS: Class = Class {
             most,
             mtu,
             partial: HashMap::new(),
+            ages: BTreeMap::new(),
+            count: 0,
             memory: 0,
             timer: None,
             reap_ns: 0,
@@ -70,64 +74,66 @@ const TOO_MANY: usize = 1;
 const CONTRADICTION: usize = 2;
 const NO_BUFFERS: usize = 3;
 const NO_HEADER: usize = 4;
+const TOO_LONG: usize = 5;
 
 const PATIENCE_NS: i64 = 30 * SECOND_NS;
-/// What a packet is counted for beside its bytes: a buffer and the books.
+/// What a packet is counted for beside its bytes: a buffer and its entry.
 const OVERHEAD: usize = 2560;
+/// Bytes of the longest packet, with its header.
+const LONGEST: usize = u16::MAX as usize;
 
 /// What fragments of one packet have in common: addresses, protocol, number.
 type Key = ((Ipv4Addr, Ipv4Addr), Protocol, u16);
+
+/// A place in the order in which packets that are not complete are forgotten: when the last
+/// fragment came, by its timestamp, then which packet began first.
+type Age = (i64, u64);
 
 /// A packet of which fragments are missing.
 struct Partial {
     /// The fragment that begins it, once it came.
     first: Option<Packet>,
-    payload: Vec<u8>,
-    /// Which units of eight bytes are there.
-    there: Vec<bool>,
+    pieces: Pieces,
     /// Bytes of payload, once the last fragment came.
     total: Option<usize>,
     longest: usize,
-    /// When the last fragment came, by its timestamp and by the clock.
-    last_ns: i64,
+    age: Age,
+    /// When the last fragment came, by the clock.
     clock_ns: i64,
 }
 
 impl Partial {
-    fn memory(&self) -> usize {
-        OVERHEAD + self.payload.len() + self.there.len()
+    fn new(age: Age, clock_ns: i64) -> Partial {
+        Partial { first: None, pieces: Pieces::default(), total: None, longest: 0, age, clock_ns }
     }
 
-    /// Takes a fragment's bytes; false when it contradicts others.
-    fn take(&mut self, at: usize, bytes: &[u8], is_last: bool) -> bool {
+    fn memory(&self) -> usize {
+        OVERHEAD + self.pieces.memory()
+    }
+
+    /// Takes a fragment's bytes; why not, when the packet cannot be.
+    fn take(&mut self, at: usize, bytes: &[u8], is_last: bool) -> Result<(), usize> {
         let end = at + bytes.len();
         let known = self.total.unwrap_or(usize::MAX);
         let fits = match is_last {
-            true => self.payload.len() <= end && (self.total.is_none() || known == end),
+            true => self.pieces.len() <= end && (self.total.is_none() || known == end),
             false => bytes.len().is_multiple_of(8) && !bytes.is_empty() && end <= known,
         };
-        if !fits || end > 0xFFFF - ip_header::LEN {
-            return false;
+        if !fits {
+            return Err(CONTRADICTION);
+        }
+        if end > LONGEST - ip_header::LEN {
+            return Err(TOO_LONG);
         }
         if is_last {
             self.total = Some(end);
         }
-        if self.payload.len() < end {
-            self.payload.resize(end, 0);
-            self.there.resize(end.div_ceil(8), false);
-        }
-        for (i, unit) in bytes.chunks(8).enumerate() {
-            let place = at / 8 + i;
-            if !self.there[place] {
-                self.there[place] = true;
-                self.payload[place * 8..place * 8 + unit.len()].copy_from_slice(unit);
-            }
-        }
-        true
+        self.pieces.put(at, bytes);
+        Ok(())
     }
 
     fn is_complete(&self) -> bool {
-        self.total.is_some() && self.first.is_some() && self.there.iter().all(|there| *there)
+        self.total.is_some() && self.first.is_some() && self.pieces.is_whole()
     }
 }
 
@@ -136,6 +142,10 @@ pub struct IpReassembler {
     most: usize,
     mtu: Option<Place<2>>,
     partial: HashMap<Key, Partial>,
+    /// The same packets, those first that are forgotten first.
+    ages: BTreeMap<Age, Key>,
+    /// Packets that began, all in all.
+    count: u64,
     memory: usize,
     timer: Option<TimerId>,
     /// When it is looked next for packets that are not complete in time.
@@ -172,7 +182,7 @@ impl IpReassembler {
         }
         let now_ns = packet.annotations().timestamp_ns;
         if now_ns >= self.reap_ns {
-            self.reap(cx, |partial| partial.last_ns < now_ns.saturating_sub(PATIENCE_NS));
+            self.reap(cx, now_ns.saturating_sub(PATIENCE_NS));
             self.reap_ns = now_ns.saturating_add(PATIENCE_NS / 3);
         }
         let mut bytes = packet.header(Header::Network).unwrap_or_default().to_vec();
@@ -190,18 +200,20 @@ impl IpReassembler {
         let key = ((ip.src(), ip.dst()), ip.protocol(), ip.identification());
         let partial = self.partial.entry(key).or_insert_with(|| {
             self.memory += OVERHEAD;
-            let (payload, there) = (vec![], vec![]);
-            Partial { first: None, payload, there, total: None, longest: 0, last_ns: now_ns, clock_ns }
+            self.count += 1;
+            Partial::new((now_ns, self.count), clock_ns)
         });
         let before = partial.memory();
-        (partial.last_ns, partial.clock_ns) = (now_ns, clock_ns);
+        self.ages.remove(&partial.age);
+        (partial.age.0, partial.clock_ns) = (now_ns, clock_ns);
+        self.ages.insert(partial.age, key);
         partial.longest = partial.longest.max(total);
         let taken = partial.take(at, &bytes[header_len..total], is_last);
         self.memory = self.memory + partial.memory() - before;
-        if !taken {
+        if let Err(reason) = taken {
             self.seen.bad += 1;
-            self.forget(cx, key, CONTRADICTION);
-            return cx.drop(CONTRADICTION, packet);
+            self.forget(cx, key, reason);
+            return cx.drop(reason, packet);
         }
         if at == 0 && partial.first.is_none() {
             partial.first = Some(packet);
@@ -214,16 +226,27 @@ impl IpReassembler {
         self.make_room(cx);
     }
 
+    fn remove(&mut self, key: Key) -> Option<Partial> {
+        let partial = self.partial.remove(&key)?;
+        self.ages.remove(&partial.age);
+        self.memory -= partial.memory();
+        Some(partial)
+    }
+
     /// Sends a whole packet on.
     fn complete(&mut self, cx: &mut Cx<'_>, key: Key) {
-        let Some(partial) = self.partial.remove(&key) else { return };
-        self.memory -= partial.memory();
-        let Partial { first: Some(mut packet), payload, longest, .. } = partial else { return };
+        let Some(Partial { first: Some(mut packet), pieces, longest, .. }) = self.remove(key) else { return };
         if let Some(tail) = packet.split_next() {
             cx.free(tail);
         }
         let front = packet.header_offset(Header::Network).unwrap_or(0).max(0) as usize;
         let header_len = packet.get(front).map_or(0, |first| ipv4::header_len(*first));
+        // Options of the first fragment count, which the others' offsets do not show.
+        let Ok(total) = u16::try_from(header_len + pieces.len()) else {
+            self.seen.failed += 1;
+            return cx.drop(TOO_LONG, packet);
+        };
+        let payload = pieces.to_bytes();
         let room = packet.len() + packet.tailroom();
         let head = front + header_len;
         let here = payload.len().min(room.saturating_sub(head));
@@ -239,7 +262,7 @@ impl IpReassembler {
         }
         let header = &mut packet[front..head];
         if let Some(mut ip) = ipv4::Header::of_mut(header) {
-            ip.set_total_len((header_len + payload.len()) as u16);
+            ip.set_total_len(total);
             ip.set_fragment_word(ip.fragment_word() & !(ipv4::MORE_FRAGMENTS | ipv4::FRAGMENT_OFFSET));
             ipv4::fill_checksum(header);
         }
@@ -253,10 +276,10 @@ impl IpReassembler {
 
     /// Forgets a packet that is not complete.
     fn forget(&mut self, cx: &mut Cx<'_>, key: Key, reason: usize) {
-        let Some(partial) = self.partial.remove(&key) else { return };
-        self.memory -= partial.memory();
+        let Some(partial) = self.remove(key) else { return };
+        let is_told = matches!(reason, IN_TIME | TOO_MANY) && cx.is_push_output(1);
         match partial.first {
-            Some(packet) if cx.is_push_output(1) && reason != CONTRADICTION => cx.emit(1, packet),
+            Some(packet) if is_told => cx.emit(1, packet),
             Some(packet) => cx.drop(reason, packet),
             None => cx.count_drops(reason, 1),
         }
@@ -267,18 +290,17 @@ impl IpReassembler {
             return;
         }
         while self.memory > self.most / 4 * 3 {
-            let oldest = self.partial.iter().min_by_key(|(_, partial)| partial.last_ns).map(|(key, _)| *key);
-            let Some(key) = oldest else { return };
+            let Some((_, &key)) = self.ages.first_key_value() else { return };
             self.seen.failed += 1;
             self.forget(cx, key, TOO_MANY);
         }
     }
 
-    /// Forgets packets that are not complete in time.
-    fn reap(&mut self, cx: &mut Cx<'_>, is_late: impl Fn(&Partial) -> bool) {
-        let gone: Vec<Key> =
-            self.partial.iter().filter(|(_, partial)| is_late(partial)).map(|(key, _)| *key).collect();
-        gone.into_iter().for_each(|key| self.forget(cx, key, IN_TIME));
+    /// Forgets packets whose last fragment has an earlier timestamp.
+    fn reap(&mut self, cx: &mut Cx<'_>, earliest_ns: i64) {
+        while let Some((_, &key)) = self.ages.first_key_value().filter(|(age, _)| age.0 < earliest_ns) {
+            self.forget(cx, key, IN_TIME);
+        }
     }
 
     /// What was seen, and the parts that are there, as Click shows them.
@@ -292,15 +314,10 @@ impl IpReassembler {
         all.sort_unstable_by_key(|(key, _)| **key);
         for (((src, dst), _, id), partial) in all {
             // Of the first fragment, once it came.
-            let (sport, dport) = ports(&partial.payload);
+            let (sport, dport) = ports(partial.pieces.start());
             let _ = write!(out, " ({src}, {sport}, {dst}, {dport}) {id}");
-            let mut at = 0;
-            for part in partial.there.chunk_by(|a, b| a == b) {
-                let end = at + part.len() * 8;
-                if part[0] {
-                    let _ = write!(out, " ({at},{})", end.min(partial.payload.len()));
-                }
-                at = end;
+            for (start, end) in partial.pieces.runs() {
+                let _ = write!(out, " ({start},{end})");
             }
             out.push('\n');
         }
@@ -333,7 +350,9 @@ impl Element for IpReassembler {
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         let late = cx.now_ns() - PATIENCE_NS;
-        self.reap(cx, |partial| partial.clock_ns <= late);
+        let late: Vec<Key> =
+            self.partial.iter().filter(|(_, p)| p.clock_ns <= late).map(|(key, _)| *key).collect();
+        late.into_iter().for_each(|key| self.forget(cx, key, IN_TIME));
         if !self.partial.is_empty() {
             cx.set_timer_after(timer, PATIENCE_NS / 3);
         }
@@ -342,6 +361,7 @@ impl Element for IpReassembler {
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
         let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<IpReassembler>() else { return };
         self.partial = std::mem::take(&mut old.partial);
+        (self.ages, self.count) = (std::mem::take(&mut old.ages), old.count);
         (self.memory, self.reap_ns, self.seen) = (std::mem::take(&mut old.memory), old.reap_ns, old.seen);
         if let Some(timer) = self.timer.filter(|_| !self.partial.is_empty()) {
             cx.set_timer_after(timer, PATIENCE_NS / 3);

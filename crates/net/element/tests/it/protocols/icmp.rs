@@ -170,6 +170,57 @@ fn fragments_become_whole_again_in_any_order() {
     assert_eq!((b.at("g").len(), b.at("x").len(), b.read("r.memory", "")), (0, 1, "0".into()));
 }
 
+/// A fragment of a packet with these options, from its place in the payload on.
+fn fragment(options: &[u8], at: usize, more: bool, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = ip(17, 9, options, payload);
+    let word = (at / 8) as u16 | if more { 0x2000 } else { 0 };
+    bytes[6..8].copy_from_slice(&word.to_be_bytes());
+    bytes[10..12].fill(0);
+    let sum = wire::checksum::of(&bytes[..20 + options.len()]);
+    bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+    bytes
+}
+
+#[test]
+fn a_packet_longer_than_its_length_field_can_say_is_dropped() {
+    let reassembled = |options: &[u8], length: usize| {
+        let end = |at: usize| (at + 1504).min(length);
+        let piece = |at: usize| {
+            let options = if at == 0 { options } else { &[] };
+            hex(&fragment(options, at, end(at) < length, &vec![at as u8; end(at) - at]))
+        };
+        let pieces: Vec<String> = (0..length).step_by(1504).map(piece).collect();
+        let mut b = bench(&format!(
+            "Feed({}) -> CheckIPHeader -> r :: IPReassembler -> g :: Catch",
+            pieces.join(", ")
+        ));
+        (b.at("g"), b.drops(2), b.read("r.memory", ""))
+    };
+    let (whole, ..) = reassembled(&[], 65_515);
+    assert_eq!((whole[0].len(), &whole[0][2..4]), (65_535, &[0xFF, 0xFF][..]));
+    // Only the first fragment has all the options, so the others' offsets do not tell.
+    let (whole, drops, memory) = reassembled(&[1; 40], 65_515);
+    assert!(whole.is_empty(), "length field {:?} of {} bytes", &whole[0][2..4], whole[0].len());
+    assert_eq!((drops, memory), (vec![0, 0, 0, 0, 0, 1], "0".into()));
+    let (whole, drops, _) = reassembled(&[], 65_520);
+    assert_eq!((whole.len(), drops), (0, vec![0, 0, 0, 0, 0, 2]), "the beginning, and what is too long");
+}
+
+#[test]
+fn a_fragment_is_not_cut_where_its_offset_would_wrap() {
+    let at = |at: usize| {
+        let bytes = fragment(&[], at, true, &[7; 200]);
+        let mut b =
+            bench(&format!("Feed({}) -> MarkIPHeader -> IPFragmenter(100) -> g :: Catch", hex(&bytes)));
+        let places: Vec<u16> = b.at("g").iter().map(|f| u16::from_be_bytes([f[6], f[7]])).collect();
+        (places, b.drops(2))
+    };
+    assert_eq!(at(65_328), (vec![0x3FE6, 0x3FF0, 0x3FFA], vec![0, 0, 0, 0]));
+    for beyond in [65_520, 65_344] {
+        assert_eq!(at(beyond), (vec![], vec![0, 0, 0, 1]), "{beyond}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
