@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::step::{Failure, root};
+use crate::step::{Failure, root, rust_files};
 
 mod rules;
 
@@ -46,7 +46,9 @@ const WITNESSES: &[(&str, &str, &str, &str)] = &[
 pub fn check() -> Result<(), Failure> {
     println!("==> headers");
     let mut files = vec![];
-    sources(&root().join("crates"), &mut files)?;
+    rust_files(&root().join("crates"), &mut files)?;
+    // Files beside the `src` folders are tests, benchmarks and examples.
+    files.retain(|path| path.components().any(|part| part.as_os_str() == "src"));
     let mut used = BTreeSet::new();
     let mut wrong = vec![];
     for file in without_tests(&files)? {
@@ -84,23 +86,6 @@ fn read(file: &Path) -> Result<String, Failure> {
     fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// The Rust files in `src` folders under `folder`: those beside them are tests,
-/// benchmarks and examples.
-fn sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    let broken = |error: std::io::Error| format!("{}: {error}", folder.display());
-    for entry in fs::read_dir(folder).map_err(broken)? {
-        let path = entry.map_err(broken)?.path();
-        let inside = path.components().any(|part| part.as_os_str() == "src");
-        if path.is_dir() && path.file_name().is_none_or(|name| name != "target") {
-            sources(&path, files)?;
-        } else if inside && path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(())
-}
-
 /// The files that are part of what is built: not those that another one declares as a
 /// module of its tests.
 fn without_tests(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
@@ -136,7 +121,7 @@ mod tests {
         write("queue/tests.rs", "mod deep;");
         write("queue/tests/deep.rs", "");
         let mut files = vec![];
-        sources(folder.path(), &mut files).expect("read");
+        rust_files(folder.path(), &mut files).expect("read");
         assert_eq!(files.len(), 5);
         let left = without_tests(&files).expect("read");
         let names: Vec<_> = left.iter().filter_map(|file| file.file_name()?.to_str()).collect();

@@ -2,8 +2,8 @@
 //! steps of which all run, whatever becomes of each.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,21 @@ pub fn root() -> PathBuf {
 /// The build directory.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// All Rust files under a folder but those that builds make, sorted.
+pub fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let broken = |error: std::io::Error| format!("{}: {error}", folder.display());
+    for entry in fs::read_dir(folder).map_err(broken)? {
+        let path = entry.map_err(broken)?.path();
+        if path.is_dir() && path.file_name().is_none_or(|name| name != "target") {
+            rust_files(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(())
 }
 
 /// `cargo` as it was called, with arguments.

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use crate::step::{Beside, Failure, Steps, cargo, root, run, target, tool};
-use crate::{count, floors, fuzz, headers, instructions, lab, mutants};
+use crate::{count, doc_comments, floors, fuzz, headers, instructions, lab, mutants};
 
 /// Seconds for each fuzz target: what a commit can break at once. `cargo xtask fuzz`
 /// takes longer.
@@ -23,6 +23,7 @@ pub fn all(quick: bool) -> Result<(), Failure> {
     steps.take("lock files", fuzz::check_lock);
     steps.take("floors", floors::check);
     steps.take("headers", headers::check);
+    steps.take("doc comments", doc_comments::check);
     steps.take("reader's path", count::run);
     steps.take("lints", || {
         let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];

@@ -85,7 +85,7 @@ pub enum Command {
     /// Remove the clean_up of another process when it has ended.
     #[command(hide = true)]
     Janitor(Janitor),
-    /// Measure.
+    /// Measure the driver, routers' graphs and figures of papers.
     #[command(after_help = examples::BENCH)]
     Bench {
         #[command(subcommand)]

@@ -35,7 +35,7 @@ use scene::Played;
 enum Trouble {
     /// Something is wrong, in words.
     Failed(String),
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
 }
 

@@ -82,7 +82,7 @@ pub enum Cores {
     One,
     /// The model runs on a core of its own.
     Two,
-    /// Both.
+    /// One after the other, both of them.
     Both,
 }
 

@@ -108,7 +108,7 @@ pub struct Echo {
 
 #[derive(Args, Debug)]
 pub struct Pktgen {
-    /// Packets.
+    /// Packets to send.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub frames: u32,
     /// Frame size in bytes, with CRC, 64 to 1518; or imix.
@@ -125,7 +125,7 @@ pub struct Pktgen {
 pub struct Pcap {
     /// Where to put the capture, pcapng; it is only checked if left out.
     pub file: Option<PathBuf>,
-    /// Frames.
+    /// Frames to send to the machine.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub frames: u32,
     /// Frame size in bytes, with CRC, 64 to 1518; imix; or mix.

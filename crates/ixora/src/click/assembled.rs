@@ -19,7 +19,7 @@ pub struct Whole {
     pub plan: Plan,
     /// Its elements, by number.
     pub made: Made,
-    /// Warnings.
+    /// What its author is warned of.
     pub problems: Problems,
 }
 

@@ -28,7 +28,7 @@ pub enum Kind {
     Capture,
     /// `click`, with new configurations while it runs.
     Router,
-    /// `demo`.
+    /// `demo`, with its own models.
     Demo,
     /// `fwd` on models in its own process.
     Inside,
@@ -68,11 +68,11 @@ pub enum Step {
 /// A signal that ends a program in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Signal {
-    /// SIGINT.
+    /// SIGINT, as Ctrl-C sends it.
     Int,
-    /// SIGTERM.
+    /// SIGTERM, as service managers send it.
     Term,
-    /// SIGHUP.
+    /// SIGHUP, as a closed terminal sends it.
     Hup,
 }
 

@@ -9,9 +9,9 @@ use super::sample::{Row, Sample};
 pub struct Dropped {
     /// The reason.
     pub reason: String,
-    /// Now.
+    /// Packets per second between the last two samples.
     pub per_second: f64,
-    /// Ever.
+    /// Packets since the router started.
     pub total: u64,
 }
 

@@ -6,7 +6,7 @@ use memory::Packet;
 use wire::ethernet::{self, EtherType};
 use wire::vlan;
 
-/// Ethernet.
+/// Packets begin with an Ethernet header.
 pub(crate) const ETHERNET: u32 = 1;
 /// IP without anything before it.
 pub(crate) const RAW: u32 = 101;

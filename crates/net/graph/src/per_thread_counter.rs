@@ -36,7 +36,7 @@ impl PerThreadCounter {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts.
+    /// Adds `count` to this thread's part.
     #[inline(always)]
     pub fn add(&mut self, count: u64) {
         // Relaxed, and not one operation: nobody else writes this cell but `reset`,

@@ -33,7 +33,7 @@ fn nanoseconds(ticks: u64) -> u64 {
 }
 
 impl Instant {
-    /// Now.
+    /// The present moment.
     #[inline(always)]
     pub fn now() -> Instant {
         Instant(tsc::now())

@@ -8,9 +8,9 @@ use crate::{Pci, Result};
 pub struct Ids {
     /// Vendor, 0x8086 is Intel.
     pub vendor: u16,
-    /// Device.
+    /// Device, a number of the vendor's.
     pub device: u16,
-    /// Revision.
+    /// Revision of the device.
     pub revision: u8,
     /// Base class, subclass and programming interface; 0x020000 is Ethernet.
     pub class: u32,

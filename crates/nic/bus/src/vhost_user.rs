@@ -27,7 +27,7 @@ pub use memory::MAX_REGIONS;
 /// Where a ring lies, and where both sides begin in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ring {
-    /// Descriptors.
+    /// Number of descriptors.
     pub size: u16,
     /// IOVA of the descriptors.
     pub descriptors: u64,

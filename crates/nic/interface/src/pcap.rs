@@ -35,7 +35,7 @@ pub enum Error {
     /// The file could not be read or written.
     #[error("at byte {offset}: {source}")]
     Io {
-        /// Where.
+        /// Bytes from the file's start.
         offset: u64,
         /// What the system said.
         source: io::Error,

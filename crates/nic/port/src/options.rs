@@ -22,7 +22,7 @@ pub enum Offload {
     WhereFree,
     /// Yes, whatever it costs.
     On,
-    /// No.
+    /// No, even where it is free.
     Off,
 }
 

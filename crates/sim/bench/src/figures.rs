@@ -7,11 +7,11 @@ use crate::Setting;
 /// Smallest, middle and largest of some figures.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Spread {
-    /// Smallest.
+    /// The smallest figure.
     pub min: f64,
-    /// Median.
+    /// The median; of an even number, the larger of the middle two.
     pub median: f64,
-    /// Largest.
+    /// The largest figure.
     pub max: f64,
 }
 

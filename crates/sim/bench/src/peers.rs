@@ -90,7 +90,7 @@ pub struct Figures {
 pub struct Pair {
     /// Our driver's.
     pub ours: Figures,
-    /// DPDK's.
+    /// The figures of DPDK's driver.
     pub theirs: Figures,
     /// Theirs over ours, of each pair of neighbouring near windows.
     pub ratio: Spread,

@@ -42,7 +42,7 @@ pub struct Setup {
 const WINDOW: f64 = 0.2;
 /// Bursts of 32 packets that go round.
 const BURSTS: u32 = 4;
-/// `regs::virtio::feature::RING_PACKED`.
+/// Bit `regs::virtio::feature::RING_PACKED`.
 const RING_PACKED: u64 = 1 << 34;
 /// Ring, driver and what DPDK's driver is told.
 pub const PEERS: [(&str, &str, &str); 5] = [

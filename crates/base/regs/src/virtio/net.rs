@@ -101,13 +101,13 @@ pub mod header {
 
 /// Hash types that can be asked for (5.1.6.4.3.1).
 pub mod hash {
-    /// IPv4.
+    /// A hash over the two addresses of IPv4.
     pub const IPV4: u32 = 1 << 0;
     /// TCP over IPv4.
     pub const TCPV4: u32 = 1 << 1;
     /// UDP over IPv4.
     pub const UDPV4: u32 = 1 << 2;
-    /// IPv6.
+    /// A hash over the two addresses of IPv6.
     pub const IPV6: u32 = 1 << 3;
     /// TCP over IPv6.
     pub const TCPV6: u32 = 1 << 4;

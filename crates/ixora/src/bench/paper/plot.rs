@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use super::Figure;
 use crate::Failure;
 
-/// Pixels.
+/// Width and height of a figure, in pixels.
 const SIZE: (u32, u32) = (760, 480);
 
 /// Draws a figure as SVG.

@@ -10,7 +10,7 @@ pub(super) struct Ewma {
 impl Ewma {
     /// Bits behind the point.
     pub(super) const SCALE: u32 = 10;
-    /// One.
+    /// The number one, with [`Ewma::SCALE`] bits behind the point.
     pub(super) const ONE: u64 = 1 << Ewma::SCALE;
 
     pub(super) fn new(stability: u32) -> Ewma {

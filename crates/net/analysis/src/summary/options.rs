@@ -17,11 +17,11 @@ pub(crate) const MSS: u32 = 2;
 pub(crate) const WSCALE: u32 = 4;
 /// Selective acknowledgements, and whether they are permitted.
 pub(crate) const SACK: u32 = 8;
-/// Timestamps.
+/// Timestamps (RFC 7323).
 pub(crate) const TIME: u32 = 16;
 /// All others.
 pub(crate) const OTHERS: u32 = 32;
-/// All.
+/// All kinds of options.
 pub(crate) const ALL: u32 = u32::MAX;
 /// All that say something.
 pub(crate) const ALL_BUT_PADDING: u32 = ALL & !PADDING;

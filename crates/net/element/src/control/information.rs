@@ -126,7 +126,7 @@ pub static IP_NAME_INFO: Class = Class {
     ..Class::BASE
 };
 
-/// Alignment.
+/// `AlignmentInfo`, which is read and not needed.
 pub static ALIGNMENT_INFO: Class = Class {
     name: "AlignmentInfo",
     brief: "says how packets are aligned where",

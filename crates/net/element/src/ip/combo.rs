@@ -17,7 +17,7 @@ use crate::kernels::{each, single};
 use graph::annotation::{PAINT, PacketAnnotations};
 use graph::ip_header;
 
-/// In.
+/// `IPInputCombo`, for packets that come in.
 pub static INPUT: Class = Class {
     name: "IPInputCombo",
     brief: "paints, strips and checks IPv4 packets on their way into a router",
@@ -48,7 +48,7 @@ pub static INPUT: Class = Class {
     ..Class::BASE
 };
 
-/// Out.
+/// `IPOutputCombo`, for packets that go out.
 pub static OUTPUT: Class = Class {
     name: "IPOutputCombo",
     brief: "does what a router does with IPv4 packets on their way out",
@@ -109,8 +109,8 @@ impl PerPacket for IpInputCombo {
         if packet.pull_front(ETHER).is_err() {
             return Action::drop(0);
         }
-        let fate = self.check.packet(cx, input, packet);
-        if fate == Action::ON { fate } else { Action::drop(fate.reason()) }
+        let action = self.check.packet(cx, input, packet);
+        if action == Action::ON { action } else { Action::drop(action.reason()) }
     }
 
     fn replicate(&self) -> Option<IpInputCombo> {
@@ -148,7 +148,7 @@ impl IpOutputCombo {
         }
         match self.options.packet(cx, 0, packet) {
             Action::ON => {}
-            fate if fate.reason() == 0 => return Way::To(2),
+            action if action.reason() == 0 => return Way::To(2),
             _ => return Way::Drop(1),
         }
         let fixed = self.fix.packet(cx, 0, packet);

@@ -21,7 +21,7 @@ pub(crate) enum Kind {
     /// `IPRewriter`: TCP and UDP, each with flows of its own.
     #[default]
     Ip,
-    /// `TCPRewriter`.
+    /// `TCPRewriter`: TCP, with its sequence numbers.
     Tcp,
     /// `UDPRewriter`: all that has ports.
     Udp,

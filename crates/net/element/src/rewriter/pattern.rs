@@ -24,7 +24,7 @@ const FEW: u32 = 64;
 enum Choice {
     /// What the packet has, if that is free; else any.
     Same,
-    /// Any.
+    /// Any value that is free, chosen at random.
     Any,
     /// One after the other.
     Next,
@@ -40,7 +40,7 @@ pub(crate) struct Pattern {
     ports: bool,
     choice: Choice,
     next: Arc<AtomicU32>,
-    /// Of which element it is by name, and the how manieth there.
+    /// The element that has named it, and its number there.
     home: Option<(String, usize)>,
 }
 

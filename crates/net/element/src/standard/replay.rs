@@ -64,7 +64,7 @@ const HANDLERS: Handlers<Replay> = Handlers(&[
     }),
 ]);
 
-/// Pushed.
+/// `ReplayUnqueue`, which pushes.
 pub static UNQUEUE: Class = Class {
     name: "ReplayUnqueue",
     brief: "takes packets into memory, and pushes them over and over",
@@ -92,7 +92,7 @@ pub static MULTI: Class = Class {
     ..UNQUEUE
 };
 
-/// Pulled.
+/// `Replay`, which is pulled.
 pub static PULL: Class = Class {
     name: "Replay",
     brief: "takes packets into memory, which can be pulled over and over",

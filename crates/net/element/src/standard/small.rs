@@ -14,7 +14,7 @@ use crate::kernels::each;
 use graph::annotation::{PacketAnnotations, Place};
 use graph::random;
 
-/// Addresses.
+/// `Align`, which has nothing to do here.
 pub static ALIGN: Class = Class {
     name: "Align",
     brief: "passes packets on: data is aligned as it need be",
@@ -38,7 +38,7 @@ pub static ALIGN: Class = Class {
     ..Class::BASE
 };
 
-/// Lengths.
+/// `CheckLength`, which compares lengths in bytes.
 pub static CHECK_LENGTH: Class = Class {
     name: "CheckLength",
     brief: "sorts out packets that are too long",
@@ -68,7 +68,7 @@ pub static CHECK_LENGTH: Class = Class {
     ..Class::BASE
 };
 
-/// Annotations.
+/// `SetAnnoByte`, which writes a byte of the annotations.
 pub static SET_ANNO_BYTE: Class = Class {
     name: "SetAnnoByte",
     brief: "sets a byte of packets' annotations",
@@ -90,7 +90,7 @@ pub static SET_ANNO_BYTE: Class = Class {
     ..Class::BASE
 };
 
-/// Luck.
+/// `RandomSample`, which passes packets on with a probability.
 pub static RANDOM_SAMPLE: Class = Class {
     name: "RandomSample",
     brief: "lets packets through with a probability",
@@ -173,7 +173,7 @@ pub static CLIPBOARD: Class = Class {
     ..Class::BASE
 };
 
-/// Bits.
+/// `RandomBitErrors`, which changes each bit with a probability.
 pub static RANDOM_BIT_ERRORS: Class = Class {
     name: "RandomBitErrors",
     brief: "changes bits of packets with a probability",

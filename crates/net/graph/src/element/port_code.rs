@@ -58,9 +58,9 @@ pub fn processing(code: &str, output: bool, port: usize) -> char {
 /// How many ports a class has at the least and the most, for each side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
-    /// Inputs.
+    /// Fewest and most inputs.
     pub inputs: (usize, usize),
-    /// Outputs.
+    /// Fewest and most outputs.
     pub outputs: (usize, usize),
 }
 

@@ -19,25 +19,25 @@ use super::problem::{Problem, Problems};
 pub enum Kind {
     /// A name.
     Name,
-    /// `$name`.
+    /// A variable, `$name`.
     Variable,
-    /// `->`
+    /// The arrow `->`.
     Arrow,
-    /// `=>`
+    /// The arrow `=>`.
     DoubleArrow,
-    /// `::`
+    /// Two colons, `::`.
     Colons,
-    /// `||`
+    /// Two bars, `||`.
     Bars,
-    /// `...`
+    /// Three dots, `...`.
     Dots,
-    /// `elementclass`
+    /// The word `elementclass`.
     ElementClass,
-    /// `require`
+    /// The word `require`.
     Require,
     /// `provide`, which is reserved and means nothing.
     Provide,
-    /// `define`
+    /// The word `define`.
     Define,
     /// Any other character.
     Char(char),

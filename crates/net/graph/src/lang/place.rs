@@ -73,7 +73,7 @@ impl Place {
     }
 }
 
-/// `file:line:column`.
+/// Writes `file:line:column`.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.landmark())?;

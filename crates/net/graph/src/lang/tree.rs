@@ -14,9 +14,9 @@ pub enum Statement<'a> {
     Chain(Chain<'a>),
     /// `elementclass Name ...`
     Class(ClassStatement<'a>),
-    /// `require(...)`
+    /// A requirement, `require(...)`.
     Require(Config<'a>),
-    /// `define(...)`
+    /// Definitions of variables, `define(...)`.
     Define(Config<'a>),
 }
 
@@ -45,9 +45,9 @@ pub struct Step<'a> {
 /// The two arrows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrow {
-    /// `->`
+    /// The arrow `->` connects one port to one port.
     Single,
-    /// `=>`
+    /// The arrow `=>` connects each port of a group.
     Many,
 }
 
@@ -60,7 +60,7 @@ pub struct Item<'a> {
     pub what: What<'a>,
     /// `:: Class`.
     pub class: Option<ClassUse<'a>>,
-    /// `(...)`.
+    /// The configuration string in parentheses, if there is one.
     pub config: Option<Config<'a>>,
     /// The ports after it, `x [1]`.
     pub outputs: Option<Ports>,

@@ -20,9 +20,9 @@ use super::args;
 pub enum Form {
     /// `$name`, also `$?`, `$#` and `$$`.
     Bare,
-    /// `${...}`
+    /// In braces, `${...}`.
     Braces,
-    /// `$(...)`
+    /// In parentheses, `$(...)`.
     Parentheses,
 }
 

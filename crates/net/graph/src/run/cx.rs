@@ -26,7 +26,7 @@ pub struct Cx<'a> {
     pub(crate) me: usize,
 }
 
-/// Packets.
+/// What an element does with packets.
 impl Cx<'_> {
     /// Sends a packet out at `output`, behind those sent before. Where there is no
     /// such output it is dropped, for the class's first reason.
@@ -344,7 +344,7 @@ impl Cx<'_> {
     }
 }
 
-/// Handlers.
+/// How an element calls handlers.
 impl Cx<'_> {
     /// Reads a handler: `element.handler`, or a global one.
     ///

@@ -18,7 +18,7 @@ pub enum Until {
     Readable,
     /// It can be written.
     Writable,
-    /// Either.
+    /// It can be read or written.
     Either,
 }
 

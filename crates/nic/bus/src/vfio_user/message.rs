@@ -249,7 +249,7 @@ pub struct Access {
     pub offset: u64,
     /// Index of the region.
     pub region: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub count: u32,
 }
 
@@ -270,16 +270,16 @@ pub enum Request<'a> {
         offset: u64,
         /// Where the device sees it.
         iova: u64,
-        /// Bytes.
+        /// Length in bytes.
         len: u64,
     },
     /// Takes `iova..iova + len` back.
     DmaUnmap {
-        /// [`flags::DMA_UNMAP_ALL`].
+        /// Zero or [`flags::DMA_UNMAP_ALL`].
         flags: u32,
         /// Where the device saw it.
         iova: u64,
-        /// Bytes.
+        /// Length in bytes.
         len: u64,
     },
     /// Asks for [`DeviceInfo`].
@@ -310,7 +310,7 @@ pub enum Request<'a> {
     DmaRead {
         /// First byte.
         iova: u64,
-        /// Bytes.
+        /// Length in bytes.
         count: u64,
     },
     /// Writes memory.

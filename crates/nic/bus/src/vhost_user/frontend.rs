@@ -246,7 +246,7 @@ impl Frontend {
     }
 }
 
-/// Rings.
+/// How rings are set up, started and stopped.
 impl Frontend {
     /// Sets ring `index` up and starts it: the back end follows `kick`, and wakes
     /// the eventfd that [`Backend::set_interrupt`](crate::Backend::set_interrupt)

@@ -90,7 +90,7 @@ pub enum Fault {
         device: String,
         /// Which queue.
         queue: u16,
-        /// Where.
+        /// Where the queue would be notified, in bytes from the structure's start.
         offset: u64,
         /// How long the structure is.
         length: u32,

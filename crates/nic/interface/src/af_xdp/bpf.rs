@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// Commands.
+/// The commands of bpf(2), `BPF_*`.
 const MAP_CREATE: i32 = 0;
 const MAP_UPDATE: i32 = 2;
 const PROG_LOAD: i32 = 5;

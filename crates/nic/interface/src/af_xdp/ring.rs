@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::mapping::Mapping;
 
-/// `XDP_RING_NEED_WAKEUP`.
+/// Bit `XDP_RING_NEED_WAKEUP` of a ring's flags.
 const NEED_WAKEUP: u32 = 1;
 
 /// Where things are in the mapping, in bytes.

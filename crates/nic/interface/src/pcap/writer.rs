@@ -20,9 +20,9 @@ pub enum Direction {
     /// Not known.
     #[default]
     Unknown,
-    /// Received.
+    /// The interface received the packet.
     Inbound,
-    /// Sent.
+    /// The interface sent the packet.
     Outbound,
 }
 

@@ -46,9 +46,9 @@ const PLAIN: u64 = tx::DTYP_DATA | tx::EOP | tx::IFCS | tx::DEXT;
 /// What the registers say for all queues.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Settings {
-    /// HLREG0.TXPADEN.
+    /// Whether short frames are padded (HLREG0.TXPADEN).
     pub pad: bool,
-    /// HLREG0.TXCRCEN.
+    /// Whether a CRC is appended to frames (HLREG0.TXCRCEN).
     pub append_crc: bool,
     /// The tag's type (DMATXCTL.VT).
     pub vlan_type: u16,
@@ -66,7 +66,7 @@ pub(super) struct Tx<W> {
     pub queues: Vec<TxQueue<W>>,
     /// Queues that are enabled.
     pub active: Vec<u8>,
-    /// DMATXCTL.TE.
+    /// Whether the transmit DMA is enabled (DMATXCTL.TE).
     pub enabled: bool,
     settings: Settings,
     /// Which of the active queues is served first.

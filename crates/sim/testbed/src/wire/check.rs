@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-/// `IX`.
+/// The letters `IX` in front of the tag.
 pub(super) const MARK: [u8; 2] = [0x49, 0x58];
 /// Ethernet, IPv4 without options, UDP.
 pub(super) const HEADERS: usize = 42;

@@ -190,9 +190,9 @@ impl Default for GeneratorSpec {
 /// Where frames for the host come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceSpec {
-    /// `gen`.
+    /// A generator, `gen`.
     Generator(GeneratorSpec),
-    /// `pcap`.
+    /// A capture file, `pcap`.
     Capture {
         /// The file, pcap or pcapng.
         path: PathBuf,

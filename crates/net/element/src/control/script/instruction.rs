@@ -15,7 +15,7 @@ pub enum Instruction {
     Write { call: String, unquote: bool },
     /// Reads a handler and prints its name and what it says.
     Read { call: String, unquote: bool },
-    /// Prints.
+    /// Prints a text.
     Print { text: String, newline: bool, unquote: bool },
     /// Sets a variable.
     Set { variable: String, value: String, unquote: bool },
@@ -29,7 +29,7 @@ pub enum Instruction {
     Goto { label: String, condition: String },
     /// Ends, with an error.
     Error { message: String, unquote: bool },
-    /// Ends.
+    /// Ends the script.
     End,
     /// Ends; a packet script drops its packet.
     Exit,

@@ -56,9 +56,9 @@ pub fn capabilities() -> Vec<u8> {
 /// The reply to `DEVICE_GET_INFO`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// `VFIO_DEVICE_FLAGS_*`.
+    /// Bits `VFIO_DEVICE_FLAGS_*`.
     pub flags: u32,
-    /// Regions.
+    /// Number of regions.
     pub regions: u32,
     /// Kinds of interrupts.
     pub irqs: u32,
@@ -76,11 +76,11 @@ pub fn decode_device_info(body: &[u8]) -> Result<DeviceInfo, Malformed> {
 pub struct Region {
     /// Bytes the whole answer needs.
     pub argsz: u32,
-    /// `VFIO_REGION_INFO_FLAG_*`.
+    /// Bits `VFIO_REGION_INFO_FLAG_*`.
     pub flags: u32,
     /// Index of the region.
     pub index: u32,
-    /// Bytes.
+    /// Length of the region in bytes.
     pub size: u64,
     /// Where the region begins in its file.
     pub offset: u64,
@@ -154,7 +154,7 @@ impl<'a> Iterator for Capabilities<'a> {
 /// The reply to `DEVICE_GET_IRQ_INFO`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IrqInfo {
-    /// `VFIO_IRQ_INFO_*`.
+    /// Bits `VFIO_IRQ_INFO_*`.
     pub flags: u32,
     /// Kind of interrupt.
     pub index: u32,
