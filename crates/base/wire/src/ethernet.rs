@@ -26,6 +26,15 @@ impl EtherType {
     pub const VLAN: EtherType = EtherType(0x8100);
     /// Internet protocol, version 6.
     pub const IPV6: EtherType = EtherType(0x86DD);
+    /// An Ethernet frame, as GRE carries one (RFC 1701, RFC 7637).
+    pub const TRANSPARENT_BRIDGING: EtherType = EtherType(0x6558);
+    /// A packet under MPLS labels (RFC 3032).
+    pub const MPLS: EtherType = EtherType(0x8847);
+    /// A packet under MPLS labels for many receivers, or with a label that the sender's
+    /// neighbour assigned (RFC 5332).
+    pub const MPLS_UPSTREAM: EtherType = EtherType(0x8848);
+    /// A packet with a network service header (RFC 8300).
+    pub const NSH: EtherType = EtherType(0x894F);
     /// MAC control, of which PAUSE is one.
     pub const MAC_CONTROL: EtherType = EtherType(0x8808);
     /// A service VLAN tag (802.1ad).

@@ -42,6 +42,10 @@ impl Protocol {
     pub const ICMPV6: Protocol = Protocol(58);
     /// IPv6 options for the destination.
     pub const DESTINATION: Protocol = Protocol(60);
+    /// An Ethernet frame in IP (RFC 8986, section 9.1).
+    pub const ETHERNET: Protocol = Protocol(143);
+    /// MPLS labels in IP (RFC 4023).
+    pub const MPLS: Protocol = Protocol(137);
     /// Stream control transmission.
     pub const SCTP: Protocol = Protocol(132);
     /// Mobility (IPv6).

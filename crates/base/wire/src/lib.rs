@@ -1,4 +1,4 @@
-//! Packet formats from Ethernet to TCP, as facts over bytes. No other crate knows
+//! Packet formats from Ethernet to TCP, and those of tunnels, as facts over bytes. No other crate knows
 //! where a header has its fields, what a protocol's number is, or how checksums are
 //! added up: `cargo xtask test` refuses such literals elsewhere.
 //!
@@ -19,7 +19,8 @@
 //!
 //! Checksums over a payload are neither verified by `parse` nor made by `emit`,
 //! because the NIC may do both: `verify_checksum` and `fill_checksum` do. There is
-//! no reassembly, no IPv4 option, no jumbogram and no tunnel's own header here.
+//! no reassembly, no IPv4 option and no jumbogram here. Tunnels' own headers are in
+//! [`tunnel`].
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -44,6 +45,7 @@ pub mod outer;
 pub mod tcp;
 pub mod tcp_option;
 pub mod toeplitz;
+pub mod tunnel;
 pub mod udp;
 pub mod vlan;
 

@@ -27,7 +27,8 @@
 //! assert!(ipv4::Packet::new_checked(&packet[14..]).unwrap().verify_checksum());
 //! ```
 //!
-//! No tunnel's own header is here, nor are headers behind UDP's looked into.
+//! Tunnels' own headers are in [`tunnel`](crate::tunnel) and are added as bytes; headers behind
+//! UDP's are not looked into.
 
 use crate::ethernet::{self, EtherType};
 use crate::{flow, ipv4, ipv6, udp, vlan};
