@@ -28,12 +28,14 @@ mod view;
 
 pub mod arp;
 pub mod checksum;
+pub mod ecn;
 mod error;
 pub mod ethernet;
 mod field;
 pub mod flow;
 pub mod icmpv4;
 pub mod icmpv6;
+mod inner;
 pub mod ip;
 pub mod ipv4;
 pub mod ipv4_option;
@@ -51,5 +53,6 @@ pub mod vlan;
 
 pub use error::{Error, Result};
 pub use flow::Flow;
+pub use inner::Inner;
 pub use mac::{InvalidMac, MacAddress};
 pub use toeplitz::Toeplitz;
