@@ -6,7 +6,7 @@
 //! use std::net::Ipv4Addr;
 //! use wire::ethernet::{self, EtherType};
 //! use wire::ip::Protocol;
-//! use wire::outer::Outer;
+//! use wire::outer::{Outer, PerPacket};
 //! use wire::{MacAddress, flow, ipv4};
 //!
 //! // A tunnel with eight bytes of its own over UDP's port 4789 (RFC 7348).
@@ -22,7 +22,8 @@
 //!
 //! let inner = [0; 60]; // the packet
 //! let mut room = [0; 50]; // in front of it
-//! assert!(outer.write(&mut room, inner.len(), 1, Some(flow::hash(&inner))));
+//! let packet = PerPacket { flow_hash: Some(flow::hash(&inner)), ..PerPacket::default() };
+//! assert!(outer.write(&mut room, inner.len(), packet));
 //! let packet = [&room[..], &inner].concat();
 //! assert!(ipv4::Packet::new_checked(&packet[14..]).unwrap().verify_checksum());
 //! ```
@@ -39,6 +40,19 @@ enum Network {
     None,
     V4(usize),
     V6(usize),
+}
+
+/// What differs between the packets that have the same headers in front of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PerPacket {
+    /// The IPv4 header's identification.
+    pub identification: u16,
+    /// A flow's hash: the UDP source port ([`flow::source_port`]) and IPv6's flow label
+    /// ([`flow::label`]) are made of it.
+    pub flow_hash: Option<u32>,
+    /// Bits that are set in the traffic class beside those of the template, such as the
+    /// packet's own [`ecn`](crate::ecn).
+    pub traffic_class: u8,
 }
 
 /// Headers of `N` bytes at most. The functions that add one give `None` where there is no
@@ -133,29 +147,15 @@ impl<const N: usize> Outer<N> {
         }
     }
 
-    /// Writes the headers to the start of `room`, in front of `payload_len` bytes. With a
-    /// flow's hash the UDP source port ([`flow::source_port`]) and IPv6's flow label
-    /// ([`flow::label`]) are made of it. False, and nothing written, when there is no room
-    /// or the packet is too long for its headers.
+    /// Writes the headers to the start of `room`, in front of `payload_len` bytes. False, and
+    /// nothing written, when there is no room or the packet is too long for its headers.
     #[inline]
-    pub fn write(
-        &self,
-        room: &mut [u8],
-        payload_len: usize,
-        identification: u16,
-        flow_hash: Option<u32>,
-    ) -> bool {
-        self.try_write(room, payload_len, identification, flow_hash).is_some()
+    pub fn write(&self, room: &mut [u8], payload_len: usize, packet: PerPacket) -> bool {
+        self.try_write(room, payload_len, packet).is_some()
     }
 
     #[inline(always)]
-    fn try_write(
-        &self,
-        room: &mut [u8],
-        payload_len: usize,
-        identification: u16,
-        flow_hash: Option<u32>,
-    ) -> Option<()> {
+    fn try_write(&self, room: &mut [u8], payload_len: usize, packet: PerPacket) -> Option<()> {
         let room = room.get_mut(..self.len)?;
         // Bytes from a header on.
         let from = |at: usize| u16::try_from(self.len - at + payload_len).ok();
@@ -168,11 +168,20 @@ impl<const N: usize> Outer<N> {
         room.copy_from_slice(self.bytes.get(..self.len)?);
         match self.network {
             Network::None => {}
-            Network::V4(at) => ipv4::Header::of_mut(&mut room[at..])?.complete(network_len, identification),
+            Network::V4(at) => {
+                let mut ip = ipv4::Header::of_mut(&mut room[at..])?;
+                ip.complete(network_len, packet.identification);
+                if packet.traffic_class != 0 {
+                    ip.update_traffic_class(ip.traffic_class() | packet.traffic_class);
+                }
+            }
             Network::V6(at) => {
                 let mut ip = ipv6::Header::of_mut(&mut room[at..])?;
                 ip.set_payload_len(network_len);
-                if let Some(hash) = flow_hash {
+                if packet.traffic_class != 0 {
+                    ip.set_version(ip.traffic_class() | packet.traffic_class, ip.flow_label());
+                }
+                if let Some(hash) = packet.flow_hash {
                     ip.set_flow_label(flow::label(hash));
                 }
             }
@@ -180,7 +189,7 @@ impl<const N: usize> Outer<N> {
         if let Some(at) = self.udp {
             let mut udp = udp::Header::of_mut(&mut room[at..])?;
             udp.set_total_len(udp_len);
-            if let Some(hash) = flow_hash {
+            if let Some(hash) = packet.flow_hash {
                 udp.set_src_port(flow::source_port(hash));
             }
         }

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use proptest::prelude::*;
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
-use wire::outer::Outer;
+use wire::outer::{Outer, PerPacket};
 use wire::{Flow, MacAddress, flow, ipv4, ipv6, udp};
 
 const DST: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
@@ -44,11 +44,20 @@ fn over_v6(tunnel: &[u8]) -> Option<Outer<80>> {
     Outer::new().ethernet(&link(EtherType::IPV6))?.ipv6(&v6())?.udp(1, 4789)?.bytes(tunnel)
 }
 
+/// With this identification, and nothing that tells flows apart.
+fn numbered(identification: u16) -> PerPacket {
+    PerPacket { identification, ..PerPacket::default() }
+}
+
+fn of_flow(identification: u16, hash: u32) -> PerPacket {
+    PerPacket { flow_hash: Some(hash), ..numbered(identification) }
+}
+
 #[test]
 fn headers_read_as_their_bytes() {
     let outer = over_v4(&[8, 0, 0, 0, 0, 0, 100, 0]).expect("there is room");
     let mut packet = [0xEE; 54 + 4];
-    assert!(outer.write(&mut packet, 4, 0x1234, None));
+    assert!(outer.write(&mut packet, 4, numbered(0x1234)));
     assert_eq!(packet[..18], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x81, 0, 0x61, 0x23, 8, 0]);
     // 28 + 8 + 4 bytes; the words add up to 0x5B72.
     assert_eq!(packet[18..30], [0x45, 0, 0, 40, 0x12, 0x34, 0x40, 0, 64, 17, 0xA4, 0x8D]);
@@ -62,14 +71,14 @@ fn headers_read_as_their_bytes() {
 fn flows_are_told_apart_by_port_and_label() {
     let outer = over_v6(&[]).expect("there is room");
     let mut packet = [0; 62];
-    assert!(outer.write(&mut packet, 100, 0, Some(0xABCD_1234)));
+    assert!(outer.write(&mut packet, 100, of_flow(0, 0xABCD_1234)));
     let ip = ipv6::Header::of(&packet[14..]).expect("long enough");
     assert_eq!((ip.flow_label(), ip.traffic_class()), (flow::label(0xABCD_1234), 0xA5));
     assert_eq!((ip.version(), ip.payload_len(), ip.hop_limit()), (6, 108, 9));
     let udp = udp::Header::of(&packet[54..]).expect("long enough");
     assert_eq!((udp.src_port(), udp.dst_port()), (flow::source_port(0xABCD_1234), 4789));
     assert_eq!((udp.total_len(), udp.checksum()), (108, 0));
-    assert!(outer.write(&mut packet, 100, 0, None));
+    assert!(outer.write(&mut packet, 100, PerPacket::default()));
     let ip = ipv6::Header::of(&packet[14..]).expect("long enough");
     assert_eq!((ip.flow_label(), packet[55]), (0x12345, 1), "as they were given");
 }
@@ -78,7 +87,7 @@ fn flows_are_told_apart_by_port_and_label() {
 fn the_checksum_of_udp_is_made_when_it_is_asked_for() {
     for outer in [over_v4(&[1, 2, 3]), over_v6(&[1, 2, 3])].map(|outer| outer.expect("there is room")) {
         let mut packet = vec![7; outer.len() + 33];
-        assert!(outer.write(&mut packet, 33, 5, Some(9)));
+        assert!(outer.write(&mut packet, 33, of_flow(5, 9)));
         assert!(!outer.fill_udp_checksum(&mut packet[..outer.len() + 32]), "not all there");
         assert!(outer.fill_udp_checksum(&mut packet));
         let flow = Flow::of(&packet).expect("a flow");
@@ -99,15 +108,16 @@ fn what_does_not_fit_is_refused() {
     assert!(Outer::<80>::new().udp(1, 2).and_then(|outer| outer.udp(1, 2)).is_none());
     let outer = over_v4(&[]).expect("there is room");
     let mut room = [0xEE; 46];
-    assert!(!outer.write(&mut room[..45], 0, 0, None));
-    assert!(!outer.write(&mut room, 65_535 - 27, 0, None));
+    assert!(!outer.write(&mut room[..45], 0, PerPacket::default()));
+    assert!(!outer.write(&mut room, 65_535 - 27, PerPacket::default()));
     assert_eq!(room, [0xEE; 46], "nothing is written");
-    assert!(outer.write(&mut room, 65_535 - 28, 0, None));
+    assert!(outer.write(&mut room, 65_535 - 28, PerPacket::default()));
     let outer = over_v6(&[]).expect("there is room");
     assert!(
-        !outer.write(&mut [0; 62], 65_535 - 7, 0, None) && outer.write(&mut [0; 62], 65_535 - 8, 0, None)
+        !outer.write(&mut [0; 62], 65_535 - 7, PerPacket::default())
+            && outer.write(&mut [0; 62], 65_535 - 8, PerPacket::default())
     );
-    assert!(Outer::<1>::new().write(&mut [], 1 << 20, 0, None), "no header, no limit");
+    assert!(Outer::<1>::new().write(&mut [], 1 << 20, PerPacket::default()), "no header, no limit");
 }
 
 #[test]
@@ -117,7 +127,7 @@ fn hashes_spread_over_ports_and_labels() {
         let mut frame = [0; 42];
         let outer = Outer::<42>::new().ethernet(&link(EtherType::IPV4));
         let outer = outer.and_then(|outer| outer.ipv4(&v4())).and_then(|outer| outer.udp(1024 + n, 9));
-        assert!(outer.expect("there is room").write(&mut frame, 0, n, None));
+        assert!(outer.expect("there is room").write(&mut frame, 0, numbered(n)));
         let hash = flow::hash(&frame);
         ports.insert(flow::source_port(hash));
         labels.insert(flow::label(hash));
@@ -147,12 +157,31 @@ proptest! {
     }
 
     #[test]
+    fn the_traffic_class_is_the_templates_and_the_packets(
+        template: u8, packet: u8, identification: u16, hash in prop::option::of(any::<u32>()),
+        payload_len in 0..1400usize,
+    ) {
+        let with = |traffic_class| {
+            let v4 = Outer::<80>::new().ipv4(&ipv4::Repr { traffic_class, ..v4() });
+            [v4, Outer::new().ipv6(&ipv6::Repr { traffic_class, ..v6() })].map(|outer| outer.expect("there is room"))
+        };
+        let whole = PerPacket { identification, flow_hash: hash, traffic_class: 0 };
+        for (outer, expected) in with(template).iter().zip(with(template | packet)) {
+            let (mut written, mut anew) = ([0; 80], [0; 80]);
+            let len = outer.len() + payload_len;
+            let marked = PerPacket { traffic_class: packet, ..whole };
+            prop_assert!(outer.write(&mut written, len, marked) && expected.write(&mut anew, len, whole));
+            prop_assert_eq!(written, anew);
+        }
+    }
+
+    #[test]
     fn a_hash_is_of_the_flow_and_nothing_else(payload: Vec<u8>, other: Vec<u8>, ports: (u16, u16)) {
         let frame = |payload: &[u8], ports: (u16, u16), number| {
             let mut frame = vec![0; 42 + payload.len()];
             let outer = Outer::<42>::new().ethernet(&link(EtherType::IPV4));
             let outer = outer.and_then(|outer| outer.ipv4(&v4())).and_then(|outer| outer.udp(ports.0, ports.1));
-            assert!(outer.is_some_and(|outer| outer.write(&mut frame, payload.len(), number, None)));
+            assert!(outer.is_some_and(|outer| outer.write(&mut frame, payload.len(), numbered(number))));
             frame[42..].copy_from_slice(payload);
             flow::hash(&frame)
         };

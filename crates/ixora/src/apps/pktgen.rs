@@ -8,7 +8,7 @@ use runtime::{Instant, Poller, Queue};
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
 use wire::ip::port::DISCARD;
-use wire::outer::Outer;
+use wire::outer::{Outer, PerPacket};
 use wire::{MacAddress, ipv4, udp};
 
 use crate::rate::Rate;
@@ -120,7 +120,7 @@ fn template(from: MacAddress, to: MacAddress, size: usize) -> Vec<u8> {
     let ip = ipv4::Repr::between(src, dst, Protocol::UDP, 0);
     let headers = Outer::<PAYLOAD>::new().ethernet(&link).and_then(|outer| outer.ipv4(&ip));
     let headers = headers.and_then(|outer| outer.udp(0, DISCARD)).expect("they are so long");
-    headers.write(&mut bytes, size - 4 - PAYLOAD, 0, None);
+    headers.write(&mut bytes, size - 4 - PAYLOAD, PerPacket::default());
     bytes
 }
 

@@ -10,7 +10,7 @@ use memory::Batch;
 use memory::annotation::Header;
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
-use wire::outer::Outer;
+use wire::outer::{Outer, PerPacket};
 use wire::{MacAddress, ipv4, udp};
 
 /// Bytes of a frame's headers: Ethernet, IPv4, UDP.
@@ -182,7 +182,7 @@ fn frame(
     let ports = random.next() as u32 | 0x0400_0400;
     let headers = Outer::<HEADERS>::new().ethernet(&link).and_then(|outer| outer.ipv4(&ip));
     let headers = headers.and_then(|outer| outer.udp((ports >> 16) as u16, ports as u16));
-    headers.expect("they are so long").write(&mut bytes, length - HEADERS, 0, None);
+    headers.expect("they are so long").write(&mut bytes, length - HEADERS, PerPacket::default());
     bytes // a UDP checksum of zero: none
 }
 

@@ -11,7 +11,7 @@ use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
-use wire::outer::Outer;
+use wire::outer::{Outer, PerPacket};
 use wire::{MacAddress, ipv4, udp};
 
 use super::words::UdpPort;
@@ -114,7 +114,7 @@ pub(super) fn lay_out(length: usize, src: End, dst: End, with_checksum: bool) ->
     let ip = ipv4::Repr { ttl: 250, ..ipv4::Repr::between(src.1, dst.1, Protocol::UDP, 0) };
     let headers = Outer::<HEADERS>::new().ethernet(&link).and_then(|outer| outer.ipv4(&ip));
     let headers = headers.and_then(|outer| outer.udp(src.2, dst.2)).expect("they are so long");
-    headers.write(&mut bytes, length - HEADERS, 0, None);
+    headers.write(&mut bytes, length - HEADERS, PerPacket::default());
     if with_checksum {
         headers.fill_udp_checksum(&mut bytes);
     }
