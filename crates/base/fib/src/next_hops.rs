@@ -57,6 +57,14 @@ impl<H: Clone + Eq + Hash> NextHops<H> {
         (hop, was_last)
     }
 
+    /// Puts `hop` in the place of the one that equals it; its index, if there is one.
+    pub(crate) fn refresh(&mut self, hop: H) -> Option<u32> {
+        let (_, index) = self.indices.remove_entry(&hop)?;
+        self.slots[index as usize].hop = Some(hop.clone());
+        self.indices.insert(hop, index);
+        Some(index)
+    }
+
     /// The next hop of an index.
     pub(crate) fn get(&self, index: u32) -> Option<&H> {
         self.slots.get(index as usize)?.hop.as_ref()

@@ -61,9 +61,8 @@ impl<R> Default for Changes<R> {
 }
 
 impl<R> Changes<R> {
-    /// A next hop never comes or goes without a rule's change.
     fn is_empty(&self) -> bool {
-        self.rules.is_empty() && !self.all
+        self.rules.is_empty() && self.hops.is_empty() && !self.all
     }
 
     fn rule(&mut self, rule: R) {
@@ -75,8 +74,17 @@ impl<R> Changes<R> {
     }
 
     fn hop(&mut self, index: u32) {
-        if !self.all {
-            self.hops.push(index);
+        if self.all {
+            return;
+        }
+        self.hops.push(index);
+        if self.hops.len() == REMEMBERED {
+            // The same few may change again and again.
+            self.hops.sort_unstable();
+            self.hops.dedup();
+            if self.hops.len() > REMEMBERED / 2 {
+                self.everything();
+            }
         }
     }
 
@@ -176,6 +184,20 @@ impl<S: Scheme, H: Clone + Eq + Hash> Rib<S, H> {
             self.changes.rule(rule);
         }
         Ok(old.map(|old| self.release(old)))
+    }
+
+    /// Puts `hop` in the place of the next hop that equals it, for all rules that use that one,
+    /// however many: for next hops with a part that their equality does not look at, as a
+    /// tunnel stays the same when its neighbour has another Ethernet address. An insertion
+    /// leaves such a next hop as it is. False,
+    /// and nothing changed, when no rule uses such a next hop. Readers see it after
+    /// [`publish`](Self::publish).
+    pub fn refresh(&mut self, hop: H) -> bool {
+        let index = self.hops.refresh(hop);
+        if let Some(index) = index {
+            self.changes.hop(index);
+        }
+        index.is_some()
     }
 
     fn release(&mut self, index: u32) -> H {

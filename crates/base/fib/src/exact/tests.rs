@@ -9,6 +9,27 @@ use crate::{Error, MISS, Rib};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
+/// A next hop that is the same by its number alone.
+#[derive(Clone, Debug)]
+struct Tunnel {
+    id: u8,
+    carries: u8,
+}
+
+impl PartialEq for Tunnel {
+    fn eq(&self, other: &Tunnel) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Tunnel {}
+
+impl std::hash::Hash for Tunnel {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Insert(Key, u8),
@@ -77,6 +98,49 @@ proptest! {
         let mut all: Vec<(Key, u8)> = model.into_iter().collect();
         all.sort();
         prop_assert!(rib.iter().map(|entry| (entry.rule, *entry.hop)).eq(all));
+    }
+
+    #[test]
+    fn a_refreshed_next_hop_is_another_one_for_all_its_rules(
+        steps in prop::collection::vec((0..30u128, 0..5u8, any::<u8>(), 0..6u8), 1..300),
+    ) {
+        let mut rib = Rib::<Exact, Tunnel>::new();
+        let mut reader = rib.reader();
+        // What each tunnel carries, which tunnel each key has; and both as published.
+        let (mut carried, mut keys) = (HashMap::new(), HashMap::new());
+        let mut published = HashMap::new();
+        for (bits, id, carries, kind) in steps {
+            match kind {
+                0..=2 => {
+                    let is_used = keys.values().any(|used| *used == id);
+                    let carries = if is_used { carried[&id] } else { carries };
+                    carried.insert(id, carries);
+                    rib.insert(Key::new(1, bits), Tunnel { id, carries }).unwrap();
+                    keys.insert(bits, id);
+                }
+                3 => {
+                    rib.remove(Key::new(1, bits)).unwrap();
+                    keys.remove(&bits);
+                }
+                4 => {
+                    let is_used = keys.values().any(|used| *used == id);
+                    prop_assert_eq!(rib.refresh(Tunnel { id, carries }), is_used);
+                    carried.insert(id, carries);
+                }
+                _ => {
+                    rib.publish();
+                    published = keys.iter().map(|(bits, id)| (*bits, (*id, carried[id]))).collect();
+                }
+            }
+            let fib = reader.fib();
+            for bits in 0..30 {
+                let found = fib.lookup(Key::new(1, bits)).map(|tunnel| (tunnel.id, tunnel.carries));
+                prop_assert_eq!(found, published.get(&bits).copied());
+            }
+        }
+        let unpublished = rib.iter().map(|entry| (entry.rule.bits(), (entry.hop.id, entry.hop.carries)));
+        let expected: HashMap<u128, (u8, u8)> = keys.iter().map(|(bits, id)| (*bits, (*id, carried[id]))).collect();
+        prop_assert_eq!(unpublished.collect::<HashMap<_, _>>(), expected);
     }
 
     #[test]
