@@ -214,6 +214,7 @@ fn build(
     let router_ports = ground.router_ports(click);
     let mut services = Services::default();
     services.add(router_ports.clone());
+    services.add(Arc::new(click.control_policy()));
     let options = graph::Options {
         services,
         dma: ground.dma.clone(),

@@ -95,6 +95,8 @@ struct Run<'a> {
     before: Machine,
     planted: Option<Plant>,
     summary: Summary,
+    /// Where logs of failed episodes are kept, made with the first of them.
+    kept: Option<PathBuf>,
 }
 
 impl Run<'_> {
@@ -106,7 +108,8 @@ impl Run<'_> {
         let scratch = tempfile::Builder::new().prefix("ixora-soak-").tempdir().map_err(failed)?;
         let before = Machine::now().ok_or_else(|| Failure::new("cannot read /proc/self"))?;
         let summary = Summary::new(seed);
-        Ok(Run { arguments, scratch, before, planted: arguments.plant, summary })
+        let kept = arguments.logs.clone();
+        Ok(Run { arguments, scratch, before, planted: arguments.plant, summary, kept })
     }
 
     /// Plays an episode, and looks at what it left.
@@ -173,17 +176,28 @@ impl Run<'_> {
         failures
     }
 
+    /// Where logs are kept: as the user says, else in a directory that was made for them and
+    /// that only this user can look into.
+    fn kept_logs(&mut self) -> std::io::Result<&Path> {
+        let kept = match self.kept.take() {
+            Some(kept) => kept,
+            None => tempfile::Builder::new().prefix("ixora-soak-logs-").tempdir()?.keep(),
+        };
+        Ok(self.kept.insert(kept))
+    }
+
     /// Keeps the logs of an episode that failed, and says how to repeat it.
     fn keep(&mut self, episode: &Episode, failures: Vec<String>, logs: &Path) {
-        let kept =
-            self.arguments.logs.clone().unwrap_or_else(|| {
-                std::env::temp_dir().join(format!("ixora-soak-logs-{}", std::process::id()))
-            });
-        let kept = kept.join(episode.number.to_string());
-        let copied = copy(logs, &kept).and_then(|()| fs::write(kept.join("episode"), episode.to_string()));
-        if let Err(error) = copied {
-            eprintln!("cannot keep logs in {}: {error}", kept.display());
-        }
+        let kept = self.kept_logs().map(|kept| kept.join(episode.number.to_string()));
+        let copied = kept.and_then(|kept| {
+            copy(logs, &kept)?;
+            fs::write(kept.join("episode"), episode.to_string())?;
+            Ok(kept)
+        });
+        let kept = copied.unwrap_or_else(|error| {
+            eprintln!("cannot keep logs: {error}");
+            PathBuf::new()
+        });
         let only = self.arguments.only.iter().map(|kind| format!(" --only {}", kind.name()));
         let repeat = format!(
             "ixora soak --seed {} --episode {}{}",

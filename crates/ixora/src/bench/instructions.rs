@@ -37,7 +37,9 @@ pub fn count_router(workload: &str, batch: usize) -> Result<f64, Failure> {
 fn callgrind(function: &str, arguments: &[&[&str]]) -> Result<f64, Failure> {
     let program =
         std::env::current_exe().map_err(|e| Failure::new(format!("cannot find this program: {e}")))?;
-    let output = std::env::temp_dir().join(format!("ixora-callgrind-{}", std::process::id()));
+    // A directory of our own: in one that all may write to, its name could be a link.
+    let folder = tempfile::tempdir().map_err(|e| Failure::new(format!("cannot make a directory: {e}")))?;
+    let output = folder.path().join("callgrind");
     let mut command = Command::new("valgrind");
     command
         .args(["--tool=callgrind", "--quiet"])
@@ -53,7 +55,6 @@ fn callgrind(function: &str, arguments: &[&[&str]]) -> Result<f64, Failure> {
         Failure::new(format!("cannot run valgrind: {error}")).fix("install it: apt-get install valgrind")
     })?;
     let profile = std::fs::read_to_string(&output).unwrap_or_default();
-    let _ = std::fs::remove_file(&output);
     let total = profile
         .lines()
         .find_map(|line| line.strip_prefix("totals: "))

@@ -1,9 +1,11 @@
 //! The words of `ixora click`: Click's, and some of ours.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use crate::compiled::Compiled;
 use clap::{ArgAction, Args};
+use element::control::policy::ControlPolicy;
 
 /// Run a configuration written in Click's language.
 #[derive(Args, Debug, Clone)]
@@ -31,6 +33,9 @@ pub struct Click {
     /// Control connections on this Unix socket.
     #[arg(long, short = 'u', value_name = "FILE")]
     pub unix_socket: Vec<String>,
+    /// Let clients of control sockets write handlers that take a file's name.
+    #[arg(long)]
+    pub control_files: bool,
     /// Serve counters to Prometheus on this TCP port of this host, or ADDRESS:PORT.
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "9464", require_equals = true)]
     pub metrics: Option<String>,
@@ -111,6 +116,18 @@ impl Click {
     /// Whether the configuration is only looked at.
     pub fn only_looks(&self) -> bool {
         self.check || self.explain || self.dot || self.svg.is_some()
+    }
+
+    /// Who may come in at control sockets, and what clients may do. The user is who called
+    /// `sudo`, if somebody did; what a router gives up later does not count.
+    pub fn control_policy(&self) -> ControlPolicy {
+        static STARTED_BY: OnceLock<Vec<u32>> = OnceLock::new();
+        let started_by = || {
+            let own = rustix::process::getuid().as_raw();
+            runtime::confine::caller().map(|(user, _)| user).into_iter().chain([own]).collect()
+        };
+        let users = STARTED_BY.get_or_init(started_by).clone();
+        ControlPolicy { users, files: self.control_files, ..ControlPolicy::default() }
     }
 
     /// The cores the threads are bound to.

@@ -175,7 +175,9 @@ fn fetch(host: &str) -> Result<String, Failure> {
     };
     let address = if host.contains(':') { host.to_string() } else { format!("{host}:9464") };
     let mut stream = tcp(&address).map_err(failed)?;
-    let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    // By its address: the router may know this name of its machine, or may not.
+    let peer = stream.peer_addr().map_err(failed)?;
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {peer}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).map_err(failed)?;
     let mut answer = vec![];
     stream.take(LONGEST).read_to_end(&mut answer).map_err(failed)?;

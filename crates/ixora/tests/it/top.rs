@@ -113,7 +113,7 @@ fn metrics_are_served_and_read() {
     let port = router.read("click_driver@@Metrics.port");
     std::thread::sleep(Duration::from_millis(500)); // one turn in 64 is timed
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("metrics");
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").expect("sent");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an answer");
     for series in ["packets", "batches", "cycles"] {

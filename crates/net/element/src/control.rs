@@ -5,6 +5,8 @@ mod clients;
 mod information;
 mod listener;
 mod metrics;
+mod peer;
+pub mod policy;
 pub mod protocol;
 mod quit_watcher;
 mod sched;

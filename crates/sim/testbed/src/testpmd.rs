@@ -9,8 +9,10 @@
 
 mod output;
 
+use std::fs::DirBuilder;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -137,7 +139,8 @@ impl Testpmd {
         let number = SEQUENCE.fetch_add(1, Ordering::Relaxed);
         let name = format!("ixora-testpmd-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(&name);
-        std::fs::create_dir_all(&folder)?;
+        // Ours alone: one that is there already may be somebody else's.
+        DirBuilder::new().mode(0o700).create(&folder)?;
         let (terminal, output) = terminal()?;
         let [prompt, packets] = setup.cores;
         let mut command = dpdk.command(&DRIVERS)?;

@@ -62,21 +62,30 @@ const HANDLERS: Handlers<Counter> = Handlers(&[
             Ok(())
         },
     ),
-    write("write_file", "writes the counts, as pairs of 32-bit words", |counter, cx, path| {
+    write("write_file", "writes the counts, as pairs of 32-bit words", |counter: &mut Counter, cx, path| {
         counter.write_file(cx, Format::Packed, path)
-    }),
-    write("write_text_file", "writes the counts, a line each", |counter, cx, path| {
+    })
+    .marked("/"),
+    write("write_text_file", "writes the counts, a line each", |counter: &mut Counter, cx, path| {
         counter.write_file(cx, Format::Text, path)
-    }),
-    write("write_ascii_file", "as write_text_file", |counter, cx, path| {
+    })
+    .marked("/"),
+    write("write_ascii_file", "as write_text_file", |counter: &mut Counter, cx, path| {
         counter.write_file(cx, Format::Text, path)
-    }),
-    write("write_ip_file", "writes the counts, aggregates as addresses", |counter, cx, path| {
-        counter.write_file(cx, Format::Addresses, path)
-    }),
-    write("write_pdf_file", "writes each aggregate's part of the whole", |counter, cx, path| {
-        counter.write_file(cx, Format::Shares, path)
-    }),
+    })
+    .marked("/"),
+    write(
+        "write_ip_file",
+        "writes the counts, aggregates as addresses",
+        |counter: &mut Counter, cx, path| counter.write_file(cx, Format::Addresses, path),
+    )
+    .marked("/"),
+    write(
+        "write_pdf_file",
+        "writes each aggregate's part of the whole",
+        |counter: &mut Counter, cx, path| counter.write_file(cx, Format::Shares, path),
+    )
+    .marked("/"),
     action(
         "counts_pdf",
         "makes the counts aggregates: how often there was each; of 0, as many as there are places without one in Click's tree",

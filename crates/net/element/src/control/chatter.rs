@@ -10,6 +10,8 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::clients::Clients;
 use super::listener::Listener;
+use super::policy::ControlPolicy;
+use super::protocol::{Parsed, Request, parse};
 use super::socket;
 
 /// Bytes a client may fall behind.
@@ -22,8 +24,9 @@ pub static CLASS: Class = Class {
     name: "ChatterSocket",
     brief: "tells other programs what the router says",
     doc: "Listens on a TCP port, or on a UNIX socket, and sends all that the router prints to its diagnostic \
-          output to those who connect. What they send is not read. Who falls 500,000 bytes behind is let go. \
-          A TCP socket is this machine's alone unless `LOCALHOST false` says otherwise.",
+          output to those who connect. What they send is not done; one who sends HTTP is let go, and so is one \
+          who falls 500,000 bytes behind. A TCP socket is for clients on this machine, of the user who started \
+          the router or of root, unless `SAME_USER false` or `LOCALHOST false` say otherwise.",
     ports: "0/0",
     arguments: &[
         mandatory("TYPE", "`TCP` or `UNIX`"),
@@ -33,6 +36,7 @@ pub static CLASS: Class = Class {
         keyword("QUIET_CHANNEL", "accepted: messages of no other channel are printed; true"),
         keyword("GREETING", "clients are greeted; true"),
         keyword("LOCALHOST", "TCP clients must be on this machine; true"),
+        keyword("SAME_USER", "TCP clients on a loopback address must be of the same user, or root; true"),
         keyword("RETRIES", "how often to try again each second when the socket is taken; 0"),
         keyword("RETRY_WARNINGS", "says each time that it is; true"),
     ],
@@ -45,7 +49,7 @@ pub static CLASS: Class = Class {
         read("filename", "the UNIX socket's file", |socket: &ChatterSocket| socket.listener.shown())
             .only_if(|socket| !socket.listener.is_port()),
     ]),
-    make: |_, conf| {
+    make: |setup, conf| {
         let kind: String = conf.mandatory("TYPE")?;
         let channel = conf.keyword::<String>("CHANNEL")?.unwrap_or("default".into());
         let _quiet: Option<bool> = conf.keyword("QUIET_CHANNEL")?;
@@ -59,9 +63,13 @@ pub static CLASS: Class = Class {
             "UNIX" => socket::file(conf.mandatory("FILENAME")?)?,
             _ => return Err(Fault::new(format!("unknown socket type `{kind}'"))),
         };
+        let same_user = conf.keyword("SAME_USER")?.unwrap_or(true);
         conf.complete()?;
+        let listener = Listener::new(place, retries, warns);
         Ok(Box::new(ChatterSocket {
-            listener: Listener::new(place, retries, warns),
+            same_user,
+            policy: ControlPolicy::of(setup),
+            listener,
             clients: Clients::new(if greets { GREETING } else { "" }),
             listens: channel == "default",
             said: Arc::default(),
@@ -76,6 +84,8 @@ pub static CLASS: Class = Class {
 pub struct ChatterSocket {
     listener: Listener,
     clients: Clients,
+    same_user: bool,
+    policy: Arc<ControlPolicy>,
     listens: bool,
     /// What was said and not passed on yet.
     said: Arc<Mutex<Vec<u8>>>,
@@ -94,6 +104,9 @@ impl ChatterSocket {
 
 impl Element for ChatterSocket {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if self.same_user && self.listener.is_loopback() {
+            self.clients.admit_only(self.policy.clone())?;
+        }
         self.listener.open(cx, &mut self.clients)?;
         if !self.listens {
             return Ok(());
@@ -125,6 +138,8 @@ impl Element for ChatterSocket {
             return self.pass_on(cx);
         }
         self.clients.ready(cx, watch, |client, _| {
+            let parsed = parse(&client.input, false);
+            client.ends |= matches!(parsed, Parsed::Request(Request::Bad { fatal: true, .. }, _));
             client.input.clear();
             true
         });

@@ -2,7 +2,9 @@
 //!
 //! Nothing here blocks. What a client can cost is bounded: how many there are, what
 //! is kept of what they send, what they do not take of our answers, how long they
-//! may stand in the middle of either, and how much nonsense they may talk.
+//! may stand in the middle of either, how long they may stay where that is bounded, and
+//! how much nonsense they may talk. Where one user's clients are let in, others are told
+//! so and closed.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,6 +13,9 @@ use std::sync::Arc;
 use graph::{Cx, TimerId, Until, WatchId};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags};
+
+use super::peer::Peers;
+use super::policy::ControlPolicy;
 
 /// Clients at a time; one more takes the place of the one that was quiet longest.
 const MAX_CLIENTS: usize = 64;
@@ -38,6 +43,8 @@ struct ClientCounters {
     timed_out: u64,
     /// Connections that were closed for too many wrong or too long lines.
     refused: u64,
+    /// Connections of other users, which were closed at once.
+    strangers: u64,
 }
 
 /// One of them.
@@ -63,6 +70,8 @@ pub(super) struct Client {
     waits: bool,
     /// When it last did anything.
     moved_ns: i64,
+    /// When it came.
+    came_ns: i64,
 }
 
 impl Client {
@@ -129,9 +138,24 @@ pub(super) struct Clients {
     away: usize,
     /// What each is told first.
     greeting: &'static str,
+    /// Who is let in; all without.
+    only: Option<Arc<Only>>,
+    /// How long each may stay.
+    stay_ns: Option<i64>,
     /// Who came and went since somebody asked.
     news: Vec<String>,
 }
+
+/// Those who are let in.
+#[derive(Debug)]
+struct Only {
+    peers: Peers,
+    policy: Arc<ControlPolicy>,
+}
+
+/// What others are told.
+const STRANGER: &[u8] = b"530 This port is for the user who started the router; -u FILE makes a socket with \
+    an owner and a mode\r\n";
 
 /// The most that is remembered of who came and went.
 const MOST_NEWS: usize = 256;
@@ -139,6 +163,24 @@ const MOST_NEWS: usize = 256;
 impl Clients {
     pub(super) fn new(greeting: &'static str) -> Clients {
         Clients { greeting, ..Clients::default() }
+    }
+
+    /// Lets in only those whom a policy admits. Before a listener is there.
+    ///
+    /// # Errors
+    /// When this machine does not tell who somebody is.
+    pub(super) fn admit_only(&mut self, policy: Arc<ControlPolicy>) -> Result<(), String> {
+        let peers = Peers::open().map_err(|_| {
+            "this kernel does not tell who a client is (sock_diag, /proc/net/tcp): use a UNIX socket, or \
+             SAME_USER false"
+        })?;
+        self.only = Some(Arc::new(Only { peers, policy }));
+        Ok(())
+    }
+
+    /// Closes connections after so long, whatever they do.
+    pub(super) fn stay_at_most(&mut self, ns: i64) {
+        self.stay_ns = Some(ns);
     }
 
     /// Takes everything out, to be put back when a client was answered; what is known of
@@ -185,10 +227,11 @@ impl Clients {
 
     /// What became of them, one number a line.
     pub(super) fn report(&self) -> String {
-        let ClientCounters { accepted, displaced, timed_out, refused } = self.counters;
+        let ClientCounters { accepted, displaced, timed_out, refused, strangers } = self.counters;
         let now = self.clients.len() + self.away;
         format!(
-            "now {now}\nwelcomed {accepted}\ncrowded {displaced}\nstill {timed_out}\nnonsense {refused}\n"
+            "now {now}\nwelcomed {accepted}\ncrowded {displaced}\nstill {timed_out}\nnonsense {refused}\n\
+             strangers {strangers}\n"
         )
     }
 
@@ -276,14 +319,21 @@ impl Clients {
             }
             Err(_) => return, // it thought better of it
         };
+        let peer: Option<SocketAddr> =
+            rustix::net::getpeername(&file).ok().flatten().and_then(|peer| peer.try_into().ok());
+        if !self.admits(&file, peer) {
+            self.counters.strangers += 1;
+            // A client that has just come has room for a line; one that is gone needs none.
+            let _ = rustix::net::send(&file, STRANGER, SendFlags::NOSIGNAL);
+            let from = peer.map_or(String::new(), |peer| format!(" from {}.{}", peer.ip(), peer.port()));
+            return self.note(format!("refused connection{from}: another user's"));
+        }
         self.counters.accepted += 1;
         if self.clients.len() >= MAX_CLIENTS {
             let quiet = (0..self.clients.len()).min_by_key(|&i| self.clients[i].moved_ns).unwrap_or(0);
             cx.unwatch(self.clients.swap_remove(quiet).watch);
             self.counters.displaced += 1;
         }
-        let peer: Option<SocketAddr> =
-            rustix::net::getpeername(&file).ok().flatten().and_then(|peer| peer.try_into().ok());
         let from = peer.map_or(String::new(), |peer| format!(" from {}.{}", peer.ip(), peer.port()));
         self.note(format!("opened connection {}{from}", file.as_raw_fd()));
         let file = Arc::new(file);
@@ -300,9 +350,20 @@ impl Clients {
             lost: false,
             waits: false,
             moved_ns: now,
+            came_ns: now,
         };
         client.send(now);
         self.clients.push(client);
+        if self.stay_ns.is_some() {
+            self.look_again(cx);
+        }
+    }
+
+    /// Whether somebody is let in. Asked before anything is read of theirs.
+    fn admits(&self, file: &OwnedFd, peer: Option<SocketAddr>) -> bool {
+        let Some(only) = &self.only else { return true };
+        let own: Option<SocketAddr> = rustix::net::getsockname(file).ok().and_then(|own| own.try_into().ok());
+        only.policy.admits(peer.zip(own).and_then(|(peer, own)| only.peers.user(peer, own)))
     }
 
     /// Simulated time jumps: nobody stands still in it.
@@ -325,16 +386,18 @@ impl Clients {
             return false;
         }
         let now = cx.now_ns();
-        let before = self.clients.len();
+        let (before, stay_ns) = (self.clients.len(), self.stay_ns);
         self.clients.retain(|client| {
-            let stays = !client.is_stalled(now);
+            let stayed = stay_ns.is_some_and(|most| now - client.came_ns >= most);
+            let stays = !client.is_stalled(now) && !stayed;
             if !stays {
                 cx.unwatch(client.watch);
             }
             stays
         });
         self.counters.timed_out += (before - self.clients.len()) as u64;
-        if self.clients.iter().any(|c| !c.input.is_empty() || !c.output.is_empty()) {
+        let amid = self.clients.iter().any(|c| !c.input.is_empty() || !c.output.is_empty());
+        if amid || (stay_ns.is_some() && !self.clients.is_empty()) {
             cx.set_timer_after(timer, STALL_NS / 4);
         }
         true

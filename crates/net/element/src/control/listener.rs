@@ -66,6 +66,11 @@ impl Listener {
         matches!(self.place, Place::Port { .. })
     }
 
+    /// Whether only this machine reaches it, by TCP.
+    pub(super) fn is_loopback(&self) -> bool {
+        matches!(self.place, Place::Port { address, .. } if address.is_loopback())
+    }
+
     /// The port, or the file.
     pub(super) fn shown(&self) -> String {
         match &self.place {

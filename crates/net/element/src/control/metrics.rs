@@ -1,6 +1,8 @@
 //! `Metrics`: what all threads counted, over HTTP, in the text format that
-//! Prometheus reads (exposition format 0.0.4). One request a connection; no other
-//! path than `/metrics`; no TLS.
+//! Prometheus reads (exposition format 0.0.4). One request a connection, within a time;
+//! no other method than GET and HEAD, no other path than `/metrics`; no TLS. The request
+//! must name the machine by an address, `localhost` or a name it is known to have: a page
+//! of a stranger's whose name was made to lead here (DNS rebinding) is not answered.
 
 use std::any::Any;
 use std::fmt::Write;
@@ -15,6 +17,8 @@ use super::listener::{Listener, Place};
 
 /// The longest request that is read.
 const MAX_REQUEST: usize = 8 << 10;
+/// How long a connection may last, with its request and its answer.
+const MAX_STAY_NS: i64 = 60_000_000_000;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -25,12 +29,14 @@ pub static CLASS: Class = Class {
           64 and multiplied; `rate(ixora_element_cycles_total) / rate(ixora_element_packets_total)` are cycles \
           per packet. Where this element is, the router counts packets and cycles, unless `MEASURE false` \
           says otherwise: then there are drops only. On this machine's own address unless `ADDR` says \
-          otherwise; there is no password.",
+          otherwise; there is no password. A request whose `Host` is no address, not `localhost` and \
+          not this machine's name is refused: see HOST.",
     ports: "0/0",
     arguments: &[
         positional("PORT", "the TCP port, 0 for any; 9464"),
         positional("ADDR", "the address to listen at; 127.0.0.1"),
         keyword("MEASURE", "count packets, batches and cycles; true"),
+        keyword("HOST", "another name of this machine that requests may have; none"),
         keyword("RETRIES", "how often to try again each second when the port is taken; 0"),
         keyword("RETRY_WARNINGS", "says each time that it is; true"),
     ],
@@ -51,13 +57,17 @@ pub static CLASS: Class = Class {
         let address = conf.positional("ADDR")?.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let measures = conf.keyword("MEASURE")?.unwrap_or(true);
         let place = Place::Port { address, port, near: false };
+        let own_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let hosts = conf.keyword::<String>("HOST")?.into_iter().chain([own_name]).collect();
         let retries = conf.keyword("RETRIES")?.unwrap_or(0);
         let listener = Listener::new(place, retries, conf.keyword("RETRY_WARNINGS")?.unwrap_or(true));
         conf.complete()?;
         if measures {
             setup.measure();
         }
-        Ok(Box::new(Metrics { listener, clients: Clients::new("") }))
+        let mut clients = Clients::new("");
+        clients.stay_at_most(MAX_STAY_NS);
+        Ok(Box::new(Metrics { listener, clients, hosts }))
     },
     ..Class::BASE
 };
@@ -67,6 +77,8 @@ pub static CLASS: Class = Class {
 pub struct Metrics {
     listener: Listener,
     clients: Clients,
+    /// Names of this machine.
+    hosts: Vec<String>,
 }
 
 impl Element for Metrics {
@@ -75,7 +87,8 @@ impl Element for Metrics {
     }
 
     fn ready(&mut self, cx: &mut Cx<'_>, watch: WatchId) {
-        self.clients.ready(cx, watch, answer);
+        let hosts = &self.hosts;
+        self.clients.ready(cx, watch, |client, cx| answer(client, cx, hosts));
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
@@ -95,17 +108,17 @@ impl Element for Metrics {
 }
 
 /// Answers a request when its head is there in full.
-fn answer(client: &mut Client, cx: &mut Cx<'_>) -> bool {
-    let input = &client.input;
-    let whole = input.windows(4).any(|w| w == b"\r\n\r\n") || input.windows(2).any(|w| w == b"\n\n");
-    if !whole && input.len() <= MAX_REQUEST && !client.closed {
+fn answer(client: &mut Client, cx: &mut Cx<'_>, hosts: &[String]) -> bool {
+    let whole = ends_head(unseen(&client.input, &mut client.looked));
+    if !whole && client.input.len() <= MAX_REQUEST && !client.closed {
         return false;
     }
-    let first = input.split(|b| *b == b'\n').next().unwrap_or(&[]);
-    let line = String::from_utf8_lossy(first).into_owned();
-    let mut words = line.split_whitespace();
+    let head = String::from_utf8_lossy(&client.input).into_owned();
+    let mut words = head.lines().next().unwrap_or("").split_whitespace();
     let (method, path) = (words.next(), words.next().map(|p| p.split('?').next().unwrap_or(p)));
+    let is_ours = hosts_of(&head).all(|host| is_known_host(host, hosts));
     let (status, body) = match (whole, method, path) {
+        (true, Some(_), Some(_)) if !is_ours => ("421 Misdirected Request", UNKNOWN_HOST.to_string()),
         (true, Some("GET" | "HEAD"), Some("/metrics" | "/")) => ("200 OK", exposition(cx)),
         (true, Some("GET" | "HEAD"), Some(_)) => ("404 Not Found", "see /metrics\n".to_string()),
         (true, Some(_), Some(_)) => ("405 Method Not Allowed", String::new()),
@@ -122,6 +135,38 @@ fn answer(client: &mut Client, cx: &mut Cx<'_>) -> bool {
     client.input.clear();
     client.ends = true;
     true
+}
+
+/// What somebody is told who asks by a name that is not known.
+const UNKNOWN_HOST: &str = "ask by an address, or give the Metrics element this name: HOST name\n";
+
+/// What of a client's bytes was not looked at before, with the two bytes before that in
+/// which the end of a head may begin. `looked` is how far they need not be looked at again:
+/// each byte is looked at three times at most, however the head is cut.
+fn unseen<'a>(input: &'a [u8], looked: &mut usize) -> &'a [u8] {
+    let from = std::mem::replace(looked, input.len()).saturating_sub(2);
+    &input[from.min(input.len())..]
+}
+
+/// Whether a request's head ends in these bytes, with an empty line.
+fn ends_head(bytes: &[u8]) -> bool {
+    (0..bytes.len()).any(|at| bytes[at..].starts_with(b"\n\n") || bytes[at..].starts_with(b"\n\r\n"))
+}
+
+/// The values of a head's `Host` fields (RFC 9110, section 7.2).
+fn hosts_of(head: &str) -> impl Iterator<Item = &str> {
+    let fields = head.lines().skip(1).filter_map(|line| line.split_once(':'));
+    fields.filter(|(name, _)| name.trim().eq_ignore_ascii_case("host")).map(|(_, host)| host.trim())
+}
+
+/// Whether a `Host` is an address, `localhost`, or one of some names; with a port or without.
+fn is_known_host(host: &str, names: &[String]) -> bool {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => return address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => host.split_once(':').map_or(host, |(name, _)| name),
+    };
+    let is_name = |known: &str| !known.is_empty() && name.eq_ignore_ascii_case(known);
+    name.parse::<Ipv4Addr>().is_ok() || is_name("localhost") || names.iter().any(|known| is_name(known))
 }
 
 /// The text of all counters.
@@ -173,4 +218,49 @@ fn head(out: &mut String, name: &str, kind: &str, help: &str) {
 
 fn escaped(label: &str) -> String {
     label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_that_comes_byte_by_byte_is_looked_at_once() {
+        let head = b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+        let long: Vec<u8> = [&head[..head.len() - 2], &[b'x'; MAX_REQUEST], b"\r\n\r\n"].concat();
+        let (mut looked, mut work) = (0, 0);
+        for end in 1..=long.len() {
+            let unseen = unseen(&long[..end], &mut looked);
+            assert_eq!(ends_head(unseen), end == long.len(), "{end}");
+            work += unseen.len();
+        }
+        assert!(work <= 3 * long.len(), "{work} bytes were looked at of {}", long.len());
+        for cut in 0..head.len() {
+            let mut looked = 0;
+            assert!(!ends_head(unseen(&head[..cut], &mut looked)), "{cut}");
+            assert!(ends_head(unseen(head, &mut looked)), "{cut}");
+        }
+        assert!(ends_head(b"GET /\n\n") && ends_head(b"GET /\r\n\n"));
+    }
+
+    #[test]
+    fn names_that_anybody_can_make_lead_here_are_unknown() {
+        let names = ["router7".to_string(), String::new()];
+        for host in
+            ["127.0.0.1", "10.0.0.1:9464", "[::1]:9464", "[::1]", "localhost:9464", "LOCALHOST", "router7:1"]
+        {
+            assert!(is_known_host(host, &names), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:9464",
+            "127.0.0.1.evil.example",
+            "",
+            ":9464",
+            "[evil]",
+            "router7.evil",
+        ] {
+            assert!(!is_known_host(host, &names), "{host}");
+        }
+    }
 }

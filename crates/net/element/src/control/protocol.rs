@@ -3,7 +3,9 @@
 //! Lines of words, ended by CR, LF or both; some commands take data behind their
 //! line. [`parse`] takes one command off the front of what a client sent; it knows
 //! nothing of sockets or handlers. What a client may make us keep is bounded by
-//! [`MAX_LINE`] and [`MAX_DATA`].
+//! [`MAX_LINE`] and [`MAX_DATA`]. A line of another protocol is fatal: a browser that is
+//! made to send something here (HTTP, or TLS with text of a stranger's in it) sends
+//! nothing that is done.
 
 /// The first line a client sees.
 pub const BANNER: &str = "Click::ControlSocket/1.3\r\n";
@@ -114,6 +116,10 @@ fn front(input: &[u8], closed: bool, looked: &mut usize) -> Parsed {
     let line = text(line);
     let (command, rest) = word(&line);
     let (handler, tail) = word(rest);
+    if is_foreign(command, handler, tail) {
+        let message = "This is not HTTP".to_string();
+        return Parsed::Request(Request::Bad { code: 500, message, fatal: true }, input.len());
+    }
     let tail = tail.trim();
     let (command, handler) = (command.to_ascii_uppercase(), handler.to_string());
     let done = |request| Parsed::Request(request, next);
@@ -147,6 +153,16 @@ fn front(input: &[u8], closed: bool, looked: &mut usize) -> Parsed {
 fn word(line: &str) -> (&str, &str) {
     let line = line.trim_start();
     line.split_at(line.find(char::is_whitespace).unwrap_or(line.len()))
+}
+
+/// Whether a line is none of this protocol's but the beginning of something else that a
+/// browser sends: a request line of HTTP (RFC 9112, section 3; its third word is the
+/// version, its second a path, a URL or `*`), a header (its first word ends with a
+/// colon), or bytes, as those that a TLS connection begins with.
+fn is_foreign(command: &str, second: &str, tail: &str) -> bool {
+    let is_bytes = command.bytes().any(|byte| byte.is_ascii_control());
+    let is_version = words(tail) == 1 && tail.trim_start().to_ascii_uppercase().starts_with("HTTP/");
+    is_bytes || is_version || command.ends_with(':') || second.starts_with('/') || second.contains("://")
 }
 
 fn words(tail: &str) -> usize {

@@ -3,12 +3,14 @@
 
 use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 use graph::class::{Handler, Handlers, keyword, mandatory, read};
 use graph::{Class, Complaint, Cx, Element, Fault, Refused, TimerId, WatchId};
 
 use super::clients::{Client, Clients};
 use super::listener::{Listener, Place};
+use super::policy::ControlPolicy;
 use super::protocol::{self, BANNER, Parsed, Request, parse_on};
 
 const HANDLERS: Handlers<ControlSocket> = Handlers(&[
@@ -25,8 +27,11 @@ pub static CLASS: Class = Class {
     brief: "lets other programs read and write handlers",
     doc: "Listens on a TCP port, or on a UNIX socket, and speaks Click's control protocol 1.3: `READ e.h`, \
           `WRITE e.h value`, `READDATA`, `WRITEDATA`, `READUNTIL`, `WRITEUNTIL`, `CHECKREAD`, `CHECKWRITE`, \
-          `HELP`, `QUIT`. There is no password: a TCP socket is this machine's alone unless `LOCALHOST false` \
-          says otherwise, a UNIX socket its owner's. `PORT` may end in `+`: if it is taken, one of the next \
+          `HELP`, `QUIT`. There is no password: a TCP socket is for clients on this machine, of the user who \
+          started the router or of root, unless `SAME_USER false` or `LOCALHOST false` say otherwise; a UNIX \
+          socket its owner's. A connection ends at the first line that is HTTP's, so that no page in a \
+          browser writes handlers. Handlers that take a file's name are refused unless the command line has \
+          `--control-files`. `PORT` may end in `+`: if it is taken, one of the next \
           ten. Clients are bounded in number and in what they may leave unsaid or unread; binary calls \
           (`LLRPC`) are refused. A new configuration takes over socket and clients of the old one's \
           ControlSocket of the same name if it has `RETRIES`.",
@@ -39,6 +44,7 @@ pub static CLASS: Class = Class {
         keyword("PROXY", "an element that is asked in place of all others: `E.H` is its handler `E.H`"),
         keyword("VERBOSE", "says when clients come; false"),
         keyword("LOCALHOST", "TCP clients must be on this machine; true"),
+        keyword("SAME_USER", "TCP clients on a loopback address must be of the same user, or root; true"),
         keyword("ADDRESS", "the address to listen at, of this machine's; as LOCALHOST says"),
         keyword("RETRIES", "how often to try again each second when the socket is taken; 0"),
         keyword("RETRY_WARNINGS", "says each time that it is; true"),
@@ -58,6 +64,7 @@ pub static CLASS: Class = Class {
         };
         let retries = conf.keyword("RETRIES")?.unwrap_or(0);
         let warns = conf.keyword("RETRY_WARNINGS")?.unwrap_or(true);
+        let same_user = conf.keyword("SAME_USER")?.unwrap_or(true);
         let socket = ControlSocket {
             name: setup.name.to_string(),
             listener: Listener::new(place, retries, warns),
@@ -65,6 +72,9 @@ pub static CLASS: Class = Class {
             verbose: conf.keyword("VERBOSE")?.unwrap_or(false),
             proxy: conf.keyword("PROXY")?,
             clients: Clients::new(BANNER),
+            same_user,
+            policy: ControlPolicy::of(setup),
+            file_handlers: vec![],
         };
         conf.complete()?;
         Ok(Box::new(socket))
@@ -100,14 +110,22 @@ pub struct ControlSocket {
     verbose: bool,
     proxy: Option<String>,
     clients: Clients,
+    same_user: bool,
+    policy: Arc<ControlPolicy>,
+    /// Handlers of this router that clients may not write.
+    file_handlers: Vec<&'static str>,
 }
-
-impl ControlSocket {}
 
 impl Element for ControlSocket {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Some(proxy) = self.proxy.as_ref().filter(|proxy| cx.find(proxy).is_none()) {
             return Err(format!("PROXY: '{proxy}' does not name an element"));
+        }
+        if !self.policy.files {
+            self.file_handlers = cx.handlers_that(Handler::names_file);
+        }
+        if self.same_user && self.listener.is_loopback() {
+            self.clients.admit_only(self.policy.clone())?;
         }
         self.listener.open(cx, &mut self.clients)
     }
@@ -246,6 +264,11 @@ impl ControlSocket {
         if self.read_only {
             return protocol::say(out, 530, false, &format!("Permission denied for '{given}'"));
         }
+        if let Some(name) = self.file_handler(handler, value) {
+            let flag = self.policy.files_flag;
+            let why = format!("Permission denied: '{name}' writes files; start the router with {flag}");
+            return protocol::say(out, 530, false, &why);
+        }
         let refused = cx.write(&name, value).err();
         let told = cx.take_complaints();
         let wrong = refused.is_some() || told.iter().any(|complaint| !complaint.is_warning);
@@ -257,11 +280,18 @@ impl ControlSocket {
         protocol::say_all(out, code, &format!("Write handler '{given}' {end}"), &lines(&told, refused));
     }
 
+    /// The handler that writes a file and that a client may not write: this one, or one
+    /// that the value names, which other handlers (`count_call`) would write later.
+    fn file_handler(&self, handler: Handler, value: &str) -> Option<&'static str> {
+        let named = |name: &&&str| handler.name == **name || value.contains(**name);
+        self.file_handlers.iter().find(named).copied()
+    }
+
     fn answer_check(&self, cx: &mut Cx<'_>, out: &mut Vec<u8>, given: &str, write: bool) {
         let Some((_, handler)) = self.find(cx, out, given) else { return };
         let (kind, can) = if write { ("Write", handler.write) } else { ("Read", handler.is_public()) };
         match can {
-            true if write && self.read_only => {
+            true if write && (self.read_only || self.file_handlers.contains(&handler.name)) => {
                 protocol::say(out, 530, false, &format!("Permission denied for '{given}'"));
             }
             true => protocol::say(out, 200, false, &format!("{kind} handler '{given}' OK")),

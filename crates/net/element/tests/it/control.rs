@@ -149,7 +149,7 @@ fn metrics_sum_drops_by_reason() {
         });
         std::thread::sleep(Duration::from_millis(200));
         let mut c = client(&port);
-        c.get_mut().write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
+        c.get_mut().write_all(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").expect("sent");
         let mut text = String::new();
         c.read_to_string(&mut text).expect("an answer");
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");

@@ -6,6 +6,7 @@ mod classifier;
 mod clients;
 mod control;
 mod differential;
+mod foreign;
 mod forwarding;
 mod graph;
 mod hostile;

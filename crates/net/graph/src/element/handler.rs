@@ -30,7 +30,8 @@ pub struct Handler {
     pub write: bool,
     /// What else there is to it, as Click's `handlers` lists it: `+` it is asked with a
     /// parameter, `%` it is raw, `.` it changes rarely, `b` a button, `c` a check box;
-    /// and `-`, not listed: it is not for those outside the configuration to read.
+    /// and two that are not listed: `-`, it is not for those outside the configuration to
+    /// read; `/`, a file is written whose name is what is written to it.
     pub marks: &'static str,
     /// What it is.
     pub about: &'static str,
@@ -50,6 +51,11 @@ impl Handler {
     /// Whether what it says is printed as it is, without a line's end added.
     pub fn is_raw(&self) -> bool {
         self.marks.contains('%')
+    }
+
+    /// Whether writing it writes a file, of the name that is written to it.
+    pub fn names_file(&self) -> bool {
+        self.marks.contains('/')
     }
 
     /// Whether those outside the configuration can read it.

@@ -405,6 +405,16 @@ impl Cx<'_> {
         self.lane.shared.plan.elements[self.me].place.landmark()
     }
 
+    /// The names of all handlers in the router's classes that fit.
+    pub fn handlers_that(&self, fit: fn(&crate::element::class::Handler) -> bool) -> Vec<&'static str> {
+        let classes = self.lane.shared.plan.elements.iter().map(|element| element.kind);
+        let mut names: Vec<&str> =
+            classes.flat_map(|class| class.handlers()).filter(fit).map(|handler| handler.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// What is known of a handler.
     ///
     /// # Errors

@@ -335,7 +335,7 @@ fn list<'a>(handlers: impl Iterator<Item = (&'a str, Handler)>) -> String {
             out.push_str("*\tw\n");
             continue;
         }
-        let _ = writeln!(out, "{name}\t{flags}{}", handler.marks.replace('-', ""));
+        let _ = writeln!(out, "{name}\t{flags}{}", handler.marks.replace(['-', '/'], ""));
     }
     out
 }
