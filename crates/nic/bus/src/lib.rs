@@ -17,6 +17,7 @@ mod bar;
 mod claim;
 pub mod config_space;
 mod error;
+pub mod eventfd;
 mod ids;
 mod mapping;
 pub mod order;

@@ -14,6 +14,7 @@ use bus::vfio_user::server;
 use common::raw::{EOPNOTSUPP, Raw, command, plausible, version};
 use common::{Memory, PAGE, Serving, Toy, memfd};
 use proptest::prelude::*;
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 const EINVAL: u32 = libc::EINVAL as u32;
@@ -106,12 +107,32 @@ fn unmapping_all_and_wiring_none() {
     assert_eq!(serving.state.lock().unwrap().maps.len(), 1);
     assert_eq!(raw.errno(command(Command::DmaUnmap).u32(24).u32(2).u64(0).u64(0)), 0);
     assert!(serving.state.lock().unwrap().maps.is_empty());
-    raw.send_with(
-        &command(Command::SetIrqs).u32(20).u32(0x24).u32(2).u32(0).u32(1).finish(),
-        &[memory.file.as_fd()],
-    );
+    let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+    raw.send_with(&wire_first_vector(), &[event.as_fd()]);
     assert_eq!(raw.reply().1, 0);
     assert_eq!(raw.errno(command(Command::SetIrqs).u32(20).u32(0x21).u32(2).u32(0).u32(0)), 0);
+    assert!(serving.state.lock().unwrap().events.iter().all(Option::is_none));
+}
+
+fn wire_first_vector() -> Vec<u8> {
+    command(Command::SetIrqs).u32(20).u32(0x24).u32(2).u32(0).u32(1).finish()
+}
+
+#[test]
+fn what_is_no_eventfd_is_no_interrupt() {
+    let serving = Serving::start();
+    let mut raw = Raw::attached(&serving);
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    let (file, socket) = (memfd(PAGE), raw.0.try_clone().unwrap());
+    for (n, other) in [reader.as_fd(), writer.as_fd(), file.as_fd(), socket.as_fd()].iter().enumerate() {
+        raw.send_with(&wire_first_vector(), &[*other]);
+        assert_eq!(raw.reply().1, EINVAL, "{n}");
+    }
+    // One of several: none is wired.
+    let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+    let two = command(Command::SetIrqs).u32(20).u32(0x24).u32(2).u32(0).u32(2).finish();
+    raw.send_with(&two, &[event.as_fd(), writer.as_fd()]);
+    assert_eq!(raw.reply().1, EINVAL);
     assert!(serving.state.lock().unwrap().events.iter().all(Option::is_none));
 }
 

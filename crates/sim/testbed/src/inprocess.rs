@@ -122,6 +122,7 @@ impl Backend for InProcess {
     }
 
     fn set_interrupt(&self, vector: u16, event: Option<BorrowedFd<'_>>) -> Result<()> {
+        bus::eventfd::prepare()?; // a confined process could not do so at the first one
         let event = event.map(|event| event.try_clone_to_owned()).transpose();
         let event = event.map_err(|error| self.os("copying an eventfd", &error))?;
         self.shared.enter().set_interrupt(vector, event);

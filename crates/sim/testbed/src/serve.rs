@@ -113,11 +113,12 @@ impl Bound {
     /// Binds all sockets, each with `listen`.
     ///
     /// # Errors
-    /// What `listen` says; then none is bound.
+    /// What `listen` and [`bus::eventfd::prepare`] say; then none is bound.
     pub(crate) fn bind<L: Listener + 'static>(
         endpoints: Vec<Endpoint>,
         listen: impl Fn(&Path, &mut Device) -> bus::Result<L>,
     ) -> bus::Result<Bound> {
+        bus::eventfd::prepare()?; // no thread of a confined process could do so later
         let mut bound = Bound { devices: Vec::new(), listeners: Vec::new() };
         for Endpoint { socket, mut device } in endpoints {
             bound.listeners.push(Box::new(listen(&socket, &mut device)?));

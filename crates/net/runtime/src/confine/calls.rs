@@ -31,6 +31,10 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_close,
     libc::SYS_ppoll,
     libc::SYS_eventfd2, // a queue that is set up again
+    // Eventfds that a peer has, too (`bus::eventfd`).
+    libc::SYS_preadv2,
+    libc::SYS_io_submit,
+    libc::SYS_io_getevents,
     // Memory.
     libc::SYS_brk,
     libc::SYS_mremap,

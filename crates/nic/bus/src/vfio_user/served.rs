@@ -72,7 +72,8 @@ pub trait Served {
     fn unmap_dma(&mut self, iova: u64, len: u64) -> io::Result<()>;
     /// MSI-X vectors the device has.
     fn interrupt_vectors(&self) -> u16;
-    /// Wires a vector to an eventfd, or unwires it.
+    /// Wires a vector to an eventfd, or unwires it. It is an eventfd indeed; the client
+    /// has it, too, so that only [`eventfd::signal`](crate::eventfd::signal) never waits.
     fn set_interrupt(&mut self, vector: u16, event: Option<OwnedFd>);
     /// Function-level reset.
     fn reset(&mut self);

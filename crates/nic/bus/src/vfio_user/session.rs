@@ -21,6 +21,7 @@ use super::message::{
     self, Access, Encoder, Header, MAX_TRANSFER, Region, Request, SetIrqs, decode_request, flags,
 };
 use super::served::{DmaAccess, RegionInfo, Served};
+use crate::eventfd;
 
 /// Bytes of a PCI Express function's configuration space.
 const CONFIG_SIZE: u64 = 4096;
@@ -210,6 +211,7 @@ impl<'d> Session<'d> {
             _ => 0,
         };
         let end = set.start.checked_add(set.count).filter(|&end| end <= vectors).ok_or(Errno::INVAL)?;
+        fds.iter().try_for_each(eventfd::check)?;
         let data = set.flags & VFIO_IRQ_SET_DATA_TYPE_MASK;
         if set.flags & VFIO_IRQ_SET_ACTION_TYPE_MASK != VFIO_IRQ_SET_ACTION_TRIGGER {
             return Err(Errno::OPNOTSUPP); // masking is in the MSI-X table

@@ -111,6 +111,7 @@ impl Frontend {
     /// # Errors
     /// What the peer does wrong while features are exchanged.
     pub fn over(stream: UnixStream, peer: String, limit: Duration) -> Result<Frontend> {
+        crate::eventfd::prepare()?; // for kicks
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let error = eventfd(0, flags).map_err(|errno| Error::os("making an eventfd", errno))?;
         let mut frontend = Frontend {

@@ -56,8 +56,7 @@ impl Signal {
     /// Masks the vector and forgets what it signalled.
     pub(crate) fn disarm(&self) {
         self.mask.register.write(self.mask.value);
-        let mut count = [0; 8];
-        // Nothing to read is the usual case when a time-out woke us.
-        let _ = rustix::io::read(&self.event, &mut count);
+        // Nothing to take is the usual case when a time-out woke us.
+        let _ = bus::eventfd::take(&self.event);
     }
 }

@@ -146,9 +146,11 @@ impl Doorbell {
     pub fn ring(&self) {
         match &self.0 {
             Kind::Register { bar, offset, queue } => bar.write16(*offset, *queue),
-            // Full means that many notifications wait already; an error that the
-            // device is gone, which `health` tells.
-            Kind::Event(event) => drop(rustix::io::write(event, &1_u64.to_ne_bytes())),
+            // Not a write, which the device's process could let wait. An error is that
+            // the device is gone, which `health` tells.
+            Kind::Event(event) => {
+                let _ = bus::eventfd::signal(event);
+            }
         }
     }
 }

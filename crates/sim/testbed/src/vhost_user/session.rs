@@ -92,8 +92,7 @@ impl Session {
         for (index, state) in self.rings.iter_mut().enumerate() {
             if state.error.is_some() && rings.is_broken(index as u16) {
                 let event = state.error.take();
-                // Full is told already; another error is the front end's.
-                let _ = event.map(|event| rustix::io::write(&event, &1_u64.to_ne_bytes()));
+                let _ = event.map(bus::eventfd::signal); // it was seen to be one
             }
         }
     }

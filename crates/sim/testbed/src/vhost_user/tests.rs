@@ -253,6 +253,23 @@ fn bad_rings_and_features_are_refused() {
 }
 
 #[test]
+fn what_is_no_eventfd_is_refused() {
+    let memory = memory();
+    for case in 0..3 {
+        let served = serve();
+        let frontend = Frontend::connect(&served.socket()).unwrap();
+        frontend.map_dma(&memory.range(0x10_0000)).unwrap();
+        let event = event();
+        let (kick, call) =
+            [(memory.file.as_fd(), None), (event.as_fd(), Some(memory.file.as_fd()))][case % 2];
+        frontend.set_interrupt(0, call).unwrap();
+        let refused = frontend.start_ring(0, &ring(64), kick, Some(0)).unwrap_err();
+        assert!(matches!(refused, bus::Error::Refused { .. }), "{refused}");
+        served.fault("no eventfd");
+    }
+}
+
+#[test]
 fn a_second_front_end_is_turned_away_and_a_third_served() {
     let served = serve();
     let first = Frontend::connect(&served.socket()).unwrap();

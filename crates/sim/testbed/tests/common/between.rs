@@ -41,6 +41,10 @@ pub trait Between: Send + Sync + std::fmt::Debug + 'static {
         inner.unmap_dma(iova, len)
     }
 
+    fn set_interrupt(&self, inner: &Pci, vector: u16, event: Option<BorrowedFd<'_>>) -> Result<()> {
+        inner.set_interrupt(vector, event)
+    }
+
     fn health(&self, inner: &Pci) -> Result<()> {
         inner.health()
     }
@@ -101,7 +105,7 @@ impl<B: Between> Backend for Front<B> {
     }
 
     fn set_interrupt(&self, vector: u16, event: Option<BorrowedFd<'_>>) -> Result<()> {
-        self.inner.set_interrupt(vector, event)
+        self.between.set_interrupt(&self.inner, vector, event)
     }
 
     fn reset(&self) -> Result<()> {

@@ -22,6 +22,11 @@ fn region(told: &VhostUserMemoryRegion) -> Region {
     }
 }
 
+/// Nothing else than eventfds is taken: a write to another file might wait.
+fn check_event(event: Option<&File>) -> Result<()> {
+    event.map_or(Ok(()), |event| bus::eventfd::check(event).map_err(|_| refuse("a file that is no eventfd")))
+}
+
 /// For messages of protocol features that we do not offer.
 fn not_offered<T>() -> Result<T> {
     Err(refuse("a message of a protocol feature that was not offered"))
@@ -128,7 +133,8 @@ impl VhostUserBackendReqHandlerMut for Session {
         Ok(VhostUserVringState::new(index, base))
     }
 
-    fn set_vring_kick(&mut self, index: u8, _event: Option<File>) -> Result<()> {
+    fn set_vring_kick(&mut self, index: u8, event: Option<File>) -> Result<()> {
+        check_event(event.as_ref())?;
         // The device polls: what comes through the event it has seen already.
         self.ring(index.into())?.kicked = true;
         self.start_if_ready(index.into())
@@ -136,11 +142,13 @@ impl VhostUserBackendReqHandlerMut for Session {
 
     fn set_vring_call(&mut self, index: u8, event: Option<File>) -> Result<()> {
         self.ring(index.into())?;
+        check_event(event.as_ref())?;
         self.set_call(index, event.map(Into::into));
         Ok(())
     }
 
     fn set_vring_err(&mut self, index: u8, event: Option<File>) -> Result<()> {
+        check_event(event.as_ref())?;
         self.ring(index.into())?.error = event;
         Ok(())
     }
