@@ -65,10 +65,11 @@ pub(super) fn wait(
         Ok(_) => {}
         Err(errno) => return Err(SessionEnd::Os(errno)),
     }
-    if !fds[1].revents().is_empty() {
-        return Ok(Event::Connection);
+    // First: a front end that hung up makes room for the one that connects.
+    if !fds[0].revents().is_empty() {
+        return pass(stream, stop);
     }
-    pass(stream, stop)
+    Ok(Event::Connection)
 }
 
 /// Something came: waits for the whole of it.

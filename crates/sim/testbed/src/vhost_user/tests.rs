@@ -281,6 +281,19 @@ fn a_second_front_end_is_turned_away_and_a_third_served() {
     Frontend::connect(&served.socket()).unwrap();
 }
 
+/// The second connects before the back end has seen that the first is gone.
+#[test]
+fn a_front_end_that_hung_up_makes_room() {
+    let served = serve();
+    let second = served.serving.with_cable(0, |_| {
+        // The session waits for the device, which is held here.
+        drop(UnixStream::connect(served.socket()).unwrap());
+        UnixStream::connect(served.socket()).unwrap()
+    });
+    Frontend::over(second.unwrap(), "second".to_owned(), Duration::from_secs(5)).unwrap();
+    assert_eq!(served.report().last_fault, None);
+}
+
 /// Says `bytes` to the back end, and what came back until it hung up.
 fn say(path: &Path, bytes: &[u8], close: bool) -> Vec<u8> {
     let mut stream = UnixStream::connect(path).unwrap();
