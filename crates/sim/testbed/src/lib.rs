@@ -18,6 +18,7 @@ pub mod models;
 pub mod serve;
 mod shared;
 pub mod testpmd;
+pub mod twin;
 pub mod vfio_user;
 pub mod vhost_user;
 pub mod view;

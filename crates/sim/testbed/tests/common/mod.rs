@@ -5,13 +5,16 @@
 //! nothing is mapped any more, the accounting balances, and the linter found nothing.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod alone;
 pub mod between;
 pub mod broken;
 pub mod frames;
+pub mod guarded;
 pub mod hasty;
 pub mod limit;
 pub mod recorder;
 pub mod virtio;
+pub mod witness;
 
 use bus::Pci;
 use driver::ixgbe::{Ixgbe, RxQueue, TxQueue};

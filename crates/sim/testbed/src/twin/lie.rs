@@ -1,0 +1,287 @@
+//! The lies about one message: each field another value, the message itself refused, late,
+//! missing, doubled or cut, and other files than those that belong to it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{MemfdFlags, Mode, OFlags, ftruncate, memfd_create, open};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::protocol::{Field, MessageType, Protocol, Role};
+use super::socket::Message;
+
+/// Another value of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Value {
+    /// All bits clear.
+    Zero,
+    /// All bits set.
+    Max,
+    /// One less.
+    Less,
+    /// One more.
+    More,
+    /// A page more.
+    Page,
+    /// The highest bit is another.
+    High,
+    /// One bit is another.
+    Flipped(u8),
+}
+
+impl Value {
+    /// All, and one bit of those that flags mostly have.
+    pub fn all(bit: u8) -> [Value; 7] {
+        let flipped = Value::Flipped(bit);
+        [Value::Zero, Value::Max, Value::Less, Value::More, Value::Page, Value::High, flipped]
+    }
+
+    /// What `value` of `bits` becomes.
+    fn of(self, value: u64, bits: usize) -> u64 {
+        match self {
+            Value::Zero => 0,
+            Value::Max => u64::MAX,
+            Value::Less => value.wrapping_sub(1),
+            Value::More => value.wrapping_add(1),
+            Value::Page => value.wrapping_add(4096),
+            Value::High => value ^ 1 << (bits - 1),
+            Value::Flipped(bit) => value ^ 1 << (usize::from(bit) % bits),
+        }
+    }
+}
+
+/// Other file descriptors than those that belong to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileLie {
+    /// None.
+    None,
+    /// One more.
+    More,
+    /// As many as one message can carry.
+    Many,
+    /// The end of a pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A device that is endless.
+    Device,
+    /// A directory.
+    Directory,
+    /// A file without a byte.
+    Empty,
+    /// A page, whatever was promised.
+    Short,
+    /// A file that can only be read.
+    ReadOnly,
+    /// An eventfd at which every write blocks.
+    Full,
+    /// A file that loses all its pages later.
+    Shrunk,
+}
+
+impl FileLie {
+    /// All.
+    pub const ALL: [FileLie; 12] = [
+        FileLie::None,
+        FileLie::More,
+        FileLie::Many,
+        FileLie::Pipe,
+        FileLie::Socket,
+        FileLie::Device,
+        FileLie::Directory,
+        FileLie::Empty,
+        FileLie::Short,
+        FileLie::ReadOnly,
+        FileLie::Full,
+        FileLie::Shrunk,
+    ];
+}
+
+/// A lie about one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lie {
+    /// Nothing is changed: the lie of a message that nobody asked for.
+    Unasked,
+    /// A field, by its number in the table, has another value.
+    Field(u8, Value),
+    /// A reply is a refusal; a request is answered by one, and never arrives.
+    Refused,
+    /// It never comes.
+    Silent,
+    /// It comes when nobody waits for it any more.
+    Late,
+    /// It comes twice.
+    Twice,
+    /// Half of it comes, then the end of the connection.
+    Cut,
+    /// Half of it comes, then nothing.
+    Stalled,
+    /// The connection ends instead.
+    HangUp,
+    /// It has no body, and says so.
+    Bare,
+    /// Its last byte is missing, and it says so.
+    Shorter,
+    /// It has some bytes too many, and says so.
+    Longer,
+    /// It comes byte by byte, which is no lie.
+    Pieces,
+    /// Bytes that are no message come before it.
+    Garbage,
+    /// Other files come with it.
+    Files(FileLie),
+}
+
+/// The lies that change more than a field.
+const WHOLE: [Lie; 13] = [
+    Lie::Refused,
+    Lie::Silent,
+    Lie::Late,
+    Lie::Twice,
+    Lie::Cut,
+    Lie::Stalled,
+    Lie::HangUp,
+    Lie::Bare,
+    Lie::Shorter,
+    Lie::Longer,
+    Lie::Pieces,
+    Lie::Garbage,
+    Lie::Unasked,
+];
+
+/// Every lie about a message.
+pub fn lies(protocol: &Protocol, message: &MessageType, role: Role) -> Vec<Lie> {
+    let fields = protocol.fields(message, role).count() as u8;
+    let fields = (0..fields).flat_map(|field| {
+        let bit = (message.number as u8).wrapping_add(field) % 6;
+        Value::all(bit).map(|value| Lie::Field(field, value))
+    });
+    fields.chain(WHOLE).chain(FileLie::ALL.map(Lie::Files)).collect()
+}
+
+/// What is to be done so that a lie is told.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// To the one who was to get the message.
+    Send(Message),
+    /// To the one who sent it.
+    Answer(Message),
+    /// Nobody waits for it any more when this is over.
+    Wait,
+    /// Nothing passes any more, either way.
+    Deafen,
+    /// The connection ends.
+    End,
+    /// This file loses its pages with the next message.
+    Doom(OwnedFd),
+}
+
+impl Lie {
+    /// What comes of `message`, which has the type `kind`.
+    pub(super) fn told(
+        self,
+        protocol: &Protocol,
+        kind: &MessageType,
+        role: Role,
+        mut message: Message,
+    ) -> io::Result<Vec<Step>> {
+        let half = message.bytes.len() / 2;
+        Ok(match self {
+            Lie::Unasked => vec![Step::Send(message)],
+            Lie::Field(index, value) => {
+                if let Some(field) = protocol.fields(kind, role).nth(index.into()) {
+                    change(&mut message.bytes, field, value);
+                }
+                vec![Step::Send(message)]
+            }
+            Lie::Refused => {
+                (protocol.refuse)(&mut message.bytes);
+                message.files.clear();
+                let answers = role == Role::Reply;
+                vec![if answers { Step::Send(message) } else { Step::Answer(message) }]
+            }
+            Lie::Silent => Vec::new(),
+            Lie::Late => vec![Step::Wait, Step::Send(message)],
+            Lie::Twice => vec![Step::Send(message.try_clone()?), Step::Send(message)],
+            Lie::Cut | Lie::Stalled => {
+                message.bytes.truncate(half);
+                vec![Step::Send(message), if self == Lie::Cut { Step::End } else { Step::Deafen }]
+            }
+            Lie::HangUp => vec![Step::End],
+            Lie::Bare => vec![Step::Send(resized(protocol, message, |_| protocol.header_len))],
+            Lie::Shorter => vec![Step::Send(resized(protocol, message, |len| len - 1))],
+            Lie::Longer => vec![Step::Send(resized(protocol, message, |len| len + 24))],
+            Lie::Pieces => {
+                let mut files = std::mem::take(&mut message.files);
+                let piece = |&byte| Message { bytes: vec![byte], files: std::mem::take(&mut files) };
+                message.bytes.iter().map(piece).map(Step::Send).collect()
+            }
+            Lie::Garbage => {
+                let garbage = Message { bytes: vec![0xA5; 40], files: Vec::new() };
+                vec![Step::Send(garbage), Step::Send(message)]
+            }
+            Lie::Files(lie) => lie.told(message)?,
+        })
+    }
+}
+
+impl FileLie {
+    fn told(self, mut message: Message) -> io::Result<Vec<Step>> {
+        let len = message.file_len();
+        let memfd = |len: u64| {
+            // Sealed against seals, as files are that nobody prepares.
+            let file = memfd_create("twin", MemfdFlags::CLOEXEC)?;
+            ftruncate(&file, len).map(|()| file)
+        };
+        let file = match self {
+            FileLie::None => {
+                message.files.clear();
+                return Ok(vec![Step::Send(message)]);
+            }
+            FileLie::More | FileLie::Many => {
+                let count = if self == FileLie::More { message.files.len() + 1 } else { 200 };
+                message.files = (0..count).map(|_| memfd(len)).collect::<Result<_, _>>()?;
+                return Ok(vec![Step::Send(message)]);
+            }
+            FileLie::Pipe => pipe_with(PipeFlags::CLOEXEC)?.1,
+            FileLie::Socket => UnixStream::pair()?.0.into(),
+            FileLie::Device => open("/dev/zero", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
+            FileLie::Directory => open("/", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?,
+            FileLie::Empty => memfd(0)?,
+            FileLie::Short => memfd(4096)?,
+            FileLie::ReadOnly => open("/proc/self/exe", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?,
+            FileLie::Full => {
+                let event = eventfd(0, EventfdFlags::CLOEXEC)?;
+                rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes())?;
+                event
+            }
+            FileLie::Shrunk => {
+                let file = memfd(len)?;
+                let doomed = file.try_clone()?;
+                message.files = vec![file];
+                return Ok(vec![Step::Send(message), Step::Doom(doomed)]);
+            }
+        };
+        message.files = vec![file];
+        Ok(vec![Step::Send(message)])
+    }
+}
+
+/// Another value in a field, if the message has it.
+fn change(bytes: &mut [u8], field: Field, value: Value) {
+    let Some(place) = bytes.get_mut(field.at..field.at + field.len) else { return };
+    let mut word = [0; 8];
+    word[..field.len].copy_from_slice(place);
+    let word = value.of(u64::from_le_bytes(word), 8 * field.len);
+    place.copy_from_slice(&word.to_le_bytes()[..field.len]);
+}
+
+/// The message with another length, which its header tells.
+fn resized(protocol: &Protocol, mut message: Message, len: impl Fn(usize) -> usize) -> Message {
+    let len = len(message.bytes.len()).max(protocol.header_len);
+    message.bytes.resize(len, 0xA5);
+    (protocol.set_len)(&mut message.bytes);
+    message
+}
