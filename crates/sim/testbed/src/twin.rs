@@ -3,12 +3,14 @@
 //!
 //! [`vfio_user::PROTOCOL`] and [`vhost_user::PROTOCOL`] are tables of every message and its
 //! fields; [`lies`] makes of a message's row all that can be said wrong about it. A
-//! [`Twin`] passes messages on and asks a [`Liar`] about each.
+//! [`Twin`] passes messages on and asks a [`Liar`] about each. What is shared beside the
+//! messages, memory and registers, is lied about in [`shared`].
 //!
 //! For tests and fuzzing. Not here: the peers, which are those that users have.
 
 mod lie;
 mod protocol;
+pub mod shared;
 mod socket;
 pub mod vfio_user;
 pub mod vhost_user;
@@ -17,6 +19,7 @@ use std::io;
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -26,6 +29,7 @@ pub use lie::{FileLie, Lie, Value, lies};
 pub use protocol::{Field, Head, MessageType, Protocol, Role, Side};
 
 use lie::Step;
+use shared::Shared;
 use socket::{Message, receive, send};
 
 /// How long a twin stands between its peers at most.
@@ -72,12 +76,14 @@ pub struct Twin(JoinHandle<Told>);
 
 impl Twin {
     /// Passes what comes from a client at the other end of `client` and from a server at
-    /// that of `server`. `late` is longer than any of them waits.
+    /// that of `server`. `late` is longer than any of them waits; what they share is noted
+    /// in `shared`.
     pub fn between(
         protocol: &'static Protocol,
         client: UnixStream,
         server: UnixStream,
         late: Duration,
+        shared: Option<Arc<Shared>>,
         liar: Liar,
     ) -> Twin {
         let between = Between {
@@ -85,6 +91,7 @@ impl Twin {
             client,
             server,
             late,
+            shared,
             liar,
             told: Told::default(),
             swallow: [0; 2],
@@ -108,6 +115,7 @@ struct Between {
     client: UnixStream,
     server: UnixStream,
     late: Duration,
+    shared: Option<Arc<Shared>>,
     liar: Liar,
     told: Told,
     /// Replies to what nobody asked, not to be passed on: to requests that seemed the
@@ -163,6 +171,9 @@ impl Between {
         }
         if head.role == Role::Reply && self.is_for_us(from, &message) {
             return Ok(true);
+        }
+        if let Some(shared) = &self.shared {
+            shared.note(from, &head, &message);
         }
         let passing = Passing { from, head, nth: self.told.passed };
         self.told.passed += 1;

@@ -161,7 +161,7 @@ impl Served {
         });
         let server = UnixStream::connect(&self.socket).unwrap();
         let begin = Instant::now();
-        let twin = Twin::between(self.party.protocol, theirs, server, LATE, liar);
+        let twin = Twin::between(self.party.protocol, theirs, server, LATE, None, liar);
         let outcome = (self.party.converse)(ours, &memory);
         let told = twin.join().unwrap();
         memory.check();

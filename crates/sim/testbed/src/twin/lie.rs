@@ -39,7 +39,7 @@ impl Value {
     }
 
     /// What `value` of `bits` becomes.
-    fn of(self, value: u64, bits: usize) -> u64 {
+    pub(super) fn of(self, value: u64, bits: usize) -> u64 {
         match self {
             Value::Zero => 0,
             Value::Max => u64::MAX,

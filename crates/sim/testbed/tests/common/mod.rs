@@ -11,6 +11,7 @@ pub mod broken;
 pub mod frames;
 pub mod guarded;
 pub mod hasty;
+pub mod hollow;
 pub mod limit;
 pub mod recorder;
 pub mod virtio;

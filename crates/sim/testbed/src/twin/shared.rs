@@ -1,0 +1,286 @@
+//! The bytes that both sides of a protocol share beside its messages: what a twin learns of
+//! them from the messages that pass, and the lies that it writes there.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use model::Dma as _;
+use regs::virtio::pci::common::{QUEUE_DESC, QUEUE_DEVICE, QUEUE_SELECT, QUEUE_SIZE};
+
+use super::lie::Value;
+use super::protocol::{Head, Role, Side};
+use super::socket::Message;
+use crate::fault::Random;
+use crate::view::{Access, View};
+
+/// Bytes of a descriptor of any ring.
+const DESCRIPTOR: u64 = 16;
+/// Bytes of a buffer that are written to at most.
+const BUFFER: u64 = 1500;
+
+/// Where shared bytes are lied about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// What a device writes to tell that it is done: the second half of descriptors, and
+    /// virtio's device area.
+    Completion,
+    /// Any word of a ring, the driver's own words among them.
+    Ring,
+    /// The bytes of a packet in a buffer that the device was given.
+    Buffer,
+    /// Registers in pages that both sides see.
+    Register,
+    /// Any byte of the memory that the device was offered.
+    Anywhere,
+}
+
+impl Place {
+    /// All.
+    pub const ALL: [Place; 5] =
+        [Place::Completion, Place::Ring, Place::Buffer, Place::Register, Place::Anywhere];
+}
+
+/// How a device's rings are found.
+#[derive(Clone, Copy, Debug)]
+pub enum Rings {
+    /// Registers of each ring: its address, low and high, and its bytes.
+    Registers(&'static [[u32; 3]]),
+    /// By virtio's common configuration, in BAR 0 from 0 on.
+    Virtio,
+    /// By vhost-user's messages.
+    VhostUser,
+}
+
+/// A ring: descriptors, driver area and device area with their lengths.
+type Areas = [(u64, u64); 3];
+
+#[derive(Debug, Default)]
+struct Known {
+    /// What was written to BAR 0 where it is not mapped.
+    registers: BTreeMap<u32, u32>,
+    /// Entries of queues, and where their areas are.
+    queues: BTreeMap<u32, (u64, [u64; 3])>,
+    /// vhost-user: guest address, length and the front end's address.
+    regions: Vec<(u64, u64, u64)>,
+    /// Addresses of buffers, as they were before the first lie.
+    buffers: Vec<u64>,
+}
+
+/// Memory and registers as a twin sees them.
+#[derive(Debug)]
+pub struct Shared {
+    rings: Rings,
+    memory: Mutex<View>,
+    /// The pages of BAR 0 that the server shares, as memory from 0 on.
+    pages: Mutex<View>,
+    known: Mutex<Known>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Notes of a test; each change is one statement.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The `len` bytes at `at` as a number; zero where there are none.
+fn number(bytes: &[u8], at: usize, len: usize) -> u64 {
+    let bytes = bytes.get(at..at + len).unwrap_or_default();
+    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+}
+
+impl Shared {
+    /// Nothing is known yet.
+    pub fn new(rings: Rings) -> Shared {
+        Shared { rings, memory: Mutex::default(), pages: Mutex::default(), known: Mutex::default() }
+    }
+
+    /// Learns from a message of honest peers.
+    pub(super) fn note(&self, from: Side, head: &Head, message: &Message) {
+        let file = message.files.first().and_then(|file| file.try_clone().ok());
+        match (self.rings, from, head.role) {
+            (Rings::VhostUser, Side::Client, Role::Request) => self.note_vhost_user(head.number, message),
+            (Rings::VhostUser, ..) => {}
+            (_, Side::Client, Role::Request) => self.note_vfio_user(head.number, &message.bytes, file),
+            (_, Side::Server, Role::Reply) if head.number == 5 => self.note_pages(&message.bytes, file),
+            _ => {}
+        }
+    }
+
+    fn note_vfio_user(&self, command: u32, bytes: &[u8], file: Option<OwnedFd>) {
+        const HEADER: usize = 16;
+        let field = |at, len| number(bytes, HEADER + at, len);
+        match (command, file) {
+            (2, Some(file)) => {
+                let (offset, iova, len) = (field(8, 8), field(16, 8), field(24, 8));
+                let _ = lock(&self.memory).map(iova, len, file, offset, Access::BOTH);
+            }
+            (3, _) => _ = lock(&self.memory).unmap(field(8, 8), field(16, 8)),
+            (10, _) if field(8, 4) == 0 => {
+                let (offset, len) = (field(0, 8) as u32, field(12, 4) as usize);
+                self.note_register(offset, field(16, len.min(8)) as u32);
+            }
+            _ => {}
+        }
+    }
+
+    fn note_register(&self, offset: u32, value: u32) {
+        let mut known = lock(&self.known);
+        known.registers.insert(offset, value);
+        let queue = known.registers.get(&QUEUE_SELECT).copied().unwrap_or(0);
+        let (size, areas) = known.queues.entry(queue).or_default();
+        match (self.rings, offset) {
+            (Rings::Virtio, QUEUE_SIZE) => *size = value.into(),
+            (Rings::Virtio, QUEUE_DESC..) if offset < QUEUE_DEVICE + 8 => {
+                let area = &mut areas[((offset - QUEUE_DESC) / 8) as usize];
+                let shift = offset % 8 * 8;
+                *area = *area & !(0xFFFF_FFFF << shift) | u64::from(value) << shift;
+            }
+            _ => {}
+        }
+    }
+
+    fn note_pages(&self, bytes: &[u8], file: Option<OwnedFd>) {
+        const HEADER: usize = 16;
+        let (index, size) = (number(bytes, HEADER + 8, 4), number(bytes, HEADER + 16, 8));
+        if let (0, Some(file)) = (index, file) {
+            let _ = lock(&self.pages).map(0, size, file, number(bytes, HEADER + 24, 8), Access::BOTH);
+        }
+    }
+
+    fn note_vhost_user(&self, request: u32, message: &Message) {
+        const HEADER: usize = 12;
+        let field = |at, len| number(&message.bytes, HEADER + at, len);
+        let region = |at| [0, 8, 16, 24].map(|inside| field(at + inside, 8));
+        let (memory, mut known) = (lock(&self.memory), lock(&self.known));
+        let add = |known: &mut Known, [guest, len, user, offset]: [u64; 4], file: &OwnedFd| {
+            let Ok(file) = file.try_clone() else { return };
+            if memory.map(guest, len, file, offset, Access::BOTH).is_ok() {
+                known.regions.push((guest, len, user));
+            }
+        };
+        match request {
+            5 => {
+                memory.clear();
+                known.regions.clear();
+                for (n, file) in message.files.iter().enumerate() {
+                    add(&mut known, region(8 + 32 * n), file);
+                }
+            }
+            37 => message.files.iter().for_each(|file| add(&mut known, region(8), file)),
+            38 => {
+                let [guest, len, ..] = region(8);
+                let _ = memory.unmap(guest, len);
+                known.regions.retain(|region| region.0 != guest);
+            }
+            8 => known.queues.entry(field(0, 4) as u32).or_default().0 = field(4, 4),
+            9 => {
+                let guest = |user: u64| {
+                    let inside = |region: &&(u64, u64, u64)| user.wrapping_sub(region.2) < region.1;
+                    known.regions.iter().find(inside).map_or(0, |region| region.0 + (user - region.2))
+                };
+                // The used ring comes before the available one.
+                let areas = [field(8, 8), field(24, 8), field(16, 8)].map(guest);
+                known.queues.entry(field(0, 4) as u32).or_default().1 = areas;
+            }
+            _ => {}
+        }
+    }
+
+    /// The rings that the driver told of.
+    fn areas(&self) -> Vec<Areas> {
+        let (known, pages) = (lock(&self.known), lock(&self.pages));
+        let register = |offset: u32| {
+            let mut word = [0; 4];
+            match pages.read(offset.into(), &mut word) {
+                true if word != [0; 4] => u32::from_le_bytes(word).into(),
+                _ => u64::from(known.registers.get(&offset).copied().unwrap_or(0)),
+            }
+        };
+        let areas: Vec<Areas> = match self.rings {
+            Rings::Registers(rings) => {
+                let ring = |[low, high, len]: &[u32; 3]| {
+                    [(register(*low) | register(*high) << 32, register(*len)), (0, 0), (0, 0)]
+                };
+                rings.iter().map(ring).collect()
+            }
+            _ => {
+                let lens = |size: u64| [DESCRIPTOR * size, 6 + 2 * size, 6 + 8 * size];
+                let queue = |(size, [a, b, c]): &(u64, [u64; 3])| {
+                    let [x, y, z] = lens(*size);
+                    [(*a, x), (*b, y), (*c, z)]
+                };
+                known.queues.values().map(queue).collect()
+            }
+        };
+        areas.into_iter().filter(|[(at, len), ..]| *at != 0 && *len >= DESCRIPTOR).collect()
+    }
+
+    /// Notes where buffers are, before any lie could have changed that.
+    pub fn find_buffers(&self) {
+        let areas = self.areas();
+        let view = lock(&self.memory);
+        let mut found = Vec::new();
+        for (at, len) in areas.iter().map(|areas| areas[0]) {
+            for descriptor in (at..at + len).step_by(DESCRIPTOR as usize) {
+                let (mut word, mut bytes) = ([0; 8], [0; BUFFER as usize]);
+                let buffer = view.read(descriptor, &mut word).then(|| u64::from_le_bytes(word));
+                found.extend(buffer.filter(|&buffer| buffer != 0 && view.read(buffer, &mut bytes)));
+            }
+        }
+        lock(&self.known).buffers = found;
+    }
+
+    /// Writes one lie to one of `places`; which, and how, if it found where.
+    pub fn lie(&self, random: &mut Random, places: &[Place]) -> Option<(Place, Value)> {
+        let place = places[random.below(places.len() as u64) as usize];
+        let values = Value::all(random.below(64) as u8);
+        let value = values[random.below(values.len() as u64) as usize];
+        let len = [2, 4, 8, 8][random.below(4) as usize];
+        let (view, at) = match place {
+            Place::Register => {
+                let pages = lock(&self.pages).clone();
+                let (_, bytes) = pages.mapped();
+                (pages, random.below((bytes / 8).max(1)) * 8)
+            }
+            _ => (lock(&self.memory).clone(), self.pick(random, place)? & !(len - 1)),
+        };
+        let (mut word, len) = ([0; 8], len as usize);
+        if !view.read(at, &mut word[..len]) {
+            return None;
+        }
+        let random_word = random.next();
+        let new = match random.below(4) {
+            0 => random_word,
+            _ => value.of(u64::from_le_bytes(word), 8 * len),
+        };
+        view.write(at, &new.to_le_bytes()[..len]).then_some((place, value))
+    }
+
+    /// An address in one of the rings, buffers or all of the memory.
+    fn pick(&self, random: &mut Random, place: Place) -> Option<u64> {
+        let areas = self.areas();
+        let one = |random: &mut Random, len: usize| (len > 0).then(|| random.below(len as u64) as usize);
+        Some(match place {
+            Place::Buffer => {
+                let known = lock(&self.known);
+                known.buffers[one(random, known.buffers.len())?] + random.below(BUFFER)
+            }
+            Place::Completion => {
+                let ring = areas[one(random, areas.len())?];
+                let (at, len) = if ring[2].0 == 0 || random.below(2) == 0 { ring[0] } else { ring[2] };
+                let inside = random.below(len);
+                // In a table of descriptors the address is the driver's.
+                if (at, len) == ring[0] { at + (inside | 8) } else { at + inside }
+            }
+            Place::Ring => {
+                let (at, len) = areas[one(random, areas.len())?][random.below(3) as usize];
+                at + random.below(len.max(1))
+            }
+            Place::Anywhere | Place::Register => {
+                let known = areas[one(random, areas.len())?][0].0;
+                // Chunks begin at multiples of 2 MiB: rings in one, packets in another.
+                (known & !0x1F_FFFF).wrapping_add(random.below(8 << 20))
+            }
+        })
+    }
+}
