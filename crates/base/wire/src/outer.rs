@@ -32,6 +32,7 @@
 //! UDP's are not looked into.
 
 use crate::ethernet::{self, EtherType};
+use crate::ip::Addresses;
 use crate::{flow, ipv4, ipv6, udp, vlan};
 
 /// Where the IP header is that is completed.
@@ -147,6 +148,20 @@ impl<const N: usize> Outer<N> {
         }
     }
 
+    /// Where the UDP header begins.
+    pub const fn udp_offset(&self) -> Option<usize> {
+        self.udp
+    }
+
+    /// The addresses of the IP header.
+    pub fn addresses(&self) -> Option<Addresses> {
+        match self.network {
+            Network::None => None,
+            Network::V4(at) => ipv4::Header::of(self.bytes.get(at..)?).map(|ip| ip.addresses()),
+            Network::V6(at) => ipv6::Header::of(self.bytes.get(at..)?).map(|ip| ip.addresses()),
+        }
+    }
+
     /// Writes the headers to the start of `room`, in front of `payload_len` bytes. False, and
     /// nothing written, when there is no room or the packet is too long for its headers.
     #[inline]
@@ -204,12 +219,8 @@ impl<const N: usize> Outer<N> {
         if at < network {
             return false;
         }
-        let addresses = match self.network {
-            Network::V6(_) => packet.get(network..).and_then(ipv6::Header::of).map(|ip| ip.addresses()),
-            _ => packet.get(network..).and_then(ipv4::Header::of).map(|ip| ip.addresses()),
-        };
         let datagram = packet.get_mut(at..).and_then(|bytes| udp::Datagram::new_checked(bytes).ok());
-        let (Some(addresses), Some(mut datagram)) = (addresses, datagram) else { return false };
+        let (Some(addresses), Some(mut datagram)) = (self.addresses(), datagram) else { return false };
         datagram.fill_checksum(addresses);
         true
     }

@@ -101,6 +101,11 @@ impl Extractor {
         if bits > 128 { None } else { Some(Extractor { offset, bits }) }
     }
 
+    /// How many bits a key has.
+    pub const fn bits(self) -> u8 {
+        self.bits
+    }
+
     /// The key of a packet in a virtual network; `None` when the packet ends before all
     /// of its bits.
     #[inline]

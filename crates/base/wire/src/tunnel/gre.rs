@@ -135,14 +135,20 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         }
     }
 
-    /// Computes the checksum over all of these bytes and sets it, where there is one.
-    pub fn fill_checksum(&mut self) {
+    /// Sets the checksum, where there is one, and its reserved half to zero.
+    pub fn set_checksum(&mut self, checksum: u16) {
         if let Some(at) = self.word(flag::CHECKSUM) {
             let bytes = self.bytes.as_mut();
             set_array(bytes, at, [0; WORD_LEN]);
-            let checksum = checksum::of(bytes);
             set_u16(bytes, at, checksum);
         }
+    }
+
+    /// Computes the checksum over all of these bytes and sets it, where there is one.
+    pub fn fill_checksum(&mut self) {
+        self.set_checksum(0);
+        let checksum = checksum::of(self.as_ref());
+        self.set_checksum(checksum);
     }
 }
 

@@ -137,6 +137,12 @@ view! {
     Packet
 }
 
+/// Where the payload of a message begins, of which `bytes` are the start: the headers are
+/// there, the payload may not be.
+pub fn header_len(bytes: &[u8]) -> Result<usize> {
+    walk(bytes).map(|(at, _)| at)
+}
+
 /// The walk through the extension headers: where the payload begins, and the content of the
 /// PDU session extension.
 fn walk(bytes: &[u8]) -> Result<(usize, Option<&[u8]>)> {
@@ -144,7 +150,7 @@ fn walk(bytes: &[u8]) -> Result<(usize, Option<&[u8]>)> {
     if header.flags() & flag::KIND != flag::PLAIN {
         return Err(Error::Unsupported);
     }
-    let message = bytes.get(..HEADER_LEN + header.payload_len()).ok_or(Error::Truncated)?;
+    let message = &bytes[..bytes.len().min(HEADER_LEN + header.payload_len())];
     if header.flags() & flag::OPTIONAL == 0 {
         return Ok((HEADER_LEN, None));
     }
@@ -173,6 +179,10 @@ fn walk(bytes: &[u8]) -> Result<(usize, Option<&[u8]>)> {
 }
 
 fn check_bytes(bytes: &[u8]) -> Result<()> {
+    let header = Header::of(bytes).ok_or(Error::Truncated)?;
+    if header.flags() & flag::KIND == flag::PLAIN && bytes.len() < HEADER_LEN + header.payload_len() {
+        return Err(Error::Truncated);
+    }
     walk(bytes).map(|_| ())
 }
 

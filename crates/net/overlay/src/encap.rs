@@ -1,0 +1,140 @@
+//! Sending into tunnels: one lookup, one copy of finished headers, and what differs between
+//! packets.
+
+use fib::exact::{Exact, Key};
+use fib::{MISS, Reader};
+use memory::Packet;
+
+use crate::hop::{Hop, look};
+use crate::network::{Network, Unknown};
+use crate::reason::{Drops, Reason};
+use crate::table::{flood_key, network_key};
+
+/// Packets that are looked up together.
+const LANES: usize = 32;
+
+/// What became of a packet to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// The headers are in front of it: it leaves by this port of the underlay.
+    Port(u16),
+    /// It is as it was: no entry has its identifier, and the network gives such packets back.
+    Punt,
+    /// It is as it was: no entry has its identifier, and a copy goes to each tunnel of the
+    /// flood list ([`Encapsulator::flood`]).
+    Flood,
+    /// It is as it was, and counted: it must be dropped.
+    Drop(Reason),
+}
+
+/// One who sends into tunnels; each thread has its own.
+#[derive(Debug, Clone)]
+pub struct Encapsulator {
+    networks: Reader<Exact, (Network, u32)>,
+    entries: Reader<Exact, Hop>,
+    drops: Drops,
+    /// Of the next packet.
+    number: u32,
+}
+
+impl Encapsulator {
+    pub(crate) fn new(networks: Reader<Exact, (Network, u32)>, entries: Reader<Exact, Hop>) -> Encapsulator {
+        Encapsulator { networks, entries, drops: Drops::default(), number: 0 }
+    }
+
+    /// What was dropped since the start, by reason.
+    pub fn drops(&self) -> &Drops {
+        &self.drops
+    }
+
+    /// Puts packets of a virtual network into their tunnels. `sent` says of each what became
+    /// of it.
+    ///
+    /// # Panics
+    /// When `sent` is shorter than `packets`.
+    pub fn encapsulate(&mut self, network: u32, packets: &mut [Packet], sent: &mut [Sent]) {
+        let Some(&(settings, _)) = self.networks.fib().lookup(network_key(network)) else {
+            for sent in &mut sent[..packets.len()] {
+                *sent = dropped(&mut self.drops, Reason::UnknownNetwork);
+            }
+            return;
+        };
+        let sent = &mut sent[..packets.len()];
+        let fib = self.entries.fib();
+        for (packets, sent) in packets.chunks_mut(LANES).zip(sent.chunks_mut(LANES)) {
+            let mut keys = [Key::default(); LANES];
+            let mut indices = [MISS; LANES];
+            for (packet, key) in packets.iter().zip(&mut keys) {
+                // A packet without a key finds nothing, and is told from others below.
+                *key = settings.key(network, packet).unwrap_or(flood_key(network, u32::MAX));
+            }
+            fib.lookup_batch(&keys[..packets.len()], &mut indices);
+            for ((packet, index), sent) in packets.iter_mut().zip(indices).zip(sent) {
+                *sent = match fib.hop(index) {
+                    Some(hop) => {
+                        self.number = self.number.wrapping_add(1);
+                        send(hop, packet, &settings, self.number)
+                    }
+                    None => unknown(&settings, network, packet),
+                };
+                if let Sent::Drop(reason) = *sent {
+                    self.drops.count(reason);
+                }
+            }
+        }
+    }
+
+    /// Tunnels to which copies of a packet go that nothing is known of. Each place has its
+    /// own copy: see [`flood`](Self::flood).
+    pub fn flood_len(&mut self, network: u32) -> u32 {
+        self.networks.fib().lookup(network_key(network)).map_or(0, |(_, len)| *len)
+    }
+
+    /// Puts a copy of a packet into the tunnel at a place of the flood list, from 0 to
+    /// [`flood_len`](Self::flood_len).
+    pub fn flood(&mut self, network: u32, place: u32, packet: &mut Packet) -> Sent {
+        let settings = self.networks.fib().lookup(network_key(network));
+        let Some(&(settings, _)) = settings else { return dropped(&mut self.drops, Reason::UnknownNetwork) };
+        self.number = self.number.wrapping_add(1);
+        let hop = self.entries.fib().lookup(flood_key(network, place));
+        let sent = match hop {
+            Some(hop) => send(hop, packet, &settings, self.number),
+            None => Sent::Drop(Reason::UnknownKey), // the list became shorter meanwhile
+        };
+        if let Sent::Drop(reason) = sent {
+            self.drops.count(reason);
+        }
+        sent
+    }
+}
+
+fn dropped(drops: &mut Drops, reason: Reason) -> Sent {
+    drops.count(reason);
+    Sent::Drop(reason)
+}
+
+#[inline]
+fn send(hop: &Hop, packet: &mut Packet, settings: &Network, number: u32) -> Sent {
+    let ready = match &hop.state {
+        Ok(ready) => ready,
+        Err(reason) => return Sent::Drop(*reason),
+    };
+    if !packet.tx_offload().is_empty() {
+        return Sent::Drop(Reason::Offload);
+    }
+    let Some(inner) = look(packet, settings.layer) else { return Sent::Drop(Reason::NoIp) };
+    match ready.encapsulate(packet, &inner, settings.layer, number) {
+        Ok(()) => Sent::Port(ready.port),
+        Err(reason) => Sent::Drop(reason),
+    }
+}
+
+#[cold]
+fn unknown(settings: &Network, network: u32, packet: &Packet) -> Sent {
+    match (settings.key(network, packet), settings.unknown) {
+        (Err(reason), _) => Sent::Drop(reason),
+        (Ok(_), Unknown::Drop) => Sent::Drop(Reason::UnknownKey),
+        (Ok(_), Unknown::Punt) => Sent::Punt,
+        (Ok(_), Unknown::Flood) => Sent::Flood,
+    }
+}

@@ -1,0 +1,202 @@
+//! What an entry of the table leads to: a tunnel's finished headers, or why there are none.
+//! Sending a packet is a copy of them and what differs between packets.
+
+use std::hash::{Hash, Hasher};
+
+use memory::Packet;
+use wire::outer::PerPacket;
+use wire::tunnel::{gre, nsh};
+use wire::{Inner, checksum, ecn, ipv4, ipv6, udp};
+
+use crate::network::Layer;
+use crate::protocol::{Carrier, Headers};
+use crate::reason::Reason;
+use crate::tunnel::{Dscp, Link, Tunnel};
+
+/// A tunnel's number, as long as something leads to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TunnelId(pub(crate) u32);
+
+/// A tunnel in the state in which packets find it. Two are equal when they are the same
+/// tunnel, whatever its state.
+#[derive(Debug, Clone)]
+pub(crate) struct Hop {
+    pub(crate) id: TunnelId,
+    pub(crate) state: Result<Ready, Reason>,
+}
+
+impl PartialEq for Hop {
+    fn eq(&self, other: &Hop) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Hop {}
+
+impl Hash for Hop {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+/// What has to be done behind the copy of the headers, for few tunnels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Finish {
+    /// Where a 16-bit length of the tunnel's own stands, and what it does not count: bytes
+    /// from the start of all headers.
+    length: Option<(u8, u8)>,
+    /// Where GRE's header stands that has a checksum or a sequence number.
+    gre: Option<u8>,
+    /// Whether UDP has a checksum.
+    udp_checksum: bool,
+}
+
+/// A tunnel's finished headers.
+#[derive(Debug, Clone)]
+pub(crate) struct Ready {
+    /// In front of frames, IPv4 packets and packets with a network service header; and of
+    /// IPv6 packets.
+    headers: [Headers; 2],
+    pub(crate) port: u16,
+    /// Bytes of a packet inside, at most.
+    max_len: u16,
+    inherits_dscp: bool,
+    /// Whether anything is in `finish`.
+    is_plain: bool,
+    finish: Finish,
+}
+
+impl Ready {
+    /// The headers of a tunnel by this way, for packets of a layer.
+    pub(crate) fn new(tunnel: &Tunnel, link: &Link, layer: Layer) -> Result<Ready, Reason> {
+        let headers = layer.payloads().map(|payload| tunnel.headers(link, payload));
+        let [Some(first), Some(second)] = headers else { return Err(Reason::BadTunnel) };
+        let len = first.len().max(second.len());
+        let room = usize::from(link.mtu) + link.header_len();
+        let network = first.network_offset().ok_or(Reason::BadTunnel)?;
+        let network_len = if tunnel.remote.is_ipv4() { ipv4::HEADER_LEN } else { ipv6::HEADER_LEN };
+        let behind_ip = network + network_len;
+        let shim = match tunnel.protocol.carrier {
+            Carrier::Udp(_) => behind_ip + udp::HEADER_LEN,
+            _ => behind_ip,
+        };
+        let has_words = tunnel.gre_checksum || tunnel.gre_sequence;
+        let finish = Finish {
+            length: tunnel.protocol.length.map(|(at, uncounted)| (shim as u8 + at, shim as u8 + uncounted)),
+            gre: has_words.then_some(shim as u8),
+            udp_checksum: tunnel.udp_checksum && matches!(tunnel.protocol.carrier, Carrier::Udp(_)),
+        };
+        Ok(Ready {
+            headers: [first, second],
+            port: link.port,
+            max_len: u16::try_from(room.saturating_sub(len)).unwrap_or(u16::MAX),
+            inherits_dscp: tunnel.dscp == Dscp::Inherit,
+            is_plain: finish == Finish::default(),
+            finish,
+        })
+    }
+
+    /// Puts the headers in front of a packet that is known as `inner`. `number` is the
+    /// packet's IPv4 identification and GRE's sequence number.
+    #[inline]
+    pub(crate) fn encapsulate(
+        &self,
+        packet: &mut Packet,
+        inner: &Inner,
+        layer: Layer,
+        number: u32,
+    ) -> Result<(), Reason> {
+        let len = packet.total_len();
+        if len > usize::from(self.max_len) {
+            return Err(Reason::TooLong);
+        }
+        let headers = &self.headers[usize::from(inner.is_v6 && layer == Layer::Ip)];
+        let class =
+            if self.inherits_dscp { inner.traffic_class } else { ecn::encapsulate(0, inner.traffic_class) };
+        let room = packet.push_front(headers.len()).map_err(|_| Reason::NoHeadroom)?;
+        let per_packet =
+            PerPacket { identification: number as u16, flow_hash: Some(inner.hash), traffic_class: class };
+        if !headers.write(room, len, per_packet) {
+            let _ = packet.pull_front(headers.len());
+            return Err(Reason::TooLong);
+        }
+        if !self.is_plain {
+            self.finish(packet, headers, len, number);
+        }
+        Ok(())
+    }
+
+    /// Fills in what few tunnels have: lengths of their own, sequence numbers, checksums.
+    #[cold]
+    fn finish(&self, packet: &mut Packet, headers: &Headers, len: usize, number: u32) {
+        let total = headers.len() + len;
+        if let Some((at, uncounted)) = self.finish.length {
+            let length = (total - usize::from(uncounted)) as u16; // the outer length is larger, and fits
+            if let Some(field) = packet.get_mut(usize::from(at)..).and_then(|bytes| bytes.first_chunk_mut()) {
+                *field = length.to_be_bytes();
+            }
+        }
+        if let Some(at) = self.finish.gre {
+            finish_gre(packet, usize::from(at), headers.len(), number);
+        }
+        if self.finish.udp_checksum {
+            finish_udp(packet, headers);
+        }
+    }
+}
+
+/// Numbers a packet, and sums up GRE's header at `at` with all that follows.
+fn finish_gre(packet: &mut Packet, at: usize, end: usize, number: u32) {
+    let Some(bytes) = packet.get_mut(at..end) else { return };
+    let Ok(mut header) = gre::Packet::new_checked(bytes) else { return };
+    header.set_sequence(number);
+    let has_checksum = header.checksum().is_some();
+    if has_checksum {
+        let sum = checksum_from(packet, at);
+        if let Ok(mut header) = gre::Packet::new_checked(&mut packet[at..end]) {
+            header.set_checksum(sum);
+        }
+    }
+}
+
+/// Sums up a UDP header with all that follows it and the pseudo header.
+fn finish_udp(packet: &mut Packet, headers: &Headers) {
+    let (Some(at), Some(addresses)) = (headers.udp_offset(), headers.addresses()) else { return };
+    let len = packet.total_len() - at;
+    let pseudo = addresses.pseudo_header(wire::ip::Protocol::UDP, len);
+    let sum = checksum::combine(pseudo, !checksum_from(packet, at));
+    if let Some(mut header) = packet.get_mut(at..).and_then(udp::Header::of_mut) {
+        header.set_checksum(checksum::never_zero(!sum));
+    }
+}
+
+/// The checksum of all of a packet from `at` on, over all of its segments.
+fn checksum_from(packet: &Packet, at: usize) -> u16 {
+    let mut sum = checksum::Partial::default();
+    let mut skip = at;
+    for segment in packet.segments() {
+        sum.add(segment.get(skip..).unwrap_or_default());
+        skip = skip.saturating_sub(segment.len());
+    }
+    sum.checksum()
+}
+
+/// What is known of a packet of this layer; `None` for one that its network does not have.
+#[inline]
+pub(crate) fn look(packet: &[u8], layer: Layer) -> Option<Inner> {
+    match layer {
+        Layer::Ethernet => Some(Inner::of_frame(packet)),
+        Layer::Ip => Some(Inner::of_packet(packet)).filter(|inner| inner.network_offset.is_some()),
+        Layer::Service => Some(look_behind_service(packet)),
+    }
+}
+
+/// The packet behind a network service header, by which its flow is known.
+fn look_behind_service(packet: &[u8]) -> Inner {
+    let Ok(service) = nsh::Packet::new_checked(packet) else { return Inner::default() };
+    let inner = match service.next_protocol() {
+        nsh::next_protocol::ETHERNET => Inner::of_frame(service.payload()),
+        _ => Inner::of_packet(service.payload()),
+    };
+    Inner { network_offset: None, ..inner }
+}

@@ -1,0 +1,41 @@
+//! Overlay networks: packets of virtual networks in tunnels across another network, the
+//! underlay, by one lookup that replaces the second pass through a stack (Nakamura et al.,
+//! *Protocol-Independent FIB Architecture for Network Overlays*, 2016).
+//!
+//! An [`Overlay`] is the table for the one who changes it: virtual networks with their
+//! entries, the ends of tunnels that are here, and what lower layers tell of the underlay. An
+//! entry leads to the finished headers of its [`Tunnel`]: outer Ethernet, VLAN, IP, UDP and
+//! the tunnel's own. Each thread has an [`Encapsulator`], which looks identifiers up by
+//! offset and length and copies those headers in front of packets, and a [`Decapsulator`].
+//! What changes in the underlay changes the headers of the tunnels concerned, and all comes
+//! to the threads in one publication that stops none of them.
+//!
+//! Tunnel protocols are rows of [`PROTOCOLS`]. What reaches the far end and what does not is
+//! said by [`Reason`]s.
+//!
+//! Not here: who tells of entries (files, the kernel, a routing daemon), the elements of a
+//! router, longest prefix match of inner addresses, multipath, the learning of addresses,
+//! and answers to packets that are too long.
+#![forbid(unsafe_code)]
+
+mod decap;
+mod encap;
+mod end;
+mod hop;
+mod network;
+mod protocol;
+mod reason;
+mod table;
+mod tunnel;
+mod tunnels;
+mod underlay;
+
+pub use decap::{Decapsulator, Received};
+pub use encap::{Encapsulator, Sent};
+pub use hop::TunnelId;
+pub use network::{Layer, Network, Unknown};
+pub use protocol::{Carrier, MAX_HEADERS, PROTOCOLS, Payload, Protocol, Recognized, Refusal};
+pub use reason::{Drops, Reason};
+pub use table::{Error, MAX_FLOOD, Overlay, Result};
+pub use tunnel::{DEFAULT_TTL, Dscp, InvalidTunnel, Link, MAX_SEGMENTS, Tunnel};
+pub use underlay::{Port, Prefix, Route};

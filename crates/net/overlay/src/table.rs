@@ -1,0 +1,400 @@
+//! The overlay's table, for the one who changes it: networks, entries, tunnels and the ends
+//! that are here. Changes of entries and of the underlay come together in one publication.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use fib::Rib;
+use fib::exact::{Exact, Key};
+use wire::MacAddress;
+
+use crate::decap::Decapsulator;
+use crate::encap::Encapsulator;
+use crate::end::{End, Local, MAX_LOCALS};
+use crate::hop::{Hop, TunnelId};
+use crate::network::Network;
+use crate::tunnel::{InvalidTunnel, Tunnel};
+use crate::tunnels::Tunnels;
+use crate::underlay::{self, Neighbor, Port, Prefix, Route, Underlay};
+
+/// Bits of a key that no identifier of a packet has: the flood list's places.
+const FLOOD: u128 = 1 << 127;
+/// Tunnels of a flood list, at most.
+pub const MAX_FLOOD: usize = 1024;
+
+/// Why a change was refused. Nothing is different then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// There is no such network.
+    #[error("there is no virtual network {0}: add it first")]
+    NoNetwork(u32),
+    /// A network of this number is there.
+    #[error("there is a virtual network {0} already")]
+    NetworkExists(u32),
+    /// An identifier that the network's packets cannot have.
+    #[error(
+        "the identifier {key:#x} does not fit into the {bits} bits by which packets of network {network} are known"
+    )]
+    Key {
+        /// The network.
+        network: u32,
+        /// What was asked for.
+        key: u128,
+        /// Bits that there are.
+        bits: u8,
+    },
+    /// There cannot be such a tunnel.
+    #[error(transparent)]
+    Tunnel(#[from] InvalidTunnel),
+    /// A tunnel that does not carry the network's packets.
+    #[error("{protocol} does not carry the packets of network {network}")]
+    Payload {
+        /// The protocol's name.
+        protocol: &'static str,
+        /// The network.
+        network: u32,
+    },
+    /// The flood list is full.
+    #[error("network {0} has {MAX_FLOOD} tunnels in its flood list, which is the most")]
+    FloodFull(u32),
+    /// Another network has this end.
+    #[error("packets of this tunnel go to network {0} already")]
+    EndExists(u32),
+    /// Too many local addresses.
+    #[error("{MAX_LOCALS} addresses are local, which is the most")]
+    LocalsFull,
+    /// The table of entries or routes refused.
+    #[error(transparent)]
+    Table(#[from] fib::Error),
+}
+
+/// What a change gives.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A virtual network, and the tunnels to which its packets without an entry go.
+#[derive(Debug)]
+struct State {
+    network: Network,
+    flood: Vec<Tunnel>,
+    /// Entries of it.
+    entries: usize,
+    /// Ends of it.
+    ends: usize,
+}
+
+/// The table, for the one who changes it. Others see what was
+/// [published](Overlay::publish).
+#[derive(Debug)]
+pub struct Overlay {
+    networks: BTreeMap<u32, State>,
+    published_networks: Rib<Exact, (Network, u32)>,
+    entries: Rib<Exact, Hop>,
+    tunnels: Tunnels,
+    underlay: Underlay,
+    locals: BTreeMap<IpAddr, Local>,
+    published_locals: Rib<Exact, u32>,
+    free_locals: Vec<u32>,
+    ends: Rib<Exact, End>,
+}
+
+impl Default for Overlay {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Overlay {
+    /// An empty table.
+    pub fn new() -> Overlay {
+        Overlay {
+            networks: BTreeMap::new(),
+            published_networks: Rib::new(),
+            entries: Rib::new(),
+            tunnels: Tunnels::default(),
+            underlay: Underlay::default(),
+            locals: BTreeMap::new(),
+            published_locals: Rib::new(),
+            free_locals: Vec::new(),
+            ends: Rib::new(),
+        }
+    }
+
+    /// One more sender, who sees what is published.
+    pub fn encapsulator(&mut self) -> Encapsulator {
+        Encapsulator::new(self.published_networks.reader(), self.entries.reader())
+    }
+
+    /// One more receiver, who sees what is published.
+    pub fn decapsulator(&mut self) -> Decapsulator {
+        Decapsulator::new(self.published_locals.reader(), self.ends.reader())
+    }
+
+    /// Shows senders and receivers all changes since the last time. Entries, the state of
+    /// their tunnels and flood lists come at once; a network comes before its entries.
+    pub fn publish(&mut self) {
+        self.published_networks.publish();
+        self.entries.publish();
+        self.ends.publish();
+        self.published_locals.publish();
+    }
+
+    /// Adds a virtual network.
+    ///
+    /// # Errors
+    /// When there is one of this number.
+    pub fn add_network(&mut self, number: u32, network: Network) -> Result<()> {
+        if self.networks.contains_key(&number) {
+            return Err(Error::NetworkExists(number));
+        }
+        self.published_networks.insert(network_key(number), (network, 0))?;
+        self.networks.insert(number, State { network, flood: Vec::new(), entries: 0, ends: 0 });
+        Ok(())
+    }
+
+    fn state(&mut self, number: u32) -> Result<&mut State> {
+        self.networks.get_mut(&number).ok_or(Error::NoNetwork(number))
+    }
+
+    /// The key of an entry, if packets of the network can have it.
+    fn key(&mut self, number: u32, bits: u128) -> Result<Key> {
+        let wide = self.state(number)?.network.extractor.bits();
+        match bits.checked_shr(wide.into()).unwrap_or(0) {
+            0 => Ok(Key::new(number, bits)),
+            _ => Err(Error::Key { network: number, key: bits, bits: wide }),
+        }
+    }
+
+    /// Lets packets with this identifier, right-aligned, go by a tunnel, whatever they did
+    /// before.
+    ///
+    /// # Errors
+    /// Why there is no such entry.
+    pub fn insert(&mut self, network: u32, identifier: u128, tunnel: Tunnel) -> Result<()> {
+        let key = self.key(network, identifier)?;
+        if self.insert_key(network, key, tunnel)? {
+            self.state(network)?.entries += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether the key is new.
+    fn insert_key(&mut self, network: u32, key: Key, tunnel: Tunnel) -> Result<bool> {
+        let layer = self.state(network)?.network.layer;
+        tunnel.check()?;
+        if !layer.goes_by(&tunnel) {
+            return Err(Error::Payload { protocol: tunnel.protocol.name, network });
+        }
+        let hop = self.tunnels.acquire((tunnel, layer), &self.underlay);
+        let id = hop.id;
+        let old = self.entries.insert(key, hop).inspect_err(|_| self.tunnels.release(id))?;
+        let is_new = old.is_none();
+        if let Some(old) = old {
+            self.tunnels.release(old.id);
+        }
+        Ok(is_new)
+    }
+
+    /// Removes an entry; whether it was there.
+    ///
+    /// # Errors
+    /// When there is no such network.
+    pub fn remove(&mut self, network: u32, identifier: u128) -> Result<bool> {
+        let key = self.key(network, identifier)?;
+        let is_removed = self.remove_key(key)?;
+        if is_removed {
+            self.state(network)?.entries -= 1;
+        }
+        Ok(is_removed)
+    }
+
+    fn remove_key(&mut self, key: Key) -> Result<bool> {
+        let old = self.entries.remove(key)?;
+        if let Some(old) = &old {
+            self.tunnels.release(old.id);
+        }
+        Ok(old.is_some())
+    }
+
+    /// The tunnel that packets with this identifier go by, as changed last.
+    pub fn get(&self, network: u32, identifier: u128) -> Option<&Tunnel> {
+        self.tunnels.get(self.entries.get(Key::new(network, identifier))?.id)
+    }
+
+    /// Why packets of an entry cannot be sent now; `None` when they can, or without an entry.
+    pub fn problem(&self, network: u32, identifier: u128) -> Option<crate::Reason> {
+        self.entries.get(Key::new(network, identifier))?.state.as_ref().err().copied()
+    }
+
+    /// Replaces the tunnels to which copies of packets go whose identifier no entry has.
+    ///
+    /// # Errors
+    /// Why one of them cannot be; none is replaced then.
+    pub fn set_flood(&mut self, number: u32, tunnels: &[Tunnel]) -> Result<()> {
+        let state = self.state(number)?;
+        let (network, before) = (state.network, state.flood.len());
+        if tunnels.len() > MAX_FLOOD {
+            return Err(Error::FloodFull(number));
+        }
+        if let Some(other) = tunnels.iter().find(|tunnel| !network.layer.goes_by(tunnel)) {
+            return Err(Error::Payload { protocol: other.protocol.name, network: number });
+        }
+        tunnels.iter().try_for_each(Tunnel::check)?;
+        for (place, tunnel) in tunnels.iter().enumerate() {
+            self.insert_key(number, flood_key(number, place as u32), tunnel.clone())?;
+        }
+        for place in tunnels.len()..before {
+            self.remove_key(flood_key(number, place as u32))?;
+        }
+        self.published_networks.insert(network_key(number), (network, tunnels.len() as u32))?;
+        self.state(number)?.flood = tunnels.to_vec();
+        Ok(())
+    }
+
+    /// How many entries a network has, flood lists not counted.
+    pub fn entries(&self, network: u32) -> usize {
+        self.networks.get(&network).map_or(0, |state| state.entries)
+    }
+
+    /// How many different tunnels are used.
+    pub fn tunnels(&self) -> usize {
+        self.tunnels.len()
+    }
+
+    /// Changes or removes a route of the underlay.
+    ///
+    /// # Errors
+    /// When there is no such prefix.
+    pub fn set_route(&mut self, prefix: Prefix, route: Option<Route>) -> Result<()> {
+        if self.underlay.set_route(prefix, route)? {
+            self.update(self.tunnels.to(underlay::range(prefix)));
+        }
+        Ok(())
+    }
+
+    /// Changes or removes the Ethernet address of a next hop.
+    pub fn set_neighbor(&mut self, port: u16, address: IpAddr, mac: Option<MacAddress>) {
+        if self.underlay.set_neighbor((port, address), mac) {
+            self.update(self.tunnels.by(&(port, address)));
+        }
+    }
+
+    /// Changes or removes a port of the underlay: its address, length of packets, VLAN and
+    /// whether it is up.
+    pub fn set_port(&mut self, number: u16, port: Option<Port>) {
+        if self.underlay.set_port(number, port) {
+            self.update(self.tunnels.by_port(number));
+        }
+    }
+
+    /// Makes the headers of tunnels anew whose way changed.
+    fn update(&mut self, tunnels: Vec<TunnelId>) {
+        for id in tunnels {
+            if let Some(hop) = self.tunnels.update(id, &self.underlay) {
+                self.entries.refresh(hop);
+            }
+        }
+    }
+
+    /// Next hops whose Ethernet addresses are not known and asked for by some tunnel: the
+    /// port, and the address to ask for.
+    pub fn unresolved(&self) -> impl Iterator<Item = Neighbor> + '_ {
+        self.tunnels.unresolved()
+    }
+
+    /// Lets packets of a tunnel that ends here come out in a virtual network. What the tunnel
+    /// says of its outer headers is not looked at, but its protocol, local address and
+    /// identifier; without an identifier its remote address too, and of a way of segments
+    /// the local address alone.
+    ///
+    /// # Errors
+    /// Why there is no such end.
+    pub fn add_end(&mut self, network: u32, tunnel: &Tunnel, zero_checksum: bool) -> Result<()> {
+        let layer = self.state(network)?.network.layer;
+        tunnel.check()?;
+        let local = self.acquire_local(tunnel.local)?;
+        let key = End::key(tunnel, local);
+        if let Some(end) = self.ends.get(key) {
+            let network = end.network;
+            self.release_local(tunnel.local);
+            return Err(Error::EndExists(network));
+        }
+        let end = End { network, layer, zero_checksum };
+        self.ends.insert(key, end).inspect_err(|_| self.release_local(tunnel.local))?;
+        self.state(network)?.ends += 1;
+        Ok(())
+    }
+
+    /// Takes the end of a tunnel away; whether there was one.
+    ///
+    /// # Errors
+    /// When the table refuses.
+    pub fn remove_end(&mut self, tunnel: &Tunnel) -> Result<bool> {
+        let Some(local) = self.locals.get(&tunnel.local) else { return Ok(false) };
+        let Some(end) = self.ends.remove(End::key(tunnel, local.number))? else { return Ok(false) };
+        self.release_local(tunnel.local);
+        self.state(end.network)?.ends -= 1;
+        Ok(true)
+    }
+
+    /// The number of a local address, for one end more.
+    fn acquire_local(&mut self, address: IpAddr) -> Result<u32> {
+        if let Some(local) = self.locals.get_mut(&address) {
+            local.ends += 1;
+            return Ok(local.number);
+        }
+        if self.locals.len() == MAX_LOCALS {
+            return Err(Error::LocalsFull);
+        }
+        let number = self.free_locals.pop().unwrap_or(self.locals.len() as u32);
+        self.published_locals.insert(Local::key(address), number)?;
+        self.locals.insert(address, Local { number, ends: 1 });
+        Ok(number)
+    }
+
+    fn release_local(&mut self, address: IpAddr) {
+        let Some(local) = self.locals.get_mut(&address) else { return };
+        local.ends -= 1;
+        if local.ends == 0 {
+            self.free_locals.push(local.number);
+            self.locals.remove(&address);
+            // All keys are rules: nothing can refuse.
+            let _ = self.published_locals.remove(Local::key(address));
+        }
+    }
+
+    /// Removes a virtual network with its entries, its flood list and its ends.
+    ///
+    /// # Errors
+    /// When there is no such network.
+    pub fn remove_network(&mut self, number: u32) -> Result<()> {
+        self.state(number)?;
+        let keys: Vec<Key> =
+            self.entries.iter().map(|entry| entry.rule).filter(|key| key.network() == number).collect();
+        for key in keys {
+            self.remove_key(key)?;
+        }
+        let ends: Vec<Key> =
+            self.ends.iter().filter(|entry| entry.hop.network == number).map(|entry| entry.rule).collect();
+        for key in ends {
+            self.ends.remove(key)?;
+            let number = End::local_of(key);
+            let address = self.locals.iter().find(|(_, local)| local.number == number);
+            if let Some(address) = address.map(|(address, _)| *address) {
+                self.release_local(address);
+            }
+        }
+        self.published_networks.remove(network_key(number))?;
+        self.networks.remove(&number);
+        Ok(())
+    }
+}
+
+/// Where a network stands in its table.
+pub(crate) fn network_key(number: u32) -> Key {
+    Key::new(number, 0)
+}
+
+/// Where a place of a flood list stands among the entries.
+pub(crate) fn flood_key(network: u32, place: u32) -> Key {
+    Key::new(network, FLOOD | u128::from(place))
+}

@@ -1,0 +1,174 @@
+//! Frames from anyone: nothing panics, what is refused has a name and is left as it was.
+
+use overlay::{Decapsulator, Layer, Network, PROTOCOLS, Payload, Reason, Received, Sent};
+use proptest::prelude::*;
+
+use crate::rig::{Buffers, NETWORK, decapsulate, encapsulate, frame, reversed, table, tunnel, v4};
+
+/// A receiver at which each protocol ends, over both versions of IP.
+fn receiver() -> Decapsulator {
+    let mut there = table();
+    for (number, layer) in [(1, Layer::Ethernet), (2, Layer::Ip)] {
+        there.add_network(number, Network::point_to_point(layer)).unwrap();
+    }
+    for protocol in PROTOCOLS {
+        for is_v6 in [false, true] {
+            let end = reversed(&tunnel(protocol.name, is_v6));
+            let network = if protocol.payloads.contains(&Payload::Ethernet) { 1 } else { 2 };
+            if end.check().is_ok() {
+                there.add_end(network, &end, false).unwrap();
+            }
+        }
+    }
+    let receiver = there.decapsulator();
+    there.publish();
+    receiver
+}
+
+/// A frame as each protocol sends it.
+fn frames() -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    for protocol in PROTOCOLS {
+        for is_v6 in [false, true] {
+            let tunnel = tunnel(protocol.name, is_v6);
+            if tunnel.check().is_err() {
+                continue;
+            }
+            let is_bridge = protocol.payloads.contains(&Payload::Ethernet);
+            let layer = if is_bridge { Layer::Ethernet } else { Layer::Ip };
+            let bytes = if is_bridge { frame(1, 0x0800, &v4(1, b"inside")) } else { v4(1, b"inside") };
+            let mut here = table();
+            here.add_network(NETWORK, Network::point_to_point(layer)).unwrap();
+            here.insert(NETWORK, 0, tunnel).unwrap();
+            let mut sender = here.encapsulator();
+            here.publish();
+            let mut packet = Buffers::new().packet(&bytes);
+            assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Port(3));
+            frames.push(packet.to_vec());
+        }
+    }
+    frames
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn broken_frames(
+        which in any::<prop::sample::Index>(),
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+        chain in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        thread_local! {
+            static RIG: std::cell::RefCell<(Decapsulator, Buffers, Vec<Vec<u8>>)> =
+                std::cell::RefCell::new((receiver(), Buffers::new(), frames()));
+        }
+        RIG.with_borrow_mut(|(receiver, buffers, frames)| {
+            let mut bytes = which.get(frames).clone();
+            for (at, value) in flips {
+                *at.get_mut(&mut bytes) = value;
+            }
+            if let Some(cut) = cut {
+                bytes.truncate(cut.index(bytes.len() + 1));
+            }
+            let at = chain.map_or(bytes.len(), |at| at.index(bytes.len() + 1));
+            let mut packet = buffers.packet(&bytes[..at]);
+            if at < bytes.len() {
+                packet.append(buffers.packet(&bytes[at..]));
+            }
+            let before = receiver.drops().total();
+            let received = decapsulate(receiver, &mut packet);
+            let whole: Vec<u8> = packet.segments().flat_map(|segment| segment.iter().copied()).collect();
+            match received {
+                Received::Network(_) => prop_assert!(whole.len() < bytes.len()),
+                Received::Other | Received::Drop(_) => prop_assert_eq!(&whole, &bytes),
+            }
+            let is_counted = matches!(received, Received::Drop(_));
+            prop_assert_eq!(receiver.drops().total() - before, u64::from(is_counted));
+            Ok(())
+        })?;
+    }
+}
+
+#[test]
+fn refusals_have_names() {
+    let mut receiver = receiver();
+    let mut buffers = Buffers::new();
+    let whole: Vec<(String, Vec<u8>)> = {
+        let names = PROTOCOLS.iter().flat_map(|protocol| {
+            [false, true]
+                .into_iter()
+                .filter(|v6| tunnel(protocol.name, *v6).check().is_ok())
+                .map(|v6| format!("{}{}", protocol.name, if v6 { "6" } else { "" }))
+        });
+        names.zip(frames()).collect()
+    };
+    let mut outcome = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = whole.iter().find(|(other, _)| other == name).unwrap().1.clone();
+        change(&mut bytes);
+        // The IPv4 header's checksum is right again unless it is the fault.
+        if bytes[12] == 8 && bytes[24] != 0xEE {
+            wire::ipv4::fill_checksum(&mut bytes[14..34]);
+        }
+        let mut packet = buffers.packet(&bytes);
+        decapsulate(&mut receiver, &mut packet)
+    };
+    let drop = Received::Drop;
+    assert_eq!(outcome("vxlan", &|_| {}), Received::Network(1));
+    assert_eq!(outcome("vxlan", &|bytes| bytes[24] = 0xEE), drop(Reason::OuterChecksum));
+    assert_eq!(outcome("vxlan", &|bytes| bytes[20] = 0x20), drop(Reason::OuterFragment));
+    assert_eq!(outcome("vxlan", &|bytes| bytes[16] = 9), drop(Reason::OuterMalformed), "the total length");
+    assert_eq!(outcome("vxlan", &|bytes| bytes[39] ^= 1), drop(Reason::OuterMalformed), "UDP's length");
+    assert_eq!(outcome("vxlan", &|bytes| bytes[42] = 0), drop(Reason::TunnelMalformed), "no VNI");
+    assert_eq!(outcome("vxlan", &|bytes| bytes[46] = 9), drop(Reason::UnknownEnd), "another VNI");
+    assert_eq!(outcome("vxlan", &|bytes| bytes[33] = 9), Received::Other, "another host's");
+    assert_eq!(outcome("vxlan", &|bytes| bytes[37] ^= 1), Received::Other, "another port's");
+    assert_eq!(outcome("vxlan", &|bytes| bytes[12..14].copy_from_slice(&[8, 6])), Received::Other);
+    assert_eq!(outcome("geneve", &|bytes| bytes[44] = 9), drop(Reason::WrongPayload));
+    assert_eq!(outcome("geneve", &|bytes| bytes[43] = 0x80), Received::Other, "for control");
+    assert_eq!(
+        outcome("geneve", &|bytes| bytes[42] = 0x3F),
+        drop(Reason::TunnelMalformed),
+        "options without an end"
+    );
+    assert_eq!(outcome("gtpu", &|bytes| bytes[43] = 1), Received::Other, "an echo request");
+    assert_eq!(outcome("gtpu", &|bytes| bytes[50] = 0x55), drop(Reason::WrongPayload));
+    assert_eq!(outcome("mpls-udp", &|bytes| bytes[44] &= 0xFE), drop(Reason::WrongPayload), "another label");
+    assert_eq!(outcome("lisp", &|bytes| bytes[42] |= 1), drop(Reason::TunnelMalformed), "encrypted");
+    assert_eq!(outcome("gre", &|bytes| bytes[35] = 1), drop(Reason::TunnelMalformed), "version 1");
+    assert_eq!(outcome("ipip", &|bytes| bytes[29] = 9), drop(Reason::UnknownEnd), "from another host");
+    assert_eq!(outcome("vxlan6", &|bytes| bytes[60..62].fill(0)), drop(Reason::ZeroChecksum));
+    assert_eq!(outcome("vxlan6", &|bytes| bytes[20] = 44), drop(Reason::OuterFragment));
+    // The packet inside says that its sender takes no part, and congestion was met.
+    assert_eq!(outcome("ipip", &|bytes| (bytes[15], bytes[35]) = (3, 0)), drop(Reason::Congestion));
+}
+
+#[test]
+fn what_is_no_packet_of_its_network_is_not_sent() {
+    let mut here = table();
+    here.add_network(NETWORK, Network::point_to_point(Layer::Ip)).unwrap();
+    here.insert(NETWORK, 0, tunnel("ipip", false)).unwrap();
+    here.add_network(7, Network::bridged()).unwrap();
+    let mut sender = here.encapsulator();
+    here.publish();
+    let mut buffers = Buffers::new();
+    for bytes in [&[][..], &[0x45; 19], &[0x60; 39], &[0x50; 60]] {
+        let mut packet = buffers.packet(bytes);
+        assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Drop(Reason::NoIp));
+        assert_eq!(packet[..], *bytes);
+    }
+    let mut sent = [Sent::Punt; 2];
+    let mut packets = [buffers.packet(&[2; 5]), buffers.packet(&[2; 6])];
+    sender.encapsulate(7, &mut packets, &mut sent);
+    assert_eq!(sent, [Sent::Drop(Reason::NoKey), Sent::Drop(Reason::UnknownKey)]);
+    let mut packet = buffers.packet(&v4(0, b"x"));
+    packet.push_front(150).unwrap();
+    packet.pull_front(150).unwrap();
+    let mut narrow = buffers.packet(&[]);
+    narrow.copy_at(10, &v4(0, b"x")).unwrap();
+    assert_eq!(encapsulate(&mut sender, &mut narrow), Sent::Drop(Reason::NoHeadroom));
+    assert_eq!(narrow[..], v4(0, b"x"));
+    let reasons: Vec<&str> = sender.drops().iter().map(|(reason, _)| reason.name()).collect();
+    assert_eq!(reasons, ["overlay_no_key", "overlay_unknown_key", "overlay_no_ip", "overlay_no_headroom"]);
+}

@@ -1,0 +1,8 @@
+//! The overlay's table from both ends of its tunnels.
+#![allow(clippy::unwrap_used)]
+
+mod bad_input;
+mod changes;
+mod rfc;
+mod rig;
+mod round_trip;
