@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod count;
+mod deny;
 mod doc_comments;
 mod floors;
 mod fuzz;

@@ -109,6 +109,8 @@ impl Drop for Beside {
 #[derive(Default)]
 pub struct Steps {
     done: Vec<(&'static str, Duration, Result<(), Failure>)>,
+    /// What could not be done here, and why.
+    left_out: Vec<(&'static str, String)>,
 }
 
 impl Steps {
@@ -122,7 +124,14 @@ impl Steps {
         self.done.push((name, begin.elapsed(), outcome));
     }
 
-    /// Each step with its time, and the failures behind them.
+    /// Notes a step that cannot be taken on this machine for a reason that is not ours. It
+    /// does not fail, but the table says so.
+    pub fn leave_out(&mut self, name: &'static str, why: String) {
+        println!("!!! {name} not checked: {why}");
+        self.left_out.push((name, why));
+    }
+
+    /// Each step with its time, and those that were left out.
     pub fn table(&self) -> String {
         let mut text = String::from("==> steps\n");
         for (name, time, outcome) in &self.done {
@@ -131,6 +140,9 @@ impl Steps {
         }
         let all: Duration = self.done.iter().map(|(_, time, _)| *time).sum();
         let _ = writeln!(text, "{:<28}{:>7}{:>9.1} s", "all", "", all.as_secs_f64());
+        for (name, why) in &self.left_out {
+            let _ = writeln!(text, "{name:<28}NOT CHECKED: {why}");
+        }
         text
     }
 
@@ -159,7 +171,9 @@ mod tests {
         steps.take("first", || Err("broken".to_owned()));
         steps.take("second", || Ok(()));
         steps.take("third", || Err("wrong".to_owned()));
+        steps.leave_out("fourth", "no network".to_owned());
         let table = steps.table();
+        assert!(table.contains("fourth") && table.contains("NOT CHECKED: no network"), "{table}");
         assert!(table.contains("first") && table.contains("FAILED") && table.contains("second"), "{table}");
         let failure = steps.outcome().expect_err("two failed");
         assert!(

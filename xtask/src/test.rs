@@ -3,10 +3,10 @@
 //! every step's time, what failed, and the test runner's own summary once more.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::step::{Beside, Failure, Steps, cargo, root, run, target, tool};
-use crate::{count, doc_comments, floors, fuzz, headers, instructions, lab, mutants};
+use crate::step::{Beside, Failure, Steps, cargo, run, target};
+use crate::{count, deny, doc_comments, floors, fuzz, headers, instructions, lab, mutants};
 
 /// Seconds for each fuzz target: what a commit can break at once. `cargo xtask fuzz`
 /// takes longer.
@@ -42,7 +42,11 @@ pub fn all(quick: bool) -> Result<(), Failure> {
     steps.take("tests", || summary.run());
     steps.take("model check", loom);
     if !quick {
-        steps.take("dependencies", || run("dependencies", &mut deny()?));
+        steps.take("dependencies", deny::dependencies);
+        match deny::fetch_advisories() {
+            Ok(()) => steps.take("advisories", deny::advisories),
+            Err(why) => steps.leave_out("advisories", why),
+        }
         steps.take("instructions", instructions::check);
         steps.take("seeded bugs", || mutants::run(&mutants::Arguments::default()));
         steps.take("lab", || lab::of(&[]));
@@ -126,19 +130,6 @@ impl Summary {
             self.passed, self.failed, self.ignored, self.seconds
         )
     }
-}
-
-/// `cargo deny`, built into target/tools when the machine has none.
-fn deny() -> Result<Command, Failure> {
-    let check = ["check", "bans", "licenses", "sources"];
-    if cargo(&["deny", "--version"]).output().is_ok_and(|o| o.status.success()) {
-        let mut command = cargo(&["deny"]);
-        command.args(check);
-        return Ok(command);
-    }
-    let mut command = Command::new(tool("cargo-deny", "^0.20")?);
-    command.args(check).current_dir(root());
-    Ok(command)
 }
 
 #[cfg(test)]

@@ -1,0 +1,43 @@
+//! `cargo deny`: what we allow ourselves to depend on (`deny.toml`).
+
+use std::process::Command;
+
+use crate::step::{Failure, cargo, root, run, tool};
+
+/// Duplicates, licences and sources; all that is needed is in the lock file.
+pub fn dependencies() -> Result<(), Failure> {
+    run("dependencies", deny()?.args(["check", "-D", "unmatched-skip", "bans", "licenses", "sources"]))
+}
+
+/// Fetches the advisory database, a git repository at GitHub, which CI and many a lab
+/// cannot reach.
+///
+/// # Errors
+/// Why it cannot be had.
+pub fn fetch_advisories() -> Result<(), Failure> {
+    let output = deny()?.args(["fetch", "db"]).output().map_err(|error| format!("cargo deny: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let why =
+                said.lines().rfind(|line| line.contains("fatal")).unwrap_or("cargo deny fetch db failed");
+            Err(format!("the advisory database cannot be had: {why}"))
+        }
+    }
+}
+
+/// Advisories and yanked crates, by the database that was fetched.
+pub fn advisories() -> Result<(), Failure> {
+    run("advisories", deny()?.args(["check", "advisories"]))
+}
+
+/// `cargo deny`, built into target/tools when the machine has none.
+fn deny() -> Result<Command, Failure> {
+    if cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success()) {
+        return Ok(cargo(&["deny"]));
+    }
+    let mut command = Command::new(tool("cargo-deny", "^0.20")?);
+    command.current_dir(root());
+    Ok(command)
+}
