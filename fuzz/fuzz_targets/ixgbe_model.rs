@@ -1,5 +1,5 @@
 //! A driver that lies: whatever it does to registers, rings and memory, the
-//! model of the 82599 does not panic, a step ends and the books balance.
+//! model of the 82599 does not panic, a step ends and the accounts balance.
 #![no_main]
 
 use fuzz::rig::{Act, Rig};

@@ -1,5 +1,5 @@
 //! A driver that lies: whatever it does to registers, rings and memory, the
-//! virtio model does not panic, a step ends and the books balance.
+//! virtio model does not panic, a step ends and the accounts balance.
 #![no_main]
 
 use fuzz::rings::{Act, Rings};

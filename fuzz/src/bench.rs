@@ -29,11 +29,11 @@ const JUMBO: usize = 9000;
 #[derive(Arbitrary, Debug)]
 pub enum Act {
     /// The device writes over a receive descriptor.
-    RxLie { at: u8, words: [u64; 2] },
+    RxForged { at: u8, words: [u64; 2] },
     /// The device fills some buffers, as the datasheet says or nearly so.
     RxDone { count: u8, low: u64, end: bool, error: u8, len: u16 },
     /// The device writes over a transmit descriptor.
-    TxLie { at: u8, words: [u64; 2] },
+    TxForged { at: u8, words: [u64; 2] },
     /// The device reports some descriptors as sent.
     TxDone { count: u8 },
     /// The device writes a head.
@@ -234,7 +234,7 @@ struct Run<'b> {
 impl Run<'_> {
     fn act(&mut self, act: &Act) {
         match *act {
-            Act::RxLie { at, words } => self.device.write(self.device.rx_ring, at.into(), words),
+            Act::RxForged { at, words } => self.device.write(self.device.rx_ring, at.into(), words),
             Act::RxDone { count, low, end, error, len } => {
                 let end = if end { rx_high::EOP } else { 0 };
                 let error = if error == 1 { rx_high::RXE } else { 0 };
@@ -242,7 +242,7 @@ impl Run<'_> {
                 let len = (u64::from(len) % (DATA_ROOM as u64 + 64)) << rx_high::LENGTH_SHIFT;
                 self.device.fill(1 + count % 8, low, rx_high::DD | end | error | len);
             }
-            Act::TxLie { at, words } => self.device.write(self.device.tx_ring, at.into(), words),
+            Act::TxForged { at, words } => self.device.write(self.device.tx_ring, at.into(), words),
             Act::TxDone { count } => self.device.sent(count),
             Act::Head(value) => self.device.write_head(value),
             Act::Recv { limit } => self.recv(limit.into()),

@@ -230,7 +230,7 @@ impl Prison {
     fn act(&mut self, act: &Act) {
         match *act {
             Act::Step => _ = self.model.step(0),
-            Act::Used { transmit, slot, id, len, by } => self.lie(transmit, slot, id, len, by),
+            Act::Used { transmit, slot, id, len, by } => self.forge_used(transmit, slot, id, len, by),
             Act::Word { transmit, area, at, word } => {
                 let areas = self.device.seen().areas[usize::from(transmit)];
                 let place = areas[usize::from(area) % 3] + 8 * u64::from(at % (2 * RING as u8));
@@ -256,7 +256,7 @@ impl Prison {
         }
     }
 
-    fn lie(&self, transmit: bool, slot: u8, id: u16, len: u32, by: u8) {
+    fn forge_used(&self, transmit: bool, slot: u8, id: u16, len: u32, by: u8) {
         let [ring, _, device] = self.device.seen().areas[usize::from(transmit)];
         let (view, slot) = (self.device.view(), u64::from(slot) % u64::from(RING));
         if self.is_packed {

@@ -1,7 +1,7 @@
 //! The model of the 82599 in the hands of a driver that lies: any register, any
 //! descriptor, memory that goes and comes back, frames of any kind.
 //!
-//! What holds whatever is done: no panic, a step of bounded work, and books that
+//! What holds whatever is done: no panic, a step of bounded work, and accounts that
 //! balance after it.
 
 use std::collections::VecDeque;
@@ -208,7 +208,7 @@ impl Rig {
         rig
     }
 
-    /// A run: what the acts say, and a last look at the books.
+    /// A run: what the acts say, and a last look at the accounts.
     pub fn run(mut self, acts: &[Act]) {
         for act in acts.iter().take(ACTS) {
             self.act(act);

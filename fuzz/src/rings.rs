@@ -1,7 +1,7 @@
 //! The virtio model in the hands of a driver that lies: any register, any
 //! descriptor in either layout, tables, commands, memory that goes and comes.
 //!
-//! What holds whatever is done: no panic, a step of bounded work, and books that
+//! What holds whatever is done: no panic, a step of bounded work, and accounts that
 //! balance after it.
 
 use std::collections::VecDeque;
@@ -191,7 +191,7 @@ impl Rings {
         rings
     }
 
-    /// A run: what the acts say, and a last look at the books.
+    /// A run: what the acts say, and a last look at the accounts.
     pub fn run(mut self, acts: &[Act]) {
         for act in acts.iter().take(ACTS) {
             self.act(act);

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
 use graph::lang::Source;
-use graph::plan::Made;
+use graph::plan::Instances;
 use graph::plan::Plan;
 
 use crate::Failure;
@@ -68,7 +68,7 @@ pub struct Code {
 }
 
 /// Writes the code of a configuration whose elements were made.
-pub fn code(plan: &Plan, made: &Made) -> Code {
+pub fn code(plan: &Plan, made: &Instances) -> Code {
     let mut graph = region::Graph::new(plan, made);
     let regions = graph.regions();
     let layouts: Vec<group::Layout> = regions.iter().map(|region| group::lay_out(&graph, region)).collect();

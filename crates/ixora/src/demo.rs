@@ -89,7 +89,7 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
             let models = report.as_ref().ok();
             println!(
                 "{:#}",
-                json!({ "summary": summary, "books": accounts, "verdict": verdict, "models": models })
+                json!({ "summary": summary, "accounts": accounts, "verdict": verdict, "models": models })
             );
         }
         false => print(&summary, accounts.as_ref(), verdict.as_ref()),

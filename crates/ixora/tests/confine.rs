@@ -242,8 +242,8 @@ fn the_demo_balances_with_nothing_left_to_abuse() {
     demo.signal(Signal::INT);
     let done = demo.wait(10);
     assert_eq!(done.code(), Some(0), "{done:#?}");
-    assert_eq!(done.json()["books"]["balanced"], true);
-    assert!(done.json()["books"]["delivered"].as_u64().is_some_and(|n| n > 500), "{done:#?}");
+    assert_eq!(done.json()["accounts"]["balanced"], true);
+    assert!(done.json()["accounts"]["delivered"].as_u64().is_some_and(|n| n > 500), "{done:#?}");
     assert_eq!(names(place.path()), Vec::<String>::new());
 }
 
@@ -286,7 +286,7 @@ fn an_ordinary_user_is_confined_too() {
     assert_eq!(model.wait(10).code(), Some(0));
     let demo = start("demo --duration 1s --rate 20k --json").wait(20);
     assert_eq!(demo.code(), Some(0), "{demo:#?}");
-    assert_eq!(demo.json()["books"]["balanced"], true);
+    assert_eq!(demo.json()["accounts"]["balanced"], true);
     assert_eq!(names(&work), Vec::<String>::new());
 }
 

@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use interface::pcap::{Notes, Writer};
+use interface::pcap::{PacketOptions, Writer};
 use port::{Batch, Packet, Pool, RxQueue};
 use runtime::{Instant, Poller, Queue};
 
@@ -35,7 +35,7 @@ impl Output {
                 &joined
             }
         };
-        match self.writer.write(0, now_ns, bytes, Notes::default()) {
+        match self.writer.write(0, now_ns, bytes, PacketOptions::default()) {
             Ok(()) => self.left -= 1,
             Err(error) => self.error = Some(error),
         }

@@ -71,7 +71,7 @@ pub struct Arguments {
 enum From {
     /// Frames in memory, and nowhere.
     Memory,
-    /// Lean 82599s.
+    /// Minimal 82599s.
     Ports,
 }
 
@@ -225,7 +225,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         );
         rows.push(row);
     }
-    println!("\nports: lean 82599s, whose own steps are not counted");
+    println!("\nports: minimal 82599s, whose own steps are not counted");
     finish(&conditions, &rows, arguments.json.as_deref())
 }
 

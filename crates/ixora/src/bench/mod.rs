@@ -28,7 +28,7 @@ pub enum Bench {
     Graph(graph::Arguments),
     /// The figures of a paper.
     Paper(paper::Arguments),
-    /// The 82599 driver beside DPDK's, in turns on the same lean device; root.
+    /// The 82599 driver beside DPDK's, in turns on the same minimal device; root.
     Peers(peers::Arguments),
     /// The virtio driver beside DPDK's virtio-user, in turns on DPDK's vhost.
     Virtio(virtio::Arguments),
@@ -47,7 +47,7 @@ pub struct DriverArguments {
     #[arg(long, value_delimiter = ',', default_value = "64,512,4096")]
     ring: Vec<usize>,
     /// Devices, separated by commas.
-    #[arg(long, value_delimiter = ',', default_value = "lean,82599", value_parser = one_of(DeviceName::ALL))]
+    #[arg(long, value_delimiter = ',', default_value = "minimal,82599", value_parser = one_of(DeviceName::ALL))]
     device: Vec<DeviceName>,
     /// Frame size in bytes, with CRC.
     #[arg(long, default_value_t = 64)]

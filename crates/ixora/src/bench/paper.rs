@@ -1,7 +1,7 @@
 //! `ixora bench paper`: the figures of a paper, measured with this program.
 //!
 //! What the papers' authors did with four cores and four cards is done with what is
-//! here: one thread or two, and lean models of the same card that step between the
+//! here: one thread or two, and minimal models of the same card that step between the
 //! router's polls. There is no wire, so no line rate either: the curves go on where
 //! the paper's end.
 

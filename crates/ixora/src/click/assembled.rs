@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use element::io::router_ports::{OpenPorts, Opener, RouterPorts, Wanted};
 use graph::lang::{Flat, Problems, Source};
-use graph::plan::Made;
+use graph::plan::Instances;
 use graph::plan::Plan;
 use graph::{Console, Router, Services};
 
@@ -18,7 +18,7 @@ pub struct Whole {
     /// What is known of it.
     pub plan: Plan,
     /// Its elements, by number.
-    pub made: Made,
+    pub made: Instances,
     /// What its author is warned of.
     pub problems: Problems,
 }
@@ -40,7 +40,7 @@ pub fn assemble(click: &Click, sources: Vec<Source>) -> Result<Whole, Problems> 
     Ok(Whole { text, plan, made, problems })
 }
 
-fn make(click: &Click, flat: Flat, text: &str) -> Result<(Plan, Made), Problems> {
+fn make(click: &Click, flat: Flat, text: &str) -> Result<(Plan, Instances), Problems> {
     let opener: Opener = Box::new(|wanted: &[Wanted]| Ok(wanted.iter().map(unopened_port::port).collect()));
     let mut services = Services::default();
     services.add(Arc::new(RouterPorts::of(

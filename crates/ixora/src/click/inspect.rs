@@ -20,7 +20,7 @@ use super::{Click, configuration, ports, unopened_port};
 use crate::Failure;
 
 /// What was found.
-struct Look {
+struct Inspection {
     plan: Option<Plan>,
     problems: Problems,
     /// Which queues of which ports would be used.
@@ -30,27 +30,27 @@ struct Look {
 /// Looks at a configuration and prints what was asked for; the exit status.
 pub fn run(click: &Click, sources: Vec<Source>) -> Result<u8, Failure> {
     let file = sources.first().map_or(String::new(), |s| s.name.clone());
-    let look = look(click, sources);
-    let wrong = look.problems.errors() > 0;
+    let inspection = inspect(click, sources);
+    let wrong = inspection.problems.errors() > 0;
     if click.check && click.json {
-        println!("{:#}", check_json(&file, &look));
+        println!("{:#}", check_json(&file, &inspection));
         return Ok(u8::from(wrong));
     }
     if click.compat {
-        eprint!("{}", look.problems.compat());
+        eprint!("{}", inspection.problems.compat());
     } else if !click.no_warnings || wrong {
-        eprint!("{}", look.problems.render());
+        eprint!("{}", inspection.problems.render());
     }
     if click.check {
-        println!("{}", summary(&file, &look));
+        println!("{}", summary(&file, &inspection));
     }
-    let Some(plan) = &look.plan else { return Ok(1) };
+    let Some(plan) = &inspection.plan else { return Ok(1) };
     if click.explain && click.json {
-        println!("{:#}", explain_json(click, plan, &look.uses));
+        println!("{:#}", explain_json(click, plan, &inspection.uses));
     } else if click.explain {
         let costs = Costs::measure();
         print!("{}", explain::text(plan, Some(&costs)));
-        print!("{}", queues(click, plan, &look.uses, &costs));
+        print!("{}", queues(click, plan, &inspection.uses, &costs));
         if let Some(compiled) = &click.compiled {
             print!("\n{}", compiled.notes);
         }
@@ -65,7 +65,7 @@ pub fn run(click: &Click, sources: Vec<Source>) -> Result<u8, Failure> {
 }
 
 /// Reads a configuration and makes its elements.
-fn look(click: &Click, sources: Vec<Source>) -> Look {
+fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
     let registry = super::classes();
     let text = sources.iter().map(|s| String::from_utf8_lossy(&s.text)).collect::<Vec<_>>().join("\n");
     let (mut flat, mut problems) = configuration::flatten_anyway(click, sources, &registry);
@@ -104,7 +104,7 @@ fn look(click: &Click, sources: Vec<Source>) -> Look {
         problems.list.sort_by_key(|p| (p.place.file.clone(), p.place.line, p.place.column));
     }
     let opened = plan.as_ref().is_some_and(|plan| router_ports.open(&plan.elements).is_ok());
-    Look { plan, problems, uses: if opened { router_ports.uses() } else { vec![] } }
+    Inspection { plan, problems, uses: if opened { router_ports.uses() } else { vec![] } }
 }
 
 fn draw(plan: &Plan, file: &Path) -> Result<(), Failure> {
@@ -124,14 +124,14 @@ fn plural(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn summary(file: &str, look: &Look) -> String {
-    let errors = look.problems.errors();
-    let warnings = look.problems.list.iter().filter(|p| p.severity == Severity::Warning).count();
+fn summary(file: &str, inspection: &Inspection) -> String {
+    let errors = inspection.problems.errors();
+    let warnings = inspection.problems.list.iter().filter(|p| p.severity == Severity::Warning).count();
     let found = match (errors, warnings) {
         (0, 0) => "no problems".to_string(),
         _ => format!("{}, {}", plural(errors, "error"), plural(warnings, "warning")),
     };
-    match &look.plan {
+    match &inspection.plan {
         Some(plan) => format!(
             "{file}: {found}; {}, {}",
             plural(plan.elements.len(), "element"),
@@ -171,16 +171,16 @@ fn problem_json(problem: &Problem, problems: &Problems) -> Value {
     })
 }
 
-fn check_json(file: &str, look: &Look) -> Value {
-    let count = |severity| look.problems.list.iter().filter(|p| p.severity == severity).count();
-    let plan = look.plan.as_ref();
+fn check_json(file: &str, inspection: &Inspection) -> Value {
+    let count = |severity| inspection.problems.list.iter().filter(|p| p.severity == severity).count();
+    let plan = inspection.plan.as_ref();
     json!({
         "file": file,
         "errors": count(Severity::Error),
         "warnings": count(Severity::Warning),
         "elements": plan.map(|p| p.elements.len()),
         "connections": plan.map(|p| p.wires.len()),
-        "problems": look.problems.list.iter().map(|p| problem_json(p, &look.problems)).collect::<Vec<_>>(),
+        "problems": inspection.problems.list.iter().map(|p| problem_json(p, &inspection.problems)).collect::<Vec<_>>(),
     })
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use graph::Class;
 use graph::element::kernel::{Code, Inside, Kernel};
-use graph::plan::Made;
+use graph::plan::Instances;
 use graph::plan::Port;
 use graph::plan::{Plan, Planned};
 
@@ -57,7 +57,7 @@ pub struct Region {
 
 impl<'a> Graph<'a> {
     /// Finds out about all elements.
-    pub fn new(plan: &'a Plan, made: &Made) -> Graph<'a> {
+    pub fn new(plan: &'a Plan, made: &Instances) -> Graph<'a> {
         let mut graph =
             Graph { plan, nodes: BTreeMap::new(), outside: BTreeMap::new(), cuts: BTreeSet::new() };
         for (number, planned) in plan.elements.iter().enumerate() {
@@ -204,7 +204,7 @@ fn node(planned: &Planned, made: Option<&dyn graph::Element>) -> Result<Node, St
     let class = planned.kind;
     let kernel = match class.kernel {
         Kernel::Inside(inside) => inside,
-        Kernel::Outside(why) => return Err(why.to_string()),
+        Kernel::Excluded(why) => return Err(why.to_string()),
         Kernel::Unwritten => return Err(format!("{} is no class that is fused", class.name)),
     };
     if planned.pull_inputs.contains(&true) || planned.pull_outputs.contains(&true) {
@@ -213,7 +213,7 @@ fn node(planned: &Planned, made: Option<&dyn graph::Element>) -> Result<Node, St
     let element = made.ok_or("it was not made")?;
     let code = (kernel.code)(element);
     match &code {
-        Code::Outside(why) => return Err(why.to_string()),
+        Code::Excluded(why) => return Err(why.to_string()),
         Code::Aside(_) => {}
         _ if element.replicate().is_none() => return Err("threads share it behind a lock".into()),
         _ => {}

@@ -156,8 +156,8 @@ impl<'a> Writer<'a> {
             if many { ", row: usize" } else { "" }
         );
         line!(self, "        let element = {};", by_row(&group.rows));
-        if let Code::Aside(fate) = &group.code {
-            line!(self, "        let Some(fate) = {fate} else {{");
+        if let Code::Aside(action) = &group.code {
+            line!(self, "        let Some(action) = {action} else {{");
             line!(self, "            return Exit::aside({});", by_row(&group.asides));
             line!(self, "        }};");
         }
@@ -170,14 +170,14 @@ impl<'a> Writer<'a> {
                     code.contains("kernel.").then(|| format!("let kernel = &mut {kernel};\n            "));
                 let cx = code.contains("cx").then_some("let cx = &mut cx.at(element);\n            ");
                 let (kernel, cx) = (kernel.unwrap_or_default(), cx.unwrap_or_default());
-                line!(self, "        let fate = {{\n            {kernel}{cx}{code}\n        }};");
+                line!(self, "        let action = {{\n            {kernel}{cx}{code}\n        }};");
             }
             Code::Aside(_) => {}
-            _ => line!(self, "        let fate = {kernel}.single(&mut cx.at(element), {input}, packet);"),
+            _ => line!(self, "        let action = {kernel}.single(&mut cx.at(element), {input}, packet);"),
         }
-        line!(self, "        match fate.output() {{");
+        line!(self, "        match action.output() {{");
         self.arms(number);
-        line!(self, "            _ => Exit::drop(element, fate.reason()),\n        }}\n    }}");
+        line!(self, "            _ => Exit::drop(element, action.reason()),\n        }}\n    }}");
     }
 
     /// The arms of the choice between a group's outputs.

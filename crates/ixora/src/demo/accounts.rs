@@ -118,7 +118,7 @@ impl Accounts {
             println!("  {what:<26}{}", columns.concat());
         };
         let [there, back] = self.directions.each_ref().map(|direction| direction.name);
-        println!("\n{:<28}{there:>14}{back:>14}{:>14}", "books", "both");
+        println!("\n{:<28}{there:>14}{back:>14}{:>14}", "accounts", "both");
         row("offered", &|account| account.offered);
         row("delivered", &|account| account.delivered);
         for name in self.total.lost.keys() {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn named_losses_balance_the_books() {
+    fn named_losses_balance_the_accounts() {
         let (pollers, report) = run();
         let accounts = Accounts::new(&pollers, &report).expect("two directions");
         assert_eq!((accounts.total.offered, accounts.total.delivered), (20, 14));

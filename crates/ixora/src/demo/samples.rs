@@ -28,7 +28,7 @@ const STEPS: u64 = 8;
 /// through a working forwarder: a device's step, a poll, a device's step are three.
 pub const ENOUGH: usize = 5;
 /// How long nothing moves before it is taken to move no more.
-const QUIET: Duration = Duration::from_millis(250);
+const IDLE: Duration = Duration::from_millis(250);
 /// How long all that is under way may take to arrive, and how long a run goes on in
 /// which one side had no core. They only bound a hang: on a busy machine a polling
 /// thread that yields may wait for seconds.
@@ -182,7 +182,7 @@ impl<'a> Sampler<'a> {
                 (since, busy) = (Instant::now(), 0);
             }
             last = now;
-            if since.elapsed() >= QUIET && busy >= ENOUGH {
+            if since.elapsed() >= IDLE && busy >= ENOUGH {
                 break;
             }
         }

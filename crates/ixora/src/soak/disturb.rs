@@ -51,7 +51,7 @@ impl Control {
                 return Ok(control);
             }
             if router.ended().is_some() || Instant::now() >= end {
-                return Err(Trouble::failed(format!("no control socket; {}", router.fate())));
+                return Err(Trouble::failed(format!("no control socket; {}", router.condition())));
             }
             super::check_interrupt()?;
             pause(Duration::from_millis(10));

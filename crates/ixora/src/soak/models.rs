@@ -15,7 +15,7 @@ use crate::serve::READY;
 const ANSWER: Duration = Duration::from_secs(20);
 /// Frames that still move when generators were stopped have arrived when nothing has
 /// moved for this long; links that flap are down for less.
-const QUIET: Duration = Duration::from_millis(600);
+const IDLE: Duration = Duration::from_millis(600);
 
 /// The models of one scene.
 pub struct Models {
@@ -86,7 +86,7 @@ impl Models {
                 return Ok(line.to_owned());
             }
             if self.process.ended().is_some() {
-                return Err(Trouble::failed(format!("{}, instead of {what}", self.process.fate())));
+                return Err(Trouble::failed(format!("{}, instead of {what}", self.process.condition())));
             }
             if Instant::now() >= end {
                 return Err(Trouble::failed(format!("the models do not say {what} within {ANSWER:?}")));
@@ -120,7 +120,7 @@ impl Models {
         let (mut seen, mut since, mut then) = (None, Instant::now(), turns());
         loop {
             let ran = turns().iter().zip(&then).all(|(now, then)| now.all_ran_since(then));
-            if ran && since.elapsed() >= QUIET || Instant::now() >= end {
+            if ran && since.elapsed() >= IDLE || Instant::now() >= end {
                 return Ok(());
             }
             let now = moved(&self.report()?);
@@ -180,7 +180,7 @@ impl Models {
         self.remove_sockets();
         match ended {
             Some(status) if status.success() => Ok(()),
-            Some(_) => Err(Trouble::failed(self.process.fate())),
+            Some(_) => Err(Trouble::failed(self.process.condition())),
             None => Err(Trouble::failed(format!("the models' process runs {ANSWER:?} after it was to end"))),
         }
     }

@@ -134,9 +134,9 @@ impl Process {
         }
     }
 
-    /// The name and end of the process, in words.
-    pub fn fate(&self) -> String {
-        let fate = match self.status {
+    /// The name of the process, and whether and how it ended.
+    pub fn condition(&self) -> String {
+        let condition = match self.status {
             None => "runs".to_owned(),
             Some(status) => match (status.code(), status.signal()) {
                 (Some(code), _) => format!("exit status {code}"),
@@ -146,8 +146,8 @@ impl Process {
         };
         let errors = self.errors();
         match errors.lines().rev().find(|line| !line.is_empty()) {
-            Some(last) => format!("{}: {fate}, last words: {last}", self.name),
-            None => format!("{}: {fate}", self.name),
+            Some(last) => format!("{}: {condition}, last words: {last}", self.name),
+            None => format!("{}: {condition}", self.name),
         }
     }
 }

@@ -171,7 +171,10 @@ impl Player<'_> {
                 if round.limit.is_some() {
                     return Ok(());
                 }
-                return Err(Trouble::failed(format!("no frames move after {LIMIT:?}; {}", program.fate())));
+                return Err(Trouble::failed(format!(
+                    "no frames move after {LIMIT:?}; {}",
+                    program.condition()
+                )));
             }
             check_interrupt()?;
             pause(Duration::from_millis(10));
@@ -272,7 +275,7 @@ impl Player<'_> {
             return Err(Trouble::failed(format!(
                 "{limit:?} after its end ({:?}) it still runs: {}",
                 round.end,
-                program.fate()
+                program.condition()
             )));
         }
         Ok(())

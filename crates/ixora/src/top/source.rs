@@ -10,7 +10,7 @@ use super::sample::Sample;
 use crate::Failure;
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// The longest answer.
 const LONGEST: u64 = 256 << 20;
 /// The longest line of the control protocol.
@@ -72,10 +72,10 @@ impl Source {
 fn tcp(address: &str) -> std::io::Result<TcpStream> {
     let mut last = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
     for address in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
+        match TcpStream::connect_timeout(&address, TIME_LIMIT) {
             Ok(stream) => {
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
+                stream.set_read_timeout(Some(TIME_LIMIT))?;
+                stream.set_write_timeout(Some(TIME_LIMIT))?;
                 return Ok(stream);
             }
             Err(error) => last = error,
@@ -86,8 +86,8 @@ fn tcp(address: &str) -> std::io::Result<TcpStream> {
 
 fn unix(path: &str) -> std::io::Result<UnixStream> {
     let stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIME_LIMIT))?;
+    stream.set_write_timeout(Some(TIME_LIMIT))?;
     Ok(stream)
 }
 

@@ -30,7 +30,7 @@ const THEIRS: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 2);
 const ANSWER: Duration = Duration::from_secs(5);
 const PINGS: u16 = 10;
 
-/// Boots, asks and judges.
+/// Boots, asks and checks the answers.
 pub fn run(
     arguments: &Echo,
     place: &Place,
@@ -131,9 +131,9 @@ fn packet(theirs: MacAddress, protocol: Protocol, payload_len: usize) -> Vec<u8>
     bytes
 }
 
-/// Sends a question and waits for its answer; `judge` says of each frame whether
+/// Sends a question and waits for its answer; `check` says of each frame whether
 /// it is one, and whether it is right.
-fn ask(line: &Line, question: &[u8], row: &mut Row, mut judge: impl FnMut(&[u8]) -> Option<bool>) {
+fn ask(line: &Line, question: &[u8], row: &mut Row, mut check: impl FnMut(&[u8]) -> Option<bool>) {
     let end = Instant::now() + ANSWER;
     while !line.send(question) && Instant::now() < end {
         thread::sleep(Duration::from_millis(1));
@@ -141,7 +141,7 @@ fn ask(line: &Line, question: &[u8], row: &mut Row, mut judge: impl FnMut(&[u8])
     row.offered += 1;
     let mut buffer = vec![0; LONGEST];
     while Instant::now() < end {
-        match line.receive(&mut buffer).map(|length| judge(&buffer[..length])) {
+        match line.receive(&mut buffer).map(|length| check(&buffer[..length])) {
             Some(Some(true)) => return row.back += 1,
             Some(Some(false)) => return row.changed += 1,
             Some(None) => {}
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_judged_by_all_it_says() {
+    fn a_reply_is_checked_by_all_it_says() {
         let data = [1, 2, 3, 4];
         let asked = icmpv4::Repr { reply: false, identifier: 1, sequence: 2, data: &data };
         let mut bytes = packet(OURS.0, Protocol::ICMP, asked.len());

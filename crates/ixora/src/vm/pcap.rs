@@ -111,7 +111,7 @@ fn read(bytes: &[u8], checker: &mut Checker<'_>) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use interface::pcap::{Notes, Writer};
+    use interface::pcap::{PacketOptions, Writer};
 
     #[test]
     fn a_capture_is_compared_with_what_was_sent() {
@@ -122,7 +122,7 @@ mod tests {
         for number in [0, 1, 3] {
             let length = pattern.fill(number, &mut frame);
             frame[30] ^= u8::from(number == 1);
-            writer.write(0, 1, &frame[..length], Notes::default()).expect("written");
+            writer.write(0, 1, &frame[..length], PacketOptions::default()).expect("written");
         }
         writer.flush().expect("written");
         drop(writer);

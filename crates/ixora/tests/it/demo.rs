@@ -1,4 +1,4 @@
-//! The main job: it balances its books, ends when told, and leaves nothing.
+//! The main job: it balances its accounts, ends when told, and leaves nothing.
 
 use crate::common::{names, run, start, until};
 use rustix::process::Signal;
@@ -10,16 +10,16 @@ fn the_forwarder_passes_and_nothing_is_left() {
     assert_eq!(done.code(), Some(0), "{done:#?}");
     assert_eq!(done.json()["verdict"]["passed"], true, "{done:#?}");
     assert_eq!(done.json()["verdict"]["reasons"], serde_json::json!([]), "{done:#?}");
-    let books = &done.json()["books"];
-    assert_eq!(books["balanced"], true, "{books:#}");
+    let accounts = &done.json()["accounts"];
+    assert_eq!(accounts["balanced"], true, "{accounts:#}");
     let mut delivered = 0;
-    for direction in books["directions"].as_array().expect("a list") {
-        assert_eq!(direction["balanced"], true, "{books:#}");
+    for direction in accounts["directions"].as_array().expect("a list") {
+        assert_eq!(direction["balanced"], true, "{accounts:#}");
         let n = direction["delivered"].as_u64().expect("a number");
-        assert!(n > 500, "{books:#}");
+        assert!(n > 500, "{accounts:#}");
         delivered += n;
     }
-    assert_eq!(books["delivered"], delivered, "{books:#}");
+    assert_eq!(accounts["delivered"], delivered, "{accounts:#}");
     for endpoint in done.json()["models"]["endpoints"].as_array().expect("a list") {
         let findings = &endpoint["device"]["findings"];
         assert_eq!(*findings, serde_json::json!([]), "the linter has nothing to say about our driver");
@@ -34,7 +34,7 @@ fn the_forwarder_passes_and_nothing_is_left() {
 }
 
 #[test]
-fn an_interrupt_ends_it_with_its_books() {
+fn an_interrupt_ends_it_with_its_accounts() {
     let place = tempfile::tempdir().expect("a directory");
     let demo = start(place.path(), "demo --duration 60s --rate 100k --json");
     until("sockets", || names(place.path()).len() == 1);
@@ -42,7 +42,7 @@ fn an_interrupt_ends_it_with_its_books() {
     demo.interrupt_group();
     let done = demo.wait(10);
     assert_eq!(done.code(), Some(0), "{done:#?}");
-    assert_eq!(done.json()["books"]["balanced"], true);
+    assert_eq!(done.json()["accounts"]["balanced"], true);
     assert_eq!(names(place.path()), Vec::<String>::new());
 }
 
@@ -69,7 +69,7 @@ fn more_than_can_be_forwarded_is_lost_by_name() {
     let done = run(place.path(), "demo --duration 1s --rate max --json");
     assert_eq!(done.code(), Some(0), "{done:#?}");
     assert_eq!(done.json()["verdict"]["passed"], true, "{done:#?}");
-    for direction in done.json()["books"]["directions"].as_array().expect("a list") {
+    for direction in done.json()["accounts"]["directions"].as_array().expect("a list") {
         assert_eq!(direction["balanced"], true, "{done:#?}");
     }
     assert_eq!(done.json()["summary"]["missing_buffers"], 0);

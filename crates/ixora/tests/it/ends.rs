@@ -44,7 +44,7 @@ fn the_demo_forwards_frames_of_several_buffers() {
     let place = tempfile::tempdir().expect("a directory");
     let done = run(place.path(), "demo --duration 500ms --rate 5k --size 9000 --json");
     assert_eq!(done.code(), Some(0), "{done:#?}");
-    assert_eq!(done.json()["books"]["balanced"], true);
+    assert_eq!(done.json()["accounts"]["balanced"], true);
 }
 
 #[test]
@@ -172,8 +172,8 @@ fn models_that_hang_end_the_demo_too() {
     let done = demo.wait(25);
     assert_eq!(done.code(), Some(1), "{done:#?}");
     assert!(done.stderr.contains("gave no answer"), "{done:#?}");
-    // The shape stays: no books, but what was counted and why there are none.
-    assert!(done.json()["books"].is_null() && done.json()["summary"]["error"].is_string());
+    // The shape stays: no accounts, but what was counted and why there are none.
+    assert!(done.json()["accounts"].is_null() && done.json()["summary"]["error"].is_string());
     assert_eq!(names(place.path()), Vec::<String>::new());
     assert!(kill_process(child, Signal::CONT).is_err(), "the models' process is gone");
 }

@@ -3,9 +3,9 @@
 
 mod dual;
 mod frame;
+mod gateways;
 mod odd;
 mod options;
 mod paper;
 mod rig;
-mod small;
 mod unreachable;

@@ -40,7 +40,7 @@ pub static CLASS: Class = Class {
     drops: &["not connected"],
     example: "FromDevice(p) -> MarkMACHeader -> Strip(14) -> MarkIPHeader -> ARPPrint(in) -> Discard",
     see: &["Print", "IPPrint", "ARPQuerier"],
-    kernel: Kernel::Outside(crate::PRINT),
+    kernel: Kernel::Excluded(crate::PRINT),
     make: |_, conf| {
         let print = ArpPrint {
             label: conf.positional("LABEL")?.unwrap_or_default(),

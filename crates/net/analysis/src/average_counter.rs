@@ -42,7 +42,7 @@ pub static CLASS: Class = Class {
     ]),
     example: "FromDevice(p) -> c :: AverageCounter -> Discard",
     see: &["Counter"],
-    kernel: Kernel::Outside(crate::CLOCK),
+    kernel: Kernel::Excluded(crate::CLOCK),
     make: |_, conf| {
         let ignore: u32 = conf.positional("IGNORE")?.unwrap_or(0);
         let fcs = conf.keyword("LINK_FCS")?.unwrap_or(true);

@@ -279,16 +279,16 @@ impl FromDump {
                     return None;
                 }
             };
-            match self.look(cx, &record) {
-                Look::Skip => {
+            match self.select(cx, &record) {
+                Selection::Skip => {
                     passed += 1;
                     if passed == PASSED_A_TURN {
                         self.passing = true;
                         break None;
                     }
                 }
-                Look::Take(packet) => break Some(packet),
-                Look::Stop => break None,
+                Selection::Take(packet) => break Some(packet),
+                Selection::Stop => break None,
             }
         };
         self.reader = Some(reader);
@@ -296,13 +296,13 @@ impl FromDump {
     }
 
     /// What becomes of a packet of the file.
-    fn look(&mut self, cx: &mut Cx<'_>, record: &Record<'_>) -> Look {
+    fn select(&mut self, cx: &mut Cx<'_>, record: &Record<'_>) -> Selection {
         let at = i64::try_from(record.time_ns).unwrap_or(i64::MAX);
         if !self.timed {
             self.set_times(at, cx.now_ns());
         }
         if self.start.is_some_and(|(start, _)| at < start) {
-            return Look::Skip;
+            return Selection::Skip;
         }
         self.start = None;
         while self.end.is_some_and(|(end, _)| at >= end) {
@@ -310,18 +310,18 @@ impl FromDump {
             let passed = self.end.take();
             self.tell_end(cx, passed);
             if !self.active {
-                return Look::Stop;
+                return Selection::Stop;
             }
         }
         if !self.sample.take() {
             cx.count_drops(2, 1);
-            return Look::Skip;
+            return Selection::Skip;
         }
         // Some programs write that more was captured than there was.
         let data = &record.data[..record.data.len().min(record.original_len as usize)];
         let Some(mut packet) = chained(cx, data) else {
             cx.count_drops(0, 1);
-            return Look::Skip;
+            return Selection::Skip;
         };
         packet.annotations_mut().timestamp_ns = at;
         packet.set_u32_at(EXTRA_LENGTH, record.original_len - data.len() as u32);
@@ -333,9 +333,9 @@ impl FromDump {
             } else {
                 cx.drop(1, packet)
             }
-            return Look::Skip;
+            return Selection::Skip;
         }
-        Look::Take(packet)
+        Selection::Take(packet)
     }
 
     /// The end of the time, or of the file, is reached; `passed` is the end of the time,
@@ -425,7 +425,7 @@ impl FromDump {
 }
 
 /// What becomes of a packet of the file.
-enum Look {
+enum Selection {
     Skip,
     Take(Packet),
     Stop,

@@ -50,7 +50,7 @@ pub static CLASS: Class = Class {
     drops: &["not connected"],
     example: "FromDevice(p) -> MarkIPHeader(14) -> IPPrint(in) -> Discard",
     see: &["Print", "CheckIPHeader"],
-    kernel: Kernel::Outside(crate::PRINT),
+    kernel: Kernel::Excluded(crate::PRINT),
     make: |_, conf| {
         let label = conf.positional("LABEL")?.unwrap_or_default();
         let word: String = conf.keyword("CONTENTS")?.unwrap_or_else(|| "NONE".into());

@@ -38,7 +38,7 @@ pub static CLASS: Class = Class {
     live: true,
     example: "FromDevice(p) -> Print(in, 64) -> Discard",
     see: &["IPPrint", "ARPPrint"],
-    kernel: Kernel::Outside(crate::PRINT),
+    kernel: Kernel::Excluded(crate::PRINT),
     make: |_, conf| {
         let label = conf.positional("LABEL")?.unwrap_or_default();
         let mut most: i32 = conf.positional("MAXLENGTH")?.unwrap_or(24);

@@ -22,7 +22,7 @@ pub static SET: Class = Class {
     ],
     example: "InfiniteSource -> SetTimestamp -> ToDump(out.pcap)",
     see: &["AdjustTimestamp", "SetTimestampDelta", "StoreTimestamp"],
-    kernel: Kernel::Outside(crate::CLOCK),
+    kernel: Kernel::Excluded(crate::CLOCK),
     make: |_, conf| {
         let at = conf.positional::<Span>("TIMESTAMP")?.map(|span| span.0).filter(|ns| *ns >= 0);
         let first = conf.keyword("FIRST")?.unwrap_or(false);

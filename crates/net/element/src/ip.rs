@@ -17,13 +17,13 @@ mod ip6_packet;
 mod lookup;
 mod lookup6;
 mod mark_header;
+mod modify;
 mod paint;
 mod pieces;
 pub(crate) mod reassembler;
 mod route_text;
 mod routes;
 mod slots;
-mod small;
 mod strip_header;
 mod tos;
 mod truncate_payload;
@@ -38,8 +38,8 @@ pub use gw_options::IpGwOptions;
 pub use ip6::{CheckIp6Header, DecIp6Hlim, GetIp6Address, MarkIp6Header, SetIp6Address};
 pub use lookup::{Fixed, Lookup, route};
 pub use mark_header::MarkIpHeader;
+pub use modify::{IpMirror, SetIpChecksum};
 pub use paint::{CheckPaint, Paint, PaintSwitch, PaintTee};
-pub use small::{IpMirror, SetIpChecksum};
 pub use strip_header::StripHeader;
 pub use tos::{MarkCe, SetTos};
 pub use truncate_payload::TruncateIpPayload;
@@ -86,9 +86,9 @@ pub(crate) const CLASSES: &[&Class] = &[
     &paint::PAINT_TEE,
     &paint::SWITCH,
     &reassembler::CLASS,
-    &small::CHECKSUM,
-    &small::MIRROR,
-    &small::RANDOM,
+    &modify::CHECKSUM,
+    &modify::MIRROR,
+    &modify::RANDOM,
     &strip_header::BACK,
     &strip_header::TO_NETWORK,
     &strip_header::TO_TRANSPORT,

@@ -64,5 +64,5 @@ pub fn fits(packet: &Packet, mtu: usize) -> bool {
 /// Where `PaintSwitch` sends a packet; `None` if to all outputs.
 #[inline(always)]
 pub fn colored(packet: &Packet, anno: usize) -> Option<Action> {
-    PaintSwitch::fate(packet, anno)
+    PaintSwitch::action(packet, anno)
 }

@@ -24,7 +24,7 @@ mod rated_unqueue;
 mod replay;
 mod sched;
 mod shaper;
-mod small;
+mod simple;
 mod source;
 mod store_data;
 mod strip;
@@ -40,7 +40,7 @@ pub use crc::{CheckCrc, SetCrc};
 pub use null::Null;
 pub use packet_type::SetPacketType;
 pub use paint_ways::ExactPaintSwitch;
-pub use small::{CheckLength, Pass, SetAnnoByte};
+pub use simple::{CheckLength, Pass, SetAnnoByte};
 pub use store_data::StoreData;
 pub use strip::Strip;
 pub use switch::{Hash, StaticSwitch, Switch};
@@ -101,13 +101,13 @@ pub(crate) const CLASSES: &[&Class] = &[
     &delay::DELAY_UNQUEUE,
     &delay::LINK_UNQUEUE,
     &shaper::SHAPER,
-    &small::ALIGN,
+    &simple::ALIGN,
     &crc::CHECK,
-    &small::CHECK_LENGTH,
-    &small::CLIPBOARD,
-    &small::RANDOM_BIT_ERRORS,
-    &small::RANDOM_SAMPLE,
-    &small::SET_ANNO_BYTE,
+    &simple::CHECK_LENGTH,
+    &simple::CLIPBOARD,
+    &simple::RANDOM_BIT_ERRORS,
+    &simple::RANDOM_SAMPLE,
+    &simple::SET_ANNO_BYTE,
     &crc::SET,
     &source::RANDOM,
     &source::RATED,

@@ -16,9 +16,9 @@ use memory::{Batch, Packet};
 
 /// What elements count, by name.
 #[derive(Default)]
-struct Book(Mutex<Vec<(&'static str, u64)>>);
+struct Log(Mutex<Vec<(&'static str, u64)>>);
 
-impl Book {
+impl Log {
     fn note(&self, what: &'static str) {
         let mut all = self.0.lock().unwrap();
         match all.iter_mut().find(|(name, _)| *name == what) {
@@ -32,26 +32,26 @@ impl Book {
     }
 }
 
-fn build(classes: &[&'static Class], config: &str, hotswap: Option<Hotswap>) -> (Router, Arc<Book>) {
+fn build(classes: &[&'static Class], config: &str, hotswap: Option<Hotswap>) -> (Router, Arc<Log>) {
     build_with(classes, config, Options { hotswap, ..Options::default() })
 }
 
-fn build_with(classes: &[&'static Class], config: &str, options: Options) -> (Router, Arc<Book>) {
+fn build_with(classes: &[&'static Class], config: &str, options: Options) -> (Router, Arc<Log>) {
     let registry: Registry = classes.iter().copied().collect();
     let words =
         lang::Options { known_class: &|name| registry.find(name).is_some(), ..lang::Options::default() };
     let flat = lang::read(vec![Source::new("config", config)], &words).unwrap();
-    let book = Arc::new(Book::default());
+    let log = Arc::new(Log::default());
     let mut services = Services::default();
-    services.add(book.clone());
+    services.add(log.clone());
     let options = Options { services, console: Console::Memory(Arc::default()), ..options };
     let router = Router::build(config, flat, &registry, options);
     let router =
         router.unwrap_or_else(|problems| panic!("{}", problems.iter().map(|p| p.text()).collect::<String>()));
-    (router, book)
+    (router, log)
 }
 
-fn book(setup: &graph::Setup<'_>) -> Arc<Book> {
+fn log(setup: &graph::Setup<'_>) -> Arc<Log> {
     setup.services.get().unwrap()
 }
 
@@ -101,11 +101,11 @@ static LATE: Class = Class {
     name: "Late",
     ports: "0/0",
     phase: 200,
-    make: |setup, _| Ok(Box::new(Late(book(setup)))),
+    make: |setup, _| Ok(Box::new(Late(log(setup)))),
     ..Class::BASE
 };
 
-struct Late(Arc<Book>);
+struct Late(Arc<Log>);
 
 impl Element for Late {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
@@ -123,9 +123,9 @@ impl Element for Late {
 
 #[test]
 fn who_listens_late_is_woken_as_well() {
-    let (mut router, book) = build(&[&RAISER, &LATE], "r :: Raiser; l :: Late", None);
+    let (mut router, log) = build(&[&RAISER, &LATE], "r :: Raiser; l :: Late", None);
     router.run();
-    assert_eq!(book.count("woken"), 1);
+    assert_eq!(log.count("woken"), 1);
 }
 
 /// Asks for a new configuration in a turn of its own, while another task and a timer of
@@ -133,12 +133,12 @@ fn who_listens_late_is_woken_as_well() {
 static ASKER: Class = Class {
     name: "Asker",
     ports: "0/0",
-    make: |setup, _| Ok(Box::new(Asker { book: book(setup), first: None, second: None, timer: None })),
+    make: |setup, _| Ok(Box::new(Asker { log: log(setup), first: None, second: None, timer: None })),
     ..Class::BASE
 };
 
 struct Asker {
-    book: Arc<Book>,
+    log: Arc<Log>,
     first: Option<TaskId>,
     second: Option<TaskId>,
     timer: Option<TimerId>,
@@ -154,19 +154,19 @@ impl Element for Asker {
 
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, _: &mut Batch) -> Ran {
         if Some(task) == self.second {
-            self.book.note("second");
+            self.log.note("second");
             return Ran::done(true);
         }
         cx.schedule(self.second.unwrap());
         cx.set_timer_after(self.timer.unwrap(), 1_000_000);
         if cx.write("hotconfig", "anything").is_err() {
-            self.book.note("refused");
+            self.log.note("refused");
         }
         Ran::done(true)
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, _: TimerId) {
-        self.book.note("fired");
+        self.log.note("fired");
         cx.stop();
     }
 }
@@ -179,7 +179,7 @@ fn tasks_and_timers_of_an_element_at_work_come_later() {
         std::thread::sleep(Duration::from_millis(40));
         Err("refused".to_string())
     });
-    let (mut router, book) = build(&[&ASKER], "a :: Asker", Some(hotswap));
+    let (mut router, log) = build(&[&ASKER], "a :: Asker", Some(hotswap));
     let shared = router.shared();
     std::thread::scope(|scope| {
         let runs = scope.spawn(|| router.run());
@@ -189,18 +189,18 @@ fn tasks_and_timers_of_an_element_at_work_come_later() {
         }
         shared.end();
     });
-    assert_eq!([book.count("refused"), book.count("second"), book.count("fired")], [1, 1, 1]);
+    assert_eq!([log.count("refused"), log.count("second"), log.count("fired")], [1, 1, 1]);
 }
 
 /// Counts in a way that is kept when its router is replaced.
 static KEEPER: Class = Class {
     name: "Keeper",
-    make: |setup, _| Ok(Each::boxed(Keeper { book: book(setup), seen: Arc::default() })),
+    make: |setup, _| Ok(Each::boxed(Keeper { log: log(setup), seen: Arc::default() })),
     ..Class::BASE
 };
 
 struct Keeper {
-    book: Arc<Book>,
+    log: Arc<Log>,
     seen: Arc<AtomicU64>,
 }
 
@@ -211,7 +211,7 @@ impl PerPacket for Keeper {
     }
 
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut Keeper) {
-        self.book.note("taken over");
+        self.log.note("taken over");
         self.seen = old.seen.clone();
     }
 }
@@ -283,7 +283,7 @@ fn elements_of_one_packet_at_a_time_take_over_too() {
     let config = "One -> k :: Keeper -> End";
     let (mut old, _) = build(&[&ONE, &KEEPER, &END], config, None);
     old.run();
-    let (mut new, book) = build(&[&ONE, &KEEPER, &END], config, None);
+    let (mut new, log) = build(&[&ONE, &KEEPER, &END], config, None);
     new.take_over(&mut old);
-    assert_eq!(book.count("taken over"), 1);
+    assert_eq!(log.count("taken over"), 1);
 }

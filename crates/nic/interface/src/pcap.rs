@@ -14,7 +14,7 @@ mod writer;
 
 use std::io::{self, Read};
 
-pub use writer::{Direction, Notes, Writer};
+pub use writer::{Direction, PacketOptions, Writer};
 
 use block::Sections;
 

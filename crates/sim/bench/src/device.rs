@@ -15,19 +15,19 @@ pub fn model(wire: &str) -> Result<(bus::Pci, Handle)> {
 }
 
 /// A device that gives these frames over and over.
-pub fn lean(frames: Vec<Vec<u8>>) -> Result<(bus::Pci, Handle)> {
-    Ok(InProcess::new(lean_device(0, frames)?))
+pub fn minimal(frames: Vec<Vec<u8>>) -> Result<(bus::Pci, Handle)> {
+    Ok(InProcess::new(minimal_device(0, frames)?))
 }
 
-/// As [`lean`], for a driver of another process; it gives the same packet of `len`
+/// As [`minimal`], for a driver of another process; it gives the same packet of `len`
 /// bytes again and again.
-pub fn lean_external(index: u8, len: usize) -> Result<(ExternalDriver, Handle)> {
-    ExternalDriver::new(lean_device(index, vec![testbed::lean::outline(len)])?).map_err(no_pages)
+pub fn minimal_external(index: u8, len: usize) -> Result<(ExternalDriver, Handle)> {
+    ExternalDriver::new(minimal_device(index, vec![testbed::minimal::outline(len)])?).map_err(no_pages)
 }
 
-fn lean_device(index: u8, frames: Vec<Vec<u8>>) -> Result<Device> {
+fn minimal_device(index: u8, frames: Vec<Vec<u8>>) -> Result<Device> {
     let cable = Cable::open(&"sink".parse()?)?; // nothing comes out of its port
-    testbed::lean::open(ixgbe::mac(index), frames, cable).map_err(no_pages)
+    testbed::minimal::open(ixgbe::mac(index), frames, cable).map_err(no_pages)
 }
 
 fn no_pages(error: std::io::Error) -> Error {

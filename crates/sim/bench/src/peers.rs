@@ -1,7 +1,7 @@
 //! Our 82599 driver beside DPDK's, on the same device.
 //!
-//! DPDK's `testpmd` runs unmodified in a process of its own, on the lean device
-//! (`testbed::lean`): its registers are shared as PCI's `resource0` is, its
+//! DPDK's `testpmd` runs unmodified in a process of its own, on the minimal device
+//! (`testbed::minimal`): its registers are shared as PCI's `resource0` is, its
 //! hugepages are mapped by physical address. So this needs root and x86-64. The
 //! two take turns, window by window, on the same two cores; whoever does not run
 //! is stopped. The distance of the cores is measured around each window, and
@@ -107,7 +107,7 @@ pub fn measure(setup: &Setup, path: Path, work: Work, mut progress: impl FnMut(u
         Work::Forward => Workload::Fwd,
         Work::Macswap => Workload::Macswap,
     };
-    let (device, completion) = (DeviceName::Lean, CompletionName::Report);
+    let (device, completion) = (DeviceName::Minimal, CompletionName::Report);
     let mut rig = Rig::new(&Setting { device, workload, batch, ring, size, completion })?;
     let peer = Testpmd::start(setup, path, work)?;
     let line = Arc::new(Line::default());

@@ -103,7 +103,9 @@ fn device(setting: &Setting) -> Result<(bus::Pci, Handle)> {
     };
     match setting.device {
         DeviceName::Full => crate::device::model(&wire),
-        DeviceName::Lean => crate::device::lean(vec![testbed::lean::outline(setting.size.saturating_sub(4))]),
+        DeviceName::Minimal => {
+            crate::device::minimal(vec![testbed::minimal::outline(setting.size.saturating_sub(4))])
+        }
     }
 }
 

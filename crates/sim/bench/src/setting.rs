@@ -41,8 +41,8 @@ impl Workload {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum DeviceName {
     /// As little device as possible: what is left is the driver.
-    #[serde(rename = "lean")]
-    Lean,
+    #[serde(rename = "minimal")]
+    Minimal,
     /// The model of the 82599, with all that it checks; on two cores a driver
     /// waits for it.
     #[serde(rename = "82599")]
@@ -52,7 +52,7 @@ pub enum DeviceName {
 impl DeviceName {
     /// All of them.
     pub const ALL: &[Choice<DeviceName>] = &[
-        (DeviceName::Lean, "lean", "As little device as possible: what is left is the driver"),
+        (DeviceName::Minimal, "minimal", "As little device as possible: what is left is the driver"),
         (
             DeviceName::Full,
             "82599",

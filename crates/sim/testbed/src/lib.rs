@@ -13,7 +13,7 @@ pub mod external;
 pub mod fault;
 pub mod inprocess;
 pub mod ixgbe;
-pub mod lean;
+pub mod minimal;
 pub mod models;
 pub mod serve;
 mod shared;

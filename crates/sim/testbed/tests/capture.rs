@@ -1,7 +1,7 @@
 //! Captures are read as they were written, and no bytes make the reader panic.
 #![allow(clippy::unwrap_used)]
 
-use interface::pcap::{Direction, Error, Notes, Reader, Writer};
+use interface::pcap::{Direction, Error, PacketOptions, Reader, Writer};
 use proptest::prelude::*;
 
 fn read(bytes: &[u8]) -> Result<Vec<(u64, u32, Vec<u8>)>, Error> {
@@ -17,7 +17,7 @@ fn written(packets: &[(u64, u32, Vec<u8>)]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &["a", "b"]).unwrap();
     for (n, (time_ns, interface, data)) in packets.iter().enumerate() {
         let comment = (n % 2 == 0).then_some("dropped: ring full");
-        let notes = Notes { direction: Direction::Inbound, dropped_before: n as u64, comment };
+        let notes = PacketOptions { direction: Direction::Inbound, dropped_before: n as u64, comment };
         writer.write(*interface, *time_ns, data, notes).unwrap();
     }
     writer.into_inner()

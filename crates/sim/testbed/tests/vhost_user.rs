@@ -103,7 +103,7 @@ fn a_packet_goes_out_over_either_ring_and_the_base_says_how_far() {
 }
 
 #[test]
-fn a_ring_that_lies_is_given_up_and_told() {
+fn a_ring_that_breaks_the_rules_is_given_up_and_told() {
     // Descriptors in a circle; an index beyond the table; an index that jumps.
     for (descriptor, available) in [
         (split(IOVA + 0x1000, 72, 1, 0), [0, 1, 0, 0]),

@@ -150,7 +150,7 @@ fn a_length_beyond_the_buffer_costs_its_packet_only() {
 }
 
 #[test]
-fn an_honest_device_is_accused_of_nothing() {
+fn a_correct_device_violates_no_rule() {
     for (name, ring) in RINGS {
         for end in run(without_notifications(ring), &small_rings(), Spec::default(), 60) {
             assert_eq!((end.fault, end.bad, end.received), (None, 0, 960), "{name}");
@@ -159,7 +159,7 @@ fn an_honest_device_is_accused_of_nothing() {
 }
 
 #[test]
-fn a_lie_to_a_command_ends_its_opening() {
+fn a_wrong_answer_to_a_command_ends_its_opening() {
     for (name, ring) in RINGS {
         let spec = Spec { foreign: Chance::new(1.0), ..Spec::default() };
         let device = common::virtio::devices(&["loop"], &sleepy(offer(ring, 0)), Some(spec)).remove(0);
@@ -213,7 +213,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn any_lies_end_in_a_name_or_a_counter(
+    fn any_violations_end_in_a_name_or_a_counter(
         kind in 0..RINGS.len(),
         long: bool,
         checks: bool,
@@ -229,7 +229,7 @@ proptest! {
         for end in run(features, &options, spec, 12) {
             // Of faults in what is used, none goes unnoticed for long: the next
             // one meets a queue that has stopped.
-            let told: u64 = ["foreign", "lap"].iter().filter_map(|lie| end.told.get(*lie)).sum();
+            let told: u64 = ["foreign", "lap"].iter().filter_map(|violation| end.told.get(*violation)).sum();
             if told > 2 {
                 prop_assert!(end.fault.is_some() || end.bad > 0, "{:?}", end.told);
             }

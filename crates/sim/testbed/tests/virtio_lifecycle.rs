@@ -221,7 +221,7 @@ fn a_device_that_resets_itself_is_told_from_one_that_works() {
 }
 
 #[test]
-fn a_mishap_between_command_and_answer_ends_the_command() {
+fn an_error_between_command_and_answer_ends_the_command() {
     for injected in [DeviceFault::NeedsReset, DeviceFault::Reset] {
         let mut bench = Bench::pair(&model(offer(0, 0)), &small_rings());
         // The device is not stepped, so no command is answered before.

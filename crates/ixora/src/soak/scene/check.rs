@@ -154,11 +154,11 @@ fn has_accounts(round: &Round) -> bool {
 
 /// What is wrong with how a program ended, in words.
 fn status(round: &Round, program: &mut Process, faults: bool) -> Vec<String> {
-    let Some(status) = program.ended() else { return vec![program.fate()] };
+    let Some(status) = program.ended() else { return vec![program.condition()] };
     let errors = program.errors();
     let mut wrong = Vec::new();
     if errors.contains("panicked at") || program.output().contains("panicked at") {
-        wrong.push(format!("a panic; {}", program.fate()));
+        wrong.push(format!("a panic; {}", program.condition()));
     }
     let names_cause = status.code() == Some(1) && errors.contains("error: ");
     // What allocates little by little has no other way to say so.
@@ -181,7 +181,7 @@ fn status(round: &Round, program: &mut Process, faults: bool) -> Vec<String> {
         }
     };
     if !fine {
-        wrong.push(format!("after {:?}: {}", round.end, program.fate()));
+        wrong.push(format!("after {:?}: {}", round.end, program.condition()));
     }
     wrong
 }

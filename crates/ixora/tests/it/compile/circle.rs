@@ -53,13 +53,13 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             let cx = &mut cx.at(element);
             kernels::Strip::with(14).packet(cx, 0, packet)
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g1::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -70,15 +70,15 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             let kernel = &mut self.g1;
             let cx = &mut cx.at(element);
             kernel.0.check(cx, packet, kernels::Checks { offset: 0, checksum: true, sources: false })
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g2::<COUNTS>(cx, packet),
             1 => Exit::to(4),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -89,10 +89,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g2.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g2.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g3::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -103,11 +103,11 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g3.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g3.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g4::<COUNTS>(cx, packet),
             1 => Exit::to(3),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -118,14 +118,14 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             { let (network, _) = kernels::headers(packet); if kernels::holds_in(network, 8, 0xf8000000, 0x0, true) { if kernels::holds_in(network, 8, 0x6000000, 0x6000000, false) { Action::out(0) } else { if kernels::holds_in(network, 8, 0xfc000000, 0x0, true) { Action::out(2) } else { Action::out(1) } } } else { Action::out(0) } }
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g5::<COUNTS>(cx, packet),
             1 => Exit::to(1),
             2 => Exit::to(2),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -136,10 +136,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g5.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g5.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => Exit::to(0),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 }

@@ -152,11 +152,11 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g0.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g0.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g1::<COUNTS>(cx, packet),
             1 => Exit::to(11),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -167,10 +167,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g1.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g1.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g2::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -181,10 +181,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g2.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g2.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g3::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -195,10 +195,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g3.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g3.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g4::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -209,10 +209,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g4.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g4.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g5::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -223,15 +223,15 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             if kernels::holds(packet, 12, 0xffff0000, 0x81000000) { Action::out(0) } else { if kernels::holds(packet, 12, 0xffff0000, 0x86dd0000) { Action::out(1) } else { if kernels::holds(packet, 12, 0xffff0000, 0x8000000) { Action::out(2) } else { Action::out(3) } } }
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g6::<COUNTS>(cx, packet),
             1 => self.g7::<COUNTS>(cx, packet),
             2 => self.g11::<COUNTS>(cx, packet),
             3 => self.g37::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -242,10 +242,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g6.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g6.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => Exit::to(0),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -256,13 +256,13 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             let cx = &mut cx.at(element);
             kernels::Strip::with(14).packet(cx, 0, packet)
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g8::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -273,10 +273,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g8.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g8.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g9::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -287,10 +287,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g9.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g9.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g10::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -301,11 +301,11 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g10.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g10.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => Exit::to(1),
             1 => Exit::to(2),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -316,13 +316,13 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             let cx = &mut cx.at(element);
             kernels::Strip::with(14).packet(cx, 0, packet)
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g12::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -333,10 +333,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g12.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g12.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g13::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -347,15 +347,15 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             let kernel = &mut self.g13;
             let cx = &mut cx.at(element);
             kernel.0.check(cx, packet, kernels::Checks { offset: 0, checksum: false, sources: false })
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g14::<COUNTS>(cx, packet),
             1 => Exit::to(9),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -366,10 +366,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g14.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g14.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g15::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -380,13 +380,13 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             { let (network, transport) = kernels::headers(packet); if kernels::holds_in(network, 12, 0xffff0000, 0xa030000, false) { Action::drop(0) } else { if kernels::holds_in(network, 8, 0xff0000, 0x110000, false) { if kernels::holds_in(network, 4, 0x1fff, 0x0, false) { if kernels::holds_in(transport, 0, 0x8000, 0x0, true) { if kernels::holds_in(transport, 0, 0x7000, 0x7000, false) { if kernels::holds_in(transport, 0, 0x800, 0x0, true) { if kernels::holds_in(transport, 0, 0x400, 0x400, false) { if kernels::holds_in(transport, 0, 0x200, 0x0, true) { if kernels::holds_in(transport, 0, 0x100, 0x100, false) { if kernels::holds_in(transport, 0, 0xc0, 0x0, true) { if kernels::holds_in(transport, 0, 0x30, 0x30, false) { if kernels::holds_in(transport, 0, 0xf, 0x0, true) { Action::out(0) } else { Action::out(1) } } else { Action::out(0) } } else { Action::out(1) } } else { Action::out(0) } } else { Action::out(1) } } else { Action::out(0) } } else { Action::out(1) } } else { Action::out(0) } } else { Action::out(1) } } else { Action::out(0) } } else { Action::out(0) } } }
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g16::<COUNTS>(cx, packet),
             1 => Exit::to(8),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -397,15 +397,15 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             { let (network, _) = kernels::headers(packet); if kernels::holds_in(network, 8, 0xff0000, 0x60000, false) { Action::out(0) } else { if kernels::holds_in(network, 8, 0xff0000, 0x10000, false) { Action::out(1) } else { if kernels::holds_in(network, 8, 0xff0000, 0x110000, false) { Action::out(2) } else { Action::out(3) } } } }
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g17::<COUNTS>(cx, packet),
             1 => self.g32::<COUNTS>(cx, packet),
             2 => self.g34::<COUNTS>(cx, packet),
             3 => self.g36::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -416,10 +416,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g17.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g17.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g18::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -430,10 +430,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g18.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g18.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g19::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -444,10 +444,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g19.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g19.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g20::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -458,12 +458,12 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g20.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g20.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g21::<COUNTS>(cx, packet),
             1 => self.g23::<COUNTS>(cx, packet),
             2 => self.g25::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -474,10 +474,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g21.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g21.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g22::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -488,10 +488,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g22.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g22.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => Exit::to(3),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -502,11 +502,11 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g23.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g23.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => Exit::to(4),
             1 => self.g24::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -517,11 +517,11 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g24.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g24.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => Exit::to(5),
             1 => Exit::to(6),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -532,10 +532,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g25.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g25.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g26::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -546,10 +546,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g26.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g26.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g27::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -560,10 +560,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g27.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g27.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g28::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -574,10 +574,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g28.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g28.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g29::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -588,10 +588,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g29.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g29.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g30::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -602,10 +602,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g30.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g30.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g31::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -616,10 +616,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g31.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g31.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => Exit::to(7),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -630,10 +630,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g32.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g32.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g33::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -644,10 +644,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g33.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g33.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g19::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -658,10 +658,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g34.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g34.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g35::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -672,10 +672,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g35.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g35.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g19::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -686,10 +686,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g36.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g36.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g19::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -700,10 +700,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g37.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g37.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g38::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -714,10 +714,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g38.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g38.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => Exit::to(10),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 }
@@ -866,10 +866,10 @@ impl R1 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g0.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g0.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g1::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -880,10 +880,10 @@ impl R1 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g1.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g1.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g2::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -894,11 +894,11 @@ impl R1 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g2.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g2.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => Exit::to(0),
             1 => Exit::to(1),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 }

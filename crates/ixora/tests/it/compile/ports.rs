@@ -77,13 +77,13 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             if kernels::holds(packet, 12, 0xffff0000, 0x8000000) { Action::out(0) } else { Action::out(1) }
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g1::<COUNTS>(cx, packet, row),
             1 => Exit::to([8, 9][row]),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -95,10 +95,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g1[row].single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g1[row].single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g2::<COUNTS>(cx, packet, row),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -110,13 +110,13 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             let cx = &mut cx.at(element);
             kernels::Strip::with(14).packet(cx, 0, packet)
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g3::<COUNTS>(cx, packet, row),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -128,14 +128,14 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             let kernel = &mut self.g3[row];
             let cx = &mut cx.at(element);
             kernel.0.check(cx, packet, kernels::Checks { offset: 0, checksum: true, sources: false })
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g4::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -146,18 +146,18 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             let kernel = &mut self.g4;
             let cx = &mut cx.at(element);
-            match kernels::route(const { &[kernels::Fixed { prefix: 0x0, mask: 0x0, port: 1, gateway: 0x0 }, kernels::Fixed { prefix: 0xa000000, mask: 0xffff0000, port: 0, gateway: 0x0 }, kernels::Fixed { prefix: 0xa010000, mask: 0xffff0000, port: 2, gateway: 0x0 }, kernels::Fixed { prefix: 0xa020000, mask: 0xffff0000, port: 3, gateway: 0x0 }] }, packet) { Some(fate) => fate, None => kernel.miss(cx, packet) }
+            match kernels::route(const { &[kernels::Fixed { prefix: 0x0, mask: 0x0, port: 1, gateway: 0x0 }, kernels::Fixed { prefix: 0xa000000, mask: 0xffff0000, port: 0, gateway: 0x0 }, kernels::Fixed { prefix: 0xa010000, mask: 0xffff0000, port: 2, gateway: 0x0 }, kernels::Fixed { prefix: 0xa020000, mask: 0xffff0000, port: 3, gateway: 0x0 }] }, packet) { Some(action) => action, None => kernel.miss(cx, packet) }
         };
-        match fate.output() {
+        match action.output() {
             1 => self.g8::<COUNTS>(cx, packet),
             output @ (0 | 2 | 3) => {
                 let row = match output { 0 => 0, 2 => 1, _ => 2 };
                 self.g5::<COUNTS>(cx, packet, row)
             }
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -170,10 +170,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g5[row].single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g5[row].single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g6::<COUNTS>(cx, packet, row),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -186,11 +186,11 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g6[row].single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g6[row].single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g7::<COUNTS>(cx, packet, row),
             1 => Exit::to([3, 4, 5][row]),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -203,10 +203,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g7[row].single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g7[row].single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => Exit::to([0, 1, 2][row]),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -217,10 +217,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g8.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g8.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             row @ 0..=1 => self.g9::<COUNTS>(cx, packet, row),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -232,10 +232,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g9[row].single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g9[row].single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => Exit::to([6, 7][row]),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 }

@@ -8,7 +8,7 @@ use graph::class::mandatory;
 use graph::clock::{Clock, SIMULATION_START_NS};
 use graph::fused::Region;
 use graph::lang::{self, Flat, Source};
-use graph::plan::Made;
+use graph::plan::Instances;
 use graph::plan::Plan;
 use graph::{Class, Console, Cx, Element, Next, Options, Ran, Registry, Router, Services, TaskId};
 use memory::annotation::Header;
@@ -158,7 +158,7 @@ fn options(input: &[Frames], output: &Arc<Output>) -> Options {
 }
 
 /// A configuration and its elements.
-pub fn made(text: &str) -> (Plan, Made) {
+pub fn made(text: &str) -> (Plan, Instances) {
     let made = Router::configure(text, flat(text), &registry(), options(&[], &Arc::default()));
     made.unwrap_or_else(|list| panic!("{:?}", list.iter().map(|p| p.text()).collect::<Vec<_>>()))
 }

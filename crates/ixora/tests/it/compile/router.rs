@@ -92,14 +92,14 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             if kernels::holds(packet, 12, 0xffff0000, 0x8060000) { Action::out(0) } else { if kernels::holds(packet, 12, 0xffff0000, 0x8000000) { Action::out(1) } else { Action::out(2) } }
         };
-        match fate.output() {
+        match action.output() {
             0 => Exit::to(0),
             1 => self.g1::<COUNTS>(cx, packet, row),
             2 => Exit::to(19),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -111,10 +111,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g1[row].single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g1[row].single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g2::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -125,13 +125,13 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             let cx = &mut cx.at(element);
             kernels::Strip::with(14).packet(cx, 0, packet)
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g3::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -142,15 +142,15 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             let kernel = &mut self.g3;
             let cx = &mut cx.at(element);
             kernel.0.check(cx, packet, kernels::Checks { offset: 0, checksum: true, sources: true })
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g4::<COUNTS>(cx, packet),
             1 => Exit::to(18),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -161,10 +161,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g4.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g4.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g5::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -175,15 +175,15 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             let kernel = &mut self.g5;
             let cx = &mut cx.at(element);
-            match kernels::route(const { &[kernels::Fixed { prefix: 0xa000000, mask: 0xffff0000, port: 0, gateway: 0x0 }, kernels::Fixed { prefix: 0xa010000, mask: 0xffff0000, port: 1, gateway: 0x0 }, kernels::Fixed { prefix: 0xa020000, mask: 0xffff0000, port: 2, gateway: 0xa020009 }, kernels::Fixed { prefix: 0xa030000, mask: 0xffff0000, port: 3, gateway: 0x0 }, kernels::Fixed { prefix: 0xa030700, mask: 0xffffff00, port: 4, gateway: 0x0 }] }, packet) { Some(fate) => fate, None => kernel.miss(cx, packet) }
+            match kernels::route(const { &[kernels::Fixed { prefix: 0xa000000, mask: 0xffff0000, port: 0, gateway: 0x0 }, kernels::Fixed { prefix: 0xa010000, mask: 0xffff0000, port: 1, gateway: 0x0 }, kernels::Fixed { prefix: 0xa020000, mask: 0xffff0000, port: 2, gateway: 0xa020009 }, kernels::Fixed { prefix: 0xa030000, mask: 0xffff0000, port: 3, gateway: 0x0 }, kernels::Fixed { prefix: 0xa030700, mask: 0xffffff00, port: 4, gateway: 0x0 }] }, packet) { Some(action) => action, None => kernel.miss(cx, packet) }
         };
-        match fate.output() {
+        match action.output() {
             4 => Exit::to(17),
             row @ 0..=3 => self.g6::<COUNTS>(cx, packet, row),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -197,10 +197,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g6[row].single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g6[row].single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g7::<COUNTS>(cx, packet, row),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -214,10 +214,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g7[row].single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g7[row].single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g8::<COUNTS>(cx, packet, row),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -231,11 +231,11 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g8[row].single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g8[row].single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g9::<COUNTS>(cx, packet, row),
             1 => Exit::to([13, 14, 15, 16][row]),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -249,10 +249,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g9[row].single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g9[row].single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g10::<COUNTS>(cx, packet, row),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -266,11 +266,11 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g10[row].single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g10[row].single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g11::<COUNTS>(cx, packet, row),
             1 => Exit::to([9, 10, 11, 12][row]),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -281,15 +281,15 @@ impl R0 {
     #[inline(always)]
     fn g11<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
         let element = [24, 34, 44, 54][row];
-        let Some(fate) = kernels::fits(packet, 576).then_some(Action::ON) else {
+        let Some(action) = kernels::fits(packet, 576).then_some(Action::ON) else {
             return Exit::aside([1, 2, 3, 4][row]);
         };
         if COUNTS {
             cx.count(element);
         }
-        match fate.output() {
+        match action.output() {
             0 => self.g12::<COUNTS>(cx, packet, row),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -303,10 +303,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g12[row].single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g12[row].single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => Exit::to([5, 6, 7, 8][row]),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 }

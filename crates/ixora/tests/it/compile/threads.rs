@@ -56,13 +56,13 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = {
+        let action = {
             let cx = &mut cx.at(element);
             kernels::Strip::with(4).packet(cx, 0, packet)
         };
-        match fate.output() {
+        match action.output() {
             0 => self.g1::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -73,10 +73,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g1.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g1.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g2::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -87,10 +87,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g2.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g2.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g3::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -101,10 +101,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g3.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g3.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g4::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -115,10 +115,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g4.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g4.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => Exit::to(0),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -129,11 +129,11 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g5.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g5.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g6::<COUNTS>(cx, packet),
             1 => Exit::to(1),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 
@@ -144,10 +144,10 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let fate = self.g6.single(&mut cx.at(element), 0, packet);
-        match fate.output() {
+        let action = self.g6.single(&mut cx.at(element), 0, packet);
+        match action.output() {
             0 => self.g1::<COUNTS>(cx, packet),
-            _ => Exit::drop(element, fate.reason()),
+            _ => Exit::drop(element, action.reason()),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use graph::{Class, Cx, Element, Next};
-use interface::pcap::{Notes, Reader, Writer};
+use interface::pcap::{PacketOptions, Reader, Writer};
 use memory::Batch;
 
 use super::frame::heard4;
@@ -88,7 +88,7 @@ fn write(path: &Path, frames: &[Vec<u8>]) {
     let file = BufWriter::new(File::create(path).expect("a file"));
     let mut writer = Writer::new(file, &["generator"]).expect("written");
     for frame in frames {
-        writer.write(0, 0, frame, Notes::default()).expect("written");
+        writer.write(0, 0, frame, PacketOptions::default()).expect("written");
     }
     writer.flush().expect("written");
 }

@@ -40,7 +40,7 @@ pub static CLASS: Class = Class {
 struct Range {
     first: u32,
     last: u32,
-    fate: Action,
+    action: Action,
 }
 
 fn parse(n: usize, text: &str, ranges: &mut Vec<Range>) -> Result<(), Fault> {
@@ -48,7 +48,7 @@ fn parse(n: usize, text: &str, ranges: &mut Vec<Range>) -> Result<(), Fault> {
     let Some((action, aggregates)) = words.split_first() else {
         return Err(format!("empty pattern {n}").into());
     };
-    let fate = match *action {
+    let action = match *action {
         "allow" => Action::out(0),
         "drop" | "deny" => Action::drop(0),
         port => match unsigned(port).filter(|port| *port < 0xFFFF) {
@@ -60,7 +60,7 @@ fn parse(n: usize, text: &str, ranges: &mut Vec<Range>) -> Result<(), Fault> {
         return Err(format!("pattern {n} has no aggregates").into());
     }
     if let ["all" | "-"] = aggregates {
-        ranges.push(Range { first: 0, last: u32::MAX, fate });
+        ranges.push(Range { first: 0, last: u32::MAX, action });
         return Ok(());
     }
     for word in aggregates {
@@ -68,7 +68,7 @@ fn parse(n: usize, text: &str, ranges: &mut Vec<Range>) -> Result<(), Fault> {
         let (first, last) = word.split_once('-').unwrap_or((word, word));
         let range = number(first).zip(number(last));
         let (first, last) = range.ok_or_else(|| format!("pattern {n}: bad aggregate number '{word}'"))?;
-        ranges.push(Range { first, last, fate });
+        ranges.push(Range { first, last, action });
     }
     Ok(())
 }
@@ -81,7 +81,7 @@ impl PerPacket for Filter {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let aggregate = packet.u32_at(AGGREGATE);
         let found = self.0.iter().find(|range| (range.first..=range.last).contains(&aggregate));
-        found.map_or(Action::drop(0), |range| range.fate)
+        found.map_or(Action::drop(0), |range| range.action)
     }
 
     fn replicate(&self) -> Option<Filter> {

@@ -29,7 +29,7 @@ pub(super) fn ascii(field: Field, view: &mut View<'_>, out: &mut String) {
         Value::Time(ns) => write!(out, "{}", text::time(ns)),
         Value::Address(address) => write!(out, "{}", Ipv4Addr::from(address)),
         Value::Ethernet(address) => write!(out, "{}", Ethernet(address)),
-        Value::Letter(letter) => write!(out, "{}", char::from(letter)),
+        Value::Char(letter) => write!(out, "{}", char::from(letter)),
         Value::Options([]) => write!(out, "."),
         Value::Options(bytes) => match field {
             Field::IpOpt => return options::show_ip(bytes, out),
@@ -99,7 +99,7 @@ pub(super) fn binary(known: &Known, view: &mut View<'_>, out: &mut Vec<u8>) {
         None => 0,
         Some(Value::Number(n) | Value::Address(n)) => n.into(),
         Some(Value::Wide(n)) => n.into(),
-        Some(Value::Letter(letter)) => letter.into(),
+        Some(Value::Char(letter)) => letter.into(),
         Some(Value::Time(ns)) => {
             let (seconds, rest) = (ns.div_euclid(1_000_000_000) as u32, ns.rem_euclid(1_000_000_000) as u32);
             let nano = matches!(known.field, Field::NanoTimestamp | Field::FirstNanoTimestamp);

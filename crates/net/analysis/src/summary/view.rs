@@ -34,7 +34,7 @@ pub(super) enum Value<'a> {
     Time(i64),
     Address(u32),
     Ethernet([u8; 6]),
-    Letter(u8),
+    Char(u8),
     Options(&'a [u8]),
     Payload(Cow<'a, [u8]>),
 }
@@ -288,7 +288,7 @@ impl<'a> View<'a> {
             IpTtl => self.ip(ipv4::offset::PROTOCOL).and_then(|ip| number(ip[ipv4::offset::TTL].into())),
             IpFrag => self.ip(ipv4::offset::TTL).map(|ip| {
                 let forbidden = u16_at(ip, ipv4::offset::FRAGMENT) & ipv4::DONT_FRAGMENT != 0;
-                Value::Letter(match (is_fragment(ip), is_first_fragment(ip), forbidden) {
+                Value::Char(match (is_fragment(ip), is_first_fragment(ip), forbidden) {
                     (true, true, _) => b'F',
                     (true, false, _) => b'f',
                     (false, _, true) => b'!',

@@ -61,11 +61,11 @@ pub(super) fn program(rules: &[(Expr, To)]) -> Program {
     for (expr, to) in rules.iter().rev() {
         next = graph.lay(expr, *to, next);
     }
-    let mut reduced = Reducer { full: graph, lean: Graph::default(), seen: HashMap::new(), over: false };
+    let mut reduced = Reducer { full: graph, result: Graph::default(), seen: HashMap::new(), over: false };
     let start = reduced.reduce(next, &vec![]);
     match reduced.over {
         true => Program::of_steps(&reduced.full.steps, next),
-        false => Program::of_steps(&reduced.lean.steps, start),
+        false => Program::of_steps(&reduced.result.steps, start),
     }
 }
 
@@ -179,7 +179,7 @@ type Facts = Vec<(u16, Known)>;
 
 struct Reducer {
     full: Graph,
-    lean: Graph,
+    result: Graph,
     seen: HashMap<(u32, Facts), To>,
     over: bool,
 }
@@ -205,7 +205,7 @@ impl Reducer {
         }
         let yes = self.reduce(step.yes, &learned(&facts, step, true));
         let no = self.reduce(step.no, &learned(&facts, step, false));
-        let to = self.lean.step(Step { yes, no, ..step });
+        let to = self.result.step(Step { yes, no, ..step });
         self.seen.insert((number, facts), to);
         to
     }

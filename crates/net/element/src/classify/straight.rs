@@ -41,13 +41,13 @@ pub fn holds_in(part: &[u8], offset: u16, mask: u32, value: u32, short_yes: bool
     }
 }
 
-/// The code of a program that looks at packets from their start: the fate of `packet`.
+/// The code of a program that looks at packets from their start: the action of `packet`.
 pub(crate) fn code(program: &Program) -> Option<String> {
     let test = |step: &Step| {
         let Test { offset, mask, value } = step.test;
         Some(format!("kernels::holds(packet, {offset}, {mask:#x}, {value:#x})"))
     };
-    Writer { program, test, left: MOST }.fate(program.start())
+    Writer { program, test, left: MOST }.action(program.start())
 }
 
 /// The code of a program that looks at network and transport headers.
@@ -61,12 +61,12 @@ pub(crate) fn code_in_headers(program: &Program) -> Option<String> {
         };
         Some(format!("kernels::holds_in({part}, {offset}, {mask:#x}, {value:#x}, {})", step.short_yes))
     };
-    let fate = Writer { program, test, left: MOST }.fate(program.start())?;
-    let [network, transport] = ["network", "transport"].map(|part| match fate.contains(part) {
+    let action = Writer { program, test, left: MOST }.action(program.start())?;
+    let [network, transport] = ["network", "transport"].map(|part| match action.contains(part) {
         true => part,
         false => "_",
     });
-    Some(format!("{{ let ({network}, {transport}) = kernels::headers(packet); {fate} }}"))
+    Some(format!("{{ let ({network}, {transport}) = kernels::headers(packet); {action} }}"))
 }
 
 struct Writer<'a, T> {
@@ -76,7 +76,7 @@ struct Writer<'a, T> {
 }
 
 impl<T: Fn(&Step) -> Option<String>> Writer<'_, T> {
-    fn fate(&mut self, to: To) -> Option<String> {
+    fn action(&mut self, to: To) -> Option<String> {
         let step = match to {
             To::Out(output) => return Some(format!("Action::out({output})")),
             To::Drop => return Some("Action::drop(0)".into()),
@@ -84,7 +84,7 @@ impl<T: Fn(&Step) -> Option<String>> Writer<'_, T> {
         };
         self.left = self.left.checked_sub(1)?;
         let test = (self.test)(step)?;
-        let (yes, no) = (self.fate(step.yes)?, self.fate(step.no)?);
+        let (yes, no) = (self.action(step.yes)?, self.action(step.no)?);
         Some(format!("if {test} {{ {yes} }} else {{ {no} }}"))
     }
 }

@@ -97,7 +97,7 @@ pub static CLASS: Class = Class {
     example: "q :: ARPQuerier(10.0.0.1/24, 0:0:c0:ae:67:ef);\nrt -> [0]q -> ToDevice(p);\n\
               c :: Classifier(12/0806 20/0002, -); c[0] -> [1]q;",
     see: &["ARPTable", "ARPResponder", "EtherEncap", "ARPFaker"],
-    kernel: Kernel::Outside(kernels::LOCK),
+    kernel: Kernel::Excluded(kernels::LOCK),
     make: |setup, conf| Ok(Box::new(ArpQuerier::parse(conf, setup.outputs)?)),
     ..Class::BASE
 };

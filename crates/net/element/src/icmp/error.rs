@@ -70,7 +70,7 @@ pub static CLASS: Class = Class {
     costs: "makes a new packet for each",
     headers: Headers { needs_network: true, finds_network: true, ..Class::BASE.headers },
     live: true,
-    kernel: Kernel::Outside(kernels::ORDER),
+    kernel: Kernel::Excluded(kernels::ORDER),
     make: |setup, conf| {
         let scope = *conf.scope();
         let src: Ipv4Addr = conf.mandatory("SRC")?;

@@ -12,7 +12,7 @@ use memory::{Batch, Packet};
 use port::{Filters, RxQueue};
 
 use super::router_ports::{Receiving, RouterPorts, settings};
-use super::thread_assignment::Claim;
+use super::thread_assignment::ThreadRequest;
 use graph::annotation::{self, PacketAnnotations};
 
 /// Buffers a thread keeps beside those in receive rings.
@@ -143,7 +143,7 @@ pub static CLASS: Class = Class {
             queue: conf.positional("QUEUE")?,
             queues: conf.positional::<i64>("N_QUEUES")?.and_then(|n| usize::try_from(n).ok()),
             shares: setup.class.starts_with("FromDPDK") || setup.class.starts_with("FromNetmap"),
-            claim: Claim {
+            request: ThreadRequest {
                 node: conf.keyword("NUMA_NODE")?.filter(|_| numa),
                 fixed: threads_of(conf.keyword::<String>("THREADS")?, setup.threads)?,
                 most: conf.keyword::<i64>("MAXTHREADS")?.and_then(|n| usize::try_from(n).ok()),

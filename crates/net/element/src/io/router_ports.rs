@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use graph::plan::Planned;
 use port::{Options, Port, RxQueue, TxQueue};
 
-use super::thread_assignment::{self, Claim};
+use super::thread_assignment::{self, ThreadRequest};
 pub use open_ports::OpenPorts;
 use settings::{AllSaid, Said};
 
@@ -55,7 +55,7 @@ pub struct Receiving {
     /// Others may receive from the port as well, from queues of theirs.
     pub shares: bool,
     /// Which threads.
-    pub claim: Claim,
+    pub request: ThreadRequest,
     /// Its port's node does not matter.
     pub anywhere: bool,
 }
@@ -92,11 +92,11 @@ pub struct Use {
 pub struct RouterPorts {
     open_ports: Arc<OpenPorts>,
     topology: Topology,
-    router_ports: Mutex<Vec<Outlet>>,
+    router_ports: Mutex<Vec<RouterPort>>,
 }
 
 #[derive(Debug)]
-struct Outlet {
+struct RouterPort {
     name: String,
     node: Option<usize>,
     receivers: Vec<Receiver>,
@@ -137,16 +137,16 @@ impl RouterPorts {
         RouterPorts { open_ports, topology, router_ports: Mutex::default() }
     }
 
-    fn router_ports(&self) -> MutexGuard<'_, Vec<Outlet>> {
+    fn router_ports(&self) -> MutexGuard<'_, Vec<RouterPort>> {
         self.router_ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lends what is known of a port to `work`, which makes it known.
-    fn outlet<R>(&self, name: &str, work: impl FnOnce(&mut Outlet) -> R) -> R {
+    fn router_port<R>(&self, name: &str, work: impl FnOnce(&mut RouterPort) -> R) -> R {
         let mut router_ports = self.router_ports();
         let place = router_ports.iter().position(|o| o.name == name).unwrap_or_else(|| {
             let node = self.topology.port.and_then(|node| node(name));
-            router_ports.push(Outlet::new(name, node));
+            router_ports.push(RouterPort::new(name, node));
             router_ports.len() - 1
         });
         work(&mut router_ports[place])
@@ -157,8 +157,8 @@ impl RouterPorts {
     /// # Errors
     /// When another one does, from the same queues.
     pub fn receive(&self, name: &str, element: usize, mut says: Receiving) -> Result<(), String> {
-        self.outlet(name, |outlet| {
-            for other in &outlet.receivers {
+        self.router_port(name, |router_port| {
+            for other in &router_port.receivers {
                 let apart = says.queue.is_some() && other.says.queue.is_some();
                 if !(apart || says.shares && other.says.shares) {
                     return Err(format!("{name} has a FromDevice already; put a Tee behind that one"));
@@ -167,15 +167,15 @@ impl RouterPorts {
                     return Err(format!("another element receives from these queues of {name}"));
                 }
             }
-            says.claim.node = outlet.node.filter(|_| !says.anywhere).or(says.claim.node);
-            outlet.receivers.push(Receiver { element, says, lanes: 0 });
+            says.request.node = router_port.node.filter(|_| !says.anywhere).or(says.request.node);
+            router_port.receivers.push(Receiver { element, says, lanes: 0 });
             Ok(())
         })
     }
 
     /// An element wants to send on a port.
     pub fn send(&self, name: &str, element: usize, says: Sending) {
-        self.outlet(name, |outlet| outlet.senders.push(Sender { element, says, lanes: 0 }));
+        self.router_port(name, |router_port| router_port.senders.push(Sender { element, says, lanes: 0 }));
     }
 
     /// An element says how a port is to be opened.
@@ -183,7 +183,7 @@ impl RouterPorts {
     /// # Errors
     /// When another one says something else.
     pub fn say(&self, name: &str, element: &str, said: &[Said]) -> Result<(), String> {
-        self.outlet(name, |outlet| outlet.said.add(name, element, said))
+        self.router_port(name, |router_port| router_port.said.add(name, element, said))
     }
 
     /// The threads that receive for an element: the router's, shared out among the
@@ -192,12 +192,12 @@ impl RouterPorts {
         let router_ports = self.router_ports();
         let mut receivers: Vec<&Receiver> = router_ports.iter().flat_map(|o| &o.receivers).collect();
         receivers.sort_by_key(|receiver| receiver.element);
-        let claims: Vec<Claim> = receivers.iter().map(|r| r.says.claim).collect();
+        let requests: Vec<ThreadRequest> = receivers.iter().map(|r| r.says.request).collect();
         let mut nodes = self.topology.threads.clone();
         nodes.resize(threads, None);
         let place = receivers.iter().position(|r| r.element == element);
         place
-            .and_then(|place| thread_assignment::share(&claims, &nodes, taken).get(place).copied())
+            .and_then(|place| thread_assignment::share(&requests, &nodes, taken).get(place).copied())
             .unwrap_or(1)
     }
 
@@ -207,40 +207,42 @@ impl RouterPorts {
     /// What the opener says; nothing has changed then.
     pub fn open(&self, elements: &[Planned]) -> Result<(), String> {
         let mut router_ports = self.router_ports();
-        for outlet in router_ports.iter_mut() {
-            outlet.receivers.iter_mut().for_each(|r| r.lanes = elements[r.element].lanes);
-            outlet.senders.iter_mut().for_each(|s| s.lanes = elements[s.element].lanes);
+        for router_port in router_ports.iter_mut() {
+            router_port.receivers.iter_mut().for_each(|r| r.lanes = elements[r.element].lanes);
+            router_port.senders.iter_mut().for_each(|s| s.lanes = elements[s.element].lanes);
         }
         let usual = self.open_ports.usual();
-        let wanted: Vec<Wanted> = router_ports.iter().map(|outlet| outlet.wanted(usual)).collect();
-        let said: Vec<&AllSaid> = router_ports.iter().map(|outlet| &outlet.said).collect();
+        let wanted: Vec<Wanted> = router_ports.iter().map(|router_port| router_port.wanted(usual)).collect();
+        let said: Vec<&AllSaid> = router_ports.iter().map(|router_port| &router_port.said).collect();
         let opened = self.open_ports.open(&wanted, &said)?;
-        for (outlet, (rx, tx)) in router_ports.iter_mut().zip(opened) {
-            outlet.rx = assignment::rx(&outlet.receivers, rx);
-            outlet.tx = assignment::tx(&outlet.senders, tx);
-            outlet.uses = true;
+        for (router_port, (rx, tx)) in router_ports.iter_mut().zip(opened) {
+            router_port.rx = assignment::rx(&router_port.receivers, rx);
+            router_port.tx = assignment::tx(&router_port.senders, tx);
+            router_port.uses = true;
         }
         Ok(())
     }
 
     /// How many receive queues of a port an element has in a thread.
     pub fn rx_queues(&self, name: &str, element: usize, lane: usize) -> usize {
-        self.outlet(name, |outlet| outlet.rx.iter().filter(|hand| hand.is(element, lane)).count())
+        self.router_port(name, |router_port| {
+            router_port.rx.iter().filter(|hand| hand.is(element, lane)).count()
+        })
     }
 
     /// Takes the receive queues of an element in a thread; those that another router
     /// still has are not among them.
     pub fn rx(&self, name: &str, element: usize, lane: usize) -> Vec<(usize, Box<dyn RxQueue>)> {
-        let (numbers, promiscuous): (Vec<usize>, bool) = self.outlet(name, |outlet| {
-            let mine = outlet.rx.iter().filter(|hand| hand.is(element, lane)).map(|hand| hand.queue);
-            (mine.collect(), outlet.wanted(self.open_ports.usual()).options.promiscuous)
+        let (numbers, promiscuous): (Vec<usize>, bool) = self.router_port(name, |router_port| {
+            let mine = router_port.rx.iter().filter(|hand| hand.is(element, lane)).map(|hand| hand.queue);
+            (mine.collect(), router_port.wanted(self.open_ports.usual()).options.promiscuous)
         });
         self.open_ports.take_rx(name, &numbers, promiscuous)
     }
 
     /// Whether a port takes VLAN tags off what it receives.
     pub fn strips_vlan(&self, name: &str) -> bool {
-        self.outlet(name, |outlet| outlet.wanted(self.open_ports.usual()).options.vlan_strip)
+        self.router_port(name, |router_port| router_port.wanted(self.open_ports.usual()).options.vlan_strip)
     }
 
     /// Gives a receive queue back: to the router that comes next.
@@ -250,7 +252,9 @@ impl RouterPorts {
 
     /// The transmit queue of an element in a thread.
     pub fn tx(&self, name: &str, element: usize, lane: usize) -> Option<Transmit> {
-        let queue = self.outlet(name, |outlet| outlet.tx.iter().find(|hand| hand.is(element, lane)).copied());
+        let queue = self.router_port(name, |router_port| {
+            router_port.tx.iter().find(|hand| hand.is(element, lane)).copied()
+        });
         self.open_ports.tx(name, queue?.queue)
     }
 
@@ -285,16 +289,16 @@ impl RouterPorts {
     /// All queues in use, by port, those that receive first.
     pub fn uses(&self) -> Vec<Use> {
         let mut uses = vec![];
-        for outlet in self.router_ports().iter() {
-            for (receives, hands) in [(true, &outlet.rx), (false, &outlet.tx)] {
+        for router_port in self.router_ports().iter() {
+            for (receives, hands) in [(true, &router_port.rx), (false, &router_port.tx)] {
                 uses.extend(hands.iter().map(|hand| Use {
-                    port: outlet.name.clone(),
+                    port: router_port.name.clone(),
                     receives,
                     queue: hand.queue,
                     element: hand.element,
                     lane: hand.lane,
                     shared: hands.iter().any(|h| h.queue == hand.queue && h.lane != hand.lane),
-                    node: outlet.node,
+                    node: router_port.node,
                 }));
             }
         }
@@ -302,9 +306,9 @@ impl RouterPorts {
     }
 }
 
-impl Outlet {
-    fn new(name: &str, node: Option<usize>) -> Outlet {
-        Outlet {
+impl RouterPort {
+    fn new(name: &str, node: Option<usize>) -> RouterPort {
+        RouterPort {
             name: name.to_owned(),
             node,
             receivers: vec![],

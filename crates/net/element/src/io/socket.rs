@@ -18,7 +18,7 @@ use remote::{Kind, Remote};
 /// Packets read before others have a turn.
 const BURST: usize = 32;
 /// How long a pushed packet waits for room before it is looked whether the router ends.
-const PATIENCE_NS: i64 = 50_000_000;
+const TIME_LIMIT_NS: i64 = 50_000_000;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -330,7 +330,7 @@ impl Element for Socket {
             while let Some(packet) = left.take() {
                 match self.active.as_ref().filter(|_| !cx.has_ended()) {
                     Some((fd, _)) => {
-                        remote::wait_for_room(fd, PATIENCE_NS);
+                        remote::wait_for_room(fd, TIME_LIMIT_NS);
                         left = self.send(cx, packet);
                     }
                     None => cx.drop(1, packet),

@@ -5,7 +5,7 @@
 
 /// What a receiver says of the threads it would have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Claim {
+pub struct ThreadRequest {
     /// The node of its port, when that matters.
     pub node: Option<usize>,
     /// These and no others, a bit for each.
@@ -18,26 +18,26 @@ pub struct Claim {
 
 /// The threads of each receiver, a bit for each. `nodes` are those of the router's
 /// threads, where they are bound; `taken` the threads that do something else.
-pub fn share(claims: &[Claim], nodes: &[Option<usize>], taken: u64) -> Vec<u64> {
-    let usable: Vec<Vec<usize>> = claims.iter().map(|claim| usable(claim, nodes, taken)).collect();
+pub fn share(requests: &[ThreadRequest], nodes: &[Option<usize>], taken: u64) -> Vec<u64> {
+    let usable: Vec<Vec<usize>> = requests.iter().map(|request| usable(request, nodes, taken)).collect();
     let mut shares = vec![];
-    for (n, claim) in claims.iter().enumerate() {
-        if let Some(fixed) = claim.fixed {
+    for (n, request) in requests.iter().enumerate() {
+        if let Some(fixed) = request.fixed {
             shares.push(fixed);
             continue;
         }
-        let rivals = |(other, of): (usize, &Claim)| of.fixed.is_none() && usable[other] == usable[n];
-        let count = claims.iter().enumerate().filter(|&(m, of)| rivals((m, of))).count();
-        let place = claims[..n].iter().enumerate().filter(|&(m, of)| rivals((m, of))).count();
-        let mut mine = match claim.first {
+        let alike = |(other, of): (usize, &ThreadRequest)| of.fixed.is_none() && usable[other] == usable[n];
+        let count = requests.iter().enumerate().filter(|&(m, of)| alike((m, of))).count();
+        let place = requests[..n].iter().enumerate().filter(|&(m, of)| alike((m, of))).count();
+        let mut mine = match request.first {
             Some(first) => {
-                let share = claim.most.unwrap_or((usable[n].len() / count).max(1));
+                let share = request.most.unwrap_or((usable[n].len() / count).max(1));
                 let first = first.min(usable[n].len().saturating_sub(share));
                 usable[n].iter().copied().skip(first).take(share).collect()
             }
             None => part(&usable[n], place, count),
         };
-        mine.truncate(claim.most.unwrap_or(usize::MAX).max(1));
+        mine.truncate(request.most.unwrap_or(usize::MAX).max(1));
         shares.push(mine.iter().fold(0, |mask, thread| mask | 1 << thread));
     }
     shares
@@ -54,9 +54,9 @@ fn part(threads: &[usize], place: usize, count: usize) -> Vec<usize> {
 
 /// The threads a receiver may have: of its node, unless there are none, and free,
 /// unless there are none.
-fn usable(claim: &Claim, nodes: &[Option<usize>], taken: u64) -> Vec<usize> {
+fn usable(request: &ThreadRequest, nodes: &[Option<usize>], taken: u64) -> Vec<usize> {
     let all = || 0..nodes.len();
-    let near = |&thread: &usize| claim.node.is_some() && nodes[thread] == claim.node;
+    let near = |&thread: &usize| request.node.is_some() && nodes[thread] == request.node;
     let mut threads: Vec<usize> = all().filter(near).collect();
     if threads.is_empty() {
         threads = all().collect();
@@ -69,7 +69,7 @@ fn usable(claim: &Claim, nodes: &[Option<usize>], taken: u64) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    const ANY: Claim = Claim { node: None, fixed: None, most: None, first: None };
+    const ANY: ThreadRequest = ThreadRequest { node: None, fixed: None, most: None, first: None };
 
     fn unbound(threads: usize) -> Vec<Option<usize>> {
         vec![None; threads]
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn each_port_has_threads_of_its_node() {
         let nodes = [Some(0), Some(0), Some(1), Some(1)];
-        let at = |node| Claim { node: Some(node), ..ANY };
+        let at = |node| ThreadRequest { node: Some(node), ..ANY };
         assert_eq!(share(&[at(1), at(0)], &nodes, 0), [0b1100, 0b0011]);
         assert_eq!(share(&[at(1), at(1)], &nodes, 0), [0b0100, 0b1000], "and none of the other");
         assert_eq!(share(&[at(2)], &nodes, 0), [0b1111], "unless its own has none");
@@ -100,15 +100,15 @@ mod tests {
 
     #[test]
     fn the_configuration_has_the_last_word() {
-        let fixed = Claim { fixed: Some(0b1000), ..ANY };
+        let fixed = ThreadRequest { fixed: Some(0b1000), ..ANY };
         assert_eq!(share(&[fixed, ANY], &unbound(4), 0), [0b1000, 0b1111]);
-        let two = Claim { most: Some(2), ..ANY };
+        let two = ThreadRequest { most: Some(2), ..ANY };
         assert_eq!(share(&[two], &unbound(4), 0), [0b0011]);
-        let late = Claim { first: Some(1), most: Some(2), ..ANY };
+        let late = ThreadRequest { first: Some(1), most: Some(2), ..ANY };
         assert_eq!(share(&[late], &unbound(4), 0), [0b0110]);
-        let far = Claim { first: Some(9), most: Some(2), ..ANY };
+        let far = ThreadRequest { first: Some(9), most: Some(2), ..ANY };
         assert_eq!(share(&[far], &unbound(4), 0), [0b1100], "as late as there are threads");
-        let half = Claim { first: Some(2), ..ANY };
+        let half = ThreadRequest { first: Some(2), ..ANY };
         assert_eq!(share(&[half, ANY], &unbound(4), 0), [0b1100, 0b1010]);
     }
 }

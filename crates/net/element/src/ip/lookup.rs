@@ -71,7 +71,7 @@ macro_rules! lookup {
             drops: DROPS,
             example: concat!("rt :: ", $name, "(10.0.0.0/8 0, 0.0.0.0/0 18.26.4.1 1)"),
             see: &["RadixIPLookup", "LinearIPLookup", "StaticIPLookup", "LookupIP6Route", "GetIPAddress"],
-            kernel: if $changes { Kernel::Outside(kernels::BATCH) } else { Kernel::Inside(single!(Lookup).coded(code)) },
+            kernel: if $changes { Kernel::Excluded(kernels::BATCH) } else { Kernel::Inside(single!(Lookup).coded(code)) },
             make: |setup, conf| make(setup, conf, $order),
             ..Class::BASE
         };
@@ -270,7 +270,7 @@ fn code(element: &dyn Element) -> Code {
     of_type(element, |kernel: &Lookup| {
         let routes = kernel.fixed();
         if routes.len() > ROUTES {
-            return Some(Code::Outside("it has many routes, and looks up a batch at a time"));
+            return Some(Code::Excluded("it has many routes, and looks up a batch at a time"));
         }
         let line = |Fixed { prefix, mask, port, gateway }: &Fixed| {
             format!(
@@ -279,7 +279,7 @@ fn code(element: &dyn Element) -> Code {
         };
         let routes = routes.iter().map(line).collect::<Vec<_>>().join(", ");
         Some(Code::Action(format!(
-            "match kernels::route(const {{ &[{routes}] }}, packet) {{ Some(fate) => fate, None => kernel.miss(cx, packet) }}"
+            "match kernels::route(const {{ &[{routes}] }}, packet) {{ Some(action) => action, None => kernel.miss(cx, packet) }}"
         )))
     })
 }

@@ -221,7 +221,7 @@ impl PaintSwitch {
 
     /// Where a packet goes; `None` if everywhere.
     #[inline(always)]
-    pub(crate) fn fate(packet: &Packet, anno: usize) -> Option<Action> {
+    pub(crate) fn action(packet: &Packet, anno: usize) -> Option<Action> {
         let color = packet.u8_at(anno);
         (color != EVERYWHERE).then(|| Action::out(color.into()))
     }

@@ -156,7 +156,7 @@ pub static IP: Class = Class {
         "ICMPPingRewriter",
         "FTPPortMapper",
     ],
-    kernel: Kernel::Outside(kernels::LOCK),
+    kernel: Kernel::Excluded(kernels::LOCK),
     make: |setup, conf| make(setup, conf, Kind::Ip),
     ..NAT
 };
@@ -198,7 +198,7 @@ pub static TCP: Class = Class {
     ]),
     example: "rw :: TCPRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);",
     see: &["IPRewriter", "FTPPortMapper"],
-    kernel: Kernel::Outside(kernels::LOCK),
+    kernel: Kernel::Excluded(kernels::LOCK),
     make: |setup, conf| make(setup, conf, Kind::Tcp),
     ..NAT
 };
@@ -225,7 +225,7 @@ pub static UDP: Class = Class {
         AGGREGATE,
     ],
     example: "rw :: UDPRewriter(pattern 1.0.0.1 1024-65535# - - 0 1, drop);",
-    kernel: Kernel::Outside(kernels::LOCK),
+    kernel: Kernel::Excluded(kernels::LOCK),
     make: |setup, conf| make(setup, conf, Kind::Udp),
     ..NAT
 };
@@ -240,7 +240,7 @@ pub static ADDRESS: Class = Class {
     arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, REPLY, AGGREGATE],
     example: "rw :: IPAddrRewriter(pattern 1.0.0.2-1.0.0.254 - 0 1, pass 1);",
     see: &["IPAddrPairRewriter", "IPRewriter", "StoreIPAddress"],
-    kernel: Kernel::Outside(kernels::LOCK),
+    kernel: Kernel::Excluded(kernels::LOCK),
     make: |setup, conf| make(setup, conf, Kind::Address),
     ..NAT
 };
@@ -253,7 +253,7 @@ pub static PAIR: Class = Class {
     arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, REPLY, AGGREGATE],
     example: "rw :: IPAddrPairRewriter(pattern 1.0.0.2-1.0.0.254 - 0 1, pass 1);",
     see: &["IPAddrRewriter", "IPRewriter"],
-    kernel: Kernel::Outside(kernels::LOCK),
+    kernel: Kernel::Excluded(kernels::LOCK),
     make: |setup, conf| make(setup, conf, Kind::Pair),
     ..NAT
 };

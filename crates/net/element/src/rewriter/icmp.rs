@@ -41,7 +41,7 @@ pub static CLASS: Class = Class {
     example: "rw :: IPRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);\nicmp -> ICMPRewriter(rw) -> inside;",
     see: &["IPRewriter", "ICMPPingRewriter", "IPAddrRewriter"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
-    kernel: Kernel::Outside(kernels::LOCK),
+    kernel: Kernel::Excluded(kernels::LOCK),
     make: |setup, conf| {
         let Raw(maps) = conf.mandatory("MAPS")?;
         let destination = conf.keyword("DST_ANNO")?.unwrap_or(true);

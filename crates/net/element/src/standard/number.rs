@@ -26,7 +26,7 @@ pub static CLASS: Class = Class {
     drops: &["no tailroom"],
     example: "NumberPacket(OFFSET 42)",
     see: &["StoreData", "Counter"],
-    kernel: Kernel::Outside(kernels::ORDER),
+    kernel: Kernel::Excluded(kernels::ORDER),
     make: |_, conf| {
         let offset: usize = conf.positional("OFFSET")?.unwrap_or(40);
         let net_order = conf.keyword("NET_ORDER")?.unwrap_or(false);

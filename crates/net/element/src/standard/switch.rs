@@ -79,7 +79,7 @@ pub static ROUND_ROBIN: Class = Class {
     live: false,
     example: "RoundRobinSwitch",
     see: &["Switch", "HashSwitch", "StrideSwitch", "RoundRobinSched"],
-    kernel: Kernel::Outside(kernels::ORDER),
+    kernel: Kernel::Excluded(kernels::ORDER),
     make: |_, conf| conf.complete().map(|()| Each::boxed(RoundRobin(Arc::default()))),
     ..CLASS
 };

@@ -4,7 +4,7 @@ use graph::lang::{Problem, Severity};
 use graph::plan::Plan;
 use graph::{Console, Options, Router};
 
-fn draft(config: &str) -> (Option<Plan>, Vec<Problem>) {
+fn check(config: &str) -> (Option<Plan>, Vec<Problem>) {
     let flat = element::fixture::flatten(config, &crate::registry()).unwrap_or_else(|e| panic!("{e}"));
     let console = Console::Memory(Default::default());
     let options = Options { console, thorough: true, ..Options::default() };
@@ -19,14 +19,14 @@ fn said(config: &str) -> Vec<String> {
 
 /// Problems in the order of their places.
 fn sorted(config: &str) -> Vec<Problem> {
-    let mut problems = draft(config).1;
+    let mut problems = check(config).1;
     problems.sort_by_key(|p| (p.place.line, p.place.column));
     problems
 }
 
 #[test]
 fn a_header_nobody_found_is_an_error_and_the_way_is_told() {
-    let (plan, problems) = draft("InfiniteSource -> c :: Counter -> [0] ttl :: DecIPTTL -> Discard;");
+    let (plan, problems) = check("InfiniteSource -> c :: Counter -> [0] ttl :: DecIPTTL -> Discard;");
     assert!(plan.is_none());
     let [problem] = &problems[..] else { panic!("{problems:?}") };
     assert_eq!(problem.severity, Severity::Error);
@@ -52,7 +52,7 @@ fn a_header_found_on_one_way_only_is_a_warning() {
     let config = "c :: Classifier(12/0800, -); InfiniteSource -> c;
         c[0] -> CheckIPHeader -> ttl :: DecIPTTL -> Discard;
         c[1] -> ttl;";
-    let (plan, problems) = draft(config);
+    let (plan, problems) = check(config);
     assert!(plan.is_some());
     let [problem] = &problems[..] else { panic!("{problems:?}") };
     assert_eq!(problem.severity, Severity::Warning);
@@ -65,7 +65,7 @@ fn a_header_found_on_one_way_only_is_a_warning() {
 #[test]
 fn a_long_way_is_cut_in_the_middle() {
     let config = format!("InfiniteSource {} -> DecIPTTL -> Discard;", "-> Null ".repeat(40));
-    let way = &draft(&config).1[0].notes[0].message;
+    let way = &check(&config).1[0].notes[0].message;
     assert!(way.contains("-> ... ->") && way.matches("->").count() < 12, "{way}");
 }
 
@@ -104,9 +104,9 @@ fn what_nothing_leads_to_is_a_warning() {
 
 #[test]
 fn in_clicks_words_each_element_has_a_line_of_its_own() {
-    let problem = &draft("Idle -> q :: Queue(1, 2) -> Discard;").1[0];
+    let problem = &check("Idle -> q :: Queue(1, 2) -> Discard;").1[0];
     assert_eq!(problem.compat(), "config:1: While configuring 'q :: Queue':\n  too many arguments\n");
-    let compat = |config: &str| draft(config).1[0].compat().replace("\n  ", "\n- ");
+    let compat = |config: &str| check(config).1[0].compat().replace("\n  ", "\n- ");
     assert!(compat("Idle -> Queue(x) -> Discard;").ends_with("\n- CAPACITY: invalid number\n"));
     assert!(
         compat("Idle -> Queue(AH 1, OH 2, 3, 4) -> Discard;")
@@ -127,7 +127,7 @@ fn of_an_argument_that_is_there_twice_the_last_counts() {
 fn a_million_elements_are_looked_at_in_time() {
     let config = format!("InfiniteSource {} -> DecIPTTL -> Discard;", "-> Null ".repeat(100_000));
     let start = std::time::Instant::now();
-    assert_eq!(draft(&config).1.len(), 1);
+    assert_eq!(check(&config).1.len(), 1);
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }
 
@@ -135,7 +135,7 @@ fn a_million_elements_are_looked_at_in_time() {
 fn explanations_tell_locks_units_and_threads() {
     let config =
         "InfiniteSource -> t :: Tee; t[0] -> Strip(1) -> q :: Queue -> Unqueue -> Discard; t[1] -> Discard;";
-    let plan = draft(config).0.expect("a sound configuration");
+    let plan = check(config).0.expect("a sound configuration");
     let told = graph::plan::explain::reports(&plan, None);
     let find = |name: &str| told.iter().find(|t| t.name == name).unwrap_or_else(|| panic!("{name}"));
     assert_eq!((find("t").unit, find("q").way), ("batch", "push to pull"));
@@ -148,7 +148,7 @@ fn explanations_tell_locks_units_and_threads() {
 #[test]
 fn pictures_show_every_element_and_connection() {
     let config = "i :: InfiniteSource -> q :: Queue -> u :: Unqueue -> n :: Null -> Discard;";
-    let plan = draft(config).0.expect("a sound configuration");
+    let plan = check(config).0.expect("a sound configuration");
     let svg = graph::plan::svg::draw(&plan).expect("few elements");
     assert_eq!(svg.matches("<g>").count(), plan.elements.len());
     assert_eq!(svg.matches("marker-end").count(), plan.wires.len());

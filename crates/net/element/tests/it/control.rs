@@ -100,10 +100,10 @@ fn clients_that_misbehave_are_bounded_and_others_are_served() {
         assert!(ask(&mut big, "WRITEDATA c.reset 99999999999\r\n").starts_with("521"));
         assert_eq!(line(&mut big), "");
         // Asks and never listens.
-        let mut deaf = client(port);
-        deaf.get_mut().set_nonblocking(true).expect("a socket");
+        let mut stalled = client(port);
+        stalled.get_mut().set_nonblocking(true).expect("a socket");
         for _ in 0..20_000 {
-            if deaf.get_mut().write_all(b"READ handlers\r\n").is_err() {
+            if stalled.get_mut().write_all(b"READ handlers\r\n").is_err() {
                 break;
             }
         }
@@ -111,7 +111,7 @@ fn clients_that_misbehave_are_bounded_and_others_are_served() {
         let mut good = client(port);
         line(&mut good);
         assert_eq!(ask(&mut good, "READ c.class\r\n"), "200 Read handler 'c.class' OK\r\n");
-        drop((crowd, deaf));
+        drop((crowd, stalled));
     });
 }
 

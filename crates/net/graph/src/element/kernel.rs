@@ -13,7 +13,7 @@ pub enum Kernel {
     /// Nobody did it yet.
     Unwritten,
     /// They are none: why.
-    Outside(&'static str),
+    Excluded(&'static str),
     /// They are, in this way.
     Inside(Inside),
 }
@@ -40,14 +40,14 @@ pub struct Inside {
 pub enum Code {
     /// It is asked as it is ([`Single`]).
     Asked,
-    /// The fate of `packet`, an expression in which `kernel` is the element and `cx` its
+    /// The action of `packet`, an expression in which `kernel` is the element and `cx` its
     /// view.
     Action(String),
-    /// The fate of `packet` as an `Option`, without the element; where there is none the
+    /// The action of `packet` as an `Option`, without the element; where there is none the
     /// packet leaves the program for it.
     Aside(String),
     /// It cannot be part of a program as it is configured: why.
-    Outside(&'static str),
+    Excluded(&'static str),
 }
 
 fn is<T: Element>(element: &dyn Element) -> bool {
@@ -91,7 +91,7 @@ impl Kernel {
     pub fn inside(&self) -> Option<Inside> {
         match self {
             Kernel::Inside(inside) => Some(*inside),
-            Kernel::Unwritten | Kernel::Outside(_) => None,
+            Kernel::Unwritten | Kernel::Excluded(_) => None,
         }
     }
 

@@ -121,19 +121,19 @@ impl<K: PerPacket> Each<K> {
         let outputs = cx.outputs();
         let stays = if first.output() < outputs { first } else { Action::ON };
         let sort = |cx: &mut &mut Cx<'_>, place: usize, packet: &mut Packet| {
-            let fate = match place {
+            let action = match place {
                 _ if place < same => first,
                 _ if place == same => other,
                 _ => self.0.packet(cx, input, packet),
             };
             // Two that go the same way for different reasons keep their order.
-            (fate.output() != stays.output()).then_some(fate)
+            (action.output() != stays.output()).then_some(action)
         };
-        batch.split(&mut &mut *cx, sort, |cx, fate, packet| {
-            if fate.output() < outputs {
-                cx.emit(fate.output(), packet);
+        batch.split(&mut &mut *cx, sort, |cx, action, packet| {
+            if action.output() < outputs {
+                cx.emit(action.output(), packet);
             } else {
-                cx.drop(fate.reason(), packet);
+                cx.drop(action.reason(), packet);
             }
         });
         Next::Push(stays.output())
@@ -150,9 +150,9 @@ impl<K: PerPacket> Element for Each<K> {
         let Some(packet) = packets.next() else { return Next::Done };
         let first = self.0.packet(cx, input, packet);
         for (same, packet) in (1..).zip(packets) {
-            let fate = self.0.packet(cx, input, packet);
-            if fate != first {
-                return self.part(cx, input, batch, (first, same, fate));
+            let action = self.0.packet(cx, input, packet);
+            if action != first {
+                return self.part(cx, input, batch, (first, same, action));
             }
         }
         if first.output() < cx.outputs() {

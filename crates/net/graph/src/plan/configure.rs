@@ -9,7 +9,7 @@ use crate::element::conf::{Conf, Fault};
 use crate::element::value::{Names, Scope};
 use crate::lang::{Flat, Problem, Severity};
 use crate::plan::setup::{Request, Services, Setup, Shares};
-use crate::plan::{Made, Planned, Wire};
+use crate::plan::{Instances, Planned, Wire};
 use crate::plan::{check, reach, schedule_info, wiring};
 
 /// Faults of one element that are looked for.
@@ -18,7 +18,7 @@ const MOST_FAULTS: usize = 16;
 /// What elements gave and asked for while they were made.
 #[derive(Default)]
 pub(crate) struct Results {
-    pub(crate) made: Made,
+    pub(crate) made: Instances,
     pub(crate) names: Names,
     pub(crate) shares: Shares,
     pub(crate) threads: HashMap<usize, usize>,
@@ -68,11 +68,11 @@ pub(crate) fn is_wrong(problems: &[Problem]) -> bool {
 
 /// Makes the elements of a configuration and finds out which threads reach them.
 pub(crate) fn configure(flat: &Flat, registry: &Registry, inputs: Inputs<'_>) -> Configured {
-    let mut survey = wiring::survey(flat, registry);
+    let mut wiring = wiring::of(flat, registry);
     if !inputs.thorough {
-        survey.as_click();
+        wiring.as_click();
     }
-    let wiring::Survey { mut elements, wires, mut problems, miscounted, .. } = survey;
+    let wiring::Wiring { mut elements, wires, mut problems, miscounted, .. } = wiring;
     let mut results = Results { made: elements.iter().map(|_| None).collect(), ..Results::default() };
     let sound = !is_wrong(&problems);
     if sound || inputs.thorough {

@@ -32,7 +32,7 @@ pub struct Port {
 }
 
 /// Elements as they were made, by their numbers.
-pub type Made = Vec<Option<Box<dyn Element>>>;
+pub type Instances = Vec<Option<Box<dyn Element>>>;
 
 /// An element as planned.
 #[derive(Debug, Clone)]

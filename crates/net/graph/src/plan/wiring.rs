@@ -9,7 +9,7 @@ use crate::plan::{Planned, Wire};
 
 /// A configuration's elements and wires, and what is wrong with them.
 #[derive(Default)]
-pub(crate) struct Survey {
+pub(crate) struct Wiring {
     /// The elements whose classes there are.
     pub(crate) elements: Vec<Planned>,
     /// The connections.
@@ -24,7 +24,7 @@ pub(crate) struct Survey {
     ranks: Vec<u8>,
 }
 
-impl Survey {
+impl Wiring {
     /// Only what Click would find.
     pub(crate) fn as_click(&mut self) {
         let first = self.ranks.iter().min().copied();
@@ -33,18 +33,18 @@ impl Survey {
     }
 }
 
-/// Surveys a configuration. Where a class is not known there are problems and no
+/// Finds the wiring of a configuration. Where a class is not known there are problems and no
 /// elements.
-pub(crate) fn survey(flat: &Flat, registry: &Registry) -> Survey {
-    let mut survey = Survey { wires: flat.connections.iter().map(wire).collect(), ..Survey::default() };
-    let counts = ports(flat.elements.len(), &survey.wires);
+pub(crate) fn of(flat: &Flat, registry: &Registry) -> Wiring {
+    let mut wiring = Wiring { wires: flat.connections.iter().map(wire).collect(), ..Wiring::default() };
+    let counts = ports(flat.elements.len(), &wiring.wires);
     for (declared, &(inputs, outputs)) in flat.elements.iter().zip(&counts) {
         let Some(kind) = registry.find(&declared.class) else {
             let message = format!("undeclared element class '{}'", declared.class);
-            survey.problems.push(Problem::error(&declared.place, message));
+            wiring.problems.push(Problem::error(&declared.place, message));
             continue;
         };
-        survey.elements.push(Planned {
+        wiring.elements.push(Planned {
             name: declared.name.clone(),
             class: declared.class.clone(),
             kind,
@@ -60,11 +60,11 @@ pub(crate) fn survey(flat: &Flat, registry: &Registry) -> Survey {
             further_handlers: vec![],
         });
     }
-    let Survey { elements, wires, problems, miscounted, ranks } = &mut survey;
+    let Wiring { elements, wires, problems, miscounted, ranks } = &mut wiring;
     if !problems.is_empty() {
         elements.clear();
         ranks.resize(problems.len(), 0);
-        return survey;
+        return wiring;
     }
     count_ports(elements, problems, miscounted, ranks);
     resolve(elements, wires, flat, problems);
@@ -73,7 +73,7 @@ pub(crate) fn survey(flat: &Flat, registry: &Registry) -> Survey {
         connected(elements, wires, flat, problems);
     }
     ranks.resize(problems.len(), 2);
-    survey
+    wiring
 }
 
 fn wire(connection: &crate::lang::Connection) -> Wire {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use memory::Batch;
 
 use crate::element::{Element, Next, Ran};
-use crate::plan::{MAX_THREADS, Made, Planned};
+use crate::plan::{Instances, MAX_THREADS, Planned};
 use crate::run::cx::Cx;
 use crate::run::signal::{Kind, Notice};
 use crate::run::task::TaskId;
@@ -22,7 +22,7 @@ pub(crate) type Copies = Vec<(usize, Box<dyn Element>)>;
 
 /// One element for each lane that can reach it: copies where it can be there more
 /// than once, else stand-ins for one behind a lock.
-pub(crate) fn replicate(elements: &mut [Planned], made: Made) -> Vec<Copies> {
+pub(crate) fn replicate(elements: &mut [Planned], made: Instances) -> Vec<Copies> {
     let mut all = vec![];
     for (planned, element) in elements.iter_mut().zip(made) {
         let places: Vec<usize> = (0..MAX_THREADS).filter(|lane| planned.lanes >> lane & 1 == 1).collect();

@@ -13,7 +13,7 @@ use crate::element::{Element, Refused, port_code};
 use crate::lang::{Flat, Place, Problem};
 use crate::plan::configure::{Configured, Inputs, configure, in_phases, is_wrong};
 use crate::plan::setup::Services;
-use crate::plan::{MAX_THREADS, Made, Plan, Planned, Port};
+use crate::plan::{Instances, MAX_THREADS, Plan, Planned, Port};
 use crate::run::buffers::Buffers;
 use crate::run::counters::Counters;
 use crate::run::fused::{self, Region};
@@ -349,7 +349,7 @@ impl Router {
         flat: Flat,
         registry: &Registry,
         options: Options,
-    ) -> Result<(Plan, Made), Vec<Problem>> {
+    ) -> Result<(Plan, Instances), Vec<Problem>> {
         let Configured { elements, wires, results } =
             configure(&flat, registry, Inputs { threads: 1, ..options.inputs() });
         if is_wrong(&results.problems) {

@@ -1,4 +1,4 @@
-//! The 82576's own counters (datasheet 8.19); losses are marked, so that the books
+//! The 82576's own counters (datasheet 8.19); losses are marked, so that the accounts
 //! can be balanced.
 
 use regs::igb as r;

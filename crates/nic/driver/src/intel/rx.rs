@@ -132,7 +132,7 @@ impl<L: RxLayout> port::RxQueue for RxQueue<L> {
     fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         let (before, mut bytes) = (batch.len(), 0);
         // Never past `filled`: what lies there was not given to the device, and
-        // a done bit there would be a lie.
+        // a done bit there would say nothing.
         let end = self.next.wrapping_add(self.owned().min(batch.room() as u32));
         if self.backlog {
             self.ring.prefetch_write(self.next, end.wrapping_sub(self.next)); // they will be refilled

@@ -1,5 +1,5 @@
 //! The 82599's own counters (datasheet 8.2.3.23); losses are marked, so that the
-//! books can be balanced.
+//! accounts can be balanced.
 
 use regs::ixgbe as r;
 

@@ -113,8 +113,8 @@ impl Control {
             if either!(&mut self.ring, r => taken(r)) {
                 return Ok(Some(()));
             }
-            match either!(&self.ring, r => r.lie()) {
-                Some(lie) => Err(lie.fault(&device(), self.queue).into()),
+            match either!(&self.ring, r => r.violation()) {
+                Some(violation) => Err(violation.fault(&device(), self.queue).into()),
                 None => check().map(|()| None),
             }
         });

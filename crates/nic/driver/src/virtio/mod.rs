@@ -5,7 +5,7 @@
 //! rings, whichever the device has. The header that stands in front of each
 //! packet lives in the packet's headroom. Which features are taken, and why, is
 //! one table in `features`. A device is not trusted: what it returns is checked
-//! against what it was given, and its first lie stops the queue and is told by
+//! against what it was given, and its first violation stops the queue and is told by
 //! [`port::Port::health`].
 //!
 //! Not here: receive offloads that merge segments, migration, and the counters

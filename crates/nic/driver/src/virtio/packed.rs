@@ -43,7 +43,7 @@ pub(super) struct Packed {
     wrap_shift: u32,
     tables: Option<Tables>,
     event_idx: bool,
-    lie: Option<RingViolation>,
+    violation: Option<RingViolation>,
     offsets: [usize; 3],
     region: Region,
 }
@@ -125,7 +125,7 @@ impl Ring for Packed {
             wrap_shift: u32::from(size).ilog2(),
             tables,
             event_idx: shape.event_idx,
-            lie: None,
+            violation: None,
             offsets: [0, at_driver, at_device],
             region,
         };
@@ -181,7 +181,7 @@ impl Ring for Packed {
     fn pop(&mut self) -> Option<Used> {
         let count = self.ids.done;
         // What lies beyond was not given to the device; flags there are no news.
-        if count == self.ids.put || self.lie.is_some() {
+        if count == self.ids.put || self.violation.is_some() {
             return None;
         }
         if self.ids.in_batch() {
@@ -200,13 +200,13 @@ impl Ring for Packed {
     }
 
     #[inline(always)]
-    fn lie(&self) -> Option<RingViolation> {
-        self.lie
+    fn violation(&self) -> Option<RingViolation> {
+        self.violation
     }
 
     #[cold]
-    fn report_fault(&mut self, lie: RingViolation) {
-        self.lie.get_or_insert(lie);
+    fn report_fault(&mut self, violation: RingViolation) {
+        self.violation.get_or_insert(violation);
     }
 
     fn arm(&mut self) {

@@ -113,7 +113,7 @@ impl<R: Ring> Tx<R> {
     /// Waits until what was queued is sent, if the device goes on with it.
     fn drain(&mut self, limit: Duration) {
         let limit = Instant::now() + limit;
-        while self.ring.ids().outstanding() > 0 && self.ring.lie().is_none() {
+        while self.ring.ids().outstanding() > 0 && self.ring.violation().is_none() {
             self.ring.look();
             while let Some(used) = self.ring.pop() {
                 drop(self.slots.take(used.id));

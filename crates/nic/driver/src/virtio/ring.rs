@@ -98,10 +98,10 @@ pub(super) trait Ring: Send + Sized {
     fn pop(&mut self) -> Option<Used>;
 
     /// The first thing the device did wrong; nothing is popped afterwards.
-    fn lie(&self) -> Option<RingViolation>;
+    fn violation(&self) -> Option<RingViolation>;
 
-    /// Records a lie that only the ring's user can see.
-    fn report_fault(&mut self, lie: RingViolation);
+    /// Records a violation that only the ring's user can see.
+    fn report_fault(&mut self, violation: RingViolation);
 
     /// Asks for an interrupt with the next used buffer.
     fn arm(&mut self);

@@ -110,8 +110,8 @@ impl<R: Ring> Rx<R> {
     #[inline]
     fn rest(&mut self) {
         self.stats.empty_polls += 1;
-        if let Some(lie) = self.ring.lie() {
-            self.shared.report_fault(lie.fault(&self.shared.name, self.queue));
+        if let Some(violation) = self.ring.violation() {
+            self.shared.report_fault(violation.fault(&self.shared.name, self.queue));
         }
         // The device is about to write the line we look at: looking again at
         // once would only take the line away from it.
@@ -253,7 +253,7 @@ impl<R: Ring> Rx<R> {
     #[inline(always)]
     fn refill(&mut self, pool: &mut Pool) {
         let missing = self.ring.ids().room();
-        if missing < self.refill || self.ring.lie().is_some() {
+        if missing < self.refill || self.ring.violation().is_some() {
             return;
         }
         let mut count = 0;

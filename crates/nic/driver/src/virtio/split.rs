@@ -46,7 +46,7 @@ pub(super) struct Split {
     shift: u32,
     tables: Option<Tables>,
     event_idx: bool,
-    lie: Option<RingViolation>,
+    violation: Option<RingViolation>,
     offsets: [usize; 3],
     region: Region,
 }
@@ -114,7 +114,7 @@ impl Ring for Split {
             shift,
             tables,
             event_idx: shape.event_idx,
-            lie: None,
+            violation: None,
             offsets: [0, at_available, at_used],
             region,
         };
@@ -191,7 +191,7 @@ impl Ring for Split {
 
     #[inline(always)]
     fn pop(&mut self) -> Option<Used> {
-        if self.ids.done == self.seen || self.lie.is_some() {
+        if self.ids.done == self.seen || self.violation.is_some() {
             return None;
         }
         if self.ids.in_batch() {
@@ -208,13 +208,13 @@ impl Ring for Split {
     }
 
     #[inline(always)]
-    fn lie(&self) -> Option<RingViolation> {
-        self.lie
+    fn violation(&self) -> Option<RingViolation> {
+        self.violation
     }
 
     #[cold]
-    fn report_fault(&mut self, lie: RingViolation) {
-        self.lie.get_or_insert(lie);
+    fn report_fault(&mut self, violation: RingViolation) {
+        self.violation.get_or_insert(violation);
     }
 
     fn arm(&mut self) {

@@ -1,5 +1,5 @@
 //! Both kinds of ring against a small device side on the same memory, honest and
-//! lying, over many laps; and received buffers whose headers lie.
+//! wrong, over many laps; and received buffers whose headers are wrong.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -165,7 +165,7 @@ fn follow<R: Ring, D: Device>(in_order: bool, choices: &[(u8, u8)]) {
         }
         assert_eq!(pop(&mut ring), None);
         assert_eq!(ring.ids().outstanding() as usize, with_driver.len());
-        assert_eq!(ring.lie(), None);
+        assert_eq!(ring.violation(), None);
     }
 }
 
@@ -182,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_in_the_ring_is_a_buffer_or_a_lie(words in prop::collection::vec(any::<(u16, u32, u16)>(), 1..40)) {
+    fn anything_in_the_ring_is_a_buffer_or_a_violation(words in prop::collection::vec(any::<(u16, u32, u16)>(), 1..40)) {
         fn feed<R: Ring, D: Device>(in_order: bool, words: &[(u16, u32, u16)]) {
             let (mut ring, mut device) = pair::<R, D>(in_order);
             let mut out = [false; SIZE as usize];
@@ -239,13 +239,13 @@ fn one_entry_stands_for_a_batch_in_order() {
 }
 
 #[test]
-fn lies_are_named_and_end_the_queue() {
+fn violations_are_named_and_end_the_queue() {
     let (mut ring, mut device) = pair::<Split, SplitDevice>(false);
     put_some(&mut ring, 3);
     ring.publish();
     device.give(0, 1, 4);
     assert_eq!(pop(&mut ring), None);
-    assert_eq!(ring.lie(), Some(RingViolation::Index { index: 4, ahead: 4, outstanding: 3 }));
+    assert_eq!(ring.violation(), Some(RingViolation::Index { index: 4, ahead: 4, outstanding: 3 }));
 
     fn foreign<R: Ring, D: Device>(in_order: bool) {
         let (mut ring, mut device) = pair::<R, D>(in_order);
@@ -253,7 +253,7 @@ fn lies_are_named_and_end_the_queue() {
         ring.publish();
         device.give(SIZE, 1, 1);
         assert_eq!(pop(&mut ring), None);
-        assert_eq!(ring.lie(), Some(RingViolation::Id(SIZE.into())));
+        assert_eq!(ring.violation(), Some(RingViolation::Id(SIZE.into())));
         device.give(0, 1, 1);
         assert_eq!(pop(&mut ring), None, "nothing is believed any more");
     }
@@ -265,18 +265,18 @@ fn lies_are_named_and_end_the_queue() {
     for flags in [0, p::descriptor::USED, p::descriptor::AVAIL | p::descriptor::USED] {
         let (mut ring, device) = pair::<Packed, PackedDevice>(false);
         put_some(&mut ring, 3);
-        assert_eq!((pop(&mut ring), ring.lie()), (None, None), "not used yet");
+        assert_eq!((pop(&mut ring), ring.violation()), (None, None), "not used yet");
         device.ring.at(0)[1].store(u64::from(flags) << 48, Relaxed);
         let used = flags == p::descriptor::AVAIL | p::descriptor::USED;
         assert_eq!(pop(&mut ring), used.then_some(Used { id: 0, len: 0 }));
-        assert_eq!(ring.lie(), (!used).then_some(RingViolation::Lap { place: 0, flags }));
+        assert_eq!(ring.violation(), (!used).then_some(RingViolation::Lap { place: 0, flags }));
     }
-    // In order, an id beyond what is out is a lie, too.
+    // In order, an id beyond what is out is a violation, too.
     let (mut ring, mut device) = pair::<Packed, PackedDevice>(true);
     put_some(&mut ring, 3);
     ring.publish();
     device.give(9, 1, 1);
-    assert_eq!((pop(&mut ring), ring.lie()), (None, Some(RingViolation::Id(9))));
+    assert_eq!((pop(&mut ring), ring.violation()), (None, Some(RingViolation::Id(9))));
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn take(merge: &mut Merge, pool: &mut Pool, batch: &mut Batch, header: Header, l
 }
 
 #[test]
-fn headers_that_lie_cost_their_packet_only() {
+fn headers_that_are_wrong_cost_their_packet_only() {
     let mut pool = Pool::new(&dma(), 32).unwrap();
     let mut batch = Batch::with_limit(32);
     let mut merge = Merge::new(4 * DATA_ROOM, true);
@@ -336,7 +336,7 @@ fn headers_that_lie_cost_their_packet_only() {
     let partial =
         Header { flags: header::NEEDS_CSUM, csum_start: 60_000, num_buffers: 1, ..Header::default() };
     let segmented = Header { gso_type: header::GSO_TCPV4, num_buffers: 1, ..Header::default() };
-    let lies = [
+    let wrong = [
         (header(0), 100),
         (header(1), 0),
         (header(1), 5),
@@ -345,7 +345,7 @@ fn headers_that_lie_cost_their_packet_only() {
         (partial, 100),
         (segmented, 100),
     ];
-    for (header, len) in lies {
+    for (header, len) in wrong {
         assert!(
             matches!(take(&mut merge, &mut pool, &mut batch, header, len), Outcome::Bad),
             "{header:?} {len}"

@@ -81,7 +81,7 @@ impl<R: Ring> Tx<R> {
         let offered = batch.len();
         let (before, mut bytes, mut sent) = (self.ring.ids().put, 0, 0);
         while let Some(packet) = batch.first() {
-            if self.ring.ids().room() == 0 || self.ring.lie().is_some() {
+            if self.ring.ids().room() == 0 || self.ring.violation().is_some() {
                 break;
             }
             let len = packet.len();
@@ -149,8 +149,8 @@ impl<R: Ring> Tx<R> {
                 None => self.ring.report_fault(RingViolation::Id(used.id.into())),
             }
         }
-        if let Some(lie) = self.ring.lie() {
-            self.shared.report_fault(lie.fault(&self.shared.name, self.queue));
+        if let Some(violation) = self.ring.violation() {
+            self.shared.report_fault(violation.fault(&self.shared.name, self.queue));
         }
         self.ring.ids().outstanding() as usize
     }

@@ -13,7 +13,7 @@ fn written(packets: &[(u64, u32, Vec<u8>)]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &["a", "b"]).unwrap();
     for (n, (time_ns, interface, data)) in packets.iter().enumerate() {
         let comment = (n % 2 == 0).then_some("dropped: ring full");
-        let notes = Notes { direction: Direction::Inbound, dropped_before: n as u64, comment };
+        let notes = PacketOptions { direction: Direction::Inbound, dropped_before: n as u64, comment };
         writer.write(*interface, *time_ns, data, notes).unwrap();
     }
     writer.into_inner()
@@ -113,8 +113,8 @@ fn what_is_no_capture_is_refused() {
 #[test]
 fn a_packet_of_no_interface_is_refused_on_both_sides() {
     let mut writer = Writer::new(Vec::new(), &["only"]).unwrap();
-    assert!(writer.write(1, 0, &[], Notes::default()).is_err());
-    assert!(writer.write(0, 0, &vec![0; MAX_PACKET + 1], Notes::default()).is_err());
+    assert!(writer.write(1, 0, &[], PacketOptions::default()).is_err());
+    assert!(writer.write(0, 0, &vec![0; MAX_PACKET + 1], PacketOptions::default()).is_err());
     let mut file = written(&[(0, 0, vec![1])]);
     let at = file.len() - 100;
     let packet = (at..file.len()).find(|&at| file[at..].starts_with(&[6, 0, 0, 0])).unwrap();

@@ -28,7 +28,7 @@ pub enum Direction {
 
 /// What to note down with a packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Notes<'a> {
+pub struct PacketOptions<'a> {
     /// Which way it went.
     pub direction: Direction,
     /// Packets lost between the one before and this one.
@@ -82,7 +82,13 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// `InvalidInput` for an interface that was not described or a packet of
     /// more than [`super::MAX_PACKET`] bytes; else what the output says.
-    pub fn write(&mut self, interface: u32, time_ns: u64, packet: &[u8], notes: Notes<'_>) -> io::Result<()> {
+    pub fn write(
+        &mut self,
+        interface: u32,
+        time_ns: u64,
+        packet: &[u8],
+        notes: PacketOptions<'_>,
+    ) -> io::Result<()> {
         if interface >= self.interfaces || packet.len() > super::MAX_PACKET {
             return Err(io::ErrorKind::InvalidInput.into());
         }

@@ -1,4 +1,4 @@
-//! Ports on lean devices that take their steps between a router's polls.
+//! Ports on minimal devices that take their steps between a router's polls.
 //!
 //! A device takes a step when its queue was found empty, or full, on the thread that
 //! wants something of it; how long that took is known, so that on one thread the router's own cycles
@@ -172,7 +172,7 @@ pub fn open(
 ) -> Result<Vec<Box<dyn Port>>> {
     let mut ports = vec![];
     for frames in frames {
-        let (pci, handle) = crate::device::lean(frames)?;
+        let (pci, handle) = crate::device::minimal(frames)?;
         let (rx_ring, tx_ring, tx_queues) = (setup.ring, setup.ring, setup.transmit_queues);
         let options = Options { rx_ring, tx_ring, tx_queues, link_wait_ms: 0, ..Options::default() };
         let open = || Ixgbe::open(pci, dma, options);
@@ -187,7 +187,7 @@ pub fn open(
         let handles = if threads == 1 { handles.clone() } else { vec![handle] };
         let port = Stepped {
             inner,
-            name: format!("lean:{n}"),
+            name: format!("minimal:{n}"),
             own,
             handles,
             gauge: gauge.clone(),

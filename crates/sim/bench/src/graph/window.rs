@@ -102,7 +102,7 @@ pub struct Outcome {
     pub kept: f64,
 }
 
-/// Packets from lean devices.
+/// Packets from minimal devices.
 pub fn on_ports(
     on: &OnPorts,
     frames: Vec<Vec<Vec<u8>>>,

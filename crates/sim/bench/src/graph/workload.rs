@@ -122,7 +122,7 @@ impl OnPorts {
                 ));
             }
         };
-        let define = |(n, name): (usize, &&str)| (name.to_string(), format!("lean:{n}"));
+        let define = |(n, name): (usize, &&str)| (name.to_string(), format!("minimal:{n}"));
         let defines = names.iter().enumerate().map(define).collect();
         let burst = format!(", BURST {burst})");
         let text = received_by(text, |from| from.replace(')', &burst));

@@ -25,7 +25,7 @@ pub fn hugepages(id: u32) -> io::Result<Vec<Hugepage>> {
     let pagemap = File::open(format!("/proc/{id}/pagemap"))?;
     let mut pages = Vec::new();
     for line in fs::read_to_string(format!("/proc/{id}/maps"))?.lines() {
-        let Some((start, end, offset)) = stretch(line).filter(|_| line.contains("/dev/hugepages/")) else {
+        let Some((start, end, offset)) = mapping(line).filter(|_| line.contains("/dev/hugepages/")) else {
             continue;
         };
         for at in (start..end).step_by(HUGEPAGE as usize) {
@@ -52,7 +52,7 @@ pub fn hugepages(id: u32) -> io::Result<Vec<Hugepage>> {
 }
 
 /// Start and end of a mapping, and where in its file it begins.
-fn stretch(line: &str) -> Option<(u64, u64, u64)> {
+fn mapping(line: &str) -> Option<(u64, u64, u64)> {
     let mut words = line.split_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
     let number = |text| u64::from_str_radix(text, 16).ok();

@@ -1,4 +1,4 @@
-//! DPDK's own forwarder, `testpmd`, with its ixgbe driver on two lean devices.
+//! DPDK's own forwarder, `testpmd`, with its ixgbe driver on two minimal devices.
 
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
@@ -51,13 +51,13 @@ impl Testpmd {
     fn launch(setup: &Setup, path: Path, work: Work) -> Result<Testpmd> {
         let (mut outsides, mut handles) = (Vec::new(), Vec::new());
         for n in 0..2 {
-            let (outside, handle) = crate::device::lean_external(n, setup.size.saturating_sub(4))?;
+            let (outside, handle) = crate::device::minimal_external(n, setup.size.saturating_sub(4))?;
             outsides.push(outside);
             handles.push(handle);
         }
         let registers: Vec<_> = outsides.iter().map(ExternalDriver::registers).collect();
         let failed = |what: &str, error| Error::new(format!("{what}: {error}"));
-        let tree = Tree::new(&registers, testbed::lean::DEVICE)
+        let tree = Tree::new(&registers, testbed::minimal::DEVICE)
             .map_err(|error| failed("cannot make a tree of devices", error))?;
         // It looks at registers as soon as it starts, from its main thread on
         // the device's core, and waits for some of them by the microsecond.

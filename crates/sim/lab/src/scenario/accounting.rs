@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn books_that_balance_pass_and_a_frame_too_few_is_seen() {
+    fn accounts_that_balance_pass_and_a_frame_too_few_is_seen() {
         let accounting = Accounting { received: 90, sent: 80, lost: 10, left: None };
         assert_eq!(failures(&accounting, [seen(45, 50), seen(45, 30)], None), [""; 0]);
         let failed = failures(&accounting, [seen(45, 50), seen(45, 29)], None);

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn each_lie_is_the_one_it_says() {
+    fn each_forgery_is_the_one_it_says() {
         let split = |spec: &str| {
             let (window, handle) = ring(spec);
             for id in [5, 6] {

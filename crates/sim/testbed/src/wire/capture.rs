@@ -5,7 +5,7 @@ use std::io::{BufReader, BufWriter};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use interface::pcap::{Direction, Notes, Reader, Writer};
+use interface::pcap::{Direction, PacketOptions, Reader, Writer};
 
 use super::rate::Pacer;
 use super::{Rate, SpecError};
@@ -147,7 +147,7 @@ impl Recorder {
             Way::ToHost => Direction::Inbound,
             Way::FromHost => Direction::Outbound,
         };
-        let notes = Notes { direction, ..Notes::default() };
+        let notes = PacketOptions { direction, ..PacketOptions::default() };
         if let Err(error) = self.writer.write(0, epoch + now_ns, frame, notes) {
             tracing::warn!("recording ends: {error}");
             self.failed += 1;

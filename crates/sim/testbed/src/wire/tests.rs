@@ -326,7 +326,7 @@ fn carry_frames_over_a_tap() {
 }
 
 #[test]
-fn each_fault_happens_and_the_books_balance() {
+fn each_fault_happens_and_the_accounts_balance() {
     for fault in ["drop", "corrupt", "crc", "truncate", "duplicate", "reorder"] {
         let mut both = cables(&[&format!("gen:count=2000+fault:{fault}=0.1,seed=3"), "sink:check"]);
         let [from, to] = &mut both[..] else { unreachable!() };

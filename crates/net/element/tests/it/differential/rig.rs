@@ -10,7 +10,7 @@ use graph::class::{mandatory, positional};
 use graph::clock::{Clock, SIMULATION_START_NS};
 use graph::fused::Region;
 use graph::lang::{self, Flat, Source};
-use graph::plan::Made;
+use graph::plan::Instances;
 use graph::plan::Plan;
 use graph::{Class, Console, Cx, Element, Next, Options, Ran, Registry, Router, Services, TaskId};
 use memory::annotation::Header;
@@ -155,7 +155,7 @@ fn options(input: &Arc<Input>, output: &Arc<Output>) -> Options {
 }
 
 /// A configuration's elements.
-pub fn made(text: &str) -> (Plan, Made) {
+pub fn made(text: &str) -> (Plan, Instances) {
     let options = options(&Arc::new(Input(vec![])), &Arc::default());
     Router::configure(text, flat(text), &registry(), options)
         .unwrap_or_else(|list| panic!("{:?}\n{text}", list.iter().map(|p| p.text()).collect::<Vec<_>>()))

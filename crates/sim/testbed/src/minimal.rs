@@ -1,4 +1,4 @@
-//! A lean 82599: as little device as a driver can be measured on.
+//! A minimal 82599: as little device as a driver can be measured on.
 //!
 //! The whole BAR is memory that is polled; nothing is trapped. The device moves
 //! descriptors as the datasheet says (7.1.6, 7.2.3) and looks at every other
@@ -64,7 +64,7 @@ impl Ring {
 
 /// The device.
 #[derive(Debug)]
-pub struct Lean {
+pub struct Minimal {
     view: View,
     pages: BarPages,
     eeprom: Eeprom,
@@ -84,7 +84,7 @@ pub struct Lean {
 /// Its PCI device id.
 pub const DEVICE: u16 = ixgbe::DEVICE_KX4;
 
-/// A lean device with this address, a backplane adapter that has no module or PHY for a
+/// A minimal device with this address, a backplane adapter that has no module or PHY for a
 /// driver to look for. It gives `frames` (without CRC, 2,048 bytes at
 /// most) over and over; [`outline`] makes one. Of no frames at all it gives one of
 /// 60 bytes.
@@ -99,15 +99,15 @@ pub fn open(mac: [u8; 6], mut frames: Vec<Vec<u8>>, cable: Cable) -> io::Result<
     let shape = ixgbe::shape(DEVICE);
     let view = View::new(Trust::Peer);
     let pages = BarPages::new(ixgbe::REGISTERS)?;
-    let chip = Box::new(Lean::new(view.clone(), pages.clone(), mac, frames));
+    let chip = Box::new(Minimal::new(view.clone(), pages.clone(), mac, frames));
     let polled = Some(PolledPages { pages, areas: vec![(0, ixgbe::REGISTERS)] });
     Ok(Device::new(Parts { chip, shape, view, polled, vectors: Vectors::default(), cable, faults: None }))
 }
 
-impl Lean {
-    fn new(view: View, pages: BarPages, mac: [u8; 6], frames: Vec<Vec<u8>>) -> Lean {
+impl Minimal {
+    fn new(view: View, pages: BarPages, mac: [u8; 6], frames: Vec<Vec<u8>>) -> Minimal {
         let eeprom = Eeprom::new(&Config { mac, device_id: DEVICE, ..Config::default() });
-        let mut lean = Lean {
+        let mut minimal = Minimal {
             view,
             pages,
             eeprom,
@@ -121,8 +121,8 @@ impl Lean {
             tx_packets: 0,
             unreachable: 0,
         };
-        lean.power_on();
-        lean
+        minimal.power_on();
+        minimal
     }
 
     /// The registers that do not begin at zero (8.2.3).
@@ -276,9 +276,9 @@ pub fn outline(len: usize) -> Vec<u8> {
     frame
 }
 
-impl Chip<Cable> for Lean {
+impl Chip<Cable> for Minimal {
     fn name(&self) -> &'static str {
-        "82599-lean"
+        "82599-minimal"
     }
 
     fn read(&mut self, offset: u32) -> u32 {

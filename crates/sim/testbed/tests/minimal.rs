@@ -1,4 +1,4 @@
-//! The lean device under the 82599 driver: what is sent and received agrees.
+//! The minimal device under the 82599 driver: what is sent and received agrees.
 
 #[path = "common/limit.rs"]
 mod limit;
@@ -13,7 +13,7 @@ use testbed::wire::Cable;
 #[test]
 fn counts_agree_on_both_sides() {
     let cable = Cable::open(&"sink".parse().expect("a wire")).expect("a cable");
-    let device = testbed::lean::open([2, 0, 0, 0, 0, 9], vec![], cable).expect("a device");
+    let device = testbed::minimal::open([2, 0, 0, 0, 0, 9], vec![], cable).expect("a device");
     let (pci, handle) = InProcess::new(device);
     let dma = Dma::new(memory::Options::default());
     let options = Options { rx_ring: 64, tx_ring: 64, link_wait_ms: 0, ..Options::default() };
