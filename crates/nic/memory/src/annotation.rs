@@ -7,6 +7,7 @@
 //! whoever brings packets into a router calls [`Packet::clear_annotations`].
 
 use crate::packet::{DATA_ROOM, HEADROOM, Packet};
+use crate::slab;
 
 /// Bytes of the area that configurations can address.
 pub const AREA: usize = 48;
@@ -88,19 +89,21 @@ impl Packet {
     /// The annotations.
     #[inline(always)]
     pub fn annotations(&self) -> &Annotations {
-        &self.meta().annotations
+        // SAFETY: the packet owns the buffer, whose annotations are initialised.
+        unsafe { slab::annotations(self.0).as_ref() }
     }
 
     /// The annotations, to change them.
     #[inline(always)]
     pub fn annotations_mut(&mut self) -> &mut Annotations {
-        &mut self.meta_mut().annotations
+        // SAFETY: as above, and `&mut self` is exclusive.
+        unsafe { slab::annotations(self.0).as_mut() }
     }
 
     /// Nothing is known of the packet.
     #[inline(always)]
     pub fn clear_annotations(&mut self) {
-        self.meta_mut().annotations = Annotations::default();
+        *self.annotations_mut() = Annotations::default();
     }
 
     /// Says that a header begins `at` bytes behind the start of the data. A place
@@ -148,7 +151,7 @@ impl Packet {
         }
         // SAFETY: `place..end` lies in the buffer, as `Deref` says of the end;
         // the packet owns it, and all of a buffer is initialised memory.
-        Some(unsafe { std::slice::from_raw_parts(self.base().add(place), end - place) })
+        Some(unsafe { std::slice::from_raw_parts(self.buffer().add(place), end - place) })
     }
 
     /// As [`header`](Self::header), to change it.
@@ -160,6 +163,6 @@ impl Packet {
             return None;
         }
         // SAFETY: as above, and `&mut self` is exclusive.
-        Some(unsafe { std::slice::from_raw_parts_mut(self.base().add(place), end - place) })
+        Some(unsafe { std::slice::from_raw_parts_mut(self.buffer().add(place), end - place) })
     }
 }

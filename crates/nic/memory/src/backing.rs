@@ -105,7 +105,7 @@ impl Mapping {
         let ptr = NonNull::new(ptr.cast()).expect("mmap never returns null on success");
         let mapping = Mapping { ptr, len, huge, file };
         if let Some(node) = numa_node {
-            bind_to_node(&mapping, node)?;
+            bind_to_node(ptr, len, node)?;
         }
         // Touch every page now: no fault later on the packet path, and a
         // hugepage shortage shows here instead of as SIGBUS there.
@@ -174,30 +174,18 @@ fn node_mask(node: u32) -> [libc::c_ulong; 16] {
 }
 
 /// Binds a mapping's future pages to one NUMA node (`mbind(2)`, MPOL_BIND).
-fn bind_to_node(mapping: &Mapping, node: u32) -> Result<()> {
+pub(crate) fn bind_to_node(ptr: NonNull<u8>, len: usize, node: u32) -> Result<()> {
     const MPOL_BIND: libc::c_ulong = 2;
     let mask = node_mask(node);
     // SAFETY: the range is ours, the mask is 1,024 bits long as stated (the
     // kernel wants one more than the highest bit), and the call moves nothing.
     let result = unsafe {
-        libc::syscall(
-            libc::SYS_mbind,
-            mapping.ptr.as_ptr(),
-            mapping.len,
-            MPOL_BIND,
-            mask.as_ptr(),
-            1025usize,
-            0usize,
-        )
+        libc::syscall(libc::SYS_mbind, ptr.as_ptr(), len, MPOL_BIND, mask.as_ptr(), 1025usize, 0usize)
     };
     if result == 0 {
         return Ok(());
     }
-    Err(Error::System {
-        doing: "bind to the NUMA node",
-        len: mapping.len,
-        source: io::Error::last_os_error(),
-    })
+    Err(Error::System { doing: "bind to the NUMA node", len, source: io::Error::last_os_error() })
 }
 
 #[cfg(test)]

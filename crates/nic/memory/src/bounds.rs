@@ -19,16 +19,29 @@ impl Packet {
         self.len() == 0
     }
 
+    /// The buffer's first byte, where the headroom begins.
+    #[inline(always)]
+    pub(crate) fn buffer(&self) -> *mut u8 {
+        self.data_room().wrapping_sub(HEADROOM)
+    }
+
     /// Free bytes in front of the data.
     #[inline]
     pub fn headroom(&self) -> usize {
-        self.meta().offset
+        (HEADROOM as u32).wrapping_add_signed(self.meta().start) as usize
     }
 
     /// Free bytes behind the data.
     #[inline]
     pub fn tailroom(&self) -> usize {
-        HEADROOM + DATA_ROOM - self.headroom() - self.len()
+        self.space() - self.len()
+    }
+
+    /// Bytes from the start of the data to the buffer's end.
+    #[inline(always)]
+    fn space(&self) -> usize {
+        // Unsigned before it is made wider: no instruction to extend a sign.
+        (DATA_ROOM as i32 - self.meta().start) as u32 as usize
     }
 
     /// Makes the first segment `len` bytes long, keeping its start. Bytes that
@@ -38,7 +51,7 @@ impl Packet {
     /// [`TooLong`] when the buffer ends before.
     #[inline]
     pub fn set_len(&mut self, len: usize) -> Result<(), TooLong> {
-        let room = self.len() + self.tailroom();
+        let room = self.space();
         if len > room {
             return Err(TooLong { wanted: len, room });
         }
@@ -57,7 +70,7 @@ impl Packet {
             return Err(TooLong { wanted: n, room });
         }
         let meta = self.meta_mut();
-        meta.offset -= n;
+        meta.start -= n as i32;
         meta.rx.len += n as u16;
         Ok(&mut self[..n])
     }
@@ -73,7 +86,7 @@ impl Packet {
             return Err(TooLong { wanted: n, room });
         }
         let meta = self.meta_mut();
-        meta.offset += n;
+        meta.start += n as i32;
         meta.rx.len -= n as u16;
         Ok(())
     }

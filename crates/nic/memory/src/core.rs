@@ -3,35 +3,75 @@
 
 use std::ptr::NonNull;
 
-use crate::packet::Meta;
+use crate::annotation::Annotations;
+use crate::packet::{HEADROOM, Meta};
 use crate::pool::Pool;
 use crate::region::Region;
 use crate::returns::Returns;
+use crate::slab::{self, Slab};
 
-/// The part of a pool that its packets refer to; outlives them all.
+/// The part of a pool that its packets refer to; outlives them all. It stands at the
+/// start of the slab with their metadata.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Core {
     returns: Returns<Meta>,
+    /// Keeps the metadata mapped, and the core itself.
+    _slab: Slab,
     /// Keeps the buffers mapped.
-    _region: Region,
+    region: Region,
 }
 
 impl Core {
-    /// The core of a pool whose buffers lie in `region`.
-    pub(crate) fn new(region: Region) -> NonNull<Core> {
-        NonNull::from(Box::leak(Box::new(Core { returns: Returns::new(), _region: region })))
+    /// The core of a pool whose buffers lie in `region` and their metadata in `slab`.
+    pub(crate) fn new(slab: Slab, region: Region) -> NonNull<Core> {
+        let core = slab.start.cast();
+        // SAFETY: a slab begins with room for a core, on a page, and nobody else knows it.
+        unsafe { core.write(Core { returns: Returns::new(), _slab: slab, region }) };
+        core
+    }
+
+    /// Makes the metadata of buffer `n`, which begins at an offset of the region.
+    ///
+    /// # Safety
+    /// `core` must come from [`Core::new`], its slab must have room for buffer `n`, whose
+    /// metadata nobody uses, and [`STRIDE`](crate::packet::STRIDE) bytes of the region
+    /// from `offset` on must be the buffer's alone.
+    pub(crate) unsafe fn add_buffer(core: NonNull<Core>, n: usize, offset: usize) -> NonNull<Meta> {
+        let from_core = slab::place(n);
+        // SAFETY: the caller's promise.
+        let (meta, region) = unsafe { (core.byte_add(from_core).cast::<Meta>(), &core.as_ref().region) };
+        // SAFETY: the caller's promise: within the region.
+        let data_room = unsafe { region.ptr().add(offset + HEADROOM) };
+        let annotations = slab::annotations(meta);
+        // SAFETY: both lines are in the slab and nobody else's.
+        unsafe {
+            meta.write(Meta::new(data_room, region.iova(offset + HEADROOM), from_core as u32));
+            annotations.write(Annotations::default());
+        }
+        meta
+    }
+
+    /// Ends a core, and unmaps what its buffers and their metadata lay in.
+    ///
+    /// # Safety
+    /// `core` must come from [`Core::new`], and nobody else may know it or a buffer of it.
+    unsafe fn end(core: NonNull<Core>) {
+        // SAFETY: the caller's promise; moved out first, for the slab unmaps the place.
+        drop(unsafe { core.read() });
     }
 
     /// Returns a buffer from any thread.
     #[cold]
     pub(crate) fn give_back(meta: NonNull<Meta>) {
-        // SAFETY: the caller owned the buffer, and a core outlives its buffers.
-        let core = unsafe { (*meta.as_ptr()).core };
+        // SAFETY: the caller owned the buffer, whose core is so far in front of it in the
+        // same slab, and a core outlives its buffers.
+        let core = unsafe { meta.byte_sub((*meta.as_ptr()).from_core as usize).cast::<Core>() };
         // SAFETY: as above.
         if unsafe { core.as_ref() }.returns.push(meta) {
             // SAFETY: the pool is gone and this was its last buffer, so nobody
-            // else knows the core, which `Core::new` took from a box.
-            drop(unsafe { Box::from_raw(core.as_ptr()) });
+            // else knows the core.
+            unsafe { Core::end(core) };
         }
     }
 }
@@ -54,9 +94,8 @@ impl Drop for Pool {
     fn drop(&mut self) {
         // SAFETY: the core lives at least as long as the pool.
         if unsafe { self.core.as_ref() }.returns.close(self.free, self.stack.len()) {
-            // SAFETY: no packet is out, so nobody else knows the core, which
-            // `Core::new` took from a box.
-            drop(unsafe { Box::from_raw(self.core.as_ptr()) });
+            // SAFETY: no packet is out, so nobody else knows the core.
+            unsafe { Core::end(self.core) };
         }
     }
 }

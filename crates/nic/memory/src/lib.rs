@@ -28,6 +28,7 @@ pub mod pool;
 pub mod region;
 mod returns;
 mod segments;
+mod slab;
 mod space;
 
 pub use annotation::Annotations;

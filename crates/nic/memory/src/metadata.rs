@@ -85,7 +85,7 @@ impl Packet {
             return Err(TooLong { wanted: data.len(), room });
         }
         let meta = self.meta_mut();
-        (meta.offset, meta.rx.len) = (headroom, data.len() as u16);
+        (meta.start, meta.rx.len) = (headroom as i32 - HEADROOM as i32, data.len() as u16);
         self.copy_from_slice(data);
         Ok(())
     }
@@ -96,8 +96,8 @@ impl Packet {
     pub fn copy_front(&mut self, other: &Packet, count: usize) {
         let (from, to) = (other.headroom(), self.headroom());
         let count = count.min(from).min(to);
-        let from = other.base().wrapping_add(from - count).cast_const();
-        let to = self.base().wrapping_add(to - count);
+        let from = other.buffer().wrapping_add(from - count).cast_const();
+        let to = self.buffer().wrapping_add(to - count);
         // SAFETY: `count` bytes in front of the contents are in the buffer, on both
         // sides; each packet owns its buffer, so that they are two, and mapped memory
         // has a value before anybody wrote to it.
@@ -108,13 +108,14 @@ impl Packet {
     pub fn copy_metadata(&mut self, other: &Packet) {
         self.adopt_rx_words(other);
         let (from, to) = (other.meta(), self.meta_mut());
-        (to.tx, to.user, to.annotations) = (from.tx, from.user, from.annotations);
+        (to.tx, to.user) = (from.tx, from.user);
+        *self.annotations_mut() = *other.annotations();
     }
 
     /// Brings the packet's bytes towards the cache, before they are needed.
     #[inline(always)]
     pub fn prefetch(&self) {
-        let first = self.base().wrapping_add(HEADROOM);
+        let first = self.data_room();
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a prefetch has no effect but on the cache; SSE is always there.
         unsafe {

@@ -1,11 +1,14 @@
 //! A packet: a unique handle to one buffer, or to a chain of them.
 //!
-//! A buffer is a line of metadata, a line of [`annotation`](crate::annotation)s that drivers never touch,
-//! [`HEADROOM`] bytes in which headers can grow, and [`DATA_ROOM`] bytes for the
-//! device to fill:
+//! A buffer is [`HEADROOM`] bytes in which headers can grow, and [`DATA_ROOM`] bytes for
+//! the device to fill; these the device can write at any time. Its metadata, a line for
+//! drivers and a line of [`annotation`](crate::annotation)s that drivers never touch, lie
+//! in memory that no device has, and know where the buffer is:
 //!
 //! ```text
-//! | metadata 64 | annotations 64 | headroom 192 | data room 2048 |   = 37 cache lines
+//! our own:  | metadata 64 | … | annotations 64 |
+//!                  v
+//! shared:   | headroom 192 | data room 2048 |   = 35 cache lines
 //! ```
 //!
 //! The odd number of lines spreads neighbouring buffers over all cache sets; at
@@ -15,8 +18,6 @@ use std::mem::{ManuallyDrop, transmute};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-use crate::annotation::Annotations;
-use crate::core::Core;
 use crate::offload::TxOffload;
 
 /// Bytes in front of a received packet, free for headers to be pushed.
@@ -24,25 +25,26 @@ pub const HEADROOM: usize = 192;
 /// Bytes a device may write into one buffer.
 pub const DATA_ROOM: usize = 2048;
 /// Bytes from one buffer to the next.
-pub(crate) const SLOT: usize = size_of::<Meta>() + HEADROOM + DATA_ROOM;
+pub(crate) const STRIDE: usize = HEADROOM + DATA_ROOM;
 
-/// What stands in front of a buffer's bytes: two cache lines.
+/// What is known of a buffer beside its bytes and annotations: one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Meta {
     /// The device's word on a received packet, as the 82599 writes it back.
     pub(crate) rx: RxWords,
     pub(crate) tx: TxOffload,
-    /// Where the data starts, from the end of the metadata.
-    pub(crate) offset: usize,
     /// Left to applications; zero in a packet fresh from a pool or a port.
     pub(crate) user: u64,
+    /// Where the data starts, from the end of the headroom: below zero once it grew there.
+    pub(crate) start: i32,
+    /// Bytes from the pool's core to here.
+    pub(crate) from_core: u32,
     /// The next segment; in the pool's return stack, the next buffer.
     pub(crate) next: *mut Meta,
-    /// The device's address of the first byte after the metadata.
-    iova: u64,
-    pub(crate) core: NonNull<Core>,
-    pub(crate) annotations: Annotations,
+    /// The first byte of the data room, and the device's address of it.
+    data_room: NonNull<u8>,
+    rx_iova: u64,
 }
 
 /// A received packet's metadata in the 82599's order (datasheet 7.1.6.2).
@@ -57,20 +59,20 @@ pub(crate) struct RxWords {
     pub(crate) vlan: u16,
 }
 
-const _: () = assert!(size_of::<Meta>() == 128);
-const _: () = assert!(SLOT / 64 % 2 == 1, "an odd number of lines spreads over all cache sets");
+const _: () = assert!(size_of::<Meta>() == 64);
+const _: () = assert!(STRIDE / 64 % 2 == 1, "an odd number of lines spreads over all cache sets");
 
 impl Meta {
-    pub(crate) fn new(iova: u64, core: NonNull<Core>) -> Meta {
+    pub(crate) fn new(data_room: NonNull<u8>, rx_iova: u64, from_core: u32) -> Meta {
         Meta {
             rx: RxWords::default(),
             tx: TxOffload::default(),
-            offset: HEADROOM,
-            next: std::ptr::null_mut(),
-            iova,
-            core,
             user: 0,
-            annotations: Annotations::default(),
+            start: 0,
+            from_core,
+            next: std::ptr::null_mut(),
+            data_room,
+            rx_iova,
         }
     }
 }
@@ -116,11 +118,16 @@ impl Packet {
         unsafe { self.0.as_mut() }
     }
 
-    /// The first byte of the buffer after the metadata.
+    /// The first byte of the data room.
     #[inline(always)]
-    pub(crate) fn base(&self) -> *mut u8 {
-        // SAFETY: one past the metadata is the buffer's own headroom.
-        unsafe { self.0.as_ptr().add(1).cast() }
+    pub(crate) fn data_room(&self) -> *mut u8 {
+        self.meta().data_room.as_ptr()
+    }
+
+    /// The packet's first byte.
+    #[inline(always)]
+    fn start(&self) -> *mut u8 {
+        self.data_room().wrapping_offset(self.meta().start as isize)
     }
 
     /// Bytes in the first segment.
@@ -146,14 +153,14 @@ impl Packet {
     #[inline(always)]
     pub fn iova(&self) -> u64 {
         let meta = self.meta();
-        meta.iova + meta.offset as u64
+        meta.rx_iova.wrapping_add_signed(meta.start.into())
     }
 
     /// The device's address at which a received packet shall start: behind the
     /// whole headroom, whatever the packet held before.
     #[inline(always)]
     pub fn rx_iova(&self) -> u64 {
-        self.meta().iova + HEADROOM as u64
+        self.meta().rx_iova
     }
 
     /// Makes this a packet just received at [`Packet::rx_iova`]: two words in
@@ -170,7 +177,7 @@ impl Packet {
             meta.rx.len = DATA_ROOM as u16;
         }
         meta.tx = TxOffload::default();
-        (meta.offset, meta.user) = (HEADROOM, 0);
+        (meta.start, meta.user) = (0, 0);
     }
 }
 
@@ -179,18 +186,16 @@ impl Deref for Packet {
 
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        let start = self.base().wrapping_add(self.headroom());
-        // SAFETY: offset + len stay within the buffer (every setter sees to it),
-        // and the packet owns the buffer, so nobody writes while it is lent.
-        unsafe { std::slice::from_raw_parts(start, self.len()) }
+        // SAFETY: start and len stay within the buffer (every setter sees to it),
+        // and the packet owns it: no code of ours writes to it while it is lent.
+        unsafe { std::slice::from_raw_parts(self.start(), self.len()) }
     }
 }
 
 impl DerefMut for Packet {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
-        let start = self.base().wrapping_add(self.headroom());
         // SAFETY: as in `deref`, and `&mut self` is exclusive.
-        unsafe { std::slice::from_raw_parts_mut(start, self.len()) }
+        unsafe { std::slice::from_raw_parts_mut(self.start(), self.len()) }
     }
 }

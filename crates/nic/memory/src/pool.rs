@@ -14,8 +14,9 @@ use std::slice;
 
 use crate::backing::HUGE_PAGE;
 use crate::core::Core;
-use crate::packet::{Meta, Packet, SLOT};
+use crate::packet::{Meta, Packet, STRIDE};
 use crate::region::Dma;
+use crate::slab::Slab;
 use crate::{Error, Result};
 
 /// Buffers for packets. See the [module's page](self).
@@ -35,7 +36,7 @@ unsafe impl Send for Pool {}
 
 impl Pool {
     /// The largest pool, in packets: 4 GiB of buffers.
-    pub const MAX: usize = (1 << 32) / SLOT;
+    pub const MAX: usize = (1 << 32) / STRIDE;
 
     /// A pool of `count` buffers, in memory of `dma`.
     ///
@@ -47,24 +48,16 @@ impl Pool {
         }
         // No buffer crosses a hugepage: its bytes are contiguous for a device
         // that sees physical memory.
-        let per_page = HUGE_PAGE / SLOT;
-        let offset = |i: usize| i / per_page * HUGE_PAGE + i % per_page * SLOT;
-        let region = dma.alloc(offset(count - 1) + SLOT)?;
-        let base = region.ptr();
-        let iovas: Vec<u64> = (0..count).map(|i| region.iova(offset(i) + size_of::<Meta>())).collect();
-        let first = base.addr().get();
-        let end = first + region.len();
-        let core = Core::new(region);
+        let per_page = HUGE_PAGE / STRIDE;
+        let offset = |n: usize| n / per_page * HUGE_PAGE + n % per_page * STRIDE;
+        let region = dma.alloc(offset(count - 1) + STRIDE)?;
+        let slab = Slab::new(dma.0.options, count, region.is_huge())?;
+        let core = Core::new(slab, region);
         // Last buffer first, so that the first one goes out first.
-        let slot = |i: usize| {
-            // SAFETY: the region holds `offset(count - 1) + SLOT` bytes.
-            let meta = unsafe { base.add(offset(i)) }.cast::<Meta>();
-            // SAFETY: in the region, aligned (regions start on pages, slots are
-            // whole lines), and nobody else knows it yet.
-            unsafe { meta.write(Meta::new(iovas[i], core)) };
-            meta
-        };
-        let stack: Box<[_]> = (0..count).rev().map(slot).collect();
+        // SAFETY: slab and region are for `count` buffers, and each is made once.
+        let buffer = |n: usize| unsafe { Core::add_buffer(core, n, offset(n)) };
+        let stack: Box<[NonNull<Meta>]> = (0..count).rev().map(buffer).collect();
+        let (first, end) = (stack[count - 1].addr().get(), stack[0].addr().get() + 1);
         Ok(Pool { stack, free: count, core, first, end })
     }
 

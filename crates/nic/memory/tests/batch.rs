@@ -112,8 +112,8 @@ fn fresh_buffers_say_how_many_they_are_and_what_is_not_taken_comes_back() {
 #[test]
 fn a_pool_has_at_least_one_buffer_and_at_most_4_gib() {
     let dma = Dma::new(Options { backing: Backing::Memfd, numa_node: None });
-    // 37 cache lines each.
-    assert_eq!(Pool::MAX, (4 << 30) / (37 * 64));
+    // 35 cache lines each.
+    assert_eq!(Pool::MAX, (4 << 30) / (35 * 64));
     for count in [0, Pool::MAX + 1, usize::MAX] {
         let error = Pool::new(&dma, count).expect_err("out of range");
         assert!(

@@ -25,7 +25,7 @@ pub(super) struct Rx {
     queue: u32,
     socket: Arc<XdpSocket>,
     rings: RxRings,
-    memory: Umem,
+    pub(super) memory: Umem,
     pool: Pool,
     /// The buffers that the kernel has, and how many.
     held: Box<[Option<Packet>]>,

@@ -19,8 +19,10 @@ const FRONT: usize = 256;
 pub(super) const SHIFT: usize = FRONT - HEADROOM;
 /// The longest frame in one buffer.
 pub(super) const DATA_ROOM: usize = memory::DATA_ROOM - SHIFT;
-/// What the kernel sees of a buffer: all but its metadata.
+/// From one buffer to the next. Their metadata lie elsewhere, where the kernel has no say.
 pub(super) const CHUNK: usize = HEADROOM + memory::DATA_ROOM;
+/// How many buffers a hugepage has.
+const PER_PAGE: usize = HUGE_PAGE / CHUNK;
 const PAGE: usize = 4096;
 /// Offsets are in the lower bits; the upper ones are an offset to add
 /// (`XSK_UNALIGNED_BUF_OFFSET_SHIFT`).
@@ -34,9 +36,6 @@ pub(super) struct Umem {
     /// The first byte, on a page of its own, and how many.
     pub(super) start: usize,
     pub(super) len: usize,
-    /// From one buffer to the next, and how many of them a hugepage has.
-    stride: usize,
-    per_page: usize,
     buffers: usize,
 }
 
@@ -50,12 +49,12 @@ pub(super) fn of(dma: &Dma, rx_ring: usize, tx_ring: usize) -> Result<(Umem, Poo
     let mut packets: Vec<Packet> = std::iter::from_fn(|| pool.alloc()).collect();
     packets.sort_unstable_by_key(|packet| packet.as_ptr().addr());
     let at: Vec<usize> = packets.iter().map(|packet| packet.as_ptr().addr() - HEADROOM).collect();
-    let (start, stride) = (at[0] / PAGE * PAGE, at[1] - at[0]);
-    let per_page = HUGE_PAGE / stride;
+    let start = at[0];
     let len = (at[buffers - 1] + CHUNK - start).next_multiple_of(PAGE);
-    let umem = Umem { start, len, stride, per_page, buffers };
+    let umem = Umem { start, len, buffers };
     let agrees = |(n, &at): (usize, &usize)| umem.find((at - start) as u64) == Some((n, 0));
-    assert!(at.iter().enumerate().all(agrees), "buffers lie otherwise than this port knows");
+    let known = start.is_multiple_of(PAGE) && at.iter().enumerate().all(agrees);
+    assert!(known, "buffers lie otherwise than this port knows");
     let staging = packets.split_off(packets.len() - tx_ring);
     packets.into_iter().rev().for_each(|packet| pool.free(packet));
     Ok((umem, pool, staging))
@@ -66,18 +65,11 @@ impl Umem {
     #[inline]
     pub(super) fn find(&self, address: u64) -> Option<(usize, usize)> {
         let low = address & ((1 << OFFSET_BITS) - 1);
-        let first = self.front();
-        let offset = (low + (address >> OFFSET_BITS)).checked_sub(first as u64)? as usize;
+        let offset = (low + (address >> OFFSET_BITS)) as usize;
         let (page, at) = (offset / HUGE_PAGE, offset % HUGE_PAGE);
-        let (n, at) = (at / self.stride, at % self.stride);
-        let buffer = page * self.per_page + n;
-        (n < self.per_page && buffer < self.buffers && at < CHUNK).then_some((buffer, at))
-    }
-
-    /// From the start of the memory to the first buffer's: its metadata.
-    #[inline]
-    fn front(&self) -> usize {
-        self.stride - CHUNK
+        let (n, at) = (at / CHUNK, at % CHUNK);
+        let buffer = page * PER_PAGE + n;
+        (n < PER_PAGE && buffer < self.buffers).then_some((buffer, at))
     }
 
     /// The kernel's address of a packet's first byte, if it lies here.
@@ -134,10 +126,12 @@ mod tests {
                 assert_eq!(umem.find(address), Some((n, FRONT)));
             }
             assert_eq!(umem.find(address + CHUNK as u64 - 1), Some((n, CHUNK - 1)));
-            assert!(umem.find(address + CHUNK as u64).is_none(), "the next one's metadata");
+            assert_ne!(umem.find(address + CHUNK as u64).map(|(next, _)| next), Some(n));
             std::mem::forget(packet);
         }
-        for outside in [0, umem.front() as u64 - 1, umem.len as u64, u64::MAX, 1 << 47, 0xFFFF << OFFSET_BITS]
+        let gap = (PER_PAGE * CHUNK) as u64;
+        assert!(gap < HUGE_PAGE as u64, "a hugepage ends with what no buffer has");
+        for outside in [gap, HUGE_PAGE as u64 - 1, umem.len as u64, u64::MAX, 1 << 47, 0xFFFF << OFFSET_BITS]
         {
             assert!(umem.find(outside).is_none() || outside >> OFFSET_BITS == 0xFFFF, "{outside:#x}");
         }

@@ -193,7 +193,7 @@ fn buffers_of_a_pool_over_hugepages_far_apart_are_reached_where_they_say() {
     let (pci, device) = Device::physical();
     let _attachment = dma.attach(&pci).expect("nothing is there yet");
     let mut pool = Pool::new(&dma, 4000).expect("memory");
-    assert_eq!(device.mapped().len(), 5, "885 buffers in a hugepage");
+    assert_eq!(device.mapped().len(), 5, "936 buffers in a hugepage");
     let mut packets: Vec<Packet> = std::iter::from_fn(|| pool.alloc()).collect();
     assert_eq!(packets.len(), 4000);
     for (n, packet) in packets.iter_mut().enumerate() {
