@@ -21,7 +21,8 @@ pub use settings::Settings;
 ///
 /// A PORT is `0000:03:00.0` (a PCI address: VFIO when the device is bound to
 /// vfio-pci, else sysfs), `vfio-user:/path.sock` or `vhost-user:/path.sock` (a
-/// device served by another process), `model:82599[,wire=WIRE]` (a device model in
+/// device served by another process; `,allow-unsealed` behind the path takes memory that
+/// could be taken away), `model:82599[,wire=WIRE]` (a device model in
 /// this process), or an interface of Linux's: `af_xdp:NAME[,generic][,copy]`,
 /// `af_packet:NAME`, `tap:NAME`.
 #[derive(Parser, Debug)]
@@ -238,6 +239,10 @@ pub struct Model {
     /// Slower, but counters in the queues' registers clear when they are read.
     #[arg(long)]
     pub trap: bool,
+    /// Take memory that cannot be sealed against shrinking, as DPDK's; a client that
+    /// shrinks it loses its connection.
+    #[arg(long)]
+    pub allow_unsealed: bool,
     /// The core that runs the models.
     #[arg(long)]
     pub core: Option<usize>,

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use runtime::confine::{Confinement, Needs, caller};
 use testbed::models::Setup;
 use testbed::serve::{Endpoint, Options, Report};
+use testbed::view::Trust;
 use testbed::wire::{self, Ledger, Plug};
 use testbed::{Finding, Idle, Model, ixgbe, vfio_user, vhost_user};
 
@@ -122,7 +123,8 @@ fn endpoints(
     let cables = wire::plug(&plugs, &Arc::new(Ledger::default()))?;
     let mut endpoints = Vec::new();
     for ((socket, plug), cable) in sockets.iter().zip(&plugs).zip(cables) {
-        let setup = Setup { mac: plug.mac, device_id: arguments.device_id, fault };
+        let trust = if arguments.allow_unsealed { Trust::Peer } else { Trust::Hostile };
+        let setup = Setup { mac: plug.mac, device_id: arguments.device_id, trust, fault };
         let mut device = model.open(&setup, cable)?;
         if arguments.trap {
             device.trap_all();

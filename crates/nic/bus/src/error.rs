@@ -139,6 +139,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// The peer took away memory that both map ([`sigbus`](crate::sigbus)).
+    pub(crate) fn memory_lost(peer: String) -> Error {
+        let what = "it took away pages of memory that is shared (truncated or punched: SIGBUS)";
+        Error::Protocol { peer, what: what.to_owned() }
+    }
+
     /// A failed system call. `doing` reads like "opening /dev/x".
     pub(crate) fn os(doing: impl Into<String>, errno: impl Into<io::Error>) -> Error {
         let errno = Errno::from_io_error(&errno.into()).unwrap_or(Errno::IO);

@@ -24,6 +24,8 @@ pub mod order;
 mod pci;
 mod range;
 pub mod scan;
+pub mod seal;
+pub mod sigbus;
 pub mod sysfs;
 pub mod tsc;
 pub mod vfio;
@@ -42,6 +44,7 @@ pub use mapping::{Area, Mapping};
 pub use pci::Pci;
 pub use range::DmaRange;
 pub use scan::scan;
+pub use seal::Trust;
 
 /// Which addresses a device uses when it reaches into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

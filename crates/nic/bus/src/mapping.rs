@@ -6,6 +6,7 @@ use std::ptr;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use crate::sigbus::{self, Registration};
 use crate::{Error, Result};
 
 /// Bytes of a file, mapped readable, writable and shared.
@@ -13,6 +14,8 @@ use crate::{Error, Result};
 pub struct Mapping {
     base: *mut u8,
     len: usize,
+    /// Of memory that another process may take away.
+    registration: Option<Registration>,
 }
 
 // SAFETY: a Mapping hands out an address and does not touch the memory.
@@ -27,7 +30,23 @@ impl Mapping {
         // SAFETY: no address is asked for, so no existing mapping is replaced.
         let base = unsafe { mmap(ptr::null_mut(), len, access, MapFlags::SHARED, file, offset) }
             .map_err(|errno| Error::os(format!("mapping {len} bytes"), errno))?;
-        Ok(Mapping { base: base.cast(), len })
+        Ok(Mapping { base: base.cast(), len, registration: None })
+    }
+
+    /// As [`new`](Mapping::new), of memory that another process shares: pages that it
+    /// takes away are replaced, which [`is_lost`](Mapping::is_lost) tells.
+    pub fn of_peer(file: impl AsFd, offset: u64, len: usize) -> Result<Mapping> {
+        let page = sigbus::page_size(&file).map_err(|errno| Error::os("asking for a page's size", errno))?;
+        let mut mapping = Mapping::new(file, offset, len)?;
+        // SAFETY: the pages are the mapping just made, until it is dropped, and first of
+        // it the registration.
+        mapping.registration = Some(unsafe { Registration::new(mapping.base, len, page) });
+        Ok(mapping)
+    }
+
+    /// Whether the peer took pages away.
+    pub fn is_lost(&self) -> bool {
+        self.registration.as_ref().is_some_and(Registration::is_lost)
     }
 
     /// Where the mapping begins.
@@ -48,6 +67,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        self.registration = None;
         // SAFETY: ours alone since `new`; whoever kept the base was told that
         // it dies with the mapping.
         let unmapped = unsafe { munmap(self.base.cast(), self.len) };

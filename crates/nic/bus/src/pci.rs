@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::{Address, Backend, Bar, Result, sysfs::Sysfs, vfio::Vfio, vfio_user};
+use crate::{Address, Backend, Bar, Result, Trust, sysfs::Sysfs, vfio::Vfio, vfio_user};
 
 const COMMAND: u16 = 0x04;
 const COMMAND_IO: u16 = 1 << 0;
@@ -40,15 +40,15 @@ impl Pci {
         Ok(Pci(Arc::new(Sysfs::open(address)?)))
     }
 
-    /// Connects to a device served over vfio-user.
+    /// Connects to a device served over vfio-user by a process that is not trusted.
     pub fn connect(path: &Path) -> Result<Pci> {
-        Pci::connect_until(path, &Arc::default())
+        Pci::connect_until(path, Trust::Hostile, &Arc::default())
     }
 
     /// As [`connect`](Pci::connect); a server that says nothing is waited for
     /// until `stop` turns true.
-    pub fn connect_until(path: &Path, stop: &Arc<AtomicBool>) -> Result<Pci> {
-        Ok(Pci(Arc::new(vfio_user::client::Client::connect(path, stop)?)))
+    pub fn connect_until(path: &Path, trust: Trust, stop: &Arc<AtomicBool>) -> Result<Pci> {
+        Ok(Pci(Arc::new(vfio_user::client::Client::connect(path, trust, stop)?)))
     }
 
     /// Allows or forbids DMA. Allowing it also turns on the decoding of the

@@ -3,6 +3,10 @@
 
 use std::os::fd::BorrowedFd;
 
+use crate::seal::{self, Trust};
+use crate::sigbus::{self, Registration};
+use crate::{Error, Result};
+
 /// Memory offered to a device for DMA.
 #[derive(Clone, Copy, Debug)]
 pub struct DmaRange<'a> {
@@ -53,6 +57,27 @@ impl<'a> DmaRange<'a> {
     /// The file behind the memory.
     pub fn fd(&self) -> Option<BorrowedFd<'a>> {
         self.file.map(|(fd, _)| fd)
+    }
+
+    /// Seals the file behind the memory before `peer` gets it, who could make it shorter
+    /// under us.
+    pub(crate) fn seal(&self, peer: &str, trust: Trust) -> Result<()> {
+        let sealed = self.fd().map_or(Ok(()), |file| seal::seal(file, trust));
+        sealed.map_err(|unsealed| Error::Setup {
+            device: peer.to_owned(),
+            what: format!("the other process could take away the packet memory that it is given: {unsealed}"),
+            fix: "use --hugepages memfd or none, not a hugetlbfs; or add ,allow-unsealed to the port's name"
+                .to_owned(),
+        })
+    }
+
+    /// Has faults in the memory noted from now on, if there is a file that a peer has;
+    /// dropped before the memory is.
+    pub(crate) fn watch(&self) -> Option<Registration> {
+        let page = sigbus::page_size(self.fd()?).ok()?;
+        // SAFETY: what `new` was promised: the pages are mapped until the range is
+        // unmapped, and devices write there what they like, zeros for example.
+        Some(unsafe { Registration::new(self.addr, self.len, page) })
     }
 
     /// Where in that file the range begins, in bytes.

@@ -231,3 +231,28 @@ fn without_protocol_features_rings_need_no_enabling() {
     assert_eq!(Request::SetVringAddr.name(), "SET_VRING_ADDR");
     assert_eq!(protocol::WANTED & 1 << 1, 0, "no logging");
 }
+
+/// A socket whose queue of connections is full, of a process that takes none.
+#[test]
+fn who_takes_no_connection_is_given_up() {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let new = || {
+        let (unix, stream) = (AddressFamily::UNIX, SocketType::STREAM);
+        rustix::net::socket_with(unix, stream, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None).unwrap()
+    };
+    let (socket, address) = (new(), SocketAddrUnix::new(&path).unwrap());
+    rustix::net::bind(&socket, &address).unwrap();
+    rustix::net::listen(&socket, 0).unwrap();
+    let mut queued = Vec::new();
+    let full = (0..10).any(|_| {
+        queued.push(new());
+        rustix::net::connect(&queued[queued.len() - 1], &address).is_err()
+    });
+    assert!(full);
+    let begin = Instant::now();
+    assert!(Frontend::connect(&path).unwrap_err().to_string().contains("connecting to"));
+    assert!(Listener::bind(&path).unwrap_err().to_string().contains("another process serves"));
+    assert!(begin.elapsed() < Duration::from_secs(20));
+}

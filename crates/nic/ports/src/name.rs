@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use bus::Pci;
+use bus::vhost_user::Frontend;
+use bus::{Pci, Trust};
 use driver::virtio::Virtio;
 use driver::virtio::transport::{Transport, VhostUser};
 use interface::Medium;
@@ -26,8 +27,11 @@ pub const FORMS: &[Form] = &[
         syntax: "0000:03:00.0",
         about: "a PCI address: VFIO when the device is bound to vfio-pci, else sysfs",
     },
-    Form { syntax: "vfio-user:/path.sock", about: "a PCI device served by another process" },
-    Form { syntax: "vhost-user:/path.sock", about: "a virtio device served by another process" },
+    Form { syntax: "vfio-user:/path.sock[,allow-unsealed]", about: "a PCI device served by another process" },
+    Form {
+        syntax: "vhost-user:/path.sock[,allow-unsealed]",
+        about: "a virtio device served by another process",
+    },
     Form { syntax: "af_xdp:NAME[,generic][,copy]", about: "an interface of Linux's, past its network stack" },
     Form { syntax: "af_packet:NAME", about: "an interface of Linux's, beside its network stack" },
     Form { syntax: "tap:NAME", about: "a TAP interface: Linux's network stack is the peer" },
@@ -38,10 +42,10 @@ pub const FORMS: &[Form] = &[
 pub enum Name {
     /// A PCI device of this machine.
     Pci(bus::Address),
-    /// A socket of a vfio-user server.
-    VfioUser(PathBuf),
-    /// A socket of a vhost-user back end.
-    VhostUser(PathBuf),
+    /// A socket of a vfio-user server, and how far that is trusted.
+    VfioUser(PathBuf, Trust),
+    /// A socket of a vhost-user back end, likewise.
+    VhostUser(PathBuf, Trust),
     /// An interface of Linux's, and the way to it.
     Interface(Medium, String),
 }
@@ -57,8 +61,8 @@ impl std::str::FromStr for Name {
     fn from_str(name: &str) -> std::result::Result<Name, NameError> {
         let parsed = match name.split_once(':') {
             Some((_, "")) => None,
-            Some(("vfio-user", path)) => Some(Name::VfioUser(path.into())),
-            Some(("vhost-user", path)) => Some(Name::VhostUser(path.into())),
+            Some(("vfio-user", rest)) => socket(rest).map(|(path, trust)| Name::VfioUser(path, trust)),
+            Some(("vhost-user", rest)) => socket(rest).map(|(path, trust)| Name::VhostUser(path, trust)),
             Some((prefix, rest)) => match Medium::ALL.into_iter().find(|medium| medium.prefix() == prefix) {
                 Some(medium) => Some(Name::Interface(medium, rest.to_owned())),
                 None => name.parse().ok().map(Name::Pci),
@@ -67,6 +71,15 @@ impl std::str::FromStr for Name {
         };
         parsed.ok_or_else(|| NameError(name.to_owned()))
     }
+}
+
+/// A socket's path, and whether memory that cannot be sealed is allowed behind it.
+fn socket(rest: &str) -> Option<(PathBuf, Trust)> {
+    let (path, trust) = match rest.strip_suffix(",allow-unsealed") {
+        Some(path) => (path, Trust::Peer),
+        None => (rest, Trust::Hostile),
+    };
+    (!path.is_empty()).then(|| (path.into(), trust))
 }
 
 impl Name {
@@ -79,8 +92,10 @@ impl Name {
         let failed = |error| port::Error::from(driver::Error::from(error));
         Ok(match self {
             Name::Pci(address) => Found::Pci(Pci::open_address(address).map_err(failed)?),
-            Name::VfioUser(path) => Found::Pci(Pci::connect_until(&path, stop).map_err(failed)?),
-            Name::VhostUser(path) => Found::VhostUser(vhost_user(&path)?),
+            Name::VfioUser(path, trust) => {
+                Found::Pci(Pci::connect_until(&path, trust, stop).map_err(failed)?)
+            }
+            Name::VhostUser(path, trust) => Found::VhostUser(vhost_user(&path, trust)?),
             Name::Interface(medium, interface) => Found::Interface(medium, interface),
         })
     }
@@ -94,8 +109,9 @@ impl Name {
     }
 }
 
-fn vhost_user(path: &Path) -> Result<Arc<VhostUser>> {
-    Ok(Arc::new(VhostUser::connect(path, None)?))
+fn vhost_user(path: &Path, trust: Trust) -> Result<Arc<VhostUser>> {
+    let frontend = Frontend::connect(path).map_err(driver::Error::from)?;
+    Ok(Arc::new(VhostUser::over(frontend.trusting(trust), None)))
 }
 
 /// A device that was found and is not opened yet.
@@ -138,13 +154,24 @@ mod tests {
     #[test]
     fn names_are_taken_apart_and_nonsense_is_refused() {
         let parse = |name: &str| name.parse::<Name>();
-        assert_eq!(parse("vfio-user:/a:b"), Ok(Name::VfioUser("/a:b".into())));
-        assert_eq!(parse("vhost-user:x"), Ok(Name::VhostUser("x".into())));
+        assert_eq!(parse("vfio-user:/a:b"), Ok(Name::VfioUser("/a:b".into(), Trust::Hostile)));
+        assert_eq!(parse("vhost-user:x"), Ok(Name::VhostUser("x".into(), Trust::Hostile)));
+        assert_eq!(parse("vfio-user:a,allow-unsealed"), Ok(Name::VfioUser("a".into(), Trust::Peer)));
+        assert_eq!(parse("vhost-user:a,allow-unsealed"), Ok(Name::VhostUser("a".into(), Trust::Peer)));
         assert_eq!(parse("tap:t0"), Ok(Name::Interface(Medium::Tap, "t0".into())));
         assert_eq!(parse("af_xdp:v0,copy"), Ok(Name::Interface(Medium::AfXdp, "v0,copy".into())));
         assert!(matches!(parse("0000:03:00.0"), Ok(Name::Pci(_))));
         assert!(matches!(parse("03:00.0"), Ok(Name::Pci(_))));
-        for wrong in ["", "tap:", "vfio-user:", "af_xdp", "model:82599", "eth0", "0000:03:00"] {
+        for wrong in [
+            "",
+            "tap:",
+            "vfio-user:",
+            "vfio-user:,allow-unsealed",
+            "af_xdp",
+            "model:82599",
+            "eth0",
+            "0000:03:00",
+        ] {
             assert_eq!(parse(wrong), Err(NameError(wrong.into())));
         }
     }

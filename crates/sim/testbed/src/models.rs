@@ -5,6 +5,7 @@
 use std::io;
 
 use crate::device::Device;
+use crate::view::Trust;
 use crate::wire::Cable;
 use crate::{fault, ixgbe, virtio};
 
@@ -50,6 +51,8 @@ pub struct Setup {
     pub mac: [u8; 6],
     /// Its PCI device id, if not the model's first.
     pub device_id: Option<u16>,
+    /// How much clients are trusted not to shrink what they share.
+    pub trust: Trust,
     /// Faults that are injected into the device; those of the cable are the cable's.
     pub fault: Option<fault::Spec>,
 }
@@ -70,7 +73,8 @@ pub const MODELS: &[Model] = &[
         has_vhost_user: false,
         has_register_window: true,
         open: |setup, cable| {
-            let mut options = ixgbe::Options { fault: setup.fault, ..ixgbe::Options::with_mac(setup.mac) };
+            let Setup { fault, trust, .. } = *setup;
+            let mut options = ixgbe::Options { fault, trust, ..ixgbe::Options::with_mac(setup.mac) };
             setup.device_id.into_iter().for_each(|id| options.set_device_id(id));
             ixgbe::open(&options, cable)
         },
@@ -86,7 +90,8 @@ pub const MODELS: &[Model] = &[
         has_vhost_user: true,
         has_register_window: false,
         open: |setup, cable| {
-            let options = virtio::Options { fault: setup.fault, ..virtio::Options::with_mac(setup.mac) };
+            let Setup { fault, trust, .. } = *setup;
+            let options = virtio::Options { fault, trust, ..virtio::Options::with_mac(setup.mac) };
             Ok(virtio::open(&options, cable))
         },
     },

@@ -77,6 +77,16 @@ pub(crate) trait Listener: Send {
     fn serve_one(&mut self, device: &ServedDevice, stop: &AtomicBool) -> Result<(), String>;
 }
 
+/// An error of mapping a client's memory, with what to do about it where that is known.
+pub(crate) fn named(error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return error;
+    }
+    let fix = "share a memfd made with MFD_ALLOW_SEALING (QEMU: -object memory-backend-memfd,share=on), \
+               or serve with --allow-unsealed";
+    io::Error::new(error.kind(), format!("the client's memory is refused: {error}: {fix}"))
+}
+
 /// A served device, shared with its socket's thread.
 #[derive(Debug)]
 pub(crate) struct ServedDevice {

@@ -5,7 +5,7 @@
 //! up. So who waits says so, and the stepping thread then stays away until it
 //! has been served.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -19,6 +19,9 @@ pub(crate) struct SharedDevice {
     waiting: AtomicU32,
     /// A driver is there; without one nothing needs to be stepped.
     attached: AtomicBool,
+    /// [`bus::sigbus::losses`] when nothing of this device's client was lost for the last
+    /// time.
+    losses: AtomicU64,
     clock: Clock,
 }
 
@@ -28,6 +31,7 @@ impl SharedDevice {
             device: Mutex::new(device),
             waiting: AtomicU32::new(0),
             attached: AtomicBool::new(false),
+            losses: AtomicU64::new(bus::sigbus::losses()),
             clock: Clock::new(),
         })
     }
@@ -68,6 +72,20 @@ impl SharedDevice {
 
     pub(crate) fn is_attached(&self) -> bool {
         self.attached.load(Ordering::Relaxed)
+    }
+
+    /// Whether the client took away pages of the memory that it shares. Takes the lock
+    /// only where some client of this process did.
+    pub(crate) fn is_memory_lost(&self) -> bool {
+        let losses = bus::sigbus::losses();
+        if self.losses.load(Ordering::Relaxed) == losses {
+            return false;
+        }
+        let lost = self.enter().view().is_lost();
+        if !lost {
+            self.losses.store(losses, Ordering::Relaxed);
+        }
+        lost
     }
 
     /// One step, now.

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use bus::vfio_user::server::{DmaAccess, RegionInfo, Served, Server, Shared};
 
 use crate::device::{BarContent, Device};
-use crate::serve::{Bound, Endpoint, Listener, ServedDevice};
+use crate::serve::{self, Bound, Endpoint, Listener, ServedDevice};
 use crate::shared::SharedDevice;
 use crate::view::Access;
 
@@ -26,7 +26,7 @@ impl Listener for Server {
     }
 
     fn serve_one(&mut self, device: &ServedDevice, stop: &AtomicBool) -> Result<(), String> {
-        let mut client = Client { shared: &device.shared, attached: false };
+        let mut client = Client { served: device, shared: &device.shared, attached: false };
         Server::serve_one(self, &mut client, stop).map_err(|error| {
             client.disconnected();
             tracing::warn!(socket = %device.socket.display(), "client lost: {error}");
@@ -37,6 +37,7 @@ impl Listener for Server {
 
 /// The device as one client sees it.
 struct Client<'a> {
+    served: &'a ServedDevice,
     shared: &'a SharedDevice,
     attached: bool,
 }
@@ -94,12 +95,24 @@ impl Served for Client<'_> {
         fd_offset: u64,
         access: DmaAccess,
     ) -> io::Result<()> {
-        let device = self.enter();
         let access = Access { read: access.read, write: access.write };
-        match fd {
-            Some(file) => device.view().map(iova, len, file, fd_offset, access),
-            None => device.view().map_unreachable(iova, len),
-        }
+        let mapped = match fd {
+            Some(file) => self.enter().view().map(iova, len, file, fd_offset, access),
+            None => self.enter().view().map_unreachable(iova, len),
+        };
+        mapped.map_err(|error| {
+            let error = serve::named(error);
+            if error.kind() == io::ErrorKind::PermissionDenied {
+                // The client learns a number only.
+                tracing::warn!(socket = %self.served.socket.display(), "{error}");
+                self.served.note_fault(error.to_string());
+            }
+            error
+        })
+    }
+
+    fn is_memory_lost(&self) -> bool {
+        self.shared.is_memory_lost()
     }
 
     fn unmap_dma(&mut self, iova: u64, len: u64) -> io::Result<()> {

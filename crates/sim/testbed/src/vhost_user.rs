@@ -76,6 +76,9 @@ impl FrontEnds {
         let session = Arc::new(Mutex::new(session));
         let mut handler = BackendReqHandler::from_stream(stream, session.clone());
         loop {
+            if device.shared.is_memory_lost() {
+                return Err(SessionEnd::MemoryLost.to_string());
+            }
             match gate::wait(&watched, &self.0, stop) {
                 Ok(Event::Message) => {}
                 Ok(Event::TimedOut) => {

@@ -24,13 +24,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use bus::Trust;
 pub use mapping::Mapping;
 pub use pages::BarPages;
 
-use mapping::Seal;
-
 /// Most ranges a client may map at a time; QEMU needs some 20.
 const MAX_RANGES: usize = 512;
+/// Most bytes a client may map: all clients of a process share its 128 TiB of addresses.
+const MAX_BYTES: u64 = 4 << 40;
 
 /// What a client lets the device do with a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,21 +45,6 @@ pub struct Access {
 impl Access {
     /// Both ways.
     pub const BOTH: Access = Access { read: true, write: true };
-}
-
-/// How much the client is trusted not to shrink the files it shares.
-///
-/// Memory of a file that shrinks ends whoever touches it with SIGBUS. So each
-/// file is sealed against shrinking where it allows that. Two risks remain for
-/// [`Trust::Peer`]: a file that takes no seals (tmpfs, hugetlbfs by path) may be
-/// cut, and a sparse file on a full file system has no page to give.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Trust {
-    /// The client may crash or lie, but does not shrink what it shares.
-    #[default]
-    Peer,
-    /// A file that cannot be sealed against shrinking is refused.
-    Hostile,
 }
 
 /// A range of IOVA space and where this process sees it.
@@ -153,13 +139,13 @@ impl View {
     /// Lets the device reach `len` bytes of `file` from `offset` at `iova`.
     ///
     /// # Errors
-    /// `EINVAL` for an empty or wrapping range, one beyond the file's end or a
-    /// file that could shrink ([`Trust::Hostile`]); `EEXIST` where it overlaps
-    /// another; `ENOSPC` for too many; and what mmap says.
+    /// `EINVAL` for an empty or wrapping range, one beyond the file's end or what is not
+    /// memory; of kind [`PermissionDenied`](io::ErrorKind) a file that could shrink
+    /// ([`Trust::Hostile`]); `EEXIST` where it overlaps another; `ENOSPC` for too many or
+    /// too large ones; and what mmap says.
     pub fn map(&self, iova: u64, len: u64, file: OwnedFd, offset: u64, access: Access) -> io::Result<()> {
         self.check(iova, len)?;
-        let seal = if self.trust == Trust::Hostile { Seal::Demand } else { Seal::Try };
-        let mapping = Mapping::of_file(file.as_fd(), offset, len, access, seal)?;
+        let mapping = Mapping::of_file(file.as_fd(), offset, len, access, self.trust)?;
         self.add(Range { iova, len, access, mapping: Some(Arc::new(mapping)) })
     }
 
@@ -233,6 +219,11 @@ impl View {
         (ranges.len(), ranges.iter().map(|range| range.len).sum())
     }
 
+    /// Whether the client took pages of them away.
+    pub fn is_lost(&self) -> bool {
+        self.ranges().iter().filter_map(|range| range.mapping.as_ref()).any(|mapping| mapping.is_lost())
+    }
+
     fn ranges(&self) -> std::sync::MutexGuard<'_, Vec<Range>> {
         // The list is consistent between any two statements that change it.
         self.table.ranges.lock().unwrap_or_else(PoisonError::into_inner)
@@ -246,7 +237,8 @@ impl View {
         if ranges.iter().any(|range| range.overlaps(iova, len)) {
             return Err(rustix::io::Errno::EXIST.into());
         }
-        if ranges.len() >= MAX_RANGES {
+        let bytes: u64 = ranges.iter().map(|range| range.len).sum();
+        if ranges.len() >= MAX_RANGES || bytes.saturating_add(len) > MAX_BYTES {
             return Err(rustix::io::Errno::NOSPC.into());
         }
         Ok(())

@@ -99,7 +99,7 @@ fn frames_come_back_from_dpdk() {
     testpmd.say("start").unwrap();
 
     let frontend = Frontend::connect(&socket).unwrap();
-    let memory = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    let memory = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
     rustix::fs::ftruncate(&memory, 2 * BYTES).unwrap();
     let mapping = Mapping::new(&memory, 0, (2 * BYTES) as usize).unwrap();
     // SAFETY: the front end hands it on and touches nothing; the back end maps

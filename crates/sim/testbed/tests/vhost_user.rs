@@ -38,7 +38,7 @@ impl Join {
         let endpoint = Endpoint { socket: socket.clone(), device };
         let serving = vhost_user::bind(vec![endpoint]).unwrap().serve(Options::default()).unwrap();
         let frontend = Frontend::connect(&socket).unwrap();
-        let file = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let file = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
         rustix::fs::ftruncate(&file, LEN as u64).unwrap();
         let mapping = Mapping::new(&file, 0, LEN).unwrap();
         // SAFETY: the mapping lives as long as the session, in `Join`.

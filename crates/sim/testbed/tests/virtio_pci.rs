@@ -78,7 +78,7 @@ struct Memory {
 
 impl Memory {
     fn new(pci: &Pci) -> Memory {
-        let file = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let file = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
         rustix::fs::ftruncate(&file, BYTES as u64).unwrap();
         let mapping = Mapping::new(&file, 0, BYTES).unwrap();
         // SAFETY: the mapping is ours alone, and lives until after the range was

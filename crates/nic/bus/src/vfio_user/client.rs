@@ -5,21 +5,20 @@
 //! so a later read sees them. Any fault of the peer (silence, garbage, hanging
 //! up) ends the connection for good: [`Backend::health`] tells the first.
 //!
-//! A server that shrinks the file behind its mapped pages would end us with
-//! SIGBUS: files are sealed against that where they allow it.
+//! A server that shrinks the file behind its mapped pages, or behind memory that it was
+//! given, would end us with SIGBUS: a file that cannot be sealed against that is refused
+//! unless the server is trusted ([`Trust`]), and then the fault ends the connection.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{SealFlags, fcntl_add_seals, fstat};
+use rustix::fs::fstat;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use vfio_bindings::bindings::vfio::{
     VFIO_DEVICE_FLAGS_PCI, VFIO_DEVICE_FLAGS_RESET, VFIO_IRQ_SET_ACTION_TRIGGER, VFIO_IRQ_SET_DATA_EVENTFD,
     VFIO_PCI_CONFIG_REGION_INDEX, VFIO_PCI_MSIX_IRQ_INDEX, VFIO_REGION_INFO_FLAG_MMAP,
@@ -27,13 +26,12 @@ use vfio_bindings::bindings::vfio::{
 
 use super::dma::Ranges;
 use super::message::{self, Access, Command, Encoder, Malformed, Region, flags};
-use super::transport::{Fault, Patience, Received, receive, send};
-use crate::{Addressing, Area, Backend, BarLayout, DmaRange, Error, Kind, Mapping, Result};
+use super::transport::{Fault, Patience, Received, dial, receive, send};
+use crate::{Addressing, Area, Backend, BarLayout, DmaRange, Error, Kind, Mapping, Result, Trust};
+use crate::{seal, sigbus};
 
 /// How long a request may take unless said otherwise.
 pub const TIME_LIMIT: Duration = Duration::from_secs(5);
-/// How long a server that takes no connection just now is left alone.
-const ASK_AGAIN: Duration = Duration::from_millis(20);
 /// Most parts of one BAR that we map.
 const MAX_AREAS: usize = 1024;
 /// Room for a region's description in the first request.
@@ -51,6 +49,9 @@ pub struct Client {
     vectors: u16,
     resettable: bool,
     limit: Duration,
+    trust: Trust,
+    /// [`sigbus::losses`] when nothing of ours was lost for the last time.
+    losses: AtomicU64,
     /// Ends a wait early; only until we are connected, for the end of a driver
     /// needs its answers.
     stop: Option<Arc<AtomicBool>>,
@@ -74,7 +75,7 @@ struct Link {
 
 impl Client {
     /// Connects to the server at `path`, until `stop` turns true.
-    pub fn connect(path: &Path, stop: &Arc<AtomicBool>) -> Result<Client> {
+    pub fn connect(path: &Path, trust: Trust, stop: &Arc<AtomicBool>) -> Result<Client> {
         let stream = dial(path, TIME_LIMIT, stop).map_err(|errno| {
             let shown = path.display().to_string();
             match errno {
@@ -82,19 +83,21 @@ impl Client {
                 _ => Error::os(format!("connecting to {shown}"), errno),
             }
         })?;
-        Client::speak(stream, format!("vfio-user:{}", path.display()), TIME_LIMIT, Some(stop.clone()))
+        let peer = format!("vfio-user:{}", path.display());
+        Client::speak(stream, peer, TIME_LIMIT, trust, Some(stop.clone()))
     }
 
-    /// Speaks to the server at the other end of `stream`; `peer` names it and
-    /// `limit` bounds each request.
+    /// Speaks to the server at the other end of `stream`, which is not trusted; `peer`
+    /// names it and `limit` bounds each request.
     pub fn over(stream: UnixStream, peer: String, limit: Duration) -> Result<Client> {
-        Client::speak(stream, peer, limit, None)
+        Client::speak(stream, peer, limit, Trust::Hostile, None)
     }
 
     fn speak(
         stream: UnixStream,
         peer: String,
         limit: Duration,
+        trust: Trust,
         stop: Option<Arc<AtomicBool>>,
     ) -> Result<Client> {
         let mut client = Client {
@@ -105,6 +108,8 @@ impl Client {
             vectors: 0,
             resettable: false,
             limit,
+            trust,
+            losses: AtomicU64::new(sigbus::losses()),
             stop,
             max_transfer: message::MAX_TRANSFER,
             fault: OnceLock::new(),
@@ -194,7 +199,16 @@ impl Client {
     fn map_areas(&self, region: &Region, file: OwnedFd) -> Result<Vec<(u32, Mapping)>> {
         let whole = vec![(0, region.size)];
         let areas = region.areas.as_ref().unwrap_or(&whole);
-        let _ = fcntl_add_seals(&file, SealFlags::SHRINK); // where it can be had
+        // Before the size is looked at, or it could change in between.
+        seal::seal(&file, self.trust).map_err(|unsealed| {
+            self.fail(Error::Setup {
+                device: self.peer.clone(),
+                what: format!("the server could take away the register pages that it shares: {unsealed}"),
+                fix: "have it share a memfd made with MFD_ALLOW_SEALING, or add ,allow-unsealed to the \
+                      port's name"
+                    .to_owned(),
+            })
+        })?;
         let end = fstat(&file).map_or(0, |stat| stat.st_size as u64);
         let mut mapped = Vec::new();
         for &(offset, len) in areas.iter().filter(|area| area.1 != 0) {
@@ -208,7 +222,7 @@ impl Client {
                 let index = region.index;
                 return Err(self.broke(format!("region {index} has no {len:#x} bytes at {offset:#x} to map")));
             };
-            mapped.push((offset as u32, Mapping::new(&file, at, len as usize)?));
+            mapped.push((offset as u32, Mapping::of_peer(&file, at, len as usize)?));
         }
         Ok(mapped)
     }
@@ -255,32 +269,26 @@ impl Client {
     }
 }
 
-/// Connects. A server too busy to take the connection is asked again, until
-/// `limit` has passed or `stop` is true.
-fn dial(path: &Path, limit: Duration, stop: &AtomicBool) -> std::result::Result<UnixStream, Errno> {
-    let end = Instant::now() + limit;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    let address = SocketAddrUnix::new(path)?;
-    loop {
-        match connect(&socket, &address) {
-            Ok(()) => return Ok(socket.into()),
-            // Its queue of connections is full (connect(2)); nothing tells when not.
-            Err(Errno::AGAIN) if Instant::now() < end => sleep(ASK_AGAIN),
-            Err(Errno::AGAIN) => return Err(Errno::TIMEDOUT),
-            Err(errno) => return Err(errno),
-        }
-        if stop.load(Ordering::Relaxed) {
-            return Err(Errno::INTR);
-        }
-    }
-}
-
 /// Talking: one request at a time, and its reply.
 impl Client {
     fn lock(&self) -> Result<MutexGuard<'_, Link>> {
         let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
         self.fault.get().map_or(Ok(link), |fault| Err(fault.clone()))
+    }
+
+    /// Whether the server took away pages of its own or of ours.
+    fn is_memory_lost(&self) -> bool {
+        let losses = sigbus::losses();
+        if self.losses.load(Ordering::Relaxed) == losses {
+            return false;
+        }
+        let mut mapped = self.bars.iter().flatten().flat_map(|bar| &bar.mapped);
+        let lost = mapped.any(|(_, mapping)| mapping.is_lost())
+            || self.link.lock().unwrap_or_else(PoisonError::into_inner).ranges.are_lost();
+        if !lost {
+            self.losses.store(losses, Ordering::Relaxed);
+        }
+        lost
     }
 
     /// Keeps the first fault: the connection is of no use any more.
@@ -304,6 +312,7 @@ impl Client {
             Fault::TimedOut => Error::TimedOut { peer, command, after },
             Fault::Stopped => Error::Os { doing: format!("{peer}: {command}"), errno: Errno::INTR },
             Fault::Malformed(malformed) => Error::Malformed { peer, malformed },
+            Fault::MemoryLost => Error::memory_lost(peer),
             Fault::Os(errno) => Error::Os { doing: format!("{peer}: {command}"), errno },
         })
     }
@@ -395,6 +404,7 @@ impl Backend for Client {
     }
 
     fn map_dma(&self, range: &DmaRange<'_>) -> Result<()> {
+        range.seal(&self.peer, self.trust)?;
         let access = flags::DMA_READ | flags::DMA_WRITE;
         let (offset, iova, len) = (range.fd_offset(), range.iova(), range.len() as u64);
         let body = |body: Encoder| body.u32(32).u32(access).u64(offset).u64(iova).u64(len);
@@ -441,6 +451,9 @@ impl Backend for Client {
     fn health(&self) -> Result<()> {
         if let Some(fault) = self.fault.get() {
             return Err(fault.clone());
+        }
+        if self.is_memory_lost() {
+            return Err(self.fail(Error::memory_lost(self.peer.clone())));
         }
         let mut fds = [PollFd::new(&self.stream, PollFlags::RDHUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -8,13 +8,16 @@ use rustix::io::Errno;
 
 use super::message::{Encoder, Header, MAX_TRANSFER, Request};
 use crate::DmaRange;
+use crate::sigbus::Registration;
 
 /// A range the server may reach.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Offered {
     iova: u64,
     len: u64,
     addr: *mut u8,
+    /// Of memory whose file the server has.
+    registration: Option<Registration>,
 }
 
 /// All ranges the server may reach.
@@ -27,7 +30,13 @@ unsafe impl Send for Ranges {}
 
 impl Ranges {
     pub(crate) fn insert(&mut self, range: &DmaRange<'_>) {
-        self.0.push(Offered { iova: range.iova(), len: range.len() as u64, addr: range.addr() });
+        let (iova, len, addr) = (range.iova(), range.len() as u64, range.addr());
+        self.0.push(Offered { iova, len, addr, registration: range.watch() });
+    }
+
+    /// Whether the server took pages of them away.
+    pub(crate) fn are_lost(&self) -> bool {
+        self.0.iter().any(|range| range.registration.as_ref().is_some_and(Registration::is_lost))
     }
 
     /// Removes what begins within `len` bytes from `iova`; whether there was any.

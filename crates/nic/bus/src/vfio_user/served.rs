@@ -59,7 +59,8 @@ pub trait Served {
     /// file: the device cannot reach such memory and may refuse it.
     ///
     /// A client that shrinks its file later would end a process that mapped it
-    /// with SIGBUS: the file is sealed against that where it allows it.
+    /// with SIGBUS: who maps it seals it first ([`seal`](crate::seal::seal)), before it
+    /// looks at the size, and has faults noted ([`sigbus`](crate::sigbus)).
     fn map_dma(
         &mut self,
         iova: u64,
@@ -70,6 +71,11 @@ pub trait Served {
     ) -> io::Result<()>;
     /// The client takes memory back; no access may follow the return.
     fn unmap_dma(&mut self, iova: u64, len: u64) -> io::Result<()>;
+    /// Whether the client took away pages of memory that it offered: it is ended then.
+    /// Asked many times a second.
+    fn is_memory_lost(&self) -> bool {
+        false
+    }
     /// MSI-X vectors the device has.
     fn interrupt_vectors(&self) -> u16;
     /// Wires a vector to an eventfd, or unwires it. It is an eventfd indeed; the client

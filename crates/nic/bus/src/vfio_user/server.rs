@@ -19,7 +19,7 @@ pub use super::served::{DmaAccess, RegionInfo, Served, Shared};
 
 use super::message::{Command, Encoder, HEADER, decode_header};
 use super::session::Session;
-use super::transport::{Fault, Patience, Received, receive, send};
+use super::transport::{Fault, Patience, Received, dial, receive, send};
 use crate::{Error, Result};
 
 /// How long a client may take to send the rest of a message or to take a reply.
@@ -114,15 +114,16 @@ impl Drop for Server {
 
 /// Removes a socket that nobody listens on.
 pub(crate) fn remove_stale(path: &Path) -> Result<()> {
-    let refused = match UnixStream::connect(path) {
-        Ok(_) => {
+    // One that is too busy to take a connection is one that serves.
+    let refused = match dial(path, Duration::ZERO, &AtomicBool::new(false)) {
+        Ok(_) | Err(Errno::TIMEDOUT) => {
             return Err(Error::Setup {
                 device: path.display().to_string(),
                 what: "another process serves this socket".to_owned(),
                 fix: "end it, or choose another path".to_owned(),
             });
         }
-        Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+        Err(errno) => errno == Errno::CONNREFUSED,
     };
     // ECONNREFUSED is also what a file that is no socket says.
     let socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.mode() & 0o170_000 == 0o140_000);
@@ -168,6 +169,7 @@ fn error(name: &str, fault: Fault) -> Error {
         Fault::HungUp | Fault::Stopped => Error::HungUp { peer },
         Fault::TimedOut => Error::TimedOut { peer, command: "a message", after: TIME_LIMIT },
         Fault::Malformed(malformed) => Error::Malformed { peer, malformed },
+        Fault::MemoryLost => Error::memory_lost(peer),
         Fault::Os(errno) => Error::Os { doing: format!("serving {peer}"), errno },
     }
 }
@@ -181,9 +183,9 @@ fn converse(
 ) -> Fault {
     let mut session = Session::new(device);
     loop {
-        if let Some(server) = server.as_deref_mut()
-            && let Err(fault) = wait_for_message(stream, server, patience)
-        {
+        // Whoever connects has something to say; later it may be silent.
+        let idle = if session.negotiated() { patience } else { patience.until(TIME_LIMIT) };
+        if let Err(fault) = wait_for_message(stream, server.as_deref_mut(), &session, idle) {
             return fault;
         }
         let outcome = receive(stream, patience, TIME_LIMIT).and_then(|message| {
@@ -211,21 +213,31 @@ fn step<'a>(session: &'a mut Session<'_>, message: Received) -> std::result::Res
     Ok(session.answer(&message.header, &message.body, fds))
 }
 
-/// Waits for the client, refusing others meanwhile.
+/// Waits for the client, refusing others meanwhile and looking after its memory.
 fn wait_for_message(
     stream: &UnixStream,
-    server: &mut Server,
-    patience: Patience<'_>,
+    mut server: Option<&mut Server>,
+    session: &Session<'_>,
+    idle: Patience<'_>,
 ) -> std::result::Result<(), Fault> {
     loop {
-        let busy = server.refused.iter().map(|(stream, _)| stream);
-        let mut fds = vec![PollFd::new(stream, PollFlags::IN), PollFd::new(&server.listener, PollFlags::IN)];
-        fds.extend(busy.map(|stream| PollFd::new(stream, PollFlags::IN)));
-        patience.wait(&mut fds)?;
+        if session.is_memory_lost() {
+            return Err(Fault::MemoryLost);
+        }
+        let mut fds = vec![PollFd::new(stream, PollFlags::IN)];
+        if let Some(server) = server.as_deref() {
+            fds.push(PollFd::new(&server.listener, PollFlags::IN));
+            fds.extend(server.refused.iter().map(|(stream, _)| PollFd::new(stream, PollFlags::IN)));
+        }
+        if !idle.wait_once(&mut fds)? {
+            continue;
+        }
         if !fds[0].revents().is_empty() {
             return Ok(()); // first: a client that hung up makes room
         }
-        server.refuse_others();
+        if let Some(server) = server.as_deref_mut() {
+            server.refuse_others();
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, SealFlags, fcntl_add_seals, fstat};
+use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use vfio_bindings::bindings::vfio::{
     VFIO_DEVICE_FLAGS_PCI, VFIO_DEVICE_FLAGS_RESET, VFIO_IRQ_INFO_EVENTFD, VFIO_IRQ_SET_ACTION_TRIGGER,
@@ -127,6 +127,11 @@ impl<'d> Session<'d> {
         }
         self.negotiated = true;
         Ok(reply.u16(major).u16(minor.min(version.minor)).bytes(&message::capabilities()))
+    }
+
+    /// Whether the client took away memory that it offered.
+    pub(crate) fn is_memory_lost(&self) -> bool {
+        self.device.is_memory_lost()
     }
 
     /// Whether a client attached properly.
@@ -297,9 +302,8 @@ impl<'d> Session<'d> {
     }
 }
 
-/// The memory must lie within the file, or touching it would end the process.
+/// The memory must lie within the file.
 fn check_file(file: &OwnedFd, offset: u64, len: u64) -> Result<(), Errno> {
-    let _ = fcntl_add_seals(file, SealFlags::SHRINK); // where it can be had
     let stat = fstat(file)?;
     let end = offset.checked_add(len).ok_or(Errno::INVAL)?;
     let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
@@ -307,7 +311,11 @@ fn check_file(file: &OwnedFd, offset: u64, len: u64) -> Result<(), Errno> {
 }
 
 fn errno(error: io::Error) -> Errno {
-    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+    let named = match error.kind() {
+        io::ErrorKind::PermissionDenied => Errno::PERM, // a file that is not sealed
+        _ => Errno::IO,
+    };
+    Errno::from_io_error(&error).unwrap_or(named)
 }
 
 #[cfg(test)]

@@ -6,18 +6,23 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg,
+    socket_with,
 };
 
 use super::message::{HEADER, Header, MAX_FDS, Malformed, decode_header};
 
+/// How long a server that takes no connection just now is left alone.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
 /// How often a waiting thread looks whether it should stop.
 pub(crate) const STOP_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -32,6 +37,8 @@ pub(crate) enum Fault {
     Stopped,
     /// The header is none: the stream cannot be followed any longer.
     Malformed(Malformed),
+    /// The peer took away memory that it shares.
+    MemoryLost,
     /// The system refused.
     Os(Errno),
 }
@@ -68,13 +75,39 @@ impl Patience<'_> {
 
     /// Waits until one of `fds` has an event.
     pub(crate) fn wait(&self, fds: &mut [PollFd<'_>]) -> Result<(), Fault> {
-        loop {
-            let slice = self.slice()?;
-            match poll(fds, Some(&slice)) {
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return Ok(()),
-                Err(errno) => return Err(Fault::Os(errno)),
-            }
+        while !self.wait_once(fds)? {}
+        Ok(())
+    }
+
+    /// Waits for an event for a while; whether one came. With `stop`, a while is
+    /// [`STOP_INTERVAL`].
+    pub(crate) fn wait_once(&self, fds: &mut [PollFd<'_>]) -> Result<bool, Fault> {
+        let slice = self.slice()?;
+        match poll(fds, Some(&slice)) {
+            Ok(0) | Err(Errno::INTR) => Ok(false),
+            Ok(_) => Ok(true),
+            Err(errno) => Err(Fault::Os(errno)),
+        }
+    }
+}
+
+/// Connects. A server too busy to take the connection is asked again, until
+/// `limit` has passed or `stop` is true.
+pub(crate) fn dial(path: &Path, limit: Duration, stop: &AtomicBool) -> Result<UnixStream, Errno> {
+    let end = Instant::now() + limit;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let address = SocketAddrUnix::new(path)?;
+    loop {
+        match connect(&socket, &address) {
+            Ok(()) => return Ok(socket.into()),
+            // Its queue of connections is full (connect(2)); nothing tells when not.
+            Err(Errno::AGAIN) if Instant::now() < end => sleep(ASK_AGAIN),
+            Err(Errno::AGAIN) => return Err(Errno::TIMEDOUT),
+            Err(errno) => return Err(errno),
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(Errno::INTR);
         }
     }
 }

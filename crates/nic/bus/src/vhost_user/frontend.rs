@@ -11,7 +11,7 @@ mod session;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ use rustix::io::Errno;
 use super::memory::{MAX_REGIONS, Table};
 use super::message::{F_PROTOCOL_FEATURES, Message, NO_FD, Request, protocol};
 use super::{Listener, Ring};
-use crate::{Error, Result};
+use crate::vfio_user::transport::dial;
+use crate::{Error, Result, Trust};
 
 /// How long a request may take unless said otherwise.
 pub const TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -37,6 +38,10 @@ pub struct Frontend {
     peer: String,
     stream: UnixStream,
     limit: Duration,
+    trust: Trust,
+    /// [`sigbus::losses`](crate::sigbus::losses) when nothing of ours was lost for the
+    /// last time.
+    losses: AtomicU64,
     link: Mutex<Link>,
     fault: OnceLock<Error>,
     /// Written by the back end when a ring fails.
@@ -67,19 +72,17 @@ impl Frontend {
     /// [`Error::Setup`] when nobody listens; what the session's begin says.
     pub fn connect(path: &Path) -> Result<Frontend> {
         let peer = format!("vhost-user:{}", path.display());
-        let stream = UnixStream::connect(path).map_err(|error| {
-            match Errno::from_io_error(&error).unwrap_or(Errno::IO) {
-                errno @ (Errno::NOENT | Errno::CONNREFUSED) => Error::Setup {
-                    device: peer.clone(),
-                    what: format!("nobody listens ({errno})"),
-                    fix: format!(
-                        "start the back end first, e.g. dpdk-testpmd --vdev net_vhost0,iface={path}, \
+        let stream = dial(path, TIME_LIMIT, &AtomicBool::new(false)).map_err(|errno| match errno {
+            Errno::NOENT | Errno::CONNREFUSED => Error::Setup {
+                device: peer.clone(),
+                what: format!("nobody listens ({errno})"),
+                fix: format!(
+                    "start the back end first, e.g. dpdk-testpmd --vdev net_vhost0,iface={path}, \
                          or ixora model virtio-net --vhost-user {path}",
-                        path = path.display()
-                    ),
-                },
-                _ => Error::os(format!("connecting to {}", path.display()), error),
-            }
+                    path = path.display()
+                ),
+            },
+            _ => Error::os(format!("connecting to {}", path.display()), errno),
         })?;
         Frontend::over(stream, peer, TIME_LIMIT)
     }
@@ -118,6 +121,8 @@ impl Frontend {
             peer,
             stream,
             limit,
+            trust: Trust::Hostile,
+            losses: AtomicU64::new(crate::sigbus::losses()),
             link: Mutex::default(),
             fault: OnceLock::new(),
             error,
@@ -128,6 +133,13 @@ impl Frontend {
         };
         frontend.negotiate()?;
         Ok(frontend)
+    }
+
+    /// As far as memory that it is given can be taken away, see [`Trust`]; a back end is
+    /// not trusted unless said so.
+    pub fn trusting(mut self, trust: Trust) -> Frontend {
+        self.trust = trust;
+        self
     }
 
     /// "Multiple queue support" and "Protocol features": before anything else.

@@ -7,7 +7,8 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::message::Message;
-use crate::{DmaRange, Error, Result};
+use crate::sigbus::Registration;
+use crate::{DmaRange, Error, Result, Trust};
 
 /// Most regions where the back end does not take them one by one
 /// (`SET_MEM_TABLE`).
@@ -21,10 +22,12 @@ pub(super) struct Region {
     addr: u64,
     len: u64,
     iova: u64,
+    registration: Option<Registration>,
 }
 
 impl Region {
-    pub(super) fn new(range: &DmaRange<'_>, peer: &str) -> Result<Region> {
+    pub(super) fn new(range: &DmaRange<'_>, peer: &str, trust: Trust) -> Result<Region> {
+        range.seal(peer, trust)?;
         let device = || peer.to_owned();
         let file = range.fd().ok_or_else(|| Error::Unsupported {
             device: device(),
@@ -35,7 +38,13 @@ impl Region {
             .try_clone_to_owned()
             .map_err(|error| Error::os(format!("{peer}: keeping the file of a region"), error))?;
         let (addr, len) = (range.addr().addr() as u64, range.len() as u64);
-        Ok(Region { file, offset: range.fd_offset(), addr, len, iova: range.iova() })
+        let (offset, iova) = (range.fd_offset(), range.iova());
+        Ok(Region { file, offset, addr, len, iova, registration: range.watch() })
+    }
+
+    /// Whether the back end took pages of it away.
+    pub(super) fn is_lost(&self) -> bool {
+        self.registration.as_ref().is_some_and(Registration::is_lost)
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {

@@ -14,13 +14,23 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bus::Kind;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
 use bus::vfio_user::server::{DmaAccess, RegionInfo, Served, Server, Shared};
 
 pub const PAGE: usize = 4096;
 
 pub fn memfd(len: usize) -> OwnedFd {
-    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-    let fd = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+    memfd_with(MemfdFlags::ALLOW_SEALING, len)
+}
+
+/// Memory that cannot be sealed.
+pub fn unsealable(len: usize) -> OwnedFd {
+    memfd_with(MemfdFlags::empty(), len)
+}
+
+fn memfd_with(flags: MemfdFlags, len: usize) -> OwnedFd {
+    let fd = memfd_create("test", MemfdFlags::CLOEXEC | flags).unwrap();
     ftruncate(&fd, len as u64).unwrap();
     fd
 }
@@ -140,9 +150,14 @@ pub struct Serving {
 
 impl Serving {
     pub fn start() -> Serving {
+        Serving::sharing(memfd(2 * PAGE))
+    }
+
+    /// Serves a toy with this file behind its BAR.
+    pub fn sharing(shared: OwnedFd) -> Serving {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("s");
-        let mut toy = Toy::new();
+        let mut toy = Toy { shared, ..Toy::new() };
         let (state, shared) = (toy.state.clone(), File::from(toy.shared.try_clone().unwrap()));
         let stop = Arc::new(AtomicBool::new(false));
         let outcomes = Arc::new(Mutex::new(Vec::new()));
@@ -194,7 +209,11 @@ pub struct Memory {
 
 impl Memory {
     pub fn new(len: usize) -> Memory {
-        let file = File::from(memfd(len));
+        Memory::of(memfd(len), len)
+    }
+
+    pub fn of(file: OwnedFd, len: usize) -> Memory {
+        let file = File::from(file);
         Memory { mapping: bus::Mapping::new(&file, 0, len).unwrap(), file }
     }
 

@@ -46,6 +46,8 @@ pub(super) enum SessionEnd {
     TooLong(u32),
     #[error("does not read its answers")]
     NotReading,
+    #[error("took away pages of memory that it shares (truncated or punched: SIGBUS)")]
+    MemoryLost,
     #[error("cannot be listened to: {0}")]
     Os(Errno),
 }

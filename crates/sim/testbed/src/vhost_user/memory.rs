@@ -6,6 +6,7 @@ use std::io;
 
 use rustix::io::Errno;
 
+use crate::serve::named;
 use crate::view::{Access, View};
 
 /// Most regions; QEMU's machines have up to 8, or 32 with slots.
@@ -38,7 +39,7 @@ impl Memory {
         if self.0.len() >= MAX_REGIONS {
             return Err(Errno::NOSPC.into());
         }
-        view.map(region.guest, region.len, file.into(), region.offset, Access::BOTH)?;
+        view.map(region.guest, region.len, file.into(), region.offset, Access::BOTH).map_err(named)?;
         self.0.push(region);
         Ok(())
     }
@@ -75,14 +76,14 @@ mod tests {
     use crate::view::Trust;
 
     fn file() -> File {
-        let fd = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let fd = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
         rustix::fs::ftruncate(&fd, 0x4000).unwrap();
         fd.into()
     }
 
     #[test]
     fn addresses_are_translated_and_overlaps_refused() {
-        let (view, mut memory) = (View::new(Trust::Peer), Memory::default());
+        let (view, mut memory) = (View::new(Trust::Hostile), Memory::default());
         let region = Region { guest: 0x10_0000, len: 0x2000, user: 0x7000_0000, offset: 0x1000 };
         memory.add(&view, region, file()).unwrap();
         assert_eq!(memory.guest(0x7000_1FFF), Some(0x10_1FFF));

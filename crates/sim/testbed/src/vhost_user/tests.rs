@@ -99,7 +99,7 @@ fn serve() -> Served {
     let parts = Parts {
         chip: Box::new(Toy { log: log.clone(), broken: false }),
         shape: crate::ixgbe::shape(crate::ixgbe::DEVICE_SFP),
-        view: View::new(Trust::Peer),
+        view: View::new(Trust::Hostile),
         polled: None,
         vectors: Vectors::default(),
         cable: Cable::open(&"sink".parse().unwrap()).unwrap(),
@@ -147,7 +147,7 @@ struct Memory {
 }
 
 fn memory() -> Memory {
-    let file = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    let file = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
     rustix::fs::ftruncate(&file, 0x4000).unwrap();
     Memory { mapping: Mapping::new(&file, 0, 0x4000).unwrap(), file }
 }

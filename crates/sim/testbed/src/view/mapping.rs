@@ -6,25 +6,19 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use rustix::fs::{SealFlags, fcntl_add_seals, fcntl_get_seals, fstat};
+use bus::Trust;
+use bus::seal::{Unsealed, seal};
+use bus::sigbus::{self, Registration};
+use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap, mmap_anonymous, mremap_fixed, munmap};
 
 use super::Access;
 use super::across::Piece;
 
-/// Bytes of a page. Where pages are larger, the kernel refuses what is not
-/// aligned to them. (Asking it would need files that a confined process has not.)
+/// Bytes of a small page: pieces of memory side by side meet at its ends. Where pages are
+/// larger, the kernel refuses what is not aligned to them.
 const PAGE: usize = 4 << 10;
-
-/// Whether a file must be sealed against shrinking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seal {
-    /// Seal it if it can be.
-    Try,
-    /// Refuse it if it cannot be.
-    Demand,
-}
 
 /// Memory that stays mapped as long as this lives; memory of this process, until
 /// it is revoked.
@@ -34,6 +28,8 @@ pub struct Mapping {
     /// What to unmap: where it begins and how long it is.
     ours: Option<(*mut std::ffi::c_void, usize)>,
     revoked: AtomicBool,
+    /// Of a client's file.
+    registration: Option<Registration>,
     /// Mappings of the same pages, which are revoked with this one.
     joined: Mutex<Vec<Weak<Mapping>>>,
 }
@@ -51,45 +47,35 @@ impl Mapping {
         offset: u64,
         len: u64,
         access: Access,
-        seal: Seal,
+        trust: Trust,
     ) -> io::Result<Mapping> {
         // Before the size is looked at, or it could change in between.
-        if !sealed(file) && seal == Seal::Demand {
-            return Err(Errno::INVAL.into());
-        }
+        seal(file, trust).map_err(|unsealed| match unsealed {
+            Unsealed::NotMemory => io::Error::from(Errno::INVAL),
+            Unsealed::Shrinks => io::Error::new(io::ErrorKind::PermissionDenied, unsealed),
+        })?;
         let end = offset.checked_add(len).ok_or(Errno::INVAL)?;
         if u64::try_from(fstat(file)?.st_size).unwrap_or(0) < end {
             return Err(Errno::INVAL.into());
         }
-        // The file's own page size may be 2 MiB or 1 GiB and mmap wants the
-        // offset in these: map from a rounded offset where it must be.
+        // The file's own pages may have 2 MiB or 1 GiB, and be mapped and unmapped whole.
+        let page = sigbus::page_size(file)?;
+        let slack = offset % page as u64;
+        let whole = usize::try_from(len + slack).ok().and_then(|len| len.checked_next_multiple_of(page));
+        let whole = whole.ok_or(Errno::INVAL)?;
         let mut protection = ProtFlags::empty();
         protection.set(ProtFlags::READ, access.read);
         protection.set(ProtFlags::WRITE, access.write);
-        let mut failed = Errno::INVAL;
-        for page in [4 << 10, 2 << 20, 1 << 30u64] {
-            let slack = offset % page;
-            let whole = usize::try_from(len + slack).map_err(|_| Errno::INVAL)?;
-            if offset - slack + whole as u64 > end {
-                return Err(Errno::INVAL.into());
-            }
-            // SAFETY: no address is asked for: no mapping is replaced.
-            let mapped = unsafe {
-                mmap(std::ptr::null_mut(), whole, protection, MapFlags::SHARED, file, offset - slack)
-            };
-            match mapped {
-                Ok(base) => {
-                    // SAFETY: `slack` is less than the bytes mapped.
-                    let first = unsafe { base.cast::<u8>().add(slack as usize) };
-                    return Ok(Mapping::at(first, Some((base, whole))));
-                }
-                Err(errno) => failed = errno,
-            }
-            if failed != Errno::INVAL {
-                break;
-            }
-        }
-        Err(failed.into())
+        // SAFETY: no address is asked for: no mapping is replaced.
+        let base =
+            unsafe { mmap(std::ptr::null_mut(), whole, protection, MapFlags::SHARED, file, offset - slack) }?;
+        // SAFETY: `slack` is less than the bytes mapped.
+        let first = unsafe { base.cast::<u8>().add(slack as usize) };
+        let mut mapping = Mapping::at(first, Some((base, whole)));
+        // SAFETY: the mapping just made, until it is dropped, and first of it the
+        // registration; its bytes may change at any time.
+        mapping.registration = Some(unsafe { Registration::new(base.cast(), whole, page) });
+        Ok(mapping)
     }
 
     /// Memory of this process, not ours to unmap.
@@ -102,7 +88,8 @@ impl Mapping {
     }
 
     fn at(base: *mut u8, ours: Option<(*mut std::ffi::c_void, usize)>) -> Mapping {
-        Mapping { base, ours, revoked: AtomicBool::new(false), joined: Mutex::default() }
+        let revoked = AtomicBool::new(false);
+        Mapping { base, ours, revoked, registration: None, joined: Mutex::default() }
     }
 
     /// The pages of some pieces of shared files once more, side by side; revoked
@@ -120,7 +107,7 @@ impl Mapping {
             unsafe { mmap_anonymous(std::ptr::null_mut(), whole, ProtFlags::empty(), MapFlags::PRIVATE) }?;
         // SAFETY: `lead` is less than the bytes mapped. From here on the place is
         // given back when an error ends this.
-        let joined = Mapping::at(unsafe { place.cast::<u8>().add(lead) }, Some((place, whole)));
+        let mut joined = Mapping::at(unsafe { place.cast::<u8>().add(lead) }, Some((place, whole)));
         let mut at = 0;
         for (n, piece) in pieces.iter().enumerate() {
             let before = if n == 0 { lead } else { 0 };
@@ -140,6 +127,9 @@ impl Mapping {
             }
             at += end;
         }
+        // SAFETY: as in `of_file`; no page here is larger than `PAGE`, or its piece would
+        // have been refused.
+        joined.registration = Some(unsafe { Registration::new(place.cast(), whole, PAGE) });
         let joined = Arc::new(joined);
         for piece in pieces {
             let mut others = piece.mapping.joined.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,6 +152,13 @@ impl Mapping {
         joined.iter().filter_map(Weak::upgrade).for_each(|other| other.revoke());
     }
 
+    /// Whether the client took away pages of it, or of it beside others.
+    pub(super) fn is_lost(&self) -> bool {
+        let own = self.registration.as_ref().is_some_and(Registration::is_lost);
+        let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+        own || joined.iter().filter_map(Weak::upgrade).any(|other| other.is_lost())
+    }
+
     #[inline(always)]
     pub(super) fn is_revoked(&self) -> bool {
         self.revoked.load(Ordering::Relaxed)
@@ -175,20 +172,12 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        self.registration = None;
         if let Some((base, len)) = self.ours {
             // SAFETY: mapped by us alone; whoever kept a pointer into it keeps
             // the mapping, so that nobody is left.
             let unmapped = unsafe { munmap(base, len) };
             debug_assert!(unmapped.is_ok());
         }
-    }
-}
-
-/// Whether the file can no longer shrink; seals it where it is allowed.
-fn sealed(file: BorrowedFd<'_>) -> bool {
-    let has = |seals: SealFlags| seals.contains(SealFlags::SHRINK);
-    match fcntl_get_seals(file) {
-        Err(_) => false,
-        Ok(seals) => has(seals) || fcntl_add_seals(file, SealFlags::SHRINK).is_ok(),
     }
 }

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 
-use super::mapping::Seal;
-use super::{Access, Mapping};
+use super::{Access, Mapping, Trust};
 
 /// Shared registers; clones see the same ones. Offsets are bytes from the
 /// beginning of BAR0; beyond its end, reads give zero and writes go nowhere.
@@ -34,7 +33,7 @@ impl BarPages {
         ftruncate(&file, u64::from(len))?;
         // A client that could shrink it would end us with SIGBUS.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        let mapping = Mapping::of_file(file.as_fd(), 0, u64::from(len), Access::BOTH, Seal::Demand)?;
+        let mapping = Mapping::of_file(file.as_fd(), 0, u64::from(len), Access::BOTH, Trust::Hostile)?;
         let base = mapping.base().cast_const().cast();
         Ok(BarPages { base, words: len as usize / 4, mapping: Arc::new(mapping), file: Arc::new(file) })
     }

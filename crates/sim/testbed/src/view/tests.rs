@@ -195,6 +195,55 @@ fn a_hostile_file_without_seals_is_refused() {
 }
 
 #[test]
+fn what_is_not_memory_is_refused_however_trusted() {
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+    let disk = tempfile::tempfile().unwrap();
+    disk.set_len(0x1000).unwrap();
+    let directory = std::fs::File::open("/").unwrap();
+    for file in [reader, writer, socket.into(), disk.into(), directory.into()] {
+        assert!(View::new(Trust::Peer).map(0, 0x1000, file, 0, Access::BOTH).is_err());
+    }
+}
+
+#[test]
+fn pages_that_a_client_takes_away_are_lost_to_it_alone() {
+    let files = [0; 4].map(|_| {
+        let file = memfd_create("test", MemfdFlags::empty()).unwrap();
+        ftruncate(&file, 0x3000).unwrap();
+        file
+    });
+    let views = [0; 3].map(|_| View::new(Trust::Peer));
+    let [hostile, across, decent] = &views;
+    let map = |view: &View, iova, file: &OwnedFd| {
+        view.map(iova, 0x3000, file.try_clone().unwrap(), 0, Access::BOTH).unwrap();
+    };
+    map(hostile, 0, &files[0]);
+    map(across, 0, &files[1]);
+    map(across, 0x3000, &files[2]);
+    map(decent, 0, &files[3]);
+    let window = across.window(0x2000, 0x2000).unwrap();
+    window.store(0x1000, 1);
+    assert!(views.iter().all(|view| !view.is_lost()));
+    files[..3].iter().for_each(|file| ftruncate(file, 0).unwrap());
+    assert!(hostile.read(0x1000, &mut [1; 8]) && hostile.is_lost());
+    assert_eq!((window.load(0x1000), across.is_lost()), (0, true), "by way of the second mapping");
+    assert!(decent.write(0, &[1]) && !decent.is_lost());
+    hostile.clear();
+    assert!(!hostile.is_lost(), "the next client begins anew");
+}
+
+#[test]
+fn addresses_for_all_clients_are_left() {
+    let view = View::default();
+    for (n, len) in [1 << 62, MAX_BYTES + 0x1000, MAX_BYTES / 2 + 0x1000].into_iter().enumerate() {
+        let mapped = view.map(n as u64 * MAX_BYTES, len, file(1 << 62), 0, Access::BOTH);
+        assert_eq!(mapped.is_ok(), len < MAX_BYTES, "{len:#x}");
+    }
+    assert!(view.map(0, MAX_BYTES / 2, file(1 << 62), 0, Access::BOTH).is_err(), "all in all too many");
+}
+
+#[test]
 fn memory_without_a_file_is_known_but_out_of_reach() {
     let view = View::default();
     view.map_unreachable(0, 0x1000).unwrap();

@@ -97,7 +97,7 @@ impl Backend for Frontend {
     }
 
     fn map_dma(&self, range: &DmaRange<'_>) -> Result<()> {
-        let region = Region::new(range, &self.peer)?;
+        let region = Region::new(range, &self.peer, self.trust)?;
         let mut link = self.lock()?;
         if link.memory.regions().len() >= self.max_regions {
             let what = format!("the back end takes no more than {} memory regions", self.max_regions);

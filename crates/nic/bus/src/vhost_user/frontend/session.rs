@@ -2,6 +2,7 @@
 //! wrong with them.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,6 +10,7 @@ use rustix::io::Errno;
 
 use super::{Frontend, Link};
 use crate::vfio_user::transport::{Fault, Patience, Received, read_all, send};
+use crate::vhost_user::memory::Region;
 use crate::vhost_user::message::{HEADER, Header, MAX_BODY, Message, Request, protocol};
 use crate::{Error, Result};
 
@@ -151,6 +153,7 @@ impl Frontend {
             Fault::Malformed(_) => {
                 Error::Protocol { peer, what: "more file descriptors than allowed".to_owned() }
             }
+            Fault::MemoryLost => Error::memory_lost(peer),
             Fault::Os(errno) => Error::Os { doing: format!("{peer}: {command}"), errno },
         })
     }
@@ -159,6 +162,14 @@ impl Frontend {
     pub(super) fn look(&self) -> Result<()> {
         if let Some(fault) = self.fault.get() {
             return Err(fault.clone());
+        }
+        let losses = crate::sigbus::losses();
+        if self.losses.load(Ordering::Relaxed) != losses {
+            let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+            if link.memory.regions().iter().any(Region::is_lost) {
+                return Err(self.fail(Error::memory_lost(self.peer.clone())));
+            }
+            self.losses.store(losses, Ordering::Relaxed);
         }
         let (stream, error) = (self.stream.as_fd(), self.error.as_fd());
         let mut fds = [
