@@ -20,8 +20,9 @@ in :: Port("$IN", inside);
 out :: Port("$OUT", outside);
 
 // Flows: input 0 is from inside, input 1 from outside; output 0 to outside, 1 to inside.
-rw :: IPRewriter(pattern outside:ip 1024-65535 - - 0 1, drop);
-ping :: ICMPPingRewriter(pattern outside:ip - - - 0 1, drop);
+// No host inside can take all ports, or all that are remembered.
+rw :: IPRewriter(pattern outside:ip 1024-65535 - - 0 1, drop, HOST_CAPACITY 4096);
+ping :: ICMPPingRewriter(pattern outside:ip - - - 0 1, drop, HOST_CAPACITY 256);
 errors :: ICMPRewriter(rw ping);
 
 // From inside: to the gateway itself, or out.

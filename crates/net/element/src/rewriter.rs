@@ -1,7 +1,7 @@
 //! Address translation: flows and their mappings.
 //!
-//! `flows` keeps them and bounds them, `spec` and `pattern` say what becomes of
-//! new ones, `kind` what tells the rewriters apart, `apply` changes packets.
+//! `flows` keeps them and bounds them, `hosts` those of each host, `spec` and `pattern` say
+//! what becomes of new ones, `kind` what tells the rewriters apart, `apply` changes packets.
 
 mod apply;
 mod classes;
@@ -9,6 +9,7 @@ mod flow_id;
 mod flows;
 mod ftp;
 mod heap;
+mod hosts;
 mod icmp;
 mod kind;
 mod mapper;

@@ -10,6 +10,7 @@ use graph::{Class, Conf, Element, Fault, Setup};
 
 use super::apply::Annotate;
 use super::flows::{CAPACITY, Member, Times};
+use super::hosts::Hosts;
 use super::kind::Kind;
 use super::mapper::all;
 use super::rewriter::{Core, DROPS, Parts, Rewriter};
@@ -24,6 +25,8 @@ const SPECS: Argument = rest(
 const CAP: Argument =
     keyword("MAPPING_CAPACITY", "the most flows, or the name of a rewriter to share that with; 262144");
 const CAP_OLD: Argument = keyword("CAPACITY", "as MAPPING_CAPACITY");
+const HOST_CAP: Argument =
+    keyword("HOST_CAPACITY", "the most flows that one host may begin, 0 for as many as there are; 0");
 const REAP: Argument = keyword("REAP_INTERVAL", "how often flows that expired are forgotten; 15 min");
 const REAP_OLD: Argument = keyword("REAP_TIME", "as REAP_INTERVAL");
 const REPLY: Argument = keyword("REPLY_ANNO", "a byte of a flow's first packet that packets back get; none");
@@ -48,6 +51,13 @@ const UDP_GUARANTEE: Argument = keyword("UDP_GUARANTEE", "as GUARANTEE, for UDP;
 const SIZE: Row<Rewriter> = read("table_size", "flows of this rewriter", Rewriter::size);
 const NMAPPINGS: Row<Rewriter> = read("nmappings", "flows of this rewriter", Rewriter::size).marked("D");
 const FAILURES: Row<Rewriter> = read("mapping_failures", "flows that could not be made", Rewriter::failures);
+const FAILURE_DETAILS: Row<Rewriter> = read(
+    "failure_details",
+    "flows that could not be made, a line for each reason",
+    Rewriter::failure_details,
+);
+const HOST_CAPACITY: Row<Rewriter> =
+    read("host_capacity", "the most flows of one host, 0 for as many as there are", Rewriter::host_capacity);
 const ALL: Row<Rewriter> = read("size", "flows of all rewriters that share the capacity", |rewriter| {
     rewriter.flows().len().to_string()
 });
@@ -82,10 +92,12 @@ const NAT: Class = Class {
         SIZE,
         NMAPPINGS,
         FAILURES,
+        FAILURE_DETAILS,
         ALL,
         EVICTIONS,
         PATTERNS,
         CAPACITY_OF,
+        HOST_CAPACITY,
         CLEAR,
         PATTERN,
     ]),
@@ -105,11 +117,16 @@ pub static IP: Class = Class {
           `#` behind it they are taken in turn, with `?` always any. Other packets and later fragments are \
           dropped, except at a `pass` input.\n\n\
           There are never more flows than MAPPING_CAPACITY: the next to expire makes place, except for flows \
-          that had a packet within the guarantee; when all have, new flows are dropped as `table full`.",
+          that had a packet within the guarantee; when all have, new flows are dropped as `table full`.\n\n\
+          Without HOST_CAPACITY one host can take all flows, and all ports towards one destination, as with \
+          Click: behind one address there may be a network. With it, new flows of a host that began so many \
+          are dropped as `too many flows of one host`, until some of its own expire. IPAddrRewriter, where \
+          a host has one flow, does not need it.",
     arguments: &[
         SPECS,
         CAP,
         CAP_OLD,
+        HOST_CAP,
         TCP_TIMEOUT,
         TCP_TIMEOUT_OLD,
         TCP_DONE,
@@ -140,10 +157,12 @@ pub static IP: Class = Class {
         SIZE,
         NMAPPINGS,
         FAILURES,
+        FAILURE_DETAILS,
         ALL,
         EVICTIONS,
         PATTERNS,
         CAPACITY_OF,
+        HOST_CAPACITY,
         CLEAR,
         PATTERN,
     ]),
@@ -170,6 +189,7 @@ pub static TCP: Class = Class {
         SPECS,
         CAP,
         CAP_OLD,
+        HOST_CAP,
         TCP_TIMEOUT,
         TCP_TIMEOUT_OLD,
         TCP_DONE,
@@ -189,10 +209,12 @@ pub static TCP: Class = Class {
         SIZE,
         NMAPPINGS,
         FAILURES,
+        FAILURE_DETAILS,
         ALL,
         EVICTIONS,
         PATTERNS,
         CAPACITY_OF,
+        HOST_CAPACITY,
         CLEAR,
         PATTERN,
     ]),
@@ -212,6 +234,7 @@ pub static UDP: Class = Class {
         SPECS,
         CAP,
         CAP_OLD,
+        HOST_CAP,
         UDP_TIMEOUT,
         TIMEOUT,
         UDP_STREAMING,
@@ -250,7 +273,7 @@ pub static PAIR: Class = Class {
     name: "IPAddrPairRewriter",
     brief: "rewrites pairs of addresses: NAT for each source and destination",
     doc: "As IPRewriter, with addresses but no ports: `pattern SADDR[-SADDR2] DADDR FOUTPUT ROUTPUT`.",
-    arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, REPLY, AGGREGATE],
+    arguments: &[SPECS, CAP, CAP_OLD, HOST_CAP, TIMEOUT, GUARANTEE, REAP, REAP_OLD, REPLY, AGGREGATE],
     example: "rw :: IPAddrPairRewriter(pattern 1.0.0.2-1.0.0.254 - 0 1, pass 1);",
     see: &["IPAddrRewriter", "IPRewriter"],
     kernel: Kernel::Excluded(kernels::LOCK),
@@ -264,7 +287,7 @@ pub static PING: Class = Class {
     brief: "rewrites ICMP echo requests and replies",
     doc: "As IPRewriter, for pings: their identifier is what a source port is elsewhere, and no two flows to \
           one host have the same. Replies that answer no known request are dropped, except at a `pass` input.",
-    arguments: &[SPECS, CAP, CAP_OLD, TIMEOUT, GUARANTEE, REAP, REAP_OLD, DST, REPLY, AGGREGATE],
+    arguments: &[SPECS, CAP, CAP_OLD, HOST_CAP, TIMEOUT, GUARANTEE, REAP, REAP_OLD, DST, REPLY, AGGREGATE],
     example: "pw :: ICMPPingRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);",
     see: &["IPRewriter", "ICMPRewriter", "ICMPPingResponder"],
     make: |setup, conf| make(setup, conf, Kind::Ping),
@@ -351,6 +374,10 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, kind: Kind) -> Result<Box<dy
         return Err("bad MAPPING_CAPACITY".into());
     }
     let capacity = capacity.flatten().map_or(CAPACITY, |capacity| capacity as usize);
+    let hosts = match kind {
+        Kind::Address => Hosts::default(),
+        _ => Hosts::new(conf.keyword("HOST_CAPACITY")?.unwrap_or(0)),
+    };
     let aggregate = conf.keyword("SET_AGGREGATE")?.unwrap_or(false);
     // What FastClick's take: there is one table here for all threads.
     conf.ignore("USE_CACHE");
@@ -367,7 +394,7 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, kind: Kind) -> Result<Box<dy
         let checked = input.and_then(|input| input.check(setup).map(|()| input));
         checked.map_err(|error| spec::about(i, &error))
     }))?;
-    let member = Member { inputs, times, outputs: setup.outputs, ..Member::default() };
+    let member = Member { inputs, hosts, times, outputs: setup.outputs, ..Member::default() };
     let annotate = Annotate { destination, reply, aggregate: aggregate && kind == Kind::Ip };
     let parts = Parts { kind, member, inputs: setup.inputs, capacity, partner, annotate, reap_ns };
     let core = Arc::new(Core::new(parts));

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use super::flow_id::{FlowId, Growth};
 use super::heap::Heaps;
+use super::hosts::Hosts;
 use super::kind::Kind;
 use super::sequence::Shift;
 use super::spec::{Input, Rule};
@@ -110,6 +111,7 @@ pub(crate) struct Member {
     /// What of the maps' identities is taken.
     pub taken: [Taken; 2],
     pub growth: [Growth; 2],
+    pub hosts: Hosts,
     pub times: [Times; 2],
     pub outputs: usize,
 }
@@ -158,6 +160,8 @@ pub(crate) enum Without {
     Exhausted,
     /// All flows that there may be are guaranteed.
     Full,
+    /// Its host has as many flows as it may have.
+    HostFull,
 }
 
 /// Who asks for a flow.
@@ -239,22 +243,19 @@ impl Flows {
         now: i64,
     ) -> Result<Entry, Without> {
         let id = kind.forward(id);
+        self.admit(member, input, id.src, now)?;
         let Member { inputs, maps, taken, outputs, times, .. } = &mut self.members[member];
         let known = InMap { kind, map: &maps[map], taken: &taken[map] };
         let (outputs, times) = (*outputs, times[map]);
         let spec = inputs.get_mut(input).ok_or(Without::Unwanted)?;
         let fixed = (spec.forward, spec.reply);
         let made = match &mut spec.rule {
-            Rule::Drop | Rule::Named(..) => return Err(Without::Unwanted),
-            Rule::Pass => return Err(Without::Pass(spec.forward)),
+            Rule::Drop | Rule::Named(..) | Rule::Pass => return Err(Without::Unwanted),
             Rule::Keep => Some((id, fixed.0, fixed.1)),
             Rule::Pattern(pattern) => pattern.rewrite(id, &known).map(|new| (new, fixed.0, fixed.1)),
             Rule::Mapper(mapper) => mapper.rewrite(id, &known),
         };
-        let Some((new, forward, reply)) = made else {
-            spec.failures += 1;
-            return Err(Without::Exhausted);
-        };
+        let Some((new, forward, reply)) = made else { return Err(spec.refuse(Without::Exhausted)) };
         let new = kind.complete(new);
         if !kind.can_become(new) || forward >= outputs || reply >= outputs {
             return Err(Without::Unwanted);
@@ -280,6 +281,24 @@ impl Flows {
         self.store(flow, now)
     }
 
+    /// Whether an input makes flows, and one more for this host.
+    fn admit(&mut self, member: usize, input: usize, host: u32, now: i64) -> Result<(), Without> {
+        let spec = self.members[member].inputs.get(input).ok_or(Without::Unwanted)?;
+        match spec.rule {
+            Rule::Drop | Rule::Named(..) => return Err(Without::Unwanted),
+            Rule::Pass => return Err(Without::Pass(spec.forward)),
+            Rule::Keep | Rule::Pattern(_) | Rule::Mapper(_) => {}
+        }
+        if self.members[member].hosts.is_full(host) {
+            self.reap(now);
+            let Member { inputs, hosts, .. } = &mut self.members[member];
+            if hosts.is_full(host) {
+                return Err(inputs[input].refuse(Without::HostFull));
+            }
+        }
+        Ok(())
+    }
+
     fn store(&mut self, flow: Flow, now: i64) -> Result<Entry, Without> {
         let (member, map, input, ids) = (flow.member, flow.map, flow.input, flow.ids);
         let (guaranteed, expiry, number) = (flow.guaranteed, flow.expiry, flow.number);
@@ -299,13 +318,13 @@ impl Flows {
         }
         self.heaps.add(guaranteed, id, expiry);
         self.members[member].inputs[input].count += 1;
+        self.members[member].hosts.add(ids[0].src);
         if self.len() > self.capacity {
             self.end_guarantees(now);
             let gone = self.heaps.first(false).map_or(id, |(first, _)| first);
             self.forget(gone);
             if gone == id {
-                self.members[member].inputs[input].failures += 1;
-                return Err(Without::Full);
+                return Err(self.members[member].inputs[input].refuse(Without::Full));
             }
             self.evicted += 1;
         }
@@ -387,6 +406,7 @@ impl Flows {
             }
         }
         member.inputs[flow.input].count -= 1;
+        member.hosts.remove(flow.ids[0].src);
         self.free.push(id);
         Some(flow)
     }

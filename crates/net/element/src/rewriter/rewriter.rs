@@ -18,12 +18,18 @@ use graph::annotation::PacketAnnotations;
 use graph::ip_header;
 
 /// Reasons, as the classes name them.
-pub(super) const DROPS: &[&str] =
-    &["no flow and none wanted", "no packet to rewrite", "no free address or port", "table full"];
+pub(super) const DROPS: &[&str] = &[
+    "no flow and none wanted",
+    "no packet to rewrite",
+    spec::FAILURES[0].1,
+    spec::FAILURES[1].1,
+    spec::FAILURES[2].1,
+];
 const UNWANTED: usize = 0;
 const UNFIT: usize = 1;
 const EXHAUSTED: usize = 2;
 const FULL: usize = 3;
+const HOST_FULL: usize = 4;
 
 /// A rewriter as others know it, on any thread.
 #[derive(Debug)]
@@ -198,6 +204,7 @@ impl Rewriter {
                 Err(Without::Unwanted) => return Action::drop(UNWANTED),
                 Err(Without::Exhausted) => return Action::drop(EXHAUSTED),
                 Err(Without::Full) => return Action::drop(FULL),
+                Err(Without::HostFull) => return Action::drop(HOST_FULL),
             },
         };
         let flow = flows.flow(entry.flow);
@@ -239,7 +246,25 @@ impl Rewriter {
     }
 
     pub(super) fn failures(&self) -> String {
-        self.flows().members[self.member].inputs.iter().map(|input| input.failures).sum::<u64>().to_string()
+        self.failures_by_reason().iter().sum::<u64>().to_string()
+    }
+
+    /// As [`spec::FAILURES`] names them.
+    fn failures_by_reason(&self) -> [u64; spec::FAILURES.len()] {
+        let mut sums = [0; spec::FAILURES.len()];
+        for input in &self.flows().members[self.member].inputs {
+            sums.iter_mut().zip(input.failures).for_each(|(sum, count)| *sum += count);
+        }
+        sums
+    }
+
+    pub(super) fn failure_details(&self) -> String {
+        let counts = self.failures_by_reason().into_iter().zip(spec::FAILURES);
+        counts.map(|(count, (_, name))| format!("{count}\t{name}\n")).collect()
+    }
+
+    pub(super) fn host_capacity(&self) -> String {
+        self.flows().members[self.member].hosts.limit().to_string()
     }
 
     pub(super) fn patterns(&self) -> String {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use graph::Setup;
 use graph::value::{Names, Scope, Value};
 
+use super::flows::Without;
 use super::mapper::{self, Mapper};
 use super::pattern::Pattern;
 use super::taken::Chosen;
@@ -36,9 +37,16 @@ pub(crate) struct Input {
     pub reply: usize,
     /// Flows that exist.
     pub count: u64,
-    /// Flows that could not be made.
-    pub failures: u64,
+    /// Flows that could not be made, as [`FAILURES`] names them.
+    pub failures: [u64; FAILURES.len()],
 }
+
+/// Why flows cannot be made, and what that is called.
+pub(crate) const FAILURES: [(Without, &str); 3] = [
+    (Without::Exhausted, "no free address or port"),
+    (Without::Full, "table full"),
+    (Without::HostFull, "too many flows of one host"),
+];
 
 /// What is wrong with the specification of an input.
 pub(crate) fn about(input: usize, wrong: &str) -> String {
@@ -83,7 +91,7 @@ impl Input {
     pub(crate) fn parse(text: &str, outputs: usize, scope: &Scope<'_>) -> Result<Input, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let Some((word, rest)) = words.split_first() else { return Err("empty argument".into()) };
-        let mut input = Input { rule: Rule::Drop, forward: 0, reply: 0, count: 0, failures: 0 };
+        let mut input = Input { rule: Rule::Drop, forward: 0, reply: 0, count: 0, failures: [0; 3] };
         match *word {
             "pass" | "passthrough" | "nochange" => {
                 input.rule = Rule::Pass;
@@ -121,6 +129,13 @@ impl Input {
             Rule::Mapper(mapper) => mapper.choices(),
             _ => vec![],
         }
+    }
+
+    /// A flow could not be made, which is counted.
+    pub(crate) fn refuse(&mut self, why: Without) -> Without {
+        let counts = FAILURES.iter().zip(&mut self.failures);
+        counts.filter(|((reason, _), _)| *reason == why).for_each(|(_, count)| *count += 1);
+        why
     }
 
     /// Goes on where an old configuration's was; whether it says the same.

@@ -69,6 +69,67 @@ fn packets_that_find_no_port_cost_no_search() {
     let read = |rig: &mut Rig, handler: &str| rig.read(handler).trim().parse::<u64>().expect("a number");
     let (flows, failures) = (read(&mut rig, "rw.size"), read(&mut rig, "rw.mapping_failures"));
     assert_eq!((flows, flows + failures), (65_535 - 1023, 180_000));
+    assert_eq!(
+        rig.read("rw.failure_details"),
+        format!("{failures}\tno free address or port\n0\ttable full\n0\ttoo many flows of one host\n")
+    );
+}
+
+/// A host that begins flow after flow is refused when it has so many, and others are not, with
+/// every rewriter that lets a host have several.
+#[test]
+fn one_host_does_not_take_what_all_share() {
+    let source = |count: u32| format!("InfiniteSource(LIMIT {count}, BURST 1, STOP false)");
+    let udp = |host: u8, count: u32| {
+        source(count) + &format!(" -> DynamicUDPIPEncap(10.0.0.{host}, 1000, 2.0.0.2, 50, true, 1)")
+    };
+    let tcp = |host: u8, count: u32| udp(host, count) + " -> StoreData(9, \\<06>) -> SetIPChecksum";
+    let pings = |host: u8, count: u32| {
+        source(count) + &format!(" -> ICMPPingEncap(10.0.0.{host}, 2.0.0.2) -> NumberPacket(24)")
+    };
+    let pairs = |host: u8, count: u32| udp(host, count) + " -> NumberPacket(16)";
+    let ports = "pattern 1.0.0.1 1024-65535 - - 0 1";
+    let mapped = "RoundRobinIPMapper(- 1024-65535 2.0.0.2 80 0 1, - 1024-65535 2.0.0.3 80 0 1)";
+    let cases: [(&str, &str, String, String); 5] = [
+        ("IPRewriter", ports, udp(1, 5000), udp(2, 3)),
+        ("TCPRewriter", ports, tcp(1, 5000), tcp(2, 3)),
+        ("UDPRewriter", "mapper", udp(1, 5000), udp(2, 3)),
+        ("ICMPPingRewriter", ports, pings(1, 5000), pings(2, 3)),
+        ("IPAddrPairRewriter", "pattern - - 0 1", pairs(1, 5000), pairs(2, 3)),
+    ];
+    for (class, spec, many, few) in cases {
+        let config = format!(
+            "mapper :: {mapped};\nrw :: {class}({spec}, drop, HOST_CAPACITY 100, REAP_INTERVAL 0);\n{ENDS}\
+             {many} -> rw; {few} -> rw;\n"
+        );
+        let mut rig = ran(&config);
+        assert_eq!(
+            (rig.read("rw.size"), rig.read("rw.host_capacity")),
+            ("103".into(), "100".into()),
+            "{class}"
+        );
+        let refused = "0\tno free address or port\n0\ttable full\n4900\ttoo many flows of one host\n";
+        assert_eq!(rig.read("rw.failure_details"), refused, "{class}");
+    }
+}
+
+/// What a host has is counted down when its flows expire, and nobody needs to wait for the
+/// next time that all are looked through.
+#[test]
+fn a_host_may_begin_flows_again_when_its_old_ones_expired() {
+    let config = format!(
+        "rw :: UDPRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop, HOST_CAPACITY 10, TIMEOUT 5, GUARANTEE 1,
+                           REAP_INTERVAL 0);
+         {ENDS}
+         RatedSource(DATA x, RATE 2, LIMIT 100) -> DynamicUDPIPEncap(10.0.0.1, 1000, 2.0.0.2, 50, true, 1) -> rw;
+         DriverManager(wait 45s, stop);"
+    );
+    let mut rig = built(&config);
+    rig.router.run();
+    let read = |rig: &mut Rig, handler: &str| rig.read(handler).trim().parse::<u64>().expect("a number");
+    let refused = read(&mut rig, "rw.mapping_failures");
+    assert_eq!(read(&mut rig, "rw.size"), 10);
+    assert!(refused <= 5, "{refused} of 90 were refused at two flows a second for five seconds each");
 }
 
 #[test]
