@@ -30,11 +30,13 @@
 #![forbid(unsafe_code)]
 
 pub mod arp;
+mod limits;
 pub mod nd;
 mod resolver;
 mod responder;
 mod table;
 
+pub use limits::Limits;
 pub use resolver::{Address, Resolution, Resolver};
 pub use responder::{Responder, reply_to_echo_v4, reply_to_echo_v6};
-pub use table::{Held, Learned, Limits, Neighbor, Table};
+pub use table::{Held, Learned, Neighbor, Table};

@@ -1,56 +1,23 @@
 //! Addresses on a link, and the packets that wait for them (RFC 1122, section 2.3.2.2).
 //!
-//! A [`Table`] has bounds for all that strangers can make it keep: addresses, packets,
-//! packets for one address, and the time that they may wait.
+//! A [`Table`] has bounds for all that strangers can make it keep and send ([`Limits`]):
+//! addresses, those that nobody answers for, packets, packets for one address, the time that
+//! they may wait, and requests. What a packet costs does not depend on how many others wait.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use memory::Packet;
 use wire::MacAddress;
 
+use crate::limits::{Limits, Pace, SECOND_NS};
 use crate::resolver::Address;
 
-/// A second in nanoseconds.
-const SECOND_NS: i64 = 1_000_000_000;
-/// What an unlimited number of addresses means: memory is finite, and strangers
-/// choose the addresses.
-const MOST_ENTRIES: usize = 1 << 20;
 /// Ages are compared in milliseconds.
 const TICK_NS: i64 = SECOND_NS / 1000;
 /// Polls sent at a quick pace, and the paces.
 const QUICK_POLLS: u8 = 10;
 const QUICK_NS: i64 = SECOND_NS / 10;
 const SLOW_NS: i64 = 2 * SECOND_NS;
-
-/// Bounds of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Packets that may wait.
-    pub packets: usize,
-    /// Packets that may wait for one address.
-    pub packets_each: usize,
-    /// When too many packets wait, one in so many of them goes; not zero.
-    pub slim: usize,
-    /// Addresses that are kept, a million at most.
-    pub addresses: usize,
-    /// How long an answer counts; zero for ever.
-    pub timeout_ns: i64,
-    /// How long packets wait; zero for as long as there is room.
-    pub wait_ns: i64,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            packets: 2048,
-            packets_each: usize::MAX,
-            slim: 2,
-            addresses: usize::MAX,
-            timeout_ns: 300 * SECOND_NS,
-            wait_ns: 0,
-        }
-    }
-}
 
 /// What a table knows of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,20 +42,76 @@ struct Entry {
     polled_ns: i64,
     polls: u8,
     waiting: VecDeque<Packet>,
-    /// Since when any have waited.
-    since_ns: i64,
+    /// Since when any have waited, and which address began first.
+    since: Age,
 }
 
 impl Entry {
-    /// Whether it may be asked for again, which is noted.
-    fn poll(&mut self, now_ns: i64) -> bool {
+    /// Whether it may be asked for again, if `allowed` says so too, which is noted.
+    fn poll(&mut self, now_ns: i64, allowed: impl FnOnce() -> bool) -> bool {
         let pace = if self.polls >= QUICK_POLLS { SLOW_NS } else { QUICK_NS };
-        let may = now_ns >= self.polled_ns + pace;
+        let may = now_ns >= self.polled_ns + pace && allowed();
         if may {
             self.polled_ns = now_ns;
             self.polls = self.polls.saturating_add(1);
         }
         may
+    }
+}
+
+/// The entries in the orders in which they are looked for, so that none is searched.
+#[derive(Debug)]
+struct Orders<A> {
+    /// All, the oldest first.
+    ages: BTreeMap<Age, A>,
+    /// Those that nobody has answered for, the oldest first.
+    incomplete: BTreeMap<Age, A>,
+    /// Those that packets wait for, the oldest first.
+    holding: BTreeMap<Age, A>,
+    /// The same, by since when they wait. Used when packets wait for a limited time.
+    unresolved: BTreeMap<Age, A>,
+}
+
+impl<A: Address> Orders<A> {
+    fn new() -> Orders<A> {
+        let [ages, incomplete, holding, unresolved] = [const { BTreeMap::new() }; 4];
+        Orders { ages, incomplete, holding, unresolved }
+    }
+
+    /// Enters an entry that is in none; `timed` when packets wait for a limited time.
+    fn enter(&mut self, address: A, entry: &Entry, timed: bool) {
+        self.ages.insert(entry.age, address);
+        if entry.mac.is_none() {
+            self.incomplete.insert(entry.age, address);
+        }
+        if !entry.waiting.is_empty() {
+            self.wait(address, entry, timed);
+        }
+    }
+
+    /// Packets wait for an entry, which none did.
+    fn wait(&mut self, address: A, entry: &Entry, timed: bool) {
+        self.holding.insert(entry.age, address);
+        if timed {
+            self.unresolved.insert(entry.since, address);
+        }
+    }
+
+    /// No packet waits any more for an entry.
+    fn release(&mut self, entry: &Entry) {
+        self.holding.remove(&entry.age);
+        self.unresolved.remove(&entry.since);
+    }
+
+    /// Takes an entry out as it was entered.
+    fn leave(&mut self, entry: &Entry) {
+        self.ages.remove(&entry.age);
+        if entry.mac.is_none() {
+            self.incomplete.remove(&entry.age);
+        }
+        if !entry.waiting.is_empty() {
+            self.release(entry);
+        }
     }
 }
 
@@ -120,16 +143,13 @@ pub struct Learned<A> {
 pub struct Table<A> {
     limits: Limits,
     entries: HashMap<A, Entry>,
-    ages: BTreeMap<Age, A>,
-    /// Those of `ages` that packets wait for.
-    holding: BTreeMap<Age, A>,
+    orders: Orders<A>,
+    pace: Pace,
     sequence: i64,
     waiting: usize,
     drops: u64,
-    /// Addresses that packets wait for, and since when; the first came first. Some were
-    /// told of since. Used when packets wait for a limited time.
-    unresolved: VecDeque<(i64, A)>,
-    /// When to look at those again.
+    evictions: u64,
+    /// When to look again at the addresses that packets wait for.
     deadline_ns: Option<i64>,
 }
 
@@ -141,14 +161,14 @@ impl<A: Address> Table<A> {
     pub fn new(limits: Limits) -> Table<A> {
         assert!(limits.slim > 0, "one in zero packets is no share");
         Table {
-            limits: Limits { addresses: limits.addresses.clamp(1, MOST_ENTRIES), ..limits },
+            limits: limits.checked(),
             entries: HashMap::new(),
-            ages: BTreeMap::new(),
-            holding: BTreeMap::new(),
+            orders: Orders::new(),
+            pace: Pace::default(),
             sequence: 0,
             waiting: 0,
             drops: 0,
-            unresolved: VecDeque::new(),
+            evictions: 0,
             deadline_ns: None,
         }
     }
@@ -168,24 +188,45 @@ impl<A: Address> Table<A> {
         let entry = self.entries.get_mut(&address)?;
         let mac = entry.mac?;
         let live = age.0;
-        let ask = poll_ns != 0 && now_ns >= live.saturating_add(poll_ns) && entry.poll(now_ns);
+        let ask = poll_ns != 0 && now_ns >= live.saturating_add(poll_ns) && entry.poll(now_ns, || true);
         Some((mac, ask))
     }
 
-    /// The entry of an address, made if there is none.
-    fn ensure(&mut self, address: A, now_ns: i64, gone: &mut Vec<Packet>) {
+    /// The entry of an address, made if there is none, with who has it if that is known.
+    fn ensure(&mut self, address: A, mac: Option<MacAddress>, now_ns: i64, gone: &mut Vec<Packet>) {
         if self.entries.contains_key(&address) {
             return;
         }
-        if self.entries.len() >= self.limits.addresses {
-            self.expire(now_ns, self.limits.addresses - 1, gone);
+        while mac.is_none() && self.orders.incomplete.len() >= self.limits.incomplete {
+            self.evict(gone);
         }
-        let age = self.next_age(now_ns);
+        if self.entries.len() >= self.limits.addresses {
+            self.expire(now_ns, gone);
+        }
+        while self.entries.len() >= self.limits.addresses {
+            self.evict(gone);
+        }
+        let (age, since) = (self.next_age(now_ns), self.next_age(now_ns));
         let polled_ns = now_ns - SECOND_NS;
-        let waiting = VecDeque::new();
-        let entry = Entry { mac: None, age, polled_ns, polls: 0, waiting, since_ns: now_ns };
+        let entry = Entry { mac, age, polled_ns, polls: 0, waiting: VecDeque::new(), since };
+        self.orders.enter(address, &entry, false);
         self.entries.insert(address, entry);
-        self.ages.insert(age, address);
+    }
+
+    /// Forgets the oldest address that nobody answered for, else the oldest, to make room.
+    fn evict(&mut self, gone: &mut Vec<Packet>) {
+        let oldest = self.orders.incomplete.first_key_value();
+        let Some((_, &address)) = oldest.or_else(|| self.orders.ages.first_key_value()) else { return };
+        self.evictions += 1;
+        self.forget(address, gone);
+    }
+
+    fn forget(&mut self, address: A, gone: &mut Vec<Packet>) {
+        let Some(entry) = self.entries.remove(&address) else { return };
+        self.orders.leave(&entry);
+        self.waiting -= entry.waiting.len();
+        self.drops += entry.waiting.len() as u64;
+        gone.extend(entry.waiting);
     }
 
     fn next_age(&mut self, live_ns: i64) -> Age {
@@ -193,15 +234,13 @@ impl<A: Address> Table<A> {
         (live_ns, self.sequence)
     }
 
-    fn set_age(&mut self, address: A, age: Age) {
-        if let Some(entry) = self.entries.get_mut(&address) {
-            let before = std::mem::replace(&mut entry.age, age);
-            self.ages.remove(&before);
-            self.ages.insert(age, address);
-            if self.holding.remove(&before).is_some() {
-                self.holding.insert(age, address);
-            }
-        }
+    /// Changes an entry, and its places in the orders with it.
+    fn change<R>(&mut self, address: A, change: impl FnOnce(&mut Entry) -> R) -> Option<R> {
+        let entry = self.entries.get_mut(&address)?;
+        self.orders.leave(entry);
+        let changed = change(entry);
+        self.orders.enter(address, entry, self.limits.wait_ns > 0);
+        Some(changed)
     }
 
     /// Says who has an address, nobody for `None`; the packets that waited for it.
@@ -212,15 +251,13 @@ impl<A: Address> Table<A> {
         now_ns: i64,
         gone: &mut Vec<Packet>,
     ) -> VecDeque<Packet> {
-        self.ensure(address, now_ns, gone);
+        self.ensure(address, mac, now_ns, gone);
         let age = self.next_age(now_ns);
-        self.set_age(address, age);
-        let Some(entry) = self.entries.get_mut(&address) else { return VecDeque::new() };
-        (entry.mac, entry.polls, entry.polled_ns) = (mac, 0, now_ns - SECOND_NS);
-        let ready = if mac.is_some() { std::mem::take(&mut entry.waiting) } else { VecDeque::new() };
-        if !ready.is_empty() {
-            self.holding.remove(&entry.age);
-        }
+        let ready = self.change(address, |entry| {
+            (entry.age, entry.mac, entry.polls, entry.polled_ns) = (age, mac, 0, now_ns - SECOND_NS);
+            if mac.is_some() { std::mem::take(&mut entry.waiting) } else { VecDeque::new() }
+        });
+        let ready = ready.unwrap_or_default();
         self.waiting -= ready.len();
         ready
     }
@@ -236,7 +273,7 @@ impl<A: Address> Table<A> {
 
     /// Has a packet wait until somebody says who has an address.
     pub fn hold(&mut self, address: A, packet: Packet, now_ns: i64, gone: &mut Vec<Packet>) -> Held {
-        self.ensure(address, now_ns, gone);
+        self.ensure(address, None, now_ns, gone);
         // An address that packets are sent to does not expire; it is as old as it may be.
         // In whole milliseconds: of those that come together, the last counts as the
         // oldest.
@@ -246,7 +283,8 @@ impl<A: Address> Table<A> {
         let is_full = entry.waiting.len() >= each;
         if self.limits.timeout_ns != 0 && entry.age.0 < oldest {
             self.sequence += 1;
-            self.set_age(address, (oldest, -self.sequence));
+            let age = (oldest, -self.sequence);
+            self.change(address, |entry| entry.age = age);
         }
         if is_full {
             self.drops += 1;
@@ -256,17 +294,21 @@ impl<A: Address> Table<A> {
         if self.waiting > self.limits.packets {
             self.slim(now_ns, gone);
         }
-        let Some(entry) = self.entries.get_mut(&address) else { return Held::Refused(packet) };
-        if self.limits.wait_ns > 0 && entry.waiting.is_empty() {
-            entry.since_ns = now_ns;
-            self.unresolved.push_back((now_ns, address));
-            self.deadline_ns.get_or_insert(now_ns + self.limits.wait_ns.min(SECOND_NS));
-        }
-        if entry.waiting.is_empty() {
-            self.holding.insert(entry.age, address);
-        }
+        let since = self.next_age(now_ns);
+        let Some(entry) = self.entries.get_mut(&address) else {
+            (self.waiting, self.drops) = (self.waiting - 1, self.drops + 1);
+            return Held::Refused(packet);
+        };
+        let (is_first, is_timed) = (entry.waiting.is_empty(), self.limits.wait_ns > 0);
         entry.waiting.push_back(packet);
-        Held::Waits { ask: entry.poll(now_ns) }
+        if is_first {
+            entry.since = since;
+            self.orders.wait(address, entry, is_timed);
+            if is_timed {
+                self.deadline_ns.get_or_insert(now_ns + self.limits.wait_ns.min(SECOND_NS));
+            }
+        }
+        Held::Waits { ask: entry.poll(now_ns, || self.pace.allow(self.limits.requests, now_ns)) }
     }
 
     /// Packets wait so long at most from now on.
@@ -282,30 +324,34 @@ impl<A: Address> Table<A> {
     }
 
     /// Packets that waited too long go to `gone`. Of the others those whose address was
-    /// not asked for within a second are shown to `ask`, the first packet for each; whether
-    /// any go on waiting.
+    /// not asked for within a second are shown to `ask`, the first packet for each, as far
+    /// as requests may be sent; whether any go on waiting.
     pub fn give_up(&mut self, now_ns: i64, gone: &mut Vec<Packet>, mut ask: impl FnMut(A, &Packet)) -> bool {
-        for (since_ns, address) in std::mem::take(&mut self.unresolved) {
-            let Some(entry) = self.entries.get_mut(&address).filter(|e| e.since_ns == since_ns) else {
-                continue; // somebody answered, or nobody waits any more
-            };
-            let Some(first) = entry.waiting.front() else { continue };
-            if now_ns.saturating_sub(since_ns) >= self.limits.wait_ns {
-                self.waiting -= entry.waiting.len();
-                gone.extend(entry.waiting.drain(..));
-                self.holding.remove(&entry.age);
-                entry.polls = 0;
-                continue;
+        let latest_ns = now_ns.saturating_sub(self.limits.wait_ns);
+        while let Some((&since, &address)) = self.orders.unresolved.first_key_value() {
+            if since.0 > latest_ns {
+                break;
             }
-            if now_ns.saturating_sub(entry.polled_ns) >= SECOND_NS {
+            self.orders.unresolved.remove(&since);
+            let Some(entry) = self.entries.get_mut(&address) else { continue };
+            self.orders.release(entry);
+            self.waiting -= entry.waiting.len();
+            gone.extend(entry.waiting.drain(..));
+            entry.polls = 0;
+        }
+        for &address in self.orders.unresolved.values() {
+            let Some(entry) = self.entries.get_mut(&address) else { continue };
+            let is_due = now_ns.saturating_sub(entry.polled_ns) >= SECOND_NS;
+            let Some(first) = entry.waiting.front().filter(|_| is_due) else { continue };
+            if self.pace.allow(self.limits.requests, now_ns) {
                 entry.polled_ns = now_ns;
                 ask(address, first);
             }
-            self.unresolved.push_back((since_ns, address));
         }
+        let is_any_left = !self.orders.unresolved.is_empty();
         let pace_ns = self.limits.wait_ns.min(SECOND_NS);
-        self.deadline_ns = (!self.unresolved.is_empty()).then_some(now_ns.saturating_add(pace_ns));
-        self.deadline_ns.is_some()
+        self.deadline_ns = is_any_left.then_some(now_ns.saturating_add(pace_ns));
+        is_any_left
     }
 
     /// Packets that waited were dropped.
@@ -313,50 +359,43 @@ impl<A: Address> Table<A> {
         self.drops += count;
     }
 
-    /// Forgets addresses that expired, and the oldest beyond `most`.
-    pub fn expire(&mut self, now_ns: i64, most: usize, gone: &mut Vec<Packet>) {
-        while let Some((&age, &address)) = self.ages.first_key_value() {
-            if !self.is_expired(age, now_ns) && self.entries.len() <= most {
+    /// Forgets addresses that expired.
+    pub fn expire(&mut self, now_ns: i64, gone: &mut Vec<Packet>) {
+        while let Some((&age, &address)) = self.orders.ages.first_key_value() {
+            if !self.is_expired(age, now_ns) {
                 break;
             }
-            self.ages.remove(&age);
-            self.holding.remove(&age);
-            if let Some(entry) = self.entries.remove(&address) {
-                self.waiting -= entry.waiting.len();
-                self.drops += entry.waiting.len() as u64;
-                gone.extend(entry.waiting);
-            }
+            self.forget(address, gone);
         }
     }
 
     /// Makes room: packets that wait for the oldest addresses go first. One packet is
     /// counted as waiting that is not there yet.
     fn slim(&mut self, now_ns: i64, gone: &mut Vec<Packet>) {
-        self.expire(now_ns, usize::MAX, gone);
+        self.expire(now_ns, gone);
         let most = (self.limits.packets - self.limits.packets / self.limits.slim).max(1);
         while self.waiting > most {
-            let Some(oldest) = self.holding.first_entry() else { return };
-            let waiting = self.entries.get_mut(oldest.get()).map(|entry| &mut entry.waiting);
-            if let Some(packet) = waiting.and_then(VecDeque::pop_front) {
+            let Some((_, address)) = self.orders.holding.first_key_value() else { return };
+            let Some(entry) = self.entries.get_mut(address) else { return };
+            if let Some(packet) = entry.waiting.pop_front() {
                 gone.push(packet);
                 self.waiting -= 1;
                 self.drops += 1;
-            } else {
-                oldest.remove();
+            }
+            if entry.waiting.is_empty() {
+                self.orders.release(entry);
             }
         }
     }
 
     /// Forgets all.
     pub fn clear(&mut self, gone: &mut Vec<Packet>) {
-        self.ages.clear();
-        self.holding.clear();
+        self.orders = Orders::new();
         for (_, entry) in self.entries.drain() {
             self.drops += entry.waiting.len() as u64;
             gone.extend(entry.waiting);
         }
         self.waiting = 0;
-        self.unresolved.clear();
         self.deadline_ns = None;
     }
 
@@ -368,22 +407,32 @@ impl<A: Address> Table<A> {
             return;
         }
         std::mem::swap(&mut self.entries, &mut old.entries);
-        std::mem::swap(&mut self.ages, &mut old.ages);
-        std::mem::swap(&mut self.holding, &mut old.holding);
+        std::mem::swap(&mut self.orders, &mut old.orders);
         (self.sequence, self.waiting, self.drops) = (old.sequence, old.waiting, old.drops);
+        self.evictions = old.evictions;
         (old.waiting, old.drops) = (0, 0);
-        self.unresolved.clear();
+        self.orders.unresolved.clear();
         if self.limits.wait_ns > 0 {
-            let waiting = self.entries.iter_mut().filter(|(_, entry)| !entry.waiting.is_empty());
-            self.unresolved.extend(waiting.map(|(address, entry)| (entry.since_ns, *address)));
-            let since_ns = self.unresolved.iter().map(|(since_ns, _)| *since_ns).min();
-            self.deadline_ns = since_ns.map(|since_ns| since_ns + self.limits.wait_ns.min(SECOND_NS));
+            let waiting = self.entries.iter().filter(|(_, entry)| !entry.waiting.is_empty());
+            self.orders.unresolved.extend(waiting.map(|(address, entry)| (entry.since, *address)));
+            let since = self.orders.unresolved.first_key_value();
+            self.deadline_ns = since.map(|((since_ns, _), _)| since_ns + self.limits.wait_ns.min(SECOND_NS));
         }
     }
 
     /// Packets that were dropped because they waited too long, or too many did.
     pub fn drops(&self) -> u64 {
         self.drops
+    }
+
+    /// Addresses that were forgotten before they expired, because others needed their place.
+    pub fn evictions(&self) -> u64 {
+        self.evictions
+    }
+
+    /// Requests that were not sent, because there were too many ([`Limits::requests`]).
+    pub fn suppressed(&self) -> u64 {
+        self.pace.suppressed
     }
 
     /// How often expired addresses are looked for.
@@ -393,7 +442,7 @@ impl<A: Address> Table<A> {
 
     /// All that is known, the oldest first.
     pub fn iter(&self, now_ns: i64) -> impl Iterator<Item = Neighbor<A>> {
-        self.ages.values().filter_map(move |address| {
+        self.orders.ages.values().filter_map(move |address| {
             let entry = self.entries.get(address)?;
             let is_valid = entry.mac.is_some() && !self.is_expired(entry.age, now_ns);
             let age_ns = (now_ns - entry.age.0).max(0);
@@ -414,5 +463,41 @@ impl<A: Address> Table<A> {
     /// How many packets wait.
     pub fn waiting(&self) -> usize {
         self.waiting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use memory::{Backing, Dma, Options, Pool};
+
+    use super::*;
+
+    /// A sender and a host that answers can have an address wait millions of times between two
+    /// looks at those that wait, and a scan can do so with as many addresses: nothing is kept
+    /// of what is over.
+    #[test]
+    fn what_waited_leaves_nothing_behind() {
+        let dma = Dma::new(Options { backing: Backing::Memfd, numa_node: None });
+        let mut pool = Pool::new(&dma, 64).expect("memory");
+        let limits = Limits { wait_ns: SECOND_NS, packets: 8, incomplete: 16, ..Limits::default() };
+        let mut table = Table::new(limits);
+        for n in 0..10_000_u32 {
+            let mut gone = vec![];
+            for address in [Ipv4Addr::LOCALHOST, Ipv4Addr::from_bits(n)] {
+                let packet = pool.alloc().expect("few wait");
+                assert!(matches!(table.hold(address, packet, 0, &mut gone), Held::Waits { .. }));
+            }
+            gone.extend(table.insert(Ipv4Addr::LOCALHOST, Some(MacAddress([2; 6])), 0, &mut vec![]));
+            gone.into_iter().for_each(|packet| pool.free(packet));
+        }
+        let Orders { ages, incomplete, holding, unresolved } = &table.orders;
+        assert_eq!((table.len(), ages.len(), incomplete.len()), (17, 17, 16));
+        let waiting = table.entries.values().filter(|entry| !entry.waiting.is_empty()).count();
+        assert_eq!((holding.len(), unresolved.len()), (waiting, waiting));
+        let mut gone = vec![];
+        table.clear(&mut gone);
+        gone.into_iter().for_each(|packet| pool.free(packet));
     }
 }

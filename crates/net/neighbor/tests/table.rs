@@ -92,10 +92,13 @@ proptest! {
         packets_each in 1..5_usize,
         slim in 1..4_usize,
         addresses in 1..6_usize,
+        incomplete in 1..6_usize,
         timeout in prop_oneof![Just(0), Just(2 * SECOND_NS)],
         wait in prop_oneof![Just(0), Just(SECOND_NS)],
     ) {
-        let limits = Limits { packets, packets_each, slim, addresses, timeout_ns: timeout, wait_ns: wait };
+        let requests = 100;
+        let (timeout_ns, wait_ns) = (timeout, wait);
+        let limits = Limits { packets, packets_each, slim, addresses, incomplete, requests, timeout_ns, wait_ns };
         let mut it = watched(limits);
         let (mut said, mut held) = (HashMap::new(), HashMap::new());
         for act in acts {
@@ -111,7 +114,7 @@ proptest! {
                 Act::Wait(ns) => it.now_ns += ns,
                 Act::Expire => {
                     let mut gone = vec![];
-                    it.table.expire(it.now_ns, usize::MAX, &mut gone);
+                    it.table.expire(it.now_ns, &mut gone);
                     it.back(gone);
                 }
                 Act::GiveUp => {
@@ -158,7 +161,8 @@ proptest! {
 /// walk over those that were asked for before. At one for each, this takes an hour.
 #[test]
 fn a_scan_costs_each_packet_the_same() {
-    let mut it = watched(Limits { packets: 8, slim: usize::MAX, ..Limits::default() });
+    let unlimited = Limits { addresses: usize::MAX, incomplete: usize::MAX, ..Limits::default() };
+    let mut it = watched(Limits { packets: 8, slim: usize::MAX, ..unlimited });
     for n in 0..400_000_u32 {
         let mut gone = vec![];
         let packet = it.pool.alloc().expect("few wait");
@@ -172,6 +176,64 @@ fn a_scan_costs_each_packet_the_same() {
     let mut gone = vec![];
     it.table.clear(&mut gone);
     gone.into_iter().for_each(|packet| it.pool.free(packet));
+}
+
+/// A packet for each of so many addresses, at the same time; how many may be asked for.
+fn scan(it: &mut Watched, from: u32, count: u32) -> u32 {
+    let mut asked = 0;
+    for n in from..from + count {
+        let (mut gone, packet) = (vec![], it.pool.alloc().expect("few wait"));
+        it.inside += 1;
+        match it.table.hold(Ipv4Addr::from_bits(n), packet, it.now_ns, &mut gone) {
+            Held::Waits { ask } => asked += u32::from(ask),
+            Held::Refused(packet) => gone.push(packet),
+        }
+        it.back(gone);
+    }
+    asked
+}
+
+fn clear(mut it: Watched) {
+    let mut gone = vec![];
+    it.table.clear(&mut gone);
+    it.back(gone);
+    assert_eq!(it.inside, 0);
+}
+
+/// RFC 6583, section 7.1: what is known is not forgotten for what nobody answers for, and a
+/// scan sends so many requests and no more.
+#[test]
+fn a_scan_forgets_nobody_who_is_known_and_sends_few_requests() {
+    let mut it = watched(Limits { packets: 8, ..Limits::default() });
+    for n in 0..100 {
+        it.say(n, Some(n));
+    }
+    it.now_ns += SECOND_NS;
+    assert_eq!(scan(&mut it, 0x0B00_0000, 30_000), 10_000, "a second's worth");
+    assert_eq!((it.table.len(), it.table.evictions(), it.table.suppressed()), (4196, 30_000 - 4096, 20_000));
+    it.now_ns += SECOND_NS / 2;
+    assert_eq!(scan(&mut it, 0x0C00_0000, 30_000), 5_000);
+    for n in 0..100 {
+        assert_eq!(it.table.lookup(address(n), it.now_ns, 0), Some((mac(n), false)), "host {n}");
+    }
+    clear(it);
+}
+
+/// A full table forgets addresses that nobody answered for before those that are known.
+#[test]
+fn a_full_table_makes_room_where_nobody_answered() {
+    let mut it = watched(Limits { addresses: 10, ..Limits::default() });
+    for n in 0..8 {
+        it.say(n, Some(n));
+    }
+    scan(&mut it, 0x0B00_0000, 20);
+    assert!((0..8).all(|n| it.table.lookup(address(n), it.now_ns, 0).is_some()));
+    it.say(8, Some(8));
+    it.say(9, Some(9));
+    it.say(10, Some(10));
+    assert_eq!(it.table.lookup(address(0), it.now_ns, 0), None, "the oldest of those that are known");
+    assert_eq!(it.table.len(), 10);
+    clear(it);
 }
 
 #[test]

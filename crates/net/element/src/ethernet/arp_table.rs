@@ -15,22 +15,43 @@ use neighbor::{Limits, Neighbor, Table};
 use wire::MacAddress;
 
 pub(super) const CAPACITY: Argument = keyword("CAPACITY", "packets that may wait, 0 for no limit; 2048");
-pub(super) const ENTRY_CAPACITY: Argument = keyword("ENTRY_CAPACITY", "addresses kept, 0 for a million; 0");
+pub(super) const ENTRY_CAPACITY: Argument =
+    keyword("ENTRY_CAPACITY", "addresses kept, 0 for a million; 65536");
+pub(super) const INCOMPLETE_CAPACITY: Argument = keyword(
+    "INCOMPLETE_CAPACITY",
+    "addresses kept that nobody answered for, 0 for as many as there are; the oldest go; 4096",
+);
+pub(super) const REQUEST_RATE: Argument =
+    keyword("REQUEST_RATE", "requests a second for addresses that are not known, 0 for no limit; 10000");
 pub(super) const ENTRY_PACKET_CAPACITY: Argument =
     keyword("ENTRY_PACKET_CAPACITY", "packets that may wait for one address, 0 for no limit; 0");
 pub(super) const SLIM_FACTOR: Argument =
     keyword("CAPACITY_SLIM_FACTOR", "when too many packets wait, one in so many of them goes; 2");
 pub(super) const TIMEOUT: Argument = keyword("TIMEOUT", "how long an answer counts, 0 for ever; 300 s");
 
+/// What two handlers of all tables tell.
+pub(super) const EVICTIONS: &str = "addresses forgotten early, because others needed their place";
+pub(super) const SUPPRESSED: &str = "requests not sent, because of REQUEST_RATE";
+
 /// The class.
 pub static CLASS: Class = Class {
     name: "ARPTable",
     brief: "keeps who has which IPv4 address, for several ARPQueriers",
     doc: "A table that ARPQueriers share by their TABLE argument. When more packets wait than CAPACITY, the \
-          oldest go.",
+          oldest go. A scan of a network fills the table with addresses that nobody answers for: these have \
+          a capacity of their own, so that none is forgotten that is known, and REQUEST_RATE bounds what is \
+          asked (RFC 6583).",
     ports: "0/0",
     processing: "a/a",
-    arguments: &[CAPACITY, ENTRY_CAPACITY, ENTRY_PACKET_CAPACITY, SLIM_FACTOR, TIMEOUT],
+    arguments: &[
+        CAPACITY,
+        ENTRY_CAPACITY,
+        INCOMPLETE_CAPACITY,
+        ENTRY_PACKET_CAPACITY,
+        SLIM_FACTOR,
+        TIMEOUT,
+        REQUEST_RATE,
+    ],
     handlers: &Handlers::<ArpTable>(&[
         call("table", "`IP VALID ETH AGE`, a line for each address, the oldest first", |table, cx, _| {
             Ok(table.table.listing(cx.now_ns()))
@@ -40,6 +61,8 @@ pub static CLASS: Class = Class {
         }),
         read("count", "addresses", |table| table.table.lock().len().to_string()),
         read("length", "packets that wait", |table| table.table.lock().waiting().to_string()),
+        read("evictions", EVICTIONS, |table| table.table.lock().evictions().to_string()),
+        read("suppressed", SUPPRESSED, |table| table.table.lock().suppressed().to_string()),
         write("insert", "`IP ETH`: who has an address", |table, cx, value| {
             let gone = table.table.insert_entry(value, cx.now_ns())?;
             gone.into_iter().for_each(|packet| cx.drop(0, packet));
@@ -81,7 +104,10 @@ pub(super) struct SharedTable<A: Address = Ipv4Addr>(Mutex<Table<A>>);
 impl<A: Address> SharedTable<A> {
     pub(super) fn parse(conf: &mut Conf<'_>) -> Result<SharedTable<A>, Fault> {
         let capacity: usize = conf.keyword("CAPACITY")?.unwrap_or(2048);
-        let entries: usize = conf.keyword("ENTRY_CAPACITY")?.unwrap_or(0);
+        let usual = Limits::default();
+        let entries: usize = conf.keyword("ENTRY_CAPACITY")?.unwrap_or(usual.addresses);
+        let incomplete: usize = conf.keyword("INCOMPLETE_CAPACITY")?.unwrap_or(usual.incomplete);
+        let requests: u32 = conf.keyword("REQUEST_RATE")?.unwrap_or(usual.requests);
         let each: usize = conf.keyword("ENTRY_PACKET_CAPACITY")?.unwrap_or(0);
         let slim: usize = conf.keyword("CAPACITY_SLIM_FACTOR")?.unwrap_or(2);
         let timeout = conf.keyword("TIMEOUT")?.unwrap_or(Span(300 * SECOND_NS));
@@ -94,6 +120,8 @@ impl<A: Address> SharedTable<A> {
             packets_each: unlimited(each),
             slim,
             addresses: unlimited(entries),
+            incomplete: unlimited(incomplete),
+            requests,
             timeout_ns: timeout.0.max(0),
             wait_ns: 0,
         };
@@ -118,7 +146,7 @@ impl<A: Address> SharedTable<A> {
         let mut gone = vec![];
         let pace = {
             let mut table = self.lock();
-            table.expire(cx.now_ns(), usize::MAX, &mut gone);
+            table.expire(cx.now_ns(), &mut gone);
             table.expiry_interval_ns()
         };
         gone.into_iter().for_each(|packet| cx.drop(reason, packet));

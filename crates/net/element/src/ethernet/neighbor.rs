@@ -76,9 +76,11 @@ pub static SOLICITOR: Class = Class {
         mandatory("ETH", "this host's Ethernet address"),
         arp_table::CAPACITY,
         arp_table::ENTRY_CAPACITY,
+        arp_table::INCOMPLETE_CAPACITY,
         arp_table::ENTRY_PACKET_CAPACITY,
         arp_table::SLIM_FACTOR,
         arp_table::TIMEOUT,
+        arp_table::REQUEST_RATE,
         keyword("POLL_TIMEOUT", "when an address in use is asked for again, 0 for never; 60 s"),
         GIVE_UP,
     ],
@@ -92,6 +94,10 @@ pub static SOLICITOR: Class = Class {
         }),
         read("count", "addresses in the table", |solicitor| solicitor.table.lock().len().to_string()),
         read("length", "packets that wait", |solicitor| solicitor.table.lock().waiting().to_string()),
+        read("evictions", arp_table::EVICTIONS, |solicitor| solicitor.table.lock().evictions().to_string()),
+        read("suppressed", arp_table::SUPPRESSED, |solicitor| {
+            solicitor.table.lock().suppressed().to_string()
+        }),
         write("insert", "`IP ETH`: who has an address", |solicitor, cx, value| {
             let gone = solicitor.table.insert_entry(value, cx.now_ns())?;
             gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
