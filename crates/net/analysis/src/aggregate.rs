@@ -5,6 +5,7 @@ pub(super) mod counter;
 mod field;
 pub(super) mod filter;
 pub(super) mod flow_dumps;
+mod flow_key;
 mod flow_record;
 pub(super) mod flows;
 pub(super) mod ip;

@@ -17,6 +17,9 @@ use graph::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, PacketAnnotation
 const HANDLERS: Handlers<Counter> = Handlers(&[
     read("count", "packets or bytes", |counter| counter.count.to_string()),
     read("nagg", "aggregates", |counter| counter.counts.len().to_string()),
+    read("overflow", "packets not counted, because there were CAPACITY aggregates", |counter| {
+        counter.overflow.to_string()
+    }),
     both(
         "freeze",
         "whether it is frozen",
@@ -106,7 +109,7 @@ pub static CLASS: Class = Class {
     doc: "Writing a file's name, or `-`, to `write_text_file` and the like writes the counts there. While it is \
           frozen only aggregates that it knows are counted; the second input is always so. With two outputs, \
           packets that are counted go to the first, others to the second. When there are CAPACITY aggregates \
-          no more are counted. A call is a number and a handler, written when so many aggregates, or so many \
+          no more are counted, which `overflow` counts. A call is a number and a handler, written when so many aggregates, or so many \
           packets or bytes, have been counted.",
     ports: "1-2/1-2",
     flow: "#/#",
@@ -205,6 +208,7 @@ fn make(conf: &mut Conf<'_>) -> Result<Counter, Fault> {
         active: true,
         counts: Tree::default(),
         count: 0,
+        overflow: 0,
     };
     conf.complete()?;
     Ok(counter)
@@ -225,6 +229,7 @@ pub struct Counter {
     active: bool,
     counts: Tree,
     count: u64,
+    overflow: u64,
 }
 
 /// How counts are written to a file.
@@ -264,6 +269,7 @@ impl Counter {
         let known = self.counts.count(aggregate) > 0;
         let full = self.counts.places() / 4 >= self.capacity || self.counts.len() >= self.capacity;
         if !known && (frozen || self.frozen || full) {
+            self.overflow += u64::from(full && !(frozen || self.frozen));
             return false;
         }
         let amount = self.amount(packet);

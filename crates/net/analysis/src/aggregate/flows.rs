@@ -11,24 +11,20 @@ use graph::value::Span;
 use graph::{Class, Cx, Element, Next};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
-use wire::ip::{Ports, Protocol};
 use wire::tcp::Flags;
-use wire::{icmpv4, ipv4, tcp};
+use wire::{ipv4, tcp};
 
+use super::flow_key::{Hosts, Seen, TCP, UDP, look, telling};
 use super::notice::Notifier;
 use super::trace_info::{Stats, TraceInfo};
 use graph::annotation::{AGGREGATE, PAINT, PacketAnnotations};
-use graph::ip_header::{LEN, is_first_fragment, is_fragment, u16_at, u32_at};
+use graph::ip_header::{LEN, is_first_fragment, is_fragment, u16_at};
 
-const TCP: u8 = Protocol::TCP.0;
-const UDP: u8 = Protocol::UDP.0;
-const ICMP: u8 = Protocol::ICMP.0;
 /// Fragments that are held altogether.
 const MOST_FRAGMENTS: usize = 4096;
-/// Buckets of a new hash table of Click's.
-const BUCKETS: u32 = 63;
-/// Packets held of one pair of hosts.
-const MOST_OF_PAIR: usize = 1024;
+/// Packets held of one pair of hosts, which are looked through when one of them goes: those of
+/// a datagram of 64 KiB on links of 576 bytes.
+const MOST_OF_PAIR: usize = 128;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -55,7 +51,7 @@ pub static CLASS: Class = Class {
         keyword("CAPACITY", "flows at the most; 1048576"),
     ],
     handlers: &Handlers::<Flows>(&[
-        read("nflows", "flows it knows", |flows| flows.flows.to_string()),
+        read("nflows", "flows it knows", |flows| flows.flows.len().to_string()),
         action("clear", "ends all flows, and lets fragments go", |flows, cx| {
             flows.reap(cx, i64::MAX / SECOND_NS);
             flows.notifier.clone().sweep(cx);
@@ -92,7 +88,9 @@ pub static CLASS: Class = Class {
             notifier,
             pairs: HashMap::new(),
             next_pair: 0,
-            flows: 0,
+            flows: HashMap::new(),
+            keys: HashMap::new(),
+            turn: 0,
             held: 0,
             next: 1,
             active: 0,
@@ -122,25 +120,6 @@ impl Timeouts {
     }
 }
 
-/// A protocol and two hosts, the lower address first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Hosts {
-    protocol: u8,
-    a: u32,
-    b: u32,
-}
-
-impl Hosts {
-    /// When it is its turn, among those that came as the first, second, ...: TCP before
-    /// UDP, in the order in which Click's hash table has them when it is small.
-    fn rank(&self, number: u64) -> (u8, u32, Reverse<u64>) {
-        let (one, other) = (self.a.swap_bytes(), self.b.swap_bytes());
-        let (low, high) = (one.min(other), one.max(other));
-        let hash = (low << 12).wrapping_add(high).wrapping_add(low >> 20 & 0x1F);
-        (self.protocol, hash % BUCKETS, Reverse(number))
-    }
-}
-
 /// A flow.
 #[derive(Debug)]
 pub(super) struct Flow {
@@ -148,6 +127,8 @@ pub(super) struct Flow {
     pub(super) ports: (u16, u16),
     pub(super) aggregate: u32,
     pub(super) last_ns: i64,
+    /// When it had its last packet, among all packets.
+    turn: u64,
     /// Which sides have closed it, a bit for each.
     over: u8,
     /// The first packet came from the higher address.
@@ -155,27 +136,25 @@ pub(super) struct Flow {
     pub(super) stats: Stats,
 }
 
-/// All between two hosts.
+impl Flow {
+    /// A flow that begins with a packet, with the next aggregate.
+    fn new(next: &mut u32, seen: &Seen, ports: (u16, u16), at: i64) -> Flow {
+        let aggregate = *next;
+        *next = next.wrapping_add(1).max(1);
+        let (reverse, stats) = (seen.flipped, Stats::default());
+        Flow { ports, aggregate, last_ns: at, turn: 0, over: 0, reverse, stats }
+    }
+}
+
+/// A flow's hosts, and its ports in their order.
+type Key = (Hosts, (u16, u16));
+
+/// Two hosts that have flows.
 #[derive(Debug, Default)]
 struct Pair {
     /// Pairs are gone through in the order in which they came.
     number: u64,
-    /// Those that had packets last at the end.
-    flows: Vec<Flow>,
     held: VecDeque<Packet>,
-}
-
-/// What a packet says of its flow.
-struct Seen {
-    hosts: Hosts,
-    /// Ports in the order of the hosts; `None` behind the first fragment.
-    ports: Option<(u16, u16)>,
-    /// From the higher address to the lower.
-    flipped: bool,
-    /// It is an ICMP error.
-    error: bool,
-    fragment: bool,
-    syn: bool,
 }
 
 /// See [`CLASS`].
@@ -191,54 +170,17 @@ pub struct Flows {
     notifier: Arc<Notifier>,
     pairs: HashMap<Hosts, Pair>,
     next_pair: u64,
-    flows: usize,
+    flows: HashMap<Key, Flow>,
+    /// Which flow has an aggregate.
+    keys: HashMap<u32, Key>,
+    /// Packets of flows, all in all.
+    turn: u64,
     held: usize,
     next: u32,
     /// The time of the last packet, in seconds.
     active: i64,
     reap_at: Option<i64>,
     warned: bool,
-}
-
-/// The IP header inside an ICMP error.
-fn embedded(icmp: &[u8]) -> Option<&[u8]> {
-    let inner = icmp.get(icmpv4::HEADER_LEN..)?;
-    let length = ipv4::header_len(*inner.first()?);
-    (icmpv4::is_error(*icmp.first()?) && length >= LEN && inner.len() >= length).then_some(inner)
-}
-
-/// The header that tells the flow: the packet's own, or the one an error is about.
-fn telling(packet: &Packet, icmp: bool) -> Option<(&[u8], bool)> {
-    let ip = packet.header(Header::Network).filter(|ip| ip.len() >= LEN)?;
-    if ip[ipv4::offset::PROTOCOL] == ICMP && icmp && is_first_fragment(ip) {
-        return packet.header(Header::Transport).and_then(embedded).map(|inner| (inner, true));
-    }
-    Some((ip, false))
-}
-
-fn look(packet: &Packet, icmp: bool) -> Option<Seen> {
-    let (ip, error) = telling(packet, icmp)?;
-    let (protocol, from, to) =
-        (ip[ipv4::offset::PROTOCOL], u32_at(ip, ipv4::offset::SRC), u32_at(ip, ipv4::offset::DST));
-    if !matches!(protocol, TCP | UDP) || (from, to) == (0, 0) {
-        return None;
-    }
-    let hosts = Hosts { protocol, a: from.min(to), b: from.max(to) };
-    // An error goes the way of the packet that it is about.
-    let mut flipped = hosts.a != from;
-    let mut ports = None;
-    let transport = ip.get(ipv4::header_len(ip[0])..).unwrap_or(&[]);
-    if is_first_fragment(ip) {
-        let ports_there = Ports::of(transport)?;
-        let (sport, dport) = (ports_there.src(), ports_there.dst());
-        flipped ^= from == to && sport > dport;
-        ports = Some(if flipped { (dport, sport) } else { (sport, dport) });
-    }
-    let fragment = is_fragment(ip);
-    let syn = protocol == TCP
-        && !error
-        && transport.get(tcp::offset::FLAGS).is_some_and(|flags| Flags(*flags).contains(Flags::SYN));
-    Some(Seen { hosts, ports, flipped, error, fragment, syn })
 }
 
 impl Flows {
@@ -257,51 +199,44 @@ impl Flows {
 
     /// The flow's aggregate, and the packet's colour; `None` when there are too many.
     fn find(&mut self, cx: &mut Cx<'_>, seen: &Seen, ports: (u16, u16), at: i64) -> Option<(u32, u8)> {
-        let pair = self.pair(seen.hosts)?;
-        let known = pair.flows.iter().position(|flow| flow.ports == ports);
-        let mut before = None;
-        let mut flow = match known {
-            Some(known) => {
-                let flow = pair.flows.remove(known);
+        self.pair(seen.hosts)?;
+        let key = (seen.hosts, ports);
+        let room = self.flows.len() < self.capacity;
+        self.turn += 1;
+        let flow = match self.flows.entry(key) {
+            Entry::Vacant(_) if !room => return None,
+            Entry::Vacant(place) => {
+                let stats = self.trace.begin(cx, at);
+                let flow = Flow { stats, ..Flow::new(&mut self.next, seen, ports, at) };
+                self.keys.insert(flow.aggregate, key);
+                place.insert(flow)
+            }
+            Entry::Occupied(known) => {
+                let flow = known.into_mut();
                 let age = (at / SECOND_NS).saturating_sub(flow.last_ns / SECOND_NS);
                 let dead =
                     age > self.timeouts.of(seen.hosts.protocol, flow.over) || flow.over == 3 && seen.syn;
                 if dead {
-                    self.trace.end(cx, (seen.hosts.a, seen.hosts.b), &flow);
+                    self.trace.end(cx, (seen.hosts.a, seen.hosts.b), flow);
                     self.notifier.end(flow.aggregate);
-                    before = Some(flow.stats.packets);
+                    self.keys.remove(&flow.aggregate);
+                    // As in Click, one that begins anew goes on counting.
+                    let mut stats = self.trace.begin(cx, at);
+                    stats.packets = flow.stats.packets;
+                    *flow = Flow { stats, ..Flow::new(&mut self.next, seen, ports, at) };
+                    self.keys.insert(flow.aggregate, key);
                 }
-                (!dead).then_some(flow)
-            }
-            None if self.flows >= self.capacity => return None,
-            None => {
-                self.flows += 1;
-                None
+                flow
             }
         };
-        let flow = match flow.take() {
-            Some(flow) => flow,
-            None => {
-                let aggregate = self.next;
-                self.next = self.next.wrapping_add(1).max(1);
-                let mut stats = self.trace.begin(cx, at);
-                // As in Click, one that begins anew goes on counting.
-                stats.packets = before.unwrap_or_default();
-                Flow { ports, aggregate, last_ns: at, over: 0, reverse: seen.flipped, stats }
-            }
-        };
+        flow.turn = self.turn;
         let colour = u8::from(seen.flipped ^ flow.reverse) | u8::from(seen.error) << 1;
-        let aggregate = flow.aggregate;
-        if let Some(pair) = self.pairs.get_mut(&seen.hosts) {
-            pair.flows.push(flow);
-        }
-        Some((aggregate, colour))
+        Some((flow.aggregate, colour))
     }
 
     /// Notes down what a packet that goes on tells of its flow.
-    fn account(pair: &mut Pair, packet: &Packet) {
-        let aggregate = packet.u32_at(AGGREGATE);
-        let Some(flow) = pair.flows.iter_mut().rev().find(|flow| flow.aggregate == aggregate) else { return };
+    fn account(&mut self, key: Key, packet: &Packet) {
+        let Some(flow) = self.flows.get_mut(&key) else { return };
         flow.last_ns = packet.annotations().timestamp_ns;
         let colour = packet.u8_at(PAINT);
         if colour >= 2 {
@@ -350,7 +285,9 @@ impl Flows {
             self.held += 1;
             return self.release(cx, seen.hosts);
         }
-        Flows::account(pair, &packet);
+        if let Some(ports) = seen.ports {
+            self.account((seen.hosts, ports), &packet);
+        }
         cx.emit(0, packet);
     }
 
@@ -358,41 +295,31 @@ impl Flows {
     /// at the front.
     fn release(&mut self, cx: &mut Cx<'_>, hosts: Hosts) {
         let oldest = (self.active - self.timeouts.fragment).saturating_mul(SECOND_NS);
-        let icmp = self.icmp;
-        let Some(pair) = self.pairs.get_mut(&hosts) else { return };
-        while let Some(head) = pair.held.front() {
-            let whole = telling(head, icmp).is_none_or(|(ip, _)| !is_fragment(ip));
+        while let Some(pair) = self.pairs.get_mut(&hosts)
+            && let Some(head) = pair.held.front()
+        {
+            let whole = telling(head, self.icmp).is_none_or(|(ip, _)| !is_fragment(ip));
             let full = self.held > MOST_FRAGMENTS || pair.held.len() > MOST_OF_PAIR;
             if !(whole || full || head.annotations().timestamp_ns < oldest) {
                 return;
             }
             self.held -= 1;
-            Flows::release_one(cx, pair, icmp);
+            if let Some(packet) = release_one(cx, pair, self.icmp) {
+                if let Some(&key) = self.keys.get(&packet.u32_at(AGGREGATE)) {
+                    self.account(key, &packet);
+                }
+                cx.emit(0, packet);
+            }
         }
     }
 
-    /// Lets the first packet go that is held: with its flow's aggregate, if any fragment
-    /// of the same packet told it.
-    fn release_one(cx: &mut Cx<'_>, pair: &mut Pair, icmp: bool) {
-        let Some(mut head) = pair.held.pop_front() else { return };
-        let id =
-            |packet: &Packet| telling(packet, icmp).map(|(ip, _)| u16_at(ip, ipv4::offset::IDENTIFICATION));
-        let own = id(&head);
-        if head.u32_at(AGGREGATE) == 0 {
-            let other = pair.held.iter().find(|other| id(other) == own && other.u32_at(AGGREGATE) != 0);
-            let Some(other) = other else { return cx.drop(1, head) };
-            let (aggregate, colour) = (other.u32_at(AGGREGATE), other.u8_at(PAINT));
-            head.set_u32_at(AGGREGATE, aggregate);
-            head.set_u8_at(PAINT, colour);
-        } else {
-            let (aggregate, colour) = (head.u32_at(AGGREGATE), head.u8_at(PAINT));
-            for other in pair.held.iter_mut().filter(|other| id(other) == own) {
-                other.set_u32_at(AGGREGATE, aggregate);
-                other.set_u8_at(PAINT, colour);
-            }
-        }
-        Flows::account(pair, &head);
-        cx.emit(0, head);
+    /// The flows of each pair of hosts, those that had packets last first.
+    fn by_pair(&self) -> HashMap<Hosts, Vec<Key>> {
+        let mut turns: Vec<(u64, Key)> = self.flows.iter().map(|(key, flow)| (flow.turn, *key)).collect();
+        turns.sort_unstable_by_key(|(turn, _)| Reverse(*turn));
+        let mut by_pair: HashMap<Hosts, Vec<Key>> = HashMap::new();
+        turns.into_iter().for_each(|(_, key)| by_pair.entry(key.0).or_default().push(key));
+        by_pair
     }
 
     /// Ends flows that were silent for long, at the time `now`.
@@ -400,29 +327,56 @@ impl Flows {
         let mut order: Vec<(u64, Hosts)> = self.pairs.iter().map(|(hosts, p)| (p.number, *hosts)).collect();
         order.sort_unstable_by_key(|(number, hosts)| hosts.rank(*number));
         let active = std::mem::replace(&mut self.active, now);
+        let mut by_pair = self.by_pair();
         for (_, hosts) in order {
             self.release(cx, hosts);
-            let Some(pair) = self.pairs.get_mut(&hosts).filter(|pair| pair.held.is_empty()) else { continue };
-            let before = pair.flows.len();
-            let (trace, notifier, timeouts) = (&mut self.trace, &self.notifier, self.timeouts);
-            // Those that had packets last are told first.
-            for flow in pair.flows.iter().rev() {
-                let timeout = timeouts.of(hosts.protocol, flow.over);
-                if flow.last_ns / SECOND_NS < now.saturating_sub(timeout) {
-                    notifier.end(flow.aggregate);
-                    trace.end(cx, (hosts.a, hosts.b), flow);
-                }
+            if self.pairs.get(&hosts).is_none_or(|pair| !pair.held.is_empty()) {
+                continue;
             }
-            pair.flows.retain(|flow| {
-                flow.last_ns / SECOND_NS >= now.saturating_sub(timeouts.of(hosts.protocol, flow.over))
-            });
-            self.flows -= before - pair.flows.len();
-            if pair.flows.is_empty() {
+            let mut are_left = false;
+            for key in by_pair.remove(&hosts).unwrap_or_default() {
+                let Some(flow) = self.flows.get(&key) else { continue };
+                let timeout = self.timeouts.of(hosts.protocol, flow.over);
+                if flow.last_ns / SECOND_NS >= now.saturating_sub(timeout) {
+                    are_left = true;
+                    continue;
+                }
+                self.notifier.end(flow.aggregate);
+                self.trace.end(cx, (hosts.a, hosts.b), flow);
+                self.keys.remove(&flow.aggregate);
+                self.flows.remove(&key);
+            }
+            if !are_left {
                 self.pairs.remove(&hosts);
             }
         }
         self.active = active;
     }
+}
+
+/// Takes the first packet that is held: with its flow's aggregate, if any fragment of the
+/// same packet told it; else it is dropped.
+fn release_one(cx: &mut Cx<'_>, pair: &mut Pair, icmp: bool) -> Option<Packet> {
+    let mut head = pair.held.pop_front()?;
+    let id = |packet: &Packet| telling(packet, icmp).map(|(ip, _)| u16_at(ip, ipv4::offset::IDENTIFICATION));
+    let own = id(&head);
+    if head.u32_at(AGGREGATE) == 0 {
+        let other = pair.held.iter().find(|other| id(other) == own && other.u32_at(AGGREGATE) != 0);
+        let Some(other) = other else {
+            cx.drop(1, head);
+            return None;
+        };
+        let (aggregate, colour) = (other.u32_at(AGGREGATE), other.u8_at(PAINT));
+        head.set_u32_at(AGGREGATE, aggregate);
+        head.set_u8_at(PAINT, colour);
+    } else {
+        let (aggregate, colour) = (head.u32_at(AGGREGATE), head.u8_at(PAINT));
+        for other in pair.held.iter_mut().filter(|other| id(other) == own) {
+            other.set_u32_at(AGGREGATE, aggregate);
+            other.set_u8_at(PAINT, colour);
+        }
+    }
+    Some(head)
 }
 
 fn aside(cx: &mut Cx<'_>, reason: usize, packet: Packet) {
@@ -458,11 +412,12 @@ impl Element for Flows {
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
+        let mut by_pair = self.by_pair();
         let mut pairs: Vec<(Hosts, Pair)> = self.pairs.drain().collect();
         pairs.sort_unstable_by_key(|(hosts, pair)| hosts.rank(pair.number));
         for (hosts, pair) in pairs {
             pair.held.into_iter().for_each(|packet| cx.free(packet));
-            for flow in pair.flows.iter().rev() {
+            for flow in by_pair.remove(&hosts).iter().flatten().filter_map(|key| self.flows.get(key)) {
                 self.trace.end(cx, (hosts.a, hosts.b), flow);
             }
         }

@@ -17,7 +17,7 @@ pub static CLASS: Class = Class {
           aggregate as its parameter `received` lists the numbers of packets that came anywhere, \
           `undelivered` those of which more came to input 0 than to input 1: traces of a sender and a \
           receiver tell what was lost between them. Packets without an aggregate are not counted, nor are \
-          new numbers beyond CAPACITY.",
+          new numbers beyond CAPACITY, which `overflow` counts.",
     ports: "1-/1-",
     flow: "#/#",
     arguments: &[
@@ -29,6 +29,9 @@ pub static CLASS: Class = Class {
         read("count", "packets", |counter| {
             let counts = counter.counts.values().flatten().flat_map(BTreeMap::values);
             counts.map(|count| u64::from(*count)).sum::<u64>().to_string()
+        }),
+        read("overflow", "packets not counted, because there were CAPACITY numbers", |counter| {
+            counter.overflow.to_string()
         }),
         ask("received", "numbers of an aggregate that came, a line each", |counter, _, parameter| {
             let Some(columns) = counter.columns(parameter)? else { return Ok(String::new()) };
@@ -61,7 +64,15 @@ pub static CLASS: Class = Class {
         conf.complete()?;
         let inputs = setup.inputs;
         let counts = BTreeMap::new();
-        Ok(Box::new(PacketCounter { at, inputs, capacity, places: 0, counts, any: (false, false) }))
+        Ok(Box::new(PacketCounter {
+            at,
+            inputs,
+            capacity,
+            places: 0,
+            overflow: 0,
+            counts,
+            any: (false, false),
+        }))
     },
     ..Class::BASE
 };
@@ -77,6 +88,8 @@ pub struct PacketCounter {
     capacity: usize,
     /// Numbers that are kept.
     places: usize,
+    /// Packets that were not counted, because there was no room.
+    overflow: u64,
     counts: BTreeMap<u32, Columns>,
     /// Whether packets came, and whether any had an aggregate.
     any: (bool, bool),
@@ -102,6 +115,8 @@ impl PacketCounter {
                     self.places += usize::from(*count == 0);
                     *count = count.saturating_add(1);
                 }
+            } else {
+                self.overflow += 1;
             }
         }
     }

@@ -223,7 +223,7 @@ impl PacketBuilder {
         if length == 0 {
             length = self.wanted.checked_sub(network as u32).unwrap_or(self.wanted).min(u16::MAX.into());
             if length == 0 {
-                length = u32::from(there as u16);
+                length = there.min(u16::MAX.into()) as u32;
             }
             self.put(network + ipv4::offset::TOTAL_LEN, &(length as u16).to_be_bytes());
         }

@@ -46,7 +46,7 @@ impl PacketBuilder {
             return;
         }
         let ip = self.ip();
-        let length = length.saturating_sub(ip as u32) as u16;
+        let length = length.saturating_sub(ip as u32).min(u16::MAX.into()) as u16;
         self.put(ip + ipv4::offset::TOTAL_LEN, &length.to_be_bytes());
         if self.ip_protocol() == Protocol::UDP && self.is_first_fragment() {
             let header = (self.transport - ip) as u16;

@@ -25,6 +25,17 @@ fn aggregates(lines: &str, elements: &str) -> String {
     printed.lines().map(|line| line.replace(' ', ".")).collect::<Vec<_>>().join(" ")
 }
 
+/// Two hosts can have a flow for each pair of ports: what one more packet costs does not depend
+/// on how many there are. At a step for each, this takes minutes.
+#[test]
+fn flows_of_two_hosts_are_not_searched() {
+    let config = "InfiniteSource(LIMIT 600000, BURST 32, STOP true) -> DynamicUDPIPEncap(1.0.0.1, 0, 2.0.0.2, 0, false, 1)
+                  -> MarkIPHeader -> SetTimestamp -> af :: AggregateIPFlows -> c :: Counter -> Discard";
+    let mut rig = rig(config);
+    rig.run();
+    assert_eq!((rig.read("af.nflows"), rig.read("c.count")), ("65536".into(), "600000".into()));
+}
+
 #[test]
 fn fields_lengths_and_colours_are_aggregates() {
     let lines = "!data ip_src sport ip_len link\n1.2.3.4 80 100 5\n9.0.0.1 443 40 255\n";

@@ -221,6 +221,10 @@ fn one_line_may_stand_for_several_packets() {
     );
     let printed = rig(&config).run().printed();
     assert_eq!(printed, "1.000000 0.0.0.0\n2.000000 0.0.0.0\n3.000000 0.0.0.0\n");
+    // The length field of one that is too long for it says the most it can, and not what is
+    // left of the length when its upper bits are gone.
+    let lines = "!data wire_len ip_src count\n200000 1.0.0.1 2\n";
+    assert_eq!(written(lines, "MULTIPACKET true", "ip_len"), "100000\n100000\n");
     // The first timestamp stays, and the last packet comes when the last came.
     let lines = "!data timestamp first_timestamp count\n60 57.5 4\n";
     assert_eq!(

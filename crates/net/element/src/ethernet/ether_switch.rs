@@ -33,6 +33,10 @@ pub static CLASS: Class = Class {
             lines.sort();
             lines.concat()
         }),
+        read("count", "addresses", |switch| switch.lock().known.len().to_string()),
+        read("evictions", "addresses forgotten because there were too many", |switch| {
+            switch.lock().evictions.to_string()
+        }),
         both(
             "timeout",
             "seconds an address is remembered",
@@ -83,6 +87,8 @@ struct Table {
     /// Addresses in the order in which they were learned, or moved; most are younger
     /// by now.
     order: VecDeque<([u8; 6], i64)>,
+    /// Addresses that were forgotten because there were too many.
+    evictions: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -113,6 +119,7 @@ impl Table {
                 Some(place) if place.seen_ns > noted_ns => self.order.push_back((address, place.seen_ns)),
                 _ => {
                     self.known.remove(&address);
+                    self.evictions += 1;
                     return;
                 }
             }
@@ -222,7 +229,7 @@ mod tests {
             table.learn(host(n), 1, i64::from(n));
             table.learn([2, 9, 9, 9, 9, 9], 0, i64::from(n));
         }
-        assert_eq!(table.known.len(), MOST);
+        assert_eq!((table.known.len(), table.evictions), (MOST, 3 * MOST as u64 + 1));
         assert!(table.order.len() <= MOST);
         assert_eq!(table.find(&[2, 9, 9, 9, 9, 9], 4 * MOST as i64), Some(0));
         assert_eq!(table.find(&host(0), 1), None, "the oldest is forgotten");
