@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Area, Backend, BarLayout};
+use crate::{Backend, BarLayout, BarMapping};
 
 /// One base address register's window. Clones share it.
 #[derive(Clone, Debug)]
@@ -16,9 +16,9 @@ pub struct Bar(pub(crate) Arc<Window>);
 
 #[derive(Debug)]
 pub(crate) struct Window {
+    pub(crate) layout: BarLayout, // first: unmapped before the device goes back
     backend: Arc<dyn Backend>,
     index: usize,
-    pub(crate) layout: BarLayout,
     pub(crate) faults: AtomicU64,
 }
 
@@ -90,7 +90,7 @@ impl Bar {
         if !offset.is_multiple_of(width) {
             return None;
         }
-        let pointer = |area: &Area| area.pointer(offset, width);
+        let pointer = |part: &BarMapping| part.pointer(offset, width);
         self.0.layout.mapped.iter().find_map(pointer).map(<*mut u8>::cast)
     }
 

@@ -40,7 +40,7 @@ pub use bar::{Bar, Register};
 pub use claim::{give_back, give_back_in};
 pub use error::{Error, Result};
 pub use ids::Ids;
-pub use mapping::{Area, Mapping};
+pub use mapping::{BarMapping, Mapping};
 pub use pci::Pci;
 pub use range::DmaRange;
 pub use scan::scan;
@@ -65,7 +65,7 @@ pub enum Kind {
     Io,
 }
 
-/// Size, kind and mapped stretches of a BAR.
+/// Size, kind and mapped parts of a BAR.
 #[derive(Clone, Debug)]
 pub struct BarLayout {
     /// Size in bytes.
@@ -73,7 +73,7 @@ pub struct BarLayout {
     /// Memory or I/O ports.
     pub kind: Kind,
     /// The parts mapped into this process; what is not in here is trapped.
-    pub mapped: Vec<Area>,
+    pub mapped: Vec<BarMapping>,
 }
 
 /// One way to a PCI device. Offsets and lengths are bytes; registers are

@@ -1,8 +1,9 @@
 //! A shared mapping of a file: BAR pages, and what a server shares with its
-//! client; unmapped when dropped. And the [`Area`] of a BAR seen through one.
+//! client; unmapped when dropped. And the [part of a BAR](BarMapping) that one shows.
 
 use std::os::fd::AsFd;
 use std::ptr;
+use std::sync::Arc;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -75,53 +76,42 @@ impl Drop for Mapping {
     }
 }
 
-/// A stretch of a BAR that is mapped into this process.
-#[derive(Clone, Copy, Debug)]
-pub struct Area {
-    base: *mut u8,
+/// A part of a BAR that is mapped into this process, and stays so as long as a clone of
+/// this lives, whatever becomes of the backend that it is from.
+#[derive(Clone, Debug)]
+pub struct BarMapping {
+    memory: Arc<Mapping>,
     offset: u32,
-    len: u32,
 }
 
-// SAFETY: an Area is an address and two numbers; `Area::new`'s promise covers
-// volatile access to it from any thread.
-unsafe impl Send for Area {}
-// SAFETY: as above.
-unsafe impl Sync for Area {}
-
-impl Area {
-    /// Says that bytes `offset..offset + len` of the BAR are seen at `base`.
-    ///
-    /// # Safety
-    /// `base..base + len` must be mapped readable and writable, outside of any
-    /// Rust object, aligned to a page, for as long as the backend lives that
-    /// hands the area out.
-    pub unsafe fn new(base: *mut u8, offset: u32, len: u32) -> Area {
-        Area { base, offset, len }
+impl BarMapping {
+    /// Says that the BAR's bytes from `offset` on are those of `memory`.
+    pub fn new(memory: Mapping, offset: u32) -> BarMapping {
+        BarMapping { memory: Arc::new(memory), offset }
     }
 
-    /// First byte of the BAR that the area covers.
+    /// First byte of the BAR that is mapped.
     pub fn offset(&self) -> u32 {
         self.offset
     }
 
-    /// Bytes covered.
+    /// Bytes mapped; none beyond those that an offset of 32 bits can name.
     pub fn len(&self) -> u32 {
-        self.len
+        (self.memory.len() as u64).min((u32::MAX - self.offset).into()) as u32
     }
 
-    /// Whether nothing is covered.
+    /// Whether nothing is mapped.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
-    /// The pointer for `width` bytes at `offset` of the BAR, if all of them
-    /// lie in the area.
+    /// The pointer for `width` bytes at `offset` of the BAR, if all of them are mapped
+    /// and aligned to their width.
     #[inline(always)]
     pub(crate) fn pointer(&self, offset: u32, width: u32) -> Option<*mut u8> {
         let inside = offset.wrapping_sub(self.offset);
-        (inside < self.len && self.len - inside >= width)
-            // SAFETY: `inside` is below `len`, all of which is mapped.
-            .then(|| unsafe { self.base.add(inside as usize) })
+        (inside < self.len() && self.len() - inside >= width && inside.is_multiple_of(width))
+            // SAFETY: `inside` is below the length of the mapping.
+            .then(|| unsafe { self.memory.base().add(inside as usize) })
     }
 }

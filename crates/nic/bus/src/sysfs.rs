@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::claim::Claim;
-use crate::{Address, Addressing, Area, Backend, BarLayout, DmaRange, Error, Kind, Mapping, Result};
+use crate::{Address, Addressing, Backend, BarLayout, BarMapping, DmaRange, Error, Kind, Mapping, Result};
 
 /// Flag of a line of the `resource` file: I/O ports (`include/linux/ioport.h`).
 const IORESOURCE_IO: u64 = 0x100;
@@ -27,7 +27,7 @@ pub struct Sysfs {
 struct Resource {
     file: File,
     size: u64,
-    mapping: Option<Mapping>, // none: I/O ports
+    mapping: Option<BarMapping>, // none: I/O ports
 }
 
 impl Sysfs {
@@ -68,6 +68,7 @@ fn open_bar(claim: &Claim, index: usize, line: &str) -> Result<Option<Resource>>
     let file = claim.open(&format!("resource{index}"))?;
     let memory = flags & IORESOURCE_IO == 0;
     let mapping = memory.then(|| Mapping::new(&file, 0, size as usize)).transpose()?;
+    let mapping = mapping.map(|mapping| BarMapping::new(mapping, 0));
     Ok(Some(Resource { file, size, mapping }))
 }
 
@@ -87,10 +88,7 @@ impl Backend for Sysfs {
     fn bar_layout(&self, index: usize) -> Result<BarLayout> {
         let Resource { size, mapping, .. } = self.bar(index)?;
         let kind = if mapping.is_some() { Kind::Memory } else { Kind::Io };
-        let len = (*size).min(u32::MAX.into()) as u32;
-        // SAFETY: the mapping lives in `self.bars`, as long as the backend.
-        let area = |map: &Mapping| unsafe { Area::new(map.base(), 0, len) };
-        Ok(BarLayout { size: *size, kind, mapped: mapping.iter().map(area).collect() })
+        Ok(BarLayout { size: *size, kind, mapped: mapping.iter().cloned().collect() })
     }
 
     fn read_bar(&self, index: usize, offset: u32, data: &mut [u8]) -> Result<()> {

@@ -23,7 +23,7 @@ use vfio_bindings::bindings::vfio::{
 
 use crate::scan::link_name;
 use crate::vfio_user::message::{REGION_INFO, Region, decode_region};
-use crate::{Address, Addressing, Area, Backend, BarLayout, DmaRange, Error, Kind, Mapping, Result};
+use crate::{Address, Addressing, Backend, BarLayout, BarMapping, DmaRange, Error, Kind, Mapping, Result};
 use container::{Container, Group};
 
 /// Room for a region's description; sparse areas are few.
@@ -52,7 +52,7 @@ pub struct Vfio {
 struct VfioBar {
     region: Region,
     kind: Kind,
-    mapped: Vec<(u32, Mapping)>,
+    mapped: Vec<BarMapping>,
 }
 
 impl Vfio {
@@ -116,7 +116,8 @@ impl Vfio {
             let whole = vec![(0, region.size)];
             for &(offset, len) in region.areas.as_ref().unwrap_or(&whole) {
                 let (Ok(from), Ok(bytes)) = (u32::try_from(offset), u32::try_from(len)) else { continue };
-                mapped.push((from, Mapping::new(&self.device, region.offset + offset, bytes as usize)?));
+                let part = Mapping::new(&self.device, region.offset + offset, bytes as usize)?;
+                mapped.push(BarMapping::new(part, from));
             }
         }
         Ok(Some(VfioBar { region, kind, mapped }))
@@ -174,10 +175,7 @@ impl Backend for Vfio {
 
     fn bar_layout(&self, index: usize) -> Result<BarLayout> {
         let VfioBar { region, kind, mapped } = self.bar(index)?;
-        // SAFETY: the mappings live in `self.bars`, as long as the backend.
-        let area =
-            |(offset, map): &(u32, Mapping)| unsafe { Area::new(map.base(), *offset, map.len() as u32) };
-        Ok(BarLayout { size: region.size, kind: *kind, mapped: mapped.iter().map(area).collect() })
+        Ok(BarLayout { size: region.size, kind: *kind, mapped: mapped.clone() })
     }
 
     fn read_bar(&self, index: usize, offset: u32, data: &mut [u8]) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::{Area, Bar, Kind};
+use crate::{Bar, BarMapping, Kind};
 
 impl Bar {
     /// Whether the BAR has no bytes at all.
@@ -16,7 +16,7 @@ impl Bar {
     }
 
     /// The parts that need no system call.
-    pub fn mapped(&self) -> &[Area] {
+    pub fn mapped(&self) -> &[BarMapping] {
         &self.0.layout.mapped
     }
 

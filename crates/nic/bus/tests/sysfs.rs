@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bus::sysfs::Sysfs;
 use bus::vfio::Vfio;
-use bus::{Address, Addressing, Backend, DmaRange, Error, Kind, Pci};
+use bus::{Address, Addressing, Backend, BarLayout, DmaRange, Error, Kind, Pci};
 
 const NAME: &str = "0000:03:00.0";
 
@@ -84,6 +84,57 @@ fn registers_are_the_resource_files() {
     assert_eq!((ports.register(0).read(), ports.read8(32), ports.faults()), (0xBEEF_0000, 0xFF, 1));
     assert!(matches!(pci.bar(1), Err(Error::NoBar { index: 1, .. })));
     assert!(matches!(pci.bar(6), Err(Error::NoBar { index: 6, .. })));
+}
+
+/// A backend as anybody may write one, without unsafe code: its BAR 0 is what another
+/// backend said of its own.
+#[derive(Debug)]
+struct Another(BarLayout);
+
+impl Backend for Another {
+    fn name(&self) -> String {
+        "another".to_owned()
+    }
+    fn read_config(&self, _: u16, _: &mut [u8]) -> bus::Result<()> {
+        Ok(())
+    }
+    fn write_config(&self, _: u16, _: &[u8]) -> bus::Result<()> {
+        Ok(())
+    }
+    fn bar_layout(&self, _: usize) -> bus::Result<BarLayout> {
+        Ok(self.0.clone())
+    }
+    fn read_bar(&self, _: usize, _: u32, _: &mut [u8]) -> bus::Result<()> {
+        Ok(())
+    }
+    fn write_bar(&self, _: usize, _: u32, _: &[u8]) -> bus::Result<()> {
+        Ok(())
+    }
+    fn addressing(&self) -> Addressing {
+        Addressing::Virtual
+    }
+    fn map_dma(&self, _: &DmaRange<'_>) -> bus::Result<()> {
+        Ok(())
+    }
+    fn unmap_dma(&self, _: u64, _: usize) -> bus::Result<()> {
+        Ok(())
+    }
+    fn reset(&self) -> bus::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn registers_stay_mapped_for_whoever_has_their_layout() {
+    let tree = Tree::new();
+    let sysfs = tree.open().unwrap();
+    let layout = sysfs.bar_layout(0).unwrap();
+    let bar = Pci::new(Arc::new(Another(layout))).bar(0).unwrap();
+    let register = bar.register(0x1234);
+    drop(sysfs);
+    register.write(7);
+    assert_eq!((register.read(), bar.read32(0x1234), bar.clone().read8(0x1234)), (7, 7, 7));
+    assert_eq!(fs::read(tree.device.join("resource0")).unwrap()[0x1234], 7);
 }
 
 #[test]

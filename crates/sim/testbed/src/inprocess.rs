@@ -8,7 +8,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use bus::{Addressing, Area, Backend, BarLayout, DmaRange, Error, Pci, Result};
+use bus::{Addressing, Backend, BarLayout, BarMapping, DmaRange, Error, Mapping, Pci, Result};
 use model::chip::DeviceFault;
 use rustix::io::Errno;
 
@@ -21,7 +21,6 @@ use crate::wire::Cable;
 pub struct InProcess {
     name: String,
     shared: Arc<SharedDevice>,
-    /// Keeps the mapped areas alive as long as the backend lives.
     polled: Option<PolledPages>,
 }
 
@@ -80,16 +79,14 @@ impl Backend for InProcess {
         self.check(index, 0, 0)?;
         let device = self.shared.enter();
         let bar = device.bar(index).ok_or_else(|| Error::NoBar { device: self.name.clone(), index })?;
-        let area = |polled: &PolledPages, (offset, len)| {
-            let base = polled.pages.pointer(offset)?;
-            // SAFETY: what is polled are whole pages of the BAR's file, all of
-            // which is mapped as long as `self.polled` lives.
-            Some(unsafe { Area::new(base, offset, len) })
-        };
         let polled = self.polled.as_ref().filter(|_| bar.content == BarContent::Registers);
-        let areas =
-            polled.into_iter().flat_map(|polled| polled.areas.iter().map(move |&at| area(polled, at)));
-        let mapped = areas.flatten().collect();
+        let parts = polled.into_iter().flat_map(|polled| {
+            polled.areas.iter().map(|&(offset, len)| {
+                let mapping = Mapping::new(polled.pages.file(), offset.into(), len as usize)?;
+                Ok(BarMapping::new(mapping, offset))
+            })
+        });
+        let mapped = parts.collect::<Result<_>>()?;
         Ok(BarLayout { size: bar.size.into(), kind: bar.access(), mapped })
     }
 

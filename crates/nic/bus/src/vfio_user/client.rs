@@ -27,7 +27,7 @@ use vfio_bindings::bindings::vfio::{
 use super::dma::Ranges;
 use super::message::{self, Access, Command, Encoder, Malformed, Region, flags};
 use super::transport::{Fault, Patience, Received, dial, receive, send};
-use crate::{Addressing, Area, Backend, BarLayout, DmaRange, Error, Kind, Mapping, Result, Trust};
+use crate::{Addressing, Backend, BarLayout, BarMapping, DmaRange, Error, Kind, Mapping, Result, Trust};
 use crate::{seal, sigbus};
 
 /// How long a request may take unless said otherwise.
@@ -63,7 +63,7 @@ pub struct Client {
 struct ClientBar {
     size: u64,
     kind: Kind,
-    mapped: Vec<(u32, Mapping)>,
+    mapped: Vec<BarMapping>,
 }
 
 /// What the one who talks to the peer holds.
@@ -196,7 +196,7 @@ impl Client {
 
     /// Maps the parts of a BAR that the server lets us map, none beyond the
     /// end of its file.
-    fn map_areas(&self, region: &Region, file: OwnedFd) -> Result<Vec<(u32, Mapping)>> {
+    fn map_areas(&self, region: &Region, file: OwnedFd) -> Result<Vec<BarMapping>> {
         let whole = vec![(0, region.size)];
         let areas = region.areas.as_ref().unwrap_or(&whole);
         // Before the size is looked at, or it could change in between.
@@ -222,7 +222,7 @@ impl Client {
                 let index = region.index;
                 return Err(self.broke(format!("region {index} has no {len:#x} bytes at {offset:#x} to map")));
             };
-            mapped.push((offset as u32, Mapping::of_peer(&file, at, len as usize)?));
+            mapped.push(BarMapping::new(Mapping::of_peer(&file, at, len as usize)?, offset as u32));
         }
         Ok(mapped)
     }
@@ -383,10 +383,7 @@ impl Backend for Client {
 
     fn bar_layout(&self, index: usize) -> Result<BarLayout> {
         let ClientBar { size, kind, mapped } = self.bar(index)?;
-        // SAFETY: the mappings live in `self.bars`, as long as the backend.
-        let area =
-            |(offset, map): &(u32, Mapping)| unsafe { Area::new(map.base(), *offset, map.len() as u32) };
-        Ok(BarLayout { size: *size, kind: *kind, mapped: mapped.iter().map(area).collect() })
+        Ok(BarLayout { size: *size, kind: *kind, mapped: mapped.clone() })
     }
 
     fn read_bar(&self, index: usize, offset: u32, data: &mut [u8]) -> Result<()> {

@@ -16,7 +16,8 @@ use super::{Access, Mapping, Trust};
 pub struct BarPages {
     base: *const AtomicU32,
     words: usize,
-    mapping: Arc<Mapping>,
+    /// Keeps the words mapped.
+    _mapping: Arc<Mapping>,
     file: Arc<OwnedFd>,
 }
 
@@ -35,20 +36,12 @@ impl BarPages {
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let mapping = Mapping::of_file(file.as_fd(), 0, u64::from(len), Access::BOTH, Trust::Hostile)?;
         let base = mapping.base().cast_const().cast();
-        Ok(BarPages { base, words: len as usize / 4, mapping: Arc::new(mapping), file: Arc::new(file) })
+        Ok(BarPages { base, words: len as usize / 4, _mapping: Arc::new(mapping), file: Arc::new(file) })
     }
 
     /// The file, to hand to a client.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
-    }
-
-    /// Where this process sees byte `offset`, which must lie in the BAR.
-    ///
-    /// The pointer is good as long as a clone of these pages lives.
-    pub(crate) fn pointer(&self, offset: u32) -> Option<*mut u8> {
-        // SAFETY: inside of the mapping.
-        (offset as usize / 4 < self.words).then(|| unsafe { self.mapping.base().add(offset as usize) })
     }
 
     /// Zeroes `len` bytes from `offset`: reset.

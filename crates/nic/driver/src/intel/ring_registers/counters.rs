@@ -55,7 +55,7 @@ impl Source {
     /// Real devices map all, and all counters clear.
     fn stays(&self, bar: &Bar) -> bool {
         let mapped = |at: u32| {
-            bar.mapped().iter().any(|area| (area.offset()..area.offset() + area.len()).contains(&at))
+            bar.mapped().iter().any(|part| (part.offset()..part.offset() + part.len()).contains(&at))
         };
         matches!(self.place, Queue(at, ..) if mapped(at) && !mapped(GPRC::AT))
     }
