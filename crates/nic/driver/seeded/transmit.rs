@@ -44,8 +44,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: true,
         edits: &[edit(
             "intel/tx.rs",
-            "!L::done(self.ring.at(report)[1].load(Acquire))",
-            "self.ring.at(report)[1].load(Acquire) == 0 && false",
+            "!L::done(self.ring.at(report)[1].load(Relaxed))",
+            "self.ring.at(report)[1].load(Relaxed) == 0 && false",
         )],
     },
     Bug {

@@ -2,8 +2,8 @@
 //! little-endian 64-bit words for each descriptor, in DMA memory.
 //!
 //! Host and device access the same words at the same time, so they are atomics:
-//! on x86 and Arm a relaxed access is a plain load or store. The word that
-//! passes ownership is read with acquire; the doorbell passes it the other way.
+//! on x86 and Arm a relaxed access is a plain load or store. Ownership passes by a
+//! word that is seen and by the doorbell, each with its barrier of [`bus::order`].
 
 use std::ptr::NonNull;
 use std::slice;

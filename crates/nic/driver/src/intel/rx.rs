@@ -4,7 +4,7 @@
 use std::mem;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use bus::{Register, order};
 use memory::{Batch, DATA_ROOM, Packet, Pool};
@@ -71,11 +71,11 @@ impl<L: RxLayout> RxQueue<L> {
         let mut slots = descriptors.iter().zip(packets);
         batch.fill(|| {
             let (descriptor, packet) = slots.next()?;
-            // Acquire: everything the device wrote before the done bit is seen.
-            let high = descriptor[1].load(Acquire);
+            let high = descriptor[1].load(Relaxed);
             if high & L::DONE == 0 {
                 return None;
             }
+            order::after_ready(); // all that the device wrote before the done bit
             let mut packet = packet.take()?;
             taken += 1;
             let (low, len) = (descriptor[0].load(Relaxed), L::len(high));

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use bus::{Register, order};
 use memory::{Batch, Packet, Pool};
@@ -61,14 +61,13 @@ impl<L: TxLayout> TxQueue<L> {
     fn done_by_reports(&mut self) -> u32 {
         let mut done = 0;
         while let Some(&report) = self.reports.front() {
-            // Acquire: the device reads the buffer before it sets the bit, and
-            // we reuse the buffer only after we saw it.
-            if !L::done(self.ring.at(report)[1].load(Acquire)) {
+            if !L::done(self.ring.at(report)[1].load(Relaxed)) {
                 break;
             }
             done = report.wrapping_sub(self.clean).wrapping_add(1);
             self.reports.pop_front();
         }
+        order::after_ready(); // the device has read the buffers that are now reused
         done
     }
 

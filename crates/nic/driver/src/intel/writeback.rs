@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use bus::order;
 use memory::{Dma, Region};
 use port::Completion;
 
@@ -27,8 +28,9 @@ impl Head {
         // SAFETY: the region is zeroed, page-aligned, four bytes long and lives
         // as long as `self`; the device writes it, so it is read atomically.
         let head = unsafe { self.0.ptr().cast::<AtomicU32>().as_ref() };
-        // Acquire: buffers below the head are reused only after it was seen.
-        head.load(Ordering::Acquire)
+        let head = head.load(Ordering::Relaxed);
+        order::after_ready(); // the device has read the buffers below, which are now reused
+        head
     }
 
     pub(crate) fn iova(&self) -> u64 {

@@ -2,7 +2,7 @@
 //! One command at a time, each with a limit of time.
 
 use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use memory::{Dma, Region};
@@ -122,7 +122,7 @@ impl Control {
         if let Err(Late(waited_ms)) = answered? {
             return Err(Fault::NoAnswer { device: device(), command: name, waited_ms }.into());
         }
-        match self.words.at(ANSWER as u32 / 4).load(Acquire) as u8 {
+        match self.words.at(ANSWER as u32 / 4).load(Relaxed) as u8 {
             OK => Ok(()),
             answer => Err(Fault::Refused { device: device(), command: name, answer }.into()),
         }

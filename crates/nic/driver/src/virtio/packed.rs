@@ -5,14 +5,14 @@
 //! lower bits, the wrap counter the bit above them, inverted. (Buffers of several
 //! parts are indirect; a device without INDIRECT_DESC is given split rings.)
 //!
-//! Memory order: a descriptor's length, id and flags are one store of 64 bits
-//! with release order, so that whoever sees the flags sees all of it (2.8.21);
-//! flags are read with acquire order before what they stand for. Before the look
-//! at the device's event suppression comes a full fence, as in split rings
+//! Memory order: a descriptor's length, id and flags are one store of 64 bits behind
+//! [`order::before_doorbell`], so that whoever sees the flags sees all of it (2.8.21);
+//! behind the look at the device's flags stands [`order::after_ready`]. Before the look
+//! at the device's event suppression comes [`order::before_look`], as in split rings
 //! (2.8.21.3), once for a batch.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use bus::order;
 use memory::{Dma, Region};
@@ -170,7 +170,7 @@ impl Ring for Packed {
         if old == self.ids.put {
             return false;
         }
-        fence(SeqCst);
+        order::before_look();
         self.wanted(old, self.ids.put)
     }
 
@@ -187,10 +187,11 @@ impl Ring for Packed {
         if self.ids.in_batch() {
             return Some(self.ids.next_of_batch());
         }
-        let word = self.ring.at(count)[1].load(Acquire);
+        let word = self.ring.at(count)[1].load(Relaxed);
         if word & OWNER != if self.wrap(count) { OWNER } else { 0 } {
             return self.check_lap(word);
         }
+        order::after_ready();
         let id = (word >> 32) as u16;
         let used = self.ids.finish(id.into(), word as u32);
         if used.is_none() {
@@ -215,7 +216,7 @@ impl Ring for Packed {
             false => self.ask(0, event::ENABLE),
         }
         // The caller's next look must not come before this (2.8.21.3.1).
-        fence(SeqCst);
+        order::before_look();
     }
 
     fn disarm(&mut self) {

@@ -9,11 +9,11 @@
 //! Memory order: descriptors before the index that publishes them (2.7.13.2,
 //! 2.7.13.3: [`order::before_doorbell`] and a release store); the index before the
 //! look whether the device wants a notification (2.7.13.4), the one place where a
-//! store must be seen before a later load, hence a full fence, once for a batch;
-//! the used index before the entries below it (2.7.14: an acquire load).
+//! store must be seen before a later load, hence [`order::before_look`], once for a
+//! batch; the used index before the entries below it (2.7.14: [`order::after_ready`]).
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, fence};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
 use bus::order;
 use memory::{Dma, Region};
@@ -169,7 +169,7 @@ impl Ring for Split {
         self.published = self.ids.put;
         order::before_doorbell();
         self.available_index.at(0).store(new, Release);
-        fence(SeqCst);
+        order::before_look();
         if self.event_idx {
             return split::needs_event(self.available_event.at(0).load(Relaxed), new, old);
         }
@@ -178,7 +178,7 @@ impl Ring for Split {
 
     #[inline(always)]
     fn look(&mut self) {
-        let index = self.used_index.at(0).load(Acquire);
+        let index = self.used_index.at(0).load(Relaxed);
         order::after_ready();
         // A batch of which one entry was read is taken already.
         let ahead = index.wrapping_sub(self.ids.done as u16);
@@ -225,7 +225,7 @@ impl Ring for Split {
         }
         // The caller polls once more: that load must not come before this store,
         // or both sides might miss each other (2.7.7.1).
-        fence(SeqCst);
+        order::before_look();
     }
 
     fn disarm(&mut self) {
