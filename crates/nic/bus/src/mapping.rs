@@ -105,6 +105,11 @@ impl BarMapping {
         self.len() == 0
     }
 
+    /// Whether the server took pages away.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.memory.is_lost()
+    }
+
     /// The pointer for `width` bytes at `offset` of the BAR, if all of them are mapped
     /// and aligned to their width.
     #[inline(always)]

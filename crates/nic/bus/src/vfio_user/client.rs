@@ -283,7 +283,7 @@ impl Client {
             return false;
         }
         let mut mapped = self.bars.iter().flatten().flat_map(|bar| &bar.mapped);
-        let lost = mapped.any(|(_, mapping)| mapping.is_lost())
+        let lost = mapped.any(BarMapping::is_lost)
             || self.link.lock().unwrap_or_else(PoisonError::into_inner).ranges.are_lost();
         if !lost {
             self.losses.store(losses, Ordering::Relaxed);
