@@ -14,6 +14,7 @@ pub mod liar;
 pub mod rig;
 pub mod rings;
 pub mod served;
+pub mod twin;
 
 use arbitrary::{Arbitrary, Unstructured};
 

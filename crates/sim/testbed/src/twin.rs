@@ -8,6 +8,9 @@
 //!
 //! For tests and fuzzing. Not here: the peers, which are those that users have.
 
+mod conversation;
+pub mod guarded;
+pub mod honest;
 mod lie;
 mod protocol;
 pub mod shared;
@@ -25,6 +28,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+pub use conversation::{Conversation, Edit};
 pub use lie::{FileLie, Lie, Value, lies};
 pub use protocol::{Field, Head, MessageType, Protocol, Role, Side};
 

@@ -150,3 +150,16 @@ fn share(device: &Device) -> Option<Shared> {
     let areas = polled.areas.iter().map(|&(offset, len)| (offset.into(), len.into())).collect();
     Some(Shared { fd, fd_offset: 0, areas })
 }
+
+/// Serves the client at the other end of `stream` until it hangs up, the device stepped with
+/// each access of a register: for fuzzing.
+#[doc(hidden)]
+pub fn feed(device: Device, stream: &std::os::unix::net::UnixStream) {
+    let shared = SharedDevice::new(device);
+    shared.step_now();
+    shared.enter().follow_clock(0);
+    let mut client = Client { shared: &shared, attached: false };
+    let _ = bus::vfio_user::server::serve_stream(stream, &mut client, &AtomicBool::new(false));
+    shared.step_now();
+    assert_eq!(shared.enter().report().mapped, (0, 0), "the client is gone, and so is its memory");
+}

@@ -128,15 +128,37 @@ pub fn feed(device: crate::Device, memory: std::os::fd::OwnedFd, len: u64, bytes
     let shared = SharedDevice::new(device);
     let mut session = Session::new(shared.clone())?;
     session.map(memory.into(), len)?;
-    let mut handler = BackendReqHandler::from_stream(ours.try_clone()?, Arc::new(Mutex::new(session)));
     theirs.set_nonblocking(true)?;
     let _ = theirs.write(bytes);
     theirs.shutdown(std::net::Shutdown::Write)?;
-    while let Ok(Event::Message) = gate::pass(&ours, &AtomicBool::new(false)) {
+    follow(ours, session, &shared, || _ = theirs.read(&mut [0; 8192]))
+}
+
+/// Serves the front end at the other end of `stream`, which has said all that it will and
+/// reads no answers, the device stepped after each message: for fuzzing.
+#[doc(hidden)]
+pub fn feed_stream(device: crate::Device, stream: UnixStream) -> io::Result<()> {
+    let shared = SharedDevice::new(device);
+    let session = Session::new(shared.clone())?;
+    follow(stream, session, &shared, || {})?;
+    assert_eq!(shared.enter().report().mapped, (0, 0), "the front end is gone, and so is its memory");
+    Ok(())
+}
+
+/// Takes messages until there are no more.
+fn follow(
+    stream: UnixStream,
+    session: Session,
+    shared: &SharedDevice,
+    mut after: impl FnMut(),
+) -> io::Result<()> {
+    let session = Arc::new(Mutex::new(session));
+    let mut handler = BackendReqHandler::from_stream(stream.try_clone()?, session);
+    while let Ok(Event::Message) = gate::pass(&stream, &AtomicBool::new(false)) {
         if handler.handle_request().is_err() {
             break;
         }
-        let _ = theirs.read(&mut [0; 8192]);
+        after();
         shared.step_now();
     }
     Ok(())

@@ -130,4 +130,15 @@ impl Protocol {
         (self.set_len)(&mut bytes);
         bytes
     }
+
+    /// Sets the field with that number in the table, if the message has it.
+    pub(super) fn set(&self, bytes: &mut [u8], message: &MessageType, role: Role, field: u8, value: u64) {
+        let fields = self.fields(message, role).count();
+        let Some(Field { at, len, .. }) = self.fields(message, role).nth(usize::from(field) % fields) else {
+            return;
+        };
+        if let Some(place) = bytes.get_mut(at..at + len) {
+            place.copy_from_slice(&value.to_le_bytes()[..len]);
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::Dma as _;
 use regs::virtio::pci::common::{QUEUE_DESC, QUEUE_DEVICE, QUEUE_SELECT, QUEUE_SIZE};
+use rustix::fs::{OFlags, fcntl_setfl};
 
 use super::lie::Value;
 use super::protocol::{Head, Role, Side};
@@ -33,12 +34,14 @@ pub enum Place {
     Register,
     /// Any byte of the memory that the device was offered.
     Anywhere,
+    /// Eventfds: full, empty, and in each case so that who reads or writes them plainly waits.
+    Event,
 }
 
 impl Place {
     /// All.
-    pub const ALL: [Place; 5] =
-        [Place::Completion, Place::Ring, Place::Buffer, Place::Register, Place::Anywhere];
+    pub const ALL: [Place; 6] =
+        [Place::Completion, Place::Ring, Place::Buffer, Place::Register, Place::Anywhere, Place::Event];
 }
 
 /// How a device's rings are found.
@@ -65,6 +68,8 @@ struct Known {
     regions: Vec<(u64, u64, u64)>,
     /// Addresses of buffers, as they were before the first lie.
     buffers: Vec<u64>,
+    /// Interrupts, kicks and calls.
+    events: Vec<OwnedFd>,
 }
 
 /// Memory and registers as a twin sees them.
@@ -97,6 +102,13 @@ impl Shared {
     /// Learns from a message of honest peers.
     pub(super) fn note(&self, from: Side, head: &Head, message: &Message) {
         let file = message.files.first().and_then(|file| file.try_clone().ok());
+        let wires = match self.rings {
+            Rings::VhostUser => 12..=14,
+            _ => 8..=8,
+        };
+        if from == Side::Client && wires.contains(&head.number) {
+            lock(&self.known).events.extend(message.files.iter().filter_map(|file| file.try_clone().ok()));
+        }
         match (self.rings, from, head.role) {
             (Rings::VhostUser, Side::Client, Role::Request) => self.note_vhost_user(head.number, message),
             (Rings::VhostUser, ..) => {}
@@ -235,6 +247,9 @@ impl Shared {
         let place = places[random.below(places.len() as u64) as usize];
         let values = Value::all(random.below(64) as u8);
         let value = values[random.below(values.len() as u64) as usize];
+        if place == Place::Event {
+            return self.lie_by_event(random).then_some((place, value));
+        }
         let len = [2, 4, 8, 8][random.below(4) as usize];
         let (view, at) = match place {
             Place::Register => {
@@ -254,6 +269,22 @@ impl Shared {
             _ => value.of(u64::from_le_bytes(word), 8 * len),
         };
         view.write(at, &new.to_le_bytes()[..len]).then_some((place, value))
+    }
+
+    /// Fills an eventfd, or takes what it has, and makes it one at which others wait.
+    fn lie_by_event(&self, random: &mut Random) -> bool {
+        let known = lock(&self.known);
+        let Some(count) = u64::try_from(known.events.len()).ok().filter(|&count| count > 0) else {
+            return false;
+        };
+        let event = &known.events[random.below(count) as usize];
+        // Not to wait here.
+        let changed = fcntl_setfl(event, OFlags::NONBLOCK).is_ok();
+        let _ = match random.below(2) {
+            0 => rustix::io::write(event, &(u64::MAX - 1).to_ne_bytes()),
+            _ => rustix::io::read(event, &mut [0; 8]),
+        };
+        changed && fcntl_setfl(event, OFlags::empty()).is_ok()
     }
 
     /// An address in one of the rings, buffers or all of the memory.
@@ -276,7 +307,7 @@ impl Shared {
                 let (at, len) = areas[one(random, areas.len())?][random.below(3) as usize];
                 at + random.below(len.max(1))
             }
-            Place::Anywhere | Place::Register => {
+            Place::Anywhere | Place::Register | Place::Event => {
                 let known = areas[one(random, areas.len())?][0].0;
                 // Chunks begin at multiples of 2 MiB: rings in one, packets in another.
                 (known & !0x1F_FFFF).wrapping_add(random.below(8 << 20))

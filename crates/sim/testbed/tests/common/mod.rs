@@ -9,7 +9,6 @@ pub mod alone;
 pub mod between;
 pub mod broken;
 pub mod frames;
-pub mod guarded;
 pub mod hasty;
 pub mod hollow;
 pub mod limit;
