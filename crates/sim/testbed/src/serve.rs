@@ -132,9 +132,7 @@ impl Bound {
         let mut bound = Bound { devices: Vec::new(), listeners: Vec::new() };
         for Endpoint { socket, mut device } in endpoints {
             bound.listeners.push(Box::new(listen(&socket, &mut device)?));
-            let shared = SharedDevice::new(device);
-            let (faults, last_fault) = (AtomicU64::new(0), Mutex::new(None));
-            bound.devices.push(Arc::new(ServedDevice { socket, shared, faults, last_fault }));
+            bound.devices.push(Arc::new(ServedDevice::new(socket, device)));
         }
         Ok(bound)
     }
@@ -224,6 +222,12 @@ impl Drop for Serving {
 }
 
 impl ServedDevice {
+    /// A device that nobody drives yet.
+    pub(crate) fn new(socket: PathBuf, device: Device) -> ServedDevice {
+        let (faults, last_fault) = (AtomicU64::new(0), Mutex::new(None));
+        ServedDevice { socket, shared: SharedDevice::new(device), faults, last_fault }
+    }
+
     /// Serves one client after the other.
     fn serve(&self, mut listener: Box<dyn Listener>, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {

@@ -155,10 +155,11 @@ fn share(device: &Device) -> Option<Shared> {
 /// each access of a register: for fuzzing.
 #[doc(hidden)]
 pub fn feed(device: Device, stream: &std::os::unix::net::UnixStream) {
-    let shared = SharedDevice::new(device);
+    let served = ServedDevice::new("fed".into(), device);
+    let shared = &*served.shared;
     shared.step_now();
     shared.enter().follow_clock(0);
-    let mut client = Client { shared: &shared, attached: false };
+    let mut client = Client { served: &served, shared, attached: false };
     let _ = bus::vfio_user::server::serve_stream(stream, &mut client, &AtomicBool::new(false));
     shared.step_now();
     assert_eq!(shared.enter().report().mapped, (0, 0), "the client is gone, and so is its memory");
