@@ -170,12 +170,19 @@ fn without_bus_mastering_no_memory_is_touched() {
 
 #[test]
 fn rings_that_share_memory() {
-    let mut rig = Rig::up(1);
-    rig.write(RDBAL::at(1), rx_ring(0) as u32);
-    rig.write(RDLEN::at(1), 1024);
-    rig.write(RXDCTL::at(1), RXDCTL::ENABLE);
-    rig.step();
-    assert!(rig.linted(Rule::RingsOverlap));
+    let rx = ([RDBAL::at(1), RDLEN::at(1), RXDCTL::at(1)], RXDCTL::ENABLE, rx_ring(0));
+    let tx = ([TDBAL::at(1), TDLEN::at(1), TXDCTL::at(1)], TXDCTL::ENABLE, tx_ring(0));
+    for ([base, len, control], enable, first) in [rx, tx] {
+        // Behind the other ring, and where its last descriptors are.
+        for (offset, expected) in [(16 * RING as u32, false), (16 * RING as u32 - 128, true)] {
+            let mut rig = Rig::up(1);
+            rig.write(base, first as u32 + offset);
+            rig.write(len, 1024);
+            rig.write(control, enable);
+            rig.step();
+            assert_eq!(rig.linted(Rule::RingsOverlap), expected, "{control:#x} {offset}");
+        }
+    }
 }
 
 /// As a driver with all registers trapped: each access is seen.
@@ -198,6 +205,25 @@ fn the_enable_bit_is_read_before_anything_follows() {
         rig.write(RXDCTL::at(1), 0);
         if read {
             rig.read(RXDCTL::at(1));
+        }
+        rig.memory.map_only(SHARE);
+        rig.step();
+        assert_eq!(rig.linted(Rule::DisableNotAwaited), expected);
+    }
+}
+
+/// The same of sending: the bit is read before the ring's memory goes (4.6.8.1.2).
+#[test]
+fn a_transmit_queue_has_stopped_before_its_memory_goes() {
+    for (read, expected) in [(true, false), (false, true)] {
+        let mut rig = Rig::up(1);
+        rig.write(TDBAL::at(1), tx_ring(1) as u32);
+        rig.write(TDLEN::at(1), 1024);
+        rig.write(TXDCTL::at(1), TXDCTL::ENABLE);
+        rig.read(TXDCTL::at(1));
+        rig.write(TXDCTL::at(1), 0);
+        if read {
+            rig.read(TXDCTL::at(1));
         }
         rig.memory.map_only(SHARE);
         rig.step();
