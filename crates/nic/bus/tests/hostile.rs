@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -202,6 +202,28 @@ fn half_a_message_does_not_keep_the_server_from_stopping() {
     let started = Instant::now();
     serving.stop();
     assert!(started.elapsed() < Duration::from_millis(400), "{:?}", started.elapsed());
+}
+
+/// Waits for the server to hang up.
+fn hung_up_after(raw: &Raw) -> Duration {
+    let begin = Instant::now();
+    raw.0.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!((&raw.0).read(&mut [0; 1]).unwrap(), 0);
+    begin.elapsed()
+}
+
+#[test]
+fn who_says_nothing_or_half_of_something_makes_room_for_the_next() {
+    let serving = Serving::start();
+    let silent = Raw::connect(&serving);
+    assert!(hung_up_after(&silent) < Duration::from_secs(15));
+    let mut halting = Raw::attached(&serving);
+    halting.0.write_all(&version(0)[..7]).unwrap();
+    assert!(hung_up_after(&halting) < Duration::from_secs(15));
+    // Silence between whole messages is a driver that has nothing to do.
+    let mut raw = Raw::attached(&serving);
+    std::thread::sleep(Duration::from_millis(5500));
+    assert_eq!(raw.errno(command(Command::Reset)), 0);
 }
 
 #[test]
