@@ -6,6 +6,7 @@ mod instructions;
 mod paper;
 mod peers;
 mod report;
+mod tables;
 mod virtio;
 
 pub use graph::run_compiled;
@@ -30,6 +31,8 @@ pub enum Bench {
     Paper(paper::Arguments),
     /// The 82599 driver beside DPDK's, in turns on the same minimal device; root.
     Peers(peers::Arguments),
+    /// Tables that strangers fill: what each packet with a new key costs, and what memory.
+    Tables(tables::Arguments),
     /// The virtio driver beside DPDK's virtio-user, in turns on DPDK's vhost.
     Virtio(virtio::Arguments),
 }
@@ -102,6 +105,7 @@ pub fn run(bench: &Bench) -> Result<(), crate::Failure> {
         Bench::Paper(arguments) => paper::run(arguments),
         Bench::Peers(arguments) => peers::run(arguments),
         Bench::Graph(arguments) => graph::run(arguments),
+        Bench::Tables(arguments) => tables::run(arguments),
         Bench::Virtio(arguments) => virtio::run(arguments),
     }
 }

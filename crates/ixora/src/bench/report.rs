@@ -41,11 +41,10 @@ impl Report {
         Report { conditions: Conditions::now(), cpus, rows: Vec::new(), notes: Vec::new() }
     }
 
-    /// Prints what the figures depend on.
-    pub fn print_machine(&self) {
+    /// Prints what it was measured on.
+    pub fn print_processor(&self) {
         let c = &self.conditions;
         let virtualised = if c.virtualised { ", virtualised" } else { "" };
-        let pages = if c.hugepages { "hugepages" } else { "ordinary pages" };
         println!(
             "{} ({} cores{virtualised}), TSC {:.3} GHz, Linux {}",
             c.cpu,
@@ -53,6 +52,12 @@ impl Report {
             c.tsc_hz as f64 / 1e9,
             c.kernel
         );
+    }
+
+    /// Prints what the figures depend on.
+    pub fn print_machine(&self) {
+        self.print_processor();
+        let pages = if self.conditions.hugepages { "hugepages" } else { "ordinary pages" };
         println!(
             "cores {:?}, {pages}; the devices are models: doorbells are stores, not PCIe writes",
             self.cpus

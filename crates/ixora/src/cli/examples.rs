@@ -74,7 +74,8 @@ Examples:
 pub const BENCH: &str = "\
 Examples:
   ixora bench driver --workload fwd --batch 32 --ring 512
-  ixora bench driver --cores one --json rows.json";
+  ixora bench driver --cores one --json rows.json
+  ixora bench tables --table nat,arp-scan --packets 200000";
 
 pub const VM: &str = "\
 Examples:

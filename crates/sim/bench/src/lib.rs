@@ -23,6 +23,7 @@ pub mod paper;
 pub mod peers;
 pub mod rig;
 mod setting;
+pub mod tables;
 pub mod two_cores;
 pub mod virtio;
 
