@@ -24,6 +24,7 @@ mod serve;
 mod signal;
 mod soak;
 mod summary;
+mod terminal;
 mod top;
 mod vlan;
 mod vm;
@@ -32,6 +33,9 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use cli::{Arguments, Command};
 pub use failure::Failure;
@@ -79,15 +83,14 @@ fn complete(shell: clap_complete::Shell) {
 
 /// Has diagnostics printed, as `IXORA_LOG` says.
 fn log() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("IXORA_LOG");
-    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let said = std::env::var("IXORA_LOG").ok().and_then(|text| text.parse().ok());
+    let filter: Targets = said.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
+    let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .without_time()
-        .log_internal_errors(false)
-        .init();
+        .log_internal_errors(false);
+    tracing_subscriber::registry().with(filter).with(layer).init();
 }
 
 /// The exit status of a command, with its failure said.

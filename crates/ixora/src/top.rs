@@ -10,11 +10,11 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::rate::duration;
+use crate::terminal::FullScreen;
 use rates::{Rates, compare};
 use sample::Sample;
 use screen::Screen;
@@ -125,37 +125,27 @@ fn as_json(rates: &Rates) -> Value {
 fn watch(top: &Top, source: &mut Source) -> Result<(), Failure> {
     let mut before = source.sample()?;
     let mut screen = Screen::new(&top.place, top.sort, compare(&before, &before));
-    let mut terminal = ratatui::try_init().map_err(|e| Failure::new(format!("no terminal: {e}")))?;
-    let result = loop {
-        let drawn = terminal.draw(|frame| screen.draw(frame));
-        if let Err(error) = drawn {
-            break Err(Failure::new(format!("terminal: {error}")));
-        }
-        match step(top, source, &mut before, &mut screen) {
-            Ok(true) => {}
-            Ok(false) => break Ok(()),
-            Err(failure) => break Err(failure),
-        }
-    };
-    ratatui::restore();
-    result
+    let mut terminal = FullScreen::new().map_err(|e| Failure::new(format!("no terminal: {e}")))?;
+    while step(top, source, &mut before, &mut screen, &mut terminal)? {}
+    Ok(())
 }
 
-/// Waits for a key or for the next look; false when that was the last.
-fn step(top: &Top, source: &mut Source, before: &mut Sample, screen: &mut Screen) -> Result<bool, Failure> {
+/// Draws, and waits for a key or for the next look; false when that was the last.
+fn step(
+    top: &Top,
+    source: &mut Source,
+    before: &mut Sample,
+    screen: &mut Screen,
+    terminal: &mut FullScreen,
+) -> Result<bool, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("terminal: {error}"));
+    terminal.draw(&screen.lines(terminal.size())).map_err(failed)?;
     let left = top.interval.saturating_sub(before.taken.elapsed());
-    if event::poll(left).map_err(failed)? {
-        if let Event::Key(key) = event::read().map_err(failed)?
-            && key.is_press()
-        {
-            let interrupts = key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c');
-            return Ok(!interrupts && screen.key(key.code));
-        }
-        return Ok(true);
+    let keys = terminal.keys(left).map_err(failed)?;
+    if before.taken.elapsed() >= top.interval {
+        let now = source.sample()?;
+        screen.show(compare(before, &now));
+        *before = now;
     }
-    let now = source.sample()?;
-    screen.show(compare(before, &now));
-    *before = now;
-    Ok(true)
+    Ok(keys.into_iter().all(|key| screen.key(key)))
 }

@@ -1,19 +1,21 @@
 //! What `ixora top` shows: a table that can be sorted and scrolled, and the same as
 //! plain text.
 
-use ratatui::Frame;
-use ratatui::crossterm::event::KeyCode;
-use ratatui::layout::{Constraint, Layout};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::Line;
-use ratatui::widgets::{Cell, Row, Table, TableState};
-
 use super::Order;
 use super::rates::{Rate, Rates};
+use crate::terminal::{Key, Line, Style};
 
 const HEAD: [&str; 8] =
     ["ELEMENT", "CLASS", "PACKETS/s", "BATCH", "CYCLES/PKT", "CORE", "DROPS/s", "DROPPED FOR"];
 const KEYS: &str = "q quit   s sort   i idle elements   space pause   arrows scroll";
+/// Widths of the columns that have the same at any width of the screen; the others share
+/// what is left, by their weights.
+const FIXED: [Option<usize>; 8] = [None, None, Some(10), Some(6), Some(10), Some(6), Some(9), None];
+const WEIGHTS: [usize; 8] = [3, 2, 0, 0, 0, 0, 0, 2];
+/// Lines above and below the elements: the title, the head of the table, the keys.
+const AROUND: usize = 3;
+/// Elements that a page is.
+const PAGE: usize = 20;
 /// An element that takes this part of a core is shown as busy.
 const BUSY: f64 = 0.25;
 
@@ -25,14 +27,16 @@ pub struct Screen {
     /// Elements without packets are shown as well.
     idle: bool,
     paused: bool,
-    table: TableState,
+    /// The element that is marked, by its line in the table.
+    selected: usize,
+    /// The first line of the table that is shown.
+    top: usize,
 }
 
 impl Screen {
     /// A view of a router that was found at `place`.
     pub fn new(place: &str, order: Order, rates: Rates) -> Screen {
-        let table = TableState::default().with_selected(0);
-        Screen { place: place.to_string(), order, rates, idle: true, paused: false, table }
+        Screen { place: place.to_string(), order, rates, idle: true, paused: false, selected: 0, top: 0 }
     }
 
     /// Shows what happened last.
@@ -43,51 +47,62 @@ impl Screen {
     }
 
     /// Does what a key is for; false when it ends the view.
-    pub fn key(&mut self, key: KeyCode) -> bool {
+    pub fn key(&mut self, key: Key) -> bool {
         match key {
-            KeyCode::Char('q') | KeyCode::Esc => return false,
-            KeyCode::Char('s') => self.order = self.order.next(),
-            KeyCode::Char('i') => self.idle = !self.idle,
-            KeyCode::Char(' ') => self.paused = !self.paused,
-            KeyCode::Down | KeyCode::Char('j') => self.table.select_next(),
-            KeyCode::Up | KeyCode::Char('k') => self.table.select_previous(),
-            KeyCode::PageDown => self.table.scroll_down_by(20),
-            KeyCode::PageUp => self.table.scroll_up_by(20),
-            KeyCode::Home => self.table.select_first(),
-            KeyCode::End => self.table.select_last(),
-            _ => {}
+            Key::Char('q') | Key::Escape | Key::Interrupt => return false,
+            Key::Char('s') => self.order = self.order.next(),
+            Key::Char('i') => self.idle = !self.idle,
+            Key::Char(' ') => self.paused = !self.paused,
+            Key::Down | Key::Char('j') => self.selected = self.selected.saturating_add(1),
+            Key::Up | Key::Char('k') => self.selected = self.selected.saturating_sub(1),
+            Key::PageDown => self.selected = self.selected.saturating_add(PAGE),
+            Key::PageUp => self.selected = self.selected.saturating_sub(PAGE),
+            Key::Home => self.selected = 0,
+            Key::End => self.selected = usize::MAX,
+            Key::Char(_) => {}
         }
         true
     }
 
-    /// Draws it.
-    pub fn draw(&mut self, frame: &mut Frame<'_>) {
-        let lines = [Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)];
-        let [top, middle, bottom] = Layout::vertical(lines).areas(frame.area());
+    /// The lines of a screen with so many columns and rows.
+    pub fn lines(&mut self, (columns, rows): (usize, usize)) -> Vec<Line> {
+        let shown = |rate: &&Rate| self.idle || rate.per_second > 0.0 || rate.drops_per_second() > 0.0;
+        let elements: Vec<&Rate> = sorted(&self.rates, self.order).into_iter().filter(shown).collect();
+        let room = rows.saturating_sub(AROUND);
+        self.selected = self.selected.min(elements.len().saturating_sub(1));
+        self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(room));
         let title = format!("{}   {}", self.place, summary(&self.rates, self.order));
         let title = if self.paused { format!("{title}   paused") } else { title };
-        frame.render_widget(Line::styled(title, Modifier::BOLD), top);
-        frame.render_widget(Line::styled(KEYS, Color::DarkGray), bottom);
-        let shown = |rate: &&Rate| self.idle || rate.per_second > 0.0 || rate.drops_per_second() > 0.0;
-        let rows: Vec<Row<'_>> = sorted(&self.rates, self.order)
-            .into_iter()
-            .filter(shown)
-            .map(|rate| row(rate, &self.rates))
-            .collect();
-        let widths = [
-            Constraint::Fill(3),
-            Constraint::Fill(2),
-            Constraint::Length(10),
-            Constraint::Length(6),
-            Constraint::Length(10),
-            Constraint::Length(6),
-            Constraint::Length(9),
-            Constraint::Fill(2),
-        ];
-        let head = Row::new(HEAD).style(Style::new().add_modifier(Modifier::UNDERLINED));
-        let table = Table::new(rows, widths).header(head).row_highlight_style(Modifier::REVERSED);
-        frame.render_stateful_widget(table, middle, &mut self.table);
+        let widths = widths(columns);
+        let head = Line { style: Style::Underlined, text: line(&HEAD.map(String::from), &widths) };
+        let mut lines = vec![Line { style: Style::Bold, text: title }, head];
+        for (n, rate) in elements.iter().enumerate().skip(self.top).take(room) {
+            let style = if n == self.selected { Style::Reversed } else { style(rate, self.rates.measured) };
+            lines.push(Line { style, text: line(&cells(rate, &self.rates), &widths) });
+        }
+        lines.resize(rows.saturating_sub(1), Line { style: Style::Plain, text: String::new() });
+        lines.push(Line { style: Style::Grey, text: KEYS.to_owned() });
+        lines
     }
+}
+
+/// The width of each column, with two blanks between columns.
+fn widths(columns: usize) -> [usize; 8] {
+    let fixed: usize = FIXED.iter().flatten().sum();
+    let left = columns.saturating_sub(fixed + 2 * (HEAD.len() - 1));
+    let all: usize = WEIGHTS.iter().sum();
+    std::array::from_fn(|n| FIXED[n].unwrap_or(left * WEIGHTS[n] / all))
+}
+
+/// A line of the table: numbers stand at the right of their columns, and what is too long
+/// is cut.
+fn line(cells: &[String; 8], widths: &[usize; 8]) -> String {
+    let pad = |(column, (cell, &width)): (usize, (&String, &usize))| match (2..7).contains(&column) {
+        true => format!("{cell:>width$.width$}"),
+        false => format!("{cell:width$.width$}"),
+    };
+    let cells: Vec<String> = cells.iter().zip(widths).enumerate().map(pad).collect();
+    cells.join("  ")
 }
 
 fn summary(rates: &Rates, order: Order) -> String {
@@ -150,14 +165,13 @@ fn cells(rate: &Rate, rates: &Rates) -> [String; 8] {
     ]
 }
 
-fn row<'a>(rate: &Rate, rates: &Rates) -> Row<'a> {
-    let style = match () {
-        () if rate.drops_per_second() > 0.0 => Style::new().fg(Color::Red),
-        () if rate.core >= BUSY => Style::new().fg(Color::Yellow),
-        () if rates.measured && rate.per_second == 0.0 => Style::new().fg(Color::DarkGray),
-        () => Style::new(),
-    };
-    Row::new(cells(rate, rates).map(Cell::from)).style(style)
+fn style(rate: &Rate, measured: bool) -> Style {
+    match () {
+        () if rate.drops_per_second() > 0.0 => Style::Red,
+        () if rate.core >= BUSY => Style::Yellow,
+        () if measured && rate.per_second == 0.0 => Style::Grey,
+        () => Style::Plain,
+    }
 }
 
 /// The table as text.
@@ -165,24 +179,15 @@ pub fn text(rates: &Rates, order: Order) -> String {
     let mut rows = vec![HEAD.map(String::from)];
     rows.extend(sorted(rates, order).into_iter().map(|rate| cells(rate, rates)));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
-    let line = |row: &[String; 8]| {
-        let pad = |(column, cell): (usize, &String)| match (2..7).contains(&column) {
-            true => format!("{cell:>width$}", width = widths[column]),
-            false => format!("{cell:width$}", width = widths[column]),
-        };
-        let cells: Vec<String> = row.iter().enumerate().map(pad).collect();
-        format!("{}\n", cells.join("  ").trim_end())
-    };
-    format!("{}\n{}", summary(rates, order), rows.iter().map(line).collect::<String>())
+    let widths = std::array::from_fn(width);
+    let lines = rows.iter().map(|row| format!("{}\n", line(row, &widths).trim_end()));
+    format!("{}\n{}", summary(rates, order), lines.collect::<String>())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::rates::Dropped;
     use super::*;
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
 
     fn rate(name: &str, per_second: f64, core: f64, dropped: f64) -> Rate {
         let drops = vec![Dropped { reason: "too short".into(), per_second: dropped, total: dropped as u64 }];
@@ -206,9 +211,9 @@ mod tests {
     }
 
     fn shown(screen: &mut Screen) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(110, 8)).expect("a terminal");
-        terminal.draw(|frame| screen.draw(frame)).expect("it is drawn");
-        terminal.backend().to_string()
+        let lines = screen.lines((110, 8));
+        assert_eq!(lines.len(), 8);
+        lines.iter().map(|line| format!("{}\n", line.text)).collect()
     }
 
     #[test]
@@ -221,16 +226,45 @@ mod tests {
             seen.contains("31.5") && seen.contains("too short 7") && seen.contains("2 threads"),
             "{seen}"
         );
-        assert!(screen.key(KeyCode::Char('s')) && screen.key(KeyCode::Char('i')));
+        assert!(screen.key(Key::Char('s')) && screen.key(Key::Char('i')));
         let seen = shown(&mut screen);
         assert!(place(&seen, "second") < place(&seen, "first") && !seen.contains("idle  "), "{seen}");
-        assert!(!screen.key(KeyCode::Char('q')));
+        assert!(!screen.key(Key::Char('q')));
+    }
+
+    #[test]
+    fn the_marked_element_stays_on_the_screen() {
+        let elements = (0..100).map(|n| rate(&format!("e{n} "), 1.0, 0.0, 0.0)).collect();
+        let mut screen = Screen::new("here", Order::Graph, Rates { elements, ..rates() });
+        let marked = |screen: &mut Screen| {
+            let lines = screen.lines((110, 8));
+            let marked: Vec<_> = lines.iter().filter(|line| line.style == Style::Reversed).collect();
+            assert_eq!(marked.len(), 1);
+            marked[0].text.split(' ').next().map(str::to_owned).unwrap_or_default()
+        };
+        let steps = [(Key::Down, "e1"), (Key::PageDown, "e21"), (Key::End, "e99"), (Key::Down, "e99")];
+        let back = [(Key::PageUp, "e79"), (Key::Up, "e78"), (Key::Home, "e0"), (Key::Up, "e0")];
+        for (key, element) in steps.into_iter().chain(back) {
+            assert!(screen.key(key));
+            assert_eq!(marked(&mut screen), element, "{key:?}");
+        }
+    }
+
+    #[test]
+    fn any_size_of_a_screen_is_filled_and_not_more() {
+        let mut screen = Screen::new("here", Order::Graph, rates());
+        for (columns, rows) in [(1, 1), (48, 2), (60, 3), (200, 50)] {
+            let lines = screen.lines((columns, rows));
+            assert_eq!(lines.len(), rows);
+            let table = lines.iter().filter(|line| line.style == Style::Underlined);
+            assert!(table.clone().all(|line| columns < 60 || line.text.chars().count() <= columns));
+        }
     }
 
     #[test]
     fn what_is_paused_stays() {
         let mut screen = Screen::new("here", Order::Graph, rates());
-        screen.key(KeyCode::Char(' '));
+        screen.key(Key::Char(' '));
         screen.show(Rates { elements: vec![], ..rates() });
         assert!(shown(&mut screen).contains("first"));
     }

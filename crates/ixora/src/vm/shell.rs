@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lab::rig::Cables;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::live::Live;
 use super::place::Place;
@@ -18,6 +17,7 @@ use super::problem::Problem;
 use super::session::{self, Order, Session};
 use crate::Failure;
 use crate::cli::vm::Shell;
+use crate::terminal::Raw;
 
 /// Ctrl-], as telnet(1) has it.
 const ESCAPE: u8 = 0x1D;
@@ -31,25 +31,6 @@ one cable:
   ixora echo $A --ip 10.9.9.2 -q &
   ixora pktgen $B --count 1000
 Ctrl-] or exit ends the machine.";
-
-/// Our terminal as a bare line, until this is dropped.
-struct Raw(Termios);
-
-impl Raw {
-    fn new() -> Option<Raw> {
-        let before = tcgetattr(std::io::stdin()).ok()?;
-        let mut raw = before.clone();
-        raw.make_raw();
-        tcsetattr(std::io::stdin(), OptionalActions::Now, &raw).ok()?;
-        Some(Raw(before))
-    }
-}
-
-impl Drop for Raw {
-    fn drop(&mut self) {
-        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.0); // it may be gone
-    }
-}
 
 /// Boots, and joins the terminals until one of them ends.
 pub fn run(arguments: &Shell, stop: &Arc<AtomicBool>) -> Result<(), Failure> {

@@ -259,3 +259,73 @@ fn a_client_that_only_sends_costs_no_memory() {
     assert!(kib < 300_000, "{kib} KiB after {sent} bytes");
     assert_eq!(router.read("c.class"), "Counter", "and others are served");
 }
+
+/// A terminal that a program runs on.
+struct Terminal {
+    ours: std::fs::File,
+    theirs: rustix::fd::OwnedFd,
+    seen: Vec<u8>,
+}
+
+impl Terminal {
+    fn new() -> Terminal {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("it is ours");
+        let name = ptsname(&ours, vec![]).expect("a name");
+        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+        let theirs = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).expect("its other end");
+        let size = rustix::termios::Winsize { ws_row: 10, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&theirs, size).expect("a size");
+        rustix::io::ioctl_fionbio(&ours, true).expect("it does not wait");
+        Terminal { ours: ours.into(), theirs, seen: vec![] }
+    }
+
+    fn stdio(&self) -> Stdio {
+        self.theirs.try_clone().expect("a descriptor").into()
+    }
+
+    fn settings(&self) -> rustix::termios::LocalModes {
+        rustix::termios::tcgetattr(&self.theirs).expect("its settings").local_modes
+    }
+
+    /// Reads what the program shows until it has shown this.
+    fn until(&mut self, text: &str) {
+        let start = Instant::now();
+        while !String::from_utf8_lossy(&self.seen).contains(text) {
+            assert!(
+                start.elapsed() < Duration::from_secs(20),
+                "{text}: {}",
+                String::from_utf8_lossy(&self.seen)
+            );
+            let mut bytes = [0; 4096];
+            match self.ours.read(&mut bytes) {
+                Ok(count) => self.seen.extend(&bytes[..count]),
+                Err(_) => std::thread::sleep(Duration::from_millis(10)),
+            }
+        }
+        self.seen.clear();
+    }
+}
+
+#[test]
+fn the_live_view_takes_keys_and_gives_the_terminal_back() {
+    let router = Router::start(&[]);
+    let mut terminal = Terminal::new();
+    let before = terminal.settings();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ixora"));
+    command.arg("top").arg(&router.socket).args(["--interval", "200ms"]);
+    command.stdin(terminal.stdio()).stdout(terminal.stdio()).stderr(terminal.stdio());
+    let mut child = command.spawn().expect("it runs");
+    terminal.until("ELEMENT");
+    assert_ne!(terminal.settings(), before, "keys come one by one");
+    terminal.until("by graph");
+    terminal.ours.write_all(b"s").expect("a key");
+    terminal.until("by packets");
+    terminal.ours.write_all(b"\x1b[B ").expect("keys");
+    terminal.until("paused");
+    terminal.ours.write_all(b"q").expect("a key");
+    terminal.until("\x1b[?1049l");
+    assert!(child.wait().expect("its end").success());
+    assert_eq!(terminal.settings(), before);
+}
