@@ -7,6 +7,7 @@
 //! in turn; when nothing comes for a while it lets others run, or sleeps until an
 //! interrupt, a deadline of a poller or a [`Wakeup`]. [`Running::end`] has the devices
 //! send what they were given, takes the rings down and returns what each poller counted.
+//! A poller with many connections keeps their deadlines in [`Timers`].
 //!
 //! The lanes of a router have a loop of their own (`docs/decisions/0018-runtime.md`) and
 //! share the parts: [`cores`], [`Wakeup`], [`sleep`] and [`OnPanic`].
@@ -19,6 +20,7 @@ mod instant;
 mod poller;
 mod running;
 mod stats;
+mod timers;
 mod wakeup;
 mod worker;
 
@@ -27,4 +29,5 @@ pub use instant::Instant;
 pub use poller::{Poller, Queue};
 pub use running::{Finished, OnPanic, Options, Running, Runtime};
 pub use stats::{LOSSES, PollerStats, Progress};
+pub use timers::Timers;
 pub use wakeup::{Wakeup, sleep};
