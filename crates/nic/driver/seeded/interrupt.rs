@@ -55,7 +55,7 @@ pub(super) const BUGS: &[Bug] = &[
         ),
         test: "driver_interrupt::a_packet_after_arming_wakes_and_one_before_does_not_stay_hidden",
         demo: false,
-        edits: &[edit("intel/ring_registers/mod.rs", "info.eims.at(place)", "info.eimc.at(place)")],
+        edits: &[edit("intel/ring_registers/mod.rs", "[info.eims, info.eimc]", "[info.eimc, info.eimc]")],
     },
     Bug {
         name: "another-vector-unmasked",

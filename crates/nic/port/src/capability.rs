@@ -175,6 +175,12 @@ pub struct Features([Support; Feature::ALL.len()]);
 
 impl<const N: usize> From<[(Feature, Support); N]> for Features {
     fn from(named: [(Feature, Support); N]) -> Features {
+        named.into_iter().collect()
+    }
+}
+
+impl FromIterator<(Feature, Support)> for Features {
+    fn from_iter<I: IntoIterator<Item = (Feature, Support)>>(named: I) -> Features {
         let mut features = Features::default();
         for (feature, support) in named {
             features.0[feature as usize] = support;

@@ -1,5 +1,6 @@
 //! Where the 82576 has what Intel's NICs have in common.
 
+use port::Feature;
 use regs::igb::*;
 
 use super::stats::SOURCES;
@@ -13,7 +14,20 @@ pub(super) static INFO: ChipInfo = ChipInfo {
     window: 128 << 10, // as the 82599's
     rdt: RDT::REGISTER,
     tdt: TDT::REGISTER,
-    vectors: EITR::COUNT,
+    features: &[
+        Feature::RxChecksum,
+        Feature::TxChecksum,
+        Feature::Segmentation,
+        Feature::VlanStrip,
+        Feature::VlanInsert,
+        Feature::VlanFilter,
+        Feature::Rss,
+        Feature::RssHash,
+        Feature::Scatter,
+        Feature::Interrupts,
+        Feature::HeadWriteback,
+    ],
+    vectors: 0..EITR::COUNT,
     ring: (64, 4096),
     queues: super::MOST_QUEUES,
     queues_limit: "the device has 1 to 16",

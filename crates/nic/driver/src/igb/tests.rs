@@ -31,6 +31,8 @@ pub(crate) enum Fault {
 #[derive(Debug)]
 pub(crate) struct Registers {
     values: Mutex<BTreeMap<u32, u32>>,
+    /// Vectors that an eventfd was given for.
+    wired: Mutex<Vec<u16>>,
     fault: Fault,
 }
 
@@ -43,7 +45,11 @@ impl Registers {
             (EEC::AT, EEC::AUTO_RD),
             (RXDCTL::at(0), RXDCTL::ENABLE),
         ]));
-        Arc::new(Registers { values, fault })
+        Arc::new(Registers { values, wired: Mutex::default(), fault })
+    }
+
+    pub(crate) fn wired(&self) -> Vec<u16> {
+        self.wired.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn get(&self, at: u32) -> u32 {
@@ -115,7 +121,10 @@ impl Backend for Registers {
         10
     }
 
-    fn set_interrupt(&self, _vector: u16, _event: Option<BorrowedFd<'_>>) -> bus::Result<()> {
+    fn set_interrupt(&self, vector: u16, event: Option<BorrowedFd<'_>>) -> bus::Result<()> {
+        let mut wired = self.wired.lock().unwrap_or_else(PoisonError::into_inner);
+        wired.retain(|other| *other != vector);
+        wired.extend(event.map(|_| vector));
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use port::{Counter, Link, Options, RxQueue as _, TxQueue as _};
 
 use super::chip::{Chip, ChipInfo, Device, Queues};
 use super::filter::FilterTables;
+use super::interrupt::{Signal, Write};
 use super::layout::{Descriptor, RxLayout, TxLayout};
 use super::{RxQueue, TxQueue};
 use crate::Result;
@@ -87,6 +88,9 @@ impl TxLayout for Tx {
     }
 }
 
+/// Three vectors behind the one for all other causes, and no feature.
+static INFO: ChipInfo = ChipInfo { vectors: 1..4, features: &[], ..*<crate::igb::Chip as Chip>::INFO };
+
 /// A chip of which only queues are used.
 struct Other<D>(Device, std::marker::PhantomData<D>);
 
@@ -139,7 +143,7 @@ impl<D: Descriptor + Sync> Chip for Other<D> {
     type Rx = Rx<D>;
     type Tx = Tx;
     const DRIVER: &'static str = "other";
-    const INFO: &'static ChipInfo = <crate::igb::Chip as Chip>::INFO;
+    const INFO: &'static ChipInfo = &INFO;
 
     fn new(device: Device) -> Self {
         Other(device, std::marker::PhantomData)
@@ -207,6 +211,19 @@ fn received<D: Descriptor + Sync>() {
 fn frames_come_from_descriptors_of_two_and_of_four_words() {
     received::<[AtomicU64; 2]>();
     received::<[AtomicU64; 4]>();
+}
+
+#[test]
+fn queues_have_the_vectors_that_the_chip_has_for_them() {
+    let registers = Registers::new(Fault::None);
+    let dma = Dma::new(memory::Options::default());
+    let device = Device::attach(Pci::new(registers.clone()), &dma, &INFO).expect("registers");
+    let write = |value| Write { register: device.bar.register(0x1C00), value };
+    let signal = |queue| Signal::new(&device, queue, |vector| [write(vector as u32), write(0)]);
+    let signals: Vec<Signal> = (0..3).map(|queue| signal(queue).expect("it has a vector")).collect();
+    assert_eq!(signals.iter().map(|signal| signal.vector).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(registers.wired(), [1, 2, 3], "vector 0 is nobody's");
+    assert!(signal(3).is_err(), "there is no other");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! be it by registers or by the commands of an admin queue.
 
 use std::mem;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use bus::{Bar, Pci};
 use memory::{Attachment, Dma};
 use regs::Register;
 
-use port::{Counter, Link, Options, Reason};
+use port::{Counter, Feature, Link, Options, Reason};
 
 use super::filter::FilterTables;
 use super::layout::{RxLayout, TxLayout};
@@ -111,8 +111,11 @@ pub struct ChipInfo {
     /// The tails of receive and transmit rings.
     pub rdt: Register,
     pub tdt: Register,
-    /// Vectors of the MSI-X table.
-    pub vectors: usize,
+    /// What it and its driver can do. Whether they do is the options' choice.
+    pub features: &'static [Feature],
+    /// Vectors of the MSI-X table that receive queues have, in their order. Those before
+    /// them are for other causes.
+    pub vectors: Range<usize>,
     /// Descriptors in a ring, a power of two: the fewest and the most.
     pub ring: (usize, usize),
     /// Queues of each kind; and the words for it.
@@ -159,6 +162,12 @@ pub struct Device {
 }
 
 impl Device {
+    /// The vectors that receive queues have: those of the chip that the device has too.
+    pub(crate) fn vectors(&self) -> Range<usize> {
+        let Range { start, end } = self.info.vectors;
+        start..end.min(self.pci.interrupt_vectors().into())
+    }
+
     /// Finds the registers and lets the device reach memory.
     pub fn attach(pci: Pci, dma: &Dma, info: &'static ChipInfo) -> Result<Device> {
         let (name, ids) = (pci.name(), pci.ids()?);

@@ -31,20 +31,23 @@ pub struct Signal {
 
 impl Signal {
     /// Joins a vector of the device to an eventfd, for receive queue `index`; `writes`
-    /// gives what unmasks and what masks it.
-    pub(crate) fn new(device: &Device, index: usize, writes: impl FnOnce() -> [Write; 2]) -> Result<Signal> {
-        let vectors = device.info.vectors.min(usize::from(device.pci.interrupt_vectors()));
-        if index >= vectors {
+    /// gives what unmasks and what masks a vector.
+    pub(crate) fn new(
+        device: &Device,
+        index: usize,
+        writes: impl FnOnce(usize) -> [Write; 2],
+    ) -> Result<Signal> {
+        let Some(vector) = device.vectors().nth(index) else {
             // Two queues at one eventfd would take each other's wake-ups.
             let (option, limit) =
                 ("receive queues with interrupts", "each needs an MSI-X vector of the device");
             return Err(OptionError { option, value: index + 1, limit }.into());
-        }
+        };
         let failed = |source: rustix::io::Errno| Error::EventFd { source: source.into() };
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(failed)?;
-        device.pci.set_interrupt(index as u16, Some(event.as_fd()))?;
-        let [unmask, mask] = writes();
-        Ok(Signal { event, vector: index, unmask, mask })
+        device.pci.set_interrupt(vector as u16, Some(event.as_fd()))?;
+        let [unmask, mask] = writes(vector);
+        Ok(Signal { event, vector, unmask, mask })
     }
 
     /// Lets the vector through; the eventfd that it makes readable.

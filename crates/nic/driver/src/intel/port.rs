@@ -113,24 +113,9 @@ impl<C: Chip> port::Port for Port<C> {
             max_frame: info.longest,
             tx_segments: C::Tx::MAX_SEGMENTS,
             unicast_addresses: info.addresses,
-            vectors: info.vectors.min(usize::from(self.chip.pci.interrupt_vectors())),
+            vectors: self.chip.vectors().len(),
         };
-        let features = Features::from([
-            (Feature::RxChecksum, Support::on_if(options.rx_checksum.where_free())),
-            (Feature::TxChecksum, Support::On),
-            (Feature::Segmentation, Support::On),
-            (Feature::VlanStrip, Support::on_if(options.vlan_strip)),
-            (Feature::VlanInsert, Support::On),
-            (Feature::VlanFilter, Support::on_if(options.vlan_filter)),
-            (Feature::Rss, Support::on_if(options.rx_queues > 1)),
-            (Feature::RssHash, Support::on_if(options.rx_queues > 1)),
-            (Feature::Scatter, Support::on_if(scatters(options))),
-            (
-                Feature::Interrupts,
-                if limits.vectors == 0 { Support::No } else { Support::on_if(options.interrupts) },
-            ),
-            (Feature::HeadWriteback, Support::on_if(options.completion == port::Completion::Head)),
-        ]);
+        let features = features(info.features, options, limits.vectors);
         Capabilities {
             driver: C::DRIVER.to_owned(),
             rx_queues: options.rx_queues,
@@ -176,5 +161,49 @@ impl<C: Chip> port::Port for Port<C> {
 
     fn stop(&mut self) -> port::Result<()> {
         Ok(self.chip.set_receiving(false)?)
+    }
+}
+
+/// The support of each feature that a chip has, in a port that was opened with these
+/// options and has so many interrupt vectors.
+fn features(chip: &[Feature], options: &Options, vectors: usize) -> Features {
+    let support = |feature: Feature| match feature {
+        Feature::Interrupts if vectors == 0 => Support::No,
+        Feature::Interrupts => Support::on_if(options.interrupts),
+        Feature::RxChecksum => Support::on_if(options.rx_checksum.where_free()),
+        Feature::TxChecksum | Feature::Segmentation | Feature::VlanInsert => Support::On,
+        Feature::VlanStrip => Support::on_if(options.vlan_strip),
+        Feature::VlanFilter => Support::on_if(options.vlan_filter),
+        Feature::Rss | Feature::RssHash => Support::on_if(options.rx_queues > 1),
+        Feature::Scatter => Support::on_if(scatters(options)),
+        Feature::HeadWriteback => Support::on_if(options.completion == port::Completion::Head),
+        Feature::Timestamps => Support::No, // no option turns them on
+    };
+    chip.iter().map(|&feature| (feature, support(feature))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_has_no_feature_that_its_chip_does_not_list() {
+        let options = Options { vlan_strip: true, interrupts: true, rx_queues: 4, ..Options::default() };
+        let few = [Feature::VlanStrip, Feature::Interrupts, Feature::HeadWriteback];
+        let features = features(&few, &options, 8);
+        let can = Capabilities { features, ..Capabilities::default() };
+        let on = Feature::ALL.into_iter().filter(|feature| can.support(*feature) == Support::On);
+        assert_eq!(on.collect::<Vec<_>>(), [Feature::VlanStrip, Feature::Interrupts]);
+        assert_eq!(can.support(Feature::HeadWriteback), Support::Off, "nobody asked for it");
+        assert_eq!(can.support(Feature::Rss), Support::No, "this chip has none");
+    }
+
+    #[test]
+    fn a_device_without_vectors_has_no_interrupts() {
+        let options = Options { interrupts: true, ..Options::default() };
+        let features = features(&Feature::ALL, &options, 0);
+        let can = Capabilities { features, ..Capabilities::default() };
+        assert_eq!(can.support(Feature::Interrupts), Support::No);
+        assert_eq!(can.support(Feature::TxChecksum), Support::On);
     }
 }

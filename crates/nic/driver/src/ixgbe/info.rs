@@ -1,7 +1,7 @@
 //! Where the 82599 has what Intel's NICs have in common, and the features that
 //! are not on every driver's path.
 
-use port::Options;
+use port::{Feature, Options};
 use regs::ixgbe::*;
 
 use super::device::Chip;
@@ -16,7 +16,20 @@ pub(super) static INFO: ChipInfo = ChipInfo {
     window: 128 << 10, // 9.3.6.1
     rdt: RDT::REGISTER,
     tdt: TDT::REGISTER,
-    vectors: 64,
+    features: &[
+        Feature::RxChecksum,
+        Feature::TxChecksum,
+        Feature::Segmentation,
+        Feature::VlanStrip,
+        Feature::VlanInsert,
+        Feature::VlanFilter,
+        Feature::Rss,
+        Feature::RssHash,
+        Feature::Scatter,
+        Feature::Interrupts,
+        Feature::HeadWriteback,
+    ],
+    vectors: 0..64,
     ring: (64, 4096),
     queues: super::MOST_QUEUES,
     queues_limit: "the device has 1 to 128",

@@ -86,12 +86,16 @@ pub trait RingRegisters: Deref<Target = Device> {
         sums.counters()
     }
 
-    /// The interrupt of receive queue `index`, at the vector of the same number.
+    /// The interrupt of receive queue `index`: its vector is a bit of EIMS and EIMC.
     fn signal(&self, index: usize) -> Result<Signal> {
         let info = Self::REGISTERS;
-        let write = |at: u32| Write { register: self.bar.register(at), value: 1 << (index % 32) };
-        let place = index / 32;
-        Signal::new(self, index, || [write(info.eims.at(place)), write(info.eimc.at(place))])
+        let masks = [info.eims, info.eimc];
+        Signal::new(self, index, |vector| {
+            masks.map(|mask| {
+                let register = self.bar.register(mask.at(vector / 32));
+                Write { register, value: 1 << (vector % 32) }
+            })
+        })
     }
 
     /// Stops DMA as 5.2.5.3.2 asks for before a reset; a device that has
