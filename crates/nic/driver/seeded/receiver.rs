@@ -218,7 +218,11 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("RedirectionToDisabledQueue", "7.1.2.8"),
         test: "driver_multiqueue::each_kind_of_packet_is_hashed_over_its_own_fields",
         demo: false,
-        edits: &[edit("intel/ring_registers/rss.rs", "(i % queues) as u32", "(i % QUEUES) as u32")],
+        edits: &[edit(
+            "intel/ring_registers/rss.rs",
+            "rss.entries(TABLE, queues)",
+            "rss.entries(TABLE, QUEUES)",
+        )],
     },
     Bug {
         name: "queue-stays-in-the-table",

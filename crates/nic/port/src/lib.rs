@@ -19,6 +19,7 @@ mod error;
 mod filters;
 pub mod loss;
 mod options;
+mod rss;
 pub mod setting;
 mod stats;
 
@@ -28,6 +29,7 @@ pub use filters::Filters;
 pub use loss::Reason;
 pub use memory::{Batch, Packet, Pool};
 pub use options::{Completion, Offload, Options, Rss, VirtioInterface, VirtioOptions};
+pub use rss::FlowTable;
 pub use stats::{Counter, PortStats, RxStats, TxStats};
 
 use std::fmt;
@@ -119,6 +121,10 @@ pub trait Port: Send {
     fn tx_queue(&mut self, index: usize) -> Option<Box<dyn TxQueue>>;
     /// Receive every frame, whatever its destination.
     fn set_promiscuous(&mut self, on: bool) -> Result<()>;
+    /// Which receive queue a flow comes to; `None` where the device does not say.
+    fn flows(&self) -> Option<FlowTable> {
+        None
+    }
     /// Its filter tables, if it has some.
     fn filters(&mut self) -> Option<&mut dyn Filters> {
         None

@@ -173,6 +173,8 @@ fn each_kind_of_packet_is_hashed_over_its_own_fields() {
             let rss = Rss { key, ports, ..Rss::default() };
             let options = Options { rx_queues: QUEUES, rss, rx_checksum, ..Options::default() };
             let mut bench = Bench::pair(&options);
+            let flows = port::Port::flows(&bench.sides[1].device).unwrap();
+            let mut counts = [0; QUEUES];
             for (n, (frame, with, without)) in cases.iter().enumerate() {
                 let packets = bench.cross(frame, Default::default());
                 let fields = if ports { with } else { without };
@@ -182,6 +184,12 @@ fn each_kind_of_packet_is_hashed_over_its_own_fields() {
                     Some(hash),
                     "case {n}, ports {ports}, checksums {rx_checksum:?}"
                 );
+                let (src, dst) = frame[without.clone()].split_at(without.len() / 2);
+                let numbers = [0, 2].map(|at| frame[without.end + at..][..2].try_into().unwrap());
+                assert_eq!(flows.hash(src, dst, Some(numbers)), hash, "the port says so before");
+                let received = |queue: usize| bench.sides[1].rx[queue].stats().packets;
+                counts[flows.queue(hash)] += 1;
+                assert_eq!(std::array::from_fn(received), counts, "and to which queue it comes");
             }
             let arp = bench.cross(&frames::ethernet(frames::TO, 0x0806, &[0; 28]), Default::default());
             assert_eq!(arp[0].hash(), None, "no flow, no hash");
@@ -203,6 +211,8 @@ fn a_table_of_ones_own_sends_all_to_one_queue() {
     }
     let counts: Vec<u64> = bench.sides[0].rx.iter().map(|queue| queue.stats().packets).collect();
     assert_eq!(counts, [0, 0, received, 0]);
+    let flows = port::Port::flows(&bench.sides[0].device).unwrap();
+    assert_eq!([0, 77, u32::MAX].map(|hash| flows.queue(hash)), [2; 3]);
     assert!(received > 1_000);
     bench.finish();
 }

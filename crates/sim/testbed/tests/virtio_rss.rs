@@ -64,6 +64,7 @@ fn flows_spread_by_the_hash_that_each_packet_carries() {
             for pairs in [2, 3, 4] {
                 let options = Options { max_frame, ..options(pairs) };
                 let mut bench = Bench::pair(&sleepy(offer(ring, 0)), &options);
+                let flows = port::Port::flows(&bench.sides[1].device).unwrap();
                 let mut seen = vec![0; pairs];
                 let len = if max_frame > 1514 { 8000 } else { 100 };
                 for n in 0..40 {
@@ -75,7 +76,7 @@ fn flows_spread_by_the_hash_that_each_packet_carries() {
                     ] {
                         let sent = flow(build, n, len);
                         let (queue, packet) = cross(&mut bench, &sent);
-                        let hash = toeplitz(&sent[at]);
+                        let hash = toeplitz(&sent[at.clone()]);
                         assert_eq!(packet.hash(), Some(hash), "{name}");
                         assert_eq!(
                             (packet.packet_type().0, queue),
@@ -83,6 +84,11 @@ fn flows_spread_by_the_hash_that_each_packet_carries() {
                             "{name}"
                         );
                         assert_eq!(common::contents(&packet), sent, "{name}");
+                        let (addresses, ports) = sent[at.clone()].split_at(at.len() - 4);
+                        let (src, dst) = addresses.split_at(addresses.len() / 2);
+                        let ports = [[ports[0], ports[1]], [ports[2], ports[3]]];
+                        assert_eq!(flows.hash(src, dst, Some(ports)), hash, "{name}");
+                        assert_eq!(flows.queue(hash), queue, "{name}: the port says so before");
                         seen[queue] += 1;
                     }
                 }
@@ -120,6 +126,8 @@ fn a_hash_can_be_reported_without_spreading_by_it() {
         for pairs in [1, 3] {
             let mut bench = Bench::pair(&sleepy(offer(ring, net::RSS)), &options(pairs));
             assert_ne!(bench.sides[1].device.features() & net::HASH_REPORT, 0);
+            let flows = port::Port::flows(&bench.sides[1].device);
+            assert_eq!(flows.is_some(), pairs == 1, "a device that chooses by itself does not say how");
             let mut seen = vec![0; pairs];
             for n in 0..40 {
                 let sent = flow(frames::udp4, n, 100);

@@ -162,6 +162,11 @@ fn what_is_programmed() {
     assert_eq!(base(RDBAL::at(2), RDBAH::at(2)), rx[2].ring.iova());
     assert_eq!(base(TDBAL::at(0), TDBAH::at(0)), tx[0].ring.iova());
     assert_eq!(registers.get(RETA::at(0)), 0x0002_0100, "queues in turn: 0, 1, 2, 0");
+    let flows = port::Port::flows(&port).expect("it spreads flows");
+    for hash in 0..128 {
+        let entry = registers.get(RETA::at(hash / 4)).to_le_bytes()[hash % 4];
+        assert_eq!(flows.queue(hash as u32), usize::from(entry), "entry {hash}");
+    }
     assert_eq!(registers.get(MRQC::AT) & 7, MRQC::ENABLE_RSS);
     let restart = phy::PCTRL_AUTO_NEGOTIATION | phy::PCTRL_RESTART;
     assert_eq!(registers.get(MDIC::AT) & MDIC::DATA_MASK, u32::from(restart));

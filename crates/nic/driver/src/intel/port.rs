@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bus::Pci;
 use memory::Dma;
-use port::{Capabilities, Counter, Feature, Features, Limits, Link, Options, PortStats, Support};
+use port::{Capabilities, Counter, Feature, Features, FlowTable, Limits, Link, Options, PortStats, Support};
 
 use super::chip::{Chip, Device, Init};
 use super::layout::TxLayout;
@@ -149,6 +149,12 @@ impl<C: Chip> port::Port for Port<C> {
     fn set_promiscuous(&mut self, on: bool) -> port::Result<()> {
         self.promiscuous = on;
         Ok(self.set_modes()?)
+    }
+
+    fn flows(&self) -> Option<FlowTable> {
+        let (most, entries) = C::INFO.rss;
+        let queues = self.options.rx_queues.min(most);
+        Some(FlowTable::new(&self.options.rss, entries, queues, self.options.rss.ports))
     }
 
     fn filters(&mut self) -> Option<&mut dyn port::Filters> {

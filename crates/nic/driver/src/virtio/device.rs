@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use memory::{Attachment, Dma};
-use port::{Capabilities, Counter, Feature, Features, Limits, Link, Options, PortStats, Support};
+use port::{Capabilities, Counter, Feature, Features, FlowTable, Limits, Link, Options, PortStats, Support};
 use regs::virtio::device::status;
 use regs::virtio::feature::net;
 use regs::virtio::net::config as field;
@@ -153,7 +153,7 @@ impl Shared {
 
     /// A field of the configuration. One that never comes to rest is the
     /// device's fault.
-    fn config<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
+    pub(super) fn config<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
         let told = config::read(&*self.transport, offset);
         told.map_err(|error| match error {
             crate::Error::Virtio(fault) => self.report_fault(fault),
@@ -293,6 +293,10 @@ impl port::Port for Virtio {
             limits,
             features,
         }
+    }
+
+    fn flows(&self) -> Option<FlowTable> {
+        self.shared.flows(self.options.rx_queues, &self.options.rss)
     }
 
     fn mac(&self) -> [u8; 6] {

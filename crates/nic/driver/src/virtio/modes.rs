@@ -1,7 +1,7 @@
 //! What a port receives (virtio 1.3, 5.1.6.5.1 to 5.1.6.5.3): modes, addresses
 //! and VLANs, all by commands on the control queue.
 
-use port::Rss;
+use port::{FlowTable, Rss};
 use regs::virtio::control::{mac, mq, rx, vlan};
 use regs::virtio::feature::net;
 use regs::virtio::net::{config as field, hash};
@@ -108,13 +108,9 @@ impl Shared {
         let spread = self.features & net::RSS != 0;
         let mut data = Vec::from((supported & HASHES).to_le_bytes());
         if spread {
-            let longest = config::read16(transport, field::RSS_MAX_INDIRECTION_TABLE_LENGTH)?;
-            let entry = |n: u16| match &rss.table {
-                Some(table) => u16::from(table[usize::from(n)]) % pairs,
-                None => n % pairs,
-            };
-            let entries = 1 << longest.clamp(1, TABLE).ilog2();
-            let words = [entries - 1, 0].into_iter().chain((0..entries).map(entry)).chain([pairs]);
+            let entries = self.rss_entries()?;
+            let table = rss.entries(entries.into(), pairs.into()).map(|queue| queue as u16);
+            let words = [entries - 1, 0].into_iter().chain(table).chain([pairs]);
             data.extend(words.flat_map(u16::to_le_bytes));
         } else {
             data.extend([0; 8]); // reserved
@@ -124,5 +120,25 @@ impl Shared {
         let (feature, command) =
             if spread { (net::RSS, mq::RSS_CONFIG) } else { (net::HASH_REPORT, mq::HASH_CONFIG) };
         self.command(feature, "setting the hash", [mq::CLASS, command], &data)
+    }
+
+    /// Entries of the indirection table: a power of two, as the device has.
+    fn rss_entries(&self) -> Result<u16> {
+        let longest = config::read16(&*self.transport, field::RSS_MAX_INDIRECTION_TABLE_LENGTH)?;
+        Ok(1 << longest.clamp(1, TABLE).ilog2())
+    }
+
+    /// How flows are spread over `pairs` receive queues: by the hash, or not at all where
+    /// there is one. Which queue a device chooses by itself nobody knows.
+    pub(super) fn flows(&self, pairs: usize, rss: &Rss) -> Option<FlowTable> {
+        if self.features & net::RSS == 0 {
+            return (pairs == 1).then(|| FlowTable::new(rss, 1, 1, true));
+        }
+        let types = u32::from_le_bytes(self.config(field::SUPPORTED_HASH_TYPES)?) & HASHES;
+        // Only a device that hashes all kinds alike is one whose hashes can be told.
+        (types == HASHES)
+            .then(|| self.rss_entries().ok())
+            .flatten()
+            .map(|entries| FlowTable::new(rss, entries.into(), pairs, true))
     }
 }

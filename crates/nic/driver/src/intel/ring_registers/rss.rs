@@ -19,12 +19,9 @@ pub(crate) fn program(bar: &Bar, info: &Registers, rss: &Rss, queues: usize) {
         bar.write32(info.rssrk.at(n), u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
     }
     let queues = queues.min(QUEUES);
-    let entry = |i: usize| match &rss.table {
-        Some(table) => u32::from(table[i]) % queues as u32,
-        None => (i % queues) as u32,
-    };
-    for n in 0..info.reta.len() {
-        let word = (0..4).fold(0, |word, byte| word | entry(4 * n + byte) << (8 * byte));
+    let entries: Vec<u8> = rss.entries(TABLE, queues).map(|queue| queue as u8).collect();
+    for (n, four) in entries.chunks_exact(4).enumerate() {
+        let word = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
         bar.write32(info.reta.at(n), word);
     }
     let fields = info.rss_addresses | if rss.ports { info.rss_ports } else { 0 };
