@@ -12,7 +12,7 @@ use graph::value::Scope;
 use graph::{Action, Class, Conf, Cx, Element, Fault, Next, Refused, Setup};
 use memory::{Batch, Packet};
 
-use super::forward::{Forwarder, Hop};
+use super::forward::{Forwarder, Hop, NextHop};
 use super::routes::{Command, Routes, parameter};
 use super::slots::Order;
 use crate::kernels::{self, single};
