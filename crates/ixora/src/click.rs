@@ -4,6 +4,7 @@
 mod assembled;
 mod clp;
 mod configuration;
+mod confine;
 mod doc;
 mod flattened;
 mod inspect;
@@ -21,7 +22,9 @@ use element::io::router_ports::RouterPorts;
 use graph::lang::{Problems, Source};
 use graph::run::shared::Hotswap;
 use graph::{Clock, Registry, Router, Services};
+use runtime::confine::Confinement;
 
+use crate::janitor::Janitor;
 use crate::{Failure, signal};
 pub use assembled::assemble;
 pub use configuration::sources;
@@ -149,7 +152,7 @@ fn serve(click: &Click) -> Result<u8, Stop> {
     let successor = Successor::default();
     let name = sources.first().map_or(String::new(), |source| source.name.clone());
     let linters = Linters::default();
-    let mut router = build(click, sources, &clock, &successor, Place::New(&linters))?;
+    let (mut router, ground) = build(click, sources, &clock, &successor, Place::New(&linters))?;
     let mut unwritten = false;
     let written = click.output.as_ref().map_or(Ok(()), |file| write_flat(&mut router, file));
     if !click.compat {
@@ -158,9 +161,9 @@ fn serve(click: &Click) -> Result<u8, Stop> {
         unwritten = true;
     }
     let start = (Instant::now(), rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime));
-    let mut lost = None;
+    let (mut lost, mut janitor) = (None, None);
     if !click.quit {
-        (router, lost) = drive(click, router, &successor, &name)?;
+        (router, lost, janitor) = drive(click, (router, &ground), &successor, &name)?;
     }
     if click.time {
         report::time(start);
@@ -173,7 +176,8 @@ fn serve(click: &Click) -> Result<u8, Stop> {
         Some(handler) => report::exit_status(handler, &mut router),
         None => u8::from(!handlers || unwritten),
     };
-    drop(router);
+    drop((router, ground));
+    drop(janitor);
     if !click.compat {
         linters.print();
     }
@@ -195,7 +199,7 @@ fn build(
     clock: &Arc<Clock>,
     successor: &Successor,
     place: Place<'_>,
-) -> Result<Router, Stop> {
+) -> Result<(Router, Ground), Stop> {
     let text = sources.iter().map(|s| String::from_utf8_lossy(&s.text)).collect::<Vec<_>>().join("\n");
     let registry = classes();
     let mut flat = configuration::flatten(click, sources, &registry)?;
@@ -215,10 +219,22 @@ fn build(
     let mut services = Services::default();
     services.add(router_ports.clone());
     services.add(Arc::new(click.control_policy()));
+    let (words, confined) = (click.clone(), ground.is_confined());
+    let prepare = move |elements: &[graph::plan::Planned]| {
+        if confined {
+            confine::refuse(&words, elements)?;
+        }
+        router_ports.open(elements).map_err(|error| match confined {
+            true => {
+                format!("{error}; if it needs privileges: this process gave them up, --no-confine keeps them")
+            }
+            false => error,
+        })
+    };
     let options = graph::Options {
         services,
         dma: ground.dma.clone(),
-        prepare: Some(Box::new(move |elements| router_ports.open(elements))),
+        prepare: Some(Box::new(prepare)),
         threads: click.threads,
         cores: click.cores(),
         clock: clock.clone(),
@@ -233,7 +249,7 @@ fn build(
     if !router.warnings().is_empty() && !click.no_warnings {
         print_problems(click, &Problems { list: router.warnings().to_vec(), sources: texts });
     }
-    Ok(router)
+    Ok((router, ground))
 }
 
 /// What becomes of a configuration that is written to `hotconfig`: a router that is
@@ -249,7 +265,7 @@ fn hotswap(click: &Click, clock: &Arc<Clock>, successor: &Successor, ground: &Gr
             Stop::Unread(problems) | Stop::Problems(problems) => problems.compat(),
             Stop::Failure(failure) => failure.to_string(),
         })?;
-        *successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(router);
+        *successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(router.0);
         Ok(())
     })
 }
@@ -265,28 +281,40 @@ fn write_flat(router: &mut Router, file: &Path) -> Result<(), Failure> {
 }
 
 /// Runs a router, and those that take its place, until the last one stops or a port's
-/// device is lost.
+/// device is lost. The process is confined before the first packet; what comes with that
+/// stays until the router is gone.
 fn drive(
     click: &Click,
-    mut router: Router,
+    (mut router, ground): (Router, &Ground),
     successor: &Successor,
     name: &str,
-) -> Result<(Router, Option<Failure>), Failure> {
+) -> Result<(Router, Option<Failure>, Option<Janitor>), Failure> {
     if router.is_empty() {
         if !click.no_warnings {
             eprintln!("warning: {name}: configuration has no elements, exiting");
         }
-        return Ok((router, None));
+        return Ok((router, None, None));
     }
     let stop = signal::stop_flag_but(element::control::signals::is_claimed)?;
+    confine::provide(click, &mut router, ground);
+    router.begin();
+    let confine::Confined { confinement, janitor } = confine::begin(click, &router, ground)?;
+    let mut confinement = Some(confinement);
     loop {
         let watch = Watch::begin(&router, &stop);
-        router.run();
+        let (shared, mut unconfined) = (router.shared(), None);
+        router.run_and(|| {
+            let done = confinement.take().map_or(Ok(()), Confinement::complete);
+            unconfined = done.inspect_err(|_| shared.end()).err();
+        });
+        if let Some(error) = unconfined {
+            return Err(error.into());
+        }
         let lost = watch.lost();
         let next = successor.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut next) = next.filter(|_| lost.is_none() && !stop.load(Ordering::Relaxed)) else {
             router.cleanup();
-            return Ok((router, lost));
+            return Ok((router, lost, janitor));
         };
         next.take_over(&mut router);
         router.cleanup();

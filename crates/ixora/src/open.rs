@@ -99,12 +99,34 @@ impl Ports {
             return Ok(Confinement::none());
         }
         self.janitor = Janitor::call(&self.extras.clean_up)?;
-        self.stepper = None; // its thread would keep its privileges
-        let datagrams = !self.extras.clean_up.sockets.is_empty();
-        let interfaces = self.extras.interfaces;
-        let confinement = Confinement::begin(Needs { datagrams, child, interfaces, ..Needs::default() })?;
-        self.stepper = self.extras.step()?;
+        self.pause();
+        let mut needs = Needs { child, ..Needs::default() };
+        self.add_needs(&mut needs);
+        let confinement = Confinement::begin(needs)?;
+        self.resume()?;
         Ok(confinement)
+    }
+
+    /// Ends the thread that steps models, which would keep its privileges.
+    pub fn pause(&mut self) {
+        self.stepper = None;
+    }
+
+    /// Has models stepped again, by a thread with what this one has left.
+    pub fn resume(&mut self) -> Result<(), Failure> {
+        self.stepper = self.extras.step()?;
+        Ok(())
+    }
+
+    /// What must be put in order when the process has ended.
+    pub fn clean_up(&self) -> &CleanUp {
+        &self.extras.clean_up
+    }
+
+    /// Adds what the ports need while they are used.
+    pub fn add_needs(&self, needs: &mut Needs) {
+        needs.datagrams |= !self.extras.clean_up.sockets.is_empty();
+        needs.interfaces |= self.extras.interfaces;
     }
 
     /// Takes a receive queue. Tags that the device takes off are put back when a packet

@@ -5,6 +5,8 @@ mod common;
 #[cfg(target_arch = "x86_64")]
 #[path = "confine/inject.rs"]
 mod inject;
+#[path = "confine/router.rs"]
+mod router;
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
@@ -132,6 +134,14 @@ mod refused {
         }
     }
 
+    /// Tries one of [`calls`] in the first thread: what comes of it, if it can be tried.
+    pub fn try_one(process: u32, what: &str) -> Option<i64> {
+        let stopped = stop(process, process)?;
+        let calls = calls();
+        let (_, call) = calls.iter().find(|(name, _)| *name == what).expect("one of those calls");
+        Some(stopped.call(call))
+    }
+
     /// Tries all of [`calls`] in all threads.
     pub fn try_all(process: u32) {
         for thread in threads(process) {
@@ -170,6 +180,10 @@ mod refused {
 #[cfg(not(target_arch = "x86_64"))]
 mod refused {
     pub fn try_all(_process: u32) {}
+
+    pub fn try_one(_process: u32, _what: &str) -> Option<i64> {
+        None
+    }
 }
 
 /// Serves a model without `--json`, so that its sockets' names are told.

@@ -69,6 +69,8 @@ const CLICK: &[Flag] = &[
     flag("markdown", NONE, Takes::Nothing),
     flag("ring", NONE, Takes::Integer),
     flag("compat", NONE, Takes::Nothing),
+    negated("confine", NONE, Takes::Nothing),
+    flag("control-files", NONE, Takes::Nothing),
 ];
 
 const FLATTEN: &[Flag] = &[
@@ -285,6 +287,8 @@ fn set(click: &mut Click, name: &str, value: Option<String>, not: bool) -> Resul
             click.simtime = Some(value.and_then(|v| v.parse().ok()).unwrap_or(1e9));
         }
         "check" => click.check = true,
+        "confine" => click.no_confine = not,
+        "control-files" => click.control_files = true,
         "explain" => click.explain = true,
         "json" => click.json = true,
         "dot" => click.dot = true,

@@ -85,6 +85,11 @@ fn headers(class: &Class) -> String {
     parts.join("; ")
 }
 
+/// What elements of a class may ask of the system, in words.
+fn system(class: &Class) -> String {
+    class.system.iter().map(|what| what.about()).collect::<Vec<_>>().join("; ")
+}
+
 /// Other names of a class.
 fn aliases(class: &Class) -> Vec<&'static str> {
     let registry = super::classes();
@@ -117,6 +122,7 @@ fn page(class: &Class) -> String {
     };
     line("Headers", headers(class));
     line("Costs", class.costs.to_string());
+    line("System", system(class));
     line("Drops", class.drops.join(", "));
     line("Other names", aliases(class).join(", "));
     let _ = writeln!(out, "\nExample\n  {}", class.example);
@@ -154,6 +160,7 @@ fn section(class: &Class) -> String {
     };
     line("Headers", headers(class));
     line("Costs", class.costs.to_string());
+    line("System", system(class));
     line("Drops", class.drops.iter().map(|d| format!("`{d}`")).collect::<Vec<_>>().join(", "));
     line("Other names", aliases(class).iter().map(|a| format!("`{a}`")).collect::<Vec<_>>().join(", "));
     let _ = writeln!(out, "\n```click\n{}\n```", class.example);

@@ -16,7 +16,7 @@ use graph::plan::explain;
 use graph::{Console, Router, Services};
 use serde_json::{Value, json};
 
-use super::{Click, configuration, ports, unopened_port};
+use super::{Click, configuration, confine, ports, unopened_port};
 use crate::Failure;
 
 /// What was found.
@@ -51,6 +51,7 @@ pub fn run(click: &Click, sources: Vec<Source>) -> Result<u8, Failure> {
         let costs = Costs::measure();
         print!("{}", explain::text(plan, Some(&costs)));
         print!("{}", queues(click, plan, &inspection.uses, &costs));
+        print!("{}", confine::explain(click, &plan.elements));
         if let Some(compiled) = &click.compiled {
             print!("\n{}", compiled.notes);
         }
@@ -273,5 +274,11 @@ fn explain_json(click: &Click, plan: &Plan, uses: &[Use]) -> Value {
     let costs = json!({
         "lock_cycles": costs.lock, "lock_from_another_core_cycles": costs.handed_over, "copies": copies,
     });
-    json!({ "threads": click.threads, "costs": costs, "elements": elements, "connections": connections, "ports": by_port })
+    let uses = confine::uses(click, &plan.elements);
+    let system: Vec<Value> = uses
+        .iter()
+        .map(|one| json!({ "element": one.element, "what": one.need.what.about(), "path": one.need.path }))
+        .collect();
+    let confinement = json!({ "kept": system, "exceptions": confine::exceptions(click, &uses) });
+    json!({ "confinement": confinement, "threads": click.threads, "costs": costs, "elements": elements, "connections": connections, "ports": by_port })
 }

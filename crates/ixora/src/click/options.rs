@@ -93,6 +93,9 @@ pub struct Click {
     /// With --doc: in Markdown.
     #[arg(long)]
     pub markdown: bool,
+    /// Keep all privileges and system calls: for debuggers and profilers.
+    #[arg(long)]
+    pub no_confine: bool,
     /// Descriptors in each ring of a port: a power of two, 64 to 4096.
     #[arg(long, default_value_t = 512)]
     pub ring: usize,

@@ -1,15 +1,18 @@
 //! The ports a configuration names, opened when it is known how many queues they
 //! need; kept by the configuration that takes its place.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use element::io::router_ports::{OpenPorts, Opener, RouterPorts, Topology, Wanted};
 use memory::{Backing, Dma};
 use port::Port;
 use ports::Name;
+use runtime::confine::Needs;
 
 use super::Click;
+use crate::Failure;
+use crate::janitor::CleanUp;
 use crate::open::{self, Linter, Ports};
 
 /// The most queues that RSS spreads flows over on any device of ours.
@@ -33,7 +36,12 @@ pub struct Ground {
     /// The packets' memory.
     pub dma: Dma,
     open_ports: Arc<OpenPorts>,
+    kept: Kept,
+    confined: Arc<AtomicBool>,
 }
+
+/// What comes with open ports and must stay as long as they do.
+type Kept = Arc<Mutex<Vec<Ports>>>;
 
 impl Ground {
     /// For the first of them.
@@ -42,8 +50,47 @@ impl Ground {
         let devices = click.allow_reconfigure || flat.elements.iter().any(|e| e.class.contains("Device"));
         let backing = if devices { Backing::Auto } else { Backing::Memfd };
         let dma = Dma::new(memory::Options { backing, ..Default::default() });
-        let open_ports = Arc::new(OpenPorts::new(click.port_options(), opener(&dma, linters)));
-        Ground { dma, open_ports }
+        let kept = Kept::default();
+        let open_ports = Arc::new(OpenPorts::new(click.port_options(), opener(&dma, linters, &kept)));
+        Ground { dma, open_ports, kept, confined: Arc::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<Ports>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What must be put in order after the ports when the process has ended.
+    pub fn clean_up(&self) -> CleanUp {
+        let mut all = CleanUp::default();
+        for ports in self.kept().iter() {
+            all.sockets.extend_from_slice(&ports.clean_up().sockets);
+            all.devices.extend_from_slice(&ports.clean_up().devices);
+        }
+        all
+    }
+
+    /// Adds what the ports need while they are used.
+    pub fn add_needs(&self, needs: &mut Needs) {
+        self.kept().iter().for_each(|ports| ports.add_needs(needs));
+    }
+
+    /// Does something while no thread steps models.
+    pub fn with_models_paused<R>(&self, work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
+        let mut kept = self.kept();
+        kept.iter_mut().for_each(Ports::pause);
+        let done = work()?;
+        kept.iter_mut().try_for_each(Ports::resume)?;
+        Ok(done)
+    }
+
+    /// Privileges are given up from now on.
+    pub fn set_confined(&self) {
+        self.confined.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether they are.
+    pub fn is_confined(&self) -> bool {
+        self.confined.load(Ordering::Relaxed)
     }
 
     /// The ports of one of them.
@@ -61,8 +108,8 @@ pub fn topology(click: &Click) -> Topology {
 /// Opens ports by their names, as all of ixora's commands do. What keeps them alive,
 /// the models behind some of them and what must be tidied up after others, stays as
 /// long as the opener.
-fn opener(dma: &Dma, linters: &Linters) -> Opener {
-    let (dma, linters, kept) = (dma.clone(), linters.clone(), Mutex::new(vec![]));
+fn opener(dma: &Dma, linters: &Linters, kept: &Kept) -> Opener {
+    let (dma, linters, kept) = (dma.clone(), linters.clone(), kept.clone());
     Box::new(move |wanted: &[Wanted]| open(&dma, &kept, &linters, wanted))
 }
 

@@ -3,8 +3,11 @@
 //! as Click reads them.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
+
+use graph::class::SystemUse;
 
 /// How compressed files begin, and who unpacks them.
 const PACKED: &[(&[u8], &str)] = &[
@@ -14,6 +17,16 @@ const PACKED: &[(&[u8], &str)] = &[
     (&[0xFD, b'7', b'z', b'X', b'Z', 0], "xz"),
     (&[0x28, 0xB5, 0x2F, 0xFD], "zstd"),
 ];
+
+/// Endings of compressed files.
+const ENDINGS: &[&str] = &[".gz", ".Z", ".bz2", ".xz", ".zst"];
+
+/// Says that a file of this name is packed or unpacked by a program, if it is.
+pub(crate) fn say_packed(path: &str, setup: &mut graph::Setup<'_>) {
+    if ENDINGS.iter().any(|ending| path.ends_with(ending)) {
+        setup.will_need(SystemUse::ProgramsAtStart);
+    }
+}
 
 /// A file that is read from its beginning to its end.
 pub(crate) struct Source {
@@ -28,6 +41,45 @@ impl std::fmt::Debug for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} at {}", self.name, self.position)
     }
+}
+
+/// A file that can be read more than once: it stays open, because a confined process opens
+/// nothing. What is unpacked, or is no regular file, is opened each time.
+#[derive(Debug, Default)]
+pub(crate) struct NamedFile {
+    pub(crate) path: String,
+    file: Option<File>,
+}
+
+impl NamedFile {
+    pub(crate) fn new(path: String) -> NamedFile {
+        NamedFile { path, file: None }
+    }
+
+    /// Reads it from its beginning.
+    ///
+    /// # Errors
+    /// As those of [`Source::open`].
+    pub(crate) fn open(&mut self) -> io::Result<Source> {
+        if self.file.is_none() {
+            self.file = plain_file(&self.path);
+        }
+        let Some(file) = &self.file else { return Source::open(&self.path) };
+        let mut file = file.try_clone()?;
+        file.rewind()?;
+        Source::of_file(&self.path, file)
+    }
+}
+
+/// A regular file that is not packed.
+fn plain_file(path: &str) -> Option<File> {
+    // Of a pipe not even the beginning is read: who writes to it has one reader.
+    std::fs::metadata(path).ok().filter(|found| found.is_file())?;
+    let file = File::open(path).ok()?;
+    let mut start = [0; 6];
+    let length = file.read_at(&mut start, 0).ok()?;
+    let is_packed = PACKED.iter().any(|(magic, _)| start[..length].starts_with(magic));
+    (!is_packed).then_some(file)
 }
 
 /// A system's error without its number.
@@ -51,8 +103,16 @@ impl Source {
             let reader = Box::new(BufReader::new(io::stdin()));
             return Ok(Source { name: "<stdin>".into(), reader, position: 0, size: None, unpacker: None });
         }
-        let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
-        let size = file.get_ref().metadata().ok().filter(|m| m.is_file()).map(|m| m.len());
+        Source::of_file(path, File::open(path)?)
+    }
+
+    /// Reads a file that is open, from where it is.
+    ///
+    /// # Errors
+    /// When it cannot be read or unpacked.
+    pub(crate) fn of_file(path: &str, file: File) -> io::Result<Source> {
+        let size = regular_size(&file);
+        let mut file = BufReader::with_capacity(1 << 16, file);
         let start = file.fill_buf()?;
         let packed = PACKED.iter().find(|(magic, _)| start.starts_with(magic));
         let name = path.to_string();
@@ -154,10 +214,19 @@ impl BufRead for Source {
     }
 }
 
+/// Bytes of a regular file. By fstat(2): a confined process may not ask by a name, and the
+/// standard library asks with an empty one.
+pub(crate) fn regular_size(file: &File) -> Option<u64> {
+    let stat = rustix::fs::fstat(file).ok()?;
+    rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file().then_some(stat.st_size as u64)
+}
+
 impl Drop for Source {
     fn drop(&mut self) {
         if let Some(mut child) = self.unpacker.take() {
-            // It may still want to write what nobody reads.
+            // It may still want to write what nobody reads: it has no reader any more. That
+            // ends it where a confined process may not.
+            self.reader = Box::new(io::empty());
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -1,6 +1,6 @@
 //! `FromDump`: packets from a capture file.
 
-use graph::class::{Handlers, Headers, action, both, keyword, mandatory, positional, read, write};
+use graph::class::{Handlers, Headers, SystemUse, action, both, keyword, mandatory, positional, read, write};
 use graph::signal::Kind;
 use graph::value::{Names, Scope, Span, Value};
 use graph::{Class, Cx, Element, Notice, Ran, Signal, Signals, TaskId, TimerId};
@@ -9,7 +9,7 @@ use memory::annotation::Header;
 use memory::{Batch, Packet};
 
 use crate::call::Call;
-use crate::file::{Source, shown};
+use crate::file::{NamedFile, Source, say_packed, shown};
 use crate::link;
 use crate::sample::Sample;
 use crate::summary::builder::chained;
@@ -34,7 +34,7 @@ const HANDLERS: Handlers<FromDump> = Handlers(&[
     }),
     read("sampling_prob", "the probability that a packet is taken", |dump| dump.sample.to_string()),
     read("encap", "what packets begin with, for ToDump's USE_ENCAP_FROM", |dump| link::name(dump.link)),
-    read("filename", "the file", |dump| shown(&dump.path).into()),
+    read("filename", "the file", |dump| shown(&dump.file.path).into()),
     read("filesize", "bytes in the file, `-` where that is not known", |dump| {
         dump.size.map_or("-".into(), |size| size.to_string())
     }),
@@ -107,6 +107,7 @@ pub static CLASS: Class = Class {
     ],
     handlers: &HANDLERS,
     drops: &["no buffers", "not IP", "not sampled"],
+    system: &[SystemUse::ProgramsAtStart],
     example: "FromDump(in.pcap, STOP true, FORCE_IP true) -> IPPrint -> Discard",
     see: &["ToDump", "FromIPSummaryDump", "TimeFilter", "AggregateIPFlows"],
     headers: Headers { finds_if: "FORCE_IP", ..Class::BASE.headers },
@@ -127,6 +128,7 @@ pub static CLASS: Class = Class {
         let burst: usize = conf.keyword("BURST")?.unwrap_or(1);
         let _: Option<bool> = conf.keyword("MMAP")?;
         conf.complete()?;
+        say_packed(&path, setup);
         if start.is_some() && start_after.is_some() {
             return Err("START and START_AFTER are mutually exclusive".into());
         }
@@ -141,7 +143,7 @@ pub static CLASS: Class = Class {
             return Err("END_CALL and STOP are mutually exclusive".into());
         }
         Ok(Box::new(FromDump {
-            path,
+            file: NamedFile::new(path),
             timing,
             stop,
             active,
@@ -176,7 +178,7 @@ enum Origin {
 /// See [`CLASS`].
 #[derive(Default)]
 pub struct FromDump {
-    path: String,
+    file: NamedFile,
     timing: bool,
     stop: bool,
     active: bool,
@@ -222,12 +224,12 @@ enum Found {
 
 impl FromDump {
     fn open(&mut self, position: u64) -> Result<(), String> {
-        let name = shown(&self.path).to_string();
+        let name = shown(&self.file.path).to_string();
         let wrong = |error: &dyn std::fmt::Display| {
             let text = error.to_string();
             format!("{name}: {}", text.split(" (os error").next().unwrap_or(&text))
         };
-        let source = Source::open(&self.path).map_err(|e| wrong(&e))?;
+        let source = self.file.open().map_err(|e| wrong(&e))?;
         self.size = source.size();
         let mut reader = Reader::with_any_link(source).map_err(|e| wrong(&e))?;
         self.link = link::canonical(reader.link().unwrap_or(link::ETHERNET));
@@ -275,7 +277,7 @@ impl FromDump {
                 }
                 Err(error) => {
                     self.end_position = self.size.unwrap_or(reader.offset());
-                    cx.say(&format!("{}: {error}\n", shown(&self.path)));
+                    cx.say(&format!("{}: {error}\n", shown(&self.file.path)));
                     return None;
                 }
             };
@@ -475,7 +477,7 @@ impl Element for FromDump {
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
         let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<FromDump>() else { return };
-        if old.path == self.path {
+        if old.file.path == self.file.path {
             self.reader = old.reader.take();
             self.waiting = old.waiting.take();
             (self.count, self.offset_ns, self.link) = (old.count, old.offset_ns, old.link);

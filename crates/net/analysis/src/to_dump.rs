@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::process::{Child, Command, Stdio};
 
-use graph::class::{Handlers, action, keyword, mandatory, positional, read, write};
+use graph::class::{Handlers, SystemUse, action, keyword, mandatory, positional, read, write};
 use graph::lang::args;
 use graph::value::Raw;
 use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, TaskId};
@@ -46,9 +46,10 @@ pub static CLASS: Class = Class {
         }),
     ]),
     drops: &["not connected"],
+    system: &[SystemUse::ProgramsAtStart],
     example: "FromDevice(p) -> ToDump(out.pcap) -> Queue -> ToDevice(q)",
     see: &["FromDump", "ToIPSummaryDump"],
-    make: |_, conf| {
+    make: |setup, conf| {
         let path: String = conf.mandatory("FILENAME")?;
         let snap: u32 = conf.positional("SNAPLEN")?.unwrap_or(2000);
         let encap: Option<String> = conf.positional("ENCAP")?;
@@ -57,6 +58,7 @@ pub static CLASS: Class = Class {
         let unbuffered = conf.keyword("UNBUFFERED")?.unwrap_or(false);
         let nano = conf.keyword("NANO")?.unwrap_or(true);
         conf.complete()?;
+        crate::file::say_packed(&path, setup);
         if encap.is_some() && from.is_some() {
             return Err("specify at most one of 'ENCAP' and 'USE_ENCAP_FROM'".into());
         }
@@ -174,7 +176,7 @@ impl ToDump {
             && let Output::Opened(file) = std::mem::replace(&mut self.output, Output::Closed)
         {
             // A pipe or a device has no length to set.
-            if file.metadata().is_ok_and(|m| m.is_file()) {
+            if crate::file::regular_size(&file).is_some() {
                 file.set_len(0)?;
             }
             self.begin(Box::new(file))?;

@@ -13,10 +13,12 @@ mod sched;
 mod script;
 pub mod signals;
 mod socket;
+mod socket_file;
 
 use graph::Class;
 
 pub(crate) use script::cause;
+pub(crate) use socket_file::SocketFile;
 
 /// The classes of this folder.
 pub(crate) const CLASSES: &[&Class] = &[

@@ -12,18 +12,22 @@ mod calls;
 mod files;
 mod privileges;
 
+use std::path::PathBuf;
+
 use rustix::process::Pid;
 
 use crate::Error;
 
-pub use files::landlock_version;
+pub use files::{landlock_version, nearest};
 pub use privileges::{caller, keep_files};
 
 /// What a process still needs when all is open.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Needs {
     /// To accept clients on sockets that listen.
     pub clients: bool,
+    /// To send to addresses, and over connections by the call that can do both.
+    pub sending: bool,
     /// To send datagrams to sockets in the file system: `unix:` wires.
     pub datagrams: bool,
     /// To ask sockets of the kernel's interfaces what they lost, and to read frames
@@ -31,6 +35,38 @@ pub struct Needs {
     pub interfaces: bool,
     /// To end this child.
     pub child: Option<Pid>,
+    /// To have more packet buffers, and to write files that are open from the beginning.
+    pub memory: bool,
+    /// To open files.
+    pub files: Files,
+    /// To make sockets that listen.
+    pub listening: bool,
+    /// To send signals to any process.
+    pub signals: bool,
+    /// To do what is not known yet, of which a new configuration is made: all system
+    /// calls, but those by which programs are started and other processes are changed.
+    /// Privileges are given up all the same.
+    pub unknown: bool,
+    /// To start programs.
+    pub programs: bool,
+}
+
+/// Files that are opened later.
+#[derive(Clone, Debug, Default)]
+pub struct Files {
+    /// These are read.
+    pub read: Vec<PathBuf>,
+    /// In these folders files and folders are made, written and removed.
+    pub write: Vec<PathBuf>,
+    /// Any other.
+    pub any: bool,
+}
+
+impl Files {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.read.is_empty() && self.write.is_empty() && !self.any
+    }
 }
 
 /// A confinement that has begun, or none.
@@ -49,8 +85,8 @@ impl Confinement {
     /// # Errors
     /// What the system refused.
     pub fn begin(needs: Needs) -> Result<Confinement, Error> {
-        let user = privileges::drop_all(needs).map_err(|error| failed("dropping privileges", error))?;
-        let landlock = files::refuse_all(needs).map_err(|error| failed("landlock", error))?;
+        let user = privileges::drop_all(&needs).map_err(|error| failed("dropping privileges", error))?;
+        let landlock = files::refuse(&needs).map_err(|error| failed("landlock", error))?;
         tracing::info!("confined: {user}, no capabilities, {landlock}");
         Ok(Confinement(Some(needs)))
     }
@@ -61,7 +97,7 @@ impl Confinement {
     /// What the system refused: a kernel without filters.
     pub fn complete(self) -> Result<(), Error> {
         let Some(needs) = self.0 else { return Ok(()) };
-        calls::confine(needs).map_err(|error| failed("seccomp", error))
+        calls::confine(&needs).map_err(|error| failed("seccomp", error))
     }
 }
 

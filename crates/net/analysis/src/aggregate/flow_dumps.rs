@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use graph::class::{Handlers, action, keyword, positional, read};
+use graph::class::{Handlers, SystemUse, action, keyword, positional, read};
 use graph::{Class, Cx, Element, Next, Ran, Signals, TaskId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
@@ -53,6 +53,7 @@ pub static CLASS: Class = Class {
         action("sweep", "ends flows that have ended", FlowDumps::sweep),
     ]),
     drops: &["not connected", "no flow", "too many flows"],
+    system: &[SystemUse::WritesFiles, SystemUse::Programs],
     example: "af :: AggregateIPFlows -> ToIPFlowDumps(/tmp/flow%03n, NOTIFIER af)",
     see: &["AggregateIPFlows", "FromIPSummaryDump", "ToIPSummaryDump"],
     make: |setup, conf| {
@@ -81,6 +82,12 @@ pub static CLASS: Class = Class {
             setup.warn("OUTPUT_PATTERN has no % escapes, so output files will get overwritten");
         }
         check(&pattern)?;
+        if pattern != "-" {
+            setup.will_open(SystemUse::WritesFiles, folder(&pattern));
+        }
+        if gzip {
+            setup.will_need(SystemUse::Programs);
+        }
         Ok(Box::new(FlowDumps {
             pattern,
             notifier,
@@ -143,6 +150,12 @@ fn check(pattern: &str) -> Result<(), graph::Fault> {
         return Err(format!("bad filename pattern '{pattern}'").into());
     }
     Ok(())
+}
+
+/// The folder that all files of a pattern are in.
+fn folder(pattern: &str) -> &Path {
+    let fixed = pattern.split('%').next().unwrap_or("");
+    Path::new(&fixed[..fixed.rfind('/').map_or(0, |slash| slash + 1)])
 }
 
 /// A file's name, from a flow's first packet.

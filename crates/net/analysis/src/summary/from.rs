@@ -1,6 +1,6 @@
 //! `FromIPSummaryDump`: packets from lines.
 
-use graph::class::{Handlers, Headers, action, both, keyword, positional, read};
+use graph::class::{Handlers, Headers, SystemUse, action, both, keyword, positional, read};
 use graph::lang::args;
 use graph::signal::Kind;
 use graph::value::Raw;
@@ -11,6 +11,7 @@ use wire::ip::Protocol;
 use super::builder::PacketBuilder;
 use super::lines::Lines;
 use super::multi;
+use crate::file::say_packed;
 use crate::sample::Sample;
 
 /// The class.
@@ -72,6 +73,7 @@ pub static CLASS: Class = Class {
         }),
     ]),
     drops: &["no buffers", "not understood", "not sampled"],
+    system: &[SystemUse::ProgramsAtStart],
     example: "FromIPSummaryDump(-, STOP true) -> IPPrint -> Discard",
     see: &["ToIPSummaryDump", "FromDump"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },
@@ -99,7 +101,10 @@ pub static CLASS: Class = Class {
         match (path, data) {
             (Some(_), Some(_)) => return Err("FILENAME and DATA conflict".into()),
             (None, None) => return Err("FILENAME: required argument missing".into()),
-            (Some(path), None) => lines.path = path,
+            (Some(path), None) => {
+                say_packed(&path, setup);
+                lines.path = path;
+            }
             (None, Some(data)) => lines.data = Some(data),
         }
         lines.preset(fields.as_deref(), flow.as_deref())?;

@@ -9,7 +9,7 @@ use graph::{Class, Cx, Element, Fault, TimerId, Until, WatchId};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::clients::Clients;
-use super::listener::Listener;
+use super::listener::{Listener, USES};
 use super::policy::ControlPolicy;
 use super::protocol::{Parsed, Request, parse};
 use super::socket;
@@ -49,6 +49,7 @@ pub static CLASS: Class = Class {
         read("filename", "the UNIX socket's file", |socket: &ChatterSocket| socket.listener.shown())
             .only_if(|socket| !socket.listener.is_port()),
     ]),
+    system: USES,
     make: |setup, conf| {
         let kind: String = conf.mandatory("TYPE")?;
         let channel = conf.keyword::<String>("CHANNEL")?.unwrap_or("default".into());
@@ -66,6 +67,7 @@ pub static CLASS: Class = Class {
         let same_user = conf.keyword("SAME_USER")?.unwrap_or(true);
         conf.complete()?;
         let listener = Listener::new(place, retries, warns);
+        listener.say_needs(setup);
         Ok(Box::new(ChatterSocket {
             same_user,
             policy: ControlPolicy::of(setup),

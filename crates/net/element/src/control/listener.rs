@@ -1,18 +1,24 @@
 //! Where clients come in: a TCP port or a UNIX socket, tried again for a while when
 //! it is taken, and handed from one router to the next.
 
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use graph::{Cx, TimerId};
+use graph::class::SystemUse;
+use graph::{Cx, Setup, TimerId};
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, getsockname, listen, socket_with, sockopt,
+};
 
 use super::clients::Clients;
 use super::script::cause;
+use super::socket_file::{SocketFile, remove_deserted};
+
+/// What elements that listen ask of the system.
+pub(super) const USES: &[SystemUse] = &[SystemUse::Clients, SystemUse::Listening];
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// How far beyond a port another one is looked for.
@@ -47,6 +53,8 @@ pub(super) struct Listener {
     retries: i32,
     warns: bool,
     retry: Option<TimerId>,
+    /// The file, when it listens at one.
+    file: Option<SocketFile>,
 }
 
 impl Listener {
@@ -58,7 +66,19 @@ impl Listener {
             Place::Port { port, near: true, .. } => Some(*port),
             _ => None,
         };
-        Listener { place, any, near, retries, warns, retry: None }
+        Listener { place, any, near, retries, warns, retry: None, file: None }
+    }
+
+    /// Says what it will ask of the system: where it may have to be opened later, that is
+    /// more than letting clients in.
+    pub(super) fn say_needs(&self, setup: &mut Setup<'_>) {
+        let uses = if self.retries > 0 { USES } else { &[SystemUse::Clients] };
+        for what in uses {
+            match &self.place {
+                Place::File(path) => setup.will_open(*what, path),
+                Place::Port { .. } => setup.will_need(*what),
+            }
+        }
     }
 
     /// Whether it is a TCP port.
@@ -104,7 +124,11 @@ impl Listener {
 
     fn listen(&mut self) -> std::io::Result<OwnedFd> {
         match &mut self.place {
-            Place::File(path) => listen_unix(path),
+            Place::File(path) => {
+                let listener = listen_unix(path)?;
+                self.file = SocketFile::bound(path);
+                Ok(listener)
+            }
             Place::Port { address, port, near } => {
                 let (listener, real) = listen_tcp(*address, *port, *near)?;
                 (*port, *near) = (real, false);
@@ -137,6 +161,7 @@ impl Listener {
         }
         if !clients.is_open() && same && clients.take_over(cx, their_clients) {
             self.place = old.place.clone();
+            self.file = old.file.take();
         }
     }
 
@@ -150,10 +175,9 @@ impl Listener {
     }
 
     /// The router ends: those who still listen are told what there is to tell.
-    pub(super) fn close(&self, cx: &Cx<'_>, clients: &mut Clients) {
-        if let (true, Place::File(path)) = (clients.is_open(), &self.place) {
-            // Gone already is as good.
-            let _ = std::fs::remove_file(path);
+    pub(super) fn close(&mut self, cx: &Cx<'_>, clients: &mut Clients) {
+        if let Some(file) = self.file.take() {
+            file.remove();
         }
         clients.close(cx.now_ns());
     }
@@ -164,37 +188,38 @@ fn listen_tcp(address: IpAddr, port: u16, near: bool) -> std::io::Result<(OwnedF
     let last = if near { port.saturating_add(NEAR) } else { port };
     let mut result = Err(std::io::Error::from(std::io::ErrorKind::AddrInUse));
     for port in port..=last {
-        result = TcpListener::bind(SocketAddr::new(address, port));
+        result = listen_at(SocketAddr::new(address, port));
         if result.is_ok() {
             break;
         }
     }
-    let listener = result?;
-    listener.set_nonblocking(true)?;
-    let port = listener.local_addr()?.port();
-    Ok((listener.into(), port))
+    result
+}
+
+/// Listens at an address; the port it became.
+fn listen_at(address: SocketAddr) -> std::io::Result<(OwnedFd, u16)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let listener = socket_with(family, SocketType::STREAM, flags, None)?;
+    sockopt::set_socket_reuseaddr(&listener, true)?; // a router that is started again at once
+    bind(&listener, &address)?;
+    listen(&listener, BACKLOG)?;
+    let own: SocketAddr = getsockname(&listener)?.try_into()?;
+    Ok((listener, own.port()))
 }
 
 /// Listens at a file, which only its owner may use from the first moment on: the mode
-/// of a socket becomes that of its file (`unix(7)`, Linux). A file that a router left
-/// which ended without a word is taken away.
+/// of a socket becomes that of its file (`unix(7)`, Linux). A file that a router of this
+/// user's left which ended without a word is taken away.
 fn listen_unix(path: &str) -> std::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     fchmod(&listener, Mode::RUSR | Mode::WUSR)?;
     let address = SocketAddrUnix::new(path)?;
     match bind(&listener, &address) {
-        Err(Errno::ADDRINUSE) if is_deserted(path) => {
-            std::fs::remove_file(path)?;
-            bind(&listener, &address)?;
-        }
+        Err(Errno::ADDRINUSE) if remove_deserted(path) => bind(&listener, &address)?,
         result => result?,
     }
     listen(&listener, BACKLOG)?;
     Ok(listener)
-}
-
-/// Whether nobody listens at a UNIX socket.
-fn is_deserted(path: &str) -> bool {
-    UnixStream::connect(path).is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
 }

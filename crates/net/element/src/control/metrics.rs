@@ -13,7 +13,7 @@ use graph::run::totals::ElementTotals;
 use graph::{Class, Cx, Element, Refused, TimerId, WatchId};
 
 use super::clients::{Client, Clients};
-use super::listener::{Listener, Place};
+use super::listener::{Listener, Place, USES};
 
 /// The longest request that is read.
 const MAX_REQUEST: usize = 8 << 10;
@@ -52,6 +52,7 @@ pub static CLASS: Class = Class {
     ]),
     example: "Metrics(9464)",
     see: &["ControlSocket"],
+    system: USES,
     make: |setup, conf| {
         let port = conf.positional("PORT")?.unwrap_or(9464);
         let address = conf.positional("ADDR")?.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -65,6 +66,7 @@ pub static CLASS: Class = Class {
         if measures {
             setup.measure();
         }
+        listener.say_needs(setup);
         let mut clients = Clients::new("");
         clients.stay_at_most(MAX_STAY_NS);
         Ok(Box::new(Metrics { listener, clients, hosts }))

@@ -9,6 +9,7 @@ mod errors;
 mod functions;
 mod handler;
 mod instruction;
+mod needs;
 mod run;
 
 use std::cell::RefCell;
@@ -52,6 +53,7 @@ pub static CLASS: Class = Class {
         rest("INSTRUCTION", "what it does, in order"),
     ],
     handlers: &HANDLERS,
+    system: needs::USES,
     drops: &["script returned no output"],
     phase: Class::LATE,
     example: "Script(wait 1s, read c.count, loop)",
@@ -210,6 +212,7 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, usual: Option<Kind>) -> Resu
     }
     let instructions = instructions(conf.rest(), kind == Kind::Driver)?;
     conf.complete()?;
+    needs::say(&instructions, setup);
     let exports = instructions.iter().filter_map(|i| match i {
         Instruction::Init { variable, export: true, .. } => Some(variable.clone()),
         _ => None,

@@ -9,7 +9,7 @@ use graph::class::{Handler, Handlers, keyword, mandatory, read};
 use graph::{Class, Complaint, Cx, Element, Fault, Refused, TimerId, WatchId};
 
 use super::clients::{Client, Clients};
-use super::listener::{Listener, Place};
+use super::listener::{Listener, Place, USES};
 use super::policy::ControlPolicy;
 use super::protocol::{self, BANNER, Parsed, Request, parse_on};
 
@@ -52,6 +52,7 @@ pub static CLASS: Class = Class {
     handlers: &HANDLERS,
     example: "ControlSocket(TCP, 7777, READONLY true)",
     see: &["Script", "Metrics"],
+    system: USES,
     make: |setup, conf| {
         let kind: String = conf.mandatory("TYPE")?;
         let local = conf.keyword("LOCALHOST")?.unwrap_or(true);
@@ -77,6 +78,7 @@ pub static CLASS: Class = Class {
             file_handlers: vec![],
         };
         conf.complete()?;
+        socket.listener.say_needs(setup);
         Ok(Box::new(socket))
     },
     ..Class::BASE

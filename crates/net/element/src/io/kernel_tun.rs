@@ -4,9 +4,9 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use graph::class::{Handlers, Headers, keyword, mandatory, positional, read};
+use graph::class::{Handlers, Headers, SystemUse, keyword, mandatory, positional, read};
 use graph::value::{Ethernet, Prefix4};
-use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Signals, TaskId, Until, WatchId, ip_header};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Setup, Signals, TaskId, Until, WatchId, ip_header};
 use interface::tun::{Tun, Wanted};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
@@ -48,7 +48,8 @@ pub static TUN: Class = Class {
     headers: Headers { needs_network: true, finds_network: true, ..Class::BASE.headers },
     example: "tun :: KernelTun(1.0.0.1/8); tun -> ICMPPingResponder -> tun",
     see: &["KernelTap", "FromDevice", "RawSocket"],
-    make: |setup, conf| make(conf, false, setup.outputs),
+    system: &[SystemUse::Privileges],
+    make: |setup, conf| make(setup, conf, false),
     ..Class::BASE
 };
 
@@ -62,11 +63,12 @@ pub static TAP: Class = Class {
     headers: Headers { needs_network: false, finds_network: false, ..Class::BASE.headers },
     example: "KernelTap(1.0.0.1/8, ETHER 2:0:0:0:0:1) -> Print -> Discard",
     see: &["KernelTun", "FromDevice"],
-    make: |setup, conf| make(conf, true, setup.outputs),
+    make: |setup, conf| make(setup, conf, true),
     ..TUN
 };
 
-fn make(conf: &mut Conf<'_>, tap: bool, outputs: usize) -> Result<Box<dyn Element>, Fault> {
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, tap: bool) -> Result<Box<dyn Element>, Fault> {
+    setup.will_need(SystemUse::Privileges);
     let net: Prefix4 = conf.mandatory("ADDR")?;
     let gateway: Option<Ipv4Addr> = conf.positional("GATEWAY")?;
     let tap = conf.keyword("TAP")?.unwrap_or(tap);
@@ -94,7 +96,7 @@ fn make(conf: &mut Conf<'_>, tap: bool, outputs: usize) -> Result<Box<dyn Elemen
     let prefix = net.length().ok_or("ADDR: expected IP prefix")?;
     let mac = mac.map(|mac| mac.0);
     let wanted = Wanted { name, tap, address: net.address, prefix, gateway, mac, mtu };
-    let (upstream, others) = (Signals::default(), outputs > 1);
+    let (upstream, others) = (Signals::default(), setup.outputs > 1);
     let device =
         KernelTun { wanted, burst, quiet, others, tun: None, packets: 0, told: false, task: None, upstream };
     Ok(Box::new(device))

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use graph::class::{Headers, keyword, mandatory, positional};
+use graph::class::{Headers, SystemUse, keyword, mandatory, positional};
 use graph::value::Kind;
 use graph::{Class, Cx, Element, Fault, Ran, Signals, TaskId, TimerId, Until, WatchId, ip_header};
 use memory::{Batch, DATA_ROOM, Packet};
@@ -40,7 +40,10 @@ pub static CLASS: Class = Class {
     headers: Headers { finds_network: true, ..Class::BASE.headers },
     example: "RawSocket(ICMP) -> IPPrint -> Discard",
     see: &["Socket", "KernelTun", "FromDevice"],
-    make: |_, conf| {
+    system: &[SystemUse::Privileges, SystemUse::Clients],
+    make: |setup, conf| {
+        setup.will_need(SystemUse::Privileges);
+        setup.will_need(SystemUse::Clients);
         let text: String = conf.mandatory("TYPE")?;
         let name = text.trim().to_ascii_lowercase();
         let known = conf.scope().lookup(Kind::Number("ip proto"), &name).map(str::to_string);

@@ -6,12 +6,12 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use graph::class::{keyword, mandatory, positional};
+use graph::class::{SystemUse, keyword, mandatory, positional};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Setup, Signals, TaskId, Until, WatchId};
 use memory::{Batch, DATA_ROOM, Packet};
 use rustix::io::Errno;
 
-use crate::control::cause;
+use crate::control::{SocketFile, cause};
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use remote::{Kind, Remote};
 
@@ -55,6 +55,7 @@ pub static CLASS: Class = Class {
     drops: &["not connected", "not sent", "no buffers", "not allowed"],
     example: "Socket(UDP, 0.0.0.0, 7777) -> Print -> Discard",
     see: &["RawSocket", "KernelTun", "FromDevice"],
+    system: &[SystemUse::Clients, SystemUse::Datagrams],
     make: |setup, conf| Ok(Box::new(make(setup, conf)?)),
     ..Class::BASE
 };
@@ -95,10 +96,16 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Socket, Fault> {
         _ => return Err(format!("unknown socket type `{word}'").into()),
     };
     conf.complete()?;
+    let what = if kind == Kind::Datagram { SystemUse::Datagrams } else { SystemUse::Clients };
+    let own = if client { local.as_ref() } else { Some(&remote) };
+    match own.and_then(Remote::path) {
+        Some(path) => setup.will_open(what, path),
+        None => setup.will_need(what),
+    }
     Ok(Socket {
         kind,
         client,
-        own: remote.clone(),
+        file: None,
         remote,
         local,
         options,
@@ -135,8 +142,8 @@ pub struct Socket {
     kind: Kind,
     client: bool,
     remote: Remote,
-    /// What it is bound to, of a server.
-    own: Remote,
+    /// The file that it is bound to.
+    file: Option<SocketFile>,
     local: Option<Remote>,
     options: remote::Options,
     snap: usize,
@@ -166,6 +173,7 @@ impl Socket {
         let own = if self.client { self.local.as_ref() } else { Some(&self.remote) };
         if let Some(own) = own {
             own.bind(&fd).map_err(|error| ("bind", error))?;
+            self.file = own.path().and_then(SocketFile::bound);
         }
         if !self.kind.is_stream() || self.client {
             if self.kind.is_stream() {
@@ -366,10 +374,8 @@ impl Element for Socket {
         if let Some(packet) = self.waiting.take() {
             cx.free(packet);
         }
-        if self.listener.is_some() || (!self.client && !self.kind.is_stream()) {
-            self.own.remove_file();
-        } else if let Some(local) = &self.local {
-            local.remove_file();
+        if let Some(file) = self.file.take() {
+            file.remove();
         }
         (self.listener, self.active) = (None, None);
     }

@@ -2,6 +2,7 @@
 //! from which configuration errors, documentation and completion are made.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use crate::element::conf::{Conf, Fault};
 use crate::element::kernel::Kernel;
@@ -50,6 +51,10 @@ pub struct Class {
     /// Whether it takes a new configuration while it runs: `config` can be written
     /// ([`Element::reconfigure`]).
     pub live: bool,
+    /// What its elements may ask of the system beside opening something when they are
+    /// initialized; each says for itself which of it ([`Setup::will_need`]). A process that
+    /// runs no such element gives it up.
+    pub system: &'static [SystemUse],
     /// How its elements are part of programs that `ixora compile` writes.
     pub kernel: Kernel,
     /// Makes an element from its configuration.
@@ -75,6 +80,65 @@ pub struct Headers {
     /// A keyword that has it find the network header when it is given and true
     /// (`FORCE_IP`); empty for none.
     pub finds_if: &'static str,
+}
+
+/// What an element asks of the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SystemUse {
+    /// Privileges, when it is initialized: of the network's administrator, say.
+    Privileges,
+    /// Later it lets clients in, and sends to them.
+    Clients,
+    /// Later it sends datagrams to addresses, or to files.
+    Datagrams,
+    /// Later it makes a socket that listens.
+    Listening,
+    /// Later it reads files that its configuration names.
+    ReadsFiles,
+    /// Later it makes, writes and removes files that its configuration names.
+    WritesFiles,
+    /// Later it opens files whose names are known only then.
+    AnyFiles,
+    /// Programs are started when it is initialized.
+    ProgramsAtStart,
+    /// Later it starts programs.
+    Programs,
+    /// Later it sends signals to processes.
+    Signals,
+}
+
+impl SystemUse {
+    /// In words: `writes files`.
+    pub fn about(self) -> &'static str {
+        match self {
+            SystemUse::Privileges => "needs privileges when it is initialized",
+            SystemUse::Clients => "lets clients in",
+            SystemUse::Datagrams => "sends datagrams",
+            SystemUse::Listening => "opens a socket while it runs",
+            SystemUse::ReadsFiles => "reads files while it runs",
+            SystemUse::WritesFiles => "writes files while it runs",
+            SystemUse::AnyFiles => "opens files while it runs whose names are known only then",
+            SystemUse::ProgramsAtStart => "starts a program when it is initialized",
+            SystemUse::Programs => "starts programs while it runs",
+            SystemUse::Signals => "sends signals to processes",
+        }
+    }
+}
+
+/// What one element asks of the system.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SystemNeed {
+    /// What it is.
+    pub what: SystemUse,
+    /// The file that is read, or written; or the folder in which files are made.
+    pub path: Option<PathBuf>,
+}
+
+impl std::fmt::Display for SystemNeed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.what.about())?;
+        self.path.as_ref().map_or(Ok(()), |path| write!(f, " ({})", path.display()))
+    }
 }
 
 /// How an argument is given.
@@ -152,6 +216,7 @@ impl Class {
             finds_if: "",
         },
         live: false,
+        system: &[],
         kernel: Kernel::Unwritten,
         make: |_, _| Err(Fault::new("cannot be made")),
     };

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::element::class::Registry;
+use crate::element::class::{Registry, SystemNeed};
 use crate::element::conf::{Conf, Fault};
 use crate::element::value::{Names, Scope};
 use crate::lang::{Flat, Problem, Severity};
@@ -32,6 +32,8 @@ pub(crate) struct Results {
     pub(crate) faults: Vec<Problem>,
     /// An element wants packets and cycles counted.
     pub(crate) measure: bool,
+    /// What elements will ask of the system, by their numbers.
+    needs: Vec<(usize, SystemNeed)>,
 }
 
 /// The elements in the order in which they are made and initialized.
@@ -86,6 +88,9 @@ pub(crate) fn configure(flat: &Flat, registry: &Registry, inputs: Inputs<'_>) ->
     }
     problems.append(&mut results.problems);
     results.problems = problems;
+    for (index, need) in std::mem::take(&mut results.needs) {
+        elements[index].needs.push(need);
+    }
     if !results.said.is_empty() {
         let all = elements.iter().enumerate();
         let tickets = all.filter_map(|(i, e)| Some((i, schedule_info::of(&e.name, &results.said)?)));
@@ -161,7 +166,7 @@ fn make_one(elements: &[Planned], index: usize, flat: &Flat, inputs: Inputs<'_>,
             _ => {}
         }
         for request in requests.into_iter().filter(|_| pass == 0) {
-            ask(elements, planned, request, results);
+            ask(elements, index, request, results);
         }
         match again {
             Some(argument) => left_out.push(argument),
@@ -171,7 +176,8 @@ fn make_one(elements: &[Planned], index: usize, flat: &Flat, inputs: Inputs<'_>,
 }
 
 /// Does what an element asked for while it was made.
-fn ask(elements: &[Planned], planned: &Planned, request: Request, results: &mut Results) {
+fn ask(elements: &[Planned], index: usize, request: Request, results: &mut Results) {
+    let planned = &elements[index];
     let context = crate::element::value::enclosing(&planned.name).next().unwrap_or_default();
     match request {
         Request::Declare(kind, name, value) => results.names.declare(kind, name, value),
@@ -184,6 +190,11 @@ fn ask(elements: &[Planned], planned: &Planned, request: Request, results: &mut 
             results.problems.push(note);
         }
         Request::Measure => results.measure = true,
+        Request::Need(need) => {
+            let (class, is_said) = (planned.kind.name, planned.kind.system.contains(&need.what));
+            debug_assert!(is_said, "{class}: its class does not say that it {need}");
+            results.needs.push((index, need));
+        }
         Request::Balance => results.balance = true,
         Request::Thread(name, thread) => {
             let named = crate::element::value::enclosing(&planned.name)

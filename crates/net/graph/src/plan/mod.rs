@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::element::Element;
-use crate::element::class::Class;
+use crate::element::class::{Class, SystemNeed};
 use crate::lang::{Flat, Place};
 
 /// The most threads a router has: masks of threads have a bit for each.
@@ -65,6 +65,8 @@ pub struct Planned {
     /// Handlers that it has and others of its class may not: their names, and their rows
     /// in [`Class::handlers`].
     pub further_handlers: Vec<(String, usize)>,
+    /// What it will ask of the system.
+    pub needs: Vec<SystemNeed>,
 }
 
 impl Planned {

@@ -2,8 +2,10 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::element::class::{SystemNeed, SystemUse};
 use crate::element::value::{Kind, enclosing};
 use crate::plan::Planned;
 
@@ -59,6 +61,7 @@ pub(crate) enum Request {
     Tickets(String, u32),
     Balance,
     Measure,
+    Need(SystemNeed),
 }
 
 impl Setup<'_> {
@@ -104,6 +107,16 @@ impl Setup<'_> {
     /// Says something that is not wrong, with the element's name and place.
     pub fn note(&mut self, message: impl Into<String>) {
         self.requests.push(Request::Note(message.into()));
+    }
+
+    /// Says what the element will ask of the system ([`Class::system`](crate::Class::system)).
+    pub fn will_need(&mut self, what: SystemUse) {
+        self.requests.push(Request::Need(SystemNeed { what, path: None }));
+    }
+
+    /// As [`will_need`](Self::will_need), of a file, or of a folder in which files are made.
+    pub fn will_open(&mut self, what: SystemUse, path: impl Into<PathBuf>) {
+        self.requests.push(Request::Need(SystemNeed { what, path: Some(path.into()) }));
     }
 
     /// Has packets, batches and cycles counted for all elements.

@@ -58,6 +58,7 @@ pub(crate) fn of(flat: &Flat, registry: &Registry) -> Wiring {
             locked: false,
             each: false,
             further_handlers: vec![],
+            needs: vec![],
         });
     }
     let Wiring { elements, wires, problems, miscounted, ranks } = &mut wiring;

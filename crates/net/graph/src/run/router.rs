@@ -204,6 +204,15 @@ impl Router {
         });
     }
 
+    /// Gives each thread so many more packet buffers, before the router runs: where no more
+    /// can be had later. Fewer, where there is not so much memory.
+    pub fn add_buffers(&mut self, count: usize) {
+        for lane in &mut self.lanes {
+            lane.buffers.reserve(count);
+            let _ = on(self.cores.get(lane.id), || lane.buffers.provide());
+        }
+    }
+
     /// Has elements take what they need of the outside, once; [`run`](Self::run)
     /// does so first.
     pub fn begin(&mut self) {
@@ -222,6 +231,14 @@ impl Router {
     /// # Panics
     /// When a lane does.
     pub fn run(&mut self) {
+        self.run_and(|| ());
+    }
+
+    /// As [`run`](Self::run); `started` is called when all threads are there.
+    ///
+    /// # Panics
+    /// When a lane does.
+    pub fn run_and(&mut self, started: impl FnOnce()) {
         self.begin();
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.set_served(true));
         let cores = self.cores.clone();
@@ -231,6 +248,7 @@ impl Router {
                 let core = cores.get(lane.id).copied();
                 scope.spawn(move || run(lane, core));
             }
+            started();
             run(&mut first[0], cores.first().copied());
         });
     }

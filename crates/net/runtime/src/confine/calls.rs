@@ -3,7 +3,12 @@
 //! given back in the end, which a killed process could not do.
 //!
 //! What a call is asked to do is looked at only where numbers tell it: a filter
-//! cannot follow pointers, so no call that takes a path is here.
+//! cannot follow pointers, so no call that takes a path is here, unless the process said
+//! that it opens files later: then landlock knows which.
+//!
+//! Where it is not known what a process will do ([`Needs::unknown`]), or it starts
+//! programs, which do anything, the filter is the other way round: it lets all through
+//! but [`NEVER`].
 
 use std::collections::BTreeMap;
 
@@ -73,7 +78,7 @@ const OLD: &[c_long] = &[];
 /// giving a VFIO device back. Not `TIOCSTI`, which types for the user.
 const IOCTLS: &[u64] = &[libc::TCGETS, libc::FIONREAD, VFIO + 10, VFIO + 11, VFIO + 14];
 /// VFIO's first request, `_IO(';', 100)`: 10 is `VFIO_DEVICE_SET_IRQS`, 11
-/// `VFIO_DEVICE_RESET`, 14 `VFIO_IOMMU_UNMAP_DMA` (linux/vfio.h).
+/// `VFIO_DEVICE_RESET`, 13 `VFIO_IOMMU_MAP_DMA`, 14 `VFIO_IOMMU_UNMAP_DMA` (linux/vfio.h).
 const VFIO: u64 = (b';' as u64) << 8 | 100;
 
 /// Commands of `fcntl`: copying a descriptor to hand it on, looking at one, and
@@ -86,25 +91,114 @@ const FCNTLS: &[u64] = &[
     libc::F_GET_SEALS as u64,
 ];
 
-/// Refuses all other calls to all threads of this process, for good.
-pub fn confine(needs: Needs) -> Result<(), seccompiler::Error> {
+/// Calls of a process that may ask for more packet buffers, and writes files.
+const MEMORY: &[c_long] = &[
+    libc::SYS_memfd_create,
+    libc::SYS_ftruncate,
+    libc::SYS_mbind,
+    libc::SYS_lseek,
+    libc::SYS_readv,
+    libc::SYS_getpeername,
+    libc::SYS_getsockname,
+];
+
+/// Calls that open files, and make and remove them.
+const FILES: &[c_long] = &[
+    libc::SYS_openat,
+    libc::SYS_newfstatat,
+    libc::SYS_statx,
+    libc::SYS_mkdirat,
+    libc::SYS_unlinkat,
+    libc::SYS_ftruncate,
+    libc::SYS_lseek,
+];
+#[cfg(target_arch = "x86_64")]
+const OLD_FILES: &[c_long] = &[libc::SYS_open, libc::SYS_stat, libc::SYS_mkdir, libc::SYS_unlink];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_FILES: &[c_long] = &[];
+
+/// Calls that make sockets which listen. To connect is how a deserted one is found out.
+const LISTENING: &[c_long] = &[
+    libc::SYS_socket,
+    libc::SYS_setsockopt,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_connect,
+    libc::SYS_fchmod,
+];
+
+/// What no process of ours does, whatever it does otherwise.
+const NEVER: &[c_long] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_io_uring_setup,
+    libc::SYS_userfaultfd,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_mount,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+];
+
+/// Refuses other calls to all threads of this process, for good.
+pub fn confine(needs: &Needs) -> Result<(), seccompiler::Error> {
     seccompiler::apply_filter_all_threads(&filter(needs)?)
 }
 
-fn filter(needs: Needs) -> Result<BpfProgram, BackendError> {
+fn filter(needs: &Needs) -> Result<BpfProgram, BackendError> {
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
     let machine = std::env::consts::ARCH.try_into()?;
-    SeccompFilter::new(rules(needs)?.into_iter().collect(), refuse, SeccompAction::Allow, machine)?.try_into()
+    let (rules, others, these) = match needs.unknown || needs.programs {
+        true => (refused(needs)?, SeccompAction::Allow, refuse),
+        false => (rules(needs)?, refuse, SeccompAction::Allow),
+    };
+    SeccompFilter::new(rules.into_iter().collect(), others, these, machine)?.try_into()
+}
+
+/// What is refused to a process of which little is known.
+fn refused(needs: &Needs) -> Result<Rules, BackendError> {
+    let mut rules: Rules = NEVER.iter().map(|&call| (call, Vec::new())).collect();
+    rules.insert(libc::SYS_ioctl, one_of(1, &[libc::TIOCSTI])?);
+    if !needs.programs {
+        rules.insert(libc::SYS_execve, Vec::new());
+        rules.insert(libc::SYS_execveat, Vec::new());
+    }
+    Ok(rules)
 }
 
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
-fn rules(needs: Needs) -> Result<Rules, BackendError> {
+fn rules(needs: &Needs) -> Result<Rules, BackendError> {
     let mut rules: Rules = ALWAYS.iter().chain(OLD).map(|&call| (call, Vec::new())).collect();
+    let further = [
+        (needs.memory, MEMORY),
+        (!needs.files.is_empty(), FILES),
+        (!needs.files.is_empty(), OLD_FILES),
+        (needs.listening, LISTENING),
+    ];
+    let further = further.iter().filter(|(needed, _)| *needed).flat_map(|(_, calls)| calls.iter());
+    rules.extend(further.map(|&call| (call, Vec::new())));
     let executable = SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64);
     rules.insert(libc::SYS_mmap, vec![only(2, executable.clone(), 0)?]);
     rules.insert(libc::SYS_mprotect, vec![only(2, executable, 0)?]);
-    rules.insert(libc::SYS_ioctl, one_of(1, IOCTLS)?);
+    let mapping: &[u64] = if needs.memory { &[VFIO + 13] } else { &[] };
+    rules.insert(libc::SYS_ioctl, one_of(1, &[IOCTLS, mapping].concat())?);
     rules.insert(libc::SYS_fcntl, one_of(1, FCNTLS)?);
     rules.insert(libc::SYS_prctl, one_of(0, &[libc::PR_SET_NAME as u64])?);
     // A thread that begins pins itself.
@@ -112,13 +206,15 @@ fn rules(needs: Needs) -> Result<Rules, BackendError> {
     // Ending itself (`abort`), and a child.
     let ourselves = rustix::process::getpid().as_raw_nonzero().get() as u64;
     rules.insert(libc::SYS_tgkill, one_of(0, &[ourselves])?);
-    if let Some(child) = needs.child {
+    if needs.signals {
+        rules.insert(libc::SYS_kill, Vec::new());
+    } else if let Some(child) = needs.child {
         rules.insert(libc::SYS_kill, one_of(0, &[child.as_raw_nonzero().get() as u64])?);
     }
     if needs.clients {
         rules.insert(libc::SYS_accept4, Vec::new());
     }
-    if needs.datagrams {
+    if needs.sending || needs.datagrams {
         rules.insert(libc::SYS_sendto, Vec::new());
     }
     if needs.interfaces {
@@ -146,8 +242,15 @@ mod tests {
     #[test]
     fn nothing_that_takes_a_path_or_makes_a_process_is_let_through() {
         let child = rustix::process::Pid::from_raw(4711);
-        let all = Needs { clients: true, datagrams: true, interfaces: true, child };
-        let rules = rules(all).expect("values fit");
+        let all = Needs {
+            clients: true,
+            datagrams: true,
+            interfaces: true,
+            child,
+            memory: true,
+            ..Needs::default()
+        };
+        let rules = rules(&all).expect("values fit");
         for call in [
             libc::SYS_openat,
             libc::SYS_openat2,
@@ -173,7 +276,7 @@ mod tests {
             assert!(!rules.contains_key(&call), "system call {call}");
         }
         assert_eq!(rules[&libc::SYS_kill].len(), 1, "one process only");
-        let few = super::rules(Needs::default()).expect("values fit");
+        let few = super::rules(&Needs::default()).expect("values fit");
         for call in
             [libc::SYS_kill, libc::SYS_accept4, libc::SYS_sendto, libc::SYS_getsockopt, libc::SYS_readv]
         {
@@ -184,10 +287,38 @@ mod tests {
     #[test]
     fn both_machines_have_a_filter() {
         for machine in [seccompiler::TargetArch::x86_64, seccompiler::TargetArch::aarch64] {
-            let rules = rules(Needs::default()).expect("values fit").into_iter().collect();
+            let rules = rules(&Needs::default()).expect("values fit").into_iter().collect();
             let filter = SeccompFilter::new(rules, SeccompAction::Errno(1), SeccompAction::Allow, machine);
             let program: BpfProgram = filter.and_then(TryInto::try_into).expect("it compiles");
             assert!(program.len() < 1000, "{}: the kernel walks through it", program.len());
         }
+    }
+
+    #[test]
+    fn each_need_has_its_calls_and_no_others() {
+        let files = crate::confine::Files { any: true, ..Default::default() };
+        let needs = [
+            (Needs { files, ..Needs::default() }, libc::SYS_openat),
+            (Needs { listening: true, ..Needs::default() }, libc::SYS_bind),
+            (Needs { signals: true, ..Needs::default() }, libc::SYS_kill),
+            (Needs { memory: true, ..Needs::default() }, libc::SYS_memfd_create),
+        ];
+        for (n, (need, _)) in needs.iter().enumerate() {
+            let rules = rules(need).expect("values fit");
+            for (m, (_, call)) in needs.iter().enumerate() {
+                assert_eq!(rules.contains_key(call), n == m, "need {n}, call of {m}");
+            }
+            assert!(!rules.contains_key(&libc::SYS_execve) && !rules.contains_key(&libc::SYS_clone));
+        }
+    }
+
+    #[test]
+    fn who_may_do_most_things_starts_no_program_and_changes_no_other_process() {
+        let unknown = refused(&Needs { unknown: true, ..Needs::default() }).expect("values fit");
+        let programs = refused(&Needs { programs: true, ..Needs::default() }).expect("values fit");
+        for call in [libc::SYS_ptrace, libc::SYS_bpf, libc::SYS_mount, libc::SYS_io_uring_setup] {
+            assert!(unknown.contains_key(&call) && programs.contains_key(&call), "system call {call}");
+        }
+        assert!(unknown.contains_key(&libc::SYS_execve) && !programs.contains_key(&libc::SYS_execve));
     }
 }

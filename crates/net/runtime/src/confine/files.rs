@@ -1,23 +1,71 @@
 //! The file system, networks and other processes, refused by landlock(7) where
-//! the kernel has it: a second wall behind the filter of system calls.
+//! the kernel has it: a second wall behind the filter of system calls. Where files are
+//! opened later it is the only one that knows their names.
 
-use landlock::{ABI, Access, AccessFs, AccessNet, LandlockStatus, Ruleset, RulesetAttr, RulesetError, Scope};
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+};
 
 use super::Needs;
 
 /// What landlock refuses from now on, in words.
-pub fn refuse_all(needs: Needs) -> Result<String, RulesetError> {
+pub fn refuse(needs: &Needs) -> Result<String, RulesetError> {
+    if needs.unknown {
+        return Ok("files are not refused".to_owned());
+    }
     // Newer kernels can refuse sending to a socket by its path, too.
-    let files = if needs.datagrams { ABI::V8 } else { ABI::V9 };
-    let rules = Ruleset::default()
-        .handle_access(AccessFs::from_all(files))?
-        .handle_access(AccessNet::from_all(ABI::V9))?
-        .scope(Scope::AbstractUnixSocket)?;
-    let rules = match needs.child {
-        None => rules.scope(Scope::Signal)?,
-        Some(_) => rules,
+    let version = if needs.datagrams { ABI::V8 } else { ABI::V9 };
+    let mut rules = Ruleset::default().scope(Scope::AbstractUnixSocket)?;
+    if !needs.files.any {
+        rules = rules.handle_access(AccessFs::from_all(version))?;
+    }
+    if !needs.listening {
+        rules = rules.handle_access(AccessNet::from_all(ABI::V9))?;
+    }
+    if needs.child.is_none() && !needs.signals {
+        rules = rules.scope(Scope::Signal)?;
+    }
+    let rules = allow(rules.create()?, needs)?;
+    Ok(describe(&rules.restrict_self()?.landlock))
+}
+
+/// Lets files be opened that a process opens later. With one that is not there yet its
+/// folder is meant: a rule needs something that it is about.
+fn allow(mut rules: RulesetCreated, needs: &Needs) -> Result<RulesetCreated, RulesetError> {
+    if needs.files.any {
+        return Ok(rules);
+    }
+    let write = AccessFs::ReadFile
+        | AccessFs::WriteFile
+        | AccessFs::Truncate
+        | AccessFs::MakeReg
+        | AccessFs::MakeDir
+        | AccessFs::RemoveFile
+        | AccessFs::ReadDir
+        | AccessFs::MakeSock;
+    let run = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
+    let mut add = |path: &Path, access: BitFlags<AccessFs>| -> Result<(), RulesetError> {
+        let Some(place) = nearest(path) else { return Ok(()) };
+        let access = if place.is_dir() { access } else { access & AccessFs::from_file(ABI::V9) };
+        let Ok(file) = PathFd::new(place) else { return Ok(()) };
+        (&mut rules).add_rule(PathBeneath::new(file, access)).map(drop)
     };
-    Ok(describe(&rules.create()?.restrict_self()?.landlock))
+    needs.files.read.iter().try_for_each(|path| add(path, AccessFs::ReadFile.into()))?;
+    needs.files.write.iter().try_for_each(|path| add(path, write))?;
+    if needs.programs {
+        add(Path::new("/"), run)?;
+        add(Path::new("/dev/null"), write)?;
+    }
+    Ok(rules)
+}
+
+/// A path, or the nearest folder above it that is there.
+pub fn nearest(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    path.ancestors().find(|place| place.exists()).map(Path::to_path_buf)
 }
 
 fn describe(status: &LandlockStatus) -> String {
@@ -46,6 +94,7 @@ pub fn landlock_version() -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::confine::Files;
     use std::io::ErrorKind;
 
     #[test]
@@ -59,7 +108,7 @@ mod tests {
         std::fs::write(&path, "").expect("a file");
         let tried = std::thread::spawn(move || {
             let before = std::fs::read(&path).is_ok();
-            refuse_all(Needs::default()).expect("a ruleset");
+            refuse(&Needs::default()).expect("a ruleset");
             let open = move || std::fs::read(&path).map_err(|error| error.kind());
             (before, open(), std::thread::spawn(open).join().expect("no panic"))
         });
@@ -68,5 +117,44 @@ mod tests {
         assert_eq!(after, Err(ErrorKind::PermissionDenied));
         assert_eq!(child, Err(ErrorKind::PermissionDenied));
         assert!(std::fs::metadata("/").is_ok() && place.path().exists(), "other threads go on");
+    }
+
+    #[test]
+    fn files_that_are_named_are_opened_and_no_others() {
+        if landlock_version().is_none() {
+            println!("passed over: this kernel has no landlock");
+            return;
+        }
+        let place = tempfile::tempdir().expect("a directory");
+        let (read, folder, other) =
+            (place.path().join("read"), place.path().join("folder"), place.path().join("other"));
+        for path in [&read, &other] {
+            std::fs::write(path, "text").expect("a file");
+        }
+        std::fs::create_dir(&folder).expect("a directory");
+        let (there, inner) = (read.clone(), folder.join("new/file"));
+        // Not there yet: the folder above it is meant.
+        let files = Files { read: vec![read], write: vec![folder.join("new")], any: false };
+        let tried = std::thread::spawn(move || {
+            refuse(&Needs { files, ..Needs::default() }).expect("a ruleset");
+            let write = |path: &Path| std::fs::write(path, "new").map_err(|error| error.kind());
+            let parent = inner.parent().expect("a folder");
+            let made = std::fs::create_dir_all(parent).is_ok() && write(&inner).is_ok();
+            let removed = std::fs::remove_file(&inner).is_ok();
+            (
+                std::fs::read(&there).is_ok(),
+                made,
+                removed,
+                write(&there),
+                std::fs::read(&other).is_err(),
+                write(&other),
+            )
+        });
+        let (read, made, removed, overwritten, hidden, elsewhere) = tried.join().expect("no panic");
+        assert!(read && made && removed && hidden);
+        assert_eq!(
+            (overwritten, elsewhere),
+            (Err(ErrorKind::PermissionDenied), Err(ErrorKind::PermissionDenied))
+        );
     }
 }

@@ -42,7 +42,7 @@ pub fn keep_files() -> Result<()> {
 
 /// Drops all capabilities for good and, where it is root, becomes the user who
 /// called `sudo`, or nobody.
-pub fn drop_all(needs: Needs) -> Result<User> {
+pub fn drop_all(needs: &Needs) -> Result<User> {
     set_no_new_privs(true)?;
     for bit in 0..u64::BITS {
         // Up to the last that this kernel knows; only who may set its own
@@ -68,7 +68,7 @@ pub fn caller() -> Option<(u32, u32)> {
     caller.filter(|_| rustix::process::geteuid().is_root())
 }
 
-fn become_other(needs: Needs) -> Result<User> {
+fn become_other(needs: &Needs) -> Result<User> {
     let (user, group) = match caller() {
         Some(caller) => caller,
         // The sockets at the other ends of `unix:` wires are root's own: nobody

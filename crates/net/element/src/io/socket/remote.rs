@@ -69,6 +69,10 @@ impl Remote {
         if let Remote::Ip(address) = self { Some(*address.ip()) } else { None }
     }
 
+    pub(super) fn path(&self) -> Option<&str> {
+        if let Remote::File(path, _) = self { Some(path) } else { None }
+    }
+
     /// The same port of another host. Whether it was one of none is kept elsewhere.
     pub(super) fn to(&self, host: Ipv4Addr) -> Remote {
         if let Remote::Ip(address) = self { Remote::ip(host, address.port()) } else { self.clone() }
@@ -98,13 +102,6 @@ impl Remote {
             Remote::Ip(address) => rustix::net::sendto(fd, bytes, flags, address),
             Remote::File(_, address) => rustix::net::sendto(fd, bytes, flags, address),
             Remote::Nobody => Err(Errno::DESTADDRREQ),
-        }
-    }
-
-    /// Takes a file away that a socket was bound to.
-    pub(super) fn remove_file(&self) {
-        if let Remote::File(name, _) = self {
-            let _ = std::fs::remove_file(name); // gone already is as good
         }
     }
 }

@@ -1,0 +1,263 @@
+//! Routers give up what others give up, and keep what their elements said that they need.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use super::{NOBODY, assert_confined, expected_user, is_root, refused, status, threads, until_confined};
+use crate::common::{IXORA, Running, names, start_command, until};
+
+/// What is asked through `-u` in a folder, and what is answered.
+fn ask(place: &Path, request: &str) -> String {
+    let mut stream = UnixStream::connect(place.join("control")).expect("a control socket");
+    write!(stream, "{request}\r\nQUIT\r\n").expect("it is listened to");
+    let mut all = String::new();
+    stream.read_to_string(&mut all).expect("an answer");
+    all
+}
+
+/// A router with a control socket in a folder; its words are split at `|`.
+fn router(place: &Path, words: &str) -> Running {
+    let mut command = Command::new(IXORA);
+    command.arg("click").arg("-u").arg(place.join("control")).args(words.split('|'));
+    let running = start_command(command.env_remove("SUDO_UID"), place);
+    until_confined(running.id());
+    running
+}
+
+/// A folder that whoever a router becomes may write to.
+fn folder() -> tempfile::TempDir {
+    let place = tempfile::tempdir().expect("a folder");
+    if is_root() {
+        chown(place.path(), Some(NOBODY), Some(NOBODY)).expect("root may");
+    }
+    place
+}
+
+fn end(router: Running, place: &Path) -> crate::common::Done {
+    assert!(ask(place, "WRITE stop").contains("200 Write handler 'stop' OK"));
+    let done = router.wait(20);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    done
+}
+
+/// What a thread of a process is answered that opens a file, or makes a socket: 0, or an
+/// error's number; `None` where nobody may look into others.
+fn answer(process: u32, what: &str) -> Option<i64> {
+    refused::try_one(process, what).map(|answer| answer.min(0))
+}
+
+const EPERM: Option<i64> = Some(-(libc::EPERM as i64));
+const EACCES: Option<i64> = Some(-(libc::EACCES as i64));
+
+/// Whether what was tried came out so, where it could be tried.
+fn assert_answer(process: u32, what: &str, expected: Option<i64>) {
+    let answer = answer(process, what);
+    assert!(answer.is_none() || answer == expected, "{what}: {answer:?}, not {expected:?}");
+}
+
+#[test]
+fn a_router_works_on_with_nothing_left_to_abuse() {
+    let place = folder();
+    let config = "FromDevice(\"model:82599,wire=gen:rate=5k\") -> c :: Counter -> Queue \
+        -> ToDevice(\"model:82599,wire=sink\"); RatedSource(RATE 100) -> Discard";
+    let running = router(place.path(), &format!("-j|2|-p|0|-e|{config}"));
+    let process = running.id();
+    assert!(threads(process).len() >= 4, "two lanes, one that watches, one that steps models");
+    assert_confined(process, expected_user());
+    refused::try_all(process);
+    let count = || ask(place.path(), "READ c.count");
+    let before = count();
+    until("packets", || count() != before);
+    let port = ask(place.path(), "READ click_driver@@ControlSocket.port");
+    let port = port.lines().find_map(|line| line.strip_suffix("200 Goodbye!")).unwrap_or("").to_string();
+    let client = TcpStream::connect(format!("127.0.0.1:{port}")).expect("a port");
+    let mut line = String::new();
+    BufReader::new(client).read_line(&mut line).expect("a greeting");
+    assert_eq!(line, "Click::ControlSocket/1.3\r\n", "users are told apart all the same");
+    let done = end(running, place.path());
+    assert!(!done.stderr.contains("not confined"), "there is nothing to tell: {}", done.stderr);
+    assert_eq!(names(place.path()), Vec::<String>::new(), "the socket is removed by who still may");
+}
+
+#[test]
+fn what_a_killed_router_leaves_is_removed() {
+    let place = folder();
+    let running = router(place.path(), "-e|RatedSource -> Discard");
+    assert_eq!(names(place.path()), ["control"]);
+    running.signal(Signal::KILL);
+    assert_eq!(running.wait(10).code(), None);
+    until("end of the socket", || names(place.path()).is_empty());
+}
+
+/// Each flow has a file of its own, made when its first packets come.
+#[test]
+fn files_that_are_named_are_written_and_no_others() {
+    let place = folder();
+    let files = place.path().join("flows");
+    let config = format!(
+        "s :: FastUDPSource(100, -1, 60, 1:1:1:1:1:1, 10.0.0.1, 1000, 2:2:2:2:2:2, 10.0.0.2, 2000, 0) -> Strip(14)
+            -> CheckIPHeader -> af :: AggregateIPFlows -> d :: ToIPFlowDumps({}/flow%n, NOTIFIER af) -> Discard",
+        files.display()
+    );
+    let running = router(place.path(), &format!("-e|{config}"));
+    let process = running.id();
+    assert_confined(process, expected_user());
+    // By landlock, which knows names; without it the user's own files are left.
+    if runtime::confine::landlock_version().is_some() {
+        assert_answer(process, "open a file", EACCES);
+    }
+    for what in ["make a TCP socket", "run a program", "make a process"] {
+        assert_answer(process, what, EPERM);
+    }
+    until("a flow", || ask(place.path(), "READ d.nflows").contains("DATA 1\r\n1"));
+    let done = end(running, place.path());
+    assert_eq!(names(&files).len(), 1, "{done:#?}");
+}
+
+#[test]
+fn a_script_opens_the_files_it_names() {
+    let place = folder();
+    let file = place.path().join("said");
+    let config = format!(
+        "s :: Script(TYPE PASSIVE, print >{} \"hello\", return $(cat {})); RatedSource -> c :: Counter -> Discard",
+        file.display(),
+        file.display()
+    );
+    let running = router(place.path(), &format!("-e|{config}"));
+    assert_confined(running.id(), expected_user());
+    if runtime::confine::landlock_version().is_some() {
+        assert_answer(running.id(), "open a file", EACCES);
+    }
+    assert!(ask(place.path(), "READ s.run").contains("hello"));
+    let done = end(running, place.path());
+    assert!(!done.stderr.contains("not confined"), "{}", done.stderr);
+    assert_eq!(std::fs::read_to_string(file).expect("it was written"), "hello\n");
+}
+
+/// Names that are known only when a handler is written: that is told.
+#[test]
+fn who_opens_any_file_says_so() {
+    let place = folder();
+    let (file, counts) = (place.path().join("said"), place.path().join("counts"));
+    std::fs::write(&file, "hello").expect("a file");
+    let config =
+        "s :: Script(TYPE PASSIVE, return $(cat $1)); RatedSource -> ac :: AggregateCounter -> Discard";
+    let running = router(place.path(), &format!("--control-files|-e|{config}"));
+    assert_confined(running.id(), expected_user());
+    assert_answer(running.id(), "open a file", Some(0));
+    assert_answer(running.id(), "make a TCP socket", EPERM);
+    assert!(ask(place.path(), &format!("READ s.run {}", file.display())).contains("hello"));
+    let said = ask(place.path(), &format!("WRITE ac.write_text_file {}", counts.display()));
+    assert!(said.contains("200 Write handler"), "{said}");
+    let done = end(running, place.path());
+    for who in ["s :: Script", "ac :: AggregateCounter"] {
+        assert!(done.stderr.contains(who), "{}", done.stderr);
+    }
+    assert!(counts.exists());
+    // And one who does not may not, whatever a handler is written with.
+    let config = "c :: Counter; RatedSource -> ac :: AggregateCounter -> c -> Discard";
+    let running = router(place.path(), &format!("-e|{config}"));
+    assert_answer(running.id(), "open a file", EPERM);
+    let said = ask(place.path(), &format!("WRITE ac.write_text_file {}", file.display()));
+    assert!(said.contains("530 Permission denied"), "{said}");
+    end(running, place.path());
+}
+
+#[test]
+fn a_server_takes_clients_and_makes_no_socket() {
+    let place = folder();
+    let socket = place.path().join("packets");
+    let config = format!("Socket(UNIX, {}) -> c :: Counter -> Discard", socket.display());
+    let running = router(place.path(), &format!("-e|{config}"));
+    assert_confined(running.id(), expected_user());
+    refused::try_all(running.id());
+    let mut client = UnixStream::connect(&socket).expect("it listens");
+    client.write_all(b"hello").expect("it is connected");
+    until("a packet", || ask(place.path(), "READ c.count").contains("DATA 1\r\n1"));
+    end(running, place.path());
+    assert_eq!(names(place.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_new_configuration_has_what_is_left() {
+    let place = folder();
+    let running = router(place.path(), "-R|-e|RatedSource(RATE 100) -> c :: Counter -> Discard");
+    let process = running.id();
+    if is_root() {
+        assert_eq!(status(process, process)["Uid"], [NOBODY.to_string().as_str(); 4].join("\t"));
+    }
+    for what in ["run a program", "trace a process"] {
+        assert_answer(process, what, EPERM);
+    }
+    for (config, who) in [
+        ("tun :: KernelTun(10.9.9.1/24); tun -> Discard", "tun :: KernelTun"),
+        ("RatedSource -> d :: ToDump(x.pcap.gz)", "d :: ToDump"),
+    ] {
+        let said = ask(place.path(), &format!("WRITE hotconfig {config}"));
+        assert!(said.contains(who) && said.contains("--no-confine"), "{config}: {said}");
+    }
+    let file = place.path().join("dump");
+    let next = format!("RatedSource(RATE 100) -> n :: Counter -> ToDump({})", file.display());
+    let said = ask(place.path(), &format!("WRITE hotconfig {next}"));
+    assert!(said.contains("200 Write handler"), "{said}");
+    until("the new one", || ask(place.path(), "READ n.class").contains("Counter"));
+    assert_eq!(status(process, process)["Seccomp"], "2", "still");
+    let done = end(running, place.path());
+    assert!(done.stderr.contains("-R: a new configuration may open any file"), "{}", done.stderr);
+    assert!(file.exists());
+}
+
+#[test]
+fn who_called_sudo_has_the_socket() {
+    if !is_root() {
+        return println!("passed over: only root becomes somebody else");
+    }
+    let place = folder();
+    let mut command = Command::new(IXORA);
+    command.arg("click").arg("-u").arg(place.path().join("control")).args(["-e", "RatedSource -> Discard"]);
+    let running = start_command(command.env("SUDO_UID", "1234").env("SUDO_GID", "1234"), place.path());
+    assert_confined(running.id(), Some(1234));
+    let socket = std::fs::metadata(place.path().join("control")).expect("a socket");
+    assert_eq!((socket.uid(), socket.mode() & 0o777), (1234, 0o600));
+    end(running, place.path());
+}
+
+/// What would fail in the middle of the night is refused in the beginning.
+#[test]
+fn files_that_root_alone_may_write_are_refused_at_the_start() {
+    if !is_root() {
+        return println!("passed over: only root becomes somebody else");
+    }
+    let place = tempfile::tempdir().expect("a folder of root's");
+    let config = format!("s :: Script(wait 1000s, print >{}/said hello)", place.path().display());
+    let mut command = Command::new(IXORA);
+    let done = start_command(command.args(["click", "-e", &config]), place.path()).wait(20);
+    assert_eq!(done.code(), Some(1), "{done:#?}");
+    for words in ["s :: Script", "writes files", "--no-confine"] {
+        assert!(done.stderr.contains(words), "{words}: {}", done.stderr);
+    }
+}
+
+/// A port that is taken at first is had later, although sockets are given up.
+#[test]
+fn a_socket_that_is_tried_again_is_had_in_the_end() {
+    let place = folder();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    let config = format!(
+        "late :: ControlSocket(TCP, {port}, RETRIES 30, RETRY_WARNINGS false); RatedSource -> Discard"
+    );
+    let running = router(place.path(), &format!("-e|{config}"));
+    assert_confined(running.id(), expected_user());
+    assert_answer(running.id(), "run a program", EPERM);
+    assert_answer(running.id(), "open a file", EPERM);
+    drop(taken);
+    until("a listener", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    end(running, place.path());
+}
