@@ -28,7 +28,8 @@ impl Packet {
     /// Free bytes in front of the data.
     #[inline]
     pub fn headroom(&self) -> usize {
-        (HEADROOM as u32).wrapping_add_signed(self.meta().start) as usize
+        // In the pointer's width, so that the sum is joined with others.
+        (HEADROOM as isize + self.meta().start as isize) as usize
     }
 
     /// Free bytes behind the data.
@@ -65,9 +66,9 @@ impl Packet {
     /// [`TooLong`] when the headroom is used up.
     #[inline]
     pub fn push_front(&mut self, n: usize) -> Result<&mut [u8], TooLong> {
-        let room = self.headroom();
-        if n > room {
-            return Err(TooLong { wanted: n, room });
+        // Of a constant `n` one comparison with `start` is left.
+        if n > HEADROOM + DATA_ROOM || n as i32 - HEADROOM as i32 > self.meta().start {
+            return Err(TooLong { wanted: n, room: self.headroom() });
         }
         let meta = self.meta_mut();
         meta.start -= n as i32;
