@@ -11,6 +11,7 @@ mod fuzz;
 mod headers;
 mod instructions;
 mod lab;
+mod miri;
 mod mutants;
 mod peers;
 mod source_mutants;
@@ -50,6 +51,9 @@ enum Chore {
     Lab(lab::Lab),
     /// The driver with each of its seeded bugs: the linter and a test must report it.
     Mutants(mutants::Arguments),
+    /// Packets, batches and pools in an interpreter that finds undefined behaviour; installs
+    /// a nightly toolchain with Miri where there is none.
+    Miri,
     /// Measure our drivers beside DPDK's, which is fetched; needs root.
     Peers {
         /// For both benches, such as --windows 10.
@@ -76,6 +80,7 @@ fn main() -> ExitCode {
         Chore::Test { quick } => test::all(quick),
         Chore::Fuzz { target, seconds } => fuzz::of(target.as_deref(), seconds),
         Chore::Lab(lab) => lab::done(&lab),
+        Chore::Miri => miri::installed(),
         Chore::Mutants(arguments) => mutants::run(&arguments),
         Chore::Peers { arguments } => peers::measure(&arguments),
         Chore::SourceMutants { crates, arguments } => source_mutants::of(&crates, &arguments),

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::step::{Beside, Failure, Steps, cargo, run, target};
-use crate::{count, deny, doc_comments, floors, fuzz, headers, instructions, lab, mutants};
+use crate::{count, deny, doc_comments, floors, fuzz, headers, instructions, lab, miri, mutants};
 
 /// Seconds for each fuzz target: what a commit can break at once. `cargo xtask fuzz`
 /// takes longer.
@@ -48,6 +48,7 @@ pub fn all(quick: bool) -> Result<(), Failure> {
             Err(why) => steps.leave_out("advisories", why),
         }
         steps.take("instructions", instructions::check);
+        steps.take("miri", miri::check);
         steps.take("seeded bugs", || mutants::run(&mutants::Arguments::default()));
         steps.take("lab", || lab::of(&[]));
         steps.take("fuzzing", || fuzz::of(None, FUZZ_SECONDS));

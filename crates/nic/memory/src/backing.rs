@@ -84,6 +84,7 @@ impl Mapping {
         }
     }
 
+    #[cfg(not(miri))]
     fn map(file: OwnedFd, len: usize, huge: bool, numa_node: Option<u32>) -> Result<Mapping> {
         let failed = |doing| move |e: rustix::io::Errno| Error::System { doing, len, source: e.into() };
         fs::ftruncate(&file, len as u64).map_err(failed("reserve"))?;
@@ -115,6 +116,13 @@ impl Mapping {
         Ok(mapping)
     }
 
+    /// Private memory: the interpreter has none that a file shares.
+    #[cfg(miri)]
+    fn map(file: OwnedFd, len: usize, huge: bool, _: Option<u32>) -> Result<Mapping> {
+        let ptr = private(len).map_err(|e| Error::System { doing: "map", len, source: e.into() })?;
+        Ok(Mapping { ptr, len, huge, file })
+    }
+
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -129,6 +137,22 @@ impl Drop for Mapping {
     }
 }
 
+/// Maps `len` zeroed bytes that this process alone has.
+pub(crate) fn private(len: usize) -> rustix::io::Result<NonNull<u8>> {
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping at an address the kernel chooses aliases nothing.
+    let ptr = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), len, access, MapFlags::PRIVATE) }?;
+    Ok(NonNull::new(ptr.cast()).expect("mmap never returns null on success"))
+}
+
+/// Any file: the interpreter has none in memory.
+#[cfg(miri)]
+fn memfd(_: bool) -> Result<OwnedFd> {
+    let file = std::fs::File::open("/dev/null").map_err(Error::NoHugepages)?;
+    Ok(file.into())
+}
+
+#[cfg(not(miri))]
 fn memfd(huge: bool) -> Result<OwnedFd> {
     let mut flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     if huge {

@@ -15,10 +15,10 @@
 
 use std::ptr::NonNull;
 
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::Advice;
 
 use crate::annotation::Annotations;
-use crate::backing::{HUGE_PAGE, Options, bind_to_node};
+use crate::backing::{HUGE_PAGE, Options, bind_to_node, private};
 use crate::core::Core;
 use crate::packet::Meta;
 use crate::{Error, Result};
@@ -65,16 +65,7 @@ impl Slab {
         let len = place(count.next_multiple_of(GROUP)).next_multiple_of(page);
         let failed =
             |e: rustix::io::Errno| Error::System { doing: "map packet metadata for", len, source: e.into() };
-        // SAFETY: a new mapping at an address the kernel chooses aliases nothing.
-        let start = unsafe {
-            rustix::mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                len,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
-        };
-        let start = NonNull::new(start.map_err(failed)?.cast()).expect("mmap never returns null on success");
+        let start = private(len).map_err(failed)?;
         let slab = Slab { start, len };
         if huge {
             // Fewer misses of the TLB; a kernel that refuses has ordinary pages.

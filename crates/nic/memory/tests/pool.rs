@@ -47,6 +47,7 @@ fn an_exhausted_pool_says_so_and_recovers() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "100,000 packets")]
 fn packets_come_home_from_other_threads() {
     let mut pool = pool(4096);
     let mut batch = Batch::with_limit(256);
@@ -126,6 +127,7 @@ fn a_fresh_packet_carries_nothing_of_the_last() {
 proptest! {
     /// Whatever is asked of a packet's bounds, it keeps to its buffer.
     #[test]
+    #[cfg_attr(miri, ignore = "hundreds of cases")]
     fn a_packet_keeps_to_its_buffer(steps in prop::collection::vec((0..3u8, 0..3000usize), 0..40)) {
         let mut pool = pool(1);
         let mut packet = pool.alloc().expect("fresh pool");
@@ -145,6 +147,7 @@ proptest! {
 
     /// What leaves a batch in front leaves in order, and the rest stays in order.
     #[test]
+    #[cfg_attr(miri, ignore = "hundreds of cases")]
     fn a_batch_keeps_order(count in 0..256usize, most in 0..300usize, good in 0..300u64, taken in 0..300usize) {
         let mut pool = pool(256);
         let mut batch = Batch::with_limit(256);
@@ -167,6 +170,7 @@ proptest! {
 
     /// A device's length never makes a packet longer than its buffer.
     #[test]
+    #[cfg_attr(miri, ignore = "hundreds of cases")]
     fn a_devices_length_is_cut(low: u64, high: u64) {
         let mut pool = pool(1);
         let mut packet = pool.alloc().expect("fresh pool");

@@ -1,0 +1,58 @@
+//! Packets, batches and pools in Miri, an interpreter that finds undefined behaviour:
+//! accesses outside of memory or of memory that is gone, of which a reference says
+//! otherwise, and data races. Devices, files and mappings that are shared are outside of
+//! what it knows; private memory takes their place (`cfg(miri)` in crate `memory`).
+
+use std::process::{Command, Stdio};
+
+use crate::step::{Failure, root, run, target};
+
+/// The tests of crate `memory` that need no device; those that would take it hours are
+/// ignored there.
+const TESTS: [&str; 4] = ["annotation", "batch", "metadata", "pool"];
+
+/// What a machine without it lacks.
+const INSTALL: [&str; 7] =
+    ["toolchain", "install", "nightly", "--profile", "minimal", "--component", "miri,rust-src"];
+
+/// Part of the test command: skipped, and said so, where it is not installed and nobody
+/// asked for all.
+pub fn check() -> Result<(), Failure> {
+    if !works() && std::env::var_os("CI").is_none() {
+        println!("==> miri: skipped, it is not installed; `cargo xtask miri` installs it");
+        return Ok(());
+    }
+    installed()
+}
+
+/// Runs the tests; installs a nightly toolchain with Miri where there is none.
+pub fn installed() -> Result<(), Failure> {
+    if !works() {
+        let mut rustup = Command::new("rustup");
+        run("install miri", rustup.args(INSTALL)).map_err(|failure| {
+            format!(
+                "{failure}: Miri is a part of nightly toolchains, which rustup fetches from the network; \
+                 by hand: rustup {}",
+                INSTALL.join(" ")
+            )
+        })?;
+    }
+    let mut miri = nightly(&["miri", "test", "--locked", "-p", "ixora-memory"]);
+    miri.args(TESTS.iter().flat_map(|test| ["--test", test]));
+    // It opens a file, and asks for the time.
+    miri.env("MIRIFLAGS", "-Zmiri-disable-isolation").env("CARGO_TARGET_DIR", target().join("miri"));
+    run("packets, batches and pools, interpreted", &mut miri)
+}
+
+/// Whether Miri can be started.
+fn works() -> bool {
+    let mut version = nightly(&["miri", "--version"]);
+    version.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// The nightly toolchain's cargo, whichever toolchain this was built with.
+fn nightly(arguments: &[&str]) -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", "nightly", "cargo"]).args(arguments).current_dir(root());
+    command
+}
