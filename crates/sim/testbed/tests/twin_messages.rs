@@ -18,6 +18,7 @@ use common::limit::until;
 use common::witness::Witness;
 use testbed::serve::{Bound, Endpoint, Options, Serving};
 use testbed::twin::guarded::Guarded;
+use testbed::twin::vfio_user::SAMPLE_IOVA;
 use testbed::twin::{self, Liar, Lie, Passing, Protocol, Role, Say, Side, Twin, Value, honest};
 use testbed::wire::Cable;
 use testbed::{Idle, MODELS, Model};
@@ -254,21 +255,23 @@ fn every_lie_of_a_client_about_the_82599() {
     });
 }
 
-/// A server asks for memory before each of its replies, wherever that is.
+/// A server asks for memory before each of its replies, wherever that is: 8 bytes of what
+/// was offered, across its edges and beside it.
 #[test]
 fn memory_is_asked_for_at_any_moment_and_address() {
     const DMA: [u32; 2] = [11, 12];
+    const ADDRESS: u8 = 5; // behind the five fields of the header
     alone("memory_is_asked_for_at_any_moment_and_address", LIMIT, || {
         let served = Served::new(&VFIO_USER, &MODELS[1]);
-        let protocol = &twin::vfio_user::PROTOCOL;
         let before = (served.honest(), Witness::now()).1;
-        for number in DMA {
-            let kind = protocol.message(number).unwrap();
-            let told = twin::lies(protocol, kind, Role::Request);
-            // Of address, count and data, and of the header's length and flags.
-            let told = told.iter().filter(|lie| matches!(lie, Lie::Unasked | Lie::Field(2.., _)));
-            for (&lie, moment) in told.flat_map(|lie| (0..40).map(move |moment| (lie, moment))) {
-                println!("{moment}: {} {lie:?}", kind.name);
+        let (begin, end) = (SAMPLE_IOVA, SAMPLE_IOVA + 4096 * honest::PAGES as u64);
+        let inside = [begin, begin + 4092, end - 8];
+        let across = [begin - 4, end - 7, end - 4, end - 1, u64::MAX - 3];
+        let beside = [0, begin - 8, end, u64::MAX];
+        for address in inside.into_iter().chain(across).chain(beside) {
+            for (number, moment) in DMA.into_iter().flat_map(|number| (0..40).map(move |n| (number, n))) {
+                println!("{moment}: message {number} for {address:#x}");
+                let lie = Lie::Field(ADDRESS, Value::Is(address));
                 let (liar, _) = tell((Side::Server, Role::Request, number, lie), false, moment);
                 let _ = served.converse(PATIENCE[0], liar);
             }

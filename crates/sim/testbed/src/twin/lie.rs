@@ -29,6 +29,8 @@ pub enum Value {
     High,
     /// One bit is another.
     Flipped(u8),
+    /// This very number; none of [`all`](Self::all).
+    Is(u64),
 }
 
 impl Value {
@@ -47,6 +49,7 @@ impl Value {
             Value::More => value.wrapping_add(1),
             Value::Page => value.wrapping_add(4096),
             Value::High => value ^ 1 << (bits - 1),
+            Value::Is(other) => other,
             Value::Flipped(bit) => value ^ 1 << (usize::from(bit) % bits),
         }
     }
