@@ -199,6 +199,37 @@ fn colliding_keys_go_beside_the_buckets_and_memory_stays_bounded() {
     assert!((0..500).all(|n| lookup.lookup(Key::new(7, n)) == Some(n as u32)));
 }
 
+/// A change at a time: more than five of eight entries are never in use, where changes
+/// would move many others, and what is gone does not keep its memory.
+#[test]
+fn a_table_grows_before_it_is_full_and_shrinks_again() {
+    let (mut rules, mut lookup) = (Rules::new(5000), Buckets::new());
+    let bucket = lookup.memory().lookup;
+    let keys: Vec<Key> = (0..5000).map(|n| Key::new(7, n)).collect();
+    for (n, &key) in keys.iter().enumerate() {
+        rules.insert(key, n as u32);
+        lookup.follow(&rules, key);
+        let buckets = lookup.memory().lookup / bucket;
+        assert!((n + 1) * 8 <= buckets * 4 * 5, "{} entries in {buckets} buckets", n + 1);
+    }
+    for &key in &keys {
+        rules.remove(key);
+        lookup.follow(&rules, key);
+    }
+    assert!(lookup.memory().lookup <= 32 * bucket, "{:?} for nothing", lookup.memory());
+}
+
+#[test]
+fn a_packet_that_ends_within_a_key_has_none() {
+    for bits in 1..=128 {
+        let extractor = Extractor::new(3, bits).unwrap();
+        let packet = vec![0xFF; 3 + usize::from(bits).div_ceil(8)];
+        assert_eq!(extractor.key(5, &packet), Some(Key::new(5, u128::MAX >> (128 - bits))));
+        assert_eq!(extractor.key(5, &packet[..packet.len() - 1]), None, "{bits} bits");
+    }
+    assert_eq!(Extractor::new(0, 129), None);
+}
+
 #[test]
 fn many_keys_of_any_kind_take_no_more_than_promised() {
     let mut random = Random::new(5);
