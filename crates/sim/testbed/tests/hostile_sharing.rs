@@ -195,3 +195,45 @@ fn a_front_end_whose_memory_could_go_is_refused_by_name() {
     let fault = report(&serving, 0).last_fault.unwrap();
     assert!(fault.contains("cannot be sealed") && fault.contains("--allow-unsealed"), "{fault}");
 }
+
+/// Open files and mappings of this process.
+fn held() -> (usize, usize) {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    // Memory of our own may grow; files that a client shared may not stay.
+    let of_files = maps.lines().filter(|line| line.contains("memfd:")).count();
+    (std::fs::read_dir("/proc/self/fd").unwrap().count(), of_files)
+}
+
+#[test]
+fn clients_that_come_and_go_leave_nothing() {
+    const VARIABLE: &str = "IXORA_COUNT_HELD";
+    let name = "clients_that_come_and_go_leave_nothing";
+    if std::env::var_os(VARIABLE).is_none() {
+        // In a process of its own: other tests open files meanwhile.
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let done = child.args(["--exact", name]).env(VARIABLE, "1").output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let serving = serve("82599", 1, Trust::Peer, folder.path(), vfio_user::bind);
+    let mut before = None;
+    for round in 0..500 {
+        let pci = connect(folder.path(), 0);
+        let file = File::from(unsealable(0x3000));
+        let mapping = Mapping::new(&file, 0, 0x3000).unwrap();
+        let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        for n in 0..4 {
+            // SAFETY: nobody touches it here; the device has the file.
+            let range = unsafe { DmaRange::new(mapping.base(), 0x3000, n << 20, Some((file.as_fd(), 0))) };
+            pci.map_dma(&range).unwrap();
+            pci.set_interrupt(n as u16, Some(event.as_fd())).unwrap();
+        }
+        drop((pci, mapping, file, event));
+        until("the client to be gone", || !report(&serving, 0).attached);
+        if round == 0 {
+            before = Some(held());
+        }
+    }
+    assert_eq!(Some(held()), before);
+}
