@@ -219,12 +219,12 @@ fn build(
     let mut services = Services::default();
     services.add(router_ports.clone());
     services.add(Arc::new(click.control_policy()));
-    let (words, confined) = (click.clone(), ground.is_confined());
+    let (words, given_up) = (click.clone(), ground.given_up());
     let prepare = move |elements: &[graph::plan::Planned]| {
-        if confined {
-            confine::refuse(&words, elements)?;
+        if let Some(given_up) = given_up {
+            confine::refuse(&words, elements, given_up)?;
         }
-        router_ports.open(elements).map_err(|error| match confined {
+        router_ports.open(elements).map_err(|error| match given_up.is_some() {
             true => {
                 format!("{error}; if it needs privileges: this process gave them up, --no-confine keeps them")
             }

@@ -14,7 +14,7 @@ use runtime::confine::{self, Confinement, Needs};
 use rustix::fs::Access;
 
 use super::Click;
-use super::ports::Ground;
+use super::ports::{GivenUp, Ground};
 use crate::Failure;
 use crate::janitor::Janitor;
 
@@ -165,8 +165,9 @@ pub fn begin(click: &Click, router: &Router, ground: &Ground) -> Result<Confined
     let was_root = rustix::process::geteuid().is_root();
     let mut needs = needs(click, &uses);
     ground.add_needs(&mut needs);
+    let given_up = GivenUp { programs: !needs.programs };
     let confinement = ground.with_models_paused(|| Ok(Confinement::begin(needs)?))?;
-    ground.set_confined();
+    ground.set_given_up(given_up);
     if was_root && !rustix::process::geteuid().is_root() {
         uses.iter().try_for_each(check_access)?;
     }
@@ -210,11 +211,13 @@ fn check_access(one: &Use) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The element, what it asks for, and what to do about it.
-pub fn refuse(click: &Click, elements: &[Planned]) -> Result<(), String> {
-    let given_up = |one: &&Use| {
-        matches!(one.need.what, SystemUse::Privileges | SystemUse::ProgramsAtStart | SystemUse::Programs)
+pub fn refuse(click: &Click, elements: &[Planned], given_up: GivenUp) -> Result<(), String> {
+    let is_refused = |one: &&Use| match one.need.what {
+        SystemUse::Privileges => true,
+        SystemUse::ProgramsAtStart | SystemUse::Programs => given_up.programs,
+        _ => false,
     };
-    match uses(click, elements).iter().find(given_up) {
+    match uses(click, elements).iter().find(is_refused) {
         None => Ok(()),
         Some(one) => Err(format!(
             "{one}: this process gave that up when it started; start it with this configuration, or with \

@@ -1,8 +1,8 @@
 //! The ports a configuration names, opened when it is known how many queues they
 //! need; kept by the configuration that takes its place.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use element::io::router_ports::{OpenPorts, Opener, RouterPorts, Topology, Wanted};
 use memory::{Backing, Dma};
@@ -37,7 +37,14 @@ pub struct Ground {
     pub dma: Dma,
     open_ports: Arc<OpenPorts>,
     kept: Kept,
-    confined: Arc<AtomicBool>,
+    given_up: Arc<OnceLock<GivenUp>>,
+}
+
+/// What the process that the routers run in gave up, beside what is never asked for later.
+#[derive(Clone, Copy, Debug)]
+pub struct GivenUp {
+    /// Starting programs; privileges always.
+    pub programs: bool,
 }
 
 /// What comes with open ports and must stay as long as they do.
@@ -52,7 +59,7 @@ impl Ground {
         let dma = Dma::new(memory::Options { backing, ..Default::default() });
         let kept = Kept::default();
         let open_ports = Arc::new(OpenPorts::new(click.port_options(), opener(&dma, linters, &kept)));
-        Ground { dma, open_ports, kept, confined: Arc::default() }
+        Ground { dma, open_ports, kept, given_up: Arc::default() }
     }
 
     fn kept(&self) -> MutexGuard<'_, Vec<Ports>> {
@@ -83,14 +90,14 @@ impl Ground {
         Ok(done)
     }
 
-    /// Privileges are given up from now on.
-    pub fn set_confined(&self) {
-        self.confined.store(true, Ordering::Relaxed);
+    /// This is given up from now on; said once.
+    pub fn set_given_up(&self, what: GivenUp) {
+        let _ = self.given_up.set(what);
     }
 
-    /// Whether they are.
-    pub fn is_confined(&self) -> bool {
-        self.confined.load(Ordering::Relaxed)
+    /// What was given up; `None` if nothing was.
+    pub fn given_up(&self) -> Option<GivenUp> {
+        self.given_up.get().copied()
     }
 
     /// The ports of one of them.

@@ -261,3 +261,23 @@ fn a_socket_that_is_tried_again_is_had_in_the_end() {
     until("a listener", || TcpStream::connect(("127.0.0.1", port)).is_ok());
     end(running, place.path());
 }
+
+/// Who started with an element that starts programs may go on so.
+#[test]
+fn programs_that_were_kept_are_there_for_a_new_configuration() {
+    let place = folder();
+    let flows = place.path().join("flow%n");
+    let config = format!(
+        "RatedSource(RATE 100) -> Discard; Idle -> CheckIPHeader -> AggregateIPFlows -> ToIPFlowDumps({}, GZIP true)",
+        flows.display()
+    );
+    let running = router(place.path(), &format!("-R|-e|{config}"));
+    let dump = place.path().join("dump.pcap.gz");
+    let next = format!("RatedSource(RATE 100) -> n :: Counter -> ToDump({})", dump.display());
+    let said = ask(place.path(), &format!("WRITE hotconfig {next}"));
+    assert!(said.contains("200 Write handler"), "{said}");
+    until("the new one", || ask(place.path(), "READ n.class").contains("Counter"));
+    let done = end(running, place.path());
+    assert!(done.stderr.contains("starts programs while it runs"), "{}", done.stderr);
+    assert!(std::fs::read(dump).expect("it was written").starts_with(&[0x1F, 0x8B]));
+}
