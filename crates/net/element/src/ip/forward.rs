@@ -244,6 +244,7 @@ mod tests {
         rib.insert(Key::new(7, 0), "the key of all zeros").expect("room");
         rib.insert(Key::new(7, 0x0102), "a tunnel").expect("room");
         rib.insert(Key::new(8, 0x0203), "another network").expect("room");
+        rib.insert(Key::default(), "what a packet without a key must not find").expect("room");
         rib.publish();
         let dma = Dma::new(Options::default());
         let mut pool = Pool::new(&dma, 16).expect("memory");
