@@ -12,8 +12,8 @@ use crate::slab;
 /// Bytes of the area that configurations can address.
 pub const AREA: usize = 48;
 
-/// No header was found yet.
-const UNSET: u16 = u16::MAX;
+/// No header was found yet: behind the end of all data.
+const UNSET: i16 = i16::MAX;
 
 /// How a packet came, as Linux says it (`PACKET_HOST`, …).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,15 +40,18 @@ pub struct Annotations {
     pub area: [u8; AREA],
     /// When the packet came, in nanoseconds since 1970; zero if nobody said.
     pub timestamp_ns: i64,
-    /// Places of the headers, from the start of the buffer.
-    link: u16,
-    network: u16,
-    transport: u16,
+    /// Places of the headers, from the start of the data room: below zero in the headroom.
+    link: i16,
+    network: i16,
+    transport: i16,
     /// To whom it came.
     pub reach: Reach,
 }
 
 const _: () = assert!(size_of::<Annotations>() == 64);
+
+/// Places that a buffer has.
+const PLACES: std::ops::RangeInclusive<isize> = -(HEADROOM as isize)..=DATA_ROOM as isize;
 
 impl Default for Annotations {
     fn default() -> Annotations {
@@ -76,7 +79,7 @@ pub enum Header {
 
 impl Annotations {
     #[inline(always)]
-    fn place(&self, header: Header) -> u16 {
+    fn place(&self, header: Header) -> i16 {
         match header {
             Header::Link => self.link,
             Header::Network => self.network,
@@ -110,8 +113,8 @@ impl Packet {
     /// that no buffer has is forgotten.
     #[inline(always)]
     pub fn set_header(&mut self, header: Header, at: usize) {
-        let place = self.headroom() + at;
-        let place = if place <= HEADROOM + DATA_ROOM { place as u16 } else { UNSET };
+        let place = (self.meta().start as isize).wrapping_add(at as isize);
+        let place = if PLACES.contains(&place) { place as i16 } else { UNSET };
         let annotations = self.annotations_mut();
         match header {
             Header::Link => annotations.link = place,
@@ -130,7 +133,7 @@ impl Packet {
     #[inline(always)]
     pub fn header_offset(&self, header: Header) -> Option<isize> {
         let place = self.annotations().place(header);
-        (place != UNSET).then(|| place as isize - self.headroom() as isize)
+        (place != UNSET).then(|| place as isize - self.meta().start as isize)
     }
 
     /// Whether it is known where a header begins.
@@ -144,25 +147,26 @@ impl Packet {
     /// end of the data.
     #[inline(always)]
     pub fn header(&self, header: Header) -> Option<&[u8]> {
-        let place = usize::from(self.annotations().place(header));
-        let end = self.headroom() + self.len();
+        let place = self.annotations().place(header) as isize;
+        let end = self.meta().start as isize + self.len() as isize;
         if place > end {
             return None; // also when it is not set
         }
-        // SAFETY: `place..end` lies in the buffer, as `Deref` says of the end;
-        // the packet owns it, and all of a buffer is initialised memory.
-        Some(unsafe { std::slice::from_raw_parts(self.buffer().add(place), end - place) })
+        // SAFETY: `place..end` lies in the buffer, as `Deref` says of the end and
+        // `set_header` of the place; the packet owns it, and all of a buffer is
+        // initialised memory.
+        Some(unsafe { std::slice::from_raw_parts(self.data_room().offset(place), (end - place) as usize) })
     }
 
     /// As [`header`](Self::header), to change it.
     #[inline(always)]
     pub fn header_mut(&mut self, header: Header) -> Option<&mut [u8]> {
-        let place = usize::from(self.annotations().place(header));
-        let end = self.headroom() + self.len();
+        let place = self.annotations().place(header) as isize;
+        let end = self.meta().start as isize + self.len() as isize;
         if place > end {
             return None;
         }
         // SAFETY: as above, and `&mut self` is exclusive.
-        Some(unsafe { std::slice::from_raw_parts_mut(self.buffer().add(place), end - place) })
+        Some(unsafe { std::slice::from_raw_parts_mut(self.data_room().offset(place), (end - place) as usize) })
     }
 }
