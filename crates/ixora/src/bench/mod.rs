@@ -3,6 +3,7 @@
 
 mod graph;
 mod instructions;
+mod overlay;
 mod paper;
 mod peers;
 mod report;
@@ -27,6 +28,8 @@ pub enum Bench {
     /// A router: what its graph and its elements cost.
     #[command(visible_alias = "router")]
     Graph(graph::Arguments),
+    /// Sending into tunnels: one lookup beside two passes through a stack.
+    Overlay(overlay::Arguments),
     /// The figures of a paper.
     Paper(paper::Arguments),
     /// The 82599 driver beside DPDK's, in turns on the same minimal device; root.
@@ -102,6 +105,7 @@ fn one_of<T: Copy + Send + Sync + 'static>(all: &'static [Choice<T>]) -> impl Ty
 pub fn run(bench: &Bench) -> Result<(), crate::Failure> {
     match bench {
         Bench::Driver(arguments) => driver(arguments),
+        Bench::Overlay(arguments) => overlay::run(arguments),
         Bench::Paper(arguments) => paper::run(arguments),
         Bench::Peers(arguments) => peers::run(arguments),
         Bench::Graph(arguments) => graph::run(arguments),

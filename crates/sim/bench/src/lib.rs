@@ -6,7 +6,7 @@
 //! figure is stable and says how much work the code is. On two cores ([`two_cores`]) the
 //! model runs beside the driver, descriptors and packets cross between caches, and the
 //! distance of the cores, measured around each window, says which windows can be
-//! compared. [`graph`] measures routers, [`paper`] the figures of a paper; [`peers`] and
+//! compared. [`graph`] measures routers, [`overlay`] tunnels, [`paper`] the figures of a paper; [`peers`] and
 //! [`virtio`] measure beside DPDK.
 //!
 //! Nothing is parsed or printed here: `ixora bench` is the command.
@@ -19,6 +19,7 @@ mod error;
 pub mod figures;
 pub mod graph;
 pub mod one_core;
+pub mod overlay;
 pub mod paper;
 pub mod peers;
 pub mod rig;
