@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};
+use wire::ip::Protocol;
 
 /// Bytes of `/proc/net/tcp` that are looked at: some 25,000 connections.
 const MAX_LIST: usize = 4 << 20;
@@ -19,11 +20,10 @@ const MAX_LIST: usize = 4 << 20;
 /// A message's header, and a request of `linux/inet_diag.h` (`inet_diag_req_v2`).
 const HEADER: usize = 16;
 const REQUEST: usize = HEADER + 56;
-/// `NLM_F_REQUEST`, `SOCK_DIAG_BY_FAMILY`, and TCP's number.
+/// `NLM_F_REQUEST` and `SOCK_DIAG_BY_FAMILY`.
 const IS_REQUEST: u16 = 1;
 const BY_FAMILY: u16 = 20;
-const TCP: u8 = 6;
-/// `TCP_LISTEN`.
+/// The state of a socket that waits for connections (`TCP_LISTEN`).
 const LISTENS: u8 = 10;
 
 /// A socket of this machine, as the kernel knows it.
@@ -92,7 +92,7 @@ fn ask(diag: &OwnedFd, peer: SocketAddr, own: SocketAddr) -> Option<Known> {
     request[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
     request[6..8].copy_from_slice(&IS_REQUEST.to_ne_bytes());
     let body = &mut request[HEADER..];
-    (body[0], body[1]) = (family.as_raw() as u8, TCP);
+    (body[0], body[1]) = (family.as_raw() as u8, Protocol::TCP.0);
     body[4..8].fill(0xFF); // in any state
     body[8..10].copy_from_slice(&peer.port().to_be_bytes());
     body[10..12].copy_from_slice(&own.port().to_be_bytes());

@@ -60,7 +60,7 @@ pub fn table() -> Overlay {
     table
 }
 
-/// Packets.
+/// The memory that packets are made in.
 pub struct Buffers(pub Pool);
 
 impl Buffers {

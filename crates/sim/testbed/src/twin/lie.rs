@@ -58,7 +58,7 @@ impl Value {
 /// Other file descriptors than those that belong to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileLie {
-    /// None.
+    /// No file comes with the message.
     None,
     /// One more.
     More,
@@ -85,7 +85,7 @@ pub enum FileLie {
 }
 
 impl FileLie {
-    /// All.
+    /// All lies about files.
     pub const ALL: [FileLie; 12] = [
         FileLie::None,
         FileLie::More,

@@ -11,7 +11,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Both.
+    /// Both sides.
     pub const ALL: [Side; 2] = [Side::Client, Side::Server];
 
     /// Who is spoken to.
@@ -33,7 +33,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Both.
+    /// Both roles.
     pub const ALL: [Role; 2] = [Role::Request, Role::Reply];
 }
 

@@ -39,7 +39,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// All.
+    /// All places.
     pub const ALL: [Place; 6] =
         [Place::Completion, Place::Ring, Place::Buffer, Place::Register, Place::Anywhere, Place::Event];
 }
