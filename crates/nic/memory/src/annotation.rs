@@ -167,6 +167,8 @@ impl Packet {
             return None;
         }
         // SAFETY: as above, and `&mut self` is exclusive.
-        Some(unsafe { std::slice::from_raw_parts_mut(self.data_room().offset(place), (end - place) as usize) })
+        Some(unsafe {
+            std::slice::from_raw_parts_mut(self.data_room().offset(place), (end - place) as usize)
+        })
     }
 }

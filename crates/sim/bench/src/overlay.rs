@@ -220,7 +220,7 @@ impl Rig {
 
 /// The far end of an entry, and the address of the tunnels' other end.
 fn end(entry: u64) -> Ipv4Addr {
-    Ipv4Addr::from_bits(0x0A00_0000 | 1 + (entry as u32 % ENDS))
+    Ipv4Addr::from_bits(0x0A00_0001 + entry as u32 % ENDS)
 }
 
 const LOCAL: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
