@@ -255,6 +255,12 @@ impl<S: Scheme, H: Clone + Eq + Hash> Rib<S, H> {
         self.rules.iter().filter_map(|(rule, value)| Some(Entry { rule, hop: self.hops.get(value)? }))
     }
 
+    /// The rules between two, both included, as changed last, in order.
+    pub fn range(&self, first: S::Rule, last: S::Rule) -> impl Iterator<Item = Entry<'_, S::Rule, H>> + '_ {
+        let rules = self.rules.range(first, last);
+        rules.filter_map(|(rule, value)| Some(Entry { rule, hop: self.hops.get(value)? }))
+    }
+
     /// How many rules there are.
     pub fn len(&self) -> usize {
         self.rules.len()

@@ -92,6 +92,12 @@ impl<R: Rule> Rules<R> {
         self.map.iter().map(|(&rule, &value)| (rule, value))
     }
 
+    /// The rules between two, both included, in order.
+    pub(crate) fn range(&self, first: R, last: R) -> impl Iterator<Item = (R, u32)> + '_ {
+        let range = if first <= last { Some(self.map.range(first..=last)) } else { None };
+        range.into_iter().flatten().map(|(&rule, &value)| (rule, value))
+    }
+
     /// Bytes that the map takes, about: the standard library does not say.
     pub(crate) fn bytes(&self) -> usize {
         // Nodes of eleven entries, two thirds full on average; each child pointer is

@@ -220,6 +220,26 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
     }
 }
 
+header! {
+    /// What the extension headers begin with that count their length in units of eight bytes:
+    /// options for every router or the destination, routing.
+    Extension[2]
+}
+
+impl<T: Borrow<[u8; 2]>> Extension<T> {
+    /// What follows.
+    #[inline(always)]
+    pub fn next_header(&self) -> Protocol {
+        self.get::<0, _>()
+    }
+
+    /// Bytes of the whole extension header.
+    #[inline(always)]
+    pub fn header_len(&self) -> usize {
+        (usize::from(self.get::<1, u8>()) + 1) * 8
+    }
+}
+
 /// What lies behind the extension headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpperLayer {

@@ -162,6 +162,12 @@ fn ipv6_fields() {
 }
 
 #[test]
+fn extension_headers_count_in_units_of_eight() {
+    let extension = ipv6::Extension::new([17, 2]);
+    assert_eq!((extension.next_header(), extension.header_len()), (Protocol(17), 24));
+}
+
+#[test]
 fn upper_layer_fields() {
     let mut ports = Ports::new(bytes::<4>());
     assert_eq!((ports.src(), ports.dst()), (0x1011, 0x1213));

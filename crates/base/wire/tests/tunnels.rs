@@ -150,6 +150,7 @@ fn user_packets_of_mobile_networks() {
         "who does not know it skips it"
     );
     assert_eq!(header_len(message(0x34, &[0, 0, 0, 0xC0, 1, 0, 0, 0])), Err(Error::Unsupported));
+    assert_eq!(header_len(message(0x34, &[0, 0, 0, 0x81, 1, 0, 0, 0])), Err(Error::Unsupported));
     assert_eq!(
         header_len(message(0x34, &[0, 0, 0, 0x40, 0, 0, 0, 0])),
         Err(Error::Malformed),

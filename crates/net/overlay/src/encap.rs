@@ -32,14 +32,19 @@ pub enum Sent {
 pub struct Encapsulator {
     networks: Reader<Exact, (Network, u32)>,
     entries: Reader<Exact, Hop>,
+    floods: Reader<Exact, Hop>,
     drops: Drops,
     /// Of the next packet.
     number: u32,
 }
 
 impl Encapsulator {
-    pub(crate) fn new(networks: Reader<Exact, (Network, u32)>, entries: Reader<Exact, Hop>) -> Encapsulator {
-        Encapsulator { networks, entries, drops: Drops::default(), number: 0 }
+    pub(crate) fn new(
+        networks: Reader<Exact, (Network, u32)>,
+        entries: Reader<Exact, Hop>,
+        floods: Reader<Exact, Hop>,
+    ) -> Encapsulator {
+        Encapsulator { networks, entries, floods, drops: Drops::default(), number: 0 }
     }
 
     /// What was dropped since the start, by reason.
@@ -64,11 +69,18 @@ impl Encapsulator {
         for (packets, sent) in packets.chunks_mut(LANES).zip(sent.chunks_mut(LANES)) {
             let mut keys = [Key::default(); LANES];
             let mut indices = [MISS; LANES];
-            for (packet, key) in packets.iter().zip(&mut keys) {
-                // A packet without a key finds nothing, and is told from others below.
-                *key = settings.key(network, packet).unwrap_or(flood_key(network, u32::MAX));
+            let mut without_key = 0u32;
+            for (n, (packet, key)) in packets.iter().zip(&mut keys).enumerate() {
+                match settings.key(network, packet) {
+                    Ok(found) => *key = found,
+                    Err(_) => without_key |= 1 << n,
+                }
             }
             fib.lookup_batch(&keys[..packets.len()], &mut indices);
+            while without_key != 0 {
+                indices[without_key.trailing_zeros() as usize] = MISS;
+                without_key &= without_key - 1;
+            }
             for ((packet, index), sent) in packets.iter_mut().zip(indices).zip(sent) {
                 *sent = match fib.hop(index) {
                     Some(hop) => {
@@ -96,7 +108,7 @@ impl Encapsulator {
         let settings = self.networks.fib().lookup(network_key(network));
         let Some(&(settings, _)) = settings else { return dropped(&mut self.drops, Reason::UnknownNetwork) };
         self.number = self.number.wrapping_add(1);
-        let hop = self.entries.fib().lookup(flood_key(network, place));
+        let hop = self.floods.fib().lookup(flood_key(network, place));
         let sent = match hop {
             Some(hop) => send(hop, packet, &settings, self.number),
             None => Sent::Drop(Reason::UnknownKey), // the list became shorter meanwhile
@@ -119,6 +131,9 @@ fn send(hop: &Hop, packet: &mut Packet, settings: &Network, number: u32) -> Sent
         Ok(ready) => ready,
         Err(reason) => return Sent::Drop(*reason),
     };
+    if ready.layer != settings.layer {
+        return Sent::Drop(Reason::BadTunnel); // of a network that has another layer by now
+    }
     if !packet.tx_offload().is_empty() {
         return Sent::Drop(Reason::Offload);
     }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use fib::exact::Key;
 
 use crate::network::Layer;
-use crate::protocol::{Carrier, Protocol};
+use crate::protocol::{self, Carrier, PROTOCOLS, Protocol};
 use crate::tunnel::Tunnel;
 
 /// Local addresses, at most: their numbers are the lower bits of a key's network.
@@ -25,17 +25,49 @@ pub(crate) struct End {
     pub(crate) layer: Layer,
     /// Whether UDP over IPv6 may have no checksum (RFC 6935).
     pub(crate) zero_checksum: bool,
+    /// The local address: its number may have been another's when it was read.
+    pub(crate) local: IpAddr,
 }
 
 /// A local address, with its number.
 #[derive(Debug)]
 pub(crate) struct Local {
-    pub(crate) number: u32,
-    /// Ends at this address.
-    pub(crate) ends: usize,
+    number: u32,
+    /// Ends at this address, by the protocol's number.
+    pub(crate) ends: [u32; protocol::COUNT],
 }
 
+/// A local address as receivers find it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct LocalView {
+    pub(crate) number: u32,
+    /// The protocols that end here, a bit for each number.
+    pub(crate) protocols: u32,
+}
+
+const _: () = assert!(protocol::COUNT <= u32::BITS as usize);
+
 impl Local {
+    pub(crate) fn new(number: u32) -> Local {
+        Local { number, ends: [0; protocol::COUNT] }
+    }
+
+    pub(crate) fn view(&self) -> LocalView {
+        let used = self.ends.iter().enumerate().filter(|(_, ends)| **ends > 0);
+        LocalView { number: self.number, protocols: used.fold(0, |bits, (n, _)| bits | 1 << n) }
+    }
+
+    /// Whether packets of a protocol could be another's that ends here: GRE's key is one
+    /// number or two, and nothing says which.
+    pub(crate) fn is_ambiguous(&self, protocol: &Protocol) -> bool {
+        let other = match protocol.name {
+            "nvgre" => "gretap",
+            "gretap" => "nvgre",
+            _ => return false,
+        };
+        Protocol::named(other).is_some_and(|other| self.ends[usize::from(other.number)] > 0)
+    }
+
     pub(crate) fn key(address: IpAddr) -> Key {
         match address {
             IpAddr::V4(address) => Key::new(4, address.to_bits().into()),
@@ -65,8 +97,8 @@ impl End {
         }
     }
 
-    /// The number of the local address in a key.
-    pub(crate) fn local_of(key: Key) -> u32 {
-        key.network() & (MAX_LOCALS as u32 - 1)
+    /// The protocol in a key.
+    pub(crate) fn protocol_of(key: Key) -> &'static Protocol {
+        &PROTOCOLS[(key.network() >> PROTOCOL_SHIFT) as usize]
     }
 }

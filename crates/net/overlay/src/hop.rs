@@ -58,6 +58,8 @@ pub(crate) struct Ready {
     /// IPv6 packets.
     headers: [Headers; 2],
     pub(crate) port: u16,
+    /// What the headers were made for.
+    pub(crate) layer: Layer,
     /// Bytes of a packet inside, at most.
     max_len: u16,
     inherits_dscp: bool,
@@ -89,6 +91,7 @@ impl Ready {
         Ok(Ready {
             headers: [first, second],
             port: link.port,
+            layer,
             max_len: u16::try_from(room.saturating_sub(len)).unwrap_or(u16::MAX),
             inherits_dscp: tunnel.dscp == Dscp::Inherit,
             is_plain: finish == Finish::default(),
@@ -198,5 +201,7 @@ fn look_behind_service(packet: &[u8]) -> Inner {
         nsh::next_protocol::ETHERNET => Inner::of_frame(service.payload()),
         _ => Inner::of_packet(service.payload()),
     };
-    Inner { network_offset: None, ..inner }
+    // What congestion a packet meets cannot be told to the one behind the service header
+    // (RFC 6040, section 4.1): the tunnel takes no part.
+    Inner { network_offset: None, traffic_class: 0, ..inner }
 }

@@ -95,6 +95,18 @@ impl Payload {
         }
     }
 
+    /// Whether a packet that begins with these bytes can be what it was said to be: long
+    /// enough for its header, and of its version of IP.
+    pub(crate) fn is_whole(self, bytes: &[u8]) -> bool {
+        let version = bytes.first().map(|first| wire::ipv4::version(*first));
+        match self {
+            Payload::Ethernet => bytes.len() >= wire::ethernet::HEADER_LEN,
+            Payload::Ipv4 => version == Some(4) && bytes.len() >= wire::ipv4::HEADER_LEN,
+            Payload::Ipv6 => version == Some(6) && bytes.len() >= wire::ipv6::HEADER_LEN,
+            Payload::Nsh => bytes.len() >= nsh::HEADER_LEN,
+        }
+    }
+
     /// The version of the IP packet that begins with these bytes.
     fn of_ip(bytes: &[u8]) -> Result<Payload, Refusal> {
         match bytes.first().map(|first| wire::ipv4::version(*first)) {
@@ -215,9 +227,12 @@ const FRAMES: &[Payload] = &[Payload::Ethernet];
 const FRAMES_AND_IP: &[Payload] = &[Payload::Ethernet, Payload::Ipv4, Payload::Ipv6];
 const ANY: &[Payload] = &[Payload::Ethernet, Payload::Ipv4, Payload::Ipv6, Payload::Nsh];
 
+/// How many protocols there are.
+pub(crate) const COUNT: usize = 12;
+
 /// All protocols. Where several have the same carrier, received packets are tried against
 /// them in this order.
-pub static PROTOCOLS: &[Protocol] = &[
+pub static PROTOCOLS: &[Protocol; COUNT] = &[
     Protocol {
         number: 0,
         name: "ipip",
@@ -341,6 +356,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         payloads: ANY,
         length: None,
         add: |tunnel, payload, headers| {
+            let payload = if tunnel.service.is_some() { Payload::Nsh } else { payload };
             let header = geneve::header(tunnel.identifier.unwrap_or(0), payload.ethertype());
             headers.bytes(&header.into_inner())
         },

@@ -10,15 +10,16 @@ use wire::MacAddress;
 
 use crate::decap::Decapsulator;
 use crate::encap::Encapsulator;
-use crate::end::{End, Local, MAX_LOCALS};
+use crate::end::{End, Local, LocalView, MAX_LOCALS};
 use crate::hop::{Hop, TunnelId};
-use crate::network::Network;
+use crate::network::{Layer, Network};
+use crate::protocol::Protocol;
 use crate::tunnel::{InvalidTunnel, Tunnel};
 use crate::tunnels::Tunnels;
 use crate::underlay::{self, Neighbor, Port, Prefix, Route, Underlay};
 
-/// Bits of a key that no identifier of a packet has: the flood list's places.
-const FLOOD: u128 = 1 << 127;
+/// Places of all flood lists together, at most.
+const MAX_FLOODS: usize = 1 << 22;
 /// Tunnels of a flood list, at most.
 pub const MAX_FLOOD: usize = 1024;
 
@@ -57,6 +58,12 @@ pub enum Error {
     /// The flood list is full.
     #[error("network {0} has {MAX_FLOOD} tunnels in its flood list, which is the most")]
     FloodFull(u32),
+    /// A UDP port of one's own where packets are received.
+    #[error("packets of {0} are received at its own UDP port only: leave the port out")]
+    Port(&'static str),
+    /// Two protocols whose packets cannot be told apart.
+    #[error("packets of nvgre and gretap cannot be told apart: {0} can be the end of one of them")]
+    Ambiguous(IpAddr),
     /// Another network has this end.
     #[error("packets of this tunnel go to network {0} already")]
     EndExists(u32),
@@ -71,15 +78,14 @@ pub enum Error {
 /// What a change gives.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A virtual network, and the tunnels to which its packets without an entry go.
+/// A virtual network, and how much belongs to it.
 #[derive(Debug)]
 struct State {
     network: Network,
-    flood: Vec<Tunnel>,
+    /// Places of its flood list.
+    flood: usize,
     /// Entries of it.
     entries: usize,
-    /// Ends of it.
-    ends: usize,
 }
 
 /// The table, for the one who changes it. Others see what was
@@ -89,10 +95,12 @@ pub struct Overlay {
     networks: BTreeMap<u32, State>,
     published_networks: Rib<Exact, (Network, u32)>,
     entries: Rib<Exact, Hop>,
+    /// Flood lists: a network, and the place in its list.
+    floods: Rib<Exact, Hop>,
     tunnels: Tunnels,
     underlay: Underlay,
     locals: BTreeMap<IpAddr, Local>,
-    published_locals: Rib<Exact, u32>,
+    published_locals: Rib<Exact, LocalView>,
     free_locals: Vec<u32>,
     ends: Rib<Exact, End>,
 }
@@ -110,6 +118,7 @@ impl Overlay {
             networks: BTreeMap::new(),
             published_networks: Rib::new(),
             entries: Rib::new(),
+            floods: Rib::with_limit(MAX_FLOODS),
             tunnels: Tunnels::default(),
             underlay: Underlay::default(),
             locals: BTreeMap::new(),
@@ -121,7 +130,7 @@ impl Overlay {
 
     /// One more sender, who sees what is published.
     pub fn encapsulator(&mut self) -> Encapsulator {
-        Encapsulator::new(self.published_networks.reader(), self.entries.reader())
+        Encapsulator::new(self.published_networks.reader(), self.entries.reader(), self.floods.reader())
     }
 
     /// One more receiver, who sees what is published.
@@ -129,11 +138,14 @@ impl Overlay {
         Decapsulator::new(self.published_locals.reader(), self.ends.reader())
     }
 
-    /// Shows senders and receivers all changes since the last time. Entries, the state of
-    /// their tunnels and flood lists come at once; a network comes before its entries.
+    /// Shows senders and receivers all changes since the last time. All entries and the state
+    /// of their tunnels come at once. Networks, entries, flood lists, ends and local addresses
+    /// come one after the other: what refers to another table is checked where it is used, so
+    /// that a packet in between is dropped or goes as before, and nowhere else.
     pub fn publish(&mut self) {
-        self.published_networks.publish();
         self.entries.publish();
+        self.floods.publish(); // in front of their lengths
+        self.published_networks.publish();
         self.ends.publish();
         self.published_locals.publish();
     }
@@ -147,7 +159,7 @@ impl Overlay {
             return Err(Error::NetworkExists(number));
         }
         self.published_networks.insert(network_key(number), (network, 0))?;
-        self.networks.insert(number, State { network, flood: Vec::new(), entries: 0, ends: 0 });
+        self.networks.insert(number, State { network, flood: 0, entries: 0 });
         Ok(())
     }
 
@@ -171,27 +183,24 @@ impl Overlay {
     /// Why there is no such entry.
     pub fn insert(&mut self, network: u32, identifier: u128, tunnel: Tunnel) -> Result<()> {
         let key = self.key(network, identifier)?;
-        if self.insert_key(network, key, tunnel)? {
-            self.state(network)?.entries += 1;
+        let layer = self.carried(network, &tunnel)?;
+        let hop = self.tunnels.acquire((tunnel, layer), &self.underlay);
+        let id = hop.id;
+        match self.entries.insert(key, hop).inspect_err(|_| self.tunnels.release(id))? {
+            Some(old) => self.tunnels.release(old.id),
+            None => self.state(network)?.entries += 1,
         }
         Ok(())
     }
 
-    /// Whether the key is new.
-    fn insert_key(&mut self, network: u32, key: Key, tunnel: Tunnel) -> Result<bool> {
+    /// The layer of a network whose packets a tunnel carries.
+    fn carried(&mut self, network: u32, tunnel: &Tunnel) -> Result<Layer> {
         let layer = self.state(network)?.network.layer;
         tunnel.check()?;
-        if !layer.goes_by(&tunnel) {
-            return Err(Error::Payload { protocol: tunnel.protocol.name, network });
+        match layer.goes_by(tunnel) {
+            true => Ok(layer),
+            false => Err(Error::Payload { protocol: tunnel.protocol.name, network }),
         }
-        let hop = self.tunnels.acquire((tunnel, layer), &self.underlay);
-        let id = hop.id;
-        let old = self.entries.insert(key, hop).inspect_err(|_| self.tunnels.release(id))?;
-        let is_new = old.is_none();
-        if let Some(old) = old {
-            self.tunnels.release(old.id);
-        }
-        Ok(is_new)
     }
 
     /// Removes an entry; whether it was there.
@@ -200,17 +209,10 @@ impl Overlay {
     /// When there is no such network.
     pub fn remove(&mut self, network: u32, identifier: u128) -> Result<bool> {
         let key = self.key(network, identifier)?;
-        let is_removed = self.remove_key(key)?;
-        if is_removed {
-            self.state(network)?.entries -= 1;
-        }
-        Ok(is_removed)
-    }
-
-    fn remove_key(&mut self, key: Key) -> Result<bool> {
         let old = self.entries.remove(key)?;
         if let Some(old) = &old {
             self.tunnels.release(old.id);
+            self.state(network)?.entries -= 1;
         }
         Ok(old.is_some())
     }
@@ -231,22 +233,32 @@ impl Overlay {
     /// Why one of them cannot be; none is replaced then.
     pub fn set_flood(&mut self, number: u32, tunnels: &[Tunnel]) -> Result<()> {
         let state = self.state(number)?;
-        let (network, before) = (state.network, state.flood.len());
-        if tunnels.len() > MAX_FLOOD {
+        let (network, before) = (state.network, state.flood);
+        let all = self.floods.len() - before + tunnels.len();
+        if tunnels.len() > MAX_FLOOD || all > MAX_FLOODS {
             return Err(Error::FloodFull(number));
         }
-        if let Some(other) = tunnels.iter().find(|tunnel| !network.layer.goes_by(tunnel)) {
-            return Err(Error::Payload { protocol: other.protocol.name, network: number });
-        }
-        tunnels.iter().try_for_each(Tunnel::check)?;
+        tunnels.iter().try_for_each(|tunnel| self.carried(number, tunnel).map(drop))?;
         for (place, tunnel) in tunnels.iter().enumerate() {
-            self.insert_key(number, flood_key(number, place as u32), tunnel.clone())?;
+            let hop = self.tunnels.acquire((tunnel.clone(), network.layer), &self.underlay);
+            // There is room, as was seen above.
+            if let Some(old) = self.floods.insert(flood_key(number, place as u32), hop)? {
+                self.tunnels.release(old.id);
+            }
         }
-        for place in tunnels.len()..before {
-            self.remove_key(flood_key(number, place as u32))?;
-        }
+        self.shorten_flood(number, tunnels.len(), before)?;
         self.published_networks.insert(network_key(number), (network, tunnels.len() as u32))?;
-        self.state(number)?.flood = tunnels.to_vec();
+        self.state(number)?.flood = tunnels.len();
+        Ok(())
+    }
+
+    /// Takes away the places of a flood list from one on.
+    fn shorten_flood(&mut self, number: u32, from: usize, to: usize) -> Result<()> {
+        for place in from..to {
+            if let Some(old) = self.floods.remove(flood_key(number, place as u32))? {
+                self.tunnels.release(old.id);
+            }
+        }
         Ok(())
     }
 
@@ -290,6 +302,7 @@ impl Overlay {
     fn update(&mut self, tunnels: Vec<TunnelId>) {
         for id in tunnels {
             if let Some(hop) = self.tunnels.update(id, &self.underlay) {
+                self.floods.refresh(hop.clone());
                 self.entries.refresh(hop);
             }
         }
@@ -309,18 +322,26 @@ impl Overlay {
     /// # Errors
     /// Why there is no such end.
     pub fn add_end(&mut self, network: u32, tunnel: &Tunnel, zero_checksum: bool) -> Result<()> {
-        let layer = self.state(network)?.network.layer;
-        tunnel.check()?;
-        let local = self.acquire_local(tunnel.local)?;
-        let key = End::key(tunnel, local);
+        let layer = self.carried(network, tunnel)?;
+        if tunnel.port.is_some() {
+            return Err(Error::Port(tunnel.protocol.name));
+        }
+        let local = self.locals.get(&tunnel.local);
+        if local.is_some_and(|local| local.is_ambiguous(tunnel.protocol)) {
+            return Err(Error::Ambiguous(tunnel.local));
+        }
+        let number = self.acquire_local(tunnel.local, tunnel.protocol)?;
+        let key = End::key(tunnel, number);
         if let Some(end) = self.ends.get(key) {
             let network = end.network;
-            self.release_local(tunnel.local);
+            self.release_local(tunnel.local, tunnel.protocol)?;
             return Err(Error::EndExists(network));
         }
-        let end = End { network, layer, zero_checksum };
-        self.ends.insert(key, end).inspect_err(|_| self.release_local(tunnel.local))?;
-        self.state(network)?.ends += 1;
+        let end = End { network, layer, zero_checksum, local: tunnel.local };
+        if let Err(full) = self.ends.insert(key, end) {
+            self.release_local(tunnel.local, tunnel.protocol)?;
+            return Err(full.into());
+        }
         Ok(())
     }
 
@@ -330,36 +351,41 @@ impl Overlay {
     /// When the table refuses.
     pub fn remove_end(&mut self, tunnel: &Tunnel) -> Result<bool> {
         let Some(local) = self.locals.get(&tunnel.local) else { return Ok(false) };
-        let Some(end) = self.ends.remove(End::key(tunnel, local.number))? else { return Ok(false) };
-        self.release_local(tunnel.local);
-        self.state(end.network)?.ends -= 1;
-        Ok(true)
+        let end = self.ends.remove(End::key(tunnel, local.view().number))?;
+        if end.is_some() {
+            self.release_local(tunnel.local, tunnel.protocol)?;
+        }
+        Ok(end.is_some())
     }
 
-    /// The number of a local address, for one end more.
-    fn acquire_local(&mut self, address: IpAddr) -> Result<u32> {
-        if let Some(local) = self.locals.get_mut(&address) {
-            local.ends += 1;
-            return Ok(local.number);
+    /// The number of a local address, for one end more of a protocol.
+    fn acquire_local(&mut self, address: IpAddr, protocol: &Protocol) -> Result<u32> {
+        if !self.locals.contains_key(&address) {
+            if self.locals.len() == MAX_LOCALS {
+                return Err(Error::LocalsFull);
+            }
+            let number = self.free_locals.pop().unwrap_or(self.locals.len() as u32);
+            self.locals.insert(address, Local::new(number));
         }
-        if self.locals.len() == MAX_LOCALS {
-            return Err(Error::LocalsFull);
-        }
-        let number = self.free_locals.pop().unwrap_or(self.locals.len() as u32);
-        self.published_locals.insert(Local::key(address), number)?;
-        self.locals.insert(address, Local { number, ends: 1 });
-        Ok(number)
+        let local = self.locals.get_mut(&address).expect("just seen or added");
+        local.ends[usize::from(protocol.number)] += 1;
+        let view = local.view();
+        self.published_locals.insert(Local::key(address), view)?;
+        Ok(view.number)
     }
 
-    fn release_local(&mut self, address: IpAddr) {
-        let Some(local) = self.locals.get_mut(&address) else { return };
-        local.ends -= 1;
-        if local.ends == 0 {
-            self.free_locals.push(local.number);
-            self.locals.remove(&address);
-            // All keys are rules: nothing can refuse.
-            let _ = self.published_locals.remove(Local::key(address));
+    fn release_local(&mut self, address: IpAddr, protocol: &Protocol) -> Result<()> {
+        let Some(local) = self.locals.get_mut(&address) else { return Ok(()) };
+        local.ends[usize::from(protocol.number)] -= 1;
+        let view = local.view();
+        if view.protocols != 0 {
+            self.published_locals.insert(Local::key(address), view)?;
+            return Ok(());
         }
+        self.published_locals.remove(Local::key(address))?;
+        self.locals.remove(&address);
+        self.free_locals.push(view.number);
+        Ok(())
     }
 
     /// Removes a virtual network with its entries, its flood list and its ends.
@@ -367,21 +393,20 @@ impl Overlay {
     /// # Errors
     /// When there is no such network.
     pub fn remove_network(&mut self, number: u32) -> Result<()> {
-        self.state(number)?;
-        let keys: Vec<Key> =
-            self.entries.iter().map(|entry| entry.rule).filter(|key| key.network() == number).collect();
+        let flood = self.state(number)?.flood;
+        self.shorten_flood(number, 0, flood)?;
+        let entries = self.entries.range(Key::new(number, 0), Key::new(number, u128::MAX));
+        let keys: Vec<Key> = entries.map(|entry| entry.rule).collect();
         for key in keys {
-            self.remove_key(key)?;
-        }
-        let ends: Vec<Key> =
-            self.ends.iter().filter(|entry| entry.hop.network == number).map(|entry| entry.rule).collect();
-        for key in ends {
-            self.ends.remove(key)?;
-            let number = End::local_of(key);
-            let address = self.locals.iter().find(|(_, local)| local.number == number);
-            if let Some(address) = address.map(|(address, _)| *address) {
-                self.release_local(address);
+            if let Some(old) = self.entries.remove(key)? {
+                self.tunnels.release(old.id);
             }
+        }
+        let of_network = self.ends.iter().filter(|entry| entry.hop.network == number);
+        let ends: Vec<(Key, IpAddr)> = of_network.map(|entry| (entry.rule, entry.hop.local)).collect();
+        for (key, local) in ends {
+            self.ends.remove(key)?;
+            self.release_local(local, End::protocol_of(key))?;
         }
         self.published_networks.remove(network_key(number))?;
         self.networks.remove(&number);
@@ -394,7 +419,7 @@ pub(crate) fn network_key(number: u32) -> Key {
     Key::new(number, 0)
 }
 
-/// Where a place of a flood list stands among the entries.
+/// Where a place of a flood list stands in their table.
 pub(crate) fn flood_key(network: u32, place: u32) -> Key {
-    Key::new(network, FLOOD | u128::from(place))
+    Key::new(network, place.into())
 }

@@ -95,6 +95,19 @@ pub enum InvalidTunnel {
         /// What was asked for.
         option: &'static str,
     },
+    /// A number that its field has no room for.
+    #[error("{value} is too much for the {field}, which is at most {most}")]
+    Field {
+        /// What the number is.
+        field: &'static str,
+        /// What was asked for.
+        value: u32,
+        /// What there is room for.
+        most: u32,
+    },
+    /// No hop is allowed.
+    #[error("packets of a tunnel with a TTL of 0 go nowhere")]
+    Ttl,
     /// Too many segments.
     #[error("a way has at most {MAX_SEGMENTS} segments behind the first, and not {0}")]
     Segments(usize),
@@ -164,9 +177,28 @@ impl Tunnel {
         if let Some((option, _)) = options.iter().find(|(_, is_wrong)| *is_wrong) {
             return Err(InvalidTunnel::Option { protocol, option });
         }
+        self.check_fields()?;
         match self.segments.len() {
             0..=MAX_SEGMENTS => Ok(()),
             count => Err(InvalidTunnel::Segments(count)),
+        }
+    }
+
+    /// Whether all numbers fit where they stand.
+    fn check_fields(&self) -> Result<(), InvalidTunnel> {
+        let code_point = match self.dscp {
+            Dscp::Fixed(code_point) => code_point.into(),
+            Dscp::Inherit => 0,
+        };
+        let fields = [
+            ("code point", code_point, 63),
+            ("flow identifier", self.qos_flow.unwrap_or(0).into(), 63),
+            ("service path", self.service.map_or(0, |(path, _)| path), 0xFF_FFFF),
+        ];
+        match fields.iter().find(|(_, value, most)| value > most) {
+            Some(&(field, value, most)) => Err(InvalidTunnel::Field { field, value, most }),
+            None if self.ttl == 0 => Err(InvalidTunnel::Ttl),
+            None => Ok(()),
         }
     }
 

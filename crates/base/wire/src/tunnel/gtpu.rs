@@ -54,9 +54,9 @@ pub const PDU_SESSION: u8 = 0x85;
 /// writes it.
 pub const PDU_SESSION_LEN: usize = 4;
 
-/// The bits of an extension's type that say who must know it: an end of the tunnel that
-/// does not know it and sees both of these drops the packet (clause 5.2.1).
-pub const REQUIRED_BY_ENDPOINT: u8 = 0xC0;
+/// The bit of an extension's type that says that an end of the tunnel must know it, or drop
+/// the packet; the bit below tells nodes between the ends (clause 5.2.1).
+pub const REQUIRED_BY_ENDPOINT: u8 = 0x80;
 
 /// Where the fields of the header are, in bytes.
 pub mod offset {
@@ -170,7 +170,7 @@ fn walk(bytes: &[u8]) -> Result<(usize, Option<&[u8]>)> {
         let Some([content @ .., following]) = message.get(at + 1..end) else { return Err(Error::Malformed) };
         if next == PDU_SESSION {
             session = Some(content);
-        } else if next & REQUIRED_BY_ENDPOINT == REQUIRED_BY_ENDPOINT {
+        } else if next & REQUIRED_BY_ENDPOINT != 0 {
             return Err(Error::Unsupported);
         }
         (at, next) = (end, *following);

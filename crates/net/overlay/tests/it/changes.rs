@@ -114,6 +114,11 @@ fn what_cannot_be_is_refused() {
         "239.0.0.1 is not an address of one host, as the end of a tunnel must be"
     );
     assert_eq!(refused(|tunnel| tunnel.gre_checksum = true), "vxlan has no GRE checksum");
+    assert_eq!(refused(|tunnel| tunnel.ttl = 0), "packets of a tunnel with a TTL of 0 go nowhere");
+    assert_eq!(
+        refused(|tunnel| tunnel.dscp = overlay::Dscp::Fixed(64)),
+        "64 is too much for the code point, which is at most 63"
+    );
     assert_eq!(refused(|tunnel| tunnel.segments = vec![[1; 16].into()]), "vxlan has no segments");
     assert_eq!((here.tunnels(), here.entries(NETWORK)), (0, 0), "nothing is left of them");
     let gtpu = Tunnel { protocol: Protocol::named("ipip").unwrap(), ..vxlan };
@@ -132,6 +137,15 @@ fn ends_and_networks_go_whole() {
     here.add_end(1, &end, false).unwrap();
     assert_eq!(here.add_end(2, &end, false), Err(Error::EndExists(1)));
     assert_eq!((here.remove_end(&end), here.remove_end(&end)), (Ok(true), Ok(false)));
+    let own_port = Tunnel { port: Some(8472), ..end.clone() };
+    assert_eq!(here.add_end(1, &own_port, false), Err(Error::Port("vxlan")));
+    let payload = Error::Payload { protocol: "ipip", network: 1 };
+    assert_eq!(here.add_end(1, &reversed(&tunnel("ipip", false)), false), Err(payload));
+    let tap = reversed(&tunnel("gretap", false));
+    here.add_end(1, &tap, false).unwrap();
+    let nvgre = reversed(&tunnel("nvgre", false));
+    assert_eq!(here.add_end(1, &nvgre, false), Err(Error::Ambiguous(nvgre.local)));
+    assert_eq!((here.remove_end(&tap), here.add_end(1, &nvgre, false)), (Ok(true), Ok(())));
     here.add_end(2, &end, false).unwrap();
     assert_eq!(here.tunnels(), 2);
     here.remove_network(1).unwrap();

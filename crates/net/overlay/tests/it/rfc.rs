@@ -171,6 +171,17 @@ fn checksums_of_udp() {
     }
 }
 
+/// RFC 2473, section 4.1.1: Linux puts a limit of encapsulations in front.
+#[test]
+fn options_of_the_outer_header() {
+    let bytes = v4(0, b"limited");
+    let sent = sent_by(&tunnel("ipip", true), Layer::Ip, &bytes).unwrap();
+    let mut limited = sent.clone();
+    limited.splice(54..54, [4, 0, 4, 1, 4, 1, 1, 0]);
+    (limited[20], limited[19]) = (60, limited[19] + 8);
+    assert_eq!(received_by(&tunnel("ipip", true), Layer::Ip, false, &limited), Ok(bytes));
+}
+
 #[test]
 fn sequence_numbers_and_checksums_of_gre() {
     let numbered = Tunnel { gre_sequence: true, gre_checksum: true, ..tunnel("gre", false) };

@@ -235,6 +235,55 @@ fn a_packet_goes_by_its_own_entry_or_by_the_list() {
     assert_eq!(sender.flood(NETWORK, 0, &mut copy), Sent::Drop(Reason::NoNeighbor));
 }
 
+/// The whole of an IPv6 address as the identifier: no bit of it is the flood list's.
+#[test]
+fn identifiers_of_all_bits() {
+    let extractor = Extractor::new(24, 128).unwrap();
+    let network = Network { extractor, unknown: Unknown::Flood, ..Network::point_to_point(Layer::Ip) };
+    let mut here = table();
+    here.add_network(NETWORK, network).unwrap();
+    here.set_flood(NETWORK, &[tunnel("gre", false)]).unwrap();
+    let mut sender = here.encapsulator();
+    here.publish();
+    let mut buffers = Buffers::new();
+    let mut packet = v6(0, b"x");
+    for (first, last) in [(0x80, 0), (0xFF, 0xFF), (0x80, 1)] {
+        packet[24..40].fill(0);
+        (packet[24], packet[39]) = (first, last);
+        assert_eq!(encapsulate(&mut sender, &mut buffers.packet(&packet)), Sent::Flood);
+    }
+    assert_eq!(here.remove(NETWORK, 1 << 127), Ok(false));
+    here.insert(NETWORK, 1 << 127 | 1, tunnel("ipip", false)).unwrap();
+    here.publish();
+    assert_eq!(encapsulate(&mut sender, &mut buffers.packet(&packet)), Sent::Port(3));
+    assert_eq!((sender.flood_len(NETWORK), here.entries(NETWORK), here.tunnels()), (1, 1, 2));
+    let sent = encapsulate(&mut sender, &mut buffers.packet(&packet[..39]));
+    assert_eq!(sent, Sent::Drop(Reason::NoKey), "the address is cut");
+    here.remove_network(NETWORK).unwrap();
+    assert_eq!(here.tunnels(), 0);
+}
+
+/// A service header that the tunnel puts in front comes out as one.
+#[test]
+fn service_headers_by_every_protocol_that_has_them() {
+    for protocol in PROTOCOLS.iter().filter(|protocol| protocol.payloads.contains(&Payload::Nsh)) {
+        let wrapped = Tunnel { service: Some((7, 9)), ..tunnel(protocol.name, false) };
+        let (mut here, mut there) = (table(), table());
+        here.add_network(NETWORK, Network::point_to_point(Layer::Ip)).unwrap();
+        here.insert(NETWORK, 0, wrapped.clone()).unwrap();
+        there.add_network(8, Network::service_path()).unwrap();
+        there.add_end(8, &reversed(&wrapped), false).unwrap();
+        let (mut sender, mut receiver) = (here.encapsulator(), there.decapsulator());
+        here.publish();
+        there.publish();
+        let mut packet = Buffers::new().packet(&v4(2, b"served"));
+        assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Port(3), "{}", protocol.name);
+        assert_eq!(decapsulate(&mut receiver, &mut packet), Received::Network(8), "{}", protocol.name);
+        let service = wire::tunnel::nsh::type_1(7, 9, wire::tunnel::nsh::next_protocol::IPV4);
+        assert_eq!(packet[..], [&service[..], &v4(2, b"served")].concat(), "{}", protocol.name);
+    }
+}
+
 #[test]
 fn a_vlan_of_the_underlay() {
     let (mut here, mut there) = (table(), table());
