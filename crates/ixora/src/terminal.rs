@@ -57,7 +57,18 @@ pub enum Key {
     End,
 }
 
-/// The keys in what one read of a terminal gave: a sequence comes in one piece.
+/// Bytes in front of a sequence that may have been cut: those of keys that are all there.
+fn whole(bytes: &[u8]) -> usize {
+    let Some(at) = bytes.iter().rposition(|byte| *byte == 0x1B) else { return bytes.len() };
+    let is_cut = match &bytes[at + 1..] {
+        [] | [b'[' | b'O'] => true,
+        [b'[' | b'O', behind @ ..] => !behind.iter().any(|byte| (0x40..=0x7E).contains(byte)),
+        _ => false,
+    };
+    if is_cut { at } else { bytes.len() }
+}
+
+/// The keys in these bytes, of which the last sequence is all there.
 fn keys(bytes: &[u8]) -> Vec<Key> {
     const SEQUENCES: [(&[u8], Key); 12] = [
         (b"\x1b[A", Key::Up),
@@ -142,6 +153,8 @@ pub struct Line {
 /// The whole terminal as a screen of lines, until this is dropped.
 pub struct FullScreen {
     raw: Option<Raw>,
+    /// The start of a sequence whose end was not read yet.
+    unread: Vec<u8>,
 }
 
 impl FullScreen {
@@ -151,7 +164,7 @@ impl FullScreen {
     /// When standard input or output is no terminal.
     pub fn new() -> io::Result<FullScreen> {
         let raw = Raw::new().ok_or_else(|| io::Error::other("standard input is not one"))?;
-        let screen = FullScreen { raw: Some(raw) };
+        let screen = FullScreen { raw: Some(raw), unread: Vec::new() };
         put(ENTER)?;
         // What a panic says would go with the screen.
         let tell = std::panic::take_hook();
@@ -198,10 +211,16 @@ impl FullScreen {
             }
         }
         let mut bytes = [0; 64];
-        match rustix::io::read(io::stdin(), &mut bytes)? {
-            0 => Ok(vec![Key::Interrupt]),
-            count => Ok(keys(&bytes[..count])),
+        let count = rustix::io::read(io::stdin(), &mut bytes)?;
+        if count == 0 {
+            return Ok(vec![Key::Interrupt]);
         }
+        self.unread.extend_from_slice(&bytes[..count]);
+        // More is there: the last sequence may be cut.
+        let whole = if count == bytes.len() { whole(&self.unread) } else { self.unread.len() };
+        let pressed = keys(&self.unread[..whole]);
+        self.unread.drain(..whole);
+        Ok(pressed)
     }
 }
 
@@ -237,6 +256,15 @@ fn sequence(lines: &[Line], (columns, rows): (usize, usize)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sequence_that_was_cut_is_no_escape() {
+        let arrows = b"\x1b[B".repeat(22);
+        let end = whole(&arrows[..64]);
+        assert_eq!((end, keys(&arrows[..end])), (63, vec![Key::Down; 21]));
+        assert_eq!(whole(&arrows[..65]), 63, "in each place");
+        assert_eq!((whole(&arrows), whole(b"q"), whole(b""), whole(b"\x1b[")), (66, 1, 0, 0));
+    }
 
     #[test]
     fn keys_are_known_alone_and_behind_one_another() {

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::ptr;
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::sigbus::{self, Registration};
@@ -15,6 +16,8 @@ use crate::{Error, Result};
 pub struct Mapping {
     base: *mut u8,
     len: usize,
+    /// Bytes that are mapped: of hugepages whole ones.
+    mapped: usize,
     /// Of memory that another process may take away.
     registration: Option<Registration>,
 }
@@ -31,17 +34,21 @@ impl Mapping {
         // SAFETY: no address is asked for, so no existing mapping is replaced.
         let base = unsafe { mmap(ptr::null_mut(), len, access, MapFlags::SHARED, file, offset) }
             .map_err(|errno| Error::os(format!("mapping {len} bytes"), errno))?;
-        Ok(Mapping { base: base.cast(), len, registration: None })
+        Ok(Mapping { base: base.cast(), len, mapped: len, registration: None })
     }
 
     /// As [`new`](Mapping::new), of memory that another process shares: pages that it
     /// takes away are replaced, which [`is_lost`](Mapping::is_lost) tells.
     pub fn of_peer(file: impl AsFd, offset: u64, len: usize) -> Result<Mapping> {
         let page = sigbus::page_size(&file).map_err(|errno| Error::os("asking for a page's size", errno))?;
-        let mut mapping = Mapping::new(file, offset, len)?;
+        // The kernel maps whole pages, and of hugepages unmaps no others.
+        let whole = len.checked_next_multiple_of(page);
+        let whole = whole.ok_or_else(|| Error::os(format!("mapping {len} bytes"), Errno::INVAL))?;
+        let mut mapping = Mapping::new(file, offset, whole)?;
+        mapping.len = len;
         // SAFETY: the pages are the mapping just made, until it is dropped, and first of
         // it the registration.
-        mapping.registration = Some(unsafe { Registration::new(mapping.base, len, page) });
+        mapping.registration = Some(unsafe { Registration::new(mapping.base, whole, page) });
         Ok(mapping)
     }
 
@@ -71,7 +78,7 @@ impl Drop for Mapping {
         self.registration = None;
         // SAFETY: ours alone since `new`; whoever kept the base was told that
         // it dies with the mapping.
-        let unmapped = unsafe { munmap(self.base.cast(), self.len) };
+        let unmapped = unsafe { munmap(self.base.cast(), self.mapped) };
         debug_assert!(unmapped.is_ok());
     }
 }

@@ -18,7 +18,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use rustix::fs::fstat;
+use rustix::fs::{FsWord, fstatfs};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
@@ -26,6 +26,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 const SLOTS: usize = 64;
 /// Bytes of the smallest page.
 const PAGE: usize = 4096;
+/// The type of a hugetlbfs (`HUGETLBFS_MAGIC` of linux/magic.h).
+const HUGETLBFS: FsWord = 0x9584_58F6;
 /// The largest page that is believed in: 16 GiB, POWER's.
 const LARGEST_PAGE: usize = 16 << 30;
 
@@ -33,6 +35,8 @@ const LARGEST_PAGE: usize = 16 << 30;
 struct Slot {
     begin: AtomicUsize,
     end: AtomicUsize,
+    /// Bytes of its pages.
+    page: AtomicUsize,
     /// Which registration this is; numbers are not used again.
     number: AtomicU64,
     /// The number of the last registration that lost its pages.
@@ -50,6 +54,7 @@ impl Block {
             Slot {
                 begin: AtomicUsize::new(0),
                 end: AtomicUsize::new(0),
+                page: AtomicUsize::new(PAGE),
                 number: AtomicU64::new(0),
                 lost: AtomicU64::new(0),
             }
@@ -78,14 +83,18 @@ pub fn losses() -> u64 {
     LOSSES.load(Ordering::Acquire)
 }
 
-/// The size of a file's pages in bytes; the file is memory.
+/// The size in bytes of the pieces in which a file is mapped; the file is memory.
 ///
 /// # Errors
-/// What fstat(2) says; `EINVAL` for a size that no page has.
+/// What fstatfs(2) says; `EINVAL` for a size that no page has.
 pub fn page_size(file: impl AsFd) -> rustix::io::Result<usize> {
-    // Of hugetlbfs it is the size of its pages, and of tmpfs that of its own or larger
-    // ones.
-    let size = usize::try_from(fstat(file)?.st_blksize).unwrap_or(0);
+    let system = fstatfs(file)?;
+    // A tmpfs with large pages (`huge=`) is mapped in small ones, whatever it says of its
+    // blocks.
+    let size = match system.f_type {
+        HUGETLBFS => usize::try_from(system.f_bsize).unwrap_or(0),
+        _ => rustix::param::page_size(),
+    };
     let known = (PAGE..=LARGEST_PAGE).contains(&size) && size.is_power_of_two();
     if known { Ok(size) } else { Err(Errno::INVAL) }
 }
@@ -119,6 +128,7 @@ impl Registration {
         // `begin` last: before it, the handler passes the slot over.
         slot.number.store(number, Ordering::Relaxed);
         slot.end.store(end, Ordering::Relaxed);
+        slot.page.store(page, Ordering::Relaxed);
         slot.begin.store(begin, Ordering::Release);
         Registration { slot, number }
     }
@@ -191,22 +201,33 @@ fn replace(address: usize) -> bool {
         for slot in &block.slots {
             let begin = slot.begin.load(Ordering::Acquire);
             let (end, number) = (slot.end.load(Ordering::Acquire), slot.number.load(Ordering::Acquire));
+            let page = slot.page.load(Ordering::Acquire);
             // Once more: the slot may have been given to another mapping in between.
             if begin != 0 && (begin..end).contains(&address) && slot.begin.load(Ordering::Acquire) == begin {
-                found = Some((begin, end));
+                found = Some((begin, end, page));
                 slot.lost.fetch_max(number, Ordering::AcqRel);
             }
         }
         next = block.next();
     }
-    let Some((begin, end)) = found else { return false };
+    let Some((begin, end, page)) = found else { return false };
+    // A kernel that reserves what it maps (`vm.overcommit_memory=2`) may have room for the
+    // page alone.
+    let touched = address & !(page - 1);
+    let is_replaced = lay_zeros(begin, end - begin) || lay_zeros(touched, page);
+    LOSSES.fetch_add(1, Ordering::Release);
+    is_replaced
+}
+
+/// Lays zeroed memory over pages of a mapping that was found in the table; whether there was
+/// any.
+fn lay_zeros(begin: usize, len: usize) -> bool {
     let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
     // SAFETY: whoever registered these pages said that they may be replaced so. Who
     // touches them is where the signal came from, so that they are registered still.
     let mapped = unsafe {
-        mmap_anonymous(ptr::with_exposed_provenance_mut(begin), end - begin, access, flags | MapFlags::FIXED)
+        mmap_anonymous(ptr::with_exposed_provenance_mut(begin), len, access, flags | MapFlags::FIXED)
     };
-    LOSSES.fetch_add(1, Ordering::Release);
     mapped.is_ok()
 }
 
@@ -358,6 +379,28 @@ mod tests {
         let mut child = std::process::Command::new(test);
         let ended = child.args(["--exact", name]).env(VARIABLE, "1").output().unwrap();
         assert_eq!(ended.status.signal(), Some(libc::SIGBUS), "{ended:?}");
+    }
+
+    /// A tmpfs of large pages says that its blocks have 2 MiB, and is mapped in small ones.
+    /// Passed over where the kernel has no such mode.
+    #[test]
+    fn the_pages_of_a_tmpfs_are_the_ones_it_is_mapped_in() {
+        let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+        let before = mode.unwrap_or_default();
+        assert_eq!(page_size(memfd(MemfdFlags::empty(), LEN)), Ok(rustix::param::page_size()), "{before}");
+        let folder = tempfile::tempdir().unwrap();
+        let (path, mut mount) = (folder.path(), std::process::Command::new("mount"));
+        let mounted = mount.args(["-t", "tmpfs", "-o", "huge=always,size=8m", "tmpfs"]).arg(path).output();
+        if !mounted.is_ok_and(|done| done.status.success()) {
+            println!("passed over: this user or this kernel mounts no tmpfs of large pages");
+            return;
+        }
+        let file = File::options().create_new(true).read(true).write(true).open(path.join("a")).unwrap();
+        file.set_len(LEN as u64).unwrap();
+        let size = page_size(&file);
+        drop(file);
+        std::process::Command::new("umount").arg(path).status().unwrap();
+        assert_eq!(size, Ok(rustix::param::page_size()));
     }
 
     #[test]

@@ -63,6 +63,14 @@ impl Packet {
         self.meta_mut().rx = RxWords { len, ..other.meta().rx };
     }
 
+    /// Forgets what the device said, but the length: of a packet that was taken out of the one
+    /// that the device saw.
+    #[inline]
+    pub fn forget_rx_words(&mut self) {
+        let len = self.meta().rx.len;
+        self.meta_mut().rx = RxWords { len, ..RxWords::default() };
+    }
+
     /// Replaces the contents by `data`, in this one buffer.
     ///
     /// # Errors
@@ -80,9 +88,9 @@ impl Packet {
     /// [`TooLong`] when it does not fit behind that.
     #[inline]
     pub fn copy_at(&mut self, headroom: usize, data: &[u8]) -> Result<(), TooLong> {
-        let room = (HEADROOM + DATA_ROOM).saturating_sub(headroom);
-        if data.len() > room {
-            return Err(TooLong { wanted: data.len(), room });
+        let room = (HEADROOM + DATA_ROOM).checked_sub(headroom);
+        if room.is_none_or(|room| data.len() > room) {
+            return Err(TooLong { wanted: data.len(), room: room.unwrap_or(0) });
         }
         let meta = self.meta_mut();
         (meta.start, meta.rx.len) = (headroom as i32 - HEADROOM as i32, data.len() as u16);

@@ -165,9 +165,12 @@ fn bytes_are_copied_to_where_they_were_asked_for_and_no_further() {
     assert_eq!((packet.headroom(), &packet[..]), (0, &all[..]));
     packet.copy_at(HEADROOM + DATA_ROOM - 3, b"end").expect("to the last byte");
     assert_eq!(&packet[..], b"end");
-    for (headroom, data, room) in
-        [(HEADROOM, DATA_ROOM + 1, DATA_ROOM), (HEADROOM + DATA_ROOM - 3, 4, 3), (1 << 40, 1, 0)]
-    {
+    for (headroom, data, room) in [
+        (HEADROOM, DATA_ROOM + 1, DATA_ROOM),
+        (HEADROOM + DATA_ROOM - 3, 4, 3),
+        (1 << 40, 1, 0),
+        (1 << 40, 0, 0),
+    ] {
         assert_eq!(packet.copy_at(headroom, &all[..data]), Err(TooLong { wanted: data, room }));
         assert_eq!(&packet[..], b"end", "as it was");
     }

@@ -33,6 +33,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_sendmsg,
     libc::SYS_shutdown,
     libc::SYS_fstat,
+    libc::SYS_fstatfs, // whether a peer's file has hugepages
     libc::SYS_close,
     libc::SYS_ppoll,
     libc::SYS_eventfd2, // a queue that is set up again
@@ -143,6 +144,13 @@ const NEVER: &[c_long] = &[
     libc::SYS_mount,
     libc::SYS_move_mount,
     libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_open_tree,
+    libc::SYS_mount_setattr,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_process_madvise,
     libc::SYS_umount2,
     libc::SYS_pivot_root,
     libc::SYS_chroot,

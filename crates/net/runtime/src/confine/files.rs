@@ -22,9 +22,9 @@ pub fn refuse(needs: &Needs) -> Result<String, RulesetError> {
     if !needs.files.any {
         rules = rules.handle_access(AccessFs::from_all(version))?;
     }
-    if !needs.listening {
-        rules = rules.handle_access(AccessNet::from_all(ABI::V9))?;
-    }
+    // Who listens connects to UNIX sockets only.
+    let net = if needs.listening { AccessNet::ConnectTcp.into() } else { AccessNet::from_all(ABI::V9) };
+    rules = rules.handle_access(net)?;
     if needs.child.is_none() && !needs.signals {
         rules = rules.scope(Scope::Signal)?;
     }
