@@ -25,7 +25,7 @@ use wire::ethernet::EtherType;
 use wire::ip::Protocol as IpProtocol;
 use wire::outer::{Outer, PerPacket};
 use wire::tunnel::{gre, nsh, vxlan};
-use wire::{Inner, MacAddress, ecn, ethernet, ipv4};
+use wire::{Inner, MacAddress, ecn, ethernet, ipv4, udp};
 
 use crate::figures::Spread;
 use crate::{Error, Result};
@@ -246,12 +246,13 @@ fn inner_packet(layer: Layer, entry: u64, flow: u16, size: usize) -> Vec<u8> {
         Layer::Service => nsh::type_1(entry as u32 >> 8, entry as u8, nsh::next_protocol::IPV4).to_vec(),
         Layer::Ip => Vec::new(),
     };
-    let len = size.saturating_sub(front.len()).max(28);
+    let headers = ipv4::HEADER_LEN + udp::HEADER_LEN;
+    let len = size.saturating_sub(front.len()).max(headers);
     let mut packet = ipv4::Packet::new_unchecked(vec![0; len]);
     ipv4::Repr::between(src, dst, IpProtocol::UDP, len - ipv4::HEADER_LEN).emit(&mut packet);
     let mut bytes = packet.into_inner();
-    let udp = wire::udp::Repr { src_port: flow, dst_port: 9, payload_len: len - 28 }.header();
-    bytes[20..28].copy_from_slice(&udp.into_inner());
+    let udp = udp::Repr { src_port: flow, dst_port: 9, payload_len: len - headers }.header();
+    bytes[ipv4::HEADER_LEN..headers].copy_from_slice(&udp.into_inner());
     [front, bytes].concat()
 }
 
