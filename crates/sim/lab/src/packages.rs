@@ -18,6 +18,18 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::{Error, Result};
 
+/// Debian 12's packages with DPDK's testpmd and the drivers that are used here: the same
+/// set in guests, in tests and in measurements.
+pub const DPDK: &[&str] = &[
+    "dpdk-dev",
+    "librte-bus-pci23",
+    "librte-net-ixgbe23",
+    "librte-net-vhost23",
+    "librte-net-virtio23",
+    "librte-net-null23",
+    "librte-mempool-ring23",
+];
+
 /// Written last, so that a tree with it is whole.
 const MARKER: &str = "complete";
 

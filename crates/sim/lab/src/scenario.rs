@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Result;
 use crate::guest::Guest;
-use crate::packages::{Packages, Suite};
+use crate::packages::{DPDK, Packages, Suite};
 use crate::vm::Outcome;
 
 pub use served::Served;
@@ -83,8 +83,15 @@ impl Scenario {
     }
 }
 
-/// All of them, in the order in which they run.
+/// All of them, in the order in which they run: what takes long first, since it would
+/// run alone at the end where several run at the same time.
 pub const ALL: &[Scenario] = &[
+    Scenario {
+        name: "soak",
+        about: "a minute of our soak test: faults, kills, hot swaps, shortages; no guest",
+        packages: &[],
+        run: soak::run,
+    },
     Scenario {
         name: "linux-ixgbe-sfp",
         about: "Linux's ixgbe on the 82599 model, fibre with an SFP+ module",
@@ -100,38 +107,26 @@ pub const ALL: &[Scenario] = &[
     Scenario {
         name: "dpdk-ixgbe",
         about: "DPDK's ixgbe driver on two 82599 models, by VFIO in a guest: counters, filters, offloads",
-        packages: dpdk_ixgbe::PACKAGES,
+        packages: DPDK,
         run: dpdk_ixgbe::all,
     },
     Scenario {
-        name: "dpdk-ixgbe-mapped",
-        about: "likewise with mapped ring registers, as a backplane without a module: half a million frames",
-        packages: dpdk_ixgbe::PACKAGES,
-        run: dpdk_ixgbe::mapped,
+        name: "igb-fwd",
+        about: "our forwarder on two 82576, by VFIO as an ordinary user: a million frames, then too many",
+        packages: &[],
+        run: forward::igb,
     },
     Scenario {
-        name: "guest-vfio",
-        about: "our program in a guest: VFIO behind an IOMMU, two NICs of QEMU",
+        name: "virtio-modern-fwd",
+        about: "our forwarder on modern virtio, split rings, by VFIO as an ordinary user; likewise",
         packages: &[],
-        run: guest_vfio::run,
+        run: forward::virtio_modern,
     },
     Scenario {
-        name: "linux-ixgbe-xdp",
-        about: "our AF_XDP port without copies, on Linux's ixgbe on the 82599 model",
+        name: "virtio-packed-fwd",
+        about: "our forwarder on modern virtio, packed rings, by VFIO as an ordinary user; likewise",
         packages: &[],
-        run: xdp::zero_copy,
-    },
-    Scenario {
-        name: "numa",
-        about: "a router on two NUMA nodes: each thread's buffers are on its own",
-        packages: &[],
-        run: numa::run,
-    },
-    Scenario {
-        name: "linux-bridge-igb",
-        about: "Linux's bridge between two 82576 of QEMU: that generator and checker are right",
-        packages: &[],
-        run: forward::bridge,
+        run: forward::virtio_packed,
     },
     Scenario {
         name: "linux-virtio",
@@ -152,16 +147,10 @@ pub const ALL: &[Scenario] = &[
         run: igb::features,
     },
     Scenario {
-        name: "igb-fwd",
-        about: "our forwarder on two 82576, by VFIO as an ordinary user: a million frames, then too many",
+        name: "linux-ixgbe-xdp",
+        about: "our AF_XDP port without copies, on Linux's ixgbe on the 82599 model",
         packages: &[],
-        run: forward::igb,
-    },
-    Scenario {
-        name: "virtio-legacy-fwd",
-        about: "our forwarder on legacy virtio: I/O ports, physical addresses; a million frames, then too many",
-        packages: &[],
-        run: forward::virtio_legacy,
+        run: xdp::zero_copy,
     },
     Scenario {
         name: "virtio-transitional-fwd",
@@ -170,16 +159,10 @@ pub const ALL: &[Scenario] = &[
         run: forward::virtio_transitional,
     },
     Scenario {
-        name: "virtio-modern-fwd",
-        about: "our forwarder on modern virtio, split rings, by VFIO as an ordinary user; likewise",
+        name: "virtio-legacy-fwd",
+        about: "our forwarder on legacy virtio: I/O ports, physical addresses; a million frames, then too many",
         packages: &[],
-        run: forward::virtio_modern,
-    },
-    Scenario {
-        name: "virtio-packed-fwd",
-        about: "our forwarder on modern virtio, packed rings, by VFIO as an ordinary user; likewise",
-        packages: &[],
-        run: forward::virtio_packed,
+        run: forward::virtio_legacy,
     },
     Scenario {
         name: "igb-apps",
@@ -188,22 +171,40 @@ pub const ALL: &[Scenario] = &[
         run: apps::igb,
     },
     Scenario {
-        name: "virtio-apps",
-        about: "our pktgen, pcap and echo on modern virtio; likewise",
-        packages: apps::PACKAGES,
-        run: apps::virtio,
-    },
-    Scenario {
         name: "ovs-dpdk",
         about: "our pktgen and pcap, joined by Open vSwitch with DPDK through vhost-user; no guest",
         packages: ovs::PACKAGES,
         run: ovs::run,
     },
     Scenario {
-        name: "soak",
-        about: "a minute of our soak test: faults, kills, hot swaps, shortages; no guest",
+        name: "virtio-apps",
+        about: "our pktgen, pcap and echo on modern virtio; likewise",
+        packages: apps::PACKAGES,
+        run: apps::virtio,
+    },
+    Scenario {
+        name: "dpdk-ixgbe-mapped",
+        about: "likewise with mapped ring registers, as a backplane without a module: half a million frames",
+        packages: DPDK,
+        run: dpdk_ixgbe::mapped,
+    },
+    Scenario {
+        name: "linux-bridge-igb",
+        about: "Linux's bridge between two 82576 of QEMU: that generator and checker are right",
         packages: &[],
-        run: soak::run,
+        run: forward::bridge,
+    },
+    Scenario {
+        name: "guest-vfio",
+        about: "our program in a guest: VFIO behind an IOMMU, two NICs of QEMU",
+        packages: &[],
+        run: guest_vfio::run,
+    },
+    Scenario {
+        name: "numa",
+        about: "a router on two NUMA nodes: each thread's buffers are on its own",
+        packages: &[],
+        run: numa::run,
     },
 ];
 

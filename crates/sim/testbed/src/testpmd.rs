@@ -25,16 +25,6 @@ pub use output::{Cycles, Forwarded, Port};
 
 /// Names an unpacked DPDK: the folder that has `usr/bin/dpdk-testpmd` in it.
 pub const VARIABLE: &str = "IXORA_DPDK";
-/// Debian's packages with testpmd and the drivers that are used here.
-pub const PACKAGES: [&str; 7] = [
-    "dpdk-dev",
-    "librte-bus-pci23",
-    "librte-net-ixgbe23",
-    "librte-net-vhost23",
-    "librte-net-virtio23",
-    "librte-net-null23",
-    "librte-mempool-ring23",
-];
 /// How long it may take to come up, or to answer a command.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 /// How long it may take to end by itself.

@@ -20,7 +20,7 @@ use std::path::Path;
 use super::{Bench, Served};
 use crate::Result;
 use crate::guest;
-use crate::packages::{Packages, Suite};
+use crate::packages::{DPDK, Packages, Suite};
 use crate::traffic::Cable;
 use crate::vm::{Outcome, Vm};
 use prompt::Prompt;
@@ -28,16 +28,6 @@ use rig::Rig;
 
 const SCRIPT: &str = include_str!("dpdk_ixgbe.sh");
 
-/// Debian's packages, the same set as that of the measurements.
-pub(super) const PACKAGES: &[&str] = &[
-    "dpdk-dev",
-    "librte-bus-pci23",
-    "librte-net-ixgbe23",
-    "librte-net-vhost23",
-    "librte-net-virtio23",
-    "librte-net-null23",
-    "librte-mempool-ring23",
-];
 /// What testpmd loads only when it needs it.
 const LATER: &[&str] =
     &["usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_mempool_ring.so", "lib/x86_64-linux-gnu/libgcc_s.so.1"];
@@ -179,7 +169,7 @@ fn guest<'a>(bench: &'a Bench, name: &str, sockets: &[std::path::PathBuf; 2], li
     let vm = Vm::new(&bench.guest, bench.log(name), SCRIPT);
     let mut vm = vm.served(&sockets[0]).served(&sockets[1]).line(line);
     (vm.iommu, vm.memory_mib) = (true, 768);
-    let tree = Packages::open()?.tree(PACKAGES, Suite::BOOKWORM)?;
+    let tree = Packages::open()?.tree(DPDK, Suite::BOOKWORM)?;
     guest::tree_program(&mut vm.files, &tree, "usr/bin/dpdk-testpmd")?;
     for file in LATER {
         vm.files.copy(file, &tree.file(file)?)?;

@@ -6,8 +6,8 @@
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lab::packages::{Packages, Suite};
-use testbed::testpmd::{Dpdk, PACKAGES};
+use lab::packages::{DPDK, Packages, Suite};
+use testbed::testpmd::Dpdk;
 
 /// It and a test's turn: each polls on two cores.
 pub struct Turn {
@@ -40,6 +40,6 @@ pub fn find() -> Option<Turn> {
 
 fn unpack() -> Result<Dpdk, String> {
     let packages = Packages::open().map_err(|error| error.to_string())?;
-    let tree = packages.tree(&PACKAGES, Suite::BOOKWORM).map_err(|error| error.to_string())?;
+    let tree = packages.tree(DPDK, Suite::BOOKWORM).map_err(|error| error.to_string())?;
     Dpdk::at(tree.root()).map_err(|error| error.to_string())
 }
