@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::step::{Failure, cargo, root, run, tool};
+use crate::step::{Failure, cargo, installed, root, run, tool};
 
 /// Duplicates, licences and sources; all that is needed is in the lock file.
 pub fn dependencies() -> Result<(), Failure> {
@@ -32,12 +32,24 @@ pub fn advisories() -> Result<(), Failure> {
     run("advisories", deny()?.args(["check", "advisories"]))
 }
 
-/// `cargo deny`, built into target/tools when the machine has none.
+/// Which release of it.
+const VERSION: &str = "^0.20";
+
+/// What builds `cargo deny` into target/tools; nothing where there is one.
+pub fn install() -> Option<Command> {
+    (!is_installed()).then(|| tool("cargo-deny", VERSION).1).flatten()
+}
+
+fn is_installed() -> bool {
+    cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success())
+}
+
+/// `cargo deny`, built when the machine has none.
 fn deny() -> Result<Command, Failure> {
-    if cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success()) {
+    if is_installed() {
         return Ok(cargo(&["deny"]));
     }
-    let mut command = Command::new(tool("cargo-deny", "^0.20")?);
+    let mut command = Command::new(installed("cargo-deny", VERSION)?);
     command.current_dir(root());
     Ok(command)
 }

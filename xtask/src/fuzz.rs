@@ -30,6 +30,15 @@ pub fn check_lock() -> Result<(), Failure> {
     }
 }
 
+/// Builds all targets.
+pub fn build() -> Command {
+    let fuzz = root().join("fuzz");
+    let mut build = cargo(&["build", "--release", "--locked", "--bins", "--target", TARGET]);
+    build.arg("--manifest-path").arg(fuzz.join("Cargo.toml"));
+    build.env("RUSTFLAGS", COVERAGE).env("CARGO_TARGET_DIR", fuzz.join("target"));
+    build
+}
+
 /// Fuzzes one target, or all, for `seconds` each.
 pub fn of(target: Option<&str>, seconds: u64) -> Result<(), Failure> {
     let fuzz = root().join("fuzz");
@@ -37,12 +46,7 @@ pub fn of(target: Option<&str>, seconds: u64) -> Result<(), Failure> {
         Some(target) => vec![target.to_owned()],
         None => names(&fuzz.join("fuzz_targets"))?,
     };
-    let mut build = cargo(&["build", "--release", "--locked", "--bins", "--target", TARGET]);
-    build.arg("--manifest-path").arg(fuzz.join("Cargo.toml"));
-    run(
-        "build the fuzz targets",
-        build.env("RUSTFLAGS", COVERAGE).env("CARGO_TARGET_DIR", fuzz.join("target")),
-    )?;
+    run("build the fuzz targets", &mut build())?;
     let mut failed = Vec::new();
     // Two cores are what CI has; each target has one of its own.
     for pair in targets.chunks(2) {

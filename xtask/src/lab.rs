@@ -6,7 +6,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lab::guest::Guest;
@@ -14,7 +13,7 @@ use lab::packages::Packages;
 use lab::scenario::{Bench, Scenario, chosen};
 use lab::vm::{End, Outcome};
 
-use crate::step::{Failure, cargo, run, target};
+use crate::step::{Failure, cargo, in_parallel, run, target};
 
 /// How the scenarios are run.
 #[derive(clap::Args)]
@@ -31,9 +30,13 @@ pub struct Lab {
     #[arg(long, default_value_t = 0, value_name = "N")]
     beside: usize,
     /// Run so many scenarios at the same time.
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = JOBS, value_name = "N")]
     jobs: usize,
 }
+
+/// Scenarios at the same time, unless said otherwise: a guest that boots, or whose driver
+/// waits, leaves half of two cores idle.
+const JOBS: usize = 2;
 
 /// Builds the programs that the lab runs, and the benchmarks. Always together: built
 /// apart, what both depend on has other features in each, and is built twice.
@@ -54,7 +57,7 @@ struct Record {
 
 /// Runs those that `names` choose once, all for none: a step of `cargo xtask test`.
 pub fn of(names: &[String]) -> Result<(), Failure> {
-    done(&Lab { names: names.to_vec(), list: false, repeat: 1, beside: 0, jobs: 1 })
+    done(&Lab { names: names.to_vec(), list: false, repeat: 1, beside: 0, jobs: JOBS })
 }
 
 /// Lists the scenarios, or runs them; an error when any run failed.
@@ -80,7 +83,7 @@ pub fn done(lab: &Lab) -> Result<(), Failure> {
             if lab.repeat > 1 {
                 println!("==> lab, run {turn} of {}", lab.repeat);
             }
-            turns(&mut records, lab.jobs, |record| record.run(&bench, lab.jobs > 1));
+            in_parallel(&mut records, lab.jobs, |record| record.run(&bench, lab.jobs > 1));
         }
     });
     println!("<== lab: {:.1} s", begin.elapsed().as_secs_f64());
@@ -108,21 +111,6 @@ fn bench(scenarios: &[&Scenario]) -> Result<Bench, Failure> {
     built?;
     let guest = guest.map_err(|error: lab::Error| error.to_string())?;
     Ok(Bench { guest, ixora: target().join("release/ixora"), logs: target().join("lab") })
-}
-
-/// Does `work` for each, so many at the same time.
-fn turns<T: Send>(all: &mut [T], jobs: usize, work: impl Fn(&mut T) + Sync) {
-    let left = Mutex::new(all.iter_mut());
-    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            scope.spawn(|| {
-                while let Some(one) = next() {
-                    work(one);
-                }
-            });
-        }
-    });
 }
 
 /// Does `work` while so many threads keep a processor busy each.
@@ -300,15 +288,6 @@ mod tests {
             let kept = keep(logs.path(), "igb", "why\n");
             assert_eq!(std::fs::read_to_string(kept.join("console.log")).expect("kept"), format!("run {n}"));
             assert_eq!(std::fs::read_to_string(kept.join("report")).expect("kept"), "why\n");
-        }
-    }
-
-    #[test]
-    fn each_has_its_turn_once_with_any_number_of_jobs() {
-        for jobs in 0..4 {
-            let mut all = [0; 9];
-            turns(&mut all, jobs, |one| *one += 1);
-            assert_eq!(all, [1; 9], "{jobs} jobs");
         }
     }
 

@@ -3,6 +3,7 @@
 //! parts of it that are useful by themselves.
 #![forbid(unsafe_code)]
 
+mod beside;
 mod count;
 mod deny;
 mod doc_comments;
@@ -14,6 +15,8 @@ mod lab;
 mod miri;
 mod mutants;
 mod peers;
+mod programs;
+mod runner;
 mod source_mutants;
 mod step;
 mod test;

@@ -37,11 +37,25 @@ pub fn installed() -> Result<(), Failure> {
             )
         })?;
     }
+    run("packets, batches and pools, interpreted", &mut tests())
+}
+
+/// What builds the standard library and the tests for it; nothing where it is not installed.
+pub fn build() -> Option<Command> {
+    works().then(|| {
+        let mut build = tests();
+        build.arg("--no-run");
+        build
+    })
+}
+
+/// Builds what is missing, and runs the tests.
+fn tests() -> Command {
     let mut miri = nightly(&["miri", "test", "--locked", "-p", "ixora-memory"]);
     miri.args(TESTS.iter().flat_map(|test| ["--test", test]));
     // It opens a file, and asks for the time.
     miri.env("MIRIFLAGS", "-Zmiri-disable-isolation").env("CARGO_TARGET_DIR", target().join("miri"));
-    run("packets, batches and pools, interpreted", &mut miri)
+    miri
 }
 
 /// Whether Miri can be started.

@@ -11,13 +11,12 @@ mod seeded;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::step::{Failure, cargo};
+use crate::programs::{self, Program};
+use crate::step::{Failure, cargo, in_parallel};
 use process::{End, finish};
 use seeded::{Bug, Linter};
 
@@ -152,11 +151,11 @@ fn build(bugs: &[&'static Bug], demo: bool) -> Result<Programs, Failure> {
     let files: BTreeSet<&str> = bugs.iter().map(|bug| file_and_function(bug).0).chain(["probe"]).collect();
     let mut command = cargo(&["test", "--locked", "-p", "ixora-testbed", "--features", FEATURE, "--no-run"]);
     files.iter().for_each(|file| _ = command.args(["--test", file]));
-    let tests = process::executables(&mut command)?;
+    let tests = by_name(programs::build(&mut command)?);
     let ixora = match demo {
         false => None,
         // The tests' profile, so that the two share what they are made of.
-        true => process::executables(&mut cargo(&[
+        true => by_name(programs::build(&mut cargo(&[
             "build",
             "--locked",
             "--profile",
@@ -167,7 +166,7 @@ fn build(bugs: &[&'static Bug], demo: bool) -> Result<Programs, Failure> {
             FEATURE,
             "--bin",
             "ixora",
-        ]))?
+        ]))?)
         .remove("ixora"),
     };
     match files.iter().find(|file| !tests.contains_key(**file)) {
@@ -178,6 +177,10 @@ fn build(bugs: &[&'static Bug], demo: bool) -> Result<Programs, Failure> {
     }
 }
 
+fn by_name(programs: Vec<Program>) -> BTreeMap<String, PathBuf> {
+    programs.into_iter().map(|program| (program.name, program.path)).collect()
+}
+
 fn file_and_function(bug: &Bug) -> (&'static str, &'static str) {
     bug.test.split_once("::").unwrap_or((bug.test, ""))
 }
@@ -186,7 +189,7 @@ fn file_and_function(bug: &Bug) -> (&'static str, &'static str) {
 fn sound(programs: &Programs, bugs: &[&'static Bug]) -> Result<(), Failure> {
     let tests: BTreeSet<_> = bugs.iter().map(|bug| file_and_function(bug)).collect();
     let tests: Vec<_> = tests.into_iter().collect();
-    let failed = in_parallel(&tests, |(file, function)| {
+    let failed = in_parallel(&tests, cores(), |(file, function)| {
         let (end, text) = finish(&mut process::test(&programs.tests[*file], function, ""));
         (end != End::Passed || !text.contains("1 passed"))
             .then(|| format!("without a bug {file}::{function} does not pass:\n{text}"))
@@ -206,7 +209,7 @@ fn sound(programs: &Programs, bugs: &[&'static Bug]) -> Result<(), Failure> {
 
 /// Lets probe, test and demo meet each bug.
 fn meet(programs: &Programs, bugs: &[&'static Bug]) -> Vec<Row> {
-    in_parallel(bugs, |bug| {
+    in_parallel(bugs, cores(), |bug| {
         let (file, function) = file_and_function(bug);
         let (probe, found) = process::probe(&programs.tests["probe"], bug.name);
         let (test, _) = finish(&mut process::test(&programs.tests[file], function, bug.name));
@@ -215,23 +218,7 @@ fn meet(programs: &Programs, bugs: &[&'static Bug]) -> Vec<Row> {
     })
 }
 
-/// Works on all items, as many at a time as there are cores; results in order.
-fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for _ in 0..cores.min(items.len()) {
-            scope.spawn(|| {
-                while let Some((n, item)) =
-                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, items.get(n)?)))
-                {
-                    let result = work(item);
-                    done.lock().expect("no worker panics").push((n, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().expect("no worker panics");
-    done.sort_by_key(|(n, _)| *n);
-    done.into_iter().map(|(_, result)| result).collect()
+/// As many programs run at a time as there are cores.
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }

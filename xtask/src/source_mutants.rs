@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use crate::step::{Failure, root, tool};
+use crate::step::{Failure, installed, root};
 
 /// The crates, where none are named.
 const CRATES: [&str; 3] = ["wire", "memory", "fib"];
@@ -22,7 +22,7 @@ pub fn of(crates: &[String], arguments: &[String]) -> Result<(), Failure> {
     if let Some(other) = chosen.iter().find(|name| !CRATES.contains(&name.as_str())) {
         return Err(format!("{other} is none of {}", CRATES.join(", ")));
     }
-    let binary = tool("cargo-mutants", "^27")?;
+    let binary = installed("cargo-mutants", "^27")?;
     // Each of them, so that one run tells of all.
     let failures: Vec<Failure> =
         chosen.iter().filter_map(|name| one(Command::new(&binary), name, arguments).err()).collect();

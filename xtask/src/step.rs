@@ -2,10 +2,14 @@
 //! steps of which all run, whatever becomes of each.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::beside::{Beside, Built};
 
 /// What a chore says when it fails.
 pub type Failure = String;
@@ -53,75 +57,92 @@ pub fn run(name: &str, command: &mut Command) -> Result<(), Failure> {
     if status.success() { Ok(()) } else { Err(format!("{name} failed ({status}): {command:?}")) }
 }
 
-/// A tool of Cargo's, built into target/tools when it is not there yet.
-pub fn tool(name: &str, version: &str) -> Result<PathBuf, Failure> {
+/// Where a tool of Cargo's is in target/tools, and what builds it when it is not there yet.
+pub fn tool(name: &str, version: &str) -> (PathBuf, Option<Command>) {
     let tools = root().join("target/tools");
     let binary = tools.join("bin").join(name);
-    if !binary.exists() {
+    let install = (!binary.exists()).then(|| {
         // Not optimised: to build it takes longer than all it has to do here.
         let mut install = cargo(&["install", name, "--debug", "--locked", "--version", version, "--root"]);
         install.arg(&tools).env("CARGO_TARGET_DIR", tools.join("target"));
-        run(&format!("install {name}"), &mut install)?;
-    }
+        install
+    });
+    (binary, install)
+}
+
+/// A tool of Cargo's, built into target/tools when it is not there yet.
+pub fn installed(name: &str, version: &str) -> Result<PathBuf, Failure> {
+    let (binary, install) = tool(name, version);
+    install.map_or(Ok(()), |mut install| run(&format!("install {name}"), &mut install))?;
     Ok(binary)
 }
 
-/// A command that runs beside the steps until one of them needs what it makes.
-pub struct Beside {
-    name: &'static str,
-    child: Child,
-    output: PathBuf,
-}
-
-impl Beside {
-    /// Starts it; what it prints goes to a file in the build directory.
-    pub fn start(name: &'static str, command: &mut Command) -> Result<Beside, Failure> {
-        let output = target().join(format!("{name}.log"));
-        let failed = |e| format!("{name}: {}: {e}", output.display());
-        std::fs::create_dir_all(target()).map_err(failed)?;
-        let file = File::create(&output).map_err(failed)?;
-        let errors = file.try_clone().map_err(failed)?;
-        let child = command.stdout(file).stderr(errors).spawn();
-        let child = child.map_err(|e| format!("{name}: cannot start {command:?}: {e}"))?;
-        Ok(Beside { name, child, output })
-    }
-
-    /// Waits for its end; what it printed is in the failure.
-    pub fn join(mut self) -> Result<(), Failure> {
-        let status = self.child.wait().map_err(|e| format!("{}: {e}", self.name))?;
-        if status.success() {
-            return Ok(());
+/// Works on all items, so many at the same time; results in the items' order.
+pub fn in_parallel<I, R>(items: I, jobs: usize, work: impl Fn(I::Item) -> R + Sync) -> Vec<R>
+where
+    I: IntoIterator<IntoIter: Send>,
+    R: Send,
+{
+    let (left, done) = (Mutex::new(items.into_iter().enumerate()), Mutex::new(Vec::new()));
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                while let Some((number, item)) = next() {
+                    let result = work(item);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
+                }
+            });
         }
-        let printed = std::fs::read_to_string(&self.output).unwrap_or_default();
-        Err(format!("{} failed ({status}):\n{printed}", self.name))
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        // After a join there is nothing left to end.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// What became of the steps so far.
-#[derive(Default)]
 pub struct Steps {
-    done: Vec<(&'static str, Duration, Result<(), Failure>)>,
+    begin: Instant,
+    done: Vec<Done>,
     /// What could not be done here, and why.
     left_out: Vec<(&'static str, String)>,
 }
 
+/// A step, or a build beside them.
+struct Done {
+    name: &'static str,
+    time: Duration,
+    outcome: Result<(), Failure>,
+    /// Other steps were taken meanwhile.
+    beside: bool,
+}
+
 impl Steps {
+    /// None so far.
+    pub fn new() -> Steps {
+        Steps { begin: Instant::now(), done: Vec::new(), left_out: Vec::new() }
+    }
+
     /// Takes a step. The next ones are taken even if it fails.
     pub fn take(&mut self, name: &'static str, step: impl FnOnce() -> Result<(), Failure>) {
         let begin = Instant::now();
         let outcome = step();
-        if let Err(failure) = &outcome {
+        self.note(Done { name, time: begin.elapsed(), outcome, beside: false });
+    }
+
+    /// Waits for a build beside the steps, and for all before it.
+    pub fn wait(&mut self, beside: &mut Beside, name: &str) {
+        for Built { name, time, outcome } in beside.wait(name) {
+            println!("<== {name}, beside the steps: {:.1} s", time.as_secs_f64());
+            self.note(Done { name, time, outcome, beside: true });
+        }
+    }
+
+    fn note(&mut self, done: Done) {
+        if let Err(failure) = &done.outcome {
             println!("!!! {failure}");
         }
-        self.done.push((name, begin.elapsed(), outcome));
+        self.done.push(done);
     }
 
     /// Notes a step that cannot be taken on this machine for a reason that is not ours. It
@@ -134,12 +155,12 @@ impl Steps {
     /// Each step with its time, and those that were left out.
     pub fn table(&self) -> String {
         let mut text = String::from("==> steps\n");
-        for (name, time, outcome) in &self.done {
+        for Done { name, time, outcome, beside } in &self.done {
             let word = if outcome.is_ok() { "ok" } else { "FAILED" };
-            let _ = writeln!(text, "{name:<28}{word:>7}{:>9.1} s", time.as_secs_f64());
+            let beside = if *beside { "  beside the steps" } else { "" };
+            let _ = writeln!(text, "{name:<28}{word:>7}{:>9.1} s{beside}", time.as_secs_f64());
         }
-        let all: Duration = self.done.iter().map(|(_, time, _)| *time).sum();
-        let _ = writeln!(text, "{:<28}{:>7}{:>9.1} s", "all", "", all.as_secs_f64());
+        let _ = writeln!(text, "{:<28}{:>7}{:>9.1} s", "all", "", self.begin.elapsed().as_secs_f64());
         for (name, why) in &self.left_out {
             let _ = writeln!(text, "{name:<28}NOT CHECKED: {why}");
         }
@@ -151,7 +172,7 @@ impl Steps {
         let failed: Vec<String> = self
             .done
             .into_iter()
-            .filter_map(|(name, _, outcome)| Some(format!("{name}: {}", outcome.err()?)))
+            .filter_map(|done| Some(format!("{}: {}", done.name, done.outcome.err()?)))
             .collect();
         match failed.len() {
             0 => Ok(()),
@@ -164,10 +185,11 @@ impl Steps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::beside::Build;
 
     #[test]
     fn steps_behind_a_failure_are_taken_and_all_failures_are_listed() {
-        let mut steps = Steps::default();
+        let mut steps = Steps::new();
         steps.take("first", || Err("broken".to_owned()));
         steps.take("second", || Ok(()));
         steps.take("third", || Err("wrong".to_owned()));
@@ -182,10 +204,32 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_beside_tells_its_output_when_it_fails() {
-        let mut command = Command::new("sh");
-        let beside = Beside::start("xtask-test", command.args(["-c", "echo no luck; exit 3"]));
-        let failure = beside.expect("started").join().expect_err("it failed");
-        assert!(failure.contains("no luck"), "{failure}");
+    fn a_build_beside_the_steps_is_waited_for_once_and_its_failure_counts() {
+        let build = |name, script| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            Build { name, command }
+        };
+        let mut beside =
+            Beside::start(vec![build("xtask steps 1", "exit 1"), build("xtask steps 2", "true")]);
+        let mut steps = Steps::new();
+        steps.wait(&mut beside, "xtask steps 2");
+        steps.take("a step", || Ok(()));
+        steps.wait(&mut beside, "xtask steps 1");
+        assert_eq!(steps.done.len(), 3);
+        assert_eq!(steps.table().matches("beside the steps").count(), 2);
+        assert!(steps.outcome().expect_err("one failed").contains("xtask steps 1 failed"));
+    }
+
+    #[test]
+    fn each_item_has_its_turn_once_with_any_number_of_jobs() {
+        for jobs in 0..4 {
+            let mut all = [0; 9];
+            let results = in_parallel(all.iter_mut().enumerate(), jobs, |(number, one)| {
+                *one += 1;
+                number
+            });
+            assert_eq!((all, results), ([1; 9], (0..9).collect()), "{jobs} jobs");
+        }
     }
 }

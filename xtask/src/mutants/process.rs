@@ -1,15 +1,15 @@
 //! The programs that meet a bug: started, given a limit, and read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::step::{Failure, root};
+use crate::step::root;
 
 /// Generous: it only bounds a hang, which is the test's own fault.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -22,24 +22,6 @@ pub enum End {
     Failed,
     /// It had to be killed.
     TimeLimit,
-}
-
-/// Runs cargo and returns the programs that it built, by the name of their target.
-pub fn executables(command: &mut Command) -> Result<BTreeMap<String, PathBuf>, Failure> {
-    let output = command
-        .arg("--message-format=json-render-diagnostics")
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|e| format!("cannot start {command:?}: {e}"))?;
-    if !output.status.success() {
-        return Err(format!("the build with the seeded bugs failed ({}): {command:?}", output.status));
-    }
-    let built = |line: &str| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        let name = message["target"]["name"].as_str()?.to_owned();
-        Some((name, PathBuf::from(message["executable"].as_str()?)))
-    };
-    Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(built).collect())
 }
 
 fn with_bug(program: &Path, bug: &str) -> Command {

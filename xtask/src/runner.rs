@@ -1,0 +1,187 @@
+//! The tests: cargo builds their programs, and two of them run at the same time, since
+//! most of them wait for something else than a processor. What a program prints is shown
+//! when it ends; documentation's tests come last, by cargo.
+
+use std::fs::{self, File};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::programs::{self, Program};
+use crate::step::{Failure, cargo, in_parallel, target};
+
+/// How many run at the same time.
+const JOBS: usize = 2;
+/// Programs of tests that take longest, the longest first: begun last, each would run
+/// while nothing else is left to do.
+const LONG: [&str; 8] = [
+    "ixora/it",
+    "ixora/confine",
+    "ixora/hosts",
+    "testbed/dpdk_driver",
+    "testbed/dpdk_model",
+    "testbed/virtio_control",
+    "ixora/programs",
+    "interface/af_xdp",
+];
+
+/// Builds the programs of all tests; in the order in which they are to run.
+pub fn build() -> Result<Vec<Program>, Failure> {
+    println!("==> build the tests");
+    let mut all = programs::build(&mut cargo(&["test", "--workspace", "--locked", "--no-run", "--quiet"]))?;
+    all.retain(|program| program.is_test);
+    let missing: Vec<_> = LONG.into_iter().filter(|long| !all.iter().any(|p| place(p) == *long)).collect();
+    if !missing.is_empty() {
+        return Err(format!("xtask/src/runner.rs calls these tests long, but there are none: {missing:?}"));
+    }
+    let turn = |name: &str| LONG.iter().position(|long| *long == name).unwrap_or(LONG.len());
+    all.sort_by_cached_key(|program| {
+        let name = place(program);
+        (turn(&name), name)
+    });
+    Ok(all)
+}
+
+/// A program's name after that of its package's folder.
+fn place(program: &Program) -> String {
+    let package = program.package.file_name().unwrap_or_default();
+    format!("{}/{}", package.display(), program.name)
+}
+
+/// What the test runner said of all test programs together.
+#[derive(Debug, Default, PartialEq)]
+pub struct Summary {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+    seconds: f64,
+    /// Names of the tests that failed, each after its program's, and what ended otherwise.
+    failures: Vec<String>,
+}
+
+impl Summary {
+    /// Runs all tests, each program whatever became of the others.
+    pub fn run(&mut self, programs: &[Program]) -> Result<(), Failure> {
+        println!("==> tests");
+        let (begin, all) = (Instant::now(), programs.len());
+        let ended = Mutex::new((0, &mut *self));
+        in_parallel(programs.iter().enumerate(), JOBS, |(number, program)| {
+            let name = place(program);
+            let (output, failure, time) =
+                finish(&format!("{number}-{}", program.name), &mut command(program));
+            let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+            ended.0 += 1;
+            print!("\n--- {} of {all}: {name}, {:.1} s\n{output}", ended.0, time.as_secs_f64());
+            ended.1.add(&name, &output, failure);
+        });
+        // Cargo alone knows how documentation is tested.
+        let mut documentation = cargo(&["test", "--workspace", "--locked", "--no-fail-fast", "--doc"]);
+        let (output, failure, _) = finish("documentation", &mut documentation);
+        print!("{output}");
+        self.add("documentation", &output, failure);
+        println!("<== tests: {:.1} s", begin.elapsed().as_secs_f64());
+        match (self.failures.is_empty(), self.passed) {
+            (true, 0) => Err("no test ran".to_owned()),
+            (true, _) => Ok(()),
+            (false, _) => Err(format!("{} {}", self.line(), self.failures.join(", "))),
+        }
+    }
+
+    /// Adds what a program said; `failure` tells how it ended if not well.
+    fn add(&mut self, program: &str, output: &str, failure: Option<String>) {
+        let before = self.failures.len();
+        output.lines().for_each(|line| self.note(program, line));
+        // A program that a signal ended names no test.
+        if let (Some(failure), true) = (failure, self.failures.len() == before) {
+            self.failures.push(format!("{program} ({failure})"));
+        }
+    }
+
+    /// Adds what a line of the runner's output says.
+    fn note(&mut self, program: &str, line: &str) {
+        if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
+            self.failures.push(format!("{program}: {name}"));
+        }
+        let Some(counts) = line.strip_prefix("test result: ") else { return };
+        for part in counts.split([';', '.']) {
+            let mut words = part.split_whitespace();
+            let (Some(Ok(count)), Some(what)) = (words.next().map(str::parse::<u64>), words.next()) else {
+                continue;
+            };
+            match what {
+                "passed" => self.passed += count,
+                "failed" => self.failed += count,
+                "ignored" => self.ignored += count,
+                _ => {}
+            }
+        }
+        let seconds = line.rsplit_once("finished in ").and_then(|(_, time)| time.strip_suffix('s'));
+        self.seconds += seconds.and_then(|time| time.parse::<f64>().ok()).unwrap_or(0.0);
+    }
+
+    /// The runner's line, over all programs.
+    pub fn line(&self) -> String {
+        let word = if self.failures.is_empty() { "ok" } else { "FAILED" };
+        format!(
+            "test result: {word}. {} passed; {} failed; {} ignored; 0 measured; 0 filtered out; finished in {:.2}s",
+            self.passed, self.failed, self.ignored, self.seconds
+        )
+    }
+}
+
+/// A test program as cargo runs it.
+fn command(program: &Program) -> Command {
+    let mut command = Command::new(&program.path);
+    command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
+    command
+}
+
+/// Runs a program to its end: what it printed, how it ended if not well, and its time. What
+/// it prints goes to a file in the build directory, which tells of one that never ends.
+fn finish(log: &str, command: &mut Command) -> (String, Option<String>, Duration) {
+    let begin = Instant::now();
+    let logs = target().join("tests");
+    let mut run = || -> std::io::Result<(String, Option<String>)> {
+        fs::create_dir_all(&logs)?;
+        let path = logs.join(format!("{log}.log"));
+        let output = File::create(&path)?;
+        // One file for both, so that they stand in their order.
+        let status = command.stdout(output.try_clone()?).stderr(output).status()?;
+        let failure = (!status.success()).then(|| status.to_string());
+        Ok((String::from_utf8_lossy(&fs::read(&path)?).into_owned(), failure))
+    };
+    let (output, failure) = run().unwrap_or_else(|error| (String::new(), Some(error.to_string())));
+    (output, failure, begin.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_adds_up_what_the_runner_says() {
+        let mut summary = Summary::default();
+        for line in [
+            "running 3 tests",
+            "test a::b ... ok",
+            "test a::c ... FAILED",
+            "test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.50s",
+            "test result: ok. 40 passed; 0 failed; 2 ignored; 0 measured; 7 filtered out; finished in 0.25s",
+        ] {
+            summary.note("it", line);
+        }
+        assert_eq!((summary.passed, summary.failed, summary.ignored), (42, 1, 2));
+        assert_eq!((summary.seconds, summary.failures.clone()), (1.75, vec!["it: a::c".to_owned()]));
+        assert!(summary.line().starts_with("test result: FAILED. 42 passed; 1 failed; 2 ignored;"));
+    }
+
+    #[test]
+    fn a_program_that_ends_without_naming_a_test_is_a_failure() {
+        let (output, failure, _) =
+            finish("xtask-test", Command::new("sh").args(["-c", "echo one; echo two >&2; kill -9 $$"]));
+        assert_eq!(output, "one\ntwo\n");
+        let mut summary = Summary::default();
+        summary.add("ends", &output, failure);
+        assert!(summary.failures.len() == 1 && summary.failures[0].contains("SIGKILL"), "{summary:?}");
+    }
+}
