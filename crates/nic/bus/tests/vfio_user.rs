@@ -215,6 +215,24 @@ fn writes_outlast_the_message_ids() {
 }
 
 #[test]
+fn a_socket_whose_file_is_there_takes_connections() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths: Vec<_> = (0..300).map(|n| directory.path().join(n.to_string())).collect();
+    let dialled = |path: &std::path::PathBuf| loop {
+        match std::os::unix::net::UnixStream::connect(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            outcome => break outcome.is_ok(),
+        }
+    };
+    std::thread::scope(|scope| {
+        let dialling = scope.spawn(|| paths.iter().filter(|path| !dialled(path)).count());
+        let servers = paths.iter().map(|path| bus::vfio_user::server::Server::bind(path).unwrap());
+        let _servers: Vec<_> = servers.collect();
+        assert_eq!(dialling.join().unwrap(), 0, "so many were refused");
+    });
+}
+
+#[test]
 fn sockets_are_taken_over_from_the_dead_only() {
     let serving = Serving::start();
     let busy = bus::vfio_user::server::Server::bind(serving.path()).unwrap_err();

@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 pub use super::served::{DmaAccess, RegionInfo, Served, Shared};
@@ -43,17 +44,8 @@ pub struct Server {
 impl Server {
     /// Binds the socket. A file left by a server that is gone is replaced.
     pub fn bind(path: &Path) -> Result<Server> {
-        let named = || format!("binding {}", path.display());
-        remove_stale(path)?;
-        let listener = UnixListener::bind(path).map_err(|error| Error::os(named(), error))?;
-        listener.set_nonblocking(true).map_err(|error| Error::os(named(), error))?;
-        let file = std::fs::symlink_metadata(path).map_err(|error| Error::os(named(), error))?;
-        Ok(Server {
-            listener,
-            path: path.to_owned(),
-            identity: (file.dev(), file.ino()),
-            refused: Vec::new(),
-        })
+        let (listener, identity) = listen(path)?;
+        Ok(Server { listener, path: path.to_owned(), identity, refused: Vec::new() })
     }
 
     /// The socket's path.
@@ -112,8 +104,38 @@ impl Drop for Server {
     }
 }
 
+/// A socket that listens when its file is there, and device and inode of the file: it is
+/// bound under another name first, since a file that is bound and does not listen yet
+/// refuses those who waited for it, and looks as if its server were gone. A file left by a
+/// server that is gone is replaced.
+///
+/// # Errors
+/// [`Error::Setup`] when another process listens there; what binding says.
+pub(crate) fn listen(path: &Path) -> Result<(UnixListener, (u64, u64))> {
+    let failed = |error: io::Error| Error::os(format!("binding {}", path.display()), error);
+    let mut before = path.as_os_str().to_owned();
+    before.push("~");
+    let before = PathBuf::from(before);
+    remove_stale(path)?;
+    remove_stale(&before)?;
+    let listener = UnixListener::bind(&before).map_err(failed)?;
+    let shown = || {
+        listener.set_nonblocking(true)?;
+        let file = std::fs::symlink_metadata(&before)?;
+        renameat_with(CWD, &before, CWD, path, RenameFlags::NOREPLACE)?;
+        Ok((file.dev(), file.ino()))
+    };
+    match shown() {
+        Ok(identity) => Ok((listener, identity)),
+        Err(error) => {
+            let _ = std::fs::remove_file(&before);
+            Err(failed(error))
+        }
+    }
+}
+
 /// Removes a socket that nobody listens on.
-pub(crate) fn remove_stale(path: &Path) -> Result<()> {
+fn remove_stale(path: &Path) -> Result<()> {
     // One that is too busy to take a connection is one that serves.
     let refused = match dial(path, Duration::ZERO, &AtomicBool::new(false)) {
         Ok(_) | Err(Errno::TIMEDOUT) => {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 
-use crate::vfio_user::server::remove_stale;
+use crate::vfio_user::server::listen;
 use crate::vfio_user::transport::{Fault, Patience};
 use crate::{Error, Result};
 
@@ -30,12 +30,8 @@ impl Listener {
     /// # Errors
     /// [`Error::Setup`] when another process listens there; what binding says.
     pub fn bind(path: &Path) -> Result<Listener> {
-        let failed = |error: io::Error| Error::os(format!("binding {}", path.display()), error);
-        remove_stale(path)?;
-        let socket = UnixListener::bind(path).map_err(failed)?;
-        socket.set_nonblocking(true).map_err(failed)?;
-        let file = std::fs::symlink_metadata(path).map_err(failed)?;
-        Ok(Listener { socket, path: path.to_owned(), identity: (file.dev(), file.ino()) })
+        let (socket, identity) = listen(path)?;
+        Ok(Listener { socket, path: path.to_owned(), identity })
     }
 
     /// The socket's path.
