@@ -1,12 +1,15 @@
 //! Sending into tunnels: one lookup, one copy of finished headers, and what differs between
 //! packets.
 
+use std::collections::BTreeSet;
+
 use fib::exact::{Exact, Key};
 use fib::{MISS, Reader};
-use memory::Packet;
+use memory::{Packet, TxOffload};
+use port::{Capabilities, Feature, software};
 
-use crate::hop::{Hop, look};
-use crate::network::{Network, Unknown};
+use crate::hop::{Hop, Ready, look};
+use crate::network::{Layer, Network, Unknown};
 use crate::reason::{Drops, Reason};
 use crate::table::{flood_key, network_key};
 
@@ -23,7 +26,7 @@ pub enum Sent {
     /// It is as it was: no entry has its identifier, and a copy goes to each tunnel of the
     /// flood list ([`Encapsulator::flood`]).
     Flood,
-    /// It is as it was, and counted: it must be dropped.
+    /// It is counted and must be dropped. It is as it was, but for what it left to a NIC.
     Drop(Reason),
 }
 
@@ -36,6 +39,8 @@ pub struct Encapsulator {
     drops: Drops,
     /// Of the next packet.
     number: u32,
+    /// Ports that fill in checksums inside a tunnel's packet.
+    summing: BTreeSet<u16>,
 }
 
 impl Encapsulator {
@@ -44,12 +49,29 @@ impl Encapsulator {
         entries: Reader<Exact, Hop>,
         floods: Reader<Exact, Hop>,
     ) -> Encapsulator {
-        Encapsulator { networks, entries, floods, drops: Drops::default(), number: 0 }
+        Encapsulator {
+            networks,
+            entries,
+            floods,
+            drops: Drops::default(),
+            number: 0,
+            summing: BTreeSet::new(),
+        }
     }
 
     /// What was dropped since the start, by reason.
     pub fn drops(&self) -> &Drops {
         &self.drops
+    }
+
+    /// Says what a port of the underlay can do: checksums that packets wait for are left to
+    /// one that has [`Feature::TunnelChecksum`]. For others they are computed here, which
+    /// reads the packet.
+    pub fn set_port(&mut self, port: u16, capabilities: &Capabilities) {
+        match capabilities.has(Feature::TunnelChecksum) {
+            true => self.summing.insert(port),
+            false => self.summing.remove(&port),
+        };
     }
 
     /// Puts packets of a virtual network into their tunnels. `sent` says of each what became
@@ -85,7 +107,7 @@ impl Encapsulator {
                 *sent = match fib.hop(index) {
                     Some(hop) => {
                         self.number = self.number.wrapping_add(1);
-                        send(hop, packet, &settings, self.number)
+                        send(hop, packet, &settings, self.number, &self.summing)
                     }
                     None => unknown(&settings, network, packet),
                 };
@@ -110,7 +132,7 @@ impl Encapsulator {
         self.number = self.number.wrapping_add(1);
         let hop = self.floods.fib().lookup(flood_key(network, place));
         let sent = match hop {
-            Some(hop) => send(hop, packet, &settings, self.number),
+            Some(hop) => send(hop, packet, &settings, self.number, &self.summing),
             None => Sent::Drop(Reason::UnknownKey), // the list became shorter meanwhile
         };
         if let Sent::Drop(reason) = sent {
@@ -126,7 +148,7 @@ fn dropped(drops: &mut Drops, reason: Reason) -> Sent {
 }
 
 #[inline]
-fn send(hop: &Hop, packet: &mut Packet, settings: &Network, number: u32) -> Sent {
+fn send(hop: &Hop, packet: &mut Packet, settings: &Network, number: u32, summing: &BTreeSet<u16>) -> Sent {
     let ready = match &hop.state {
         Ok(ready) => ready,
         Err(reason) => return Sent::Drop(*reason),
@@ -134,14 +156,53 @@ fn send(hop: &Hop, packet: &mut Packet, settings: &Network, number: u32) -> Sent
     if ready.layer != settings.layer {
         return Sent::Drop(Reason::BadTunnel); // of a network that has another layer by now
     }
-    if !packet.tx_offload().is_empty() {
-        return Sent::Drop(Reason::Offload);
-    }
-    let Some(inner) = look(packet, settings.layer) else { return Sent::Drop(Reason::NoIp) };
-    match ready.encapsulate(packet, &inner, settings.layer, number) {
+    let done = match packet.tx_offload().is_empty() {
+        true => put_in(ready, packet, number),
+        false => put_in_unfinished(ready, packet, number, summing),
+    };
+    match done {
         Ok(()) => Sent::Port(ready.port),
         Err(reason) => Sent::Drop(reason),
     }
+}
+
+#[inline]
+fn put_in(ready: &Ready, packet: &mut Packet, number: u32) -> Result<(), Reason> {
+    let inner = look(packet, ready.layer).ok_or(Reason::NoIp)?;
+    ready.encapsulate(packet, &inner, number)
+}
+
+/// Puts a packet into a tunnel that waits for a tag or for checksums: a tag is of the packet
+/// inside and is put there; checksums are left to a port that can, where the tunnel has none
+/// over them. A packet that is to be cut is refused.
+#[cold]
+fn put_in_unfinished(
+    ready: &Ready,
+    packet: &mut Packet,
+    number: u32,
+    summing: &BTreeSet<u16>,
+) -> Result<(), Reason> {
+    let asked = packet.tx_offload();
+    let inner = look(packet, ready.layer).ok_or(Reason::NoIp)?;
+    let tags = asked.has(TxOffload::VLAN);
+    if asked.has(TxOffload::SEGMENT) || tags && ready.layer != Layer::Ethernet {
+        return Err(Reason::Offload);
+    }
+    if tags && !software::insert_tag(packet) {
+        return Err(Reason::NoHeadroom);
+    }
+    let asked = packet.tx_offload();
+    let l2_len = u8::try_from(ready.header_len(&inner) + usize::from(asked.l2_len));
+    let left = match l2_len {
+        Ok(l2_len) if summing.contains(&ready.port) && !ready.sums_payload() && !asked.is_empty() => {
+            TxOffload { flags: asked.flags | TxOffload::TUNNEL, l2_len, ..asked }
+        }
+        _ if software::fill_checksums(packet) => TxOffload::default(),
+        _ => return Err(Reason::Offload),
+    };
+    put_in(ready, packet, number)?;
+    packet.set_tx_offload(left);
+    Ok(())
 }
 
 #[cold]

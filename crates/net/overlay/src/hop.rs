@@ -99,21 +99,31 @@ impl Ready {
         })
     }
 
+    /// Whether the tunnel's own headers have a checksum over the packet inside.
+    pub(crate) fn sums_payload(&self) -> bool {
+        self.finish.udp_checksum || self.finish.gre.is_some()
+    }
+
+    /// Bytes of the headers in front of a packet.
+    #[inline]
+    pub(crate) fn header_len(&self, inner: &Inner) -> usize {
+        self.headers(inner).len()
+    }
+
+    #[inline]
+    fn headers(&self, inner: &Inner) -> &Headers {
+        &self.headers[usize::from(inner.is_v6 && self.layer == Layer::Ip)]
+    }
+
     /// Puts the headers in front of a packet that is known as `inner`. `number` is the
     /// packet's IPv4 identification and GRE's sequence number.
     #[inline]
-    pub(crate) fn encapsulate(
-        &self,
-        packet: &mut Packet,
-        inner: &Inner,
-        layer: Layer,
-        number: u32,
-    ) -> Result<(), Reason> {
+    pub(crate) fn encapsulate(&self, packet: &mut Packet, inner: &Inner, number: u32) -> Result<(), Reason> {
         let len = packet.total_len();
         if len > usize::from(self.max_len) {
             return Err(Reason::TooLong);
         }
-        let headers = &self.headers[usize::from(inner.is_v6 && layer == Layer::Ip)];
+        let headers = self.headers(inner);
         let class =
             if self.inherits_dscp { inner.traffic_class } else { ecn::encapsulate(0, inner.traffic_class) };
         let room = packet.push_front(headers.len()).map_err(|_| Reason::NoHeadroom)?;

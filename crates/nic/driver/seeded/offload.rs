@@ -11,8 +11,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "intel/offload.rs",
-            "L::context(offload, total)",
-            "L::context(offload, total).filter(|_| false)",
+            "L::context(offload, total, packet)",
+            "L::context(offload, total, packet).filter(|_| false)",
         )],
     },
     Bug {
@@ -182,7 +182,7 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(
             "intel/offload.rs",
             "self.put([segment.iova(), bits | end | L::buffer(len)], Some(segment));",
-            "self.put([segment.iova(), if end == 0 { L::command(TxOffload::default(), 0) | len } else { bits | end | len }], Some(segment));",
+            "self.put([segment.iova(), if end == 0 { L::command(TxOffload::default(), 0, &[]) | len } else { bits | end | len }], Some(segment));",
         )],
     },
     Bug {

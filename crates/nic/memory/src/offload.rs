@@ -84,7 +84,8 @@ impl PacketType {
 pub struct TxOffload {
     /// [`TxOffload::VLAN`], [`TxOffload::IP_CHECKSUM`], ….
     pub flags: u8,
-    /// Bytes before the network header: 14, or 18 with a tag in the packet.
+    /// Bytes before the network header: 14, or 18 with a tag in the packet; with
+    /// [`TxOffload::TUNNEL`] all outer headers, the tunnel's own and what stands behind it.
     pub l2_len: u8,
     /// Bytes of the network header, extension headers included.
     pub l3_len: u8,
@@ -111,11 +112,31 @@ impl TxOffload {
     /// in. The TCP checksum field holds the pseudo-header's sum without its
     /// length, which differs from segment to segment (82599 datasheet 7.2.4.7).
     pub const SEGMENT: u8 = 1 << 5;
+    /// The packet is a tunnel's, and all else is about the packet inside. The lengths of the
+    /// outer headers are not here: the headers are whole and tell them, so that a device
+    /// which has to know them costs only those packets that are sent through it.
+    pub const TUNNEL: u8 = 1 << 6;
 
     /// Whether the device is asked for anything.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.flags == 0
+    }
+
+    /// Whether any of these flags is set.
+    #[inline]
+    pub fn has(self, flags: u8) -> bool {
+        self.flags & flags != 0
+    }
+
+    /// The same without these flags.
+    pub fn without(self, flags: u8) -> TxOffload {
+        TxOffload { flags: self.flags & !flags, ..self }
+    }
+
+    /// Where the transport header begins, in bytes.
+    pub fn transport_offset(self) -> usize {
+        usize::from(self.l2_len) + usize::from(self.l3_len)
     }
 
     /// Bytes of all headers up to the payload.

@@ -54,6 +54,7 @@ fn bits_of_a_received_packet_are_the_82599s() {
         TxOffload::UDP_CHECKSUM,
         TxOffload::IPV6,
         TxOffload::SEGMENT,
+        TxOffload::TUNNEL,
     ];
     (0..).zip(sent).for_each(|(bit, flag)| assert_eq!(flag, 2_u8.pow(bit)));
 }

@@ -11,6 +11,8 @@ pub enum Feature {
     RxChecksum,
     /// The device fills in checksums of packets that ask for it.
     TxChecksum,
+    /// The device fills in checksums of the packet inside a tunnel's that asks for it.
+    TunnelChecksum,
     /// The device cuts a packet into TCP segments.
     Segmentation,
     /// The device takes VLAN tags off received frames.
@@ -35,9 +37,10 @@ pub enum Feature {
 
 impl Feature {
     /// All of them, in the order of the table.
-    pub const ALL: [Feature; 12] = [
+    pub const ALL: [Feature; 13] = [
         Feature::RxChecksum,
         Feature::TxChecksum,
+        Feature::TunnelChecksum,
         Feature::Segmentation,
         Feature::VlanStrip,
         Feature::VlanInsert,
@@ -55,6 +58,7 @@ impl Feature {
         match self {
             Feature::RxChecksum => "rx-checksum",
             Feature::TxChecksum => "tx-checksum",
+            Feature::TunnelChecksum => "tunnel-checksum",
             Feature::Segmentation => "tso",
             Feature::VlanStrip => "vlan-strip",
             Feature::VlanInsert => "vlan-insert",
@@ -74,6 +78,9 @@ impl Feature {
         match self {
             Feature::RxChecksum => "--checksums (Options::rx_checksum)",
             Feature::TxChecksum => "--checksums (Options::tx_checksum), then a packet's TxOffload",
+            Feature::TunnelChecksum => {
+                "--checksums (Options::tx_checksum), then a packet's TxOffload::TUNNEL"
+            }
             Feature::Segmentation => "--checksums (Options::tx_checksum), then a packet's TxOffload::SEGMENT",
             Feature::VlanStrip => "--vlan-strip (Options::vlan_strip)",
             Feature::VlanInsert => "pktgen --vlan, or a packet's TxOffload::VLAN",

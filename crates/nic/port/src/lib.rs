@@ -21,6 +21,7 @@ pub mod loss;
 mod options;
 mod rss;
 pub mod setting;
+pub mod software;
 mod stats;
 
 pub use capability::{Capabilities, Feature, Features, Limits, Support};

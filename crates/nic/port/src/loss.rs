@@ -78,7 +78,7 @@ reasons! {
     RxInterface "rx_interface" Interface "frames the kernel's interface could not receive or dropped";
     TxOversize "tx_oversize" Interface "frames longer than the interface sends";
     TxRunt "tx_runt" Interface "frames shorter than an Ethernet header";
-    TxOffload "tx_offload" Interface "packets that ask for an offload this port does not have";
+    TxOffload "tx_offload" Driver, Interface "packets that ask for an offload this port does not have";
     TxRefused "tx_refused" Interface "frames the kernel refused";
     TxInterface "tx_interface" Interface "frames the kernel's interface could not send or dropped";
     TxRingFull "tx_ring_full" Application "packets an application gave up because a transmit ring was full";

@@ -7,7 +7,7 @@ mod common;
 use common::Bench;
 use common::frames::{self, Sums, is_right, payload, tagged};
 use memory::{Checksum, PacketType, TxOffload};
-use port::{Options, TxQueue as _};
+use port::{Feature, Options, Port as _, TxQueue as _};
 
 const IP: u8 = TxOffload::IP_CHECKSUM;
 const UDP: u8 = TxOffload::UDP_CHECKSUM;
@@ -51,6 +51,50 @@ fn each_checksum_can_be_asked_for_alone() {
     assert_eq!((&only_ip[..34], &only_ip[34..]), (&full[..34], &pseudo[34..]));
     let only_udp = bench.cross_one(&pseudo, ask(UDP));
     assert_eq!((&only_udp[..34], &only_udp[34..42]), (&pseudo[..34], &full[34..42]));
+    bench.finish();
+}
+
+/// What stands in front of the inner IP header: Ethernet, IPv4, UDP, VXLAN, Ethernet.
+const OUTER: u8 = 14 + 20 + 8 + 8 + 14;
+
+#[test]
+fn checksums_inside_a_tunnel_are_inserted() {
+    let mut bench = Bench::pair(&Options::default());
+    assert!(bench.sides[0].device.capabilities().has(Feature::TunnelChecksum));
+    let bytes = payload(333);
+    let kinds: [(u8, Vec<u8>, Vec<u8>); 4] = [
+        (IP | UDP, frames::udp4(&bytes, Sums::Pseudo), frames::udp4(&bytes, Sums::Full)),
+        (IP | TCP, frames::tcp4(&bytes, Sums::Pseudo), frames::tcp4(&bytes, Sums::Full)),
+        (UDP | V6, frames::udp6(&bytes, Sums::Pseudo), frames::udp6(&bytes, Sums::Full)),
+        (TCP | V6, frames::tcp6(&bytes, Sums::Pseudo), frames::tcp6(&bytes, Sums::Full)),
+    ];
+    for (flags, asked, wanted) in &kinds {
+        let inside = TxOffload { l2_len: OUTER, ..ask(flags | TxOffload::TUNNEL) };
+        assert_eq!(bench.cross_one(&frames::in_vxlan(asked), inside), frames::in_vxlan(wanted));
+        // The tag is the outer frame's.
+        let tag = TxOffload { vlan: 9, flags: inside.flags | TxOffload::VLAN, ..inside };
+        assert_eq!(bench.cross_one(&frames::in_vxlan(asked), tag), tagged(&frames::in_vxlan(wanted), 9));
+        assert_eq!(&bench.cross_one(asked, ask(*flags)), wanted, "no tunnel, in between");
+    }
+    bench.finish();
+}
+
+#[test]
+fn what_the_chip_does_not_do_is_counted_by_its_name() {
+    let mut bench = Bench::pair(&Options::default());
+    let segment = TxOffload { segment_size: 100, ..ask(TxOffload::SEGMENT | TCP | IP) };
+    let frame = frames::in_vxlan(&frames::tcp4(&payload(700), Sums::PseudoNoLength));
+    let wrong = [
+        TxOffload { l2_len: OUTER, flags: segment.flags | TxOffload::TUNNEL, ..segment },
+        // MACLEN has seven bits.
+        TxOffload { l2_len: 128, ..ask(UDP | TxOffload::TUNNEL) },
+    ];
+    for (n, offload) in (1..).zip(wrong) {
+        assert!(bench.cross(&frame, offload).is_empty());
+        assert_eq!(bench.sides[0].tx[0].stats().unsendable, n);
+    }
+    let stats = bench.sides[0].device.stats();
+    assert_eq!((stats.counter("tx_offload"), stats.counter("tx_unsendable")), (2, 0));
     bench.finish();
 }
 

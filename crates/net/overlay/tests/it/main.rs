@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod changes;
+mod offload;
 mod rfc;
 mod rig;
 mod round_trip;

@@ -17,6 +17,7 @@ pub(super) static INFO: ChipInfo = ChipInfo {
     features: &[
         Feature::RxChecksum,
         Feature::TxChecksum,
+        Feature::TunnelChecksum,
         Feature::Segmentation,
         Feature::VlanStrip,
         Feature::VlanInsert,

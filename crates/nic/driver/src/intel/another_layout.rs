@@ -11,6 +11,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use bus::Pci;
 use memory::{Batch, Checksum, Dma, Pool, RxFlags, TxOffload};
 use port::{Counter, Link, Options, RxQueue as _, TxQueue as _};
+use wire::ethernet::{self, EtherType};
+use wire::ip::Protocol;
+use wire::{ipv4, ipv6, vlan};
 
 use super::chip::{Chip, ChipInfo, Device, Queues};
 use super::filter::FilterTables;
@@ -68,8 +71,16 @@ impl TxLayout for Tx {
         Self::EOP | Self::buffer(len)
     }
 
-    fn command(offload: TxOffload, _total: u64) -> u64 {
-        u64::from(offload.l2_len / 2) << 16 | u64::from(offload.l3_len / 4) << 23
+    fn does(_offload: TxOffload) -> bool {
+        true
+    }
+
+    /// Behind a tunnel the lengths are those of the packet inside, but MACLEN is the outer
+    /// Ethernet header's.
+    fn command(offload: TxOffload, _total: u64, frame: &[u8]) -> u64 {
+        let outer = offload.has(TxOffload::TUNNEL).then(|| OuterHeaders::of(frame)).flatten();
+        let l2_len = outer.map_or(u64::from(offload.l2_len), |outer| outer.l2_len as u64);
+        (l2_len / 2) << 16 | u64::from(offload.l3_len / 4) << 23
     }
 
     fn buffer(len: u64) -> u64 {
@@ -78,13 +89,62 @@ impl TxLayout for Tx {
 
     const CONTEXT_STAYS: bool = false;
 
-    /// Checksums need no context here: the lengths stand in the data descriptor. One for
-    /// segmentation has the length of the payload, so each packet needs its own.
-    fn context(offload: TxOffload, total: u64) -> Option<[u64; 2]> {
-        let segments = offload.flags & TxOffload::SEGMENT != 0;
+    /// Checksums need no context here, but for a tunnel's outer lengths: the others stand
+    /// in the data descriptor. One for segmentation has the length of the payload, so each
+    /// packet needs its own.
+    fn context(offload: TxOffload, total: u64, frame: &[u8]) -> Option<[u64; 2]> {
+        let outer = offload.has(TxOffload::TUNNEL).then(|| OuterHeaders::of(frame)).flatten();
+        let low = outer.map_or(0, |outer| outer.context(usize::from(offload.l2_len)));
         let payload = total - offload.header_len().min(total);
-        let high = 1 | 1 << 4 | payload << 30 | u64::from(offload.segment_size) << 50;
-        segments.then_some([0, high])
+        let high = match offload.has(TxOffload::SEGMENT) {
+            true => 1 | 1 << 4 | payload << 30 | u64::from(offload.segment_size) << 50,
+            false => 1,
+        };
+        (low != 0 || high != 1).then_some([low, high])
+    }
+}
+
+/// What the context of a tunnel's packet says of the headers outside (8.4.2.2.1), which is
+/// read from the headers.
+#[derive(Clone, Copy)]
+struct OuterHeaders {
+    l2_len: usize,
+    l3_len: usize,
+    /// EIPT: 1 is IPv6, 2 is IPv4 whose checksum is there.
+    version: u64,
+    /// L4TUNT: 1 is UDP, 2 is GRE, 0 is neither.
+    carrier: u64,
+}
+
+impl OuterHeaders {
+    fn of(frame: &[u8]) -> Option<OuterHeaders> {
+        let (mut ethertype, mut l2_len) = (ethernet::Header::of(frame)?.ethertype(), ethernet::HEADER_LEN);
+        while ethertype.is_tag() {
+            ethertype = vlan::Header::of(frame.get(l2_len..)?)?.ethertype();
+            l2_len += vlan::HEADER_LEN;
+        }
+        let packet = frame.get(l2_len..)?;
+        let (l3_len, protocol, version) = match ethertype {
+            EtherType::IPV4 => {
+                let header = ipv4::Header::of(packet)?;
+                (header.header_len(), header.protocol(), 2)
+            }
+            EtherType::IPV6 => (ipv6::HEADER_LEN, ipv6::Header::of(packet)?.next_header(), 1),
+            _ => return None,
+        };
+        let carrier = match protocol {
+            Protocol::UDP => 1,
+            Protocol::GRE => 2,
+            _ => 0,
+        };
+        Some(OuterHeaders { l2_len, l3_len, version, carrier })
+    }
+
+    /// EIPT, EIPLEN in words of four bytes, L4TUNT, and L4TUNLEN in words of two: from the
+    /// outer IP header's end to the inner network header.
+    fn context(self, inner: usize) -> u64 {
+        let between = inner.saturating_sub(self.l2_len + self.l3_len) as u64 / 2;
+        self.version | (self.l3_len as u64 / 4) << 2 | self.carrier << 9 | between << 12
     }
 }
 
@@ -280,4 +340,30 @@ fn each_packet_to_be_segmented_has_a_context_of_its_own() {
     assert_eq!(contexts, [946, 946, 546].map(|payload| 1 | 1 << 4 | payload << 30 | 200 << 50));
     drop(queue);
     assert_eq!(pool.available(), pool.capacity());
+}
+
+/// A checksum inside VXLAN over IPv4 and inside GRE over IPv6, behind a tag: the context has
+/// what the headers say, and the data descriptor the lengths inside.
+#[test]
+fn a_tunnels_outer_headers_are_in_the_context() {
+    let v4 = |protocol: u8, rest: usize| {
+        let mut header = [&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol][..], &[0; 10]].concat();
+        header.resize(20 + rest, 0);
+        header
+    };
+    let mut v6 = vec![0x60, 0, 0, 0, 0, 0, 47, 64];
+    v6.resize(40 + 4 + 40, 0);
+    let vxlan = [&[2; 12][..], &[8, 0], &v4(17, 8 + 8 + 14 + 40)].concat();
+    let gre = [&[2; 12][..], &[0x81, 0, 0, 7, 0x86, 0xDD], &v6].concat();
+    let flags = TxOffload::UDP_CHECKSUM | TxOffload::TUNNEL;
+    let asked = TxOffload { flags, l3_len: 20, ..TxOffload::default() };
+    let cases = [
+        (vxlan, 14 + 20 + 30, 2 | 5 << 2 | 1 << 9 | 15 << 12, 7 << 16 | 5 << 23),
+        (gre, 18 + 40 + 4, 1 | 10 << 2 | 2 << 9 | 2 << 12, 9 << 16 | 5 << 23),
+    ];
+    for (frame, l2_len, low, command) in cases {
+        let asked = TxOffload { l2_len, ..asked };
+        assert_eq!(Tx::context(asked, frame.len() as u64, &frame), Some([low, 1]));
+        assert_eq!(Tx::command(asked, frame.len() as u64, &frame), command);
+    }
 }

@@ -207,7 +207,7 @@ impl Device {
     /// What the queues dropped.
     pub fn dropped(&self) -> impl Iterator<Item = Counter> {
         let losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        [Reason::RxBadDescriptor, Reason::TxUnsendable]
+        [Reason::RxBadDescriptor, Reason::TxUnsendable, Reason::TxOffload]
             .map(|reason| {
                 let of_reason = losses.iter().filter(|(why, _)| *why == reason);
                 Counter::of_loss(reason, of_reason.map(|(_, losses)| losses.read()).sum())

@@ -67,9 +67,12 @@ pub trait TxLayout: Send + Sync + 'static {
     /// The command of a packet in one buffer of which nothing is asked.
     fn whole(len: u64) -> u64;
 
+    /// Whether the device does what is asked, and its descriptors have room to say so.
+    fn does(offload: TxOffload) -> bool;
+
     /// What the commands of all descriptors of a packet have in common: what is
-    /// asked, and its length.
-    fn command(offload: TxOffload, total: u64) -> u64;
+    /// asked, and its length. A tunnel's outer headers are in `frame`, the first segment.
+    fn command(offload: TxOffload, total: u64, frame: &[u8]) -> u64;
 
     /// A buffer's length, as it stands in a command.
     fn buffer(len: u64) -> u64;
@@ -78,7 +81,7 @@ pub trait TxLayout: Send + Sync + 'static {
     const CONTEXT_STAYS: bool;
 
     /// The context descriptor that must stand before a packet of so many bytes.
-    fn context(offload: TxOffload, total: u64) -> Option<[u64; 2]>;
+    fn context(offload: TxOffload, total: u64, frame: &[u8]) -> Option<[u64; 2]>;
 }
 
 /// The 82599's receive descriptors (datasheet 7.1.6.2).
@@ -163,7 +166,15 @@ impl TxLayout for TxAdvanced {
         TX_DATA | tx::EOP | len | len << tx::PAYLEN_SHIFT
     }
 
-    fn command(offload: TxOffload, total: u64) -> u64 {
+    /// A checksum inside a tunnel's packet is like any other: all that is in front of the
+    /// inner network header counts as MACLEN. Nobody brings the outer lengths of segments
+    /// up to date.
+    fn does(offload: TxOffload) -> bool {
+        let whole = !offload.has(TxOffload::TUNNEL) || !offload.has(TxOffload::SEGMENT);
+        whole && u64::from(offload.l2_len) <= tx_context_low::MACLEN_MASK
+    }
+
+    fn command(offload: TxOffload, total: u64, _frame: &[u8]) -> u64 {
         let has = |flag| offload.flags & flag != 0;
         let mut bits = TX_DATA;
         let mut payload = total;
@@ -194,7 +205,7 @@ impl TxLayout for TxAdvanced {
 
     const CONTEXT_STAYS: bool = true;
 
-    fn context(offload: TxOffload, _total: u64) -> Option<[u64; 2]> {
+    fn context(offload: TxOffload, _total: u64, _frame: &[u8]) -> Option<[u64; 2]> {
         if offload.is_empty() {
             return None;
         }

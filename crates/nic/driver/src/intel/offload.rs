@@ -20,14 +20,26 @@ pub(super) struct Special<L> {
     /// The longest frame that the device sends, in bytes.
     longest: usize,
     /// Packets that it can never send.
-    pub(super) losses: Arc<Losses>,
+    unsendable: Arc<Losses>,
+    /// Packets that ask for what it does not do.
+    not_done: Arc<Losses>,
     layout: PhantomData<L>,
 }
 
 impl<L> Special<L> {
     pub(super) fn new(device: &Device) -> Special<L> {
-        let (longest, losses) = (device.info.longest, device.add_losses(Reason::TxUnsendable));
-        Special { context: None, longest, losses, layout: PhantomData }
+        Special {
+            context: None,
+            longest: device.info.longest,
+            unsendable: device.add_losses(Reason::TxUnsendable),
+            not_done: device.add_losses(Reason::TxOffload),
+            layout: PhantomData,
+        }
+    }
+
+    /// Packets that were dropped.
+    pub(super) fn dropped(&self) -> u64 {
+        self.unsendable.read() + self.not_done.read()
     }
 }
 
@@ -49,12 +61,15 @@ impl<L: TxLayout> TxQueue<L> {
         let offload = packet.tx_offload();
         let total = packet.total_len() as u64;
         let segments = packet.segments().count();
-        if !sendable::<L>(packet, offload, total, segments, self.special.longest) {
-            self.special.losses.add(1);
+        let is_done = offload.is_empty() || L::does(offload);
+        if !is_done || !sendable::<L>(packet, offload, total, segments, self.special.longest) {
+            let why = if is_done { &self.special.unsendable } else { &self.special.not_done };
+            why.add(1);
             pool.free(batch.pop_front()?);
             return Some(0);
         }
-        let context = L::context(offload, total)
+        let bits = L::command(offload, total, packet);
+        let context = L::context(offload, total, packet)
             .filter(|&words| !L::CONTEXT_STAYS || self.special.context != Some(words));
         if segments as u32 + u32::from(context.is_some()) > self.room() {
             return None;
@@ -63,7 +78,6 @@ impl<L: TxLayout> TxQueue<L> {
             self.put(words, None); // a context has no packet (7.2.3.2.3)
             self.special.context = Some(words);
         }
-        let bits = L::command(offload, total);
         let mut rest = batch.pop_front();
         while let Some(mut segment) = rest {
             rest = segment.split_next();

@@ -168,6 +168,6 @@ impl<L: TxLayout> port::TxQueue for TxQueue<L> {
     }
 
     fn stats(&self) -> TxStats {
-        TxStats { unsendable: self.special.losses.read(), ..self.stats }
+        TxStats { unsendable: self.special.dropped(), ..self.stats }
     }
 }

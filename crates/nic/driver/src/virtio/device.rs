@@ -275,6 +275,7 @@ impl port::Port for Virtio {
             (Feature::RxChecksum, support(net::GUEST_CSUM)),
             // Where the device does not, the driver fills them in.
             (Feature::TxChecksum, Support::On),
+            (Feature::TunnelChecksum, Support::On),
             (Feature::Segmentation, support(net::HOST_TSO4 | net::HOST_TSO6)),
             (Feature::VlanFilter, support(net::CTRL_VLAN)),
             (Feature::Rss, support(net::RSS)),

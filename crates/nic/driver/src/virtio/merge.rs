@@ -2,9 +2,9 @@
 //! (MRG_RXBUF, virtio 1.3, 5.1.6.4), checksums (GUEST_CSUM), hashes.
 
 use memory::{Batch, DATA_ROOM, Packet, PacketType, Pool, RxFlags};
+use port::software;
 use regs::virtio::net::{hash, header};
 
-use super::checksum;
 use super::header::Header;
 use super::ring::Used;
 
@@ -113,7 +113,7 @@ fn finish(
     filled: &mut u64,
 ) -> Outcome {
     if header.flags & header::NEEDS_CSUM != 0 {
-        if !checksum::complete(&mut packet, header.csum_start.into(), header.csum_offset.into()) {
+        if !software::complete_checksum(&mut packet, header.csum_start.into(), header.csum_offset.into()) {
             pool.free(packet);
             return Outcome::Bad;
         }

@@ -3,13 +3,14 @@
 //! here, if it can be done without copying the packet: VLAN tags, checksums.
 
 use memory::{Batch, Packet, Pool, TxOffload};
+use port::software;
 use regs::virtio::net::header;
-use wire::ethernet::{self, EtherType};
-use wire::{ipv4, tcp, udp, vlan};
+use wire::{ethernet, vlan};
 
 use super::checksum;
 use super::header::Header;
 use super::ring::{Part, Ring};
+use super::stats;
 use super::tx::Tx;
 
 /// An 802.1Q tag goes behind the two addresses.
@@ -27,24 +28,29 @@ impl<R: Ring> Tx<R> {
     #[inline(never)]
     pub(super) fn send_special(&mut self, batch: &mut Batch, pool: &mut Pool) -> Option<u64> {
         let packet = batch.first()?;
-        if !self.sendable(packet) {
-            self.refuse(batch, pool);
+        if !self.does(packet.tx_offload()) {
+            stats::add(&self.counters.tx_offload, 1);
+            self.drop_one(batch.pop_front()?, pool);
             return None;
         }
+        let is_sendable = self.sendable(packet);
         let mut packet = batch.pop_front()?;
-        let asked = packet.tx_offload();
-        let header = match self.prepare(&mut packet, asked) {
-            Some(header) => header,
-            None => {
-                self.stats.unsendable += 1;
-                pool.free(packet);
-                return None;
-            }
+        let header = if is_sendable { self.prepare(&mut packet) } else { None };
+        let Some(header) = header else {
+            stats::add(&self.counters.tx_unsendable, 1);
+            self.drop_one(packet, pool);
+            return None;
         };
         let len = packet.total_len() as u64;
         self.chains += u32::from(packet.next().is_some());
         self.put(packet, &header);
         Some(len)
+    }
+
+    /// Whether the device, or the driver for it, does what a packet asks for.
+    fn does(&self, asked: TxOffload) -> bool {
+        let able = self.able.segment[usize::from(asked.has(TxOffload::IPV6))];
+        !asked.has(TxOffload::SEGMENT) || able && !asked.has(TxOffload::TUNNEL)
     }
 
     /// Whether the device can send the packet at all.
@@ -54,14 +60,13 @@ impl<R: Ring> Tx<R> {
         let total = packet.total_len();
         let headers = usize::from(asked.l2_len) + usize::from(asked.l3_len) + usize::from(asked.l4_len);
         let cut = has(TxOffload::SEGMENT);
-        let able = !cut || self.able.segment[usize::from(has(TxOffload::IPV6))];
         let limit = if cut { MAX_SEGMENTED } else { self.able.frame };
         let sound = asked.is_empty() || headers <= packet.len();
         let cuts = !cut || asked.segment_size > 0 && headers < total && asked.l4_len > 0;
         // One part for the header where it does not fit in front.
         let apart = !self.able.joined || packet.headroom() < self.able.header + TAG;
         let parts = packet.segments().count() + usize::from(apart);
-        able && sound
+        sound
             && cuts
             && total <= limit
             && parts <= self.able.parts
@@ -70,23 +75,18 @@ impl<R: Ring> Tx<R> {
     }
 
     /// Does here what the device does not do; the header that asks for the rest.
-    fn prepare(&self, packet: &mut Packet, asked: TxOffload) -> Option<Header> {
-        let has = |flag| asked.flags & flag != 0;
-        let mut network = usize::from(asked.l2_len);
-        if has(TxOffload::VLAN) {
-            insert_tag(packet, asked.vlan)?;
-            network += TAG;
+    fn prepare(&self, packet: &mut Packet) -> Option<Header> {
+        let asked = packet.tx_offload();
+        if asked.has(TxOffload::VLAN) && !software::insert_tag(packet) {
+            return None;
         }
-        let transport = network + usize::from(asked.l3_len);
-        let cut = has(TxOffload::SEGMENT);
-        if has(TxOffload::IP_CHECKSUM) || cut && !has(TxOffload::IPV6) {
-            fill_ipv4(packet.get_mut(network..transport)?)?;
+        let cut = asked.has(TxOffload::SEGMENT);
+        let sums_ip = asked.has(TxOffload::IP_CHECKSUM) || cut && !asked.has(TxOffload::IPV6);
+        if sums_ip && !software::fill_ip_checksum(packet) {
+            return None;
         }
-        let tcp = has(TxOffload::TCP_CHECKSUM) || cut;
-        if !tcp && !has(TxOffload::UDP_CHECKSUM) {
-            return Some(Header::default());
-        }
-        let offset = if tcp { tcp::offset::CHECKSUM } else { udp::offset::CHECKSUM };
+        let Some(offset) = software::checksum_offset(asked) else { return Some(Header::default()) };
+        let transport = packet.tx_offload().transport_offset();
         let mut header = Header::default();
         if cut {
             // virtio's field holds the pseudo-header's sum with the length, as
@@ -94,14 +94,15 @@ impl<R: Ring> Tx<R> {
             let len = packet.total_len() - transport;
             let field = packet.get_mut(transport + offset..)?.first_chunk_mut()?;
             checksum::add_to_field(field, len as u32);
-            header.gso_type = if has(TxOffload::IPV6) { header::GSO_TCPV6 } else { header::GSO_TCPV4 };
+            let v6 = asked.has(TxOffload::IPV6);
+            header.gso_type = if v6 { header::GSO_TCPV6 } else { header::GSO_TCPV4 };
             header.gso_size = asked.segment_size;
             header.hdr_len = (transport + usize::from(asked.l4_len)) as u16;
         }
         if self.able.checksum {
             header.flags = header::NEEDS_CSUM;
             (header.csum_start, header.csum_offset) = (transport as u16, offset as u16);
-        } else if !checksum::complete(packet, transport, offset) {
+        } else if !software::complete_checksum(packet, transport, offset) {
             return None;
         }
         Some(header)
@@ -141,19 +142,4 @@ impl<R: Ring> Tx<R> {
         self.slots.put(id, packet);
         self.ring.put_parts(&parts[..count]);
     }
-}
-
-/// Puts an 802.1Q tag between the addresses and the type.
-fn insert_tag(packet: &mut Packet, control: u16) -> Option<()> {
-    packet.push_front(TAG).ok()?;
-    packet.copy_within(TAG..TAG + ADDRESSES, 0);
-    vlan::Tagged::of_mut(packet)?.set_tag(EtherType::VLAN, control);
-    Some(())
-}
-
-/// Fills in the checksum of an IPv4 header; `None` when it has no room for one.
-fn fill_ipv4(header: &mut [u8]) -> Option<()> {
-    header.get(ipv4::offset::CHECKSUM..)?.first_chunk::<2>()?;
-    ipv4::fill_checksum(header);
-    Some(())
 }

@@ -41,6 +41,7 @@ queue_counters! {
     tx_packets None, "packets handed to the device";
     tx_bytes None, "their bytes";
     tx_unsendable Some(Reason::TxUnsendable), "packets that cannot be sent";
+    tx_offload Some(Reason::TxOffload), "packets that ask for what neither device nor driver does";
     tx_unsent Some(Reason::TxUnsent), "packets that the device still had when their queue was closed";
     tx_kicks None, "notifications of transmit queues";
 }

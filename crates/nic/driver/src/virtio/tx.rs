@@ -45,7 +45,7 @@ pub(super) struct Tx<R: Ring> {
     doorbell: Doorbell,
     pub(super) stats: TxStats,
     pub(super) queue: u16,
-    counters: Arc<QueueCounters>,
+    pub(super) counters: Arc<QueueCounters>,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -161,12 +161,11 @@ impl<R: Ring> Tx<R> {
         pool.free(packet);
     }
 
-    /// Drops the packet in front, which cannot be sent.
+    /// Drops a packet that was counted under its reason.
     #[cold]
-    pub(super) fn refuse(&mut self, batch: &mut Batch, pool: &mut Pool) {
+    pub(super) fn drop_one(&mut self, packet: Packet, pool: &mut Pool) {
         self.stats.unsendable += 1;
-        stats::set(&self.counters.tx_unsendable, self.stats.unsendable);
-        batch.pop_front().into_iter().for_each(|packet| pool.free(packet));
+        pool.free(packet);
     }
 
     /// Counts what the device has not sent, at the queue's end.

@@ -31,6 +31,14 @@ pub fn tagged(frame: &[u8], tag: u16) -> Vec<u8> {
     [&frame[..12], &[0x81, 0x00], &tag.to_be_bytes(), &frame[12..]].concat()
 }
 
+/// A frame in VXLAN over IPv4 without a UDP checksum (RFC 7348, section 5).
+pub fn in_vxlan(frame: &[u8]) -> Vec<u8> {
+    let vxlan = [&[8, 0, 0, 0, 0, 0, 100, 0][..], frame].concat();
+    let mut outer = ipv4(UDP, &udp(&vxlan), Sums::Full);
+    outer[40..42].fill(0);
+    outer
+}
+
 /// Bytes that differ from place to place.
 pub fn payload(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 31 + at / 256) as u8).collect()

@@ -1,0 +1,157 @@
+//! What a packet asks of a device ([`TxOffload`]), done here where no device does it: VLAN
+//! tags and checksums, of a packet and of the one inside a tunnel's. Packets are not cut.
+
+use memory::{Packet, TxOffload};
+use wire::checksum::{self, Partial};
+use wire::ethernet::{self, EtherType};
+use wire::{ipv4, tcp, udp, vlan};
+
+/// Puts the tag that the packet asks for between the addresses and the type, and moves
+/// the lengths of its headers. `false`, and nothing changed, when there is no room for it
+/// or no frame.
+#[must_use]
+pub fn insert_tag(packet: &mut Packet) -> bool {
+    let asked = packet.tx_offload();
+    let Some(l2_len) = asked.l2_len.checked_add(vlan::HEADER_LEN as u8) else { return false };
+    if packet.len() < ethernet::HEADER_LEN || packet.push_front(vlan::HEADER_LEN).is_err() {
+        return false;
+    }
+    packet.copy_within(vlan::HEADER_LEN..vlan::HEADER_LEN + ethernet::ADDRESSES_LEN, 0);
+    if let Some(mut header) = vlan::Tagged::of_mut(packet) {
+        header.set_tag(EtherType::VLAN, asked.vlan);
+    }
+    packet.set_tx_offload(TxOffload { l2_len, ..asked.without(TxOffload::VLAN) });
+    true
+}
+
+/// Fills in the checksum of the IPv4 header that the packet tells the place of. `false`,
+/// and nothing changed, when no such header is in the first segment.
+#[must_use]
+pub fn fill_ip_checksum(packet: &mut Packet) -> bool {
+    let asked = packet.tx_offload();
+    let header = packet.get_mut(usize::from(asked.l2_len)..asked.transport_offset());
+    let Some(header) = header.filter(|header| header.len() >= ipv4::HEADER_LEN) else { return false };
+    ipv4::fill_checksum(header);
+    packet.set_tx_offload(asked.without(TxOffload::IP_CHECKSUM));
+    true
+}
+
+/// Where the transport's checksum stands that the packet asks for, in bytes from the
+/// transport header's start.
+pub fn checksum_offset(asked: TxOffload) -> Option<usize> {
+    if asked.has(TxOffload::TCP_CHECKSUM | TxOffload::SEGMENT) {
+        return Some(tcp::offset::CHECKSUM);
+    }
+    asked.has(TxOffload::UDP_CHECKSUM).then_some(udp::offset::CHECKSUM)
+}
+
+/// Fills in all checksums that the packet asks for; it asks for none any longer. `false`
+/// when a header is not where the packet says.
+#[must_use]
+pub fn fill_checksums(packet: &mut Packet) -> bool {
+    let asked = packet.tx_offload();
+    if asked.has(TxOffload::IP_CHECKSUM) && !fill_ip_checksum(packet) {
+        return false;
+    }
+    if let Some(offset) = checksum_offset(asked)
+        && !complete_checksum(packet, asked.transport_offset(), offset)
+    {
+        return false;
+    }
+    let done = TxOffload::IP_CHECKSUM | TxOffload::TCP_CHECKSUM | TxOffload::UDP_CHECKSUM;
+    packet.set_tx_offload(asked.without(done));
+    true
+}
+
+/// Fills in the checksum over everything from `start` on, at `start + offset`. The field
+/// holds the pseudo-header's sum. `false`, and nothing changed, when it is not in the
+/// first segment.
+#[must_use]
+pub fn complete_checksum(packet: &mut Packet, start: usize, offset: usize) -> bool {
+    let at = start + offset;
+    if packet.get(at..at + 2).is_none() {
+        return false;
+    }
+    let mut sum = Partial::default();
+    for (n, segment) in packet.segments().enumerate() {
+        sum.add(if n == 0 { &segment[start..] } else { &segment[..] });
+    }
+    // UDP sends an all-zero result as all ones; for TCP both are the same.
+    let checksum = checksum::never_zero(sum.checksum());
+    packet[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use memory::{Backing, Dma, Pool};
+
+    use super::*;
+
+    fn pool() -> Pool {
+        let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
+        Pool::new(&dma, 8).expect("memory")
+    }
+
+    fn packet(pool: &mut Pool, bytes: &[u8], asked: TxOffload) -> Packet {
+        let mut packet = pool.alloc().expect("a buffer");
+        packet.copy_from(bytes).expect("it fits");
+        packet.set_tx_offload(asked);
+        packet
+    }
+
+    #[test]
+    fn segments_at_odd_offsets_count_as_one_packet() {
+        let mut pool = pool();
+        let data: Vec<u8> = (0..101_u8).map(|n| n.wrapping_mul(37)).collect();
+        let mut whole = packet(&mut pool, &data, TxOffload::default());
+        assert!(complete_checksum(&mut whole, 14, 16));
+        let mut parts = packet(&mut pool, &data[..33], TxOffload::default());
+        let mut second = packet(&mut pool, &data[33..66], TxOffload::default());
+        second.append(packet(&mut pool, &data[66..], TxOffload::default()));
+        parts.append(second);
+        assert!(complete_checksum(&mut parts, 14, 16));
+        assert_eq!(whole[30..32], parts[30..32]);
+        // A checksum that is right makes the sum all ones.
+        let mut data = data;
+        let field = u16::from_be_bytes([data[30], data[31]]);
+        (data[30], data[31]) = (0, 0);
+        let expected = !checksum::combine(checksum::sum(&data[14..]), field);
+        assert_eq!(whole[30..32], expected.to_be_bytes());
+        assert!(!complete_checksum(&mut whole, 90, 10), "outside of the packet");
+    }
+
+    #[test]
+    fn a_tag_moves_the_headers_behind_it() {
+        let mut pool = pool();
+        let bytes: Vec<u8> = (0..60).collect();
+        let flags = TxOffload::VLAN | TxOffload::UDP_CHECKSUM;
+        let asked = TxOffload { flags, l2_len: 14, l3_len: 20, vlan: 0x2007, ..TxOffload::default() };
+        let mut frame = packet(&mut pool, &bytes, asked);
+        assert!(insert_tag(&mut frame));
+        assert_eq!(frame[..], [&bytes[..12], &[0x81, 0, 0x20, 7], &bytes[12..]].concat());
+        let left = frame.tx_offload();
+        assert_eq!((left.flags, left.l2_len, left.transport_offset()), (TxOffload::UDP_CHECKSUM, 18, 38));
+        let far = TxOffload { l2_len: 252, ..asked };
+        for mut refused in [packet(&mut pool, &bytes[..13], asked), packet(&mut pool, &bytes, far)] {
+            let before = refused.to_vec();
+            assert!(!insert_tag(&mut refused));
+            assert_eq!((refused[..].to_vec(), refused.tx_offload().flags), (before, flags));
+        }
+    }
+
+    #[test]
+    fn headers_that_are_not_there_are_refused() {
+        let mut pool = pool();
+        let flags = TxOffload::IP_CHECKSUM | TxOffload::TCP_CHECKSUM;
+        for (l2_len, l3_len) in [(60, 20), (14, 19), (14, 47), (14, 30)] {
+            let asked = TxOffload { flags, l2_len, l3_len, ..TxOffload::default() };
+            let mut frame = packet(&mut pool, &[0x45; 60], asked);
+            assert!(!fill_checksums(&mut frame), "{l2_len} and {l3_len}");
+        }
+        let asked = TxOffload { flags, l2_len: 14, l3_len: 20, ..TxOffload::default() };
+        let mut frame = packet(&mut pool, &[0x45; 60], asked);
+        assert!(fill_checksums(&mut frame) && frame.tx_offload().is_empty());
+        assert!(checksum::verify(&frame[14..34]), "the IPv4 header's");
+    }
+}
