@@ -116,3 +116,18 @@ pub enum DeviceFault {
     /// configuration.
     Unsettled(u32),
 }
+
+/// A word that a chip stores into a descriptor to say that it is done with it, as far as
+/// whoever injects faults into such stores has to know it. A model has a [`WriteBackFormat`]
+/// that recognizes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteBack {
+    /// The bits that say so.
+    pub done: u64,
+    /// The bits of the length, where it tells one.
+    pub length: u64,
+}
+
+/// What a store of a word, at a byte's offset into a ring, says; `None` of one that reports
+/// nothing.
+pub type WriteBackFormat = fn(offset: usize, word: u64) -> Option<WriteBack>;

@@ -4,7 +4,7 @@
 //! A [`Spec`] names them: `drop=0.01,corrupt=0.001,seed=7`. Faults of the cable
 //! (`drop`, `corrupt`, `crc`, `truncate`, `duplicate`, `reorder`, `flap`) are
 //! injected by the wires, faults of the device (`late`, `stuck`, `length`,
-//! `garbage`: what it writes back to descriptors) by [`dma`]; a virtio device's
+//! `garbage`: what it writes back to descriptors, whatever the chip) by [`dma`]; a virtio device's
 //! (`jump`, `foreign`, `twice`, `lap`, `length`, `garbage`) by [`rings`]. Each
 //! that happens is counted by name.
 

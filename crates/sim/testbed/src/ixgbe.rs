@@ -79,7 +79,7 @@ pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
     let (dma, shared) = (view.clone(), pages.clone());
     let (chip, faults): (BoxedChip, Option<Box<dyn FaultHandle>>) = match options.fault {
         Some(spec) if spec.has_any(dma::NAMES) => {
-            let (dma, handle) = FaultyDma::new(dma, spec);
+            let (dma, handle) = FaultyDma::new(dma, spec, model::ixgbe::write_back);
             (Box::new(new(dma, shared, options, &vectors)), Some(Box::new(handle)))
         }
         _ => (Box::new(new(dma, shared, options, &vectors)), None),

@@ -31,12 +31,14 @@ mod start;
 pub mod statistics;
 mod tx;
 mod watch;
+mod write_back;
 
 #[cfg(test)]
 mod tests;
 
 pub use host::Drops;
 pub use registers::POLLED;
+pub use write_back::write_back;
 
 use eeprom::Eeprom;
 use host::{Counters, Host};

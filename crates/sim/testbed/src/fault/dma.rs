@@ -1,14 +1,13 @@
 //! Faults of a device: descriptors that come back late, never, with a wrong
 //! length or as garbage. A decorator around any [`model::Dma`].
 //!
-//! It knows the write-back formats of Intel's 10 and 40 Gbit/s NICs (82599
-//! datasheet rev. 3.4, sections 7.1.6.2 and 7.2.3.2.4): the second word of 16
-//! bytes says *done* in bit 0 (receive) or bit 32 (transmit). Only such stores
-//! are touched.
+//! Which stores write a descriptor back, and what they say, is told by the model's
+//! [`WriteBackFormat`]; only such stores are touched.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use model::chip::{WriteBack, WriteBackFormat};
 use model::{Dma, Window};
 
 use super::{Random, Spec};
@@ -16,9 +15,6 @@ use super::{Random, Spec};
 /// The faults by their names in a [`Spec`].
 pub const NAMES: &[&str] = &["late", "stuck", "length", "garbage"];
 
-const RX_DONE: u64 = 1 << 0;
-const TX_DONE: u64 = 1 << 32;
-const RX_LENGTH_SHIFT: u32 = 32;
 const MAX_LATE_STEPS: u64 = 64;
 /// Stores held back at a time; more are made at once.
 const MAX_HELD: usize = 1024;
@@ -42,6 +38,7 @@ struct Held<W> {
 #[derive(Debug)]
 struct State<W> {
     spec: Spec,
+    format: WriteBackFormat,
     random: Random,
     counts: Counts,
     step: u64,
@@ -59,10 +56,9 @@ enum StoreAction {
 
 impl<W> State<W> {
     fn decide(&mut self, window: &Arc<W>, offset: usize, value: u64) -> StoreAction {
-        let (rx, tx) = (value & RX_DONE != 0, value & TX_DONE != 0);
-        if offset % 16 != 8 || !(rx || tx) {
+        let Some(WriteBack { done, length }) = (self.format)(offset, value) else {
             return StoreAction::Make(value);
-        }
+        };
         let spec = self.spec;
         if self.random.happens(spec.stuck) {
             self.counts.stuck += 1;
@@ -72,11 +68,12 @@ impl<W> State<W> {
         if self.random.happens(spec.garbage) {
             self.counts.garbage += 1;
             // Still done, or it would only be stuck.
-            value = self.random.next() | if rx { RX_DONE } else { TX_DONE };
-        } else if rx && self.random.happens(spec.length) {
+            value = self.random.next() | done;
+        } else if length != 0 && self.random.happens(spec.length) {
             self.counts.length += 1;
-            let length = self.random.below(1 << 16);
-            value = value & !(0xFFFF << RX_LENGTH_SHIFT) | length << RX_LENGTH_SHIFT;
+            let largest = length >> length.trailing_zeros();
+            let other = self.random.below(largest + 1) << length.trailing_zeros();
+            value = value & !length | other;
         }
         if self.random.happens(spec.late) && self.held.len() < MAX_HELD {
             self.counts.late += 1;
@@ -138,10 +135,12 @@ pub struct FaultyDma<D: Dma> {
 }
 
 impl<D: Dma> FaultyDma<D> {
-    /// Decorates `dma`; the handle must be stepped with the device.
-    pub fn new(dma: D, spec: Spec) -> (FaultyDma<D>, Handle<D::Window>) {
+    /// Decorates `dma` of a device that writes descriptors back in this format; the handle
+    /// must be stepped with the device.
+    pub fn new(dma: D, spec: Spec, format: WriteBackFormat) -> (FaultyDma<D>, Handle<D::Window>) {
         let state = State {
             spec,
+            format,
             random: Random::new(spec.seed),
             counts: Counts::default(),
             step: 0,
@@ -242,16 +241,29 @@ mod tests {
     use crate::view::BarPages;
     use crate::view::{Access, View};
 
+    /// As a chip whose length stands from bit 38 on and which says that it sent by type 0xF.
+    fn format(offset: usize, word: u64) -> Option<WriteBack> {
+        match word & 0xF {
+            0xF => Some(WriteBack { done: 0xF, length: 0 }),
+            bits if bits & 1 != 0 && offset % 32 == 8 => {
+                Some(WriteBack { done: 1, length: 0x3FFF << LENGTH_SHIFT })
+            }
+            _ => None,
+        }
+    }
+
+    const LENGTH_SHIFT: u32 = 38;
+    const RX: u64 = 60 << LENGTH_SHIFT | 0b11;
+    const TX: u64 = 0xF;
+
     fn ring(spec: &str) -> (View, FaultyWindow<crate::view::Window>, Handle<crate::view::Window>) {
         let view = View::default();
         let file = BarPages::new(0x1000).unwrap().file().try_clone_to_owned().unwrap();
         view.map(0, 0x1000, file, 0, Access::BOTH).unwrap();
-        let (dma, handle) = FaultyDma::new(view.clone(), spec.parse().unwrap());
+        let (dma, handle) = FaultyDma::new(view.clone(), spec.parse().unwrap(), format);
         let window = dma.window(0, 0x1000).unwrap();
         (view, window, handle)
     }
-
-    const RX: u64 = 60 << RX_LENGTH_SHIFT | 0b11;
 
     #[test]
     fn without_faults_nothing_changes() {
@@ -266,7 +278,7 @@ mod tests {
     fn a_stuck_descriptor_never_comes() {
         let (_, window, handle) = ring("stuck=1");
         window.store_release(8, RX);
-        window.store_release(24, TX_DONE);
+        window.store_release(24, TX);
         (0..1000).for_each(|_| handle.step());
         assert_eq!((window.load(8), window.load(24)), (0, 0));
         assert_eq!(handle.counts()["stuck"], 2);
@@ -297,11 +309,11 @@ mod tests {
     fn a_wrong_length_changes_nothing_else() {
         let (_, window, handle) = ring("length=1");
         window.store_release(8, RX);
-        let mask = !(0xFFFF << RX_LENGTH_SHIFT);
+        let mask = !(0x3FFF << LENGTH_SHIFT);
         assert_eq!(window.load(8) & mask, RX & mask);
         assert_ne!(window.load(8), RX);
-        window.store_release(24, TX_DONE);
-        assert_eq!(window.load(24), TX_DONE, "transmit has no length");
+        window.store_release(24, TX);
+        assert_eq!(window.load(24), TX, "transmit has no length");
         assert_eq!(handle.counts()["length"], 1);
     }
 
@@ -309,9 +321,9 @@ mod tests {
     fn garbage_still_says_done() {
         let (_, window, handle) = ring("garbage=1");
         window.store_release(8, RX);
-        window.store_release(24, TX_DONE);
-        assert!(window.load(8) & RX_DONE != 0 && window.load(8) != RX);
-        assert!(window.load(24) & TX_DONE != 0 && window.load(24) != TX_DONE);
+        window.store_release(24, TX);
+        assert!(window.load(8) & 1 != 0 && window.load(8) != RX);
+        assert!(window.load(24) & TX == TX && window.load(24) != TX);
         assert_eq!(handle.counts()["garbage"], 2);
     }
 }
