@@ -51,7 +51,7 @@ pub(crate) use {each, single};
 
 // Why elements of some classes are no part of programs.
 pub(crate) const BATCH: &str = "it looks up a batch at a time";
-pub(crate) const LOCK: &str = "it locks its table once for a batch";
+pub(crate) const LOCK: &str = "it changes a table that threads share, under a lock";
 pub(crate) const ORDER: &str =
     "it numbers packets in the order they come, which a program changes between flows";
 

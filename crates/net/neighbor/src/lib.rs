@@ -24,6 +24,9 @@
 //! assert_eq!(own.lookup(&mut table, next_hop, 1_000), Resolution::Known(learned.mac));
 //! ```
 //!
+//! Threads that share one table have a [`SyncTable`], and each a [`Cache`] of it, so that
+//! packets to next hops that are known take no lock.
+//!
 //! Nothing here sends a packet, reads a clock or knows a configuration: the caller passes
 //! the time in nanoseconds and sends what it is given. Router discovery, redirects and
 //! the detection of duplicates of the caller's own address are not here.
@@ -34,9 +37,11 @@ mod limits;
 pub mod nd;
 mod resolver;
 mod responder;
+mod shared;
 mod table;
 
 pub use limits::Limits;
 pub use resolver::{Address, Resolution, Resolver};
 pub use responder::{Responder, reply_to_echo_v4, reply_to_echo_v6};
+pub use shared::{Cache, Locked, SyncTable};
 pub use table::{Held, Learned, Neighbor, Table};

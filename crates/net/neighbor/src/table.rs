@@ -47,10 +47,14 @@ struct Entry {
 }
 
 impl Entry {
+    /// How long after one request for it another may be sent.
+    fn poll_pace_ns(&self) -> i64 {
+        if self.polls >= QUICK_POLLS { SLOW_NS } else { QUICK_NS }
+    }
+
     /// Whether it may be asked for again, if `allowed` says so too, which is noted.
     fn poll(&mut self, now_ns: i64, allowed: impl FnOnce() -> bool) -> bool {
-        let pace = if self.polls >= QUICK_POLLS { SLOW_NS } else { QUICK_NS };
-        let may = now_ns >= self.polled_ns + pace && allowed();
+        let may = now_ns >= self.polled_ns + self.poll_pace_ns() && allowed();
         if may {
             self.polled_ns = now_ns;
             self.polls = self.polls.saturating_add(1);
@@ -151,6 +155,8 @@ pub struct Table<A> {
     evictions: u64,
     /// When to look again at the addresses that packets wait for.
     deadline_ns: Option<i64>,
+    /// How often something that was known became wrong.
+    version: u64,
 }
 
 impl<A: Address> Table<A> {
@@ -170,7 +176,13 @@ impl<A: Address> Table<A> {
             drops: 0,
             evictions: 0,
             deadline_ns: None,
+            version: 0,
         }
+    }
+
+    /// Another number whenever something that was known became wrong, but for its age.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
     }
 
     fn is_expired(&self, age: Age, now_ns: i64) -> bool {
@@ -190,6 +202,18 @@ impl<A: Address> Table<A> {
         let live = age.0;
         let ask = poll_ns != 0 && now_ns >= live.saturating_add(poll_ns) && entry.poll(now_ns, || true);
         Some((mac, ask))
+    }
+
+    /// Until when who has an address is what [`lookup`](Table::lookup) says, without a word
+    /// about asking again; `None` when nobody is known to have it.
+    pub(crate) fn fresh_until(&self, address: A, now_ns: i64, poll_ns: i64) -> Option<i64> {
+        let entry = self.entries.get(&address)?;
+        if entry.mac.is_none() || self.is_expired(entry.age, now_ns) {
+            return None;
+        }
+        let after = |ns: i64| if ns == 0 { i64::MAX } else { entry.age.0.saturating_add(ns) };
+        let asked = after(poll_ns).max(entry.polled_ns + entry.poll_pace_ns());
+        Some(after(self.limits.timeout_ns).min(asked))
     }
 
     /// The entry of an address, made if there is none, with who has it if that is known.
@@ -223,6 +247,7 @@ impl<A: Address> Table<A> {
 
     fn forget(&mut self, address: A, gone: &mut Vec<Packet>) {
         let Some(entry) = self.entries.remove(&address) else { return };
+        self.version += u64::from(entry.mac.is_some());
         self.orders.leave(&entry);
         self.waiting -= entry.waiting.len();
         self.drops += entry.waiting.len() as u64;
@@ -253,10 +278,14 @@ impl<A: Address> Table<A> {
     ) -> VecDeque<Packet> {
         self.ensure(address, mac, now_ns, gone);
         let age = self.next_age(now_ns);
+        // Groups are known without an entry.
+        let mut is_wrong = address.group_mac().is_some();
         let ready = self.change(address, |entry| {
+            is_wrong |= entry.mac.is_some() && entry.mac != mac;
             (entry.age, entry.mac, entry.polls, entry.polled_ns) = (age, mac, 0, now_ns - SECOND_NS);
             if mac.is_some() { std::mem::take(&mut entry.waiting) } else { VecDeque::new() }
         });
+        self.version += u64::from(is_wrong);
         let ready = ready.unwrap_or_default();
         self.waiting -= ready.len();
         ready
@@ -397,6 +426,7 @@ impl<A: Address> Table<A> {
         }
         self.waiting = 0;
         self.deadline_ns = None;
+        self.version += 1;
     }
 
     /// Takes over what another table knows. The copies of one element ask one after the
@@ -410,6 +440,7 @@ impl<A: Address> Table<A> {
         std::mem::swap(&mut self.orders, &mut old.orders);
         (self.sequence, self.waiting, self.drops) = (old.sequence, old.waiting, old.drops);
         self.evictions = old.evictions;
+        (self.version, old.version) = (self.version + 1, old.version + 1);
         (old.waiting, old.drops) = (0, 0);
         self.orders.unresolved.clear();
         if self.limits.wait_ns > 0 {

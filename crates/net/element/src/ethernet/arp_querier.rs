@@ -12,7 +12,7 @@ use graph::value::{Ethernet, Prefix4, Scope, Span, Value};
 use graph::{Class, Conf, Cx, Element, Fault, Next, PerThreadCounter, Refused, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
-use neighbor::{Held, Learned, Resolution, Resolver, arp};
+use neighbor::{Cache, Held, Learned, Resolution, Resolver, arp};
 use wire::{MacAddress, ethernet};
 
 use super::arp_table::{self, SharedTable};
@@ -166,6 +166,7 @@ const UNCONFIGURED: usize = 4;
 pub struct ArpQuerier {
     host: Arc<Host>,
     table: Arc<SharedTable>,
+    cache: Cache<Ipv4Addr>,
     resolution: ResolutionTimer,
     /// The name of the table, when it is another element's.
     table_name: Option<String>,
@@ -218,6 +219,7 @@ impl ArpQuerier {
         Ok(ArpQuerier {
             host: Arc::new(host),
             table: Arc::new(table),
+            cache: Cache::default(),
             resolution,
             table_name,
             queries: PerThreadCounter::default(),
@@ -231,12 +233,10 @@ impl ArpQuerier {
     /// Puts headers in front of the packets whose next hop is known; whether that
     /// was all.
     fn resolve(&mut self, batch: &mut Batch, now_ns: i64) -> bool {
-        let table = self.table.clone();
-        let mut table = table.lock();
         let resolver = self.host.resolver();
         let mut all = true;
         for (place, packet) in batch.iter_mut().enumerate() {
-            let found = resolver.lookup(&mut table, packet.dst_ip(), now_ns);
+            let found = self.cache.lookup(&self.table, &resolver, packet.dst_ip(), now_ns);
             let mut send = |dst, sent| match prepend(packet, &resolver.header(dst)) {
                 true => sent,
                 false => Outcome::Drop(NO_HEADROOM),
@@ -395,6 +395,7 @@ impl Element for ArpQuerier {
         Some(Box::new(ArpQuerier {
             host: self.host.clone(),
             table: self.table.clone(),
+            cache: Cache::default(),
             resolution: self.resolution.for_another(),
             table_name: self.table_name.clone(),
             queries: self.queries.for_another(),

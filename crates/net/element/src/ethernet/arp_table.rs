@@ -4,14 +4,15 @@
 
 use std::fmt::{Display, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::Deref;
+use std::sync::Arc;
 
 use graph::class::{Argument, Handlers, action, call, keyword, read, write};
 use graph::clock::SECOND_NS;
 use graph::value::{Ethernet, Scope, Span, Value};
 use graph::{Class, Conf, Cx, Element, Fault, Refused, TimerId};
 use memory::Packet;
-use neighbor::{Limits, Neighbor, Table};
+use neighbor::{Limits, Neighbor, SyncTable, Table};
 use wire::MacAddress;
 
 pub(super) const CAPACITY: Argument = keyword("CAPACITY", "packets that may wait, 0 for no limit; 2048");
@@ -99,7 +100,15 @@ impl Address for Ipv6Addr {}
 
 /// A table that elements share.
 #[derive(Debug)]
-pub(super) struct SharedTable<A: Address = Ipv4Addr>(Mutex<Table<A>>);
+pub(super) struct SharedTable<A: Address = Ipv4Addr>(SyncTable<A>);
+
+impl<A: Address> Deref for SharedTable<A> {
+    type Target = SyncTable<A>;
+
+    fn deref(&self) -> &SyncTable<A> {
+        &self.0
+    }
+}
 
 impl<A: Address> SharedTable<A> {
     pub(super) fn parse(conf: &mut Conf<'_>) -> Result<SharedTable<A>, Fault> {
@@ -125,11 +134,7 @@ impl<A: Address> SharedTable<A> {
             timeout_ns: timeout.0.max(0),
             wait_ns: 0,
         };
-        Ok(SharedTable(Mutex::new(Table::new(limits))))
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, Table<A>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(SharedTable(SyncTable::new(Table::new(limits))))
     }
 
     /// Makes a timer for [`expire`](SharedTable::expire), if addresses expire.

@@ -9,7 +9,7 @@ use graph::value::{Ethernet, Prefix6, Value};
 use graph::{Action, Class, Cx, Each, Element, Fault, Next, PerPacket, PerThreadCounter, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
-use neighbor::{Held, Learned, Resolution, Resolver, nd};
+use neighbor::{Cache, Held, Learned, Resolution, Resolver, nd};
 use wire::MacAddress;
 
 use super::arp_table::{self, SharedTable};
@@ -127,6 +127,7 @@ pub static SOLICITOR: Class = Class {
         Ok(Box::new(Solicitor {
             resolver: Resolver { poll_ns: poll.0.max(0), ..Resolver::new(MacAddress(ethernet.0), address) },
             table: Arc::new(table),
+            cache: Cache::default(),
             resolution,
             queries: PerThreadCounter::default(),
             drops: PerThreadCounter::default(),
@@ -185,6 +186,7 @@ impl PerPacket for Advertiser {
 pub struct Solicitor {
     resolver: Resolver<Ipv6Addr>,
     table: Arc<SharedTable<Ipv6Addr>>,
+    cache: Cache<Ipv6Addr>,
     resolution: ResolutionTimer,
     queries: PerThreadCounter,
     drops: PerThreadCounter,
@@ -212,7 +214,7 @@ impl Solicitor {
 
     fn resolve(&mut self, cx: &mut Cx<'_>, packet: Packet, now_ns: i64) {
         let address = Ipv6Addr::from(packet.bytes_at::<16>(DST_IP6));
-        let found = self.resolver.lookup(&mut self.table.lock(), address, now_ns);
+        let found = self.cache.lookup(&self.table, &self.resolver, address, now_ns);
         match found {
             Resolution::Known(dst) => return self.send(cx, packet, dst),
             Resolution::Refresh(dst) => {
@@ -288,6 +290,7 @@ impl Element for Solicitor {
         Some(Box::new(Solicitor {
             resolver: self.resolver,
             table: self.table.clone(),
+            cache: Cache::default(),
             resolution: self.resolution.for_another(),
             queries: self.queries.for_another(),
             drops: self.drops.for_another(),
