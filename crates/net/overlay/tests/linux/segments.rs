@@ -1,0 +1,41 @@
+//! Segment routing of the kernel's: routes that encapsulate, and the end of a segment.
+
+use overlay::{Layer, Protocol, Tunnel};
+
+use crate::traffic::exchange;
+use crate::wire_between::Hosts;
+
+/// RFC 8986: H.Encaps and its reduced form from the kernel, End.DT6 at the kernel.
+#[test]
+fn srv6() {
+    for mode in ["encap", "encap.red"] {
+        let Some(hosts) = Hosts::new() else { return };
+        let there = &hosts.there;
+        for all in ["ipv6/conf/all/seg6_enabled", "ipv6/conf/un0/seg6_enabled", "ipv6/conf/all/forwarding"] {
+            there.set(all, "1");
+        }
+        // The inner network's address is on the loopback interface; packets to us are routed
+        // into the segment, with the kernel's header of segments in either form.
+        let mtu = 1500 - 40 - 24;
+        hosts.address("lo", mtu, false);
+        there.ip("address del fd07::2/64 dev lo");
+        there.ip("address add fd07::2/128 dev lo nodad");
+        let route = format!(
+            "-6 route add fd07::1/128 encap seg6 mode {mode} segs 2001:db8::1 dev un0 src fd07::2 mtu {mtu}"
+        );
+        let end = "-6 route add 2001:db8::d6/128 encap seg6local action End.DT6 table local dev un0";
+        if !there.try_ip(&route) || !there.try_ip(end) {
+            println!("passed over: this kernel has no segment routing");
+            return;
+        }
+        there.ip("-6 route add 2001:db8::1/128 dev un0");
+        let way = |local: &str, remote: &str| {
+            Tunnel::new(Protocol::named("srv6").unwrap(), local.parse().unwrap(), remote.parse().unwrap())
+        };
+        let sent_by = way("2001:db8::1", "2001:db8::d6");
+        let joined = hosts.join(Layer::Ip, &sent_by, &way("2001:db8::1", "2001:db8::2"));
+        exchange(&joined.here, &joined.there, true, mtu);
+        let (sending, receiving) = joined.end();
+        assert_eq!((receiving.total(), sending.iter().collect::<Vec<_>>()), (0, vec![]), "{mode}");
+    }
+}

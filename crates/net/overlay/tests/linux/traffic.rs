@@ -1,0 +1,90 @@
+//! What two hosts say to one another: datagrams up to the longest, and a long stream each way,
+//! of which every byte is compared.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use crate::namespace::Namespace;
+
+const LIMIT: Duration = Duration::from_secs(60);
+/// Bytes of a stream.
+const STREAM: usize = 4 << 20;
+
+/// Datagrams and streams between the addresses with these ends of two hosts.
+pub fn exchange(here: &Namespace, there: &Namespace, is_v6: bool, mtu: usize) {
+    let address = |last: u8| -> IpAddr {
+        match is_v6 {
+            true => format!("fd07::{last}").parse().unwrap(),
+            false => IpAddr::from([10, 7, 0, last]),
+        }
+    };
+    datagrams(here, there, (address(1), address(2)), mtu - if is_v6 { 48 } else { 28 });
+    stream(here, there, address(2));
+    stream(there, here, address(1));
+}
+
+/// Each datagram is sent back and is the same.
+fn datagrams(here: &Namespace, there: &Namespace, ends: (IpAddr, IpAddr), longest: usize) {
+    let echo = there.run(move || bound((ends.1, 7)));
+    let answers = there.start(move || {
+        let mut bytes = [0; 2000];
+        loop {
+            let (len, from) = echo.recv_from(&mut bytes).expect("a datagram");
+            echo.send_to(&bytes[..len], from).expect("sent");
+            if len == 1 {
+                return;
+            }
+        }
+    });
+    here.run(move || {
+        let socket = bound((ends.0, 0));
+        for len in [0, 2, 19, longest - 1, longest, 1] {
+            let sent: Vec<u8> = (0..len).map(|n| n as u8).collect();
+            let mut back = [0; 2000];
+            // The first may be lost while the kernel asks for Ethernet addresses.
+            let got = (0..20).find_map(|_| {
+                socket.send_to(&sent, (ends.1, 7)).expect("sent");
+                socket.recv(&mut back).ok()
+            });
+            assert_eq!(got.map(|len| &back[..len]), Some(&sent[..]), "a datagram of {len} bytes");
+        }
+    });
+    answers.recv_timeout(LIMIT).expect("the other side ends");
+}
+
+fn bound(address: impl Into<SocketAddr>) -> UdpSocket {
+    let socket = UdpSocket::bind(address.into()).expect("an address of this host's");
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    socket
+}
+
+/// The bytes of the stream from one on.
+fn part(from: usize, len: usize) -> Vec<u8> {
+    (from..from + len).map(|n| (n.wrapping_mul(0x9E37_79B1) >> 13) as u8).collect()
+}
+
+/// Every byte of a stream arrives, in order.
+fn stream(from: &Namespace, to: &Namespace, address: IpAddr) {
+    const PART: usize = 1 << 14;
+    let listener = to.run(move || TcpListener::bind((address, 0)).expect("an address of this host's"));
+    let port = listener.local_addr().unwrap().port();
+    let arrived = to.start(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut bytes = [0; PART];
+        for at in (0..STREAM).step_by(PART) {
+            stream.read_exact(&mut bytes).expect("all of the stream");
+            assert!(bytes[..] == part(at, PART)[..], "other bytes than were sent, from {at} on");
+        }
+        stream.write_all(b"all").expect("sent");
+    });
+    from.run(move || {
+        let mut stream = TcpStream::connect_timeout(&(address, port).into(), LIMIT).expect("a connection");
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        (0..STREAM).step_by(PART).for_each(|at| stream.write_all(&part(at, PART)).expect("sent"));
+        let mut answer = [0; 3];
+        stream.read_exact(&mut answer).expect("an answer");
+    });
+    arrived.recv_timeout(LIMIT).expect("the other side ends");
+}
