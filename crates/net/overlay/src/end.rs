@@ -1,10 +1,12 @@
 //! Ends of tunnels that are here, as received packets find them: by protocol, local address
 //! and identifier.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use fib::exact::Key;
 
+use crate::arrival::Outer;
 use crate::network::Layer;
 use crate::protocol::{self, Carrier, PROTOCOLS, Protocol};
 use crate::tunnel::Tunnel;
@@ -25,6 +27,8 @@ pub(crate) struct End {
     pub(crate) layer: Layer,
     /// Whether UDP over IPv6 may have no checksum (RFC 6935).
     pub(crate) zero_checksum: bool,
+    /// The UDP port, where UDP carries the tunnel.
+    pub(crate) port: Option<u16>,
     /// The local address: its number may have been another's when it was read.
     pub(crate) local: IpAddr,
 }
@@ -35,6 +39,9 @@ pub(crate) struct Local {
     number: u32,
     /// Ends at this address, by the protocol's number.
     pub(crate) ends: [u32; protocol::COUNT],
+    /// Ends at UDP ports that are not their protocols' own: the port, the protocol's number and
+    /// how many there are.
+    pub(crate) ports: BTreeMap<u16, (u8, u32)>,
 }
 
 /// A local address as receivers find it.
@@ -43,18 +50,26 @@ pub(crate) struct LocalView {
     pub(crate) number: u32,
     /// The protocols that end here, a bit for each number.
     pub(crate) protocols: u32,
+    /// Whether some end has a UDP port that is not its protocol's own.
+    pub(crate) has_ports: bool,
 }
 
 const _: () = assert!(protocol::COUNT <= u32::BITS as usize);
 
 impl Local {
     pub(crate) fn new(number: u32) -> Local {
-        Local { number, ends: [0; protocol::COUNT] }
+        Local { number, ends: [0; protocol::COUNT], ports: BTreeMap::new() }
+    }
+
+    /// The number by which its ends are found.
+    pub(crate) const fn number(&self) -> u32 {
+        self.number
     }
 
     pub(crate) fn view(&self) -> LocalView {
         let used = self.ends.iter().enumerate().filter(|(_, ends)| **ends > 0);
-        LocalView { number: self.number, protocols: used.fold(0, |bits, (n, _)| bits | 1 << n) }
+        let protocols = used.fold(0, |bits, (n, _)| bits | 1 << n);
+        LocalView { number: self.number, protocols, has_ports: !self.ports.is_empty() }
     }
 
     /// Whether packets of a protocol could be another's that ends here: GRE's key is one
@@ -68,6 +83,21 @@ impl Local {
         Protocol::named(other).is_some_and(|other| self.ends[usize::from(other.number)] > 0)
     }
 
+    /// The number of the protocol whose packets come to a UDP port, if it is taken.
+    pub(crate) fn protocol_at(&self, port: u16) -> Option<u8> {
+        let own = self.ports.get(&port).map(|(number, _)| *number);
+        own.or_else(|| {
+            let is_at = |protocol: &&Protocol| protocol.udp_port() == Some(port);
+            let protocol = PROTOCOLS.iter().find(is_at)?;
+            (self.ends[usize::from(protocol.number)] > 0).then_some(protocol.number)
+        })
+    }
+
+    /// Where a UDP port stands of the local address with this number.
+    pub(crate) fn port_key(number: u32, port: u16) -> Key {
+        Key::new(number, port.into())
+    }
+
     pub(crate) fn key(address: IpAddr) -> Key {
         match address {
             IpAddr::V4(address) => Key::new(4, address.to_bits().into()),
@@ -77,6 +107,17 @@ impl Local {
 }
 
 impl End {
+    /// Whether a packet with these headers can have come to this end. The number of a local
+    /// address may have been another's a moment ago.
+    #[inline]
+    pub(crate) fn is_of(&self, outer: &Outer) -> bool {
+        let port = match outer.carrier {
+            Carrier::Udp(port) => Some(port),
+            _ => None,
+        };
+        self.port == port && self.local == outer.addresses.dst()
+    }
+
     /// Where the end of a tunnel stands.
     pub(crate) fn key(tunnel: &Tunnel, local: u32) -> Key {
         let identifier = match tunnel.protocol.carrier {

@@ -15,11 +15,11 @@
 //!
 //! Not here: who tells of entries (files, the kernel, a routing daemon), the elements of a
 //! router, longest prefix match of inner addresses, multipath, the learning of addresses,
-//! answers to packets that are too long, UDP ports of one's own where packets are received,
-//! and what nodes on a service path do to its header (RFC 8300, section 2.2). GRE's sequence
+//! answers to packets that are too long, and what nodes on a service path do to its header (RFC 8300, section 2.2). GRE's sequence
 //! numbers are each thread's own: a tunnel that has them is for one.
 #![forbid(unsafe_code)]
 
+mod arrival;
 mod decap;
 mod encap;
 mod end;

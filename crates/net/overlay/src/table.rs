@@ -13,7 +13,7 @@ use crate::encap::Encapsulator;
 use crate::end::{End, Local, LocalView, MAX_LOCALS};
 use crate::hop::{Hop, TunnelId};
 use crate::network::{Layer, Network};
-use crate::protocol::Protocol;
+use crate::protocol::{PROTOCOLS, Protocol};
 use crate::tunnel::{InvalidTunnel, Tunnel};
 use crate::tunnels::Tunnels;
 use crate::underlay::{self, Neighbor, Port, Prefix, Route, Underlay};
@@ -58,9 +58,14 @@ pub enum Error {
     /// The flood list is full.
     #[error("network {0} has {MAX_FLOOD} tunnels in its flood list, which is the most")]
     FloodFull(u32),
-    /// A UDP port of one's own where packets are received.
-    #[error("packets of {0} are received at its own UDP port only: leave the port out")]
-    Port(&'static str),
+    /// Another protocol's packets come to this UDP port.
+    #[error("packets to UDP port {port} are those of {protocol} already")]
+    Port {
+        /// The port.
+        port: u16,
+        /// The name of the protocol that has it.
+        protocol: &'static str,
+    },
     /// Two protocols whose packets cannot be told apart.
     #[error("packets of nvgre and gretap cannot be told apart: {0} can be the end of one of them")]
     Ambiguous(IpAddr),
@@ -102,6 +107,8 @@ pub struct Overlay {
     locals: BTreeMap<IpAddr, Local>,
     published_locals: Rib<Exact, LocalView>,
     free_locals: Vec<u32>,
+    /// Protocols at UDP ports that are not their own.
+    ports: Rib<Exact, u8>,
     ends: Rib<Exact, End>,
 }
 
@@ -124,6 +131,7 @@ impl Overlay {
             locals: BTreeMap::new(),
             published_locals: Rib::new(),
             free_locals: Vec::new(),
+            ports: Rib::new(),
             ends: Rib::new(),
         }
     }
@@ -135,7 +143,7 @@ impl Overlay {
 
     /// One more receiver, who sees what is published.
     pub fn decapsulator(&mut self) -> Decapsulator {
-        Decapsulator::new(self.published_locals.reader(), self.ends.reader())
+        Decapsulator::new(self.published_locals.reader(), self.ports.reader(), self.ends.reader())
     }
 
     /// Shows senders and receivers all changes since the last time. All entries and the state
@@ -147,6 +155,7 @@ impl Overlay {
         self.floods.publish(); // in front of their lengths
         self.published_networks.publish();
         self.ends.publish();
+        self.ports.publish();
         self.published_locals.publish();
     }
 
@@ -315,31 +324,34 @@ impl Overlay {
     }
 
     /// Lets packets of a tunnel that ends here come out in a virtual network. What the tunnel
-    /// says of its outer headers is not looked at, but its protocol, local address and
-    /// identifier; without an identifier its remote address too, and of a way of segments
+    /// says of its outer headers is not looked at, but its protocol, local address, UDP port
+    /// and identifier; without an identifier its remote address too, and of a way of segments
     /// the local address alone.
     ///
     /// # Errors
     /// Why there is no such end.
     pub fn add_end(&mut self, network: u32, tunnel: &Tunnel, zero_checksum: bool) -> Result<()> {
         let layer = self.carried(network, tunnel)?;
-        if tunnel.port.is_some() {
-            return Err(Error::Port(tunnel.protocol.name));
+        let port = tunnel.protocol.udp_port().map(|own| tunnel.port.unwrap_or(own));
+        if let Some(local) = self.locals.get(&tunnel.local) {
+            if local.is_ambiguous(tunnel.protocol) {
+                return Err(Error::Ambiguous(tunnel.local));
+            }
+            let other = port.and_then(|port| Some((port, local.protocol_at(port)?)));
+            if let Some((port, other)) = other.filter(|(_, other)| *other != tunnel.protocol.number) {
+                return Err(Error::Port { port, protocol: PROTOCOLS[usize::from(other)].name });
+            }
         }
-        let local = self.locals.get(&tunnel.local);
-        if local.is_some_and(|local| local.is_ambiguous(tunnel.protocol)) {
-            return Err(Error::Ambiguous(tunnel.local));
-        }
-        let number = self.acquire_local(tunnel.local, tunnel.protocol)?;
+        let number = self.acquire_local(tunnel.local, tunnel.protocol, port)?;
         let key = End::key(tunnel, number);
         if let Some(end) = self.ends.get(key) {
             let network = end.network;
-            self.release_local(tunnel.local, tunnel.protocol)?;
+            self.release_local(tunnel.local, tunnel.protocol, port)?;
             return Err(Error::EndExists(network));
         }
-        let end = End { network, layer, zero_checksum, local: tunnel.local };
+        let end = End { network, layer, zero_checksum, port, local: tunnel.local };
         if let Err(full) = self.ends.insert(key, end) {
-            self.release_local(tunnel.local, tunnel.protocol)?;
+            self.release_local(tunnel.local, tunnel.protocol, port)?;
             return Err(full.into());
         }
         Ok(())
@@ -352,14 +364,14 @@ impl Overlay {
     pub fn remove_end(&mut self, tunnel: &Tunnel) -> Result<bool> {
         let Some(local) = self.locals.get(&tunnel.local) else { return Ok(false) };
         let end = self.ends.remove(End::key(tunnel, local.view().number))?;
-        if end.is_some() {
-            self.release_local(tunnel.local, tunnel.protocol)?;
+        if let Some(end) = &end {
+            self.release_local(tunnel.local, tunnel.protocol, end.port)?;
         }
         Ok(end.is_some())
     }
 
     /// The number of a local address, for one end more of a protocol.
-    fn acquire_local(&mut self, address: IpAddr, protocol: &Protocol) -> Result<u32> {
+    fn acquire_local(&mut self, address: IpAddr, protocol: &Protocol, port: Option<u16>) -> Result<u32> {
         if !self.locals.contains_key(&address) {
             if self.locals.len() == MAX_LOCALS {
                 return Err(Error::LocalsFull);
@@ -369,14 +381,25 @@ impl Overlay {
         }
         let local = self.locals.get_mut(&address).expect("just seen or added");
         local.ends[usize::from(protocol.number)] += 1;
+        if let Some(port) = port.filter(|port| protocol.udp_port() != Some(*port)) {
+            local.ports.entry(port).or_insert((protocol.number, 0)).1 += 1;
+            self.ports.insert(Local::port_key(local.number(), port), protocol.number)?;
+        }
         let view = local.view();
         self.published_locals.insert(Local::key(address), view)?;
         Ok(view.number)
     }
 
-    fn release_local(&mut self, address: IpAddr, protocol: &Protocol) -> Result<()> {
+    fn release_local(&mut self, address: IpAddr, protocol: &Protocol, port: Option<u16>) -> Result<()> {
         let Some(local) = self.locals.get_mut(&address) else { return Ok(()) };
         local.ends[usize::from(protocol.number)] -= 1;
+        if let Some((port, (_, ends))) = port.and_then(|port| Some((port, local.ports.get_mut(&port)?))) {
+            *ends -= 1;
+            if *ends == 0 {
+                local.ports.remove(&port);
+                self.ports.remove(Local::port_key(local.number(), port))?;
+            }
+        }
         let view = local.view();
         if view.protocols != 0 {
             self.published_locals.insert(Local::key(address), view)?;
@@ -403,10 +426,10 @@ impl Overlay {
             }
         }
         let of_network = self.ends.iter().filter(|entry| entry.hop.network == number);
-        let ends: Vec<(Key, IpAddr)> = of_network.map(|entry| (entry.rule, entry.hop.local)).collect();
-        for (key, local) in ends {
+        let ends: Vec<(Key, End)> = of_network.map(|entry| (entry.rule, *entry.hop)).collect();
+        for (key, end) in ends {
             self.ends.remove(key)?;
-            self.release_local(local, End::protocol_of(key))?;
+            self.release_local(end.local, End::protocol_of(key), end.port)?;
         }
         self.published_networks.remove(network_key(number))?;
         self.networks.remove(&number);

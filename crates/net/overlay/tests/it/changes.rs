@@ -3,11 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 
-use overlay::{Error, InvalidTunnel, Layer, Network, Overlay, Port, Protocol, Reason, Route, Sent, Tunnel};
+use overlay::{
+    Error, InvalidTunnel, Layer, Network, Overlay, Port, Protocol, Reason, Received, Route, Sent, Tunnel,
+};
 use proptest::prelude::*;
 use wire::MacAddress;
 
-use crate::rig::{Buffers, MAC, NETWORK, PEER, encapsulate, ends, frame, port, reversed, table, tunnel, v4};
+use crate::rig::{
+    Buffers, MAC, NETWORK, PEER, decapsulate, encapsulate, ends, frame, port, reversed, table, tunnel, v4,
+};
 
 #[test]
 fn the_way_decides() {
@@ -125,6 +129,49 @@ fn what_cannot_be_is_refused() {
     assert!(matches!(gtpu.check(), Err(InvalidTunnel::Presence { has: false, .. })));
 }
 
+/// RFC 7348, section 5: the port is one that can be configured.
+#[test]
+fn ends_at_udp_ports_of_their_own() {
+    let mut there = table();
+    there.add_network(NETWORK, Network::bridged()).unwrap();
+    let at = |port: u16, protocol: &str| Tunnel { port: Some(port), ..tunnel(protocol, false) };
+    let (own, usual) = (at(8472, "vxlan"), tunnel("vxlan", false));
+    let sent_by = |tunnel: &Tunnel| {
+        let mut here = table();
+        here.add_network(NETWORK, Network::point_to_point(Layer::Ethernet)).unwrap();
+        here.insert(NETWORK, 0, tunnel.clone()).unwrap();
+        let mut sender = here.encapsulator();
+        here.publish();
+        let mut packet = Buffers::new().packet(&frame(1, 0x0800, &v4(0, b"x")));
+        assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Port(3));
+        packet.to_vec()
+    };
+    let mut receiver = there.decapsulator();
+    let mut comes = |there: &mut Overlay, tunnel: &Tunnel| {
+        there.publish();
+        decapsulate(&mut receiver, &mut Buffers::new().packet(&sent_by(tunnel)))
+    };
+    assert_eq!(comes(&mut there, &own), Received::Other);
+    there.add_end(NETWORK, &reversed(&own), false).unwrap();
+    assert_eq!(comes(&mut there, &own), Received::Network(NETWORK));
+    assert_eq!(comes(&mut there, &usual), Received::Drop(Reason::UnknownEnd), "another port");
+    assert_eq!(comes(&mut there, &at(8473, "vxlan")), Received::Other);
+    // A port is one protocol's, its own ones too; the same protocol may have more ends there.
+    let taken = |port, protocol| Err(Error::Port { port, protocol });
+    assert_eq!(there.add_end(NETWORK, &reversed(&at(8472, "geneve")), false), taken(8472, "vxlan"));
+    assert_eq!(there.add_end(NETWORK, &reversed(&at(4789, "geneve")), false), taken(4789, "vxlan"));
+    let more = reversed(&at(8472, "vxlan").with_identifier(101));
+    there.add_end(NETWORK, &more, false).unwrap();
+    assert_eq!(there.remove_end(&reversed(&own)), Ok(true));
+    assert_eq!(comes(&mut there, &own), Received::Drop(Reason::UnknownEnd));
+    assert_eq!(there.remove_end(&more), Ok(true));
+    assert_eq!(comes(&mut there, &own), Received::Other, "the port is nobody's again");
+    there.add_end(NETWORK, &reversed(&at(8472, "geneve")), false).unwrap();
+    assert_eq!(comes(&mut there, &at(8472, "geneve")), Received::Network(NETWORK));
+    there.remove_network(NETWORK).unwrap();
+    assert_eq!(comes(&mut there, &at(8472, "geneve")), Received::Other);
+}
+
 #[test]
 fn ends_and_networks_go_whole() {
     let mut here = table();
@@ -137,8 +184,6 @@ fn ends_and_networks_go_whole() {
     here.add_end(1, &end, false).unwrap();
     assert_eq!(here.add_end(2, &end, false), Err(Error::EndExists(1)));
     assert_eq!((here.remove_end(&end), here.remove_end(&end)), (Ok(true), Ok(false)));
-    let own_port = Tunnel { port: Some(8472), ..end.clone() };
-    assert_eq!(here.add_end(1, &own_port, false), Err(Error::Port("vxlan")));
     let payload = Error::Payload { protocol: "ipip", network: 1 };
     assert_eq!(here.add_end(1, &reversed(&tunnel("ipip", false)), false), Err(payload));
     let tap = reversed(&tunnel("gretap", false));

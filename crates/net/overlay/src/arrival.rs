@@ -1,0 +1,173 @@
+//! The outer headers of a received frame: where its IP header is, what that carries, and
+//! whether both are right.
+
+use std::ops::Range;
+
+use memory::{Checksum, Packet};
+use wire::ethernet::{self, EtherType};
+use wire::flow::MAX_TAGS;
+use wire::ip::{Addresses, Protocol as IpProtocol};
+use wire::{checksum, ipv4, ipv6, udp, vlan};
+
+use crate::end::End;
+use crate::protocol::{Carrier, Refusal};
+use crate::reason::Reason;
+
+/// An IP header in front of a tunnel's, and what it says that follows; not checked yet.
+pub(crate) struct Outer {
+    pub(crate) addresses: Addresses,
+    pub(crate) traffic_class: u8,
+    pub(crate) protocol: IpProtocol,
+    pub(crate) carrier: Carrier,
+    /// Where the IP header begins.
+    pub(crate) network: usize,
+    /// What the IP header carries, in bytes from the frame's start.
+    pub(crate) payload: Range<usize>,
+    pub(crate) is_fragment: bool,
+}
+
+/// Where the IP header of a frame begins.
+#[inline]
+pub(crate) fn network_offset(frame: &[u8]) -> Result<usize, Refusal> {
+    let header = ethernet::Header::of(frame).ok_or(Refusal::NotMine)?;
+    let (mut at, mut ethertype) = (ethernet::HEADER_LEN, header.ethertype());
+    for _ in 0..MAX_TAGS {
+        if !ethertype.is_tag() {
+            break;
+        }
+        let tag = frame.get(at..).and_then(vlan::Header::of).ok_or(Refusal::NotMine)?;
+        ethertype = tag.ethertype();
+        at += vlan::HEADER_LEN;
+    }
+    let first = frame.get(at).map(|first| ipv4::version(*first));
+    match (ethertype, first) {
+        (EtherType::IPV4, Some(4)) | (EtherType::IPV6, Some(6)) => Ok(at),
+        _ => Err(Refusal::NotMine),
+    }
+}
+
+/// The IP header at `at`, as it stands; `None` when it is not there, or carries what no
+/// tunnel does.
+#[inline]
+pub(crate) fn outer(packet: &Packet, at: usize) -> Option<Outer> {
+    let bytes = packet.get(at..)?;
+    if bytes.first().map(|first| ipv4::version(*first)) == Some(6) {
+        return outer_v6(bytes, at);
+    }
+    let header = ipv4::Header::of(bytes)?;
+    let (header_len, total_len) = (header.header_len(), header.total_len());
+    let payload = at + header_len..at + total_len;
+    Some(Outer {
+        addresses: header.addresses(),
+        traffic_class: header.traffic_class(),
+        protocol: header.protocol(),
+        carrier: carrier(header.protocol(), bytes.get(header_len..), header.is_later_fragment())?,
+        network: at,
+        payload,
+        is_fragment: header.is_fragment(),
+    })
+}
+
+/// An IPv6 header, with options for every router and for the destination skipped (RFC 2473,
+/// section 4.1.1: Linux sends a limit of encapsulations).
+#[inline]
+fn outer_v6(bytes: &[u8], at: usize) -> Option<Outer> {
+    let header = ipv6::Header::of(bytes)?;
+    let (mut protocol, mut start) = (header.next_header(), ipv6::HEADER_LEN);
+    for _ in 0..ipv6::MAX_EXTENSIONS {
+        if !matches!(protocol, IpProtocol::HOP_BY_HOP | IpProtocol::DESTINATION) {
+            break;
+        }
+        let extension = ipv6::Extension::of(bytes.get(start..)?)?;
+        (protocol, start) = (extension.next_header(), start + extension.header_len());
+    }
+    // Fragments are for the host: a tunnel's carrier is no fragment header.
+    Some(Outer {
+        addresses: header.addresses(),
+        traffic_class: header.traffic_class(),
+        protocol,
+        carrier: carrier(protocol, bytes.get(start..), false)?,
+        network: at,
+        payload: at + start..at + ipv6::HEADER_LEN + header.payload_len(),
+        is_fragment: false,
+    })
+}
+
+/// What carries a tunnel's header in a packet of this protocol. A later fragment has no port:
+/// the host puts such packets together, or nobody does.
+#[inline]
+fn carrier(protocol: IpProtocol, payload: Option<&[u8]>, is_later_fragment: bool) -> Option<Carrier> {
+    match protocol {
+        IpProtocol::UDP if is_later_fragment => None,
+        IpProtocol::UDP => Some(Carrier::Udp(udp::Header::of(payload?)?.dst_port())),
+        IpProtocol::GRE => Some(Carrier::Ip(IpProtocol::GRE)),
+        IpProtocol::IPV4 | IpProtocol::IPV6 => Some(Carrier::Payload),
+        IpProtocol::ETHERNET | IpProtocol::ROUTING => Some(Carrier::Segments),
+        _ => None,
+    }
+}
+
+/// Checks the outer headers of a packet that is a tunnel's which ends here.
+#[inline]
+pub(crate) fn check_outer(packet: &Packet, outer: &Outer) -> Result<(), Refusal> {
+    let malformed = Refusal::Drop(Reason::OuterMalformed);
+    let there = packet.total_len();
+    if outer.payload.start > outer.payload.end || outer.payload.end > there {
+        return Err(malformed);
+    }
+    if matches!(outer.addresses, Addresses::V4 { .. }) {
+        if outer.payload.start - outer.network < ipv4::HEADER_LEN {
+            return Err(malformed);
+        }
+        let header = packet.get(outer.network..outer.payload.start).ok_or(malformed)?;
+        if packet.ip_checksum() != Checksum::Good && !checksum::verify(header) {
+            return Err(Refusal::Drop(Reason::OuterChecksum));
+        }
+    }
+    if outer.is_fragment {
+        return Err(Refusal::Drop(Reason::OuterFragment));
+    }
+    if let Carrier::Udp(_) = outer.carrier {
+        let header = packet.get(outer.payload.start..).and_then(udp::Header::of).ok_or(malformed)?;
+        if header.total_len() != outer.payload.len() {
+            return Err(malformed);
+        }
+    }
+    Ok(())
+}
+
+/// Checks the checksum of UDP, which is left out over IPv4 and may be left out over IPv6 only
+/// where that was agreed on (RFC 6936, section 5).
+#[inline]
+pub(crate) fn check_udp(packet: &Packet, outer: &Outer, end: &End) -> Result<(), Refusal> {
+    if !matches!(outer.carrier, Carrier::Udp(_)) {
+        return Ok(());
+    }
+    let bytes = packet.get(outer.payload.start..).unwrap_or_default();
+    let header = udp::Header::of(bytes).ok_or(Refusal::Drop(Reason::OuterMalformed))?;
+    match header.checksum() {
+        0 if end.zero_checksum || matches!(outer.addresses, Addresses::V4 { .. }) => return Ok(()),
+        0 => return Err(Refusal::Drop(Reason::ZeroChecksum)),
+        _ if packet.l4_checksum() == Checksum::Good => return Ok(()),
+        _ => {}
+    }
+    let pseudo = outer.addresses.pseudo_header(IpProtocol::UDP, outer.payload.len());
+    match checksum::is_right(sum(packet, outer.payload.clone(), pseudo)) {
+        true => Ok(()),
+        false => Err(Refusal::Drop(Reason::OuterChecksum)),
+    }
+}
+
+/// The sum of these bytes of a packet, over all of its segments, and of `first`.
+pub(crate) fn sum(packet: &Packet, range: Range<usize>, first: u16) -> u16 {
+    let mut sum = checksum::Partial::new(first);
+    let (mut skip, mut left) = (range.start, range.len());
+    for segment in packet.segments() {
+        let bytes = segment.get(skip..).unwrap_or_default();
+        let bytes = &bytes[..bytes.len().min(left)];
+        sum.add(bytes);
+        skip = skip.saturating_sub(segment.len());
+        left -= bytes.len();
+    }
+    sum.sum()
+}
