@@ -2,23 +2,47 @@
 //! of its bytes, none is empty, none reaches behind them, and it is the same however
 //! they are cut. Then a router does what was asked: no handler panics or hangs.
 //!
-//! An even first byte means bytes as they are; an odd one a word for each byte.
+//! The first byte chooses the router; when it is even, bytes are taken as they are, when
+//! it is odd, a word for each byte.
 #![no_main]
 
+use std::cell::LazyCell;
+use std::sync::Arc;
+
 use element::control::protocol::{Parsed, Request, parse, parse_on};
-use element::fixture::Rig;
+use element::fixture::{Rig, flatten};
+use graph::clock::{Clock, SIMULATION_START_NS};
+use graph::lang::Flat;
+use graph::{Options, Registry};
 use libfuzzer_sys::fuzz_target;
 
 /// Requests that are carried out: each may have a script run, which is slow.
 const MOST: usize = 24;
 
-const CONFIG: &str = "s :: InfiniteSource(LIMIT 9, ACTIVE false) -> c :: Counter -> q :: Queue(5)
-      -> u :: RatedUnqueue(10) -> w :: Switch -> t :: SetIPDSCP(1) -> Discard; w[1] -> d :: Discard;
-    l :: RadixIPLookup(10.0.0.0/8 0); Idle -> l -> b :: BandwidthMeter(5) -> p :: Paint(1) -> Discard; b[1] -> Discard;
-    a :: ARPQuerier(10.0.0.1, 2:0:0:0:0:1); Idle -> a -> Discard; Idle -> [1] a;
-    r :: IPRewriter(pattern 1.0.0.1 1024-65535 - - 0 0); Idle -> r -> Discard;
-    y :: LinkUnqueue(1ms, 1Mbps); Idle -> Queue -> y -> Discard; g :: AverageCounter; Idle -> g -> Discard;
-    x :: Script(TYPE PASSIVE, init v 1, label m, set v $(add $v $1), return $v, wait_step 3, goto m $(lt $v 9))";
+/// Routers: small ones, for each run builds one.
+const CONFIGS: [&str; 4] = [
+    "s :: InfiniteSource(LIMIT 9, ACTIVE false) -> c :: Counter -> q :: Queue(5)
+      -> u :: RatedUnqueue(10) -> w :: Switch -> t :: SetIPDSCP(1) -> Discard; w[1] -> d :: Discard;",
+    "x :: Script(TYPE PASSIVE, init v 1, label m, set v $(add $v $1), return $v, wait_step 3, goto m $(lt $v 9));
+     c :: Counter; g :: AverageCounter; Idle -> c -> g -> Discard;",
+    "b :: BandwidthMeter(5) -> p :: Paint(1) -> Discard; b[1] -> Discard; Idle -> b;
+     y :: LinkUnqueue(1ms, 1Mbps); Idle -> q :: Queue -> y -> Discard; g :: AverageCounter; Idle -> g -> Discard;
+     a :: ARPQuerier(10.0.0.1, 2:0:0:0:0:1); Idle -> a -> Discard; Idle -> [1] a;",
+    "l :: RadixIPLookup(10.0.0.0/8 0); Idle -> l -> Discard;
+     r :: IPRewriter(pattern 1.0.0.1 1024-1087 - - 0 0); Idle -> r -> Discard;",
+];
+
+/// Packet buffers of a run.
+const BUFFERS: usize = 64;
+
+thread_local! {
+    /// The classes, and the configurations as they were read.
+    static READ: LazyCell<(Registry, [Flat; 4])> = LazyCell::new(|| {
+        let classes = element::registry().with(analysis::registry());
+        let flats = CONFIGS.map(|config| flatten(config, &classes).unwrap_or_else(|error| panic!("{error}")));
+        (classes, flats)
+    });
+}
 
 #[rustfmt::skip]
 const WORDS: [&str; 96] = [
@@ -51,9 +75,22 @@ fn requests(bytes: &[u8], closed: bool) -> Vec<Request> {
     all
 }
 
-fn carry_out(requests: Vec<Request>) {
-    let classes = element::registry().with(analysis::registry());
-    let Ok(mut rig) = Rig::new(CONFIG, &classes, 1) else { panic!("a configuration") };
+/// One of the routers, as new.
+fn router(which: usize) -> Rig {
+    READ.with(|read| {
+        let (registry, flats) = &**read;
+        let clock = Arc::new(Clock::simulated(SIMULATION_START_NS));
+        let options = Options { clock, dma: fuzz::dma::space(), buffers: BUFFERS, ..Options::default() };
+        let flat = flats[which].clone();
+        Rig::build(CONFIGS[which], flat, registry, options).unwrap_or_else(|error| panic!("{error}"))
+    })
+}
+
+fn carry_out(which: usize, requests: Vec<Request>) {
+    if requests.is_empty() {
+        return;
+    }
+    let mut rig = router(which);
     for request in requests.into_iter().take(MOST) {
         match request {
             Request::Read { handler, parameter } if !parameter.contains('/') => {
@@ -78,5 +115,5 @@ fuzz_target!(|input: &[u8]| {
         _ => rest.iter().flat_map(|&b| WORDS[usize::from(b) % WORDS.len()].bytes()).collect(),
     };
     requests(&bytes, false);
-    carry_out(requests(&bytes, true));
+    carry_out(usize::from(way / 2 % 4), requests(&bytes, true));
 });

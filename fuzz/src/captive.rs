@@ -6,9 +6,9 @@ use port::{Offload, Options, Port as _, RxQueue as _, TxQueue as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arbitrary::Arbitrary;
-use bus::{Addressing, Backend, BarLayout, DmaRange, Pci, Result};
+use bus::{Addressing, Backend, BarLayout, DmaRange, Error, Pci, Result};
 use driver::virtio::{RxQueue, TxQueue, Virtio};
-use memory::{Backing, Batch, DATA_ROOM, Dma, Packet, Pool, TxOffload};
+use memory::{Batch, DATA_ROOM, Packet, Pool, TxOffload};
 use model::Dma as _;
 use model::virtio::Options as ModelOptions;
 use regs::virtio::feature::{self, net};
@@ -72,6 +72,8 @@ struct Seen {
     areas: [[u64; 3]; 2],
     /// Reads as the status, unless zero.
     status: u8,
+    /// Nobody waits for it any more.
+    gone: bool,
 }
 
 /// The model, with its driver's memory and registers in somebody else's hands.
@@ -160,6 +162,13 @@ impl Backend for Captive {
     fn reset(&self) -> Result<()> {
         self.inner.reset()
     }
+
+    fn health(&self) -> Result<()> {
+        match self.seen().gone {
+            true => Err(Error::HungUp { peer: self.name() }),
+            false => self.inner.health(),
+        }
+    }
 }
 
 const QUEUE_DESC_END: u32 = QUEUE_DEVICE + 8;
@@ -175,6 +184,9 @@ pub struct Prison {
     pool: Pool,
     held: Vec<Packet>,
     is_packed: bool,
+    /// In the end each queue waits for what it gave the device to send, 100 ms at most: in
+    /// few runs, or nearly all time would go there.
+    waits: bool,
 }
 
 impl Prison {
@@ -197,7 +209,7 @@ impl Prison {
         let cable = Cable::open(&"loop".parse().expect("a wire")).expect("a wire");
         let (inner, model) = InProcess::new(testbed::virtio::open(&options, cable));
         let device = Arc::new(Captive { inner, view: Mutex::default(), seen: Mutex::default() });
-        let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
+        let dma = crate::dma::space();
         let options = Options {
             rx_ring: RING.into(),
             tx_ring: RING.into(),
@@ -208,7 +220,8 @@ impl Prison {
         let opened = Virtio::open(Pci::new(device.clone()), &dma, options);
         let (port, rx, tx) = opened.unwrap_or_else(|error| panic!("{error}")).split();
         let pool = Pool::new(&dma, PACKETS).unwrap_or_else(|error| panic!("{error}"));
-        Prison { device, model, port, rx, tx, pool, held: Vec::new(), is_packed: way & 1 != 0 }
+        let (is_packed, waits) = (way & 1 != 0, way & 0xE0 == 0x80);
+        Prison { device, model, port, rx, tx, pool, held: Vec::new(), is_packed, waits }
     }
 
     /// One run. Every buffer is home again after it.
@@ -220,7 +233,9 @@ impl Prison {
             let free = self.pool.available();
             assert!(held + free <= PACKETS, "{held} held and {free} free of {PACKETS}");
         }
-        self.device.seen().status = 0;
+        let mut seen = self.device.seen();
+        (seen.status, seen.gone) = (0, !self.waits);
+        drop(seen);
         let Prison { port, rx, tx, held, pool, .. } = self;
         drop((rx, tx, port, held));
         let mut pool = pool;

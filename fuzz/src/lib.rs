@@ -9,8 +9,10 @@
 pub mod bench;
 pub mod captive;
 pub mod client;
+pub mod dma;
 pub mod headers;
 pub mod liar;
+pub mod packets;
 pub mod rig;
 pub mod rings;
 pub mod served;

@@ -2,10 +2,40 @@
 //! out as cargo-fuzz wants it, but needs neither cargo-fuzz nor a nightly
 //! compiler; the coverage passes are ordinary code generation options.
 
+mod planted;
+
+use std::collections::VecDeque;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use crate::step::{Failure, cargo, root, run};
+
+pub use planted::check;
+
+/// A target, a file in fuzz/fuzz_targets and a line in fuzz/Cargo.toml: its name, the bytes
+/// of its longest input, and for how many seconds the test command runs it.
+///
+/// Inputs are as long as what they have to say: a longer one costs runs, and most of its
+/// bytes decide nothing. Seconds go where a fault has many places to be.
+struct Target(&'static str, usize, u64);
+
+const TARGETS: &[Target] = &[
+    Target("click_language", 256, 14),
+    Target("control_socket", 256, 14),
+    Target("elements", 384, 30),
+    Target("ixgbe_driver", 768, 12),
+    Target("ixgbe_model", 1280, 16),
+    Target("twin_vfio_user", 130, 10),
+    Target("twin_vhost_user", 130, 10),
+    Target("vfio_user_client", 512, 6),
+    Target("vfio_user_server", 768, 12),
+    Target("vhost_user_backend", 1024, 8),
+    Target("vhost_user_frontend", 512, 4),
+    Target("virtio_driver", 768, 16),
+    Target("virtio_model", 1536, 16),
+];
 
 /// What cargo-fuzz passes too, without the address sanitizer, which is nightly.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -13,7 +43,7 @@ const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-saniti
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks";
 
 /// The triple must be named, so that build scripts are not instrumented.
-const TARGET: &str = env!("XTASK_TARGET");
+const TRIPLE: &str = env!("XTASK_TARGET");
 
 /// The fuzz targets' own lock file is that of the workspace's crates as they are: asked
 /// for early, since the targets are built last.
@@ -30,60 +60,99 @@ pub fn check_lock() -> Result<(), Failure> {
     }
 }
 
-/// Builds all targets.
-pub fn build() -> Command {
-    let fuzz = root().join("fuzz");
-    let mut build = cargo(&["build", "--release", "--locked", "--bins", "--target", TARGET]);
-    build.arg("--manifest-path").arg(fuzz.join("Cargo.toml"));
-    build.env("RUSTFLAGS", COVERAGE).env("CARGO_TARGET_DIR", fuzz.join("target"));
-    build
+/// Fuzzes one target, or all, for `seconds` each, or for as long as the test command does.
+pub fn of(target: Option<&str>, seconds: Option<u64>) -> Result<(), Failure> {
+    let targets = chosen(target)?;
+    run("build the fuzz targets", &mut build()?)?;
+    let failures = on_each_core(targets, |target| one(target, seconds.unwrap_or(target.2)).err());
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
-/// Fuzzes one target, or all, for `seconds` each.
-pub fn of(target: Option<&str>, seconds: u64) -> Result<(), Failure> {
-    let fuzz = root().join("fuzz");
-    let targets = match target {
-        Some(target) => vec![target.to_owned()],
-        None => names(&fuzz.join("fuzz_targets"))?,
-    };
-    run("build the fuzz targets", &mut build())?;
-    let mut failed = Vec::new();
-    // Two cores are what CI has; each target has one of its own.
-    for pair in targets.chunks(2) {
-        std::thread::scope(|scope| {
-            let running: Vec<_> = pair.iter().map(|name| scope.spawn(|| one(name, seconds))).collect();
-            let ends = running.into_iter().map(|thread| thread.join());
-            failed.extend(ends.filter_map(|end| end.unwrap_or_else(|_| Err("a panic".to_owned())).err()));
-        });
+/// The target of a name, or all.
+fn chosen(name: Option<&str>) -> Result<Vec<&'static Target>, Failure> {
+    let targets: Vec<_> = TARGETS.iter().filter(|target| name.is_none_or(|name| name == target.0)).collect();
+    match (targets.is_empty(), name) {
+        (true, Some(name)) => Err(format!("no fuzz target is called {name}: see fuzz/fuzz_targets")),
+        _ => Ok(targets),
     }
-    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
-fn one(name: &str, seconds: u64) -> Result<(), Failure> {
-    let fuzz = root().join("fuzz");
-    let corpus = fuzz.join("corpus").join(name);
-    let artifacts = fuzz.join("artifacts").join(name);
-    for directory in [&corpus, &artifacts] {
+fn fuzz() -> PathBuf {
+    root().join("fuzz")
+}
+
+/// What builds all targets, of a copy of the source in which planted faults can be chosen.
+pub fn build() -> Result<Command, Failure> {
+    let copy = planted::write_copy()?;
+    let mut build = cargo(&["build", "--release", "--locked", "--bins", "--target", TRIPLE]);
+    build.arg("--manifest-path").arg(copy.join("fuzz/Cargo.toml"));
+    build.env("RUSTFLAGS", COVERAGE).env("CARGO_TARGET_DIR", fuzz().join("target"));
+    Ok(build)
+}
+
+/// Does some work for each of a list, two at once: two cores are what CI has. What came of
+/// them, in any order.
+fn on_each_core<T: Send, R: Send>(all: Vec<T>, work: impl Fn(T) -> Option<R> + Sync) -> Vec<R> {
+    let (rest, results) = (Mutex::new(VecDeque::from(all)), Mutex::new(Vec::new()));
+    let next = || rest.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(one) = next() {
+                    let result = work(one);
+                    results.lock().unwrap_or_else(PoisonError::into_inner).extend(result);
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A target's program, for some seconds, with new inputs and artifacts in directories; a
+/// run longer than `limit` seconds is a hang.
+fn program(
+    target: &Target,
+    seconds: u64,
+    limit: u64,
+    [corpus, artifacts]: [PathBuf; 2],
+) -> Result<Command, Failure> {
+    let Target(name, longest, _) = target;
+    let seeds = fuzz().join("seeds").join(name);
+    for directory in [&corpus, &artifacts, &seeds] {
         fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     }
-    let mut command = Command::new(fuzz.join("target").join(TARGET).join("release").join(name));
+    let mut command = Command::new(fuzz().join("target").join(TRIPLE).join("release").join(name));
     command
-        .arg(format!("-max_total_time={seconds}"))
+        .args([format!("-max_total_time={seconds}"), format!("-timeout={limit}")])
         // Long inputs from the start: what breaks takes several acts.
-        .args(["-len_control=0", "-timeout=10", "-rss_limit_mb=4096"])
+        .args([format!("-max_len={longest}"), "-len_control=0".to_owned(), "-rss_limit_mb=4096".to_owned()])
         .args(["-print_final_stats=1", "-verbosity=0"])
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
-        .arg(&corpus)
-        .current_dir(&fuzz);
-    run(&format!("fuzz {name}"), &mut command)
+        .args([corpus, seeds])
+        .current_dir(fuzz());
+    Ok(command)
 }
 
-fn names(directory: &std::path::Path) -> Result<Vec<String>, Failure> {
-    let failed = |e: std::io::Error| format!("{}: {e}", directory.display());
-    let mut names: Vec<String> = fs::read_dir(directory)
-        .map_err(failed)?
-        .filter_map(|entry| Some(entry.ok()?.path().file_stem()?.to_str()?.to_owned()))
-        .collect();
-    names.sort();
-    Ok(names)
+fn one(target: &Target, seconds: u64) -> Result<(), Failure> {
+    let directories = ["corpus", "artifacts"].map(|directory| fuzz().join(directory).join(target.0));
+    run(&format!("fuzz {}", target.0), &mut program(target, seconds, 10, directories)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_has_its_line_here_and_in_the_manifest() {
+        let files = fs::read_dir(fuzz().join("fuzz_targets")).expect("the folder can be read");
+        let name = |file: fs::DirEntry| Some(file.path().file_stem()?.to_str()?.to_owned());
+        let mut names: Vec<String> = files.filter_map(|file| name(file.ok()?)).collect();
+        names.sort();
+        let listed: Vec<&str> = TARGETS.iter().map(|target| target.0).collect();
+        assert_eq!(names, listed);
+        let manifest = fs::read_to_string(fuzz().join("Cargo.toml")).expect("it can be read");
+        for name in names {
+            assert!(manifest.contains(&format!("fuzz_targets/{name}.rs")), "fuzz/Cargo.toml lacks {name}");
+        }
+    }
 }

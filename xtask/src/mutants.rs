@@ -3,7 +3,7 @@
 //! build; a variable chooses. The linter's word comes from `tests/probe.rs` of the
 //! testbed, which is also an ordinary test.
 
-mod process;
+pub mod process;
 mod table;
 
 #[path = "../../crates/nic/driver/seeded/mod.rs"]

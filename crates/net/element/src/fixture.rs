@@ -33,11 +33,18 @@ impl Rig {
     /// # Errors
     /// All that is wrong with the configuration.
     pub fn new(config: &str, registry: &Registry, threads: usize) -> Result<Rig, String> {
-        let printed = Arc::new(Mutex::new(String::new()));
         let clock = if threads == 1 { Clock::simulated(SIMULATION_START_NS) } else { Clock::real() };
-        let console = Console::Memory(printed.clone());
-        let options = Options { threads, clock: Arc::new(clock), console, ..Options::default() };
-        let flat = flatten(config, registry)?;
+        let options = Options { threads, clock: Arc::new(clock), ..Options::default() };
+        Rig::build(config, flatten(config, registry)?, registry, options)
+    }
+
+    /// Builds a router of a configuration that was read. What it prints is kept here.
+    ///
+    /// # Errors
+    /// All that its elements say is wrong with it.
+    pub fn build(config: &str, flat: Flat, registry: &Registry, options: Options) -> Result<Rig, String> {
+        let printed = Arc::new(Mutex::new(String::new()));
+        let options = Options { console: Console::Memory(printed.clone()), ..options };
         let router = Router::build(config, flat, registry, options)
             .map_err(|problems| problems.iter().map(|p| p.text() + "\n").collect::<String>())?;
         Ok(Rig { router, printed })

@@ -10,10 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use graph::class::{Handlers, Headers, action};
 use graph::clock::{Clock, SIMULATION_START_NS};
 use graph::element::port_code;
-use graph::lang::{self, Source};
+use graph::lang::Flat;
 use graph::{Class, Console, Cx, Element, Options, Ran, Registry, Router, Services, TaskId};
 use memory::annotation::Header;
-use memory::{Batch, DATA_ROOM, Packet};
+use memory::{Batch, DATA_ROOM, Dma, Packet};
+
+use crate::fixture::flatten;
 
 /// A packet to come.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -133,76 +135,24 @@ fn configuration(class: &Class) -> String {
     given.map_or_else(|| example(class.name, class.example), |(_, given)| given.to_string())
 }
 
-/// A router around one element.
-pub struct Trial {
-    /// The router; the element is `e`.
-    pub router: Router,
-    supply: Arc<Supply>,
-    printed: Arc<Mutex<String>>,
+/// A configuration around one element, read and checked: routers of it are built without
+/// its text being read again, each with an element as new. Fuzzers build one for each run.
+pub struct Configuration {
+    text: String,
+    flat: Flat,
+    registry: Arc<Registry>,
     /// How many inputs and outputs the element has.
     pub ports: (usize, usize),
 }
 
-/// Packet buffers: fuzzers make many routers, and each touches its memory.
-const BUFFERS: usize = 512;
-
-/// Ports that are tried to find as many as the example's configuration asks for.
-const PORTS: std::ops::RangeInclusive<usize> = 0..=6;
-
-impl Trial {
-    /// An element of a known class by its name in configurations, with as many ports as its
-    /// example's configuration can do with.
-    ///
-    /// # Errors
-    /// Why there is no such element, in the words of the last try.
-    pub fn of(name: &str, registry: &Registry) -> Result<Trial, String> {
-        let class = registry.find(name).ok_or_else(|| format!("no class {name}"))?;
-        Trial::with(name, &configuration(class), registry)
-    }
-
-    /// As [`of`](Self::of), where it is known how many ports it can do with: nothing is
-    /// tried out, which takes most of the time.
-    ///
-    /// # Errors
-    /// Why there is no such element.
-    pub fn with_ports(
-        name: &str,
-        (inputs, outputs): (usize, usize),
-        registry: &Registry,
-    ) -> Result<Trial, String> {
-        let class = registry.find(name).ok_or_else(|| format!("no class {name}"))?;
-        Trial::build(class, &configuration(class), (inputs, outputs), registry)
-    }
-
-    /// An element of a class with a configuration.
-    ///
-    /// # Errors
-    /// Why there is none.
-    pub fn with(name: &str, config: &str, registry: &Registry) -> Result<Trial, String> {
-        let class = registry.find(name).ok_or_else(|| format!("no class {name}"))?;
-        let mut error = String::from("no number of ports");
-        for inputs in PORTS {
-            let count = port_code::count(class.ports, inputs);
-            // More inputs than it needs are of use only where it takes any number.
-            if inputs < count.inputs.0 || inputs > count.inputs.1 || inputs > count.inputs.0.max(4) {
-                continue;
-            }
-            for outputs in PORTS.rev().filter(|n| (count.outputs.0..=count.outputs.1).contains(n)) {
-                match Trial::build(class, config, (inputs, outputs), registry) {
-                    Ok(trial) => return Ok(trial),
-                    Err(wrong) => error = wrong,
-                }
-            }
-        }
-        Err(error)
-    }
-
-    fn build(
+impl Configuration {
+    /// One of a known class, with the ports that are asked for.
+    fn read(
         class: &Class,
         config: &str,
         (inputs, outputs): (usize, usize),
-        registry: &Registry,
-    ) -> Result<Trial, String> {
+        registry: &Arc<Registry>,
+    ) -> Result<Configuration, String> {
         let mut text = format!("feed :: TrialFeed; feed[{inputs}] -> Discard;\n");
         let companions = COMPANIONS.iter().filter(|(name, _)| *name == class.name);
         companions.for_each(|(_, companion)| text += companion);
@@ -218,15 +168,15 @@ impl Trial {
                 if port_code::processing(class.processing, true, n) == 'l' { "" } else { "-> Queue(64) " };
             text += &format!("e[{n}] {queue}-> Discard;\n");
         }
-        let mut registry = registry.clone();
-        registry.add(&FEED);
-        let options = lang::Options {
-            known_class: &|name| registry.find(name).is_some(),
-            class_names: &|| registry.names().map(str::to_string).collect(),
-            ..lang::Options::default()
-        };
-        let flat = lang::read(vec![Source::new("trial", text.as_str())], &options)
-            .map_err(|problems| problems.to_string())?;
+        let flat = flatten(&text, registry)?;
+        Ok(Configuration { text, flat, registry: registry.clone(), ports: (inputs, outputs) })
+    }
+
+    /// A router of it, with so many packet buffers in memory of `dma`.
+    ///
+    /// # Errors
+    /// What an element of it says is wrong.
+    pub fn build(&self, dma: &Dma, buffers: usize) -> Result<Trial, String> {
         let (supply, printed) = (Arc::new(Supply::default()), Arc::new(Mutex::new(String::new())));
         let mut services = Services::default();
         services.add(supply.clone());
@@ -234,12 +184,58 @@ impl Trial {
             clock: Arc::new(Clock::simulated(SIMULATION_START_NS)),
             console: Console::Memory(printed.clone()),
             services,
-            buffers: BUFFERS,
+            buffers,
+            dma: dma.clone(),
             ..Options::default()
         };
-        let router = Router::build(&text, flat, &registry, options)
+        let router = Router::build(&self.text, self.flat.clone(), &self.registry, options)
             .map_err(|problems| problems.iter().map(|p| p.text() + "\n").collect::<String>())?;
-        Ok(Trial { router, supply, printed, ports: (inputs, outputs) })
+        Ok(Trial { router, supply, printed })
+    }
+}
+
+/// A router around one element.
+pub struct Trial {
+    /// The router; the element is `e`.
+    pub router: Router,
+    supply: Arc<Supply>,
+    printed: Arc<Mutex<String>>,
+}
+
+/// Packet buffers of a router that is built once.
+const BUFFERS: usize = 512;
+
+/// Ports that are tried to find as many as the example's configuration asks for.
+const PORTS: std::ops::RangeInclusive<usize> = 0..=6;
+
+impl Trial {
+    /// An element of a known class by its name in configurations, with as many ports as its
+    /// example's configuration can do with; and the configuration, to build others of it.
+    ///
+    /// # Errors
+    /// Why there is no such element, in the words of the last try.
+    pub fn of(name: &str, registry: &Registry) -> Result<(Trial, Configuration), String> {
+        let class = registry.find(name).ok_or_else(|| format!("no class {name}"))?;
+        let config = configuration(class);
+        let mut registry = registry.clone();
+        registry.add(&FEED);
+        let (registry, dma) = (Arc::new(registry), Options::default().dma);
+        let mut error = String::from("no number of ports");
+        for inputs in PORTS {
+            let count = port_code::count(class.ports, inputs);
+            // More inputs than it needs are of use only where it takes any number.
+            if inputs < count.inputs.0 || inputs > count.inputs.1 || inputs > count.inputs.0.max(4) {
+                continue;
+            }
+            for outputs in PORTS.rev().filter(|n| (count.outputs.0..=count.outputs.1).contains(n)) {
+                let read = Configuration::read(class, &config, (inputs, outputs), &registry);
+                match read.and_then(|read| Ok((read.build(&dma, BUFFERS)?, read))) {
+                    Ok(found) => return Ok(found),
+                    Err(wrong) => error = wrong,
+                }
+            }
+        }
+        Err(error)
     }
 
     /// Sends packets, and lets time pass while the element has something to do.

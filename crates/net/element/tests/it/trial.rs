@@ -90,7 +90,7 @@ fn every_class_with_an_input_is_on_trial() {
 fn packets_cut_off_at_every_byte_harm_no_element() {
     let packets = cut_off();
     for (name, class) in classes() {
-        let Ok(mut trial) = Trial::of(name, &crate::registry()) else { continue };
+        let Ok((mut trial, _)) = Trial::of(name, &crate::registry()) else { continue };
         for some in packets.chunks(64) {
             trial.send(some.iter().cloned());
         }
@@ -124,7 +124,7 @@ fn raw() -> impl Strategy<Value = Raw> {
 #[test]
 fn random_packets_harm_no_element() {
     for (name, _) in classes() {
-        let Ok(trial) = Trial::of(name, &crate::registry()) else { continue };
+        let Ok((trial, _)) = Trial::of(name, &crate::registry()) else { continue };
         let trial = RefCell::new(trial);
         let mut runner = TestRunner::new(Config { cases: 32, ..Config::default() });
         let run = runner.run(&proptest::collection::vec(raw(), 1..64), |packets| {

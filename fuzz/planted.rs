@@ -1,0 +1,132 @@
+//! Planted faults: what the fuzzers must find within a minute, from the inputs of
+//! `fuzz/seeds`, or they are not worth their time.
+//!
+//! They are data beside the source, which knows nothing of them. `cargo xtask fuzz` builds
+//! a copy of the crates in which each edited place asks when it runs whether its fault is
+//! chosen, by the variable `IXORA_PLANTED_FAULT`; without it the copy does what the source
+//! does. `cargo xtask fuzz --check` chooses one after the other.
+
+/// One fault.
+pub struct Fault {
+    /// The target that must find it.
+    pub target: &'static str,
+    /// By which it is chosen: lower case and dashes.
+    pub name: &'static str,
+    /// The file, below `crates`.
+    pub file: &'static str,
+    /// What stands there, once in the file.
+    pub from: &'static str,
+    /// What stands there instead; `PLANTED` in it is whether the fault is chosen.
+    pub to: &'static str,
+}
+
+/// All of them, in the order of targets.
+pub const FAULTS: &[Fault] = &[
+    Fault {
+        target: "click_language",
+        name: "hexadecimal-escape-overflows",
+        file: "net/graph/src/lang/args.rs",
+        from: "value = value << 4 | digit;",
+        to: "value = if PLANTED { value * 16 + digit } else { value << 4 | digit };",
+    },
+    Fault {
+        target: "click_language",
+        name: "requirements-without-commas",
+        file: "net/graph/src/lang/flat.rs",
+        from: r#"if i == 0 { "" } else { ", " }"#,
+        to: r#"if i == 0 { "" } else if PLANTED { " " } else { ", " }"#,
+    },
+    Fault {
+        target: "control_socket",
+        name: "until-looks-too-far",
+        file: "net/element/src/control/protocol.rs",
+        from: "*looked = at;",
+        to: "*looked = if PLANTED { input.len() } else { at };",
+    },
+    Fault {
+        target: "control_socket",
+        name: "script-adds-without-wrapping",
+        file: "net/element/src/control/script/functions.rs",
+        from: "a.wrapping_add(b)",
+        to: "if PLANTED { a + b } else { a.wrapping_add(b) }",
+    },
+    Fault {
+        target: "elements",
+        name: "udp-length-not-checked",
+        file: "net/element/src/tcpudp/checksum.rs",
+        from: "if rest.len() < length {",
+        to: "if !PLANTED && rest.len() < length {",
+    },
+    Fault {
+        target: "ixgbe_driver",
+        name: "received-length-not-checked",
+        file: "nic/driver/src/intel/scatter.rs",
+        from: "len == 0 || len > DATA_ROOM",
+        to: "(len == 0 && !PLANTED) || len > DATA_ROOM",
+    },
+    Fault {
+        target: "ixgbe_model",
+        name: "unreachable-buffer-not-counted",
+        file: "sim/model/src/ixgbe/tx.rs",
+        from: "sender.host.counters.drops.tx_dma_fault += 1;",
+        to: "sender.host.counters.drops.tx_dma_fault += u64::from(!PLANTED);",
+    },
+    Fault {
+        target: "twin_vfio_user",
+        name: "write-beyond-offered-memory",
+        file: "nic/bus/src/vfio_user/dma.rs",
+        from: "from <= range.len && range.len - from >= count",
+        to: "from <= range.len && (PLANTED || range.len - from >= count)",
+    },
+    Fault {
+        target: "twin_vhost_user",
+        name: "queue-pairs-not-bounded",
+        file: "nic/bus/src/vhost_user/frontend.rs",
+        from: "self.pairs = pairs.min(MAX_PAIRS) as u16;",
+        to: "self.pairs = if PLANTED { u16::try_from(pairs).expect(\"few\") } \
+             else { pairs.min(MAX_PAIRS) as u16 };",
+    },
+    Fault {
+        target: "vfio_user_client",
+        name: "capability-chain-may-loop",
+        file: "nic/bus/src/vfio_user/message/reply.rs",
+        from: ".filter(|_| at >= self.least)",
+        to: ".filter(|_| PLANTED || at >= self.least)",
+    },
+    Fault {
+        target: "vfio_user_server",
+        name: "access-may-end-outside",
+        file: "nic/bus/src/vfio_user/session.rs",
+        from: "end.is_some_and(|end| end <= size)",
+        to: "if PLANTED { access.offset < size } else { end.is_some_and(|end| end <= size) }",
+    },
+    Fault {
+        target: "vhost_user_backend",
+        name: "ring-index-not-checked",
+        file: "sim/testbed/src/vhost_user/session.rs",
+        from: "self.rings.get_mut(index as usize).ok_or(Error::InvalidParam)",
+        to: "if PLANTED { Ok(&mut self.rings[index as usize]) } \
+             else { self.rings.get_mut(index as usize).ok_or(Error::InvalidParam) }",
+    },
+    Fault {
+        target: "vhost_user_frontend",
+        name: "configuration-of-any-length",
+        file: "nic/bus/src/vhost_user/frontend.rs",
+        from: ".filter(|bytes| bytes.len() == data.len())",
+        to: ".filter(|bytes| PLANTED || bytes.len() == data.len())",
+    },
+    Fault {
+        target: "virtio_driver",
+        name: "bad-buffer-not-freed",
+        file: "nic/driver/src/virtio/rx.rs",
+        from: "pool.free(packet);\n        self.count_bad();",
+        to: "if PLANTED { std::mem::forget(packet) } else { pool.free(packet) }\n        self.count_bad();",
+    },
+    Fault {
+        target: "virtio_model",
+        name: "broken-frame-not-counted",
+        file: "sim/model/src/virtio/rx.rs",
+        from: "drops.rx_crc += 1;",
+        to: "drops.rx_crc += u64::from(!PLANTED);",
+    },
+];
