@@ -99,6 +99,19 @@ pub fn page_size(file: impl AsFd) -> rustix::io::Result<usize> {
     if known { Ok(size) } else { Err(Errno::INVAL) }
 }
 
+/// How many pages this thread did not find when it touched them (getrusage(2)). One that is
+/// found later makes it wait: while a peer punches a hole into a file, for as long as that
+/// takes.
+pub fn page_faults() -> u64 {
+    // SAFETY: the structure is plain data, zero is a value of it, and the call fills it in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage
+    };
+    usage.ru_minflt.wrapping_add(usage.ru_majflt) as u64
+}
+
 /// A mapping that is watched until this is dropped.
 #[derive(Debug)]
 pub struct Registration {

@@ -13,7 +13,8 @@ use model::chip::DeviceFault;
 use rustix::io::Errno;
 
 use crate::device::{BarContent, Device, DeviceReport, PolledPages};
-use crate::shared::{Idle, SharedDevice, Stepper};
+use crate::shared::SharedDevice;
+use crate::stepper::{Idle, Stepper};
 use crate::wire::Cable;
 
 /// A model as a way to a device.

@@ -17,6 +17,7 @@ pub mod minimal;
 pub mod models;
 pub mod serve;
 mod shared;
+mod stepper;
 pub mod testpmd;
 pub mod twin;
 pub mod vfio_user;
@@ -27,4 +28,4 @@ pub mod wire;
 
 pub use device::{Device, DeviceReport, Finding, FindingPlace};
 pub use models::{MODELS, Model, ModelError};
-pub use shared::{Idle, Stepper};
+pub use stepper::{Idle, Stepper};

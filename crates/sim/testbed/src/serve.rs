@@ -1,4 +1,4 @@
-//! Serving devices behind sockets: a thread for each socket, and one that steps all
+//! Serving devices behind sockets: a thread for each socket, and those that step the
 //! devices. The protocols are in [`vfio_user`](crate::vfio_user) and
 //! [`vhost_user`](crate::vhost_user); each binds sockets, and what is bound is served
 //! here.
@@ -16,8 +16,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::device::{Device, DeviceReport};
-use crate::shared::{Idle, SharedDevice, Stepper};
+use crate::shared::SharedDevice;
+use crate::stepper::{Idle, Stepper, join};
 use crate::wire::Cable;
+
+/// How long a device is waited for that its client's memory may hold up.
+const LIMIT: Duration = Duration::from_secs(5);
 
 /// A device and where to serve it.
 #[derive(Debug)]
@@ -94,6 +98,8 @@ pub(crate) struct ServedDevice {
     pub shared: Arc<SharedDevice>,
     faults: AtomicU64,
     last_fault: Mutex<Option<String>>,
+    /// The device's part of the last report.
+    last_report: Mutex<((usize, u64), DeviceReport)>,
 }
 
 /// Devices that are being served; dropping it ends that.
@@ -149,7 +155,7 @@ impl Bound {
             errno: rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN),
         };
         let shared = devices.iter().map(|device| device.shared.clone()).collect();
-        let stepper = Stepper::start(shared, options.core, options.idle).map_err(thread_failed)?;
+        let stepper = Stepper::for_strangers(shared, options.core, options.idle).map_err(thread_failed)?;
         // From here on, dropping `serving` ends what was started.
         let mut serving = Serving { devices, threads: Vec::new(), stepper, stop, begin: Instant::now() };
         for (device, listener) in serving.devices.iter().zip(listeners) {
@@ -163,7 +169,8 @@ impl Bound {
 }
 
 impl Serving {
-    /// What was counted so far. Waits no longer than a register access does.
+    /// What was counted so far. Waits no longer than a register access does; of a device
+    /// that its client's memory holds up, what was counted the last time.
     pub fn report(&self) -> Report {
         let endpoints = self.devices.iter().map(|device| device.report()).collect();
         let elapsed_ms = self.begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
@@ -205,12 +212,12 @@ impl Serving {
 
     fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
+        self.threads.drain(..).for_each(|thread| join(thread, LIMIT));
         self.stepper.stop();
         for device in &self.devices {
-            device.shared.enter().cable().flush();
+            if let Some(mut device) = device.shared.enter_within(LIMIT) {
+                device.cable().flush();
+            }
         }
     }
 }
@@ -224,8 +231,8 @@ impl Drop for Serving {
 impl ServedDevice {
     /// A device that nobody drives yet.
     pub(crate) fn new(socket: PathBuf, device: Device) -> ServedDevice {
-        let (faults, last_fault) = (AtomicU64::new(0), Mutex::new(None));
-        ServedDevice { socket, shared: SharedDevice::new(device), faults, last_fault }
+        let (faults, last_fault, last_report) = (AtomicU64::new(0), Mutex::default(), Mutex::default());
+        ServedDevice { socket, shared: SharedDevice::new(device), faults, last_fault, last_report }
     }
 
     /// Serves one client after the other.
@@ -251,14 +258,18 @@ impl ServedDevice {
     }
 
     fn report(&self) -> EndpointReport {
-        let mut device = self.shared.enter();
+        let mut last = self.last_report.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut device) = self.shared.enter_within(LIMIT) {
+            *last = (device.left_mapped(), device.report());
+        }
+        let (left_mapped, device) = last.clone();
         EndpointReport {
             socket: self.socket.display().to_string(),
             attached: self.shared.is_attached(),
             client_faults: self.faults.load(Ordering::Acquire),
             last_fault: self.last_fault().clone(),
-            left_mapped: device.left_mapped(),
-            device: device.report(),
+            left_mapped,
+            device,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The back end against our front end, whose messages are its own, and against
 //! front ends that lie.
 
-use std::io::{Read, Write};
+use std::io::{IoSlice, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -13,11 +13,12 @@ use bus::{Backend, DmaRange, Mapping};
 use model::Chip;
 use model::chip::{RingSetup, Rings};
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use super::*;
 use crate::device::{Device, Parts, Vectors};
 use crate::serve::{EndpointReport, Options, Serving};
-use crate::shared::Idle;
+use crate::stepper::Idle;
 use crate::view::{Trust, View};
 use crate::wire::Cable;
 
@@ -255,18 +256,26 @@ fn bad_rings_and_features_are_refused() {
 #[test]
 fn what_is_no_eventfd_is_refused() {
     let memory = memory();
-    for case in 0..3 {
+    let event = event();
+    for (kick, call) in [(memory.file.as_fd(), None), (event.as_fd(), Some(memory.file.as_fd()))] {
         let served = serve();
         let frontend = Frontend::connect(&served.socket()).unwrap();
         frontend.map_dma(&memory.range(0x10_0000)).unwrap();
-        let event = event();
-        let (kick, call) =
-            [(memory.file.as_fd(), None), (event.as_fd(), Some(memory.file.as_fd()))][case % 2];
         frontend.set_interrupt(0, call).unwrap();
         let refused = frontend.start_ring(0, &ring(64), kick, Some(0)).unwrap_err();
         assert!(matches!(refused, bus::Error::Refused { .. }), "{refused}");
         served.fault("no eventfd");
     }
+    // Our front end takes none from its caller to be told of errors by.
+    let served = serve();
+    let stream = UnixStream::connect(served.socket()).unwrap();
+    let message = [head(14, 1, 8), vec![0; 8]].concat();
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let files = [memory.file.as_fd()];
+    assert!(control.push(SendAncillaryMessage::ScmRights(&files)));
+    sendmsg(&stream, &[IoSlice::new(&message)], &mut control, SendFlags::empty()).unwrap();
+    served.fault("no eventfd");
 }
 
 #[test]

@@ -1,0 +1,386 @@
+//! The threads that step devices: one for all, and one for each device of clients that do
+//! not trust each other.
+//!
+//! Touching memory that a client shares may take long: while the client punches a hole into
+//! it (fallocate(2)), whoever touches a page of the hole waits in the kernel. A register
+//! access that steps the device waits likewise, with the device's lock. So the stepping
+//! thread waits for no lock, and says when it turns to the next device; where it does not do so
+//! for a while, the threads of the other devices step theirs. A device at which it was held
+//! up for too long altogether is stepped by its own thread alone from then on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::shared::SharedDevice;
+
+/// What the stepping thread does when nothing moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Idle {
+    /// Asks again at once.
+    Spin,
+    /// Lets others run after a while: for machines with few cores.
+    #[default]
+    Yield,
+    /// Sleeps 50 µs after a while: hardly any load, slow to wake.
+    Sleep,
+}
+
+/// Steps of a device before the next one's turn.
+const ROUNDS: usize = 8;
+/// Rounds without a packet before the thread gives way.
+const EMPTY_ROUNDS: u32 = 2_000;
+const SLEEP: Duration = Duration::from_micros(50);
+/// How long a thread that waits for the lock is given before stepping goes on: many
+/// turns of other threads, where each core has several.
+const GIVE_WAY: Duration = Duration::from_millis(50);
+/// Yields to a waiting thread before the stepping thread sleeps instead.
+const YIELDS: u32 = 32;
+/// How long the stepping thread may be at one device before others are stepped without it.
+const HELD_UP: Duration = Duration::from_millis(5);
+/// A turn longer than this, in which pages were missing, counts as one that was held up.
+const LONG_TURN: Duration = Duration::from_millis(1);
+/// How long a device may hold the stepping thread up, in all such turns together. Memory
+/// that is touched for the first time takes less.
+const MOST_HELD_UP: Duration = Duration::from_millis(50);
+/// How long the end of a thread is waited for that may be held up.
+const END: Duration = Duration::from_secs(5);
+
+/// Threads that step devices until this is dropped.
+#[derive(Debug)]
+pub struct Stepper {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// A device as its stepping threads see it.
+struct Turns {
+    shared: Arc<SharedDevice>,
+    /// Only its own thread steps it.
+    apart: AtomicBool,
+}
+
+impl Stepper {
+    /// Steps devices in one thread: those of one client, who has only himself to hold up.
+    pub(crate) fn start(
+        devices: Vec<Arc<SharedDevice>>,
+        core: Option<usize>,
+        idle: Idle,
+    ) -> std::io::Result<Stepper> {
+        let mut stepper = Stepper::new();
+        stepper.step_all(turns(devices), core, idle, Arc::default())?;
+        Ok(stepper)
+    }
+
+    /// Steps devices of clients of which none may hold up another's.
+    pub(crate) fn for_strangers(
+        devices: Vec<Arc<SharedDevice>>,
+        core: Option<usize>,
+        idle: Idle,
+    ) -> std::io::Result<Stepper> {
+        let (mut stepper, turn, devices) = (Stepper::new(), Arc::new(AtomicU64::new(0)), turns(devices));
+        stepper.step_all(devices.clone(), core, idle, turn.clone())?;
+        if devices.len() > 1 {
+            for n in 0..devices.len() {
+                let (devices, turn) = (devices.clone(), turn.clone());
+                let stop = stepper.stop.clone();
+                stepper.spawn("stand-in", move || stand_in(&devices[n], idle, &turn, &stop))?;
+            }
+        }
+        Ok(stepper)
+    }
+
+    fn new() -> Stepper {
+        Stepper { stop: Arc::default(), threads: Vec::new() }
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        self.threads.push(thread::Builder::new().name(name.to_owned()).spawn(work)?);
+        Ok(())
+    }
+
+    fn step_all(
+        &mut self,
+        devices: Arc<[Turns]>,
+        core: Option<usize>,
+        idle: Idle,
+        turn: Arc<AtomicU64>,
+    ) -> std::io::Result<()> {
+        let stop = self.stop.clone();
+        self.spawn("model", move || {
+            if let Some(core) = core {
+                pin(core);
+            }
+            step_all(&devices, idle, &turn, &stop);
+        })
+    }
+
+    /// Stops the threads and waits for them; for one that a client's memory holds up, some
+    /// seconds.
+    pub fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| join(thread, END));
+    }
+}
+
+impl Drop for Stepper {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Waits for the end of a thread, but not for ever.
+pub(crate) fn join(thread: JoinHandle<()>, limit: Duration) {
+    let since = Instant::now();
+    while !thread.is_finished() {
+        if since.elapsed() >= limit {
+            let name = thread.thread().name().unwrap_or_default().to_owned();
+            return tracing::warn!(name, "a thread does not end: a client's memory holds it up");
+        }
+        thread::sleep(SLEEP);
+    }
+    let _ = thread.join();
+}
+
+fn turns(devices: Vec<Arc<SharedDevice>>) -> Arc<[Turns]> {
+    // From now on, not from the first step: accesses may come before the thread is let run.
+    devices.iter().for_each(|shared| shared.enter().follow_clock(shared.clock.now_ns()));
+    devices.into_iter().map(|shared| Turns { shared, apart: AtomicBool::new(false) }).collect()
+}
+
+fn pin(core: usize) {
+    if core >= rustix::thread::CpuSet::MAX_CPU {
+        tracing::warn!(core, "no such core, not pinned");
+        return;
+    }
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(core);
+    if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
+        tracing::warn!(core, "cannot pin the stepping thread: {error}");
+    }
+}
+
+fn step_all(devices: &[Turns], idle: Idle, turn: &AtomicU64, stop: &AtomicBool) {
+    let mut empty = 0;
+    let mut watch = Watch::new(devices.len());
+    while !stop.load(Ordering::Relaxed) {
+        let (mut moved, mut attached) = (0, false);
+        for (n, Turns { shared, apart }) in devices.iter().enumerate() {
+            // Relaxed, here and in the stand-ins: these only tell who is to step, what is
+            // stepped has its lock.
+            turn.fetch_add(1, Ordering::Relaxed);
+            if !shared.is_attached() || apart.load(Ordering::Relaxed) {
+                continue;
+            }
+            attached = true;
+            give_way(shared);
+            let since = bus::tsc::now();
+            moved += shared.run(ROUNDS).unwrap_or(0);
+            if watch.is_too_much(n, since) {
+                apart.store(devices.len() > 1, Ordering::Relaxed);
+            }
+        }
+        empty = if moved > 0 { 0 } else { empty + 1 };
+        rest(attached, empty, idle);
+        empty = empty.min(EMPTY_ROUNDS);
+    }
+}
+
+/// What a thread does after a round; `empty` is how many rounds moved nothing.
+fn rest(attached: bool, empty: u32, idle: Idle) {
+    match idle {
+        _ if !attached => thread::sleep(SLEEP),
+        Idle::Spin => std::hint::spin_loop(),
+        _ if empty < EMPTY_ROUNDS => std::hint::spin_loop(),
+        Idle::Yield => thread::yield_now(),
+        Idle::Sleep => thread::sleep(SLEEP),
+    }
+}
+
+/// How long each device held the stepping thread up.
+struct Watch {
+    long_turn: u64,
+    most: u64,
+    held_up: Vec<u64>,
+    page_faults: u64,
+}
+
+impl Watch {
+    fn new(devices: usize) -> Watch {
+        let ticks = |time: Duration| (u128::from(bus::tsc::hz()) * time.as_micros() / 1_000_000) as u64;
+        let (long_turn, most) = (ticks(LONG_TURN), ticks(MOST_HELD_UP));
+        Watch { long_turn, most, held_up: vec![0; devices], page_faults: bus::sigbus::page_faults() }
+    }
+
+    /// Whether device `n`, whose turn began at `since`, has held the thread up for too long.
+    /// A turn may be long, too, because the thread was not let run: then no page was missing.
+    #[inline]
+    fn is_too_much(&mut self, n: usize, since: u64) -> bool {
+        let took = bus::tsc::now().wrapping_sub(since);
+        took >= self.long_turn && self.add(n, took)
+    }
+
+    #[cold]
+    fn add(&mut self, n: usize, took: u64) -> bool {
+        let page_faults = bus::sigbus::page_faults();
+        if std::mem::replace(&mut self.page_faults, page_faults) == page_faults {
+            return false;
+        }
+        self.held_up[n] = self.held_up[n].saturating_add(took);
+        self.held_up[n] > self.most
+    }
+}
+
+/// Steps a device while the stepping thread is held up at another, or always where the
+/// device holds it up itself.
+fn stand_in(device: &Turns, idle: Idle, turn: &AtomicU64, stop: &AtomicBool) {
+    let (Turns { shared, apart }, mut empty) = (device, 0);
+    let mut seen = turn.load(Ordering::Relaxed);
+    while !stop.load(Ordering::Relaxed) {
+        let now = turn.load(Ordering::Relaxed);
+        let is_own = apart.load(Ordering::Relaxed);
+        if !shared.is_attached() || (now != seen && !is_own) {
+            (seen, empty) = (now, 0);
+            thread::sleep(HELD_UP);
+            continue;
+        }
+        give_way(shared);
+        let Some(moved) = shared.run(ROUNDS) else {
+            thread::sleep(SLEEP);
+            continue;
+        };
+        empty = if moved > 0 { 0 } else { (empty + 1).min(EMPTY_ROUNDS) };
+        rest(true, empty, idle);
+    }
+}
+
+/// Stays away from the lock while somebody waits for it.
+fn give_way(shared: &SharedDevice) {
+    if !shared.is_awaited() {
+        return;
+    }
+    let (since, mut yields) = (Instant::now(), 0);
+    // The waiting thread may share this core: yield, but not for ever. On a busy
+    // machine a yield may come back before the waiting thread's turn, again and again;
+    // a sleep does not.
+    while shared.is_awaited() && since.elapsed() < GIVE_WAY {
+        if yields < YIELDS {
+            yields += 1;
+            thread::yield_now();
+        } else {
+            thread::sleep(SLEEP);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::wire::Cable;
+
+    fn attached() -> Arc<SharedDevice> {
+        let cable = Cable::open(&"sink".parse().unwrap()).unwrap();
+        let device: Device = crate::virtio::open(&Default::default(), cable);
+        let shared = SharedDevice::new(device);
+        shared.set_attached(true);
+        shared
+    }
+
+    fn steps(shared: &SharedDevice) -> u64 {
+        shared.enter().report().steps
+    }
+
+    /// Waits until a device was stepped some more.
+    fn is_stepped(shared: &SharedDevice) {
+        let (before, since) = (steps(shared), Instant::now());
+        while steps(shared) < before + 100 {
+            assert!(since.elapsed() < Duration::from_secs(30), "it is not stepped");
+            thread::sleep(SLEEP);
+        }
+    }
+
+    /// As a client's thread does that steps the device, which waits for its client's memory.
+    #[test]
+    fn a_device_that_somebody_has_stops_no_other() {
+        let devices: Vec<_> = (0..3).map(|_| attached()).collect();
+        for idle in [Idle::Spin, Idle::Yield, Idle::Sleep] {
+            let mut stepper = Stepper::start(devices.clone(), None, idle).unwrap();
+            for (n, shared) in devices.iter().enumerate() {
+                let held = shared.enter();
+                devices.iter().enumerate().filter(|(m, _)| *m != n).for_each(|(_, other)| is_stepped(other));
+                drop(held);
+                is_stepped(shared);
+            }
+            stepper.stop();
+        }
+    }
+
+    /// The stepping thread is at a device, and does not come back.
+    #[test]
+    fn others_are_stepped_while_the_stepping_thread_is_held_up() {
+        let (turn, stop) = (AtomicU64::new(7), AtomicBool::new(false));
+        let devices = turns(vec![attached(), attached()]);
+        /// Ends the threads, also where the test fails.
+        struct Ends<'a>(&'a AtomicBool);
+        impl Drop for Ends<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        thread::scope(|scope| {
+            let _ends = Ends(&stop);
+            for device in &*devices {
+                scope.spawn(|| stand_in(device, Idle::Yield, &turn, &stop));
+            }
+            let held = devices[0].shared.enter();
+            is_stepped(&devices[1].shared);
+            drop(held);
+            is_stepped(&devices[0].shared);
+            // It goes on: those who stand in for it end.
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    turn.fetch_add(1, Ordering::Relaxed);
+                    thread::sleep(SLEEP);
+                }
+            });
+            thread::sleep(4 * HELD_UP);
+            // Twice, for one that was let run late.
+            let rests = (0..100).any(|_| {
+                let before = steps(&devices[0].shared);
+                thread::sleep(2 * HELD_UP);
+                steps(&devices[0].shared) == before
+            });
+            // One that is to be stepped by its own thread is.
+            devices[1].apart.store(true, Ordering::Relaxed);
+            is_stepped(&devices[1].shared);
+            assert!(rests, "nobody stands in for a thread that goes on");
+        });
+    }
+
+    #[test]
+    fn long_turns_without_missing_pages_do_not_count() {
+        let mut watch = Watch::new(2);
+        let ago = |time: Duration| {
+            let ticks = u128::from(bus::tsc::hz()) * time.as_micros() / 1_000_000;
+            bus::tsc::now().wrapping_sub(ticks as u64)
+        };
+        let miss_a_page = || {
+            // More than the allocator keeps.
+            std::hint::black_box(&mut vec![0_u8; 64 << 20])[1 << 20] = 1;
+        };
+        (0..100).for_each(|_| _ = watch.is_too_much(0, ago(MOST_HELD_UP / 4)));
+        miss_a_page();
+        assert!(!watch.is_too_much(0, ago(LONG_TURN / 2)), "a short turn");
+        for _ in 0..3 {
+            miss_a_page();
+            assert!(!watch.is_too_much(0, ago(MOST_HELD_UP / 4)));
+        }
+        miss_a_page();
+        assert!(!watch.is_too_much(1, ago(MOST_HELD_UP / 4)), "each device for itself");
+        miss_a_page();
+        assert!(watch.is_too_much(0, ago(MOST_HELD_UP / 2)));
+    }
+}
