@@ -145,6 +145,14 @@ impl Error {
         Error::Protocol { peer, what: what.to_owned() }
     }
 
+    /// Some peer took away packet memory that all devices of the process share: one whose
+    /// port refused the memory or is closed may have kept its file.
+    pub fn packet_memory_lost() -> Error {
+        let what =
+            "it took away pages of packet memory, which all ports share (truncated or punched: SIGBUS)";
+        Error::Protocol { peer: "a peer of this or another port".to_owned(), what: what.to_owned() }
+    }
+
     /// A failed system call. `doing` reads like "opening /dev/x".
     pub(crate) fn os(doing: impl Into<String>, errno: impl Into<io::Error>) -> Error {
         let errno = Errno::from_io_error(&errno.into()).unwrap_or(Errno::IO);

@@ -71,9 +71,10 @@ impl<'a> DmaRange<'a> {
         })
     }
 
-    /// Has faults in the memory noted from now on, if there is a file that a peer has;
-    /// dropped before the memory is.
-    pub(crate) fn watch(&self) -> Option<Registration> {
+    /// Has faults in the memory noted from now on, if there is a file that a peer has or
+    /// might have: it may keep the file when it refuses the range or is gone. Dropped
+    /// before the memory is.
+    pub fn watch(&self) -> Option<Registration> {
         let page = sigbus::page_size(self.fd()?).ok()?;
         // SAFETY: what `new` was promised: the pages are mapped until the range is
         // unmapped, and devices write there what they like, zeros for example.

@@ -1,6 +1,9 @@
 //! A device's membership in an address space.
 
 use std::sync::Weak;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bus::sigbus;
 
 use crate::region::Dma;
 
@@ -9,11 +12,35 @@ use crate::region::Dma;
 pub struct Attachment {
     dma: Dma,
     device: u64,
+    /// [`sigbus::losses`] when nothing of the space was lost for the last time.
+    losses: AtomicU64,
 }
 
 impl Attachment {
     pub(crate) fn new(dma: Dma, device: u64) -> Attachment {
-        Attachment { dma, device }
+        Attachment { dma, device, losses: AtomicU64::new(sigbus::losses()) }
+    }
+
+    /// Whether all memory of the space is still there. A device keeps to the pages that it
+    /// was given, so where a peer of any device took some away, this one's packets are in
+    /// memory that the process no longer sees.
+    ///
+    /// # Errors
+    /// [`bus::Error::packet_memory_lost`].
+    pub fn health(&self) -> bus::Result<()> {
+        let losses = sigbus::losses();
+        if self.losses.load(Ordering::Relaxed) == losses {
+            return Ok(());
+        }
+        let chunks: Vec<_>; // dropped after the lock, which Chunk::drop takes
+        let state = self.dma.state();
+        chunks = state.chunks.iter().filter_map(Weak::upgrade).collect();
+        drop(state);
+        if chunks.iter().any(|chunk| chunk.is_lost()) {
+            return Err(bus::Error::packet_memory_lost());
+        }
+        self.losses.store(losses, Ordering::Relaxed);
+        Ok(())
     }
 }
 

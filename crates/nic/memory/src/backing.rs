@@ -123,6 +123,13 @@ impl Mapping {
         Ok(Mapping { ptr, len, huge, file })
     }
 
+    /// Memory of a file that anybody who has it may shorten, as hugetlbfs gives it.
+    #[cfg(test)]
+    pub(crate) fn unsealed(len: usize) -> Mapping {
+        let file = fs::memfd_create(c"unsealed", MemfdFlags::CLOEXEC).expect("a file");
+        Mapping::map(file, len, true, None).expect("memory")
+    }
+
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

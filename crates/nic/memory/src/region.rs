@@ -49,7 +49,7 @@ impl Dma {
         let mut state = self.state();
         let physical = state.devices.iter().any(|(_, pci)| pci.addressing() == Addressing::Physical);
         let (mapping, iovas) = self.memory(&mut state, len, physical)?;
-        let chunk = Chunk { dma: self.clone(), mapping, iovas, contiguous: !physical };
+        let chunk = Chunk::new(self.clone(), mapping, iovas, !physical);
         let devices: Vec<_> = state.devices.iter().map(|(_, pci)| pci.clone()).collect();
         let chunk = Arc::new(chunk);
         state.chunks.retain(|c| c.strong_count() > 0);

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use bus::sigbus::Registration;
 use bus::{Addressing, DmaRange, Pci};
 
 use crate::attachment::Attachment;
@@ -37,6 +38,9 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) dma: Dma,
+    /// Notes that pages are gone, whatever became of the peers that have the file: one that
+    /// refused it or was closed may have kept it. Goes before the mapping does.
+    watch: Option<Registration>,
     pub(crate) mapping: Mapping,
     /// The IOVA of each hugepage, or one for the whole when it is contiguous.
     pub(crate) iovas: Vec<u64>,
@@ -116,6 +120,20 @@ impl Dma {
 }
 
 impl Chunk {
+    /// Memory that devices see at `iovas`: at one for the whole if it is contiguous.
+    pub(crate) fn new(dma: Dma, mapping: Mapping, iovas: Vec<u64>, contiguous: bool) -> Chunk {
+        let (addr, file) = (mapping.ptr.as_ptr(), Some((mapping.file(), 0)));
+        // SAFETY: all of our mapping, which holds no Rust object and stays until the watch
+        // is dropped; no backend is given this range.
+        let watch = unsafe { DmaRange::new(addr, mapping.len, iovas[0], file) }.watch();
+        Chunk { dma, watch, mapping, iovas, contiguous }
+    }
+
+    /// Whether a peer took pages of it away.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.watch.as_ref().is_some_and(Registration::is_lost)
+    }
+
     /// The stretches that are contiguous for the device: (IOVA, offset, length).
     pub(crate) fn stretches(&self) -> impl Iterator<Item = (u64, usize, usize)> {
         let step = if self.contiguous { self.mapping.len } else { HUGE_PAGE };

@@ -156,7 +156,7 @@ pub struct Device {
     pub dma: Dma,
     pub info: &'static ChipInfo,
     /// Keeps the memory mapped for the device.
-    _attachment: Attachment,
+    pub(super) attachment: Attachment,
     /// What the queues dropped, and why.
     losses: Mutex<Vec<(Reason, Arc<Losses>)>>,
 }
@@ -182,7 +182,7 @@ impl Device {
         }
         let attachment = dma.attach(&pci)?;
         let (dma, losses) = (dma.clone(), Mutex::default());
-        Ok(Device { name, bar, pci, dma, info, _attachment: attachment, losses })
+        Ok(Device { name, bar, pci, dma, info, attachment, losses })
     }
 
     /// A counter of what a queue drops.

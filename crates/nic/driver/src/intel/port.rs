@@ -162,7 +162,8 @@ impl<C: Chip> port::Port for Port<C> {
     }
 
     fn health(&self) -> port::Result<()> {
-        Ok(self.chip.pci.health().map_err(crate::Error::from)?)
+        let health = self.chip.pci.health().and_then(|()| self.chip.attachment.health());
+        Ok(health.map_err(crate::Error::from)?)
     }
 
     fn stop(&mut self) -> port::Result<()> {

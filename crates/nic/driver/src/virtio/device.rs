@@ -44,7 +44,7 @@ pub(super) struct Shared {
     pub(super) transport: Arc<dyn Transport>,
     pub(super) dma: Dma,
     /// Keeps the memory mapped for the device.
-    pub(super) _attachment: Attachment,
+    pub(super) attachment: Attachment,
     /// Features that the device has.
     offered: u64,
     /// Those that were taken.
@@ -76,7 +76,7 @@ impl Shared {
             generation: AtomicU32::new(transport.generation()),
             transport,
             dma: dma.clone(),
-            _attachment: attachment,
+            attachment,
             offered,
             features,
             mtu,
@@ -216,6 +216,7 @@ impl Virtio {
     pub(super) fn check_health(&self) -> Result<()> {
         let shared = &self.shared;
         shared.transport.health()?;
+        shared.attachment.health()?;
         match shared.fault.get() {
             Some(fault) => Err(fault.clone().into()),
             None => shared.status(),

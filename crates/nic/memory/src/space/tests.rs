@@ -302,3 +302,37 @@ fn memory_that_went_is_forgotten() {
 fn an_offset_behind_a_region_has_no_address() {
     dma().alloc(4096).expect("memory").iova(4096);
 }
+
+/// A peer that refused the memory has its file all the same. The pages go, here because the
+/// file was not sealed; the process and its accesses go on, and each device is told.
+#[test]
+fn memory_that_a_peer_takes_away_after_it_refused_it_is_zeros_and_every_device_is_told() {
+    fn unsealed(_: Options, len: usize) -> Result<(Mapping, Vec<u64>)> {
+        let len = len.next_multiple_of(HUGE_PAGE);
+        let mapping = Mapping::unsealed(len);
+        Ok((mapping, (1..=(len / HUGE_PAGE) as u64).map(|n| n * HUGE).collect()))
+    }
+    let dma = Dma::over(plain(), unsealed);
+    let (pci, _) = Device::physical();
+    let attachment = dma.attach(&pci).expect("nothing is there yet");
+    let region = dma.alloc(HUGE_PAGE).expect("memory");
+    let (refusing, _) = Device::new(Addressing::Physical, 0);
+    drop(dma.attach(&refusing).expect_err("it takes no mapping"));
+    attachment.health().expect("all is there");
+    // SAFETY: memory of a region that lives, which nobody else touches.
+    unsafe { region.ptr().write(7) };
+    rustix::fs::ftruncate(region.chunk.mapping.file(), 0).expect("it is not sealed");
+    // SAFETY: as above.
+    let bytes = [0, HUGE_PAGE - 1].map(|at| unsafe { region.ptr().add(at).read_volatile() });
+    assert_eq!(bytes, [0, 0]);
+    let told = attachment.health().expect_err("pages are gone").to_string();
+    assert!(told.contains("took away pages of packet memory"), "{told}");
+    drop(region);
+    attachment.health().expect("it is not the device's any more");
+    // A space of its own has memory of its own.
+    let other = super::Dma::over(plain(), scattered);
+    let (pci, _) = Device::physical();
+    let attachment = other.attach(&pci).expect("nothing is there yet");
+    let _region = other.alloc(HUGE_PAGE).expect("memory");
+    attachment.health().expect("nothing of it is gone");
+}
