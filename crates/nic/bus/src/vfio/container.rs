@@ -46,14 +46,54 @@ struct State {
     /// Ranges devices may reach, first and last address; known once there is
     /// a group.
     allowed: Option<Vec<(u64, u64)>>,
-    maps: BTreeMap<u64, Mapped>,
+    maps: Maps,
 }
+
+/// What is mapped, by where devices see it, and for which devices: one whose map was refused
+/// takes nothing from the others when it unmaps it all the same.
+#[derive(Debug, Default)]
+struct Maps(BTreeMap<u64, Mapped>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Mapped {
     addr: u64,
     len: u64,
-    users: usize,
+    users: Vec<Address>,
+}
+
+impl Maps {
+    /// Joins a device to a mapping that others have; whether there is one.
+    ///
+    /// # Errors
+    /// Other memory is mapped there.
+    fn join(&mut self, iova: u64, addr: u64, len: u64, address: Address) -> Result<bool> {
+        let Some(mapped) = self.0.get_mut(&iova) else { return Ok(false) };
+        if (mapped.addr, mapped.len) != (addr, len) {
+            return Err(Error::Setup {
+                device: address.to_string(),
+                what: format!("other memory is mapped at {iova:#x}"),
+                fix: "attach all VFIO devices of a process to one address space".to_owned(),
+            });
+        }
+        mapped.users.push(address);
+        Ok(true)
+    }
+
+    fn insert(&mut self, iova: u64, addr: u64, len: u64, address: Address) {
+        self.0.insert(iova, Mapped { addr, len, users: vec![address] });
+    }
+
+    /// Takes a device from a mapping; whether it was the last one.
+    fn leave(&mut self, iova: u64, len: u64, address: Address) -> bool {
+        let Some(mapped) = self.0.get_mut(&iova).filter(|mapped| mapped.len == len) else { return false };
+        let Some(place) = mapped.users.iter().position(|user| *user == address) else { return false };
+        mapped.users.swap_remove(place);
+        let is_last = mapped.users.is_empty();
+        if is_last {
+            self.0.remove(&iova);
+        }
+        is_last
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -138,36 +178,24 @@ impl Container {
     pub(super) fn map(&self, range: &DmaRange<'_>, address: Address) -> Result<()> {
         let (addr, len, iova) = (range.addr() as u64, range.len() as u64, range.iova());
         let mut state = lock(&self.state);
-        if let Some(mapped) = state.maps.get_mut(&iova) {
-            if (mapped.addr, mapped.len) != (addr, len) {
-                return Err(Error::Setup {
-                    device: address.to_string(),
-                    what: format!("other memory is mapped at {iova:#x}"),
-                    fix: "attach all VFIO devices of a process to one address space".to_owned(),
-                });
-            }
-            mapped.users += 1;
+        if state.maps.join(iova, addr, len, address)? {
             return Ok(());
         }
         check_range(state.allowed.as_deref().unwrap_or_default(), iova, len, address)?;
         let access = VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE;
         ioctl::map_dma(&self.file, access, addr, iova, len)
             .map_err(|errno| map_error(address, len, errno))?;
-        state.maps.insert(iova, Mapped { addr, len, users: 1 });
+        state.maps.insert(iova, addr, len, address);
         Ok(())
     }
 
     pub(super) fn unmap(&self, iova: u64, len: u64, address: Address) -> Result<()> {
         let failed = |errno| Error::os(format!("{address}: unmapping {len:#x} bytes at {iova:#x}"), errno);
         let mut state = lock(&self.state);
-        let mapped = state.maps.get_mut(&iova).filter(|mapped| mapped.len == len);
-        let mapped = mapped.ok_or_else(|| failed(Errno::NOENT))?;
-        mapped.users -= 1;
-        if mapped.users > 0 {
-            return Ok(());
+        match state.maps.leave(iova, len, address) {
+            true => ioctl::unmap_dma(&self.file, iova, len).map_err(failed),
+            false => Ok(()),
         }
-        state.maps.remove(&iova);
-        ioctl::unmap_dma(&self.file, iova, len).map_err(failed)
     }
 }
 
@@ -340,6 +368,29 @@ mod tests {
                 refused.contains("choose addresses within 0x0-0xfedfffff, 0xfef00000-0xffffffff"),
                 "{refused}"
             );
+        }
+    }
+
+    /// As when a device is attached to a second space, or to one of which it is refused a part:
+    /// what it was given and what not is unmapped alike.
+    #[test]
+    fn a_device_takes_back_only_what_it_was_given() {
+        let [first, second] = ["03:00.0", "04:00.0"].map(|name| name.parse::<Address>().unwrap());
+        let mut maps = Maps::default();
+        for iova in [0x1000, 0x2000] {
+            assert!(!maps.join(iova, 7 * iova, 0x1000, first).unwrap());
+            maps.insert(iova, 7 * iova, 0x1000, first);
+        }
+        let other = maps.join(0x1000, 0x9000, 0x1000, second).unwrap_err().to_string();
+        assert!(other.contains("other memory is mapped at 0x1000"), "{other}");
+        maps.join(0x1000, 7 * 0x1000, 0x2000, second).unwrap_err();
+        assert!(!maps.leave(0x1000, 0x1000, second), "it was refused");
+        assert!(maps.join(0x1000, 7 * 0x1000, 0x1000, second).unwrap());
+        assert!(!maps.leave(0x1000, 0x1000, second) && !maps.leave(0x1000, 0x1000, second));
+        assert!(!maps.leave(0x2000, 0x2000, first), "another length");
+        for iova in [0x1000, 0x2000] {
+            assert!(maps.leave(iova, 0x1000, first), "the last one");
+            assert!(!maps.leave(iova, 0x1000, first) && !maps.leave(iova, 0x1000, second));
         }
     }
 
