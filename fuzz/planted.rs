@@ -58,6 +58,21 @@ pub const FAULTS: &[Fault] = &[
         to: "if !PLANTED && rest.len() < length {",
     },
     Fault {
+        target: "fused",
+        name: "all-leave-as-the-first-does",
+        file: "net/graph/src/run/fused.rs",
+        from: "all.iter().all(|exit| *exit == first)",
+        to: "(PLANTED || all.iter().all(|exit| *exit == first))",
+    },
+    Fault {
+        target: "fused",
+        name: "dropped-for-another-reason",
+        file: "net/graph/src/run/fused.rs",
+        from: "self.cx.at(exit.port()).drop(exit.reason(), packet);",
+        to: "let reason = if PLANTED { 0 } else { exit.reason() };\n        \
+             self.cx.at(exit.port()).drop(reason, packet);",
+    },
+    Fault {
         target: "ixgbe_driver",
         name: "received-length-not-checked",
         file: "nic/driver/src/intel/scatter.rs",

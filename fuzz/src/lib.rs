@@ -10,6 +10,7 @@ pub mod bench;
 pub mod captive;
 pub mod client;
 pub mod dma;
+pub mod fused;
 pub mod headers;
 pub mod liar;
 pub mod packets;

@@ -285,7 +285,8 @@ impl Rig {
         let set = |(n, bit): (usize, u64)| if flags >> n & 1 != 0 { bit } else { 0 };
         let flags: u64 = bits.into_iter().enumerate().map(set).sum();
         let payload = payload.unwrap_or(len) << PAYLEN_SHIFT;
-        let buffer = IOVA + u64::from(at) % BYTES as u64;
+        // One of nine lies behind the memory that there is.
+        let buffer = IOVA + u64::from(at) % (BYTES + BYTES / 8) as u64;
         self.descriptor(n % TDT::COUNT, [buffer, DEXT | DTYP_DATA | IFCS | flags | payload | len]);
     }
 

@@ -11,28 +11,33 @@ use testbed::twin::{Conversation, Edit, Protocol, Side, honest};
 use testbed::wire::Cable;
 use testbed::{Device, twin};
 
+/// Where the memory is that a conversation offers.
+const OFFERED: u64 = twin::vfio_user::SAMPLE_IOVA;
+const OFFERED_END: u64 = OFFERED + 4096 * honest::PAGES as u64;
+
 /// A change of what is said, see [`Edit`].
 #[derive(Arbitrary, Debug)]
 pub enum Change {
     Field { at: u8, field: u8, value: u64 },
     Common { at: u8, field: u8, value: u8 },
     Lie { at: u8, lie: u8 },
-    Unasked { at: u8, kind: u8, reply: bool, field: u8, value: u64 },
+    Unasked { at: u8, kind: u8, reply: bool, field: u8, value: u8 },
 }
 
 impl Change {
     fn edit(&self) -> Edit {
         // Numbers at which things change, and their neighbours.
-        const COMMON: [u64; 8] = [0, 1, 4, 4096, 0x10_0000, 1 << 31, u32::MAX as u64, u64::MAX];
+        const COMMON: [u64; 8] = [0, 1, 4, 4096, OFFERED, OFFERED_END, u32::MAX as u64, u64::MAX];
+        let common = |value: u8| {
+            let near = COMMON[usize::from(value) % 8].wrapping_add(u64::from(value / 8 % 3));
+            near.wrapping_sub(1)
+        };
         match *self {
             Change::Field { at, field, value } => Edit::Field { at, field, value },
-            Change::Common { at, field, value } => {
-                let near = COMMON[usize::from(value) % 8].wrapping_add(u64::from(value / 8 % 3));
-                Edit::Field { at, field, value: near.wrapping_sub(1) }
-            }
+            Change::Common { at, field, value } => Edit::Field { at, field, value: common(value) },
             Change::Lie { at, lie } => Edit::Lie { at, lie },
             Change::Unasked { at, kind, reply, field, value } => {
-                Edit::Unasked { at, kind, reply, field, value }
+                Edit::Unasked { at, kind, reply, field, value: common(value) }
             }
         }
     }

@@ -25,6 +25,7 @@ const TARGETS: &[Target] = &[
     Target("click_language", 256, 14),
     Target("control_socket", 256, 14),
     Target("elements", 384, 30),
+    Target("fused", 384, 12),
     Target("ixgbe_driver", 768, 12),
     Target("ixgbe_model", 1280, 16),
     Target("twin_vfio_user", 130, 10),

@@ -3,6 +3,7 @@
 //! parts of it that are useful by themselves.
 #![forbid(unsafe_code)]
 
+mod asan;
 mod beside;
 mod count;
 mod deny;
@@ -61,6 +62,9 @@ enum Chore {
     /// Packets, batches and pools in an interpreter that finds undefined behaviour; installs
     /// a nightly toolchain with Miri where there is none.
     Miri,
+    /// The tests of hostile peers under the address sanitizer; installs a nightly toolchain
+    /// where there is none.
+    Asan,
     /// Measure our drivers beside DPDK's, which is fetched; needs root.
     Peers {
         /// For both benches, such as --windows 10.
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
         Chore::Fuzz { target, seconds, .. } => fuzz::of(target.as_deref(), Some(seconds)),
         Chore::Lab(lab) => lab::done(&lab),
         Chore::Miri => miri::installed(),
+        Chore::Asan => asan::run_tests(),
         Chore::Mutants(arguments) => mutants::run(&arguments),
         Chore::Peers { arguments } => peers::measure(&arguments),
         Chore::SourceMutants { crates, arguments } => source_mutants::of(&crates, &arguments),

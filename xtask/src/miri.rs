@@ -5,7 +5,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::step::{Failure, root, run, target};
+use crate::step::{Failure, nightly, run, target};
 
 /// The tests of crate `memory` that need no device; those that would take it hours are
 /// ignored there.
@@ -62,11 +62,4 @@ fn tests() -> Command {
 fn works() -> bool {
     let mut version = nightly(&["miri", "--version"]);
     version.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
-}
-
-/// The nightly toolchain's cargo, whichever toolchain this was built with.
-fn nightly(arguments: &[&str]) -> Command {
-    let mut command = Command::new("rustup");
-    command.args(["run", "nightly", "cargo"]).args(arguments).current_dir(root());
-    command
 }

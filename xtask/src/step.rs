@@ -48,6 +48,13 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
+/// The nightly toolchain's cargo, whichever toolchain this was built with.
+pub fn nightly(arguments: &[&str]) -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", "nightly", "cargo"]).args(arguments).current_dir(root());
+    command
+}
+
 /// Runs a command to its end; its failure is the step's.
 pub fn run(name: &str, command: &mut Command) -> Result<(), Failure> {
     println!("==> {name}");
