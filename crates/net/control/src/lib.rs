@@ -1,0 +1,19 @@
+//! The control plane of overlays: who tells an [`overlay::Overlay`] of its networks, entries
+//! and underlay while it runs.
+//!
+//! [`netlink`] reads messages of rtnetlink. A [`Mirror`] keeps what they say of links,
+//! neighbours, forwarding databases, routes and nexthop objects, in whatever order they come,
+//! and says what an overlay should have of it: a [`Value`] for each [`Key`]. A [`Program`]
+//! takes such wishes of several [`Owner`]s and changes the overlay by what is different.
+//!
+//! The mirror and the program read no socket and no clock: time and messages are passed in.
+#![forbid(unsafe_code)]
+
+mod mirror;
+pub mod netlink;
+mod program;
+mod state;
+
+pub use mirror::{Binding, Counters, Limits, Mirror, Options, Origin, Unresolved};
+pub use program::{Claim, Owner, Program};
+pub use state::{Change, ELSEWHERE, End, Far, Key, Value};

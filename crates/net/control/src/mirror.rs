@@ -1,0 +1,269 @@
+//! What the kernel's messages, or FRR's, say of the network: links, neighbours, forwarding
+//! databases, routes and nexthop objects, and what an overlay should have of them.
+//!
+//! Messages come in any order: an object that refers to another one which is not known waits
+//! for it. What the overlay should have at a place is a function of all that is known now,
+//! and not of the way to it; a change marks the places that it may concern, and
+//! [`Mirror::changes`] says what should be there. So nothing stale stays behind, and a link
+//! that flaps between two calls costs nothing.
+//!
+//! Some objects vanish without a message when another one does: routes and nexthop objects
+//! whose device goes down, entries and routes of a nexthop object that is removed, all that
+//! belongs to a removed device. Linux tells of the one event only (net/ipv4/nexthop.c,
+//! net/ipv4/fib_semantics.c), and the mirror does the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use crate::netlink::{self, Body, Header, IS_MULTI, Messages};
+use crate::netlink::{link::Link, nexthop::Nexthop};
+use crate::state::{Change, Key};
+
+mod fdb;
+mod links;
+mod nexthops;
+mod routes;
+mod wanted;
+
+use fdb::{Destination, FdbKey};
+use routes::{RouteKey, Way};
+pub use wanted::Unresolved;
+
+/// What is taken from whom, and where it leads.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The outer source address of devices that have none of their own.
+    pub local: Option<IpAddr>,
+    /// The devices that are ports of the underlay.
+    pub ports: Vec<Binding>,
+    /// The routing table of the underlay; 254 is the main one.
+    pub table: u32,
+    /// How much is kept.
+    pub limits: Limits,
+}
+
+/// A network device that is a port of the underlay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// The device's name.
+    pub link: String,
+    /// The port's number in the overlay.
+    pub port: u16,
+    /// The VLAN of the underlay there, as a tag's control information.
+    pub vlan: Option<u16>,
+}
+
+/// How many objects are kept. What comes above that is counted as [`Counters::full`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Network devices.
+    pub links: usize,
+    /// Nexthop objects.
+    pub nexthops: usize,
+    /// Members of a group, next hops of a route, and tunnels of an entry.
+    pub members: usize,
+    /// Entries of forwarding databases.
+    pub fdb: usize,
+    /// Neighbours.
+    pub neighbors: usize,
+    /// Routes.
+    pub routes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { local: None, ports: Vec::new(), table: 254, limits: Limits::default() }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            links: 1 << 16,
+            nexthops: 1 << 18,
+            members: overlay::MAX_FLOOD,
+            fdb: 1 << 21,
+            neighbors: 1 << 18,
+            routes: 1 << 21,
+        }
+    }
+}
+
+/// Who tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// This machine's kernel.
+    Kernel,
+    /// FRR, in its stream.
+    Fpm,
+}
+
+/// Origins that there are.
+const ORIGINS: usize = 2;
+
+/// What became of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Messages that were read.
+    pub messages: u64,
+    /// Messages of no interest.
+    pub ignored: u64,
+    /// Messages whose bytes are wrong.
+    pub malformed: u64,
+    /// Objects for which there was no room.
+    pub full: u64,
+    /// Objects that went because nobody told of them any more.
+    pub swept: u64,
+}
+
+/// An object, with who told of it and when.
+#[derive(Debug, Clone)]
+struct Held<T> {
+    stamp: Stamp,
+    what: T,
+}
+
+/// Who told of an object, and in which round of telling everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    origin: Origin,
+    round: u32,
+}
+
+/// What is known.
+#[derive(Debug)]
+pub struct Mirror {
+    options: Options,
+    /// Rounds by origin.
+    rounds: [u32; ORIGINS],
+    links: BTreeMap<u32, Held<Link>>,
+    nexthops: BTreeMap<u32, Held<Nexthop>>,
+    fdb: BTreeMap<FdbKey, Held<Destination>>,
+    neighbors: BTreeMap<(u32, IpAddr), Held<wire::MacAddress>>,
+    routes: BTreeMap<RouteKey, Held<Way>>,
+    /// Devices that have a binding's name, by its place in the options.
+    bound: Vec<BTreeSet<u32>>,
+    /// Devices of a network, and those that are for all.
+    by_vni: BTreeMap<u32, BTreeSet<u32>>,
+    externals: BTreeSet<u32>,
+    /// Who refers to a nexthop object, and what refers to a device.
+    fdb_by_nexthop: BTreeSet<(u32, FdbKey)>,
+    routes_by_nexthop: BTreeSet<(u32, RouteKey)>,
+    groups_by_member: BTreeSet<(u32, u32)>,
+    nexthops_by_link: BTreeSet<(u32, u32)>,
+    routes_by_link: BTreeSet<(u32, RouteKey)>,
+    /// Places at which something else should be, perhaps.
+    dirty: BTreeSet<Key>,
+    counters: Counters,
+}
+
+impl Mirror {
+    /// A mirror that knows nothing yet.
+    pub fn new(options: Options) -> Mirror {
+        Mirror {
+            bound: vec![BTreeSet::new(); options.ports.len()],
+            options,
+            rounds: [0; ORIGINS],
+            links: BTreeMap::new(),
+            nexthops: BTreeMap::new(),
+            fdb: BTreeMap::new(),
+            neighbors: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            by_vni: BTreeMap::new(),
+            externals: BTreeSet::new(),
+            fdb_by_nexthop: BTreeSet::new(),
+            routes_by_nexthop: BTreeSet::new(),
+            groups_by_member: BTreeSet::new(),
+            nexthops_by_link: BTreeSet::new(),
+            routes_by_link: BTreeSet::new(),
+            dirty: BTreeSet::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Takes all messages in a buffer. What cannot be read is counted, and so is all behind a
+    /// message whose length cannot be.
+    pub fn apply_bytes(&mut self, origin: Origin, bytes: &[u8]) {
+        for message in Messages::new(bytes) {
+            match message.and_then(|(header, body)| Ok((header, netlink::parse(&header, body)?))) {
+                Ok((header, body)) => self.apply(origin, &header, body),
+                Err(_) => self.counters.malformed += 1,
+            }
+        }
+    }
+
+    /// Takes a message.
+    pub fn apply(&mut self, origin: Origin, header: &Header, body: Body) {
+        self.counters.messages += 1;
+        let stamp = Stamp { origin, round: self.rounds[origin as usize] };
+        match body {
+            Body::NewLink(link) | Body::DelLink(link) if link.is_bridge_port => self.counters.ignored += 1,
+            Body::NewLink(link) => self.set_link(stamp, link),
+            Body::DelLink(link) => self.remove_link(link.index),
+            Body::NewNexthop(nexthop) => self.set_nexthop(stamp, nexthop),
+            Body::DelNexthop(nexthop) => self.remove_nexthop(nexthop.id),
+            Body::NewNeighbor(neighbor) if neighbor.is_vxlan() => self.set_fdb(stamp, &neighbor),
+            Body::DelNeighbor(neighbor) if neighbor.is_vxlan() => self.remove_fdb(origin, &neighbor),
+            Body::NewNeighbor(neighbor) if !neighbor.is_fdb => self.set_neighbor(stamp, &neighbor),
+            Body::DelNeighbor(neighbor) if !neighbor.is_fdb => self.remove_neighbor(&neighbor),
+            Body::NewRoute(route) => {
+                let is_beside = header.flags & (netlink::IS_APPENDED | IS_MULTI) != 0;
+                self.set_route(stamp, route, is_beside);
+            }
+            Body::DelRoute(route) => self.remove_route(&route),
+            _ => self.counters.ignored += 1,
+        }
+    }
+
+    /// Begins a round in which an origin tells of everything that there is.
+    pub fn begin(&mut self, origin: Origin) {
+        let round = &mut self.rounds[origin as usize];
+        *round = round.wrapping_add(1);
+    }
+
+    /// Ends the round: what the origin did not tell of since it began is gone.
+    pub fn sweep(&mut self, origin: Origin) {
+        let now = Stamp { origin, round: self.rounds[origin as usize] };
+        fn stale<K: Copy, T>(table: &BTreeMap<K, Held<T>>, now: Stamp) -> Vec<K> {
+            let is_stale = |held: &Held<T>| held.stamp.origin == now.origin && held.stamp.round != now.round;
+            table.iter().filter(|(_, held)| is_stale(held)).map(|(key, _)| *key).collect()
+        }
+        let before = self.len();
+        stale(&self.links, now).into_iter().for_each(|index| self.remove_link(index));
+        stale(&self.nexthops, now).into_iter().for_each(|id| self.remove_nexthop(id));
+        stale(&self.fdb, now).into_iter().for_each(|key| self.drop_fdb(key));
+        self.sweep_remotes(now);
+        stale(&self.neighbors, now).into_iter().for_each(|key| self.drop_neighbor(key));
+        stale(&self.routes, now).into_iter().for_each(|key| self.drop_route(key));
+        self.sweep_dangling(origin);
+        self.counters.swept += before.saturating_sub(self.len()) as u64;
+    }
+
+    /// How many objects are known.
+    pub fn len(&self) -> usize {
+        self.links.len() + self.nexthops.len() + self.fdb.len() + self.neighbors.len() + self.routes.len()
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What became of messages.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What should be at the places concerned by messages since the last time, in the order
+    /// in which places are filled.
+    pub fn changes(&mut self) -> Vec<Change> {
+        let dirty = std::mem::take(&mut self.dirty);
+        dirty.into_iter().map(|key| Change { key, value: self.wanted(key) }).collect()
+    }
+
+    /// Whether there is room for one more; counted when not.
+    fn has_room(&mut self, present: usize, most: usize) -> bool {
+        self.counters.full += u64::from(present >= most);
+        present < most
+    }
+}

@@ -1,0 +1,158 @@
+//! Routes and neighbours of the underlay.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use overlay::Prefix;
+use wire::MacAddress;
+
+use super::{Held, Mirror, Stamp};
+use crate::netlink::neighbor::Neighbor;
+use crate::netlink::route::{Hop, Route};
+use crate::state::Key;
+
+/// The last of all addresses, as they are ordered.
+pub(super) const LAST_ADDRESS: IpAddr = IpAddr::V6(Ipv6Addr::from_bits(u128::MAX));
+
+/// Which route. The order is that in which routes of a prefix are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RouteKey {
+    pub(super) prefix: Prefix,
+    pub(super) metric: u32,
+    pub(super) tos: u8,
+}
+
+impl RouteKey {
+    pub(super) const FIRST: RouteKey =
+        RouteKey { prefix: (IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0), metric: 0, tos: 0 };
+    pub(super) const LAST: RouteKey =
+        RouteKey { prefix: (LAST_ADDRESS, u8::MAX), metric: u32::MAX, tos: u8::MAX };
+}
+
+/// Where a route leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To one of these.
+    Hops(Vec<Hop>),
+    /// To what a nexthop object says.
+    Nexthop(u32),
+    /// Nowhere: packets are refused or dropped.
+    Nowhere,
+}
+
+impl Mirror {
+    fn route_key(&self, route: &Route) -> Option<RouteKey> {
+        let is_ours = route.table == self.options.table && !route.is_cached;
+        Some(RouteKey { prefix: route.prefix.filter(|_| is_ours)?, metric: route.metric, tos: route.tos })
+    }
+
+    /// Changes a route. Next hops stand beside those that are known of a route that says so,
+    /// and in a dump beside those that were told of in the same round.
+    pub(super) fn set_route(&mut self, stamp: Stamp, route: Route, is_beside: bool) {
+        let Some(key) = self.route_key(&route) else {
+            self.counters.ignored += 1;
+            return;
+        };
+        let way = match route.nexthop {
+            Some(id) => Way::Nexthop(id),
+            None if route.is_unicast => Way::Hops(route.hops),
+            None => Way::Nowhere,
+        };
+        let old = self.routes.get(&key).filter(|held| is_beside && held.stamp == stamp);
+        let way = match (old.map(|held| &held.what), way) {
+            (Some(Way::Hops(old)), Way::Hops(new)) => {
+                let new = new.into_iter().filter(|hop| !old.contains(hop));
+                Way::Hops(old.iter().copied().chain(new).collect())
+            }
+            (_, way) => way,
+        };
+        let is_long = matches!(&way, Way::Hops(hops) if hops.len() > self.options.limits.members);
+        let is_full = !self.routes.contains_key(&key) && self.routes.len() >= self.options.limits.routes;
+        if is_long || is_full {
+            self.counters.full += 1;
+            return;
+        }
+        self.unindex_route(key);
+        match &way {
+            Way::Hops(hops) => self.routes_by_link.extend(hops.iter().map(|hop| (hop.link, key))),
+            Way::Nexthop(id) => drop(self.routes_by_nexthop.insert((*id, key))),
+            Way::Nowhere => {}
+        }
+        self.routes.insert(key, Held { stamp, what: way });
+        self.dirty.insert(Key::Route(key.prefix));
+    }
+
+    fn unindex_route(&mut self, key: RouteKey) {
+        match self.routes.get(&key).map(|held| &held.what) {
+            Some(Way::Hops(hops)) => {
+                for hop in hops {
+                    self.routes_by_link.remove(&(hop.link, key));
+                }
+            }
+            Some(Way::Nexthop(id)) => drop(self.routes_by_nexthop.remove(&(*id, key))),
+            Some(Way::Nowhere) | None => {}
+        }
+    }
+
+    /// Removes a route, or those of its next hops that the message names.
+    pub(super) fn remove_route(&mut self, route: &Route) {
+        let Some(key) = self.route_key(route) else { return };
+        let Some(Held { stamp, what: way }) = self.routes.get(&key) else { return };
+        let (stamp, named) = (*stamp, |hop: &Hop| {
+            route.hops.iter().any(|gone| (gone.link, gone.gateway) == (hop.link, hop.gateway))
+        });
+        match way {
+            Way::Nexthop(id) if route.nexthop.is_some_and(|named| named != *id) => {}
+            Way::Hops(_) if route.nexthop.is_some() => {}
+            Way::Hops(hops) if !route.hops.is_empty() => {
+                let left: Vec<Hop> = hops.iter().filter(|hop| !named(hop)).copied().collect();
+                if left.is_empty() {
+                    return self.drop_route(key);
+                }
+                self.unindex_route(key);
+                self.routes_by_link.extend(left.iter().map(|hop| (hop.link, key)));
+                self.routes.insert(key, Held { stamp, what: Way::Hops(left) });
+                self.dirty.insert(Key::Route(key.prefix));
+            }
+            _ => self.drop_route(key),
+        }
+    }
+
+    pub(super) fn drop_route(&mut self, key: RouteKey) {
+        self.unindex_route(key);
+        self.routes.remove(&key);
+        self.dirty.insert(Key::Route(key.prefix));
+    }
+
+    pub(super) fn set_neighbor(&mut self, stamp: Stamp, neighbor: &Neighbor) {
+        let Some(key) = neighbor.dst.map(|address| (neighbor.link, address)) else { return };
+        let Some(mac) = neighbor.answered() else { return self.drop_neighbor(key) };
+        let is_new = !self.neighbors.contains_key(&key);
+        if is_new && !self.has_room(self.neighbors.len(), self.options.limits.neighbors) {
+            return;
+        }
+        self.neighbors.insert(key, Held { stamp, what: mac });
+        self.touch_neighbor(key);
+    }
+
+    pub(super) fn remove_neighbor(&mut self, neighbor: &Neighbor) {
+        if let Some(address) = neighbor.dst {
+            self.drop_neighbor((neighbor.link, address));
+        }
+    }
+
+    pub(super) fn drop_neighbor(&mut self, key: (u32, IpAddr)) {
+        self.neighbors.remove(&key);
+        self.touch_neighbor(key);
+    }
+
+    fn touch_neighbor(&mut self, (link, address): (u32, IpAddr)) {
+        if let Some(place) = self.binding_of(link) {
+            self.dirty.insert(Key::Neighbor(self.options.ports[place].port, address));
+        }
+    }
+
+    /// The Ethernet address of a neighbour on a device.
+    pub(super) fn neighbor(&self, link: u32, address: IpAddr) -> Option<MacAddress> {
+        self.neighbors.get(&(link, address)).map(|held| held.what)
+    }
+}

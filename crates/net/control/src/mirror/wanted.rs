@@ -1,0 +1,229 @@
+//! What an overlay should have at a place, as all that is known says now.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use overlay::{Port, Prefix, Route};
+use wire::MacAddress;
+
+use super::fdb::{Destination, FLOOD, FdbKey, Remote};
+use super::routes::{RouteKey, Way};
+use super::{Held, Mirror};
+use crate::netlink::link::{Kind, Link, Vxlan};
+use crate::netlink::nexthop::Member;
+use crate::state::{ELSEWHERE, End, Far, Key, Value};
+
+/// VXLAN's UDP port (RFC 7348, section 8).
+const VXLAN_PORT: u16 = wire::tunnel::vxlan::PORT;
+
+/// Why an entry of a forwarding database is not in the overlay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unresolved {
+    /// Its device is not known.
+    NoLink(u32),
+    /// Its device is no end of VXLAN tunnels.
+    NotVxlan(u32),
+    /// Its device is down.
+    LinkDown(u32),
+    /// Its network is not one of its device's.
+    NoNetwork(u32),
+    /// There is no far end behind its nexthop object.
+    NoNexthop(u32),
+    /// Neither its device nor the configuration names an outer source address, or that is of
+    /// the other version of IP.
+    NoLocal,
+    /// Its far end is an address that no single host has.
+    NotOneHost(IpAddr),
+}
+
+impl fmt::Display for Unresolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unresolved::NoLink(index) => write!(f, "device {index} is not known"),
+            Unresolved::NotVxlan(index) => write!(f, "device {index} is no end of VXLAN tunnels"),
+            Unresolved::LinkDown(index) => write!(f, "device {index} is down"),
+            Unresolved::NoNetwork(vni) => write!(f, "network {vni} is not the device's"),
+            Unresolved::NoNexthop(id) => write!(f, "nexthop {id} names no far end"),
+            Unresolved::NoLocal => write!(f, "no outer source address is known"),
+            Unresolved::NotOneHost(address) => write!(f, "{address} is not one host's address"),
+        }
+    }
+}
+
+impl Mirror {
+    pub(super) fn wanted(&self, key: Key) -> Option<Value> {
+        match key {
+            Key::Port(port) => self.port(port).map(Value::Port),
+            Key::Neighbor(port, address) => {
+                self.neighbor(self.device_of(port)?, address).map(Value::Neighbor)
+            }
+            Key::Route(prefix) => self.route(prefix).map(Value::Route),
+            Key::Network(vni) => self.network(vni).map(Value::Network),
+            Key::Entry(vni, mac) => self.entry(vni, mac).map(Value::Entry),
+            Key::Flood(vni) => Some(self.flood(vni)).filter(|fars| !fars.is_empty()).map(Value::Flood),
+        }
+    }
+
+    fn device_of(&self, port: u16) -> Option<u32> {
+        let place = self.options.ports.iter().position(|binding| binding.port == port)?;
+        self.bound[place].last().copied()
+    }
+
+    fn port(&self, number: u16) -> Option<Port> {
+        let link = &self.links.get(&self.device_of(number)?)?.what;
+        let binding = self.options.ports.iter().find(|binding| binding.port == number)?;
+        Some(Port {
+            mac: link.mac?,
+            mtu: u16::try_from(link.mtu).unwrap_or(u16::MAX),
+            vlan: binding.vlan,
+            is_up: link.is_up && link.has_carrier,
+        })
+    }
+
+    fn route(&self, prefix: Prefix) -> Option<Route> {
+        let all =
+            RouteKey { prefix, metric: 0, tos: 0 }..=RouteKey { prefix, metric: u32::MAX, tos: u8::MAX };
+        let (_, Held { what: way, .. }) = self.routes.range(all).find(|(key, _)| key.tos == 0)?;
+        let ways: Vec<Route> = match way {
+            Way::Hops(hops) => {
+                let plain = hops.iter().filter(|hop| hop.encap.is_none());
+                plain.filter_map(|hop| self.way(hop.link, hop.gateway)).collect()
+            }
+            Way::Nexthop(id) => {
+                let plain = self.members(*id).filter(|(_, it)| !it.is_blackhole && !it.is_encapsulated);
+                plain.filter_map(|(_, nexthop)| self.way(nexthop.link?, nexthop.gateway)).collect()
+            }
+            Way::Nowhere => Vec::new(),
+        };
+        let is_up = |route: &&Route| self.port(route.port).is_some_and(|port| port.is_up);
+        let taken = ways.iter().find(is_up).or(ways.first());
+        Some(taken.copied().unwrap_or(Route { port: ELSEWHERE, gateway: None }))
+    }
+
+    fn way(&self, link: u32, gateway: Option<IpAddr>) -> Option<Route> {
+        Some(Route { port: self.options.ports[self.binding_of(link)?].port, gateway })
+    }
+
+    /// Devices of a network that are up, the youngest first.
+    fn devices(&self, vni: u32) -> impl Iterator<Item = (&Link, Vxlan)> {
+        let own = self.by_vni.get(&vni).into_iter().flatten().rev();
+        let devices = own.chain(self.externals.iter().rev()).filter_map(|index| self.links.get(index));
+        devices.filter_map(|Held { what: link, .. }| match link.kind {
+            Kind::Vxlan(vxlan) if link.is_up => Some((link, vxlan)),
+            _ => None,
+        })
+    }
+
+    fn network(&self, vni: u32) -> Option<End> {
+        let has_it = |link: &Link, vxlan: &Vxlan| {
+            !vxlan.is_external || self.fdb.range(FdbKey::of_network(link.index, vni)).next().is_some()
+        };
+        let mut devices = self.devices(vni).filter(|(link, vxlan)| has_it(link, vxlan));
+        devices.find_map(|(_, vxlan)| Some(End { local: vxlan.local.or(self.options.local)? }))
+    }
+
+    fn entry(&self, vni: u32, mac: MacAddress) -> Option<Far> {
+        self.devices(vni).find_map(|(link, vxlan)| {
+            let key = FdbKey { link: link.index, vni: if vxlan.is_external { vni } else { 0 }, mac };
+            match &self.fdb.get(&key)?.what {
+                Destination::Remote(remote) => self.far(key, remote, &vxlan).ok(),
+                // Where a group of hosts has several far ends, one entry cannot name them.
+                Destination::Remotes(remotes) => match remotes.as_slice() {
+                    [(remote, _)] => self.far(key, remote, &vxlan).ok(),
+                    _ => None,
+                },
+                Destination::Nexthop(id) => self.group_far(key, *id, &vxlan).ok(),
+            }
+        })
+    }
+
+    fn flood(&self, vni: u32) -> Vec<Far> {
+        let mut fars = Vec::new();
+        for (link, vxlan) in self.devices(vni) {
+            let vni = if vxlan.is_external { vni } else { 0 };
+            let key = FdbKey { link: link.index, vni, mac: FLOOD };
+            match self.fdb.get(&key).map(|held| &held.what) {
+                Some(Destination::Remotes(remotes)) => {
+                    fars.extend(remotes.iter().filter_map(|(remote, _)| self.far(key, remote, &vxlan).ok()));
+                }
+                Some(Destination::Remote(remote)) => fars.extend(self.far(key, remote, &vxlan)),
+                Some(Destination::Nexthop(id)) => fars.extend(self.group_far(key, *id, &vxlan)),
+                None => {}
+            }
+        }
+        fars.sort_unstable();
+        fars.dedup();
+        fars
+    }
+
+    /// The far end that an entry's remote is.
+    fn far(&self, key: FdbKey, remote: &Remote, vxlan: &Vxlan) -> Result<Far, Unresolved> {
+        let dst = remote.dst;
+        if dst.is_unspecified() || dst.is_multicast() {
+            return Err(Unresolved::NotOneHost(dst));
+        }
+        let vni = key.network(vxlan).ok_or(Unresolved::NoNetwork(key.vni))?;
+        let local = vxlan.local.or(self.options.local).filter(|local| local.is_ipv4() == dst.is_ipv4());
+        let port = remote.port.unwrap_or(vxlan.port);
+        Ok(Far {
+            remote: dst,
+            local: local.ok_or(Unresolved::NoLocal)?,
+            vni: remote.vni.unwrap_or(vni),
+            port: Some(port).filter(|port| *port != VXLAN_PORT && *port != 0),
+        })
+    }
+
+    /// The far end of a nexthop object that an address goes to: the one with the highest hash
+    /// of both (RFC 2991, section 3), so that one that leaves takes away its own addresses
+    /// only.
+    fn group_far(&self, key: FdbKey, id: u32, vxlan: &Vxlan) -> Result<Far, Unresolved> {
+        let far = |gateway| self.far(key, &Remote { dst: gateway, vni: None, port: None }, vxlan);
+        let members = self.members(id).filter(|(_, nexthop)| nexthop.is_fdb);
+        let fars = members.filter_map(|(member, nexthop)| Some((member, far(nexthop.gateway?).ok()?)));
+        let taken = fars.max_by_key(|(member, _)| rank(key.mac, *member));
+        taken.map(|(_, far)| far).ok_or(Unresolved::NoNexthop(id))
+    }
+
+    /// Entries of forwarding databases that the overlay does not have, and why: the device,
+    /// the network there (0: the device's own) and the address.
+    pub fn unresolved(&self) -> impl Iterator<Item = (u32, u32, MacAddress, Unresolved)> {
+        self.fdb.iter().flat_map(|(key, held)| {
+            let problems = self.problems(*key, &held.what);
+            problems.into_iter().map(move |problem| (key.link, key.vni, key.mac, problem))
+        })
+    }
+
+    fn problems(&self, key: FdbKey, destination: &Destination) -> Vec<Unresolved> {
+        let Some(Held { what: link, .. }) = self.links.get(&key.link) else {
+            return vec![Unresolved::NoLink(key.link)];
+        };
+        let Kind::Vxlan(vxlan) = link.kind else { return vec![Unresolved::NotVxlan(key.link)] };
+        if !link.is_up {
+            return vec![Unresolved::LinkDown(key.link)];
+        }
+        match destination {
+            Destination::Remote(remote) => self.far(key, remote, &vxlan).err().into_iter().collect(),
+            Destination::Remotes(remotes) => {
+                remotes.iter().filter_map(|(remote, _)| self.far(key, remote, &vxlan).err()).collect()
+            }
+            Destination::Nexthop(id) => self.group_far(key, *id, &vxlan).err().into_iter().collect(),
+        }
+    }
+}
+
+/// Shares that count, at most: a group of far ends gives each the same.
+const MAX_SHARE: u32 = 16;
+
+/// How high an address and a member of a group are together.
+fn rank(mac: MacAddress, member: Member) -> u64 {
+    let bits = mac.0.iter().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
+    let shares = 0..member.weight.clamp(1, MAX_SHARE);
+    shares.map(|share| mix(bits ^ u64::from(member.id) << 20 ^ u64::from(share) << 56)).max().unwrap_or(0)
+}
+
+/// Spreads the bits of a number over all of it (SplitMix64).
+fn mix(bits: u64) -> u64 {
+    let bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ bits >> 31
+}

@@ -1,0 +1,71 @@
+use std::net::{IpAddr, Ipv4Addr};
+
+use wire::MacAddress;
+
+use super::*;
+
+const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 7]);
+
+fn address(last: u8) -> IpAddr {
+    Ipv4Addr::new(192, 0, 2, last).into()
+}
+
+fn entry(last: u8) -> Option<Value> {
+    Some(Value::Entry(Far { remote: address(last), local: address(1), vni: 10, port: None }))
+}
+
+fn network() -> Change {
+    Change { key: Key::Network(10), value: Some(Value::Network(End { local: address(1) })) }
+}
+
+fn remote(overlay: &Overlay) -> Option<IpAddr> {
+    overlay.get(10, bits(MAC)).map(|tunnel| tunnel.remote)
+}
+
+#[test]
+fn the_first_owner_has_its_way_and_the_next_one_when_it_gives_up() {
+    let (mut overlay, mut program) = (Overlay::new(), Program::new());
+    let key = Key::Entry(10, MAC);
+    program.apply(&mut overlay, Owner::Kernel, vec![network(), Change { key, value: entry(2) }], 5);
+    assert_eq!(remote(&overlay), Some(address(2)));
+    assert_eq!(program.apply(&mut overlay, Owner::Api, vec![Change { key, value: entry(3) }], 6), 1);
+    assert_eq!(remote(&overlay), Some(address(3)));
+    assert_eq!(program.apply(&mut overlay, Owner::Kernel, vec![Change { key, value: entry(4) }], 7), 0);
+    assert_eq!(remote(&overlay), Some(address(3)));
+    assert_eq!(program.claim(&key).map(|(owner, claim)| (owner, claim.since_ns)), Some((Owner::Api, 6)));
+    program.apply(&mut overlay, Owner::Api, vec![Change { key, value: None }], 8);
+    assert_eq!(remote(&overlay), Some(address(4)));
+    program.apply(&mut overlay, Owner::Kernel, vec![Change { key, value: None }], 9);
+    assert_eq!(remote(&overlay), None);
+}
+
+#[test]
+fn entries_wait_for_their_network_whoever_has_it() {
+    let (mut overlay, mut program) = (Overlay::new(), Program::new());
+    let key = Key::Entry(10, MAC);
+    program.apply(&mut overlay, Owner::Api, vec![Change { key, value: entry(2) }], 0);
+    assert_eq!(program.waiting().collect::<Vec<_>>(), [key]);
+    program.apply(&mut overlay, Owner::Kernel, vec![network()], 0);
+    assert_eq!((remote(&overlay), program.waiting().count()), (Some(address(2)), 0));
+    let gone = Change { key: Key::Network(10), value: None };
+    program.apply(&mut overlay, Owner::Kernel, vec![gone], 0);
+    assert_eq!((remote(&overlay), program.waiting().count()), (None, 1));
+    program.apply(&mut overlay, Owner::Kernel, vec![network()], 0);
+    assert_eq!(remote(&overlay), Some(address(2)));
+}
+
+#[test]
+fn what_the_overlay_refuses_is_named_and_leaves_nothing_stale() {
+    let (mut overlay, mut program) = (Overlay::new(), Program::new());
+    let key = Key::Entry(10, MAC);
+    program.apply(&mut overlay, Owner::Kernel, vec![network(), Change { key, value: entry(2) }], 0);
+    let mixed =
+        Far { remote: address(2), local: "2001:db8::1".parse().expect("an address"), vni: 10, port: None };
+    let change = Change { key, value: Some(Value::Entry(mixed)) };
+    program.apply(&mut overlay, Owner::Kernel, vec![change], 0);
+    assert!(program.refused().contains_key(&key));
+    assert_eq!(remote(&overlay), None, "the far end before is not wanted any more");
+    program.apply(&mut overlay, Owner::Kernel, vec![Change { key, value: entry(3) }], 0);
+    assert!(program.refused().is_empty());
+    assert_eq!(remote(&overlay), Some(address(3)));
+}

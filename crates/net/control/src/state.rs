@@ -1,0 +1,147 @@
+//! What an overlay should have: values by keys. Everything that the control plane compares,
+//! hands on or shows is a list of these.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+
+use overlay::{Port, Prefix, Route};
+use wire::MacAddress;
+
+/// The port of routes that lead to where the overlay has no port. There is never a port of
+/// this number, so that packets are dropped by name and do not take a shorter prefix's way.
+pub const ELSEWHERE: u16 = u16::MAX;
+
+/// A place in the overlay. The order is that in which places are filled: ports before the
+/// routes that lead to them, networks before their entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// A port of the underlay.
+    Port(u16),
+    /// A next hop of the underlay: its port and address.
+    Neighbor(u16, IpAddr),
+    /// A route of the underlay.
+    Route(Prefix),
+    /// A virtual network.
+    Network(u32),
+    /// An Ethernet address in a network.
+    Entry(u32, MacAddress),
+    /// The tunnels for frames to nobody known.
+    Flood(u32),
+}
+
+/// What is at a place.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Value {
+    /// The state of a port.
+    Port(Port),
+    /// The Ethernet address of a next hop.
+    Neighbor(MacAddress),
+    /// Where a route leads.
+    Route(Route),
+    /// The end of a network's tunnels that is here.
+    Network(End),
+    /// Where frames to an address go.
+    Entry(Far),
+    /// Where copies of other frames go, in order and each once.
+    Flood(Vec<Far>),
+}
+
+/// The end of a network's tunnels that is here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct End {
+    /// The address to which packets come and from which they go.
+    pub local: IpAddr,
+}
+
+/// The far end of a VXLAN tunnel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Far {
+    /// Its address.
+    pub remote: IpAddr,
+    /// The outer source address.
+    pub local: IpAddr,
+    /// The network's number there.
+    pub vni: u32,
+    /// Its UDP port, where it is not VXLAN's.
+    pub port: Option<u16>,
+}
+
+/// A place, and what should be there from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The place.
+    pub key: Key,
+    /// What should be there; nothing without.
+    pub value: Option<Value>,
+}
+
+impl Change {
+    /// The changes that lead from one state to another.
+    pub fn between(from: &BTreeMap<Key, Value>, to: &BTreeMap<Key, Value>) -> Vec<Change> {
+        let gone =
+            from.keys().filter(|key| !to.contains_key(key)).map(|key| Change { key: *key, value: None });
+        let other = to.iter().filter(|(key, value)| from.get(key) != Some(value));
+        let other = other.map(|(key, value)| Change { key: *key, value: Some(value.clone()) });
+        let mut changes: Vec<Change> = gone.chain(other).collect();
+        changes.sort_by_key(|change| change.key);
+        changes
+    }
+}
+
+impl Key {
+    /// The network to which a place belongs.
+    pub fn network(&self) -> Option<u32> {
+        match self {
+            Key::Network(vni) | Key::Entry(vni, _) | Key::Flood(vni) => Some(*vni),
+            Key::Port(_) | Key::Neighbor(..) | Key::Route(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Key::Port(port) => write!(f, "port {port}"),
+            Key::Neighbor(port, address) => write!(f, "neighbor {address} on port {port}"),
+            Key::Route((address, length)) => write!(f, "route {address}/{length}"),
+            Key::Network(vni) => write!(f, "network {vni}"),
+            Key::Entry(vni, mac) => write!(f, "entry {mac} of network {vni}"),
+            Key::Flood(vni) => write!(f, "flood list of network {vni}"),
+        }
+    }
+}
+
+impl fmt::Display for Far {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (vni {}, from {}", self.remote, self.vni, self.local)?;
+        match self.port {
+            Some(port) => write!(f, ", port {port})"),
+            None => write!(f, ")"),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Port(port) => {
+                let state = if port.is_up { "up" } else { "down" };
+                write!(f, "{state}, {}, mtu {}", port.mac, port.mtu)?;
+                port.vlan.map_or(Ok(()), |vlan| write!(f, ", vlan {vlan}"))
+            }
+            Value::Neighbor(mac) => write!(f, "at {mac}"),
+            Value::Route(route) if route.port == ELSEWHERE => {
+                write!(f, "elsewhere, by no port of the overlay")
+            }
+            Value::Route(Route { port, gateway: Some(gateway) }) => write!(f, "by {gateway} on port {port}"),
+            Value::Route(Route { port, gateway: None }) => write!(f, "on port {port}"),
+            Value::Network(end) => write!(f, "ends at {}", end.local),
+            Value::Entry(far) => write!(f, "to {far}"),
+            Value::Flood(fars) => {
+                let fars: Vec<String> = fars.iter().map(Far::to_string).collect();
+                write!(f, "to {}", fars.join(" and "))
+            }
+        }
+    }
+}

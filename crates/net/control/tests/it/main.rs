@@ -1,0 +1,7 @@
+//! The control plane from its messages to the overlay's table.
+#![allow(clippy::unwrap_used)]
+
+mod messages;
+mod mirror;
+mod orders;
+mod witness;

@@ -1,0 +1,319 @@
+//! What becomes of single messages, whatever their order.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use control::{Binding, Far, Key, Limits, Mirror, Options, Origin, Unresolved, Value};
+use netlink_packet_route::RouteNetlinkMessage;
+use wire::MacAddress;
+
+use crate::messages::{
+    Device, Fdb, Nexthop, bridge_port, bytes, del_route, neighbor, new_neighbor, new_route, route,
+};
+
+/// A mirror with what the overlay should have by it.
+struct Watched {
+    mirror: Mirror,
+    have: BTreeMap<Key, Value>,
+}
+
+impl Watched {
+    fn new() -> Watched {
+        Watched::with(Options {
+            ports: vec![Binding { link: "eth1".into(), port: 0, vlan: None }],
+            ..Options::default()
+        })
+    }
+
+    fn with(options: Options) -> Watched {
+        Watched { mirror: Mirror::new(options), have: BTreeMap::new() }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> &mut Watched {
+        self.take_from(Origin::Kernel, bytes)
+    }
+
+    fn take_from(&mut self, origin: Origin, bytes: &[u8]) -> &mut Watched {
+        self.mirror.apply_bytes(origin, bytes);
+        self.settle()
+    }
+
+    fn settle(&mut self) -> &mut Watched {
+        for change in self.mirror.changes() {
+            match change.value {
+                Some(value) => drop(self.have.insert(change.key, value)),
+                None => drop(self.have.remove(&change.key)),
+            }
+        }
+        self
+    }
+
+    fn remote(&self, vni: u32, mac: [u8; 6]) -> Option<IpAddr> {
+        match self.have.get(&Key::Entry(vni, MacAddress(mac)))? {
+            Value::Entry(far) => Some(far.remote),
+            other => panic!("{other} is no entry"),
+        }
+    }
+
+    fn flood(&self, vni: u32) -> Vec<IpAddr> {
+        match self.have.get(&Key::Flood(vni)) {
+            Some(Value::Flood(fars)) => fars.iter().map(|far| far.remote).collect(),
+            _ => vec![],
+        }
+    }
+}
+
+const HOST: [u8; 6] = [2, 0, 0, 0, 1, 1];
+
+fn ip(last: u8) -> IpAddr {
+    IpAddr::from([192, 0, 2, last])
+}
+
+fn vxlan(index: u32, vni: u32) -> Device {
+    Device { index, name: "vxlan10", up: true, vxlan: Some((vni, Some(ip(1)), false)), mtu: 1450 }
+}
+
+fn external(index: u32) -> Device {
+    Device { vxlan: Some((0, Some(ip(1)), true)), ..vxlan(index, 0) }
+}
+
+fn eth1(index: u32) -> Device {
+    Device { index, name: "eth1", up: true, vxlan: None, mtu: 1500 }
+}
+
+#[test]
+fn entries_wait_for_their_device() {
+    let mut watched = Watched::new();
+    watched.take(&Fdb::to(7, HOST, ip(2)).added()).take(&Fdb::to(7, [0; 6], ip(2)).added());
+    assert!(watched.have.is_empty());
+    assert_eq!(watched.mirror.unresolved().map(|it| it.3).collect::<Vec<_>>(), [Unresolved::NoLink(7); 2]);
+    watched.take(&vxlan(7, 10).added());
+    let far = Far { remote: ip(2), local: ip(1), vni: 10, port: None };
+    assert_eq!(watched.have[&Key::Entry(10, MacAddress(HOST))], Value::Entry(far));
+    assert_eq!(watched.have[&Key::Flood(10)], Value::Flood(vec![far]));
+    assert!(watched.have.contains_key(&Key::Network(10)));
+    assert_eq!(watched.mirror.unresolved().count(), 0);
+}
+
+#[test]
+fn a_mac_moves_and_the_old_place_is_forgotten_whichever_message_comes_first() {
+    let (old, new) = (Fdb::to(7, HOST, ip(2)), Fdb::to(7, HOST, ip(3)));
+    for messages in [vec![new.added()], vec![old.removed(), new.added()], vec![new.added(), old.removed()]] {
+        let mut watched = Watched::new();
+        watched.take(&vxlan(7, 10).added()).take(&old.added());
+        assert_eq!(watched.remote(10, HOST), Some(ip(2)));
+        for message in &messages {
+            watched.take(message);
+        }
+        assert_eq!(watched.remote(10, HOST), Some(ip(3)));
+    }
+}
+
+#[test]
+fn the_flood_list_grows_and_shrinks_by_single_far_ends() {
+    let mut watched = Watched::new();
+    watched.take(&vxlan(7, 10).added());
+    for last in [4, 2, 3, 2] {
+        watched.take(&Fdb::to(7, [0; 6], ip(last)).added());
+    }
+    assert_eq!(watched.flood(10), [ip(2), ip(3), ip(4)]);
+    watched.take(&Fdb::to(7, [0; 6], ip(3)).removed());
+    assert_eq!(watched.flood(10), [ip(2), ip(4)]);
+    watched.take(&Fdb::to(7, [0; 6], ip(2)).removed()).take(&Fdb::to(7, [0; 6], ip(4)).removed());
+    assert!(!watched.have.contains_key(&Key::Flood(10)));
+}
+
+#[test]
+fn a_device_that_comes_back_by_another_number_has_only_what_is_told_of_it() {
+    let mut watched = Watched::new();
+    watched.take(&vxlan(7, 10).added()).take(&Fdb::to(7, HOST, ip(2)).added());
+    watched.take(&vxlan(7, 10).removed());
+    assert!(watched.have.is_empty());
+    watched.take(&vxlan(9, 10).added());
+    assert_eq!(watched.remote(10, HOST), None);
+    watched.take(&Fdb::to(9, HOST, ip(3)).added());
+    assert_eq!(watched.remote(10, HOST), Some(ip(3)));
+    // The message of the old device comes late.
+    watched.take(&Fdb::to(7, HOST, ip(2)).added());
+    assert_eq!(watched.remote(10, HOST), Some(ip(3)));
+    // Both are there for a moment: the younger one counts.
+    watched.take(&vxlan(7, 10).added()).take(&Fdb::to(7, HOST, ip(2)).added());
+    assert_eq!(watched.remote(10, HOST), Some(ip(3)));
+    watched.take(&vxlan(7, 10).removed());
+    assert_eq!(watched.remote(10, HOST), Some(ip(3)));
+}
+
+#[test]
+fn a_device_that_is_down_has_no_network() {
+    let mut watched = Watched::new();
+    watched.take(&vxlan(7, 10).added()).take(&Fdb::to(7, HOST, ip(2)).added());
+    let down = Device { up: false, ..vxlan(7, 10) };
+    watched.take(&down.added());
+    assert!(watched.have.is_empty());
+    watched.take(&vxlan(7, 10).added());
+    assert_eq!(watched.remote(10, HOST), Some(ip(2)));
+    // A flap that is over when somebody asks changes nothing.
+    watched.mirror.apply_bytes(Origin::Kernel, &[down.added(), vxlan(7, 10).added()].concat());
+    let before = watched.have.clone();
+    watched.settle();
+    assert_eq!(watched.have, before);
+}
+
+#[test]
+fn a_port_that_leaves_its_bridge_is_still_a_device() {
+    let mut watched = Watched::new();
+    watched.take(&vxlan(7, 10).added()).take(&Fdb::to(7, HOST, ip(2)).added());
+    watched.take(&bridge_port(7, 16)).take(&bridge_port(7, 17));
+    assert_eq!(watched.remote(10, HOST), Some(ip(2)));
+}
+
+#[test]
+fn a_device_for_all_networks_has_those_of_its_entries() {
+    let mut watched = Watched::new();
+    let entry = |vni, last| Fdb { src_vni: Some(vni), vni: Some(vni), ..Fdb::to(7, HOST, ip(last)) };
+    watched.take(&entry(10, 2).added()).take(&external(7).added()).take(&entry(20, 3).added());
+    assert_eq!((watched.remote(10, HOST), watched.remote(20, HOST)), (Some(ip(2)), Some(ip(3))));
+    watched.take(&entry(10, 2).removed());
+    assert_eq!((watched.remote(10, HOST), watched.remote(20, HOST)), (None, Some(ip(3))));
+    assert!(!watched.have.contains_key(&Key::Network(10)) && watched.have.contains_key(&Key::Network(20)));
+}
+
+#[test]
+fn a_shared_segment_loses_only_the_addresses_of_the_far_end_that_leaves() {
+    let mut watched = Watched::new();
+    let hosts: Vec<[u8; 6]> = (0..=255).map(|last| [2, 0, 0, 0, 2, last]).collect();
+    let entry = |mac: [u8; 6]| Fdb { nexthop: Some(500), dst: None, ..Fdb::to(7, mac, ip(0)) };
+    // The group before its members, and entries before the group.
+    for mac in &hosts {
+        watched.take(&entry(*mac).added());
+    }
+    watched.take(&vxlan(7, 10).added()).take(&Nexthop::group(500, &[1, 2, 3]).added());
+    assert_eq!(watched.remote(10, hosts[0]), None);
+    for id in 1..=3 {
+        watched.take(&Nexthop::far(id, ip(id as u8 + 1)).added());
+    }
+    let before: Vec<_> = hosts.iter().map(|mac| watched.remote(10, *mac).unwrap()).collect();
+    for last in 2..=4 {
+        let share = before.iter().filter(|remote| **remote == ip(last)).count();
+        assert!((50..=130).contains(&share), "{share} of 256 go to {last}");
+    }
+    watched.take(&Nexthop::far(2, ip(3)).removed());
+    for (mac, before) in hosts.iter().zip(&before) {
+        let now = watched.remote(10, *mac).unwrap();
+        assert!(now != ip(3) && (*before == ip(3) || now == *before), "{before} became {now}");
+    }
+    // Linux removes the entries of a removed group without a message.
+    watched.take(&Nexthop::group(500, &[1, 3]).removed()).take(&Nexthop::group(500, &[1, 3]).added());
+    assert_eq!(watched.remote(10, hosts[0]), None);
+    // And a group with its last member.
+    for mac in &hosts {
+        watched.take(&entry(*mac).added());
+    }
+    assert!(watched.remote(10, hosts[0]).is_some());
+    watched.take(&Nexthop::far(1, ip(2)).removed()).take(&Nexthop::far(3, ip(4)).removed());
+    watched.take(&Nexthop::far(1, ip(2)).added()).take(&Nexthop::group(500, &[1]).added());
+    assert_eq!(watched.remote(10, hosts[0]), None);
+}
+
+#[test]
+fn the_underlay_is_that_of_the_ports_and_in_any_order() {
+    let prefix = (IpAddr::from([10, 0, 0, 0]), 8);
+    let way = |last| route(prefix, 20, (Some(3), Some(ip(last))), None);
+    let mut watched = Watched::new();
+    watched.take(&new_neighbor(3, ip(9), Some(HOST))).take(&new_route(way(9)));
+    let route_of = |watched: &Watched| match watched.have.get(&Key::Route(prefix)) {
+        Some(Value::Route(route)) => Some((route.port, route.gateway)),
+        _ => None,
+    };
+    assert_eq!(route_of(&watched), Some((control::ELSEWHERE, None)), "no port is known");
+    watched.take(&eth1(3).added());
+    assert_eq!(route_of(&watched), Some((0, Some(ip(9)))));
+    assert_eq!(watched.have.get(&Key::Neighbor(0, ip(9))), Some(&Value::Neighbor(MacAddress(HOST))));
+    assert!(matches!(&watched.have[&Key::Port(0)], Value::Port(port) if port.is_up && port.mtu == 1500));
+    // A better route by another device hides it, and none takes its place but itself.
+    let better = route(prefix, 10, (Some(4), Some(ip(8))), None);
+    watched.take(&new_route(better.clone()));
+    assert_eq!(route_of(&watched), Some((control::ELSEWHERE, None)));
+    watched.take(&del_route(better));
+    assert_eq!(route_of(&watched), Some((0, Some(ip(9)))));
+    // Linux does not tell of the routes that go with a device that goes down.
+    watched.take(&Device { up: false, ..eth1(3) }.added()).take(&eth1(3).added());
+    assert_eq!(route_of(&watched), None);
+    assert!(!watched.have.contains_key(&Key::Neighbor(0, ip(9))));
+    // A neighbour that does not answer any more.
+    watched.take(&new_neighbor(3, ip(9), Some(HOST))).take(&new_neighbor(3, ip(9), None));
+    assert!(!watched.have.contains_key(&Key::Neighbor(0, ip(9))));
+    let gone = bytes(RouteNetlinkMessage::DelNeighbour(neighbor(3, ip(9), Some(HOST))), 0);
+    watched.take(&new_neighbor(3, ip(9), Some(HOST))).take(&gone);
+    assert!(!watched.have.contains_key(&Key::Neighbor(0, ip(9))));
+}
+
+#[test]
+fn routes_by_nexthop_objects_follow_them() {
+    let prefix = (IpAddr::from([10, 0, 0, 0]), 8);
+    let mut watched = Watched::new();
+    watched.take(&new_route(route(prefix, 20, (None, None), Some(60)))).take(&eth1(3).added());
+    let hop = Nexthop { id: 60, link: Some(3), gateway: Some(ip(9)), ..Nexthop::default() };
+    watched.take(&hop.added());
+    let by = |last| Value::Route(overlay::Route { port: 0, gateway: Some(ip(last)) });
+    assert_eq!(watched.have[&Key::Route(prefix)], by(9));
+    watched.take(&Nexthop { gateway: Some(ip(8)), ..hop.clone() }.added());
+    assert_eq!(watched.have[&Key::Route(prefix)], by(8));
+    watched.take(&hop.removed()).take(&hop.added());
+    assert!(!watched.have.contains_key(&Key::Route(prefix)), "the route went with its nexthop");
+    // Linux removes nexthop objects of a device without a carrier, and does not tell.
+    watched.take(&new_route(route(prefix, 20, (None, None), Some(60))));
+    assert_eq!(watched.have[&Key::Route(prefix)], by(9));
+    watched.take(&Device { up: false, ..eth1(3) }.added()).take(&eth1(3).added());
+    assert!(!watched.have.contains_key(&Key::Route(prefix)));
+}
+
+#[test]
+fn what_an_origin_does_not_tell_of_again_is_swept_and_the_rest_is_not() {
+    let mut watched = Watched::new();
+    watched.take(&vxlan(7, 10).added()).take_from(Origin::Fpm, &Fdb::to(7, HOST, ip(2)).added());
+    let other = [2, 0, 0, 0, 1, 2];
+    watched.take_from(Origin::Fpm, &Fdb::to(7, other, ip(3)).added());
+    for last in [2, 3] {
+        watched.take_from(Origin::Fpm, &Fdb::to(7, [0; 6], ip(last)).added());
+    }
+    watched.mirror.begin(Origin::Fpm);
+    watched.take_from(Origin::Fpm, &Fdb::to(7, other, ip(4)).added());
+    watched.take_from(Origin::Fpm, &Fdb::to(7, [0; 6], ip(3)).added());
+    assert_eq!(watched.remote(10, HOST), Some(ip(2)), "it is still used until the round ends");
+    watched.mirror.sweep(Origin::Fpm);
+    watched.settle();
+    assert_eq!((watched.remote(10, HOST), watched.remote(10, other)), (None, Some(ip(4))));
+    assert_eq!(watched.flood(10), [ip(3)]);
+    assert!(watched.have.contains_key(&Key::Network(10)), "the kernel's device stays");
+    assert_eq!(watched.mirror.counters().swept, 1);
+}
+
+#[test]
+fn what_is_too_much_is_counted_and_kept_out() {
+    let limits = Limits { fdb: 2, members: 2, links: 1, nexthops: 1, neighbors: 1, routes: 1 };
+    let mut watched = Watched::with(Options { limits, ..Options::default() });
+    watched.take(&vxlan(7, 10).added()).take(&vxlan(8, 20).added());
+    for last in 0..3 {
+        watched.take(&Fdb::to(7, [2, 0, 0, 0, 0, last], ip(2)).added());
+        watched.take(&Nexthop::far(u32::from(last) + 1, ip(2)).added());
+        watched.take(&new_neighbor(7, ip(last), Some(HOST)));
+        watched.take(&new_route(route((ip(last), 32), 0, (Some(7), None), None)));
+    }
+    watched.take(&Nexthop::group(1, &[1, 2, 3]).added());
+    assert_eq!(watched.mirror.counters().full, 1 + 1 + 2 + 2 + 2 + 1);
+    assert_eq!(watched.mirror.len(), 1 + 2 + 1 + 1 + 1);
+    // A change of what is there needs no room.
+    watched.take(&Fdb::to(7, [2, 0, 0, 0, 0, 1], ip(5)).added());
+    assert_eq!(watched.remote(10, [2, 0, 0, 0, 0, 1]), Some(ip(5)));
+}
+
+#[test]
+fn wrong_bytes_are_counted_and_the_messages_in_front_taken() {
+    let mut watched = Watched::new();
+    let mut bytes = [vxlan(7, 10).added(), Fdb::to(7, HOST, ip(2)).added()].concat();
+    bytes.extend_from_slice(&[0xFF; 40]);
+    watched.take(&bytes);
+    assert_eq!(watched.remote(10, HOST), Some(ip(2)));
+    assert_eq!(watched.mirror.counters().malformed, 1);
+}
