@@ -7,13 +7,17 @@
 //! takes such wishes of several [`Owner`]s and changes the overlay by what is different.
 //!
 //! The mirror and the program read no socket and no clock: time and messages are passed in.
+//! [`kernel`] has the socket by which this machine's kernel tells, [`fpm`] the port to which
+//! FRR connects.
 #![forbid(unsafe_code)]
 
+pub mod fpm;
+pub mod kernel;
 mod mirror;
 pub mod netlink;
 mod program;
 mod state;
 
-pub use mirror::{Binding, Counters, Limits, Mirror, Options, Origin, Unresolved};
+pub use mirror::{Binding, Counters, Limits, Mirror, Options, Origin, Teller, Unresolved};
 pub use program::{Claim, Owner, Program};
 pub use state::{Change, ELSEWHERE, End, Far, Key, Value};

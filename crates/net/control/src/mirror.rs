@@ -38,6 +38,9 @@ pub struct Options {
     pub ports: Vec<Binding>,
     /// The routing table of the underlay; 254 is the main one.
     pub table: u32,
+    /// Who tells of entries of forwarding databases and of the nexthop objects that they name.
+    /// All else is the kernel's to tell.
+    pub entries: Origin,
     /// How much is kept.
     pub limits: Limits,
 }
@@ -72,7 +75,13 @@ pub struct Limits {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { local: None, ports: Vec::new(), table: 254, limits: Limits::default() }
+        Options {
+            local: None,
+            ports: Vec::new(),
+            table: 254,
+            entries: Origin::Kernel,
+            limits: Limits::default(),
+        }
     }
 }
 
@@ -119,13 +128,14 @@ pub struct Counters {
 /// An object, with who told of it and when.
 #[derive(Debug, Clone)]
 struct Held<T> {
-    stamp: Stamp,
+    stamp: Teller,
     what: T,
 }
 
-/// Who told of an object, and in which round of telling everything.
+/// One telling of everything that there is: by the kernel from one dump to the next, by FRR
+/// as long as a connection lasts. Objects are stamped with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+pub struct Teller {
     origin: Origin,
     round: u32,
 }
@@ -181,62 +191,77 @@ impl Mirror {
         }
     }
 
-    /// Takes all messages in a buffer. What cannot be read is counted, and so is all behind a
-    /// message whose length cannot be.
-    pub fn apply_bytes(&mut self, origin: Origin, bytes: &[u8]) {
+    /// Begins to tell of everything that there is.
+    pub fn begin(&mut self, origin: Origin) -> Teller {
+        let round = &mut self.rounds[origin as usize];
+        *round = round.wrapping_add(1);
+        Teller { origin, round: *round }
+    }
+
+    /// Takes all messages in a buffer. What cannot be read is counted, and nothing is read
+    /// behind a message whose length cannot be.
+    pub fn apply_bytes(&mut self, teller: Teller, bytes: &[u8]) {
         for message in Messages::new(bytes) {
             match message.and_then(|(header, body)| Ok((header, netlink::parse(&header, body)?))) {
-                Ok((header, body)) => self.apply(origin, &header, body),
-                Err(_) => self.counters.malformed += 1,
+                Ok((header, body)) => self.apply(teller, &header, body),
+                Err(_) => self.count_malformed(),
             }
         }
     }
 
     /// Takes a message.
-    pub fn apply(&mut self, origin: Origin, header: &Header, body: Body) {
+    pub fn apply(&mut self, teller: Teller, header: &Header, body: Body) {
         self.counters.messages += 1;
-        let stamp = Stamp { origin, round: self.rounds[origin as usize] };
+        let is_gone = matches!(body, Body::DelNexthop(_));
+        let teller_of_it = if is_of_entries(&body) { self.options.entries } else { Origin::Kernel };
+        if teller.origin != teller_of_it && !is_gone {
+            self.counters.ignored += 1;
+            return;
+        }
         match body {
             Body::NewLink(link) | Body::DelLink(link) if link.is_bridge_port => self.counters.ignored += 1,
-            Body::NewLink(link) => self.set_link(stamp, link),
+            Body::NewLink(link) => self.set_link(teller, link),
             Body::DelLink(link) => self.remove_link(link.index),
-            Body::NewNexthop(nexthop) => self.set_nexthop(stamp, nexthop),
-            Body::DelNexthop(nexthop) => self.remove_nexthop(nexthop.id),
-            Body::NewNeighbor(neighbor) if neighbor.is_vxlan() => self.set_fdb(stamp, &neighbor),
-            Body::DelNeighbor(neighbor) if neighbor.is_vxlan() => self.remove_fdb(origin, &neighbor),
-            Body::NewNeighbor(neighbor) if !neighbor.is_fdb => self.set_neighbor(stamp, &neighbor),
+            Body::NewNexthop(nexthop) => self.set_nexthop(teller, nexthop),
+            Body::DelNexthop(nexthop) => {
+                let held = self.nexthops.get(&nexthop.id);
+                if held.is_none_or(|held| held.stamp.origin == teller.origin) {
+                    self.remove_nexthop(nexthop.id);
+                }
+            }
+            Body::NewNeighbor(neighbor) if neighbor.is_vxlan() => self.set_fdb(teller, &neighbor),
+            Body::DelNeighbor(neighbor) if neighbor.is_vxlan() => self.remove_fdb(&neighbor),
+            Body::NewNeighbor(neighbor) if !neighbor.is_fdb => self.set_neighbor(teller, &neighbor),
             Body::DelNeighbor(neighbor) if !neighbor.is_fdb => self.remove_neighbor(&neighbor),
             Body::NewRoute(route) => {
                 let is_beside = header.flags & (netlink::IS_APPENDED | IS_MULTI) != 0;
-                self.set_route(stamp, route, is_beside);
+                self.set_route(teller, route, is_beside);
             }
             Body::DelRoute(route) => self.remove_route(&route),
             _ => self.counters.ignored += 1,
         }
     }
 
-    /// Begins a round in which an origin tells of everything that there is.
-    pub fn begin(&mut self, origin: Origin) {
-        let round = &mut self.rounds[origin as usize];
-        *round = round.wrapping_add(1);
-    }
-
-    /// Ends the round: what the origin did not tell of since it began is gone.
-    pub fn sweep(&mut self, origin: Origin) {
-        let now = Stamp { origin, round: self.rounds[origin as usize] };
-        fn stale<K: Copy, T>(table: &BTreeMap<K, Held<T>>, now: Stamp) -> Vec<K> {
-            let is_stale = |held: &Held<T>| held.stamp.origin == now.origin && held.stamp.round != now.round;
-            table.iter().filter(|(_, held)| is_stale(held)).map(|(key, _)| *key).collect()
+    /// Removes what an origin told of and what none of these has told of since.
+    pub fn sweep(&mut self, origin: Origin, live: &[Teller]) {
+        let is_stale = |stamp: Teller| stamp.origin == origin && !live.contains(&stamp);
+        fn stale<K: Copy, T>(table: &BTreeMap<K, Held<T>>, is_stale: impl Fn(Teller) -> bool) -> Vec<K> {
+            table.iter().filter(|(_, held)| is_stale(held.stamp)).map(|(key, _)| *key).collect()
         }
         let before = self.len();
-        stale(&self.links, now).into_iter().for_each(|index| self.remove_link(index));
-        stale(&self.nexthops, now).into_iter().for_each(|id| self.remove_nexthop(id));
-        stale(&self.fdb, now).into_iter().for_each(|key| self.drop_fdb(key));
-        self.sweep_remotes(now);
-        stale(&self.neighbors, now).into_iter().for_each(|key| self.drop_neighbor(key));
-        stale(&self.routes, now).into_iter().for_each(|key| self.drop_route(key));
+        stale(&self.links, is_stale).into_iter().for_each(|index| self.remove_link(index));
+        stale(&self.nexthops, is_stale).into_iter().for_each(|id| self.remove_nexthop(id));
+        stale(&self.fdb, is_stale).into_iter().for_each(|key| self.drop_fdb(key));
+        self.sweep_remotes(is_stale);
+        stale(&self.neighbors, is_stale).into_iter().for_each(|key| self.drop_neighbor(key));
+        stale(&self.routes, is_stale).into_iter().for_each(|key| self.drop_route(key));
         self.sweep_dangling(origin);
         self.counters.swept += before.saturating_sub(self.len()) as u64;
+    }
+
+    /// Counts a message whose bytes are wrong.
+    pub(crate) fn count_malformed(&mut self) {
+        self.counters.malformed += 1;
     }
 
     /// How many objects are known.
@@ -265,5 +290,15 @@ impl Mirror {
     fn has_room(&mut self, present: usize, most: usize) -> bool {
         self.counters.full += u64::from(present >= most);
         present < most
+    }
+}
+
+/// Whether a message tells of an entry of a forwarding database, or of far ends. That a
+/// nexthop object is gone may tell of either kind.
+fn is_of_entries(body: &Body) -> bool {
+    match body {
+        Body::NewNeighbor(neighbor) | Body::DelNeighbor(neighbor) => neighbor.is_fdb,
+        Body::NewNexthop(nexthop) => nexthop.is_fdb,
+        _ => false,
     }
 }

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use wire::MacAddress;
 
-use super::{Held, Mirror, Origin, Stamp};
+use super::{Held, Mirror, Teller};
 use crate::netlink::link::{Kind, Vxlan};
 use crate::netlink::neighbor::Neighbor;
 use crate::state::Key;
@@ -65,8 +65,8 @@ pub(super) struct Remote {
 pub(super) enum Destination {
     /// A far end.
     Remote(Remote),
-    /// Far ends that each get a copy, with the round in which each was told of.
-    Remotes(Vec<(Remote, u32)>),
+    /// Far ends that each get a copy, each with who told of it.
+    Remotes(Vec<(Remote, Teller)>),
     /// A nexthop object, which names the far ends.
     Nexthop(u32),
 }
@@ -80,14 +80,14 @@ fn remote_of(neighbor: &Neighbor) -> Option<Remote> {
 }
 
 impl Mirror {
-    pub(super) fn set_fdb(&mut self, stamp: Stamp, neighbor: &Neighbor) {
+    pub(super) fn set_fdb(&mut self, stamp: Teller, neighbor: &Neighbor) {
         let Some(key) = key_of(neighbor) else {
             self.counters.ignored += 1;
             return;
         };
         let destination = match (neighbor.nexthop, remote_of(neighbor)) {
             (Some(id), _) => Destination::Nexthop(id),
-            (None, Some(remote)) if key.has_many() => Destination::Remotes(vec![(remote, stamp.round)]),
+            (None, Some(remote)) if key.has_many() => Destination::Remotes(vec![(remote, stamp)]),
             (None, Some(remote)) => Destination::Remote(remote),
             (None, None) => return self.counters.ignored += 1,
         };
@@ -99,10 +99,9 @@ impl Mirror {
             Entry::Vacant(vacant) => drop(vacant.insert(Held { stamp, what: destination })),
             Entry::Occupied(mut occupied) => {
                 let held = occupied.get_mut();
-                let is_same_origin = held.stamp.origin == stamp.origin;
                 held.stamp = stamp;
                 match (&mut held.what, destination) {
-                    (Destination::Remotes(remotes), Destination::Remotes(more)) if is_same_origin => {
+                    (Destination::Remotes(remotes), Destination::Remotes(more)) => {
                         self.counters.full += u64::from(!add(remotes, &more, most));
                     }
                     (what, destination) => {
@@ -120,11 +119,11 @@ impl Mirror {
         self.touch_fdb(key);
     }
 
-    /// Removes an entry, or a far end of one. A message of another origin, or of a far end to
-    /// which the entry does not lead any more, removes nothing.
-    pub(super) fn remove_fdb(&mut self, origin: Origin, neighbor: &Neighbor) {
+    /// Removes an entry, or a far end of one. A message of a far end to which the entry does not
+    /// lead any more removes nothing.
+    pub(super) fn remove_fdb(&mut self, neighbor: &Neighbor) {
         let Some(key) = key_of(neighbor) else { return };
-        let Some(held) = self.fdb.get_mut(&key).filter(|held| held.stamp.origin == origin) else { return };
+        let Some(held) = self.fdb.get_mut(&key) else { return };
         let remote = remote_of(neighbor);
         let is_all = match &mut held.what {
             Destination::Nexthop(id) => neighbor.nexthop.is_none_or(|named| named == *id),
@@ -148,14 +147,13 @@ impl Mirror {
         self.touch_fdb(key);
     }
 
-    /// Removes the far ends of which nobody told in this round, where several stand side by
-    /// side and some were told of.
-    pub(super) fn sweep_remotes(&mut self, now: Stamp) {
+    /// Removes stale far ends of entries that have others.
+    pub(super) fn sweep_remotes(&mut self, is_stale: impl Fn(Teller) -> bool) {
         let mut touched = Vec::new();
-        for (key, held) in self.fdb.iter_mut().filter(|(_, held)| held.stamp.origin == now.origin) {
+        for (key, held) in &mut self.fdb {
             let Destination::Remotes(remotes) = &mut held.what else { continue };
             let before = remotes.len();
-            remotes.retain(|(_, round)| *round == now.round);
+            remotes.retain(|(_, stamp)| !is_stale(*stamp));
             if remotes.len() != before {
                 touched.push(*key);
             }
@@ -177,11 +175,11 @@ impl Mirror {
 
 /// Adds far ends that are not there yet, and renews those that are; false when one found no
 /// room.
-fn add(remotes: &mut Vec<(Remote, u32)>, more: &[(Remote, u32)], most: usize) -> bool {
-    for (remote, round) in more {
+fn add(remotes: &mut Vec<(Remote, Teller)>, more: &[(Remote, Teller)], most: usize) -> bool {
+    for (remote, stamp) in more {
         match remotes.iter().position(|(is, _)| is == remote) {
-            Some(place) => remotes[place].1 = *round,
-            None if remotes.len() < most => remotes.push((*remote, *round)),
+            Some(place) => remotes[place].1 = *stamp,
+            None if remotes.len() < most => remotes.push((*remote, *stamp)),
             None => return false,
         }
     }

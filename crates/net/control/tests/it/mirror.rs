@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use control::{Binding, Far, Key, Limits, Mirror, Options, Origin, Unresolved, Value};
+use control::{Binding, Far, Key, Limits, Mirror, Options, Origin, Teller, Unresolved, Value};
 use netlink_packet_route::RouteNetlinkMessage;
 use wire::MacAddress;
 
@@ -14,6 +14,8 @@ use crate::messages::{
 /// A mirror with what the overlay should have by it.
 struct Watched {
     mirror: Mirror,
+    kernel: Teller,
+    fpm: Teller,
     have: BTreeMap<Key, Value>,
 }
 
@@ -26,15 +28,18 @@ impl Watched {
     }
 
     fn with(options: Options) -> Watched {
-        Watched { mirror: Mirror::new(options), have: BTreeMap::new() }
+        let mut mirror = Mirror::new(options);
+        let (kernel, fpm) = (mirror.begin(Origin::Kernel), mirror.begin(Origin::Fpm));
+        Watched { mirror, kernel, fpm, have: BTreeMap::new() }
     }
 
     fn take(&mut self, bytes: &[u8]) -> &mut Watched {
-        self.take_from(Origin::Kernel, bytes)
+        self.mirror.apply_bytes(self.kernel, bytes);
+        self.settle()
     }
 
-    fn take_from(&mut self, origin: Origin, bytes: &[u8]) -> &mut Watched {
-        self.mirror.apply_bytes(origin, bytes);
+    fn take_fpm(&mut self, bytes: &[u8]) -> &mut Watched {
+        self.mirror.apply_bytes(self.fpm, bytes);
         self.settle()
     }
 
@@ -153,7 +158,7 @@ fn a_device_that_is_down_has_no_network() {
     watched.take(&vxlan(7, 10).added());
     assert_eq!(watched.remote(10, HOST), Some(ip(2)));
     // A flap that is over when somebody asks changes nothing.
-    watched.mirror.apply_bytes(Origin::Kernel, &[down.added(), vxlan(7, 10).added()].concat());
+    watched.mirror.apply_bytes(watched.kernel, &[down.added(), vxlan(7, 10).added()].concat());
     let before = watched.have.clone();
     watched.settle();
     assert_eq!(watched.have, before);
@@ -270,18 +275,18 @@ fn routes_by_nexthop_objects_follow_them() {
 
 #[test]
 fn what_an_origin_does_not_tell_of_again_is_swept_and_the_rest_is_not() {
-    let mut watched = Watched::new();
-    watched.take(&vxlan(7, 10).added()).take_from(Origin::Fpm, &Fdb::to(7, HOST, ip(2)).added());
+    let mut watched = Watched::with(Options { entries: Origin::Fpm, ..Options::default() });
+    watched.take(&vxlan(7, 10).added()).take_fpm(&Fdb::to(7, HOST, ip(2)).added());
     let other = [2, 0, 0, 0, 1, 2];
-    watched.take_from(Origin::Fpm, &Fdb::to(7, other, ip(3)).added());
+    watched.take_fpm(&Fdb::to(7, other, ip(3)).added());
     for last in [2, 3] {
-        watched.take_from(Origin::Fpm, &Fdb::to(7, [0; 6], ip(last)).added());
+        watched.take_fpm(&Fdb::to(7, [0; 6], ip(last)).added());
     }
-    watched.mirror.begin(Origin::Fpm);
-    watched.take_from(Origin::Fpm, &Fdb::to(7, other, ip(4)).added());
-    watched.take_from(Origin::Fpm, &Fdb::to(7, [0; 6], ip(3)).added());
+    watched.fpm = watched.mirror.begin(Origin::Fpm);
+    watched.take_fpm(&Fdb::to(7, other, ip(4)).added());
+    watched.take_fpm(&Fdb::to(7, [0; 6], ip(3)).added());
     assert_eq!(watched.remote(10, HOST), Some(ip(2)), "it is still used until the round ends");
-    watched.mirror.sweep(Origin::Fpm);
+    watched.mirror.sweep(Origin::Fpm, &[watched.fpm]);
     watched.settle();
     assert_eq!((watched.remote(10, HOST), watched.remote(10, other)), (None, Some(ip(4))));
     assert_eq!(watched.flood(10), [ip(3)]);

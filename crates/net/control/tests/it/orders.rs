@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-use control::{Binding, Key, Mirror, Options, Origin, Owner, Program, Value};
+use control::{Binding, Key, Mirror, Options, Origin, Owner, Program, Teller, Value};
 use netlink_packet_route::RouteNetlinkMessage;
 use overlay::Overlay;
 use wire::MacAddress;
@@ -332,19 +332,23 @@ enum Object {
 /// What follows the network.
 struct Follower {
     mirror: Mirror,
+    kernel: Teller,
+    fpm: Teller,
     program: Program,
     overlay: Overlay,
 }
 
 impl Follower {
-    fn new() -> Follower {
+    fn new(entries: Origin) -> Follower {
         let ports = vec![Binding { link: "eth1".into(), port: 0, vlan: None }];
-        let mirror = Mirror::new(Options { ports, ..Options::default() });
-        Follower { mirror, program: Program::new(), overlay: Overlay::new() }
+        let mut mirror = Mirror::new(Options { ports, entries, ..Options::default() });
+        let (kernel, fpm) = (mirror.begin(Origin::Kernel), mirror.begin(Origin::Fpm));
+        Follower { mirror, kernel, fpm, program: Program::new(), overlay: Overlay::new() }
     }
 
     fn take(&mut self, origin: Origin, bytes: &[u8]) {
-        self.mirror.apply_bytes(origin, bytes);
+        let teller = if origin == Origin::Kernel { self.kernel } else { self.fpm };
+        self.mirror.apply_bytes(teller, bytes);
     }
 
     fn settle(&mut self) {
@@ -413,7 +417,8 @@ fn named<T>(seed: u64, history: impl FnOnce() -> T + std::panic::UnwindSafe) {
 /// with events in between.
 fn follow_kernel(seed: u64) {
     let random = &mut Random(seed);
-    let (mut world, mut follower, mut told) = (World::default(), Follower::new(), Told::default());
+    let (mut world, mut follower, mut told) =
+        (World::default(), Follower::new(Origin::Kernel), Told::default());
     follower.take(Origin::Kernel, &world.underlay().added());
     let step =
         |world: &mut World, follower: &mut Follower, random: &mut Random, told: &mut Told, lost: bool| {
@@ -431,7 +436,7 @@ fn follow_kernel(seed: u64) {
         for _ in 0..random.below(6) {
             step(&mut world, &mut follower, random, &mut told, true);
         }
-        follower.mirror.begin(Origin::Kernel);
+        follower.kernel = follower.mirror.begin(Origin::Kernel);
         let mut objects = [world.objects(Origin::Kernel), world.objects(Origin::Fpm)].concat();
         while !objects.is_empty() {
             if random.one_in(6) {
@@ -440,7 +445,7 @@ fn follow_kernel(seed: u64) {
             let object = objects.swap_remove(random.below(objects.len()));
             world.tell(object).into_iter().for_each(|message| follower.take(Origin::Kernel, &message));
         }
-        follower.mirror.sweep(Origin::Kernel);
+        follower.mirror.sweep(Origin::Kernel, &[follower.kernel]);
         follower.settle();
         follower.check(&world);
     }
@@ -450,7 +455,7 @@ fn follow_kernel(seed: u64) {
 /// messages or behind them; it is restarted and tells of everything again, in any order.
 fn follow_both(seed: u64) {
     let random = &mut Random(seed);
-    let (mut world, mut follower, mut told) = (World::default(), Follower::new(), Told::default());
+    let (mut world, mut follower, mut told) = (World::default(), Follower::new(Origin::Fpm), Told::default());
     let (mut kernel, mut fpm) =
         (VecDeque::from([world.underlay().added()]), VecDeque::<Option<Vec<u8>>>::new());
     for _ in 0..EVENTS {
@@ -460,7 +465,7 @@ fn follow_both(seed: u64) {
         if random.one_in(20) {
             // What was not read of the old stream is lost, and what was is swept.
             fpm.clear();
-            follower.mirror.begin(Origin::Fpm);
+            follower.fpm = follower.mirror.begin(Origin::Fpm);
             let mut objects = world.objects(Origin::Fpm);
             while !objects.is_empty() {
                 let object = objects.swap_remove(random.below(objects.len()));
@@ -493,7 +498,7 @@ fn deliver(
         true => kernel.pop_front().into_iter().for_each(|message| follower.take(Origin::Kernel, &message)),
         false => match fpm.pop_front() {
             Some(Some(message)) => follower.take(Origin::Fpm, &message),
-            Some(None) => follower.mirror.sweep(Origin::Fpm),
+            Some(None) => follower.mirror.sweep(Origin::Fpm, &[follower.fpm]),
             None => {}
         },
     }
