@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("base/wire/", "it is the place"),
     ("base/regs/", "registers and descriptors of NICs, no header of a packet"),
     ("nic/bus/", "messages of vfio-user and vhost-user, and PCI configuration space"),
-    ("net/element/src/control/peer.rs", "messages of the kernel's sock_diag"),
+    ("net/runtime/src/peer.rs", "messages of the kernel's sock_diag"),
     ("sim/testbed/src/twin/", "messages of vfio-user and vhost-user, lied about"),
     ("sim/model/src/ixgbe/eeprom/image.rs", "words of an EEPROM"),
     ("sim/model/src/ixgbe/i2c/module.rs", "the memory of an SFP+ module"),

@@ -8,14 +8,19 @@
 //!
 //! The mirror and the program read no socket and no clock: time and messages are passed in.
 //! [`kernel`] has the socket by which this machine's kernel tells, [`fpm`] the port to which
-//! FRR connects.
+//! FRR connects, [`api`] the HTTP API of controllers, and [`reconcile`] compares all that with
+//! the kernel asked afresh.
 #![forbid(unsafe_code)]
 
+pub mod admission;
+pub mod api;
 pub mod fpm;
+pub mod json;
 pub mod kernel;
 mod mirror;
 pub mod netlink;
 mod program;
+pub mod reconcile;
 mod state;
 
 pub use mirror::{Binding, Counters, Limits, Mirror, Options, Origin, Teller, Unresolved};

@@ -5,7 +5,6 @@ mod clients;
 mod information;
 mod listener;
 mod metrics;
-mod peer;
 pub mod policy;
 pub mod protocol;
 mod quit_watcher;

@@ -17,6 +17,7 @@ pub mod confine;
 pub mod cores;
 mod error;
 mod instant;
+pub mod peer;
 mod poller;
 mod running;
 mod stats;

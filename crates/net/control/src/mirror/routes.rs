@@ -42,7 +42,8 @@ pub(super) enum Way {
 impl Mirror {
     fn route_key(&self, route: &Route) -> Option<RouteKey> {
         let is_ours = route.table == self.options.table && !route.is_cached;
-        Some(RouteKey { prefix: route.prefix.filter(|_| is_ours)?, metric: route.metric, tos: route.tos })
+        let prefix = route.prefix.filter(|(address, _)| is_ours && is_routed(*address));
+        Some(RouteKey { prefix: prefix?, metric: route.metric, tos: route.tos })
     }
 
     /// Changes a route. Next hops stand beside those that are known of a route that says so,
@@ -154,5 +155,14 @@ impl Mirror {
     /// The Ethernet address of a neighbour on a device.
     pub(super) fn neighbor(&self, link: u32, address: IpAddr) -> Option<MacAddress> {
         self.neighbors.get(&(link, address)).map(|held| held.what)
+    }
+}
+
+/// Whether a prefix leads beyond a link. Prefixes of a link stand there once for each device,
+/// and no far end of a tunnel has such an address.
+fn is_routed(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => !address.is_multicast() && !address.is_link_local(),
+        IpAddr::V6(address) => !address.is_multicast() && !address.is_unicast_link_local(),
     }
 }

@@ -80,7 +80,12 @@ impl Mirror {
         })
     }
 
+    /// The best route of a prefix: to the first next hop that is up. Without a device that is
+    /// a port, the kernel's routes say nothing of the underlay.
     fn route(&self, prefix: Prefix) -> Option<Route> {
+        if self.options.ports.is_empty() {
+            return None;
+        }
         let all =
             RouteKey { prefix, metric: 0, tos: 0 }..=RouteKey { prefix, metric: u32::MAX, tos: u8::MAX };
         let (_, Held { what: way, .. }) = self.routes.range(all).find(|(key, _)| key.tos == 0)?;

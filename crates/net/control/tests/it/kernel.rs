@@ -8,7 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use control::kernel::{Kernel, RECEIVE_BUFFER};
-use control::{Binding, Key, Mirror, Options, Value};
+use control::reconcile::{Difference, compare, fix, kernel_now};
+use control::{Binding, Key, Mirror, Options, Owner, Program, Value};
+use overlay::Overlay;
 use wire::MacAddress;
 
 /// A network namespace, which goes with the value.
@@ -182,6 +184,22 @@ fn entries_of_the_kernel_are_followed() {
     ip("link set vx20 up");
     bridge(&format!("fdb add {HOST} dev vx20 dst 2001:db8::2"));
     rig.until("one over IPv6", |rig| rig.remote(20, HOST).as_deref() == Some("2001:db8::2"));
+}
+
+#[test]
+fn reconciling_asks_the_kernel_afresh() {
+    let _namespace = Namespace::enter("reconcile");
+    ip("link add vx10 type vxlan id 10 local 192.0.2.1 dstport 4789 nolearning");
+    ip("link set vx10 up");
+    bridge(&format!("fdb add {HOST} dev vx10 dst 192.0.2.2"));
+    let (options, mut overlay, mut program) = (Options::default(), Overlay::new(), Program::new());
+    let report = compare(&program, Owner::Kernel, &overlay, &kernel_now(&options).unwrap());
+    assert_eq!(report.kernel.iter().map(Difference::kind).collect::<Vec<_>>(), ["missing", "missing"]);
+    fix(&mut program, Owner::Kernel, &mut overlay, &report, 0);
+    assert!(compare(&program, Owner::Kernel, &overlay, &kernel_now(&options).unwrap()).is_clean());
+    bridge(&format!("fdb replace {HOST} dev vx10 dst 192.0.2.3"));
+    let report = compare(&program, Owner::Kernel, &overlay, &kernel_now(&options).unwrap());
+    assert_eq!(report.kernel.iter().map(Difference::kind).collect::<Vec<_>>(), ["different"]);
 }
 
 #[test]

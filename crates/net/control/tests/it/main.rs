@@ -1,9 +1,11 @@
 //! The control plane from its messages to the overlay's table.
 #![allow(clippy::unwrap_used)]
 
+mod api;
 mod fpm;
 mod kernel;
 mod messages;
 mod mirror;
 mod orders;
+mod reconcile;
 mod witness;

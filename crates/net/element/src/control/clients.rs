@@ -11,10 +11,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use graph::{Cx, TimerId, Until, WatchId};
+use runtime::peer::Peers;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags};
 
-use super::peer::Peers;
 use super::policy::ControlPolicy;
 
 /// Clients at a time; one more takes the place of the one that was quiet longest.

@@ -37,7 +37,7 @@ struct Known {
 
 /// Finds the users of connections.
 #[derive(Debug)]
-pub(super) struct Peers {
+pub struct Peers {
     diag: Option<OwnedFd>,
     lists: Vec<File>,
 }
@@ -47,7 +47,7 @@ impl Peers {
     ///
     /// # Errors
     /// When this kernel tells nothing of either kind.
-    pub(super) fn open() -> io::Result<Peers> {
+    pub fn open() -> io::Result<Peers> {
         let diag = open_diag().ok();
         let lists: Vec<File> =
             ["/proc/net/tcp", "/proc/net/tcp6"].iter().filter_map(|path| File::open(path).ok()).collect();
@@ -59,7 +59,7 @@ impl Peers {
 
     /// The user whose socket is at `peer`, connected to ours at `own`. `None` when nobody
     /// has it any more: whose it was cannot be said then.
-    pub(super) fn user(&self, peer: SocketAddr, own: SocketAddr) -> Option<u32> {
+    pub fn user(&self, peer: SocketAddr, own: SocketAddr) -> Option<u32> {
         let known = self.diag.as_ref().and_then(|diag| ask(diag, peer, own));
         let known = known.or_else(|| self.lists.iter().find_map(|list| look(list, peer, own)));
         known.filter(|known| known.state != LISTENS && known.inode != 0).map(|known| known.user)

@@ -1,0 +1,249 @@
+//! The API's sockets: a TCP port of this machine or a Unix socket, and clients with bounds on
+//! how many there are, how long they may stand still, and how much of their requests and our
+//! answers is kept.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use super::http::{self, MAX_BODY, MAX_HEAD, Parsed, Response};
+use super::{Controlled, answer};
+use crate::admission::Admission;
+
+/// Clients at a time; one more is refused.
+const MAX_CLIENTS: usize = 64;
+/// Requests of a client that are answered before others have a turn.
+const REQUESTS_A_TURN: usize = 64;
+/// How long a client may take over a request or an answer, and be quiet, in nanoseconds.
+pub const STALL_NS: i64 = 10_000_000_000;
+/// Bytes of answers that a client may leave unread before it is not listened to any more.
+const MAX_UNREAD: usize = 1 << 20;
+/// Bytes that are read at a time.
+const CHUNK: usize = 16 << 10;
+
+/// What became of clients and their requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ApiCounters {
+    /// Clients that were let in.
+    pub accepted: u64,
+    /// Clients that were refused, because there are enough or they are other users'.
+    pub refused: u64,
+    /// Clients that were let go because they stood still.
+    pub stalled: u64,
+    /// Requests that were answered with success.
+    pub answered: u64,
+    /// Requests that were answered with an error.
+    pub errors: u64,
+}
+
+/// Where clients come in.
+#[derive(Debug)]
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A connection of either kind.
+trait Stream: Read + Write + AsFd + std::fmt::Debug + Send {}
+impl Stream for TcpStream {}
+impl Stream for UnixStream {}
+
+/// The sockets.
+#[derive(Debug)]
+pub struct Server {
+    listener: Listener,
+    admission: Admission,
+    clients: Vec<Client>,
+    counters: ApiCounters,
+}
+
+#[derive(Debug)]
+struct Client {
+    stream: Box<dyn Stream>,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// It is let go as soon as it was told all.
+    ends: bool,
+    /// When it last sent a whole request or took all answers: single bytes do not count.
+    moved_ns: i64,
+}
+
+impl Server {
+    /// Serves at a port of this machine.
+    ///
+    /// # Errors
+    /// When it is not one of this machine alone, or cannot be had.
+    pub fn tcp(address: SocketAddr, admission: Admission) -> io::Result<Server> {
+        if !address.ip().is_loopback() {
+            let why = format!("{address} is reached by others: the API is for this machine (127.0.0.1, ::1)");
+            return Err(io::Error::new(ErrorKind::InvalidInput, why));
+        }
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Server::new(Listener::Tcp(listener), admission))
+    }
+
+    /// Serves at a Unix socket, which is bound already: its file's owner and mode are the
+    /// caller's to choose.
+    ///
+    /// # Errors
+    /// When the socket fails.
+    pub fn unix(listener: UnixListener, admission: Admission) -> io::Result<Server> {
+        listener.set_nonblocking(true)?;
+        Ok(Server::new(Listener::Unix(listener), admission))
+    }
+
+    fn new(listener: Listener, admission: Admission) -> Server {
+        Server { listener, admission, clients: Vec::new(), counters: ApiCounters::default() }
+    }
+
+    /// The address of a TCP port.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.listener {
+            Listener::Tcp(listener) => listener.local_addr().ok(),
+            Listener::Unix(_) => None,
+        }
+    }
+
+    /// What became of clients.
+    pub fn counters(&self) -> ApiCounters {
+        self.counters
+    }
+
+    /// Clients that there are now.
+    pub fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// What to wait for: that the listener or a client can be read, and of those marked that
+    /// they can be written.
+    pub fn sources(&self) -> impl Iterator<Item = (BorrowedFd<'_>, bool)> {
+        let listener = match &self.listener {
+            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Unix(listener) => listener.as_fd(),
+        };
+        let clients = self.clients.iter().map(|client| (client.stream.as_fd(), !client.output.is_empty()));
+        std::iter::once((listener, false)).chain(clients)
+    }
+
+    /// Lets clients in, answers what they asked, and lets go who stands still. Whether there
+    /// is more to do at once.
+    pub fn turn(&mut self, on: &mut Controlled<'_>) -> bool {
+        let now_ns = on.now_ns;
+        self.accept(now_ns);
+        let is_tcp = matches!(self.listener, Listener::Tcp(_));
+        let mut is_more = false;
+        let mut counters = self.counters;
+        self.clients.retain_mut(|client| {
+            let alive = client.turn(on, is_tcp, &mut counters, &mut is_more);
+            let stalled = alive && now_ns.saturating_sub(client.moved_ns) > STALL_NS;
+            counters.stalled += u64::from(stalled);
+            alive && !stalled
+        });
+        self.counters = counters;
+        is_more
+    }
+
+    fn accept(&mut self, now_ns: i64) {
+        // An error here is the other end's, or will be there the next time.
+        while let Ok((stream, is_admitted)) = self.next_client() {
+            if !is_admitted || self.clients.len() >= MAX_CLIENTS {
+                self.counters.refused += 1;
+                continue;
+            }
+            self.counters.accepted += 1;
+            let (input, output) = (Vec::new(), Vec::new());
+            self.clients.push(Client { stream, input, output, ends: false, moved_ns: now_ns });
+        }
+    }
+
+    fn next_client(&self) -> io::Result<(Box<dyn Stream>, bool)> {
+        match &self.listener {
+            Listener::Tcp(listener) => {
+                let (stream, peer) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                let is_admitted = self.admission.tcp(peer, stream.local_addr()?);
+                Ok((Box::new(stream), is_admitted))
+            }
+            Listener::Unix(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                let is_admitted = self.admission.unix(&stream);
+                Ok((Box::new(stream), is_admitted))
+            }
+        }
+    }
+}
+
+impl Client {
+    /// Reads, answers and writes; false when the client is gone or told all.
+    fn turn(
+        &mut self,
+        on: &mut Controlled<'_>,
+        is_tcp: bool,
+        counters: &mut ApiCounters,
+        is_more: &mut bool,
+    ) -> bool {
+        let is_open = self.read();
+        let mut asked = 0;
+        while asked < REQUESTS_A_TURN && !self.ends && self.output.len() < MAX_UNREAD {
+            let (response, used, keeps) = match http::parse(&self.input, is_tcp) {
+                Parsed::Partial => break,
+                Parsed::Whole(request, used) => (answer(&request, on), used, request.keeps),
+                Parsed::Bad(status, why) => {
+                    let error = serde_json::json!({ "error": why });
+                    (Response::json(status, &error), self.input.len(), false)
+                }
+            };
+            let count = if response.status < 400 { &mut counters.answered } else { &mut counters.errors };
+            *count += 1;
+            self.output.extend(response.bytes(keeps));
+            self.input.drain(..used);
+            self.ends |= !keeps;
+            self.moved_ns = on.now_ns;
+            asked += 1;
+        }
+        *is_more |= asked == REQUESTS_A_TURN;
+        let is_told = self.write(on.now_ns);
+        let is_done = self.output.is_empty() && (self.ends || !is_open);
+        is_told && !is_done
+    }
+
+    /// Takes what was sent, up to a whole request; false when no more will come.
+    fn read(&mut self) -> bool {
+        let mut chunk = [0; CHUNK];
+        while !self.ends && self.input.len() < MAX_HEAD + MAX_BODY && self.output.len() < MAX_UNREAD {
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return false,
+                Ok(length) => self.input.extend_from_slice(&chunk[..length]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            }
+        }
+        true
+    }
+
+    /// Sends answers as far as they are taken; false when the client is gone.
+    fn write(&mut self, now_ns: i64) -> bool {
+        let mut sent = 0;
+        let mut is_there = true;
+        while sent < self.output.len() {
+            match self.stream.write(&self.output[sent..]) {
+                Ok(0) => is_there = false,
+                Ok(length) => sent += length,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => is_there = false,
+            }
+            if !is_there {
+                break;
+            }
+        }
+        self.output.drain(..sent);
+        if sent > 0 && self.output.is_empty() {
+            self.moved_ns = now_ns;
+        }
+        is_there
+    }
+}

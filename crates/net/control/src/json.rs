@@ -1,0 +1,167 @@
+//! Keys and values of the overlay's state as JSON, both ways.
+
+use std::net::IpAddr;
+
+use serde_json::{Map, Value as Json, json};
+use wire::MacAddress;
+
+use crate::program::{Claim, Owner};
+use crate::state::{ELSEWHERE, End, Far, Key, Value};
+
+/// A place.
+pub fn key(key: &Key) -> Json {
+    match key {
+        Key::Port(port) => json!({ "kind": "port", "port": port }),
+        Key::Neighbor(port, address) => {
+            json!({ "kind": "neighbor", "port": port, "address": address.to_string() })
+        }
+        Key::Route((address, length)) => json!({ "kind": "route", "prefix": format!("{address}/{length}") }),
+        Key::Network(vni) => json!({ "kind": "network", "vni": vni }),
+        Key::Entry(vni, mac) => json!({ "kind": "entry", "vni": vni, "mac": mac.to_string() }),
+        Key::Flood(vni) => json!({ "kind": "flood", "vni": vni }),
+    }
+}
+
+/// What is at a place; `null` for nothing.
+pub fn value(value: Option<&Value>) -> Json {
+    match value {
+        None => Json::Null,
+        Some(Value::Port(port)) => {
+            json!({ "mac": port.mac.to_string(), "mtu": port.mtu, "vlan": port.vlan, "up": port.is_up })
+        }
+        Some(Value::Neighbor(mac)) => json!({ "mac": mac.to_string() }),
+        Some(Value::Route(route)) if route.port == ELSEWHERE => json!({ "port": null, "gateway": null }),
+        Some(Value::Route(route)) => {
+            json!({ "port": route.port, "gateway": route.gateway.map(|gateway| gateway.to_string()) })
+        }
+        Some(Value::Network(end)) => json!({ "local": end.local.to_string() }),
+        Some(Value::Entry(far)) => far_end(far),
+        Some(Value::Flood(fars)) => json!({ "far_ends": fars.iter().map(far_end).collect::<Vec<_>>() }),
+    }
+}
+
+fn far_end(far: &Far) -> Json {
+    json!({
+        "remote": far.remote.to_string(), "local": far.local.to_string(), "vni": far.vni, "port": far.port,
+    })
+}
+
+/// What is at a place, with who wants it and since when.
+pub fn claim(place: &Key, owner: Owner, claim: &Claim) -> Json {
+    json!({
+        "at": key(place), "is": value(Some(&claim.value)), "owner": owner.name(), "since_ns": claim.since_ns,
+    })
+}
+
+/// Reads the end of a network.
+///
+/// # Errors
+/// What is wrong, for people.
+pub fn read_end(text: &[u8]) -> Result<End, String> {
+    let object = object(text, &["local"])?;
+    Ok(End { local: address(&object, "local")?.ok_or("\"local\" is missing: the outer source address")? })
+}
+
+/// Reads a far end. What it leaves out is taken from its network.
+///
+/// # Errors
+/// What is wrong, for people.
+pub fn read_far(text: &[u8], network: (u32, Option<End>)) -> Result<Far, String> {
+    far_of(&object(text, FAR)?, network)
+}
+
+/// Reads a list of far ends.
+///
+/// # Errors
+/// What is wrong, for people.
+pub fn read_flood(text: &[u8], network: (u32, Option<End>)) -> Result<Vec<Far>, String> {
+    let object = object(text, &["far_ends"])?;
+    let Some(Json::Array(list)) = object.get("far_ends") else {
+        return Err("\"far_ends\" must be a list of far ends".into());
+    };
+    if list.len() > overlay::MAX_FLOOD {
+        return Err(format!("a flood list has {} far ends at most", overlay::MAX_FLOOD));
+    }
+    let fars = list.iter().enumerate().map(|(place, far)| {
+        let far = far.as_object().ok_or("it must be an object".to_string());
+        far.and_then(|far| known(far, FAR).and_then(|()| far_of(far, network)))
+            .map_err(|error| format!("far end {place}: {error}"))
+    });
+    let mut fars: Vec<Far> = fars.collect::<Result<_, _>>()?;
+    fars.sort_unstable();
+    fars.dedup();
+    Ok(fars)
+}
+
+const FAR: &[&str] = &["remote", "local", "vni", "port"];
+
+fn far_of(object: &Map<String, Json>, (vni, end): (u32, Option<End>)) -> Result<Far, String> {
+    let remote = address(object, "remote")?.ok_or("\"remote\" is missing: the far end's address")?;
+    let local = address(object, "local")?.or(end.map(|end| end.local));
+    let local = local.ok_or("\"local\" is missing, and the network has no end here yet")?;
+    if remote.is_ipv4() != local.is_ipv4() {
+        return Err(format!("{remote} and {local} must both be IPv4 or both be IPv6 addresses"));
+    }
+    if remote.is_multicast() || remote.is_unspecified() {
+        return Err(format!("{remote} is not an address of one host"));
+    }
+    let vni = number(object, "vni", MAX_VNI)?.map_or(vni, |vni| vni as u32);
+    Ok(Far { remote, local, vni, port: number(object, "port", u16::MAX.into())?.map(|port| port as u16) })
+}
+
+/// The largest number of a network in VXLAN's header.
+const MAX_VNI: u64 = 0xFF_FFFF;
+
+fn object(text: &[u8], names: &[&str]) -> Result<Map<String, Json>, String> {
+    match serde_json::from_slice(text) {
+        Ok(Json::Object(object)) => known(&object, names).map(|()| object),
+        Ok(_) => Err("the body must be a JSON object".into()),
+        Err(error) => Err(format!("line {}, column {}: {error}", error.line(), error.column())),
+    }
+}
+
+fn known(object: &Map<String, Json>, names: &[&str]) -> Result<(), String> {
+    match object.keys().find(|name| !names.contains(&name.as_str())) {
+        Some(name) => Err(format!("{name:?} is unknown; there may be {}", names.join(", "))),
+        None => Ok(()),
+    }
+}
+
+fn address(object: &Map<String, Json>, name: &str) -> Result<Option<IpAddr>, String> {
+    match object.get(name) {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::String(text)) => text.parse().map(Some).map_err(|_| format!("{text:?} is no IP address")),
+        Some(_) => Err(format!("{name:?} must be an address in quotes")),
+    }
+}
+
+fn number(object: &Map<String, Json>, name: &str, most: u64) -> Result<Option<u64>, String> {
+    match object.get(name) {
+        None | Some(Json::Null) => Ok(None),
+        Some(number) => match number.as_u64().filter(|number| (1..=most).contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => Err(format!("{name:?} must be a number from 1 to {most}")),
+        },
+    }
+}
+
+/// Reads the number of a network in a path.
+///
+/// # Errors
+/// What is wrong, for people.
+pub fn read_vni(text: &str) -> Result<u32, String> {
+    let vni = text.parse().ok().filter(|vni| (1..=MAX_VNI).contains(&u64::from(*vni)));
+    vni.ok_or_else(|| format!("{text:?} is no network's number, which is from 1 to {MAX_VNI}"))
+}
+
+/// Reads a host's Ethernet address in a path.
+///
+/// # Errors
+/// What is wrong, for people.
+pub fn read_mac(text: &str) -> Result<MacAddress, String> {
+    let mac: MacAddress = text.parse().map_err(|error: wire::InvalidMac| error.to_string())?;
+    match mac.is_multicast() || mac == MacAddress::default() {
+        true => Err(format!("{mac} is not one host's address: use the network's flood list")),
+        false => Ok(mac),
+    }
+}

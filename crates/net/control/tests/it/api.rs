@@ -1,0 +1,330 @@
+//! The HTTP API, by its parser and over sockets.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+use control::admission::Admission;
+use control::api::http::{MAX_BODY, MAX_HEAD, Method, Parsed, parse};
+use control::api::server::{STALL_NS, Server};
+use control::api::{Controlled, OPENAPI, answer};
+use control::{Change, Far, Key, Owner, Program, Value};
+use overlay::Overlay;
+use serde_json::{Value as Json, json};
+
+struct Rig {
+    program: Program,
+    overlay: Overlay,
+    now_ns: i64,
+}
+
+impl Rig {
+    fn new() -> Rig {
+        Rig { program: Program::new(), overlay: Overlay::new(), now_ns: 7 }
+    }
+
+    fn ask(&mut self, method: &str, path: &str, body: &str) -> (u16, Json) {
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", body.len());
+        let bytes = [head.as_bytes(), body.as_bytes()].concat();
+        let Parsed::Whole(request, length) = parse(&bytes, true) else { panic!("{:?}", parse(&bytes, true)) };
+        assert_eq!(length, bytes.len());
+        let Rig { program, overlay, now_ns } = self;
+        let on =
+            &mut Controlled { program, overlay, now_ns: *now_ns, status: json!({ "kernel": "current" }) };
+        let response = answer(&request, on);
+        let body =
+            if response.body.is_empty() { Json::Null } else { serde_json::from_str(&response.body).unwrap() };
+        (response.status, body)
+    }
+
+    fn remote(&self) -> Option<IpAddr> {
+        self.overlay.get(10, 0x0200_0000_0101).map(|tunnel| tunnel.remote)
+    }
+}
+
+const ENTRY: &str = "/v1/networks/10/entries/02:00:00:00:01:01";
+
+#[test]
+fn a_controller_writes_reads_and_deletes() {
+    let mut rig = Rig::new();
+    let (status, body) = rig.ask("PUT", ENTRY, r#"{"remote": "192.0.2.2"}"#);
+    assert!(status == 400 && body["error"].as_str().unwrap().contains("local"), "{body}");
+    assert_eq!(rig.ask("PUT", "/v1/networks/10", r#"{"local": "192.0.2.1"}"#).0, 201);
+    assert_eq!(rig.ask("PUT", ENTRY, r#"{"remote": "192.0.2.2"}"#).0, 201);
+    assert_eq!(rig.ask("PUT", ENTRY, r#"{"remote": "192.0.2.3", "vni": 77, "port": 8472}"#).0, 204);
+    assert_eq!(rig.remote(), Some(IpAddr::from([192, 0, 2, 3])));
+    let (status, body) = rig.ask("GET", ENTRY, "");
+    let is = json!({ "remote": "192.0.2.3", "local": "192.0.2.1", "vni": 77, "port": 8472 });
+    let at = json!({ "kind": "entry", "vni": 10, "mac": "02:00:00:00:01:01" });
+    assert_eq!((status, body), (200, json!({ "at": at, "is": is, "owner": "api", "since_ns": 7 })));
+    let flood =
+        r#"{"far_ends": [{"remote": "192.0.2.9"}, {"remote": "192.0.2.8"}, {"remote": "192.0.2.9"}]}"#;
+    assert_eq!(rig.ask("PUT", "/v1/networks/10/flood", flood).0, 201);
+    let (_, body) = rig.ask("GET", "/v1/networks/10/flood", "");
+    assert_eq!(body["is"]["far_ends"].as_array().unwrap().len(), 2);
+    let (_, page) = rig.ask("GET", "/v1/claims?owner=api&from=1", "");
+    assert_eq!((page["total"].as_u64(), page["claims"].as_array().unwrap().len()), (Some(3), 2));
+    let (_, status) = rig.ask("GET", "/v1/status", "");
+    assert_eq!((&status["claims"]["api"], &status["more"]["kernel"]), (&json!(3), &json!("current")));
+    assert_eq!(rig.ask("DELETE", ENTRY, "").0, 204);
+    assert_eq!((rig.ask("DELETE", ENTRY, "").0, rig.ask("GET", ENTRY, "").0, rig.remote()), (404, 404, None));
+}
+
+#[test]
+fn what_a_controller_takes_back_is_the_kernels_again() {
+    let mut rig = Rig::new();
+    let far = |last| Far {
+        remote: IpAddr::from([192, 0, 2, last]),
+        local: IpAddr::from([192, 0, 2, 1]),
+        vni: 10,
+        port: None,
+    };
+    let key = Key::Entry(10, "02:00:00:00:01:01".parse().unwrap());
+    let kernel = vec![
+        Change { key: Key::Network(10), value: Some(Value::Network(control::End { local: far(1).local })) },
+        Change { key, value: Some(Value::Entry(far(2))) },
+    ];
+    rig.program.apply(&mut rig.overlay, Owner::Kernel, kernel, 0);
+    assert_eq!(rig.ask("PUT", ENTRY, r#"{"remote": "192.0.2.3"}"#).0, 201);
+    assert_eq!(rig.remote(), Some(far(3).remote));
+    assert_eq!(rig.ask("DELETE", ENTRY, "").0, 204);
+    assert_eq!(rig.remote(), Some(far(2).remote));
+    assert_eq!(rig.ask("DELETE", ENTRY, "").0, 404, "the kernel's is not a controller's to delete");
+}
+
+#[test]
+fn wrong_requests_are_told_what_is_wrong_and_change_nothing() {
+    let mut rig = Rig::new();
+    assert_eq!(rig.ask("PUT", "/v1/networks/10", r#"{"local": "192.0.2.1"}"#).0, 201);
+    for (path, body, status, why) in [
+        ("/v1/networks/10", "{", 400, "line 1, column 1"),
+        ("/v1/networks/10", "[]", 400, "object"),
+        ("/v1/networks/10", r#"{"local": 5}"#, 400, "quotes"),
+        ("/v1/networks/10", r#"{"local": "192.0.2.1", "lokal": 1}"#, 400, "lokal"),
+        ("/v1/networks/10", r#"{"local": "224.0.0.1"}"#, 409, "224.0.0.1"),
+        ("/v1/networks/0", r#"{"local": "192.0.2.1"}"#, 400, "network's number"),
+        ("/v1/networks/16777216", r#"{"local": "192.0.2.1"}"#, 400, "network's number"),
+        (ENTRY, r#"{"remote": "2001:db8::1"}"#, 400, "both"),
+        (ENTRY, r#"{"remote": "239.0.0.1"}"#, 400, "one host"),
+        (ENTRY, r#"{"remote": "192.0.2.2", "port": 0}"#, 400, "from 1 to 65535"),
+        (ENTRY, r#"{"remote": "192.0.2.2", "vni": 16777216}"#, 400, "from 1"),
+        ("/v1/networks/10/entries/01:00:00:00:00:01", r#"{"remote": "192.0.2.2"}"#, 400, "flood"),
+        ("/v1/networks/10/entries/02", r#"{"remote": "192.0.2.2"}"#, 400, "Ethernet address"),
+        ("/v1/networks/10/flood", r#"{"far_ends": [{"remote": "192.0.2.2"}, 5]}"#, 400, "far end 1"),
+        ("/v1/nothing", "{}", 404, "/v1/nothing"),
+        ("/v1/status", "{}", 405, "GET"),
+    ] {
+        let (is, error) = rig.ask("PUT", path, body);
+        assert!(
+            is == status && error["error"].as_str().unwrap().contains(why),
+            "{path} {body}: {is} {error}"
+        );
+    }
+    assert_eq!(rig.program.claims(Owner::Api).len(), 1);
+    assert_eq!(rig.program.refused().len(), 0);
+    for path in ["/v1/claims?owner=nobody", "/v1/claims?from=x"] {
+        assert_eq!(rig.ask("GET", path, "").0, 400);
+    }
+}
+
+#[test]
+fn heads_that_http_does_not_have_or_we_do_not_are_refused() {
+    let with = |fields: &str| format!("GET / HTTP/1.1\r\n{fields}\r\n\r\n");
+    let bad = |bytes: &[u8]| match parse(bytes, true) {
+        Parsed::Bad(status, _) => status,
+        Parsed::Whole(..) => 200,
+        Parsed::Partial => 0,
+    };
+    assert_eq!(bad(b"POST / HTTP/1.1\r\n\r\n"), 405);
+    assert_eq!(bad(b"\x16\x03\x01\x02\x00\x01"), 400);
+    assert_eq!(bad(b"GET / HT"), 0);
+    for (fields, status) in [
+        ("Host: 127.0.0.1:8080", 200),
+        ("Host: [::1]", 200),
+        ("Host: evil.example", 421),
+        ("Host: 127.0.0.1\r\nHost: evil.example", 421),
+        ("Origin: http://evil.example", 403),
+        ("Transfer-Encoding: chunked", 411),
+        ("Content-Length: 1\r\nContent-Length: 1", 400),
+        ("Content-Length: +1", 400),
+        ("Content-Length: -1", 400),
+        ("Content-Length: 99999999999999999999999", 413),
+        ("Content-Length: 5", 0),
+    ] {
+        assert_eq!(bad(with(fields).as_bytes()), status, "{fields}");
+    }
+    assert_eq!(bad(with(&format!("X: {}", "y".repeat(MAX_HEAD))).as_bytes()), 431);
+    assert_eq!(bad(with(&"X: y\r\n".repeat(65)).as_bytes()), 431);
+    let long = with(&format!("Content-Length: {}", MAX_BODY + 1));
+    assert_eq!(bad(long.as_bytes()), 413);
+    let foreign = with("Host: any.example");
+    assert!(
+        matches!(parse(foreign.as_bytes(), false), Parsed::Whole(request, _) if request.method == Method::Get)
+    );
+}
+
+/// Every operation of the description is answered, with a status that it lists; and what is
+/// answered to a path that it does not have is 404.
+#[test]
+fn the_description_is_served_and_says_what_is_so() {
+    let mut rig = Rig::new();
+    let (status, served) = rig.ask("GET", "/v1/openapi.json", "");
+    assert_eq!((status, &served), (200, &serde_json::from_str(OPENAPI).unwrap()));
+    let mut asked = 0;
+    for (path, operations) in served["paths"].as_object().unwrap() {
+        for method in ["put", "get", "delete"] {
+            let Some(operation) = operations.get(method) else { continue };
+            let body =
+                match operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str() {
+                    Some("#/components/schemas/End") => r#"{"local": "192.0.2.1"}"#,
+                    Some("#/components/schemas/FarEnd") => r#"{"remote": "192.0.2.2", "local": "192.0.2.1"}"#,
+                    Some("#/components/schemas/Flood") => {
+                        r#"{"far_ends": [{"remote": "192.0.2.2", "local": "192.0.2.1"}]}"#
+                    }
+                    Some(other) => panic!("{other} is not known here"),
+                    None => "",
+                };
+            let path = path.replace("{vni}", "10").replace("{mac}", "02:00:00:00:01:01");
+            for body in [body, "]"].into_iter().filter(|body| *body != "]" || method == "put") {
+                let (status, answer) = rig.ask(&method.to_uppercase(), &path, body);
+                let response = &operation["responses"][status.to_string()];
+                assert!(response.is_object(), "{method} {path} gave {status}, which is not described");
+                if let Some(schema) = response["content"]["application/json"]["schema"]["$ref"].as_str() {
+                    let schema = &served["components"]["schemas"][schema.rsplit('/').next().unwrap()];
+                    let names = |of: &Json| {
+                        of.as_array().unwrap().iter().map(|n| n.as_str().unwrap().to_string()).collect()
+                    };
+                    let required: BTreeSet<String> = names(&schema["required"]);
+                    let has: BTreeSet<String> = answer.as_object().unwrap().keys().cloned().collect();
+                    assert_eq!(required, has, "{method} {path}");
+                }
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked >= 15, "{asked}");
+}
+
+struct Served {
+    rig: Rig,
+    server: Server,
+}
+
+impl Served {
+    fn tcp() -> Served {
+        let admission = Admission::new(&[]).unwrap();
+        let server = Server::tcp(SocketAddr::from(([127, 0, 0, 1], 0)), admission).unwrap();
+        Served { rig: Rig::new(), server }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.server.address().unwrap()).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        stream
+    }
+
+    fn turn(&mut self) {
+        let Rig { program, overlay, now_ns } = &mut self.rig;
+        self.server.turn(&mut Controlled { program, overlay, now_ns: *now_ns, status: Json::Null });
+    }
+
+    fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Served) -> bool) {
+        let limit = Instant::now() + Duration::from_secs(20);
+        while !is_so(self) {
+            assert!(Instant::now() < limit, "waited in vain until {what}: {:?}", self.server.counters());
+            self.turn();
+        }
+    }
+
+    /// What comes until the other side closes.
+    fn rest(&mut self, stream: &mut impl Read) -> String {
+        let mut all = vec![];
+        self.until("it was closed", |_| {
+            let mut chunk = [0; 4096];
+            match stream.read(&mut chunk) {
+                Ok(0) => true,
+                Ok(length) => {
+                    all.extend_from_slice(&chunk[..length]);
+                    false
+                }
+                Err(_) => false,
+            }
+        });
+        String::from_utf8(all).unwrap()
+    }
+}
+
+#[test]
+fn several_requests_go_by_one_connection() {
+    let mut served = Served::tcp();
+    let mut client = served.connect();
+    let put = "PUT /v1/networks/10 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 22\r\n\r\n{\"local\": \"192.0.2.1\"}";
+    let get = "GET /v1/networks/10 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    for byte in format!("{put}{get}").bytes() {
+        client.write_all(&[byte]).unwrap();
+        served.turn();
+    }
+    let text = served.rest(&mut client);
+    assert!(text.starts_with("HTTP/1.1 201 Created\r\n") && text.contains("HTTP/1.1 200 OK\r\n"), "{text}");
+    assert!(text.ends_with("\"since_ns\":7}"), "{text}");
+    assert_eq!((served.server.counters().answered, served.server.clients()), (2, 0));
+}
+
+#[test]
+fn a_unix_socket_serves_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("api");
+    let server = Server::unix(UnixListener::bind(&path).unwrap(), Admission::new(&[]).unwrap()).unwrap();
+    let mut served = Served { rig: Rig::new(), server };
+    let mut client = UnixStream::connect(&path).unwrap();
+    client.set_nonblocking(true).unwrap();
+    client.write_all(b"GET /v1/status HTTP/1.0\r\n\r\n").unwrap();
+    assert!(served.rest(&mut client).contains("\"refused\":0"));
+}
+
+#[test]
+fn clients_that_stand_still_trickle_or_crowd_are_let_go() {
+    let mut served = Served::tcp();
+    let mut still = served.connect();
+    still.write_all(b"GET /v1/sta").unwrap();
+    served.until("it came", |served| served.server.counters().accepted == 1);
+    served.rig.now_ns += STALL_NS;
+    still.write_all(b"t").unwrap();
+    served.turn();
+    assert_eq!(served.server.counters().stalled, 0);
+    served.rig.now_ns += 1;
+    served.until("it was let go", |served| served.server.counters().stalled == 1);
+    let crowd: Vec<TcpStream> = (0..70).map(|_| served.connect()).collect();
+    served.until("all came", |served| {
+        served.server.counters().accepted + served.server.counters().refused == 71
+    });
+    assert_eq!((served.server.clients(), served.server.counters().refused), (64, 6));
+    drop(crowd);
+    served.until("all left", |served| served.server.clients() == 0);
+}
+
+#[test]
+fn a_client_that_floods_and_does_not_read_costs_little_and_is_let_go() {
+    let mut served = Served::tcp();
+    let mut flood = served.connect();
+    let request = b"GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100);
+    let limit = Instant::now() + Duration::from_secs(20);
+    // Until nothing more is taken, however often the server turns.
+    let mut refused = 0;
+    while refused < 200 {
+        assert!(Instant::now() < limit, "it takes everything");
+        refused = if flood.write(&request).is_ok() { 0 } else { refused + 1 };
+        served.turn();
+    }
+    served.rig.now_ns += STALL_NS + 1;
+    served.until("it was let go", |served| served.server.counters().stalled == 1);
+}
+
+#[test]
+fn a_port_that_others_reach_is_refused() {
+    let error = Server::tcp(SocketAddr::from(([0, 0, 0, 0], 0)), Admission::new(&[]).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("127.0.0.1"));
+}

@@ -1,0 +1,66 @@
+//! Differences are named, and mended.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use control::reconcile::{compare, fix};
+use control::{Change, End, Far, Key, Owner, Program, Value};
+use overlay::Overlay;
+
+fn far(last: u8) -> Value {
+    let (remote, local) = (IpAddr::from([192, 0, 2, last]), IpAddr::from([192, 0, 2, 1]));
+    Value::Entry(Far { remote, local, vni: 10, port: None })
+}
+
+fn entry(last: u8) -> Key {
+    Key::Entry(10, wire::MacAddress([2, 0, 0, 0, 1, last]))
+}
+
+#[test]
+fn each_difference_is_named_and_mended() {
+    let (mut program, mut overlay) = (Program::new(), Overlay::new());
+    let network = Value::Network(End { local: IpAddr::from([192, 0, 2, 1]) });
+    let here =
+        [(Key::Network(10), network.clone()), (entry(1), far(2)), (entry(2), far(2)), (entry(3), far(2))];
+    let changes = here.map(|(key, value)| Change { key, value: Some(value) }).to_vec();
+    program.apply(&mut overlay, Owner::Kernel, changes, 0);
+    let there = BTreeMap::from([
+        (Key::Network(10), network),
+        (entry(1), far(2)),
+        (entry(2), far(3)),
+        (entry(4), far(4)),
+    ]);
+    let report = compare(&program, Owner::Kernel, &overlay, &there);
+    let kinds: Vec<_> = report.kernel.iter().map(|it| (it.key, it.kind())).collect();
+    assert_eq!(kinds, [(entry(2), "different"), (entry(3), "stale"), (entry(4), "missing")]);
+    assert_eq!((report.compared, report.table.len()), (5, 0));
+    let text = report.text();
+    assert!(
+        text.contains(
+            "different: entry 02:00:00:00:01:02 of network 10: here to 192.0.2.2 (vni 10, from 192.0.2.1); \
+         kernel to 192.0.2.3 (vni 10, from 192.0.2.1)\n"
+        ),
+        "{text}"
+    );
+    assert!(text.ends_with("5 places compared, 3 differences\n"), "{text}");
+    assert_eq!(report.json()["differences"][1]["kind"], "stale");
+    assert_eq!(fix(&mut program, Owner::Kernel, &mut overlay, &report, 1), 3);
+    assert!(compare(&program, Owner::Kernel, &overlay, &there).is_clean());
+}
+
+#[test]
+fn a_table_that_is_not_what_is_wanted_is_named() {
+    let (mut program, mut overlay) = (Program::new(), Overlay::new());
+    let network = Value::Network(End { local: IpAddr::from([192, 0, 2, 1]) });
+    let there = BTreeMap::from([(Key::Network(10), network), (entry(1), far(2)), (entry(2), far(3))]);
+    program.apply(&mut overlay, Owner::Kernel, Change::between(&BTreeMap::new(), &there), 0);
+    assert!(compare(&program, Owner::Kernel, &overlay, &there).is_clean());
+    overlay.remove(10, 0x0200_0000_0101).unwrap();
+    let tunnel = overlay.get(10, 0x0200_0000_0102).unwrap().clone();
+    overlay.insert(10, 0x0200_0000_0109, tunnel.clone()).unwrap();
+    overlay.insert(10, 0x0200_0000_0108, tunnel).unwrap();
+    let report = compare(&program, Owner::Kernel, &overlay, &there);
+    assert_eq!(report.table.len(), 2, "{report:?}");
+    assert!(report.table[0].contains("02:00:00:00:01:01") && report.table[0].contains("missing"));
+    assert!(report.table[1].contains("entries that nobody wants"), "{:?}", report.table[1]);
+}
