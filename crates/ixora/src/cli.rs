@@ -14,6 +14,7 @@ use port::setting::Numbers;
 use testbed::models::{self, MODELS};
 
 use crate::bench::Bench;
+use crate::overlay::Overlay;
 use crate::rate::{Rate, Size, duration};
 pub use settings::Settings;
 
@@ -60,6 +61,12 @@ pub enum Command {
     /// Two modelled NICs, traffic and a forwarder: no root, no hugepages, no NIC.
     #[command(after_help = examples::DEMO)]
     Demo(Demo),
+    /// Virtual networks in tunnels across another network.
+    #[command(after_help = examples::OVERLAY)]
+    Overlay {
+        #[command(subcommand)]
+        what: Overlay,
+    },
     /// A small virtual machine, this program in it, and this host at its cables:
     /// no root, no KVM.
     #[command(after_help = examples::VM)]

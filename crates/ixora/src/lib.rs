@@ -18,6 +18,7 @@ mod info;
 mod janitor;
 mod live;
 mod open;
+mod overlay;
 mod rate;
 mod run;
 mod serve;
@@ -56,6 +57,7 @@ pub fn start() -> ExitCode {
         Command::Echo(echo) => apps::echo::run(echo),
         Command::Model(model) => serve::run(model),
         Command::Demo(demo) => demo::run(demo),
+        Command::Overlay { what } => overlay::run(what),
         Command::Click(click) => click::run(click),
         Command::Compile(compile) => compile::run(compile),
         Command::Top(top) => top::run(top),

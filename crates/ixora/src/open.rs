@@ -95,12 +95,16 @@ impl Ports {
     /// All is open and no thread runs but this one: gives up what only opening
     /// needed, unless the user wants to keep it.
     pub fn confine(&mut self, options: &PortOptions, child: Option<Pid>) -> Result<Confinement, Failure> {
+        self.confine_but(options, Needs { child, ..Needs::default() })
+    }
+
+    /// Likewise, but for what an application needs beside its ports.
+    pub fn confine_but(&mut self, options: &PortOptions, mut needs: Needs) -> Result<Confinement, Failure> {
         if options.no_confine {
             return Ok(Confinement::none());
         }
         self.janitor = Janitor::call(&self.extras.clean_up)?;
         self.pause();
-        let mut needs = Needs { child, ..Needs::default() };
         self.add_needs(&mut needs);
         let confinement = Confinement::begin(needs)?;
         self.resume()?;
@@ -116,6 +120,16 @@ impl Ports {
     pub fn resume(&mut self) -> Result<(), Failure> {
         self.stepper = self.extras.step()?;
         Ok(())
+    }
+
+    /// Lets the sources of models' wires begin.
+    pub fn start_sources(&self) {
+        self.extras.models.iter().for_each(|(_, model)| model.with_cable(Cable::start_source));
+    }
+
+    /// The models among them, with their ports' places in the list.
+    pub fn models(&self) -> &[(usize, Handle)] {
+        &self.extras.models
     }
 
     /// What must be put in order when the process has ended.
@@ -180,9 +194,25 @@ pub fn ports(names: &[&str], options: &PortOptions, stop: &Arc<AtomicBool>) -> R
     ports_each(|devices| memory_of(options, devices), &each, stop)
 }
 
+/// As [`ports`], but the sources of models' wires that are to hold their frames do so.
+pub fn ports_held(names: &[&str], options: &PortOptions, stop: &Arc<AtomicBool>) -> Result<Ports, Failure> {
+    let each: Vec<(&str, &port::Options)> = names.iter().map(|name| (*name, &options.open.0)).collect();
+    open_each(|devices| memory_of(options, devices), &each, stop)
+}
+
 /// As [`ports`], each port with options of its own, in memory that is made for them or
 /// is there already.
 pub fn ports_each(
+    memory: impl FnOnce(&[Found]) -> Dma,
+    each: &[(&str, &port::Options)],
+    stop: &Arc<AtomicBool>,
+) -> Result<Ports, Failure> {
+    let ports = open_each(memory, each, stop)?;
+    ports.start_sources();
+    Ok(ports)
+}
+
+fn open_each(
     memory: impl FnOnce(&[Found]) -> Dma,
     each: &[(&str, &port::Options)],
     stop: &Arc<AtomicBool>,
@@ -203,9 +233,6 @@ pub fn ports_each(
     let options: Vec<port::Options> = each.iter().map(|(_, options)| at_once(options)).collect();
     let list = open_all(devices, &dma, &options, stop)?;
     await_links(&list, stop)?;
-    for (_, handle) in &extras.models {
-        handle.with_cable(Cable::start_source);
-    }
     Ok(Ports { dma, list, stepper, extras, janitor: None })
 }
 

@@ -28,6 +28,12 @@ Examples:
   ixora pcap 0000:03:00.0 out.pcapng --count 1000
   ixora pcap vfio-user:/tmp/nic out.pcapng --duration 10s --interrupts";
 
+pub const OVERLAY: &str = "\
+Examples:
+  ixora overlay demo                                      nothing needed
+  ixora overlay demo --protocol geneve --size imix --duration 5s --json
+  ixora overlay run overlay.toml                          docs/overlays.md has the keys";
+
 pub const ECHO: &str = "\
 Examples:
   ixora echo 0000:03:00.0

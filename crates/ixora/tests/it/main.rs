@@ -14,6 +14,7 @@ mod demo;
 mod ends;
 mod hotswap;
 mod inspect;
+mod overlay;
 mod ports;
 mod router;
 mod soak;

@@ -1,0 +1,92 @@
+//! A tunnel endpoint on opened ports: one lane for each queue, and the control of all.
+
+use std::sync::Arc;
+
+use runtime::{Instant, Poller};
+use vtep::{Config, Control, Counters, InnerQueues, Lane, Totals, UnderlayQueues, post};
+use wire::MacAddress;
+
+use crate::Failure;
+use crate::open::Ports;
+
+/// An endpoint.
+pub struct Host {
+    pub config: Config,
+    pub control: Control,
+    pub counters: Arc<Shown>,
+}
+
+/// What an endpoint shows while it runs.
+#[derive(Debug, Default)]
+pub struct Shown(Vec<Arc<Counters>>);
+
+impl Shown {
+    /// What the port of a network counted, by its place in the configuration.
+    pub fn inner(&self, place: usize) -> Totals {
+        self.sum(|lane| &lane.inner[place])
+    }
+
+    /// What a port of the underlay counted.
+    pub fn underlay(&self, place: usize) -> Totals {
+        self.sum(|lane| &lane.underlay[place])
+    }
+
+    /// Requests for neighbours that were sent.
+    pub fn requests(&self) -> u64 {
+        self.0.iter().map(|lane| lane.requests()).sum()
+    }
+
+    fn sum(&self, side: impl Fn(&Counters) -> &vtep::Side) -> Totals {
+        let mut totals = Totals::default();
+        self.0.iter().for_each(|lane| totals.add(side(lane)));
+        totals
+    }
+}
+
+/// The names of an endpoint's ports: those of networks, then those of the underlay.
+pub fn names(config: &Config) -> impl Iterator<Item = &str> {
+    let inner = config.inner.iter().map(|inner| inner.port.as_str());
+    inner.chain(config.underlay.iter().map(|port| port.port.as_str()))
+}
+
+impl Host {
+    /// An endpoint on the ports from `first` on, which stand in the order of [`names`], and
+    /// one poller for each of so many queues.
+    pub fn new(
+        config: Config,
+        ports: &mut Ports,
+        first: usize,
+        queues: usize,
+    ) -> Result<(Host, Vec<Box<dyn Poller>>), Failure> {
+        let below = first + config.inner.len();
+        let macs: Vec<MacAddress> =
+            (0..config.underlay.len()).map(|n| MacAddress(ports.mac(below + n))).collect();
+        let (mail, to_control, requests) = post();
+        let mut control = Control::new(&config.underlay, &macs, config.desired(&macs), mail)?;
+        let mut requests = Some(requests);
+        let (mut counters, mut pollers) = (Vec::new(), Vec::<Box<dyn Poller>>::new());
+        for queue in 0..queues {
+            let (mut inner, mut underlay) = (Vec::new(), Vec::new());
+            for (n, edge) in config.inner.iter().enumerate() {
+                let (port, mac) = (first + n, MacAddress(ports.mac(first + n)));
+                inner.push(InnerQueues::new(edge, mac, ports.rx_whole(port, queue)?, ports.tx(port, queue)?));
+            }
+            for (n, port) in config.underlay.iter().enumerate() {
+                let mac = port.mac.unwrap_or(macs[n]);
+                let (rx, tx) = (ports.rx_whole(below + n, queue)?, ports.tx(below + n, queue)?);
+                underlay.push(UnderlayQueues::new(port, mac, rx, tx));
+            }
+            let (lane, shown) =
+                Lane::new(control.table(), inner, underlay, to_control.clone(), requests.take());
+            pollers.push(Box::new(lane));
+            counters.push(shown);
+        }
+        control.table().publish();
+        Ok((Host { config, control, counters: Arc::new(Shown(counters)) }, pollers))
+    }
+}
+
+/// The time as controls have it.
+pub fn now_ns() -> i64 {
+    Instant::now().as_ns()
+}

@@ -1,0 +1,42 @@
+//! `ixora overlay`: virtual networks in tunnels, as `overlay.toml` says. The crate `vtep` is
+//! what moves their packets.
+
+mod accounts;
+mod demo;
+mod host;
+mod run;
+
+use clap::Subcommand;
+
+use crate::Failure;
+
+/// What to do with overlays.
+#[derive(Subcommand, Debug)]
+pub enum Overlay {
+    /// Run a tunnel endpoint: the networks of a configuration file.
+    Run(run::Run),
+    /// Two tunnel endpoints on device models, and traffic through a tunnel between them: no
+    /// root, no NIC.
+    Demo(demo::Demo),
+}
+
+/// Does it.
+pub fn run(what: &Overlay) -> Result<(), Failure> {
+    match what {
+        Overlay::Run(arguments) => run::run(arguments),
+        Overlay::Demo(arguments) => demo::run(arguments),
+    }
+}
+
+impl From<vtep::Error> for Failure {
+    fn from(error: vtep::Error) -> Failure {
+        let fix = error.fix.clone();
+        Failure::usage(error.to_string()).fix(fix)
+    }
+}
+
+impl From<overlay::Error> for Failure {
+    fn from(error: overlay::Error) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}

@@ -1,0 +1,275 @@
+//! `[[network]]`: a virtual network, its entries, its flood list and its ends.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use fib::exact::Extractor;
+use overlay::{Carrier, Layer, MAX_FLOOD, Network, PROTOCOLS, Payload, Protocol, Tunnel, Unknown};
+use toml_span::{Span, Value};
+use wire::MacAddress;
+
+use super::read::{Problem, Read, Table, flag, number, parsed, text, word};
+use super::tunnel::{self, Options};
+use super::{Reading, usual};
+use crate::desired::{End, EndKey};
+
+const KEYS: &[&str] = &[
+    "number",
+    "protocol",
+    "layer",
+    "key",
+    "unknown",
+    "inner",
+    "gateway",
+    "peer",
+    "flood",
+    "entry",
+    "end",
+    "accept_zero_checksum",
+];
+const KEY_KEYS: &[&str] = &["offset", "bits"];
+const LAYERS: &[(&str, Layer)] =
+    &[("ethernet", Layer::Ethernet), ("ip", Layer::Ip), ("service", Layer::Service)];
+const UNKNOWN: &[(&str, Unknown)] =
+    &[("flood", Unknown::Flood), ("drop", Unknown::Drop), ("punt", Unknown::Punt)];
+
+/// The inner side of a network: the port at which its hosts are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inner {
+    /// The network.
+    pub network: u32,
+    /// The port, as commands name ports.
+    pub port: String,
+    /// What its packets are to the tunnels.
+    pub layer: Layer,
+    /// Addresses for which the port answers ARP, neighbour discovery and pings.
+    pub gateway: Vec<IpAddr>,
+    /// Where packets without an Ethernet header go.
+    pub peer: Option<MacAddress>,
+}
+
+/// A network as it is being read.
+struct Draft {
+    number: u32,
+    network: Network,
+    protocol: &'static Protocol,
+    options: Options,
+    zero_checksum: bool,
+}
+
+impl Reading<'_> {
+    pub(super) fn network(&mut self, value: &Value<'_>) -> Read<()> {
+        let table = Table::new(value, "a network", &[KEYS, tunnel::KEYS])?;
+        let draft = self.draft(&table)?;
+        self.once(format!("network {}", draft.number), table.span_of("number"))?;
+        self.config.desired.networks.insert(draft.number, draft.network);
+        self.inner(&table, &draft)?;
+        for value in table.list("entry")? {
+            self.entry(value, &draft)?;
+        }
+        self.flood(&table, &draft)?;
+        for value in table.list("end")? {
+            let end = Table::new(value, "an end", &[&["remote"], tunnel::KEYS])?;
+            let tunnel = self.tunnel(&end, &draft)?;
+            self.end(&tunnel, tunnel.identifier, &draft, value.span)?;
+        }
+        Ok(())
+    }
+
+    fn draft(&mut self, table: &Table<'_, '_>) -> Read<Draft> {
+        let number = table.need("number", "100", |value| number(value, 0, u32::MAX.into()))?;
+        let protocol = table.need("protocol", "\"vxlan\"", protocol)?;
+        let layer = table.get("layer", |value| word(value, LAYERS))?;
+        let layer = layer.unwrap_or(match protocol.payloads.contains(&Payload::Ethernet) {
+            true => Layer::Ethernet,
+            false => Layer::Ip,
+        });
+        let mut network = usual(layer);
+        if let Some(extractor) = table.get("key", |value| key_kind(value, layer))? {
+            network.extractor = extractor;
+        }
+        let has_flood = !table.list("flood")?.is_empty();
+        let unknown = table.get("unknown", |value| word(value, UNKNOWN))?;
+        network.unknown = unknown.unwrap_or(if has_flood { Unknown::Flood } else { Unknown::Drop });
+        let mut options = Options::read(table)?;
+        if protocol.identifier_bits > 0 && options.identifier.is_none() && !is_plain_gre(protocol) {
+            options.identifier = Some(number);
+        }
+        let zero_checksum = table.get("accept_zero_checksum", flag)?.unwrap_or(false);
+        Ok(Draft { number, network, protocol, options, zero_checksum })
+    }
+
+    fn inner(&mut self, table: &Table<'_, '_>, draft: &Draft) -> Read<()> {
+        let gateway: Read<Vec<IpAddr>> =
+            table.list("gateway")?.iter().map(|value| parsed(value, "IP address", "10.0.0.1")).collect();
+        let peer = table.get("peer", |value| parsed(value, "Ethernet address", "02:00:00:00:00:01"))?;
+        let (gateway, layer) = (gateway?, draft.network.layer);
+        let Some(port) = table.get("inner", text)? else {
+            return match (gateway.is_empty(), peer) {
+                (true, None) => Ok(()),
+                _ => Err(Problem::new(
+                    table.span,
+                    "gateway and peer need an inner port",
+                    "add inner = \"tap:inner0\"",
+                )),
+            };
+        };
+        if !port.starts_with("model:") {
+            self.once(format!("the port {port}"), table.span_of("inner"))?;
+        }
+        if layer != Layer::Ethernet && peer.is_none() {
+            let cause = "packets of this network have no Ethernet header, and nobody to go to";
+            return Err(Problem::new(
+                table.span_of("inner"),
+                cause,
+                "add peer = the Ethernet address of the host behind the inner port",
+            ));
+        }
+        self.config.inner.push(Inner { network: draft.number, port, layer, gateway, peer });
+        Ok(())
+    }
+
+    fn entry(&mut self, value: &Value<'_>, draft: &Draft) -> Read<()> {
+        let table = Table::new(value, "an entry", &[&["key", "remote"], tunnel::KEYS])?;
+        let bits = draft.network.extractor.bits();
+        let key = match bits {
+            0 => table.get("key", |value| {
+                Err(Problem::new(value.span, "packets of this network have no key", "leave key out"))
+            })?,
+            _ => Some(table.need("key", "\"02:00:00:00:00:02\"", |value| key(value, bits))?),
+        };
+        let key = key.unwrap_or(0);
+        let tunnel = self.tunnel(&table, draft)?;
+        self.once(format!("the entry {key:#x} of network {}", draft.number), table.span_of("key"))?;
+        self.end(&tunnel, draft.options.identifier, draft, table.span)?;
+        self.config.desired.entries.insert((draft.number, key), tunnel);
+        Ok(())
+    }
+
+    fn flood(&mut self, network: &Table<'_, '_>, draft: &Draft) -> Read<()> {
+        let list = network.list("flood")?;
+        if list.len() > MAX_FLOOD {
+            let cause = format!("{} tunnels are too many for a flood list", list.len());
+            return Err(Problem::new(network.span_of("flood"), cause, format!("name at most {MAX_FLOOD}")));
+        }
+        let mut flood = Vec::new();
+        for value in list {
+            let tunnel = match value.as_str() {
+                Some(_) => {
+                    let remote = parsed(value, "IP address", "192.0.2.2")?;
+                    self.tunnel_to(remote, draft.options.clone(), draft, value.span)?
+                }
+                None => {
+                    let table = Table::new(value, "a place in a flood list", &[&["remote"], tunnel::KEYS])?;
+                    self.tunnel(&table, draft)?
+                }
+            };
+            self.end(&tunnel, draft.options.identifier, draft, value.span)?;
+            flood.push(tunnel);
+        }
+        self.config.desired.floods.insert(draft.number, flood);
+        Ok(())
+    }
+
+    fn tunnel(&self, table: &Table<'_, '_>, draft: &Draft) -> Read<Tunnel> {
+        let remote =
+            table.need("remote", "\"192.0.2.2\"", |value| parsed(value, "IP address", "192.0.2.2"))?;
+        self.tunnel_to(remote, Options::read(table)?.or(&draft.options), draft, table.span)
+    }
+
+    fn tunnel_to(&self, remote: IpAddr, options: Options, draft: &Draft, span: Span) -> Read<Tunnel> {
+        let no_local = || {
+            let cause = format!("no port of the underlay has an address from which {remote} is reached");
+            Problem::new(span, cause, "add local = an address of that version of IP")
+        };
+        let local = options.local.or_else(|| self.config.local_for(remote)).ok_or_else(no_local)?;
+        let tunnel = options.tunnel(draft.protocol, local, remote);
+        let wrong = |cause: String| Problem::new(span, cause, "change the entry, or the network's protocol");
+        tunnel.check().map_err(|error| wrong(error.to_string()))?;
+        let carried = match draft.network.layer {
+            Layer::Ethernet => Payload::Ethernet,
+            Layer::Ip => Payload::Ipv4,
+            Layer::Service => Payload::Nsh,
+        };
+        match draft.protocol.payloads.contains(&carried) {
+            true => Ok(tunnel),
+            false => Err(wrong(format!("{} does not carry such packets", draft.protocol.name))),
+        }
+    }
+
+    /// Notes where packets of a tunnel come out that its far end sends.
+    fn end(&mut self, tunnel: &Tunnel, identifier: Option<u32>, draft: &Draft, span: Span) -> Read<()> {
+        let by_remote = identifier.is_none() && tunnel.protocol.carrier != Carrier::Segments;
+        let remote = by_remote.then_some(tunnel.remote);
+        let key = EndKey { protocol: tunnel.protocol, local: tunnel.local, identifier, remote };
+        self.add_end(key, End { network: draft.number, zero_checksum: draft.zero_checksum }, span)
+    }
+}
+
+/// GRE may go without a key.
+fn is_plain_gre(protocol: &Protocol) -> bool {
+    matches!(protocol.carrier, Carrier::Ip(_)) && protocol.identifier_bits == 32
+}
+
+fn protocol(value: &Value<'_>) -> Read<&'static Protocol> {
+    let names: Vec<(&str, &'static Protocol)> =
+        PROTOCOLS.iter().map(|protocol| (protocol.name, protocol)).collect();
+    word(value, &names)
+}
+
+/// What packets are known by.
+fn key_kind(value: &Value<'_>, layer: Layer) -> Read<Extractor> {
+    if value.as_table().is_some() {
+        let table = Table::new(value, "a key", &[KEY_KEYS])?;
+        let offset = table.need("offset", "0", |value| number(value, 0, 255))?;
+        let bits = table.need("bits", "48", |value| number(value, 1, 128))?;
+        let too_many = || Problem::new(value.span, "a key has at most 128 bits", "write fewer bits");
+        return Extractor::new(offset, bits).ok_or_else(too_many);
+    }
+    let none = Network::point_to_point(layer).extractor;
+    let kinds = [
+        ("mac", usual(Layer::Ethernet).extractor),
+        ("none", none),
+        ("service", usual(Layer::Service).extractor),
+    ];
+    word(value, &kinds)
+}
+
+/// An entry's key: an Ethernet or IP address, a service path and index, or a number.
+fn key(value: &Value<'_>, bits: u8) -> Read<u128> {
+    let key = match value.as_integer() {
+        Some(number) => u128::try_from(number).ok(),
+        None => parse_key(&text(value)?),
+    };
+    let example = match bits {
+        48 => "\"02:00:00:00:00:02\"",
+        32 => "\"10.0.0.1\", or PATH/INDEX of a service",
+        _ => "a number, as in 7 or \"0x1f\"",
+    };
+    let unknown = || Problem::new(value.span, "this is no key", format!("write {example}"));
+    let key = key.ok_or_else(unknown)?;
+    match key.checked_shr(bits.into()).unwrap_or(0) {
+        0 => Ok(key),
+        _ => Err(Problem::new(
+            value.span,
+            format!("this does not fit into {bits} bits"),
+            format!("write {example}"),
+        )),
+    }
+}
+
+/// A key as it is written in a text.
+pub fn parse_key(text: &str) -> Option<u128> {
+    if let Ok(MacAddress(bytes)) = text.parse() {
+        return Some(bytes.iter().fold(0, |key, byte| key << 8 | u128::from(*byte)));
+    }
+    if let Some((path, index)) = text.split_once('/') {
+        let (path, index) = (path.parse::<u32>().ok()?, index.parse::<u8>().ok()?);
+        return Some(u128::from(path) << 8 | u128::from(index));
+    }
+    if let Some(digits) = text.strip_prefix("0x") {
+        return u128::from_str_radix(digits, 16).ok();
+    }
+    let v4 = || text.parse::<Ipv4Addr>().ok().map(|address| address.to_bits().into());
+    let v6 = || text.parse::<Ipv6Addr>().ok().map(Ipv6Addr::to_bits);
+    text.parse().ok().or_else(v4).or_else(v6)
+}

@@ -1,0 +1,250 @@
+//! The one who changes the table while lanes use it: applies configurations, resolves next
+//! hops by ARP and neighbour discovery, and publishes.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use neighbor::{Address, Limits, Resolution, Resolver, Table};
+use overlay::{Overlay, Result};
+use wire::MacAddress;
+
+use crate::config::UnderlayPort;
+use crate::desired::{Changes, Desired};
+use crate::mail::{Frame, Mail};
+
+/// How often a next hop is asked for that does not answer (RFC 1122, section 2.3.2.1).
+const ASK_NS: i64 = 1_000_000_000;
+/// How often next hops in use are looked at.
+const LOOK_NS: i64 = 500_000_000;
+/// When a known next hop is asked again, and how long its last answer counts.
+const POLL_NS: i64 = 30_000_000_000;
+const TIMEOUT_NS: i64 = 120_000_000_000;
+
+/// The neighbours on one link, of one version of IP.
+#[derive(Debug)]
+struct Neighbors<A> {
+    resolver: Resolver<A>,
+    table: Table<A>,
+}
+
+/// The neighbours on one link.
+#[derive(Debug)]
+struct Link {
+    v4: Option<Neighbors<Ipv4Addr>>,
+    v6: Option<Neighbors<Ipv6Addr>>,
+}
+
+/// The table's owner.
+#[derive(Debug)]
+pub struct Control {
+    table: Overlay,
+    applied: Desired,
+    links: Vec<Link>,
+    mail: Mail,
+    /// Next hops that are asked for, with the time of the next request.
+    asked: BTreeMap<(u16, IpAddr), i64>,
+    /// Next hops that answered.
+    known: BTreeMap<(u16, IpAddr), MacAddress>,
+    look_ns: i64,
+}
+
+impl Control {
+    /// A table with this in it, published.
+    ///
+    /// # Errors
+    /// What the table refuses.
+    pub fn new(ports: &[UnderlayPort], macs: &[MacAddress], desired: Desired, mail: Mail) -> Result<Control> {
+        let mut table = Overlay::new();
+        desired.apply(&mut table, &Desired::default())?;
+        table.publish();
+        let links = ports.iter().zip(macs).map(|(port, mac)| Link::new(port, port.mac.unwrap_or(*mac)));
+        let links = links.collect();
+        let (asked, known) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Control { table, applied: desired, links, mail, asked, known, look_ns: i64::MIN })
+    }
+
+    /// The table, to make lanes of it and to ask what it holds.
+    pub fn table(&mut self) -> &mut Overlay {
+        &mut self.table
+    }
+
+    /// What was applied last.
+    pub fn applied(&self) -> &Desired {
+        &self.applied
+    }
+
+    /// Next hops that answered, and who they are.
+    pub fn neighbors(&self) -> impl Iterator<Item = (u16, IpAddr, MacAddress)> {
+        self.known.iter().map(|((port, address), mac)| (*port, *address, *mac))
+    }
+
+    /// Replaces all that a configuration says, in one publication. What resolution has found
+    /// stays.
+    ///
+    /// # Errors
+    /// What a table refuses; nothing is different then.
+    pub fn apply(&mut self, desired: Desired) -> Result<Changes> {
+        desired.check()?;
+        let changes = desired.apply(&mut self.table, &self.applied)?;
+        // An address that the file named before is asked for from now on, and the other way.
+        for (port, address) in desired.neighbors.keys() {
+            self.known.remove(&(*port, *address));
+            self.asked.remove(&(*port, *address));
+        }
+        self.table.publish();
+        self.applied = desired;
+        self.look_ns = i64::MIN;
+        Ok(changes)
+    }
+
+    /// Waits for an answer of a neighbour's, for so long at most, and does what is due. True
+    /// as long as there are lanes.
+    pub fn turn(&mut self, wait: Duration, now_ns: impl Fn() -> i64) -> bool {
+        let there = match self.mail.received.recv_timeout(wait) {
+            Ok(frame) => {
+                let mut is_new = self.learn(&frame, now_ns());
+                while let Ok(frame) = self.mail.received.try_recv() {
+                    is_new |= self.learn(&frame, now_ns());
+                }
+                if is_new {
+                    self.table.publish();
+                }
+                true
+            }
+            Err(RecvTimeoutError::Timeout) => true,
+            Err(RecvTimeoutError::Disconnected) => false,
+        };
+        self.look(now_ns());
+        there
+    }
+
+    /// Learns who a next hop is, of one that was asked for; whether the table is another one.
+    fn learn(&mut self, frame: &Frame, now_ns: i64) -> bool {
+        let Some(link) = self.links.get_mut(usize::from(frame.port)) else { return false };
+        let Some((address, mac)) = link.answer(frame.bytes()) else { return false };
+        let key = (frame.port, address);
+        if !self.asked.contains_key(&key) && !self.known.contains_key(&key) {
+            return false; // nobody asked: a stranger fills nothing
+        }
+        link.learn(frame.bytes(), now_ns);
+        self.asked.remove(&key);
+        if self.known.insert(key, mac) == Some(mac) {
+            return false;
+        }
+        self.table.set_neighbor(frame.port, address, Some(mac));
+        true
+    }
+
+    /// Asks for what is not known, and again for what has been known for long.
+    fn look(&mut self, now_ns: i64) {
+        if now_ns < self.look_ns.saturating_add(LOOK_NS) {
+            return;
+        }
+        self.look_ns = now_ns;
+        let unresolved: Vec<(u16, IpAddr)> = self.table.unresolved().collect();
+        self.asked.retain(|key, _| unresolved.contains(key));
+        for key in unresolved {
+            let due = self.asked.entry(key).or_insert(now_ns);
+            if *due <= now_ns && self.links.get(usize::from(key.0)).is_some() {
+                *due = now_ns + ASK_NS;
+                self.ask(key, None);
+            }
+        }
+        self.refresh(now_ns);
+    }
+
+    fn refresh(&mut self, now_ns: i64) {
+        let mut gone = Vec::new();
+        let mut again = Vec::new();
+        for key in self.known.keys() {
+            let Some(link) = self.links.get_mut(usize::from(key.0)) else { continue };
+            match link.lookup(key.1, now_ns) {
+                Resolution::Known(_) => {}
+                Resolution::Refresh(mac) => again.push((*key, mac)),
+                Resolution::Unspecified | Resolution::Unknown => gone.push(*key),
+            }
+        }
+        again.into_iter().for_each(|(key, mac)| self.ask(key, Some(mac)));
+        for key @ (port, address) in &gone {
+            self.known.remove(key);
+            self.table.set_neighbor(*port, *address, None);
+        }
+        if !gone.is_empty() {
+            self.table.publish();
+        }
+    }
+
+    /// Has a request sent; one that finds no room is sent later.
+    fn ask(&mut self, (port, address): (u16, IpAddr), known: Option<MacAddress>) {
+        let Some(link) = self.links.get(usize::from(port)) else { return };
+        let frame = link.request(address, known).and_then(|bytes| Frame::new(port, &bytes));
+        if let Some(frame) = frame {
+            let _ = self.mail.requests.try_send(frame);
+        }
+    }
+}
+
+impl<A: Address> Neighbors<A> {
+    fn new(mac: MacAddress, address: A) -> Neighbors<A> {
+        let resolver = Resolver { poll_ns: POLL_NS, ..Resolver::new(mac, address) };
+        Neighbors { resolver, table: Table::new(Limits { timeout_ns: TIMEOUT_NS, ..Limits::default() }) }
+    }
+
+    fn learn(&mut self, frame: &[u8], now_ns: i64) {
+        // No packet waits in this table.
+        let _ = self.table.learn(frame, now_ns, &mut Vec::new());
+    }
+
+    fn lookup(&mut self, address: A, now_ns: i64) -> Resolution {
+        self.resolver.lookup(&mut self.table, address, now_ns)
+    }
+}
+
+impl Link {
+    fn new(port: &UnderlayPort, mac: MacAddress) -> Link {
+        let addresses = || port.addresses.iter().map(|(address, _)| *address);
+        let v4 = addresses().find_map(|address| match address {
+            IpAddr::V4(address) => Some(Neighbors::new(mac, address)),
+            IpAddr::V6(_) => None,
+        });
+        let v6 = addresses().find_map(|address| match address {
+            IpAddr::V6(address) => Some(Neighbors::new(mac, address)),
+            IpAddr::V4(_) => None,
+        });
+        Link { v4, v6 }
+    }
+
+    /// Who says that it has which address.
+    fn answer(&self, frame: &[u8]) -> Option<(IpAddr, MacAddress)> {
+        let v4 = Ipv4Addr::answer(frame).map(|(address, mac)| (address.into(), mac));
+        v4.or_else(|| Ipv6Addr::answer(frame).map(|(address, mac)| (address.into(), mac)))
+    }
+
+    fn learn(&mut self, frame: &[u8], now_ns: i64) {
+        if let Some(v4) = &mut self.v4 {
+            v4.learn(frame, now_ns);
+        }
+        if let Some(v6) = &mut self.v6 {
+            v6.learn(frame, now_ns);
+        }
+    }
+
+    fn lookup(&mut self, address: IpAddr, now_ns: i64) -> Resolution {
+        let found = match address {
+            IpAddr::V4(address) => self.v4.as_mut().map(|v4| v4.lookup(address, now_ns)),
+            IpAddr::V6(address) => self.v6.as_mut().map(|v6| v6.lookup(address, now_ns)),
+        };
+        found.unwrap_or(Resolution::Unknown)
+    }
+
+    /// A frame that asks for an address.
+    fn request(&self, address: IpAddr, known: Option<MacAddress>) -> Option<Vec<u8>> {
+        match address {
+            IpAddr::V4(address) => self.v4.as_ref().map(|v4| v4.resolver.request(address, known).to_vec()),
+            IpAddr::V6(address) => self.v6.as_ref().map(|v6| v6.resolver.request(address, known).to_vec()),
+        }
+    }
+}

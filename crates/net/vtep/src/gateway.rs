@@ -1,0 +1,90 @@
+//! The Ethernet at the edge of a network whose packets have no Ethernet header: it is taken
+//! away in front of tunnels, and put back behind them, as a router does.
+
+use memory::Packet;
+use neighbor::Responder;
+use overlay::Layer;
+use wire::ethernet::{self, EtherType};
+use wire::{MacAddress, ipv4, ipv6};
+
+use crate::counters::Loss;
+
+/// One network's edge.
+#[derive(Debug, Clone)]
+pub(crate) struct Gateway {
+    /// The port, and the addresses for which it answers.
+    pub(crate) host: Responder,
+    pub(crate) layer: Layer,
+    /// Where packets go that come out of tunnels.
+    pub(crate) peer: Option<MacAddress>,
+}
+
+/// What becomes of a frame that a host sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entered {
+    /// It is a packet of the network now.
+    Packet,
+    /// It is the answer to what it asked.
+    Answer,
+    /// It goes no further.
+    Lost(Loss),
+}
+
+impl Gateway {
+    /// Takes a frame in.
+    pub(crate) fn enter(&self, packet: &mut Packet) -> Entered {
+        if !self.host.addresses.is_empty() && self.host.answer(packet) {
+            return Entered::Answer;
+        }
+        if self.layer == Layer::Ethernet {
+            return Entered::Packet;
+        }
+        let header = ethernet::Header::of(&packet[..]).map(|header| (header.dst(), header.ethertype()));
+        let Some((dst, ethertype)) = header else { return Entered::Lost(Loss::NotRouted) };
+        let is_right = match self.layer {
+            Layer::Service => ethertype == EtherType::NSH,
+            _ => matches!(ethertype, EtherType::IPV4 | EtherType::IPV6),
+        };
+        if dst != self.host.mac || !is_right || packet.pull_front(ethernet::HEADER_LEN).is_err() {
+            return Entered::Lost(Loss::NotRouted);
+        }
+        match self.layer == Layer::Service || hop(packet, ethertype) {
+            true => Entered::Packet,
+            false => Entered::Lost(Loss::Expired),
+        }
+    }
+
+    /// Gives a packet of the network the header that its host expects; false when there is
+    /// no host or no room.
+    pub(crate) fn leave(&self, packet: &mut Packet) -> bool {
+        let ethertype = match self.layer {
+            Layer::Ethernet => return true,
+            Layer::Service => EtherType::NSH,
+            Layer::Ip => match packet.first().map(|first| ipv4::version(*first)) {
+                Some(6) => EtherType::IPV6,
+                _ => EtherType::IPV4,
+            },
+        };
+        let Some(peer) = self.peer else { return false };
+        let header = ethernet::Header::between(peer, self.host.mac, ethertype).into_inner();
+        match packet.push_front(header.len()) {
+            Ok(room) => room.copy_from_slice(&header),
+            Err(_) => return false,
+        }
+        true
+    }
+}
+
+/// Takes one hop of a packet (RFC 2003, section 3.1); false when none is left, or there is no
+/// header.
+fn hop(packet: &mut Packet, ethertype: EtherType) -> bool {
+    if ethertype == EtherType::IPV4 {
+        return ipv4::Header::of_mut(packet).is_some_and(|mut header| header.decrement_ttl());
+    }
+    let Some(mut header) = ipv6::Header::of_mut(packet) else { return false };
+    let limit = header.hop_limit();
+    if limit > 1 {
+        header.set_hop_limit(limit - 1);
+    }
+    limit > 1
+}

@@ -1,0 +1,47 @@
+//! Frames between lanes and the control: few, short and bounded.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// Bytes of a frame: the longest is an advertisement of a neighbour with a VLAN tag.
+const ROOM: usize = 128;
+/// Frames that may wait, either way.
+const WAITING: usize = 256;
+
+/// A short frame that came by a port of the underlay, or is to leave by it.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame {
+    /// The port.
+    pub port: u16,
+    len: u8,
+    bytes: [u8; ROOM],
+}
+
+impl Frame {
+    /// A copy of a frame; `None` of one that is too long.
+    pub fn new(port: u16, frame: &[u8]) -> Option<Frame> {
+        let mut bytes = [0; ROOM];
+        bytes.get_mut(..frame.len())?.copy_from_slice(frame);
+        Some(Frame { port, len: frame.len() as u8, bytes })
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+/// The control's ends of both channels.
+#[derive(Debug)]
+pub struct Mail {
+    /// Frames that came.
+    pub(crate) received: Receiver<Frame>,
+    /// Frames that are to leave.
+    pub(crate) requests: SyncSender<Frame>,
+}
+
+/// The channels between lanes and a control: the control's ends, what lanes put frames into,
+/// and what the first lane takes requests from.
+pub fn post() -> (Mail, SyncSender<Frame>, Receiver<Frame>) {
+    let ((to_control, received), (requests, to_lane)) = (sync_channel(WAITING), sync_channel(WAITING));
+    (Mail { received, requests }, to_control, to_lane)
+}
