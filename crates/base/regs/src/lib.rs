@@ -6,6 +6,7 @@
 //! compares the two.
 #![forbid(unsafe_code)]
 
+pub mod i40e;
 pub mod igb;
 pub mod ixgbe;
 mod table;

@@ -1,0 +1,394 @@
+//! The admin queue (datasheet chapter 7): descriptors of 32 bytes with commands to the
+//! firmware and its events, their opcodes and errors, and the bytes of the buffers that
+//! some of them have.
+
+/// Bytes of a descriptor.
+pub const DESCRIPTOR: usize = 32;
+
+/// The most bytes of a command's buffer.
+pub const BUFFER: usize = 4096;
+
+/// Flags of a descriptor.
+pub mod flag {
+    /// The firmware is done with it.
+    pub const DD: u16 = 1 << 0;
+    /// The command was completed.
+    pub const CMP: u16 = 1 << 1;
+    /// The command failed; the return value tells how.
+    pub const ERR: u16 = 1 << 2;
+    /// The buffer has more than 512 bytes.
+    pub const LB: u16 = 1 << 9;
+    /// The firmware reads the buffer.
+    pub const RD: u16 = 1 << 10;
+    /// There is a buffer.
+    pub const BUF: u16 = 1 << 12;
+    /// No interrupt when done.
+    pub const SI: u16 = 1 << 13;
+}
+
+/// The largest buffer that needs no [`flag::LB`].
+pub const SMALL_BUFFER: usize = 512;
+
+/// A descriptor: a command, its completion, or an event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Bits of [`flag`].
+    pub flags: u16,
+    /// One of [`opcode`].
+    pub opcode: u16,
+    /// Bytes in the buffer.
+    pub datalen: u16,
+    /// The error, one of [`ERRORS`]; zero for none.
+    pub retval: u16,
+    /// What the driver likes; it comes back.
+    pub cookie: u64,
+    /// Parameters; with a buffer the last eight bytes are its address.
+    pub params: [u8; 16],
+}
+
+impl Descriptor {
+    /// A command without a buffer.
+    pub fn new(opcode: u16) -> Descriptor {
+        Descriptor { opcode, ..Descriptor::default() }
+    }
+
+    /// As it stands in memory.
+    pub fn words(&self) -> [u64; 4] {
+        let head = [self.flags, self.opcode, self.datalen, self.retval];
+        let head = head.iter().rev().fold(0, |word, half| word << 16 | u64::from(*half));
+        [head, self.cookie, self.param64(0), self.param64(8)]
+    }
+
+    /// From what stands in memory.
+    pub fn from_words([head, cookie, low, high]: [u64; 4]) -> Descriptor {
+        let half = |n: u32| (head >> (16 * n)) as u16;
+        let mut params = [0; 16];
+        params[..8].copy_from_slice(&low.to_le_bytes());
+        params[8..].copy_from_slice(&high.to_le_bytes());
+        Descriptor { flags: half(0), opcode: half(1), datalen: half(2), retval: half(3), cookie, params }
+    }
+
+    /// The buffer's address: its upper half stands first.
+    pub fn address(&self) -> u64 {
+        self.param64(8).rotate_left(32)
+    }
+
+    /// Sets the buffer's address.
+    pub fn set_address(&mut self, address: u64) {
+        self.params[8..].copy_from_slice(&address.rotate_left(32).to_le_bytes());
+    }
+
+    /// 16 bits of the parameters.
+    pub fn param16(&self, at: usize) -> u16 {
+        self.params.get(at..at + 2).map_or(0, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]))
+    }
+
+    /// 32 bits of the parameters.
+    pub fn param32(&self, at: usize) -> u32 {
+        u32::from(self.param16(at)) | u32::from(self.param16(at + 2)) << 16
+    }
+
+    fn param64(&self, at: usize) -> u64 {
+        u64::from(self.param32(at)) | u64::from(self.param32(at + 4)) << 32
+    }
+
+    /// Sets bytes of the parameters; what goes beyond them is left out.
+    pub fn set_param(&mut self, at: usize, bytes: &[u8]) {
+        self.params.iter_mut().skip(at).zip(bytes).for_each(|(to, from)| *to = *from);
+    }
+}
+
+macro_rules! opcodes {
+    ($($name:ident = $value:literal, $what:literal;)*) => {
+        /// Commands and events.
+        pub mod opcode {
+            $(
+                #[doc = $what]
+                pub const $name: u16 = $value;
+            )*
+
+            /// Every command and event here, with its name.
+            pub const TABLE: &[(u16, &str)] = &[$(($name, stringify!($name))),*];
+        }
+    };
+}
+
+opcodes! {
+    GET_VERSION = 0x0001, "Versions of firmware and of its interface.";
+    DRIVER_VERSION = 0x0002, "The driver tells its version.";
+    QUEUE_SHUTDOWN = 0x0003, "The driver is about to stop using the queue.";
+    REQUEST_RESOURCE = 0x0008, "Takes ownership of a resource for a while.";
+    RELEASE_RESOURCE = 0x0009, "Gives it back.";
+    LIST_FUNC_CAPABILITIES = 0x000A, "What the function has.";
+    LIST_DEV_CAPABILITIES = 0x000B, "What the device has.";
+    MAC_ADDRESS_READ = 0x0107, "The function's addresses.";
+    MAC_ADDRESS_WRITE = 0x0108, "Changes one of them.";
+    CLEAR_PXE_MODE = 0x0110, "The driver takes over from the boot agent.";
+    GET_SWITCH_CONFIG = 0x0200, "Elements of the switch.";
+    RX_CTL_REG_READ = 0x0206, "Reads a receive register under load.";
+    RX_CTL_REG_WRITE = 0x0207, "Writes one.";
+    ADD_VSI = 0x0210, "Makes a VSI.";
+    UPDATE_VSI = 0x0211, "Changes a VSI's properties.";
+    GET_VSI = 0x0212, "A VSI's properties.";
+    DELETE_ELEMENT = 0x0243, "Removes an element of the switch.";
+    ADD_MACVLAN = 0x0250, "Adds filters by address and VLAN.";
+    REMOVE_MACVLAN = 0x0251, "Removes some.";
+    SET_VSI_PROMISCUOUS = 0x0254, "What a VSI receives without a filter.";
+    GET_PHY_ABILITIES = 0x0600, "What the port's PHY can do.";
+    SET_PHY_CONFIG = 0x0601, "What it shall do.";
+    SET_MAC_CONFIG = 0x0603, "The longest frame, and the CRC.";
+    RESTART_AN = 0x0605, "Starts the link anew.";
+    GET_LINK_STATUS = 0x0607, "The link as it is; also the event that it has changed.";
+    SET_PHY_INT_MASK = 0x0613, "Which changes of the link are events.";
+    NVM_READ = 0x0701, "Reads the non-volatile memory.";
+    LLDP_STOP = 0x0A05, "Stops the firmware's LLDP agent.";
+    SET_DCB_PARAMETERS = 0x0303, "Who configures data center bridging.";
+}
+
+/// The name of a command; `unknown` for one that is not here.
+pub fn name(opcode: u16) -> &'static str {
+    opcode::TABLE.iter().find(|(value, _)| *value == opcode).map_or("unknown", |(_, name)| name)
+}
+
+/// The firmware's errors: value, name, meaning.
+pub const ERRORS: &[(u16, &str, &str)] = &[
+    (0, "OK", "success"),
+    (1, "EPERM", "not permitted"),
+    (2, "ENOENT", "no such element"),
+    (3, "ESRCH", "bad opcode"),
+    (4, "EINTR", "interrupted"),
+    (5, "EIO", "I/O error"),
+    (6, "ENXIO", "no such resource"),
+    (7, "E2BIG", "argument too long"),
+    (8, "EAGAIN", "try again"),
+    (9, "ENOMEM", "out of memory"),
+    (10, "EACCES", "permission denied"),
+    (11, "EFAULT", "bad address"),
+    (12, "EBUSY", "busy"),
+    (13, "EEXIST", "exists already"),
+    (14, "EINVAL", "invalid argument"),
+    (15, "ENOTTY", "not such a device"),
+    (16, "ENOSPC", "no space left"),
+    (17, "ENOSYS", "not implemented"),
+    (18, "ERANGE", "parameter out of range"),
+    (19, "EFLUSHED", "flushed because a command before failed"),
+    (20, "BAD_ADDR", "bad pointer in the descriptor"),
+    (21, "EMODE", "not allowed in this mode"),
+    (22, "EFBIG", "too big"),
+];
+
+/// Values of [`ERRORS`] by name.
+pub mod error {
+    /// Not permitted.
+    pub const EPERM: u16 = 1;
+    /// No such element.
+    pub const ENOENT: u16 = 2;
+    /// Bad opcode.
+    pub const ESRCH: u16 = 3;
+    /// No such resource.
+    pub const ENXIO: u16 = 6;
+    /// Out of memory.
+    pub const ENOMEM: u16 = 9;
+    /// Busy.
+    pub const EBUSY: u16 = 12;
+    /// Invalid argument.
+    pub const EINVAL: u16 = 14;
+    /// No space left.
+    pub const ENOSPC: u16 = 16;
+    /// Bad pointer in the descriptor.
+    pub const BAD_ADDR: u16 = 20;
+}
+
+/// The non-volatile memory, of [`opcode::REQUEST_RESOURCE`].
+pub const RESOURCE_NVM: u16 = 1;
+/// To read it.
+pub const ACCESS_READ: u16 = 1;
+/// This is the last command of a series, of [`opcode::NVM_READ`].
+pub const NVM_LAST: u8 = 1;
+
+/// An element of [`opcode::LIST_FUNC_CAPABILITIES`]: bytes, and its kinds.
+pub mod capability {
+    /// Bytes of an element: kind (16 bits), revision, number at 4, logical id at 8.
+    pub const LEN: usize = 32;
+    /// VSIs of the function.
+    pub const VSI: u16 = 0x17;
+    /// Entries of the hash's table, and bits of each.
+    pub const RSS: u16 = 0x40;
+    /// Receive queues, and the first.
+    pub const RXQ: u16 = 0x41;
+    /// Transmit queues, and the first.
+    pub const TXQ: u16 = 0x42;
+    /// Interrupt vectors, and the first.
+    pub const MSIX: u16 = 0x43;
+}
+
+/// The function's own address is valid, of [`opcode::MAC_ADDRESS_READ`].
+pub const LAN_ADDR_VALID: u16 = 0x10;
+/// The port's address is valid; it stands behind two others.
+pub const PORT_ADDR_VALID: u16 = 0x40;
+
+/// Elements of [`opcode::GET_SWITCH_CONFIG`]: a header with their number, then 16 bytes each.
+pub mod element {
+    /// Bytes of the header and of an element.
+    pub const LEN: usize = 16;
+    /// Where an element has its SEID, and that of its uplink.
+    pub const SEID: usize = 2;
+    /// Where it has its uplink's SEID.
+    pub const UPLINK: usize = 4;
+    /// A port's MAC.
+    pub const MAC: u8 = 1;
+    /// A physical function.
+    pub const PF: u8 = 2;
+    /// A VSI.
+    pub const VSI: u8 = 19;
+}
+
+/// Properties of a VSI, 128 bytes: [`opcode::GET_VSI`], [`opcode::UPDATE_VSI`].
+pub mod vsi {
+    /// Bytes of the properties.
+    pub const LEN: usize = 128;
+    /// Which sections are valid.
+    pub const VALID_SECTIONS: usize = 0;
+    /// The section with VLANs is valid.
+    pub const VLAN_VALID: u16 = 1 << 2;
+    /// The section with the queue map is valid.
+    pub const QUEUE_MAP_VALID: u16 = 1 << 6;
+    /// The section with queueing options is valid.
+    pub const QUEUE_OPT_VALID: u16 = 1 << 7;
+    /// What is done to tags.
+    pub const PORT_VLAN_FLAGS: usize = 12;
+    /// Tagged and untagged frames are sent.
+    pub const PVLAN_MODE_ALL: u8 = 3;
+    /// What is done to the tag of a received frame: two bits.
+    pub const PVLAN_EMOD_MASK: u8 = 3 << 3;
+    /// It is stripped.
+    pub const PVLAN_EMOD_STRIP: u8 = 0;
+    /// It is left where it is.
+    pub const PVLAN_EMOD_NOTHING: u8 = 3 << 3;
+    /// Whether queues are contiguous (0).
+    pub const MAPPING_FLAGS: usize = 28;
+    /// The first queue.
+    pub const QUEUE_MAPPING: usize = 30;
+    /// Queues of each traffic class: the first (bits 8:0), and how many as a power of two.
+    pub const TC_MAPPING: usize = 62;
+    /// How many queues, as a power of two.
+    pub const TC_NUMBER_SHIFT: u32 = 9;
+    /// The first byte that is the firmware's.
+    pub const SOFTWARE: usize = 96;
+    /// Queue set handles of the traffic classes.
+    pub const QS_HANDLE: usize = 96;
+    /// Which of the VSIs' counters are its own.
+    pub const STAT_COUNTER: usize = 112;
+}
+
+/// A filter of [`opcode::ADD_MACVLAN`] and [`opcode::REMOVE_MACVLAN`]: address, VLAN, flags.
+pub mod macvlan {
+    /// Bytes of a filter.
+    pub const LEN: usize = 16;
+    /// Where its VLAN stands.
+    pub const VLAN: usize = 6;
+    /// Where its flags stand.
+    pub const FLAGS: usize = 8;
+    /// Where the firmware's answer stands.
+    pub const ANSWER: usize = 12;
+    /// The address as a whole.
+    pub const PERFECT: u16 = 1;
+    /// Any VLAN, when adding.
+    pub const ADD_ANY_VLAN: u16 = 1 << 2;
+    /// Any VLAN, when removing.
+    pub const REMOVE_ANY_VLAN: u16 = 1 << 3;
+    /// The SEID in the command is one.
+    pub const SEID_VALID: u16 = 1 << 15;
+    /// The answer that there was no room, or no such filter.
+    pub const FAILED: u8 = 0xFF;
+}
+
+/// Bits of [`opcode::SET_VSI_PROMISCUOUS`], in both of its fields.
+pub mod promiscuous {
+    /// Unicast frames.
+    pub const UNICAST: u16 = 1 << 0;
+    /// Multicast frames.
+    pub const MULTICAST: u16 = 1 << 1;
+    /// Broadcast frames.
+    pub const BROADCAST: u16 = 1 << 2;
+    /// Any VLAN.
+    pub const VLAN: u16 = 1 << 4;
+}
+
+/// The link: [`opcode::GET_LINK_STATUS`], [`opcode::GET_PHY_ABILITIES`] and others.
+pub mod link {
+    /// Turn events on, in the command's first field.
+    pub const EVENTS_ON: u16 = 3;
+    /// Where the type of the PHY stands.
+    pub const PHY_TYPE: usize = 2;
+    /// Where the speed stands, a bit of those below.
+    pub const SPEED: usize = 3;
+    /// Where the state stands.
+    pub const INFO: usize = 4;
+    /// Where the state of negotiation stands.
+    pub const AN_INFO: usize = 5;
+    /// Where the longest frame stands.
+    pub const MAX_FRAME: usize = 8;
+    /// State: up.
+    pub const UP: u8 = 1;
+    /// State: there is a module.
+    pub const MEDIA: u8 = 1 << 6;
+    /// Negotiation: complete.
+    pub const AN_COMPLETED: u8 = 1;
+    /// Negotiation: the module is one that the firmware takes.
+    pub const QUALIFIED: u8 = 1 << 7;
+    /// Speeds: bit, Mbit/s.
+    pub const SPEEDS: [(u8, u32); 8] = [
+        (1 << 0, 2_500),
+        (1 << 1, 100),
+        (1 << 2, 1_000),
+        (1 << 3, 10_000),
+        (1 << 4, 40_000),
+        (1 << 5, 20_000),
+        (1 << 6, 25_000),
+        (1 << 7, 5_000),
+    ];
+    /// 40 Gbit/s.
+    pub const SPEED_40G: u8 = 1 << 4;
+    /// The type 40GBASE-SR4.
+    pub const PHY_40GBASE_SR4: u8 = 0x19;
+    /// Bytes of the PHY's abilities.
+    pub const ABILITIES_LEN: usize = 0x218;
+    /// Where abilities have the speeds, and a command to set them too.
+    pub const ABILITIES_SPEED: usize = 4;
+    /// Where abilities have their flags, likewise.
+    pub const ABILITIES_FLAGS: usize = 5;
+    /// Flag: the link is enabled.
+    pub const ENABLED: u8 = 1 << 3;
+    /// Flag of a command: restart the link with what is set.
+    pub const ATOMIC: u8 = 1 << 5;
+    /// Restart: negotiate anew.
+    pub const RESTART: u8 = 1 << 1;
+    /// Restart: the link is enabled.
+    pub const RESTART_ENABLE: u8 = 1 << 2;
+    /// Where the mask of events stands in its command; a bit that is set is no event.
+    pub const EVENT_MASK: usize = 8;
+    /// Event: up or down.
+    pub const EVENT_UP_DOWN: u16 = 1 << 1;
+    /// The CRC is added to frames that are sent, of [`super::opcode::SET_MAC_CONFIG`].
+    pub const CRC_ENABLE: u8 = 1 << 2;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_descriptor_is_the_same_after_memory() {
+        let mut command =
+            Descriptor { flags: 0x1234, datalen: 77, retval: 5, cookie: 9, ..Descriptor::new(0x0250) };
+        command.set_param(0, &[1, 2, 3, 4, 5, 6, 7, 8]);
+        command.set_address(0x1122_3344_5566_7788);
+        assert_eq!(Descriptor::from_words(command.words()), command);
+        assert_eq!(command.words()[0], 5 << 48 | 77 << 32 | 0x0250 << 16 | 0x1234);
+        assert_eq!(command.words()[3], 0x5566_7788_1122_3344, "the upper half first");
+        assert_eq!((command.address(), command.param16(2)), (0x1122_3344_5566_7788, 0x0403));
+        command.set_param(14, &[0xAA; 8]);
+        assert_eq!(command.params[13..], [0x77, 0xAA, 0xAA], "nothing beyond the parameters");
+    }
+}

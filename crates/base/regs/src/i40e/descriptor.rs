@@ -1,0 +1,163 @@
+//! Descriptors of the LAN engine: receive descriptors of two or four little-endian 64-bit
+//! words, transmit descriptors of two (datasheet chapter 8). Names ending in `_SHIFT` are bit
+//! positions, others masks.
+
+/// Receive write-back, first word (chapter 8).
+pub mod rx_low {
+    /// The first tag that was stripped.
+    pub const L2TAG1_SHIFT: u32 = 16;
+    /// RSS hash.
+    pub const HASH_SHIFT: u32 = 32;
+}
+
+/// Receive write-back, second word (chapter 8).
+pub mod rx_high {
+    /// Descriptor done.
+    pub const DD: u64 = 1 << 0;
+    /// End of packet.
+    pub const EOF: u64 = 1 << 1;
+    /// A tag was stripped into the first word.
+    pub const L2TAG1P: u64 = 1 << 2;
+    /// Layers 3 and 4 were parsed and their checksums looked at.
+    pub const L3L4P: u64 = 1 << 3;
+    /// The CRC is in the buffer.
+    pub const CRCP: u64 = 1 << 4;
+    /// To one host, to several, to all: two bits.
+    pub const UMBCAST_SHIFT: u32 = 9;
+    /// What the hash's place holds: 3 is the hash.
+    pub const FLTSTAT_SHIFT: u32 = 12;
+    /// What the hash's place holds: both bits.
+    pub const FLTSTAT_MASK: u64 = 3 << 12;
+    /// What the hash's place holds: the hash.
+    pub const FLTSTAT_RSS: u64 = 3 << 12;
+    /// IPv6 with extension headers.
+    pub const IPV6EXADD: u64 = 1 << 15;
+    /// Errors, all of them.
+    pub const ERROR_MASK: u64 = 0xFF << 19;
+    /// Errors: reception, as the MAC saw it.
+    pub const RXE: u64 = 1 << 19;
+    /// Errors: IPv4 header checksum.
+    pub const IPE: u64 = 1 << 22;
+    /// Errors: transport checksum.
+    pub const L4E: u64 = 1 << 23;
+    /// Errors: IPv4 header checksum of a tunnel's outer header.
+    pub const EIPE: u64 = 1 << 24;
+    /// Errors: longer than the queue's context allows.
+    pub const OVERSIZE: u64 = 1 << 25;
+    /// Packet type, one of [`super::ptype`].
+    pub const PTYPE_SHIFT: u32 = 30;
+    /// Packet type, eight bits.
+    pub const PTYPE_MASK: u64 = 0xFF << 30;
+    /// Bytes in the buffer.
+    pub const LENGTH_SHIFT: u32 = 38;
+    /// Bytes in the buffer, 14 bits.
+    pub const LENGTH_MASK: u64 = 0x3FFF << 38;
+}
+
+/// Packet types of frames without a tunnel (chapter 7); others are more.
+pub mod ptype {
+    /// A frame without a layer 3 that is known.
+    pub const L2: u8 = 1;
+    /// ARP.
+    pub const ARP: u8 = 11;
+    /// IPv4, a fragment.
+    pub const IPV4_FRAGMENT: u8 = 22;
+    /// IPv4, nothing known behind it.
+    pub const IPV4: u8 = 23;
+    /// IPv4 and UDP.
+    pub const IPV4_UDP: u8 = 24;
+    /// IPv4 and TCP.
+    pub const IPV4_TCP: u8 = 26;
+    /// IPv4 and SCTP.
+    pub const IPV4_SCTP: u8 = 27;
+    /// IPv4 and ICMP.
+    pub const IPV4_ICMP: u8 = 28;
+    /// IPv6, a fragment.
+    pub const IPV6_FRAGMENT: u8 = 88;
+    /// IPv6, nothing known behind it.
+    pub const IPV6: u8 = 89;
+    /// IPv6 and UDP.
+    pub const IPV6_UDP: u8 = 90;
+    /// IPv6 and TCP.
+    pub const IPV6_TCP: u8 = 92;
+    /// IPv6 and SCTP.
+    pub const IPV6_SCTP: u8 = 93;
+    /// IPv6 and ICMP.
+    pub const IPV6_ICMP: u8 = 94;
+}
+
+/// Transmit descriptors, second word (chapter 8).
+pub mod tx {
+    /// Descriptor type.
+    pub const DTYPE_MASK: u64 = 0xF;
+    /// Descriptor type: data.
+    pub const DTYPE_DATA: u64 = 0;
+    /// Descriptor type: context.
+    pub const DTYPE_CONTEXT: u64 = 1;
+    /// Descriptor type: the device is done with it.
+    pub const DTYPE_DONE: u64 = 0xF;
+    /// End of packet.
+    pub const EOP: u64 = 1 << 4;
+    /// Report status.
+    pub const RS: u64 = 1 << 5;
+    /// Insert the frame's CRC.
+    pub const ICRC: u64 = 1 << 6;
+    /// Insert the tag.
+    pub const IL2TAG1: u64 = 1 << 7;
+    /// What is behind the MAC header: two bits.
+    pub const IIPT_MASK: u64 = 3 << 9;
+    /// What is behind the MAC header: IPv6.
+    pub const IIPT_IPV6: u64 = 1 << 9;
+    /// What is behind the MAC header: IPv4, whose checksum is left alone.
+    pub const IIPT_IPV4: u64 = 2 << 9;
+    /// What is behind the MAC header: IPv4, whose checksum is filled in.
+    pub const IIPT_IPV4_CSUM: u64 = 3 << 9;
+    /// Whose checksum is filled in: two bits.
+    pub const L4T_MASK: u64 = 3 << 12;
+    /// Whose checksum is filled in: TCP's.
+    pub const L4T_TCP: u64 = 1 << 12;
+    /// Whose checksum is filled in: SCTP's.
+    pub const L4T_SCTP: u64 = 2 << 12;
+    /// Whose checksum is filled in: UDP's.
+    pub const L4T_UDP: u64 = 3 << 12;
+    /// Bytes of the MAC header, in two bytes.
+    pub const MACLEN_SHIFT: u32 = 16;
+    /// Bytes of the MAC header, seven bits.
+    pub const MACLEN_MASK: u64 = 0x7F << 16;
+    /// Bytes of the network header, in four bytes.
+    pub const IPLEN_SHIFT: u32 = 23;
+    /// Bytes of the network header, seven bits.
+    pub const IPLEN_MASK: u64 = 0x7F << 23;
+    /// Bytes of the transport header, in four bytes.
+    pub const L4LEN_SHIFT: u32 = 30;
+    /// Bytes of the transport header, four bits.
+    pub const L4LEN_MASK: u64 = 0xF << 30;
+    /// Bytes in the buffer.
+    pub const SIZE_SHIFT: u32 = 34;
+    /// Bytes in the buffer, 14 bits.
+    pub const SIZE_MASK: u64 = 0x3FFF << 34;
+    /// The tag to insert.
+    pub const L2TAG1_SHIFT: u32 = 48;
+}
+
+/// Transmit context, second word (chapter 8).
+pub mod tx_context {
+    /// Cut the packet into segments.
+    pub const TSO: u64 = 1 << 4;
+    /// Bytes behind the headers.
+    pub const TSO_LEN_SHIFT: u32 = 30;
+    /// Bytes behind the headers, 18 bits.
+    pub const TSO_LEN_MASK: u64 = 0x3_FFFF << 30;
+    /// Bytes in each segment.
+    pub const MSS_SHIFT: u32 = 50;
+    /// Bytes in each segment, 14 bits.
+    pub const MSS_MASK: u64 = 0x3FFF << 50;
+    /// The fewest bytes in each segment, and the most.
+    pub const MSS: (u64, u64) = (64, 9674);
+}
+
+/// The most buffers of which a frame is put together, headers included (chapter 8).
+pub const MOST_TX_BUFFERS: usize = 8;
+
+/// The most buffers that a received frame is spread over (chapter 8).
+pub const MOST_RX_BUFFERS: usize = 5;

@@ -1,0 +1,81 @@
+//! Queues of the LAN engine and what spreads flows over them (datasheet chapter 10).
+
+use crate::table::registers;
+
+registers! {
+    #![ids]
+    PFLAN_QALLOC @ 0x1C0400, RO, "10", "Which queues the function has" {
+        FIRSTQ_MASK = 0x7FF;
+        LASTQ_SHIFT = 16;
+        LASTQ_MASK = 0x7FF << 16;
+        VALID = 1 << 31;
+    }
+    GLLAN_TXPRE_QDIS[12; 4] @ 0x0E6500, RW, "10", "Before a transmit queue is disabled: 128 queues each" {
+        QINDX_MASK = 0x7FF;
+        SET_QDIS = 1 << 30;
+        CLEAR_QDIS = 1 << 31;
+    }
+    QTX_ENA[1536; 4] @ 0x100000, RW, "10", "Transmit queue: enable" {
+        QENA_REQ = 1 << 0;
+        QENA_STAT = 1 << 2;
+    }
+    QTX_CTL[1536; 4] @ 0x104000, RW, "10", "Transmit queue: whose it is" {
+        PFVF_Q_PF = 2;
+        PF_INDX_SHIFT = 2;
+    }
+    QTX_HEAD[1536; 4] @ 0x0E4000, RW, "10", "Transmit queue: head" {}
+    QTX_TAIL[1536; 4] @ 0x108000, RW, "10", "Transmit queue: tail" {}
+    QRX_ENA[1536; 4] @ 0x120000, RW, "10", "Receive queue: enable" {
+        QENA_REQ = 1 << 0;
+        QENA_STAT = 1 << 2;
+    }
+    QRX_TAIL[1536; 4] @ 0x128000, RW, "10", "Receive queue: tail" {}
+
+    PFQF_CTL_0 @ 0x1C0AC0, RW, "10", "Filters of a function" {
+        HASHLUTSIZE_512 = 1 << 16;
+    }
+    PFQF_HENA[2; 128] @ 0x245900, RW, "10", "Which packet classes are hashed" {}
+    PFQF_HKEY[13; 128] @ 0x244800, RW, "10", "Key of the hash" {}
+    PFQF_HLUT[128; 128] @ 0x240000, RW, "10", "Table of the hash's queues, four in each" {}
+    GLQF_HASH_INSET[128; 4] @ 0x267600, RW, "10", "What is hashed of each packet class, 64 bits" {}
+}
+
+/// Packet classes, bits of [`PFQF_HENA`] and indices of [`GLQF_HASH_INSET`] (chapter 7).
+pub mod class {
+    /// UDP over IPv4.
+    pub const IPV4_UDP: u32 = 31;
+    /// TCP over IPv4.
+    pub const IPV4_TCP: u32 = 33;
+    /// SCTP over IPv4.
+    pub const IPV4_SCTP: u32 = 34;
+    /// Any other packet of IPv4.
+    pub const IPV4_OTHER: u32 = 35;
+    /// A fragment of IPv4.
+    pub const IPV4_FRAGMENT: u32 = 36;
+    /// UDP over IPv6.
+    pub const IPV6_UDP: u32 = 41;
+    /// TCP over IPv6.
+    pub const IPV6_TCP: u32 = 43;
+    /// SCTP over IPv6.
+    pub const IPV6_SCTP: u32 = 44;
+    /// Any other packet of IPv6.
+    pub const IPV6_OTHER: u32 = 45;
+    /// A fragment of IPv6.
+    pub const IPV6_FRAGMENT: u32 = 46;
+}
+
+/// Fields of a packet that can be hashed, bits of a pair of [`GLQF_HASH_INSET`] (chapter 7).
+pub mod inset {
+    /// The source address of IPv4.
+    pub const IPV4_SRC: u64 = 0x0001_8000_0000_0000;
+    /// The destination address of IPv4.
+    pub const IPV4_DST: u64 = 0x0000_0018_0000_0000;
+    /// The source address of IPv6.
+    pub const IPV6_SRC: u64 = 0x0007_F800_0000_0000;
+    /// The destination address of IPv6.
+    pub const IPV6_DST: u64 = 0x0000_07F8_0000_0000;
+    /// The source port.
+    pub const SRC_PORT: u64 = 0x0000_0004_0000_0000;
+    /// The destination port.
+    pub const DST_PORT: u64 = 0x0000_0002_0000_0000;
+}

@@ -1,0 +1,166 @@
+//! The XL710's registers, contexts, commands and errors against a second statement:
+//! `xl710*.csv` have what Intel's public headers for the family give under the same
+//! names (DPDK's, which agree with those of Linux and FreeBSD): places, strides and counts
+//! of registers, bits of their fields, bits of the fields of queue contexts, opcodes,
+//! errors. The headers tell no access class.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regs::Register;
+use regs::i40e::{admin, context, *};
+
+/// The rows of a table without its head.
+fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
+    text.lines().skip(1).map(|line| line.split(',').collect())
+}
+
+fn number(text: &str) -> u32 {
+    match text.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16).unwrap(),
+        None => text.parse().unwrap(),
+    }
+}
+
+#[test]
+fn both_tables_have_the_same_registers() {
+    let first: BTreeMap<&str, &Register> = TABLE.iter().map(|register| (register.name, register)).collect();
+    assert_eq!(first.len(), TABLE.len(), "no name twice");
+    let mut seen = BTreeSet::new();
+    for row in rows(include_str!("xl710.csv")) {
+        let register = first[row[0]];
+        let numbers = [register.offset, register.stride, register.len() as u32];
+        assert_eq!(numbers, [1, 2, 3].map(|column| number(row[column])), "{}", row[0]);
+        assert!(seen.insert(row[0]), "{} twice", row[0]);
+    }
+    assert_eq!(seen, first.keys().copied().collect(), "every register is in both");
+}
+
+#[test]
+fn places_are_words_of_the_bar_and_nobody_elses() {
+    let mut owners = BTreeMap::new();
+    for register in TABLE {
+        for n in 0..register.len() {
+            let place = register.at(n);
+            assert!(place.is_multiple_of(4) && place < BAR0_LEN, "{}[{n}] at {place:#x}", register.name);
+            let other = owners.insert(place, register.name);
+            assert_eq!(other, None, "{} shares {place:#x}", register.name);
+        }
+        assert!(register.section == "10" && !register.what.is_empty(), "{}", register.name);
+    }
+}
+
+/// Fields of registers: the name here, its value, and the header's name.
+macro_rules! fields {
+    ($($register:ident: $($ours:ident = $theirs:literal),*;)*) => {
+        [$($((stringify!($register), stringify!($ours), $register::$ours, $theirs)),*),*]
+    };
+}
+
+#[test]
+fn both_tables_have_the_same_fields() {
+    let second: BTreeMap<(&str, &str), (u32, u32)> = rows(include_str!("xl710_fields.csv"))
+        .map(|row| ((row[0], row[1]), (number(row[2]), number(row[3]))))
+        .collect();
+    let mut seen = BTreeSet::new();
+    for (register, name, value, theirs) in FIELDS {
+        let (shift, mask) = second[&(register, theirs)];
+        let expected = if name.ends_with("_SHIFT") { shift } else { mask << shift };
+        assert_eq!(value, expected, "{register}::{name}");
+        seen.insert((register, theirs));
+    }
+    assert_eq!(seen, second.keys().copied().collect(), "every field is in both");
+}
+
+const FIELDS: [(&str, &str, u32, &str); 95] = fields! {
+    GLGEN_RSTCTL: GRSTDEL_MASK = "GRSTDEL";
+    GLGEN_RSTAT: DEVSTATE_MASK = "DEVSTATE";
+    GLGEN_RTRIG: CORER = "CORER", GLOBR = "GLOBR";
+    PFGEN_CTRL: PFSWR = "PFSWR";
+    PFGEN_PORTNUM: PORT_NUM_MASK = "PORT_NUM";
+    PF_FUNC_RID: FUNCTION_NUMBER_MASK = "FUNCTION_NUMBER";
+    PF_VT_PFALLOC: VALID = "VALID";
+    GLPCI_CNF2: MSI_X_PF_N_SHIFT = "MSI_X_PF_N", MSI_X_PF_N_MASK = "MSI_X_PF_N";
+    GLNVM_GENS: NVM_PRES = "NVM_PRES", SR_SIZE_SHIFT = "SR_SIZE", SR_SIZE_MASK = "SR_SIZE";
+    GLNVM_FLA: LOCKED = "LOCKED";
+    GLNVM_SRCTL: ADDR_SHIFT = "ADDR", ADDR_MASK = "ADDR", WRITE = "WRITE", START = "START", DONE = "DONE";
+    GLNVM_SRDATA: RDDATA_SHIFT = "RDDATA";
+    GLNVM_ULD: CONF_CORE_DONE = "CONF_CORE_DONE", CONF_GLOBAL_DONE = "CONF_GLOBAL_DONE";
+    PF_ATQLEN: LEN_MASK = "ATQLEN", VFE = "ATQVFE", OVFL = "ATQOVFL", CRIT = "ATQCRIT", ENABLE = "ATQENABLE";
+    PF_ARQLEN: LEN_MASK = "ARQLEN", ENABLE = "ARQENABLE";
+    PFHMC_SDCMD: PMSDIDX_MASK = "PMSDIDX", PMSDWR = "PMSDWR";
+    PFHMC_SDDATALOW: VALID = "PMSDVALID", TYPE_DIRECT = "PMSDTYPE", BPCOUNT_SHIFT = "PMSDBPCOUNT", BPCOUNT_MASK = "PMSDBPCOUNT", ADDRESS_MASK = "PMSDDATALOW";
+    PFHMC_PDINV: PMSDIDX_MASK = "PMSDIDX", PMPDIDX_SHIFT = "PMPDIDX";
+    PFHMC_ERRORINFO: ERROR_TYPE_SHIFT = "HMC_ERROR_TYPE", OBJECT_TYPE_SHIFT = "HMC_OBJECT_TYPE", ERROR_DETECTED = "ERROR_DETECTED";
+    GLHMC_LANTXBASE: BASE_MASK = "FPMLANTXBASE";
+    GLHMC_LANRXBASE: BASE_MASK = "FPMLANRXBASE";
+    PFINT_ICR0: INTEVENT = "INTEVENT", GRST = "GRST", HMC_ERR = "HMC_ERR", ADMINQ = "ADMINQ", SWINT = "SWINT";
+    PFINT_ICR0_ENA: ADMINQ = "ADMINQ";
+    PFINT_DYN_CTL0: INTENA = "INTENA", CLEARPBA = "CLEARPBA", SWINT_TRIG = "SWINT_TRIG", ITR_INDX_SHIFT = "ITR_INDX", ITR_INDX_NONE = "ITR_INDX", INTENA_MSK = "INTENA_MSK";
+    PFINT_DYN_CTLN: INTENA = "INTENA", CLEARPBA = "CLEARPBA", SWINT_TRIG = "SWINT_TRIG", ITR_INDX_SHIFT = "ITR_INDX", ITR_INDX_NONE = "ITR_INDX", INTENA_MSK = "INTENA_MSK";
+    PFINT_LNKLST0: FIRSTQ_INDX_MASK = "FIRSTQ_INDX", FIRSTQ_TYPE_SHIFT = "FIRSTQ_TYPE";
+    PFINT_LNKLSTN: FIRSTQ_INDX_MASK = "FIRSTQ_INDX", FIRSTQ_TYPE_SHIFT = "FIRSTQ_TYPE";
+    PFINT_ITRN: INTERVAL_MASK = "INTERVAL";
+    QINT_RQCTL: MSIX_INDX_MASK = "MSIX_INDX", ITR_INDX_SHIFT = "ITR_INDX", ITR_INDX_MASK = "ITR_INDX", NEXTQ_INDX_SHIFT = "NEXTQ_INDX", NEXTQ_INDX_MASK = "NEXTQ_INDX", NEXTQ_TYPE_SHIFT = "NEXTQ_TYPE", CAUSE_ENA = "CAUSE_ENA", INTEVENT = "INTEVENT";
+    QINT_TQCTL: MSIX_INDX_MASK = "MSIX_INDX", ITR_INDX_SHIFT = "ITR_INDX", ITR_INDX_MASK = "ITR_INDX", NEXTQ_INDX_SHIFT = "NEXTQ_INDX", NEXTQ_INDX_MASK = "NEXTQ_INDX", NEXTQ_TYPE_SHIFT = "NEXTQ_TYPE", CAUSE_ENA = "CAUSE_ENA", INTEVENT = "INTEVENT";
+    PFLAN_QALLOC: FIRSTQ_MASK = "FIRSTQ", LASTQ_SHIFT = "LASTQ", LASTQ_MASK = "LASTQ", VALID = "VALID";
+    GLLAN_TXPRE_QDIS: QINDX_MASK = "QINDX", SET_QDIS = "SET_QDIS", CLEAR_QDIS = "CLEAR_QDIS";
+    QTX_ENA: QENA_REQ = "QENA_REQ", QENA_STAT = "QENA_STAT";
+    QTX_CTL: PF_INDX_SHIFT = "PF_INDX";
+    QRX_ENA: QENA_REQ = "QENA_REQ", QENA_STAT = "QENA_STAT";
+    PFQF_CTL_0: HASHLUTSIZE_512 = "HASHLUTSIZE";
+};
+
+#[test]
+fn both_tables_have_the_same_contexts() {
+    let mut seen = 0;
+    for row in rows(include_str!("xl710_context.csv")) {
+        let table = if row[0] == "tx" { context::tx::TABLE } else { context::rx::TABLE };
+        let field = table.iter().find(|field| field.name.to_lowercase() == row[1]).unwrap();
+        let numbers = [field.width as u32, field.lsb as u32];
+        assert_eq!(numbers, [number(row[2]), number(row[3])], "{} {}", row[0], row[1]);
+        seen += 1;
+    }
+    assert_eq!(seen, context::tx::TABLE.len() + context::rx::TABLE.len(), "every field is in both");
+}
+
+/// The header's name of a command, and the one here.
+const RENAMED: &[(&str, &str)] = &[
+    ("update_vsi_parameters", "UPDATE_VSI"),
+    ("get_vsi_parameters", "GET_VSI"),
+    ("set_vsi_promiscuous_modes", "SET_VSI_PROMISCUOUS"),
+    ("set_link_restart_an", "RESTART_AN"),
+];
+
+#[test]
+fn commands_and_errors_have_the_values_of_the_second_table() {
+    let second: BTreeMap<String, u32> = rows(include_str!("xl710_opcodes.csv"))
+        .map(|row| {
+            let renamed = RENAMED.iter().find(|(theirs, _)| *theirs == row[0]);
+            (renamed.map_or(row[0].to_uppercase(), |(_, ours)| (*ours).to_owned()), number(row[1]))
+        })
+        .collect();
+    for (value, name) in admin::opcode::TABLE {
+        assert_eq!(Some(&u32::from(*value)), second.get(*name), "{name}");
+        assert_eq!(admin::name(*value), *name);
+    }
+    let theirs: Vec<(String, u32)> =
+        rows(include_str!("xl710_errors.csv")).map(|row| (row[0].to_owned(), number(row[1]))).collect();
+    let ours: Vec<(String, u32)> =
+        admin::ERRORS.iter().map(|(value, name, _)| ((*name).to_owned(), u32::from(*value))).collect();
+    assert_eq!(ours, theirs);
+    use admin::error::*;
+    for (value, name) in [
+        (EPERM, "EPERM"),
+        (ENOENT, "ENOENT"),
+        (ESRCH, "ESRCH"),
+        (ENXIO, "ENXIO"),
+        (ENOMEM, "ENOMEM"),
+        (EBUSY, "EBUSY"),
+        (EINVAL, "EINVAL"),
+        (ENOSPC, "ENOSPC"),
+        (BAD_ADDR, "BAD_ADDR"),
+    ] {
+        assert!(ours.contains(&(name.to_owned(), value.into())), "{name}");
+    }
+}
