@@ -11,8 +11,10 @@ mod checksum;
 pub mod chip;
 mod counters;
 pub mod fixture;
+pub mod i40e;
 pub mod ixgbe;
 pub mod lint;
+mod toeplitz;
 pub mod virtio;
 
 pub use chip::Chip;

@@ -37,7 +37,7 @@ const FRAGMENT_BITS: u64 = (ipv4::MORE_FRAGMENTS | ipv4::FRAGMENT_OFFSET).swap_b
 
 /// A frame's headers.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Headers {
+pub(crate) struct Headers {
     /// Packet type, at its place in word 0.
     pub kind: u64,
     /// IPCS, L4I, IPE, L4E, at their places in word 1.
@@ -117,7 +117,7 @@ pub(super) fn plain_kind(head: &[u8; 60]) -> u64 {
 
 /// Looks at any frame's headers; `vlan` is the tag's type (VLNCTRL.VET).
 #[inline(never)]
-pub(super) fn parse(frame: &[u8], vlan: u16) -> Headers {
+pub(crate) fn parse(frame: &[u8], vlan: u16) -> Headers {
     let mut headers = Headers::default();
     let mut at = ETHERTYPE;
     if be16(frame, at) == Some(vlan) {

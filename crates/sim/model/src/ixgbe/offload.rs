@@ -17,8 +17,9 @@ use crate::checksum::{add, crc32c, fold, pseudo, sum};
 /// Smallest segment size taken; a smaller one is a driver's error.
 const LEAST_MSS: usize = 48;
 
+/// Whose checksum is filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Transport {
+pub(crate) enum Transport {
     Tcp,
     Udp,
     Sctp,
@@ -45,18 +46,18 @@ impl Transport {
 
 /// A context descriptor: where a packet's headers are.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Headers {
-    l3: usize,
-    l4: usize,
-    l4_len: usize,
-    ipv4: bool,
-    transport: Transport,
-    mss: usize,
+pub(crate) struct Headers {
+    pub l3: usize,
+    pub l4: usize,
+    pub l4_len: usize,
+    pub ipv4: bool,
+    pub transport: Transport,
+    pub mss: usize,
 }
 
 /// How a packet is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cut {
+pub(crate) struct Cut {
     /// Bytes of the headers.
     pub headers: usize,
     /// Bytes behind the headers.

@@ -1,8 +1,7 @@
 //! Receive side scaling: the Toeplitz hash over addresses and ports, and the
 //! queue it leads to.
 //!
-//! 82599 datasheet rev. 3.4, section 7.1.2.8. One table of 256 entries a byte
-//! of input makes the hash a few lookups. Modes that mix RSS with pools or
+//! 82599 datasheet rev. 3.4, section 7.1.2.8. Modes that mix RSS with pools or
 //! traffic classes use the redirection table alone.
 
 use regs::ixgbe::descriptor::rx_low::*;
@@ -11,14 +10,13 @@ use wire::{ipv4, ipv6};
 
 use super::headers::{ADDRESSES, Headers, is_udp};
 use super::registers::Registers;
+use crate::toeplitz::{INPUT, KEY, Toeplitz};
 
-const KEY: usize = 40;
 /// Bytes of both addresses, and of IPv4's with both ports behind them.
 const ADDRESSES_V4: usize = ipv4::HEADER_LEN - ipv4::offset::SRC;
 const WITH_PORTS_V4: usize = ADDRESSES_V4 + 4;
 const ADDRESSES_V6: usize = ipv6::HEADER_LEN - ipv6::offset::SRC;
-/// Longest input: two IPv6 addresses and two ports.
-const INPUT: usize = ADDRESSES_V6 + 4;
+const _: () = assert!(INPUT == ADDRESSES_V6 + 4);
 
 /// Where a hash leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,21 +32,13 @@ pub(super) struct Spread {
 pub(super) struct Rss {
     pub enabled: bool,
     fields: u32,
-    key: [u8; KEY],
-    /// For input byte `n` of value `b`: what it adds to the hash.
-    table: Box<[[u32; 256]; INPUT]>,
+    toeplitz: Toeplitz,
     redirection: [u8; 128],
 }
 
 impl Rss {
     pub fn new() -> Rss {
-        Rss {
-            enabled: false,
-            fields: 0,
-            key: [0; KEY],
-            table: Box::new([[0; 256]; INPUT]),
-            redirection: [0; 128],
-        }
+        Rss { enabled: false, fields: 0, toeplitz: Toeplitz::new(), redirection: [0; 128] }
     }
 
     /// Takes over the registers.
@@ -70,35 +60,18 @@ impl Rss {
         for (n, word) in key.as_chunks_mut::<4>().0.iter_mut().enumerate() {
             *word = registers.read(RSSRK::at(n)).to_le_bytes();
         }
-        if key != self.key {
-            self.set_key(key);
-        }
-    }
-
-    pub fn set_key(&mut self, key: [u8; KEY]) {
-        self.key = key;
-        for (n, row) in self.table.iter_mut().enumerate() {
-            // The 32 bits of the key that start at each bit of this byte.
-            let span = key[n..].iter().chain(&[0; 8]).take(8);
-            let span = span.fold(0u64, |span, byte| span << 8 | u64::from(*byte));
-            let window = |bit: usize| (span >> (32 - bit)) as u32;
-            for (value, entry) in row.iter_mut().enumerate() {
-                let set = (0..8).filter(|bit| value >> (7 - bit) & 1 != 0);
-                *entry = set.fold(0, |hash, bit| hash ^ window(bit));
-            }
-        }
+        self.toeplitz.set_key(key);
     }
 
     /// Whether the key was left at zero.
     pub fn lacks_key(&self) -> bool {
-        self.key == [0; KEY]
+        self.toeplitz.lacks_key()
     }
 
     /// The hash of `input`, of up to 36 bytes.
     #[inline(always)]
     pub fn hash(&self, input: &[u8]) -> u32 {
-        let bytes = self.table.iter().zip(input);
-        bytes.fold(0, |hash, (row, byte)| hash ^ row[usize::from(*byte)])
+        self.toeplitz.hash(input)
     }
 
     /// The RSS type of a plain frame (see [`super::headers::plain`]), its hash
@@ -171,35 +144,5 @@ impl Rss {
         input[..ADDRESSES_V6].copy_from_slice(addresses);
         input[ADDRESSES_V6..].copy_from_slice(ports);
         Some((kind, self.hash(&input)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Microsoft's verification suite for RSS: key, input and results.
-    const MICROSOFT: [u8; 40] = [
-        0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0,
-        0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42,
-        0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
-    ];
-
-    #[test]
-    fn microsofts_vectors() {
-        let mut rss = Rss::new();
-        rss.set_key(MICROSOFT);
-        let v4 = [66, 9, 149, 187, 161, 142, 100, 80, 0x0a, 0xea, 0x06, 0xe6];
-        assert_eq!(rss.hash(&v4[..8]), 0x323e_8fc2);
-        assert_eq!(rss.hash(&v4), 0x51cc_c178);
-        let mut v6 = [0; 36];
-        v6[..16].copy_from_slice(
-            &"3ffe:2501:200:1fff::7".parse::<std::net::Ipv6Addr>().expect("address").octets(),
-        );
-        v6[16..32]
-            .copy_from_slice(&"3ffe:2501:200:3::1".parse::<std::net::Ipv6Addr>().expect("address").octets());
-        v6[32..].copy_from_slice(&[0x0a, 0xea, 0x06, 0xe6]);
-        assert_eq!(rss.hash(&v6[..32]), 0x2cc1_8cd5);
-        assert_eq!(rss.hash(&v6), 0x4020_7d3d);
     }
 }

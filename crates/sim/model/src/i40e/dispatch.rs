@@ -1,0 +1,165 @@
+//! Register accesses: who reads and who acts on what (datasheet 332464, chapter 10).
+
+use regs::Access;
+use regs::i40e::*;
+
+use super::admin::{RECEIVE, SEND};
+use super::interrupts::VECTORS;
+use super::lint::{Location, Rule};
+use super::registers::is_polled;
+use super::{I40e, QUEUES};
+use crate::{Dma, Pages};
+
+/// Intervals of vectors from 1 on: so many vectors for each.
+const PER_INTERVAL: usize = PFINT_DYN_CTLN::COUNT;
+
+impl<D: Dma, P: Pages> I40e<D, P> {
+    /// Reads a register.
+    pub fn read(&mut self, offset: u32) -> u32 {
+        let Some((id, n)) = lookup(offset) else {
+            self.host.counters.report(Rule::UnknownRegister, Location::Offset(offset), 0);
+            return 0;
+        };
+        if is_polled(offset) {
+            return self.host.pages.load(offset);
+        }
+        if let Some(value) = self.host.counters.statistics.read(id, n) {
+            return value;
+        }
+        match id {
+            GLNVM_ULD::ID => GLNVM_ULD::CONF_CORE_DONE | GLNVM_ULD::CONF_GLOBAL_DONE,
+            GLNVM_GENS::ID => self.nvm.general(),
+            GLNVM_FLA::ID => GLNVM_FLA::LOCKED,
+            GLNVM_SRCTL::ID => GLNVM_SRCTL::DONE,
+            GLNVM_SRDATA::ID => self.nvm.data(),
+            GLPCI_CNF2::ID => (VECTORS as u32 - 2) << GLPCI_CNF2::MSI_X_PF_N_SHIFT,
+            GLHMC_LANQMAX::ID => QUEUES.into(),
+            GLHMC_LANTXOBJSZ::ID => context::tx::LEN.ilog2(),
+            GLHMC_LANRXOBJSZ::ID => context::rx::LEN.ilog2(),
+            PFLAN_QALLOC::ID => PFLAN_QALLOC::VALID | u32::from(QUEUES - 1) << PFLAN_QALLOC::LASTQ_SHIFT,
+            PFINT_ICR0::ID => self.host.counters.interrupts.take_causes(),
+            PFINT_DYN_CTL0::ID => self.host.counters.interrupts.read_control(0),
+            PFINT_DYN_CTLN::ID => self.host.counters.interrupts.read_control(n + 1),
+            QTX_HEAD::ID => self.tx.queues.get(n).map_or(0, |queue| queue.ring.head),
+            _ => self.registers.read(offset),
+        }
+    }
+
+    /// Writes a register.
+    pub fn write(&mut self, offset: u32, value: u32) {
+        let Some((id, n)) = lookup(offset) else {
+            self.host.counters.report(Rule::UnknownRegister, Location::Offset(offset), value.into());
+            return;
+        };
+        if matches!(id.access, Access::RO | Access::RC) {
+            self.host.counters.report(Rule::WriteToReadOnly, Location::Register(id, n as u16), value.into());
+            return;
+        }
+        if is_polled(offset) {
+            self.host.pages.store(offset, value);
+            return;
+        }
+        self.act(id, n, offset, value);
+    }
+
+    fn act(&mut self, id: Id, n: usize, offset: u32, value: u32) {
+        let interrupts = &mut self.host.counters.interrupts;
+        match id {
+            PFGEN_CTRL::ID if value & PFGEN_CTRL::PFSWR != 0 => return self.reset_by_driver(),
+            // The core's reset includes the functions'; the model has nothing beyond.
+            GLGEN_RTRIG::ID if value & (GLGEN_RTRIG::CORER | GLGEN_RTRIG::GLOBR) != 0 => {
+                return self.reset_by_driver();
+            }
+            GLNVM_SRCTL::ID => return self.nvm.control(value),
+            GLNVM_FLA::ID => return,
+            PFINT_DYN_CTL0::ID => return interrupts.control(0, value),
+            PFINT_DYN_CTLN::ID => return interrupts.control(n + 1, value),
+            PFINT_ICR0_ENA::ID => interrupts.set_wanted(value),
+            PFINT_ITRN::ID => {
+                let units = (value & PFINT_ITRN::INTERVAL_MASK) as u16;
+                interrupts.set_interval(n % PER_INTERVAL + 1, n / PER_INTERVAL, units);
+            }
+            _ => {}
+        }
+        self.registers.write(offset, value);
+        match id {
+            PF_ATQLEN::ID => SEND.check(&self.registers, &mut self.host.counters),
+            PF_ARQLEN::ID => RECEIVE.check(&self.registers, &mut self.host.counters),
+            PF_ATQT::ID => self.run_commands(),
+            PF_ARQT::ID if RECEIVE.moved(&self.registers, &mut self.host.counters).is_some() => {
+                self.post_events();
+            }
+            PFHMC_SDCMD::ID => {
+                let host = &mut self.host;
+                self.hmc.command(value, &self.registers, &host.dma, &mut host.counters);
+            }
+            PFQF_CTL_0::ID | PFQF_HENA::ID | PFQF_HKEY::ID | PFQF_HLUT::ID => self.stale = true,
+            GLLAN_TXPRE_QDIS::ID => self.announce(n, value),
+            QINT_RQCTL::ID => self.rx.queues.get_mut(n).into_iter().for_each(|queue| queue.cause = value),
+            QINT_TQCTL::ID => self.tx.queues.get_mut(n).into_iter().for_each(|queue| queue.cause = value),
+            QRX_ENA::ID => self.enable_rx(n, offset, value & QRX_ENA::QENA_REQ != 0),
+            QTX_ENA::ID => self.enable_tx(n, offset, value & QTX_ENA::QENA_REQ != 0),
+            _ => {}
+        }
+    }
+
+    /// The driver told that a transmit queue will be enabled or disabled.
+    fn announce(&mut self, block: usize, value: u32) {
+        let queue = block * 128 + (value & GLLAN_TXPRE_QDIS::QINDX_MASK) as usize % 128;
+        if let Some(queue) = self.tx.queues.get_mut(queue) {
+            if value & GLLAN_TXPRE_QDIS::CLEAR_QDIS != 0 {
+                queue.announced = Some(true);
+            } else if value & GLLAN_TXPRE_QDIS::SET_QDIS != 0 {
+                queue.announced = Some(false);
+            }
+        }
+    }
+
+    fn enable_rx(&mut self, n: usize, offset: u32, on: bool) {
+        if self.stale {
+            self.stale = false;
+            self.rx.configure(&self.registers, &self.switch);
+        }
+        let has_queue = self.rx.has_queue(n as u16);
+        let Some(queue) = self.rx.queues.get_mut(n) else { return };
+        let mut runs = queue.ring.enabled;
+        if !on {
+            queue.ring.disable();
+            runs = false;
+        } else if !runs {
+            if !has_queue {
+                self.host.counters.report(Rule::ContextNotOfVsi, Location::Rx(n as u16), n as u64);
+            }
+            runs = queue.enable(n as u16, &self.hmc, &self.registers, &mut self.host);
+            self.raise_hmc_error(runs);
+        }
+        let state = if runs { QRX_ENA::QENA_REQ | QRX_ENA::QENA_STAT } else { u32::from(on) };
+        self.registers.write(offset, state);
+    }
+
+    fn enable_tx(&mut self, n: usize, offset: u32, on: bool) {
+        let Some(queue) = self.tx.queues.get_mut(n) else { return };
+        let mut runs = queue.ring.enabled;
+        if !on {
+            if runs && queue.announced != Some(false) {
+                self.host.counters.report(Rule::TxDisableUnannounced, Location::Tx(n as u16), n as u64);
+            }
+            queue.announced = None;
+            queue.disable(&mut self.host.counters);
+            runs = false;
+        } else if !runs {
+            runs = queue.enable(n as u16, &self.hmc, &self.registers, &mut self.host);
+            self.raise_hmc_error(runs);
+        }
+        let state = if runs { QTX_ENA::QENA_REQ | QTX_ENA::QENA_STAT } else { u32::from(on) };
+        self.registers.write(offset, state);
+    }
+
+    /// A queue did not start: its context cannot be used.
+    fn raise_hmc_error(&mut self, runs: bool) {
+        if !runs {
+            self.registers.write(PFHMC_ERRORINFO::AT, PFHMC_ERRORINFO::ERROR_DETECTED);
+            self.host.counters.interrupts.cause(PFINT_ICR0::HMC_ERR);
+        }
+    }
+}

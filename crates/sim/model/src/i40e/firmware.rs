@@ -1,0 +1,279 @@
+//! What the firmware does: each command of the admin queue, its arguments and its answer
+//! (datasheet 332464, chapter 7). Commands that only other functions, virtual functions or
+//! several traffic classes need are not there.
+
+use regs::i40e::admin::{
+    self, Descriptor, LAN_ADDR_VALID, PORT_ADDR_VALID, capability, error, flag, link, macvlan, opcode, vsi,
+};
+use regs::i40e::*;
+
+use super::admin::{Buffer, RECEIVE, SEND};
+use super::interrupts::VECTORS;
+use super::lint::{Location, Rule};
+use super::switch::{FILTERS, VSI_SEID};
+use super::{I40e, QUEUES};
+use crate::{Dma, Pages};
+
+/// Versions that the firmware tells: of itself, of its interface, its build.
+const FIRMWARE: [u16; 4] = [6, 0, 1, 7];
+const BUILD: u32 = 48_442;
+/// The time for which a resource is lent, in milliseconds.
+const LENT_MS: u32 = 3_000;
+/// Entries of the hash's table, and bits of each.
+const RSS: [u32; 2] = [512, 6];
+/// The SEID's bits in a command.
+const SEID_MASK: u16 = 0x3FF;
+
+/// An answer: zero, or an error.
+type Answer = Result<(), u16>;
+
+impl<D: Dma, P: Pages> I40e<D, P> {
+    /// The driver moved the tail of the send queue: all commands up to there are carried out.
+    pub(super) fn run_commands(&mut self) {
+        let Some(size) = SEND.moved(&self.registers, &mut self.host.counters) else { return };
+        for _ in 0..size {
+            let (registers, host) = (&mut self.registers, &mut self.host);
+            let Some((place, mut command)) = SEND.take(registers, &host.dma, &mut host.counters) else {
+                break;
+            };
+            let answer = self.command(&mut command);
+            command.flags |= flag::DD | flag::CMP;
+            if let Err(error) = answer {
+                (command.flags, command.retval) = (command.flags | flag::ERR, error);
+            } else {
+                command.retval = 0;
+            }
+            self.host.counters.commands += 1;
+            SEND.put(&mut self.registers, &self.host.dma, place, &command);
+        }
+        self.post_events();
+    }
+
+    /// Gives the driver the events that wait, if it has lent a descriptor.
+    pub(super) fn post_events(&mut self) {
+        if !self.link.event {
+            return;
+        }
+        let (registers, host) = (&mut self.registers, &mut self.host);
+        let Some((place, lent)) = RECEIVE.take(registers, &host.dma, &mut host.counters) else { return };
+        self.link.event = false;
+        let event = self.link.event();
+        let event = Descriptor { flags: flag::DD | flag::CMP, cookie: lent.cookie, ..event };
+        RECEIVE.put(&mut self.registers, &self.host.dma, place, &event);
+        self.host.counters.interrupts.cause(PFINT_ICR0::ADMINQ);
+    }
+
+    fn command(&mut self, command: &mut Descriptor) -> Answer {
+        match command.opcode {
+            opcode::GET_VERSION => self.version(command),
+            opcode::REQUEST_RESOURCE => command.set_param(4, &LENT_MS.to_le_bytes()),
+            opcode::DRIVER_VERSION
+            | opcode::QUEUE_SHUTDOWN
+            | opcode::RELEASE_RESOURCE
+            | opcode::CLEAR_PXE_MODE
+            | opcode::MAC_ADDRESS_WRITE
+            | opcode::LLDP_STOP
+            | opcode::SET_DCB_PARAMETERS => {}
+            opcode::LIST_FUNC_CAPABILITIES | opcode::LIST_DEV_CAPABILITIES => {
+                return self.capabilities(command);
+            }
+            opcode::MAC_ADDRESS_READ => return self.addresses(command),
+            opcode::GET_SWITCH_CONFIG => return self.answer(command, &self.switch.elements()),
+            opcode::RX_CTL_REG_READ | opcode::RX_CTL_REG_WRITE => return self.receive_register(command),
+            opcode::GET_VSI | opcode::UPDATE_VSI => return self.vsi(command),
+            opcode::ADD_VSI => return Err(error::ENOSPC),
+            opcode::DELETE_ELEMENT => return Err(error::ENOENT),
+            opcode::ADD_MACVLAN | opcode::REMOVE_MACVLAN => return self.filters(command),
+            opcode::SET_VSI_PROMISCUOUS => return self.promiscuous(command),
+            opcode::GET_PHY_ABILITIES => return self.answer(command, &self.link.abilities()),
+            opcode::SET_PHY_CONFIG | opcode::RESTART_AN => self.set_link(command),
+            opcode::SET_MAC_CONFIG => self.link.max_frame = command.param16(0),
+            opcode::GET_LINK_STATUS => self.link_status(command),
+            opcode::SET_PHY_INT_MASK => self.link.set_event_mask(command.param16(link::EVENT_MASK)),
+            opcode::NVM_READ => return self.read_nvm(command),
+            other => {
+                self.host.counters.report(Rule::AdminUnknownCommand, Location::Command(other), 0);
+                return Err(error::ESRCH);
+            }
+        }
+        Ok(())
+    }
+
+    /// An argument makes no sense.
+    fn invalid(&mut self, command: &Descriptor, value: u64, error: u16) -> Answer {
+        self.host.counters.report(Rule::AdminArgumentInvalid, Location::Command(command.opcode), value);
+        Err(error)
+    }
+
+    /// Answers with bytes in the command's buffer.
+    fn answer(&mut self, command: &mut Descriptor, bytes: &[u8]) -> Answer {
+        let host = &mut self.host;
+        let buffer = Buffer::of(command, &mut host.counters).ok_or(error::EINVAL)?;
+        if !buffer.write(bytes, command, &host.dma, &mut host.counters) {
+            return Err(error::BAD_ADDR);
+        }
+        command.datalen = bytes.len().min(buffer.len) as u16;
+        Ok(())
+    }
+
+    /// The bytes of the command's buffer.
+    fn argument(&mut self, command: &Descriptor) -> Result<(Buffer, Vec<u8>), u16> {
+        let host = &mut self.host;
+        let buffer = Buffer::of(command, &mut host.counters).ok_or(error::EINVAL)?;
+        let bytes = buffer.read(command, &host.dma, &mut host.counters).ok_or(error::BAD_ADDR)?;
+        Ok((buffer, bytes))
+    }
+
+    fn version(&self, command: &mut Descriptor) {
+        command.set_param(0, &0u32.to_le_bytes());
+        command.set_param(4, &BUILD.to_le_bytes());
+        for (at, half) in [8, 10, 12, 14].into_iter().zip(FIRMWARE) {
+            command.set_param(at, &half.to_le_bytes());
+        }
+    }
+
+    fn capabilities(&mut self, command: &mut Descriptor) -> Answer {
+        let queues = u32::from(QUEUES);
+        let all = [
+            (capability::VSI, 1, 0),
+            (capability::RSS, RSS[0], RSS[1]),
+            (capability::RXQ, queues, 0),
+            (capability::TXQ, queues, 0),
+            (capability::MSIX, VECTORS as u32, 0),
+        ];
+        let mut bytes = Vec::new();
+        for (kind, number, logical) in all {
+            let mut one = [0; capability::LEN];
+            one[..2].copy_from_slice(&kind.to_le_bytes());
+            one[2] = 1; // the revision
+            one[4..8].copy_from_slice(&number.to_le_bytes());
+            one[8..12].copy_from_slice(&logical.to_le_bytes());
+            bytes.extend(one);
+        }
+        if usize::from(command.datalen) < bytes.len() {
+            // The driver asks again with as many bytes as this says.
+            command.datalen = bytes.len() as u16;
+            return Err(error::ENOMEM);
+        }
+        command.set_param(4, &(all.len() as u32).to_le_bytes());
+        self.answer(command, &bytes)
+    }
+
+    fn addresses(&mut self, command: &mut Descriptor) -> Answer {
+        let none = [0; 6];
+        let bytes = [self.mac, none, self.mac, none].concat();
+        command.set_param(0, &(LAN_ADDR_VALID | PORT_ADDR_VALID).to_le_bytes());
+        self.answer(command, &bytes)
+    }
+
+    /// Receive registers that may only be accessed by the firmware while frames come.
+    fn receive_register(&mut self, command: &mut Descriptor) -> Answer {
+        let offset = command.param32(4);
+        let known = lookup(offset).map(|(id, _)| id);
+        match known {
+            Some(PFQF_CTL_0::ID | PFQF_HENA::ID | PFQF_HKEY::ID | PFQF_HLUT::ID | GLQF_HASH_INSET::ID) => {}
+            _ => return self.invalid(command, offset.into(), error::EINVAL),
+        }
+        if command.opcode == opcode::RX_CTL_REG_READ {
+            command.set_param(12, &self.registers.read(offset).to_le_bytes());
+        } else {
+            self.registers.write(offset, command.param32(12));
+            self.stale = true;
+        }
+        Ok(())
+    }
+
+    fn check_vsi(&mut self, command: &Descriptor, seid: u16) -> Answer {
+        match seid & SEID_MASK {
+            VSI_SEID => Ok(()),
+            _ => self.invalid(command, seid.into(), error::ENOENT),
+        }
+    }
+
+    fn vsi(&mut self, command: &mut Descriptor) -> Answer {
+        self.check_vsi(command, command.param16(0))?;
+        if command.opcode == opcode::GET_VSI {
+            let properties = *self.switch.properties();
+            self.answer(command, &properties)?;
+        } else {
+            let (_, bytes) = self.argument(command)?;
+            let Some(properties) = bytes.first_chunk::<{ vsi::LEN }>() else {
+                return self.invalid(command, bytes.len() as u64, error::EINVAL);
+            };
+            if !self.switch.update(properties, QUEUES) {
+                return self.invalid(command, 0, error::EINVAL);
+            }
+            self.stale = true;
+        }
+        for (at, half) in [(0, VSI_SEID), (2, 0), (4, 1), (6, 0)] {
+            command.set_param(at, &half.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    fn filters(&mut self, command: &mut Descriptor) -> Answer {
+        self.check_vsi(command, command.param16(2))?;
+        let (buffer, mut bytes) = self.argument(command)?;
+        let count = usize::from(command.param16(0));
+        if count == 0 || count * macvlan::LEN > bytes.len() {
+            return self.invalid(command, count as u64, error::EINVAL);
+        }
+        let adding = command.opcode == opcode::ADD_MACVLAN;
+        let any_vlan = if adding { macvlan::ADD_ANY_VLAN } else { macvlan::REMOVE_ANY_VLAN };
+        let mut failed = false;
+        for filter in bytes.chunks_exact_mut(macvlan::LEN).take(count) {
+            let half = |at: usize| u16::from_le_bytes([filter[at], filter[at + 1]]);
+            let flags = if adding { half(macvlan::FLAGS) } else { half(macvlan::FLAGS) & 0xFF };
+            let vlan = (flags & any_vlan == 0).then_some(half(macvlan::VLAN) & wire::vlan::ID);
+            let mac = std::array::from_fn(|n| filter[n]);
+            let done = if adding { self.switch.add(mac, vlan) } else { self.switch.remove(mac, vlan) };
+            let good = if adding { macvlan::PERFECT as u8 } else { 0 };
+            filter[macvlan::ANSWER] = if done { good } else { macvlan::FAILED };
+            failed |= !done;
+        }
+        let used = self.switch.used();
+        for (at, half) in [(0, used), (2, FILTERS - used), (4, 0), (6, 0)] {
+            command.set_param(at, &(half as u16).to_le_bytes());
+        }
+        if !buffer.write(&bytes, command, &self.host.dma, &mut self.host.counters) {
+            return Err(error::BAD_ADDR);
+        }
+        match (failed, adding) {
+            (false, _) => Ok(()),
+            (true, true) => Err(error::ENOSPC),
+            (true, false) => Err(error::ENOENT),
+        }
+    }
+
+    fn promiscuous(&mut self, command: &mut Descriptor) -> Answer {
+        self.check_vsi(command, command.param16(4))?;
+        self.switch.set_promiscuous(command.param16(0), command.param16(2));
+        Ok(())
+    }
+
+    fn set_link(&mut self, command: &Descriptor) {
+        let enabled = if command.opcode == opcode::RESTART_AN {
+            command.params[0] & link::RESTART_ENABLE != 0
+        } else {
+            command.params[link::ABILITIES_FLAGS] & link::ENABLED != 0
+        };
+        self.link.set_enabled(enabled);
+    }
+
+    fn link_status(&mut self, command: &mut Descriptor) {
+        match command.param16(0) & link::EVENTS_ON {
+            link::EVENTS_ON => self.link.set_events(true),
+            0 => {}
+            _ => self.link.set_events(false),
+        }
+        self.link.describe(command);
+    }
+
+    fn read_nvm(&mut self, command: &mut Descriptor) -> Answer {
+        let (module, len, offset) = (command.params[1], command.param16(2), command.param32(4));
+        match self.nvm.bytes(offset as usize, len.into()) {
+            Some(bytes) if module == 0 && usize::from(len) <= admin::BUFFER => self.answer(command, &bytes),
+            _ => self.invalid(command, offset.into(), error::EINVAL),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The host as the data path meets it: its memory, the pages it shares, and what is counted.
+//!
+//! Every frame the wire offers is delivered or lost by one of the names here; every packet
+//! the host queues is sent, or lost by one of the names.
+
+use super::interrupts::Interrupts;
+use super::lint::{Lint, Location, Rule};
+use super::statistics::Statistics;
+
+crate::counters::drops! {
+    /// The queue had no descriptor.
+    rx_no_descriptor,
+    /// No filter wanted it.
+    rx_filtered_mac,
+    /// Its VLAN was not wanted.
+    rx_filtered_vlan,
+    /// The CRC was wrong, or a symbol was illegal.
+    rx_crc,
+    /// It was shorter than 64 bytes with its CRC.
+    rx_undersize,
+    /// It was longer than the MAC or the queue's context allows.
+    rx_oversize,
+    /// A buffer's address is not mapped.
+    rx_dma_fault,
+    /// It was meant for a queue that is not enabled.
+    rx_queue_disabled,
+    /// The link was down when it came.
+    rx_link_down,
+    /// Its descriptors make no sense.
+    tx_bad_descriptor,
+    /// A buffer's address is not mapped.
+    tx_dma_fault,
+    /// Its queue was disabled, or the device reset, before its last descriptor.
+    tx_disabled,
+}
+
+/// The host.
+#[derive(Debug)]
+pub(super) struct Host<D, P> {
+    /// The view of its memory.
+    pub dma: D,
+    /// The pages of BAR 0 that it maps: the queues' tails.
+    pub pages: P,
+    pub counters: Counters,
+}
+
+/// What the data path has to tell, apart from packets.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub drops: Drops,
+    pub statistics: Statistics,
+    pub interrupts: Interrupts,
+    pub lint: Lint,
+    /// Bus Master Enable is clear: the device accesses no memory.
+    pub dma_off: bool,
+    /// Frames the wire gave, and packets the host queued, each segment counting.
+    pub rx_offered: u64,
+    pub tx_offered: u64,
+    /// Commands that the firmware answered.
+    pub commands: u64,
+}
+
+impl Counters {
+    /// Reports a rule broken; a new kind is logged.
+    pub fn report(&mut self, rule: Rule, place: Location, value: u64) {
+        if let Some(finding) = self.lint.report(rule, place, value) {
+            tracing::debug!(%finding, "driver");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The link: up when the driver lets it and the other end is there; changes are events of
+//! the admin queue (datasheet 332464, chapters 3 and 7).
+
+use regs::i40e::admin::{Descriptor, link, opcode};
+
+/// The longest frame, CRC included.
+pub(super) const MAX_FRAME: u16 = 9728;
+
+/// The port's link.
+#[derive(Debug)]
+pub(super) struct Link {
+    /// The driver wants it.
+    enabled: bool,
+    /// The other end is there.
+    light: bool,
+    /// Events are wanted, and which are not.
+    events: bool,
+    mask: u16,
+    /// An event waits to be posted.
+    pub event: bool,
+    /// The longest frame that the MAC lets in, CRC included.
+    pub max_frame: u16,
+}
+
+impl Link {
+    pub fn new() -> Link {
+        Link { enabled: true, light: true, events: false, mask: 0, event: false, max_frame: MAX_FRAME }
+    }
+
+    /// As a reset of the function leaves it: the other end is where it was.
+    pub fn reset(&mut self) {
+        *self = Link { light: self.light, ..Link::new() };
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.enabled && self.light
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut Link)) {
+        let before = self.is_up();
+        change(self);
+        if self.is_up() != before && self.events && self.mask & link::EVENT_UP_DOWN == 0 {
+            self.event = true;
+        }
+    }
+
+    /// Whether the other end is there.
+    pub fn set_light(&mut self, light: bool) {
+        if light != self.light {
+            self.change(|link| link.light = light);
+        }
+    }
+
+    pub fn set_enabled(&mut self, enabled: bool) {
+        self.change(|link| link.enabled = enabled);
+    }
+
+    pub fn set_events(&mut self, on: bool) {
+        self.events = on;
+    }
+
+    pub fn set_event_mask(&mut self, mask: u16) {
+        self.mask = mask;
+    }
+
+    /// Puts the link's state into an answer or an event.
+    pub fn describe(&self, descriptor: &mut Descriptor) {
+        let up = self.is_up();
+        let info = link::MEDIA | if up { link::UP } else { 0 };
+        let negotiation = link::QUALIFIED | if up { link::AN_COMPLETED } else { 0 };
+        descriptor.set_param(link::PHY_TYPE, &[link::PHY_40GBASE_SR4]);
+        descriptor.set_param(link::SPEED, &[if up { link::SPEED_40G } else { 0 }]);
+        descriptor.set_param(link::INFO, &[info, negotiation]);
+        descriptor.set_param(link::MAX_FRAME, &self.max_frame.to_le_bytes());
+    }
+
+    /// The event that the link has changed.
+    pub fn event(&self) -> Descriptor {
+        let mut event = Descriptor::new(opcode::GET_LINK_STATUS);
+        event.set_param(0, &[1]); // events are on
+        self.describe(&mut event);
+        event
+    }
+
+    /// What the PHY can do.
+    pub fn abilities(&self) -> Vec<u8> {
+        let mut abilities = vec![0; link::ABILITIES_LEN];
+        abilities[..4].copy_from_slice(&(1u32 << link::PHY_40GBASE_SR4).to_le_bytes());
+        abilities[link::ABILITIES_SPEED] = link::SPEED_40G;
+        abilities[link::ABILITIES_FLAGS] = if self.enabled { link::ENABLED } else { 0 };
+        abilities
+    }
+}

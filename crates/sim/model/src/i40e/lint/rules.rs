@@ -1,0 +1,137 @@
+//! The rules of the linter with their words: what the datasheet forbids, and what a real
+//! device would do. Sections are chapters of datasheet 332464.
+
+use crate::lint::rules;
+
+rules! {
+    // Registers.
+    UnknownRegister, Notice, "10",
+        "An offset was accessed at which the model has no register.",
+        "A real device may have a register there; the model reads zero and ignores writes.";
+    WriteToReadOnly, Warning, "10",
+        "A register was written that can only be read.",
+        "The write is ignored.";
+    OddAccess, Error, "10",
+        "A register was accessed by another width than 32 bits, or across registers.",
+        "A narrower write is ignored; other accesses are undefined.";
+    BusMasterOff, Error, "11",
+        "A queue was used while Bus Master Enable was clear.",
+        "The device accesses no memory: nothing is received and nothing is sent.";
+    // Reset.
+    ResetWithQueuesEnabled, Warning, "4",
+        "The function was reset while queues were enabled.",
+        "Packets on their way are lost, and the device may write to memory until the reset is done.";
+
+    // Admin queue.
+    AdminQueueOff, Error, "7",
+        "The tail of an admin queue was moved while the queue was not enabled.",
+        "The firmware does not look: the command is never answered.";
+    AdminQueueInvalid, Error, "7",
+        "An admin queue was enabled whose length is zero or whose base is not aligned to 64 bytes.",
+        "The queue does not work, or the firmware reads memory that is not the ring.";
+    AdminTailOutOfRange, Error, "7",
+        "The tail of an admin queue is not below the queue's length.",
+        "The firmware reads memory behind the ring as commands.";
+    AdminRingUnmapped, Error, "7",
+        "A descriptor of an admin queue lies in memory that the device cannot reach.",
+        "The firmware sets the queue's critical error bit and stops it.";
+    AdminBufferUnmapped, Error, "7",
+        "The buffer of a command lies in memory that the device cannot reach.",
+        "The command fails with BAD_ADDR, or memory of somebody else is overwritten.";
+    AdminFlagsWrong, Warning, "7",
+        "The flags of a command do not fit its buffer: BUF, RD or LB is missing.",
+        "The firmware may read no data, or refuse the command.";
+    AdminUnknownCommand, Warning, "7",
+        "The model's firmware has no such command.",
+        "It answers ESRCH; a real device may have the command.";
+    AdminArgumentInvalid, Error, "7",
+        "A command has an argument that makes no sense, such as an element that does not exist.",
+        "The firmware refuses the command.";
+
+    // Host memory cache.
+    SegmentInvalid, Error, "7",
+        "A segment descriptor was written whose index or count of pages is out of range.",
+        "The descriptor is ignored, or the cache reads memory that was not meant.";
+    SegmentUnmapped, Error, "7",
+        "A segment's backing memory is not memory that the device can reach.",
+        "Contexts in it cannot be read: queues do not start and an HMC error is raised.";
+    ContextUnreachable, Error, "7",
+        "A queue was enabled whose context is in no valid segment, or beyond the objects counted.",
+        "The queue does not start, and an HMC error is raised.";
+    RingBaseInvalid, Error, "8",
+        "The context of a queue has no base address for the ring.",
+        "Descriptors are read from address zero.";
+    RingLengthInvalid, Error, "8",
+        "The length of a ring is zero, above 8160 or no multiple of 32.",
+        "The queue does not work as the driver thinks; descriptors are lost.";
+    RingUnmapped, Error, "8",
+        "A ring lies in memory that the device cannot reach.",
+        "Descriptors cannot be read or written: the queue stops.";
+    RingFreedWhileEnabled, Error, "8",
+        "The memory of a ring was taken away while its queue was enabled.",
+        "The device reads and writes memory that belongs to somebody else.";
+    BufferSizeInvalid, Error, "8",
+        "The buffer size in a receive context is below 1024 bytes.",
+        "Frames are cut into more pieces than the device can chain.";
+    RxMaxInvalid, Error, "8",
+        "The longest frame of a receive context is below 64, above 9728, or does not fit five buffers.",
+        "Longer frames are lost, or written over more buffers than are chained.";
+    QueueOwnerUnset, Error, "8",
+        "A transmit queue was enabled without being assigned to this function in QTX_CTL.",
+        "The device drops what is sent as malicious.";
+    QueueSetWrong, Error, "8",
+        "The ready list in a transmit context is not the queue set handle of the VSI.",
+        "The scheduler never serves the queue.";
+
+    // Queues.
+    TxEnableUnannounced, Error, "8",
+        "A transmit queue was enabled before GLLAN_TXPRE_QDIS was told so.",
+        "The queue may stay disabled inside.";
+    TxDisableUnannounced, Warning, "8",
+        "A transmit queue was disabled before GLLAN_TXPRE_QDIS was told so.",
+        "Packets that were already fetched are lost.";
+    ContextNotOfVsi, Warning, "7",
+        "A receive queue was enabled that is not in the VSI's queue map.",
+        "No frame ever comes to the queue.";
+    RssWithoutKey, Warning, "7",
+        "Frames are spread over queues with a key that is zero.",
+        "Every hash is zero: all frames come to one queue.";
+    TailOutOfRange, Error, "8",
+        "A tail is not below the length of its ring.",
+        "The device reads memory behind the ring as descriptors.";
+    TailPassedHead, Error, "8",
+        "A tail went backwards or passed the head.",
+        "The device takes descriptors that it has used already as new ones.";
+
+    // Descriptors.
+    BufferUnmapped, Error, "8",
+        "A buffer lies in memory that the device cannot reach.",
+        "The transaction fails; a packet is lost, or memory of somebody else is overwritten.";
+    ZeroLengthDescriptor, Error, "8",
+        "A transmit descriptor has a buffer of no bytes.",
+        "The device reports a malicious driver and stops the queue.";
+    UnsupportedDescriptor, Error, "8",
+        "A transmit descriptor has a type that is none, or is marked as done already.",
+        "The device reports a malicious driver and stops the queue.";
+    ReportWithoutEnd, Error, "8",
+        "A transmit descriptor asks for a report and does not end its packet.",
+        "The device reports a malicious driver and stops the queue.";
+    ContextInsidePacket, Error, "8",
+        "A context descriptor stands between the buffers of a packet.",
+        "The device reports a malicious driver and stops the queue.";
+    TooManyBuffers, Error, "8",
+        "A frame that is sent is made of more than eight buffers.",
+        "The device reports a malicious driver and stops the queue.";
+    TxLengthInvalid, Error, "8",
+        "A packet that is sent whole is shorter than 17 bytes or longer than 9728.",
+        "The device reports a malicious driver and stops the queue.";
+    HeaderLengthsWrong, Error, "8",
+        "The header lengths in a transmit descriptor are not those of the packet.",
+        "Checksums are computed over the wrong bytes and put at the wrong place.";
+    PseudoHeaderWrong, Error, "8",
+        "The checksum field of a packet does not hold the pseudo header's sum.",
+        "The checksum that is sent is wrong, and the receiver drops the packet.";
+    TsoInvalid, Error, "8",
+        "A packet to be cut has a segment size outside of 64 to 9674, or a length that is not its payload's.",
+        "The device reports a malicious driver and stops the queue.";
+}

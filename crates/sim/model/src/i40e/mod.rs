@@ -1,0 +1,196 @@
+//! The Intel XL710 from inside: one physical function with its firmware, what its registers
+//! do, and where packets go.
+//!
+//! Datasheet 332464, cited by chapters. [`I40e::step`] does some bounded work; [`I40e::read`]
+//! and [`I40e::write`] are accesses to BAR 0 outside the polled pages (inside them, too, for a
+//! driver that maps nothing). The firmware answers a command as soon as the tail is moved.
+//! Not modelled: virtual functions, several VSIs, Flow Director, DCB, timestamps, tunnels; the
+//! registers of what is not modelled keep what is written.
+
+mod admin;
+mod chip;
+mod dispatch;
+mod firmware;
+mod hmc;
+mod host;
+mod interrupts;
+mod link;
+pub mod lint;
+mod nvm;
+mod registers;
+mod ring;
+mod rss;
+mod rx;
+mod statistics;
+mod switch;
+mod tx;
+
+#[cfg(test)]
+mod tests;
+
+pub use host::Drops;
+pub use interrupts::VECTORS;
+pub use registers::POLLED;
+
+use hmc::Hmc;
+use host::{Counters, Host};
+use link::Link;
+use lint::{Lint, Location, Rule};
+use nvm::Nvm;
+use registers::Registers;
+use rx::Rx;
+use switch::Switch;
+use tx::Tx;
+
+use crate::{Dma, Interrupts, Pages, Wire};
+use regs::i40e::{PFGEN_CTRL, QRX_TAIL, QTX_TAIL};
+
+/// Queues of each kind.
+pub const QUEUES: u16 = 128;
+
+/// An XL710. `D` is its view of host memory, `P` the pages it shares.
+pub struct I40e<D: Dma, P: Pages> {
+    host: Host<D, P>,
+    mac: [u8; 6],
+    now_ns: u64,
+    generation: u64,
+    /// Registers have changed that the data path has not yet taken over.
+    stale: bool,
+    registers: Registers,
+    hmc: Hmc,
+    link: Link,
+    nvm: Nvm,
+    switch: Switch,
+    rx: Rx<D::Window>,
+    tx: Tx<D::Window>,
+    /// Where interrupts go.
+    messages: Option<Box<dyn Interrupts>>,
+}
+
+impl<D: Dma, P: Pages> I40e<D, P> {
+    /// A device that was just powered on, with this address.
+    pub fn new(dma: D, pages: P, mac: [u8; 6]) -> I40e<D, P> {
+        let mut device = I40e {
+            generation: dma.generation(),
+            host: Host { dma, pages, counters: Counters::default() },
+            mac,
+            now_ns: 0,
+            stale: true,
+            registers: Registers::new(),
+            hmc: Hmc::default(),
+            link: Link::new(),
+            nvm: Nvm::new(),
+            switch: Switch::new(mac),
+            rx: Rx::new(),
+            tx: Tx::new(),
+            messages: None,
+        };
+        device.reset_function();
+        device
+    }
+
+    /// Does some of the work there is and returns how many packets moved; 0 means idle.
+    /// `now_ns` must not go backwards. The work is bounded: 64 frames from the wire, and 64
+    /// descriptors of each transmit queue and some 4 MiB of them all.
+    pub fn step<C: Wire>(&mut self, wire: &mut C, now_ns: u64) -> usize {
+        self.now_ns = now_ns;
+        self.link.set_light(wire.is_up());
+        self.post_events();
+        let generation = self.host.dma.generation();
+        if generation != self.generation {
+            self.generation = generation;
+            self.translate();
+        }
+        if self.stale {
+            self.stale = false;
+            self.rx.configure(&self.registers, &self.switch);
+        }
+        let up = self.link.is_up();
+        let I40e { host, rx, tx, switch, link, .. } = self;
+        let mut moved = if up { tx.step(host, &mut |_, frame| wire.transmit(frame)) } else { 0 };
+        moved += rx.step(host, switch, up, link.max_frame.into(), wire);
+        if let Some(messages) = &mut self.messages {
+            self.host.counters.interrupts.poll(now_ns, &mut |vector| messages.raise(vector));
+        }
+        moved
+    }
+
+    /// Mappings have changed: rings are translated anew.
+    #[cold]
+    fn translate(&mut self) {
+        let I40e { host, rx, tx, .. } = self;
+        rx.queues.iter_mut().for_each(|queue| queue.ring.translate(host));
+        tx.queues.iter_mut().for_each(|queue| queue.ring.translate(host));
+    }
+
+    /// What the PCI command register's Bus Master Enable says: without it the device accesses
+    /// no memory.
+    pub fn set_bus_master(&mut self, on: bool) {
+        if self.host.counters.dma_off == on {
+            self.host.counters.dma_off = !on;
+            self.translate();
+        }
+    }
+
+    /// A reset of the whole device, as by power.
+    pub fn reset(&mut self) {
+        self.reset_function();
+        self.host.dma.forget();
+    }
+
+    /// A reset of the function (chapter 4): queues, interrupts, admin queues, filters and the
+    /// host memory cache are as after power-on; statistics stay.
+    fn reset_function(&mut self) {
+        let I40e { host, rx, tx, .. } = self;
+        for queue in &mut rx.queues {
+            queue.ring.disable();
+            queue.cause = 0;
+        }
+        for queue in &mut tx.queues {
+            queue.disable(&mut host.counters);
+            (queue.cause, queue.announced) = (0, None);
+        }
+        for n in 0..QUEUES.into() {
+            host.pages.store(QTX_TAIL::at(n), 0);
+            host.pages.store(QRX_TAIL::at(n), 0);
+        }
+        host.counters.interrupts.reset();
+        self.registers.reset();
+        self.hmc.reset();
+        self.switch = Switch::new(self.mac);
+        self.link.reset();
+        self.stale = true;
+    }
+
+    /// The driver asked for a reset of the function.
+    fn reset_by_driver(&mut self) {
+        let running = self.queues();
+        if running != (0, 0) {
+            let place = Location::Register(PFGEN_CTRL::ID, 0);
+            let number = (running.0 + running.1) as u64;
+            self.host.counters.report(Rule::ResetWithQueuesEnabled, place, number);
+        }
+        self.reset_function();
+    }
+
+    /// Where interrupts go; without one they stay pending.
+    pub fn set_interrupts(&mut self, messages: Option<Box<dyn Interrupts>>) {
+        self.messages = messages;
+    }
+
+    /// Packets lost so far, by name.
+    pub fn drops(&self) -> &Drops {
+        &self.host.counters.drops
+    }
+
+    /// What the driver did wrong.
+    pub fn lint(&self) -> &Lint {
+        &self.host.counters.lint
+    }
+
+    /// Enabled receive and transmit queues.
+    pub fn queues(&self) -> (usize, usize) {
+        let rx = self.rx.queues.iter().filter(|queue| queue.ring.enabled).count();
+        (rx, self.tx.queues.iter().filter(|queue| queue.ring.enabled).count())
+    }
+}

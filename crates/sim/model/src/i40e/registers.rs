@@ -1,0 +1,63 @@
+//! Registers that only keep what is written. Those that do something belong to the
+//! components; the queues' tails lie in the polled pages.
+
+use regs::i40e::*;
+
+/// What registers hold, row by row of the table.
+#[derive(Debug)]
+pub(super) struct Registers {
+    values: Vec<Box<[u32]>>,
+}
+
+impl Registers {
+    pub fn new() -> Registers {
+        Registers { values: TABLE.iter().map(|register| vec![0; register.len()].into()).collect() }
+    }
+
+    /// As a reset of the function leaves them.
+    pub fn reset(&mut self) {
+        self.values.iter_mut().for_each(|values| values.fill(0));
+        for n in 0..GLQF_HASH_INSET::COUNT / 2 {
+            let value = default_inset(n as u32);
+            self.write(GLQF_HASH_INSET::at(2 * n), value as u32);
+            self.write(GLQF_HASH_INSET::at(2 * n + 1), (value >> 32) as u32);
+        }
+    }
+
+    /// What is kept at `offset`; 0 where there is no register.
+    pub fn read(&self, offset: u32) -> u32 {
+        lookup(offset).map_or(0, |(id, n)| self.values[id.index()][n])
+    }
+
+    /// Keeps `value`.
+    pub fn write(&mut self, offset: u32, value: u32) {
+        if let Some((id, n)) = lookup(offset) {
+            self.values[id.index()][n] = value;
+        }
+    }
+}
+
+/// What is hashed of a packet class unless the driver says otherwise: addresses, and ports
+/// where there are any.
+fn default_inset(packet_class: u32) -> u64 {
+    use class::*;
+    let (v4, v6) = (inset::IPV4_SRC | inset::IPV4_DST, inset::IPV6_SRC | inset::IPV6_DST);
+    let ports = inset::SRC_PORT | inset::DST_PORT;
+    match packet_class {
+        IPV4_UDP | IPV4_TCP | IPV4_SCTP => v4 | ports,
+        IPV4_OTHER | IPV4_FRAGMENT => v4,
+        IPV6_UDP | IPV6_TCP | IPV6_SCTP => v6 | ports,
+        IPV6_OTHER | IPV6_FRAGMENT => v6,
+        _ => 0,
+    }
+}
+
+/// The pages of BAR 0 that both sides see in memory: offset and bytes. They hold the tails
+/// of transmit and of receive queues.
+pub const POLLED: [(u32, u32); 2] = [(QTX_TAIL::at(0), 0x1000), (QRX_TAIL::at(0), 0x1000)];
+
+/// Whether both sides see `offset` in memory.
+#[inline]
+pub(super) fn is_polled(offset: u32) -> bool {
+    POLLED.iter().any(|&(first, len)| offset.wrapping_sub(first) < len)
+}

@@ -1,0 +1,130 @@
+//! Descriptor rings as the chip keeps them: where they lie and how far the driver has filled
+//! them (datasheet 332464, chapter 8).
+
+use super::host::Host;
+use super::lint::{Location, Rule};
+use crate::{Dma, Pages};
+
+/// The longest ring, in descriptors.
+pub(super) const LONGEST: u64 = 8160;
+
+/// One ring.
+#[derive(Debug)]
+pub(super) struct Ring<W> {
+    pub place: Location,
+    /// Where its tail is in BAR 0.
+    tail_at: u32,
+    pub enabled: bool,
+    window: Option<W>,
+    iova: u64,
+    /// Bytes of a descriptor.
+    bytes: usize,
+    size: u32,
+    /// The descriptor that is used next.
+    pub head: u32,
+    /// One past the last that the driver has given, as last seen.
+    tail: u32,
+}
+
+/// What a context says of a ring.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    pub iova: u64,
+    pub size: u64,
+    /// Bytes of a descriptor.
+    pub bytes: usize,
+    pub head: u64,
+}
+
+impl<W> Ring<W> {
+    pub fn new(place: Location, tail_at: u32) -> Ring<W> {
+        Ring { place, tail_at, enabled: false, window: None, iova: 0, bytes: 16, size: 0, head: 0, tail: 0 }
+    }
+
+    /// The queue was enabled; `false` when it cannot be with such a ring.
+    pub fn enable<D: Dma<Window = W>, P: Pages>(&mut self, shape: Shape, host: &mut Host<D, P>) -> bool {
+        let Shape { iova, size, bytes, head } = shape;
+        let counters = &mut host.counters;
+        if iova == 0 {
+            counters.report(Rule::RingBaseInvalid, self.place, iova);
+            return false;
+        }
+        if size == 0 || size > LONGEST || !size.is_multiple_of(regs::i40e::context::RING_MULTIPLE) {
+            counters.report(Rule::RingLengthInvalid, self.place, size);
+            return false;
+        }
+        (self.iova, self.size, self.bytes) = (iova, size as u32, bytes);
+        self.head = if head < size { head as u32 } else { 0 };
+        self.tail = self.head;
+        self.enabled = true;
+        self.find_memory(host);
+        if self.window.is_none() && !host.counters.dma_off {
+            host.counters.report(Rule::RingUnmapped, self.place, iova);
+        }
+        true
+    }
+
+    pub fn disable(&mut self) {
+        (self.enabled, self.window) = (false, None);
+    }
+
+    /// Mappings have changed.
+    pub fn translate<D: Dma<Window = W>, P: Pages>(&mut self, host: &mut Host<D, P>) {
+        if !self.enabled {
+            return;
+        }
+        let had = self.window.is_some();
+        self.find_memory(host);
+        if had && self.window.is_none() && !host.counters.dma_off {
+            host.counters.report(Rule::RingFreedWhileEnabled, self.place, self.iova);
+        }
+    }
+
+    fn find_memory<D: Dma<Window = W>, P: Pages>(&mut self, host: &mut Host<D, P>) {
+        let len = u64::from(self.size) * self.bytes as u64;
+        self.window = host.dma.window(self.iova, len).filter(|_| !host.counters.dma_off);
+        if host.counters.dma_off {
+            host.counters.report(Rule::BusMasterOff, self.place, self.iova);
+        }
+    }
+
+    /// Reads the doorbell.
+    #[inline]
+    pub fn poll<D: Dma, P: Pages>(&mut self, host: &mut Host<D, P>) {
+        let tail = host.pages.load(self.tail_at);
+        if tail == self.tail {
+            return;
+        }
+        if tail >= self.size {
+            host.counters.report(Rule::TailOutOfRange, self.place, tail.into());
+            return;
+        }
+        let before = self.given();
+        self.tail = tail;
+        // A tail only gives: with fewer than before it has passed the head or gone back.
+        if self.given() < before {
+            host.counters.report(Rule::TailPassedHead, self.place, tail.into());
+        }
+    }
+
+    /// Descriptors that the driver has given and that are not used yet; none without memory.
+    #[inline]
+    pub fn given(&self) -> u32 {
+        if self.window.is_none() {
+            return 0;
+        }
+        if self.tail >= self.head { self.tail - self.head } else { self.tail + self.size - self.head }
+    }
+
+    /// Memory, and where the descriptor at the head is in it.
+    #[inline]
+    pub fn next(&self) -> Option<(&W, usize)> {
+        Some((self.window.as_ref()?, self.head as usize * self.bytes))
+    }
+
+    /// Goes on to the next descriptor.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.head = if self.head + 1 >= self.size { 0 } else { self.head + 1 };
+    }
+}

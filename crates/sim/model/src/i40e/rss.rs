@@ -1,0 +1,137 @@
+//! Receive side scaling: the class of a packet, what is hashed of it, and the queue to which
+//! the hash leads (datasheet 332464, chapter 7).
+
+use regs::i40e::*;
+use regs::ixgbe::descriptor::rx_low::{PACKET_IPV4, PACKET_IPV6, PACKET_SCTP, PACKET_TCP, PACKET_UDP};
+use wire::{ipv4, ipv6};
+
+use super::registers::Registers;
+use crate::ixgbe::headers::Headers;
+use crate::toeplitz::{INPUT, KEY, Toeplitz};
+
+/// Bits of an entry of the table.
+const ENTRY: u8 = 0x3F;
+/// Entries of the table, whole and halved.
+const WHOLE: u32 = 512;
+const HALF: u32 = 128;
+
+/// The unit with its tables.
+#[derive(Debug)]
+pub(super) struct Rss {
+    toeplitz: Toeplitz,
+    /// Classes that are hashed, a bit each.
+    classes: u64,
+    /// Classes whose ports are hashed too.
+    with_ports: u64,
+    table: Vec<u8>,
+    size: u32,
+}
+
+impl Rss {
+    pub fn new() -> Rss {
+        Rss {
+            toeplitz: Toeplitz::new(),
+            classes: 0,
+            with_ports: 0,
+            table: vec![0; WHOLE as usize],
+            size: HALF,
+        }
+    }
+
+    /// Takes over the registers.
+    pub fn configure(&mut self, registers: &Registers) {
+        let pair = |low, high| u64::from(registers.read(low)) | u64::from(registers.read(high)) << 32;
+        self.classes = pair(PFQF_HENA::at(0), PFQF_HENA::at(1));
+        self.with_ports = (0..64)
+            .filter(|n| {
+                pair(GLQF_HASH_INSET::at(2 * n), GLQF_HASH_INSET::at(2 * n + 1)) & inset::SRC_PORT != 0
+            })
+            .fold(0, |classes, n| classes | 1 << n);
+        for (n, entries) in self.table.chunks_mut(4).enumerate() {
+            let word = registers.read(PFQF_HLUT::at(n)).to_le_bytes();
+            entries.iter_mut().zip(word).for_each(|(entry, value)| *entry = value & ENTRY);
+        }
+        let whole = registers.read(PFQF_CTL_0::AT) & PFQF_CTL_0::HASHLUTSIZE_512 != 0;
+        self.size = if whole { WHOLE } else { HALF };
+        let mut key = [0; KEY];
+        for (n, word) in key.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            *word = registers.read(PFQF_HKEY::at(n)).to_le_bytes();
+        }
+        self.toeplitz.set_key(key);
+    }
+
+    /// Whether packets are hashed with a key of zeroes.
+    pub fn lacks_key(&self) -> bool {
+        self.classes != 0 && self.toeplitz.lacks_key()
+    }
+
+    /// A frame's hash; `None` when its class is not hashed.
+    pub fn hash(&self, frame: &[u8], headers: &Headers) -> Option<u32> {
+        let class = class_of(frame, headers)?;
+        if self.classes >> class & 1 == 0 {
+            return None;
+        }
+        let (at, len) = match headers.kind & PACKET_IPV4 {
+            0 => (ipv6::offset::SRC, ipv6::HEADER_LEN - ipv6::offset::SRC),
+            _ => (ipv4::offset::SRC, ipv4::HEADER_LEN - ipv4::offset::SRC),
+        };
+        let mut input = [0; INPUT];
+        input[..len].copy_from_slice(frame.get(usize::from(headers.l3) + at..)?.get(..len)?);
+        let mut used = len;
+        if self.with_ports >> class & 1 != 0 && headers.l4 != 0 {
+            input[len..len + 4].copy_from_slice(frame.get(usize::from(headers.l4)..)?.get(..4)?);
+            used += 4;
+        }
+        Some(self.toeplitz.hash(&input[..used]))
+    }
+
+    /// Which of the VSI's queues a hash leads to.
+    pub fn queue(&self, hash: u32) -> u16 {
+        self.table[(hash % self.size) as usize].into()
+    }
+}
+
+/// The class of a packet; `None` for what has none.
+fn class_of(frame: &[u8], headers: &Headers) -> Option<u32> {
+    let transport = headers.kind & (PACKET_TCP | PACKET_UDP | PACKET_SCTP);
+    if headers.kind & PACKET_IPV4 != 0 {
+        let fragment =
+            || ipv4::Header::of(frame.get(headers.l3.into()..)?).map(|header| header.is_fragment());
+        Some(match transport {
+            PACKET_TCP => class::IPV4_TCP,
+            PACKET_UDP => class::IPV4_UDP,
+            PACKET_SCTP => class::IPV4_SCTP,
+            _ if fragment() == Some(true) => class::IPV4_FRAGMENT,
+            _ => class::IPV4_OTHER,
+        })
+    } else if headers.kind & PACKET_IPV6 != 0 {
+        Some(match transport {
+            PACKET_TCP => class::IPV6_TCP,
+            PACKET_UDP => class::IPV6_UDP,
+            PACKET_SCTP => class::IPV6_SCTP,
+            _ if headers.protocol == wire::ip::Protocol::FRAGMENT.0 => class::IPV6_FRAGMENT,
+            _ => class::IPV6_OTHER,
+        })
+    } else {
+        None
+    }
+}
+
+/// The packet type of a frame, as the write-back has it.
+pub(super) fn packet_type(frame: &[u8], headers: &Headers) -> u8 {
+    use descriptor::ptype;
+    match class_of(frame, headers) {
+        Some(class::IPV4_TCP) => ptype::IPV4_TCP,
+        Some(class::IPV4_UDP) => ptype::IPV4_UDP,
+        Some(class::IPV4_SCTP) => ptype::IPV4_SCTP,
+        Some(class::IPV4_FRAGMENT) => ptype::IPV4_FRAGMENT,
+        Some(class::IPV4_OTHER) => ptype::IPV4,
+        Some(class::IPV6_TCP) => ptype::IPV6_TCP,
+        Some(class::IPV6_UDP) => ptype::IPV6_UDP,
+        Some(class::IPV6_SCTP) => ptype::IPV6_SCTP,
+        Some(class::IPV6_FRAGMENT) => ptype::IPV6_FRAGMENT,
+        Some(_) => ptype::IPV6,
+        None if headers.ethertype == wire::ethernet::EtherType::ARP.0 => ptype::ARP,
+        None => ptype::L2,
+    }
+}

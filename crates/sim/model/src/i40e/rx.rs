@@ -1,0 +1,305 @@
+//! Receiving: a frame from the wire is checked, filtered, given a queue and written to the
+//! queue's buffers (datasheet 332464, chapter 8). Without a descriptor it is lost: there is
+//! no packet buffer here. Header split, timestamps and Flow Director are not modelled.
+
+use regs::i40e::descriptor::{MOST_RX_BUFFERS, rx_high, rx_low};
+use regs::i40e::*;
+use regs::ixgbe::descriptor::rx_high as found;
+use wire::ethernet::{ADDRESSES_LEN, EtherType};
+use wire::vlan;
+
+use super::QUEUES;
+use super::hmc::{Hmc, Objects};
+use super::host::Host;
+use super::lint::{Location, Rule};
+use super::registers::Registers;
+use super::ring::{Ring, Shape};
+use super::rss::{Rss, packet_type};
+use super::statistics::RX;
+use super::switch::{Switch, Unwanted};
+use crate::checksum::crc32;
+use crate::ixgbe::headers::{Headers, parse};
+use crate::{Dma, FrameError, MAX_FRAME, MIN_FRAME, Pages, Window, Wire};
+
+/// Most frames taken from the wire in a step.
+const BURST: usize = 64;
+/// Bytes of a CRC.
+const CRC: usize = 4;
+/// The unit of a buffer's size, and the smallest buffer.
+const BUFFER_UNIT: usize = 128;
+const LEAST_BUFFER: usize = 1024;
+/// The longest frame that a context may allow, and the shortest.
+const LONGEST: usize = super::link::MAX_FRAME as usize;
+const SHORTEST: usize = MIN_FRAME + CRC;
+
+/// A receive queue.
+#[derive(Debug)]
+pub(super) struct RxQueue<W> {
+    pub ring: Ring<W>,
+    /// Bytes of a buffer.
+    buffer: usize,
+    /// The longest frame, CRC included.
+    longest: usize,
+    strips_crc: bool,
+    /// The stripped tag stands in the first word.
+    tag_in_first: bool,
+    /// It received something in this step.
+    touched: bool,
+    /// What QINT_RQCTL says.
+    pub cause: u32,
+}
+
+impl<W: Window> RxQueue<W> {
+    fn new(n: u16) -> RxQueue<W> {
+        RxQueue {
+            ring: Ring::new(Location::Rx(n), QRX_TAIL::at(n.into())),
+            buffer: 0,
+            longest: 0,
+            strips_crc: true,
+            tag_in_first: true,
+            touched: false,
+            cause: 0,
+        }
+    }
+
+    /// The queue was enabled: takes over its context. Whether it runs.
+    pub fn enable<D: Dma<Window = W>, P: Pages>(
+        &mut self,
+        n: u16,
+        hmc: &Hmc,
+        registers: &Registers,
+        host: &mut Host<D, P>,
+    ) -> bool {
+        let Some(words) = hmc.context::<4>(Objects::rx(registers), n, &host.dma) else {
+            host.counters.report(Rule::ContextUnreachable, Location::Rx(n), n.into());
+            return false;
+        };
+        use context::rx::*;
+        self.buffer = DBUFF.of(&words) as usize * BUFFER_UNIT;
+        self.longest = RXMAX.of(&words) as usize;
+        if self.buffer < LEAST_BUFFER {
+            host.counters.report(Rule::BufferSizeInvalid, Location::Rx(n), self.buffer as u64);
+            return false;
+        }
+        let most = LONGEST.min(MOST_RX_BUFFERS * self.buffer);
+        if !(SHORTEST..=most).contains(&self.longest) {
+            host.counters.report(Rule::RxMaxInvalid, Location::Rx(n), self.longest as u64);
+        }
+        self.strips_crc = CRCSTRIP.of(&words) != 0;
+        self.tag_in_first = L2TSEL.of(&words) != 0;
+        let bytes = if DSIZE.of(&words) != 0 { 32 } else { 16 };
+        let iova = BASE.of(&words) * BUFFER_UNIT as u64;
+        self.ring.enable(Shape { iova, size: QLEN.of(&words), bytes, head: HEAD.of(&words) }, host)
+    }
+}
+
+/// The receive side.
+#[derive(Debug)]
+pub(super) struct Rx<W> {
+    pub queues: Vec<RxQueue<W>>,
+    pub rss: Rss,
+    /// Queues of the VSI: the first, and how many.
+    vsi: (u16, u16),
+    strips: bool,
+    /// A frame as it is written, when that is not as it came.
+    changed: Vec<u8>,
+    scratch: Box<[u8]>,
+}
+
+impl<W: Window> Rx<W> {
+    pub fn new() -> Rx<W> {
+        Rx {
+            queues: (0..QUEUES).map(RxQueue::new).collect(),
+            rss: Rss::new(),
+            vsi: (0, 1),
+            strips: false,
+            changed: Vec::new(),
+            scratch: vec![0; MAX_FRAME].into_boxed_slice(),
+        }
+    }
+
+    /// Takes over registers and the VSI's properties.
+    pub fn configure(&mut self, registers: &Registers, switch: &Switch) {
+        self.rss.configure(registers);
+        (self.vsi, self.strips) = (switch.queues(), switch.strips());
+    }
+
+    /// Whether the VSI has a queue.
+    pub fn has_queue(&self, n: u16) -> bool {
+        n.checked_sub(self.vsi.0).is_some_and(|n| n < self.vsi.1)
+    }
+
+    /// Moves frames from the wire to the host; how many came.
+    pub fn step<D, P, C>(
+        &mut self,
+        host: &mut Host<D, P>,
+        switch: &Switch,
+        up: bool,
+        longest: usize,
+        wire: &mut C,
+    ) -> usize
+    where
+        D: Dma<Window = W>,
+        P: Pages,
+        C: Wire,
+    {
+        let mut room = usize::MAX;
+        let mut enabled = 0;
+        for queue in self.queues.iter_mut().filter(|queue| queue.ring.enabled) {
+            queue.ring.poll(host);
+            room = room.min(queue.ring.given() as usize / MOST_RX_BUFFERS);
+            enabled += 1;
+        }
+        // A source without a rate of its own waits for descriptors; other frames are lost.
+        let wanted = match wire.has_backpressure() {
+            true if enabled == 0 || !up => 0,
+            true => BURST.min(room),
+            false => BURST,
+        };
+        if wanted == 0 {
+            return 0;
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let taken = wire.receive_burst(&mut scratch, wanted, &mut |frame, fault| {
+            host.counters.rx_offered += 1;
+            if up {
+                self.arrive(host, switch, longest, frame, fault);
+            } else {
+                host.counters.drops.rx_link_down += 1;
+            }
+        });
+        self.scratch = scratch;
+        for queue in &mut self.queues {
+            if std::mem::take(&mut queue.touched) && queue.cause & QINT_RQCTL::CAUSE_ENA != 0 {
+                let index = (queue.cause & QINT_RQCTL::ITR_INDX_MASK) >> QINT_RQCTL::ITR_INDX_SHIFT;
+                host.counters.interrupts.event((queue.cause & QINT_RQCTL::MSIX_INDX_MASK) as usize, index);
+            }
+        }
+        taken
+    }
+
+    /// A frame came: it is delivered, or lost and counted.
+    fn arrive<D, P>(
+        &mut self,
+        host: &mut Host<D, P>,
+        switch: &Switch,
+        longest: usize,
+        frame: &[u8],
+        fault: FrameError,
+    ) where
+        D: Dma<Window = W>,
+        P: Pages,
+    {
+        let (drops, statistics) = (&mut host.counters.drops, &mut host.counters.statistics);
+        let (lost, counted) = match fault {
+            FrameError::Crc => (&mut drops.rx_crc, &mut statistics.crc),
+            FrameError::Symbol => (&mut drops.rx_crc, &mut statistics.illegal),
+            FrameError::None if frame.len() < MIN_FRAME => (&mut drops.rx_undersize, &mut statistics.short),
+            FrameError::None if frame.len() + CRC > longest => (&mut drops.rx_oversize, &mut statistics.long),
+            FrameError::None => {
+                statistics.frame(RX, frame);
+                return self.deliver(host, switch, frame);
+            }
+        };
+        *lost += 1;
+        *counted += 1;
+    }
+
+    /// A good frame: filters, queue, buffers.
+    fn deliver<D, P>(&mut self, host: &mut Host<D, P>, switch: &Switch, frame: &[u8])
+    where
+        D: Dma<Window = W>,
+        P: Pages,
+    {
+        let headers = parse(frame, EtherType::VLAN.0);
+        let counters = &mut host.counters;
+        match switch.accept(frame, headers.tag) {
+            Ok(()) => {}
+            Err(Unwanted::Address) => return counters.drops.rx_filtered_mac += 1,
+            Err(Unwanted::Vlan) => return counters.drops.rx_filtered_vlan += 1,
+        }
+        let hash = self.rss.hash(frame, &headers);
+        let entry = hash.map_or(0, |hash| self.rss.queue(hash)) & (self.vsi.1 - 1);
+        let n = usize::from(self.vsi.0.wrapping_add(entry));
+        let Some(queue) = self.queues.get_mut(n).filter(|queue| queue.ring.enabled) else {
+            return counters.drops.rx_queue_disabled += 1;
+        };
+        if frame.len() + CRC > queue.longest {
+            return counters.drops.rx_oversize += 1;
+        }
+        if hash.is_some() && self.vsi.1 > 1 && self.rss.lacks_key() {
+            counters.report(Rule::RssWithoutKey, Location::Register(PFQF_HKEY::ID, 0), 0);
+        }
+        let tag = headers.tag.filter(|_| self.strips && queue.tag_in_first);
+        let mut bytes = frame;
+        if tag.is_some() || !queue.strips_crc {
+            self.changed.clear();
+            let rest = if tag.is_some() { ADDRESSES_LEN + vlan::HEADER_LEN } else { ADDRESSES_LEN };
+            self.changed.extend_from_slice(&frame[..ADDRESSES_LEN]);
+            self.changed.extend_from_slice(&frame[rest..]);
+            if !queue.strips_crc {
+                self.changed.extend_from_slice(&crc32(frame).to_le_bytes());
+            }
+            bytes = &self.changed;
+        }
+        queue.write(host, bytes, words(frame, &headers, hash, tag, queue.strips_crc));
+    }
+}
+
+/// The write-back's words, without what depends on the buffer.
+fn words(frame: &[u8], headers: &Headers, hash: Option<u32>, tag: Option<u16>, strips_crc: bool) -> [u64; 2] {
+    let low = hash.map_or(0, |hash| u64::from(hash) << rx_low::HASH_SHIFT)
+        | tag.map_or(0, |tag| u64::from(tag) << rx_low::L2TAG1_SHIFT);
+    let looked_at = headers.status & (found::IPCS | found::L4I) != 0;
+    let mut high = u64::from(packet_type(frame, headers)) << rx_high::PTYPE_SHIFT;
+    for (set, bit) in [
+        (hash.is_some(), rx_high::FLTSTAT_RSS),
+        (tag.is_some(), rx_high::L2TAG1P),
+        (!strips_crc, rx_high::CRCP),
+        (looked_at, rx_high::L3L4P),
+        (headers.status & found::IPE != 0, rx_high::IPE),
+        (headers.status & found::L4E != 0, rx_high::L4E),
+    ] {
+        high |= if set { bit } else { 0 };
+    }
+    [low, high]
+}
+
+impl<W: Window> RxQueue<W> {
+    /// Writes a frame to the next buffers, and their descriptors.
+    fn write<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>, bytes: &[u8], words: [u64; 2]) {
+        let buffers = bytes.len().div_ceil(self.buffer);
+        if buffers > MOST_RX_BUFFERS {
+            return host.counters.drops.rx_oversize += 1;
+        }
+        if buffers > self.ring.given() as usize {
+            host.counters.statistics.no_descriptor += 1;
+            return host.counters.drops.rx_no_descriptor += 1;
+        }
+        let mut reached = true;
+        for (n, piece) in (1..).zip(bytes.chunks(self.buffer)) {
+            let Some((window, at)) = self.ring.next() else { return };
+            let address = window.load(at);
+            if !host.dma.write(address, piece) {
+                host.counters.report(Rule::BufferUnmapped, self.ring.place, address);
+                reached = false;
+            }
+            let last = n == buffers;
+            let [low, mut high] = if last { words } else { [0, 0] };
+            high |= rx_high::DD | (piece.len() as u64) << rx_high::LENGTH_SHIFT;
+            if last {
+                high |= rx_high::EOF | if reached { 0 } else { rx_high::RXE };
+            }
+            window.store(at, low);
+            window.store_release(at + 8, high);
+            self.ring.advance();
+        }
+        self.touched = true;
+        if reached {
+            host.counters.statistics.packets[RX] += 1;
+            host.counters.statistics.bytes[RX] += bytes.len() as u64;
+        } else {
+            host.counters.drops.rx_dma_fault += 1;
+        }
+    }
+}

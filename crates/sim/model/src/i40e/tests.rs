@@ -1,0 +1,353 @@
+//! The device under a driver played by hand: commands of the firmware, contexts and rings, what
+//! the linter says of mistakes, and that nothing a driver does makes the device fall over.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use proptest::prelude::*;
+use regs::i40e::admin::{Descriptor, error, flag, macvlan, opcode};
+use regs::i40e::descriptor::{rx_high, tx, tx_context};
+use regs::i40e::*;
+
+use super::switch::{QUEUE_SET, VSI_SEID};
+use super::{I40e, Rule};
+use crate::fixture::{Cable, Memory};
+use crate::{Dma, Pages};
+
+const BASE: u64 = 1 << 32;
+const MAC: [u8; 6] = [2, 0x49, 0x58, 0, 0, 1];
+/// Where the guest keeps what: admin rings and buffer, contexts, rings, buffers.
+const SEND: u64 = BASE;
+const RECEIVE: u64 = BASE + 0x1000;
+const BUFFER: u64 = BASE + 0x2000;
+const RX_RING: u64 = BASE + 0x4000;
+const TX_RING: u64 = BASE + 0x5000;
+const DATA: u64 = BASE + 0x1_0000;
+const CONTEXTS: u64 = BASE + 0x20_0000;
+const SIZE: u32 = 32;
+
+/// The tails' pages.
+#[derive(Debug, Clone, Default)]
+struct Tails(Arc<Mutex<HashMap<u32, u32>>>);
+
+impl Pages for Tails {
+    fn load(&self, offset: u32) -> u32 {
+        self.0.lock().expect("nobody panics with it").get(&offset).copied().unwrap_or(0)
+    }
+
+    fn store(&self, offset: u32, value: u32) {
+        self.0.lock().expect("nobody panics with it").insert(offset, value);
+    }
+}
+
+struct Guest {
+    chip: I40e<Memory, Tails>,
+    memory: Memory,
+    cable: Cable,
+    next: u32,
+    now_ns: u64,
+}
+
+impl Guest {
+    /// A guest whose admin queues run.
+    fn new() -> Guest {
+        let memory = Memory::new(BASE, 4 << 20);
+        let chip = I40e::new(memory.clone(), Tails::default(), MAC);
+        let mut guest = Guest { chip, memory, cable: Cable::default(), next: 0, now_ns: 0 };
+        for (registers, base) in [
+            ([PF_ATQBAL::AT, PF_ATQBAH::AT, PF_ATQLEN::AT], SEND),
+            ([PF_ARQBAL::AT, PF_ARQBAH::AT, PF_ARQLEN::AT], RECEIVE),
+        ] {
+            guest.chip.write(registers[0], base as u32);
+            guest.chip.write(registers[1], (base >> 32) as u32);
+            guest.chip.write(registers[2], SIZE | PF_ATQLEN::ENABLE);
+        }
+        guest.chip.write(PF_ARQT::AT, SIZE - 1);
+        guest
+    }
+
+    /// Carries out a command with these bytes in its buffer.
+    fn command(&mut self, mut command: Descriptor, data: &[u8], flags: u16) -> Descriptor {
+        command.flags |= flags;
+        command.datalen = data.len() as u16;
+        if !data.is_empty() {
+            command.set_address(BUFFER);
+            assert!(self.memory.write(BUFFER, data));
+        }
+        let place = SEND + u64::from(self.next) * 32;
+        for (at, word) in (0..).step_by(8).zip(command.words()) {
+            self.memory.store(place + at, word);
+        }
+        self.next = (self.next + 1) % SIZE;
+        self.chip.write(PF_ATQT::AT, self.next);
+        let words = [0, 8, 16, 24].map(|at| self.memory.load(place + at));
+        let answer = Descriptor::from_words(words);
+        assert_eq!(answer.flags & (flag::DD | flag::CMP), flag::DD | flag::CMP, "answered");
+        assert_eq!(self.chip.read(PF_ATQH::AT), self.next);
+        answer
+    }
+
+    fn plain(&mut self, opcode: u16) -> Descriptor {
+        self.command(Descriptor::new(opcode), &[], 0)
+    }
+
+    /// Lends contexts' memory, and enables queue 0 of either kind over rings of 64.
+    fn start(&mut self, rx: &[(context::Field, u64)], tx: &[(context::Field, u64)]) {
+        let chip = &mut self.chip;
+        chip.write(PFHMC_SDDATAHIGH::AT, (CONTEXTS >> 32) as u32);
+        let kind =
+            PFHMC_SDDATALOW::VALID | PFHMC_SDDATALOW::TYPE_DIRECT | 512 << PFHMC_SDDATALOW::BPCOUNT_SHIFT;
+        chip.write(PFHMC_SDDATALOW::AT, CONTEXTS as u32 | kind);
+        chip.write(PFHMC_SDCMD::AT, PFHMC_SDCMD::PMSDWR);
+        chip.write(GLHMC_LANTXCNT::at(0), 1);
+        chip.write(GLHMC_LANRXBASE::at(0), 8); // 4096 bytes
+        chip.write(GLHMC_LANRXCNT::at(0), 1);
+        let (mut words, mut sent) = ([0; 4], [0; 16]);
+        let right_rx = [
+            (context::rx::BASE, RX_RING / 128),
+            (context::rx::QLEN, 64),
+            (context::rx::DBUFF, 16),
+            (context::rx::RXMAX, 1522),
+            (context::rx::CRCSTRIP, 1),
+        ];
+        let right_tx = [
+            (context::tx::BASE, TX_RING / 128),
+            (context::tx::QLEN, 64),
+            (context::tx::RDYLIST, QUEUE_SET.into()),
+        ];
+        right_rx.iter().chain(rx).for_each(|(field, value)| field.put(&mut words, *value));
+        right_tx.iter().chain(tx).for_each(|(field, value)| field.put(&mut sent, *value));
+        for (at, word) in (0..).step_by(8).zip(words) {
+            self.memory.store(CONTEXTS + 4096 + at, word);
+        }
+        for (at, word) in (0..).step_by(8).zip(sent) {
+            self.memory.store(CONTEXTS + at, word);
+        }
+        chip.write(QTX_CTL::at(0), QTX_CTL::PFVF_Q_PF);
+        chip.write(GLLAN_TXPRE_QDIS::at(0), GLLAN_TXPRE_QDIS::CLEAR_QDIS);
+        chip.write(QTX_ENA::at(0), QTX_ENA::QENA_REQ);
+        chip.write(QRX_ENA::at(0), QRX_ENA::QENA_REQ);
+    }
+
+    /// Puts descriptors from the start of the transmit ring, and rings.
+    fn transmit(&mut self, descriptors: &[[u64; 2]]) {
+        for (at, words) in (TX_RING..).step_by(16).zip(descriptors) {
+            self.memory.store(at, words[0]);
+            self.memory.store(at + 8, words[1]);
+        }
+        self.chip.write(QTX_TAIL::at(0), descriptors.len() as u32);
+        self.step();
+    }
+
+    fn step(&mut self) {
+        self.now_ns += 1_000_000;
+        self.chip.step(&mut self.cable, self.now_ns);
+    }
+
+    fn broke(&self, rule: Rule) -> u64 {
+        self.chip.lint().count(rule)
+    }
+}
+
+#[test]
+fn commands_are_answered_and_unknown_ones_refused() {
+    let mut guest = Guest::new();
+    let version = guest.plain(opcode::GET_VERSION);
+    assert_eq!((version.retval, version.param16(8), version.param16(12)), (0, 6, 1));
+    let refused = guest.plain(0x0BAD);
+    assert_eq!((refused.retval, refused.flags & flag::ERR), (error::ESRCH, flag::ERR));
+    assert_eq!(guest.broke(Rule::AdminUnknownCommand), 1);
+    for _ in 0..2 * SIZE {
+        assert_eq!(guest.plain(opcode::GET_VERSION).retval, 0, "round the ring");
+    }
+    let few = guest.command(Descriptor::new(opcode::LIST_FUNC_CAPABILITIES), &[0; 32], flag::BUF);
+    assert_eq!((few.retval, few.datalen), (error::ENOMEM, 160), "it says how much there is");
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_refused_and_reported() {
+    let mut guest = Guest::new();
+    let mut filters = Descriptor::new(opcode::ADD_MACVLAN);
+    filters.set_param(2, &(VSI_SEID | macvlan::SEID_VALID).to_le_bytes());
+    filters.set_param(0, &3u16.to_le_bytes());
+    let answer = guest.command(filters, &[0; 2 * macvlan::LEN], flag::BUF | flag::RD);
+    assert_eq!(answer.retval, error::EINVAL, "more filters than bytes");
+    filters.set_param(2, &7u16.to_le_bytes());
+    assert_eq!(guest.command(filters, &[0; 48], flag::BUF | flag::RD).retval, error::ENOENT, "no such VSI");
+    let mut register = Descriptor::new(opcode::RX_CTL_REG_WRITE);
+    register.set_param(4, &PFGEN_CTRL::AT.to_le_bytes());
+    assert_eq!(guest.command(register, &[], 0).retval, error::EINVAL);
+    assert_eq!(guest.broke(Rule::AdminArgumentInvalid), 3);
+    // Flags that do not fit the buffer.
+    let switch = Descriptor::new(opcode::GET_SWITCH_CONFIG);
+    assert_eq!(guest.command(switch, &[0; 512], 0).retval, error::EINVAL);
+    assert_eq!(guest.command(switch, &[0; 1024], flag::BUF).retval, 0);
+    assert_eq!(guest.broke(Rule::AdminFlagsWrong), 2);
+    let mut far = switch;
+    far.set_address(0x1000);
+    far.datalen = 64;
+    let answer = {
+        far.flags = flag::BUF;
+        let place = SEND + u64::from(guest.next) * 32;
+        (0..).step_by(8).zip(far.words()).for_each(|(at, word)| guest.memory.store(place + at, word));
+        guest.next += 1;
+        guest.chip.write(PF_ATQT::AT, guest.next);
+        guest.memory.load(place) >> 48
+    };
+    assert_eq!((answer as u16, guest.broke(Rule::AdminBufferUnmapped)), (error::BAD_ADDR, 1));
+}
+
+#[test]
+fn a_frame_is_received_and_one_is_sent() {
+    let mut guest = Guest::new();
+    guest.start(&[], &[]);
+    assert_eq!(guest.chip.queues(), (1, 1));
+    for n in 0..8 {
+        guest.memory.store(RX_RING + 16 * n, DATA + 2048 * n);
+    }
+    guest.chip.write(QRX_TAIL::at(0), 8);
+    let frame: Vec<u8> = MAC.iter().copied().chain((6..100).map(|n| n as u8)).collect();
+    guest.cable.send(&frame);
+    guest.step();
+    let status = guest.memory.load(RX_RING + 8);
+    assert_eq!(status & (rx_high::DD | rx_high::EOF), rx_high::DD | rx_high::EOF);
+    assert_eq!((status & rx_high::LENGTH_MASK) >> rx_high::LENGTH_SHIFT, 100);
+    assert_eq!(guest.memory.bytes(DATA, 100), frame);
+    assert!(guest.memory.write(DATA + 0x8000, &frame));
+    guest.transmit(&[[DATA + 0x8000, tx::EOP | tx::RS | tx::ICRC | 100 << tx::SIZE_SHIFT]]);
+    assert_eq!(guest.cable.from_host, [frame]);
+    assert_eq!(guest.memory.load(TX_RING + 8), tx::DTYPE_DONE);
+    let packets = [GLPRT_UPRCL::at(0), GLPRT_UPTCL::at(0), GLPRT_UPRCL::at(0)];
+    assert_eq!(packets.map(|offset| guest.chip.read(offset)), [1, 1, 1], "reading does not clear");
+    assert!(guest.chip.lint().is_empty(), "{}", guest.chip.lint());
+    // Without a descriptor a frame is lost, and counted.
+    (0..9).for_each(|_| guest.cable.send(&[&MAC[..], &[0; 60]].concat()));
+    guest.step();
+    assert_eq!(guest.chip.drops().rx_no_descriptor, 2);
+    assert_eq!(guest.chip.read(GLV_RDPC::at(0)), 2);
+}
+
+/// What a mistake in a context breaks, and whether the queue runs nevertheless.
+#[test]
+fn contexts_are_checked_when_a_queue_is_enabled() {
+    use context::{rx, tx};
+    for (field, value, rule, runs) in [
+        (rx::BASE, 0, Rule::RingBaseInvalid, false),
+        (rx::QLEN, 40, Rule::RingLengthInvalid, false),
+        (rx::QLEN, 8191, Rule::RingLengthInvalid, false),
+        (rx::DBUFF, 7, Rule::BufferSizeInvalid, false),
+        (rx::RXMAX, 9729, Rule::RxMaxInvalid, true),
+        (rx::BASE, 1 << 40, Rule::RingUnmapped, true),
+    ] {
+        let mut guest = Guest::new();
+        guest.start(&[(field, value)], &[]);
+        assert_eq!(guest.broke(rule), 1, "{rule:?}");
+        assert_eq!(guest.chip.queues(), (usize::from(runs), 1), "{rule:?}");
+        let error = guest.chip.read(PFHMC_ERRORINFO::AT) & PFHMC_ERRORINFO::ERROR_DETECTED;
+        assert_eq!(error == 0, runs, "{rule:?}: the error is told");
+    }
+    let mut guest = Guest::new();
+    guest.start(&[], &[(tx::RDYLIST, 1)]);
+    assert_eq!(guest.broke(Rule::QueueSetWrong), 1);
+    guest.chip.write(QTX_ENA::at(0), 0);
+    assert_eq!(guest.broke(Rule::TxDisableUnannounced), 1);
+    guest.chip.write(QTX_ENA::at(1), QTX_ENA::QENA_REQ);
+    assert_eq!(guest.broke(Rule::ContextUnreachable), 1, "there is one context");
+    guest.chip.write(QRX_ENA::at(5), QRX_ENA::QENA_REQ);
+    assert_eq!(guest.broke(Rule::ContextNotOfVsi), 1);
+}
+
+#[test]
+fn descriptors_that_make_no_sense_are_reported_and_their_packet_lost() {
+    let data = |len: u64, bits: u64| [DATA, len << tx::SIZE_SHIFT | tx::ICRC | bits];
+    let cut = |mss: u64, len: u64| {
+        let bits = tx::DTYPE_CONTEXT | tx_context::TSO;
+        [0, bits | mss << tx_context::MSS_SHIFT | len << tx_context::TSO_LEN_SHIFT]
+    };
+    let end = tx::EOP | tx::RS;
+    let nine: Vec<[u64; 2]> = (0..9).map(|n| data(20, if n == 8 { end } else { 0 })).collect();
+    for (descriptors, rule, lost) in [
+        (vec![data(0, end)], Rule::ZeroLengthDescriptor, 1),
+        (vec![data(16, end)], Rule::TxLengthInvalid, 1),
+        (vec![data(60, end | 5)], Rule::UnsupportedDescriptor, 1),
+        (vec![data(60, tx::RS), data(60, end)], Rule::ReportWithoutEnd, 0),
+        (vec![data(60, 0), cut(100, 1), data(60, end)], Rule::ContextInsidePacket, 1),
+        (nine, Rule::TooManyBuffers, 1),
+        (vec![cut(63, 6), data(60, end)], Rule::TsoInvalid, 1),
+        (vec![[1 << 50, 60 << tx::SIZE_SHIFT | end]], Rule::BufferUnmapped, 1),
+        (vec![data(60, end | tx::L4T_UDP | tx::IIPT_IPV4)], Rule::HeaderLengthsWrong, 0),
+    ] {
+        let mut guest = Guest::new();
+        guest.start(&[], &[]);
+        guest.transmit(&descriptors);
+        assert!(guest.broke(rule) >= 1, "{rule:?}: {}", guest.chip.lint());
+        let drops = guest.chip.drops();
+        assert_eq!(drops.tx(), lost, "{rule:?}");
+        // The queue goes on: the next packet is sent.
+        let sent = guest.cable.from_host.len();
+        let tail = descriptors.len() as u32;
+        guest.memory.store(TX_RING + 16 * u64::from(tail), DATA);
+        guest.memory.store(TX_RING + 16 * u64::from(tail) + 8, 60 << tx::SIZE_SHIFT | end);
+        guest.chip.write(QTX_TAIL::at(0), tail + 1);
+        guest.step();
+        assert_eq!(guest.cable.from_host.len(), sent + 1, "{rule:?}");
+    }
+}
+
+#[test]
+fn tails_are_checked_and_a_queue_off_is_not_looked_at() {
+    let mut guest = Guest::new();
+    guest.chip.write(PF_ATQLEN::AT, 0);
+    guest.chip.write(PF_ATQT::AT, 3);
+    assert_eq!(guest.broke(Rule::AdminQueueOff), 1);
+    guest.chip.write(PF_ATQLEN::AT, SIZE | PF_ATQLEN::ENABLE);
+    guest.chip.write(PF_ATQT::AT, SIZE);
+    assert_eq!(guest.broke(Rule::AdminTailOutOfRange), 1);
+    guest.start(&[], &[]);
+    guest.chip.write(QTX_TAIL::at(0), 64);
+    guest.step();
+    assert_eq!(guest.broke(Rule::TailOutOfRange), 1);
+    guest.chip.write(QRX_TAIL::at(0), 9);
+    guest.step();
+    guest.chip.write(QRX_TAIL::at(0), 8);
+    guest.step();
+    assert_eq!(guest.broke(Rule::TailPassedHead), 1);
+    guest.chip.write(PFGEN_CTRL::AT, PFGEN_CTRL::PFSWR);
+    assert_eq!((guest.broke(Rule::ResetWithQueuesEnabled), guest.chip.queues()), (1, (0, 0)));
+    assert_eq!(guest.chip.read(PFGEN_CTRL::AT), 0, "the reset is done");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever is written to registers, with whatever in memory, the device goes on: frames
+    /// that come are delivered or lost by a name, and packets likewise.
+    #[test]
+    fn no_driver_makes_the_device_fall_over(
+        writes in prop::collection::vec((0..TABLE.len(), any::<prop::sample::Index>(), any::<u32>(), 0..8u32), 1..200),
+        words in prop::collection::vec(any::<u64>(), 64),
+    ) {
+        let mut guest = Guest::new();
+        guest.start(&[], &[]);
+        // Commands, descriptors and contexts of nonsense, some of it with real addresses.
+        for (n, word) in (0..).zip(&words) {
+            let word = if n % 4 == 0 { DATA + word % 4096 } else { *word };
+            for place in [SEND, RX_RING, TX_RING, CONTEXTS, CONTEXTS + 4096, BUFFER] {
+                guest.memory.store(place + 8 * n, word);
+            }
+        }
+        for (row, n, value, kind) in writes {
+            let register = &TABLE[row];
+            let offset = register.at(n.index(register.len()));
+            // Small numbers are tails and lengths that could be.
+            let value = if kind < 4 { value % 70 } else { value };
+            guest.chip.write(offset, value);
+            guest.chip.read(offset);
+            guest.chip.write(QTX_TAIL::at(0), value % 64);
+            guest.cable.send(&[&MAC[..], &[kind as u8; 80]].concat());
+            guest.step();
+        }
+        let (offered, drops) = (guest.chip.host.counters.rx_offered, guest.chip.drops().rx());
+        prop_assert_eq!(offered, guest.chip.host.counters.statistics.packets[super::statistics::RX] + drops);
+    }
+}

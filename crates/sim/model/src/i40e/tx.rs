@@ -1,0 +1,438 @@
+//! Transmitting: descriptors are gathered to packets, which get their checksums and tags, are
+//! cut into segments and go out (datasheet 332464, chapter 8). A chain is taken to its end
+//! however it looks; what makes no sense is lost as a whole and counted. Tunnels, Flow
+//! Director's programming and timestamps are not modelled.
+
+use regs::i40e::descriptor::{MOST_TX_BUFFERS, tx, tx_context};
+use regs::i40e::*;
+use wire::ethernet::{ADDRESSES_LEN, EtherType};
+
+use super::QUEUES;
+use super::hmc::{Hmc, Objects};
+use super::host::{Counters, Host};
+use super::lint::{Location, Rule};
+use super::registers::Registers;
+use super::ring::{Ring, Shape};
+use super::statistics::TX;
+use super::switch::QUEUE_SET;
+use crate::ixgbe::lint::Rule as Misfit;
+use crate::ixgbe::offload::{Headers, Transport};
+use crate::{Dma, MIN_FRAME, Pages, Window};
+
+/// Most descriptors of a queue in a step, and bytes of all queues.
+const BURST: u32 = 64;
+const BYTES: usize = 4 << 20;
+/// The unit of a ring's base.
+const BASE_UNIT: u64 = 128;
+/// The shortest packet, and the longest that is not cut.
+const SHORTEST: usize = 17;
+const LONGEST: usize = super::link::MAX_FRAME as usize - 4;
+/// The longest packet that is cut: 18 bits and the headers.
+const LONGEST_CUT: usize = (1 << 18) + 512;
+/// The most descriptors of a packet that is cut; one that has more is nonsense.
+const MOST_DESCRIPTORS: usize = 1024;
+/// Which flags of TCP the first segment, those in the middle and the last one keep.
+const TCP_FLAGS: [u16; 3] = [0xFF6, 0xF76, 0xF7F];
+
+/// A transmit queue.
+#[derive(Debug)]
+pub(super) struct TxQueue<W> {
+    pub ring: Ring<W>,
+    packet: Packet,
+    /// Where the head is written to, if it is.
+    head_at: Option<u64>,
+    /// GLLAN_TXPRE_QDIS was told that the queue will be enabled, or disabled.
+    pub announced: Option<bool>,
+    /// What QINT_TQCTL says.
+    pub cause: u32,
+}
+
+/// A packet in the making.
+#[derive(Debug, Default)]
+struct Packet {
+    data: Vec<u8>,
+    /// Bytes of each of its buffers.
+    pieces: Vec<usize>,
+    /// Its first descriptor's second word.
+    first: u64,
+    /// The context that stands before it.
+    context: Option<u64>,
+    loss: Option<Loss>,
+}
+
+/// Why a packet is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    Descriptor,
+    Dma,
+}
+
+impl<W: Window> TxQueue<W> {
+    fn new(n: u16) -> TxQueue<W> {
+        TxQueue {
+            ring: Ring::new(Location::Tx(n), QTX_TAIL::at(n.into())),
+            packet: Packet::default(),
+            head_at: None,
+            announced: None,
+            cause: 0,
+        }
+    }
+
+    /// The queue was enabled: takes over its context. Whether it runs.
+    pub fn enable<D: Dma<Window = W>, P: Pages>(
+        &mut self,
+        n: u16,
+        hmc: &Hmc,
+        registers: &Registers,
+        host: &mut Host<D, P>,
+    ) -> bool {
+        let place = Location::Tx(n);
+        let Some(words) = hmc.context::<16>(Objects::tx(registers), n, &host.dma) else {
+            host.counters.report(Rule::ContextUnreachable, place, n.into());
+            return false;
+        };
+        use context::tx::*;
+        if RDYLIST.of(&words) != QUEUE_SET.into() {
+            host.counters.report(Rule::QueueSetWrong, place, RDYLIST.of(&words));
+        }
+        let owner = registers.read(QTX_CTL::at(n.into()));
+        if owner & 3 != QTX_CTL::PFVF_Q_PF {
+            host.counters.report(Rule::QueueOwnerUnset, place, owner.into());
+        }
+        if self.announced != Some(true) {
+            host.counters.report(Rule::TxEnableUnannounced, place, n.into());
+        }
+        self.announced = None;
+        self.head_at = (HEAD_WB_ENA.of(&words) != 0).then(|| HEAD_WB_ADDR.of(&words));
+        let iova = BASE.of(&words) * BASE_UNIT;
+        let head = registers.read(QTX_HEAD::at(n.into())).into();
+        self.ring.enable(Shape { iova, size: QLEN.of(&words), bytes: 16, head }, host)
+    }
+
+    /// The queue was disabled, or the device reset.
+    pub fn disable(&mut self, counters: &mut Counters) {
+        if !self.packet.pieces.is_empty() {
+            counters.drops.tx_disabled += 1;
+            counters.tx_offered += 1;
+        }
+        self.packet = Packet::default();
+        self.ring.disable();
+    }
+
+    /// Takes the next descriptors; how many packets were moved.
+    fn step<D: Dma<Window = W>, P: Pages>(
+        &mut self,
+        host: &mut Host<D, P>,
+        budget: &mut usize,
+        out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
+    ) -> usize {
+        self.ring.poll(host);
+        let (place, mut moved, mut reported) = (self.ring.place, 0, false);
+        for _ in 0..self.ring.given().min(BURST) {
+            let Some((window, at)) = self.ring.next() else { break };
+            let (address, command) = (window.load(at), window.load(at + 8));
+            let before = self.packet.data.len();
+            let ended = self.packet.take(host, place, address, command);
+            *budget = budget.saturating_sub(self.packet.data.len() - before);
+            if ended {
+                self.packet.finish(host, place, out);
+                moved += 1;
+            }
+            self.ring.advance();
+            if command & tx::RS != 0 {
+                reported = true;
+                self.report(host, at);
+            }
+            if *budget == 0 {
+                break;
+            }
+        }
+        if reported && self.cause & QINT_TQCTL::CAUSE_ENA != 0 {
+            let index = (self.cause & QINT_TQCTL::ITR_INDX_MASK) >> QINT_TQCTL::ITR_INDX_SHIFT;
+            host.counters.interrupts.event((self.cause & QINT_TQCTL::MSIX_INDX_MASK) as usize, index);
+        }
+        moved
+    }
+
+    /// Tells the driver that the descriptor at `at` is done: there, or by the head.
+    fn report<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>, at: usize) {
+        match self.head_at {
+            Some(address) => {
+                if !host.dma.write(address, &self.ring.head.to_le_bytes()) {
+                    host.counters.report(Rule::BufferUnmapped, self.ring.place, address);
+                }
+            }
+            None => {
+                if let Some((window, _)) = self.ring.next() {
+                    window.store_release(at + 8, tx::DTYPE_DONE);
+                }
+            }
+        }
+    }
+}
+
+impl Packet {
+    fn lose(&mut self, loss: Loss) {
+        self.loss.get_or_insert(loss);
+    }
+
+    /// Takes a descriptor; whether a packet ends with it.
+    fn take<D: Dma, P>(
+        &mut self,
+        host: &mut Host<D, P>,
+        place: Location,
+        address: u64,
+        command: u64,
+    ) -> bool {
+        let end = command & tx::EOP != 0;
+        let mut broken = |rule| host.counters.report(rule, place, command);
+        match command & tx::DTYPE_MASK {
+            tx::DTYPE_CONTEXT => {
+                if !self.pieces.is_empty() {
+                    broken(Rule::ContextInsidePacket);
+                    self.lose(Loss::Descriptor);
+                }
+                self.context = Some(command);
+                return false;
+            }
+            tx::DTYPE_DATA => {}
+            _ => {
+                broken(Rule::UnsupportedDescriptor);
+                self.lose(Loss::Descriptor);
+            }
+        }
+        if command & tx::RS != 0 && !end {
+            broken(Rule::ReportWithoutEnd);
+        }
+        if self.pieces.is_empty() {
+            self.first = command;
+        }
+        let len = ((command & tx::SIZE_MASK) >> tx::SIZE_SHIFT) as usize;
+        if len == 0 {
+            broken(Rule::ZeroLengthDescriptor);
+            self.lose(Loss::Descriptor);
+        }
+        let at = self.data.len();
+        if self.pieces.len() >= MOST_DESCRIPTORS || at + len > LONGEST_CUT {
+            self.lose(Loss::Descriptor);
+            // One piece at least stays, so that the packet is known to be open.
+            return end;
+        }
+        self.pieces.push(len);
+        if self.loss.is_none() {
+            self.data.resize(at + len, 0);
+            if !host.dma.read(address, &mut self.data[at..]) {
+                host.counters.report(Rule::BufferUnmapped, place, address);
+                self.lose(Loss::Dma);
+            }
+        }
+        end
+    }
+
+    /// The last descriptor has come.
+    fn finish<D, P>(
+        &mut self,
+        host: &mut Host<D, P>,
+        place: Location,
+        out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
+    ) {
+        let cut = self.context.filter(|context| context & tx_context::TSO != 0);
+        let done = match (self.loss, cut) {
+            (Some(loss), _) => Err((None, loss)),
+            (None, Some(context)) => self.send_cut(host, place, context, out),
+            (None, None) => self.send_whole(host, place, out),
+        };
+        if let Err((rule, loss)) = done {
+            if let Some(rule) = rule {
+                host.counters.report(rule, place, self.first);
+            }
+            host.counters.tx_offered += 1;
+            match loss {
+                Loss::Descriptor => host.counters.drops.tx_bad_descriptor += 1,
+                Loss::Dma => host.counters.drops.tx_dma_fault += 1,
+            }
+        }
+        let mut data = std::mem::take(&mut self.data);
+        data.clear();
+        // A packet of the largest size is rare: its memory is not kept for ever.
+        data.shrink_to(2 * LONGEST);
+        self.pieces.clear();
+        *self = Packet { data, pieces: std::mem::take(&mut self.pieces), ..Packet::default() };
+    }
+
+    /// Where the headers are, as the first descriptor has it.
+    fn headers(&self, mss: usize) -> Headers {
+        let length = |mask: u64, shift: u32, unit: usize| ((self.first & mask) >> shift) as usize * unit;
+        let l3 = length(tx::MACLEN_MASK, tx::MACLEN_SHIFT, 2);
+        Headers {
+            l3,
+            l4: l3 + length(tx::IPLEN_MASK, tx::IPLEN_SHIFT, 4),
+            l4_len: length(tx::L4LEN_MASK, tx::L4LEN_SHIFT, 4),
+            ipv4: matches!(self.first & tx::IIPT_MASK, tx::IIPT_IPV4 | tx::IIPT_IPV4_CSUM),
+            transport: match self.first & tx::L4T_MASK {
+                tx::L4T_TCP => Transport::Tcp,
+                tx::L4T_SCTP => Transport::Sctp,
+                _ => Transport::Udp,
+            },
+            mss,
+        }
+    }
+
+    /// Reports headers that are not as the descriptor says.
+    fn check<D, P>(
+        &self,
+        host: &mut Host<D, P>,
+        place: Location,
+        headers: &Headers,
+        sums: (bool, bool),
+        whole: bool,
+    ) {
+        let rule = match headers.misfit(&self.data, sums.0, sums.1, whole) {
+            None => return,
+            Some(Misfit::PseudoHeaderWrong) => Rule::PseudoHeaderWrong,
+            Some(_) => Rule::HeaderLengthsWrong,
+        };
+        host.counters.report(rule, place, self.first);
+    }
+
+    fn send_whole<D, P>(
+        &mut self,
+        host: &mut Host<D, P>,
+        place: Location,
+        out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
+    ) -> Result<(), (Option<Rule>, Loss)> {
+        let wrong = |rule| Err((Some(rule), Loss::Descriptor));
+        if !(SHORTEST..=LONGEST).contains(&self.data.len()) {
+            return wrong(Rule::TxLengthInvalid);
+        }
+        if self.pieces.len() > MOST_TX_BUFFERS {
+            return wrong(Rule::TooManyBuffers);
+        }
+        let sums = (self.first & tx::IIPT_MASK == tx::IIPT_IPV4_CSUM, self.first & tx::L4T_MASK != 0);
+        if sums.0 || sums.1 {
+            let headers = self.headers(0);
+            self.check(host, place, &headers, sums, true);
+            if !headers.insert_checksums(&mut self.data, sums.0, sums.1) {
+                return wrong(Rule::HeaderLengthsWrong);
+            }
+        }
+        let mut frame = std::mem::take(&mut self.data);
+        emit(host, self.first, &mut frame, out);
+        self.data = frame;
+        Ok(())
+    }
+
+    fn send_cut<D, P>(
+        &mut self,
+        host: &mut Host<D, P>,
+        place: Location,
+        context: u64,
+        out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
+    ) -> Result<(), (Option<Rule>, Loss)> {
+        let wrong = |rule| Err((Some(rule), Loss::Descriptor));
+        let mss = (context & tx_context::MSS_MASK) >> tx_context::MSS_SHIFT;
+        let len = (context & tx_context::TSO_LEN_MASK) >> tx_context::TSO_LEN_SHIFT;
+        let (least, most) = tx_context::MSS;
+        if !(least..=most).contains(&mss) {
+            return wrong(Rule::TsoInvalid);
+        }
+        let headers = self.headers(mss as usize);
+        let Ok(cut) = headers.cut(self.data.len()) else { return wrong(Rule::HeaderLengthsWrong) };
+        if cut.payload as u64 != len {
+            return wrong(Rule::TsoInvalid);
+        }
+        if most_buffers(&self.pieces, cut.headers, headers.mss) > MOST_TX_BUFFERS {
+            return wrong(Rule::TooManyBuffers);
+        }
+        self.check(host, place, &headers, (headers.ipv4, true), false);
+        let mut frame = Vec::new();
+        for n in 0..cut.segments {
+            frame.clear();
+            headers.segment(&self.data, cut, n, &TCP_FLAGS, &mut frame);
+            emit(host, self.first, &mut frame, out);
+        }
+        Ok(())
+    }
+}
+
+/// The most buffers of which one segment is made: those of the headers and of its piece.
+fn most_buffers(pieces: &[usize], headers: usize, mss: usize) -> usize {
+    let ends: Vec<usize> = pieces
+        .iter()
+        .scan(0, |end, len| {
+            *end += len;
+            Some(*end)
+        })
+        .collect();
+    let holding = |byte: usize| ends.partition_point(|end| *end <= byte);
+    let total = ends.last().copied().unwrap_or(0);
+    let of_headers = holding(headers.saturating_sub(1)) + 1;
+    let segments = (headers..total).step_by(mss.max(1));
+    let of_piece = |from: usize| holding((from + mss).min(total) - 1) - holding(from) + 1;
+    segments.map(|from| of_headers + of_piece(from)).max().unwrap_or(of_headers)
+}
+
+/// Sends a frame, tagged and padded.
+fn emit<D, P>(
+    host: &mut Host<D, P>,
+    command: u64,
+    frame: &mut Vec<u8>,
+    out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
+) {
+    if command & tx::IL2TAG1 != 0 && frame.len() >= ADDRESSES_LEN {
+        let tag = ((command >> tx::L2TAG1_SHIFT) as u16).to_be_bytes();
+        let kind = EtherType::VLAN.0.to_be_bytes();
+        frame.splice(ADDRESSES_LEN..ADDRESSES_LEN, kind.into_iter().chain(tag));
+    }
+    if frame.len() < MIN_FRAME {
+        frame.resize(MIN_FRAME, 0);
+    }
+    let counters = &mut host.counters;
+    counters.tx_offered += 1;
+    counters.statistics.frame(TX, frame);
+    counters.statistics.packets[TX] += 1;
+    counters.statistics.bytes[TX] += frame.len() as u64;
+    out(host, frame);
+}
+
+/// The transmit side.
+#[derive(Debug)]
+pub(super) struct Tx<W> {
+    pub queues: Vec<TxQueue<W>>,
+}
+
+impl<W: Window> Tx<W> {
+    pub fn new() -> Tx<W> {
+        Tx { queues: (0..QUEUES).map(TxQueue::new).collect() }
+    }
+
+    /// Sends what the driver has given, within bounds; packets moved.
+    pub fn step<D, P>(&mut self, host: &mut Host<D, P>, out: &mut impl FnMut(&mut Host<D, P>, &[u8])) -> usize
+    where
+        D: Dma<Window = W>,
+        P: Pages,
+    {
+        let (mut moved, mut budget) = (0, BYTES);
+        for queue in self.queues.iter_mut().filter(|queue| queue.ring.enabled) {
+            moved += queue.step(host, &mut budget, out);
+            if budget == 0 {
+                break;
+            }
+        }
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::most_buffers;
+
+    #[test]
+    fn buffers_are_counted_segment_by_segment() {
+        assert_eq!(most_buffers(&[54, 1000], 54, 100), 2, "headers, and one piece");
+        assert_eq!(most_buffers(&[1054], 54, 1000), 2, "the same buffer is read twice");
+        assert_eq!(most_buffers(&[54, 10, 10, 10, 10], 54, 20), 3);
+        assert_eq!(most_buffers(&[54, 15, 10, 10, 10], 54, 20), 4, "a piece from the middle to the middle");
+        assert_eq!(most_buffers(&[], 54, 20), 1);
+    }
+}

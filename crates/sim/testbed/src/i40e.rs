@@ -1,0 +1,80 @@
+//! The XL710 model as a PCI function: identity and BARs of an adapter with QSFP+ cages.
+//!
+//! Datasheet 332464, chapter 11 (configuration space); PCI ids as the adapter's memory
+//! gives them.
+
+use std::io;
+
+use bus::Ids;
+use bus::config_space::{BarType, ConfigSpace};
+use model::i40e::{I40e, POLLED, VECTORS};
+use regs::i40e::{BAR0_LEN, VENDOR_INTEL};
+
+use crate::device::{Bar, BarContent, Device, Parts, PolledPages, Shape, Vectors};
+use crate::view::{BarPages, Trust, View};
+use crate::wire::Cable;
+
+/// The MSI-X table's BAR, its bytes, and where the pending bits begin in it.
+const MSIX_BAR: u8 = 3;
+const TABLE: u32 = 32 << 10;
+const PENDING: u32 = 4 << 10;
+
+/// The device id of an XL710 with QSFP+ cages.
+pub const DEVICE_QSFP: u16 = 0x1583;
+/// The device id of an X710 with SFP+ cages.
+pub const DEVICE_SFP: u16 = 0x1572;
+
+/// What distinguishes one served XL710 from another.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Its address.
+    pub mac: [u8; 6],
+    /// Its PCI device id.
+    pub device_id: u16,
+    /// How much clients are trusted.
+    pub trust: Trust,
+}
+
+impl Options {
+    /// An XL710 with QSFP+ cages and this address.
+    pub fn with_mac(mac: [u8; 6]) -> Options {
+        Options { mac, device_id: DEVICE_QSFP, trust: Trust::default() }
+    }
+}
+
+/// An XL710 with `cable` in its port.
+///
+/// # Errors
+/// What making its shared pages says.
+pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
+    let view = View::new(options.trust);
+    let pages = BarPages::new(BAR0_LEN)?;
+    let vectors = Vectors::default();
+    let mut chip = I40e::new(view.clone(), pages.clone(), options.mac);
+    chip.set_interrupts(Some(Box::new(vectors.clone())));
+    let polled = Some(PolledPages { pages, areas: POLLED.to_vec() });
+    let shape = shape(options.device_id);
+    Ok(Device::new(Parts { chip: Box::new(chip), shape, view, polled, vectors, cable, faults: None }))
+}
+
+/// The function that an adapter with this device id is.
+fn shape(device: u16) -> Shape {
+    let ids = Ids {
+        vendor: VENDOR_INTEL,
+        device,
+        revision: 2,
+        class: 0x02_0000,
+        subsystem_vendor: VENDOR_INTEL,
+        subsystem: 0x0002,
+    };
+    let bars = vec![
+        Bar { index: 0, kind: BarType::Memory64, size: BAR0_LEN, content: BarContent::Registers },
+        Bar { index: MSIX_BAR.into(), kind: BarType::Memory64, size: TABLE, content: BarContent::MsixTable },
+    ];
+    let vectors = VECTORS as u16;
+    let config = ConfigSpace::new(ids)
+        .with_power_management(0x40)
+        .with_msix(0x70, vectors, (MSIX_BAR, 0), (MSIX_BAR, PENDING))
+        .with_pcie(0xA0, 8);
+    Shape::new(config, bars, vectors)
+}
