@@ -13,6 +13,9 @@ pub enum Error {
     /// A virtio device is not what it should be.
     #[error(transparent)]
     Virtio(#[from] crate::virtio::Fault),
+    /// The firmware of an XL710 refused a command or did not answer.
+    #[error(transparent)]
+    I40e(#[from] crate::i40e::Fault),
     /// No driver knows the device.
     #[error("{device}: no driver for {vendor:04x}:{id:04x}; {known}")]
     UnknownDevice {

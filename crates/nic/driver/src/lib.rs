@@ -7,6 +7,7 @@
 //! names the register and the last value read.
 
 mod error;
+pub mod i40e;
 pub mod igb;
 mod prefetch;
 pub mod virtio;

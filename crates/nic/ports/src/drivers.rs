@@ -1,7 +1,7 @@
 //! The drivers, and which device each of them knows.
 
 use bus::Pci;
-use driver::{igb, ixgbe, virtio};
+use driver::{i40e, igb, ixgbe, virtio};
 use memory::Dma;
 use port::{Options, Port, Result};
 
@@ -35,6 +35,13 @@ pub const DRIVERS: &[Driver] = &[
         most_queues: igb::MOST_QUEUES,
         knows: igb::knows,
         open: |pci, dma, options| Ok(Box::new(igb::Igb::open(pci, dma, options)?)),
+    },
+    Driver {
+        name: i40e::NAME,
+        drives: i40e::DRIVES,
+        most_queues: i40e::MOST_QUEUES,
+        knows: i40e::knows,
+        open: |pci, dma, options| Ok(Box::new(i40e::I40e::open(pci, dma, options)?)),
     },
     Driver {
         name: virtio::NAME,
@@ -77,8 +84,9 @@ mod tests {
 
     #[test]
     fn each_device_has_one_driver_and_the_list_names_it() {
-        let known = [(0x8086, 0x10FB, "ixgbe"), (0x8086, 0x10C9, "igb"), (0x1AF4, 0x1000, "virtio")];
-        for (vendor, device, name) in known.into_iter().chain([(0x1AF4, 0x1041, "virtio")]) {
+        let intel = [(0x8086, 0x10FB, "ixgbe"), (0x8086, 0x10C9, "igb"), (0x8086, 0x1583, "i40e")];
+        let known = intel.into_iter().chain([(0x1AF4, 0x1000, "virtio")]);
+        for (vendor, device, name) in known.chain([(0x1AF4, 0x1041, "virtio")]) {
             let drivers = DRIVERS.iter().filter(|driver| (driver.knows)(vendor, device));
             assert_eq!(drivers.map(|driver| driver.name).collect::<Vec<_>>(), [name]);
             assert!(drives().contains(name));

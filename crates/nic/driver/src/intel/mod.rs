@@ -11,8 +11,8 @@
 #[cfg(all(test, not(feature = "seeded-bugs")))]
 mod another_layout;
 mod chip;
-mod filter;
-mod interrupt;
+pub(crate) mod filter;
+pub(crate) mod interrupt;
 pub(crate) mod layout;
 mod offload;
 mod port;

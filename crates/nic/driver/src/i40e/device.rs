@@ -1,0 +1,207 @@
+//! The chip while it runs: its address, modes, counters, and taking rings back from the device
+//! when queues go.
+
+use std::ops::Deref;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+use port::{Counter, Link};
+use regs::i40e::admin::{Descriptor, LAN_ADDR_VALID, PORT_ADDR_VALID, opcode};
+use regs::i40e::*;
+
+use super::admin::AdminQueue;
+use super::context::Contexts;
+use super::filter::Filters;
+use super::info::{INFO, RSS_TABLE};
+use super::stats::{self, Places};
+use super::{Fault, NAME, layout};
+use crate::intel::{self, ChipInfo, Device, Queues};
+use crate::{Error, Result};
+
+/// The XL710, as its port and queues share it. Whoever locks both takes the admin queue first.
+pub struct Chip {
+    device: Device,
+    admin: Mutex<Option<AdminQueue>>,
+    state: Mutex<State>,
+}
+
+/// What the driver knows of the chip.
+#[derive(Default)]
+pub(super) struct State {
+    pub contexts: Option<Contexts>,
+    pub vsi: Vsi,
+    pub filters: Filters,
+    pub link: Link,
+    /// Counters as they were when the device was opened, and where they are.
+    pub start: Vec<u64>,
+    pub places: Places,
+}
+
+/// The function's VSI, as the firmware made it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Vsi {
+    pub seid: u16,
+    /// The queue set of its transmit queues.
+    pub queue_set: u16,
+}
+
+impl Deref for Chip {
+    type Target = Device;
+
+    fn deref(&self) -> &Device {
+        &self.device
+    }
+}
+
+impl intel::Chip for Chip {
+    type Rx = layout::RxXl710;
+    type Tx = layout::TxXl710;
+    const DRIVER: &'static str = NAME;
+    const INFO: &'static ChipInfo = &INFO;
+
+    fn new(device: Device) -> Chip {
+        Chip { device, admin: Mutex::default(), state: Mutex::default() }
+    }
+
+    fn set_receiving(&self, on: bool) -> Result<()> {
+        self.change_filters(|filters| filters.receiving = on)
+    }
+
+    fn link(&self) -> Link {
+        self.link_by_events()
+    }
+
+    fn mac(&self) -> Result<[u8; 6]> {
+        const LEN: usize = 24;
+        let mut command = Descriptor::new(opcode::MAC_ADDRESS_READ);
+        command.set_param(0, &(LAN_ADDR_VALID | PORT_ADDR_VALID).to_le_bytes());
+        let (answer, data) = self.with_admin(|admin| admin.read(command, LEN))?;
+        let mac = data.first_chunk::<6>().copied().unwrap_or_default();
+        let valid = answer.param16(0) & LAN_ADDR_VALID != 0 && mac[0] & 1 == 0 && mac != [0; 6];
+        valid.then_some(mac).ok_or_else(|| Error::NoMacAddress { device: self.name.clone(), mac })
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        let state = self.state();
+        // All ones from a device that is gone are not counts.
+        let now = match self.pci.health() {
+            Ok(()) => stats::read(&self.bar, state.places),
+            Err(_) => state.start.clone(),
+        };
+        stats::since(&state.start, &now)
+    }
+
+    fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()> {
+        self.change_filters(|filters| (filters.all_unicast, filters.all_multicast) = (unicast, multicast))
+    }
+}
+
+impl Chip {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the admin queue, which runs from the reset on.
+    pub(super) fn with_admin<T>(&self, work: impl FnOnce(&mut AdminQueue) -> Result<T>) -> Result<T> {
+        self.pci.health()?;
+        let mut admin = self.admin.lock().unwrap_or_else(PoisonError::into_inner);
+        match admin.as_mut() {
+            Some(admin) => work(admin),
+            None => Err(Fault::Stuck { device: self.name.clone(), command: "a command" }.into()),
+        }
+    }
+
+    /// Starts the admin queue.
+    pub(super) fn start_admin(&self) -> Result<()> {
+        let queue = AdminQueue::new(&self.bar, &self.name, &self.dma)?;
+        *self.admin.lock().unwrap_or_else(PoisonError::into_inner) = Some(queue);
+        Ok(())
+    }
+
+    /// Whether the device has let go of a ring that it was told to stop.
+    fn has_let_go(&self, stopped: Result<()>) -> bool {
+        // What the device wrote before it answers a read has arrived with the answer.
+        self.bar.read32(GLGEN_RSTAT::AT);
+        match stopped {
+            Ok(()) => true,
+            // A device that is gone does no DMA.
+            Err(_) if self.pci.health().is_err() => true,
+            Err(error) => {
+                tracing::error!("{error}");
+                false
+            }
+        }
+    }
+
+    /// Gives a receive queue's share of the table to the others.
+    fn withdraw(&self, queue: usize) {
+        let bar = &self.bar;
+        let enabled = |&n: &usize| n != queue && bar.read32(QRX_ENA::at(n)) & QRX_ENA::QENA_STAT != 0;
+        let others: Vec<usize> = (0..super::MOST_QUEUES).filter(enabled).collect();
+        if others.is_empty() {
+            return;
+        }
+        for n in 0..RSS_TABLE / 4 {
+            let mut entries = bar.read32(PFQF_HLUT::at(n)).to_le_bytes();
+            for (byte, entry) in (4 * n..).zip(&mut entries) {
+                if usize::from(*entry) == queue {
+                    *entry = others[byte % others.len()] as u8;
+                }
+            }
+            bar.write32(PFQF_HLUT::at(n), u32::from_le_bytes(entries));
+        }
+    }
+}
+
+impl Queues for Chip {
+    /// Frames are led elsewhere first; those that still come are dropped and counted.
+    fn disable_rx(&self, n: usize) -> bool {
+        self.withdraw(n);
+        self.bar.write32(QINT_RQCTL::at(n), 0);
+        self.bar.write32(QRX_ENA::at(n), 0);
+        let meaning = "the receive queue does not stop: its memory is kept for good";
+        let stopped = self.wait(100, "QRX_ENA", QRX_ENA::at(n), QRX_ENA::QENA_STAT, 0, meaning);
+        self.has_let_go(stopped)
+    }
+
+    /// What was queued is sent first, if the link lets it.
+    fn disable_tx(&self, n: usize) -> bool {
+        if self.state().link.up {
+            let tail = self.bar.read32(QTX_TAIL::at(n));
+            let meaning = "packets that were queued are not sent";
+            // A full ring of jumbo frames takes 30 ms at 10 Gbit/s.
+            if let Err(error) = self.wait(100, "QTX_HEAD", QTX_HEAD::at(n), u32::MAX, tail, meaning) {
+                tracing::debug!("{error}");
+            }
+        }
+        self.announce_tx(n, GLLAN_TXPRE_QDIS::SET_QDIS);
+        sleep(super::init::PREPARED);
+        self.bar.write32(QTX_ENA::at(n), 0);
+        let meaning = "the transmit queue does not stop: its memory is kept for good";
+        let stopped = self.wait(100, "QTX_ENA", QTX_ENA::at(n), QTX_ENA::QENA_STAT, 0, meaning);
+        self.has_let_go(stopped)
+    }
+}
+
+impl Drop for Chip {
+    /// Leaves the device as it was found, quiet and reset, no bus master.
+    fn drop(&mut self) {
+        if self.pci.health().is_err() {
+            return;
+        }
+        if let Err(error) = self.with_admin(|admin| admin.command(Descriptor::new(opcode::QUEUE_SHUTDOWN))) {
+            tracing::debug!("{error}");
+        }
+        if let Err(error) = self.reset_function() {
+            tracing::error!("{error}");
+            // The device may still reach what was lent.
+            self.admin.get_mut().unwrap_or_else(PoisonError::into_inner).iter().for_each(AdminQueue::leak);
+            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            state.contexts.iter().for_each(Contexts::leak);
+        }
+        // Whoever opens it next may do so at once.
+        sleep(Duration::from_millis(1));
+        self.release_bus();
+    }
+}

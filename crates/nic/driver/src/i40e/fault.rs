@@ -1,0 +1,64 @@
+//! What the firmware of an XL710 did wrong, or refused, by name.
+
+/// Why an XL710 cannot be driven.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The firmware refused a command.
+    #[error(
+        "{device}: the firmware refused {command} ({opcode:#06x}): {error}, {meaning}; a newer NVM image may help, and a reset of the device if another driver had it"
+    )]
+    Refused {
+        /// The device's name.
+        device: String,
+        /// The command.
+        command: &'static str,
+        /// Its opcode.
+        opcode: u16,
+        /// The firmware's error.
+        error: &'static str,
+        /// What it means.
+        meaning: &'static str,
+    },
+    /// The firmware did not answer a command.
+    #[error(
+        "{device}: the firmware did not answer {command} ({opcode:#06x}) within {waited_ms} ms: it hangs, and needs a reset or a power cycle"
+    )]
+    NoAnswer {
+        /// The device's name.
+        device: String,
+        /// The command.
+        command: &'static str,
+        /// Its opcode.
+        opcode: u16,
+        /// How long was waited.
+        waited_ms: u64,
+    },
+    /// A command before was not answered, so that no other can be sent.
+    #[error("{device}: {command} was not sent, for the firmware never answered a command before it")]
+    Stuck {
+        /// The device's name.
+        device: String,
+        /// The command.
+        command: &'static str,
+    },
+    /// An answer is not what the command asked for.
+    #[error("{device}: the answer to {command} makes no sense: {why}")]
+    Nonsense {
+        /// The device's name.
+        device: String,
+        /// The command.
+        command: &'static str,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The function has fewer queues than were asked for.
+    #[error("{device}: the function has {has} queues, and {wanted} are asked for: open fewer")]
+    FewQueues {
+        /// The device's name.
+        device: String,
+        /// How many it has.
+        has: usize,
+        /// How many were asked for.
+        wanted: usize,
+    },
+}

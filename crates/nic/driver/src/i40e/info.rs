@@ -1,0 +1,43 @@
+//! The XL710's limits, and where its queues' doorbells are.
+
+use port::Feature;
+use regs::i40e::*;
+
+use crate::intel::ChipInfo;
+
+/// Entries of the table that spreads flows.
+pub(super) const RSS_TABLE: usize = 512;
+
+/// Addresses that are received beside the port's own, and VLANs each: pairs of them.
+pub(super) const FILTERS: usize = 1536;
+
+/// The XL710.
+pub(super) static INFO: ChipInfo = ChipInfo {
+    knows: super::knows,
+    known: super::DRIVES,
+    window: GLV_RDPC::at(GLV_RDPC::COUNT - 1) + 4,
+    rdt: QRX_TAIL::REGISTER,
+    tdt: QTX_TAIL::REGISTER,
+    features: &[
+        Feature::RxChecksum,
+        Feature::TxChecksum,
+        Feature::Segmentation,
+        Feature::VlanStrip,
+        Feature::VlanInsert,
+        Feature::VlanFilter,
+        Feature::Rss,
+        Feature::RssHash,
+        Feature::Scatter,
+        Feature::Interrupts,
+        Feature::HeadWriteback,
+    ],
+    vectors: 1..PFINT_DYN_CTLN::COUNT + 1,
+    ring: (64, 4096),
+    queues: super::MOST_QUEUES,
+    queues_limit: "the driver opens 1 to 64",
+    rss: (super::MOST_QUEUES, RSS_TABLE),
+    longest: 9_716, // 9,728 with CRC and two tags
+    longest_limit: "the limit can be set from 1,514 to 9,716 bytes",
+    addresses: FILTERS - 2, // the port's own and broadcast have one each
+    sums: ["PRC", "GORC", "PTC", "GOTC"],
+};

@@ -1,0 +1,317 @@
+//! From power-on to the first packet (datasheet chapters 4, 7 and 8), in sections: what ran
+//! before is stopped, the function is reset, the firmware is asked what there is, the VSI gets
+//! its queues, filters and hash, and each queue its context.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use memory::DATA_ROOM;
+use port::Options;
+use regs::i40e::admin::{Descriptor, capability, element, opcode, vsi};
+use regs::i40e::*;
+
+use super::context::Contexts;
+use super::device::{Chip, Vsi};
+use super::filter::Filters;
+use super::info::RSS_TABLE;
+use super::interrupt::{self, NO_QUEUE};
+use super::{Fault, MOST_QUEUES, RxQueue, TxQueue, stats};
+use crate::Result;
+use crate::intel::Init;
+
+/// After a transmit queue's disabling was announced, until it may be disabled (chapter 8).
+pub(super) const PREPARED: Duration = Duration::from_micros(400);
+/// After queues were disabled, until the function may be reset.
+const DISABLED: Duration = Duration::from_micros(50);
+/// Queues in one register that announces.
+const PER_ANNOUNCEMENT: usize = 128;
+/// A ring's base, and a buffer, are in so many bytes.
+const UNIT: u64 = 128;
+/// Vectors of queues that are silenced: as many as MSI-X tables of the family have, and no more
+/// than there are registers.
+const VECTORS: usize = 128;
+
+impl Init for Chip {
+    /// Stops what ran, resets, and starts the firmware's queue.
+    fn reset(&self) -> Result<()> {
+        self.quiesce();
+        self.reset_function()?;
+        self.start_admin()?;
+        self.take_over()?;
+        self.look_at_nvm()
+    }
+
+    /// The VSI with its queues, filters and hash. Nothing is received: the filters come last.
+    fn init_rx(&self, mac: [u8; 6], options: &Options) -> Result<()> {
+        self.check_queues(options.rx_queues.max(options.tx_queues))?;
+        self.find_vsi(options)?;
+        self.remove_first_filter(mac)?;
+        let mut filters = Filters::new(mac);
+        (filters.all_unicast, filters.all_multicast) = (options.promiscuous, options.promiscuous);
+        filters.use_vlans(options.vlan_filter);
+        self.state().filters = filters;
+        self.spread_flows(options)
+    }
+
+    /// Memory for the contexts of queues of both kinds.
+    fn init_tx(&self) -> Result<()> {
+        let contexts = Contexts::new(&self.bar, &self.dma, MOST_QUEUES)?;
+        self.state().contexts = Some(contexts);
+        Ok(())
+    }
+
+    /// Hands a receive ring to the device. It owns no buffer yet.
+    fn enable_rx(&self, queue: &RxQueue, options: &Options) -> Result<()> {
+        let (bar, n, ring) = (&self.bar, queue.index, &queue.ring);
+        let mut words = [0; context::rx::LEN / 8];
+        for (field, value) in [
+            (context::rx::BASE, ring.iova() / UNIT),
+            (context::rx::QLEN, ring.size().into()),
+            (context::rx::DBUFF, DATA_ROOM as u64 / UNIT),
+            (context::rx::CRCSTRIP, 1),
+            (context::rx::L2TSEL, 1),
+            (context::rx::SHOWIV, 1),
+            (context::rx::RXMAX, options.max_frame as u64 + 12), // CRC and two tags
+            (context::rx::LRXQTHRESH, 1),
+            (context::rx::PREFENA, 1),
+        ] {
+            field.put(&mut words, value);
+        }
+        self.state().contexts.iter().for_each(|contexts| contexts.put_rx(n, &words));
+        bar.write32(QRX_TAIL::at(n), 0);
+        bar.write32(QRX_ENA::at(n), QRX_ENA::QENA_REQ);
+        let (meaning, on) = ("the receive queue does not start: its context was refused", QRX_ENA::QENA_STAT);
+        self.wait(100, "QRX_ENA", QRX_ENA::at(n), on, on, meaning)
+    }
+
+    /// Hands a transmit ring to the device.
+    fn enable_tx(&self, queue: &TxQueue) -> Result<()> {
+        let (bar, n, ring) = (&self.bar, queue.index, &queue.ring);
+        let mut words = [0; context::tx::LEN / 8];
+        let mut put = |field: context::Field, value| field.put(&mut words, value);
+        put(context::tx::NEW_CONTEXT, 1);
+        put(context::tx::BASE, ring.iova() / UNIT);
+        put(context::tx::QLEN, ring.size().into());
+        put(context::tx::RDYLIST, self.state().vsi.queue_set.into());
+        if let Some(head) = &queue.head {
+            put(context::tx::HEAD_WB_ENA, 1);
+            put(context::tx::HEAD_WB_ADDR, head.iova());
+        }
+        self.state().contexts.iter().for_each(|contexts| contexts.put_tx(n, &words));
+        let function = bar.read32(PF_FUNC_RID::AT) & PF_FUNC_RID::FUNCTION_NUMBER_MASK;
+        bar.write32(QTX_CTL::at(n), QTX_CTL::PFVF_Q_PF | function << QTX_CTL::PF_INDX_SHIFT);
+        bar.write32(QTX_HEAD::at(n), 0);
+        bar.write32(QTX_TAIL::at(n), 0);
+        self.announce_tx(n, GLLAN_TXPRE_QDIS::CLEAR_QDIS);
+        bar.write32(QTX_ENA::at(n), QTX_ENA::QENA_REQ);
+        let (meaning, on) =
+            ("the transmit queue does not start: its context was refused", QTX_ENA::QENA_STAT);
+        self.wait(100, "QTX_ENA", QTX_ENA::at(n), on, on, meaning)
+    }
+
+    fn init_interrupts(&self, queues: &mut [RxQueue]) -> Result<()> {
+        interrupt::init(self, queues)
+    }
+
+    fn start_link(&self) -> Result<()> {
+        let bar = &self.bar;
+        let mut state = self.state();
+        state.start = stats::read(bar, state.places);
+        drop(state);
+        self.bring_link_up()
+    }
+}
+
+/// What stops and resets.
+impl Chip {
+    /// Queues of the function: the first of the device, and how many.
+    fn queues(&self) -> (usize, usize) {
+        let allocated = self.bar.read32(PFLAN_QALLOC::AT);
+        let first = (allocated & PFLAN_QALLOC::FIRSTQ_MASK) as usize;
+        let last = ((allocated & PFLAN_QALLOC::LASTQ_MASK) >> PFLAN_QALLOC::LASTQ_SHIFT) as usize;
+        match allocated & PFLAN_QALLOC::VALID {
+            0 => (0, 0),
+            _ => (first, (last + 1).saturating_sub(first).min(QTX_ENA::COUNT)),
+        }
+    }
+
+    /// Tells the device that a transmit queue will be enabled or disabled.
+    pub(super) fn announce_tx(&self, n: usize, what: u32) {
+        let queue = self.queues().0 + n;
+        let (block, within) = (queue / PER_ANNOUNCEMENT, (queue % PER_ANNOUNCEMENT) as u32);
+        if block < GLLAN_TXPRE_QDIS::COUNT {
+            self.bar.write32(GLLAN_TXPRE_QDIS::at(block), what | within);
+        }
+    }
+
+    /// Stops what another driver left running (chapter 4): interrupts first, then queues.
+    fn quiesce(&self) {
+        let bar = &self.bar;
+        bar.write32(PFINT_ICR0_ENA::AT, 0);
+        bar.write32(PFINT_LNKLST0::AT, NO_QUEUE);
+        for n in 0..VECTORS.min(PFINT_DYN_CTLN::COUNT) {
+            bar.write32(PFINT_DYN_CTLN::at(n), PFINT_DYN_CTLN::ITR_INDX_NONE);
+            bar.write32(PFINT_LNKLSTN::at(n), NO_QUEUE);
+        }
+        let (_, count) = self.queues();
+        let running = |n: &usize| {
+            let on = |register| bar.read32(register) & QTX_ENA::QENA_STAT != 0;
+            on(QTX_ENA::at(*n)) || on(QRX_ENA::at(*n))
+        };
+        let running: Vec<usize> = (0..count).filter(running).collect();
+        if running.is_empty() {
+            return;
+        }
+        running.iter().for_each(|&n| self.announce_tx(n, GLLAN_TXPRE_QDIS::SET_QDIS));
+        sleep(PREPARED);
+        for n in running {
+            for register in [QINT_TQCTL::at(n), QTX_ENA::at(n), QINT_RQCTL::at(n), QRX_ENA::at(n)] {
+                bar.write32(register, 0);
+            }
+        }
+        sleep(DISABLED);
+    }
+
+    /// Resets the function (chapter 4), once the device itself is in no reset.
+    pub(super) fn reset_function(&self) -> Result<()> {
+        let bar = &self.bar;
+        let state = GLGEN_RSTAT::DEVSTATE_MASK;
+        let meaning = "the device is being reset as a whole, for more than a second";
+        self.wait(1000, "GLGEN_RSTAT", GLGEN_RSTAT::AT, state, 0, meaning)?;
+        let loaded = GLNVM_ULD::CONF_CORE_DONE | GLNVM_ULD::CONF_GLOBAL_DONE;
+        let meaning = "the device did not load its configuration: its NVM may be blank";
+        self.wait(1000, "GLNVM_ULD", GLNVM_ULD::AT, loaded, loaded, meaning)?;
+        bar.write32(PFGEN_CTRL::AT, bar.read32(PFGEN_CTRL::AT) | PFGEN_CTRL::PFSWR);
+        let meaning = "the function did not come out of reset; a power cycle may help";
+        self.wait(1000, "PFGEN_CTRL", PFGEN_CTRL::AT, PFGEN_CTRL::PFSWR, 0, meaning)
+    }
+}
+
+/// What the firmware is asked and told.
+impl Chip {
+    /// Takes the function over from the boot agent, and its frames from the firmware's LLDP.
+    fn take_over(&self) -> Result<()> {
+        let version = self.with_admin(|admin| admin.command(Descriptor::new(opcode::GET_VERSION)))?;
+        let [major, minor] = [8, 10].map(|at| version.param16(at));
+        tracing::debug!(port = self.name, "firmware {major}.{minor}");
+        for opcode in [opcode::CLEAR_PXE_MODE, opcode::LLDP_STOP] {
+            // Firmware that had nothing to stop refuses.
+            match self.with_admin(|admin| admin.command(Descriptor::new(opcode))) {
+                Err(crate::Error::I40e(refused @ Fault::Refused { .. })) => tracing::debug!("{refused}"),
+                other => _ = other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the function has so many queues of each kind.
+    fn check_queues(&self, wanted: usize) -> Result<()> {
+        const LEN: usize = regs::i40e::admin::BUFFER;
+        let command = Descriptor::new(opcode::LIST_FUNC_CAPABILITIES);
+        let (_, data) = self.with_admin(|admin| admin.read(command, LEN))?;
+        for one in data.chunks_exact(capability::LEN) {
+            let kind = u16::from_le_bytes([one[0], one[1]]);
+            let has = u32::from_le_bytes([one[4], one[5], one[6], one[7]]) as usize;
+            if [capability::RXQ, capability::TXQ].contains(&kind) && has < wanted {
+                return Err(Fault::FewQueues { device: self.name.clone(), has, wanted }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the function's VSI, and gives it the queues and the ways with tags that are wanted.
+    fn find_vsi(&self, options: &Options) -> Result<()> {
+        let command = Descriptor::new(opcode::GET_SWITCH_CONFIG);
+        let (_, data) = self.with_admin(|admin| admin.read(command, regs::i40e::admin::BUFFER))?;
+        let half = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let mut elements = data.chunks_exact(element::LEN).skip(1);
+        let nonsense = |command, why| Fault::Nonsense { device: self.name.clone(), command, why };
+        let found = elements.find(|element| element[0] == element::VSI);
+        let found = found.ok_or_else(|| nonsense("GET_SWITCH_CONFIG", "the function has no VSI"))?;
+        let seid = half(found, element::SEID);
+
+        let mut command = Descriptor::new(opcode::GET_VSI);
+        command.set_param(0, &seid.to_le_bytes());
+        let (_, mut properties) = self.with_admin(|admin| admin.read(command, vsi::LEN))?;
+        if properties.len() < vsi::LEN {
+            return Err(nonsense("GET_VSI", "it is too short").into());
+        }
+        let queue_set = half(&properties, vsi::QS_HANDLE);
+        let counter = usize::from(half(&properties, vsi::STAT_COUNTER));
+        let mut put = |at: usize, value: u16| properties[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        put(vsi::VALID_SECTIONS, vsi::VLAN_VALID | vsi::QUEUE_MAP_VALID);
+        put(vsi::MAPPING_FLAGS, 0);
+        put(vsi::QUEUE_MAPPING, 0);
+        // A power of two of queues; the table names those that there are.
+        let number = options.rx_queues.next_power_of_two().ilog2() as u16;
+        put(vsi::TC_MAPPING, number << vsi::TC_NUMBER_SHIFT);
+        let tag = if options.vlan_strip { vsi::PVLAN_EMOD_STRIP } else { vsi::PVLAN_EMOD_NOTHING };
+        properties[vsi::PORT_VLAN_FLAGS] = vsi::PVLAN_MODE_ALL | tag;
+        let mut command = Descriptor::new(opcode::UPDATE_VSI);
+        command.set_param(0, &seid.to_le_bytes());
+        self.with_admin(|admin| admin.write(command, &properties))?;
+
+        let port = (self.bar.read32(PFGEN_PORTNUM::AT) & PFGEN_PORTNUM::PORT_NUM_MASK) as usize;
+        let mut state = self.state();
+        state.vsi = Vsi { seid, queue_set };
+        state.places = stats::Places { port, vsi: counter.min(GLV_RDPC::COUNT - 1) };
+        Ok(())
+    }
+
+    /// Key, table and classes of the hash (chapter 7). The table has 512 entries; what the
+    /// hardware reads while frames come is written by the firmware.
+    fn spread_flows(&self, options: &Options) -> Result<()> {
+        let rss = &options.rss;
+        let entries: Vec<u8> = rss.entries(RSS_TABLE, options.rx_queues).map(|queue| queue as u8).collect();
+        for (n, four) in entries.chunks_exact(4).enumerate() {
+            self.bar.write32(PFQF_HLUT::at(n), u32::from_le_bytes([four[0], four[1], four[2], four[3]]));
+        }
+        let mut key =
+            rss.key.chunks_exact(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]));
+        for n in 0..PFQF_HKEY::COUNT {
+            // The key is longer than any packet's fields need: the rest is zero.
+            self.write_receive_register(PFQF_HKEY::at(n), key.next().unwrap_or(0))?;
+        }
+        self.write_receive_register(
+            PFQF_CTL_0::AT,
+            self.bar.read32(PFQF_CTL_0::AT) | PFQF_CTL_0::HASHLUTSIZE_512,
+        )?;
+        for (packet_class, addresses) in WITH_PORTS {
+            let ports = if rss.ports { inset::SRC_PORT | inset::DST_PORT } else { 0 };
+            let fields = addresses | ports;
+            let at = 2 * packet_class as usize;
+            self.write_receive_register(GLQF_HASH_INSET::at(at), fields as u32)?;
+            self.write_receive_register(GLQF_HASH_INSET::at(at + 1), (fields >> 32) as u32)?;
+        }
+        let classes =
+            if options.rx_queues > 1 { CLASSES.iter().fold(0, |bits, n| bits | 1u64 << n) } else { 0 };
+        self.write_receive_register(PFQF_HENA::at(0), classes as u32)?;
+        self.write_receive_register(PFQF_HENA::at(1), (classes >> 32) as u32)
+    }
+
+    fn write_receive_register(&self, offset: u32, value: u32) -> Result<()> {
+        let mut command = Descriptor::new(opcode::RX_CTL_REG_WRITE);
+        command.set_param(4, &offset.to_le_bytes());
+        command.set_param(12, &value.to_le_bytes());
+        self.with_admin(|admin| admin.command(command)).map(|_| ())
+    }
+}
+
+const IPV4: u64 = inset::IPV4_SRC | inset::IPV4_DST;
+const IPV6: u64 = inset::IPV6_SRC | inset::IPV6_DST;
+
+/// Classes whose ports can be hashed, and their addresses.
+const WITH_PORTS: [(u32, u64); 4] =
+    [(class::IPV4_UDP, IPV4), (class::IPV4_TCP, IPV4), (class::IPV6_UDP, IPV6), (class::IPV6_TCP, IPV6)];
+
+/// Classes that are hashed: all of IP but SCTP, of which the device hashes more than ports.
+const CLASSES: [u32; 8] = [
+    class::IPV4_UDP,
+    class::IPV4_TCP,
+    class::IPV4_OTHER,
+    class::IPV4_FRAGMENT,
+    class::IPV6_UDP,
+    class::IPV6_TCP,
+    class::IPV6_OTHER,
+    class::IPV6_FRAGMENT,
+];

@@ -1,0 +1,45 @@
+//! Intel XL710, X710 and XXV710: 40, 25 and 10 Gbit/s, brought up by commands to the chip's
+//! firmware.
+//!
+//! Written along the datasheet, Intel's document 332464, cited by chapters, and the drivers
+//! of Linux, FreeBSD and DPDK where they agree. The queues, with offloads and scatter, are
+//! [`crate::intel`]'s; here is what differs: the admin queue, contexts of queues in host
+//! memory, filters by commands, counters that do not clear. Not here: virtual functions,
+//! several VSIs, Flow Director, X722, tunnels.
+
+mod admin;
+mod context;
+mod device;
+mod fault;
+mod filter;
+mod info;
+mod init;
+mod interrupt;
+mod layout;
+mod link;
+mod nvm;
+mod stats;
+
+use crate::intel;
+pub use device::Chip;
+pub use fault::Fault;
+
+/// A port of the family.
+pub type I40e = intel::Port<Chip>;
+/// Its receive queues.
+pub type RxQueue = intel::RxQueue<layout::RxXl710>;
+/// Its transmit queues.
+pub type TxQueue = intel::TxQueue<layout::TxXl710>;
+
+/// The driver's name.
+pub const NAME: &str = "i40e";
+/// Queues of each kind: as many as one traffic class spreads flows over.
+pub const MOST_QUEUES: usize = 64;
+/// What it drives.
+pub const DRIVES: &str = "Intel XL710, X710, XXV710";
+
+/// Whether the driver knows a device by its PCI ids.
+pub fn knows(vendor: u16, device: u16) -> bool {
+    let family = regs::i40e::device(device).map(|device| device.family);
+    vendor == regs::i40e::VENDOR_INTEL && family == Some(regs::i40e::Family::Xl710)
+}

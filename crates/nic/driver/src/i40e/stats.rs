@@ -1,0 +1,157 @@
+//! The port's own counters (datasheet chapter 7): they have 32 or 48 bits and do not clear, so
+//! that what they were when the device was opened is subtracted. Losses are marked, so that
+//! the accounts can be balanced.
+
+use bus::Bar;
+use port::{Counter, Reason};
+use regs::Register;
+use regs::i40e::*;
+
+/// A counter of the port: name, registers, loss, meaning.
+struct Source {
+    name: &'static str,
+    low: Register,
+    /// The upper 16 of 48 bits.
+    high: Option<Register>,
+    loss: Option<Reason>,
+    what: &'static str,
+}
+
+macro_rules! sources {
+    ($($name:ident $low:ident $($high:ident)?, $($loss:ident)?, $what:literal;)*) => {
+        const SOURCES: &[Source] = &[$(Source {
+            name: stringify!($name),
+            low: $low::REGISTER,
+            high: sources!(@high $($high)?),
+            loss: sources!(@loss $($loss)?),
+            what: $what,
+        }),*];
+    };
+    (@high) => { None };
+    (@high $high:ident) => { Some($high::REGISTER) };
+    (@loss) => { None };
+    (@loss $loss:ident) => { Some(Reason::$loss) };
+}
+
+sources! {
+    GORC GLPRT_GORCL GLPRT_GORCH, , "bytes of good frames received";
+    UPRC GLPRT_UPRCL GLPRT_UPRCH, , "unicast frames received";
+    MPRC GLPRT_MPRCL GLPRT_MPRCH, , "multicast frames received";
+    BPRC GLPRT_BPRCL GLPRT_BPRCH, , "broadcast frames received";
+    GOTC GLPRT_GOTCL GLPRT_GOTCH, , "bytes of good frames sent";
+    UPTC GLPRT_UPTCL GLPRT_UPTCH, , "unicast frames sent";
+    MPTC GLPRT_MPTCL GLPRT_MPTCH, , "multicast frames sent";
+    BPTC GLPRT_BPTCL GLPRT_BPTCH, , "broadcast frames sent";
+    PRC64 GLPRT_PRC64L GLPRT_PRC64H, , "frames received of 64 bytes";
+    PRC127 GLPRT_PRC127L GLPRT_PRC127H, , "frames received of 65 to 127 bytes";
+    PRC255 GLPRT_PRC255L GLPRT_PRC255H, , "frames received of 128 to 255 bytes";
+    PRC511 GLPRT_PRC511L GLPRT_PRC511H, , "frames received of 256 to 511 bytes";
+    PRC1023 GLPRT_PRC1023L GLPRT_PRC1023H, , "frames received of 512 to 1023 bytes";
+    PRC1522 GLPRT_PRC1522L GLPRT_PRC1522H, , "frames received of 1024 to 1522 bytes";
+    PRC9522 GLPRT_PRC9522L GLPRT_PRC9522H, , "frames received of 1523 bytes and more";
+    PTC64 GLPRT_PTC64L GLPRT_PTC64H, , "frames sent of 64 bytes";
+    PTC127 GLPRT_PTC127L GLPRT_PTC127H, , "frames sent of 65 to 127 bytes";
+    PTC255 GLPRT_PTC255L GLPRT_PTC255H, , "frames sent of 128 to 255 bytes";
+    PTC511 GLPRT_PTC511L GLPRT_PTC511H, , "frames sent of 256 to 511 bytes";
+    PTC1023 GLPRT_PTC1023L GLPRT_PTC1023H, , "frames sent of 512 to 1023 bytes";
+    PTC1522 GLPRT_PTC1522L GLPRT_PTC1522H, , "frames sent of 1024 to 1522 bytes";
+    PTC9522 GLPRT_PTC9522L GLPRT_PTC9522H, , "frames sent of 1523 bytes and more";
+    CRCERRS GLPRT_CRCERRS, RxCrc, "frames with a wrong CRC";
+    ILLERRC GLPRT_ILLERRC, RxSymbol, "frames with an illegal byte";
+    RLEC GLPRT_RLEC, RxLengthField, "frames whose length field is wrong";
+    RUC GLPRT_RUC, RxUndersize, "frames too short";
+    RFC GLPRT_RFC, RxFragment, "fragments";
+    ROC GLPRT_ROC, RxOversize, "frames too long";
+    RJC GLPRT_RJC, RxJabber, "jabber";
+    MLFC GLPRT_MLFC, , "local faults of the MAC";
+    MRFC GLPRT_MRFC, , "remote faults of the MAC";
+    LXONRXC GLPRT_LXONRXC, , "XON frames received";
+    LXOFFRXC GLPRT_LXOFFRXC, , "XOFF frames received";
+    LXONTXC GLPRT_LXONTXC, , "XON frames sent";
+    LXOFFTXC GLPRT_LXOFFTXC, , "XOFF frames sent";
+    TDOLD GLPRT_TDOLD, , "packets not sent because the link was down";
+}
+
+/// The frames that a VSI had no descriptor for.
+const NO_DESCRIPTOR: Source = Source {
+    name: "RDPC",
+    low: GLV_RDPC::REGISTER,
+    high: None,
+    loss: Some(Reason::RxNoDescriptor),
+    what: "frames dropped because a queue had no descriptor",
+};
+
+/// Which counters are packets of either direction.
+const SUMS: [(&str, [&str; 3], &str); 2] = [
+    ("PRC", ["UPRC", "MPRC", "BPRC"], "good frames received"),
+    ("PTC", ["UPTC", "MPTC", "BPTC"], "good frames sent"),
+];
+
+impl Source {
+    fn read(&self, bar: &Bar, n: usize) -> u64 {
+        let Some(high) = self.high else { return bar.read32(self.low.at(n)).into() };
+        // The upper half may take a carry between two reads: then it is read again, once, for
+        // it does not do so twice.
+        let upper = bar.read32(high.at(n));
+        let lower = bar.read32(self.low.at(n));
+        let again = bar.read32(high.at(n));
+        let lower = if again == upper { lower } else { bar.read32(self.low.at(n)) };
+        u64::from(again & 0xFFFF) << 32 | u64::from(lower)
+    }
+
+    /// How much was counted since it was `before`, however often it has wrapped: once at most.
+    fn since(&self, before: u64, now: u64) -> u64 {
+        let bits = if self.high.is_some() { 48 } else { 32 };
+        now.wrapping_sub(before) & (u64::MAX >> (64 - bits))
+    }
+}
+
+/// Where a function's counters are: its port, and the VSI's own.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Places {
+    pub port: usize,
+    pub vsi: usize,
+}
+
+/// Every counter as it stands.
+pub(super) fn read(bar: &Bar, places: Places) -> Vec<u64> {
+    let mut values: Vec<u64> = SOURCES.iter().map(|source| source.read(bar, places.port)).collect();
+    values.push(NO_DESCRIPTOR.read(bar, places.vsi));
+    values
+}
+
+/// Every counter since it was as `before` says.
+pub(super) fn since(before: &[u64], now: &[u64]) -> Vec<Counter> {
+    let sources = SOURCES.iter().chain([&NO_DESCRIPTOR]);
+    let mut counters: Vec<Counter> = sources
+        .zip(before.iter().zip(now))
+        .map(|(source, (before, now))| {
+            let value = source.since(*before, *now);
+            Counter { name: source.name, value, loss: source.loss, what: source.what }
+        })
+        .collect();
+    for (name, parts, what) in SUMS {
+        let part = |counter: &&Counter| parts.contains(&counter.name);
+        let value = counters.iter().filter(part).map(|counter| counter.value).sum();
+        counters.push(Counter { name, value, loss: None, what });
+    }
+    counters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_begin_with_zero_and_wrap_with_their_width() {
+        let mut before = vec![0; SOURCES.len() + 1];
+        let mut now = before.clone();
+        (before[1], now[1]) = ((1 << 48) - 3, 4);
+        let narrow = SOURCES.iter().position(|source| source.name == "CRCERRS").expect("it is there");
+        (before[narrow], now[narrow]) = (u32::MAX.into(), 1);
+        let counters = since(&before, &now);
+        let value =
+            |name: &str| counters.iter().find(|counter| counter.name == name).map(|counter| counter.value);
+        assert_eq!((value("UPRC"), value("PRC"), value("CRCERRS")), (Some(7), Some(7), Some(2)));
+    }
+}
