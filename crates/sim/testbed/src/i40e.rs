@@ -7,10 +7,13 @@ use std::io;
 
 use bus::Ids;
 use bus::config_space::{BarType, ConfigSpace};
-use model::i40e::{I40e, POLLED, VECTORS};
+use model::Dma;
+use model::i40e::{I40e, POLLED, VECTORS, write_back};
 use regs::i40e::{BAR0_LEN, VENDOR_INTEL};
 
-use crate::device::{Bar, BarContent, Device, Parts, PolledPages, Shape, Vectors};
+use crate::device::{Bar, BarContent, BoxedChip, Device, FaultHandle, Parts, PolledPages, Shape, Vectors};
+use crate::fault;
+use crate::fault::dma::{self, FaultyDma};
 use crate::view::{BarPages, Trust, View};
 use crate::wire::Cable;
 
@@ -33,12 +36,14 @@ pub struct Options {
     pub device_id: u16,
     /// How much clients are trusted.
     pub trust: Trust,
+    /// Faults of the device; those of the cable are its own.
+    pub fault: Option<fault::Spec>,
 }
 
 impl Options {
     /// An XL710 with QSFP+ cages and this address.
     pub fn with_mac(mac: [u8; 6]) -> Options {
-        Options { mac, device_id: DEVICE_QSFP, trust: Trust::default() }
+        Options { mac, device_id: DEVICE_QSFP, trust: Trust::default(), fault: None }
     }
 }
 
@@ -50,11 +55,23 @@ pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
     let view = View::new(options.trust);
     let pages = BarPages::new(BAR0_LEN)?;
     let vectors = Vectors::default();
-    let mut chip = I40e::new(view.clone(), pages.clone(), options.mac);
-    chip.set_interrupts(Some(Box::new(vectors.clone())));
+    let (dma, shared) = (view.clone(), pages.clone());
+    let (chip, faults): (BoxedChip, Option<Box<dyn FaultHandle>>) = match options.fault {
+        Some(spec) if spec.has_any(dma::NAMES) => {
+            let (dma, handle) = FaultyDma::new(dma, spec, write_back);
+            (Box::new(new(dma, shared, options.mac, &vectors)), Some(Box::new(handle)))
+        }
+        _ => (Box::new(new(dma, shared, options.mac, &vectors)), None),
+    };
     let polled = Some(PolledPages { pages, areas: POLLED.to_vec() });
     let shape = shape(options.device_id);
-    Ok(Device::new(Parts { chip: Box::new(chip), shape, view, polled, vectors, cable, faults: None }))
+    Ok(Device::new(Parts { chip, shape, view, polled, vectors, cable, faults }))
+}
+
+fn new<D: Dma>(dma: D, pages: BarPages, mac: [u8; 6], vectors: &Vectors) -> I40e<D, BarPages> {
+    let mut chip = I40e::new(dma, pages, mac);
+    chip.set_interrupts(Some(Box::new(vectors.clone())));
+    chip
 }
 
 /// The function that an adapter with this device id is.

@@ -11,6 +11,7 @@
 pub mod device;
 pub mod external;
 pub mod fault;
+pub mod i40e;
 pub mod inprocess;
 pub mod ixgbe;
 pub mod minimal;

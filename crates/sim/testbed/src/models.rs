@@ -7,7 +7,7 @@ use std::io;
 use crate::device::Device;
 use crate::view::Trust;
 use crate::wire::Cable;
-use crate::{fault, ixgbe, virtio};
+use crate::{fault, i40e, ixgbe, virtio};
 
 /// A model that this build has.
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +93,25 @@ pub const MODELS: &[Model] = &[
             let Setup { fault, trust, .. } = *setup;
             let options = virtio::Options { fault, trust, ..virtio::Options::with_mac(setup.mac) };
             Ok(virtio::open(&options, cable))
+        },
+    },
+    Model {
+        name: "xl710",
+        aliases: &["i40e"],
+        about: "Intel's XL710, 40 Gbit/s",
+        vendor: regs::i40e::VENDOR_INTEL,
+        devices: &[
+            DeviceId { id: i40e::DEVICE_QSFP, about: "QSFP+" },
+            DeviceId { id: i40e::DEVICE_SFP, about: "X710, SFP+" },
+        ],
+        faults: fault::dma::NAMES,
+        has_linter: true,
+        has_vhost_user: false,
+        has_register_window: false,
+        open: |setup, cable| {
+            let Setup { mac, trust, device_id, fault } = *setup;
+            let device_id = device_id.unwrap_or(i40e::DEVICE_QSFP);
+            i40e::open(&i40e::Options { mac, device_id, trust, fault }, cable)
         },
     },
 ];

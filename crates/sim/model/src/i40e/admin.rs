@@ -7,7 +7,7 @@ use regs::i40e::*;
 use super::host::Counters;
 use super::lint::{Location, Rule};
 use super::registers::Registers;
-use crate::Dma;
+use crate::{Dma, Window};
 
 /// Registers of one of the two queues.
 #[derive(Debug, Clone, Copy)]
@@ -113,13 +113,12 @@ impl Place {
 
     /// Writes the descriptor at the head back and goes on to the next.
     pub fn put(self, registers: &mut Registers, dma: &impl Dma, place: u64, descriptor: &Descriptor) {
-        let words = descriptor.words();
+        let [head, rest @ ..] = descriptor.words();
+        let rest: Vec<u8> = rest.iter().flat_map(|word| word.to_le_bytes()).collect();
         // The flags stand in the first word: a driver that sees them sees the rest.
-        for (at, word) in [(24, words[3]), (16, words[2]), (8, words[1]), (0, words[0])] {
-            match dma.window(place + at, 8) {
-                Some(window) => crate::Window::store_release(&window, 0, word),
-                None => return,
-            }
+        match dma.window(place, 8) {
+            Some(window) if dma.write(place + 8, &rest) => window.store_release(0, head),
+            _ => return,
         }
         let next = registers.read(self.head) + 1;
         let size = self.size(registers).unwrap_or(1);

@@ -24,6 +24,7 @@ mod rx;
 mod statistics;
 mod switch;
 mod tx;
+mod write_back;
 
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ mod tests;
 pub use host::Drops;
 pub use interrupts::VECTORS;
 pub use registers::POLLED;
+pub use write_back::write_back;
 
 use hmc::Hmc;
 use host::{Counters, Host};

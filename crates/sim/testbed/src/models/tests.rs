@@ -76,8 +76,8 @@ fn names_and_aliases_are_found_and_told_apart() {
     }
     let error = Model::named("486").unwrap_err();
     assert_eq!(error.to_string(), "there is no model of \"486\"");
-    assert_eq!(error.fix().unwrap(), "use 82599 or virtio-net");
-    assert_eq!(device_ids(), "10fb (SFP+) or 10f7 (backplane, KX4)");
+    assert_eq!(error.fix().unwrap(), "use 82599, virtio-net or xl710");
+    assert_eq!(device_ids(), "10fb (SFP+), 10f7 (backplane, KX4), 1583 (QSFP+) or 1572 (X710, SFP+)");
 }
 
 /// The table of models in docs/model.md.
