@@ -211,12 +211,14 @@ impl<'a> Vm<'a> {
         })?;
         let (start, boot_limit) = (Instant::now(), self.boot_limit());
         let (limit, log) = (self.limit, self.log);
-        Ok(Running { child, start, boot_limit, has_booted: false, limit, log, archive })
+        let booting = Some(Boot { heard: start, said: 0 });
+        Ok(Running { child, start, boot_limit, booting, limit, log, archive })
     }
 
-    /// Within it the kernel has started its first program, or hangs. It takes some eight
-    /// seconds, and fifteen times as many on a machine that is busy with thirty other things.
-    pub fn boot_limit(&self) -> Duration {
+    /// A kernel hangs that has not started its first program and says nothing for so long. It
+    /// takes some seconds in all, and on a machine that is busy with thirty other things each
+    /// of its words takes as many times as long.
+    fn boot_limit(&self) -> Duration {
         (self.limit / 3).clamp(Duration::from_secs(30), Duration::from_secs(150))
     }
 
@@ -229,13 +231,23 @@ impl<'a> Vm<'a> {
     }
 }
 
+/// What a kernel that boots has said.
+#[derive(Debug, Clone, Copy)]
+struct Boot {
+    /// When it said something that was new.
+    heard: Instant,
+    /// Bytes of the console.
+    said: usize,
+}
+
 /// A machine under way; it ends with its handle.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
     start: Instant,
     boot_limit: Duration,
-    has_booted: bool,
+    /// Until its first program has started.
+    booting: Option<Boot>,
     limit: Duration,
     log: PathBuf,
     archive: PathBuf,
@@ -266,15 +278,13 @@ impl Running {
         self.start.elapsed() >= self.limit || self.hangs()
     }
 
-    /// Whether it should have booted, and has not.
+    /// Whether it has not booted, and does not go on with it.
     pub fn hangs(&mut self) -> bool {
-        if self.has_booted || self.start.elapsed() < self.boot_limit {
-            return false;
-        }
+        let Some(boot) = self.booting else { return false };
         // Who cannot read the console cannot tell.
-        let console = fs::read(&self.log).ok();
-        self.has_booted = console.is_none_or(|said| String::from_utf8_lossy(&said).contains(BOOTED));
-        !self.has_booted
+        let console = fs::read(&self.log).unwrap_or_else(|_| BOOTED.into());
+        self.booting = boot.goes_on(&console, Instant::now());
+        self.booting.is_some_and(|boot| boot.heard.elapsed() >= self.boot_limit)
     }
 
     /// Tells the script, which waits for a line with `hear`, to go on.
@@ -311,6 +321,18 @@ impl Drop for Running {
         let _ = self.child.kill(); // it may have ended
         let _ = self.child.wait();
         let _ = fs::remove_file(&self.archive);
+    }
+}
+
+impl Boot {
+    /// After the console says so much; nothing when it has booted.
+    fn goes_on(self, console: &[u8], now: Instant) -> Option<Boot> {
+        let said = console.len();
+        match String::from_utf8_lossy(console).contains(BOOTED) {
+            true => None,
+            false if said == self.said => Some(self),
+            false => Some(Boot { heard: now, said }),
+        }
     }
 }
 
@@ -351,6 +373,18 @@ mod tests {
         assert!(!late.is_good() && late.end == End::TimeLimit);
         assert_eq!(outcome("[    0.1] Linux", false, Duration::ZERO).end, End::NeverBooted);
         assert!(!outcome("LAB: end", true, Duration::ZERO).is_good(), "nothing was checked");
+    }
+
+    #[test]
+    fn a_kernel_hangs_when_it_is_silent_not_when_it_is_slow() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let boot = Boot { heard: start, said: 0 };
+        let slow = boot.goes_on(b"[    0.1] Linux", after(40)).expect("it has not booted");
+        assert_eq!((slow.heard, slow.said), (after(40), 15));
+        let silent = slow.goes_on(b"[    0.1] Linux", after(90)).expect("it has not booted");
+        assert_eq!(silent.heard, after(40));
+        assert!(silent.goes_on(b"[    0.1] Linux\r\nLAB: booted\r\n", after(95)).is_none());
     }
 
     #[test]
