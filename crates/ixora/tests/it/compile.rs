@@ -5,10 +5,16 @@
 //! `IXORA_BLESS=1` writes the code anew.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../net/element/tests/it/differential/rig.rs"]
+#[allow(dead_code)]
 mod rig;
+mod traffic;
+
+use std::sync::Arc;
 
 use graph::fused::Region;
-use rig::{Outcome, Rig, frames};
+use rig::{Input, Outcome, Rig};
+use traffic::{frames, way};
 
 /// The code of the configurations in the folder beside this.
 #[allow(missing_docs, unused_imports, clippy::all, clippy::pedantic)]
@@ -69,15 +75,27 @@ fn the_code_is_what_stands_here() {
     }
 }
 
+/// So many random frames for each of two sources.
+fn input(seed: u64, counts: [usize; 2]) -> Arc<Input> {
+    let sources = (seed..).zip(counts).map(|(seed, count)| frames(seed, count)).collect();
+    Arc::new(Input { sources, way })
+}
+
 /// Runs a configuration as it is and compiled.
 fn both(case: &Case, seed: u64, threads: usize, write: &[(&str, &str)]) -> [Outcome; 2] {
     [&[][..], case.regions].map(|regions| {
-        let mut rig = Rig::new(case.text, regions, threads, [frames(seed, 700), frames(seed + 1, 500)]);
+        let mut rig = Rig::new(case.text, regions, threads, &input(seed, [700, 500]));
         for (handler, value) in write {
             rig.router.write(handler, value).unwrap();
         }
-        rig.run();
-        rig.outcome()
+        if threads == 1 {
+            rig.run()
+        } else {
+            rig.run_threads(usize::MAX)
+        }
+        let outcome = rig.outcome();
+        assert!(outcome.count() > 0);
+        outcome
     })
 }
 
@@ -95,9 +113,9 @@ fn compiled_does_as_interpreted() {
 #[test]
 fn every_way_is_taken() {
     let [interpreted, _] = both(case("router"), 1, 1, &[]);
-    let sinks: std::collections::BTreeSet<u32> = interpreted.arrived.keys().map(|(sink, _)| *sink).collect();
+    let sinks: std::collections::BTreeSet<u32> = interpreted.arrived.keys().map(|(sink, ..)| *sink).collect();
     assert_eq!(sinks, (0..10).filter(|sink| *sink != 6).collect(), "{:?}", interpreted.drops);
-    let count = |name: &str| interpreted.handlers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str());
+    let count = |name: &str| interpreted.handlers.get(name).map(String::as_str);
     assert!(count("o1/frag.fragments").is_some_and(|v| v != "0"), "some are fragmented");
     assert!(count("o1/ttl.drops").is_some_and(|v| v != "0"), "some are at their end");
     assert!(count("o1/gw.drops").is_some_and(|v| v != "0"), "some have wrong options");
@@ -114,7 +132,7 @@ fn handlers_are_where_they_were() {
     interpreted.assert_same(&compiled, "written before the run");
     let plain = both(case("router"), 7, 1, &[]);
     assert_ne!(plain[1].arrived, compiled.arrived, "what is written matters");
-    assert!(compiled.handlers.iter().any(|(name, value)| *name == source && value == "09-09-09-09-09-09"));
+    assert!(compiled.handlers.get(&source).is_some_and(|value| value == "09-09-09-09-09-09"));
 }
 
 /// In the middle of things: some of its numbers are in the code.
@@ -129,7 +147,7 @@ fn an_element_of_a_program_takes_another_configuration() {
     ];
     let [plain, interpreted, compiled] =
         [(&[][..], 0), (&[][..], 4), (case.regions, 4)].map(|(regions, count)| {
-            let mut rig = Rig::new(case.text, regions, 1, [frames(8, 700), vec![]]);
+            let mut rig = Rig::new(case.text, regions, 1, &input(8, [700, 0]));
             for (handler, value) in &written[..count] {
                 rig.router.lanes_mut()[0].step(2);
                 rig.router.write(handler, value).unwrap();
@@ -145,29 +163,22 @@ fn an_element_of_a_program_takes_another_configuration() {
 fn packets_are_counted_at_each_element() {
     for name in ["router", "classes", "circle", "ports"] {
         let case = case(name);
-        let [interpreted, compiled] = [&[][..], case.regions].map(|regions| {
-            let mut rig = Rig::new(case.text, regions, 1, [frames(9, 700), frames(10, 500)]);
-            rig.router.write("measure", "true").unwrap();
-            rig.run();
-            let names = rig.router.shared().plan.elements.iter().map(|e| e.name.clone()).collect::<Vec<_>>();
-            let lane = &rig.router.lanes()[0];
-            let counts = names.into_iter().enumerate();
-            counts.map(|(n, name)| (name, lane.counters(n).packets)).collect::<Vec<_>>()
-        });
+        let [interpreted, compiled] = [&[][..], case.regions]
+            .map(|regions| rig::run_counted(case.text, regions, &input(9, [700, 500])).packets);
         assert_eq!(interpreted, compiled, "{name}");
-        assert!(interpreted.iter().filter(|(_, packets)| *packets > 0).count() > 5, "{interpreted:?}");
+        assert!(interpreted.values().filter(|packets| **packets > 0).count() > 5, "{interpreted:?}");
     }
 }
 
 #[test]
 fn a_write_that_comes_while_the_program_is_at_work_is_done_afterwards() {
     let case = case("threads");
-    let mut rig = Rig::new(case.text, case.regions, 1, [frames(3, 700), frames(4, 10)]);
+    let mut rig = Rig::new(case.text, case.regions, 1, &input(3, [700, 10]));
     rig.router.write("m.count_call", "100 p.color 9").unwrap();
     rig.run();
     assert_eq!(rig.router.read("p.color", "").unwrap(), "9");
-    let copies =
-        rig.outcome().arrived.iter().filter(|((sink, _), _)| *sink == 1).map(|(_, p)| p.len()).sum::<usize>();
+    let arrived = rig.outcome().arrived;
+    let copies = arrived.iter().filter(|((sink, ..), _)| *sink == 1).map(|(_, p)| p.len()).sum::<usize>();
     assert!((64..=160).contains(&copies), "{copies} were copied before");
 }
 
@@ -183,10 +194,10 @@ fn threads_have_a_program_each() {
 fn counts_outlive_a_change_of_the_configuration() {
     let case = case("circle");
     for (old, new) in [(case.regions, case.regions), (case.regions, &[][..]), (&[][..], case.regions)] {
-        let mut old = Rig::new(case.text, old, 1, [frames(5, 300), vec![]]);
+        let mut old = Rig::new(case.text, old, 1, &input(5, [300, 0]));
         old.run();
         let count = old.router.read("in.count", "").unwrap();
-        let mut new = Rig::new(case.text, new, 1, [vec![], vec![]]);
+        let mut new = Rig::new(case.text, new, 1, &input(5, [0, 0]));
         new.router.take_over(&mut old.router);
         assert_eq!(new.router.read("in.count", "").unwrap(), count);
         assert_ne!(count, "0");
@@ -240,7 +251,8 @@ fn what_is_wrong_is_said_with_its_place() {
 
 #[test]
 fn a_program_of_another_configuration_is_refused() {
-    let wrong = rig::build(case("circle").text, case("router").regions, 1, &[vec![], vec![]]).map(|_| ());
+    let (text, regions) = (case("circle").text, case("router").regions);
+    let wrong = Rig::build(text, regions, 1, &input(0, [0, 0])).map(|_| ());
     let wrong = wrong.expect_err("the elements are others");
     assert!(wrong.contains("compile it again"), "{wrong}");
 }

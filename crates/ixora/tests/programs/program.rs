@@ -64,11 +64,11 @@ fn main() -> ExitCode {
 /// Random packets through a graph as it is and compiled; how many came, or what was
 /// different.
 fn compare(seed: u64, regions: &'static [Region], rounds: usize) -> Result<usize, String> {
-    let mut random = Random(seed);
-    let nodes = random.nodes();
+    let mut numbers = Random(seed);
+    let nodes = numbers.nodes();
     let mut count = 0;
     for _ in 0..rounds {
-        let input = Arc::new(Input(random.frames()));
+        let input = Arc::new(Input { sources: numbers.frames(), way: random::way });
         for burst in [1, 7, 32, 256] {
             let text = random::text(&nodes, burst);
             // The code is there twice: once with a count of packets at each element.

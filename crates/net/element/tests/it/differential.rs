@@ -11,7 +11,7 @@ mod rig;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use random::{MOST, NODES, Node, THREADS, frame, text};
+use random::{MOST, NODES, Node, THREADS, frame, text, way};
 use rig::{Input, Outcome, run, run_threads};
 
 fn graphs() -> impl Strategy<Value = Vec<Node>> {
@@ -22,7 +22,7 @@ fn graphs() -> impl Strategy<Value = Vec<Node>> {
 fn inputs() -> impl Strategy<Value = Arc<Input>> {
     let numbers = (0u8..64, 0u8..6, any::<u8>(), any::<u16>(), 0usize..120);
     let one = proptest::collection::vec(numbers.prop_map(frame), 1..150);
-    proptest::collection::vec(one, THREADS).prop_map(|sources| Arc::new(Input(sources)))
+    proptest::collection::vec(one, THREADS).prop_map(|sources| Arc::new(Input { sources, way }))
 }
 
 fn cases(count: u32) -> ProptestConfig {
@@ -61,7 +61,8 @@ proptest! {
 /// Every kind of node at least once, so that a word that is wrong is found.
 #[test]
 fn every_node_can_be_built() {
-    let input = Arc::new(Input(vec![vec![frame((1, 5, 1, 9, 50)); 40]; THREADS]));
+    let sources = vec![vec![frame((1, 5, 1, 9, 50)); 40]; THREADS];
+    let input = Arc::new(Input { sources, way });
     for (kind, (name, _)) in NODES.iter().enumerate() {
         let nodes = [(kind, [0, 1, 2, 0, 1])];
         let one = alone(&nodes, 1, &input);

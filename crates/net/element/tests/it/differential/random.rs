@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use memory::Packet;
+
 /// Sources, and as many threads.
 pub const THREADS: usize = 4;
 const SINKS: usize = 3;
@@ -14,6 +16,11 @@ pub const MOST: usize = 12;
 
 /// The annotations that tell the way of a packet: that of its entry, one for each node.
 pub const WAY: std::ops::Range<usize> = 24..24 + 1 + MOST;
+
+/// The way of a packet.
+pub fn way(packet: &mut Packet) -> Vec<u8> {
+    packet.annotations().area[WAY].to_vec()
+}
 
 /// Elements between a node's input and its outputs, and how many of those it has. They
 /// see packets that begin with an IP header which was checked. `$n` is a number of the

@@ -1,5 +1,6 @@
 //! Runs a configuration between sources that send given packets and sinks that keep what
-//! comes, alone or on threads, as it is or with programs in it.
+//! comes, alone or on threads, as it is or with programs in it. Tests of compiled routers in
+//! `crates/ixora` use it too.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -16,15 +17,22 @@ use graph::{Class, Console, Cx, Element, Next, Options, Ran, Registry, Router, S
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 
-use super::random::{THREADS, WAY};
-
+/// Annotations of configurations begin the area; behind them is what tests write.
+const OWN: usize = 24;
 /// Annotations: a packet's flow, and its number.
 const FLOW: usize = 40;
 const NUMBER: usize = 44;
 
-/// The packets of each source.
+/// What tells the way by which a packet came to a sink: packets of a flow that came the same
+/// way are in order. It may take out of a packet what nobody promises.
+pub type Way = fn(&mut Packet) -> Vec<u8>;
+
+/// The packets of each source, and what tells the ways that they take.
 #[derive(Debug)]
-pub struct Input(pub Vec<Vec<Vec<u8>>>);
+pub struct Input {
+    pub sources: Vec<Vec<Vec<u8>>>,
+    pub way: Way,
+}
 
 /// The sink, the way there, and the flow.
 type Place = (u32, Vec<u8>, u32);
@@ -33,12 +41,14 @@ type Kept = (u32, Vec<u8>, Vec<u8>);
 /// What arrived, in order.
 type Arrived = BTreeMap<Place, Vec<Kept>>;
 
-#[derive(Default)]
-pub struct Output(Mutex<Arrived>);
+pub struct Output {
+    way: Way,
+    arrived: Mutex<Arrived>,
+}
 
 impl Output {
     fn count(&self) -> usize {
-        self.0.lock().unwrap().values().map(Vec::len).sum()
+        self.arrived.lock().unwrap().values().map(Vec::len).sum()
     }
 }
 
@@ -81,7 +91,7 @@ impl Element for Feed {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
-        let packets = &self.input.0[self.source];
+        let packets = &self.input.sources[self.source];
         for bytes in packets[self.next..].iter().take(self.burst) {
             let mut packet = cx.packet(bytes).unwrap();
             packet.set_header(Header::Link, 0);
@@ -117,13 +127,12 @@ struct Keep {
 
 impl Element for Keep {
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
-        let mut output = self.output.0.lock().unwrap();
-        for packet in batch.iter() {
-            let area = &packet.annotations().area;
-            let place = (self.sink, area[WAY].to_vec(), word(packet, FLOW));
+        let mut arrived = self.output.arrived.lock().unwrap();
+        for packet in batch.iter_mut() {
+            let place = (self.sink, (self.output.way)(packet), word(packet, FLOW));
             let bytes = packet.segments().flat_map(|segment| segment.to_vec()).collect();
-            let notes = area[..WAY.start].to_vec();
-            output.entry(place).or_default().push((word(packet, NUMBER), bytes, notes));
+            let notes = packet.annotations().area[..OWN].to_vec();
+            arrived.entry(place).or_default().push((word(packet, NUMBER), bytes, notes));
         }
         cx.free_batch(batch);
         Next::Done
@@ -156,24 +165,70 @@ fn options(input: &Arc<Input>, output: &Arc<Output>) -> Options {
 
 /// A configuration's elements.
 pub fn made(text: &str) -> (Plan, Instances) {
-    let options = options(&Arc::new(Input(vec![])), &Arc::default());
-    Router::configure(text, flat(text), &registry(), options)
+    let input = Input { sources: vec![], way: |_| vec![] };
+    let output = Output { way: input.way, arrived: Mutex::default() };
+    Router::configure(text, flat(text), &registry(), options(&Arc::new(input), &Arc::new(output)))
         .unwrap_or_else(|list| panic!("{:?}\n{text}", list.iter().map(|p| p.text()).collect::<Vec<_>>()))
 }
 
-fn build(
-    text: &str,
-    regions: &'static [Region],
-    input: &Arc<Input>,
-    threads: usize,
-) -> (Router, Arc<Output>) {
-    let output = Arc::default();
-    let clock = if threads == 1 { Clock::simulated(SIMULATION_START_NS) } else { Clock::real() };
-    let options = Options { fused: regions, threads, clock: Arc::new(clock), ..options(input, &output) };
-    let router = Router::build(text, flat(text), &registry(), options);
-    let router = router
-        .unwrap_or_else(|list| panic!("{:?}\n{text}", list.iter().map(|p| p.text()).collect::<Vec<_>>()));
-    (router, output)
+/// A router, and what came out of it.
+pub struct Rig {
+    pub router: Router,
+    output: Arc<Output>,
+}
+
+impl Rig {
+    pub fn new(text: &str, regions: &'static [Region], threads: usize, input: &Arc<Input>) -> Rig {
+        Rig::build(text, regions, threads, input).unwrap_or_else(|problems| panic!("{problems}{text}"))
+    }
+
+    /// The same; what is wrong when there is no such router.
+    pub fn build(
+        text: &str,
+        regions: &'static [Region],
+        threads: usize,
+        input: &Arc<Input>,
+    ) -> Result<Rig, String> {
+        let output = Arc::new(Output { way: input.way, arrived: Mutex::default() });
+        let clock = if threads == 1 { Clock::simulated(SIMULATION_START_NS) } else { Clock::real() };
+        let options = Options { fused: regions, threads, clock: Arc::new(clock), ..options(input, &output) };
+        let router = Router::build(text, flat(text), &registry(), options)
+            .map_err(|list| list.iter().map(|p| p.text() + "\n").collect::<String>())?;
+        Ok(Rig { router, output })
+    }
+
+    /// Runs on one thread until nothing comes any more.
+    pub fn run(&mut self) {
+        for _ in 0..1000 {
+            let before = self.output.count();
+            self.router.lanes_mut()[0].step(3000);
+            if before == self.output.count() {
+                break;
+            }
+        }
+    }
+
+    /// Runs on the router's threads until as many packets arrived as should, or for a while;
+    /// what is left then goes on in turns.
+    pub fn run_threads(&mut self, wanted: usize) {
+        let (shared, output) = (self.router.shared(), &self.output);
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.router.run());
+            let end = Instant::now() + Duration::from_millis(200);
+            while output.count() < wanted && Instant::now() < end {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            shared.end();
+        });
+        for _ in 0..300 {
+            self.router.lanes_mut().iter_mut().for_each(|lane| lane.step(20));
+        }
+    }
+
+    /// What came of it: packets, all handlers that are read, all counts.
+    pub fn outcome(&mut self) -> Outcome {
+        Outcome::new(&mut self.router, &self.output)
+    }
 }
 
 /// What came of a run.
@@ -205,7 +260,7 @@ impl Outcome {
                 handlers.insert(name, value);
             }
         }
-        Outcome { arrived: std::mem::take(&mut *output.0.lock().unwrap()), handlers, drops, packets }
+        Outcome { arrived: std::mem::take(&mut *output.arrived.lock().unwrap()), handlers, drops, packets }
     }
 
     /// How many packets arrived.
@@ -217,6 +272,11 @@ impl Outcome {
     pub fn apart_from_queues(mut self) -> Outcome {
         self.handlers.retain(|name, _| !name.ends_with("length"));
         self
+    }
+
+    /// Fails where two are different.
+    pub fn assert_same(&self, other: &Outcome, what: &str) {
+        assert_eq!(self.difference(other), None, "{what}");
     }
 
     /// Says where two are different, if they are.
@@ -251,42 +311,22 @@ impl Outcome {
 
 /// Runs on one thread until nothing comes any more.
 pub fn run(text: &str, regions: &'static [Region], input: &Arc<Input>) -> Outcome {
-    run_on(build(text, regions, input, 1))
+    let mut rig = Rig::new(text, regions, 1, input);
+    rig.run();
+    rig.outcome()
 }
 
 /// The same, and all packets are counted at each element.
 pub fn run_counted(text: &str, regions: &'static [Region], input: &Arc<Input>) -> Outcome {
-    let (mut router, output) = build(text, regions, input, 1);
-    router.write("measure", "true").unwrap();
-    run_on((router, output))
+    let mut rig = Rig::new(text, regions, 1, input);
+    rig.router.write("measure", "true").unwrap();
+    rig.run();
+    rig.outcome()
 }
 
-fn run_on((mut router, output): (Router, Arc<Output>)) -> Outcome {
-    for _ in 0..1000 {
-        let before = output.count();
-        router.lanes_mut()[0].step(3000);
-        if before == output.count() {
-            break;
-        }
-    }
-    Outcome::new(&mut router, &output)
-}
-
-/// Runs on four threads until as many packets arrived as should, or for a while;
-/// what is left then goes on in turns.
+/// Runs on a thread for each source until as many packets arrived as should, or for a while.
 pub fn run_threads(text: &str, regions: &'static [Region], input: &Arc<Input>, wanted: usize) -> Outcome {
-    let (mut router, output) = build(text, regions, input, THREADS);
-    let shared = router.shared();
-    std::thread::scope(|scope| {
-        scope.spawn(|| router.run());
-        let end = Instant::now() + Duration::from_millis(200);
-        while output.count() < wanted && Instant::now() < end {
-            std::thread::sleep(Duration::from_micros(100));
-        }
-        shared.end();
-    });
-    for _ in 0..300 {
-        router.lanes_mut().iter_mut().for_each(|lane| lane.step(20));
-    }
-    Outcome::new(&mut router, &output)
+    let mut rig = Rig::new(text, regions, input.sources.len(), input);
+    rig.run_threads(wanted);
+    rig.outcome()
 }
