@@ -90,7 +90,7 @@ impl Control {
     }
 
     /// Reads a few handlers of the router; hangs up in the middle of a request if so.
-    pub fn look(mut self, hang_up: bool) -> Result<(), Trouble> {
+    pub fn inspect(mut self, hang_up: bool) -> Result<(), Trouble> {
         let failed = |error| Trouble::failed(format!("control socket: {error}"));
         for handler in ["list", "flatconfig", "handlers"] {
             let words = format!("READ {handler}\r\n");

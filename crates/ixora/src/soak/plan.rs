@@ -62,7 +62,7 @@ pub enum Step {
     Refuse(String),
     /// A client of the router's control socket that reads handlers and hangs up, in
     /// the middle of a request if so.
-    Look(bool),
+    Inspect(bool),
 }
 
 /// A signal that ends a program in order.

@@ -206,7 +206,7 @@ impl Player<'_> {
                     let sockets = self.models.iter().flat_map(|models| &models.sockets);
                     sockets.for_each(|socket| disturb::be_a_stranger(socket, *seed));
                 }
-                Step::Look(hang_up) => Control::open(&self.path("control"), program)?.look(*hang_up)?,
+                Step::Inspect(hang_up) => Control::open(&self.path("control"), program)?.inspect(*hang_up)?,
                 Step::Swap(text) => {
                     // The first two routers are still being replaced now and then.
                     if (2..5).contains(&swaps)

@@ -13,8 +13,8 @@ use wire::MacAddress;
 const SECOND_NS: i64 = 1_000_000_000;
 
 #[derive(Debug, Clone)]
-enum Act {
-    Look(u8),
+enum Action {
+    Lookup(u8),
     /// Somebody says who has an address; or that nobody has.
     Say(u8, Option<u8>),
     Wait(i64),
@@ -22,13 +22,13 @@ enum Act {
     Clear,
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = Action> {
     prop_oneof![
-        12 => (0..10_u8).prop_map(Act::Look),
-        3 => (0..10_u8, prop::option::weighted(0.8, 0..4_u8)).prop_map(|(a, m)| Act::Say(a, m)),
-        3 => (0..2 * SECOND_NS).prop_map(Act::Wait),
-        1 => Just(Act::Expire),
-        1 => Just(Act::Clear),
+        12 => (0..10_u8).prop_map(Action::Lookup),
+        3 => (0..10_u8, prop::option::weighted(0.8, 0..4_u8)).prop_map(|(a, m)| Action::Say(a, m)),
+        3 => (0..2 * SECOND_NS).prop_map(Action::Wait),
+        1 => Just(Action::Expire),
+        1 => Just(Action::Clear),
     ]
 }
 
@@ -71,20 +71,20 @@ proptest! {
         let mut now_ns = SECOND_NS;
         for act in acts {
             match act {
-                Act::Look(n) => {
+                Action::Lookup(n) => {
                     let expected = resolver.lookup(&mut plain, address(n), now_ns);
                     prop_assert_eq!(cache.lookup(&shared, &resolver, address(n), now_ns), expected);
                 }
-                Act::Say(n, who) => {
+                Action::Say(n, who) => {
                     plain.insert(address(n), who.map(mac), now_ns, &mut vec![]);
                     shared.lock().insert(address(n), who.map(mac), now_ns, &mut vec![]);
                 }
-                Act::Wait(ns) => now_ns += ns,
-                Act::Expire => {
+                Action::Wait(ns) => now_ns += ns,
+                Action::Expire => {
                     plain.expire(now_ns, &mut vec![]);
                     shared.lock().expire(now_ns, &mut vec![]);
                 }
-                Act::Clear => {
+                Action::Clear => {
                     plain.clear(&mut vec![]);
                     shared.lock().clear(&mut vec![]);
                 }

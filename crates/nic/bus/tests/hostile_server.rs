@@ -17,9 +17,9 @@ use common::{Memory, PAGE, memfd};
 use proptest::prelude::*;
 
 #[test]
-fn lies_while_connecting_are_errors() {
-    type Lie = fn(Encoder) -> Encoder;
-    let lies: [(&str, Command, Lie); 10] = [
+fn wrong_answers_while_connecting_are_errors() {
+    type Mutation = fn(Encoder) -> Encoder;
+    let mutations: [(&str, Command, Mutation); 10] = [
         ("speaks version 7.1", Command::Version, |reply| reply.u16(7).u16(1)),
         ("no JSON", Command::Version, |reply| reply.u16(0).u16(1).bytes(b"{\0")),
         ("below 8", Command::Version, |reply| {
@@ -37,10 +37,10 @@ fn lies_while_connecting_are_errors() {
         ("asked for 4 bytes, it sent 2", Command::RegionRead, |reply| reply.u64(0).u32(0).u32(2).u16(0)),
         ("does not go with", Command::RegionRead, |reply| reply.u64(0).u32(0).u32(4).u16(0)),
     ];
-    for (told, at, lie) in lies {
+    for (told, at, mutate) in mutations {
         let error = connect(scripted(move |_, header, body, stream| {
             if header.command == at as u16 {
-                stream.write_all(&lie(Encoder::reply(header)).finish()).unwrap();
+                stream.write_all(&mutate(Encoder::reply(header)).finish()).unwrap();
             } else {
                 decent(header, body, stream);
             }

@@ -282,10 +282,10 @@ impl Draw {
         let (count, time) = if swaps && self.one_in(5) { (40, 60) } else { (self.between(1, 10), 500) };
         for _ in 0..count {
             steps.push(match self.0.below(5) {
-                0 => Step::Look(self.one_in(2)),
+                0 => Step::Inspect(self.one_in(2)),
                 1 => Step::Refuse(self.broken()),
                 _ if swaps => Step::Swap(self.configuration(queue)),
-                _ => Step::Look(false),
+                _ => Step::Inspect(false),
             });
             steps.push(Step::Run(self.between(1, time)));
         }
@@ -423,7 +423,7 @@ mod tests {
         }
         assert_eq!(seen.len(), Kind::value_variants().len());
         let ends = ["Drained", "Error", "Itself", "KillModels", "KillProgram", "Signal"];
-        let steps = ["Look", "Pause", "Refuse", "Run", "Stranger", "Swap"];
+        let steps = ["Inspect", "Pause", "Refuse", "Run", "Stranger", "Swap"];
         assert_eq!(done, ends.into_iter().chain(steps).map(str::to_owned).collect());
     }
 

@@ -76,7 +76,7 @@ const NO_BUFFERS: usize = 3;
 const NO_HEADER: usize = 4;
 const TOO_LONG: usize = 5;
 
-const PATIENCE_NS: i64 = 30 * SECOND_NS;
+const TIMEOUT_NS: i64 = 30 * SECOND_NS;
 /// What a packet is counted for beside its bytes: a buffer and its entry.
 const OVERHEAD: usize = 2560;
 /// Bytes of the longest packet, with its header.
@@ -182,8 +182,8 @@ impl IpReassembler {
         }
         let now_ns = packet.annotations().timestamp_ns;
         if now_ns >= self.reap_ns {
-            self.reap(cx, now_ns.saturating_sub(PATIENCE_NS));
-            self.reap_ns = now_ns.saturating_add(PATIENCE_NS / 3);
+            self.reap(cx, now_ns.saturating_sub(TIMEOUT_NS));
+            self.reap_ns = now_ns.saturating_add(TIMEOUT_NS / 3);
         }
         let mut bytes = packet.header(Header::Network).unwrap_or_default().to_vec();
         packet.segments().skip(1).for_each(|segment| bytes.extend_from_slice(segment));
@@ -343,18 +343,18 @@ impl Element for IpReassembler {
             }
         }
         if let Some(timer) = self.timer.filter(|timer| cx.timer_due(*timer).is_none()) {
-            cx.set_timer_after(timer, PATIENCE_NS / 3);
+            cx.set_timer_after(timer, TIMEOUT_NS / 3);
         }
         Next::Done
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
-        let late = cx.now_ns() - PATIENCE_NS;
+        let late = cx.now_ns() - TIMEOUT_NS;
         let late: Vec<Key> =
             self.partial.iter().filter(|(_, p)| p.clock_ns <= late).map(|(key, _)| *key).collect();
         late.into_iter().for_each(|key| self.forget(cx, key, IN_TIME));
         if !self.partial.is_empty() {
-            cx.set_timer_after(timer, PATIENCE_NS / 3);
+            cx.set_timer_after(timer, TIMEOUT_NS / 3);
         }
     }
 
@@ -364,7 +364,7 @@ impl Element for IpReassembler {
         (self.ages, self.count) = (std::mem::take(&mut old.ages), old.count);
         (self.memory, self.reap_ns, self.seen) = (std::mem::take(&mut old.memory), old.reap_ns, old.seen);
         if let Some(timer) = self.timer.filter(|_| !self.partial.is_empty()) {
-            cx.set_timer_after(timer, PATIENCE_NS / 3);
+            cx.set_timer_after(timer, TIMEOUT_NS / 3);
         }
     }
 

@@ -26,7 +26,7 @@ use vfio_bindings::bindings::vfio::{
 
 use super::dma::Ranges;
 use super::message::{self, Access, Command, Encoder, Malformed, Region, flags};
-use super::transport::{Fault, Patience, Received, dial, receive, send};
+use super::transport::{Fault, Received, WaitLimit, dial, receive, send};
 use crate::{Addressing, Backend, BarLayout, BarMapping, DmaRange, Error, Kind, Mapping, Result, Trust};
 use crate::{seal, sigbus};
 
@@ -338,9 +338,9 @@ impl Client {
         let id = link.next_id;
         link.next_id = id.wrapping_add(1);
         let bytes = body(Encoder::request(id, command, 0)).finish();
-        let patience = Patience { stop: self.stop.as_deref(), deadline: None }.until(self.limit);
-        send(&self.stream, &bytes, fds, patience).map_err(|fault| self.failed(command, fault))?;
-        let reply = self.reply(link, id, command, patience)?;
+        let wait = WaitLimit { stop: self.stop.as_deref(), deadline: None }.until(self.limit);
+        send(&self.stream, &bytes, fds, wait).map_err(|fault| self.failed(command, fault))?;
+        let reply = self.reply(link, id, command, wait)?;
         match reply.header.error() {
             Some(errno) => Err(Error::Refused { peer: self.peer.clone(), command: command.name(), errno }),
             None => Ok(reply),
@@ -348,15 +348,15 @@ impl Client {
     }
 
     /// Waits for the reply to `id`, answering what the server asks meanwhile.
-    fn reply(&self, link: &mut Link, id: u16, command: Command, patience: Patience<'_>) -> Result<Received> {
+    fn reply(&self, link: &mut Link, id: u16, command: Command, wait: WaitLimit<'_>) -> Result<Received> {
         loop {
             let message =
-                receive(&self.stream, patience, self.limit).map_err(|fault| self.failed(command, fault))?;
+                receive(&self.stream, wait, self.limit).map_err(|fault| self.failed(command, fault))?;
             let header = message.header;
             if !header.is_reply() {
                 let reply = link.ranges.reply(&header, &message.body);
                 if header.wants_reply() {
-                    send(&self.stream, &reply, &[], patience).map_err(|fault| self.failed(command, fault))?;
+                    send(&self.stream, &reply, &[], wait).map_err(|fault| self.failed(command, fault))?;
                 }
             } else if header.id == id && header.command == command as u16 {
                 return Ok(message);

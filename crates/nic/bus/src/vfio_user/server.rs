@@ -20,7 +20,7 @@ pub use super::served::{DmaAccess, RegionInfo, Served, Shared};
 
 use super::message::{Command, Encoder, HEADER, decode_header};
 use super::session::Session;
-use super::transport::{Fault, Patience, Received, dial, receive, send};
+use super::transport::{Fault, Received, WaitLimit, dial, receive, send};
 use crate::{Error, Result};
 
 /// How long a client may take to send the rest of a message or to take a reply.
@@ -57,7 +57,7 @@ impl Server {
     /// both of which are `Ok`. `Err` tells what the client did that ended it;
     /// the server can serve the next one.
     pub fn serve_one(&mut self, device: &mut dyn Served, stop: &AtomicBool) -> Result<()> {
-        let patience = Patience { stop: Some(stop), deadline: None };
+        let wait = WaitLimit { stop: Some(stop), deadline: None };
         let stream = loop {
             // Whoever was about to be refused has been waiting longest.
             if !self.refused.is_empty() {
@@ -68,14 +68,14 @@ impl Server {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(Error::os(format!("accepting on {}", self.path.display()), error)),
             }
-            match patience.wait(&mut [PollFd::new(&self.listener, PollFlags::IN)]) {
+            match wait.wait(&mut [PollFd::new(&self.listener, PollFlags::IN)]) {
                 Ok(()) => {}
                 Err(Fault::Stopped) => return Ok(()),
                 Err(fault) => return Err(error(&self.name(), fault)),
             }
         };
         let name = self.name();
-        let outcome = converse(&stream, device, patience, Some(self));
+        let outcome = converse(&stream, device, wait, Some(self));
         finish(&name, outcome, device)
     }
 
@@ -159,7 +159,7 @@ fn remove_stale(path: &Path) -> Result<()> {
 /// Answers a client's first message with `EBUSY`, once it is here. Whether the
 /// client is done with.
 fn refuse(stream: &UnixStream) -> bool {
-    let now = Patience { deadline: Some(Instant::now() + Duration::from_millis(1)), stop: None };
+    let now = WaitLimit { deadline: Some(Instant::now() + Duration::from_millis(1)), stop: None };
     match receive(stream, now, Duration::ZERO) {
         Ok(message) => {
             let _ = send(stream, &Encoder::error(&message.header, Errno::BUSY), &[], now);
@@ -172,8 +172,8 @@ fn refuse(stream: &UnixStream) -> bool {
 /// Serves the client at the other end of `stream`, which came from anywhere,
 /// till it hangs up or `stop` turns true.
 pub fn serve_stream(stream: &UnixStream, device: &mut dyn Served, stop: &AtomicBool) -> Result<()> {
-    let patience = Patience { stop: Some(stop), deadline: None };
-    let outcome = converse(stream, device, patience, None);
+    let wait = WaitLimit { stop: Some(stop), deadline: None };
+    let outcome = converse(stream, device, wait, None);
     finish("client", outcome, device)
 }
 
@@ -200,20 +200,20 @@ fn error(name: &str, fault: Fault) -> Error {
 fn converse(
     stream: &UnixStream,
     device: &mut dyn Served,
-    patience: Patience<'_>,
+    wait: WaitLimit<'_>,
     mut server: Option<&mut Server>,
 ) -> Fault {
     let mut session = Session::new(device);
     loop {
         // Whoever connects has something to say; later it may be silent.
-        let idle = if session.negotiated() { patience } else { patience.until(TIME_LIMIT) };
+        let idle = if session.negotiated() { wait } else { wait.until(TIME_LIMIT) };
         if let Err(fault) = wait_for_message(stream, server.as_deref_mut(), &session, idle) {
             return fault;
         }
-        let outcome = receive(stream, patience, TIME_LIMIT).and_then(|message| {
+        let outcome = receive(stream, wait, TIME_LIMIT).and_then(|message| {
             let reply = step(&mut session, message)?;
             let Some((bytes, file)) = reply else { return Ok(()) };
-            send(stream, &bytes, file.as_slice(), patience.until(TIME_LIMIT))
+            send(stream, &bytes, file.as_slice(), wait.until(TIME_LIMIT))
         });
         // Whoever cannot agree on a version has nothing more to say.
         match outcome {
@@ -240,7 +240,7 @@ fn wait_for_message(
     stream: &UnixStream,
     mut server: Option<&mut Server>,
     session: &Session<'_>,
-    idle: Patience<'_>,
+    idle: WaitLimit<'_>,
 ) -> std::result::Result<(), Fault> {
     loop {
         if session.is_memory_lost() {

@@ -45,16 +45,16 @@ pub(crate) enum Fault {
 
 /// How long a wait may last.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Patience<'a> {
+pub(crate) struct WaitLimit<'a> {
     /// Until when, if there is an end.
     pub deadline: Option<Instant>,
     /// Ends the wait when it turns true.
     pub stop: Option<&'a AtomicBool>,
 }
 
-impl Patience<'_> {
+impl WaitLimit<'_> {
     pub(crate) fn until(self, after: Duration) -> Self {
-        Patience { deadline: Some(Instant::now() + after), ..self }
+        WaitLimit { deadline: Some(Instant::now() + after), ..self }
     }
 
     /// How long the next poll may wait.
@@ -125,17 +125,17 @@ pub(crate) struct Received {
 
 /// Reads one message. `idle` bounds the wait for its first byte; once that is
 /// here the rest has to follow within `limit`, or by the end of `idle`.
-pub(crate) fn receive(stream: &UnixStream, idle: Patience<'_>, limit: Duration) -> Result<Received, Fault> {
+pub(crate) fn receive(stream: &UnixStream, idle: WaitLimit<'_>, limit: Duration) -> Result<Received, Fault> {
     idle.slice()?; // also where the peer never lets us wait
     let mut message = Received::default();
     let mut bytes = [0; HEADER];
     let first = read_some(stream, &mut bytes, idle, &mut message)?;
     let deadline = idle.deadline.unwrap_or_else(|| Instant::now() + limit);
-    let patience = Patience { deadline: Some(deadline), ..idle };
-    read_all(stream, &mut bytes[first..], patience, &mut message)?;
+    let wait = WaitLimit { deadline: Some(deadline), ..idle };
+    read_all(stream, &mut bytes[first..], wait, &mut message)?;
     message.header = decode_header(&bytes).map_err(Fault::Malformed)?;
     let mut body = vec![0; message.header.body_len()];
-    read_all(stream, &mut body, patience, &mut message)?;
+    read_all(stream, &mut body, wait, &mut message)?;
     message.body = body;
     Ok(message)
 }
@@ -143,11 +143,11 @@ pub(crate) fn receive(stream: &UnixStream, idle: Patience<'_>, limit: Duration) 
 pub(crate) fn read_all(
     stream: &UnixStream,
     mut data: &mut [u8],
-    patience: Patience<'_>,
+    wait: WaitLimit<'_>,
     message: &mut Received,
 ) -> Result<(), Fault> {
     while !data.is_empty() {
-        let count = read_some(stream, data, patience, message)?;
+        let count = read_some(stream, data, wait, message)?;
         data = &mut data[count..];
     }
     Ok(())
@@ -157,7 +157,7 @@ pub(crate) fn read_all(
 fn read_some(
     stream: &UnixStream,
     data: &mut [u8],
-    patience: Patience<'_>,
+    wait: WaitLimit<'_>,
     message: &mut Received,
 ) -> Result<usize, Fault> {
     loop {
@@ -167,7 +167,7 @@ fn read_some(
         let got = match recvmsg(stream, &mut [IoSliceMut::new(data)], &mut control, flags) {
             Ok(got) => got,
             Err(Errno::AGAIN) => {
-                patience.wait(&mut [PollFd::new(stream, PollFlags::IN)])?;
+                wait.wait(&mut [PollFd::new(stream, PollFlags::IN)])?;
                 continue;
             }
             Err(Errno::INTR) => continue,
@@ -190,7 +190,7 @@ pub(crate) fn send(
     stream: &UnixStream,
     mut bytes: &[u8],
     fds: &[BorrowedFd<'_>],
-    patience: Patience<'_>,
+    wait: WaitLimit<'_>,
 ) -> Result<(), Fault> {
     let mut fds = fds;
     while !bytes.is_empty() {
@@ -205,7 +205,7 @@ pub(crate) fn send(
                 bytes = &bytes[count..];
                 fds = &[];
             }
-            Err(Errno::AGAIN) => patience.wait(&mut [PollFd::new(stream, PollFlags::OUT)])?,
+            Err(Errno::AGAIN) => wait.wait(&mut [PollFd::new(stream, PollFlags::OUT)])?,
             Err(Errno::INTR) => {}
             Err(Errno::PIPE | Errno::CONNRESET) => return Err(Fault::HungUp),
             Err(errno) => return Err(Fault::Os(errno)),

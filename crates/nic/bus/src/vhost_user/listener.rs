@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::vfio_user::server::listen;
-use crate::vfio_user::transport::{Fault, Patience};
+use crate::vfio_user::transport::{Fault, WaitLimit};
 use crate::{Error, Result};
 
 /// A socket; its file goes away when this is dropped.
@@ -59,15 +59,15 @@ impl Listener {
     /// # Errors
     /// What accepting says.
     pub fn accept(&self, limit: Option<Duration>, stop: Option<&AtomicBool>) -> Result<Option<UnixStream>> {
-        let mut patience = Patience { stop, deadline: None };
+        let mut wait = WaitLimit { stop, deadline: None };
         if let Some(limit) = limit {
-            patience = patience.until(limit);
+            wait = wait.until(limit);
         }
         loop {
             if let Some(stream) = self.accept_waiting()? {
                 return Ok(Some(stream));
             }
-            match patience.wait(&mut [PollFd::new(&self.socket, PollFlags::IN)]) {
+            match wait.wait(&mut [PollFd::new(&self.socket, PollFlags::IN)]) {
                 Ok(()) => {}
                 Err(Fault::Os(errno)) => {
                     return Err(Error::os(format!("waiting on {}", self.path.display()), errno));

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::{Frontend, Link};
-use crate::vfio_user::transport::{Fault, Patience, Received, read_all, send};
+use crate::vfio_user::transport::{Fault, Received, WaitLimit, read_all, send};
 use crate::vhost_user::memory::Region;
 use crate::vhost_user::message::{HEADER, Header, MAX_BODY, Message, Request, protocol};
 use crate::{Error, Result};
@@ -41,9 +41,9 @@ impl Frontend {
         fds: &[BorrowedFd<'_>],
     ) -> Result<()> {
         let acknowledged = self.has(protocol::REPLY_ACK);
-        let patience = Patience::default().until(self.limit);
-        self.send(request, &body(Message::new(request)).finish(acknowledged), fds, patience)?;
-        if acknowledged && self.read_number(request, patience)? != 0 {
+        let wait = WaitLimit::default().until(self.limit);
+        self.send(request, &body(Message::new(request)).finish(acknowledged), fds, wait)?;
+        if acknowledged && self.read_number(request, wait)? != 0 {
             return Err(self.refused(request, Errno::INVAL));
         }
         Ok(())
@@ -57,16 +57,16 @@ impl Frontend {
         fds: &[BorrowedFd<'_>],
     ) -> Result<()> {
         let _link = self.lock()?;
-        let patience = Patience::default().until(self.limit);
-        self.send(request, &body(Message::new(request)).finish(false), fds, patience)
+        let wait = WaitLimit::default().until(self.limit);
+        self.send(request, &body(Message::new(request)).finish(false), fds, wait)
     }
 
     /// Asks for a number of 64 bits.
     pub(super) fn number(&self, request: Request) -> Result<u64> {
         let _link = self.lock()?;
-        let patience = Patience::default().until(self.limit);
-        self.send(request, &Message::new(request).finish(false), &[], patience)?;
-        self.read_number(request, patience)
+        let wait = WaitLimit::default().until(self.limit);
+        self.send(request, &Message::new(request).finish(false), &[], wait)?;
+        self.read_number(request, wait)
     }
 
     /// Sends a request and waits for its answer.
@@ -77,9 +77,9 @@ impl Frontend {
         fds: &[BorrowedFd<'_>],
     ) -> Result<Vec<u8>> {
         let _link = self.lock()?;
-        let patience = Patience::default().until(self.limit);
-        self.send(request, &body(Message::new(request)).finish(false), fds, patience)?;
-        self.read(request, patience)
+        let wait = WaitLimit::default().until(self.limit);
+        self.send(request, &body(Message::new(request)).finish(false), fds, wait)?;
+        self.read(request, wait)
     }
 
     fn send(
@@ -87,13 +87,13 @@ impl Frontend {
         request: Request,
         bytes: &[u8],
         fds: &[BorrowedFd<'_>],
-        patience: Patience<'_>,
+        wait: WaitLimit<'_>,
     ) -> Result<()> {
-        send(&self.stream, bytes, fds, patience).map_err(|fault| self.failed(request, fault))
+        send(&self.stream, bytes, fds, wait).map_err(|fault| self.failed(request, fault))
     }
 
-    fn read_number(&self, request: Request, patience: Patience<'_>) -> Result<u64> {
-        let body = self.read(request, patience)?;
+    fn read_number(&self, request: Request, wait: WaitLimit<'_>) -> Result<u64> {
+        let body = self.read(request, wait)?;
         let bytes = body.as_slice().try_into();
         let bytes = bytes.map_err(|_| {
             self.broke(format!("its answer to {} has {} bytes, not 8", request.name(), body.len()))
@@ -102,12 +102,12 @@ impl Frontend {
     }
 
     /// Reads the answer to `request`; the back end has nothing else to say here.
-    fn read(&self, request: Request, patience: Patience<'_>) -> Result<Vec<u8>> {
+    fn read(&self, request: Request, wait: WaitLimit<'_>) -> Result<Vec<u8>> {
         // File descriptors that come along are closed with this.
         let mut received = Received::default();
         let mut bytes = [0; HEADER];
         let failed = |fault| self.failed(request, fault);
-        read_all(&self.stream, &mut bytes, patience, &mut received).map_err(failed)?;
+        read_all(&self.stream, &mut bytes, wait, &mut received).map_err(failed)?;
         let header = Header::decode(&bytes);
         if !header.answers(request) {
             let what = format!(
@@ -123,7 +123,7 @@ impl Frontend {
             return Err(self.broke(what));
         }
         let mut body = vec![0; header.size as usize];
-        read_all(&self.stream, &mut body, patience, &mut received).map_err(failed)?;
+        read_all(&self.stream, &mut body, wait, &mut received).map_err(failed)?;
         Ok(body)
     }
 
