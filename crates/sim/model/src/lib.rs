@@ -11,9 +11,11 @@ mod checksum;
 pub mod chip;
 mod counters;
 pub mod fixture;
+mod headers;
 pub mod i40e;
 pub mod ixgbe;
 pub mod lint;
+mod segment;
 mod toeplitz;
 pub mod virtio;
 

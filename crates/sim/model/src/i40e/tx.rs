@@ -337,7 +337,7 @@ impl Packet {
             return wrong(Rule::TsoInvalid);
         }
         let headers = self.headers(mss as usize);
-        let Ok(cut) = headers.cut(self.data.len()) else { return wrong(Rule::HeaderLengthsWrong) };
+        let Ok(cut) = headers.cut(self.data.len(), TCP_FLAGS) else { return wrong(Rule::HeaderLengthsWrong) };
         if cut.payload as u64 != len {
             return wrong(Rule::TsoInvalid);
         }
@@ -346,9 +346,8 @@ impl Packet {
         }
         self.check(host, place, &headers, (headers.ipv4, true), false);
         let mut frame = Vec::new();
-        for n in 0..cut.segments {
-            frame.clear();
-            headers.segment(&self.data, cut, n, &TCP_FLAGS, &mut frame);
+        for n in 0..cut.segments() {
+            cut.write(&self.data, n, &mut frame);
             emit(host, self.first, &mut frame, out);
         }
         Ok(())

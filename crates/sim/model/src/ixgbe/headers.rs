@@ -1,19 +1,21 @@
 //! What the receive path sees in a frame: tag, packet type, and whether IPv4, TCP and
 //! UDP checksums are right, as bits of the descriptor's write-back.
 //!
-//! 82599 datasheet rev. 3.4, sections 7.1.6.2 (bits) and 7.1.11 (checksums).
+//! 82599 datasheet rev. 3.4, sections 7.1.6.2 (bits) and 7.1.11 (checksums). What is found in
+//! a frame is [`crate::headers`]'s; here are the bits, and a short cut for most frames.
 //! Tunnels, IPsec and FCoE are not looked into; SCTP is named but not checked.
 
 use crate::MIN_FRAME;
 use crate::checksum::{RIGHT, add, fold, pseudo, sum};
+use crate::headers::{self, Network};
 use regs::ixgbe::descriptor::rx_high::{IPCS, IPE, L4E, L4I};
 use regs::ixgbe::descriptor::rx_low::{
     PACKET_IPV4, PACKET_IPV4E, PACKET_IPV6, PACKET_IPV6E, PACKET_SCTP, PACKET_TCP, PACKET_UDP,
 };
 
 use wire::ethernet::{self, EtherType};
-use wire::ip::{self, Protocol};
-use wire::{ipv4, ipv6, tcp, udp, vlan};
+use wire::ip::Protocol;
+use wire::{ipv4, tcp, udp};
 
 /// Where an untagged frame has its type, and its headers if it is IPv4 without options.
 const ETHERTYPE: usize = ethernet::offset::ETHERTYPE;
@@ -52,10 +54,6 @@ pub(crate) struct Headers {
     pub l4: u16,
     /// IP protocol of the last header.
     pub protocol: u8,
-}
-
-fn be16(frame: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?))
 }
 
 #[inline(always)]
@@ -118,97 +116,30 @@ pub(super) fn plain_kind(head: &[u8; 60]) -> u64 {
 /// Looks at any frame's headers; `vlan` is the tag's type (VLNCTRL.VET).
 #[inline(never)]
 pub(crate) fn parse(frame: &[u8], vlan: u16) -> Headers {
-    let mut headers = Headers::default();
-    let mut at = ETHERTYPE;
-    if be16(frame, at) == Some(vlan) {
-        headers.tag = be16(frame, ethernet::HEADER_LEN);
-        at += vlan::HEADER_LEN;
-    }
-    headers.ethertype = be16(frame, at).unwrap_or(0);
-    match EtherType(headers.ethertype) {
-        EtherType::IPV4 => ipv4(frame, at + 2, &mut headers),
-        EtherType::IPV6 => ipv6(frame, at + 2, &mut headers),
-        _ => None,
+    let found = headers::parse(frame, 1, |ethertype| ethertype.0 == vlan);
+    let network = match found.network {
+        Network::None => 0,
+        Network::V4 { options } => PACKET_IPV4 | if options { PACKET_IPV4E } else { 0 },
+        Network::V6 { extensions } => PACKET_IPV6 | if extensions { PACKET_IPV6E } else { 0 },
     };
-    headers
-}
-
-fn ipv4(frame: &[u8], at: usize, headers: &mut Headers) -> Option<()> {
-    let fixed = ipv4::Header::of(frame.get(at..)?)?;
-    let len = fixed.header_len();
-    if fixed.version() != 4 || len < ipv4::HEADER_LEN {
-        return None;
-    }
-    let whole = frame.get(at..at + len)?;
-    headers.l3 = at as u16;
-    headers.kind |= PACKET_IPV4;
-    if len > ipv4::HEADER_LEN {
-        headers.kind |= PACKET_IPV4E;
-    }
-    headers.status |= IPCS;
-    if fold(sum(whole)) != RIGHT {
-        headers.status |= IPE;
-    }
-    headers.protocol = fixed.protocol().0;
-    if fixed.is_fragment() {
-        return None;
-    }
-    let l4 = frame.get(at + len..at + fixed.total_len())?;
-    transport(l4, at + len, sum(&whole[ipv4::offset::SRC..ipv4::HEADER_LEN]), headers)
-}
-
-fn ipv6(frame: &[u8], at: usize, headers: &mut Headers) -> Option<()> {
-    let fixed = ipv6::Header::of(frame.get(at..)?)?;
-    if fixed.version() != 6 {
-        return None;
-    }
-    headers.l3 = at as u16;
-    headers.kind |= PACKET_IPV6;
-    let mut l4 = at + ipv6::HEADER_LEN;
-    let end = l4 + fixed.payload_len();
-    let mut next = fixed.next_header();
-    // Hop-by-hop, routing and destination options; a few at most are followed.
-    for _ in 0..8 {
-        headers.protocol = next.0;
-        match next {
-            Protocol::HOP_BY_HOP | Protocol::ROUTING | Protocol::DESTINATION => {
-                headers.kind |= PACKET_IPV6E;
-                next = Protocol(*frame.get(l4)?);
-                l4 += 8 + 8 * usize::from(*frame.get(l4 + 1)?);
-            }
-            Protocol::FRAGMENT => {
-                headers.kind |= PACKET_IPV6E;
-                return None;
-            }
-            _ => {
-                let addresses = &fixed.into_inner()[ipv6::offset::SRC..];
-                return transport(frame.get(l4..end)?, l4, sum(addresses), headers);
-            }
-        }
-    }
-    None
-}
-
-fn transport(l4: &[u8], at: usize, addresses: u64, headers: &mut Headers) -> Option<()> {
-    let protocol = Protocol(headers.protocol);
-    let (kind, least) = match protocol {
-        Protocol::TCP => (PACKET_TCP, tcp::HEADER_LEN),
-        Protocol::UDP => (PACKET_UDP, udp::HEADER_LEN),
-        Protocol::SCTP => (PACKET_SCTP, ip::SCTP_HEADER_LEN),
-        _ => return None,
+    let transport = match Protocol(found.protocol) {
+        _ if found.l4 == 0 => 0,
+        Protocol::TCP => PACKET_TCP,
+        Protocol::UDP => PACKET_UDP,
+        _ => PACKET_SCTP,
     };
-    if l4.len() < least {
-        return None;
+    let status = |looked_at: u64, wrong: u64, checksum: Option<bool>| match checksum {
+        None => 0,
+        Some(true) => looked_at,
+        Some(false) => looked_at | wrong,
+    };
+    Headers {
+        kind: network | transport,
+        status: status(IPCS, IPE, found.ip_checksum) | status(L4I, L4E, found.l4_checksum),
+        tag: found.tag,
+        ethertype: found.ethertype,
+        l3: found.l3,
+        l4: found.l4,
+        protocol: found.protocol,
     }
-    headers.kind |= kind;
-    headers.l4 = at as u16;
-    let absent = protocol == Protocol::UDP && be16(l4, udp::offset::CHECKSUM) == Some(0);
-    if protocol != Protocol::SCTP && !absent {
-        headers.status |= L4I;
-        let pseudo = pseudo(protocol.0, l4.len() as u32);
-        if fold(add(add(addresses, pseudo), sum(l4))) != RIGHT {
-            headers.status |= L4E;
-        }
-    }
-    Some(())
 }

@@ -1,5 +1,5 @@
-//! What the chip writes into packets on their way out: checksums, and the
-//! headers of the segments a large packet is cut into.
+//! What the chip writes into packets on their way out: checksums, and how a large packet is
+//! cut into segments.
 //!
 //! 82599 datasheet rev. 3.4, sections 7.2.4 (segmentation) and 7.2.5
 //! (checksums). The driver puts the pseudo header's sum where the transport
@@ -13,6 +13,7 @@ use wire::{ethernet, ipv4, ipv6, tcp, udp};
 
 use super::lint::Rule;
 use crate::checksum::{add, crc32c, fold, pseudo, sum};
+use crate::segment::{Segmentation, fill_ip_checksum};
 
 /// Smallest segment size taken; a smaller one is a driver's error.
 const LEAST_MSS: usize = 48;
@@ -53,17 +54,6 @@ pub(crate) struct Headers {
     pub ipv4: bool,
     pub transport: Transport,
     pub mss: usize,
-}
-
-/// How a packet is cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cut {
-    /// Bytes of the headers.
-    pub headers: usize,
-    /// Bytes behind the headers.
-    pub payload: usize,
-    /// How many pieces.
-    pub segments: usize,
 }
 
 /// Puts the checksum of everything from `start` into `field`.
@@ -150,24 +140,15 @@ impl Headers {
     /// Checksums of a packet that is not cut; `false` when the headers do not
     /// lie inside it.
     pub fn insert_checksums(&self, data: &mut [u8], ip: bool, l4: bool) -> bool {
-        (!ip || self.insert_ip(data)) && (!l4 || self.insert_l4(data, 0))
+        (!ip || self.insert_ip(data)) && (!l4 || self.insert_l4(data))
     }
 
     fn insert_ip(&self, data: &mut [u8]) -> bool {
         // IPv6 has no checksum: the request is passed over.
-        if !self.ipv4 {
-            return true;
-        }
-        let Some(header) = data.get_mut(self.l3..self.l4) else { return false };
-        let Some(mut fixed) = ipv4::Header::of_mut(header) else { return false };
-        fixed.set_checksum(0);
-        let value = !fold(sum(header));
-        header[ipv4::offset::CHECKSUM..][..2].copy_from_slice(&value.to_le_bytes());
-        true
+        !self.ipv4 || data.get_mut(self.l3..self.l4).is_some_and(fill_ip_checksum)
     }
 
-    /// `extra` is added to the sum the driver has put into the field.
-    fn insert_l4(&self, data: &mut [u8], extra: u64) -> bool {
+    fn insert_l4(&self, data: &mut [u8]) -> bool {
         let field = self.transport.checksum();
         let Some(l4) = data.get_mut(self.l4..) else { return false };
         if self.transport == Transport::Sctp {
@@ -180,15 +161,16 @@ impl Headers {
         if l4.len() < field + 2 {
             return false;
         }
-        let value = !fold(add(sum(l4), extra));
+        let value = !fold(sum(l4));
         // A UDP checksum of zero would say that there is none (RFC 768).
         let value = if self.transport == Transport::Udp { never_zero(value) } else { value };
         l4[field..field + 2].copy_from_slice(&value.to_le_bytes());
         true
     }
 
-    /// How a packet of `len` bytes is cut, or which rule forbids it.
-    pub fn cut(&self, len: usize) -> Result<Cut, Rule> {
+    /// How a packet of `len` bytes is cut, with what the first, middle and last segment may
+    /// carry of TCP's flags; or which rule forbids it.
+    pub fn cut(&self, len: usize, flags: [u16; 3]) -> Result<Segmentation, Rule> {
         let headers = self.l4 + self.l4_len;
         let least = match self.transport {
             Transport::Tcp => tcp::HEADER_LEN,
@@ -205,54 +187,16 @@ impl Headers {
         if self.mss < LEAST_MSS {
             return Err(Rule::TsoBadMss);
         }
-        let payload = len - headers;
-        Ok(Cut { headers, payload, segments: payload.div_ceil(self.mss) })
-    }
-
-    /// Appends segment `n` of `whole` to `out`: headers, brought up to date, and
-    /// its piece. `flags` are what the first, middle and last may carry.
-    pub fn segment(&self, whole: &[u8], cut: Cut, n: usize, flags: &[u16; 3], out: &mut Vec<u8>) {
-        let from = n * self.mss;
-        let piece = &whole[cut.headers..][from..(from + self.mss).min(cut.payload)];
-        out.extend_from_slice(&whole[..cut.headers]);
-        out.extend_from_slice(piece);
-        let behind_l3 = (self.l4_len + piece.len()) as u16;
-        if self.ipv4 {
-            if let Some(mut header) = ipv4::Header::of_mut(&mut out[self.l3..]) {
-                header.set_total_len((self.l4 - self.l3) as u16 + behind_l3);
-                header.set_identification(header.identification().wrapping_add(n as u16));
-            }
-            self.insert_ip(out);
-        } else if let Some(mut header) = ipv6::Header::of_mut(&mut out[self.l3..]) {
-            let extensions = (self.l4 - self.l3 - ipv6::HEADER_LEN) as u16;
-            header.set_payload_len(extensions + behind_l3);
-        }
-        if self.transport == Transport::Tcp {
-            self.adjust_tcp(out, cut, n, flags);
-        } else if let Some(mut header) = udp::Header::of_mut(&mut out[self.l4..]) {
-            header.set_total_len(behind_l3);
-        }
-        // The driver's pseudo header has no length (7.2.4.7).
-        let length = u64::from(u16::from_le_bytes(behind_l3.to_be_bytes()));
-        self.insert_l4(out, length);
-    }
-
-    /// Sequence number and flags of segment `n`.
-    fn adjust_tcp(&self, out: &mut [u8], cut: Cut, n: usize, flags: &[u16; 3]) {
-        if let Some(mut header) = tcp::Header::of_mut(&mut out[self.l4..]) {
-            header.set_sequence(header.sequence().wrapping_add((n * self.mss) as u32));
-        }
-        let last = n + 1 == cut.segments;
-        // A packet of one segment keeps all its flags.
-        let allowed = match (n == 0, last) {
-            (true, true) => tcp::RESERVED_AND_FLAGS,
-            (true, false) => flags[0],
-            (false, false) => flags[1],
-            (false, true) => flags[2],
-        };
-        let at = self.l4 + tcp::offset::DATA_OFFSET;
-        let field = u16::from_be_bytes([out[at], out[at + 1]]);
-        let kept = field & (!tcp::RESERVED_AND_FLAGS | allowed);
-        out[at..at + 2].copy_from_slice(&kept.to_be_bytes());
+        Ok(Segmentation {
+            ipv4: self.ipv4,
+            tcp: self.transport == Transport::Tcp,
+            l3: self.l3,
+            l4: self.l4,
+            headers,
+            payload: len - headers,
+            size: self.mss,
+            pseudo_len: 0, // the driver's pseudo header has no length (7.2.4.7)
+            flags,
+        })
     }
 }

@@ -271,7 +271,7 @@ impl Packet {
     {
         let context = self.context(sender, place)?;
         let headers = Headers::new(context);
-        let cut = match headers.cut(self.data.len()) {
+        let cut = match headers.cut(self.data.len(), sender.settings.flags) {
             Ok(cut) => cut,
             Err(rule) => {
                 place.lint(&mut sender.host.counters, rule, context[1]);
@@ -287,9 +287,8 @@ impl Packet {
         let tag = (self.first & tx::VLE != 0).then_some((context[0] >> tx_context_low::VLAN_SHIFT) as u16);
         let whole = std::mem::take(&mut self.data);
         let crc = self.first & tx::IFCS != 0;
-        for n in 0..cut.segments {
-            self.data.clear();
-            headers.segment(&whole, cut, n, &sender.settings.flags, &mut self.data);
+        for n in 0..cut.segments() {
+            cut.write(&whole, n, &mut self.data);
             if let Err(loss) = self.emit(sender, (crc, place), tag, burst) {
                 sender.host.counters.tx_offered += 1;
                 loss.count(&mut sender.host.counters);

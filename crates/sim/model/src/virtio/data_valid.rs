@@ -2,11 +2,12 @@
 //! may tell the driver (virtio 1.3, section 5.1.6.4: DATA_VALID).
 
 use wire::ethernet::{self, EtherType};
-use wire::flow::Flow;
+use wire::flow::{Flow, MAX_TAGS};
 use wire::ip::{Addresses, Protocol};
 use wire::{ipv4, tcp, udp};
 
 use crate::checksum::{RIGHT, add, fold, pseudo, sum};
+use crate::headers;
 
 /// Whether a checksum was looked at and is right. Fragments, other protocols and
 /// UDP without a checksum have none.
@@ -63,17 +64,5 @@ pub(super) fn take_out(frame: &mut [u8]) -> Option<(u16, u16)> {
 
 #[cold]
 fn is_good_somewhere(frame: &[u8]) -> bool {
-    let Ok(flow) = Flow::of(frame) else { return false };
-    if flow.fragment || !matches!(flow.protocol, Protocol::TCP | Protocol::UDP) {
-        return false;
-    }
-    let Some(l4) = frame.get(flow.l4_offset()..flow.end) else { return false };
-    if !has_checksum(flow.protocol, l4) {
-        return false;
-    }
-    let addresses = match flow.addresses {
-        Addresses::V4 { src, dst } => add(sum(&src.octets()), sum(&dst.octets())),
-        Addresses::V6 { src, dst } => add(sum(&src.octets()), sum(&dst.octets())),
-    };
-    fold(add(add(addresses, pseudo(flow.protocol.0, l4.len() as u32)), sum(l4))) == RIGHT
+    headers::parse(frame, MAX_TAGS, EtherType::is_tag).l4_checksum == Some(true)
 }

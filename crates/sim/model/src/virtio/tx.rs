@@ -191,8 +191,8 @@ impl Tx {
         })?;
         if let Some(cut) = plan.cut {
             sender.host.counters.totals.tx_cut += 1;
-            for n in 0..cut.segments {
-                cut.segment(frame, n, segment);
+            for n in 0..cut.segments() {
+                cut.write(frame, n, segment);
                 pad(segment, 0);
                 sender.transmit(segment);
             }
