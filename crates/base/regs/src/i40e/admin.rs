@@ -189,7 +189,7 @@ pub mod error {
     pub const ENXIO: u16 = 6;
     /// Out of memory.
     pub const ENOMEM: u16 = 9;
-    /// Busy.
+    /// Busy with something else.
     pub const EBUSY: u16 = 12;
     /// Invalid argument.
     pub const EINVAL: u16 = 14;
@@ -208,8 +208,12 @@ pub const NVM_LAST: u8 = 1;
 
 /// An element of [`opcode::LIST_FUNC_CAPABILITIES`]: bytes, and its kinds.
 pub mod capability {
-    /// Bytes of an element: kind (16 bits), revision, number at 4, logical id at 8.
+    /// Bytes of an element, which begins with its kind (16 bits).
     pub const LEN: usize = 32;
+    /// Where its number stands.
+    pub const NUMBER: usize = 4;
+    /// Where its second number stands.
+    pub const LOGICAL: usize = 8;
     /// VSIs of the function.
     pub const VSI: u16 = 0x17;
     /// Entries of the hash's table, and bits of each.

@@ -57,8 +57,8 @@ context!(tx, 128, "a transmit queue's context" {
     HEAD @ 0, 13, "The descriptor to go on with.";
     NEW_CONTEXT @ 30, 1, "The context is a new one.";
     BASE @ 32, 57, "The ring's address, in 128 bytes.";
-    FC_ENA @ 89, 1, "Fibre channel.";
-    TIMESYNC_ENA @ 90, 1, "Timestamps.";
+    FC_ENA @ 89, 1, "Fibre Channel over Ethernet.";
+    TIMESYNC_ENA @ 90, 1, "Timestamps of what is sent.";
     FD_ENA @ 91, 1, "Flow Director.";
     ALT_VLAN_ENA @ 92, 1, "A second tag.";
     CPUID @ 96, 8, "For hints to caches.";
@@ -84,7 +84,7 @@ context!(rx, 32, "a receive queue's context" {
     DTYPE @ 114, 2, "Whether headers have buffers of their own.";
     DSIZE @ 116, 1, "Descriptors have 32 bytes, not 16.";
     CRCSTRIP @ 117, 1, "The CRC is not written.";
-    FC_ENA @ 118, 1, "Fibre channel.";
+    FC_ENA @ 118, 1, "Fibre Channel over Ethernet.";
     L2TSEL @ 119, 1, "The stripped tag stands in the first word.";
     HSPLIT_0 @ 120, 4, "Where headers are split off.";
     HSPLIT_1 @ 124, 2, "Where headers are split off, at the end.";

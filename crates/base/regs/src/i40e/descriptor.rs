@@ -58,7 +58,7 @@ pub mod rx_high {
 pub mod ptype {
     /// A frame without a layer 3 that is known.
     pub const L2: u8 = 1;
-    /// ARP.
+    /// An ARP message.
     pub const ARP: u8 = 11;
     /// IPv4, a fragment.
     pub const IPV4_FRAGMENT: u8 = 22;

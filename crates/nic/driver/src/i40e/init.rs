@@ -211,7 +211,8 @@ impl Chip {
         let (_, data) = self.with_admin(|admin| admin.read(command, LEN))?;
         for one in data.chunks_exact(capability::LEN) {
             let kind = u16::from_le_bytes([one[0], one[1]]);
-            let has = u32::from_le_bytes([one[4], one[5], one[6], one[7]]) as usize;
+            let number = one[capability::NUMBER..].first_chunk().copied().unwrap_or_default();
+            let has = u32::from_le_bytes(number) as usize;
             if [capability::RXQ, capability::TXQ].contains(&kind) && has < wanted {
                 return Err(Fault::FewQueues { device: self.name.clone(), has, wanted }.into());
             }

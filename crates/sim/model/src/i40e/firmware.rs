@@ -146,8 +146,9 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             let mut one = [0; capability::LEN];
             one[..2].copy_from_slice(&kind.to_le_bytes());
             one[2] = 1; // the revision
-            one[4..8].copy_from_slice(&number.to_le_bytes());
-            one[8..12].copy_from_slice(&logical.to_le_bytes());
+            for (at, value) in [(capability::NUMBER, number), (capability::LOGICAL, logical)] {
+                one[at..at + size_of::<u32>()].copy_from_slice(&u32::to_le_bytes(value));
+            }
             bytes.extend(one);
         }
         if usize::from(command.datalen) < bytes.len() {
