@@ -25,7 +25,7 @@ impl<D: Descriptor> Ring<D> {
                 );
             }
             #[cfg(not(target_arch = "x86_64"))]
-            let _ = ahead;
+            let _ = (index, ahead);
         }
     }
 }
