@@ -57,7 +57,7 @@ pub enum KernelError {
     Refused {
         /// The request's number.
         request: u16,
-        /// Why.
+        /// Why it was refused.
         error: io::Error,
     },
     /// The kernel does not go on with a dump.

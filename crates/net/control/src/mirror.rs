@@ -67,9 +67,9 @@ pub struct Limits {
     pub members: usize,
     /// Entries of forwarding databases.
     pub fdb: usize,
-    /// Neighbours.
+    /// Neighbours of all devices.
     pub neighbors: usize,
-    /// Routes.
+    /// Routes of the one table.
     pub routes: usize,
 }
 

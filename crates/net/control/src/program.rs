@@ -117,7 +117,8 @@ impl Program {
         let mut found = Vec::new();
         for vni in self.networks.keys() {
             let mut wanted = 0;
-            for key in self.places(*vni) {
+            // What was refused is not in the table, and is named below.
+            for key in self.places(*vni).into_iter().filter(|key| !self.refused.contains_key(key)) {
                 let (Key::Entry(_, mac), Some(Value::Entry(far))) = (key, self.value(&key)) else { continue };
                 wanted += 1;
                 match overlay.get(*vni, bits(mac)) {

@@ -15,7 +15,7 @@ use crate::state::{Change, Key, Value};
 /// Something that is here and not there, there and not here, or not the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Where.
+    /// Where it is.
     pub key: Key,
     /// What is followed here.
     pub here: Option<Value>,

@@ -3,6 +3,7 @@
 
 mod api;
 mod fpm;
+mod hostile;
 mod kernel;
 mod messages;
 mod mirror;
