@@ -1,0 +1,247 @@
+//! FRR itself: three hosts in network namespaces on one Ethernet, each with zebra and bgpd of
+//! Debian's packages, which are unpacked beside the system. What BGP EVPN tells one of them is
+//! in the overlay's table, and a host that moves is followed within a second.
+//!
+//! It needs root, `ip` and `bridge`, and fetches packages:
+//! `cargo test -p ixora-control --test evpn -- --ignored`.
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use control::kernel::{Kernel, RECEIVE_BUFFER};
+use control::{Binding, Key, Mirror, Options, Owner, Program, Value};
+use lab::packages::{Packages, Suite, Tree};
+use overlay::Overlay;
+
+const HOST: &str = "02:00:00:00:01:01";
+
+/// Runs `ip`, `bridge` or another program of this machine's.
+fn run(line: &str) -> String {
+    let mut words = line.split_whitespace();
+    let output = Command::new(words.next().unwrap()).args(words).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{line}: {error}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The namespaces and daemons, which go with the value.
+struct Fabric {
+    prefix: String,
+    daemons: Vec<Child>,
+    directory: tempfile::TempDir,
+}
+
+impl Fabric {
+    fn new(tree: &Tree) -> Fabric {
+        assert!(rustix::process::getuid().is_root(), "this test makes network namespaces: run it as root");
+        let prefix = format!("evpn{}", std::process::id());
+        let mut fabric = Fabric { prefix, daemons: vec![], directory: tempfile::tempdir().unwrap() };
+        let switch = fabric.name(0);
+        run(&format!("ip netns add {switch}"));
+        run(&format!("ip -n {switch} link add br0 type bridge"));
+        run(&format!("ip -n {switch} link set br0 up"));
+        (1..=3).for_each(|host| fabric.add_host(host));
+        (1..=3).for_each(|host| fabric.start(host, tree));
+        fabric
+    }
+
+    fn name(&self, host: u8) -> String {
+        format!("{}-{host}", self.prefix)
+    }
+
+    /// A host: a port to the fabric, a VXLAN device in a bridge, and a place for a machine.
+    fn add_host(&self, host: u8) {
+        let (name, switch) = (self.name(host), self.name(0));
+        run(&format!("ip netns add {name}"));
+        run(&format!("ip link add u0 netns {name} type veth peer name p{host} netns {switch}"));
+        run(&format!("ip -n {switch} link set p{host} master br0 up"));
+        for command in [
+            "link set lo up".to_string(),
+            "link set u0 up".to_string(),
+            format!("addr add 10.9.0.{host}/24 dev u0"),
+            format!("addr add 10.9.1.{host}/32 dev lo"),
+            "link add br10 type bridge".to_string(),
+            "link set br10 up".to_string(),
+            format!("link add vx10 type vxlan id 10 local 10.9.1.{host} dstport 4789 nolearning"),
+            "link set vx10 master br10 addrgenmode none".to_string(),
+            "link set vx10 type bridge_slave neigh_suppress on learning off".to_string(),
+            "link set vx10 up".to_string(),
+            "link add m0 type veth peer name tap0".to_string(),
+            "link set tap0 master br10 up".to_string(),
+            "link set m0 up".to_string(),
+        ] {
+            run(&format!("ip -n {name} {command}"));
+        }
+    }
+
+    fn bgp(host: u8) -> String {
+        let peers: Vec<u8> = (1..=3).filter(|peer| *peer != host).collect();
+        let mut text = format!(
+            "hostname h{host}\nrouter bgp 65000\n bgp router-id 10.9.1.{host}\n no bgp default ipv4-unicast\n \
+             timers bgp 1 3\n"
+        );
+        for peer in &peers {
+            let _ = writeln!(
+                text,
+                " neighbor 10.9.0.{peer} remote-as 65000\n neighbor 10.9.0.{peer} timers connect 1"
+            );
+            let _ = writeln!(text, " neighbor 10.9.0.{peer} advertisement-interval 0");
+        }
+        let activate: String =
+            peers.iter().map(|peer| format!("  neighbor 10.9.0.{peer} activate\n")).collect();
+        let _ = write!(
+            text,
+            " address-family ipv4 unicast\n  network 10.9.1.{host}/32\n{activate} exit-address-family\n"
+        );
+        let _ =
+            write!(text, " address-family l2vpn evpn\n{activate}  advertise-all-vni\n exit-address-family\n");
+        text
+    }
+
+    /// Starts zebra and bgpd. They want a user and a group of their own, which they find in
+    /// files that stand in the place of the system's for them alone.
+    fn start(&mut self, host: u8, tree: &Tree) {
+        let directory = self.directory.path().join(host.to_string());
+        fs::create_dir(&directory).unwrap();
+        let with = |file: &str, more: &str| {
+            fs::write(directory.join(file), fs::read_to_string(format!("/etc/{file}")).unwrap() + more)
+                .unwrap();
+        };
+        with("passwd", "frr:x:990:990::/nonexistent:/usr/sbin/nologin\n");
+        with("group", "frr:x:990:root\nfrrvty:x:991:root\n");
+        fs::write(directory.join("zebra.conf"), format!("hostname h{host}\n")).unwrap();
+        fs::write(directory.join("bgpd.conf"), Fabric::bgp(host)).unwrap();
+        for daemon in ["zebra", "bgpd"] {
+            self.daemons.push(self.daemon(daemon, host, &directory, tree));
+            let limit = Instant::now() + Duration::from_secs(20);
+            while !directory.join(format!("{daemon}.vty")).exists() {
+                let log = || fs::read_to_string(directory.join(format!("{daemon}.log"))).unwrap();
+                assert!(Instant::now() < limit, "{daemon} does not start: {}", log());
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
+    fn daemon(&self, daemon: &str, host: u8, directory: &Path, tree: &Tree) -> Child {
+        // FRR's own library is where the loader does not look by itself.
+        let libraries = tree.libraries().into_iter().flat_map(|library| [library.join("frr"), library]);
+        let libraries = std::env::join_paths(libraries).unwrap();
+        let at = directory.display();
+        let script = format!(
+            "mount --bind {at}/passwd /etc/passwd && mount --bind {at}/group /etc/group && exec \"$@\" -f \
+             {at}/{daemon}.conf -i {at}/{daemon}.pid -z {at}/zserv.api --vty_socket {at} -u root -g root -A \
+             127.0.0.1"
+        );
+        let log = File::create(directory.join(format!("{daemon}.log"))).unwrap();
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name(host), "sh", "-c", &script, "sh"]);
+        command.arg(tree.loader().unwrap()).arg("--library-path").arg(libraries);
+        command.arg(tree.file(&format!("usr/lib/frr/{daemon}")).unwrap()).stdin(Stdio::null());
+        command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
+    }
+
+    /// A machine appears at a host, or is gone.
+    fn machine(&self, host: u8, is_there: bool) {
+        let what = if is_there { "replace" } else { "del" };
+        let kind = if is_there { "dynamic" } else { "" };
+        run(&format!("bridge -n {} fdb {what} {HOST} dev tap0 master {kind}", self.name(host)));
+    }
+
+    /// Moves this thread into a host's namespace.
+    fn enter(&self, host: u8) {
+        let file = File::open(format!("/run/netns/{}", self.name(host))).unwrap();
+        let network = Some(rustix::thread::LinkNameSpaceType::Network);
+        rustix::thread::move_into_link_name_space(file.as_fd(), network).unwrap();
+    }
+}
+
+impl Drop for Fabric {
+    fn drop(&mut self) {
+        for daemon in &mut self.daemons {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+        for host in 0..=3 {
+            let _ = Command::new("ip").args(["netns", "del", &self.name(host)]).status();
+        }
+    }
+}
+
+/// What follows one host.
+struct Follower {
+    kernel: Kernel,
+    mirror: Mirror,
+    program: Program,
+    overlay: Overlay,
+}
+
+impl Follower {
+    fn until(&mut self, what: &str, most: Duration, is_so: impl Fn(&Follower) -> bool) -> Duration {
+        let started = Instant::now();
+        loop {
+            while self.kernel.turn(&mut self.mirror, 64).unwrap() {}
+            let changes = self.mirror.changes();
+            self.program.apply(&mut self.overlay, Owner::Kernel, changes, 0);
+            self.overlay.publish();
+            if is_so(self) {
+                return started.elapsed();
+            }
+            assert!(started.elapsed() < most, "waited {most:?} in vain until {what}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn remote(&self) -> Option<String> {
+        self.overlay.get(10, 0x0200_0000_0101).map(|tunnel| tunnel.remote.to_string())
+    }
+
+    fn flood(&self) -> Vec<String> {
+        match self.program.value(&Key::Flood(10)) {
+            Some(Value::Flood(fars)) => fars.iter().map(|far| far.remote.to_string()).collect(),
+            _ => vec![],
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root, and fetches FRR's packages of Debian"]
+fn a_machine_that_moves_is_followed_within_a_second() {
+    let tree = Packages::open().unwrap().tree(&["frr"], Suite::BOOKWORM).unwrap();
+    let mut fabric = Fabric::new(&tree);
+    fabric.enter(1);
+    let ports = vec![Binding { link: "u0".into(), port: 0, vlan: None }];
+    let mut mirror = Mirror::new(Options { ports, ..Options::default() });
+    let kernel = Kernel::open(&mut mirror, RECEIVE_BUFFER).unwrap();
+    let mut follower = Follower { kernel, mirror, program: Program::new(), overlay: Overlay::new() };
+    let minute = Duration::from_secs(60);
+    follower
+        .until("both far ends are in the flood list", minute, |it| it.flood() == ["10.9.1.2", "10.9.1.3"]);
+    // FRR's routes to the far ends are by nexthop objects.
+    let far_end = Key::Route(("10.9.1.2".parse().unwrap(), 32));
+    follower.until("there is a way to them", minute, |it| {
+        matches!(it.program.value(&far_end), Some(Value::Route(route)) if route.gateway == Some("10.9.0.2".parse().unwrap()))
+    });
+    fabric.machine(2, true);
+    follower.until("the machine is known", minute, |it| it.remote().as_deref() == Some("10.9.1.2"));
+    for turn in 0..6 {
+        let (from, to) = if turn % 2 == 0 { (2, 3) } else { (3, 2) };
+        fabric.machine(from, false);
+        fabric.machine(to, true);
+        let there = format!("10.9.1.{to}");
+        let second = Duration::from_secs(1);
+        let took = follower.until("the machine moved", second, |it| it.remote().as_deref() == Some(&there));
+        println!("move {turn}: followed after {took:?}");
+    }
+    fabric.machine(2, false);
+    follower.until("the machine is gone", minute, |it| it.remote().is_none());
+    // A host that fails takes nothing of the others' away.
+    fabric.daemons[4..].iter_mut().for_each(|daemon| daemon.kill().unwrap());
+    fabric.machine(2, true);
+    follower.until("its far end left the flood list", minute, |it| it.flood() == ["10.9.1.2"]);
+    follower.until("the machine is known", minute, |it| it.remote().as_deref() == Some("10.9.1.2"));
+}
