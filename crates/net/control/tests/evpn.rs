@@ -8,13 +8,16 @@
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use control::admission::Admission;
+use control::fpm::{Fpm, PORT};
 use control::kernel::{Kernel, RECEIVE_BUFFER};
-use control::{Binding, Key, Mirror, Options, Owner, Program, Value};
+use control::{Binding, Key, Mirror, Options, Origin, Owner, Program, Value};
 use lab::packages::{Packages, Suite, Tree};
 use overlay::Overlay;
 
@@ -114,7 +117,8 @@ impl Fabric {
         };
         with("passwd", "frr:x:990:990::/nonexistent:/usr/sbin/nologin\n");
         with("group", "frr:x:990:root\nfrrvty:x:991:root\n");
-        fs::write(directory.join("zebra.conf"), format!("hostname h{host}\n")).unwrap();
+        fs::write(directory.join("zebra.conf"), format!("hostname h{host}\nfpm address 127.0.0.1\n"))
+            .unwrap();
         fs::write(directory.join("bgpd.conf"), Fabric::bgp(host)).unwrap();
         for daemon in ["zebra", "bgpd"] {
             self.daemons.push(self.daemon(daemon, host, &directory, tree));
@@ -142,6 +146,10 @@ impl Fabric {
         command.args(["netns", "exec", &self.name(host), "sh", "-c", &script, "sh"]);
         command.arg(tree.loader().unwrap()).arg("--library-path").arg(libraries);
         command.arg(tree.file(&format!("usr/lib/frr/{daemon}")).unwrap()).stdin(Stdio::null());
+        if daemon == "zebra" {
+            let modules = format!("usr/lib/{}-linux-gnu/frr/modules", std::env::consts::ARCH);
+            command.arg("--moduledir").arg(tree.root().join(modules)).args(["-M", "dplane_fpm_nl"]);
+        }
         command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
     }
 
@@ -237,6 +245,7 @@ fn a_machine_that_moves_is_followed_within_a_second() {
         let took = follower.until("the machine moved", second, |it| it.remote().as_deref() == Some(&there));
         println!("move {turn}: followed after {took:?}");
     }
+    zebra_streams_what_is_read();
     fabric.machine(2, false);
     follower.until("the machine is gone", minute, |it| it.remote().is_none());
     // A host that fails takes nothing of the others' away.
@@ -244,4 +253,25 @@ fn a_machine_that_moves_is_followed_within_a_second() {
     fabric.machine(2, true);
     follower.until("its far end left the flood list", minute, |it| it.flood() == ["10.9.1.2"]);
     follower.until("the machine is known", minute, |it| it.remote().as_deref() == Some("10.9.1.2"));
+}
+
+/// zebra of this namespace connects to FPM's port and sends what it has: all of it is read.
+fn zebra_streams_what_is_read() {
+    let mut mirror = Mirror::new(Options { entries: Origin::Fpm, ..Options::default() });
+    let admission = Admission::new(&[]).unwrap();
+    let mut fpm = Fpm::listen(SocketAddr::from(([127, 0, 0, 1], PORT)), 0).unwrap();
+    let limit = Instant::now() + Duration::from_secs(60);
+    while mirror.counters().messages < 8 {
+        fpm.turn(&mut mirror, 0, &mut |peer, own| admission.tcp(peer, own));
+        assert!(
+            Instant::now() < limit,
+            "zebra does not connect: {:?}, {:?}",
+            fpm.counters(),
+            mirror.counters()
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let (frames, messages) = (fpm.counters(), mirror.counters());
+    println!("zebra sent {} messages", messages.messages);
+    assert_eq!((frames.wrong_frames, frames.refused, messages.malformed), (0, 0, 0));
 }
