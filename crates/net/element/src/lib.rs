@@ -4,7 +4,7 @@
 //! Where to look: [`standard`] sources, sinks, queues, schedulers, switches;
 //! [`control`] scripts, information and control; [`classify`] classifiers;
 //! [`ethernet`], [`ip`], [`icmp`], [`tcpudp`] the protocols; [`rewriter`] address
-//! translation; [`io`] ports. Printing, capture files and summaries are the crate
+//! translation; [`tunnel`] virtual networks in tunnels; [`io`] ports. Printing, capture files and summaries are the crate
 //! `analysis`. [`registry`] has these by name. `Strip` (`standard/strip.rs`) is a short one to read first, `Queue`
 //! a long one.
 // Elements are reached by their classes' names; `See [`CLASS`]` is for who reads the source.
@@ -23,6 +23,7 @@ pub mod rewriter;
 pub mod standard;
 pub mod tcpudp;
 pub mod trial;
+pub mod tunnel;
 
 use graph::{Class, Registry};
 
@@ -39,6 +40,7 @@ const FOLDERS: &[Folder] = &[
     (rewriter::CLASSES, rewriter::ALIASES),
     (standard::CLASSES, standard::ALIASES),
     (tcpudp::CLASSES, tcpudp::ALIASES),
+    (tunnel::CLASSES, tunnel::ALIASES),
 ];
 
 /// All classes of this crate.

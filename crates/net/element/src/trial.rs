@@ -101,9 +101,24 @@ const COMPANIONS: &[(&str, &str)] = &[
     ("TimestampDiff", "r :: RecordTimestamp(OFFSET 40); Idle -> r -> Discard;"),
     ("ToIPFlowDumps", "af :: AggregateIPFlows; Idle -> af -> Discard;"),
     ("ARPQuerier", "t :: ARPTable;"),
+    ("OverlayDecap", OVERLAY),
+    ("OverlayEncap", OVERLAY),
     ("FTPPortMapper", "rw :: IPRewriter(pattern 1.0.0.1 1024-65535 - - 0 0); Idle -> rw -> Discard;"),
     ("ICMPRewriter", "rw :: IPRewriter(pattern 1.0.0.1 1024-65535 - - 0 0); Idle -> rw -> Discard;"),
 ];
+
+/// A table with one port of the underlay.
+const OVERLAY: &str = "fib :: OverlayFIB(TEXT \"\n\
+    [[underlay]]\n\
+    name = 'up'\n\
+    mac = '02:00:00:00:00:01'\n\
+    addresses = ['192.0.2.1/24']\n\
+    neighbors = { '192.0.2.2' = '02:00:00:00:00:02' }\n\
+    [[network]]\n\
+    number = 100\n\
+    protocol = 'vxlan'\n\
+    flood = ['192.0.2.2', '192.0.2.3']\n\
+    \");";
 
 /// Configurations in place of the example's: what is written to a file goes nowhere.
 const CONFIGURATIONS: &[(&str, &str)] =

@@ -71,9 +71,9 @@ impl Control {
         &mut self.table
     }
 
-    /// What was applied last.
-    pub fn applied(&self) -> &Desired {
-        &self.applied
+    /// The table, and what was applied to it last.
+    pub fn state(&self) -> (&Overlay, &Desired) {
+        (&self.table, &self.applied)
     }
 
     /// Next hops that answered, and who they are.

@@ -39,18 +39,9 @@ impl Gateway {
         if self.layer == Layer::Ethernet {
             return Entered::Packet;
         }
-        let header = ethernet::Header::of(&packet[..]).map(|header| (header.dst(), header.ethertype()));
-        let Some((dst, ethertype)) = header else { return Entered::Lost(Loss::NotRouted) };
-        let is_right = match self.layer {
-            Layer::Service => ethertype == EtherType::NSH,
-            _ => matches!(ethertype, EtherType::IPV4 | EtherType::IPV6),
-        };
-        if dst != self.host.mac || !is_right || packet.pull_front(ethernet::HEADER_LEN).is_err() {
-            return Entered::Lost(Loss::NotRouted);
-        }
-        match self.layer == Layer::Service || hop(packet, ethertype) {
-            true => Entered::Packet,
-            false => Entered::Lost(Loss::Expired),
+        match ethernet::Header::of(&packet[..]).is_some_and(|header| header.dst() == self.host.mac) {
+            true => unwrap(packet, self.layer),
+            false => Entered::Lost(Loss::NotRouted),
         }
     }
 
@@ -72,6 +63,23 @@ impl Gateway {
             Err(_) => return false,
         }
         true
+    }
+}
+
+/// Takes the Ethernet header off a frame that is for the gateway.
+pub(crate) fn unwrap(packet: &mut Packet, layer: Layer) -> Entered {
+    let ethertype = ethernet::Header::of(&packet[..]).map(|header| header.ethertype());
+    let Some(ethertype) = ethertype else { return Entered::Lost(Loss::NotRouted) };
+    let is_right = match layer {
+        Layer::Service => ethertype == EtherType::NSH,
+        _ => matches!(ethertype, EtherType::IPV4 | EtherType::IPV6),
+    };
+    if !is_right || packet.pull_front(ethernet::HEADER_LEN).is_err() {
+        return Entered::Lost(Loss::NotRouted);
+    }
+    match layer == Layer::Service || hop(packet, ethertype) {
+        true => Entered::Packet,
+        false => Entered::Lost(Loss::Expired),
     }
 }
 

@@ -356,7 +356,7 @@ fn own(port: &mut UnderlayQueues, packet: &mut Packet, number: u16, control: &Sy
 fn untag(packet: &mut Packet, expected: Option<u16>) -> bool {
     let Some(id) = expected else { return true };
     let tagged = vlan::Tagged::of(&packet[..]);
-    let is_ours = tagged.is_some_and(|tag| tag.tag_type().is_tag() && tag.control() & 0x0FFF == id);
+    let is_ours = tagged.is_some_and(|tag| tag.tag_type().is_tag() && tag.control() & vlan::ID == id);
     if !is_ours {
         return false;
     }

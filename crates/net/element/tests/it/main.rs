@@ -23,6 +23,7 @@ mod standard;
 mod swap;
 mod threads;
 mod trial;
+mod tunnels;
 mod turns;
 mod unreachable;
 

@@ -39,6 +39,8 @@ struct Reading<'t> {
     config: Config,
     /// Where things were that may be there once.
     first: HashMap<String, usize>,
+    /// Whether ports are named here, and not elements of a router.
+    has_ports: bool,
 }
 
 impl Config {
@@ -47,8 +49,21 @@ impl Config {
     /// # Errors
     /// The first thing that is wrong, with its place.
     pub fn parse(text: &str) -> Result<Config, Error> {
+        Config::read(text, true)
+    }
+
+    /// Reads the text of a configuration whose ports are elements of a router: it names none,
+    /// and all Ethernet addresses.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn parse_for_router(text: &str) -> Result<Config, Error> {
+        Config::read(text, false)
+    }
+
+    fn read(text: &str, has_ports: bool) -> Result<Config, Error> {
         let value = toml_span::parse(text).map_err(|error| read::not_toml(&error).place(text))?;
-        let mut reading = Reading { text, ..Reading::default() };
+        let mut reading = Reading { text, has_ports, ..Reading::default() };
         reading.file(&value).map_err(|problem| problem.place(text))?;
         Ok(reading.config)
     }

@@ -113,6 +113,10 @@ impl Reading<'_> {
                 )),
             };
         };
+        if !self.has_ports {
+            let cause = "ports are elements of the router here";
+            return Err(Problem::new(table.span_of("inner"), cause, "leave inner out"));
+        }
         if !port.starts_with("model:") {
             self.once(format!("the port {port}"), table.span_of("inner"))?;
         }

@@ -43,8 +43,8 @@ impl Reading<'_> {
         let table = Table::new(value, "a port of the underlay", &[PORT_KEYS])?;
         let name = table.need("name", "\"up0\"", text)?;
         self.once(format!("the port of the underlay {name:?}"), table.span_of("name"))?;
-        let port = table.need("port", "\"af_packet:eth1\"", text)?;
-        if !port.starts_with("model:") {
+        let port = self.port(&table, "port", "\"af_packet:eth1\"")?.unwrap_or_default();
+        if self.has_ports && !port.starts_with("model:") {
             self.once(format!("the port {port}"), table.span_of("port"))?;
         }
         let place = self.config.underlay.len() as u16;
@@ -61,12 +61,33 @@ impl Reading<'_> {
         self.config.underlay.push(UnderlayPort {
             name,
             port,
-            mac: table.get("mac", |value| parsed(value, "Ethernet address", "02:00:00:00:00:01"))?,
+            mac: self.mac(&table)?,
             addresses,
             mtu: table.get("mtu", |value| number(value, 576, 9600))?.unwrap_or(USUAL_MTU),
             vlan: table.get("vlan", |value| number(value, 1, 4094))?,
         });
         Ok(())
+    }
+
+    /// The name of a port, where ports are named.
+    fn port(&self, table: &Table<'_, '_>, key: &str, example: &str) -> Read<Option<String>> {
+        match (self.has_ports, table.get(key, text)?) {
+            (true, _) => table.need(key, example, text).map(Some),
+            (false, None) => Ok(None),
+            (false, Some(_)) => {
+                let cause = "ports are elements of the router here";
+                Err(Problem::new(table.span_of(key), cause, format!("leave {key} out")))
+            }
+        }
+    }
+
+    /// The Ethernet address of a port; no device can be asked for that of an element.
+    fn mac(&self, table: &Table<'_, '_>) -> Read<Option<MacAddress>> {
+        let read = |value: &Value<'_>| parsed(value, "Ethernet address", "02:00:00:00:00:01");
+        match self.has_ports {
+            true => table.get("mac", read),
+            false => table.need("mac", "\"02:00:00:00:00:01\"", read).map(Some),
+        }
     }
 
     /// An address of a port, whose prefix is on the link.
