@@ -32,7 +32,9 @@ pub const OVERLAY: &str = "\
 Examples:
   ixora overlay demo                                      nothing needed
   ixora overlay demo --protocol geneve --size imix --duration 5s --json
-  ixora overlay run overlay.toml                          docs/overlays.md has the keys";
+  ixora overlay run overlay.toml --control /tmp/overlay   docs/overlays.md has the keys
+  ixora overlay show /tmp/overlay                         what it holds, in another terminal
+  ixora overlay explain inner.pcap --config overlay.toml  why packets go where they go";
 
 pub const ECHO: &str = "\
 Examples:

@@ -3,8 +3,11 @@
 
 mod accounts;
 mod demo;
+mod explain;
 mod host;
 mod run;
+mod show;
+mod socket;
 
 use clap::Subcommand;
 
@@ -18,6 +21,11 @@ pub enum Overlay {
     /// Two tunnel endpoints on device models, and traffic through a tunnel between them: no
     /// root, no NIC.
     Demo(demo::Demo),
+    /// What a running endpoint holds: entries, next hops, counters.
+    Show(show::Show),
+    /// Why packets of a capture go where they go: the entry, the outer headers, or the
+    /// reason of the drop.
+    Explain(explain::Explain),
 }
 
 /// Does it.
@@ -25,6 +33,8 @@ pub fn run(what: &Overlay) -> Result<(), Failure> {
     match what {
         Overlay::Run(arguments) => run::run(arguments),
         Overlay::Demo(arguments) => demo::run(arguments),
+        Overlay::Show(arguments) => show::run(arguments),
+        Overlay::Explain(arguments) => explain::run(arguments),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
@@ -14,8 +15,12 @@ use vtep::Config;
 use wire::MacAddress;
 
 use super::accounts::Accounts;
+use super::explain::Explainer;
 use super::host::{Host, names, now_ns};
+use super::show;
+use super::socket::{self, Asked, Server};
 use crate::cli::PortOptions;
+use crate::janitor::{CleanUp, Janitor};
 use crate::{Failure, open, run, signal};
 
 /// How long the control waits for an answer of a neighbour's before it looks for signals.
@@ -26,6 +31,9 @@ const WAIT: Duration = Duration::from_millis(50);
 pub struct Run {
     /// The configuration; read again on SIGHUP.
     pub file: PathBuf,
+    /// Listen at this path for `overlay show` and `overlay explain`.
+    #[arg(long, value_name = "SOCKET")]
+    pub control: Option<PathBuf>,
     #[command(flatten)]
     pub port: PortOptions,
 }
@@ -54,21 +62,32 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     let (mut host, pollers) = Host::new(config.clone(), &mut ports, 0, options.open.rx_queues)?;
     let macs: Vec<MacAddress> = (config.inner.len()..names.len()).map(|n| MacAddress(ports.mac(n))).collect();
     let runtime = run::threads("overlay", &ports, pollers, &options, &stop, &Arc::default())?;
-    let needs = Needs {
-        files: Files { read: vec![folder(&arguments.file)], ..Files::default() },
-        ..Needs::default()
-    };
+    let mut asking = Asking::new(arguments.control.as_deref(), &mut host)?;
+    let files = Files { read: vec![folder(&arguments.file)], ..Files::default() };
+    let clients = asking.is_some();
+    let needs = Needs { files, clients, sending: clients, ..Needs::default() };
     let confinement = ports.confine_but(&options, needs)?;
     let shown = host.counters.clone();
+    let ended = AtomicBool::new(false);
+    let server = asking.as_mut().and_then(|asking| asking.server.take());
     let outcome = thread::scope(|scope| {
+        if let Some(server) = &server {
+            scope.spawn(|| server.run(&ended));
+        }
         scope.spawn(|| {
             while host.control.turn(WAIT, now_ns) {
                 if reload.swap(false, Ordering::Relaxed) {
                     apply(&mut host, &arguments.file, &macs);
                 }
+                if let Some(asking) = &mut asking {
+                    asking.answer(&host);
+                }
             }
+            drop(asking); // whoever asks now is told nothing
         });
-        run::measure("overlay", runtime, &mut ports, &options, confinement)
+        let outcome = run::measure("overlay", runtime, &mut ports, &options, confinement);
+        ended.store(true, Ordering::Relaxed);
+        outcome
     });
     drop(ports);
     let accounts = Accounts::new(&config, &shown, &outcome.pollers);
@@ -80,6 +99,51 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
         }
     }
     outcome.failure.or_else(|| outcome.summary.missing()).map_or(Ok(()), Err)
+}
+
+/// What answers those who ask a running endpoint.
+struct Asking {
+    server: Option<Server>,
+    asked: Receiver<Asked>,
+    explainer: Explainer,
+    /// Removes the socket.
+    _janitor: Option<Janitor>,
+}
+
+impl Asking {
+    /// Listens at a path, if there is one.
+    fn new(path: Option<&Path>, host: &mut Host) -> Result<Option<Asking>, Failure> {
+        let Some(path) = path else { return Ok(None) };
+        let (server, asked) = Server::new(path)?;
+        let janitor = Janitor::call(&CleanUp { sockets: vec![path.to_owned()], ..CleanUp::default() })?;
+        let explainer = Explainer::new(host.control.table())?;
+        Ok(Some(Asking { server: Some(server), asked, explainer, _janitor: janitor }))
+    }
+
+    /// Answers what was asked meanwhile.
+    fn answer(&mut self, host: &Host) {
+        while let Ok((request, say)) = self.asked.try_recv() {
+            // One who is gone hears nothing.
+            let _ = say.try_send(self.answer_to(host, &request));
+        }
+    }
+
+    fn answer_to(&mut self, host: &Host, request: &str) -> String {
+        let words: Vec<&str> = request.split_whitespace().collect();
+        match words[..] {
+            ["show", limit] => show::answer(host, limit.parse().unwrap_or(0)),
+            ["metrics"] => show::metrics(host),
+            ["explain", network, digits] => {
+                let frame = socket::bytes(digits);
+                let (table, desired) = host.control.state();
+                match self.explainer.explain(table, desired, network.parse().ok(), &frame) {
+                    Ok(explained) => serde_json::to_string_pretty(&explained).unwrap_or_default(),
+                    Err(wrong) => wrong,
+                }
+            }
+            _ => "ask for show LIMIT, metrics, or explain NETWORK BYTES".to_owned(),
+        }
+    }
 }
 
 /// The folder of a file: an editor may put another file in its place.
@@ -98,12 +162,10 @@ fn apply(host: &mut Host, path: &Path, macs: &[MacAddress]) {
         Ok(host.control.apply(config.desired(macs))?)
     });
     match done {
-        Ok(changes) => tracing::warn!(
-            "{} is read again: {} new or different, {} removed",
-            path.display(),
-            changes.set,
-            changes.removed
-        ),
-        Err(failure) => tracing::warn!("{} is not taken: {failure}", path.display()),
+        Ok(changes) => {
+            let (set, removed) = (changes.set, changes.removed);
+            eprintln!("{} is read again: {set} new or different, {removed} removed", path.display());
+        }
+        Err(failure) => eprintln!("{failure}\nall goes on as before"),
     }
 }

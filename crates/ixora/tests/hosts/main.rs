@@ -6,4 +6,5 @@ mod common;
 
 mod host;
 mod interfaces;
+mod overlay_hosts;
 mod router_hosts;

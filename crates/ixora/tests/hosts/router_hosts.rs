@@ -77,7 +77,7 @@ impl Lab {
 }
 
 /// What came back for a probe: from whom, type and code.
-type Answer = (IpAddr, u8, u8);
+pub type Answer = (IpAddr, u8, u8);
 
 const ANSWERED: (u8, u8) = (0, 0);
 const ANSWERED6: (u8, u8) = (129, 0);
@@ -87,7 +87,7 @@ const NO_NETWORK: (u8, u8) = (3, 0);
 const NO_ROUTE6: (u8, u8) = (1, 0);
 
 /// A ping with so many hops to live and bytes of data; what came back within a second.
-fn probe(to: &str, hops: u8, data: usize) -> Option<Answer> {
+pub fn probe(to: &str, hops: u8, data: usize) -> Option<Answer> {
     static NUMBER: std::sync::atomic::AtomicU16 = std::sync::atomic::AtomicU16::new(1);
     let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed).to_be_bytes();
     let to: SocketAddr =

@@ -39,3 +39,98 @@ fn the_demo_goes_over_ipv6_by_neighbour_discovery() {
     demo("--ipv6");
     demo("--ipv6 --protocol gre --size imix");
 }
+
+/// A configuration with two networks on models, in a file.
+fn configuration(place: &std::path::Path) -> std::path::PathBuf {
+    let file = place.join("overlay.toml");
+    let text = "[[underlay]]\nname = \"up\"\nport = \"model:82599,wire=sink\"\naddresses = [\"192.0.2.1/24\"]\n\
+                neighbors = { \"192.0.2.2\" = \"02:00:00:00:00:02\" }\n\
+                [[network]]\nnumber = 100\nprotocol = \"vxlan\"\n\
+                inner = \"model:82599,wire=gen:rate=1k,dst=02:00:00:00:0b:01+sink\"\n\
+                [[network.entry]]\nkey = \"02:00:00:00:0b:01\"\nremote = \"192.0.2.2\"\n\
+                [[network.entry]]\nkey = \"02:00:00:00:0c:01\"\nremote = \"192.0.2.3\"\n";
+    std::fs::write(&file, text).expect("a file");
+    file
+}
+
+/// A capture of frames to these stations.
+fn capture(place: &std::path::Path, stations: &[u8]) -> std::path::PathBuf {
+    let path = place.join("inner.pcap");
+    // The classic format's header: magic, version 2.4, no zone, no accuracy, 64 KiB, Ethernet.
+    let mut bytes = [0xA1B2_C3D4_u32, 2 | 4 << 16, 0, 0, 65_535, 1].map(u32::to_le_bytes).concat();
+    for station in stations {
+        let mut frame = vec![2, 0, 0, 0, *station, 1, 2, 0, 0, 0, 0x0A, 1, 0x88, 0xB5];
+        frame.resize(60, 0);
+        bytes.extend([0u32, 0, 60, 60].map(u32::to_le_bytes).concat());
+        bytes.extend(frame);
+    }
+    std::fs::write(&path, bytes).expect("a file");
+    path
+}
+
+#[test]
+fn a_configuration_alone_explains_a_capture() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (config, pcap) = (configuration(place.path()), capture(place.path(), &[0x0B, 0x0C, 0x0D]));
+    let done = run(
+        place.path(),
+        &format!("overlay explain {} --config {} --json", pcap.display(), config.display()),
+    );
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let packets = done.json();
+    assert_eq!(packets[0]["entry"], "vxlan 192.0.2.1 > 192.0.2.2, identifier 100");
+    assert_eq!((&packets[0]["outcome"], &packets[0]["port"]), (&"sent".into(), &0.into()));
+    let headers = packets[0]["headers"].as_str().expect("a text");
+    assert!(headers.contains("> 02:00:00:00:00:02, 192.0.2.1 > 192.0.2.2, TTL 64"), "{headers}");
+    assert!(headers.ends_with("> 4789"), "{headers}");
+    assert_eq!(packets[1]["outcome"], "sent", "its next hop is taken to be found");
+    assert_eq!(packets[2]["outcome"], "overlay_unknown_key");
+    let done = run(place.path(), &format!("overlay explain {} --config /nowhere", pcap.display()));
+    assert_eq!(done.code(), Some(2), "{done:#?}");
+}
+
+#[test]
+fn a_running_endpoint_tells_what_it_holds() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (config, socket) = (configuration(place.path()), place.path().join("control"));
+    let pcap = capture(place.path(), &[0x0B, 0x0C]);
+    let command = format!("overlay run {} --control {} --json", config.display(), socket.display());
+    let endpoint = crate::common::start(place.path(), &command);
+    let mut state = serde_json::Value::Null;
+    crate::common::until("answer with packets", || {
+        let done = run(place.path(), &format!("overlay show {} --json", socket.display()));
+        state = if done.code() == Some(0) { done.json() } else { serde_json::Value::Null };
+        state["accounts"]["networks"][0]["forwarded"].as_u64() > Some(0)
+    });
+    assert_eq!(state["entries"][0]["state"], "ready", "{state:#}");
+    assert_eq!(state["entries"][1]["state"], "overlay_no_neighbor", "{state:#}");
+    assert_eq!(state["next_hops"][0]["address"], "192.0.2.3", "{state:#}");
+    let ask = |what: &str| run(place.path(), &format!("overlay {what}"));
+    let text = ask(&format!("show {}", socket.display()));
+    assert!(text.stdout.contains("unresolved"), "{text:#?}");
+    let metrics = ask(&format!("show {} --metrics", socket.display()));
+    assert!(
+        metrics.stdout.contains("ixora_overlay_forwarded_packets_total{network=\"100\"}"),
+        "{metrics:#?}"
+    );
+    let explained = ask(&format!("explain {} --control {} --json", pcap.display(), socket.display()));
+    assert_eq!(explained.json()[0]["outcome"], "sent", "{explained:#?}");
+    assert_eq!(explained.json()[1]["outcome"], "overlay_no_neighbor", "{explained:#?}");
+    endpoint.signal(rustix::process::Signal::TERM);
+    let done = endpoint.wait(10);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    assert_eq!(done.json()["overlay"]["balanced"], true, "{done:#?}");
+    crate::common::until("end of the socket", || !socket.exists());
+    assert_eq!(ask(&format!("show {}", socket.display())).code(), Some(1));
+}
+
+#[test]
+fn a_mistake_is_told_with_its_place() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("overlay.toml");
+    std::fs::write(&file, "[[underlay]]\nname = \"up\"\nprot = \"tap:x\"\n").expect("a file");
+    let done = run(place.path(), &format!("overlay run {}", file.display()));
+    assert_eq!(done.code(), Some(2), "{done:#?}");
+    let text = format!("{}: line 3, column 1: a port of the underlay has no `prot`", file.display());
+    assert!(done.stderr.contains(&text) && done.stderr.contains("fix: it may have name, port"), "{done:#?}");
+}

@@ -152,3 +152,23 @@ fn the_page_about_overlays_has_all_losses() {
         assert!(page.contains(&format!("`{}`", protocol.name)), "{}", protocol.name);
     }
 }
+
+#[test]
+fn no_file_harms_the_reader() {
+    // Cut off at every byte, and with every line twice, gone, or with another byte in it.
+    for end in 0..GOOD.len() {
+        let _ = Config::parse(&GOOD[..end]);
+    }
+    let lines: Vec<&str> = GOOD.lines().collect();
+    for at in 0..lines.len() {
+        let with = |line: &[&str]| [&lines[..at], line, &lines[at + 1..]].concat().join("\n");
+        let _ = Config::parse(&with(&[]));
+        let _ = Config::parse(&with(&[lines[at], lines[at]]));
+        for byte in ["\"", "[", "{", "=", "\u{0}", "é", "-9223372036854775808", "99999999999999999999"] {
+            for place in 0..=lines[at].len() {
+                let line = format!("{}{byte}{}", &lines[at][..place], &lines[at][place..]);
+                let _ = Config::parse(&with(&[&line]));
+            }
+        }
+    }
+}

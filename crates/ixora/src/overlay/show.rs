@@ -1,0 +1,174 @@
+//! `ixora overlay show`: what a running endpoint holds and counted.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use vtep::describe_tunnel;
+
+use super::accounts::Accounts;
+use super::host::Host;
+use super::socket;
+use crate::Failure;
+
+/// What a running endpoint holds.
+#[derive(Args, Debug)]
+pub struct Show {
+    /// The socket that it listens at (`run --control`).
+    pub control: PathBuf,
+    /// Entries to list, at most.
+    #[arg(long, default_value_t = 10_000)]
+    pub limit: usize,
+    /// As JSON.
+    #[arg(long, conflicts_with = "metrics")]
+    pub json: bool,
+    /// What ports counted, as Prometheus reads it.
+    #[arg(long)]
+    pub metrics: bool,
+}
+
+/// An entry.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    network: u32,
+    key: String,
+    tunnel: String,
+    /// `ready`, or why its packets cannot be sent now.
+    state: String,
+}
+
+/// A next hop, with its Ethernet address if that is known.
+#[derive(Debug, Serialize, Deserialize)]
+struct NextHop {
+    port: u16,
+    address: String,
+    mac: Option<String>,
+}
+
+/// What an endpoint answers.
+#[derive(Debug, Serialize, Deserialize)]
+struct State {
+    entries: Vec<Entry>,
+    /// Entries that are not listed.
+    more: usize,
+    next_hops: Vec<NextHop>,
+    /// Each port's counters.
+    accounts: serde_json::Value,
+}
+
+/// Asks, and prints the answer.
+pub fn run(arguments: &Show) -> Result<(), Failure> {
+    if arguments.metrics {
+        print!("{}", socket::ask(&arguments.control, "metrics")?);
+        return Ok(());
+    }
+    let answer = socket::ask(&arguments.control, &format!("show {}", arguments.limit))?;
+    if arguments.json {
+        println!("{answer}");
+        return Ok(());
+    }
+    let state: State = serde_json::from_str(&answer).map_err(|error| {
+        Failure::new(format!("{} answers something else: {error}", arguments.control.display()))
+    })?;
+    println!("{:<10} {:<20} {:<52} state", "network", "key", "tunnel");
+    for Entry { network, key, tunnel, state } in &state.entries {
+        println!("{network:<10} {key:<20} {tunnel:<52} {state}");
+    }
+    if state.more > 0 {
+        println!("and {} more: --limit", state.more);
+    }
+    println!("\n{:<10} {:<40} Ethernet address", "port", "next hop");
+    for NextHop { port, address, mac } in &state.next_hops {
+        println!("{port:<10} {address:<40} {}", mac.as_deref().unwrap_or("unresolved"));
+    }
+    for side in ["networks", "underlay"] {
+        for port in state.accounts[side].as_array().into_iter().flatten() {
+            let number = |key: &str| port[key].as_u64().unwrap_or(0);
+            let (received, forwarded) = (number("received"), number("forwarded"));
+            println!(
+                "\n{side} {}: received {received}, forwarded {forwarded}",
+                port["name"].as_str().unwrap_or("")
+            );
+            for (name, count) in port["drops"].as_object().into_iter().flatten() {
+                println!("  lost  {name:<28} {count}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The answer to `show LIMIT`.
+pub fn answer(host: &Host, limit: usize) -> String {
+    let accounts = Accounts::new(&host.config, &host.counters, &[]);
+    let mut next_hops: Vec<NextHop> = host
+        .control
+        .neighbors()
+        .map(|(port, address, mac)| NextHop {
+            port,
+            address: address.to_string(),
+            mac: Some(mac.to_string()),
+        })
+        .collect();
+    let (table, desired) = host.control.state();
+    let unresolved = table.unresolved();
+    next_hops.extend(unresolved.map(|(port, address)| NextHop {
+        port,
+        address: address.to_string(),
+        mac: None,
+    }));
+    let entries: Vec<Entry> = desired
+        .entries
+        .iter()
+        .take(limit)
+        .map(|((network, key), tunnel)| Entry {
+            network: *network,
+            key: format!("{key:#x}"),
+            tunnel: describe_tunnel(tunnel),
+            state: table.problem(*network, *key).map_or("ready", |reason| reason.name()).to_owned(),
+        })
+        .collect();
+    let more = desired.entries.len() - entries.len();
+    let accounts = serde_json::to_value(accounts).unwrap_or_default();
+    serde_json::to_string_pretty(&State { entries, more, next_hops, accounts }).unwrap_or_default()
+}
+
+/// The answer to `metrics`: exposition format 0.0.4.
+pub fn metrics(host: &Host) -> String {
+    let mut out = String::new();
+    let inner = (0..host.config.inner.len())
+        .map(|n| (format!("network=\"{}\"", host.config.inner[n].network), host.counters.inner(n)));
+    let below = (0..host.config.underlay.len()).map(|n| {
+        (format!("underlay=\"{}\"", escaped(&host.config.underlay[n].name)), host.counters.underlay(n))
+    });
+    let all: Vec<_> = inner.chain(below).collect();
+    let head = |out: &mut String, name: &str, help: &str| {
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
+    };
+    type Series = (&'static str, &'static str, fn(&vtep::Totals) -> u64);
+    let series: [Series; 4] = [
+        ("ixora_overlay_received_packets_total", "Frames that came by a port.", |t| t.received),
+        ("ixora_overlay_received_bytes_total", "Their bytes.", |t| t.received_bytes),
+        ("ixora_overlay_forwarded_packets_total", "Frames that went into a tunnel or out of one.", |t| {
+            t.forwarded
+        }),
+        ("ixora_overlay_copies_total", "Copies for flood lists.", |t| t.copies),
+    ];
+    for (name, help, value) in series {
+        head(&mut out, name, help);
+        for (label, totals) in &all {
+            let _ = writeln!(out, "{name}{{{label}}} {}", value(totals));
+        }
+    }
+    head(&mut out, "ixora_overlay_drops_total", "Frames that went no further.");
+    for (label, totals) in &all {
+        for (reason, count) in &totals.drops {
+            let _ = writeln!(out, "ixora_overlay_drops_total{{{label},reason=\"{reason}\"}} {count}");
+        }
+    }
+    out
+}
+
+fn escaped(label: &str) -> String {
+    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

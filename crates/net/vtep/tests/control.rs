@@ -1,0 +1,114 @@
+//! Next hops of the underlay: who is asked, who is believed, and for how long.
+#![allow(clippy::unwrap_used)]
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::time::Duration;
+
+use neighbor::arp;
+use vtep::{Config, Control, Frame, post};
+use wire::MacAddress;
+
+const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+const PEER: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
+const SECOND: i64 = 1_000_000_000;
+const TEXT: &str = "[[underlay]]\nname = 'up'\nport = 'tap:x'\naddresses = ['192.0.2.1/24']\n\
+                    [[network]]\nnumber = 5\nprotocol = 'vxlan'\nflood = ['192.0.2.2']\n";
+
+struct Rig {
+    control: Control,
+    to_control: SyncSender<Frame>,
+    requests: Receiver<Frame>,
+}
+
+impl Rig {
+    fn new() -> Rig {
+        let config = Config::parse(TEXT).unwrap();
+        let (mail, to_control, requests) = post();
+        let control = Control::new(&config.underlay, &[MAC], config.desired(&[MAC]), mail).unwrap();
+        Rig { control, to_control, requests }
+    }
+
+    fn turn(&mut self, now_ns: i64) {
+        assert!(self.control.turn(Duration::from_millis(1), || now_ns), "the lanes are there");
+    }
+
+    /// Whom the control asked for.
+    fn asked(&self) -> Vec<Ipv4Addr> {
+        self.requests.try_iter().map(|frame| arp::parse(frame.bytes()).unwrap().target_ip).collect()
+    }
+
+    /// An answer of somebody's who says to have an address.
+    fn answer(&self, address: Ipv4Addr, mac: MacAddress) {
+        let own = neighbor::Resolver::new(MAC, Ipv4Addr::new(192, 0, 2, 1));
+        let asked = arp::parse(&own.request(address, None)).unwrap();
+        let frame = arp::frame(&asked.reply(mac), MAC);
+        self.to_control.try_send(Frame::new(0, &frame).unwrap()).unwrap();
+    }
+
+    fn known(&self) -> Vec<(u16, IpAddr, MacAddress)> {
+        self.control.neighbors().collect()
+    }
+}
+
+#[test]
+fn a_next_hop_is_asked_for_until_it_answers_and_again_when_it_is_old() {
+    let peer = Ipv4Addr::new(192, 0, 2, 2);
+    let mut rig = Rig::new();
+    rig.turn(0);
+    assert_eq!(rig.asked(), [peer]);
+    rig.turn(SECOND / 2);
+    assert_eq!(rig.asked(), [] as [Ipv4Addr; 0], "not more often than every second");
+    rig.turn(SECOND);
+    assert_eq!(rig.asked(), [peer]);
+    rig.answer(peer, PEER);
+    rig.turn(SECOND);
+    assert_eq!(rig.known(), [(0, peer.into(), PEER)]);
+    assert_eq!(rig.control.state().0.unresolved().count(), 0);
+    rig.turn(20 * SECOND);
+    assert_eq!(rig.asked(), [] as [Ipv4Addr; 0]);
+    rig.turn(40 * SECOND);
+    assert_eq!(rig.asked(), [peer], "its answer is old");
+    // Another host has the address by now.
+    let other = MacAddress([2, 0, 0, 0, 0, 3]);
+    rig.answer(peer, other);
+    rig.turn(41 * SECOND);
+    assert_eq!(rig.known(), [(0, peer.into(), other)]);
+    // Nobody answers any more: it is forgotten, and asked for like any other.
+    for second in 42..200 {
+        rig.turn(second * SECOND);
+    }
+    assert_eq!(rig.known(), []);
+    assert_eq!(rig.control.state().0.unresolved().count(), 1);
+}
+
+#[test]
+fn a_stranger_fills_nothing() {
+    let mut rig = Rig::new();
+    rig.turn(0);
+    for last in 3..200 {
+        rig.answer(Ipv4Addr::new(192, 0, 2, last), PEER);
+    }
+    rig.turn(SECOND);
+    assert_eq!(rig.known(), []);
+    assert_eq!(rig.control.state().0.unresolved().count(), 1);
+}
+
+#[test]
+fn what_was_found_stays_when_the_file_is_read_again() {
+    let peer = Ipv4Addr::new(192, 0, 2, 2);
+    let mut rig = Rig::new();
+    rig.turn(0);
+    rig.answer(peer, PEER);
+    rig.turn(SECOND);
+    let again = Config::parse(&format!("{TEXT}[[network.entry]]\nkey = 9\nremote = '192.0.2.2'\n")).unwrap();
+    let changes = rig.control.apply(again.desired(&[MAC])).unwrap();
+    assert_eq!((changes.set, changes.removed), (1, 0));
+    assert_eq!(rig.control.state().0.unresolved().count(), 0);
+    assert_eq!(rig.control.state().0.problem(5, 9), None, "its packets can be sent at once");
+    // What a table refuses changes nothing.
+    let mut wrong = again.desired(&[MAC]);
+    wrong.networks.clear();
+    assert!(rig.control.apply(wrong).is_err());
+    assert_eq!(rig.control.state().0.entries(5), 1);
+}
