@@ -134,6 +134,11 @@ impl<const N: usize> Outer<N> {
         self.len
     }
 
+    /// All headers, with nothing in them that differs between packets.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+
     /// Whether there is no header.
     pub const fn is_empty(&self) -> bool {
         self.len == 0

@@ -136,23 +136,31 @@ pub(crate) fn check_outer(packet: &Packet, outer: &Outer) -> Result<(), Refusal>
     Ok(())
 }
 
-/// Checks the checksum of UDP, which is left out over IPv4 and may be left out over IPv6 only
-/// where that was agreed on (RFC 6936, section 5).
+/// Checks the port and the checksum of UDP's header in front of `payload`, in a packet whose IP
+/// header begins at `network`. The checksum is left out over IPv4, and may be left out over IPv6
+/// only where that was agreed on (RFC 6936, section 5).
 #[inline]
-pub(crate) fn check_udp(packet: &Packet, outer: &Outer, end: &End) -> Result<(), Refusal> {
-    if !matches!(outer.carrier, Carrier::Udp(_)) {
-        return Ok(());
+pub(crate) fn check_udp(
+    packet: &Packet,
+    network: usize,
+    payload: Range<usize>,
+    end: &End,
+) -> Result<(), Refusal> {
+    let start = payload.start - udp::HEADER_LEN;
+    let header = packet.get(start..).and_then(udp::Header::of);
+    let header = header.ok_or(Refusal::Drop(Reason::OuterMalformed))?;
+    if end.port != Some(header.dst_port()) {
+        return Err(Refusal::Drop(Reason::UnknownEnd));
     }
-    let bytes = packet.get(outer.payload.start..).unwrap_or_default();
-    let header = udp::Header::of(bytes).ok_or(Refusal::Drop(Reason::OuterMalformed))?;
     match header.checksum() {
-        0 if end.zero_checksum || matches!(outer.addresses, Addresses::V4 { .. }) => return Ok(()),
+        0 if end.zero_checksum || end.local.is_ipv4() => return Ok(()),
         0 => return Err(Refusal::Drop(Reason::ZeroChecksum)),
         _ if packet.l4_checksum() == Checksum::Good => return Ok(()),
         _ => {}
     }
-    let pseudo = outer.addresses.pseudo_header(IpProtocol::UDP, outer.payload.len());
-    match checksum::is_right(sum(packet, outer.payload.clone(), pseudo)) {
+    let outer = outer(packet, network).ok_or(Refusal::Drop(Reason::OuterMalformed))?;
+    let pseudo = outer.addresses.pseudo_header(IpProtocol::UDP, payload.end - start);
+    match checksum::is_right(sum(packet, start..payload.end, pseudo)) {
         true => Ok(()),
         false => Err(Refusal::Drop(Reason::OuterChecksum)),
     }

@@ -40,16 +40,21 @@ pub struct Decapsulator {
     drops: Drops,
 }
 
-/// A frame in whose outer headers nothing is wrong, and a tunnel's header that was read.
+/// What is kept of a frame in whose outer headers nothing is wrong, while ends are looked up
+/// for a batch: small, as there is one for each packet.
+#[derive(Debug, Clone, Copy)]
 struct Arrival {
-    outer: Outer,
-    recognized: Recognized,
-    /// Bytes of the carrier's header behind IP's.
-    behind: usize,
+    /// Where the IP header begins.
+    network: u32,
+    /// What the carrier carries: the tunnel's header, and where all of it ends.
+    start: u32,
+    end: u32,
     /// The number of the local address.
     local: u32,
     /// Protocols that it can be as well, a bit for each number.
     others: u32,
+    traffic_class: u8,
+    recognized: Recognized,
 }
 
 /// The local address and carrier of the packet before, and the protocols that it could be:
@@ -80,7 +85,7 @@ impl Decapsulator {
         let (locals, ports, ends) = (self.locals.fib(), self.ports.fib(), self.ends.fib());
         let mut last = None;
         for (packets, received) in packets.chunks_mut(LANES).zip(received.chunks_mut(LANES)) {
-            let mut arrivals = [const { None }; LANES];
+            let mut arrivals = [None; LANES];
             let (mut keys, mut indices) = ([Key::default(); LANES], [MISS; LANES]);
             for (n, packet) in packets.iter().enumerate() {
                 match arrive(packet, locals, ports, &mut last) {
@@ -142,7 +147,16 @@ fn arrive(
     let behind = if matches!(outer.carrier, Carrier::Udp(_)) { udp::HEADER_LEN } else { 0 };
     let mut others = protocols;
     let (key, recognized) = recognize(packet, &outer, behind, local, &mut others)?;
-    Ok((key, Arrival { outer, recognized, behind, local, others }))
+    let arrival = Arrival {
+        network: at as u32, // a packet's bytes are fewer than 2^32
+        start: (outer.payload.start + behind) as u32,
+        end: outer.payload.end as u32,
+        local,
+        others,
+        traffic_class: outer.traffic_class,
+        recognized,
+    };
+    Ok((key, arrival))
 }
 
 /// Protocols that a packet for a local address can be by its carrier: at a UDP port of its
@@ -204,15 +218,16 @@ fn finish(
     end: Option<&End>,
     ends: &Fib<Exact, End>,
 ) -> Result<u32, Refusal> {
-    let outer = &arrival.outer;
-    let (end, recognized) = match end.filter(|end| end.is_of(outer)) {
-        Some(end) => (*end, arrival.recognized),
+    let (end, recognized) = match end.filter(|end| end.is_of(packet, arrival.network as usize)) {
+        Some(end) => (end, arrival.recognized),
         None => another(packet, arrival, ends)?,
     };
-    check_udp(packet, outer, &end)?;
-    let start = outer.payload.start + arrival.behind;
-    let end_of_tunnel = recognized.len.map_or(outer.payload.end, |len| start + len);
-    if end_of_tunnel > outer.payload.end {
+    if end.port.is_some() {
+        check_udp(packet, arrival.network as usize, arrival.start as usize..arrival.end as usize, end)?;
+    }
+    let (start, end_of_outer) = (arrival.start as usize, arrival.end as usize);
+    let end_of_tunnel = recognized.len.map_or(end_of_outer, |len| start + len);
+    if end_of_tunnel > end_of_outer {
         return Err(Refusal::Drop(Reason::TunnelMalformed));
     }
     if recognized.is_summed && !checksum::is_right(sum(packet, start..end_of_tunnel, 0)) {
@@ -220,20 +235,27 @@ fn finish(
     }
     let inner = start + recognized.header_len..end_of_tunnel;
     check_payload(packet, &inner, recognized.payload, end.layer)?;
-    carry_congestion(packet, inner.start, outer.traffic_class, end.layer)?;
+    carry_congestion(packet, inner.start, arrival.traffic_class, end.layer)?;
     strip(packet, inner)?;
     Ok(end.network)
 }
 
 /// The end of a packet that the protocol it was read as first has no end for.
 #[cold]
-fn another(packet: &Packet, arrival: &Arrival, ends: &Fib<Exact, End>) -> Result<(End, Recognized), Refusal> {
+fn another<'a>(
+    packet: &Packet,
+    arrival: &Arrival,
+    ends: &'a Fib<Exact, End>,
+) -> Result<(&'a End, Recognized), Refusal> {
+    let at = arrival.network as usize;
+    let outer = outer(packet, at).ok_or(Refusal::NotMine)?;
+    let behind = arrival.start as usize - outer.payload.start;
     let mut others = arrival.others;
     while others != 0 {
-        let header = recognize(packet, &arrival.outer, arrival.behind, arrival.local, &mut others);
+        let header = recognize(packet, &outer, behind, arrival.local, &mut others);
         let Ok((key, recognized)) = header else { break };
-        if let Some(end) = ends.lookup(key).filter(|end| end.is_of(&arrival.outer)) {
-            return Ok((*end, recognized));
+        if let Some(end) = ends.lookup(key).filter(|end| end.is_of(packet, at)) {
+            return Ok((end, recognized));
         }
     }
     Err(Refusal::Drop(Reason::UnknownEnd))

@@ -2,13 +2,18 @@
 //! packets.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use fib::exact::{Exact, Key};
 use fib::{MISS, Reader};
 use memory::{Packet, TxOffload};
 use port::{Capabilities, Feature, software};
+use wire::Inner;
+use wire::tunnel::nsh;
 
-use crate::hop::{Hop, Ready, look};
+use crate::answer::{self, Answers, Limit};
+use crate::count::{Count, Counts};
+use crate::hop::{Hop, Ready, State, TunnelId, look};
 use crate::network::{Layer, Network, Unknown};
 use crate::reason::{Drops, Reason};
 use crate::table::{flood_key, network_key};
@@ -37,6 +42,8 @@ pub struct Encapsulator {
     entries: Reader<Exact, Hop>,
     floods: Reader<Exact, Hop>,
     drops: Drops,
+    counts: Counts,
+    limit: Limit,
     /// Of the next packet.
     number: u32,
     /// Ports that fill in checksums inside a tunnel's packet.
@@ -54,6 +61,8 @@ impl Encapsulator {
             entries,
             floods,
             drops: Drops::default(),
+            counts: Counts::default(),
+            limit: Limit::default(),
             number: 0,
             summing: BTreeSet::new(),
         }
@@ -72,6 +81,16 @@ impl Encapsulator {
             true => self.summing.insert(port),
             false => self.summing.remove(&port),
         };
+    }
+
+    /// What went into a tunnel since it is one; of a group nothing, but of its members.
+    pub fn count(&self, tunnel: TunnelId) -> Count {
+        self.counts.of(tunnel)
+    }
+
+    /// How many packets that were too long were answered.
+    pub fn answers(&self) -> Answers {
+        self.limit.answers
     }
 
     /// Puts packets of a virtual network into their tunnels. `sent` says of each what became
@@ -98,7 +117,13 @@ impl Encapsulator {
                     Err(_) => without_key |= 1 << n,
                 }
             }
-            fib.lookup_batch(&keys[..packets.len()], &mut indices);
+            if settings.extractor.bits() == 0 {
+                // All packets have the same key, and none is too short for it.
+                fib.lookup_batch(&[network_key(network)], &mut indices);
+                indices = [indices[0]; LANES];
+            } else {
+                fib.lookup_batch(&keys[..packets.len()], &mut indices);
+            }
             while without_key != 0 {
                 indices[without_key.trailing_zeros() as usize] = MISS;
                 without_key &= without_key - 1;
@@ -107,7 +132,7 @@ impl Encapsulator {
                 *sent = match fib.hop(index) {
                     Some(hop) => {
                         self.number = self.number.wrapping_add(1);
-                        send(hop, packet, &settings, self.number, &self.summing)
+                        send(hop, packet, &settings, self.number, &self.summing, &mut self.counts)
                     }
                     None => unknown(&settings, network, packet),
                 };
@@ -116,6 +141,22 @@ impl Encapsulator {
                 }
             }
         }
+    }
+
+    /// Puts the answer to a packet that was dropped as [`Reason::TooLong`] in its place: what is
+    /// to be sent back into the network, so that the sender makes shorter packets. False, and
+    /// the packet as it was, when nobody is to be told or too many were. `now` is the time since
+    /// any moment, the same for all calls. The answer comes from the address to which the
+    /// packet was sent, as Linux's does.
+    pub fn answer(&mut self, network: u32, packet: &mut Packet, now: Duration) -> bool {
+        let Some(&(settings, _)) = self.networks.fib().lookup(network_key(network)) else { return false };
+        let Ok(key) = settings.key(network, packet) else { return false };
+        let Some(hop) = self.entries.fib().lookup(key) else { return false };
+        let Ok((_, ready, _)) = way(hop, packet, &settings) else { return false };
+        let longest = ready.max_len();
+        let limit = &mut self.limit;
+        packet.total_len() > longest
+            && answer::too_long(packet, settings.layer, longest, || limit.allows(now))
     }
 
     /// Tunnels to which copies of a packet go that nothing is known of. Each place has its
@@ -132,7 +173,7 @@ impl Encapsulator {
         self.number = self.number.wrapping_add(1);
         let hop = self.floods.fib().lookup(flood_key(network, place));
         let sent = match hop {
-            Some(hop) => send(hop, packet, &settings, self.number, &self.summing),
+            Some(hop) => send(hop, packet, &settings, self.number, &self.summing, &mut self.counts),
             None => Sent::Drop(Reason::UnknownKey), // the list became shorter meanwhile
         };
         if let Sent::Drop(reason) = sent {
@@ -148,28 +189,48 @@ fn dropped(drops: &mut Drops, reason: Reason) -> Sent {
 }
 
 #[inline]
-fn send(hop: &Hop, packet: &mut Packet, settings: &Network, number: u32, summing: &BTreeSet<u16>) -> Sent {
-    let ready = match &hop.state {
-        Ok(ready) => ready,
-        Err(reason) => return Sent::Drop(*reason),
-    };
-    if ready.layer != settings.layer {
-        return Sent::Drop(Reason::BadTunnel); // of a network that has another layer by now
-    }
-    let done = match packet.tx_offload().is_empty() {
-        true => put_in(ready, packet, number),
-        false => put_in_unfinished(ready, packet, number, summing),
-    };
-    match done {
-        Ok(()) => Sent::Port(ready.port),
+fn send(
+    hop: &Hop,
+    packet: &mut Packet,
+    settings: &Network,
+    number: u32,
+    summing: &BTreeSet<u16>,
+    counts: &mut Counts,
+) -> Sent {
+    match try_send(hop, packet, settings, number, summing) {
+        Ok((id, port, len)) => {
+            counts.add(id, len);
+            Sent::Port(port)
+        }
         Err(reason) => Sent::Drop(reason),
     }
 }
 
+/// Puts a packet into a tunnel: which, the port by which it leaves, and the packet's length
+/// before.
 #[inline]
-fn put_in(ready: &Ready, packet: &mut Packet, number: u32) -> Result<(), Reason> {
-    let inner = look(packet, ready.layer).ok_or(Reason::NoIp)?;
-    ready.encapsulate(packet, &inner, number)
+fn try_send(
+    hop: &Hop,
+    packet: &mut Packet,
+    settings: &Network,
+    number: u32,
+    summing: &BTreeSet<u16>,
+) -> Result<(TunnelId, u16, usize), Reason> {
+    let (id, ready, inner) = way(hop, packet, settings)?;
+    let len = packet.total_len();
+    match packet.tx_offload().is_empty() {
+        true => put_in(ready, packet, &inner, number)?,
+        false => put_in_unfinished(ready, packet, &inner, number, summing)?,
+    }
+    Ok((id, ready.port, len))
+}
+
+#[inline]
+fn put_in(ready: &Ready, packet: &mut Packet, inner: &Inner, number: u32) -> Result<(), Reason> {
+    match ready.layer {
+        Layer::Service => send_service(ready, packet, inner, number),
+        layer => ready.encapsulate(packet, inner, layer, number),
+    }
 }
 
 /// Puts a packet into a tunnel that waits for a tag or for checksums: a tag is of the packet
@@ -179,11 +240,11 @@ fn put_in(ready: &Ready, packet: &mut Packet, number: u32) -> Result<(), Reason>
 fn put_in_unfinished(
     ready: &Ready,
     packet: &mut Packet,
+    inner: &Inner,
     number: u32,
     summing: &BTreeSet<u16>,
 ) -> Result<(), Reason> {
     let asked = packet.tx_offload();
-    let inner = look(packet, ready.layer).ok_or(Reason::NoIp)?;
     let tags = asked.has(TxOffload::VLAN);
     if asked.has(TxOffload::SEGMENT) || tags && ready.layer != Layer::Ethernet {
         return Err(Reason::Offload);
@@ -192,7 +253,7 @@ fn put_in_unfinished(
         return Err(Reason::NoHeadroom);
     }
     let asked = packet.tx_offload();
-    let l2_len = u8::try_from(ready.header_len(&inner) + usize::from(asked.l2_len));
+    let l2_len = u8::try_from(ready.header_len(inner) + usize::from(asked.l2_len));
     let left = match l2_len {
         Ok(l2_len) if summing.contains(&ready.port) && !ready.sums_payload() && !asked.is_empty() => {
             TxOffload { flags: asked.flags | TxOffload::TUNNEL, l2_len, ..asked }
@@ -200,13 +261,66 @@ fn put_in_unfinished(
         _ if software::fill_checksums(packet) => TxOffload::default(),
         _ => return Err(Reason::Offload),
     };
-    put_in(ready, packet, number)?;
+    // A tag moved what is known of the packet.
+    let inner = look(packet, ready.layer).ok_or(Reason::NoIp)?;
+    put_in(ready, packet, &inner, number)?;
     packet.set_tx_offload(left);
     Ok(())
 }
 
+/// Sends a packet with a network service header, a hop of whose path this is: before outer
+/// checksums are made, and not if it is not sent.
+fn send_service(ready: &Ready, packet: &mut Packet, inner: &Inner, number: u32) -> Result<(), Reason> {
+    let before = service_ttl(packet).ok_or(Reason::NoKey)?;
+    // RFC 8300, section 2.2: 0 is taken for one more than the largest.
+    let ttl = before.checked_sub(1).unwrap_or(nsh::DEFAULT_TTL);
+    if ttl == 0 {
+        return Err(Reason::ServiceTtl);
+    }
+    set_service_ttl(packet, ttl);
+    let sent = ready.encapsulate(packet, inner, Layer::Service, number);
+    if sent.is_err() {
+        set_service_ttl(packet, before);
+    }
+    sent
+}
+
+fn service_ttl(packet: &[u8]) -> Option<u8> {
+    Some(nsh::Header::of(packet)?.ttl())
+}
+
+fn set_service_ttl(packet: &mut [u8], ttl: u8) {
+    if let Some(mut header) = nsh::Header::of_mut(packet) {
+        header.set_ttl(ttl);
+    }
+}
+
+/// The tunnel by which a packet of a network goes, and what is known of the packet.
+#[inline]
+pub(crate) fn way<'a>(
+    hop: &'a Hop,
+    packet: &[u8],
+    settings: &Network,
+) -> Result<(TunnelId, &'a Ready, Inner), Reason> {
+    if let State::Closed(reason) = hop.state {
+        return Err(reason);
+    }
+    let inner = look(packet, settings.layer).ok_or(Reason::NoIp)?;
+    let hop = match &hop.state {
+        State::Group(members) => members.of(inner.hash).ok_or(Reason::BadTunnel)?,
+        _ => hop,
+    };
+    match &hop.state {
+        // Of a network that has another layer by now.
+        State::Ready(ready) if ready.layer != settings.layer => Err(Reason::BadTunnel),
+        State::Ready(ready) => Ok((hop.id, ready, inner)),
+        State::Closed(reason) => Err(*reason),
+        State::Group(_) => Err(Reason::BadTunnel),
+    }
+}
+
 #[cold]
-fn unknown(settings: &Network, network: u32, packet: &Packet) -> Sent {
+pub(crate) fn unknown(settings: &Network, network: u32, packet: &[u8]) -> Sent {
     match (settings.key(network, packet), settings.unknown) {
         (Err(reason), _) => Sent::Drop(reason),
         (Ok(_), Unknown::Drop) => Sent::Drop(Reason::UnknownKey),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use fib::exact::Key;
+use wire::{ipv4, ipv6};
 
-use crate::arrival::Outer;
 use crate::network::Layer;
 use crate::protocol::{self, Carrier, PROTOCOLS, Protocol};
 use crate::tunnel::Tunnel;
@@ -107,15 +107,19 @@ impl Local {
 }
 
 impl End {
-    /// Whether a packet with these headers can have come to this end. The number of a local
-    /// address may have been another's a moment ago.
+    /// Whether a packet whose IP header begins at `network` can have come to this end. The
+    /// number of a local address may have been another's a moment ago.
     #[inline]
-    pub(crate) fn is_of(&self, outer: &Outer) -> bool {
-        let port = match outer.carrier {
-            Carrier::Udp(port) => Some(port),
-            _ => None,
-        };
-        self.port == port && self.local == outer.addresses.dst()
+    pub(crate) fn is_of(&self, packet: &[u8], network: usize) -> bool {
+        let Some(bytes) = packet.get(network..) else { return false };
+        match self.local {
+            IpAddr::V4(local) => {
+                ipv4::Header::of(bytes).is_some_and(|ip| ip.version() == 4 && ip.dst() == local)
+            }
+            IpAddr::V6(local) => {
+                ipv6::Header::of(bytes).is_some_and(|ip| ip.version() == 6 && ip.dst() == local)
+            }
+        }
     }
 
     /// Where the end of a tunnel stands.

@@ -8,21 +8,50 @@ use wire::outer::PerPacket;
 use wire::tunnel::{gre, nsh};
 use wire::{Inner, checksum, ecn, ipv4, ipv6, udp};
 
+use crate::group::Members;
 use crate::network::Layer;
-use crate::protocol::{Carrier, Headers};
+use crate::protocol::Carrier;
 use crate::reason::Reason;
+use crate::template::Template;
 use crate::tunnel::{Dscp, Link, Tunnel};
 
-/// A tunnel's number, as long as something leads to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TunnelId(pub(crate) u32);
+/// A tunnel, or a group for some network, as long as something leads to it. What comes later
+/// has another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct TunnelId {
+    /// Its place, which another one may have later.
+    pub(crate) number: u32,
+    /// Which one of those that had the place; never 0.
+    pub(crate) birth: u32,
+}
+
+/// What packets find behind an entry.
+#[derive(Debug, Clone)]
+pub(crate) enum State {
+    /// A tunnel's headers.
+    Ready(Ready),
+    /// Tunnels of which the flow chooses one.
+    Group(Box<Members>),
+    /// There is no way, for this reason.
+    Closed(Reason),
+}
+
+impl State {
+    /// Why no packet can go.
+    pub(crate) fn problem(&self) -> Option<Reason> {
+        match self {
+            State::Closed(reason) => Some(*reason),
+            State::Ready(_) | State::Group(_) => None,
+        }
+    }
+}
 
 /// A tunnel in the state in which packets find it. Two are equal when they are the same
 /// tunnel, whatever its state.
 #[derive(Debug, Clone)]
 pub(crate) struct Hop {
     pub(crate) id: TunnelId,
-    pub(crate) state: Result<Ready, Reason>,
+    pub(crate) state: State,
 }
 
 impl PartialEq for Hop {
@@ -56,7 +85,7 @@ struct Finish {
 pub(crate) struct Ready {
     /// In front of frames, IPv4 packets and packets with a network service header; and of
     /// IPv6 packets.
-    headers: [Headers; 2],
+    headers: [Template; 2],
     pub(crate) port: u16,
     /// What the headers were made for.
     pub(crate) layer: Layer,
@@ -88,6 +117,9 @@ impl Ready {
             gre: has_words.then_some(shim as u8),
             udp_checksum: tunnel.udp_checksum && matches!(tunnel.protocol.carrier, Carrier::Udp(_)),
         };
+        let [Some(first), Some(second)] = [&first, &second].map(Template::new) else {
+            return Err(Reason::BadTunnel);
+        };
         Ok(Ready {
             headers: [first, second],
             port: link.port,
@@ -107,41 +139,67 @@ impl Ready {
     /// Bytes of the headers in front of a packet.
     #[inline]
     pub(crate) fn header_len(&self, inner: &Inner) -> usize {
-        self.headers(inner).len()
+        self.headers(inner, self.layer).len()
     }
 
-    #[inline]
-    fn headers(&self, inner: &Inner) -> &Headers {
-        &self.headers[usize::from(inner.is_v6 && self.layer == Layer::Ip)]
+    #[inline(always)]
+    fn headers(&self, inner: &Inner, layer: Layer) -> &Template {
+        &self.headers[usize::from(inner.is_v6 && layer == Layer::Ip)]
     }
 
     /// Puts the headers in front of a packet that is known as `inner`. `number` is the
     /// packet's IPv4 identification and GRE's sequence number.
     #[inline]
-    pub(crate) fn encapsulate(&self, packet: &mut Packet, inner: &Inner, number: u32) -> Result<(), Reason> {
+    pub(crate) fn encapsulate(
+        &self,
+        packet: &mut Packet,
+        inner: &Inner,
+        layer: Layer,
+        number: u32,
+    ) -> Result<(), Reason> {
         let len = packet.total_len();
         if len > usize::from(self.max_len) {
             return Err(Reason::TooLong);
         }
-        let headers = self.headers(inner);
-        let class =
-            if self.inherits_dscp { inner.traffic_class } else { ecn::encapsulate(0, inner.traffic_class) };
-        let room = packet.push_front(headers.len()).map_err(|_| Reason::NoHeadroom)?;
-        let per_packet =
-            PerPacket { identification: number as u16, flow_hash: Some(inner.hash), traffic_class: class };
-        if !headers.write(room, len, per_packet) {
-            let _ = packet.pull_front(headers.len());
-            return Err(Reason::TooLong);
-        }
+        let (headers, values) = self.headers_for(inner, layer, number);
+        headers.push(packet, len, values)?;
         if !self.is_plain {
             self.finish(packet, headers, len, number);
         }
         Ok(())
     }
 
+    /// The headers in front of a packet, and what is its own in them.
+    #[inline(always)]
+    fn headers_for(&self, inner: &Inner, layer: Layer, number: u32) -> (&Template, PerPacket) {
+        let headers = self.headers(inner, layer);
+        let traffic_class =
+            if self.inherits_dscp { inner.traffic_class } else { ecn::encapsulate(0, inner.traffic_class) };
+        let identification = number as u16;
+        (headers, PerPacket { identification, flow_hash: Some(inner.hash), traffic_class })
+    }
+
+    /// The headers that a packet of `len` bytes would get, for people: without the tunnel's own
+    /// numbers and checksums.
+    ///
+    /// # Errors
+    /// When it is too long.
+    pub(crate) fn explain(&self, inner: &Inner, len: usize) -> Result<Vec<u8>, Reason> {
+        if len > self.max_len() {
+            return Err(Reason::TooLong);
+        }
+        let (headers, values) = self.headers_for(inner, self.layer, 0);
+        Ok(headers.bytes_for(len, values))
+    }
+
+    /// Bytes of a packet inside, at most.
+    pub(crate) fn max_len(&self) -> usize {
+        usize::from(self.max_len)
+    }
+
     /// Fills in what few tunnels have: lengths of their own, sequence numbers, checksums.
     #[cold]
-    fn finish(&self, packet: &mut Packet, headers: &Headers, len: usize, number: u32) {
+    fn finish(&self, packet: &mut Packet, headers: &Template, len: usize, number: u32) {
         let total = headers.len() + len;
         if let Some((at, uncounted)) = self.finish.length {
             let length = (total - usize::from(uncounted)) as u16; // the outer length is larger, and fits
@@ -173,7 +231,7 @@ fn finish_gre(packet: &mut Packet, at: usize, end: usize, number: u32) {
 }
 
 /// Sums up a UDP header with all that follows it and the pseudo header.
-fn finish_udp(packet: &mut Packet, headers: &Headers) {
+fn finish_udp(packet: &mut Packet, headers: &Template) {
     let (Some(at), Some(addresses)) = (headers.udp_offset(), headers.addresses()) else { return };
     let len = packet.total_len() - at;
     let pseudo = addresses.pseudo_header(wire::ip::Protocol::UDP, len);

@@ -14,30 +14,41 @@
 //! said by [`Reason`]s.
 //!
 //! Not here: who tells of entries (files, the kernel, a routing daemon), the elements of a
-//! router, longest prefix match of inner addresses, multipath, the learning of addresses,
-//! answers to packets that are too long, and what nodes on a service path do to its header (RFC 8300, section 2.2). GRE's sequence
+//! router, longest prefix match of inner addresses, the learning of addresses. GRE's sequence
 //! numbers are each thread's own: a tunnel that has them is for one.
 #![forbid(unsafe_code)]
 
+mod answer;
 mod arrival;
+mod count;
 mod decap;
 mod encap;
 mod end;
+mod group;
 mod hop;
+mod local_ends;
 mod network;
+mod owner;
 mod protocol;
 mod reason;
+mod show;
 mod table;
+mod template;
 mod tunnel;
 mod tunnels;
 mod underlay;
 
+pub use answer::Answers;
+pub use count::Count;
 pub use decap::{Decapsulator, Received};
 pub use encap::{Encapsulator, Sent};
+pub use group::MAX_MEMBERS;
 pub use hop::TunnelId;
 pub use network::{Layer, Network, Unknown};
+pub use owner::{Owner, Target};
 pub use protocol::{Carrier, MAX_HEADERS, PROTOCOLS, Payload, Protocol, Recognized, Refusal};
 pub use reason::{Drops, Reason};
+pub use show::{Entry, Explanation};
 pub use table::{Error, MAX_FLOOD, Overlay, Result};
 pub use tunnel::{DEFAULT_TTL, Dscp, InvalidTunnel, Link, MAX_SEGMENTS, Tunnel};
 pub use underlay::{Port, Prefix, Route};

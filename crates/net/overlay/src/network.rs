@@ -8,7 +8,7 @@ use crate::reason::Reason;
 use crate::tunnel::Tunnel;
 
 /// What packets of a virtual network are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
     /// Ethernet frames.
     Ethernet,

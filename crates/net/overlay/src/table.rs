@@ -11,11 +11,12 @@ use wire::MacAddress;
 use crate::decap::Decapsulator;
 use crate::encap::Encapsulator;
 use crate::end::{End, Local, LocalView, MAX_LOCALS};
+use crate::group::MAX_MEMBERS;
 use crate::hop::{Hop, TunnelId};
 use crate::network::{Layer, Network};
-use crate::protocol::{PROTOCOLS, Protocol};
+use crate::owner::{Owner, Target};
 use crate::tunnel::{InvalidTunnel, Tunnel};
-use crate::tunnels::Tunnels;
+use crate::tunnels::{Tunnels, Use};
 use crate::underlay::{self, Neighbor, Port, Prefix, Route, Underlay};
 
 /// Places of all flood lists together, at most.
@@ -69,6 +70,33 @@ pub enum Error {
     /// Two protocols whose packets cannot be told apart.
     #[error("packets of nvgre and gretap cannot be told apart: {0} can be the end of one of them")]
     Ambiguous(IpAddr),
+    /// Another one asked for this entry.
+    #[error("the entry {key:#x} of network {network} is {owner}: only its owner changes it")]
+    Owned {
+        /// The network.
+        network: u32,
+        /// The identifier.
+        key: u128,
+        /// Whose it is.
+        owner: Owner,
+    },
+    /// There is no such group.
+    #[error("there is no group {0}: add it first")]
+    NoGroup(u64),
+    /// A group without members, with too many or with one twice.
+    #[error("a group has 1 to {MAX_MEMBERS} tunnels, all different")]
+    Members,
+    /// A tunnel that does not carry the packets of the networks whose entries lead to its group.
+    #[error("{protocol} does not carry the packets that go to group {group}")]
+    Member {
+        /// The protocol's name.
+        protocol: &'static str,
+        /// The group.
+        group: u64,
+    },
+    /// Entries lead to the group.
+    #[error("entries lead to group {0}: remove them first")]
+    GroupUsed(u64),
     /// Another network has this end.
     #[error("packets of this tunnel go to network {0} already")]
     EndExists(u32),
@@ -85,10 +113,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// A virtual network, and how much belongs to it.
 #[derive(Debug)]
-struct State {
-    network: Network,
+pub(crate) struct State {
+    pub(crate) network: Network,
     /// Places of its flood list.
-    flood: usize,
+    pub(crate) flood: usize,
     /// Entries of it.
     entries: usize,
 }
@@ -97,19 +125,19 @@ struct State {
 /// [published](Overlay::publish).
 #[derive(Debug)]
 pub struct Overlay {
-    networks: BTreeMap<u32, State>,
+    pub(crate) networks: BTreeMap<u32, State>,
     published_networks: Rib<Exact, (Network, u32)>,
-    entries: Rib<Exact, Hop>,
+    pub(crate) entries: Rib<Exact, Hop>,
     /// Flood lists: a network, and the place in its list.
     floods: Rib<Exact, Hop>,
-    tunnels: Tunnels,
-    underlay: Underlay,
-    locals: BTreeMap<IpAddr, Local>,
-    published_locals: Rib<Exact, LocalView>,
-    free_locals: Vec<u32>,
+    pub(crate) tunnels: Tunnels,
+    pub(crate) underlay: Underlay,
+    pub(crate) locals: BTreeMap<IpAddr, Local>,
+    pub(crate) published_locals: Rib<Exact, LocalView>,
+    pub(crate) free_locals: Vec<u32>,
     /// Protocols at UDP ports that are not their own.
-    ports: Rib<Exact, u8>,
-    ends: Rib<Exact, End>,
+    pub(crate) ports: Rib<Exact, u8>,
+    pub(crate) ends: Rib<Exact, End>,
 }
 
 impl Default for Overlay {
@@ -172,7 +200,7 @@ impl Overlay {
         Ok(())
     }
 
-    fn state(&mut self, number: u32) -> Result<&mut State> {
+    pub(crate) fn state(&mut self, number: u32) -> Result<&mut State> {
         self.networks.get_mut(&number).ok_or(Error::NoNetwork(number))
     }
 
@@ -186,14 +214,33 @@ impl Overlay {
     }
 
     /// Lets packets with this identifier, right-aligned, go by a tunnel, whatever they did
-    /// before.
+    /// before. The entry is [static](Owner::Static).
     ///
     /// # Errors
     /// Why there is no such entry.
     pub fn insert(&mut self, network: u32, identifier: u128, tunnel: Tunnel) -> Result<()> {
+        self.insert_as(Owner::Static, network, identifier, tunnel)
+    }
+
+    /// Lets packets with this identifier, right-aligned, go by a tunnel or a group, whatever
+    /// they did before by the same owner's word.
+    ///
+    /// # Errors
+    /// Why there is no such entry: also when it is another owner's ([`Owner`]).
+    pub fn insert_as(
+        &mut self,
+        owner: Owner,
+        network: u32,
+        identifier: u128,
+        target: impl Into<Target>,
+    ) -> Result<()> {
         let key = self.key(network, identifier)?;
-        let layer = self.carried(network, &tunnel)?;
-        let hop = self.tunnels.acquire((tunnel, layer), &self.underlay);
+        let target = target.into();
+        let layer = self.leads(network, &target)?;
+        if let Some(other) = self.owner(key).filter(|other| *other != owner && *other != Owner::Learned) {
+            return Err(Error::Owned { network, key: identifier, owner: other });
+        }
+        let hop = self.tunnels.acquire(Use { target, layer, owner }, &self.underlay);
         let id = hop.id;
         match self.entries.insert(key, hop).inspect_err(|_| self.tunnels.release(id))? {
             Some(old) => self.tunnels.release(old.id),
@@ -202,8 +249,26 @@ impl Overlay {
         Ok(())
     }
 
+    /// The owner of an entry.
+    fn owner(&self, key: Key) -> Option<Owner> {
+        Some(self.tunnels.used(self.entries.get(key)?.id)?.owner)
+    }
+
+    /// The layer of a network whose packets a target carries.
+    fn leads(&mut self, network: u32, target: &Target) -> Result<Layer> {
+        match target {
+            Target::Tunnel(tunnel) => self.carried(network, tunnel),
+            Target::Group(number) => {
+                let group = self.tunnels.groups.get(number).ok_or(Error::NoGroup(*number))?;
+                let members = group.members().to_vec();
+                members.iter().try_for_each(|member| self.carried(network, member).map(drop))?;
+                Ok(self.state(network)?.network.layer)
+            }
+        }
+    }
+
     /// The layer of a network whose packets a tunnel carries.
-    fn carried(&mut self, network: u32, tunnel: &Tunnel) -> Result<Layer> {
+    pub(crate) fn carried(&mut self, network: u32, tunnel: &Tunnel) -> Result<Layer> {
         let layer = self.state(network)?.network.layer;
         tunnel.check()?;
         match layer.goes_by(tunnel) {
@@ -212,12 +277,23 @@ impl Overlay {
         }
     }
 
-    /// Removes an entry; whether it was there.
+    /// Removes a static entry; whether it was there.
     ///
     /// # Errors
     /// When there is no such network.
     pub fn remove(&mut self, network: u32, identifier: u128) -> Result<bool> {
+        self.remove_as(Owner::Static, network, identifier)
+    }
+
+    /// Removes an owner's entry; whether it was there.
+    ///
+    /// # Errors
+    /// When there is no such network.
+    pub fn remove_as(&mut self, owner: Owner, network: u32, identifier: u128) -> Result<bool> {
         let key = self.key(network, identifier)?;
+        if self.owner(key) != Some(owner) {
+            return Ok(false);
+        }
         let old = self.entries.remove(key)?;
         if let Some(old) = &old {
             self.tunnels.release(old.id);
@@ -226,14 +302,40 @@ impl Overlay {
         Ok(old.is_some())
     }
 
-    /// The tunnel that packets with this identifier go by, as changed last.
-    pub fn get(&self, network: u32, identifier: u128) -> Option<&Tunnel> {
-        self.tunnels.get(self.entries.get(Key::new(network, identifier))?.id)
+    /// Makes a group of tunnels to the same place, or gives one other members. A flow stays
+    /// with its member as long as that one is in the group and its way is open, and as the
+    /// shares of the members allow.
+    ///
+    /// # Errors
+    /// When there cannot be such a group, or a network whose entries lead to it has packets
+    /// that a member does not carry. The group is as it was then.
+    pub fn set_group(&mut self, number: u64, members: &[Tunnel]) -> Result<()> {
+        let is_twice = |n: usize| members[..n].contains(&members[n]);
+        if members.is_empty() || members.len() > MAX_MEMBERS || (0..members.len()).any(is_twice) {
+            return Err(Error::Members);
+        }
+        members.iter().try_for_each(Tunnel::check)?;
+        let layers = self.tunnels.layers(number);
+        let wrong = members.iter().find(|member| !layers.iter().all(|layer| layer.goes_by(member)));
+        if let Some(wrong) = wrong {
+            return Err(Error::Member { protocol: wrong.protocol.name, group: number });
+        }
+        for hop in self.tunnels.set_group(number, members.to_vec(), &self.underlay) {
+            self.entries.refresh(hop);
+        }
+        Ok(())
     }
 
-    /// Why packets of an entry cannot be sent now; `None` when they can, or without an entry.
-    pub fn problem(&self, network: u32, identifier: u128) -> Option<crate::Reason> {
-        self.entries.get(Key::new(network, identifier))?.state.as_ref().err().copied()
+    /// Removes a group; whether it was there.
+    ///
+    /// # Errors
+    /// When entries lead to it.
+    pub fn remove_group(&mut self, number: u64) -> Result<bool> {
+        match self.tunnels.groups.get(&number) {
+            Some(group) if !group.hops.is_empty() => Err(Error::GroupUsed(number)),
+            Some(_) => Ok(self.tunnels.groups.remove(&number).is_some()),
+            None => Ok(false),
+        }
     }
 
     /// Replaces the tunnels to which copies of packets go whose identifier no entry has.
@@ -249,7 +351,8 @@ impl Overlay {
         }
         tunnels.iter().try_for_each(|tunnel| self.carried(number, tunnel).map(drop))?;
         for (place, tunnel) in tunnels.iter().enumerate() {
-            let hop = self.tunnels.acquire((tunnel.clone(), network.layer), &self.underlay);
+            let used = Use { target: tunnel.clone().into(), layer: network.layer, owner: Owner::Static };
+            let hop = self.tunnels.acquire(used, &self.underlay);
             // There is room, as was seen above.
             if let Some(old) = self.floods.insert(flood_key(number, place as u32), hop)? {
                 self.tunnels.release(old.id);
@@ -310,7 +413,7 @@ impl Overlay {
     /// Makes the headers of tunnels anew whose way changed.
     fn update(&mut self, tunnels: Vec<TunnelId>) {
         for id in tunnels {
-            if let Some(hop) = self.tunnels.update(id, &self.underlay) {
+            for hop in self.tunnels.update(id, &self.underlay) {
                 self.floods.refresh(hop.clone());
                 self.entries.refresh(hop);
             }
@@ -321,94 +424,6 @@ impl Overlay {
     /// port, and the address to ask for.
     pub fn unresolved(&self) -> impl Iterator<Item = Neighbor> + '_ {
         self.tunnels.unresolved()
-    }
-
-    /// Lets packets of a tunnel that ends here come out in a virtual network. What the tunnel
-    /// says of its outer headers is not looked at, but its protocol, local address, UDP port
-    /// and identifier; without an identifier its remote address too, and of a way of segments
-    /// the local address alone.
-    ///
-    /// # Errors
-    /// Why there is no such end.
-    pub fn add_end(&mut self, network: u32, tunnel: &Tunnel, zero_checksum: bool) -> Result<()> {
-        let layer = self.carried(network, tunnel)?;
-        let port = tunnel.protocol.udp_port().map(|own| tunnel.port.unwrap_or(own));
-        if let Some(local) = self.locals.get(&tunnel.local) {
-            if local.is_ambiguous(tunnel.protocol) {
-                return Err(Error::Ambiguous(tunnel.local));
-            }
-            let other = port.and_then(|port| Some((port, local.protocol_at(port)?)));
-            if let Some((port, other)) = other.filter(|(_, other)| *other != tunnel.protocol.number) {
-                return Err(Error::Port { port, protocol: PROTOCOLS[usize::from(other)].name });
-            }
-        }
-        let number = self.acquire_local(tunnel.local, tunnel.protocol, port)?;
-        let key = End::key(tunnel, number);
-        if let Some(end) = self.ends.get(key) {
-            let network = end.network;
-            self.release_local(tunnel.local, tunnel.protocol, port)?;
-            return Err(Error::EndExists(network));
-        }
-        let end = End { network, layer, zero_checksum, port, local: tunnel.local };
-        if let Err(full) = self.ends.insert(key, end) {
-            self.release_local(tunnel.local, tunnel.protocol, port)?;
-            return Err(full.into());
-        }
-        Ok(())
-    }
-
-    /// Takes the end of a tunnel away; whether there was one.
-    ///
-    /// # Errors
-    /// When the table refuses.
-    pub fn remove_end(&mut self, tunnel: &Tunnel) -> Result<bool> {
-        let Some(local) = self.locals.get(&tunnel.local) else { return Ok(false) };
-        let end = self.ends.remove(End::key(tunnel, local.view().number))?;
-        if let Some(end) = &end {
-            self.release_local(tunnel.local, tunnel.protocol, end.port)?;
-        }
-        Ok(end.is_some())
-    }
-
-    /// The number of a local address, for one end more of a protocol.
-    fn acquire_local(&mut self, address: IpAddr, protocol: &Protocol, port: Option<u16>) -> Result<u32> {
-        if !self.locals.contains_key(&address) {
-            if self.locals.len() == MAX_LOCALS {
-                return Err(Error::LocalsFull);
-            }
-            let number = self.free_locals.pop().unwrap_or(self.locals.len() as u32);
-            self.locals.insert(address, Local::new(number));
-        }
-        let local = self.locals.get_mut(&address).expect("just seen or added");
-        local.ends[usize::from(protocol.number)] += 1;
-        if let Some(port) = port.filter(|port| protocol.udp_port() != Some(*port)) {
-            local.ports.entry(port).or_insert((protocol.number, 0)).1 += 1;
-            self.ports.insert(Local::port_key(local.number(), port), protocol.number)?;
-        }
-        let view = local.view();
-        self.published_locals.insert(Local::key(address), view)?;
-        Ok(view.number)
-    }
-
-    fn release_local(&mut self, address: IpAddr, protocol: &Protocol, port: Option<u16>) -> Result<()> {
-        let Some(local) = self.locals.get_mut(&address) else { return Ok(()) };
-        local.ends[usize::from(protocol.number)] -= 1;
-        if let Some((port, (_, ends))) = port.and_then(|port| Some((port, local.ports.get_mut(&port)?))) {
-            *ends -= 1;
-            if *ends == 0 {
-                local.ports.remove(&port);
-                self.ports.remove(Local::port_key(local.number(), port))?;
-            }
-        }
-        let view = local.view();
-        if view.protocols != 0 {
-            self.published_locals.insert(Local::key(address), view)?;
-            return Ok(());
-        }
-        self.published_locals.remove(Local::key(address))?;
-        self.locals.remove(&address);
-        self.free_locals.push(view.number);
-        Ok(())
     }
 
     /// Removes a virtual network with its entries, its flood list and its ends.

@@ -1,90 +1,165 @@
-//! The tunnels that entries use: each once, with its number, and the order in which a change
-//! of the underlay finds those that it concerns.
+//! The tunnels and groups that entries use: each once, with its number, and the order in
+//! which a change of the underlay finds those that it concerns.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use crate::hop::{Hop, Ready, TunnelId};
+use crate::group::Group;
+use crate::hop::{Hop, Ready, State, TunnelId};
 use crate::network::Layer;
+use crate::owner::{Owner, Target};
 use crate::tunnel::Tunnel;
 use crate::underlay::{Neighbor, Underlay, Way};
 
-/// A tunnel for packets of a layer.
-pub(crate) type Use = (Tunnel, Layer);
+/// A tunnel or a group, for packets of a layer, and who asked for it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Use {
+    pub(crate) target: Target,
+    pub(crate) layer: Layer,
+    pub(crate) owner: Owner,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// A tunnel, and on whom its headers depend as they are now.
+    Tunnel(Way),
+    /// A group's tunnels, in its order.
+    Group(Vec<TunnelId>),
+}
 
 #[derive(Debug)]
 struct Slot {
     used: Use,
-    /// Entries that lead to it.
+    birth: u32,
+    /// Entries and groups that lead to it.
     entries: usize,
-    /// On whom its headers depend as they are now.
-    way: Way,
+    kind: Kind,
 }
 
-/// Tunnels by number, by far end and by neighbour.
+/// Tunnels by number, by far end, by neighbour and by group.
 #[derive(Debug, Default)]
 pub(crate) struct Tunnels {
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
+    births: u32,
     ids: HashMap<Use, TunnelId>,
     by_remote: BTreeMap<IpAddr, BTreeSet<TunnelId>>,
     by_neighbor: BTreeMap<Neighbor, BTreeSet<TunnelId>>,
+    /// Groups that have a tunnel.
+    by_member: BTreeMap<TunnelId, BTreeSet<TunnelId>>,
+    pub(crate) groups: BTreeMap<u64, Group>,
 }
 
 impl Tunnels {
-    /// A tunnel for one entry more, in its state now.
+    /// A tunnel, or a group that there is, for one entry more, in its state now.
     pub(crate) fn acquire(&mut self, used: Use, underlay: &Underlay) -> Hop {
         let id = match self.ids.get(&used) {
             Some(id) => *id,
             None => self.add(used, underlay),
         };
-        let slot = self.slots[id.0 as usize].as_mut().expect("a number in use has a tunnel");
-        slot.entries += 1;
-        slot.hop(id)
+        if let Some(slot) = self.slots[id.number as usize].as_mut() {
+            slot.entries += 1;
+        }
+        self.hop(id)
     }
 
     fn add(&mut self, used: Use, underlay: &Underlay) -> TunnelId {
+        let kind = match &used.target {
+            Target::Tunnel(tunnel) => Kind::Tunnel(underlay.way(tunnel.remote)),
+            Target::Group(number) => Kind::Group(self.acquire_members(*number, &used, underlay)),
+        };
         let number = self.free.pop().unwrap_or(self.slots.len() as u32);
         if number as usize == self.slots.len() {
             self.slots.push(None);
         }
-        let (id, remote) = (TunnelId(number), used.0.remote);
-        let way = underlay.way(remote);
+        self.births = self.births.checked_add(1).unwrap_or(1);
+        let id = TunnelId { number, birth: self.births };
         self.ids.insert(used.clone(), id);
-        self.by_remote.entry(remote).or_default().insert(id);
-        if let Some(neighbor) = way.neighbor {
-            self.by_neighbor.entry(neighbor).or_default().insert(id);
-        }
-        self.slots[number as usize] = Some(Slot { used, entries: 0, way });
+        self.link(id, &used.target, &kind);
+        self.slots[number as usize] = Some(Slot { used, birth: id.birth, entries: 0, kind });
         id
+    }
+
+    /// The tunnels of a group, each for one use more.
+    fn acquire_members(&mut self, group: u64, used: &Use, underlay: &Underlay) -> Vec<TunnelId> {
+        let members = self.groups.get(&group).map(|group| group.members().to_vec()).unwrap_or_default();
+        let members = members.into_iter().map(|tunnel| Use { target: tunnel.into(), ..used.clone() });
+        members.map(|member| self.acquire(member, underlay).id).collect()
+    }
+
+    /// Lets changes find a tunnel or group.
+    fn link(&mut self, id: TunnelId, target: &Target, kind: &Kind) {
+        match (target, kind) {
+            (Target::Tunnel(tunnel), Kind::Tunnel(way)) => {
+                self.by_remote.entry(tunnel.remote).or_default().insert(id);
+                if let Some(neighbor) = way.neighbor {
+                    self.by_neighbor.entry(neighbor).or_default().insert(id);
+                }
+            }
+            (Target::Group(number), Kind::Group(members)) => {
+                for member in members {
+                    self.by_member.entry(*member).or_default().insert(id);
+                }
+                if let Some(group) = self.groups.get_mut(number) {
+                    group.hops.insert(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets changes not find it any more.
+    fn unlink(&mut self, id: TunnelId, target: &Target, kind: &Kind) {
+        match (target, kind) {
+            (Target::Tunnel(tunnel), Kind::Tunnel(way)) => {
+                remove(&mut self.by_remote, &tunnel.remote, id);
+                if let Some(neighbor) = way.neighbor {
+                    remove(&mut self.by_neighbor, &neighbor, id);
+                }
+            }
+            (Target::Group(number), Kind::Group(members)) => {
+                for member in members {
+                    remove(&mut self.by_member, member, id);
+                }
+                if let Some(group) = self.groups.get_mut(number) {
+                    group.hops.remove(&id);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// An entry does not lead to the tunnel any more.
     pub(crate) fn release(&mut self, id: TunnelId) {
-        let place = &mut self.slots[id.0 as usize];
-        let Some(slot) = place else { return };
+        let Some(place) = self.slots.get_mut(id.number as usize) else { return };
+        let Some(slot) = place.as_mut().filter(|slot| slot.birth == id.birth) else { return };
         slot.entries -= 1;
         if slot.entries > 0 {
             return;
         }
-        let Some(Slot { used, way, .. }) = place.take() else { return };
+        let Some(Slot { used, kind, .. }) = place.take() else { return };
         self.ids.remove(&used);
-        remove(&mut self.by_remote, &used.0.remote, id);
-        if let Some(neighbor) = way.neighbor {
-            remove(&mut self.by_neighbor, &neighbor, id);
+        self.unlink(id, &used.target, &kind);
+        self.free.push(id.number);
+        if let Kind::Group(members) = kind {
+            members.into_iter().for_each(|member| self.release(member));
         }
-        self.free.push(id.0);
     }
 
-    /// Looks for the way to a tunnel's far end again: its new state, if it is another one.
-    pub(crate) fn update(&mut self, id: TunnelId, underlay: &Underlay) -> Option<Hop> {
-        let slot = self.slots[id.0 as usize].as_mut()?;
-        let way = underlay.way(slot.used.0.remote);
-        if way == slot.way {
-            return None;
+    /// Looks for the way to a tunnel's far end again: its new state and that of the groups that
+    /// have it, if it is another one.
+    pub(crate) fn update(&mut self, id: TunnelId, underlay: &Underlay) -> Vec<Hop> {
+        let Some(slot) = self.slots.get_mut(id.number as usize).and_then(Option::as_mut) else {
+            return vec![];
+        };
+        let (Target::Tunnel(tunnel), Kind::Tunnel(before)) = (&slot.used.target, &mut slot.kind) else {
+            return vec![];
+        };
+        let way = underlay.way(tunnel.remote);
+        let before = std::mem::replace(before, way);
+        if way == before {
+            return vec![];
         }
-        let before = std::mem::replace(&mut slot.way, way);
-        let hop = slot.hop(id);
         if before.neighbor != way.neighbor {
             if let Some(neighbor) = before.neighbor {
                 remove(&mut self.by_neighbor, &neighbor, id);
@@ -93,7 +168,70 @@ impl Tunnels {
                 self.by_neighbor.entry(neighbor).or_default().insert(id);
             }
         }
-        Some(hop)
+        let groups = self.by_member.get(&id).into_iter().flatten();
+        std::iter::once(&id).chain(groups).map(|id| self.hop(*id)).collect()
+    }
+
+    /// Makes a group, or gives one other members: the states that entries lead to from now on.
+    pub(crate) fn set_group(&mut self, number: u64, members: Vec<Tunnel>, underlay: &Underlay) -> Vec<Hop> {
+        match self.groups.get_mut(&number) {
+            Some(group) => group.replace(members),
+            None => {
+                self.groups.insert(number, Group::new(members));
+                return vec![];
+            }
+        }
+        let hops = self.groups.get(&number).map(|group| group.hops.clone()).unwrap_or_default();
+        for id in &hops {
+            self.replace_members(*id, number, underlay);
+        }
+        hops.into_iter().map(|id| self.hop(id)).collect()
+    }
+
+    /// Puts the members that a group has now in the place of those that an entry's had.
+    fn replace_members(&mut self, id: TunnelId, group: u64, underlay: &Underlay) {
+        let Some(slot) = self.slots[id.number as usize].as_ref() else { return };
+        let used = slot.used.clone();
+        // New ones first, so that those in both are not made anew.
+        let members = Kind::Group(self.acquire_members(group, &used, underlay));
+        let Some(slot) = self.slots[id.number as usize].as_mut() else { return };
+        let before = std::mem::replace(&mut slot.kind, Kind::Group(Vec::new()));
+        self.unlink(id, &used.target, &before);
+        self.link(id, &used.target, &members);
+        if let Some(slot) = self.slots[id.number as usize].as_mut() {
+            slot.kind = members;
+        }
+        if let Kind::Group(before) = before {
+            before.into_iter().for_each(|member| self.release(member));
+        }
+    }
+
+    /// A tunnel or group in its state now.
+    fn hop(&self, id: TunnelId) -> Hop {
+        let slot = self.slots.get(id.number as usize).and_then(Option::as_ref);
+        let slot = slot.expect("a number in use has a tunnel");
+        let state = match (&slot.used.target, &slot.kind) {
+            (Target::Tunnel(tunnel), Kind::Tunnel(way)) => {
+                match way.link.and_then(|link| Ready::new(tunnel, &link, slot.used.layer)) {
+                    Ok(ready) => State::Ready(ready),
+                    Err(reason) => State::Closed(reason),
+                }
+            }
+            (Target::Group(number), Kind::Group(members)) => {
+                let hops = members.iter().map(|member| self.hop(*member)).collect();
+                self.groups
+                    .get(number)
+                    .map_or(State::Closed(crate::Reason::BadTunnel), |group| group.state(hops))
+            }
+            _ => State::Closed(crate::Reason::BadTunnel),
+        };
+        Hop { id, state }
+    }
+
+    /// Layers of the networks whose entries lead to a group.
+    pub(crate) fn layers(&self, group: u64) -> BTreeSet<Layer> {
+        let hops = self.groups.get(&group).map(|group| &group.hops);
+        hops.into_iter().flatten().filter_map(|id| Some(self.used(*id)?.layer)).collect()
     }
 
     /// Tunnels whose far ends are in this range of addresses.
@@ -117,8 +255,11 @@ impl Tunnels {
     /// Next hops whose Ethernet addresses are asked for, each once.
     pub(crate) fn unresolved(&self) -> impl Iterator<Item = Neighbor> + '_ {
         let is_unresolved = |id: &TunnelId| {
-            let slot = self.slots[id.0 as usize].as_ref();
-            slot.is_some_and(|slot| slot.way.link == Err(crate::Reason::NoNeighbor))
+            let slot = self.slots[id.number as usize].as_ref();
+            slot.is_some_and(|slot| match &slot.kind {
+                Kind::Tunnel(way) => way.link == Err(crate::Reason::NoNeighbor),
+                Kind::Group(_) => false,
+            })
         };
         self.by_neighbor
             .iter()
@@ -126,22 +267,23 @@ impl Tunnels {
             .map(|(neighbor, _)| *neighbor)
     }
 
-    /// The tunnel of a number.
-    pub(crate) fn get(&self, id: TunnelId) -> Option<&Tunnel> {
-        self.slots.get(id.0 as usize)?.as_ref().map(|slot| &slot.used.0)
+    /// What a number stands for.
+    pub(crate) fn used(&self, id: TunnelId) -> Option<&Use> {
+        let slot = self.slots.get(id.number as usize)?.as_ref()?;
+        (slot.birth == id.birth).then_some(&slot.used)
     }
 
-    /// How many tunnels there are.
+    /// The tunnel of a number; `None` for a group.
+    pub(crate) fn get(&self, id: TunnelId) -> Option<&Tunnel> {
+        match &self.used(id)?.target {
+            Target::Tunnel(tunnel) => Some(tunnel),
+            Target::Group(_) => None,
+        }
+    }
+
+    /// How many tunnels and groups are used.
     pub(crate) fn len(&self) -> usize {
         self.ids.len()
-    }
-}
-
-impl Slot {
-    fn hop(&self, id: TunnelId) -> Hop {
-        let (tunnel, layer) = &self.used;
-        let state = self.way.link.and_then(|link| Ready::new(tunnel, &link, *layer));
-        Hop { id, state }
     }
 }
 

@@ -210,11 +210,20 @@ impl Rig {
                         self.receiver.drops()
                     )));
                 }
+                restore(packets, self.layer);
                 let spent = [middle - start, end - middle, overlay_end - overlay, receive_end - receive];
                 ticks.iter_mut().zip(spent).for_each(|(sum, spent)| *sum += spent);
             }
         }
         Ok(ROUNDS * PACKETS)
+    }
+}
+
+/// Gives packets back the hop of their service path that sending took.
+fn restore(packets: &mut [Packet], layer: Layer) {
+    let services = packets.iter_mut().filter(|_| layer == Layer::Service);
+    for mut header in services.filter_map(|packet| nsh::Header::of_mut(packet)) {
+        header.set_ttl(nsh::DEFAULT_TTL);
     }
 }
 

@@ -3,7 +3,10 @@
 
 mod bad_input;
 mod changes;
+mod multipath;
 mod offload;
+mod owners;
 mod rfc;
 mod rig;
 mod round_trip;
+mod too_long;

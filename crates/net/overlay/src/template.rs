@@ -1,0 +1,142 @@
+//! A tunnel's headers as they are copied in front of packets: in whole words of a fixed
+//! number, that end where the packet begins, so that what is copied in front of the first
+//! header lies in headroom that nobody reads; and what differs between packets.
+
+use memory::Packet;
+use wire::ip::Addresses;
+use wire::outer::PerPacket;
+use wire::{flow, ipv4, ipv6, udp};
+
+use crate::protocol::{Headers, MAX_HEADERS};
+use crate::reason::Reason;
+
+/// Bytes that are copied for headers of no more than these; for others all of
+/// [`MAX_HEADERS`].
+const SHORT: usize = 64;
+
+/// Headers that are finished but for what differs between packets.
+#[derive(Debug, Clone)]
+#[repr(align(64))]
+pub(crate) struct Template {
+    /// The headers are the last of these.
+    bytes: [u8; MAX_HEADERS],
+    len: u8,
+    /// Where the IP header begins, in bytes from the end of all.
+    network: u8,
+    /// Where the UDP header begins, in bytes from the end of all; 0 without one.
+    udp: u8,
+    is_v6: bool,
+}
+
+impl Template {
+    /// Of headers with an IP header; `None` without one.
+    pub(crate) fn new(headers: &Headers) -> Option<Template> {
+        let len = headers.len();
+        let addresses = headers.addresses()?;
+        let mut bytes = [0; MAX_HEADERS];
+        bytes[MAX_HEADERS - len..].copy_from_slice(headers.as_bytes());
+        let from_end = |at: usize| (len - at) as u8; // at most MAX_HEADERS
+        Some(Template {
+            bytes,
+            len: len as u8,
+            network: from_end(headers.network_offset()?),
+            udp: headers.udp_offset().map_or(0, from_end),
+            is_v6: matches!(addresses, Addresses::V6 { .. }),
+        })
+    }
+
+    /// Bytes of all headers.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// Where the UDP header begins, in bytes from the start of the first header.
+    pub(crate) fn udp_offset(&self) -> Option<usize> {
+        (self.udp != 0).then(|| usize::from(self.len - self.udp))
+    }
+
+    /// The addresses of the IP header.
+    pub(crate) fn addresses(&self) -> Option<Addresses> {
+        let ip = self.bytes.get(MAX_HEADERS - usize::from(self.network)..)?;
+        match self.is_v6 {
+            true => ipv6::Header::of(ip).map(|ip| ip.addresses()),
+            false => ipv4::Header::of(ip).map(|ip| ip.addresses()),
+        }
+    }
+
+    /// Puts the headers in front of a packet of `len` bytes, which with them fits into what an
+    /// IP header can count.
+    #[inline(always)]
+    pub(crate) fn push(&self, packet: &mut Packet, len: usize, values: PerPacket) -> Result<(), Reason> {
+        match self.len() <= SHORT {
+            true => self.push_words::<SHORT>(packet, len, values),
+            false => self.push_words::<MAX_HEADERS>(packet, len, values),
+        }
+    }
+
+    #[inline(always)]
+    fn push_words<const N: usize>(
+        &self,
+        packet: &mut Packet,
+        len: usize,
+        values: PerPacket,
+    ) -> Result<(), Reason> {
+        let room = packet.push_front(N).ok().and_then(|room| room.first_chunk_mut::<N>());
+        let (Some(room), Some(bytes)) = (room, self.bytes.last_chunk::<N>()) else {
+            return self.push_exactly(packet, len, values);
+        };
+        *room = *bytes;
+        self.complete(room, len, values);
+        packet.pull_front(N - self.len()).map_err(|_| Reason::NoHeadroom)
+    }
+
+    /// For packets with no more headroom than the headers need.
+    #[cold]
+    fn push_exactly(&self, packet: &mut Packet, len: usize, values: PerPacket) -> Result<(), Reason> {
+        let room = packet.push_front(self.len()).map_err(|_| Reason::NoHeadroom)?;
+        room.copy_from_slice(&self.bytes[MAX_HEADERS - self.len()..]);
+        self.complete(room, len, values);
+        Ok(())
+    }
+
+    /// Fills in what differs between packets, into headers at the end of `room`.
+    #[inline(always)]
+    fn complete(&self, room: &mut [u8], len: usize, values: PerPacket) {
+        let end = room.len();
+        let network = usize::from(self.network);
+        let ip = room.get_mut(end.wrapping_sub(network)..).unwrap_or_default();
+        if self.is_v6 {
+            if let Some(mut ip) = ipv6::Header::of_mut(ip) {
+                ip.set_payload_len((network - ipv6::HEADER_LEN + len) as u16);
+                if values.traffic_class != 0 {
+                    ip.set_version(ip.traffic_class() | values.traffic_class, ip.flow_label());
+                }
+                if let Some(hash) = values.flow_hash {
+                    ip.set_flow_label(flow::label(hash));
+                }
+            }
+        } else if let Some(mut ip) = ipv4::Header::of_mut(ip) {
+            ip.complete((network + len) as u16, values.identification);
+            if values.traffic_class != 0 {
+                ip.update_traffic_class(ip.traffic_class() | values.traffic_class);
+            }
+        }
+        if self.udp != 0 {
+            let udp = room.get_mut(end.wrapping_sub(self.udp.into())..).unwrap_or_default();
+            if let Some(mut header) = udp::Header::of_mut(udp) {
+                header.set_total_len((usize::from(self.udp) + len) as u16);
+                if let Some(hash) = values.flow_hash {
+                    header.set_src_port(flow::source_port(hash));
+                }
+            }
+        }
+    }
+
+    /// The headers in front of a packet of `len` bytes, for people.
+    pub(crate) fn bytes_for(&self, len: usize, values: PerPacket) -> Vec<u8> {
+        let mut bytes = self.bytes[MAX_HEADERS - self.len()..].to_vec();
+        self.complete(&mut bytes, len, values);
+        bytes
+    }
+}
