@@ -12,6 +12,7 @@ use wire::{checksum, ecn, ipv4, ipv6, udp};
 use crate::arrival::{Outer, check_outer, check_udp, network_offset, outer, sum};
 use crate::end::{End, Local, LocalView};
 use crate::hop::look;
+use crate::learn::{Heard, Notes};
 use crate::network::Layer;
 use crate::protocol::{Carrier, PROTOCOLS, Payload, Recognized, Refusal, candidates, recognize_segments};
 use crate::reason::{Drops, Reason};
@@ -38,6 +39,7 @@ pub struct Decapsulator {
     ports: Reader<Exact, u8>,
     ends: Reader<Exact, End>,
     drops: Drops,
+    notes: Notes,
 }
 
 /// What is kept of a frame in whose outer headers nothing is wrong, while ends are looked up
@@ -67,12 +69,24 @@ impl Decapsulator {
         ports: Reader<Exact, u8>,
         ends: Reader<Exact, End>,
     ) -> Decapsulator {
-        Decapsulator { locals, ports, ends, drops: Drops::default() }
+        Decapsulator { locals, ports, ends, drops: Drops::default(), notes: Notes::default() }
     }
 
     /// What was dropped since the start, by reason.
     pub fn drops(&self) -> &Drops {
         &self.drops
+    }
+
+    /// Adds the stations to `into` that were heard of in networks that learn, each once since
+    /// the last call, for [`Overlay::learn`](crate::Overlay::learn).
+    pub fn heard(&mut self, into: &mut Vec<Heard>) {
+        self.notes.take(into);
+    }
+
+    /// Stations that were not noted, because there were too many since the last call of
+    /// [`heard`](Self::heard); they are when they send again.
+    pub fn unheard(&self) -> u64 {
+        self.notes.lost
     }
 
     /// Takes frames of the underlay out of their tunnels. `received` says of each what became
@@ -96,7 +110,7 @@ impl Decapsulator {
             ends.lookup_batch(&keys[..packets.len()], &mut indices);
             for (n, packet) in packets.iter_mut().enumerate() {
                 let Some(arrival) = &arrivals[n] else { continue };
-                received[n] = match finish(packet, arrival, ends.hop(indices[n]), ends) {
+                received[n] = match finish(packet, arrival, ends.hop(indices[n]), ends, &mut self.notes) {
                     Ok(network) => Received::Network(network),
                     Err(refusal) => refused(refusal, &mut self.drops),
                 };
@@ -217,6 +231,7 @@ fn finish(
     arrival: &Arrival,
     end: Option<&End>,
     ends: &Fib<Exact, End>,
+    notes: &mut Notes,
 ) -> Result<u32, Refusal> {
     let (end, recognized) = match end.filter(|end| end.is_of(packet, arrival.network as usize)) {
         Some(end) => (end, arrival.recognized),
@@ -236,8 +251,17 @@ fn finish(
     let inner = start + recognized.header_len..end_of_tunnel;
     check_payload(packet, &inner, recognized.payload, end.layer)?;
     carry_congestion(packet, inner.start, arrival.traffic_class, end.layer)?;
+    let remote = end.learns.then(|| remote(packet, arrival.network as usize)).flatten();
     strip(packet, inner)?;
+    if let Some(remote) = remote {
+        notes.hear(end.network, remote, packet);
+    }
     Ok(end.network)
+}
+
+/// The outer source address of a packet whose IP header begins at `network`.
+fn remote(packet: &Packet, network: usize) -> Option<std::net::IpAddr> {
+    Some(outer(packet, network)?.addresses.src())
 }
 
 /// The end of a packet that the protocol it was read as first has no end for.

@@ -14,9 +14,10 @@ use wire::tunnel::nsh;
 use crate::answer::{self, Answers, Limit};
 use crate::count::{Count, Counts};
 use crate::hop::{Hop, Ready, State, TunnelId, look};
-use crate::network::{Layer, Network, Unknown};
+use crate::network::{Layer, Match, Network, Unknown};
 use crate::reason::{Drops, Reason};
-use crate::table::{flood_key, network_key};
+use crate::routes::{self, Routing};
+use crate::table::{Published, flood_key, network_key};
 
 /// Packets that are looked up together.
 const LANES: usize = 32;
@@ -38,9 +39,10 @@ pub enum Sent {
 /// One who sends into tunnels; each thread has its own.
 #[derive(Debug, Clone)]
 pub struct Encapsulator {
-    networks: Reader<Exact, (Network, u32)>,
+    networks: Reader<Exact, Published>,
     entries: Reader<Exact, Hop>,
     floods: Reader<Exact, Hop>,
+    routing: Routing,
     drops: Drops,
     counts: Counts,
     limit: Limit,
@@ -52,14 +54,16 @@ pub struct Encapsulator {
 
 impl Encapsulator {
     pub(crate) fn new(
-        networks: Reader<Exact, (Network, u32)>,
+        networks: Reader<Exact, Published>,
         entries: Reader<Exact, Hop>,
         floods: Reader<Exact, Hop>,
+        routing: Routing,
     ) -> Encapsulator {
         Encapsulator {
             networks,
             entries,
             floods,
+            routing,
             drops: Drops::default(),
             counts: Counts::default(),
             limit: Limit::default(),
@@ -99,13 +103,18 @@ impl Encapsulator {
     /// # Panics
     /// When `sent` is shorter than `packets`.
     pub fn encapsulate(&mut self, network: u32, packets: &mut [Packet], sent: &mut [Sent]) {
-        let Some(&(settings, _)) = self.networks.fib().lookup(network_key(network)) else {
+        let Some(&Published { network: settings, routes, .. }) =
+            self.networks.fib().lookup(network_key(network))
+        else {
             for sent in &mut sent[..packets.len()] {
                 *sent = dropped(&mut self.drops, Reason::UnknownNetwork);
             }
             return;
         };
         let sent = &mut sent[..packets.len()];
+        if routes != 0 {
+            return self.route((network, &settings, routes), packets, sent);
+        }
         let fib = self.entries.fib();
         for (packets, sent) in packets.chunks_mut(LANES).zip(sent.chunks_mut(LANES)) {
             let mut keys = [Key::default(); LANES];
@@ -143,15 +152,48 @@ impl Encapsulator {
         }
     }
 
+    /// Puts packets into tunnels by the longest prefixes of their destinations.
+    fn route(
+        &mut self,
+        (number, settings, routes): (u32, &Network, u32),
+        packets: &mut [Packet],
+        sent: &mut [Sent],
+    ) {
+        let Encapsulator { routing, drops, counts, number: next, .. } = self;
+        let Some(readers) = routing.of(routes) else {
+            // The network was removed a moment ago.
+            sent.iter_mut().for_each(|sent| *sent = dropped(drops, Reason::UnknownNetwork));
+            return;
+        };
+        for (packets, sent) in packets.chunks_mut(LANES).zip(sent.chunks_mut(LANES)) {
+            routes::look_up::<LANES>(readers, packets, |n, packet, hop| {
+                sent[n] = match hop {
+                    Some(hop) => {
+                        *next = next.wrapping_add(1);
+                        send(hop, packet, settings, *next, counts)
+                    }
+                    None => unknown(settings, number, packet),
+                };
+                if let Sent::Drop(reason) = sent[n] {
+                    drops.count(reason);
+                }
+            });
+        }
+    }
+
     /// Puts the answer to a packet that was dropped as [`Reason::TooLong`] in its place: what is
     /// to be sent back into the network, so that the sender makes shorter packets. False, and
     /// the packet as it was, when nobody is to be told or too many were. `now` is the time since
     /// any moment, the same for all calls. The answer comes from the address to which the
     /// packet was sent, as Linux's does.
     pub fn answer(&mut self, network: u32, packet: &mut Packet, now: Duration) -> bool {
-        let Some(&(settings, _)) = self.networks.fib().lookup(network_key(network)) else { return false };
-        let Ok(key) = settings.key(network, packet) else { return false };
-        let Some(hop) = self.entries.fib().lookup(key) else { return false };
+        let published = self.networks.fib().lookup(network_key(network));
+        let Some(&Published { network: settings, routes, .. }) = published else { return false };
+        let hop = match self.routing.of(routes).filter(|_| routes != 0) {
+            Some(readers) => routes::look_up_one(readers, packet),
+            None => settings.key(network, packet).ok().and_then(|key| self.entries.fib().lookup(key)),
+        };
+        let Some(hop) = hop else { return false };
         let Ok((_, ready, _)) = way(hop, packet, &settings) else { return false };
         let longest = ready.max_len();
         let limit = &mut self.limit;
@@ -162,14 +204,16 @@ impl Encapsulator {
     /// Tunnels to which copies of a packet go that nothing is known of. Each place has its
     /// own copy: see [`flood`](Self::flood).
     pub fn flood_len(&mut self, network: u32) -> u32 {
-        self.networks.fib().lookup(network_key(network)).map_or(0, |(_, len)| *len)
+        self.networks.fib().lookup(network_key(network)).map_or(0, |published| published.flood)
     }
 
     /// Puts a copy of a packet into the tunnel at a place of the flood list, from 0 to
     /// [`flood_len`](Self::flood_len).
     pub fn flood(&mut self, network: u32, place: u32, packet: &mut Packet) -> Sent {
         let settings = self.networks.fib().lookup(network_key(network));
-        let Some(&(settings, _)) = settings else { return dropped(&mut self.drops, Reason::UnknownNetwork) };
+        let Some(&Published { network: settings, .. }) = settings else {
+            return dropped(&mut self.drops, Reason::UnknownNetwork);
+        };
         self.number = self.number.wrapping_add(1);
         let hop = self.floods.fib().lookup(flood_key(network, place));
         let sent = match hop {
@@ -321,7 +365,11 @@ pub(crate) fn way<'a>(
 
 #[cold]
 pub(crate) fn unknown(settings: &Network, network: u32, packet: &[u8]) -> Sent {
-    match (settings.key(network, packet), settings.unknown) {
+    let has_key = match settings.matching {
+        Match::Exact => settings.key(network, packet).map(drop),
+        Match::LongestPrefix => routes::check(packet),
+    };
+    match (has_key, settings.unknown) {
         (Err(reason), _) => Sent::Drop(reason),
         (Ok(_), Unknown::Drop) => Sent::Drop(Reason::UnknownKey),
         (Ok(_), Unknown::Punt) => Sent::Punt,

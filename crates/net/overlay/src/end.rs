@@ -27,6 +27,8 @@ pub(crate) struct End {
     pub(crate) layer: Layer,
     /// Whether UDP over IPv6 may have no checksum (RFC 6935).
     pub(crate) zero_checksum: bool,
+    /// Whether it is noted who sends from behind it.
+    pub(crate) learns: bool,
     /// The UDP port, where UDP carries the tunnel.
     pub(crate) port: Option<u16>,
     /// The local address: its number may have been another's when it was read.

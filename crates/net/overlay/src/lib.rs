@@ -14,8 +14,7 @@
 //! said by [`Reason`]s.
 //!
 //! Not here: who tells of entries (files, the kernel, a routing daemon), the elements of a
-//! router, longest prefix match of inner addresses, the learning of addresses. GRE's sequence
-//! numbers are each thread's own: a tunnel that has them is for one.
+//! router. GRE's sequence numbers are each thread's own: a tunnel that has them is for one.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -26,11 +25,13 @@ mod encap;
 mod end;
 mod group;
 mod hop;
+mod learn;
 mod local_ends;
 mod network;
 mod owner;
 mod protocol;
 mod reason;
+mod routes;
 mod show;
 mod table;
 mod template;
@@ -44,10 +45,12 @@ pub use decap::{Decapsulator, Received};
 pub use encap::{Encapsulator, Sent};
 pub use group::MAX_MEMBERS;
 pub use hop::TunnelId;
-pub use network::{Layer, Network, Unknown};
+pub use learn::{Heard, Learning, LearningCounts};
+pub use network::{Layer, Match, Network, Unknown};
 pub use owner::{Owner, Target};
 pub use protocol::{Carrier, MAX_HEADERS, PROTOCOLS, Payload, Protocol, Recognized, Refusal};
 pub use reason::{Drops, Reason};
+pub use routes::{MAX_ROUTED, PrefixEntry};
 pub use show::{Entry, Explanation};
 pub use table::{Error, MAX_FLOOD, Overlay, Result};
 pub use tunnel::{DEFAULT_TTL, Dscp, InvalidTunnel, Link, MAX_SEGMENTS, Tunnel};

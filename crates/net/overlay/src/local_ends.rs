@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use fib::exact::Key;
+
 use crate::end::{End, Local, MAX_LOCALS};
 use crate::protocol::{PROTOCOLS, Protocol};
 use crate::table::{Error, Overlay, Result};
@@ -34,7 +36,8 @@ impl Overlay {
             self.release_local(tunnel.local, tunnel.protocol, port)?;
             return Err(Error::EndExists(network));
         }
-        let end = End { network, layer, zero_checksum, port, local: tunnel.local };
+        let learns = self.learned.contains_key(&network);
+        let end = End { network, layer, zero_checksum, learns, port, local: tunnel.local };
         if let Err(full) = self.ends.insert(key, end) {
             self.release_local(tunnel.local, tunnel.protocol, port)?;
             return Err(full.into());
@@ -98,6 +101,16 @@ impl Overlay {
         self.published_locals.remove(Local::key(address))?;
         self.locals.remove(&address);
         self.free_locals.push(view.number);
+        Ok(())
+    }
+
+    /// Lets receivers note who sends from behind the ends of a network, or not.
+    pub(crate) fn set_ends_learn(&mut self, network: u32, learns: bool) -> Result<()> {
+        let of_network = self.ends.iter().filter(|entry| entry.hop.network == network);
+        let ends: Vec<(Key, End)> = of_network.map(|entry| (entry.rule, *entry.hop)).collect();
+        for (key, end) in ends {
+            self.ends.insert(key, End { learns, ..end })?;
+        }
         Ok(())
     }
 }

@@ -46,6 +46,16 @@ pub enum Unknown {
     Flood,
 }
 
+/// How a packet's entry is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Match {
+    /// It is that of the very identifier that the packet has.
+    Exact,
+    /// Entries are prefixes of IP addresses: it is the longest that the packet's destination
+    /// has ([`Overlay::insert_prefix`](crate::Overlay::insert_prefix)).
+    LongestPrefix,
+}
+
 /// A virtual network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Network {
@@ -55,6 +65,8 @@ pub struct Network {
     /// and its length in bits (the paper's Table 1). No bits stand for a tunnel with one far
     /// end.
     pub extractor: Extractor,
+    /// How entries are found; without [`Match::Exact`] the extractor is not used.
+    pub matching: Match,
     /// What becomes of packets with an identifier that no entry has.
     pub unknown: Unknown,
 }
@@ -63,20 +75,25 @@ impl Network {
     /// A network of Ethernet frames that go by their destination.
     pub fn bridged() -> Network {
         let extractor = Extractor::new(0, 48).expect("48 bits are not too many");
-        Network { layer: Layer::Ethernet, extractor, unknown: Unknown::Drop }
+        Network { layer: Layer::Ethernet, extractor, matching: Match::Exact, unknown: Unknown::Drop }
     }
 
     /// A network whose packets all go to one far end.
     pub fn point_to_point(layer: Layer) -> Network {
         let extractor = Extractor::new(0, 0).expect("no bits are not too many");
-        Network { layer, extractor, unknown: Unknown::Drop }
+        Network { layer, extractor, matching: Match::Exact, unknown: Unknown::Drop }
     }
 
     /// Packets with a network service header, which go by service path and index.
     pub fn service_path() -> Network {
         let at = wire::tunnel::nsh::SERVICE_PATH as u16;
         let extractor = Extractor::new(at, 32).expect("32 bits are not too many");
-        Network { layer: Layer::Service, extractor, unknown: Unknown::Drop }
+        Network { layer: Layer::Service, extractor, matching: Match::Exact, unknown: Unknown::Drop }
+    }
+
+    /// A network of IP packets that go by the longest prefix of their destination.
+    pub fn routed() -> Network {
+        Network { matching: Match::LongestPrefix, ..Network::point_to_point(Layer::Ip) }
     }
 
     /// The key of a packet.

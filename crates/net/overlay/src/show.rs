@@ -6,6 +6,7 @@ use crate::encap::{Sent, unknown, way};
 use crate::hop::{Hop, TunnelId};
 use crate::owner::{Owner, Target};
 use crate::reason::Reason;
+use crate::routes::PrefixEntry;
 use crate::table::Overlay;
 use crate::tunnel::Tunnel;
 
@@ -31,6 +32,8 @@ pub struct Explanation<'a> {
     pub identifier: Option<u128>,
     /// The entry that has it.
     pub entry: Option<Entry<'a>>,
+    /// In a network of prefixes, the one that decides about it.
+    pub prefix: Option<PrefixEntry<'a>>,
     /// The tunnel into which it goes: of a group the one that its flow chooses.
     pub tunnel: Option<(TunnelId, &'a Tunnel)>,
     /// The headers in front of it, without the tunnel's own numbers and checksums.
@@ -78,30 +81,36 @@ impl Overlay {
         let nothing = |reason| Explanation {
             identifier: None,
             entry: None,
+            prefix: None,
             tunnel: None,
             headers: Vec::new(),
             sent: Sent::Drop(reason),
         };
         let Some(state) = self.networks.get(&network) else { return nothing(Reason::UnknownNetwork) };
-        let key = match state.network.key(network, packet) {
-            Ok(key) => key,
-            Err(reason) => return nothing(reason),
+        let settings = &state.network;
+        let unknown =
+            || Explanation { sent: unknown(settings, network, packet), ..nothing(Reason::UnknownKey) };
+        let (hop, found) = match self.routed.get(&network) {
+            Some(routes) => {
+                let Some((prefix, hop)) = routes.decides(packet) else { return unknown() };
+                (hop, Explanation { prefix: self.shown_prefix(prefix, hop), ..unknown() })
+            }
+            None => {
+                let Ok(key) = settings.key(network, packet) else { return unknown() };
+                let without = Explanation { identifier: Some(key.bits()), ..unknown() };
+                let Some(hop) = self.entries.get(key) else { return without };
+                (hop, Explanation { entry: self.shown(key.bits(), hop), ..without })
+            }
         };
-        let identifier = Some(key.bits());
-        let Some(hop) = self.entries.get(key) else {
-            let sent = unknown(&state.network, network, packet);
-            return Explanation { identifier, sent, ..nothing(Reason::UnknownKey) };
-        };
-        let entry = self.shown(key.bits(), hop);
-        let (id, ready, inner) = match way(hop, packet, &state.network) {
+        let (id, ready, inner) = match way(hop, packet, settings) {
             Ok(way) => way,
-            Err(reason) => return Explanation { identifier, entry, ..nothing(reason) },
+            Err(reason) => return Explanation { sent: Sent::Drop(reason), ..found },
         };
         let tunnel = self.tunnels.get(id).map(|tunnel| (id, tunnel));
         let (headers, sent) = match ready.explain(&inner, packet.len()) {
             Ok(headers) => (headers, Sent::Port(ready.port)),
             Err(reason) => (Vec::new(), Sent::Drop(reason)),
         };
-        Explanation { identifier, entry, tunnel, headers, sent }
+        Explanation { tunnel, headers, sent, ..found }
     }
 }

@@ -13,8 +13,10 @@ use crate::encap::Encapsulator;
 use crate::end::{End, Local, LocalView, MAX_LOCALS};
 use crate::group::MAX_MEMBERS;
 use crate::hop::{Hop, TunnelId};
-use crate::network::{Layer, Network};
+use crate::learn::Learned;
+use crate::network::{Layer, Match, Network};
 use crate::owner::{Owner, Target};
+use crate::routes::{MAX_ROUTED, Routes, Routing, Shared};
 use crate::tunnel::{InvalidTunnel, Tunnel};
 use crate::tunnels::{Tunnels, Use};
 use crate::underlay::{self, Neighbor, Port, Prefix, Route, Underlay};
@@ -80,6 +82,25 @@ pub enum Error {
         /// Whose it is.
         owner: Owner,
     },
+    /// As [`Error::Owned`], of a prefix.
+    #[error("the prefix {}/{} of network {network} is {owner}: only its owner changes it", prefix.0, prefix.1)]
+    OwnedPrefix {
+        /// The network.
+        network: u32,
+        /// The prefix.
+        prefix: Prefix,
+        /// Whose it is.
+        owner: Owner,
+    },
+    /// An identifier where entries are prefixes, a prefix where they are not, or prefixes
+    /// where packets have no addresses.
+    #[error(
+        "network {0} finds its entries in another way: identifiers, or prefixes of IP packets' destinations"
+    )]
+    Matching(u32),
+    /// Too many networks with prefixes.
+    #[error("{MAX_ROUTED} networks have prefixes, which is the most")]
+    RoutedFull,
     /// There is no such group.
     #[error("there is no group {0}: add it first")]
     NoGroup(u64),
@@ -121,13 +142,28 @@ pub(crate) struct State {
     entries: usize,
 }
 
+/// A virtual network as senders find it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Published {
+    pub(crate) network: Network,
+    /// Places of its flood list.
+    pub(crate) flood: u32,
+    /// Its tables of prefixes; 0 without.
+    pub(crate) routes: u32,
+}
+
 /// The table, for the one who changes it. Others see what was
 /// [published](Overlay::publish).
 #[derive(Debug)]
 pub struct Overlay {
     pub(crate) networks: BTreeMap<u32, State>,
-    published_networks: Rib<Exact, (Network, u32)>,
+    published_networks: Rib<Exact, Published>,
     pub(crate) entries: Rib<Exact, Hop>,
+    /// Prefixes of the networks that have such entries.
+    pub(crate) routed: BTreeMap<u32, Routes>,
+    pub(crate) births: u32,
+    pub(crate) learned: BTreeMap<u32, Learned>,
+    pub(crate) shared: Shared,
     /// Flood lists: a network, and the place in its list.
     floods: Rib<Exact, Hop>,
     pub(crate) tunnels: Tunnels,
@@ -153,6 +189,10 @@ impl Overlay {
             networks: BTreeMap::new(),
             published_networks: Rib::new(),
             entries: Rib::new(),
+            routed: BTreeMap::new(),
+            births: 0,
+            learned: BTreeMap::new(),
+            shared: Shared::default(),
             floods: Rib::with_limit(MAX_FLOODS),
             tunnels: Tunnels::default(),
             underlay: Underlay::default(),
@@ -166,7 +206,8 @@ impl Overlay {
 
     /// One more sender, who sees what is published.
     pub fn encapsulator(&mut self) -> Encapsulator {
-        Encapsulator::new(self.published_networks.reader(), self.entries.reader(), self.floods.reader())
+        let (networks, entries) = (self.published_networks.reader(), self.entries.reader());
+        Encapsulator::new(networks, entries, self.floods.reader(), Routing::new(self.shared.clone()))
     }
 
     /// One more receiver, who sees what is published.
@@ -180,6 +221,7 @@ impl Overlay {
     /// that a packet in between is dropped or goes as before, and nowhere else.
     pub fn publish(&mut self) {
         self.entries.publish();
+        self.routed.values_mut().for_each(Routes::publish);
         self.floods.publish(); // in front of their lengths
         self.published_networks.publish();
         self.ends.publish();
@@ -195,7 +237,15 @@ impl Overlay {
         if self.networks.contains_key(&number) {
             return Err(Error::NetworkExists(number));
         }
-        self.published_networks.insert(network_key(number), (network, 0))?;
+        if network.matching == Match::LongestPrefix && network.layer != Layer::Ip {
+            return Err(Error::Matching(number));
+        }
+        let routes = self.add_routes(number, &network)?;
+        let published = Published { network, flood: 0, routes };
+        if let Err(error) = self.published_networks.insert(network_key(number), published) {
+            self.remove_routes(number);
+            return Err(error.into());
+        }
         self.networks.insert(number, State { network, flood: 0, entries: 0 });
         Ok(())
     }
@@ -206,7 +256,11 @@ impl Overlay {
 
     /// The key of an entry, if packets of the network can have it.
     fn key(&mut self, number: u32, bits: u128) -> Result<Key> {
-        let wide = self.state(number)?.network.extractor.bits();
+        let network = self.state(number)?.network;
+        if network.matching != Match::Exact {
+            return Err(Error::Matching(number));
+        }
+        let wide = network.extractor.bits();
         match bits.checked_shr(wide.into()).unwrap_or(0) {
             0 => Ok(Key::new(number, bits)),
             _ => Err(Error::Key { network: number, key: bits, bits: wide }),
@@ -255,7 +309,7 @@ impl Overlay {
     }
 
     /// The layer of a network whose packets a target carries.
-    fn leads(&mut self, network: u32, target: &Target) -> Result<Layer> {
+    pub(crate) fn leads(&mut self, network: u32, target: &Target) -> Result<Layer> {
         match target {
             Target::Tunnel(tunnel) => self.carried(network, tunnel),
             Target::Group(number) => {
@@ -321,7 +375,7 @@ impl Overlay {
             return Err(Error::Member { protocol: wrong.protocol.name, group: number });
         }
         for hop in self.tunnels.set_group(number, members.to_vec(), &self.underlay) {
-            self.entries.refresh(hop);
+            self.refresh(hop);
         }
         Ok(())
     }
@@ -359,7 +413,9 @@ impl Overlay {
             }
         }
         self.shorten_flood(number, tunnels.len(), before)?;
-        self.published_networks.insert(network_key(number), (network, tunnels.len() as u32))?;
+        let routes = self.routed.get(&number).map_or(0, |routes| routes.birth);
+        let published = Published { network, flood: tunnels.len() as u32, routes };
+        self.published_networks.insert(network_key(number), published)?;
         self.state(number)?.flood = tunnels.len();
         Ok(())
     }
@@ -376,7 +432,8 @@ impl Overlay {
 
     /// How many entries a network has, flood lists not counted.
     pub fn entries(&self, network: u32) -> usize {
-        self.networks.get(&network).map_or(0, |state| state.entries)
+        let exact = self.networks.get(&network).map_or(0, |state| state.entries);
+        exact + self.routed.get(&network).map_or(0, Routes::len)
     }
 
     /// How many different tunnels are used.
@@ -410,12 +467,18 @@ impl Overlay {
         }
     }
 
+    /// Puts a tunnel's new state where it is read.
+    fn refresh(&mut self, hop: Hop) {
+        self.routed.values_mut().for_each(|routes| routes.refresh(&hop));
+        self.floods.refresh(hop.clone());
+        self.entries.refresh(hop);
+    }
+
     /// Makes the headers of tunnels anew whose way changed.
     fn update(&mut self, tunnels: Vec<TunnelId>) {
         for id in tunnels {
             for hop in self.tunnels.update(id, &self.underlay) {
-                self.floods.refresh(hop.clone());
-                self.entries.refresh(hop);
+                self.refresh(hop);
             }
         }
     }
@@ -446,6 +509,8 @@ impl Overlay {
             self.ends.remove(key)?;
             self.release_local(end.local, End::protocol_of(key), end.port)?;
         }
+        self.remove_routes(number);
+        self.learned.remove(&number);
         self.published_networks.remove(network_key(number))?;
         self.networks.remove(&number);
         Ok(())

@@ -3,9 +3,11 @@
 
 mod bad_input;
 mod changes;
+mod learning;
 mod multipath;
 mod offload;
 mod owners;
+mod prefixes;
 mod rfc;
 mod rig;
 mod round_trip;

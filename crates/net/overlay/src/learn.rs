@@ -1,0 +1,291 @@
+//! Addresses that are learned from received frames, as a bridge does (RFC 7348, section 4.1):
+//! receivers note who sent from behind which tunnel, and the table makes entries of it, no
+//! more than a network may have, for as long as they are heard of.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use wire::ethernet;
+
+use crate::owner::Owner;
+use crate::table::{Error, Overlay, Result};
+use crate::tunnel::Tunnel;
+
+/// Notes that a receiver keeps at most.
+const MAX_NOTES: usize = 1024;
+/// Places of what was noted since notes were taken last, so that each station is noted once.
+const HEARD: usize = 4096;
+
+/// A station that was heard of: who sent a frame, and from which tunnel it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Heard {
+    /// The virtual network.
+    pub network: u32,
+    /// The frame's source, right-aligned.
+    pub station: u64,
+    /// The outer source address.
+    pub remote: IpAddr,
+}
+
+/// What a receiver heard since it was asked last.
+#[derive(Debug, Clone)]
+pub(crate) struct Notes {
+    notes: Vec<Heard>,
+    /// A note in the place of its hash, so that it is not made again at once.
+    heard: Vec<Option<Heard>>,
+    /// Stations that were not noted, because there were too many.
+    pub(crate) lost: u64,
+}
+
+impl Default for Notes {
+    fn default() -> Notes {
+        Notes { notes: Vec::with_capacity(MAX_NOTES), heard: vec![None; HEARD], lost: 0 }
+    }
+}
+
+impl Notes {
+    /// Notes the sender of a frame, unless it is a group or nobody.
+    #[inline]
+    pub(crate) fn hear(&mut self, network: u32, remote: IpAddr, frame: &[u8]) {
+        let Some(header) = ethernet::Header::of(frame) else { return };
+        let src = header.src().0;
+        let station = src.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        if src[0] & 1 != 0 || station == 0 {
+            return;
+        }
+        let note = Heard { network, station, remote };
+        let hash = (station ^ u64::from(network) << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let place = &mut self.heard[(hash >> 52) as usize % HEARD];
+        if *place == Some(note) {
+            return;
+        }
+        if self.notes.len() == MAX_NOTES {
+            self.lost += 1;
+            return;
+        }
+        *place = Some(note);
+        self.notes.push(note);
+    }
+
+    /// What was heard since the last time; who is heard again is noted again.
+    pub(crate) fn take(&mut self, into: &mut Vec<Heard>) {
+        if !self.notes.is_empty() {
+            self.heard.fill(None);
+        }
+        into.append(&mut self.notes);
+    }
+}
+
+/// How a network learns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Learning {
+    /// The tunnel to a station that was heard of, but for the remote address.
+    pub tunnel: Tunnel,
+    /// Entries that are learned, at most; those not heard of for longest go first.
+    pub limit: usize,
+    /// For how long an entry stays without being heard of.
+    pub age: Duration,
+}
+
+/// What became of what was heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LearningCounts {
+    /// Entries that were made.
+    pub learned: u64,
+    /// Entries whose stations were heard of behind another tunnel.
+    pub moved: u64,
+    /// Entries that gave way to others, as there are no more than the limit.
+    pub evicted: u64,
+    /// Entries that were not heard of for too long.
+    pub aged: u64,
+    /// Stations that have another owner's entry, or cannot have one.
+    pub refused: u64,
+}
+
+/// A learned entry between those heard of before and after it.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    station: u64,
+    remote: IpAddr,
+    heard: Duration,
+    older: Option<u32>,
+    newer: Option<u32>,
+}
+
+/// Learned entries of a network in the order in which they were heard of last.
+#[derive(Debug)]
+pub(crate) struct Learned {
+    settings: Learning,
+    counts: LearningCounts,
+    places: Vec<Place>,
+    by_station: HashMap<u64, u32>,
+    free: Vec<u32>,
+    oldest: Option<u32>,
+    newest: Option<u32>,
+}
+
+impl Learned {
+    fn new(settings: Learning) -> Learned {
+        Learned {
+            settings,
+            counts: LearningCounts::default(),
+            places: Vec::new(),
+            by_station: HashMap::new(),
+            free: Vec::new(),
+            oldest: None,
+            newest: None,
+        }
+    }
+
+    /// Takes a place out of the order.
+    fn unlink(&mut self, at: u32) {
+        let Place { older, newer, .. } = self.places[at as usize];
+        match older {
+            Some(older) => self.places[older as usize].newer = newer,
+            None => self.oldest = newer,
+        }
+        match newer {
+            Some(newer) => self.places[newer as usize].older = older,
+            None => self.newest = older,
+        }
+    }
+
+    /// Puts a place at the new end of the order.
+    fn link(&mut self, at: u32) {
+        let older = self.newest.replace(at);
+        (self.places[at as usize].older, self.places[at as usize].newer) = (older, None);
+        match older {
+            Some(older) => self.places[older as usize].newer = Some(at),
+            None => self.oldest = Some(at),
+        }
+    }
+
+    /// Notes that a station was heard of, which has an entry.
+    fn touch(&mut self, station: u64, remote: IpAddr, now: Duration) {
+        let at = match self.by_station.get(&station) {
+            Some(at) => {
+                let at = *at;
+                self.unlink(at);
+                at
+            }
+            None => self.free.pop().unwrap_or(self.places.len() as u32),
+        };
+        let place = Place { station, remote, heard: now, older: None, newer: None };
+        match self.places.get_mut(at as usize) {
+            Some(there) => *there = place,
+            None => self.places.push(place),
+        }
+        self.by_station.insert(station, at);
+        self.link(at);
+    }
+
+    fn forget(&mut self, station: u64) {
+        if let Some(at) = self.by_station.remove(&station) {
+            self.unlink(at);
+            self.free.push(at);
+        }
+    }
+
+    /// The station not heard of for longest, and when it was.
+    fn oldest(&self) -> Option<(u64, Duration)> {
+        let place = self.places.get(self.oldest? as usize)?;
+        Some((place.station, place.heard))
+    }
+}
+
+impl Overlay {
+    /// Lets a network learn from received frames, or not any more: what was learned is
+    /// forgotten. Senders of frames are noted by receivers ([`Decapsulator::heard`]
+    /// (crate::Decapsulator::heard)) once this is published.
+    ///
+    /// # Errors
+    /// When the network has no frames that go by their destination, or its packets do not go by
+    /// such tunnels.
+    pub fn set_learning(&mut self, network: u32, learning: Option<Learning>) -> Result<()> {
+        let settings = self.state(network)?.network;
+        if let Some(learning) = &learning {
+            self.carried(network, &learning.tunnel)?;
+            if settings != (crate::Network { unknown: settings.unknown, ..crate::Network::bridged() }) {
+                return Err(Error::Matching(network));
+            }
+        }
+        self.forget_learned(network)?;
+        self.learned.remove(&network);
+        let learns = learning.is_some();
+        if let Some(learning) = learning {
+            self.learned.insert(network, Learned::new(learning));
+        }
+        self.set_ends_learn(network, learns)
+    }
+
+    fn forget_learned(&mut self, network: u32) -> Result<()> {
+        let stations = self.learned.get(&network).map(|learned| learned.by_station.keys().copied());
+        let stations: Vec<u64> = stations.into_iter().flatten().collect();
+        for station in stations {
+            self.remove_as(Owner::Learned, network, station.into())?;
+        }
+        Ok(())
+    }
+
+    /// Makes an entry of what was heard, or notes that it was heard of again. `now` is the time
+    /// since any moment, the same for all calls.
+    pub fn learn(&mut self, heard: &Heard, now: Duration) {
+        let Heard { network, station, remote } = *heard;
+        let Some(learned) = self.learned.get_mut(&network) else { return };
+        let before = learned.by_station.get(&station).map(|at| learned.places[*at as usize].remote);
+        let is_mine = self.entry(network, station.into()).is_some_and(|entry| entry.owner == Owner::Learned);
+        if !is_mine || before != Some(remote) {
+            let Some(learned) = self.learned.get(&network) else { return };
+            let tunnel = Tunnel { remote, ..learned.settings.tunnel.clone() };
+            let made = tunnel.check().is_ok()
+                && self.insert_as(Owner::Learned, network, station.into(), tunnel).is_ok();
+            let Some(learned) = self.learned.get_mut(&network) else { return };
+            match (made, before.is_some() && is_mine) {
+                (true, true) => learned.counts.moved += 1,
+                (true, false) => learned.counts.learned += 1,
+                (false, _) => {
+                    learned.counts.refused += 1;
+                    learned.forget(station);
+                    return;
+                }
+            }
+        }
+        let Some(learned) = self.learned.get_mut(&network) else { return };
+        learned.touch(station, remote, now);
+        while let Some(learned) = self.learned.get_mut(&network)
+            && learned.by_station.len() > learned.settings.limit
+            && let Some((station, _)) = learned.oldest()
+        {
+            learned.counts.evicted += 1;
+            self.unlearn(network, station);
+        }
+    }
+
+    /// Removes entries that were not heard of for as long as their networks let them stay.
+    pub fn age(&mut self, now: Duration) {
+        let networks: Vec<u32> = self.learned.keys().copied().collect();
+        for network in networks {
+            while let Some(learned) = self.learned.get_mut(&network)
+                && let Some((station, heard)) = learned.oldest()
+                && now.saturating_sub(heard) > learned.settings.age
+            {
+                learned.counts.aged += 1;
+                self.unlearn(network, station);
+            }
+        }
+    }
+
+    fn unlearn(&mut self, network: u32, station: u64) {
+        if let Some(learned) = self.learned.get_mut(&network) {
+            learned.forget(station);
+        }
+        // Another owner's entry stays.
+        let _ = self.remove_as(Owner::Learned, network, station.into());
+    }
+
+    /// What became of what a network heard.
+    pub fn learning(&self, network: u32) -> LearningCounts {
+        self.learned.get(&network).map_or(LearningCounts::default(), |learned| learned.counts)
+    }
+}

@@ -1,0 +1,152 @@
+//! Addresses that are learned from received frames.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use overlay::{
+    Decapsulator, Encapsulator, Error, Heard, Learning, Network, Overlay, Owner, Reason, Received, Sent,
+    Tunnel,
+};
+
+use crate::rig::{Buffers, NETWORK, decapsulate, encapsulate, frame, reversed, table, tunnel, v4};
+
+const AGE: Duration = Duration::from_secs(300);
+
+fn far(n: u8) -> IpAddr {
+    Ipv4Addr::new(192, 0, 2, n).into()
+}
+
+/// A table that learns no more than this many stations.
+fn learning(limit: usize) -> (Overlay, Encapsulator, Decapsulator) {
+    let mut here = table();
+    here.add_network(NETWORK, Network::bridged()).unwrap();
+    let end = tunnel("vxlan", false);
+    here.add_end(NETWORK, &end, false).unwrap();
+    here.set_learning(NETWORK, Some(Learning { tunnel: end, limit, age: AGE })).unwrap();
+    let (sender, receiver) = (here.encapsulator(), here.decapsulator());
+    here.publish();
+    (here, sender, receiver)
+}
+
+/// A frame from a station behind a far end, as it comes by the tunnel.
+fn comes(receiver: &mut Decapsulator, end: u8, station: [u8; 6]) {
+    let mut there = table();
+    there.add_network(NETWORK, Network::bridged()).unwrap();
+    let back = Tunnel { local: far(end), ..reversed(&tunnel("vxlan", false)) };
+    there.insert(NETWORK, 0x0200_0000_0101, back).unwrap();
+    let mut sender = there.encapsulator();
+    there.publish();
+    let mut bytes = frame(1, 0x0800, &v4(0, b"hello"));
+    bytes[6..12].copy_from_slice(&station);
+    let mut buffers = Buffers::new();
+    let mut packet = buffers.packet(&bytes);
+    assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Port(3));
+    let mut packet = buffers.packet(&packet.to_vec());
+    assert_eq!(decapsulate(receiver, &mut packet), Received::Network(NETWORK));
+}
+
+fn station(n: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 1, n]
+}
+
+fn heard(receiver: &mut Decapsulator) -> Vec<Heard> {
+    let mut all = Vec::new();
+    receiver.heard(&mut all);
+    all
+}
+
+/// The far end that packets to a station go to.
+fn way(here: &mut Overlay, sender: &mut Encapsulator, n: u8) -> Result<IpAddr, Sent> {
+    here.publish();
+    let mut packet = Buffers::new().packet(&frame(n, 0x0800, &v4(0, b"x")));
+    match encapsulate(sender, &mut packet) {
+        Sent::Port(3) => Ok(wire::ipv4::Header::of(&packet[14..]).unwrap().addresses().dst()),
+        other => Err(other),
+    }
+}
+
+/// RFC 7348, section 4.1: the outer source of a frame is where its sender is.
+#[test]
+fn who_sends_is_found_behind_its_tunnel() {
+    let (mut here, mut sender, mut receiver) = learning(10);
+    let unknown = Err(Sent::Drop(Reason::UnknownKey));
+    assert_eq!(way(&mut here, &mut sender, 5), unknown);
+    comes(&mut receiver, 20, station(5));
+    comes(&mut receiver, 20, station(5));
+    comes(&mut receiver, 20, [3, 0, 0, 0, 1, 5]); // a group sends nothing
+    comes(&mut receiver, 20, [0; 6]);
+    let notes = heard(&mut receiver);
+    assert_eq!(notes, [Heard { network: NETWORK, station: 0x0200_0000_0105, remote: far(20) }]);
+    assert_eq!(way(&mut here, &mut sender, 5), unknown, "nothing is learned unasked");
+    notes.iter().for_each(|note| here.learn(note, Duration::ZERO));
+    assert_eq!(way(&mut here, &mut sender, 5), Ok(far(20)));
+    // It moves, and is found there.
+    comes(&mut receiver, 21, station(5));
+    heard(&mut receiver).iter().for_each(|note| here.learn(note, AGE / 2));
+    assert_eq!(way(&mut here, &mut sender, 5), Ok(far(21)));
+    // What is heard of stays, what is not goes.
+    here.age(AGE + AGE / 4);
+    assert_eq!(way(&mut here, &mut sender, 5), Ok(far(21)));
+    here.age(AGE * 2);
+    assert_eq!(way(&mut here, &mut sender, 5), unknown);
+    let counts = here.learning(NETWORK);
+    assert_eq!((counts.learned, counts.moved, counts.aged, counts.refused), (1, 1, 1, 0));
+    assert_eq!((here.entries(NETWORK), here.tunnels()), (0, 0));
+}
+
+/// What a stranger can fill is bounded, and who was heard of last stays.
+#[test]
+fn a_flood_of_stations_fills_no_more_than_the_limit() {
+    let (mut here, _, mut receiver) = learning(100);
+    for n in 0..5000u64 {
+        let note = Heard { network: NETWORK, station: 0x0200_0000_0000 | n, remote: far(20) };
+        here.learn(&note, Duration::from_millis(n));
+        // One that is heard of again and again.
+        here.learn(&Heard { station: 0x0200_0000_0000, ..note }, Duration::from_millis(n));
+        assert!(here.entries(NETWORK) <= 100);
+    }
+    assert_eq!(here.entries(NETWORK), 100);
+    assert!(
+        here.entry(NETWORK, 0x0200_0000_0000).is_some() && here.entry(NETWORK, 0x0200_0000_0001).is_none()
+    );
+    assert_eq!(here.learning(NETWORK).evicted, 4900);
+    // A receiver that nobody asks keeps no more notes than it has room for.
+    for n in 0..2000u16 {
+        let [high, low] = n.to_be_bytes();
+        comes(&mut receiver, 20, [2, 0, 0, 9, high, low]);
+    }
+    let unheard = receiver.unheard();
+    assert_eq!(heard(&mut receiver).len() as u64 + unheard, 2000);
+    assert!(unheard > 900);
+    comes(&mut receiver, 20, station(5));
+    assert_eq!(heard(&mut receiver).len(), 1);
+}
+
+#[test]
+fn learned_entries_give_way_and_take_nothing() {
+    let (mut here, mut sender, _) = learning(10);
+    let note = |n: u8, end: u8| Heard {
+        network: NETWORK,
+        station: 0x0200_0000_0100 | u64::from(n),
+        remote: far(end),
+    };
+    here.insert_as(Owner::Kernel, NETWORK, 0x0200_0000_0105, tunnel("geneve", false)).unwrap();
+    here.learn(&note(5, 20), Duration::ZERO);
+    assert_eq!((here.learning(NETWORK).refused, way(&mut here, &mut sender, 5)), (1, Ok(far(2))));
+    here.learn(&note(6, 20), Duration::ZERO);
+    here.insert_as(Owner::Kernel, NETWORK, 0x0200_0000_0106, tunnel("geneve", false)).unwrap();
+    here.age(AGE * 2);
+    assert_eq!(way(&mut here, &mut sender, 6), Ok(far(2)), "another owner's entry does not age");
+    // An address that no host has makes no entry.
+    here.learn(&Heard { remote: Ipv4Addr::UNSPECIFIED.into(), ..note(7, 0) }, Duration::ZERO);
+    assert_eq!((here.learning(NETWORK).refused, here.entries(NETWORK)), (2, 2));
+    // Learning ends: what was learned goes.
+    here.learn(&note(8, 20), Duration::ZERO);
+    assert_eq!(here.entries(NETWORK), 3);
+    here.set_learning(NETWORK, None).unwrap();
+    here.learn(&note(9, 20), Duration::ZERO);
+    assert_eq!(here.entries(NETWORK), 2);
+    let service = Learning { tunnel: tunnel("vxlan-gpe", false), limit: 1, age: AGE };
+    here.add_network(9, Network::service_path()).unwrap();
+    assert_eq!(here.set_learning(9, Some(service)), Err(Error::Matching(9)));
+}
