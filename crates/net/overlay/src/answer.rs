@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use memory::Packet;
 use wire::ip::{Addresses, Protocol as IpProtocol};
-use wire::{MacAddress, ethernet, icmpv4, icmpv6, ipv4, ipv6};
+use wire::{ethernet, icmpv4, icmpv6, ipv4, ipv6};
 
 use crate::hop::look;
 use crate::network::Layer;
@@ -82,7 +82,7 @@ fn due(packet: &Packet, layer: Layer) -> Option<Answer> {
     let inner = look(packet, layer)?;
     let link_len = usize::from(inner.network_offset?);
     let bytes = packet.get(link_len..)?;
-    if layer == Layer::Ethernet && is_group(ethernet::Header::of(packet)?.dst()) {
+    if layer == Layer::Ethernet && ethernet::Header::of(packet)?.dst().is_multicast() {
         return None;
     }
     let header = packet.get(link_len..)?;
@@ -104,10 +104,6 @@ fn due(packet: &Packet, layer: Layer) -> Option<Answer> {
         let quoted = bytes.len().min(LONGEST_V4 - ipv4::HEADER_LEN - icmpv4::HEADER_LEN);
         (may && !is_error).then_some(Answer { link_len, addresses: ip.addresses(), quoted })
     }
-}
-
-fn is_group(address: MacAddress) -> bool {
-    address.0[0] & 1 != 0
 }
 
 /// Puts in a packet's place what its sender is to be told: that packets of no more than

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use wire::ethernet;
 
+use crate::error::{Error, Result};
 use crate::owner::Owner;
-use crate::table::{Error, Overlay, Result};
+use crate::table::Overlay;
 use crate::tunnel::Tunnel;
 
 /// Notes that a receiver keeps at most.
@@ -49,9 +50,9 @@ impl Notes {
     #[inline]
     pub(crate) fn hear(&mut self, network: u32, remote: IpAddr, frame: &[u8]) {
         let Some(header) = ethernet::Header::of(frame) else { return };
-        let src = header.src().0;
-        let station = src.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-        if src[0] & 1 != 0 || station == 0 {
+        let src = header.src();
+        let station = src.0.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        if src.is_multicast() || station == 0 {
             return;
         }
         let note = Heard { network, station, remote };

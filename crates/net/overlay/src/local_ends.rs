@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use fib::exact::Key;
 
 use crate::end::{End, Local, MAX_LOCALS};
+use crate::error::{Error, Result};
 use crate::protocol::{PROTOCOLS, Protocol};
-use crate::table::{Error, Overlay, Result};
+use crate::table::Overlay;
 use crate::tunnel::Tunnel;
 
 impl Overlay {

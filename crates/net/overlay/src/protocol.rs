@@ -13,6 +13,15 @@ use wire::tunnel::{geneve, gre, gtpu, lisp, mpls, nsh, srv6, vxlan};
 
 use crate::reason::Reason;
 use crate::tunnel::Tunnel;
+use own::{
+    add_gre, add_gre_header, add_label, recognize_geneve, recognize_gpe, recognize_gre, recognize_label,
+};
+
+mod dispatch;
+mod own;
+
+pub(crate) use dispatch::candidates;
+pub(crate) use own::{add_service, recognize_segments};
 
 /// Bytes of all headers that a tunnel puts in front of a packet, at most: the outer Ethernet
 /// header, a VLAN tag, IPv6 and what the tunnel has of its own.
@@ -448,147 +457,3 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
         recognize: |_| Err(Refusal::NotMine), // its header is found by the IPv6 header's chain
     },
 ];
-
-/// The protocols that have this carrier, a bit for each number. Where the IP header names the
-/// payload it may be a way of segments as well.
-#[inline]
-pub(crate) fn candidates(carrier: Carrier) -> u32 {
-    const TUNNELS: u32 = mask(0);
-    const PAYLOADS: u32 = mask(1);
-    const SEGMENTS: u32 = mask(2);
-    match carrier {
-        Carrier::Udp(0) => 0,
-        Carrier::Udp(port) => UDP_PORTS.iter().position(|other| *other == port).map_or(0, |n| 1 << n),
-        Carrier::Ip(_) => TUNNELS,
-        Carrier::Payload => PAYLOADS | SEGMENTS,
-        Carrier::Segments => SEGMENTS,
-    }
-}
-
-/// The UDP port of each protocol, 0 where it has none.
-const UDP_PORTS: [u16; COUNT] = {
-    let (mut ports, mut n) = ([0; COUNT], 0);
-    while n < COUNT {
-        if let Carrier::Udp(port) = PROTOCOLS[n].carrier {
-            ports[n] = port;
-        }
-        n += 1;
-    }
-    ports
-};
-
-/// The protocols with a carrier of this kind: an IP header that names the tunnel, or the
-/// payload, or segments.
-const fn mask(kind: u8) -> u32 {
-    let (mut mask, mut n) = (0, 0);
-    while n < COUNT {
-        let is_it = match PROTOCOLS[n].carrier {
-            Carrier::Udp(_) => false,
-            Carrier::Ip(_) => kind == 0,
-            Carrier::Payload => kind == 1,
-            Carrier::Segments => kind == 2,
-        };
-        if is_it {
-            mask |= 1 << n;
-        }
-        n += 1;
-    }
-    mask
-}
-
-fn add_gre_header(repr: &gre::Repr, headers: Headers) -> Option<Headers> {
-    let mut bytes = [0; gre::HEADER_LEN + 3 * gre::WORD_LEN];
-    repr.emit(&mut gre::Packet::new_unchecked(&mut bytes));
-    headers.bytes(&bytes[..repr.header_len()])
-}
-
-fn add_gre(tunnel: &Tunnel, payload: Payload, headers: Headers) -> Option<Headers> {
-    let payload = if tunnel.service.is_some() { Payload::Nsh } else { payload };
-    let repr = gre::Repr {
-        protocol: payload.ethertype(),
-        checksum: tunnel.gre_checksum,
-        key: tunnel.identifier,
-        sequence: tunnel.gre_sequence.then_some(0),
-    };
-    add_gre_header(&repr, headers)
-}
-
-fn recognize_gre(bytes: &[u8], is_mine: impl Fn(Payload) -> bool) -> Result<Recognized, Refusal> {
-    let packet = gre::Packet::new_checked(bytes)?;
-    let payload = Payload::of_ethertype(packet.protocol()).filter(|payload| is_mine(*payload));
-    let payload = payload.ok_or(Refusal::NotMine)?;
-    let is_summed = packet.checksum().is_some();
-    Ok(Recognized { is_summed, ..Recognized::plain(packet.key(), packet.header_len(), payload) })
-}
-
-fn recognize_gpe(bytes: &[u8]) -> Result<Recognized, Refusal> {
-    let header = vxlan::Header::of(bytes).ok_or(wire::Error::Truncated)?;
-    let flags = header.flags();
-    if flags & vxlan::flag::VERSION != 0 || flags & vxlan::flag::VNI == 0 {
-        return Err(Refusal::Drop(Reason::TunnelMalformed));
-    }
-    if flags & vxlan::flag::OAM != 0 {
-        return Err(Refusal::Control);
-    }
-    let payload = match flags & vxlan::flag::NEXT_PROTOCOL {
-        0 => Some(Payload::Ethernet),
-        _ => Payload::of_next_protocol(header.next_protocol()),
-    };
-    let payload = payload.ok_or(Refusal::Drop(Reason::WrongPayload))?;
-    Ok(Recognized::plain(Some(header.vni()), vxlan::HEADER_LEN, payload))
-}
-
-fn recognize_geneve(bytes: &[u8]) -> Result<Recognized, Refusal> {
-    let packet = geneve::Packet::new_checked(bytes)?;
-    // RFC 8926, section 3.5: no option is known here, so that a critical one cannot be.
-    if packet.options().any(|option| option.is_critical()) {
-        return Err(Refusal::Drop(Reason::CriticalOption));
-    }
-    if packet.flags() & geneve::flag::CONTROL != 0 {
-        return Err(Refusal::Control);
-    }
-    let payload = Payload::of_ethertype(packet.protocol()).ok_or(Refusal::Drop(Reason::WrongPayload))?;
-    Ok(Recognized::plain(Some(packet.vni()), packet.header_len(), payload))
-}
-
-fn add_label(tunnel: &Tunnel, headers: Headers) -> Option<Headers> {
-    let label = tunnel.identifier.unwrap_or(mpls::IPV4_EXPLICIT_NULL);
-    let repr = mpls::Repr { label, traffic_class: 0, is_last: true, ttl: tunnel.ttl };
-    headers.bytes(&repr.header().into_inner())
-}
-
-/// One label, and an IP packet behind it.
-fn recognize_label(bytes: &[u8]) -> Result<Recognized, Refusal> {
-    let label = mpls::Header::of(bytes).ok_or(wire::Error::Truncated)?;
-    if !label.is_last() {
-        return Err(Refusal::Drop(Reason::WrongPayload)); // a tunnel in this one
-    }
-    let payload = Payload::of_ip(&bytes[mpls::HEADER_LEN..])?;
-    Ok(Recognized::plain(Some(label.label()), mpls::HEADER_LEN, payload))
-}
-
-/// What an IPv6 header's chain leads to at the end of a way of segments: bytes of a segment
-/// routing header, and the payload.
-pub(crate) fn recognize_segments(next: IpProtocol, bytes: &[u8]) -> Result<Recognized, Refusal> {
-    let (next, header_len) = match next {
-        IpProtocol::ROUTING => {
-            let header = srv6::Packet::new_checked(bytes)?;
-            if header.segments_left() != 0 {
-                return Err(Refusal::NotMine); // the packet visits this host, and goes on
-            }
-            (header.next_header(), header.header_len())
-        }
-        other => (other, 0),
-    };
-    let payload = Payload::of_ip_protocol(next).ok_or(Refusal::NotMine)?;
-    // The destination, which is a segment of this host, has told which tunnel it is.
-    Ok(Recognized::plain(Some(0), header_len, payload))
-}
-
-/// The network service header that a tunnel puts in front of its payload.
-pub(crate) fn add_service(tunnel: &Tunnel, payload: Payload, headers: Headers) -> Option<Headers> {
-    match tunnel.service {
-        Some((path, index)) => headers.bytes(&nsh::type_1(path, index, payload.next_protocol())),
-        None => Some(headers),
-    }
-}

@@ -10,11 +10,12 @@ use fib::{Reader, Rib};
 use memory::Packet;
 use wire::{ipv4, ipv6};
 
+use crate::error::{Error, Result};
 use crate::hop::{Hop, TunnelId};
 use crate::network::{Match, Network};
 use crate::owner::{Owner, Target};
 use crate::reason::Reason;
-use crate::table::{Error, Overlay, Result};
+use crate::table::Overlay;
 use crate::tunnels::Use;
 use crate::underlay::Prefix;
 

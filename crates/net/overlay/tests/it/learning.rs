@@ -41,7 +41,7 @@ fn comes(receiver: &mut Decapsulator, end: u8, station: [u8; 6]) {
     let mut buffers = Buffers::new();
     let mut packet = buffers.packet(&bytes);
     assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Port(3));
-    let mut packet = buffers.packet(&packet.to_vec());
+    let mut packet = buffers.packet(&packet);
     assert_eq!(decapsulate(receiver, &mut packet), Received::Network(NETWORK));
 }
 

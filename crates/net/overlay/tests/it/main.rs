@@ -12,3 +12,4 @@ mod rfc;
 mod rig;
 mod round_trip;
 mod too_long;
+mod updates;
