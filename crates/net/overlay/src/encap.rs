@@ -159,7 +159,7 @@ impl Encapsulator {
         packets: &mut [Packet],
         sent: &mut [Sent],
     ) {
-        let Encapsulator { routing, drops, counts, number: next, .. } = self;
+        let Encapsulator { routing, drops, counts, summing, number: next, .. } = self;
         let Some(readers) = routing.of(routes) else {
             // The network was removed a moment ago.
             sent.iter_mut().for_each(|sent| *sent = dropped(drops, Reason::UnknownNetwork));
@@ -170,7 +170,7 @@ impl Encapsulator {
                 sent[n] = match hop {
                     Some(hop) => {
                         *next = next.wrapping_add(1);
-                        send(hop, packet, settings, *next, counts)
+                        send(hop, packet, settings, *next, summing, counts)
                     }
                     None => unknown(settings, number, packet),
                 };
