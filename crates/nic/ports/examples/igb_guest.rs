@@ -4,6 +4,7 @@
 //! them it forwards what the host sends, until nothing comes any more.
 #![allow(clippy::unwrap_used)]
 
+#[expect(dead_code, reason = "frames in tunnels are for the tests of other chips")]
 #[path = "../../../sim/testbed/tests/common/frames.rs"]
 mod frames;
 
