@@ -1,4 +1,4 @@
-//! Builds beside the steps, one after the other and at the lowest priority: they take
+//! Builds beside the steps, one after the other and at a low priority: they take
 //! the processor time that the steps leave, and disturb no test. A step that needs what
 //! one of them makes waits for it before.
 
@@ -78,10 +78,11 @@ fn run(Build { name, command }: &Build) -> Result<(), Failure> {
     Err(format!("{name} failed ({status}): {command:?}\n{printed}"))
 }
 
-/// The same command at the lowest priority.
+/// The same command at a low priority; at the lowest it would stand still on a machine that
+/// is busy.
 fn nice(command: &Command) -> Command {
     let mut nice = Command::new("nice");
-    nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
+    nice.args(["-n", "10"]).arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => nice.env(name, value),
@@ -108,7 +109,7 @@ mod tests {
     fn builds_follow_each_other_and_one_that_fails_tells_what_it_printed() {
         let mut beside = Beside::start(vec![
             shell("xtask test 1", "echo no $XTASK_WORD; exit 3"),
-            shell("xtask test 2", "test $(nice) = 19"),
+            shell("xtask test 2", "test $(nice) -ge 10"),
             shell("xtask test 3", "true"),
         ]);
         assert_eq!(beside.wait("another"), []);

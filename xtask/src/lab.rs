@@ -23,6 +23,9 @@ pub struct Lab {
     /// Say which there are.
     #[arg(long)]
     list: bool,
+    /// Fetch the packages that they need, and run none.
+    #[arg(long)]
+    fetch: bool,
     /// Run all chosen scenarios so many times in a row, whatever fails.
     #[arg(long, default_value_t = 1, value_name = "N")]
     repeat: usize,
@@ -57,7 +60,7 @@ struct Record {
 
 /// Runs those that `names` choose once, all for none: a step of `cargo xtask test`.
 pub fn of(names: &[String]) -> Result<(), Failure> {
-    done(&Lab { names: names.to_vec(), list: false, repeat: 1, beside: 0, jobs: JOBS })
+    done(&Lab { names: names.to_vec(), list: false, fetch: false, repeat: 1, beside: 0, jobs: JOBS })
 }
 
 /// Lists the scenarios, or runs them; an error when any run failed.
@@ -71,6 +74,9 @@ pub fn done(lab: &Lab) -> Result<(), Failure> {
     let scenarios = chosen(&lab.names);
     if scenarios.is_empty() {
         return Err(format!("no scenario is called {}: see cargo xtask lab --list", lab.names.join(" ")));
+    }
+    if lab.fetch {
+        return fetched(&scenarios).map(drop).map_err(|error| error.to_string());
     }
     let bench = bench(&scenarios)?;
     let begin = Instant::now();
@@ -93,23 +99,32 @@ pub fn done(lab: &Lab) -> Result<(), Failure> {
     told(&records)
 }
 
+/// Fetches what machines are made of, as far as it is missing.
+fn fetched(scenarios: &[&Scenario]) -> Result<Guest, lab::Error> {
+    let start = Instant::now();
+    let packages = Packages::open()?;
+    let guest = Guest::fetch(&packages)?;
+    scenarios.iter().try_for_each(|scenario| scenario.fetch(&packages))?;
+    println!("<== packages, in {}: {:.1} s", packages.cache().display(), start.elapsed().as_secs_f64());
+    Ok(guest)
+}
+
+/// What fetches for all scenarios: this program, as a process of its own.
+pub fn fetch() -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "xtask".into()));
+    command.args(["lab", "--fetch"]);
+    command
+}
+
 /// Builds the programs, and meanwhile fetches what machines are made of.
 fn bench(scenarios: &[&Scenario]) -> Result<Bench, Failure> {
-    let packages = Packages::open().map_err(|error| error.to_string())?;
-    let fetch = || {
-        let start = Instant::now();
-        let guest = Guest::fetch(&packages)?.with_tsc(bus::tsc::hz());
-        scenarios.iter().try_for_each(|scenario| scenario.fetch(&packages))?;
-        println!("<== packages, in {}: {:.1} s", packages.cache().display(), start.elapsed().as_secs_f64());
-        Ok(guest)
-    };
     let (built, guest) = std::thread::scope(|scope| {
-        let guest = scope.spawn(fetch);
+        let guest = scope.spawn(|| fetched(scenarios));
         let built = run("build for the lab", &mut programs());
         (built, guest.join().expect("to fetch does not panic"))
     });
     built?;
-    let guest = guest.map_err(|error: lab::Error| error.to_string())?;
+    let guest = guest.map_err(|error| error.to_string())?.with_tsc(bus::tsc::hz());
     Ok(Bench { guest, ixora: target().join("release/ixora"), logs: target().join("lab") })
 }
 

@@ -77,6 +77,8 @@ fn builds(quick: bool) -> Vec<Build> {
     if quick {
         return builds;
     }
+    builds.push(Build { name: "packages of the lab", command: lab::fetch() });
+    builds.extend(miri::install().map(|command| Build { name: "install miri", command }));
     builds.extend(deny::install().map(|command| Build { name: CARGO_DENY, command }));
     builds.push(Build { name: RELEASE, command: lab::programs() });
     builds.extend(miri::build().map(|command| Build { name: MIRI, command }));
