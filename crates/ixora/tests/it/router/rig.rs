@@ -165,17 +165,35 @@ impl Rig {
     }
 }
 
+/// Whether each thread of this process that wants a processor had one since `before`, where
+/// the time of each is noted: on a busy machine packets stand still with the threads.
+fn all_ran(before: &mut BTreeMap<String, u64>) -> bool {
+    let mut all = true;
+    for task in std::fs::read_dir("/proc/self/task").expect("Linux").flatten() {
+        let read = |name: &str| std::fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let (stat, schedule) = (read("stat"), read("schedstat"));
+        let wants = stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'));
+        let time = schedule.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
+        let name = task.file_name().to_string_lossy().into_owned();
+        all &= before.insert(name, time) != Some(time) || !wants;
+    }
+    all
+}
+
 /// Has all sources that hold give what they have, and waits until nothing moves any more.
 pub fn quiet(handles: &[Handle]) {
     let end = Instant::now() + LIMIT;
     handles.iter().for_each(|handle| handle.with_cable(wire::Cable::start_source));
-    let (mut before, mut still) = (0, 0);
+    let (mut before, mut still, mut times) = (0, 0, BTreeMap::new());
     while still < 15 {
         assert!(Instant::now() < end, "packets still move after {LIMIT:?}: {:#?}", reports(handles));
         thread::sleep(Duration::from_millis(20));
         let done = handles.iter().all(|handle| handle.with_cable(|cable| cable.is_source_done()));
         let moved = handles.iter().map(|handle| handle.report().packets).sum();
-        still = if done && moved == before { still + 1 } else { 0 };
+        still = match done && moved == before {
+            true => still + u32::from(all_ran(&mut times)),
+            false => 0,
+        };
         before = moved;
     }
     handles.iter().for_each(|handle| handle.with_cable(wire::Cable::flush));
