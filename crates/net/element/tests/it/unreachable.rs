@@ -2,11 +2,27 @@
 //! up in the end.
 #![allow(clippy::unwrap_used)]
 
+use std::time::{Duration, Instant};
+
 use crate::Rig;
 
+/// Runs a configuration to its end. Ten seconds of simulated time take no time: where a
+/// timer comes due again and again, the clock stands, and the run is ended.
 fn run(config: &str) -> Rig {
     let mut rig = Rig::new(config).unwrap_or_else(|problems| panic!("{problems}"));
-    rig.run();
+    let shared = rig.router.shared();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| rig.run());
+        let end = Instant::now() + Duration::from_secs(30);
+        while !running.is_finished() {
+            if Instant::now() >= end {
+                shared.end();
+                panic!("it does not end");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        running.join().unwrap();
+    });
     rig
 }
 
