@@ -27,7 +27,7 @@ pub(crate) struct Outer {
 }
 
 /// Where the IP header of a frame begins.
-#[inline]
+#[inline(always)]
 pub(crate) fn network_offset(frame: &[u8]) -> Result<usize, Refusal> {
     let header = ethernet::Header::of(frame).ok_or(Refusal::NotMine)?;
     let (mut at, mut ethertype) = (ethernet::HEADER_LEN, header.ethertype());
@@ -48,7 +48,7 @@ pub(crate) fn network_offset(frame: &[u8]) -> Result<usize, Refusal> {
 
 /// The IP header at `at`, as it stands; `None` when it is not there, or carries what no
 /// tunnel does.
-#[inline]
+#[inline(always)]
 pub(crate) fn outer(packet: &Packet, at: usize) -> Option<Outer> {
     let bytes = packet.get(at..)?;
     if bytes.first().map(|first| ipv4::version(*first)) == Some(6) {

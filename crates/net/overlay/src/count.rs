@@ -5,7 +5,7 @@ use crate::hop::TunnelId;
 /// Packets and their bytes, without the tunnel's headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// Packets.
+    /// Packets that were sent.
     pub packets: u64,
     /// Bytes of the packets inside.
     pub bytes: u64,

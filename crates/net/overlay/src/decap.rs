@@ -131,7 +131,7 @@ fn refused(refusal: Refusal, drops: &mut Drops) -> Received {
 }
 
 /// Recognises a tunnel's packet: the key of its end, and what its headers say.
-#[inline]
+#[inline(always)]
 fn arrive(
     packet: &Packet,
     locals: &Fib<Exact, LocalView>,
@@ -225,7 +225,7 @@ fn recognize(
 }
 
 /// Takes a packet out of the tunnel that ends at `end`: the network's number.
-#[inline]
+#[inline(always)]
 fn finish(
     packet: &mut Packet,
     arrival: &Arrival,
@@ -334,7 +334,7 @@ fn carry_congestion(packet: &mut Packet, inner: usize, outer: u8, layer: Layer) 
 
 /// Takes away what is not the packet inside: the headers, and what is behind it; and what was
 /// said of the packet that had them.
-#[inline]
+#[inline(always)]
 fn strip(packet: &mut Packet, inner: Range<usize>) -> Result<(), Refusal> {
     let malformed = |_| Refusal::Drop(Reason::TunnelMalformed);
     if packet.next().is_some() {

@@ -232,7 +232,7 @@ fn dropped(drops: &mut Drops, reason: Reason) -> Sent {
     Sent::Drop(reason)
 }
 
-#[inline]
+#[inline(always)]
 fn send(
     hop: &Hop,
     packet: &mut Packet,
@@ -252,7 +252,7 @@ fn send(
 
 /// Puts a packet into a tunnel: which, the port by which it leaves, and the packet's length
 /// before.
-#[inline]
+#[inline(always)]
 fn try_send(
     hop: &Hop,
     packet: &mut Packet,
@@ -340,7 +340,7 @@ fn set_service_ttl(packet: &mut [u8], ttl: u8) {
 }
 
 /// The tunnel by which a packet of a network goes, and what is known of the packet.
-#[inline]
+#[inline(always)]
 pub(crate) fn way<'a>(
     hop: &'a Hop,
     packet: &[u8],

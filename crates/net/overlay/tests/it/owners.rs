@@ -92,6 +92,11 @@ fn a_hop_of_a_service_path_is_counted() {
     here.insert(NETWORK, 7 << 8 | 9, tunnel("vxlan-gpe", false)).unwrap();
     let mut sender = here.encapsulator();
     here.publish();
+    let service = wire::tunnel::nsh::type_1(7, 9, wire::tunnel::nsh::next_protocol::IPV4);
+    let long = [&service[..], &v4(0, b"x"), &[0; 1700]].concat();
+    let mut packet = Buffers::new().packet(&long);
+    assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Drop(Reason::TooLong));
+    assert_eq!(packet[..], long, "a hop that is not made is not counted");
     for (came, goes) in [(63, Some(62)), (2, Some(1)), (1, None), (0, Some(63))] {
         let mut service = wire::tunnel::nsh::type_1(7, 9, wire::tunnel::nsh::next_protocol::IPV4);
         wire::tunnel::nsh::Header::of_mut(&mut service).unwrap().set_ttl(came);
