@@ -122,6 +122,12 @@ fn a_change_is_as_small_as_what_is_different() {
     let changes = after.apply(&mut table, &before).unwrap();
     assert_eq!((changes.set, changes.removed), (2, 1), "an entry and a route; the old route");
     assert_eq!(table.get(100, 0x0200_0000_0b01).unwrap().ttl, 10);
+    // What is gone from the file is gone from the table.
+    let entry = "[[network.entry]]\nkey = \"02:00:00:00:0b:01\"\nremote = \"192.0.2.2\"\nttl = 10\n";
+    let without = Config::parse(&text.replace(entry, "")).unwrap().desired(&macs);
+    let changes = without.apply(&mut table, &after).unwrap();
+    assert_eq!((changes.set, changes.removed, table.entries(100)), (0, 1, 0));
+    after.apply(&mut table, &without).unwrap();
     // A network that is another one takes its entries and ends with it, and they come back.
     let text = GOOD.replace("protocol = \"vxlan\"", "protocol = \"geneve\"\nkey = { offset = 6, bits = 48 }");
     let other = Config::parse(&text).unwrap().desired(&macs);
