@@ -28,6 +28,7 @@ const TARGETS: &[Target] = &[
     Target("fused", 384, 12),
     Target("ixgbe_driver", 768, 12),
     Target("ixgbe_model", 1280, 16),
+    Target("overlay", 512, 6),
     Target("overlay_api", 512, 6),
     Target("rtnetlink", 1024, 10),
     Target("twin_vfio_user", 130, 10),
