@@ -39,11 +39,11 @@ pub const IS_DUMP: u16 = 0x300;
 /// `NLM_F_APPEND`: the object stands beside others of its key.
 pub const IS_APPENDED: u16 = 0x800;
 
-/// `AF_BRIDGE`.
+/// `AF_BRIDGE`: messages about a bridge's forwarding database.
 pub const FAMILY_BRIDGE: u8 = 7;
-/// `AF_INET`.
+/// `AF_INET`: messages about IPv4.
 pub const FAMILY_V4: u8 = 2;
-/// `AF_INET6`.
+/// `AF_INET6`: messages about IPv6.
 pub const FAMILY_V6: u8 = 10;
 
 const NEW_LINK: u16 = 16;
@@ -60,7 +60,7 @@ const DEL_NEXTHOP: u16 = 105;
 pub struct Header {
     /// What the message is.
     pub kind: u16,
-    /// `NLM_F_*`.
+    /// Bits of `NLM_F_*`.
     pub flags: u16,
     /// The number of the request that is answered; 0 in what nobody asked for.
     pub sequence: u32,
@@ -238,7 +238,7 @@ impl<'a> Iterator for Attributes<'a> {
 }
 
 fn attribute(bytes: &[u8]) -> Option<(Attribute<'_>, &[u8])> {
-    /// `NLA_TYPE_MASK`.
+    /// `NLA_TYPE_MASK`: the bits of an attribute's type that tell its kind.
     const KIND: u16 = 0x3FFF;
     let mut cursor = Cursor(bytes);
     let length = usize::from(cursor.u16()?);

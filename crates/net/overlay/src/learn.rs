@@ -197,8 +197,8 @@ impl Learned {
 
 impl Overlay {
     /// Lets a network learn from received frames, or not any more: what was learned is
-    /// forgotten. Senders of frames are noted by receivers ([`Decapsulator::heard`]
-    /// (crate::Decapsulator::heard)) once this is published.
+    /// forgotten. Senders of frames are noted by receivers
+    /// ([`heard`](crate::Decapsulator::heard)) once this is published.
     ///
     /// # Errors
     /// When the network has no frames that go by their destination, or its packets do not go by

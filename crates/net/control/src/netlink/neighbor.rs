@@ -23,9 +23,9 @@ pub struct Neighbor {
     pub is_fdb: bool,
     /// The number of the device.
     pub link: u32,
-    /// `NUD_*`.
+    /// Bits of `NUD_*`: what is known of it.
     pub state: u16,
-    /// `NTF_*`.
+    /// Bits of `NTF_*`: who made it.
     pub flags: u8,
     /// The neighbour's address, or the far end to which frames go.
     pub dst: Option<IpAddr>,

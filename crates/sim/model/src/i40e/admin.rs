@@ -105,7 +105,7 @@ impl Place {
             return None;
         }
         let mut words = [0; 4];
-        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<{ size_of::<u64>() }>().0) {
             *word = u64::from_le_bytes(*bytes);
         }
         Some((place, Descriptor::from_words(words)))
