@@ -117,7 +117,7 @@ impl Rx {
             self.counters.oversize.add(1);
         } else {
             if self.traits.open_checksums {
-                checksum::complete_if_open(&mut packet);
+                checksum::complete(&mut packet);
             }
             return Some(packet);
         }
