@@ -87,6 +87,28 @@ pub const FAULTS: &[Fault] = &[
         to: "sender.host.counters.drops.tx_dma_fault += u64::from(!PLANTED);",
     },
     Fault {
+        target: "overlay",
+        name: "geneve-options-not-checked",
+        file: "base/wire/src/tunnel/geneve.rs",
+        from: ".get(..header.options_len()).ok_or(Error::Truncated)?",
+        to: ".get(..if PLANTED { 0 } else { header.options_len() }).ok_or(Error::Truncated)?",
+    },
+    Fault {
+        target: "overlay_api",
+        name: "request-longer-than-its-bytes",
+        file: "net/control/src/api/http.rs",
+        from: "length + body.len()),",
+        to: "length + body.len() + usize::from(PLANTED)),",
+    },
+    Fault {
+        target: "rtnetlink",
+        name: "padding-taken-for-there",
+        file: "net/control/src/netlink.rs",
+        from: "bytes.get(length.next_multiple_of(ALIGNMENT)..).unwrap_or(&[]);",
+        to: "if PLANTED { &bytes[length.next_multiple_of(ALIGNMENT)..] } \
+             else { bytes.get(length.next_multiple_of(ALIGNMENT)..).unwrap_or(&[]) };",
+    },
+    Fault {
         target: "twin_vfio_user",
         name: "write-beyond-offered-memory",
         file: "nic/bus/src/vfio_user/dma.rs",

@@ -56,9 +56,14 @@ impl Beside {
     /// one of them.
     pub fn wait(&mut self, name: &str) -> Vec<Built> {
         let count = self.left.iter().position(|left| *left == name).map_or(0, |at| at + 1);
-        self.left.drain(..count);
-        self.ended.iter().take(count).collect()
+        let names = self.left.drain(..count);
+        names.map(|name| self.ended.recv().unwrap_or_else(|_| lost(name))).collect()
     }
+}
+
+/// A build of which nothing is known.
+fn lost(name: &'static str) -> Built {
+    Built { name, time: Duration::ZERO, outcome: Err(format!("{name}: its thread ended before it did")) }
 }
 
 /// Runs a build to its end.

@@ -4,13 +4,11 @@
 
 mod planted;
 
-use std::collections::VecDeque;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
-use crate::step::{Failure, cargo, root, run};
+use crate::step::{Failure, cargo, in_parallel, root, run};
 
 pub use planted::check;
 
@@ -41,6 +39,9 @@ const TARGETS: &[Target] = &[
     Target("virtio_model", 1536, 16),
 ];
 
+/// Targets at the same time: two cores are what CI has.
+const CORES: usize = 2;
+
 /// What cargo-fuzz passes too, without the address sanitizer, which is nightly.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
@@ -68,7 +69,8 @@ pub fn check_lock() -> Result<(), Failure> {
 pub fn of(target: Option<&str>, seconds: Option<u64>) -> Result<(), Failure> {
     let targets = chosen(target)?;
     run("build the fuzz targets", &mut build()?)?;
-    let failures = on_each_core(targets, |target| one(target, seconds.unwrap_or(target.2)).err());
+    let ends = in_parallel(targets, CORES, |target| one(target, seconds.unwrap_or(target.2)).err());
+    let failures: Vec<Failure> = ends.into_iter().flatten().collect();
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
@@ -92,24 +94,6 @@ pub fn build() -> Result<Command, Failure> {
     build.arg("--manifest-path").arg(copy.join("fuzz/Cargo.toml"));
     build.env("RUSTFLAGS", COVERAGE).env("CARGO_TARGET_DIR", fuzz().join("target"));
     Ok(build)
-}
-
-/// Does some work for each of a list, two at once: two cores are what CI has. What came of
-/// them, in any order.
-fn on_each_core<T: Send, R: Send>(all: Vec<T>, work: impl Fn(T) -> Option<R> + Sync) -> Vec<R> {
-    let (rest, results) = (Mutex::new(VecDeque::from(all)), Mutex::new(Vec::new()));
-    let next = || rest.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while let Some(one) = next() {
-                    let result = work(one);
-                    results.lock().unwrap_or_else(PoisonError::into_inner).extend(result);
-                }
-            });
-        }
-    });
-    results.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A target's program, for some seconds, with new inputs and artifacts in directories; a

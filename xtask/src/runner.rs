@@ -2,6 +2,7 @@
 //! most of them wait for something else than a processor. What a program prints is shown
 //! when it ends; documentation's tests come last, by cargo.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -57,6 +58,8 @@ pub struct Summary {
     seconds: f64,
     /// Names of the tests that failed, each after its program's, and what ended otherwise.
     failures: Vec<String>,
+    /// What tests that passed did not try, and why, each after its program's name.
+    pub passed_over: BTreeSet<String>,
 }
 
 impl Summary {
@@ -91,6 +94,9 @@ impl Summary {
     fn add(&mut self, program: &str, output: &str, failure: Option<String>) {
         let before = self.failures.len();
         output.lines().for_each(|line| self.note(program, line));
+        if failure.is_none() && !output.contains("test result: ") {
+            self.failures.push(format!("{program} (it ended before its tests did)"));
+        }
         // A program that a signal ended names no test.
         if let (Some(failure), true) = (failure, self.failures.len() == before) {
             self.failures.push(format!("{program} ({failure})"));
@@ -101,6 +107,9 @@ impl Summary {
     fn note(&mut self, program: &str, line: &str) {
         if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
             self.failures.push(format!("{program}: {name}"));
+        }
+        if let Some(why) = line.strip_prefix("passed over: ") {
+            self.passed_over.insert(format!("{program}: {why}"));
         }
         let Some(counts) = line.strip_prefix("test result: ") else { return };
         for part in counts.split([';', '.']) {
@@ -129,9 +138,10 @@ impl Summary {
     }
 }
 
-/// A test program as cargo runs it.
+/// A test program as cargo runs it, but that tests which pass may say what they did not try.
 fn command(program: &Program) -> Command {
     let mut command = Command::new(&program.path);
+    command.arg("--show-output");
     command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
     command
 }
@@ -173,6 +183,25 @@ mod tests {
         assert_eq!((summary.passed, summary.failed, summary.ignored), (42, 1, 2));
         assert_eq!((summary.seconds, summary.failures.clone()), (1.75, vec!["it: a::c".to_owned()]));
         assert!(summary.line().starts_with("test result: FAILED. 42 passed; 1 failed; 2 ignored;"));
+    }
+
+    #[test]
+    fn a_program_that_ends_in_the_middle_is_a_failure() {
+        let mut summary = Summary::default();
+        summary.add("ends", "running 2 tests\ntest a ... ok\n", None);
+        assert!(summary.failures.len() == 1, "{summary:?}");
+    }
+
+    #[test]
+    fn what_was_not_tried_is_noted_once() {
+        let mut summary = Summary::default();
+        let said = "passed over: no root\n";
+        summary.add(
+            "it",
+            &format!("{said}{said}test result: ok. 2 passed; 0 failed; finished in 1s\n"),
+            None,
+        );
+        assert_eq!(summary.passed_over.into_iter().collect::<Vec<_>>(), ["it: no root"]);
     }
 
     #[test]

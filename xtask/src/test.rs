@@ -31,6 +31,7 @@ pub fn all(quick: bool) -> Result<(), Failure> {
     let mut programs = Vec::new();
     steps.take("build of the tests", || runner::build().map(|built| programs = built));
     steps.take("tests", || summary.run(&programs));
+    std::mem::take(&mut summary.passed_over).into_iter().for_each(|why| steps.leave_out("tests", why));
     steps.wait(&mut beside, MODEL_CHECK);
     steps.take("model check", || run("model check of the pool's return stack", &mut loom(&[])));
     if !quick {
@@ -56,7 +57,10 @@ fn slow(steps: &mut Steps, beside: &mut Beside) {
     steps.wait(beside, RELEASE);
     steps.take("instructions", instructions::check);
     steps.wait(beside, MIRI);
-    steps.take("miri", miri::check);
+    match miri::why_not() {
+        None => steps.take("miri", miri::installed),
+        Some(why) => steps.leave_out("miri", why),
+    }
     steps.take("seeded bugs", || mutants::run(&mutants::Arguments::default()));
     steps.take("lab", || lab::of(&[]));
     steps.wait(beside, FUZZ);

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{Target, build, chosen, fuzz, on_each_core, program};
+use super::{CORES, Target, build, chosen, fuzz, program};
 use crate::mutants::process::{End, finish};
-use crate::step::{Failure, root, run};
+use crate::step::{Failure, in_parallel, root, run};
 use list::{FAULTS, Fault};
 
 /// Seconds in which a fault must be found, and after which a run counts as a hang.
@@ -35,7 +35,7 @@ pub fn check(target: Option<&str>) -> Result<(), Failure> {
         .iter()
         .filter_map(|fault| Some((fault, *targets.iter().find(|target| target.0 == fault.target)?)))
         .collect();
-    let missed = on_each_core(faults, |(fault, target)| {
+    let missed = in_parallel(faults, CORES, |(fault, target)| {
         let found = is_found(fault, target);
         let (word, time) = match &found {
             Ok(Some(time)) => ("found", *time),
@@ -48,6 +48,7 @@ pub fn check(target: Option<&str>) -> Result<(), Failure> {
             Err(failure) => Some(failure),
         }
     });
+    let missed: Vec<Failure> = missed.into_iter().flatten().collect();
     if missed.is_empty() { Ok(()) } else { Err(missed.join("\n")) }
 }
 
