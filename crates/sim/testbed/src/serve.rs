@@ -169,8 +169,8 @@ impl Bound {
 }
 
 impl Serving {
-    /// What was counted so far. Waits no longer than a register access does; of a device
-    /// that its client's memory holds up, what was counted the last time.
+    /// What was counted so far. A device that its client's memory holds up is waited for,
+    /// for some seconds; then it is what was counted the last time.
     pub fn report(&self) -> Report {
         let endpoints = self.devices.iter().map(|device| device.report()).collect();
         let elapsed_ms = self.begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX);

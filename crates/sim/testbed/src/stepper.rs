@@ -170,7 +170,13 @@ fn step_all(devices: &[Turns], idle: Idle, turn: &AtomicU64, stop: &AtomicBool) 
             // Relaxed, here and in the stand-ins: these only tell who is to step, what is
             // stepped has its lock.
             turn.fetch_add(1, Ordering::Relaxed);
-            if !shared.is_attached() || apart.load(Ordering::Relaxed) {
+            if !shared.is_attached() {
+                // The next client has not held anybody up yet.
+                apart.store(false, Ordering::Relaxed);
+                watch.held_up[n] = 0;
+                continue;
+            }
+            if apart.load(Ordering::Relaxed) {
                 continue;
             }
             attached = true;
@@ -237,6 +243,7 @@ impl Watch {
 fn stand_in(device: &Turns, idle: Idle, turn: &AtomicU64, stop: &AtomicBool) {
     let (Turns { shared, apart }, mut empty) = (device, 0);
     let mut seen = turn.load(Ordering::Relaxed);
+    thread::sleep(HELD_UP); // by then the stepping thread has had its turn, or is held up
     while !stop.load(Ordering::Relaxed) {
         let now = turn.load(Ordering::Relaxed);
         let is_own = apart.load(Ordering::Relaxed);
