@@ -104,9 +104,9 @@ pub const FAULTS: &[Fault] = &[
         target: "rtnetlink",
         name: "padding-taken-for-there",
         file: "net/control/src/netlink.rs",
-        from: "bytes.get(length.next_multiple_of(ALIGNMENT)..).unwrap_or(&[]);",
-        to: "if PLANTED { &bytes[length.next_multiple_of(ALIGNMENT)..] } \
-             else { bytes.get(length.next_multiple_of(ALIGNMENT)..).unwrap_or(&[]) };",
+        from: "Some((Attribute { kind, value }, rest))",
+        to: "let rest = if PLANTED { &bytes[length.next_multiple_of(ALIGNMENT)..] } else { rest };\n    \
+             Some((Attribute { kind, value }, rest))",
     },
     Fault {
         target: "twin_vfio_user",
