@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use wire::MacAddress;
 
 use crate::program::{Claim, Owner};
-use crate::state::{ELSEWHERE, End, Far, Key, Value};
+use crate::state::{ELSEWHERE, End, Far, Key, Value, own_port};
 
 /// A place.
 pub fn key(key: &Key) -> Json {
@@ -34,7 +34,9 @@ pub fn value(value: Option<&Value>) -> Json {
         Some(Value::Route(route)) => {
             json!({ "port": route.port, "gateway": route.gateway.map(|gateway| gateway.to_string()) })
         }
-        Some(Value::Network(end)) => json!({ "local": end.local.to_string() }),
+        Some(Value::Network(End { local, port, zero_checksum })) => {
+            json!({ "local": local.to_string(), "port": port, "accept_zero_checksum": zero_checksum })
+        }
         Some(Value::Entry(far)) => far_end(far),
         Some(Value::Flood(fars)) => json!({ "far_ends": fars.iter().map(far_end).collect::<Vec<_>>() }),
     }
@@ -58,8 +60,14 @@ pub fn claim(place: &Key, owner: Owner, claim: &Claim) -> Json {
 /// # Errors
 /// What is wrong, for people.
 pub fn read_end(text: &[u8]) -> Result<End, String> {
-    let object = object(text, &["local"])?;
-    Ok(End { local: address(&object, "local")?.ok_or("\"local\" is missing: the outer source address")? })
+    let object = object(text, &["local", "port", "accept_zero_checksum"])?;
+    let local = address(&object, "local")?.ok_or("\"local\" is missing: the outer source address")?;
+    let zero_checksum = match object.get("accept_zero_checksum") {
+        None | Some(Json::Null) => false,
+        Some(Json::Bool(accepts)) => *accepts,
+        Some(_) => return Err("\"accept_zero_checksum\" must be true or false".into()),
+    };
+    Ok(End { local, port: port(&object)?.and_then(own_port), zero_checksum })
 }
 
 /// Reads a far end. What it leaves out is taken from its network.
@@ -106,7 +114,12 @@ fn far_of(object: &Map<String, Json>, (vni, end): (u32, Option<End>)) -> Result<
         return Err(format!("{remote} is not an address of one host"));
     }
     let vni = number(object, "vni", MAX_VNI)?.map_or(vni, |vni| vni as u32);
-    Ok(Far { remote, local, vni, port: number(object, "port", u16::MAX.into())?.map(|port| port as u16) })
+    let port = port(object)?.or(end.and_then(|end| end.port));
+    Ok(Far { remote, local, vni, port: port.and_then(own_port) })
+}
+
+fn port(object: &Map<String, Json>) -> Result<Option<u16>, String> {
+    Ok(number(object, "port", u16::MAX.into())?.map(|port| port as u16))
 }
 
 /// The largest number of a network in VXLAN's header.

@@ -192,7 +192,7 @@ impl Program {
             self.waiting.remove(&vni);
             self.places(vni).into_iter().for_each(|key| self.put(overlay, key));
         }
-        overlay.add_end(vni, &own_tunnel(vni, end), end.local.is_ipv6())
+        overlay.add_end(vni, &own_tunnel(vni, end), end.zero_checksum)
     }
 
     fn remove_network(&mut self, overlay: &mut Overlay, vni: u32) -> overlay::Result<()> {
@@ -233,7 +233,8 @@ fn tunnel(far: &Far) -> Tunnel {
 
 /// The tunnel whose end is here. The far end is of no meaning where there is an identifier.
 fn own_tunnel(vni: u32, end: End) -> Tunnel {
-    Tunnel::new(vxlan(), end.local, end.local).with_identifier(vni)
+    let tunnel = Tunnel::new(vxlan(), end.local, end.local).with_identifier(vni);
+    Tunnel { port: end.port, ..tunnel }
 }
 
 #[cfg(test)]

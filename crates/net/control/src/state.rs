@@ -52,6 +52,16 @@ pub enum Value {
 pub struct End {
     /// The address to which packets come and from which they go.
     pub local: IpAddr,
+    /// The UDP port to which they come, where it is not VXLAN's.
+    pub port: Option<u16>,
+    /// Whether packets over IPv6 may come without a UDP checksum: both ends must have agreed
+    /// to that (RFC 6935, RFC 6936).
+    pub zero_checksum: bool,
+}
+
+/// A UDP port that is not VXLAN's (RFC 7348, section 8). 0 stands for no port.
+pub(crate) fn own_port(port: u16) -> Option<u16> {
+    Some(port).filter(|port| *port != wire::tunnel::vxlan::PORT && *port != 0)
 }
 
 /// The far end of a VXLAN tunnel.
@@ -86,6 +96,24 @@ impl Change {
         let mut changes: Vec<Change> = gone.chain(other).collect();
         changes.sort_by_key(|change| change.key);
         changes
+    }
+}
+
+impl End {
+    /// An end at VXLAN's port, to which packets come with checksums.
+    pub fn new(local: IpAddr) -> End {
+        End { local, port: None, zero_checksum: false }
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.local)?;
+        self.port.map_or(Ok(()), |port| write!(f, ", port {port}"))?;
+        match self.zero_checksum {
+            true => write!(f, ", with UDP checksums or without"),
+            false => Ok(()),
+        }
     }
 }
 
@@ -136,7 +164,7 @@ impl fmt::Display for Value {
             }
             Value::Route(Route { port, gateway: Some(gateway) }) => write!(f, "by {gateway} on port {port}"),
             Value::Route(Route { port, gateway: None }) => write!(f, "on port {port}"),
-            Value::Network(end) => write!(f, "ends at {}", end.local),
+            Value::Network(end) => write!(f, "ends at {end}"),
             Value::Entry(far) => write!(f, "to {far}"),
             Value::Flood(fars) => {
                 let fars: Vec<String> = fars.iter().map(Far::to_string).collect();

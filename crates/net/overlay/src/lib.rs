@@ -53,7 +53,7 @@ pub use owner::{Owner, Target};
 pub use protocol::{Carrier, MAX_HEADERS, PROTOCOLS, Payload, Protocol, Recognized, Refusal};
 pub use reason::{Drops, Reason};
 pub use routes::{MAX_ROUTED, PrefixEntry};
-pub use show::{Entry, Explanation};
+pub use show::{Entry, Explanation, LocalEnd};
 pub use table::{MAX_FLOOD, Overlay};
 pub use tunnel::{DEFAULT_TTL, Dscp, InvalidTunnel, Link, MAX_SEGMENTS, Tunnel};
 pub use underlay::{Port, Prefix, Route};

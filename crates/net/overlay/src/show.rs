@@ -3,6 +3,7 @@
 use fib::exact::Key;
 
 use crate::encap::{Sent, unknown, way};
+use crate::end::End;
 use crate::hop::{Hop, TunnelId};
 use crate::owner::{Owner, Target};
 use crate::reason::Reason;
@@ -23,6 +24,17 @@ pub struct Entry<'a> {
     pub tunnel: TunnelId,
     /// Why packets cannot go there now.
     pub problem: Option<Reason>,
+}
+
+/// An end of tunnels that is here, as changed last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalEnd {
+    /// The network that packets come out in.
+    pub network: u32,
+    /// The UDP port to which they come, where UDP carries the tunnel.
+    pub port: Option<u16>,
+    /// Whether UDP over IPv6 may have no checksum.
+    pub zero_checksum: bool,
 }
 
 /// What becomes of a packet, and why.
@@ -58,6 +70,14 @@ impl Overlay {
     pub fn entries_of(&self, network: u32) -> impl Iterator<Item = Entry<'_>> + '_ {
         let entries = self.entries.range(Key::new(network, 0), Key::new(network, u128::MAX));
         entries.filter_map(|entry| self.shown(entry.rule.bits(), entry.hop))
+    }
+
+    /// The end at which packets of a tunnel arrive here, as changed last; what of the tunnel
+    /// counts is said at [`Overlay::add_end`].
+    pub fn end(&self, tunnel: &Tunnel) -> Option<LocalEnd> {
+        let local = self.locals.get(&tunnel.local)?;
+        let end = self.ends.get(End::key(tunnel, local.number()))?;
+        Some(LocalEnd { network: end.network, port: end.port, zero_checksum: end.zero_checksum })
     }
 
     fn shown(&self, identifier: u128, hop: &Hop) -> Option<Entry<'_>> {

@@ -11,10 +11,7 @@ use super::routes::{RouteKey, Way};
 use super::{Held, Mirror};
 use crate::netlink::link::{Kind, Link, Vxlan};
 use crate::netlink::nexthop::Member;
-use crate::state::{ELSEWHERE, End, Far, Key, Value};
-
-/// VXLAN's UDP port (RFC 7348, section 8).
-const VXLAN_PORT: u16 = wire::tunnel::vxlan::PORT;
+use crate::state::{ELSEWHERE, End, Far, Key, Value, own_port};
 
 /// Why an entry of a forwarding database is not in the overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +121,10 @@ impl Mirror {
             !vxlan.is_external || self.fdb.range(FdbKey::of_network(link.index, vni)).next().is_some()
         };
         let mut devices = self.devices(vni).filter(|(link, vxlan)| has_it(link, vxlan));
-        devices.find_map(|(_, vxlan)| Some(End { local: vxlan.local.or(self.options.local)? }))
+        devices.find_map(|(_, vxlan)| {
+            let (port, zero_checksum) = (own_port(vxlan.port), vxlan.zero_checksum);
+            Some(End { local: vxlan.local.or(self.options.local)?, port, zero_checksum })
+        })
     }
 
     fn entry(&self, vni: u32, mac: MacAddress) -> Option<Far> {
@@ -169,12 +169,11 @@ impl Mirror {
         }
         let vni = key.network(vxlan).ok_or(Unresolved::NoNetwork(key.vni))?;
         let local = vxlan.local.or(self.options.local).filter(|local| local.is_ipv4() == dst.is_ipv4());
-        let port = remote.port.unwrap_or(vxlan.port);
         Ok(Far {
             remote: dst,
             local: local.ok_or(Unresolved::NoLocal)?,
             vni: remote.vni.unwrap_or(vni),
-            port: Some(port).filter(|port| *port != VXLAN_PORT && *port != 0),
+            port: own_port(remote.port.unwrap_or(vxlan.port)),
         })
     }
 

@@ -57,8 +57,10 @@ pub struct Vxlan {
     pub vni: u32,
     /// The outer source address.
     pub local: Option<IpAddr>,
-    /// The UDP port of the far ends.
+    /// The UDP port, here and of the far ends.
     pub port: u16,
+    /// Whether packets over IPv6 may come without a UDP checksum (`udp6zerocsumrx`).
+    pub zero_checksum: bool,
     /// Whether the device is for all networks, each packet and entry with its own
     /// (`external`, also called a single VXLAN device).
     pub is_external: bool,
@@ -131,8 +133,9 @@ fn vxlan(data: Attributes<'_>) -> Result<Vxlan, Malformed> {
     const LOCAL: u16 = 4;
     const PORT: u16 = 15;
     const LOCAL6: u16 = 17;
+    const UDP_ZERO_CSUM6_RX: u16 = 20;
     const COLLECT_METADATA: u16 = 25;
-    let mut vxlan = Vxlan { vni: 0, local: None, port: 0, is_external: false };
+    let mut vxlan = Vxlan { vni: 0, local: None, port: 0, zero_checksum: false, is_external: false };
     for attribute in data {
         let attribute = attribute?;
         match attribute.kind {
@@ -141,6 +144,7 @@ fn vxlan(data: Attributes<'_>) -> Result<Vxlan, Malformed> {
                 vxlan.local = Some(attribute.address()?).filter(|local| !local.is_unspecified())
             }
             PORT => vxlan.port = attribute.u16_be()?,
+            UDP_ZERO_CSUM6_RX => vxlan.zero_checksum = attribute.u8()? != 0,
             COLLECT_METADATA => vxlan.is_external = attribute.u8()? != 0,
             _ => {}
         }

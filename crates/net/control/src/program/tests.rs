@@ -1,5 +1,6 @@
 use std::net::{IpAddr, Ipv4Addr};
 
+use overlay::LocalEnd;
 use wire::MacAddress;
 
 use super::*;
@@ -15,7 +16,7 @@ fn entry(last: u8) -> Option<Value> {
 }
 
 fn network() -> Change {
-    Change { key: Key::Network(10), value: Some(Value::Network(End { local: address(1) })) }
+    Change { key: Key::Network(10), value: Some(Value::Network(End::new(address(1)))) }
 }
 
 fn remote(overlay: &Overlay) -> Option<IpAddr> {
@@ -37,6 +38,22 @@ fn the_first_owner_has_its_way_and_the_next_one_when_it_gives_up() {
     assert_eq!(remote(&overlay), Some(address(4)));
     program.apply(&mut overlay, Owner::Kernel, vec![Change { key, value: None }], 9);
     assert_eq!(remote(&overlay), None);
+}
+
+#[test]
+fn an_end_is_in_the_overlay_as_it_is_asked_for_and_as_it_changes() {
+    let (mut overlay, mut program) = (Overlay::new(), Program::new());
+    let local: IpAddr = "2001:db8::1".parse().expect("an address");
+    let at = own_tunnel(10, End::new(local));
+    for (port, zero_checksum) in [(None, false), (Some(8472), true), (Some(8473), false), (None, true)] {
+        let end = End { local, port, zero_checksum };
+        let change = Change { key: Key::Network(10), value: Some(Value::Network(end)) };
+        program.apply(&mut overlay, Owner::Kernel, vec![change], 0);
+        let is = LocalEnd { network: 10, port: port.or(Some(4789)), zero_checksum };
+        assert_eq!(overlay.end(&at), Some(is));
+    }
+    program.apply(&mut overlay, Owner::Kernel, vec![Change { key: Key::Network(10), value: None }], 0);
+    assert_eq!(overlay.end(&at), None);
 }
 
 #[test]

@@ -74,6 +74,34 @@ fn a_controller_writes_reads_and_deletes() {
 }
 
 #[test]
+fn an_end_has_the_port_that_a_controller_writes_and_far_ends_take_it_over() {
+    let mut rig = Rig::new();
+    let end = r#"{"local": "2001:db8::1", "port": 8472, "accept_zero_checksum": true}"#;
+    assert_eq!(rig.ask("PUT", "/v1/networks/10", end).0, 201);
+    let is: Json = serde_json::from_str(end).unwrap();
+    assert_eq!(rig.ask("GET", "/v1/networks/10", "").1["is"], is);
+    for (port, becomes) in
+        [("", json!(8472)), (r#", "port": 4789"#, Json::Null), (r#", "port": 9"#, json!(9))]
+    {
+        let body = format!(r#"{{"remote": "2001:db8::2"{port}}}"#);
+        assert!(rig.ask("PUT", ENTRY, &body).0 < 300);
+        assert_eq!(rig.ask("GET", ENTRY, "").1["is"]["port"], becomes, "{body}");
+    }
+    assert_eq!(rig.ask("PUT", "/v1/networks/10", r#"{"local": "2001:db8::1", "port": 4789}"#).0, 204);
+    let is = json!({ "local": "2001:db8::1", "port": null, "accept_zero_checksum": false });
+    assert_eq!(rig.ask("GET", "/v1/networks/10", "").1["is"], is);
+    for (wrong, why) in [
+        (r#""port": 65536"#, "from 1 to 65535"),
+        (r#""port": 0"#, "from 1 to 65535"),
+        (r#""accept_zero_checksum": 1"#, "true or false"),
+    ] {
+        let (status, body) =
+            rig.ask("PUT", "/v1/networks/10", &format!(r#"{{"local": "2001:db8::1", {wrong}}}"#));
+        assert!(status == 400 && body["error"].as_str().unwrap().contains(why), "{wrong}: {body}");
+    }
+}
+
+#[test]
 fn what_a_controller_takes_back_is_the_kernels_again() {
     let mut rig = Rig::new();
     let far = |last| Far {
@@ -84,7 +112,7 @@ fn what_a_controller_takes_back_is_the_kernels_again() {
     };
     let key = Key::Entry(10, "02:00:00:00:01:01".parse().unwrap());
     let kernel = vec![
-        Change { key: Key::Network(10), value: Some(Value::Network(control::End { local: far(1).local })) },
+        Change { key: Key::Network(10), value: Some(Value::Network(control::End::new(far(1).local))) },
         Change { key, value: Some(Value::Entry(far(2))) },
     ];
     rig.program.apply(&mut rig.overlay, Owner::Kernel, kernel, 0);

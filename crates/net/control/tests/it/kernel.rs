@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use control::kernel::{Kernel, RECEIVE_BUFFER};
 use control::reconcile::{Difference, compare, fix, kernel_now};
-use control::{Binding, Key, Mirror, Options, Owner, Program, Value};
+use control::{Binding, End, Key, Mirror, Options, Owner, Program, Value};
 use overlay::Overlay;
 use wire::MacAddress;
 
@@ -180,10 +180,12 @@ fn entries_of_the_kernel_are_followed() {
     bridge(&format!("fdb add {HOST} dev vx10 dst 192.0.2.5"));
     rig.until("the new one", |rig| rig.remote(10, HOST).as_deref() == Some("192.0.2.5"));
     assert_eq!(rig.flood(10), [] as [String; 0]);
-    ip("link add vx20 type vxlan id 20 local 2001:db8::1 dstport 4789 nolearning");
+    ip("link add vx20 type vxlan id 20 local 2001:db8::1 dstport 8472 udp6zerocsumrx nolearning");
     ip("link set vx20 up");
     bridge(&format!("fdb add {HOST} dev vx20 dst 2001:db8::2"));
     rig.until("one over IPv6", |rig| rig.remote(20, HOST).as_deref() == Some("2001:db8::2"));
+    let end = End { local: "2001:db8::1".parse().unwrap(), port: Some(8472), zero_checksum: true };
+    assert_eq!(rig.have[&Key::Network(20)], Value::Network(end));
 }
 
 #[test]

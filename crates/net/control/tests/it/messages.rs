@@ -73,6 +73,20 @@ impl Device {
         bytes(RouteNetlinkMessage::NewLink(self.message()), 0)
     }
 
+    /// A VXLAN device with further attributes, which replace those in front of them.
+    pub fn added_with(&self, more: Vec<InfoVxlan>) -> Vec<u8> {
+        let mut message = self.message();
+        for attribute in &mut message.attributes {
+            let LinkAttribute::LinkInfo(info) = attribute else { continue };
+            for part in info {
+                if let LinkInfo::Data(InfoData::Vxlan(data)) = part {
+                    data.extend(more.clone());
+                }
+            }
+        }
+        bytes(RouteNetlinkMessage::NewLink(message), 0)
+    }
+
     pub fn removed(&self) -> Vec<u8> {
         bytes(RouteNetlinkMessage::DelLink(self.message()), 0)
     }

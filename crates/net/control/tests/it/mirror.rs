@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use control::{Binding, Far, Key, Limits, Mirror, Options, Origin, Teller, Unresolved, Value};
+use control::{Binding, End, Far, Key, Limits, Mirror, Options, Origin, Teller, Unresolved, Value};
 use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::InfoVxlan;
 use wire::MacAddress;
 
 use crate::messages::{
@@ -98,6 +99,20 @@ fn entries_wait_for_their_device() {
     assert_eq!(watched.have[&Key::Flood(10)], Value::Flood(vec![far]));
     assert!(watched.have.contains_key(&Key::Network(10)));
     assert_eq!(watched.mirror.unresolved().count(), 0);
+}
+
+#[test]
+fn a_devices_own_port_is_that_of_its_end_and_of_far_ends_without_one() {
+    let mut watched = Watched::new();
+    let end = |port, zero_checksum| Value::Network(End { local: ip(1), port, zero_checksum });
+    watched.take(&vxlan(7, 10).added()).take(&Fdb::to(7, HOST, ip(2)).added());
+    assert_eq!(watched.have[&Key::Network(10)], end(None, false));
+    watched.take(&vxlan(7, 10).added_with(vec![InfoVxlan::Port(8472)]));
+    assert_eq!(watched.have[&Key::Network(10)], end(Some(8472), false));
+    let far = Far { remote: ip(2), local: ip(1), vni: 10, port: Some(8472) };
+    assert_eq!(watched.have[&Key::Entry(10, MacAddress(HOST))], Value::Entry(far));
+    watched.take(&vxlan(7, 10).added_with(vec![InfoVxlan::UDPZeroCsumRX(true)]));
+    assert_eq!(watched.have[&Key::Network(10)], end(None, true));
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn entry(last: u8) -> Key {
 #[test]
 fn each_difference_is_named_and_mended() {
     let (mut program, mut overlay) = (Program::new(), Overlay::new());
-    let network = Value::Network(End { local: IpAddr::from([192, 0, 2, 1]) });
+    let network = Value::Network(End::new(IpAddr::from([192, 0, 2, 1])));
     let here =
         [(Key::Network(10), network.clone()), (entry(1), far(2)), (entry(2), far(2)), (entry(3), far(2))];
     let changes = here.map(|(key, value)| Change { key, value: Some(value) }).to_vec();
@@ -51,7 +51,7 @@ fn each_difference_is_named_and_mended() {
 #[test]
 fn a_table_that_is_not_what_is_wanted_is_named() {
     let (mut program, mut overlay) = (Program::new(), Overlay::new());
-    let network = Value::Network(End { local: IpAddr::from([192, 0, 2, 1]) });
+    let network = Value::Network(End::new(IpAddr::from([192, 0, 2, 1])));
     let there = BTreeMap::from([(Key::Network(10), network), (entry(1), far(2)), (entry(2), far(3))]);
     program.apply(&mut overlay, Owner::Kernel, Change::between(&BTreeMap::new(), &there), 0);
     assert!(compare(&program, Owner::Kernel, &overlay, &there).is_clean());

@@ -7,7 +7,9 @@ use control::netlink::link::{Kind, Vxlan};
 use control::netlink::route::Encap;
 use control::netlink::{self, Body, Messages};
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{InfoBridge, InfoData, InfoKind, InfoVrf, LinkAttribute, LinkInfo};
+use netlink_packet_route::link::{
+    InfoBridge, InfoData, InfoKind, InfoVrf, InfoVxlan, LinkAttribute, LinkInfo,
+};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteIp6Tunnel, RouteIpTunnel, RouteLwEnCapType, RouteLwTunnelEncap,
     RouteNextHop,
@@ -31,6 +33,7 @@ proptest! {
     #[test]
     fn a_vxlan_device_is_read_as_written(
         index: u32, up: bool, vni in 0u32..1 << 24, v4: u32, v6: u128, which in 0..3, external: bool, mtu: u32,
+        port: u16, zero_checksum: bool,
     ) {
         let local = match which {
             0 => None,
@@ -38,8 +41,10 @@ proptest! {
             _ => Some(IpAddr::V6(v6.max(1).into())),
         };
         let device = Device { index, name: "vxlan100", up, vxlan: Some((vni, local, external)), mtu };
-        let Body::NewLink(link) = read(&device.added()) else { panic!("no link") };
-        prop_assert_eq!(link.kind, Kind::Vxlan(Vxlan { vni, local, port: 4789, is_external: external }));
+        let more = vec![InfoVxlan::Port(port), InfoVxlan::UDPZeroCsumRX(zero_checksum)];
+        let Body::NewLink(link) = read(&device.added_with(more)) else { panic!("no link") };
+        let vxlan = Vxlan { vni, local, port, zero_checksum, is_external: external };
+        prop_assert_eq!(link.kind, Kind::Vxlan(vxlan));
         prop_assert_eq!((link.index, link.is_up, link.has_carrier, link.mtu), (index, up, up, mtu));
         prop_assert_eq!((link.name.as_str(), link.mac.unwrap().0), ("vxlan100", MAC));
     }
