@@ -3,8 +3,11 @@
 //!
 //! A connection is one telling of everything: zebra begins each with all that it has. The
 //! stream does not say when that is over. So what came by a connection that has ended stays
-//! in use for a time, in which a restarted FRR tells of it again, and is swept then.
+//! in use for a time, in which a restarted FRR tells of it again, and is swept then. Each
+//! connection that ended has a time of its own: one that comes and goes in the meantime
+//! prolongs that of no other.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,6 +24,11 @@ const NETLINK: u8 = 1;
 const HEADER: usize = 4;
 /// Connections at a time.
 const MAX_CONNECTIONS: usize = 4;
+/// Connections that are accepted before others have a turn.
+const ACCEPTS_A_TURN: usize = 64;
+/// Ended connections of which what they told of is still in use. When there is one more, what
+/// the oldest told of is swept before its time.
+const MAX_ENDED: usize = 64;
 /// Bytes that are read from a connection before others have a turn.
 const BYTES_A_TURN: usize = 1 << 20;
 /// Bytes that are read at a time.
@@ -96,6 +104,8 @@ pub struct FpmCounters {
     /// Connections that were refused, because there are enough or the other end is not one of
     /// those who may tell.
     pub refused: u64,
+    /// Connections that had sent nothing and were closed, so that another one had a place.
+    pub replaced: u64,
     /// Connections that ended, by either side.
     pub ended: u64,
     /// Connections that were closed for a wrong frame.
@@ -111,8 +121,8 @@ pub struct Fpm {
     connections: Vec<Connection>,
     /// How long what came by an ended connection stays in use.
     hold_ns: i64,
-    /// When it is swept.
-    sweep_ns: Option<i64>,
+    /// Connections that told of something and ended, the oldest first.
+    ended: VecDeque<Ended>,
     counters: FpmCounters,
     /// What was wrong with the last stream that was closed for it.
     last_wrong: Option<FrameError>,
@@ -123,6 +133,23 @@ struct Connection {
     stream: TcpStream,
     frames: Frames,
     teller: Teller,
+    has_sent: bool,
+    has_told: bool,
+}
+
+/// A connection that ended.
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    teller: Teller,
+    /// When what it told of is swept.
+    due_ns: i64,
+}
+
+impl Connection {
+    /// Whether nothing came by it, nor waits to be read.
+    fn is_silent(&self) -> bool {
+        !self.has_sent && !matches!(self.stream.peek(&mut [0]), Ok(1..))
+    }
 }
 
 impl Fpm {
@@ -138,7 +165,7 @@ impl Fpm {
             listener,
             connections: Vec::new(),
             hold_ns,
-            sweep_ns: None,
+            ended: VecDeque::new(),
             counters: FpmCounters::default(),
             last_wrong: None,
         })
@@ -175,7 +202,7 @@ impl Fpm {
 
     /// When a turn is due although nothing came.
     pub fn deadline_ns(&self) -> Option<i64> {
-        self.sweep_ns
+        self.ended.front().map(|ended| ended.due_ns)
     }
 
     /// Lets in who waits and is admitted, takes what connections sent, and sweeps when it is
@@ -186,64 +213,96 @@ impl Fpm {
         now_ns: i64,
         admits: &mut dyn FnMut(SocketAddr, SocketAddr) -> bool,
     ) -> bool {
-        self.accept(mirror, admits);
-        let mut is_more = false;
-        for connection in std::mem::take(&mut self.connections) {
-            if let Some((connection, more)) = self.read(mirror, connection) {
+        let mut is_more = self.accept(mirror, admits);
+        for mut connection in std::mem::take(&mut self.connections) {
+            if let Some(more) = self.read(mirror, &mut connection) {
                 is_more |= more;
                 self.connections.push(connection);
             } else {
                 self.counters.ended += 1;
-                self.sweep_ns = Some(now_ns.saturating_add(self.hold_ns));
+                if connection.has_told {
+                    let due_ns = now_ns.saturating_add(self.hold_ns);
+                    self.ended.push_back(Ended { teller: connection.teller, due_ns });
+                }
             }
         }
-        if self.sweep_ns.is_some_and(|due| due <= now_ns) {
-            self.sweep_ns = None;
-            self.counters.sweeps += 1;
-            let live: Vec<Teller> = self.connections.iter().map(|connection| connection.teller).collect();
-            mirror.sweep(Origin::Fpm, &live);
-        }
+        self.sweep(mirror, now_ns);
         is_more
     }
 
-    fn accept(&mut self, mirror: &mut Mirror, admits: &mut dyn FnMut(SocketAddr, SocketAddr) -> bool) {
-        // An error here is the other end's, or will be there the next time.
-        while let Ok((stream, peer)) = self.listener.accept() {
+    /// Sweeps what connections told of whose time is over.
+    fn sweep(&mut self, mirror: &mut Mirror, now_ns: i64) {
+        let surplus = self.ended.len().saturating_sub(MAX_ENDED);
+        let due = self.ended.iter().take_while(|ended| ended.due_ns <= now_ns).count().max(surplus);
+        if due == 0 {
+            return;
+        }
+        self.ended.drain(..due);
+        self.counters.sweeps += 1;
+        let open = self.connections.iter().map(|connection| connection.teller);
+        let live: Vec<Teller> = open.chain(self.ended.iter().map(|ended| ended.teller)).collect();
+        mirror.sweep(Origin::Fpm, &live);
+    }
+
+    /// Lets in who waits; whether there may be more.
+    fn accept(
+        &mut self,
+        mirror: &mut Mirror,
+        admits: &mut dyn FnMut(SocketAddr, SocketAddr) -> bool,
+    ) -> bool {
+        for _ in 0..ACCEPTS_A_TURN {
+            // An error here is the other end's, or will be there the next time.
+            let Ok((stream, peer)) = self.listener.accept() else { return false };
             let is_one = stream.local_addr().is_ok_and(|own| admits(peer, own));
-            let is_room = self.connections.len() < MAX_CONNECTIONS;
-            if !is_one || !is_room || stream.set_nonblocking(true).is_err() {
+            if !is_one || stream.set_nonblocking(true).is_err() || !self.make_room() {
                 self.counters.refused += 1;
                 continue;
             }
             self.counters.accepted += 1;
-            let teller = mirror.begin(Origin::Fpm);
-            self.connections.push(Connection { stream, frames: Frames::default(), teller });
+            let (frames, teller) = (Frames::default(), mirror.begin(Origin::Fpm));
+            self.connections.push(Connection { stream, frames, teller, has_sent: false, has_told: false });
         }
+        true
     }
 
-    /// Takes what a connection sent; the connection if it goes on, and whether there may be
-    /// more.
-    fn read(&mut self, mirror: &mut Mirror, mut connection: Connection) -> Option<(Connection, bool)> {
+    /// Makes room for one connection more, if need be by closing the oldest that has sent
+    /// nothing; whether there is room.
+    fn make_room(&mut self) -> bool {
+        if self.connections.len() < MAX_CONNECTIONS {
+            return true;
+        }
+        let silent = self.connections.iter().position(Connection::is_silent);
+        let Some(place) = silent else { return false };
+        self.connections.remove(place);
+        self.counters.replaced += 1;
+        true
+    }
+
+    /// Takes what a connection sent: whether there may be more, or nothing when it ended.
+    fn read(&mut self, mirror: &mut Mirror, connection: &mut Connection) -> Option<bool> {
         let mut chunk = vec![0; CHUNK];
         let mut taken = 0;
         while taken < BYTES_A_TURN {
             let length = match connection.stream.read(&mut chunk) {
                 Ok(0) => return None,
                 Ok(length) => length,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Some((connection, false)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Some(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return None,
             };
             taken += length;
-            let teller = connection.teller;
-            let whole =
-                connection.frames.push(&chunk[..length], |payload| mirror.apply_bytes(teller, payload));
+            let Connection { frames, teller, has_sent, has_told, .. } = &mut *connection;
+            *has_sent = true;
+            let whole = frames.push(&chunk[..length], |payload| {
+                *has_told |= !payload.is_empty();
+                mirror.apply_bytes(*teller, payload);
+            });
             if let Err(wrong) = whole {
                 self.counters.wrong_frames += 1;
                 self.last_wrong = Some(wrong);
                 return None;
             }
         }
-        Some((connection, true))
+        Some(true)
     }
 }

@@ -13,6 +13,8 @@ use crate::admission::Admission;
 
 /// Clients at a time; one more is refused.
 const MAX_CLIENTS: usize = 64;
+/// Clients that are let in or refused before others have a turn.
+const ACCEPTS_A_TURN: usize = 64;
 /// Requests of a client that are answered before others have a turn.
 const REQUESTS_A_TURN: usize = 64;
 /// How long a client may take over a request or an answer, and be quiet, in nanoseconds.
@@ -131,9 +133,8 @@ impl Server {
     /// is more to do at once.
     pub fn turn(&mut self, on: &mut Controlled<'_>) -> bool {
         let now_ns = on.now_ns;
-        self.accept(now_ns);
+        let mut is_more = self.accept(now_ns);
         let is_tcp = matches!(self.listener, Listener::Tcp(_));
-        let mut is_more = false;
         let mut counters = self.counters;
         self.clients.retain_mut(|client| {
             let alive = client.turn(on, is_tcp, &mut counters, &mut is_more);
@@ -145,9 +146,11 @@ impl Server {
         is_more
     }
 
-    fn accept(&mut self, now_ns: i64) {
-        // An error here is the other end's, or will be there the next time.
-        while let Ok((stream, is_admitted)) = self.next_client() {
+    /// Lets clients in; whether there may be more.
+    fn accept(&mut self, now_ns: i64) -> bool {
+        for _ in 0..ACCEPTS_A_TURN {
+            // An error here is the other end's, or will be there the next time.
+            let Ok((stream, is_admitted)) = self.next_client() else { return false };
             if !is_admitted || self.clients.len() >= MAX_CLIENTS {
                 self.counters.refused += 1;
                 continue;
@@ -156,6 +159,7 @@ impl Server {
             let (input, output) = (Vec::new(), Vec::new());
             self.clients.push(Client { stream, input, output, ends: false, moved_ns: now_ns });
         }
+        true
     }
 
     fn next_client(&self) -> io::Result<(Box<dyn Stream>, bool)> {

@@ -254,9 +254,10 @@ impl Served {
         stream
     }
 
-    fn turn(&mut self) {
+    /// Whether there is more to do at once.
+    fn turn(&mut self) -> bool {
         let Rig { program, overlay, now_ns } = &mut self.rig;
-        self.server.turn(&mut Controlled { program, overlay, now_ns: *now_ns, status: Json::Null });
+        self.server.turn(&mut Controlled { program, overlay, now_ns: *now_ns, status: Json::Null })
     }
 
     fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Served) -> bool) {
@@ -326,6 +327,9 @@ fn clients_that_stand_still_trickle_or_crowd_are_let_go() {
     served.rig.now_ns += 1;
     served.until("it was let go", |served| served.server.counters().stalled == 1);
     let crowd: Vec<TcpStream> = (0..70).map(|_| served.connect()).collect();
+    assert!(served.turn(), "some of them wait for the next turn");
+    let counters = served.server.counters();
+    assert_eq!(counters.accepted + counters.refused, 1 + 64);
     served.until("all came", |served| {
         served.server.counters().accepted + served.server.counters().refused == 71
     });

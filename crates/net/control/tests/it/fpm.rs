@@ -101,6 +101,44 @@ fn a_restarted_frr_tells_again_and_what_it_does_not_tell_is_swept_in_time() {
 }
 
 #[test]
+fn a_client_that_reconnects_again_and_again_keeps_nothing_stale() {
+    const STEPS: i64 = 10;
+    let mut rig = Rig::new();
+    let mut first = rig.connect();
+    first.write_all(&[entry(1, 2), entry(2, 2)].concat()).unwrap();
+    rig.until(0, "both entries came", |rig| rig.mirror.len() == 3);
+    drop(first);
+    rig.until(0, "the connection ended", |rig| rig.fpm.counters().ended == 1);
+    for step in 1..=STEPS {
+        assert_eq!(rig.mirror.len(), 3, "its time is not over yet");
+        let now_ns = HOLD_NS / STEPS * step;
+        let mut again = rig.connect();
+        again.write_all(&entry(2, 3)).unwrap();
+        drop(again);
+        rig.until(now_ns, "one more ended", |rig| rig.fpm.counters().ended == 1 + step as u64);
+    }
+    assert_eq!((rig.mirror.len(), rig.fpm.counters().sweeps), (2, 1));
+    // One that tells of nothing prolongs and sweeps nothing.
+    drop(rig.connect());
+    rig.until(HOLD_NS, "it ended", |rig| rig.fpm.counters().ended == 2 + STEPS as u64);
+    assert_eq!(rig.fpm.deadline_ns(), Some(HOLD_NS / STEPS + HOLD_NS));
+    rig.until(2 * HOLD_NS, "the rest was swept", |rig| rig.fpm.deadline_ns().is_none());
+    assert_eq!(rig.mirror.len(), 1);
+}
+
+#[test]
+fn ended_connections_are_bounded() {
+    let mut rig = Rig::new();
+    for count in 1..=70 {
+        let mut client = rig.connect();
+        client.write_all(&entry(1 + count, 2)).unwrap();
+        drop(client);
+        rig.until(0, "it ended", |rig| rig.fpm.counters().ended == u64::from(count));
+    }
+    assert_eq!((rig.mirror.len(), rig.fpm.counters().sweeps), (1 + 64, 6), "the oldest were swept");
+}
+
+#[test]
 fn two_connections_tell_each_of_its_own() {
     let mut rig = Rig::new();
     let (mut one, mut other) = (rig.connect(), rig.connect());
@@ -126,7 +164,16 @@ fn strangers_nonsense_and_crowds_are_refused() {
     nonsense.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     rig.until(0, "nonsense was closed", |rig| rig.fpm.counters().wrong_frames == 1);
     assert_eq!(rig.fpm.last_wrong(), Some(FrameError::Version(b'G')));
+    // Those that send nothing give way to others, and those that do to none.
     let crowd: Vec<TcpStream> = (0..6).map(|_| rig.connect()).collect();
-    rig.until(0, "two were refused", |rig| rig.fpm.counters().refused == 3);
-    assert_eq!(rig.fpm.connections(), crowd.len() - 2);
+    rig.until(0, "two were replaced", |rig| rig.fpm.counters().replaced == 2);
+    assert_eq!((rig.fpm.connections(), rig.fpm.counters().refused), (crowd.len() - 2, 1));
+    let mut tellers: Vec<TcpStream> = (1..=4).map(|_| rig.connect()).collect();
+    for (host, teller) in (1..).zip(&mut tellers) {
+        teller.write_all(&entry(host, 2)).unwrap();
+    }
+    rig.until(0, "four told of an entry", |rig| rig.mirror.len() == 5);
+    let _one_more = rig.connect();
+    rig.until(0, "it was refused", |rig| rig.fpm.counters().refused == 2);
+    assert_eq!((rig.fpm.connections(), rig.mirror.len()), (4, 5));
 }
