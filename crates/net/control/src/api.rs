@@ -6,10 +6,12 @@
 //! of the same place, and gives way to the file. [`http`] reads requests, [`server`] has the
 //! sockets, and [`answer`] is all in between, without I/O.
 
+use std::ops::Bound;
+
 use serde_json::{Value as Json, json};
 
 use crate::json;
-use crate::program::{Owner, Program};
+use crate::program::{Claim, Owner, Program};
 use crate::state::{Change, End, Key, Value};
 
 pub mod http;
@@ -84,9 +86,9 @@ fn status(on: &Controlled<'_>) -> Json {
 
 /// A page of what is wanted: by an owner, or at each place by who has its way.
 fn claims(request: &Request<'_>, on: &Controlled<'_>) -> Result<Response, Refused> {
-    let from = match request.parameter("from") {
-        Some(text) => text.parse().map_err(|_| (400, format!("from={text:?} is no number")))?,
-        None => 0usize,
+    let after = match request.parameter("after") {
+        Some(text) => Bound::Excluded(json::read_cursor(text).map_err(|error| (400, error))?),
+        None => Bound::Unbounded,
     };
     let owner = match request.parameter("owner") {
         Some(name) => {
@@ -96,10 +98,11 @@ fn claims(request: &Request<'_>, on: &Controlled<'_>) -> Result<Response, Refuse
         None => Owner::Api,
     };
     let all = on.program.claims(owner);
-    let page = all.iter().skip(from).take(MAX_PAGE);
-    let page: Vec<Json> = page.map(|(key, claim)| json::claim(key, owner, claim)).collect();
-    let next = from.saturating_add(page.len());
-    let next = (next < all.len()).then_some(next);
+    let mut rest = all.range((after, Bound::Unbounded));
+    let page: Vec<(&Key, &Claim)> = rest.by_ref().take(MAX_PAGE).collect();
+    let last = page.last().filter(|_| rest.next().is_some());
+    let next = last.map(|(key, _)| json::cursor(key));
+    let page: Vec<Json> = page.into_iter().map(|(key, claim)| json::claim(key, owner, claim)).collect();
     Ok(Response::json(200, &json!({ "total": all.len(), "claims": page, "next": next })))
 }
 
@@ -129,7 +132,7 @@ fn change(
     read: impl FnOnce(&[u8], Option<End>) -> Result<Value, String>,
 ) -> Result<Response, Refused> {
     let own = on.program.claims(Owner::Api);
-    let (before, is_full) = (own.get(&key).map(|claim| claim.value.clone()), own.len() >= MAX_CLAIMS);
+    let (before, is_full) = (own.get(&key).cloned(), own.len() >= MAX_CLAIMS);
     let is_there = before.is_some();
     match request.method {
         Method::Get => match on.program.claim(&key) {
@@ -138,7 +141,8 @@ fn change(
         },
         Method::Delete if !is_there => Err((404, format!("no controller wrote {key}"))),
         Method::Delete => {
-            put(on, Change { key, value: None });
+            on.program.set(on.overlay, Owner::Api, key, None);
+            on.overlay.publish();
             Ok(Response::empty(204))
         }
         Method::Put if is_full && !is_there => {
@@ -150,17 +154,18 @@ fn change(
                 _ => None,
             };
             let value = read(request.body, end).map_err(|error| (400, error))?;
-            put(on, Change { key, value: Some(value) });
-            if let Some(error) = on.program.refused().get(&key).map(ToString::to_string) {
-                put(on, Change { key, value: before });
-                return Err((409, error));
+            let change = Change { key, value: Some(value) };
+            on.program.apply(on.overlay, Owner::Api, vec![change], on.now_ns);
+            let is_api = on.program.claim(&key).is_some_and(|(owner, _)| owner == Owner::Api);
+            let refused = on.program.refused().get(&key).filter(|_| is_api).map(ToString::to_string);
+            if refused.is_some() {
+                on.program.set(on.overlay, Owner::Api, key, before);
             }
-            Ok(Response::empty(if is_there { 204 } else { 201 }))
+            on.overlay.publish();
+            match refused {
+                Some(error) => Err((409, error)),
+                None => Ok(Response::empty(if is_there { 204 } else { 201 })),
+            }
         }
     }
-}
-
-fn put(on: &mut Controlled<'_>, change: Change) {
-    on.program.apply(on.overlay, Owner::Api, vec![change], on.now_ns);
-    on.overlay.publish();
 }

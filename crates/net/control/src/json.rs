@@ -22,6 +22,41 @@ pub fn key(key: &Key) -> Json {
     }
 }
 
+/// The name of a place in the query of a URL: it has only characters that may stand there as
+/// they are.
+pub fn cursor(key: &Key) -> String {
+    let text = match key {
+        Key::Port(port) => format!("port-{port}"),
+        Key::Neighbor(port, address) => format!("neighbor-{port}-{address}"),
+        Key::Route((address, length)) => format!("route-{address}-{length}"),
+        Key::Network(vni) => format!("network-{vni}"),
+        Key::Entry(vni, mac) => format!("entry-{vni}-{mac}"),
+        Key::Flood(vni) => format!("flood-{vni}"),
+    };
+    text.replace(':', "_")
+}
+
+/// Reads the name of a place.
+///
+/// # Errors
+/// When it is none.
+pub fn read_cursor(text: &str) -> Result<Key, String> {
+    let plain = text.replace('_', ":");
+    let words: Vec<&str> = plain.split('-').collect();
+    let key = match words[..] {
+        ["port", port] => port.parse().ok().map(Key::Port),
+        ["neighbor", port, address] => {
+            port.parse().ok().zip(address.parse().ok()).map(|(port, address)| Key::Neighbor(port, address))
+        }
+        ["route", address, length] => address.parse().ok().zip(length.parse().ok()).map(Key::Route),
+        ["network", vni] => vni.parse().ok().map(Key::Network),
+        ["entry", vni, mac] => vni.parse().ok().zip(mac.parse().ok()).map(|(vni, mac)| Key::Entry(vni, mac)),
+        ["flood", vni] => vni.parse().ok().map(Key::Flood),
+        _ => None,
+    };
+    key.ok_or_else(|| format!("after={text:?} is not what a page gave as \"next\""))
+}
+
 /// What is at a place; `null` for nothing.
 pub fn value(value: Option<&Value>) -> Json {
     match value {

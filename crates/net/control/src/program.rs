@@ -3,6 +3,7 @@
 //! order of [`Owner`] has its way, and the next when that one gives it up.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use overlay::{Network, Overlay, Protocol, Tunnel, Unknown};
 
@@ -68,21 +69,30 @@ impl Program {
     pub fn apply(&mut self, overlay: &mut Overlay, owner: Owner, changes: Vec<Change>, now_ns: i64) -> usize {
         let mut different = 0;
         for Change { key, value } in changes {
-            let before = self.value(&key).cloned();
-            let claims = &mut self.claims[owner as usize];
-            match value {
-                Some(value) => match claims.get_mut(&key) {
-                    Some(claim) if claim.value == value => continue,
-                    _ => drop(claims.insert(key, Claim { value, since_ns: now_ns })),
-                },
-                None => drop(claims.remove(&key)),
-            }
-            if self.value(&key) != before.as_ref() {
-                different += 1;
-                self.put(overlay, key);
-            }
+            let claim = match (value, self.claims[owner as usize].get(&key)) {
+                (Some(value), Some(claim)) if claim.value == value => continue,
+                (Some(value), _) => Some(Claim { value, since_ns: now_ns }),
+                (None, _) => None,
+            };
+            different += usize::from(self.set(overlay, owner, key, claim));
         }
         different
+    }
+
+    /// Replaces an owner's claim at a place, its time included; whether the place changes. The
+    /// caller publishes.
+    pub fn set(&mut self, overlay: &mut Overlay, owner: Owner, key: Key, claim: Option<Claim>) -> bool {
+        let before = self.value(&key).cloned();
+        let claims = &mut self.claims[owner as usize];
+        match claim {
+            Some(claim) => drop(claims.insert(key, claim)),
+            None => drop(claims.remove(&key)),
+        }
+        let is_different = self.value(&key) != before.as_ref();
+        if is_different {
+            self.put(overlay, key);
+        }
+        is_different
     }
 
     /// Who has its way at a place, and what it wants there.
@@ -158,10 +168,8 @@ impl Program {
             (Key::Route(prefix), _) => overlay.set_route(prefix, None)?,
             (Key::Network(vni), Some(Value::Network(end))) => self.set_network(overlay, vni, end)?,
             (Key::Network(vni), _) => self.remove_network(overlay, vni)?,
-            (Key::Entry(vni, _) | Key::Flood(vni), value) if !self.networks.contains_key(&vni) => {
-                if value.is_some() {
-                    self.waiting.insert(vni);
-                }
+            (Key::Entry(vni, _) | Key::Flood(vni), _) if !self.networks.contains_key(&vni) => {
+                self.wait(vni);
             }
             (Key::Entry(vni, mac), Some(Value::Entry(far))) => {
                 // An entry that is refused must not leave the one before it.
@@ -198,21 +206,34 @@ impl Program {
     fn remove_network(&mut self, overlay: &mut Overlay, vni: u32) -> overlay::Result<()> {
         if self.networks.remove(&vni).is_some() {
             overlay.remove_network(vni)?;
-            if !self.places(vni).is_empty() {
-                self.waiting.insert(vni);
-            }
+            self.wait(vni);
         }
         Ok(())
     }
 
+    /// Notes whether somebody wants something of a network that is not there.
+    fn wait(&mut self, vni: u32) {
+        let is_wanted = |claims: &BTreeMap<Key, Claim>| {
+            claims.range(entries_of(vni)).next().is_some() || claims.contains_key(&Key::Flood(vni))
+        };
+        match self.claims.iter().any(is_wanted) {
+            true => self.waiting.insert(vni),
+            false => self.waiting.remove(&vni),
+        };
+    }
+
     /// The entries of a network that somebody wants, and its flood list.
     fn places(&self, vni: u32) -> BTreeSet<Key> {
-        let first = Key::Entry(vni, wire::MacAddress([0; 6]));
-        let last = Key::Entry(vni, wire::MacAddress::BROADCAST);
-        let entries = self.claims.iter().flat_map(|claims| claims.range(first..=last).map(|(key, _)| *key));
+        let entries =
+            self.claims.iter().flat_map(|claims| claims.range(entries_of(vni)).map(|(key, _)| *key));
         let flood = Key::Flood(vni);
         entries.chain(Some(flood).filter(|key| self.value(key).is_some())).collect()
     }
+}
+
+/// All places of a network's entries.
+fn entries_of(vni: u32) -> RangeInclusive<Key> {
+    Key::Entry(vni, wire::MacAddress([0; 6]))..=Key::Entry(vni, wire::MacAddress::BROADCAST)
 }
 
 /// The bits by which a bridged network's table knows an address.

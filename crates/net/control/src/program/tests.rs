@@ -72,6 +72,32 @@ fn entries_wait_for_their_network_whoever_has_it() {
 }
 
 #[test]
+fn a_network_of_which_nobody_wants_anything_is_not_waited_for() {
+    let (mut overlay, mut program) = (Overlay::new(), Program::new());
+    let (entries, flood) = ([Key::Entry(10, MAC), Key::Entry(10, MacAddress([2; 6]))], Key::Flood(10));
+    let all = [entries[0], entries[1], flood].map(|key| Change { key, value: entry(2) });
+    program.apply(&mut overlay, Owner::Api, all.to_vec(), 0);
+    let gone = |key| vec![Change { key, value: None }];
+    for key in [flood, entries[0]] {
+        program.apply(&mut overlay, Owner::Api, gone(key), 0);
+        assert_eq!(program.waiting.len(), 1);
+    }
+    program.apply(&mut overlay, Owner::Api, gone(entries[1]), 0);
+    assert!(program.waiting.is_empty());
+    // And by the way of a network that comes and goes.
+    program.apply(
+        &mut overlay,
+        Owner::Kernel,
+        vec![Change { key: entries[0], value: entry(2) }, network()],
+        0,
+    );
+    program.apply(&mut overlay, Owner::Kernel, gone(Key::Network(10)), 0);
+    assert_eq!(program.waiting.len(), 1);
+    program.apply(&mut overlay, Owner::Kernel, gone(entries[0]), 0);
+    assert!(program.waiting.is_empty());
+}
+
+#[test]
 fn what_the_overlay_refuses_is_named_and_leaves_nothing_stale() {
     let (mut overlay, mut program) = (Overlay::new(), Program::new());
     let key = Key::Entry(10, MAC);

@@ -10,8 +10,10 @@ use control::admission::Admission;
 use control::api::http::{MAX_BODY, MAX_HEAD, Method, Parsed, parse};
 use control::api::server::{STALL_NS, Server};
 use control::api::{Controlled, OPENAPI, answer};
+use control::json::{cursor, read_cursor};
 use control::{Change, Far, Key, Owner, Program, Value};
 use overlay::Overlay;
+use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
 struct Rig {
@@ -65,7 +67,7 @@ fn a_controller_writes_reads_and_deletes() {
     assert_eq!(rig.ask("PUT", "/v1/networks/10/flood", flood).0, 201);
     let (_, body) = rig.ask("GET", "/v1/networks/10/flood", "");
     assert_eq!(body["is"]["far_ends"].as_array().unwrap().len(), 2);
-    let (_, page) = rig.ask("GET", "/v1/claims?owner=api&from=1", "");
+    let (_, page) = rig.ask("GET", "/v1/claims?owner=api&after=network-10", "");
     assert_eq!((page["total"].as_u64(), page["claims"].as_array().unwrap().len()), (Some(3), 2));
     let (_, status) = rig.ask("GET", "/v1/status", "");
     assert_eq!((&status["claims"]["api"], &status["more"]["kernel"]), (&json!(3), &json!("current")));
@@ -127,6 +129,7 @@ fn what_a_controller_takes_back_is_the_kernels_again() {
 fn wrong_requests_are_told_what_is_wrong_and_change_nothing() {
     let mut rig = Rig::new();
     assert_eq!(rig.ask("PUT", "/v1/networks/10", r#"{"local": "192.0.2.1"}"#).0, 201);
+    rig.now_ns += 1;
     for (path, body, status, why) in [
         ("/v1/networks/10", "{", 400, "line 1, column 1"),
         ("/v1/networks/10", "[]", 400, "object"),
@@ -153,8 +156,56 @@ fn wrong_requests_are_told_what_is_wrong_and_change_nothing() {
     }
     assert_eq!(rig.program.claims(Owner::Api).len(), 1);
     assert_eq!(rig.program.refused().len(), 0);
-    for path in ["/v1/claims?owner=nobody", "/v1/claims?from=x"] {
+    // The network is as it was, and since then.
+    assert_eq!(rig.ask("GET", "/v1/networks/10", "").1["since_ns"], 7);
+    let vxlan = overlay::Protocol::named("vxlan").unwrap();
+    let local = IpAddr::from([192, 0, 2, 1]);
+    let own = overlay::Tunnel::new(vxlan, local, local).with_identifier(10);
+    assert!(rig.overlay.end(&own).is_some());
+    for path in ["/v1/claims?owner=nobody", "/v1/claims?after=x"] {
         assert_eq!(rig.ask("GET", path, "").0, 400);
+    }
+}
+
+#[test]
+fn pages_go_on_where_the_last_one_ended_whatever_changes_in_between() {
+    let mut rig = Rig::new();
+    let key = |n: u32| {
+        let [_, a, b, c] = n.to_be_bytes();
+        Key::Entry(10, wire::MacAddress([2, 0, 0, a, b, c]))
+    };
+    let far = Far { remote: [192, 0, 2, 2].into(), local: [192, 0, 2, 1].into(), vni: 10, port: None };
+    let change = |n, there: bool| Change { key: key(n), value: there.then_some(Value::Entry(far)) };
+    let all = (0..2500).map(|n| change(n, true)).collect();
+    rig.program.apply(&mut rig.overlay, Owner::Api, all, 0);
+    let (mut seen, mut path) = (vec![], "/v1/claims".to_string());
+    loop {
+        let (status, page) = rig.ask("GET", &path, "");
+        assert_eq!(status, 200, "{page}");
+        let macs = page["claims"].as_array().unwrap().iter().map(|claim| claim["at"]["mac"].to_string());
+        seen.extend(macs);
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("/v1/claims?after={next}");
+        // Of what was shown, some goes.
+        let gone = (0..seen.len() as u32).step_by(2).map(|n| change(n, false)).collect();
+        rig.program.apply(&mut rig.overlay, Owner::Api, gone, 0);
+    }
+    let distinct: BTreeSet<&String> = seen.iter().collect();
+    assert_eq!((seen.len(), distinct.len()), (2500, 2500));
+}
+
+proptest! {
+    #[test]
+    fn a_places_name_leads_back_to_it(port: u16, v4: u32, v6: u128, length: u8, vni: u32, mac: [u8; 6]) {
+        let mac = wire::MacAddress(mac);
+        let addresses = [IpAddr::V4(v4.into()), IpAddr::V6(v6.into())];
+        let of_address = addresses.iter().flat_map(|ip| [Key::Neighbor(port, *ip), Key::Route((*ip, length))]);
+        let keys = [Key::Port(port), Key::Network(vni), Key::Entry(vni, mac), Key::Flood(vni)];
+        for key in of_address.chain(keys) {
+            let text = cursor(&key);
+            prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)), "{text}");
+            prop_assert_eq!(read_cursor(&text), Ok(key));
+        }
     }
 }
 
