@@ -147,7 +147,8 @@ impl Mirror {
         self.touch_fdb(key);
     }
 
-    /// Removes stale far ends of entries that have others.
+    /// Removes stale far ends of entries that have others, and entries that have no other: who
+    /// told of an entry last may have told that a far end is gone.
     pub(super) fn sweep_remotes(&mut self, is_stale: impl Fn(Teller) -> bool) {
         let mut touched = Vec::new();
         for (key, held) in &mut self.fdb {
@@ -155,10 +156,15 @@ impl Mirror {
             let before = remotes.len();
             remotes.retain(|(_, stamp)| !is_stale(*stamp));
             if remotes.len() != before {
-                touched.push(*key);
+                touched.push((*key, remotes.is_empty()));
             }
         }
-        touched.into_iter().for_each(|key| self.touch_fdb(key));
+        for (key, is_empty) in touched {
+            match is_empty {
+                true => self.drop_fdb(key),
+                false => self.touch_fdb(key),
+            }
+        }
     }
 
     /// Marks the place of an entry.

@@ -310,6 +310,21 @@ fn what_an_origin_does_not_tell_of_again_is_swept_and_the_rest_is_not() {
 }
 
 #[test]
+fn an_entry_whose_last_far_end_is_swept_is_gone() {
+    let mut watched = Watched::new();
+    let flood = |last| Fdb { src_vni: Some(10), vni: Some(10), ..Fdb::to(7, [0; 6], ip(last)) };
+    watched.take(&external(7).added()).take(&flood(2).added());
+    assert!(watched.have.contains_key(&Key::Network(10)));
+    // Everything is told of again: another far end came, and went in the meantime.
+    watched.kernel = watched.mirror.begin(Origin::Kernel);
+    watched.take(&external(7).added()).take(&flood(3).added()).take(&flood(3).removed());
+    watched.mirror.sweep(Origin::Kernel, &[watched.kernel]);
+    watched.settle();
+    assert!(watched.have.is_empty(), "{:?}", watched.have);
+    assert_eq!(watched.mirror.len(), 1);
+}
+
+#[test]
 fn what_is_too_much_is_counted_and_kept_out() {
     let limits = Limits { fdb: 2, members: 2, links: 1, nexthops: 1, neighbors: 1, routes: 1 };
     let mut watched = Watched::with(Options { limits, ..Options::default() });

@@ -67,8 +67,31 @@ enum Place {
 struct Vtep {
     index: u32,
     up: bool,
+    /// Whether it is a device for all networks, of which it has one by its entries.
+    external: bool,
     hosts: BTreeMap<u8, Place>,
     flood: BTreeSet<IpAddr>,
+}
+
+impl Vtep {
+    /// Whether its network is there.
+    fn has_network(&self) -> bool {
+        self.up && !(self.external && self.hosts.is_empty() && self.flood.is_empty())
+    }
+
+    /// An entry of its forwarding database.
+    fn entry(&self, vni: u32, mac: [u8; 6], place: Place) -> Fdb {
+        let named = self.external.then_some(vni);
+        let fdb = Fdb { src_vni: named, vni: named, ..Fdb::to(self.index, mac, far(0)) };
+        match place {
+            Place::Far(dst) => Fdb { dst: Some(dst), ..fdb },
+            Place::Group(id) => Fdb { dst: None, vni: None, nexthop: Some(id), ..fdb },
+        }
+    }
+
+    fn host(&self, vni: u32, host: u8, place: Place) -> Fdb {
+        self.entry(vni, mac(host), place)
+    }
 }
 
 /// The network as it is.
@@ -94,20 +117,13 @@ struct Told {
 impl World {
     fn device(&self, vni: u32) -> Device {
         let vtep = &self.vteps[&vni];
-        let local = Some(IpAddr::from([192, 0, 2, 1]));
-        Device { index: vtep.index, name: "vx", up: vtep.up, vxlan: Some((vni, local, false)), mtu: 1450 }
+        let (vni, local) = (if vtep.external { 0 } else { vni }, Some(IpAddr::from([192, 0, 2, 1])));
+        let vxlan = Some((vni, local, vtep.external));
+        Device { index: vtep.index, name: "vx", up: vtep.up, vxlan, mtu: 1450 }
     }
 
     fn underlay(&self) -> Device {
         Device { index: UNDERLAY, name: "eth1", up: self.underlay_up, vxlan: None, mtu: 1500 }
-    }
-
-    fn entry(index: u32, host: u8, place: Place) -> Fdb {
-        let fdb = Fdb::to(index, mac(host), far(0));
-        match place {
-            Place::Far(dst) => Fdb { dst: Some(dst), ..fdb },
-            Place::Group(id) => Fdb { dst: None, nexthop: Some(id), ..fdb },
-        }
     }
 
     fn route(&self, number: u8) -> Vec<u8> {
@@ -127,15 +143,16 @@ impl World {
         let vni = random.of(&VNIS);
         let Some(vtep) = self.vteps.get_mut(&vni) else {
             self.last_index += 1;
-            let (index, up) = (100 + self.last_index, !random.one_in(4));
-            self.vteps.insert(vni, Vtep { index, up, hosts: BTreeMap::new(), flood: BTreeSet::new() });
+            let (index, up, external) = (100 + self.last_index, !random.one_in(4), random.one_in(2));
+            let (hosts, flood) = (BTreeMap::new(), BTreeSet::new());
+            self.vteps.insert(vni, Vtep { index, up, external, hosts, flood });
             return told.kernel.push(self.device(vni).added());
         };
         match random.below(16) {
             0 => {
                 // The kernel tells of the entries that go, or of the device alone.
                 for (host, place) in vtep.hosts.iter().filter(|_| random.one_in(2)) {
-                    told.fpm.push(World::entry(vtep.index, *host, *place).removed());
+                    told.fpm.push(vtep.host(vni, *host, *place).removed());
                 }
                 told.kernel.push(self.device(vni).removed());
                 self.vteps.remove(&vni);
@@ -154,7 +171,7 @@ impl World {
             3..=7 => self.host_moves(vni, random, told),
             8 | 9 => {
                 let remote = far(random.below(FARS.into()) as u8);
-                let message = Fdb::to(vtep.index, [0; 6], remote);
+                let message = vtep.entry(vni, [0; 6], Place::Far(remote));
                 let is_new = vtep.flood.insert(remote);
                 if !is_new {
                     vtep.flood.remove(&remote);
@@ -173,17 +190,17 @@ impl World {
         let old = vtep.hosts.get(&host).copied();
         if let Some(old) = old.filter(|_| random.one_in(4)) {
             vtep.hosts.remove(&host);
-            return told.fpm.push(World::entry(vtep.index, host, old).removed());
+            return told.fpm.push(vtep.host(vni, host, old).removed());
         }
         let place = match groups.as_slice() {
             [_, ..] if random.one_in(3) => Place::Group(random.of(&groups)),
             _ => Place::Far(far(random.below(FARS.into()) as u8)),
         };
         if let Some(old) = old.filter(|_| random.one_in(3)) {
-            told.fpm.push(World::entry(vtep.index, host, old).removed());
+            told.fpm.push(vtep.host(vni, host, old).removed());
         }
         vtep.hosts.insert(host, place);
-        told.fpm.push(World::entry(vtep.index, host, place).added());
+        told.fpm.push(vtep.host(vni, host, place).added());
     }
 
     fn segment_changes(&mut self, random: &mut Random, told: &mut Told) {
@@ -306,11 +323,11 @@ impl World {
             }
             Object::Host(vni, host) => {
                 let vtep = self.vteps.get(&vni)?;
-                World::entry(vtep.index, host, *vtep.hosts.get(&host)?).added()
+                vtep.host(vni, host, *vtep.hosts.get(&host)?).added()
             }
             Object::Flood(vni, remote) => {
                 let vtep = self.vteps.get(&vni).filter(|vtep| vtep.flood.contains(&remote))?;
-                Fdb::to(vtep.index, [0; 6], remote).added()
+                vtep.entry(vni, [0; 6], Place::Far(remote)).added()
             }
         })
     }
@@ -362,7 +379,8 @@ impl Follower {
     fn check(&self, world: &World) {
         for vni in VNIS {
             let vtep = world.vteps.get(&vni).filter(|vtep| vtep.up);
-            assert_eq!(self.program.value(&Key::Network(vni)).is_some(), vtep.is_some(), "network {vni}");
+            let has_network = vtep.is_some_and(Vtep::has_network);
+            assert_eq!(self.program.value(&Key::Network(vni)).is_some(), has_network, "network {vni}");
             for host in 0..HOSTS {
                 let place = vtep.and_then(|vtep| vtep.hosts.get(&host));
                 let remotes: Vec<IpAddr> = match place {
