@@ -36,8 +36,11 @@ losses! {
     NotForUs "overlay_not_for_us" "received frames that are no tunnel's and for nobody here";
     NoInner "overlay_no_inner" "received packets of a network that has no port here";
     NotRouted "overlay_not_routed" "frames of a network of packets that are not for its gateway, or carry something else";
+    InnerMalformed "overlay_inner_malformed" "packets to send that are shorter than their IP header says, or whose IPv4 header has a wrong checksum";
     Expired "overlay_ttl_expired" "packets to send that may take no further hop";
     ControlFull "overlay_control_full" "answers of neighbours that came faster than they are looked at";
+    NotAsked "overlay_not_asked" "requests for neighbours for which there was no buffer";
+    NoPort "overlay_no_port" "packets for a port of the underlay that is not there";
 }
 
 /// A way through a lane: from the port of a network, or from one of the underlay.
@@ -183,9 +186,11 @@ impl Totals {
         self.drops.values().sum()
     }
 
-    /// Whether every received frame, and every copy, went on, was answered, taken or is lost by name.
+    /// Whether every received frame, and every copy, went on, was answered, taken or is lost by
+    /// name. Requests that were not sent were not received either.
     pub fn balances(&self) -> bool {
+        let not_asked = self.drops.get(Loss::NotAsked.name()).copied().unwrap_or(0);
         let ended = self.forwarded + self.answered + self.taken + self.dropped();
-        self.received + self.copies == ended
+        self.received + self.copies + not_asked == ended
     }
 }

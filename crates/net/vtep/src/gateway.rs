@@ -5,7 +5,7 @@ use memory::Packet;
 use neighbor::Responder;
 use overlay::Layer;
 use wire::ethernet::{self, EtherType};
-use wire::{MacAddress, ipv4, ipv6};
+use wire::{MacAddress, checksum, ipv4, ipv6};
 
 use crate::counters::Loss;
 
@@ -77,10 +77,36 @@ pub(crate) fn unwrap(packet: &mut Packet, layer: Layer) -> Entered {
     if !is_right || packet.pull_front(ethernet::HEADER_LEN).is_err() {
         return Entered::Lost(Loss::NotRouted);
     }
-    match layer == Layer::Service || hop(packet, ethertype) {
+    if layer == Layer::Service {
+        return Entered::Packet;
+    }
+    let len = match ethertype {
+        EtherType::IPV4 => ipv4_len(packet),
+        _ => ipv6_len(packet),
+    };
+    match len.filter(|len| *len <= packet.total_len()) {
+        // Ethernet fills short frames up, and what is behind a packet is no part of it.
+        Some(len) => packet.truncate(len),
+        None => return Entered::Lost(Loss::InnerMalformed),
+    }
+    match hop(packet, ethertype) {
         true => Entered::Packet,
         false => Entered::Lost(Loss::Expired),
     }
+}
+
+/// Bytes of an IPv4 packet; none when its header cannot be or has a wrong checksum.
+fn ipv4_len(packet: &[u8]) -> Option<usize> {
+    let header = ipv4::Header::of(packet)?;
+    let (header_len, len) = (header.header_len(), header.total_len());
+    let is_header = header.version() == 4 && header_len >= ipv4::HEADER_LEN && len >= header_len;
+    (is_header && checksum::verify(packet.get(..header_len)?)).then_some(len)
+}
+
+/// Bytes of an IPv6 packet; none when its header cannot be.
+fn ipv6_len(packet: &[u8]) -> Option<usize> {
+    let header = ipv6::Header::of(packet)?;
+    (header.version() == 6).then(|| ipv6::HEADER_LEN + header.payload_len())
 }
 
 /// Takes one hop of a packet (RFC 2003, section 3.1); false when none is left, or there is no
@@ -96,3 +122,6 @@ fn hop(packet: &mut Packet, ethertype: EtherType) -> bool {
     }
     limit > 1
 }
+
+#[cfg(test)]
+mod tests;

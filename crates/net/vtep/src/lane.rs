@@ -12,7 +12,7 @@ use runtime::{Instant, Poller, Queue};
 use wire::{MacAddress, ethernet, vlan};
 
 use crate::config::{Inner, UnderlayPort};
-use crate::counters::{Counters, Loss};
+use crate::counters::{Counters, Loss, Side};
 use crate::gateway::{Entered, Gateway};
 use crate::mail::Frame;
 
@@ -133,9 +133,16 @@ impl Lane {
     fn ask(&mut self, pool: &mut Pool) {
         let Some(requests) = &self.requests else { return };
         while let Ok(frame) = requests.try_recv() {
-            let Some(port) = self.underlay.get_mut(usize::from(frame.port)) else { continue };
-            let Some(mut packet) = pool.alloc() else { return };
+            let place = usize::from(frame.port);
+            // The control asks by ports of the configuration.
+            let Some(port) = self.underlay.get_mut(place) else { continue };
+            let counters = &self.counters.underlay[place];
+            let Some(mut packet) = pool.alloc() else {
+                counters.lose(Loss::NotAsked);
+                continue;
+            };
             if packet.copy_from(frame.bytes()).is_err() || !tag(&mut packet, port.vlan) {
+                counters.lose(Loss::NotAsked);
                 pool.free(packet);
                 continue;
             }
@@ -175,10 +182,7 @@ impl Lane {
         self.sender.encapsulate(network, batch, &mut sent);
         for (packet, sent) in batch.drain().zip(sent) {
             match sent {
-                Sent::Port(port) => {
-                    counters.forward();
-                    leave(&mut self.underlay, port, packet, pool);
-                }
+                Sent::Port(port) => leave(counters, &mut self.underlay, port, packet, pool),
                 Sent::Drop(reason) => {
                     counters.drop(reason);
                     pool.free(packet);
@@ -251,11 +255,16 @@ impl Lane {
 
 /// Lets a packet with its outer headers leave by a port of the underlay.
 #[inline]
-fn leave(underlay: &mut [UnderlayQueues], port: u16, packet: Packet, pool: &mut Pool) {
-    // The table's ports are those of the configuration.
+fn leave(counters: &Side, underlay: &mut [UnderlayQueues], port: u16, packet: Packet, pool: &mut Pool) {
     match underlay.get_mut(usize::from(port)) {
-        Some(port) => port.ends.push(packet, pool),
-        None => pool.free(packet),
+        Some(port) => {
+            counters.forward();
+            port.ends.push(packet, pool);
+        }
+        None => {
+            counters.lose(Loss::NoPort);
+            pool.free(packet);
+        }
     }
 }
 
@@ -263,7 +272,7 @@ fn leave(underlay: &mut [UnderlayQueues], port: u16, packet: Packet, pool: &mut 
 #[cold]
 fn flood(
     sender: &mut Encapsulator,
-    (network, counters): (u32, &crate::counters::Side),
+    (network, counters): (u32, &Side),
     underlay: &mut [UnderlayQueues],
     packet: Packet,
     pool: &mut Pool,
@@ -276,7 +285,7 @@ fn flood(
         }
         let copy = match place + 1 == places {
             true => left.take(),
-            false => left.as_ref().and_then(|packet| copy(packet, pool)),
+            false => left.as_ref().and_then(|packet| packet.copy_with(0, || pool.alloc())),
         };
         let Some(mut copy) = copy else {
             counters.lose(Loss::NoCopy);
@@ -284,8 +293,7 @@ fn flood(
         };
         match sender.flood(network, place, &mut copy) {
             Sent::Port(port) => {
-                counters.forward();
-                leave(underlay, port, copy, pool);
+                leave(counters, underlay, port, copy, pool);
                 continue;
             }
             Sent::Drop(reason) => counters.drop(reason),
@@ -297,27 +305,6 @@ fn flood(
         counters.lose(Loss::NoCopy); // an empty list
         pool.free(packet);
     }
-}
-
-/// A copy of a packet in buffers of its own.
-fn copy(packet: &Packet, pool: &mut Pool) -> Option<Packet> {
-    let mut all: Option<Packet> = None;
-    for segment in packet.segments() {
-        let mut copy = match pool.alloc() {
-            Some(copy) => copy,
-            None => {
-                all.into_iter().for_each(|packet| pool.free(packet));
-                return None;
-            }
-        };
-        let is_copied = copy.copy_at(segment.headroom(), segment).is_ok();
-        match &mut all {
-            _ if !is_copied => pool.free(copy),
-            Some(first) => first.append(copy),
-            None => all = Some(copy),
-        }
-    }
-    all
 }
 
 /// What a frame that is no tunnel's is to a port of the underlay.

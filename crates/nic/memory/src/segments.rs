@@ -42,6 +42,36 @@ impl Packet {
         *last.next_slot() = Some(tail);
     }
 
+    /// Takes away what is behind the first `len` bytes, with the segments that have nothing else.
+    pub fn truncate(&mut self, len: usize) {
+        let (mut last, mut left) = (self, len);
+        while left > last.len() && last.next().is_some() {
+            left -= last.len();
+            last = last.next_mut().expect("just seen");
+        }
+        let _ = last.set_len(left.min(last.len())); // shorter always fits
+        drop(last.split_next());
+    }
+
+    /// A copy of all segments with what stands beside their bytes, and with `stripped` bytes in
+    /// front of the first, in buffers that `alloc` gives. `None`, and no buffer is kept, when
+    /// there are not enough of them or a segment does not fit into one.
+    #[inline]
+    pub fn copy_with(&self, stripped: usize, mut alloc: impl FnMut() -> Option<Packet>) -> Option<Packet> {
+        let mut copy = alloc()?;
+        copy.copy_at(self.headroom(), self).ok()?;
+        copy.copy_front(self, stripped);
+        copy.copy_metadata(self);
+        let mut rest = self.next();
+        while let Some(segment) = rest {
+            let mut more = alloc()?;
+            more.copy_at(segment.headroom(), segment).ok()?;
+            copy.append(more);
+            rest = segment.next();
+        }
+        Some(copy)
+    }
+
     /// The segments in order, this one first.
     pub fn segments(&self) -> impl Iterator<Item = &Packet> {
         std::iter::successors(Some(self), |p| p.next())

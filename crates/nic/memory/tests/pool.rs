@@ -178,3 +178,43 @@ proptest! {
         prop_assert!(packet.len() <= DATA_ROOM);
     }
 }
+
+#[test]
+fn a_copy_has_all_segments_and_all_that_is_known_or_there_is_none() {
+    let mut pool = pool(8);
+    let mut packet = pool.alloc().expect("fresh pool");
+    packet.copy_at(50, b"first").expect("it fits");
+    packet.set_user(77);
+    for (headroom, bytes) in [(HEADROOM, &b"second"[..]), (3, b"third")] {
+        let mut segment = pool.alloc().expect("fresh pool");
+        segment.copy_at(headroom, bytes).expect("it fits");
+        packet.append(segment);
+    }
+    let copy = packet.copy_with(0, || pool.alloc()).expect("there are five");
+    let parts = |packet: &Packet| -> Vec<(usize, Vec<u8>)> {
+        packet.segments().map(|segment| (segment.headroom(), segment.to_vec())).collect()
+    };
+    assert_eq!((parts(&copy), copy.user()), (parts(&packet), 77));
+    assert!(copy.segments().zip(packet.segments()).all(|(one, other)| one.iova() != other.iova()));
+    assert!(packet.copy_with(0, || pool.alloc()).is_none(), "there are two");
+    assert_eq!(pool.available(), 2, "nothing of half a copy stays");
+}
+
+#[test]
+fn a_packet_is_cut_at_any_byte() {
+    let mut pool = pool(8);
+    for len in 0..=12 {
+        let mut packet = pool.alloc().expect("they come back");
+        packet.copy_from(b"abcd").expect("it fits");
+        for bytes in [b"efg", b"hij"] {
+            let mut segment = pool.alloc().expect("they come back");
+            segment.copy_from(bytes).expect("it fits");
+            packet.append(segment);
+        }
+        packet.truncate(len);
+        let left: Vec<u8> = packet.segments().flat_map(|segment| segment.to_vec()).collect();
+        assert_eq!(left, b"abcdefghij"[..len.min(10)]);
+        drop(packet);
+        assert_eq!(pool.available(), 8);
+    }
+}

@@ -134,26 +134,7 @@ impl Cx<'_> {
     /// A copy of a packet, annotations, stripped headers and all. Packets are never
     /// shared: what an element has, nobody else can change.
     pub fn copy(&mut self, packet: &Packet) -> Option<Packet> {
-        let mut copy = self.alloc()?;
-        if packet.next().is_some() {
-            return self.copy_chain(copy, packet);
-        }
-        copy.copy_at(packet.headroom(), packet).ok()?;
-        copy.copy_front(packet, STRIPPED);
-        copy.copy_metadata(packet);
-        Some(copy)
-    }
-
-    fn copy_chain(&mut self, mut copy: Packet, packet: &Packet) -> Option<Packet> {
-        copy.copy_at(packet.headroom(), packet).ok()?;
-        copy.copy_front(packet, STRIPPED);
-        copy.copy_metadata(packet);
-        for segment in packet.segments().skip(1) {
-            let mut more = self.alloc()?;
-            more.copy_at(segment.headroom(), segment).ok()?;
-            copy.append(more);
-        }
-        Some(copy)
+        packet.copy_with(STRIPPED, || self.alloc())
     }
 
     /// The lane's pool, for receive and transmit queues.
