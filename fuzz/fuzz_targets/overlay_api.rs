@@ -10,9 +10,14 @@ use overlay::Overlay;
 use serde_json::Value;
 
 fuzz_target!(|bytes: &[u8]| {
+    requests(bytes, true);
+    requests(bytes, false);
+});
+
+fn requests(bytes: &[u8], is_tcp: bool) {
     let (mut program, mut overlay) = (Program::new(), Overlay::new());
     let mut rest = bytes;
-    while let Parsed::Whole(request, length) = http::parse(rest, false) {
+    while let Parsed::Whole(request, length) = http::parse(rest, is_tcp) {
         assert!(length > 0 && request.body.len() < length, "a request has a head");
         let status = Value::Null;
         let on = &mut Controlled { program: &mut program, overlay: &mut overlay, now_ns: 0, status };
@@ -24,4 +29,4 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(program.compare_table(&overlay).is_empty(), "what is refused leaves nothing");
         rest = &rest[length..];
     }
-});
+}

@@ -85,7 +85,13 @@ fn request<'a>(
     };
     let target = head.path.unwrap_or_default();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    if is_tcp && !values(head, "host").all(is_known_host) {
+    let mut hosts = values(head, "host");
+    let host = match (head.version, hosts.next(), hosts.next()) {
+        (Some(0), None, _) => None,
+        (_, Some(host), None) => Some(host),
+        _ => return Err((400, "name the host, and once (RFC 9112, section 3.2)")),
+    };
+    if is_tcp && !host.is_none_or(is_known_host) {
         return Err((421, "ask by an address or as localhost"));
     }
     if values(head, "origin").next().is_some() {

@@ -211,7 +211,10 @@ proptest! {
 
 #[test]
 fn heads_that_http_does_not_have_or_we_do_not_are_refused() {
-    let with = |fields: &str| format!("GET / HTTP/1.1\r\n{fields}\r\n\r\n");
+    let with = |fields: &str| {
+        let host = if fields.contains("Host") { "" } else { "Host: localhost\r\n" };
+        format!("GET / HTTP/1.1\r\n{host}{fields}\r\n\r\n")
+    };
     let bad = |bytes: &[u8]| match parse(bytes, true) {
         Parsed::Bad(status, _) => status,
         Parsed::Whole(..) => 200,
@@ -224,7 +227,9 @@ fn heads_that_http_does_not_have_or_we_do_not_are_refused() {
         ("Host: 127.0.0.1:8080", 200),
         ("Host: [::1]", 200),
         ("Host: evil.example", 421),
-        ("Host: 127.0.0.1\r\nHost: evil.example", 421),
+        ("Host: 127.0.0.1\r\nHost: evil.example", 400),
+        ("Host: localhost\r\nHost: localhost", 400),
+        ("Host:", 421),
         ("Origin: http://evil.example", 403),
         ("Transfer-Encoding: chunked", 411),
         ("Content-Length: 1\r\nContent-Length: 1", 400),
@@ -236,6 +241,12 @@ fn heads_that_http_does_not_have_or_we_do_not_are_refused() {
         assert_eq!(bad(with(fields).as_bytes()), status, "{fields}");
     }
     assert_eq!(bad(with(&format!("X: {}", "y".repeat(MAX_HEAD))).as_bytes()), 431);
+    for is_tcp in [true, false] {
+        assert!(matches!(parse(b"GET / HTTP/1.1\r\n\r\n", is_tcp), Parsed::Bad(400, _)));
+        assert!(matches!(parse(b"GET / HTTP/1.0\r\n\r\n", is_tcp), Parsed::Whole(..)));
+        let twice = b"GET / HTTP/1.0\r\nHost: localhost\r\nHost: localhost\r\n\r\n";
+        assert!(matches!(parse(twice, is_tcp), Parsed::Bad(400, _)));
+    }
     assert_eq!(bad(with(&"X: y\r\n".repeat(65)).as_bytes()), 431);
     let long = with(&format!("Content-Length: {}", MAX_BODY + 1));
     assert_eq!(bad(long.as_bytes()), 413);

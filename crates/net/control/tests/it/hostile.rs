@@ -86,7 +86,10 @@ proptest! {
 
     #[test]
     fn any_bytes_are_a_request_or_none(
-        start in prop::sample::select(vec!["", "GET / HTTP/1.1\r\n", "PUT /v1/networks/10/flood HTTP/1.1\r\nContent-Length: 9\r\n"]),
+        start in prop::sample::select(vec![
+            "", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: [::1]\r\n",
+            "PUT /v1/networks/10/flood HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n",
+        ]),
         rest in prop::collection::vec(prop::sample::select(b"\r\n:/1{}\" aH\x00\xFF".to_vec()), 0..80),
         is_tcp: bool,
     ) {
@@ -102,6 +105,43 @@ proptest! {
             }
             Parsed::Partial => prop_assert!(bytes.len() < MAX_HEAD + MAX_BODY),
             Parsed::Bad(status, _) => prop_assert!((400..500).contains(&status)),
+        }
+    }
+}
+
+/// Lengths on both sides of a limit, and right at it.
+fn around(limit: usize) -> impl Strategy<Value = usize> {
+    prop_oneof![limit - 2..=limit + 2, limit - 200..=limit + 200, 0..=limit]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn requests_of_any_length_are_whole_partial_or_too_long(
+        head in around(MAX_HEAD), body in around(MAX_BODY), at: prop::sample::Index, is_tcp: bool,
+    ) {
+        const END: &str = "\r\n\r\n";
+        let start = format!("PUT /v1/networks/1 HTTP/1.1\r\nHost: [::1]\r\nContent-Length: {body}\r\nX: ");
+        let head = head.max(start.len() + END.len());
+        let filled = format!("{start}{}{END}", "y".repeat(head - start.len() - END.len()));
+        let bytes = [filled.as_bytes(), &vec![b'x'; body]].concat();
+        match http::parse(&bytes, is_tcp) {
+            Parsed::Whole(request, length) => {
+                prop_assert!(head <= MAX_HEAD && body <= MAX_BODY);
+                prop_assert_eq!((length, request.body.len()), (bytes.len(), body));
+            }
+            Parsed::Bad(431, _) => prop_assert!(head > MAX_HEAD),
+            Parsed::Bad(413, _) => prop_assert!(head <= MAX_HEAD && body > MAX_BODY),
+            other => prop_assert!(false, "{:?}", other),
+        }
+        // Of what is cut off it is said at once if it is too long, and otherwise waited for.
+        let cut = at.index(bytes.len());
+        match http::parse(&bytes[..cut], is_tcp) {
+            Parsed::Partial => prop_assert!(cut < head.min(MAX_HEAD) || (head <= MAX_HEAD && body <= MAX_BODY)),
+            Parsed::Bad(431, _) => prop_assert!(head > MAX_HEAD && cut >= MAX_HEAD),
+            Parsed::Bad(413, _) => prop_assert!(body > MAX_BODY && cut >= head),
+            other => prop_assert!(false, "{:?}", other),
         }
     }
 }
