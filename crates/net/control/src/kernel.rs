@@ -60,6 +60,9 @@ pub enum KernelError {
         /// Why it was refused.
         error: io::Error,
     },
+    /// Changes came faster than they could be taken, each time.
+    #[error("rtnetlink: the kernel's tables change faster than they are asked for")]
+    Restless,
     /// The kernel does not go on with a dump.
     #[error("rtnetlink: the kernel has not answered request {0} for {PATIENCE:?}")]
     Silent(u16),

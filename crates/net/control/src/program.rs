@@ -9,6 +9,8 @@ use overlay::{Network, Overlay, Protocol, Tunnel, Unknown};
 
 use crate::state::{Change, End, Far, Key, Value};
 
+mod compare;
+
 /// Who wants something, the one who has its way first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
@@ -119,32 +121,6 @@ impl Program {
     pub fn waiting(&self) -> impl Iterator<Item = Key> {
         let of_network = |vni: &u32| self.places(*vni).into_iter();
         self.waiting.iter().filter(|vni| !self.networks.contains_key(vni)).flat_map(of_network)
-    }
-
-    /// Entries that are in the overlay's table otherwise than all owners together want them,
-    /// a sentence each.
-    pub fn compare_table(&self, overlay: &Overlay) -> Vec<String> {
-        let mut found = Vec::new();
-        for vni in self.networks.keys() {
-            let mut wanted = 0;
-            // What was refused is not in the table, and is named below.
-            for key in self.places(*vni).into_iter().filter(|key| !self.refused.contains_key(key)) {
-                let (Key::Entry(_, mac), Some(Value::Entry(far))) = (key, self.value(&key)) else { continue };
-                wanted += 1;
-                match overlay.get(*vni, bits(mac)) {
-                    Some(is) if *is == tunnel(far) => {}
-                    Some(is) => found.push(format!("{key} leads to {} and should lead to {far}", is.remote)),
-                    None => found.push(format!("{key} is missing and should lead to {far}")),
-                }
-            }
-            let there = overlay.entries(*vni);
-            if there > wanted {
-                found.push(format!("network {vni} has {} entries that nobody wants", there - wanted));
-            }
-        }
-        let refused = self.refused.iter().map(|(key, error)| format!("{key} was refused: {error}"));
-        found.extend(refused);
-        found
     }
 
     /// Puts into the overlay what should be at a place.

@@ -12,6 +12,11 @@ use crate::mirror::{Mirror, Options, Origin};
 use crate::program::{Owner, Program};
 use crate::state::{Change, Key, Value};
 
+/// Turns in which the kernel is asked and listened to, at most.
+const TURNS: usize = 64;
+/// Datagrams that are taken in a turn, at most.
+const DATAGRAMS: usize = 1 << 16;
+
 /// Something that is here and not there, there and not here, or not the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
@@ -39,9 +44,8 @@ impl Difference {
 pub struct Report {
     /// Between what is followed and what the kernel has.
     pub kernel: Vec<Difference>,
-    /// Entries that should be in the table and are not, or not so; and networks with entries
-    /// that nobody wants, with how many.
-    pub table: Vec<String>,
+    /// What is in the table otherwise than all owners together want it, with a sentence each.
+    pub table: Vec<(Key, String)>,
     /// Places that were compared.
     pub compared: usize,
 }
@@ -50,11 +54,14 @@ pub struct Report {
 /// network namespace.
 ///
 /// # Errors
-/// When the kernel does not tell.
+/// When the kernel does not tell, or its tables change all the time.
 pub fn kernel_now(options: &Options) -> Result<BTreeMap<Key, Value>, KernelError> {
     let mut mirror = Mirror::new(Options { entries: Origin::Kernel, ..options.clone() });
     let mut kernel = Kernel::open(&mut mirror, RECEIVE_BUFFER)?;
-    while kernel.turn(&mut mirror, usize::MAX)? {}
+    let mut turns = (0..TURNS).map(|_| kernel.turn(&mut mirror, DATAGRAMS));
+    // The last turn is the one behind which nothing waits.
+    while turns.next().ok_or(KernelError::Restless)?? {}
+    drop(turns);
     let changes = mirror.changes().into_iter();
     Ok(changes.filter_map(|Change { key, value }| Some((key, value?))).collect())
 }
@@ -72,7 +79,8 @@ pub fn compare(program: &Program, owner: Owner, overlay: &Overlay, now: &BTreeMa
     Report { compared: here.len() + missing, kernel, table: program.compare_table(overlay) }
 }
 
-/// Mends what is different, as if the kernel had just told of it; how many places change.
+/// Mends what is different, as if the kernel had just told of it, and puts into the table once
+/// more what is not so there; how many places that are.
 pub fn fix(
     program: &mut Program,
     owner: Owner,
@@ -83,7 +91,10 @@ pub fn fix(
     let changes = report.kernel.iter().map(|it| Change { key: it.key, value: it.there.clone() });
     let mut changes: Vec<Change> = changes.collect();
     changes.sort_by_key(|change| change.key);
-    let changed = program.apply(overlay, owner, changes, now_ns);
+    let mut changed = program.apply(overlay, owner, changes, now_ns);
+    for (key, _) in &report.table {
+        changed += usize::from(program.put_again(overlay, *key));
+    }
     overlay.publish();
     changed
 }
@@ -107,7 +118,7 @@ impl Report {
                 shown(there)
             ));
         }
-        lines.extend(self.table.iter().map(|what| format!("table: {what}")));
+        lines.extend(self.table.iter().map(|(_, what)| format!("table: {what}")));
         let differences = lines.len();
         lines.push(format!("{} places compared, {differences} differences", self.compared));
         lines.join("\n") + "\n"
@@ -126,7 +137,7 @@ impl Report {
         json!({
             "compared": self.compared,
             "differences": kernel.collect::<Vec<_>>(),
-            "table": self.table,
+            "table": self.table.iter().map(|(_, what)| what).collect::<Vec<_>>(),
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::hop::{Hop, TunnelId};
 use crate::owner::{Owner, Target};
 use crate::reason::Reason;
 use crate::routes::PrefixEntry;
-use crate::table::Overlay;
+use crate::table::{Overlay, flood_key};
 use crate::tunnel::Tunnel;
 
 /// An entry of the table, as changed last.
@@ -70,6 +70,12 @@ impl Overlay {
     pub fn entries_of(&self, network: u32) -> impl Iterator<Item = Entry<'_>> + '_ {
         let entries = self.entries.range(Key::new(network, 0), Key::new(network, u128::MAX));
         entries.filter_map(|entry| self.shown(entry.rule.bits(), entry.hop))
+    }
+
+    /// The tunnels of a network's flood list, as changed last, in its order.
+    pub fn flood(&self, network: u32) -> impl Iterator<Item = &Tunnel> + '_ {
+        let places = self.floods.range(flood_key(network, 0), flood_key(network, u32::MAX));
+        places.filter_map(|place| self.tunnels.get(place.hop.id))
     }
 
     /// The end at which packets of a tunnel arrive here, as changed last; what of the tunnel

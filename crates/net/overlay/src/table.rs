@@ -60,7 +60,7 @@ pub struct Overlay {
     pub(crate) learned: BTreeMap<u32, Learned>,
     pub(crate) shared: Shared,
     /// Flood lists: a network, and the place in its list.
-    floods: Rib<Exact, Hop>,
+    pub(crate) floods: Rib<Exact, Hop>,
     pub(crate) tunnels: Tunnels,
     pub(crate) underlay: Underlay,
     pub(crate) locals: BTreeMap<IpAddr, Local>,

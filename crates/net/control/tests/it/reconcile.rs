@@ -60,7 +60,43 @@ fn a_table_that_is_not_what_is_wanted_is_named() {
     overlay.insert(10, 0x0200_0000_0109, tunnel.clone()).unwrap();
     overlay.insert(10, 0x0200_0000_0108, tunnel).unwrap();
     let report = compare(&program, Owner::Kernel, &overlay, &there);
-    assert_eq!(report.table.len(), 2, "{report:?}");
-    assert!(report.table[0].contains("02:00:00:00:01:01") && report.table[0].contains("missing"));
-    assert!(report.table[1].contains("entries that nobody wants"), "{:?}", report.table[1]);
+    let keys: Vec<Key> = report.table.iter().map(|(key, _)| *key).collect();
+    assert_eq!(keys, [entry(1), entry(8), entry(9)], "{report:?}");
+    assert!(report.table[0].1.contains("02:00:00:00:01:01") && report.table[0].1.contains("missing"));
+    assert!(report.table[1].1.contains("nobody wants"), "{:?}", report.table[1]);
+    assert_eq!(fix(&mut program, Owner::Kernel, &mut overlay, &report, 1), 3);
+    assert!(compare(&program, Owner::Kernel, &overlay, &there).is_clean());
+    assert_eq!(overlay.entries(10), 2);
+}
+
+#[test]
+fn ends_and_flood_lists_are_compared_and_mended_too() {
+    let (mut program, mut overlay) = (Program::new(), Overlay::new());
+    let local = IpAddr::from([192, 0, 2, 1]);
+    let end = Value::Network(End { local, port: Some(8472), zero_checksum: false });
+    let far = |last| match far(last) {
+        Value::Entry(far) => far,
+        other => panic!("{other} is no entry"),
+    };
+    let flood = Value::Flood(vec![far(2), far(3)]);
+    let there =
+        BTreeMap::from([(Key::Network(10), end), (Key::Flood(10), flood), (entry(1), Value::Entry(far(2)))]);
+    program.apply(&mut overlay, Owner::Kernel, Change::between(&BTreeMap::new(), &there), 0);
+    assert!(compare(&program, Owner::Kernel, &overlay, &there).is_clean());
+    let tunnel = overlay.get(10, 0x0200_0000_0101).unwrap().clone();
+    let own = overlay::Tunnel::new(tunnel.protocol, local, local).with_identifier(10);
+    let lists = [vec![], vec![tunnel.clone()], vec![tunnel.clone(), tunnel.clone()]];
+    for (list, is_other_end) in lists.iter().zip([false, true, true]) {
+        overlay.set_flood(10, list).unwrap();
+        assert!(overlay.remove_end(&own).unwrap());
+        if is_other_end {
+            overlay.add_end(10, &own, false).unwrap(); // at another port
+        }
+        let report = compare(&program, Owner::Kernel, &overlay, &there);
+        let keys: Vec<Key> = report.table.iter().map(|(key, _)| *key).collect();
+        assert_eq!(keys, [Key::Network(10), Key::Flood(10)], "{report:?}");
+        assert_eq!(fix(&mut program, Owner::Kernel, &mut overlay, &report, 1), 2);
+        let report = compare(&program, Owner::Kernel, &overlay, &there);
+        assert!(report.is_clean(), "{report:?}");
+    }
 }
