@@ -1,6 +1,7 @@
 //! `OverlayFIB`: the table of virtual networks that elements share (the crate `overlay`), as
 //! a configuration and its handlers see it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -69,7 +70,7 @@ pub static CLASS: Class = Class {
             "`NETWORK BYTES`: what becomes of a packet, whose bytes are hexadecimal",
             |fib, cx, value| fib.shared.explain(cx, value),
         ),
-        write("reload", "reads the file again", |fib, _, _| fib.reload()),
+        write("reload", "reads the file again; what handlers said stays", |fib, _, _| fib.reload()),
     ]),
     example: EXAMPLE,
     see: &["OverlayEncap", "OverlayDecap"],
@@ -91,7 +92,7 @@ pub static CLASS: Class = Class {
         let mut table = Overlay::new();
         desired.apply(&mut table, &Desired::default()).map_err(|error| error.to_string())?;
         table.publish();
-        let shared = Arc::new(SharedFib(Mutex::new(State { table, desired })));
+        let shared = Arc::new(SharedFib(Mutex::new(State { table, desired, said: Said::default() })));
         setup.share(shared.clone());
         Ok(Box::new(OverlayFib { shared, file }))
     },
@@ -126,6 +127,42 @@ pub(super) struct State {
     pub(super) table: Overlay,
     /// What the table holds.
     pub(super) desired: Desired,
+    /// What of that handlers said.
+    said: Said,
+}
+
+/// What handlers said: it stays when the file is read again. Nothing stands for what they took
+/// away.
+#[derive(Debug, Clone, Default)]
+struct Said {
+    neighbors: BTreeMap<(u16, IpAddr), Option<MacAddress>>,
+    entries: BTreeMap<(u32, u128), Option<Tunnel>>,
+}
+
+impl Said {
+    /// Lays this over what a file says. Entries of networks that the file has no more, or has
+    /// as others, are forgotten.
+    fn lay_over(&mut self, file: &mut Desired, before: &Desired) {
+        let is_same = |network: &u32| {
+            let settings = file.networks.get(network);
+            settings.is_some() && settings == before.networks.get(network)
+        };
+        self.entries.retain(|(network, _), _| is_same(network));
+        lay_over(&mut self.neighbors, &mut file.neighbors);
+        lay_over(&mut self.entries, &mut file.entries);
+    }
+}
+
+/// Lays values over those of a file, and forgets that something was taken away which the file
+/// does not have.
+fn lay_over<K: Copy + Ord, V: Clone>(said: &mut BTreeMap<K, Option<V>>, file: &mut BTreeMap<K, V>) {
+    said.retain(|key, value| match value {
+        Some(value) => {
+            file.insert(*key, value.clone());
+            true
+        }
+        None => file.remove(key).is_some(),
+    });
 }
 
 impl SharedFib {
@@ -183,6 +220,7 @@ impl State {
         let tunnel = Tunnel { remote, ..self.like(network)? };
         self.table.insert(network, key, tunnel.clone()).map_err(|error| error.to_string())?;
         self.table.publish();
+        self.said.entries.insert((network, key), Some(tunnel.clone()));
         self.desired.entries.insert((network, key), tunnel);
         Ok(())
     }
@@ -195,6 +233,7 @@ impl State {
             return Err(format!("network {network} has no entry {key:#x}").into());
         }
         self.table.publish();
+        self.said.entries.insert((network, key), None);
         self.desired.entries.remove(&(network, key));
         Ok(())
     }
@@ -212,10 +251,13 @@ impl State {
             mac.map(|mac| mac.parse().map_err(|error: wire::InvalidMac| error.to_string())).transpose()?;
         self.table.set_neighbor(port, address, mac);
         self.table.publish();
-        match mac {
+        let before = match mac {
             Some(mac) => self.desired.neighbors.insert((port, address), mac),
             None => self.desired.neighbors.remove(&(port, address)),
         };
+        if mac.is_some() || before.is_some() {
+            self.said.neighbors.insert((port, address), mac);
+        }
         Ok(())
     }
 }
@@ -231,13 +273,15 @@ impl OverlayFib {
     fn reload(&self) -> Result<(), Refused> {
         let file = self.file.as_ref().ok_or("the table is no file's".to_owned())?;
         let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let desired = parse(&text)?;
-        desired.check().map_err(|error| error.to_string())?;
+        let mut desired = parse(&text)?;
         let mut state = self.shared.lock();
-        let State { table, desired: before } = &mut *state;
+        let mut said = state.said.clone();
+        said.lay_over(&mut desired, &state.desired);
+        desired.check().map_err(|error| error.to_string())?;
+        let State { table, desired: before, .. } = &mut *state;
         desired.apply(table, before).map_err(|error| error.to_string())?;
         table.publish();
-        state.desired = desired;
+        (state.desired, state.said) = (desired, said);
         Ok(())
     }
 }

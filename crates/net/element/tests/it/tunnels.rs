@@ -139,3 +139,62 @@ fn tables_that_cannot_be_are_told_with_their_place() {
     let other = "Idle -> OverlayEncap(x, 7) -> Discard; x :: ARPTable";
     assert!(refused(other).contains("no OverlayFIB"), "{}", refused(other));
 }
+
+#[test]
+fn what_handlers_said_stays_when_the_file_is_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("overlay.toml");
+    let table = |entries: &[(&str, &str)], networks: &[u32]| {
+        let mut text = "[[underlay]]\nname = 'up'\nmac = '02:00:00:00:00:01'\naddresses = ['192.0.2.1/24']\n\
+                        neighbors = { '192.0.2.2' = '02:00:00:00:00:02', '192.0.2.3' = '02:00:00:00:00:03' }\n"
+            .to_owned();
+        for network in networks {
+            text += &format!("[[network]]\nnumber = {network}\nprotocol = 'vxlan'\nflood = ['192.0.2.2']\n");
+            for (key, remote) in entries.iter().filter(|_| *network == 100) {
+                text += &format!("[[network.entry]]\nkey = '{key}'\nremote = '{remote}'\n");
+            }
+        }
+        std::fs::write(&file, text).unwrap();
+    };
+    let (one, two) = (("02:00:00:00:0b:01", "192.0.2.2"), ("02:00:00:00:0b:02", "192.0.2.2"));
+    table(&[one, two], &[100, 200]);
+    let config =
+        format!("a :: OverlayFIB(FILE {}); Idle -> e :: OverlayEncap(a, 100) -> Discard;", file.display());
+    let mut rig = Rig::new(&config).unwrap();
+    rig.write("a.add", "100 02:00:00:00:0c:01 192.0.2.9").unwrap();
+    rig.write("a.add", "200 02:00:00:00:0c:02 192.0.2.2").unwrap();
+    rig.write("a.add", "100 02:00:00:00:0b:01 192.0.2.3").unwrap();
+    rig.write("a.remove", "100 02:00:00:00:0b:02").unwrap();
+    rig.write("a.neighbor", "0 192.0.2.9 02:00:00:00:00:09").unwrap();
+    rig.write("a.neighbor", "0 192.0.2.3").unwrap();
+    let three = ("02:00:00:00:0b:03", "192.0.2.2");
+    let listed = |rig: &mut Rig| -> Vec<String> {
+        let short = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            [words[0], words[1], words[5].trim_end_matches(','), words[words.len() - 1]].join(" ")
+        };
+        rig.read("a.table").lines().map(short).collect()
+    };
+    let mut expected = vec![
+        "100 0x20000000b01 192.0.2.3 overlay_no_neighbor",
+        "100 0x20000000b03 192.0.2.2 ready",
+        "100 0x20000000c01 192.0.2.9 ready",
+        "200 0x20000000c02 192.0.2.2 ready",
+    ];
+    table(&[one, two, three], &[100, 200]);
+    for _ in 0..2 {
+        rig.write("a.reload", "").unwrap();
+        assert_eq!(listed(&mut rig), expected);
+    }
+    // What was said of a network goes with it.
+    for networks in [&[100][..], &[100, 200]] {
+        table(&[one, two, three], networks);
+        rig.write("a.reload", "").unwrap();
+        expected.truncate(3);
+        assert_eq!(listed(&mut rig), expected);
+    }
+    // A file that cannot be changes nothing, nor what was said.
+    std::fs::write(&file, "[[network]]").unwrap();
+    assert!(rig.write("a.reload", "").is_err());
+    assert_eq!(listed(&mut rig), expected);
+}
