@@ -71,6 +71,9 @@ pub struct Limits {
     pub neighbors: usize,
     /// Routes of the one table.
     pub routes: usize,
+    /// Members of all groups, next hops of all routes, and tunnels of all entries that have
+    /// lists of them, together.
+    pub parts: usize,
 }
 
 impl Default for Options {
@@ -94,6 +97,7 @@ impl Default for Limits {
             fdb: 1 << 21,
             neighbors: 1 << 18,
             routes: 1 << 21,
+            parts: 1 << 22,
         }
     }
 }
@@ -151,6 +155,8 @@ pub struct Mirror {
     fdb: BTreeMap<FdbKey, Held<Destination>>,
     neighbors: BTreeMap<(u32, IpAddr), Held<wire::MacAddress>>,
     routes: BTreeMap<RouteKey, Held<Way>>,
+    /// Members of groups, next hops of routes, and tunnels in lists of entries.
+    parts: usize,
     /// Devices that have a binding's name, by its place in the options.
     bound: Vec<BTreeSet<u32>>,
     /// Devices of a network, and those that are for all.
@@ -179,6 +185,7 @@ impl Mirror {
             fdb: BTreeMap::new(),
             neighbors: BTreeMap::new(),
             routes: BTreeMap::new(),
+            parts: 0,
             by_vni: BTreeMap::new(),
             externals: BTreeSet::new(),
             fdb_by_nexthop: BTreeSet::new(),
@@ -269,6 +276,12 @@ impl Mirror {
         self.links.len() + self.nexthops.len() + self.fdb.len() + self.neighbors.len() + self.routes.len()
     }
 
+    /// How many members of groups, next hops of routes and tunnels in lists of entries are
+    /// known.
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -284,6 +297,18 @@ impl Mirror {
     pub fn changes(&mut self) -> Vec<Change> {
         let dirty = std::mem::take(&mut self.dirty);
         dirty.into_iter().map(|key| Change { key, value: self.wanted(key) }).collect()
+    }
+
+    /// Whether an object of so many parts may have another number of them, which is noted;
+    /// counted when not.
+    fn resize(&mut self, before: usize, after: usize) -> bool {
+        let (all, limits) = (self.parts - before + after, self.options.limits);
+        let is_room = after <= before || (after <= limits.members && all <= limits.parts);
+        match is_room {
+            true => self.parts = all,
+            false => self.counters.full += 1,
+        }
+        is_room
     }
 
     /// Whether there is room for one more; counted when not.

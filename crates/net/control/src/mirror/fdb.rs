@@ -71,6 +71,16 @@ pub(super) enum Destination {
     Nexthop(u32),
 }
 
+impl Destination {
+    /// Far ends of a list.
+    fn parts(&self) -> usize {
+        match self {
+            Destination::Remotes(remotes) => remotes.len(),
+            Destination::Remote(_) | Destination::Nexthop(_) => 0,
+        }
+    }
+}
+
 fn key_of(neighbor: &Neighbor) -> Option<FdbKey> {
     Some(FdbKey { link: neighbor.link, vni: neighbor.src_vni.unwrap_or(0), mac: neighbor.mac? })
 }
@@ -94,7 +104,17 @@ impl Mirror {
         if !self.fdb.contains_key(&key) && !self.has_room(self.fdb.len(), self.options.limits.fdb) {
             return;
         }
-        let most = self.options.limits.members;
+        let held = self.fdb.get(&key).map(|held| &held.what);
+        let before = held.map_or(0, Destination::parts);
+        let after = match (held, &destination) {
+            (Some(Destination::Remotes(remotes)), Destination::Remotes(more)) => {
+                before + more.iter().filter(|(new, _)| remotes.iter().all(|(is, _)| is != new)).count()
+            }
+            (_, destination) => destination.parts(),
+        };
+        if !self.resize(before, after) {
+            return;
+        }
         match self.fdb.entry(key) {
             Entry::Vacant(vacant) => drop(vacant.insert(Held { stamp, what: destination })),
             Entry::Occupied(mut occupied) => {
@@ -102,7 +122,7 @@ impl Mirror {
                 held.stamp = stamp;
                 match (&mut held.what, destination) {
                     (Destination::Remotes(remotes), Destination::Remotes(more)) => {
-                        self.counters.full += u64::from(!add(remotes, &more, most));
+                        add(remotes, &more);
                     }
                     (what, destination) => {
                         if let Destination::Nexthop(id) = what {
@@ -130,7 +150,9 @@ impl Mirror {
             _ if neighbor.nexthop.is_some() => false,
             Destination::Remote(is) => remote.is_none_or(|remote| remote == *is),
             Destination::Remotes(remotes) => {
+                let before = remotes.len();
                 remotes.retain(|(is, _)| remote.is_some_and(|remote| remote != *is));
+                self.parts -= before - remotes.len();
                 remotes.is_empty()
             }
         };
@@ -141,8 +163,11 @@ impl Mirror {
     }
 
     pub(super) fn drop_fdb(&mut self, key: FdbKey) {
-        if let Some(Held { what: Destination::Nexthop(id), .. }) = self.fdb.remove(&key) {
-            self.fdb_by_nexthop.remove(&(id, key));
+        if let Some(Held { what, .. }) = self.fdb.remove(&key) {
+            self.parts -= what.parts();
+            if let Destination::Nexthop(id) = what {
+                self.fdb_by_nexthop.remove(&(id, key));
+            }
         }
         self.touch_fdb(key);
     }
@@ -155,6 +180,7 @@ impl Mirror {
             let Destination::Remotes(remotes) = &mut held.what else { continue };
             let before = remotes.len();
             remotes.retain(|(_, stamp)| !is_stale(*stamp));
+            self.parts -= before - remotes.len();
             if remotes.len() != before {
                 touched.push((*key, remotes.is_empty()));
             }
@@ -179,15 +205,12 @@ impl Mirror {
     }
 }
 
-/// Adds far ends that are not there yet, and renews those that are; false when one found no
-/// room.
-fn add(remotes: &mut Vec<(Remote, Teller)>, more: &[(Remote, Teller)], most: usize) -> bool {
+/// Adds far ends that are not there yet, and renews those that are.
+fn add(remotes: &mut Vec<(Remote, Teller)>, more: &[(Remote, Teller)]) {
     for (remote, stamp) in more {
         match remotes.iter().position(|(is, _)| is == remote) {
             Some(place) => remotes[place].1 = *stamp,
-            None if remotes.len() < most => remotes.push((*remote, *stamp)),
-            None => return false,
+            None => remotes.push((*remote, *stamp)),
         }
     }
-    true
 }

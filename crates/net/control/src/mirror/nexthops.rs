@@ -14,8 +14,8 @@ impl Mirror {
         {
             return;
         }
-        if nexthop.group.len() > self.options.limits.members {
-            self.counters.full += 1;
+        let before = self.nexthops.get(&id).map_or(0, |held| held.what.group.len());
+        if !self.resize(before, nexthop.group.len()) {
             return;
         }
         self.unindex_nexthop(id);
@@ -42,7 +42,7 @@ impl Mirror {
         while let Some(id) = leaving.pop() {
             self.touch_nexthop(id);
             self.unindex_nexthop(id);
-            self.nexthops.remove(&id);
+            self.parts -= self.nexthops.remove(&id).map_or(0, |held| held.what.group.len());
             for key in self.fdb_of_nexthop(id) {
                 self.drop_fdb(key);
             }
@@ -52,7 +52,9 @@ impl Mirror {
             for group in self.groups_of(id) {
                 self.groups_by_member.remove(&(id, group));
                 let Some(Held { what, .. }) = self.nexthops.get_mut(&group) else { continue };
+                let before = what.group.len();
                 what.group.retain(|member| member.id != id);
+                self.parts -= before - what.group.len();
                 if what.group.is_empty() {
                     leaving.push(group);
                 }

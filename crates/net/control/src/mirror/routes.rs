@@ -39,6 +39,16 @@ pub(super) enum Way {
     Nowhere,
 }
 
+impl Way {
+    /// Next hops of a route that names them.
+    fn parts(&self) -> usize {
+        match self {
+            Way::Hops(hops) => hops.len(),
+            Way::Nexthop(_) | Way::Nowhere => 0,
+        }
+    }
+}
+
 impl Mirror {
     fn route_key(&self, route: &Route) -> Option<RouteKey> {
         let is_ours = route.table == self.options.table && !route.is_cached;
@@ -66,10 +76,12 @@ impl Mirror {
             }
             (_, way) => way,
         };
-        let is_long = matches!(&way, Way::Hops(hops) if hops.len() > self.options.limits.members);
-        let is_full = !self.routes.contains_key(&key) && self.routes.len() >= self.options.limits.routes;
-        if is_long || is_full {
-            self.counters.full += 1;
+        let is_new = !self.routes.contains_key(&key);
+        if is_new && !self.has_room(self.routes.len(), self.options.limits.routes) {
+            return;
+        }
+        let before = self.routes.get(&key).map_or(0, |held| held.what.parts());
+        if !self.resize(before, way.parts()) {
             return;
         }
         self.unindex_route(key);
@@ -109,6 +121,7 @@ impl Mirror {
                 if left.is_empty() {
                     return self.drop_route(key);
                 }
+                self.parts -= hops.len() - left.len();
                 self.unindex_route(key);
                 self.routes_by_link.extend(left.iter().map(|hop| (hop.link, key)));
                 self.routes.insert(key, Held { stamp, what: Way::Hops(left) });
@@ -120,7 +133,7 @@ impl Mirror {
 
     pub(super) fn drop_route(&mut self, key: RouteKey) {
         self.unindex_route(key);
-        self.routes.remove(&key);
+        self.parts -= self.routes.remove(&key).map_or(0, |held| held.what.parts());
         self.dirty.insert(Key::Route(key.prefix));
     }
 

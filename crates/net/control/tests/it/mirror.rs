@@ -326,7 +326,7 @@ fn an_entry_whose_last_far_end_is_swept_is_gone() {
 
 #[test]
 fn what_is_too_much_is_counted_and_kept_out() {
-    let limits = Limits { fdb: 2, members: 2, links: 1, nexthops: 1, neighbors: 1, routes: 1 };
+    let limits = Limits { fdb: 2, members: 2, links: 1, nexthops: 1, neighbors: 1, routes: 1, parts: 9 };
     let mut watched = Watched::with(Options { limits, ..Options::default() });
     watched.take(&vxlan(7, 10).added()).take(&vxlan(8, 20).added());
     for last in 0..3 {
@@ -341,6 +341,37 @@ fn what_is_too_much_is_counted_and_kept_out() {
     // A change of what is there needs no room.
     watched.take(&Fdb::to(7, [2, 0, 0, 0, 0, 1], ip(5)).added());
     assert_eq!(watched.remote(10, [2, 0, 0, 0, 0, 1]), Some(ip(5)));
+}
+
+#[test]
+fn far_ends_members_and_hops_are_bounded_together() {
+    let limits = Limits { parts: 5, ..Limits::default() };
+    let mut watched = Watched::with(Options { limits, ..Options::default() });
+    watched.take(&vxlan(7, 10).added());
+    for last in [2, 3] {
+        watched.take(&Fdb::to(7, [0; 6], ip(last)).added());
+    }
+    watched.take(&Nexthop::group(5, &[1, 2]).added());
+    let way = |last| new_route(route((ip(last), 32), 0, (Some(7), None), None));
+    watched.take(&way(8));
+    assert_eq!((watched.mirror.parts(), watched.mirror.counters().full), (5, 0));
+    let too_much = [
+        Fdb::to(7, [0; 6], ip(4)).added(),
+        Nexthop::group(5, &[1, 2, 3]).added(),
+        Nexthop::group(6, &[1]).added(),
+        way(9),
+    ];
+    for message in &too_much {
+        watched.take(message);
+    }
+    assert_eq!((watched.mirror.parts(), watched.mirror.counters().full), (5, 4));
+    assert_eq!(watched.flood(10), [ip(2), ip(3)]);
+    // What is told again or gets shorter needs no room, and leaves some.
+    watched.take(&way(8)).take(&Fdb::to(7, [0; 6], ip(3)).added()).take(&Nexthop::group(5, &[1]).added());
+    watched.take(&Fdb::to(7, [0; 6], ip(2)).removed());
+    assert_eq!((watched.mirror.parts(), watched.mirror.counters().full), (3, 4));
+    watched.take(&vxlan(7, 10).removed()).take(&Nexthop::group(5, &[1]).removed());
+    assert_eq!(watched.mirror.parts(), 0);
 }
 
 #[test]
