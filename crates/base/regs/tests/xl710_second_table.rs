@@ -72,7 +72,7 @@ fn both_tables_have_the_same_fields() {
     assert_eq!(seen, second.keys().copied().collect(), "every field is in both");
 }
 
-const FIELDS: [(&str, &str, u32, &str); 95] = fields! {
+const FIELDS: [(&str, &str, u32, &str); 97] = fields! {
     GLGEN_RSTCTL: GRSTDEL_MASK = "GRSTDEL";
     GLGEN_RSTAT: DEVSTATE_MASK = "DEVSTATE";
     GLGEN_RTRIG: CORER = "CORER", GLOBR = "GLOBR";
@@ -105,6 +105,8 @@ const FIELDS: [(&str, &str, u32, &str); 95] = fields! {
     QINT_TQCTL: MSIX_INDX_MASK = "MSIX_INDX", ITR_INDX_SHIFT = "ITR_INDX", ITR_INDX_MASK = "ITR_INDX", NEXTQ_INDX_SHIFT = "NEXTQ_INDX", NEXTQ_INDX_MASK = "NEXTQ_INDX", NEXTQ_TYPE_SHIFT = "NEXTQ_TYPE", CAUSE_ENA = "CAUSE_ENA", INTEVENT = "INTEVENT";
     PFLAN_QALLOC: FIRSTQ_MASK = "FIRSTQ", LASTQ_SHIFT = "LASTQ", LASTQ_MASK = "LASTQ", VALID = "VALID";
     GLLAN_TXPRE_QDIS: QINDX_MASK = "QINDX", SET_QDIS = "SET_QDIS", CLEAR_QDIS = "CLEAR_QDIS";
+    GLLAN_RCTL_0: PXE_MODE = "PXE_MODE";
+    PF_MDET_TX: VALID = "VALID";
     QTX_ENA: QENA_REQ = "QENA_REQ", QENA_STAT = "QENA_STAT";
     QTX_CTL: PF_INDX_SHIFT = "PF_INDX";
     QRX_ENA: QENA_REQ = "QENA_REQ", QENA_STAT = "QENA_STAT";
@@ -157,6 +159,7 @@ fn commands_and_errors_have_the_values_of_the_second_table() {
         (ENXIO, "ENXIO"),
         (ENOMEM, "ENOMEM"),
         (EBUSY, "EBUSY"),
+        (EEXIST, "EEXIST"),
         (EINVAL, "EINVAL"),
         (ENOSPC, "ENOSPC"),
         (BAD_ADDR, "BAD_ADDR"),

@@ -191,6 +191,8 @@ pub mod error {
     pub const ENOMEM: u16 = 9;
     /// Busy with something else.
     pub const EBUSY: u16 = 12;
+    /// Exists already.
+    pub const EEXIST: u16 = 13;
     /// Invalid argument.
     pub const EINVAL: u16 = 14;
     /// No space left.
@@ -199,10 +201,15 @@ pub mod error {
     pub const BAD_ADDR: u16 = 20;
 }
 
+/// What drivers give as the count of receive descriptors, of [`opcode::CLEAR_PXE_MODE`].
+pub const PXE_RX_COUNT: u8 = 2;
 /// The non-volatile memory, of [`opcode::REQUEST_RESOURCE`].
 pub const RESOURCE_NVM: u16 = 1;
 /// To read it.
 pub const ACCESS_READ: u16 = 1;
+/// Where the answer has the time for which the resource is lent, or that its owner has left,
+/// in milliseconds.
+pub const RESOURCE_TIME: usize = 4;
 /// This is the last command of a series, of [`opcode::NVM_READ`].
 pub const NVM_LAST: u8 = 1;
 
@@ -317,6 +324,11 @@ pub mod promiscuous {
     pub const BROADCAST: u16 = 1 << 2;
     /// Any VLAN.
     pub const VLAN: u16 = 1 << 4;
+    /// Unicast frames from the wire only, not those that other VSIs send; since version 1.5 of
+    /// the firmware's interface.
+    pub const RX_ONLY: u16 = 1 << 15;
+    /// The first version with [`RX_ONLY`]: major, minor.
+    pub const RX_ONLY_SINCE: (u16, u16) = (1, 5);
 }
 
 /// The link: [`opcode::GET_LINK_STATUS`], [`opcode::GET_PHY_ABILITIES`] and others.

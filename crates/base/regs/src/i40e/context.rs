@@ -88,7 +88,7 @@ context!(rx, 32, "a receive queue's context" {
     L2TSEL @ 119, 1, "The stripped tag stands in the first word.";
     HSPLIT_0 @ 120, 4, "Where headers are split off.";
     HSPLIT_1 @ 124, 2, "Where headers are split off, at the end.";
-    SHOWIV @ 127, 1, "The inner tag is stripped too.";
+    SHOWIV @ 127, 1, "The tag in a tunnel's inner frame is stripped, and told nowhere.";
     RXMAX @ 174, 14, "The longest frame, CRC included.";
     TPHRDESC_ENA @ 193, 1, "Hints for reading descriptors.";
     TPHWDESC_ENA @ 194, 1, "Hints for writing descriptors.";

@@ -152,9 +152,13 @@ pub mod tx_context {
     pub const MSS_SHIFT: u32 = 50;
     /// Bytes in each segment, 14 bits.
     pub const MSS_MASK: u64 = 0x3FFF << 50;
-    /// The fewest bytes in each segment, and the most.
+    /// The fewest bytes in each segment, and the most (Linux's driver; DPDK's gives none of
+    /// fewer than 256 bytes).
     pub const MSS: (u64, u64) = (64, 9674);
 }
+
+/// The fewest bytes of a packet that is sent, without a CRC (chapter 8).
+pub const SHORTEST_TX: usize = 17;
 
 /// The most buffers of which a frame is put together, headers included (chapter 8).
 pub const MOST_TX_BUFFERS: usize = 8;

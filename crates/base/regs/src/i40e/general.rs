@@ -111,6 +111,10 @@ registers! {
     }
     GLHMC_LANRXCNT[16; 4] @ 0x0C6500, RW, "10", "How many receive contexts a function has" {}
 
+    PF_MDET_TX @ 0x0E6400, W1C, "10", "Malicious driver detection: a transmit queue of the function" {
+        VALID = 1 << 0;
+    }
+
     PFINT_ICR0 @ 0x038780, RC, "10", "Interrupt causes of vector 0" {
         INTEVENT = 1 << 0;
         GRST = 1 << 20;

@@ -31,13 +31,17 @@ registers! {
     }
     QRX_TAIL[1536; 4] @ 0x128000, RW, "10", "Receive queue: tail" {}
 
+    GLLAN_RCTL_0 @ 0x12A500, RW, "10", "Receive control" {
+        PXE_MODE = 1 << 0;
+    }
+
     PFQF_CTL_0 @ 0x1C0AC0, RW, "10", "Filters of a function" {
         HASHLUTSIZE_512 = 1 << 16;
     }
     PFQF_HENA[2; 128] @ 0x245900, RW, "10", "Which packet classes are hashed" {}
     PFQF_HKEY[13; 128] @ 0x244800, RW, "10", "Key of the hash" {}
     PFQF_HLUT[128; 128] @ 0x240000, RW, "10", "Table of the hash's queues, four in each" {}
-    GLQF_HASH_INSET[128; 4] @ 0x267600, RW, "10", "What is hashed of each packet class, 64 bits" {}
+    GLQF_HASH_INSET[128; 4] @ 0x267600, RW, "10", "What is hashed of each packet class, 64 bits, by all functions of the card" {}
 }
 
 /// Packet classes, bits of [`PFQF_HENA`] and indices of [`GLQF_HASH_INSET`] (chapter 7).

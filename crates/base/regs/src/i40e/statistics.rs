@@ -1,5 +1,5 @@
 //! Statistics of a port (datasheet chapter 10): counters of 32 and 48 bits that do not
-//! clear when they are read, four ports each.
+//! clear when they are read, four ports each, and of a VSI, 384 on a card.
 
 use crate::table::registers;
 
@@ -63,5 +63,17 @@ registers! {
     GLPRT_LXONTXC[4; 8] @ 0x300980, RO, "10", "XON frames sent" {}
     GLPRT_LXOFFTXC[4; 8] @ 0x3009A0, RO, "10", "XOFF frames sent" {}
     GLPRT_TDOLD[4; 8] @ 0x300A20, RO, "10", "Packets not sent because the link was down" {}
+    GLV_UPRCL[384; 8] @ 0x36C000, RO, "10", "Unicast packets that came for a VSI, low 32 bits" {}
+    GLV_UPRCH[384; 8] @ 0x36C004, RO, "10", "Unicast packets that came for a VSI, high 16 bits" {}
+    GLV_MPRCL[384; 8] @ 0x36CC00, RO, "10", "Multicast packets that came for a VSI, low 32 bits" {}
+    GLV_MPRCH[384; 8] @ 0x36CC04, RO, "10", "Multicast packets that came for a VSI, high 16 bits" {}
+    GLV_BPRCL[384; 8] @ 0x36D800, RO, "10", "Broadcast packets that came for a VSI, low 32 bits" {}
+    GLV_BPRCH[384; 8] @ 0x36D804, RO, "10", "Broadcast packets that came for a VSI, high 16 bits" {}
+    GLV_UPTCL[384; 8] @ 0x33C000, RO, "10", "Unicast packets that a VSI sent, low 32 bits" {}
+    GLV_UPTCH[384; 8] @ 0x33C004, RO, "10", "Unicast packets that a VSI sent, high 16 bits" {}
+    GLV_MPTCL[384; 8] @ 0x33CC00, RO, "10", "Multicast packets that a VSI sent, low 32 bits" {}
+    GLV_MPTCH[384; 8] @ 0x33CC04, RO, "10", "Multicast packets that a VSI sent, high 16 bits" {}
+    GLV_BPTCL[384; 8] @ 0x33D800, RO, "10", "Broadcast packets that a VSI sent, low 32 bits" {}
+    GLV_BPTCH[384; 8] @ 0x33D804, RO, "10", "Broadcast packets that a VSI sent, high 16 bits" {}
     GLV_RDPC[384; 8] @ 0x310000, RO, "10", "Packets that a VSI dropped because no descriptor was there" {}
 }
