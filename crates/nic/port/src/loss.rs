@@ -70,7 +70,7 @@ reasons! {
     RxJabber "rx_jabber" Nic "received frames that are too long, with a wrong CRC";
     TxCollision "tx_collision" Nic "frames given up after too many or late collisions";
     RxBadDescriptor "rx_bad_descriptor" Driver "received packets with an error, or whose descriptor made no sense";
-    TxUnsendable "tx_unsendable" Driver "packets the device cannot send: empty, too long, too many segments";
+    TxUnsendable "tx_unsendable" Driver "packets the device cannot send: too short, too long, too many segments";
     TxUnsent "tx_unsent" Driver "packets the device still had when their queue was closed";
     RxOversize "rx_oversize" Nic, Interface "received frames longer than the port was opened for";
     RxMalformed "rx_malformed" Interface "received frames or ring entries that made no sense";

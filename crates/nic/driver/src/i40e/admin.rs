@@ -122,6 +122,21 @@ impl AdminQueue {
         Ok(self.exchange(command, &[], 0)?.0)
     }
 
+    /// Carries out a command without a buffer; its answer, which may be an error.
+    pub fn answer(&mut self, command: Descriptor) -> Result<Descriptor> {
+        Ok(self.send(command, &[], 0)?.0)
+    }
+
+    /// Carries out a command without a buffer, of which some errors say that there was nothing
+    /// to do.
+    pub fn command_unless(&mut self, command: Descriptor, nothing_to_do: &[u16]) -> Result<()> {
+        match self.answer(command)?.retval {
+            0 => Ok(()),
+            error if nothing_to_do.contains(&error) => Ok(()),
+            error => Err(self.refused(command.opcode, error)),
+        }
+    }
+
     /// Carries out a command whose buffer the firmware reads.
     pub fn write(&mut self, command: Descriptor, data: &[u8]) -> Result<Descriptor> {
         Ok(self.exchange(command, data, data.len())?.0)

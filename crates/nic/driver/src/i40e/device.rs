@@ -19,6 +19,9 @@ use super::{Fault, NAME, layout};
 use crate::intel::{self, ChipInfo, Device, Queues};
 use crate::{Error, Result};
 
+/// After a receive queue tells that it is disabled, until it is, at the latest.
+const RX_SETTLED: Duration = Duration::from_millis(50);
+
 /// The XL710, as its port and queues share it. Whoever locks both takes the admin queue first.
 pub struct Chip {
     device: Device,
@@ -31,8 +34,15 @@ pub struct Chip {
 pub(super) struct State {
     pub contexts: Option<Contexts>,
     pub vsi: Vsi,
+    /// Version of the firmware's interface: major, minor.
+    pub api: (u16, u16),
+    /// What was hashed of packets on the whole card before the driver changed it: registers, and
+    /// what they had.
+    pub insets: Vec<(u32, u32)>,
     pub filters: Filters,
     pub link: Link,
+    /// An event told that the link has changed, and it was not asked for since.
+    pub link_changed: bool,
     /// Counters as they were when the device was opened, and where they are.
     pub start: Vec<u64>,
     pub places: Places,
@@ -80,6 +90,13 @@ impl intel::Chip for Chip {
         let mac = data.first_chunk::<6>().copied().unwrap_or_default();
         let valid = answer.param16(0) & LAN_ADDR_VALID != 0 && mac[0] & 1 == 0 && mac != [0; 6];
         valid.then_some(mac).ok_or_else(|| Error::NoMacAddress { device: self.name.clone(), mac })
+    }
+
+    fn health(&self) -> Result<()> {
+        match self.bar.read32(PF_MDET_TX::AT) & PF_MDET_TX::VALID {
+            0 => Ok(()),
+            _ => Err(Fault::Malicious { device: self.name.clone() }.into()),
+        }
     }
 
     fn counters(&self) -> Vec<Counter> {
@@ -156,12 +173,19 @@ impl Chip {
 
 impl Queues for Chip {
     /// Frames are led elsewhere first; those that still come are dropped and counted.
+    ///
+    /// INCORRECT, by errata that Linux's driver knows of: QENA_STAT clears before the device
+    /// has written its last descriptor. Each queue waits by itself, for its buffers go back to
+    /// their pool with it.
     fn disable_rx(&self, n: usize) -> bool {
         self.withdraw(n);
         self.bar.write32(QINT_RQCTL::at(n), 0);
         self.bar.write32(QRX_ENA::at(n), 0);
         let meaning = "the receive queue does not stop: its memory is kept for good";
         let stopped = self.wait(100, "QRX_ENA", QRX_ENA::at(n), QRX_ENA::QENA_STAT, 0, meaning);
+        if stopped.is_ok() {
+            sleep(RX_SETTLED);
+        }
         self.has_let_go(stopped)
     }
 
@@ -190,7 +214,9 @@ impl Drop for Chip {
         if self.pci.health().is_err() {
             return;
         }
-        if let Err(error) = self.with_admin(|admin| admin.command(Descriptor::new(opcode::QUEUE_SHUTDOWN))) {
+        let restored = self.restore_insets();
+        let stopped = self.with_admin(|admin| admin.command(Descriptor::new(opcode::QUEUE_SHUTDOWN)));
+        for error in [restored.err(), stopped.err()].into_iter().flatten() {
             tracing::debug!("{error}");
         }
         if let Err(error) = self.reset_function() {

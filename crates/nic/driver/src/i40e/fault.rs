@@ -51,6 +51,14 @@ pub enum Fault {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// The device has stopped a transmit queue.
+    #[error(
+        "{device}: the device stopped a transmit queue, for it takes what it was given for malicious (PF_MDET_TX): open the port again"
+    )]
+    Malicious {
+        /// The device's name.
+        device: String,
+    },
     /// The function has fewer queues than were asked for.
     #[error("{device}: the function has {has} queues, and {wanted} are asked for: open fewer")]
     FewQueues {

@@ -29,6 +29,8 @@ pub(super) struct Filters {
     pub receiving: bool,
     pub all_unicast: bool,
     pub all_multicast: bool,
+    /// The firmware knows that all unicast means what comes from the wire.
+    pub rx_only: bool,
     pub broadcast: bool,
     /// The port's own address first.
     pub unicast: Vec<[u8; 6]>,
@@ -67,8 +69,7 @@ impl Filters {
         let wanted = self.wanted();
         let gone: Vec<Filter> = self.told.difference(&wanted).copied().collect();
         for filters in gone.chunks(AT_ONCE) {
-            // What the firmware does not know any more is gone, too.
-            change(admin, seid, opcode::REMOVE_MACVLAN, filters)?;
+            remove(admin, seid, filters)?;
             filters.iter().for_each(|filter| _ = self.told.remove(filter));
         }
         let new: Vec<Filter> = wanted.difference(&self.told).copied().collect();
@@ -86,14 +87,22 @@ impl Filters {
             }
         }
         let mode = |on: bool, bit: u16| if on && self.receiving { bit } else { 0 };
-        let both = promiscuous::UNICAST | promiscuous::MULTICAST;
-        let modes =
-            mode(self.all_unicast, promiscuous::UNICAST) | mode(self.all_multicast, promiscuous::MULTICAST);
+        let unicast = promiscuous::UNICAST | if self.rx_only { promiscuous::RX_ONLY } else { 0 };
+        let both = unicast | promiscuous::MULTICAST;
+        let modes = mode(self.all_unicast, unicast) | mode(self.all_multicast, promiscuous::MULTICAST);
         let mut command = Descriptor::new(opcode::SET_VSI_PROMISCUOUS);
         for (at, half) in [(0, modes), (2, both), (4, seid)] {
             command.set_param(at, &half.to_le_bytes());
         }
         admin.command(command).map(|_| ())
+    }
+}
+
+/// Removes some filters. What the firmware does not know any more is gone, too.
+fn remove(admin: &mut AdminQueue, seid: u16, filters: &[Filter]) -> Result<()> {
+    match change(admin, seid, opcode::REMOVE_MACVLAN, filters)?.0 {
+        0 | error::ENOENT => Ok(()),
+        other => Err(admin.refused(opcode::REMOVE_MACVLAN, other)),
     }
 }
 
@@ -119,11 +128,14 @@ fn change(admin: &mut AdminQueue, seid: u16, opcode: u16, filters: &[Filter]) ->
 }
 
 impl Chip {
-    /// Forgets the filter that the firmware made for the port's own address: it lets every VLAN
-    /// through.
+    /// Forgets the filter that the firmware made for the port's own address: some firmware lets
+    /// every VLAN through, other frames without a tag.
     pub(super) fn remove_first_filter(&self, mac: [u8; 6]) -> Result<()> {
         let seid = self.state().vsi.seid;
-        self.with_admin(|admin| change(admin, seid, opcode::REMOVE_MACVLAN, &[(mac, None)]).map(|_| ()))
+        self.with_admin(|admin| {
+            remove(admin, seid, &[(mac, Some(UNTAGGED))])?;
+            remove(admin, seid, &[(mac, None)])
+        })
     }
 
     /// Changes what is wanted, and tells the firmware. Nothing is changed when there is no room.

@@ -15,7 +15,7 @@ pub(super) const FILTERS: usize = 1536;
 pub(super) static INFO: ChipInfo = ChipInfo {
     knows: super::knows,
     known: super::DRIVES,
-    window: GLV_RDPC::at(GLV_RDPC::COUNT - 1) + 4,
+    window: GLV_BPRCH::at(GLV_BPRCH::COUNT - 1) + 4,
     rdt: QRX_TAIL::REGISTER,
     tdt: QTX_TAIL::REGISTER,
     features: &[

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use memory::DATA_ROOM;
 use port::Options;
-use regs::i40e::admin::{Descriptor, capability, element, opcode, vsi};
+use regs::i40e::admin::{Descriptor, PXE_RX_COUNT, capability, element, error, opcode, promiscuous, vsi};
 use regs::i40e::*;
 
 use super::context::Contexts;
@@ -23,6 +23,10 @@ use crate::intel::Init;
 pub(super) const PREPARED: Duration = Duration::from_micros(400);
 /// After queues were disabled, until the function may be reset.
 const DISABLED: Duration = Duration::from_micros(50);
+/// How long a reset of the whole device may take, for each unit that its register says and at
+/// most.
+const DEVICE_RESET_UNIT_MS: u64 = 2_000;
+const DEVICE_RESET_MS: u64 = 16_000;
 /// Queues in one register that announces.
 const PER_ANNOUNCEMENT: usize = 128;
 /// A ring's base, and a buffer, are in so many bytes.
@@ -48,6 +52,7 @@ impl Init for Chip {
         self.remove_first_filter(mac)?;
         let mut filters = Filters::new(mac);
         (filters.all_unicast, filters.all_multicast) = (options.promiscuous, options.promiscuous);
+        filters.rx_only = self.state().api >= promiscuous::RX_ONLY_SINCE;
         filters.use_vlans(options.vlan_filter);
         self.state().filters = filters;
         self.spread_flows(options)
@@ -70,7 +75,6 @@ impl Init for Chip {
             (context::rx::DBUFF, DATA_ROOM as u64 / UNIT),
             (context::rx::CRCSTRIP, 1),
             (context::rx::L2TSEL, 1),
-            (context::rx::SHOWIV, 1),
             (context::rx::RXMAX, options.max_frame as u64 + 12), // CRC and two tags
             (context::rx::LRXQTHRESH, 1),
             (context::rx::PREFENA, 1),
@@ -176,14 +180,19 @@ impl Chip {
     pub(super) fn reset_function(&self) -> Result<()> {
         let bar = &self.bar;
         let state = GLGEN_RSTAT::DEVSTATE_MASK;
-        let meaning = "the device is being reset as a whole, for more than a second";
-        self.wait(1000, "GLGEN_RSTAT", GLGEN_RSTAT::AT, state, 0, meaning)?;
+        let meaning = "the device is being reset as a whole, for longer than it says that takes";
+        let units = bar.read32(GLGEN_RSTCTL::AT) & GLGEN_RSTCTL::GRSTDEL_MASK;
+        let limit_ms = (u64::from(units) * DEVICE_RESET_UNIT_MS).clamp(1000, DEVICE_RESET_MS);
+        self.wait(limit_ms, "GLGEN_RSTAT", GLGEN_RSTAT::AT, state, 0, meaning)?;
         let loaded = GLNVM_ULD::CONF_CORE_DONE | GLNVM_ULD::CONF_GLOBAL_DONE;
         let meaning = "the device did not load its configuration: its NVM may be blank";
         self.wait(1000, "GLNVM_ULD", GLNVM_ULD::AT, loaded, loaded, meaning)?;
         bar.write32(PFGEN_CTRL::AT, bar.read32(PFGEN_CTRL::AT) | PFGEN_CTRL::PFSWR);
         let meaning = "the function did not come out of reset; a power cycle may help";
-        self.wait(1000, "PFGEN_CTRL", PFGEN_CTRL::AT, PFGEN_CTRL::PFSWR, 0, meaning)
+        self.wait(1000, "PFGEN_CTRL", PFGEN_CTRL::AT, PFGEN_CTRL::PFSWR, 0, meaning)?;
+        // What a driver before did wrong stays, for a reset of the function does not clear it.
+        bar.write32(PF_MDET_TX::AT, PF_MDET_TX::VALID);
+        Ok(())
     }
 }
 
@@ -194,14 +203,14 @@ impl Chip {
         let version = self.with_admin(|admin| admin.command(Descriptor::new(opcode::GET_VERSION)))?;
         let [major, minor] = [8, 10].map(|at| version.param16(at));
         tracing::debug!(port = self.name, "firmware {major}.{minor}");
-        for opcode in [opcode::CLEAR_PXE_MODE, opcode::LLDP_STOP] {
-            // Firmware that had nothing to stop refuses.
-            match self.with_admin(|admin| admin.command(Descriptor::new(opcode))) {
-                Err(crate::Error::I40e(refused @ Fault::Refused { .. })) => tracing::debug!("{refused}"),
-                other => _ = other?,
-            }
-        }
-        Ok(())
+        self.state().api = (version.param16(12), version.param16(14));
+        let mut pxe = Descriptor::new(opcode::CLEAR_PXE_MODE);
+        pxe.set_param(0, &[PXE_RX_COUNT]);
+        self.with_admin(|admin| admin.command_unless(pxe, &[error::EEXIST]))?;
+        // Descriptors are fetched and written back one by one until this is set.
+        self.bar.write32(GLLAN_RCTL_0::AT, GLLAN_RCTL_0::PXE_MODE);
+        let lldp = Descriptor::new(opcode::LLDP_STOP);
+        self.with_admin(|admin| admin.command_unless(lldp, &[error::EPERM, error::ENOENT]))
     }
 
     /// Whether the function has so many queues of each kind.
@@ -277,17 +286,48 @@ impl Chip {
             PFQF_CTL_0::AT,
             self.bar.read32(PFQF_CTL_0::AT) | PFQF_CTL_0::HASHLUTSIZE_512,
         )?;
-        for (packet_class, addresses) in WITH_PORTS {
-            let ports = if rss.ports { inset::SRC_PORT | inset::DST_PORT } else { 0 };
-            let fields = addresses | ports;
-            let at = 2 * packet_class as usize;
-            self.write_receive_register(GLQF_HASH_INSET::at(at), fields as u32)?;
-            self.write_receive_register(GLQF_HASH_INSET::at(at + 1), (fields >> 32) as u32)?;
+        let mut classes = 0;
+        if options.rx_queues > 1 {
+            classes = CLASSES.iter().fold(0, |bits, n| bits | 1u64 << n);
+            self.set_insets(if rss.ports { inset::SRC_PORT | inset::DST_PORT } else { 0 })?;
         }
-        let classes =
-            if options.rx_queues > 1 { CLASSES.iter().fold(0, |bits, n| bits | 1u64 << n) } else { 0 };
         self.write_receive_register(PFQF_HENA::at(0), classes as u32)?;
         self.write_receive_register(PFQF_HENA::at(1), (classes >> 32) as u32)
+    }
+
+    /// Says what is hashed of packets that have ports. All functions of the card have this in
+    /// common, so that it is left as it is where it is right.
+    fn set_insets(&self, ports: u64) -> Result<()> {
+        for (packet_class, addresses) in WITH_PORTS {
+            let fields = addresses | ports;
+            for (half, wanted) in [fields as u32, (fields >> 32) as u32].into_iter().enumerate() {
+                let offset = GLQF_HASH_INSET::at(2 * packet_class as usize + half);
+                let before = self.read_receive_register(offset)?;
+                if before != wanted {
+                    self.state().insets.push((offset, before));
+                    self.write_receive_register(offset, wanted)?;
+                }
+            }
+        }
+        if !self.state().insets.is_empty() {
+            tracing::warn!(
+                port = self.name,
+                "what is hashed of packets is changed for all ports of the card, until this one is closed"
+            );
+        }
+        Ok(())
+    }
+
+    /// Has the card hash what it did before.
+    pub(super) fn restore_insets(&self) -> Result<()> {
+        let insets = std::mem::take(&mut self.state().insets);
+        insets.into_iter().try_for_each(|(offset, before)| self.write_receive_register(offset, before))
+    }
+
+    fn read_receive_register(&self, offset: u32) -> Result<u32> {
+        let mut command = Descriptor::new(opcode::RX_CTL_REG_READ);
+        command.set_param(4, &offset.to_le_bytes());
+        Ok(self.with_admin(|admin| admin.command(command))?.param32(12))
     }
 
     fn write_receive_register(&self, offset: u32, value: u32) -> Result<()> {

@@ -79,6 +79,16 @@ impl RxLayout for RxXl710 {
     }
 }
 
+/// Words of four bytes in the shortest headers of TCP and of UDP.
+const TCP_WORDS: u8 = (wire::tcp::HEADER_LEN / 4) as u8;
+const UDP_WORDS: u8 = (wire::udp::HEADER_LEN / 4) as u8;
+
+/// The fewest bytes in a segment.
+///
+/// CONTRADICTION: Linux's driver cuts down to [`tx_context::MSS`], DPDK's gives no packet to
+/// the device that asks for segments of fewer bytes than this. The stricter one is taken.
+const LEAST_SEGMENT: u64 = 256;
+
 /// The transmit descriptors.
 #[derive(Debug)]
 pub struct TxXl710;
@@ -86,6 +96,7 @@ pub struct TxXl710;
 impl TxLayout for TxXl710 {
     const REPORT: u64 = tx::RS;
     const EOP: u64 = tx::EOP;
+    const SHORTEST: usize = regs::i40e::descriptor::SHORTEST_TX;
     const MAX_SEGMENTS: usize = MOST_TX_BUFFERS;
     const MAX_SEGMENTED: u64 = tx_context::TSO_LEN_MASK >> tx_context::TSO_LEN_SHIFT;
 
@@ -99,14 +110,17 @@ impl TxLayout for TxXl710 {
         tx::EOP | tx::ICRC | Self::buffer(len)
     }
 
-    /// Lengths stand in words of two and four bytes; segments are of 64 bytes and more.
+    /// Lengths stand in words of two and four bytes, of which the transport header's has four
+    /// bits; the others hold any length that can be asked for.
     fn does(offload: TxOffload) -> bool {
-        let (least, most) = tx_context::MSS;
-        let size = !offload.has(TxOffload::SEGMENT) || (least..=most).contains(&offload.segment_size.into());
-        let even = offload.l2_len.is_multiple_of(2)
-            && u64::from(offload.l2_len) / 2 <= tx::MACLEN_MASK >> tx::MACLEN_SHIFT;
-        let words = offload.l3_len.is_multiple_of(4) && offload.l4_len.is_multiple_of(4);
-        size && even && words && !offload.has(TxOffload::TUNNEL)
+        let cut = offload.has(TxOffload::SEGMENT);
+        let sizes = LEAST_SEGMENT..=tx_context::MSS.1;
+        let size = !cut || sizes.contains(&offload.segment_size.into()) && offload.l4_len / 4 >= TCP_WORDS;
+        let words = offload.l2_len.is_multiple_of(2)
+            && offload.l3_len.is_multiple_of(4)
+            && offload.l4_len.is_multiple_of(4);
+        let fits = u64::from(offload.l4_len / 4) <= tx::L4LEN_MASK >> tx::L4LEN_SHIFT;
+        size && words && fits && !offload.has(TxOffload::TUNNEL)
     }
 
     fn command(offload: TxOffload, _total: u64, _frame: &[u8]) -> u64 {
@@ -127,14 +141,16 @@ impl TxLayout for TxXl710 {
         } else {
             tx::IIPT_IPV4
         };
-        bits |= u64::from(offload.l4_len / 4) << tx::L4LEN_SHIFT;
-        bits | if offload.has(tcp) {
-            tx::L4T_TCP
+        let (kind, least) = if offload.has(tcp) {
+            (tx::L4T_TCP, TCP_WORDS)
         } else if offload.has(udp) {
-            tx::L4T_UDP
+            (tx::L4T_UDP, UDP_WORDS)
         } else {
-            0
-        }
+            return bits;
+        };
+        // Nobody needs to name the length where nothing is cut, but the device wants it.
+        let l4_len = if offload.l4_len == 0 { least } else { offload.l4_len / 4 };
+        bits | kind | u64::from(l4_len) << tx::L4LEN_SHIFT
     }
 
     #[inline(always)]
@@ -150,5 +166,51 @@ impl TxLayout for TxXl710 {
         let size = u64::from(offload.segment_size) << tx_context::MSS_SHIFT;
         let high = tx::DTYPE_CONTEXT | tx_context::TSO | payload << tx_context::TSO_LEN_SHIFT | size;
         offload.has(TxOffload::SEGMENT).then_some([0, high])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHECKSUM: TxOffload = TxOffload {
+        flags: TxOffload::TCP_CHECKSUM,
+        l2_len: 14,
+        l3_len: 20,
+        l4_len: 20,
+        segment_size: 0,
+        vlan: 0,
+    };
+
+    #[test]
+    fn lengths_that_their_fields_do_not_hold_are_not_done() {
+        let of = |l4_len| TxOffload { l4_len, ..CHECKSUM };
+        for (l4_len, done) in [(0, true), (20, true), (60, true), (64, false), (220, false), (22, false)] {
+            assert_eq!(TxXl710::does(of(l4_len)), done, "{l4_len}");
+        }
+        let most = TxOffload { l2_len: 254, l3_len: 252, ..of(60) };
+        assert!(TxXl710::does(most));
+        assert_eq!(TxXl710::command(most, 1000, &[]) & tx::SIZE_MASK, 0, "no length reaches the buffer's");
+    }
+
+    #[test]
+    fn segments_are_of_256_bytes_and_more_behind_a_whole_header() {
+        let cut = |segment_size, l4_len| {
+            let flags = TxOffload::SEGMENT | TxOffload::TCP_CHECKSUM;
+            TxXl710::does(TxOffload { flags, segment_size, l4_len, ..CHECKSUM })
+        };
+        assert_eq!([255, 256, 9674, 9675].map(|size| cut(size, 20)), [false, true, true, false]);
+        assert_eq!([0, 16, 20].map(|l4_len| cut(1000, l4_len)), [false, false, true]);
+    }
+
+    #[test]
+    fn a_checksum_comes_with_the_length_of_its_header() {
+        let words = |flags, l4_len| {
+            let bits = TxXl710::command(TxOffload { flags, l4_len, ..CHECKSUM }, 1000, &[]);
+            (bits & tx::L4LEN_MASK) >> tx::L4LEN_SHIFT
+        };
+        assert_eq!([0, 32].map(|len| words(TxOffload::TCP_CHECKSUM, len)), [5, 8]);
+        assert_eq!([0, 8].map(|len| words(TxOffload::UDP_CHECKSUM, len)), [2, 2]);
+        assert_eq!(words(TxOffload::IP_CHECKSUM, 8), 0, "no checksum, no length");
     }
 }

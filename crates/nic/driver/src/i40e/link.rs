@@ -1,5 +1,6 @@
 //! The link (datasheet chapter 3): the firmware brings it up and tells changes as events, which
-//! are looked at whenever somebody asks for the link.
+//! are looked at whenever somebody asks for the link. It tells one change only, and no other
+//! until it was asked for the link again.
 
 use port::Link;
 use regs::i40e::admin::{Descriptor, link, opcode};
@@ -8,7 +9,7 @@ use super::device::Chip;
 use super::info::INFO;
 use crate::Result;
 
-/// What an answer or an event says of the link.
+/// What an answer says of the link.
 fn link_of(descriptor: &Descriptor) -> Link {
     if descriptor.params[link::INFO] & link::UP == 0 {
         return Link::DOWN;
@@ -16,6 +17,13 @@ fn link_of(descriptor: &Descriptor) -> Link {
     let speed = descriptor.params[link::SPEED];
     let known = link::SPEEDS.iter().find(|(bit, _)| *bit == speed);
     known.map_or(Link::DOWN, |(_, mbps)| Link::up(*mbps))
+}
+
+/// Asks for the link, and for an event when it changes.
+fn status() -> Descriptor {
+    let mut status = Descriptor::new(opcode::GET_LINK_STATUS);
+    status.set_param(0, &link::EVENTS_ON.to_le_bytes());
+    status
 }
 
 impl Chip {
@@ -29,33 +37,30 @@ impl Chip {
         mask.set_param(link::EVENT_MASK, &(!link::EVENT_UP_DOWN).to_le_bytes());
         let mut restart = Descriptor::new(opcode::RESTART_AN);
         restart.set_param(0, &[link::RESTART | link::RESTART_ENABLE]);
-        let mut status = Descriptor::new(opcode::GET_LINK_STATUS);
-        status.set_param(0, &link::EVENTS_ON.to_le_bytes());
         let now = self.with_admin(|admin| {
             admin.command(mac)?;
             admin.command(mask)?;
             admin.command(restart)?;
-            admin.command(status)
+            admin.command(status())
         })?;
         self.state().link = link_of(&now);
         Ok(())
     }
 
-    /// The link by the last event.
+    /// The link as it was asked for last, which is done anew after an event: what that says is
+    /// old by then, and without the command there is no other.
     pub(super) fn link_by_events(&self) -> Link {
-        let mut last = None;
-        let looked = self.with_admin(|admin| {
-            admin.events(|event| {
-                if event.opcode == opcode::GET_LINK_STATUS {
-                    last = Some(link_of(event));
-                }
-            });
-            Ok(())
+        let asked = self.with_admin(|admin| {
+            let mut changed = self.state().link_changed;
+            admin.events(|event| changed |= event.opcode == opcode::GET_LINK_STATUS);
+            // Asked until there is an answer.
+            self.state().link_changed = changed;
+            if changed { admin.command(status()).map(Some) } else { Ok(None) }
         });
         let mut state = self.state();
-        if let Some(link) = last {
-            state.link = link;
+        if let Ok(Some(answer)) = &asked {
+            (state.link, state.link_changed) = (link_of(answer), false);
         }
-        if looked.is_err() || self.pci.health().is_err() { Link::DOWN } else { state.link }
+        if asked.is_err() || self.pci.health().is_err() { Link::DOWN } else { state.link }
     }
 }

@@ -1,15 +1,26 @@
 //! The non-volatile memory (datasheet chapter 6): its shadow is read by commands and its
-//! checksum looked at. A wrong one is told, and the port opened nevertheless: the firmware runs.
+//! checksum looked at. A wrong one is told, as is one that cannot be read, and the port opened
+//! nevertheless: the firmware runs.
 
-use regs::i40e::admin::{ACCESS_READ, BUFFER, Descriptor, NVM_LAST, RESOURCE_NVM, opcode};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use regs::i40e::admin::{
+    ACCESS_READ, BUFFER, Descriptor, NVM_LAST, RESOURCE_NVM, RESOURCE_TIME, error, opcode,
+};
 use regs::i40e::*;
 
+use super::Fault;
 use super::admin::AdminQueue;
 use super::device::Chip;
-use crate::Result;
+use crate::{Error, Result};
 
 /// Words in a KiB, of which the size is a power of two.
 const WORDS_PER_KIB: usize = 512;
+/// How often it is looked whether another function has given the memory back, and for how long
+/// at most, whatever the firmware says.
+const RETRY: Duration = Duration::from_millis(10);
+const LONGEST_OWNER: Duration = Duration::from_secs(18);
 
 impl Chip {
     /// Reads the shadow RAM, and tells its version and whether its checksum is right.
@@ -17,22 +28,48 @@ impl Chip {
         let general = self.bar.read32(GLNVM_GENS::AT);
         let size = WORDS_PER_KIB << ((general & GLNVM_GENS::SR_SIZE_MASK) >> GLNVM_GENS::SR_SIZE_SHIFT);
         let words = self.with_admin(|admin| {
-            let mut take = Descriptor::new(opcode::REQUEST_RESOURCE);
-            take.set_param(0, &RESOURCE_NVM.to_le_bytes());
-            take.set_param(2, &ACCESS_READ.to_le_bytes());
-            admin.command(take)?;
+            take(admin)?;
             let words = read(admin, size);
             let mut give = Descriptor::new(opcode::RELEASE_RESOURCE);
             give.set_param(0, &RESOURCE_NVM.to_le_bytes());
             admin.command(give)?;
             words
-        })?;
+        });
+        let words = match words {
+            Ok(words) => words,
+            Err(Error::I40e(why @ (Fault::Refused { .. } | Fault::Nonsense { .. }))) => {
+                tracing::warn!(port = self.name, "the NVM was not looked at: {why}");
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
         let version = words.get(shadow::STARTER_VERSION).copied().unwrap_or(0);
         tracing::debug!(port = self.name, "NVM {}.{:02x}", version >> 12, version & 0xFF);
         if !sums_up(&words) {
             tracing::warn!(port = self.name, "the checksum of the NVM is wrong: write its image anew");
         }
         Ok(())
+    }
+}
+
+/// Takes the memory. Another function of the card that has it is waited for as long as it may
+/// keep it.
+fn take(admin: &mut AdminQueue) -> Result<()> {
+    let mut command = Descriptor::new(opcode::REQUEST_RESOURCE);
+    command.set_param(0, &RESOURCE_NVM.to_le_bytes());
+    command.set_param(2, &ACCESS_READ.to_le_bytes());
+    let (start, mut limit) = (Instant::now(), None);
+    loop {
+        let answer = admin.answer(command)?;
+        if answer.retval == 0 {
+            return Ok(());
+        }
+        let time = Duration::from_millis(answer.param32(RESOURCE_TIME).into());
+        let limit = *limit.get_or_insert(time.min(LONGEST_OWNER));
+        if answer.retval != error::EBUSY || start.elapsed() >= limit {
+            return Err(admin.refused(opcode::REQUEST_RESOURCE, answer.retval));
+        }
+        sleep(RETRY);
     }
 }
 

@@ -1,13 +1,14 @@
-//! The port's own counters (datasheet chapter 7): they have 32 or 48 bits and do not clear, so
-//! that what they were when the device was opened is subtracted. Losses are marked, so that
-//! the accounts can be balanced.
+//! Counters of the port and of the function's VSI (datasheet chapter 7): they have 32 or 48 bits
+//! and do not clear, so that what they were when the device was opened is subtracted. Packets
+//! are the VSI's, for other functions may share the port. Losses are marked, so that the accounts
+//! can be balanced.
 
 use bus::Bar;
 use port::{Counter, Reason};
 use regs::Register;
 use regs::i40e::*;
 
-/// A counter of the port: name, registers, loss, meaning.
+/// A counter: name, registers, loss, meaning.
 struct Source {
     name: &'static str,
     low: Register,
@@ -18,8 +19,8 @@ struct Source {
 }
 
 macro_rules! sources {
-    ($($name:ident $low:ident $($high:ident)?, $($loss:ident)?, $what:literal;)*) => {
-        const SOURCES: &[Source] = &[$(Source {
+    ($list:ident: $($name:ident $low:ident $($high:ident)?, $($loss:ident)?, $what:literal;)*) => {
+        const $list: &[Source] = &[$(Source {
             name: stringify!($name),
             low: $low::REGISTER,
             high: sources!(@high $($high)?),
@@ -34,6 +35,7 @@ macro_rules! sources {
 }
 
 sources! {
+    OF_PORT:
     GORC GLPRT_GORCL GLPRT_GORCH, , "bytes of good frames received";
     UPRC GLPRT_UPRCL GLPRT_UPRCH, , "unicast frames received";
     MPRC GLPRT_MPRCL GLPRT_MPRCH, , "multicast frames received";
@@ -72,19 +74,21 @@ sources! {
     TDOLD GLPRT_TDOLD, , "packets not sent because the link was down";
 }
 
-/// The frames that a VSI had no descriptor for.
-const NO_DESCRIPTOR: Source = Source {
-    name: "RDPC",
-    low: GLV_RDPC::REGISTER,
-    high: None,
-    loss: Some(Reason::RxNoDescriptor),
-    what: "frames dropped because a queue had no descriptor",
-};
+sources! {
+    OF_VSI:
+    VUPRC GLV_UPRCL GLV_UPRCH, , "unicast frames that came for the function";
+    VMPRC GLV_MPRCL GLV_MPRCH, , "multicast frames that came for the function";
+    VBPRC GLV_BPRCL GLV_BPRCH, , "broadcast frames that came for the function";
+    VUPTC GLV_UPTCL GLV_UPTCH, , "unicast frames that the function sent";
+    VMPTC GLV_MPTCL GLV_MPTCH, , "multicast frames that the function sent";
+    VBPTC GLV_BPTCL GLV_BPTCH, , "broadcast frames that the function sent";
+    RDPC GLV_RDPC, RxNoDescriptor, "frames dropped because a queue had no descriptor";
+}
 
-/// Which counters are packets of either direction.
-const SUMS: [(&str, [&str; 3], &str); 2] = [
-    ("PRC", ["UPRC", "MPRC", "BPRC"], "good frames received"),
-    ("PTC", ["UPTC", "MPTC", "BPTC"], "good frames sent"),
+/// Packets of either direction: name, what is added up, what is taken off, meaning.
+const SUMS: [(&str, [&str; 3], Option<&str>, &str); 2] = [
+    ("PRC", ["VUPRC", "VMPRC", "VBPRC"], Some("RDPC"), "frames that the function received"),
+    ("PTC", ["VUPTC", "VMPTC", "VBPTC"], None, "frames that the function sent"),
 ];
 
 impl Source {
@@ -115,14 +119,13 @@ pub(super) struct Places {
 
 /// Every counter as it stands.
 pub(super) fn read(bar: &Bar, places: Places) -> Vec<u64> {
-    let mut values: Vec<u64> = SOURCES.iter().map(|source| source.read(bar, places.port)).collect();
-    values.push(NO_DESCRIPTOR.read(bar, places.vsi));
-    values
+    let of_port = OF_PORT.iter().map(|source| source.read(bar, places.port));
+    of_port.chain(OF_VSI.iter().map(|source| source.read(bar, places.vsi))).collect()
 }
 
 /// Every counter since it was as `before` says.
 pub(super) fn since(before: &[u64], now: &[u64]) -> Vec<Counter> {
-    let sources = SOURCES.iter().chain([&NO_DESCRIPTOR]);
+    let sources = OF_PORT.iter().chain(OF_VSI);
     let mut counters: Vec<Counter> = sources
         .zip(before.iter().zip(now))
         .map(|(source, (before, now))| {
@@ -130,9 +133,13 @@ pub(super) fn since(before: &[u64], now: &[u64]) -> Vec<Counter> {
             Counter { name: source.name, value, loss: source.loss, what: source.what }
         })
         .collect();
-    for (name, parts, what) in SUMS {
-        let part = |counter: &&Counter| parts.contains(&counter.name);
-        let value = counters.iter().filter(part).map(|counter| counter.value).sum();
+    for (name, parts, less, what) in SUMS {
+        let of = |wanted: &[&str]| -> u64 {
+            let part = |counter: &&Counter| wanted.contains(&counter.name);
+            counters.iter().filter(part).map(|counter| counter.value).sum()
+        };
+        // What had no descriptor came for the function, too.
+        let value = of(&parts).saturating_sub(of(less.as_slice()));
         counters.push(Counter { name, value, loss: None, what });
     }
     counters
@@ -144,14 +151,20 @@ mod tests {
 
     #[test]
     fn counters_begin_with_zero_and_wrap_with_their_width() {
-        let mut before = vec![0; SOURCES.len() + 1];
+        let mut before = vec![0; OF_PORT.len() + OF_VSI.len()];
         let mut now = before.clone();
-        (before[1], now[1]) = ((1 << 48) - 3, 4);
-        let narrow = SOURCES.iter().position(|source| source.name == "CRCERRS").expect("it is there");
+        let at = |name| {
+            let mut sources = OF_PORT.iter().chain(OF_VSI);
+            sources.position(|source| source.name == name).expect("it is there")
+        };
+        let (wide, narrow, lost) = (at("VUPRC"), at("CRCERRS"), at("RDPC"));
+        (before[wide], now[wide]) = ((1 << 48) - 3, 4);
         (before[narrow], now[narrow]) = (u32::MAX.into(), 1);
+        now[lost] = 3;
         let counters = since(&before, &now);
         let value =
             |name: &str| counters.iter().find(|counter| counter.name == name).map(|counter| counter.value);
-        assert_eq!((value("UPRC"), value("PRC"), value("CRCERRS")), (Some(7), Some(7), Some(2)));
+        assert_eq!((value("VUPRC"), value("CRCERRS")), (Some(7), Some(2)));
+        assert_eq!(value("PRC"), Some(4), "without what was dropped behind it");
     }
 }

@@ -60,6 +60,7 @@ struct Tx;
 impl TxLayout for Tx {
     const REPORT: u64 = 1 << 5;
     const EOP: u64 = 1 << 4;
+    const SHORTEST: usize = 1;
     const MAX_SEGMENTS: usize = 8;
     const MAX_SEGMENTED: u64 = 1 << 18;
 

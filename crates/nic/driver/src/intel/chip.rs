@@ -75,6 +75,10 @@ pub trait Chip: Deref<Target = Device> + Queues + FilterTables + Sized + 'static
     fn mac(&self) -> Result<[u8; 6]>;
     /// The link as it is now.
     fn link(&self) -> Link;
+    /// Whether the device goes on with what it was given.
+    fn health(&self) -> Result<()> {
+        Ok(())
+    }
     /// The device's own counters, since it was opened.
     fn counters(&self) -> Vec<Counter>;
     /// Receives all unicast frames, all multicast frames, or only what the filters

@@ -56,6 +56,8 @@ pub trait TxLayout: Send + Sync + 'static {
     const REPORT: u64;
     /// The packet ends here.
     const EOP: u64;
+    /// The fewest bytes of a packet.
+    const SHORTEST: usize;
     /// The most descriptors that one packet may take, contexts apart.
     const MAX_SEGMENTS: usize;
     /// The most bytes that can be cut into segments.
@@ -153,6 +155,7 @@ pub struct TxAdvanced;
 impl TxLayout for TxAdvanced {
     const REPORT: u64 = tx::RS;
     const EOP: u64 = tx::EOP;
+    const SHORTEST: usize = 1;
     const MAX_SEGMENTS: usize = 38; // 7.2.1: 40 with segmentation
     const MAX_SEGMENTED: u64 = (1 << 18) - 1; // PAYLEN has 18 bits
 

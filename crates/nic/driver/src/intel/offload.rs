@@ -90,7 +90,7 @@ impl<L: TxLayout> TxQueue<L> {
 }
 
 /// Whether the device can send a packet at all (7.2.1, 7.2.4): no empty
-/// segment, not too many, not too long, headers inside the first segment.
+/// segment, not too many, not too short or too long, headers inside the first segment.
 fn sendable<L: TxLayout>(
     packet: &Packet,
     offload: TxOffload,
@@ -103,6 +103,7 @@ fn sendable<L: TxLayout>(
     let headers_fit = offload.is_empty() || offload.header_len() <= packet.len() as u64;
     let cut = !segmenting || (offload.segment_size > 0 && offload.header_len() < total);
     segments <= L::MAX_SEGMENTS
+        && total >= L::SHORTEST as u64
         && total <= limit
         && headers_fit
         && cut

@@ -162,8 +162,9 @@ impl<C: Chip> port::Port for Port<C> {
     }
 
     fn health(&self) -> port::Result<()> {
-        let health = self.chip.pci.health().and_then(|()| self.chip.attachment.health());
-        Ok(health.map_err(crate::Error::from)?)
+        let bus = self.chip.pci.health().and_then(|()| self.chip.attachment.health());
+        bus.map_err(crate::Error::from)?;
+        Ok(Chip::health(&*self.chip)?)
     }
 
     fn stop(&mut self) -> port::Result<()> {

@@ -77,7 +77,7 @@ impl<L: TxLayout> TxQueue<L> {
     fn send_plain(&mut self, batch: &mut Batch) -> u32 {
         let (descriptors, places) = self.ring.slice(self.next, self.room().min(REPORT_EVERY));
         let (mut slots, mut bytes) = (descriptors.iter().zip(places), 0);
-        let is_plain = |packet: &Packet| packet.is_plain() && !packet.is_empty();
+        let is_plain = |packet: &Packet| packet.is_plain() && packet.len() >= L::SHORTEST;
         let sent = batch.give(slots.len(), is_plain, |packet| {
             let Some((descriptor, place)) = slots.next() else { return };
             let len = packet.len() as u64;

@@ -52,13 +52,24 @@ impl Place {
     fn size(self, registers: &Registers) -> Option<u32> {
         let len = registers.read(self.len);
         let size = len & PF_ATQLEN::LEN_MASK;
-        (len & PF_ATQLEN::ENABLE != 0 && len & PF_ATQLEN::CRIT == 0 && size > 0).then_some(size)
+        let runs = len & PF_ATQLEN::ENABLE != 0 && len & PF_ATQLEN::CRIT == 0;
+        (runs && size > 0 && self.is_aligned(registers)).then_some(size)
+    }
+
+    fn is_aligned(self, registers: &Registers) -> bool {
+        registers.read(self.base_low).is_multiple_of(ALIGNMENT)
+    }
+
+    /// A descriptor cannot be reached: the queue stops until it is enabled anew.
+    fn stop(self, registers: &mut Registers, counters: &mut Counters, place: u64) {
+        counters.report(Rule::AdminRingUnmapped, self.location(), place);
+        registers.write(self.len, registers.read(self.len) | PF_ATQLEN::CRIT);
     }
 
     /// The driver wrote the queue's length, and with it may have enabled the queue.
     pub fn check(self, registers: &Registers, counters: &mut Counters) {
         let len = registers.read(self.len);
-        let bad = len & PF_ATQLEN::LEN_MASK == 0 || !registers.read(self.base_low).is_multiple_of(ALIGNMENT);
+        let bad = len & PF_ATQLEN::LEN_MASK == 0 || !self.is_aligned(registers);
         if len & PF_ATQLEN::ENABLE != 0 && bad {
             counters.report(Rule::AdminQueueInvalid, self.location(), len.into());
         }
@@ -100,8 +111,7 @@ impl Place {
         let place = self.next(registers)?;
         let mut bytes = [0; DESCRIPTOR];
         if counters.dma_off || !dma.read(place, &mut bytes) {
-            counters.report(Rule::AdminRingUnmapped, self.location(), place);
-            registers.write(self.len, registers.read(self.len) | PF_ATQLEN::CRIT);
+            self.stop(registers, counters, place);
             return None;
         }
         let mut words = [0; 4];
@@ -111,18 +121,30 @@ impl Place {
         Some((place, Descriptor::from_words(words)))
     }
 
-    /// Writes the descriptor at the head back and goes on to the next.
-    pub fn put(self, registers: &mut Registers, dma: &impl Dma, place: u64, descriptor: &Descriptor) {
+    /// Writes the descriptor at the head back and goes on to the next; `false` when it cannot be
+    /// written, which stops the queue.
+    pub fn put(
+        self,
+        registers: &mut Registers,
+        dma: &impl Dma,
+        counters: &mut Counters,
+        place: u64,
+        descriptor: &Descriptor,
+    ) -> bool {
         let [head, rest @ ..] = descriptor.words();
         let rest: Vec<u8> = rest.iter().flat_map(|word| word.to_le_bytes()).collect();
         // The flags stand in the first word: a driver that sees them sees the rest.
         match dma.window(place, 8) {
             Some(window) if dma.write(place + 8, &rest) => window.store_release(0, head),
-            _ => return,
+            _ => {
+                self.stop(registers, counters, place);
+                return false;
+            }
         }
         let next = registers.read(self.head) + 1;
         let size = self.size(registers).unwrap_or(1);
         registers.write(self.head, if next >= size { 0 } else { next });
+        true
     }
 }
 

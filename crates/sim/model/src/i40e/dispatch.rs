@@ -40,6 +40,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             PFINT_ICR0::ID => self.host.counters.interrupts.take_causes(),
             PFINT_DYN_CTL0::ID => self.host.counters.interrupts.read_control(0),
             PFINT_DYN_CTLN::ID => self.host.counters.interrupts.read_control(n + 1),
+            PF_MDET_TX::ID => u32::from(self.host.counters.malicious),
             QTX_HEAD::ID => self.tx.queues.get(n).map_or(0, |queue| queue.ring.head),
             _ => self.registers.read(offset),
         }
@@ -72,6 +73,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             }
             GLNVM_SRCTL::ID => return self.nvm.control(value),
             GLNVM_FLA::ID => return,
+            PF_MDET_TX::ID => return self.host.counters.malicious &= value & PF_MDET_TX::VALID == 0,
             PFINT_DYN_CTL0::ID => return interrupts.control(0, value),
             PFINT_DYN_CTLN::ID => return interrupts.control(n + 1, value),
             PFINT_ICR0_ENA::ID => interrupts.set_wanted(value),

@@ -3,7 +3,8 @@
 //! several traffic classes need are not there.
 
 use regs::i40e::admin::{
-    self, Descriptor, LAN_ADDR_VALID, PORT_ADDR_VALID, capability, error, flag, link, macvlan, opcode, vsi,
+    self, Descriptor, LAN_ADDR_VALID, PORT_ADDR_VALID, capability, error, flag, link, macvlan, opcode,
+    promiscuous, vsi,
 };
 use regs::i40e::*;
 
@@ -44,7 +45,10 @@ impl<D: Dma, P: Pages> I40e<D, P> {
                 command.retval = 0;
             }
             self.host.counters.commands += 1;
-            SEND.put(&mut self.registers, &self.host.dma, place, &command);
+            let (registers, host) = (&mut self.registers, &mut self.host);
+            if !SEND.put(registers, &host.dma, &mut host.counters, place, &command) {
+                break;
+            }
         }
         self.post_events();
     }
@@ -56,10 +60,12 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         }
         let (registers, host) = (&mut self.registers, &mut self.host);
         let Some((place, lent)) = RECEIVE.take(registers, &host.dma, &mut host.counters) else { return };
-        self.link.event = false;
-        let event = self.link.event();
+        let event = self.link.take_event();
         let event = Descriptor { flags: flag::DD | flag::CMP, cookie: lent.cookie, ..event };
-        RECEIVE.put(&mut self.registers, &self.host.dma, place, &event);
+        let (registers, host) = (&mut self.registers, &mut self.host);
+        if !RECEIVE.put(registers, &host.dma, &mut host.counters, place, &event) {
+            return;
+        }
         self.host.counters.interrupts.cause(PFINT_ICR0::ADMINQ);
     }
 
@@ -70,10 +76,10 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             opcode::DRIVER_VERSION
             | opcode::QUEUE_SHUTDOWN
             | opcode::RELEASE_RESOURCE
-            | opcode::CLEAR_PXE_MODE
             | opcode::MAC_ADDRESS_WRITE
-            | opcode::LLDP_STOP
             | opcode::SET_DCB_PARAMETERS => {}
+            opcode::CLEAR_PXE_MODE => return self.once(opcode::CLEAR_PXE_MODE, error::EEXIST),
+            opcode::LLDP_STOP => return self.once(opcode::LLDP_STOP, error::EPERM),
             opcode::LIST_FUNC_CAPABILITIES | opcode::LIST_DEV_CAPABILITIES => {
                 return self.capabilities(command);
             }
@@ -122,6 +128,11 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         let buffer = Buffer::of(command, &mut host.counters).ok_or(error::EINVAL)?;
         let bytes = buffer.read(command, &host.dma, &mut host.counters).ok_or(error::BAD_ADDR)?;
         Ok((buffer, bytes))
+    }
+
+    /// A command that stops something: what was stopped before is so until the next power-on.
+    fn once(&mut self, opcode: u16, again: u16) -> Answer {
+        if self.stopped.insert(opcode) { Ok(()) } else { Err(again) }
     }
 
     fn version(&self, command: &mut Descriptor) {
@@ -248,7 +259,12 @@ impl<D: Dma, P: Pages> I40e<D, P> {
 
     fn promiscuous(&mut self, command: &mut Descriptor) -> Answer {
         self.check_vsi(command, command.param16(4))?;
-        self.switch.set_promiscuous(command.param16(0), command.param16(2));
+        let (modes, valid) = (command.param16(0), command.param16(2));
+        if modes & promiscuous::UNICAST != 0 && modes & valid & promiscuous::RX_ONLY == 0 {
+            let place = Location::Command(command.opcode);
+            self.host.counters.report(Rule::PromiscuousOfSent, place, modes.into());
+        }
+        self.switch.set_promiscuous(modes, valid);
         Ok(())
     }
 

@@ -20,8 +20,6 @@ const PAGES: u64 = SEGMENT / PAGE;
 const BASE_UNIT: u64 = 512;
 /// The bit of a page descriptor that says it is one.
 const PAGE_VALID: u64 = 1;
-/// Segment descriptors that there are.
-const SEGMENTS: u16 = 4096;
 
 /// Contexts of one direction.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +75,7 @@ impl Hmc {
             return;
         }
         let pages = u64::from((low & PFHMC_SDDATALOW::BPCOUNT_MASK) >> PFHMC_SDDATALOW::BPCOUNT_SHIFT);
-        if index >= SEGMENTS || pages == 0 || pages > PAGES {
+        if pages == 0 || pages > PAGES {
             counters.report(Rule::SegmentInvalid, Location::Segment(index), u64::from(low));
             return;
         }

@@ -53,6 +53,8 @@ pub(super) struct Counters {
     pub lint: Lint,
     /// Bus Master Enable is clear: the device accesses no memory.
     pub dma_off: bool,
+    /// A transmit queue was stopped for what it was given, and the driver did not clear that.
+    pub malicious: bool,
     /// Frames the wire gave, and packets the host queued, each segment counting.
     pub rx_offered: u64,
     pub tx_offered: u64,

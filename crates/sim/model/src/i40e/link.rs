@@ -13,7 +13,7 @@ pub(super) struct Link {
     enabled: bool,
     /// The other end is there.
     light: bool,
-    /// Events are wanted, and which are not.
+    /// An event is wanted, one until the driver asks for the link again; and which are not.
     events: bool,
     mask: u16,
     /// An event waits to be posted.
@@ -74,8 +74,9 @@ impl Link {
         descriptor.set_param(link::MAX_FRAME, &self.max_frame.to_le_bytes());
     }
 
-    /// The event that the link has changed.
-    pub fn event(&self) -> Descriptor {
+    /// The event that the link has changed. There is no other until the driver asks for the link.
+    pub fn take_event(&mut self) -> Descriptor {
+        (self.event, self.events) = (false, false);
         let mut event = Descriptor::new(opcode::GET_LINK_STATUS);
         event.set_param(0, &[1]); // events are on
         self.describe(&mut event);

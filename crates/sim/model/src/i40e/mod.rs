@@ -44,6 +44,8 @@ use rx::Rx;
 use switch::Switch;
 use tx::Tx;
 
+use std::collections::BTreeSet;
+
 use crate::{Dma, Interrupts, Pages, Wire};
 use regs::i40e::{PFGEN_CTRL, QRX_TAIL, QTX_TAIL};
 
@@ -63,6 +65,8 @@ pub struct I40e<D: Dma, P: Pages> {
     link: Link,
     nvm: Nvm,
     switch: Switch,
+    /// Commands that stopped for good what ran since power-on.
+    stopped: BTreeSet<u16>,
     rx: Rx<D::Window>,
     tx: Tx<D::Window>,
     /// Where interrupts go.
@@ -83,6 +87,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             link: Link::new(),
             nvm: Nvm::new(),
             switch: Switch::new(mac),
+            stopped: BTreeSet::new(),
             rx: Rx::new(),
             tx: Tx::new(),
             messages: None,
@@ -93,7 +98,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
 
     /// Does some of the work there is and returns how many packets moved; 0 means idle.
     /// `now_ns` must not go backwards. The work is bounded: 64 frames from the wire, and 64
-    /// descriptors of each transmit queue and some 4 MiB of them all.
+    /// descriptors of each transmit queue and some 4 MiB, read and sent, of them all.
     pub fn step<C: Wire>(&mut self, wire: &mut C, now_ns: u64) -> usize {
         self.now_ns = now_ns;
         self.link.set_light(wire.is_up());
@@ -136,12 +141,16 @@ impl<D: Dma, P: Pages> I40e<D, P> {
 
     /// A reset of the whole device, as by power.
     pub fn reset(&mut self) {
+        self.registers = Registers::new();
+        self.stopped.clear();
+        self.host.counters.malicious = false;
         self.reset_function();
         self.host.dma.forget();
     }
 
     /// A reset of the function (chapter 4): queues, interrupts, admin queues, filters and the
-    /// host memory cache are as after power-on; statistics stay.
+    /// host memory cache are as after power-on; statistics stay, and what belongs to the whole
+    /// card.
     fn reset_function(&mut self) {
         let I40e { host, rx, tx, .. } = self;
         for queue in &mut rx.queues {

@@ -11,17 +11,21 @@ pub(super) struct Registers {
 
 impl Registers {
     pub fn new() -> Registers {
-        Registers { values: TABLE.iter().map(|register| vec![0; register.len()].into()).collect() }
-    }
-
-    /// As a reset of the function leaves them.
-    pub fn reset(&mut self) {
-        self.values.iter_mut().for_each(|values| values.fill(0));
+        let values = TABLE.iter().map(|register| vec![0; register.len()].into()).collect();
+        let mut registers = Registers { values };
         for n in 0..GLQF_HASH_INSET::COUNT / 2 {
             let value = default_inset(n as u32);
-            self.write(GLQF_HASH_INSET::at(2 * n), value as u32);
-            self.write(GLQF_HASH_INSET::at(2 * n + 1), (value >> 32) as u32);
+            registers.write(GLQF_HASH_INSET::at(2 * n), value as u32);
+            registers.write(GLQF_HASH_INSET::at(2 * n + 1), (value >> 32) as u32);
         }
+        registers
+    }
+
+    /// As a reset of the function leaves them: those of the whole card stay.
+    pub fn reset(&mut self) {
+        let of_card = GLQF_HASH_INSET::ID.index();
+        let values = self.values.iter_mut().enumerate().filter(|(n, _)| *n != of_card);
+        values.for_each(|(_, values)| values.fill(0));
     }
 
     /// What is kept at `offset`; 0 where there is no register.

@@ -2,11 +2,11 @@
 //! the hash leads (datasheet 332464, chapter 7).
 
 use regs::i40e::*;
-use regs::ixgbe::descriptor::rx_low::{PACKET_IPV4, PACKET_IPV6, PACKET_SCTP, PACKET_TCP, PACKET_UDP};
+use wire::ip::Protocol;
 use wire::{ipv4, ipv6};
 
 use super::registers::Registers;
-use crate::ixgbe::headers::Headers;
+use crate::headers::{Headers, Network};
 use crate::toeplitz::{INPUT, KEY, Toeplitz};
 
 /// Bits of an entry of the table.
@@ -71,9 +71,9 @@ impl Rss {
         if self.classes >> class & 1 == 0 {
             return None;
         }
-        let (at, len) = match headers.kind & PACKET_IPV4 {
-            0 => (ipv6::offset::SRC, ipv6::HEADER_LEN - ipv6::offset::SRC),
-            _ => (ipv4::offset::SRC, ipv4::HEADER_LEN - ipv4::offset::SRC),
+        let (at, len) = match headers.network {
+            Network::V4 { .. } => (ipv4::offset::SRC, ipv4::HEADER_LEN - ipv4::offset::SRC),
+            _ => (ipv6::offset::SRC, ipv6::HEADER_LEN - ipv6::offset::SRC),
         };
         let mut input = [0; INPUT];
         input[..len].copy_from_slice(frame.get(usize::from(headers.l3) + at..)?.get(..len)?);
@@ -93,27 +93,27 @@ impl Rss {
 
 /// The class of a packet; `None` for what has none.
 fn class_of(frame: &[u8], headers: &Headers) -> Option<u32> {
-    let transport = headers.kind & (PACKET_TCP | PACKET_UDP | PACKET_SCTP);
-    if headers.kind & PACKET_IPV4 != 0 {
-        let fragment =
-            || ipv4::Header::of(frame.get(headers.l3.into()..)?).map(|header| header.is_fragment());
-        Some(match transport {
-            PACKET_TCP => class::IPV4_TCP,
-            PACKET_UDP => class::IPV4_UDP,
-            PACKET_SCTP => class::IPV4_SCTP,
-            _ if fragment() == Some(true) => class::IPV4_FRAGMENT,
-            _ => class::IPV4_OTHER,
-        })
-    } else if headers.kind & PACKET_IPV6 != 0 {
-        Some(match transport {
-            PACKET_TCP => class::IPV6_TCP,
-            PACKET_UDP => class::IPV6_UDP,
-            PACKET_SCTP => class::IPV6_SCTP,
-            _ if headers.protocol == wire::ip::Protocol::FRAGMENT.0 => class::IPV6_FRAGMENT,
-            _ => class::IPV6_OTHER,
-        })
-    } else {
-        None
+    let transport = Some(Protocol(headers.protocol)).filter(|_| headers.l4 != 0);
+    match headers.network {
+        Network::None => None,
+        Network::V4 { .. } => {
+            let fragment =
+                || ipv4::Header::of(frame.get(headers.l3.into()..)?).map(|header| header.is_fragment());
+            Some(match transport {
+                Some(Protocol::TCP) => class::IPV4_TCP,
+                Some(Protocol::UDP) => class::IPV4_UDP,
+                Some(_) => class::IPV4_SCTP,
+                None if fragment() == Some(true) => class::IPV4_FRAGMENT,
+                None => class::IPV4_OTHER,
+            })
+        }
+        Network::V6 { .. } => Some(match transport {
+            Some(Protocol::TCP) => class::IPV6_TCP,
+            Some(Protocol::UDP) => class::IPV6_UDP,
+            Some(_) => class::IPV6_SCTP,
+            None if Protocol(headers.protocol) == Protocol::FRAGMENT => class::IPV6_FRAGMENT,
+            None => class::IPV6_OTHER,
+        }),
     }
 }
 

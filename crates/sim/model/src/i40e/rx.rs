@@ -4,7 +4,6 @@
 
 use regs::i40e::descriptor::{MOST_RX_BUFFERS, rx_high, rx_low};
 use regs::i40e::*;
-use regs::ixgbe::descriptor::rx_high as found;
 use wire::ethernet::{ADDRESSES_LEN, EtherType};
 use wire::vlan;
 
@@ -18,7 +17,7 @@ use super::rss::{Rss, packet_type};
 use super::statistics::RX;
 use super::switch::{Switch, Unwanted};
 use crate::checksum::crc32;
-use crate::ixgbe::headers::{Headers, parse};
+use crate::headers::{Headers, parse};
 use crate::{Dma, FrameError, MAX_FRAME, MIN_FRAME, Pages, Window, Wire};
 
 /// Most frames taken from the wire in a step.
@@ -84,6 +83,9 @@ impl<W: Window> RxQueue<W> {
         let most = LONGEST.min(MOST_RX_BUFFERS * self.buffer);
         if !(SHORTEST..=most).contains(&self.longest) {
             host.counters.report(Rule::RxMaxInvalid, Location::Rx(n), self.longest as u64);
+        }
+        if SHOWIV.of(&words) != 0 {
+            host.counters.report(Rule::InnerTagStripped, Location::Rx(n), 1);
         }
         self.strips_crc = CRCSTRIP.of(&words) != 0;
         self.tag_in_first = L2TSEL.of(&words) != 0;
@@ -211,13 +213,14 @@ impl<W: Window> Rx<W> {
         D: Dma<Window = W>,
         P: Pages,
     {
-        let headers = parse(frame, EtherType::VLAN.0);
+        let headers = parse(frame, 1, |ethertype| ethertype == EtherType::VLAN);
         let counters = &mut host.counters;
         match switch.accept(frame, headers.tag) {
             Ok(()) => {}
             Err(Unwanted::Address) => return counters.drops.rx_filtered_mac += 1,
             Err(Unwanted::Vlan) => return counters.drops.rx_filtered_vlan += 1,
         }
+        counters.statistics.of_vsi(RX, frame);
         let hash = self.rss.hash(frame, &headers);
         let entry = hash.map_or(0, |hash| self.rss.queue(hash)) & (self.vsi.1 - 1);
         let n = usize::from(self.vsi.0.wrapping_add(entry));
@@ -250,15 +253,15 @@ impl<W: Window> Rx<W> {
 fn words(frame: &[u8], headers: &Headers, hash: Option<u32>, tag: Option<u16>, strips_crc: bool) -> [u64; 2] {
     let low = hash.map_or(0, |hash| u64::from(hash) << rx_low::HASH_SHIFT)
         | tag.map_or(0, |tag| u64::from(tag) << rx_low::L2TAG1_SHIFT);
-    let looked_at = headers.status & (found::IPCS | found::L4I) != 0;
+    let (ip, l4) = (headers.ip_checksum, headers.l4_checksum);
     let mut high = u64::from(packet_type(frame, headers)) << rx_high::PTYPE_SHIFT;
     for (set, bit) in [
         (hash.is_some(), rx_high::FLTSTAT_RSS),
         (tag.is_some(), rx_high::L2TAG1P),
         (!strips_crc, rx_high::CRCP),
-        (looked_at, rx_high::L3L4P),
-        (headers.status & found::IPE != 0, rx_high::IPE),
-        (headers.status & found::L4E != 0, rx_high::L4E),
+        (ip.is_some() || l4.is_some(), rx_high::L3L4P),
+        (ip == Some(false), rx_high::IPE),
+        (l4 == Some(false), rx_high::L4E),
     ] {
         high |= if set { bit } else { 0 };
     }

@@ -1,4 +1,4 @@
-//! Counters of the port: 48 bits, of which a register shows the lower 32 and the next one
+//! Counters of the port and of its VSI: 48 bits, of which a register shows the lower 32 and the next one
 //! the rest. Reading does not clear them, and no reset of the function does
 //! (datasheet 332464, chapter 7).
 
@@ -38,6 +38,19 @@ const WIDE: [(Id, Id); 22] = [
     (GLPRT_PTC9522L::ID, GLPRT_PTC9522H::ID),
 ];
 
+/// The two registers of each counter of the VSI, by direction and destination.
+const OF_VSI: [(Id, Id); 2 * DESTINATIONS] = [
+    (GLV_UPRCL::ID, GLV_UPRCH::ID),
+    (GLV_MPRCL::ID, GLV_MPRCH::ID),
+    (GLV_BPRCL::ID, GLV_BPRCH::ID),
+    (GLV_UPTCL::ID, GLV_UPTCH::ID),
+    (GLV_MPTCL::ID, GLV_MPTCH::ID),
+    (GLV_BPTCL::ID, GLV_BPTCH::ID),
+];
+
+/// One host, several, all.
+const DESTINATIONS: usize = 3;
+
 /// Counters of one direction: good bytes, packets by destination, packets by size.
 const KINDS: usize = 11;
 const BYTES: usize = 0;
@@ -51,6 +64,7 @@ const SIZES: [usize; 6] = [64, 127, 255, 511, 1023, 1522];
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
     wide: [[u64; KINDS]; 2],
+    of_vsi: [[u64; DESTINATIONS]; 2],
     /// Frames with a wrong CRC, with an illegal symbol, too short, too long.
     pub crc: u64,
     pub illegal: u64,
@@ -74,19 +88,20 @@ impl Statistics {
         let counts = &mut self.wide[direction];
         let len = frame.len() + CRC;
         counts[BYTES] += len as u64;
-        let destination = match frame.first_chunk::<{ ADDRESSES_LEN / 2 }>() {
-            Some([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]) => 2,
-            Some([first, ..]) if first & 1 != 0 => 1,
-            _ => 0,
-        };
-        counts[BY_DESTINATION + destination] += 1;
+        counts[BY_DESTINATION + destination(frame)] += 1;
         counts[BY_SIZE + SIZES.iter().filter(|size| len > **size).count()] += 1;
+    }
+
+    /// A frame came for the VSI, or was sent by it.
+    pub fn of_vsi(&mut self, direction: usize, frame: &[u8]) {
+        self.of_vsi[direction][destination(frame)] += 1;
     }
 
     /// What a statistics register reads; `None` for a register that is none.
     pub fn read(&self, id: Id, n: usize) -> Option<u32> {
-        for (at, (low, high)) in WIDE.iter().enumerate() {
-            let value = if n == 0 { self.wide[at / KINDS][at % KINDS] & MASK } else { 0 };
+        let wide = WIDE.iter().zip(self.wide.as_flattened());
+        for ((low, high), value) in wide.chain(OF_VSI.iter().zip(self.of_vsi.as_flattened())) {
+            let value = if n == 0 { value & MASK } else { 0 };
             if id == *low {
                 return Some(value as u32);
             }
@@ -103,5 +118,14 @@ impl Statistics {
             _ => return None,
         };
         Some(if n == 0 { narrow as u32 } else { 0 })
+    }
+}
+
+/// Whether a frame is for one host, several, or all.
+fn destination(frame: &[u8]) -> usize {
+    match frame.first_chunk::<{ ADDRESSES_LEN / 2 }>() {
+        Some([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]) => 2,
+        Some([first, ..]) if first & 1 != 0 => 1,
+        _ => 0,
     }
 }

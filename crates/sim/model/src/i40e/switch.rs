@@ -2,7 +2,7 @@
 //! filters that decide which frames the VSI receives and the queues that they come to
 //! (datasheet 332464, chapter 7).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use regs::i40e::admin::{element, promiscuous, vsi};
 
@@ -34,8 +34,8 @@ type Filter = ([u8; 6], Option<u16>);
 #[derive(Debug)]
 pub(super) struct Switch {
     filters: BTreeSet<Filter>,
-    /// VLANs that some filter names, without the one of untagged frames.
-    by_vlan: bool,
+    /// How many filters name each VLAN, which untagged frames have too.
+    vlans: BTreeMap<u16, usize>,
     promiscuous: u16,
     properties: [u8; vsi::LEN],
 }
@@ -50,7 +50,7 @@ impl Switch {
         properties[vsi::PORT_VLAN_FLAGS] = vsi::PVLAN_MODE_ALL | vsi::PVLAN_EMOD_NOTHING;
         // The firmware gives the VSI one queue and the function's own address.
         let filters = BTreeSet::from([(mac, None)]);
-        Switch { filters, by_vlan: false, promiscuous: 0, properties }
+        Switch { filters, vlans: BTreeMap::new(), promiscuous: 0, properties }
     }
 
     fn half(&self, at: usize) -> u16 {
@@ -121,15 +121,23 @@ impl Switch {
         if self.filters.len() >= FILTERS && !self.filters.contains(&(mac, vlan)) {
             return false;
         }
-        self.filters.insert((mac, vlan));
-        self.by_vlan |= vlan.is_some();
+        if let (true, Some(vlan)) = (self.filters.insert((mac, vlan)), vlan) {
+            *self.vlans.entry(vlan).or_default() += 1;
+        }
         true
     }
 
     /// Removes a filter; whether it was there.
     pub fn remove(&mut self, mac: [u8; 6], vlan: Option<u16>) -> bool {
         let was = self.filters.remove(&(mac, vlan));
-        self.by_vlan = self.filters.iter().any(|(_, vlan)| vlan.is_some());
+        if let (true, Some(vlan)) = (was, vlan)
+            && let Some(count) = self.vlans.get_mut(&vlan)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.vlans.remove(&vlan);
+            }
+        }
         was
     }
 
@@ -159,8 +167,8 @@ impl Switch {
             let other_vlan = known.is_some_and(|(mac, _)| mac == destination);
             return Err(if other_vlan { Unwanted::Vlan } else { Unwanted::Address });
         }
-        let any_vlan = !self.by_vlan || self.promiscuous & promiscuous::VLAN != 0;
-        if any_vlan || self.filters.iter().any(|(_, vlan)| *vlan == Some(id)) {
+        let any_vlan = self.vlans.is_empty() || self.promiscuous & promiscuous::VLAN != 0;
+        if any_vlan || self.vlans.contains_key(&id) {
             return Ok(());
         }
         Err(Unwanted::Vlan)

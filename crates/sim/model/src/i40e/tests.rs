@@ -22,6 +22,7 @@ const RECEIVE: u64 = BASE + 0x1000;
 const BUFFER: u64 = BASE + 0x2000;
 const RX_RING: u64 = BASE + 0x4000;
 const TX_RING: u64 = BASE + 0x5000;
+const PAGES: u64 = BASE + 0x8000;
 const DATA: u64 = BASE + 0x1_0000;
 const CONTEXTS: u64 = BASE + 0x20_0000;
 const SIZE: u32 = 32;
@@ -129,6 +130,25 @@ impl Guest {
         chip.write(QRX_ENA::at(0), QRX_ENA::QENA_REQ);
     }
 
+    /// Lends the contexts' memory page by page, the first ones where `words` say, and enables
+    /// both queues anew.
+    fn lend_pages(&mut self, words: &[u64]) {
+        for n in 0..512 {
+            let page = words.get(n as usize).copied().unwrap_or((CONTEXTS + 4096 * n) | 1);
+            self.memory.store(PAGES + 8 * n, page);
+        }
+        let chip = &mut self.chip;
+        chip.write(GLLAN_TXPRE_QDIS::at(0), GLLAN_TXPRE_QDIS::SET_QDIS);
+        chip.write(QTX_ENA::at(0), 0);
+        chip.write(QRX_ENA::at(0), 0);
+        let kind = PFHMC_SDDATALOW::VALID | 512 << PFHMC_SDDATALOW::BPCOUNT_SHIFT;
+        chip.write(PFHMC_SDDATALOW::AT, PAGES as u32 | kind);
+        chip.write(PFHMC_SDCMD::AT, PFHMC_SDCMD::PMSDWR);
+        chip.write(GLLAN_TXPRE_QDIS::at(0), GLLAN_TXPRE_QDIS::CLEAR_QDIS);
+        chip.write(QTX_ENA::at(0), QTX_ENA::QENA_REQ);
+        chip.write(QRX_ENA::at(0), QRX_ENA::QENA_REQ);
+    }
+
     /// Puts descriptors from the start of the transmit ring, and rings.
     fn transmit(&mut self, descriptors: &[[u64; 2]]) {
         for (at, words) in (TX_RING..).step_by(16).zip(descriptors) {
@@ -217,8 +237,14 @@ fn a_frame_is_received_and_one_is_sent() {
     guest.transmit(&[[DATA + 0x8000, tx::EOP | tx::RS | tx::ICRC | 100 << tx::SIZE_SHIFT]]);
     assert_eq!(guest.cable.from_host, [frame]);
     assert_eq!(guest.memory.load(TX_RING + 8), tx::DTYPE_DONE);
-    let packets = [GLPRT_UPRCL::at(0), GLPRT_UPTCL::at(0), GLPRT_UPRCL::at(0)];
-    assert_eq!(packets.map(|offset| guest.chip.read(offset)), [1, 1, 1], "reading does not clear");
+    let packets = [GLPRT_UPRCL::at(0), GLPRT_UPTCL::at(0), GLV_UPRCL::at(0), GLV_UPTCL::at(0)];
+    for _ in 0..2 {
+        assert_eq!(packets.map(|offset| guest.chip.read(offset)), [1; 4], "reading does not clear");
+    }
+    // What no filter wants passes the port, and is none of the VSI's.
+    guest.cable.send(&[&[2; 12][..], &[0; 60]].concat());
+    guest.step();
+    assert_eq!(packets.map(|offset| guest.chip.read(offset)), [2, 1, 1, 1]);
     assert!(guest.chip.lint().is_empty(), "{}", guest.chip.lint());
     // Without a descriptor a frame is lost, and counted.
     (0..9).for_each(|_| guest.cable.send(&[&MAC[..], &[0; 60]].concat()));
@@ -237,6 +263,7 @@ fn contexts_are_checked_when_a_queue_is_enabled() {
         (rx::QLEN, 8191, Rule::RingLengthInvalid, false),
         (rx::DBUFF, 7, Rule::BufferSizeInvalid, false),
         (rx::RXMAX, 9729, Rule::RxMaxInvalid, true),
+        (rx::SHOWIV, 1, Rule::InnerTagStripped, true),
         (rx::BASE, 1 << 40, Rule::RingUnmapped, true),
     ] {
         let mut guest = Guest::new();
@@ -266,16 +293,18 @@ fn descriptors_that_make_no_sense_are_reported_and_their_packet_lost() {
     };
     let end = tx::EOP | tx::RS;
     let nine: Vec<[u64; 2]> = (0..9).map(|n| data(20, if n == 8 { end } else { 0 })).collect();
-    for (descriptors, rule, lost) in [
-        (vec![data(0, end)], Rule::ZeroLengthDescriptor, 1),
-        (vec![data(16, end)], Rule::TxLengthInvalid, 1),
-        (vec![data(60, end | 5)], Rule::UnsupportedDescriptor, 1),
-        (vec![data(60, tx::RS), data(60, end)], Rule::ReportWithoutEnd, 0),
-        (vec![data(60, 0), cut(100, 1), data(60, end)], Rule::ContextInsidePacket, 1),
-        (nine, Rule::TooManyBuffers, 1),
-        (vec![cut(63, 6), data(60, end)], Rule::TsoInvalid, 1),
-        (vec![[1 << 50, 60 << tx::SIZE_SHIFT | end]], Rule::BufferUnmapped, 1),
-        (vec![data(60, end | tx::L4T_UDP | tx::IIPT_IPV4)], Rule::HeaderLengthsWrong, 0),
+    for (descriptors, rule, stops, lost) in [
+        (vec![data(0, end)], Rule::ZeroLengthDescriptor, true, 1),
+        (vec![data(16, end)], Rule::TxLengthInvalid, true, 1),
+        (vec![data(9725, end)], Rule::TxLengthInvalid, true, 1),
+        (vec![data(60, end | 5)], Rule::UnsupportedDescriptor, true, 1),
+        (vec![data(60, tx::RS), data(60, end)], Rule::ReportWithoutEnd, true, 1),
+        (vec![data(60, 0), cut(100, 1), data(60, end)], Rule::ContextInsidePacket, true, 1),
+        (nine, Rule::TooManyBuffers, true, 1),
+        (vec![cut(63, 6), data(60, end)], Rule::TsoInvalid, true, 1),
+        (vec![[1 << 50, 60 << tx::SIZE_SHIFT | end]], Rule::BufferUnmapped, false, 1),
+        (vec![data(60, end | tx::L4T_UDP | tx::IIPT_IPV4)], Rule::HeaderLengthsWrong, false, 0),
+        (vec![data(60, end | tx::L4T_UDP | tx::IIPT_IPV4)], Rule::TransportLengthWrong, false, 0),
     ] {
         let mut guest = Guest::new();
         guest.start(&[], &[]);
@@ -283,13 +312,27 @@ fn descriptors_that_make_no_sense_are_reported_and_their_packet_lost() {
         assert!(guest.broke(rule) >= 1, "{rule:?}: {}", guest.chip.lint());
         let drops = guest.chip.drops();
         assert_eq!(drops.tx(), lost, "{rule:?}");
-        // The queue goes on: the next packet is sent.
+        // A queue that was stopped sends nothing until it is enabled anew; others go on.
         let sent = guest.cable.from_host.len();
         let tail = descriptors.len() as u32;
         guest.memory.store(TX_RING + 16 * u64::from(tail), DATA);
         guest.memory.store(TX_RING + 16 * u64::from(tail) + 8, 60 << tx::SIZE_SHIFT | end);
         guest.chip.write(QTX_TAIL::at(0), tail + 1);
         guest.step();
+        assert_eq!(guest.cable.from_host.len(), sent + usize::from(!stops), "{rule:?}");
+        let told = |guest: &mut Guest| guest.chip.read(PF_MDET_TX::AT);
+        assert_eq!(told(&mut guest), u32::from(stops), "{rule:?}");
+        guest.chip.write(PF_MDET_TX::AT, PF_MDET_TX::VALID);
+        assert_eq!(told(&mut guest), 0, "{rule:?}");
+        for (announcement, request) in
+            [(GLLAN_TXPRE_QDIS::SET_QDIS, 0), (GLLAN_TXPRE_QDIS::CLEAR_QDIS, QTX_ENA::QENA_REQ)]
+        {
+            guest.chip.write(GLLAN_TXPRE_QDIS::at(0), announcement);
+            guest.chip.write(QTX_ENA::at(0), request);
+        }
+        guest.chip.write(QTX_TAIL::at(0), 0);
+        let sent = guest.cable.from_host.len();
+        guest.transmit(&[data(60, end)]);
         assert_eq!(guest.cable.from_host.len(), sent + 1, "{rule:?}");
     }
 }
@@ -326,15 +369,20 @@ proptest! {
     fn no_driver_makes_the_device_fall_over(
         writes in prop::collection::vec((0..TABLE.len(), any::<prop::sample::Index>(), any::<u32>(), 0..8u32), 1..200),
         words in prop::collection::vec(any::<u64>(), 64),
+        paged in any::<bool>(),
     ) {
         let mut guest = Guest::new();
         guest.start(&[], &[]);
+        if paged {
+            guest.lend_pages(&words);
+        }
         // Commands, descriptors and contexts of nonsense, some of it with real addresses.
         for (n, word) in (0..).zip(&words) {
-            let word = if n % 4 == 0 { DATA + word % 4096 } else { *word };
-            for place in [SEND, RX_RING, TX_RING, CONTEXTS, CONTEXTS + 4096, BUFFER] {
-                guest.memory.store(place + 8 * n, word);
+            let address = if n % 4 == 0 { DATA + word % 4096 } else { *word };
+            for place in [RX_RING, TX_RING, CONTEXTS, CONTEXTS + 4096, BUFFER] {
+                guest.memory.store(place + 8 * n, address);
             }
+            guest.memory.store(SEND + 8 * n, command_word(n % 4, *word));
         }
         for (row, n, value, kind) in writes {
             let register = &TABLE[row];
@@ -344,10 +392,62 @@ proptest! {
             guest.chip.write(offset, value);
             guest.chip.read(offset);
             guest.chip.write(QTX_TAIL::at(0), value % 64);
+            guest.chip.write(PF_ATQT::AT, value % SIZE);
+            // What was stopped goes on.
+            if kind == 7 {
+                guest.chip.write(QTX_ENA::at(0), 0);
+                guest.chip.write(QTX_ENA::at(0), QTX_ENA::QENA_REQ);
+            }
             guest.cable.send(&[&MAC[..], &[kind as u8; 80]].concat());
             guest.step();
         }
-        let (offered, drops) = (guest.chip.host.counters.rx_offered, guest.chip.drops().rx());
-        prop_assert_eq!(offered, guest.chip.host.counters.statistics.packets[super::statistics::RX] + drops);
+        guest.chip.write(PFGEN_CTRL::AT, PFGEN_CTRL::PFSWR);
+        let (counters, drops) = (&guest.chip.host.counters, guest.chip.drops());
+        let [received, sent] = counters.statistics.packets;
+        prop_assert_eq!(counters.rx_offered, received + drops.rx());
+        prop_assert_eq!(counters.tx_offered, sent + drops.tx());
     }
+}
+
+/// A word of a command, `at` of four: with an opcode that there is and lengths, elements and
+/// addresses that could be, half of the time.
+fn command_word(at: u64, word: u64) -> u64 {
+    let (opcode, _) = opcode::TABLE[(word >> 8) as usize % opcode::TABLE.len()];
+    match at {
+        0 => word & 0xFFFF_0FFF_0000_FFFF | u64::from(opcode) << 16,
+        2 if word & 1 != 0 => (u64::from(VSI_SEID) * 0x1_0001_0000) | word & 0xFFFF_0000_0000_000F,
+        3 if word & 1 != 0 => BUFFER.rotate_left(32),
+        _ => word,
+    }
+}
+
+/// Contexts may lie in single pages, whose addresses a page has.
+#[test]
+fn contexts_are_found_in_pages_too() {
+    let mut guest = Guest::new();
+    guest.start(&[], &[]);
+    guest.lend_pages(&[]);
+    assert_eq!((guest.chip.queues(), guest.chip.read(PFHMC_ERRORINFO::AT)), ((1, 1), 0));
+    let mut guest = Guest::new();
+    guest.start(&[], &[]);
+    guest.lend_pages(&[0, 0]);
+    assert_eq!(guest.chip.queues(), (0, 0), "pages that are none");
+    assert_eq!(guest.broke(Rule::ContextUnreachable), 2);
+}
+
+#[test]
+fn an_admin_queue_that_cannot_work_stops_and_is_reported_once() {
+    let mut guest = Guest::new();
+    guest.chip.write(PF_ATQBAL::AT, SEND as u32 + 8);
+    guest.chip.write(PF_ATQLEN::AT, SIZE | PF_ATQLEN::ENABLE);
+    guest.chip.write(PF_ATQT::AT, 1);
+    assert_eq!((guest.broke(Rule::AdminQueueInvalid), guest.broke(Rule::AdminQueueOff)), (1, 1));
+    assert_eq!(guest.chip.read(PF_ATQH::AT), 0, "no command was taken");
+    guest.chip.write(PF_ATQBAL::AT, 0);
+    guest.chip.write(PF_ATQBAH::AT, 0);
+    for _ in 0..3 {
+        guest.chip.write(PF_ATQT::AT, 1);
+    }
+    assert_eq!(guest.broke(Rule::AdminRingUnmapped), 1);
+    assert_eq!(guest.chip.read(PF_ATQLEN::AT) & PF_ATQLEN::CRIT, PF_ATQLEN::CRIT);
 }

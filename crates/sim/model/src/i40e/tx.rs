@@ -1,9 +1,9 @@
 //! Transmitting: descriptors are gathered to packets, which get their checksums and tags, are
-//! cut into segments and go out (datasheet 332464, chapter 8). A chain is taken to its end
-//! however it looks; what makes no sense is lost as a whole and counted. Tunnels, Flow
+//! cut into segments and go out (datasheet 332464, chapter 8). What makes no sense is lost as a
+//! whole and counted, and its queue stops until it is enabled anew. Tunnels, Flow
 //! Director's programming and timestamps are not modelled.
 
-use regs::i40e::descriptor::{MOST_TX_BUFFERS, tx, tx_context};
+use regs::i40e::descriptor::{MOST_TX_BUFFERS, SHORTEST_TX, tx, tx_context};
 use regs::i40e::*;
 use wire::ethernet::{ADDRESSES_LEN, EtherType};
 
@@ -19,13 +19,13 @@ use crate::ixgbe::lint::Rule as Misfit;
 use crate::ixgbe::offload::{Headers, Transport};
 use crate::{Dma, MIN_FRAME, Pages, Window};
 
-/// Most descriptors of a queue in a step, and bytes of all queues.
+/// Most descriptors of a queue in a step; and bytes of all queues, read and sent, after which no
+/// further packet is begun.
 const BURST: u32 = 64;
 const BYTES: usize = 4 << 20;
 /// The unit of a ring's base.
 const BASE_UNIT: u64 = 128;
-/// The shortest packet, and the longest that is not cut.
-const SHORTEST: usize = 17;
+/// The longest packet that is not cut.
 const LONGEST: usize = super::link::MAX_FRAME as usize - 4;
 /// The longest packet that is cut: 18 bits and the headers.
 const LONGEST_CUT: usize = (1 << 18) + 512;
@@ -39,6 +39,8 @@ const TCP_FLAGS: [u16; 3] = [0xFF6, 0xF76, 0xF7F];
 pub(super) struct TxQueue<W> {
     pub ring: Ring<W>,
     packet: Packet,
+    /// Its driver is taken for malicious.
+    stopped: bool,
     /// Where the head is written to, if it is.
     head_at: Option<u64>,
     /// GLLAN_TXPRE_QDIS was told that the queue will be enabled, or disabled.
@@ -60,6 +62,17 @@ struct Packet {
     loss: Option<Loss>,
 }
 
+/// What became of a packet with a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// More of it must come.
+    Part,
+    /// It is whole.
+    Whole,
+    /// The descriptor makes no sense.
+    Nonsense,
+}
+
 /// Why a packet is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Loss {
@@ -72,6 +85,7 @@ impl<W: Window> TxQueue<W> {
         TxQueue {
             ring: Ring::new(Location::Tx(n), QTX_TAIL::at(n.into())),
             packet: Packet::default(),
+            stopped: false,
             head_at: None,
             announced: None,
             cause: 0,
@@ -102,7 +116,7 @@ impl<W: Window> TxQueue<W> {
         if self.announced != Some(true) {
             host.counters.report(Rule::TxEnableUnannounced, place, n.into());
         }
-        self.announced = None;
+        (self.announced, self.stopped) = (None, false);
         self.head_at = (HEAD_WB_ENA.of(&words) != 0).then(|| HEAD_WB_ADDR.of(&words));
         let iova = BASE.of(&words) * BASE_UNIT;
         let head = registers.read(QTX_HEAD::at(n.into())).into();
@@ -127,16 +141,24 @@ impl<W: Window> TxQueue<W> {
         out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
     ) -> usize {
         self.ring.poll(host);
+        if self.stopped {
+            return 0;
+        }
         let (place, mut moved, mut reported) = (self.ring.place, 0, false);
         for _ in 0..self.ring.given().min(BURST) {
             let Some((window, at)) = self.ring.next() else { break };
             let (address, command) = (window.load(at), window.load(at + 8));
-            let before = self.packet.data.len();
-            let ended = self.packet.take(host, place, address, command);
-            *budget = budget.saturating_sub(self.packet.data.len() - before);
-            if ended {
-                self.packet.finish(host, place, out);
+            let (read, sent) = (self.packet.data.len(), host.counters.statistics.bytes[TX]);
+            let taken = self.packet.take(host, place, address, command);
+            *budget = budget.saturating_sub(self.packet.data.len() - read);
+            if taken != Taken::Part {
+                self.stopped = self.packet.finish(host, place, out) || taken == Taken::Nonsense;
+                *budget = budget.saturating_sub((host.counters.statistics.bytes[TX] - sent) as usize);
                 moved += 1;
+            }
+            if self.stopped {
+                host.counters.malicious = true;
+                break;
             }
             self.ring.advance();
             if command & tx::RS != 0 {
@@ -176,47 +198,47 @@ impl Packet {
         self.loss.get_or_insert(loss);
     }
 
-    /// Takes a descriptor; whether a packet ends with it.
+    /// Which rule a descriptor breaks that the device does not take, whatever the packet.
+    fn nonsense(&self, command: u64) -> Option<Rule> {
+        let data = match command & tx::DTYPE_MASK {
+            tx::DTYPE_CONTEXT if !self.pieces.is_empty() => return Some(Rule::ContextInsidePacket),
+            tx::DTYPE_CONTEXT => false,
+            tx::DTYPE_DATA => true,
+            _ => return Some(Rule::UnsupportedDescriptor),
+        };
+        if data && command & tx::RS != 0 && command & tx::EOP == 0 {
+            return Some(Rule::ReportWithoutEnd);
+        }
+        (data && command & tx::SIZE_MASK == 0).then_some(Rule::ZeroLengthDescriptor)
+    }
+
+    /// Takes a descriptor.
     fn take<D: Dma, P>(
         &mut self,
         host: &mut Host<D, P>,
         place: Location,
         address: u64,
         command: u64,
-    ) -> bool {
-        let end = command & tx::EOP != 0;
-        let mut broken = |rule| host.counters.report(rule, place, command);
-        match command & tx::DTYPE_MASK {
-            tx::DTYPE_CONTEXT => {
-                if !self.pieces.is_empty() {
-                    broken(Rule::ContextInsidePacket);
-                    self.lose(Loss::Descriptor);
-                }
-                self.context = Some(command);
-                return false;
-            }
-            tx::DTYPE_DATA => {}
-            _ => {
-                broken(Rule::UnsupportedDescriptor);
-                self.lose(Loss::Descriptor);
-            }
+    ) -> Taken {
+        if let Some(rule) = self.nonsense(command) {
+            host.counters.report(rule, place, command);
+            self.lose(Loss::Descriptor);
+            return Taken::Nonsense;
         }
-        if command & tx::RS != 0 && !end {
-            broken(Rule::ReportWithoutEnd);
+        if command & tx::DTYPE_MASK == tx::DTYPE_CONTEXT {
+            self.context = Some(command);
+            return Taken::Part;
         }
+        let taken = if command & tx::EOP != 0 { Taken::Whole } else { Taken::Part };
         if self.pieces.is_empty() {
             self.first = command;
         }
         let len = ((command & tx::SIZE_MASK) >> tx::SIZE_SHIFT) as usize;
-        if len == 0 {
-            broken(Rule::ZeroLengthDescriptor);
-            self.lose(Loss::Descriptor);
-        }
         let at = self.data.len();
         if self.pieces.len() >= MOST_DESCRIPTORS || at + len > LONGEST_CUT {
             self.lose(Loss::Descriptor);
             // One piece at least stays, so that the packet is known to be open.
-            return end;
+            return taken;
         }
         self.pieces.push(len);
         if self.loss.is_none() {
@@ -226,24 +248,26 @@ impl Packet {
                 self.lose(Loss::Dma);
             }
         }
-        end
+        taken
     }
 
-    /// The last descriptor has come.
+    /// The last descriptor has come; whether the device takes the packet for malicious.
     fn finish<D, P>(
         &mut self,
         host: &mut Host<D, P>,
         place: Location,
         out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
-    ) {
+    ) -> bool {
         let cut = self.context.filter(|context| context & tx_context::TSO != 0);
         let done = match (self.loss, cut) {
             (Some(loss), _) => Err((None, loss)),
             (None, Some(context)) => self.send_cut(host, place, context, out),
             (None, None) => self.send_whole(host, place, out),
         };
+        let mut malicious = false;
         if let Err((rule, loss)) = done {
             if let Some(rule) = rule {
+                malicious = rule != Rule::HeaderLengthsWrong;
                 host.counters.report(rule, place, self.first);
             }
             host.counters.tx_offered += 1;
@@ -258,6 +282,7 @@ impl Packet {
         data.shrink_to(2 * LONGEST);
         self.pieces.clear();
         *self = Packet { data, pieces: std::mem::take(&mut self.pieces), ..Packet::default() };
+        malicious
     }
 
     /// Where the headers are, as the first descriptor has it.
@@ -302,7 +327,7 @@ impl Packet {
         out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
     ) -> Result<(), (Option<Rule>, Loss)> {
         let wrong = |rule| Err((Some(rule), Loss::Descriptor));
-        if !(SHORTEST..=LONGEST).contains(&self.data.len()) {
+        if !(SHORTEST_TX..=LONGEST).contains(&self.data.len()) {
             return wrong(Rule::TxLengthInvalid);
         }
         if self.pieces.len() > MOST_TX_BUFFERS {
@@ -311,6 +336,9 @@ impl Packet {
         let sums = (self.first & tx::IIPT_MASK == tx::IIPT_IPV4_CSUM, self.first & tx::L4T_MASK != 0);
         if sums.0 || sums.1 {
             let headers = self.headers(0);
+            if sums.1 && headers.l4_len < headers.transport.header_len() {
+                host.counters.report(Rule::TransportLengthWrong, place, self.first);
+            }
             self.check(host, place, &headers, sums, true);
             if !headers.insert_checksums(&mut self.data, sums.0, sums.1) {
                 return wrong(Rule::HeaderLengthsWrong);
@@ -389,6 +417,7 @@ fn emit<D, P>(
     let counters = &mut host.counters;
     counters.tx_offered += 1;
     counters.statistics.frame(TX, frame);
+    counters.statistics.of_vsi(TX, frame);
     counters.statistics.packets[TX] += 1;
     counters.statistics.bytes[TX] += frame.len() as u64;
     out(host, frame);
@@ -398,11 +427,13 @@ fn emit<D, P>(
 #[derive(Debug)]
 pub(super) struct Tx<W> {
     pub queues: Vec<TxQueue<W>>,
+    /// Which of them is served first.
+    next_queue: usize,
 }
 
 impl<W: Window> Tx<W> {
     pub fn new() -> Tx<W> {
-        Tx { queues: (0..QUEUES).map(TxQueue::new).collect() }
+        Tx { queues: (0..QUEUES).map(TxQueue::new).collect(), next_queue: 0 }
     }
 
     /// Sends what the driver has given, within bounds; packets moved.
@@ -412,9 +443,13 @@ impl<W: Window> Tx<W> {
         P: Pages,
     {
         let (mut moved, mut budget) = (0, BYTES);
-        for queue in self.queues.iter_mut().filter(|queue| queue.ring.enabled) {
+        // Round robin, from where the budget ended last time.
+        let queues = self.queues.len();
+        for n in (self.next_queue..queues).chain(0..self.next_queue) {
+            let Some(queue) = self.queues.get_mut(n).filter(|queue| queue.ring.enabled) else { continue };
             moved += queue.step(host, &mut budget, out);
             if budget == 0 {
+                self.next_queue = (n + 1) % queues;
                 break;
             }
         }

@@ -35,6 +35,15 @@ impl Transport {
         }
     }
 
+    /// Bytes of its shortest header.
+    pub fn header_len(self) -> usize {
+        match self {
+            Transport::Tcp => tcp::HEADER_LEN,
+            Transport::Udp => udp::HEADER_LEN,
+            Transport::Sctp => ip::SCTP_HEADER_LEN,
+        }
+    }
+
     /// Where the checksum stands in its header.
     fn checksum(self) -> usize {
         match self {

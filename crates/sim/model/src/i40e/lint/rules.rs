@@ -48,9 +48,13 @@ rules! {
         "A command has an argument that makes no sense, such as an element that does not exist.",
         "The firmware refuses the command.";
 
+    PromiscuousOfSent, Warning, "7",
+        "All unicast frames are asked for without RX_ONLY.",
+        "The VSI receives what other functions of the card send, too.";
+
     // Host memory cache.
     SegmentInvalid, Error, "7",
-        "A segment descriptor was written whose index or count of pages is out of range.",
+        "A segment descriptor was written whose count of pages is zero or above 512.",
         "The descriptor is ignored, or the cache reads memory that was not meant.";
     SegmentUnmapped, Error, "7",
         "A segment's backing memory is not memory that the device can reach.",
@@ -76,6 +80,9 @@ rules! {
     RxMaxInvalid, Error, "8",
         "The longest frame of a receive context is below 64, above 9728, or does not fit five buffers.",
         "Longer frames are lost, or written over more buffers than are chained.";
+    InnerTagStripped, Warning, "8",
+        "The receive context has SHOWIV set: tags in the inner frames of tunnels are stripped.",
+        "The tag is lost, for no descriptor tells it.";
     QueueOwnerUnset, Error, "8",
         "A transmit queue was enabled without being assigned to this function in QTX_CTL.",
         "The device drops what is sent as malicious.";
@@ -123,8 +130,11 @@ rules! {
         "A frame that is sent is made of more than eight buffers.",
         "The device reports a malicious driver and stops the queue.";
     TxLengthInvalid, Error, "8",
-        "A packet that is sent whole is shorter than 17 bytes or longer than 9728.",
+        "A packet that is sent whole is shorter than 17 bytes or longer than 9724, CRC not included.",
         "The device reports a malicious driver and stops the queue.";
+    TransportLengthWrong, Error, "8",
+        "A transport checksum is asked for, and L4LEN is less than the header of that transport.",
+        "The device may report a malicious driver and stop the queue, or send a wrong checksum.";
     HeaderLengthsWrong, Error, "8",
         "The header lengths in a transmit descriptor are not those of the packet.",
         "Checksums are computed over the wrong bytes and put at the wrong place.";
