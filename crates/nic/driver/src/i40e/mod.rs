@@ -23,6 +23,8 @@ mod stats;
 use crate::intel;
 pub use device::Chip;
 pub use fault::Fault;
+#[cfg(test)]
+pub(crate) use layout::{RxXl710, TxXl710};
 
 /// A port of the family.
 pub type I40e = intel::Port<Chip>;
