@@ -1,9 +1,10 @@
 //! The one who changes the table while lanes use it: applies configurations, resolves next
 //! hops by ARP and neighbour discovery, and publishes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Bound;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
@@ -22,6 +23,9 @@ const LOOK_NS: i64 = 500_000_000;
 /// When a known next hop is asked again, and how long its last answer counts.
 const POLL_NS: i64 = 30_000_000_000;
 const TIMEOUT_NS: i64 = 120_000_000_000;
+
+/// Answers of neighbours that are taken in one turn.
+const ANSWERS_A_TURN: usize = 256;
 
 /// The neighbours on one link, of one version of IP.
 #[derive(Debug)]
@@ -46,6 +50,8 @@ pub struct Control {
     mail: Mail,
     /// Next hops that are asked for, with the time of the next request.
     asked: BTreeMap<(u16, IpAddr), i64>,
+    /// The one that was asked for last.
+    last_asked: Option<(u16, IpAddr)>,
     /// Next hops that answered.
     known: BTreeMap<(u16, IpAddr), MacAddress>,
     look_ns: i64,
@@ -63,7 +69,8 @@ impl Control {
         let links = ports.iter().zip(macs).map(|(port, mac)| Link::new(port, port.mac.unwrap_or(*mac)));
         let links = links.collect();
         let (asked, known) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Control { table, applied: desired, links, mail, asked, known, look_ns: i64::MIN })
+        let (applied, last_asked, look_ns) = (desired, None, i64::MIN);
+        Ok(Control { table, applied, links, mail, asked, last_asked, known, look_ns })
     }
 
     /// The table, to make lanes of it and to ask what it holds.
@@ -106,7 +113,9 @@ impl Control {
         let there = match self.mail.received.recv_timeout(wait) {
             Ok(frame) => {
                 let mut is_new = self.learn(&frame, now_ns());
-                while let Ok(frame) = self.mail.received.try_recv() {
+                // Strangers may answer faster than this is done: the rest has its turn later.
+                for _ in 1..ANSWERS_A_TURN {
+                    let Ok(frame) = self.mail.received.try_recv() else { break };
                     is_new |= self.learn(&frame, now_ns());
                 }
                 if is_new {
@@ -144,14 +153,25 @@ impl Control {
             return;
         }
         self.look_ns = now_ns;
-        let unresolved: Vec<(u16, IpAddr)> = self.table.unresolved().collect();
+        let unresolved: BTreeSet<(u16, IpAddr)> = self.table.unresolved().collect();
         self.asked.retain(|key, _| unresolved.contains(key));
         for key in unresolved {
-            let due = self.asked.entry(key).or_insert(now_ns);
-            if *due <= now_ns && self.links.get(usize::from(key.0)).is_some() {
-                *due = now_ns + ASK_NS;
-                self.ask(key, None);
+            self.asked.entry(key).or_insert(now_ns);
+        }
+        // Those behind the one that was asked for last come first, so that many that are
+        // silent keep none from being asked for.
+        let is_due = |(key, due): (&(u16, IpAddr), &i64)| (*due <= now_ns).then_some(*key);
+        let behind = self.last_asked.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut due: Vec<_> = self.asked.range((behind, Bound::Unbounded)).filter_map(is_due).collect();
+        if let Some(last) = self.last_asked {
+            due.extend(self.asked.range(..=last).filter_map(is_due));
+        }
+        for key in due {
+            if !self.ask(key, None) {
+                break; // there is no room for requests now
             }
+            self.asked.insert(key, now_ns + ASK_NS);
+            self.last_asked = Some(key);
         }
         self.refresh(now_ns);
     }
@@ -167,7 +187,9 @@ impl Control {
                 Resolution::Unspecified | Resolution::Unknown => gone.push(*key),
             }
         }
-        again.into_iter().for_each(|(key, mac)| self.ask(key, Some(mac)));
+        for (key, mac) in again {
+            self.ask(key, Some(mac));
+        }
         for key @ (port, address) in &gone {
             self.known.remove(key);
             self.table.set_neighbor(*port, *address, None);
@@ -177,13 +199,11 @@ impl Control {
         }
     }
 
-    /// Has a request sent; one that finds no room is sent later.
-    fn ask(&mut self, (port, address): (u16, IpAddr), known: Option<MacAddress>) {
-        let Some(link) = self.links.get(usize::from(port)) else { return };
+    /// Has a request sent, if one can be made; false when there is no room for it now.
+    fn ask(&mut self, (port, address): (u16, IpAddr), known: Option<MacAddress>) -> bool {
+        let Some(link) = self.links.get(usize::from(port)) else { return true };
         let frame = link.request(address, known).and_then(|bytes| Frame::new(port, &bytes));
-        if let Some(frame) = frame {
-            let _ = self.mail.requests.try_send(frame);
-        }
+        frame.is_none_or(|frame| self.mail.requests.try_send(frame).is_ok())
     }
 }
 

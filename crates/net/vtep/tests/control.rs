@@ -95,6 +95,24 @@ fn a_stranger_fills_nothing() {
 }
 
 #[test]
+fn many_that_are_silent_keep_none_from_being_asked_for() {
+    let mut rig = Rig::new();
+    let entry = |n: u32| {
+        let [.., high, low] = n.to_be_bytes();
+        format!("[[network.entry]]\nkey = {n}\nremote = '192.0.{}.{low}'\n", 64 + high)
+    };
+    let text = TEXT.replace("/24", "/16") + &(0..600).map(entry).collect::<String>();
+    let config = Config::parse(&text).unwrap();
+    rig.control.apply(config.desired(&[MAC])).unwrap();
+    let mut asked = std::collections::BTreeSet::new();
+    for turn in 0..4 {
+        rig.turn(turn * 2 * SECOND);
+        asked.extend(rig.asked());
+    }
+    assert_eq!(asked.len(), 601);
+}
+
+#[test]
 fn what_was_found_stays_when_the_file_is_read_again() {
     let peer = Ipv4Addr::new(192, 0, 2, 2);
     let mut rig = Rig::new();
