@@ -29,8 +29,8 @@ pub struct Accounts {
     /// Dropped frames of all ports, by name.
     pub drops: BTreeMap<&'static str, u64>,
     /// Whether every frame that queues gave is accounted for, and every frame that went on
-    /// came to a queue.
-    pub balanced: bool,
+    /// came to a queue; nothing where queues were not asked.
+    pub balanced: Option<bool>,
 }
 
 impl Accounts {
@@ -58,7 +58,7 @@ impl Accounts {
         let tx = queues.iter().flat_map(|poller| &poller.tx);
         let tx: u64 = tx.map(|tx| tx.packets + tx.ring_full + tx.unsendable).sum();
         balanced &= rx == received && tx == left;
-        Accounts { networks, underlay, requests, drops, balanced }
+        Accounts { networks, underlay, requests, drops, balanced: (!queues.is_empty()).then_some(balanced) }
     }
 
     /// Prints them.
@@ -81,6 +81,26 @@ impl Accounts {
         for (name, count) in &self.drops {
             println!("  lost  {name:<28} {count}");
         }
-        println!("  {}", if self.balanced { "balanced" } else { "NOT BALANCED" });
+        if let Some(balanced) = self.balanced {
+            println!("  {}", if balanced { "balanced" } else { "NOT BALANCED" });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_queues_nothing_is_said_of_the_balance() {
+        let text = "[[underlay]]\nname = 'up'\nport = 'tap:x'\naddresses = ['192.0.2.1/24']\n";
+        let config = Config::parse(text).expect("a configuration");
+        let shown = Shown::default();
+        let balanced = |queues: &[PollerStats]| {
+            let accounts = serde_json::to_value(Accounts::new(&config, &shown, queues));
+            accounts.expect("JSON")["balanced"].clone()
+        };
+        assert_eq!(balanced(&[]), serde_json::Value::Null);
+        assert_eq!(balanced(&[PollerStats::default()]), true);
     }
 }
