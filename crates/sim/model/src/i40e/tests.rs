@@ -421,6 +421,49 @@ fn command_word(at: u64, word: u64) -> u64 {
     }
 }
 
+/// What is sent counts for a step's bound, not only what is read; and a queue that had no turn is
+/// the first in the next step.
+#[test]
+fn queues_take_turns_at_the_bytes_of_a_step() {
+    const LEN: u64 = 16_000;
+    let mut guest = Guest::new();
+    guest.start(&[], &[]);
+    // Each queue has the same ring of packets that are cut into the smallest segments.
+    let headers = 7 << tx::MACLEN_SHIFT | 5 << tx::IPLEN_SHIFT | 5 << tx::L4LEN_SHIFT;
+    let kind = tx::IIPT_IPV4_CSUM | tx::L4T_TCP | tx::EOP | LEN << tx::SIZE_SHIFT;
+    let cut = tx::DTYPE_CONTEXT | tx_context::TSO | 64 << tx_context::MSS_SHIFT;
+    let ring = [[0, cut | (LEN - 54) << tx_context::TSO_LEN_SHIFT], [DATA, headers | kind]];
+    for (at, words) in (TX_RING..).step_by(16).zip(ring.iter().cycle().take(64)) {
+        guest.memory.store(at, words[0]);
+        guest.memory.store(at + 8, words[1]);
+    }
+    guest.chip.write(GLHMC_LANTXCNT::at(0), 4);
+    for n in 1..4 {
+        for at in (0..context::tx::LEN as u64).step_by(8) {
+            let word = guest.memory.load(CONTEXTS + at);
+            guest.memory.store(CONTEXTS + context::tx::LEN as u64 * n + at, word);
+        }
+        let n = n as usize;
+        guest.chip.write(QTX_CTL::at(n), QTX_CTL::PFVF_Q_PF);
+        guest.chip.write(GLLAN_TXPRE_QDIS::at(0), GLLAN_TXPRE_QDIS::CLEAR_QDIS | n as u32);
+        guest.chip.write(QTX_ENA::at(n), QTX_ENA::QENA_REQ);
+    }
+    let served = |guest: &mut Guest| [0, 1, 2, 3].map(|n| guest.chip.read(QTX_HEAD::at(n)) != 0);
+    let fill = |guest: &mut Guest| {
+        for n in 0..4 {
+            // All descriptors but one.
+            let head = guest.chip.read(QTX_HEAD::at(n));
+            guest.chip.write(QTX_TAIL::at(n), (head + 63) % 64);
+        }
+    };
+    fill(&mut guest);
+    guest.step();
+    assert_eq!(served(&mut guest), [true, true, true, false], "{}", guest.chip.lint());
+    fill(&mut guest);
+    guest.step();
+    assert!(served(&mut guest)[3]);
+}
+
 /// Contexts may lie in single pages, whose addresses a page has.
 #[test]
 fn contexts_are_found_in_pages_too() {
