@@ -24,8 +24,13 @@ pub fn sum(bytes: &[u8]) -> u16 {
     // into eight bytes first would stall on reading what was just stored.
     let mut words = words.remainder().chunks_exact(4);
     low += words.by_ref().map(|word| u64::from(u32::from_ne_bytes(array_at(word, 0)))).sum::<u64>();
-    let mut last = [0; 4];
-    last[..words.remainder().len()].copy_from_slice(words.remainder());
+    // Copying so few bytes would be a call.
+    let last = match *words.remainder() {
+        [] => [0; 4],
+        [a] => [a, 0, 0, 0],
+        [a, b] => [a, b, 0, 0],
+        [a, b, c, ..] => [a, b, c, 0],
+    };
     low += u64::from(u32::from_ne_bytes(last));
     u16::from_be(fold(low + high))
 }
@@ -92,7 +97,7 @@ impl Partial {
 /// The checksum after a 16-bit word of the data changed (RFC 1624, equation 3).
 #[inline]
 pub fn update(checksum: u16, from: u16, to: u16) -> u16 {
-    !fold(u64::from(!checksum) + u64::from(!from) + u64::from(to))
+    !fold_32(u32::from(!checksum) + u32::from(!from) + u32::from(to))
 }
 
 /// The checksum after a 32-bit word of the data changed, such as an address.
@@ -102,18 +107,17 @@ pub fn update_u32(checksum: u16, from: u32, to: u32) -> u16 {
     update(high, from as u16, to as u16)
 }
 
-/// The checksum after words of the data that were zero have others, whose plain sum is
-/// `words`.
+/// The checksum after two words of the data that were zero have others.
 #[inline(always)]
-pub(crate) fn append(checksum: u16, words: u64) -> u16 {
-    !fold(u64::from(!checksum) + words)
+pub(crate) fn append(checksum: u16, words: [u16; 2]) -> u16 {
+    !fold_32(u32::from(!checksum) + u32::from(words[0]) + u32::from(words[1]))
 }
 
 /// The sum of two stretches of data whose sums are `a` and `b`, the first of which
 /// has an even number of bytes.
 #[inline]
 pub fn combine(a: u16, b: u16) -> u16 {
-    fold(u64::from(a) + u64::from(b))
+    fold_32(u32::from(a) + u32::from(b))
 }
 
 /// The sum of the pseudo header before an upper layer packet of `len` bytes in IPv4.
@@ -128,11 +132,20 @@ pub fn pseudo_header_v6(src: Ipv6Addr, dst: Ipv6Addr, protocol: u8, len: u32) ->
     fold(addresses + u64::from(protocol) + u64::from(len))
 }
 
-fn fold(mut total: u64) -> u16 {
-    while total > 0xFFFF {
-        total = (total & 0xFFFF) + (total >> 16);
-    }
-    total as u16
+/// A sum of words as one word. There is no branch: how often a carry comes out depends on the
+/// data, and nothing could foretell it.
+#[inline(always)]
+fn fold(total: u64) -> u16 {
+    let total = (total & 0xFFFF_FFFF) + (total >> 32); // 33 bits
+    let total = (total & 0xFFFF) + (total >> 16); // 18 bits
+    fold_32(total as u32)
+}
+
+/// As [`fold`], of 32 bits.
+#[inline(always)]
+fn fold_32(total: u32) -> u16 {
+    let total = (total & 0xFFFF) + (total >> 16); // 17 bits
+    ((total & 0xFFFF) + (total >> 16)) as u16
 }
 
 #[cfg(test)]
@@ -151,7 +164,24 @@ mod tests {
         fold(bytes.chunks(2).map(word).sum())
     }
 
+    #[test]
+    fn carries_come_out_whole() {
+        let totals =
+            [0, 1, 0xFFFF, 0x1_0000, 0x1_FFFE, 0xFFFF_FFFF, 0x1_0000_0000, u64::MAX - 0xFFFF, u64::MAX];
+        for total in totals {
+            let expected = if total == 0 { 0 } else { (total - 1) % 0xFFFF + 1 };
+            assert_eq!(u64::from(fold(total)), expected, "{total:#x}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn a_folded_sum_is_the_same_number(total: u64) {
+            prop_assert_eq!(u64::from(fold(total)), if total == 0 { 0 } else { (total - 1) % 0xFFFF + 1 });
+            let short = total as u32;
+            prop_assert_eq!(fold_32(short), fold(short.into()));
+        }
+
         #[test]
         fn fast_is_slow(bytes: Vec<u8>) {
             prop_assert_eq!(sum(&bytes), slow(&bytes));

@@ -167,12 +167,14 @@ pub fn hash(frame: &[u8]) -> u32 {
 
 /// The UDP source port by which routers tell tunnelled flows apart: 49,152 to 65,535 (RFC
 /// 7348, section 5; RFC 6335, section 6).
+#[inline]
 pub const fn source_port(hash: u32) -> u16 {
     0xC000 | ((hash >> 16) as u16 ^ hash as u16) & 0x3FFF
 }
 
 /// The IPv6 flow label by which routers tell flows apart: 20 bits, not zero, which says that
 /// there is none (RFC 6437, section 3; RFC 6438).
+#[inline]
 pub const fn label(hash: u32) -> u32 {
     let label = (hash >> 12 ^ hash) & 0xF_FFFF;
     if label == 0 { 1 } else { label }

@@ -39,6 +39,30 @@ impl Inner {
     /// Of an Ethernet frame. Up to [`MAX_TAGS`] VLAN tags are skipped.
     #[inline]
     pub fn of_frame(frame: &[u8]) -> Inner {
+        Inner::look_at_frame::<true>(frame)
+    }
+
+    /// Of an IP packet of either version.
+    #[inline]
+    pub fn of_packet(packet: &[u8]) -> Inner {
+        Inner::look_at_packet::<true>(packet)
+    }
+
+    /// As [`of_frame`](Inner::of_frame) but for the hash, which is 0: for who tells nobody of
+    /// flows.
+    #[inline]
+    pub fn of_frame_unhashed(frame: &[u8]) -> Inner {
+        Inner::look_at_frame::<false>(frame)
+    }
+
+    /// As [`of_packet`](Inner::of_packet) but for the hash, which is 0.
+    #[inline]
+    pub fn of_packet_unhashed(packet: &[u8]) -> Inner {
+        Inner::look_at_packet::<false>(packet)
+    }
+
+    #[inline(always)]
+    fn look_at_frame<const HASHED: bool>(frame: &[u8]) -> Inner {
         let Some(header) = ethernet::Header::of(frame) else { return Inner::default() };
         let (mut at, mut ethertype) = (ethernet::HEADER_LEN, header.ethertype());
         for _ in 0..MAX_TAGS {
@@ -51,46 +75,62 @@ impl Inner {
         }
         let packet = frame.get(at..).unwrap_or_default();
         let inner = match ethertype {
-            EtherType::IPV4 => Inner::of_v4(packet, at),
-            EtherType::IPV6 => Inner::of_v6(packet, at),
+            EtherType::IPV4 => Inner::of_v4::<HASHED>(packet, at),
+            EtherType::IPV6 => Inner::of_v6::<HASHED>(packet, at),
             _ => None,
         };
         inner.unwrap_or_else(|| {
+            if !HASHED {
+                return Inner::default();
+            }
             let word = |bytes: [u8; 6]| bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
             let state = mix(word(header.dst().0), u64::from(ethertype.0) << 48, MULTIPLIERS[0]);
             Inner { hash: mix(state, word(header.src().0), MULTIPLIERS[1]) as u32, ..Inner::default() }
         })
     }
 
-    /// Of an IP packet of either version.
-    #[inline]
-    pub fn of_packet(packet: &[u8]) -> Inner {
+    #[inline(always)]
+    fn look_at_packet<const HASHED: bool>(packet: &[u8]) -> Inner {
         let inner = match packet.first().map(|first| ipv4::version(*first)) {
-            Some(4) => Inner::of_v4(packet, 0),
-            Some(6) => Inner::of_v6(packet, 0),
+            Some(4) => Inner::of_v4::<HASHED>(packet, 0),
+            Some(6) => Inner::of_v6::<HASHED>(packet, 0),
             _ => None,
         };
         inner.unwrap_or_default()
     }
 
     #[inline(always)]
-    fn of_v4(packet: &[u8], at: usize) -> Option<Inner> {
+    fn of_v4<const HASHED: bool>(packet: &[u8], at: usize) -> Option<Inner> {
         let header = ipv4::Header::of(packet)?;
-        let pair = u64::from(header.src().to_bits()) << 32 | u64::from(header.dst().to_bits());
-        let state = mix(MULTIPLIERS[1], pair, MULTIPLIERS[0]);
-        let upper = if header.is_fragment() { None } else { packet.get(header.header_len()..) };
-        Some(Inner {
-            hash: with_ports(state, header.protocol(), upper),
+        let inner = Inner {
+            hash: 0,
             network_offset: u16::try_from(at).ok(),
             is_v6: false,
             traffic_class: header.traffic_class(),
             dont_fragment: header.dont_fragment(),
-        })
+        };
+        if !HASHED {
+            return Some(inner);
+        }
+        let pair = u64::from(header.src().to_bits()) << 32 | u64::from(header.dst().to_bits());
+        let state = mix(MULTIPLIERS[1], pair, MULTIPLIERS[0]);
+        let upper = if header.is_fragment() { None } else { packet.get(header.header_len()..) };
+        Some(Inner { hash: with_ports(state, header.protocol(), upper), ..inner })
     }
 
     #[inline(always)]
-    fn of_v6(packet: &[u8], at: usize) -> Option<Inner> {
+    fn of_v6<const HASHED: bool>(packet: &[u8], at: usize) -> Option<Inner> {
         let header = ipv6::Header::of(packet)?;
+        let inner = Inner {
+            hash: 0,
+            network_offset: u16::try_from(at).ok(),
+            is_v6: true,
+            traffic_class: header.traffic_class(),
+            dont_fragment: true,
+        };
+        if !HASHED {
+            return Some(inner);
+        }
         let [src, dst] = [header.src().to_bits(), header.dst().to_bits()];
         let mut state = mix(MULTIPLIERS[1], (src >> 64) as u64, MULTIPLIERS[0]);
         for word in [src as u64, (dst >> 64) as u64, dst as u64] {
@@ -100,13 +140,7 @@ impl Inner {
         // where there are any (RFC 6437).
         let state = mix(state, header.flow_label().into(), MULTIPLIERS[1]);
         let upper = packet.get(ipv6::HEADER_LEN..);
-        Some(Inner {
-            hash: with_ports(state, header.next_header(), upper),
-            network_offset: u16::try_from(at).ok(),
-            is_v6: true,
-            traffic_class: header.traffic_class(),
-            dont_fragment: true,
-        })
+        Some(Inner { hash: with_ports(state, header.next_header(), upper), ..inner })
     }
 }
 
@@ -199,12 +233,14 @@ mod tests {
     proptest! {
         #[test]
         fn bytes_from_anyone(bytes: Vec<u8>, first in prop_oneof![Just(0x45u8), Just(0x60), any::<u8>()]) {
-            let _ = Inner::of_frame(&bytes);
+            let unhashed = Inner::of_frame_unhashed(&bytes);
+            prop_assert_eq!(unhashed, Inner { hash: 0, ..Inner::of_frame(&bytes) });
             let mut bytes = bytes;
             if let Some(byte) = bytes.first_mut() {
                 *byte = first;
             }
             let inner = Inner::of_packet(&bytes);
+            prop_assert_eq!(Inner::of_packet_unhashed(&bytes), Inner { hash: 0, ..inner });
             prop_assert!(inner.network_offset.is_none_or(|at| at == 0));
         }
     }

@@ -152,6 +152,7 @@ pub enum Addresses {
 
 impl Addresses {
     /// From whom.
+    #[inline]
     pub fn src(&self) -> IpAddr {
         match *self {
             Addresses::V4 { src, .. } => src.into(),
@@ -160,6 +161,7 @@ impl Addresses {
     }
 
     /// To whom.
+    #[inline]
     pub fn dst(&self) -> IpAddr {
         match *self {
             Addresses::V4 { dst, .. } => dst.into(),

@@ -177,6 +177,12 @@ impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
         Addresses::V4 { src: self.src(), dst: self.dst() }
     }
 
+    /// Whether the checksum is right, of a header without options.
+    #[inline(always)]
+    pub fn verify_checksum(&self) -> bool {
+        checksum::verify(self.bytes.borrow())
+    }
+
     /// The sum of the pseudo header before an upper layer packet of `len` bytes.
     #[inline(always)]
     pub fn pseudo_header(&self, len: usize) -> u16 {
@@ -273,8 +279,7 @@ impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
     /// are zero and whose checksum is right; the checksum follows.
     #[inline(always)]
     pub fn complete(&mut self, total_len: u16, identification: u16) {
-        let words = u64::from(total_len) + u64::from(identification);
-        let checksum = checksum::append(self.checksum(), words);
+        let checksum = checksum::append(self.checksum(), [total_len, identification]);
         self.set_total_len(total_len);
         self.set_identification(identification);
         self.set_checksum(checksum);

@@ -8,6 +8,7 @@ use crate::packet::{DATA_ROOM, HEADROOM, Packet, RxWords};
 
 impl Packet {
     /// What the device said of the packet.
+    #[inline]
     pub fn rx_flags(&self) -> RxFlags {
         RxFlags(self.meta().rx.flags)
     }
@@ -30,16 +31,19 @@ impl Packet {
     }
 
     /// The device's verdict on the IPv4 header checksum.
+    #[inline]
     pub fn ip_checksum(&self) -> Checksum {
         self.rx_flags().ip_checksum()
     }
 
     /// The device's verdict on the TCP or UDP checksum.
+    #[inline]
     pub fn l4_checksum(&self) -> Checksum {
         self.rx_flags().l4_checksum()
     }
 
     /// Asks the device to do something when the packet is sent.
+    #[inline]
     pub fn set_tx_offload(&mut self, offload: TxOffload) {
         self.meta_mut().tx = offload;
     }

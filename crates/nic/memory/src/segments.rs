@@ -22,6 +22,7 @@ impl Packet {
     }
 
     /// The next segment, which is a packet of its own.
+    #[inline]
     pub fn next(&self) -> Option<&Packet> {
         // SAFETY: a null pointer is the niche of Option<Packet>, and a non-null
         // one is a buffer this packet owns through the chain.

@@ -8,6 +8,8 @@ use std::hash::{BuildHasher, RandomState};
 
 /// Entries of a bucket.
 const SLOTS: usize = 4;
+/// Bits of an entry's tag.
+const TAG_BITS: usize = 16;
 /// Entries that are moved at most to make room for another.
 const MOVES: usize = 128;
 /// Hashes that are tried at most when entries find no place.
@@ -24,42 +26,100 @@ fn random() -> Secret {
     [0, 1, 2].map(|n: u64| state.hash_one(n))
 }
 
-/// Four entries. A tag is part of the key's hash, 0 where there is no entry, so that keys
-/// are read where they most likely are.
+/// An entry: 24 bytes, as a [`Key`] alone would take.
 #[derive(Debug, Clone, Copy, Default)]
-#[repr(align(64))]
+#[repr(C)]
+struct Entry {
+    bits: [u64; 2],
+    network: u32,
+    value: u32,
+}
+
+impl Entry {
+    const fn new(key: Key, value: u32) -> Entry {
+        Entry { bits: key.bits, network: key.network, value }
+    }
+
+    const fn key(&self) -> Key {
+        Key { network: self.network, bits: self.bits }
+    }
+
+    /// Whether it is that of a key; one branch for all of its parts.
+    #[inline(always)]
+    fn is_of(&self, key: Key) -> bool {
+        let [high, low] = self.bits;
+        (high ^ key.bits[0]) | (low ^ key.bits[1]) | u64::from(self.network ^ key.network) == 0
+    }
+}
+
+/// Four entries. A tag is part of the key's hash, 0 where there is no entry, so that keys
+/// are read where they most likely are. Tags and the first two entries, which most buckets
+/// have no more than, are in one cache line.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(64))]
 struct Bucket {
-    tags: [u16; SLOTS],
-    values: [u32; SLOTS],
-    keys: [Key; SLOTS],
+    /// That of the first entry in the lowest 16 bits.
+    tags: u64,
+    entries: [Entry; SLOTS],
+}
+
+const _: () = assert!(size_of::<Bucket>() == 128);
+
+/// Slots of a bucket: bit 15 of the 16 bits that a slot's tag has.
+type SlotSet = u64;
+
+/// The first of some slots.
+#[inline(always)]
+fn first_of(slots: SlotSet) -> usize {
+    slots.trailing_zeros() as usize / TAG_BITS % SLOTS
 }
 
 impl Bucket {
+    /// The slots with a tag, all compared at once: in which one a key is nothing can foretell.
     #[inline(always)]
-    fn find(&self, tag: u16, key: Key) -> Option<usize> {
-        (0..SLOTS).find(|&slot| self.tags[slot] == tag && self.keys[slot] == key)
+    fn tagged(&self, tag: u16) -> SlotSet {
+        const LOW: u64 = 0x7FFF_7FFF_7FFF_7FFF;
+        let differ = self.tags ^ (u64::from(tag) * 0x0001_0001_0001_0001);
+        // Bit 15 is 0 only of 16 bits that are all 0, and no sum carries into the next 16.
+        !(((differ & LOW) + LOW) | differ | LOW)
     }
 
-    #[inline(always)]
+    fn find(&self, tag: u16, key: Key) -> Option<usize> {
+        let mut slots = self.tagged(tag);
+        while slots != 0 {
+            let slot = first_of(slots);
+            if self.entries[slot].is_of(key) {
+                return Some(slot);
+            }
+            slots &= slots - 1;
+        }
+        None
+    }
+
     fn value(&self, tag: u16, key: Key) -> Option<u32> {
-        self.find(tag, key).map(|slot| self.values[slot])
+        self.find(tag, key).map(|slot| self.entries[slot].value)
+    }
+
+    fn tag(&self, slot: usize) -> u16 {
+        (self.tags >> (slot * TAG_BITS)) as u16
     }
 
     fn free(&self) -> Option<usize> {
-        self.tags.iter().position(|tag| *tag == 0)
+        (0..SLOTS).find(|slot| self.tag(*slot) == 0)
     }
 
-    fn set(&mut self, slot: usize, (tag, key, value): (u16, Key, u32)) {
-        (self.tags[slot], self.keys[slot], self.values[slot]) = (tag, key, value);
+    fn set(&mut self, slot: usize, (tag, entry): (u16, Entry)) {
+        self.tags ^= u64::from(self.tag(slot) ^ tag) << (slot * TAG_BITS);
+        self.entries[slot] = entry;
     }
 
-    fn entry(&self, slot: usize) -> (u16, Key, u32) {
-        (self.tags[slot], self.keys[slot], self.values[slot])
+    fn get(&self, slot: usize) -> (u16, Entry) {
+        (self.tag(slot), self.entries[slot])
     }
 }
 
 /// Where a key is, if it is anywhere.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Place {
     buckets: [usize; 2],
     tag: u16,
@@ -101,15 +161,31 @@ impl Buckets {
         Place { buckets, tag: (hash >> 48) as u16 | 1 }
     }
 
+    /// The slots of a key's first bucket that have its tag.
     #[inline(always)]
-    fn find(&self, place: Place, key: Key) -> Option<u32> {
-        let [first, second] = place.buckets.map(|bucket| self.buckets.get(bucket));
-        first?.value(place.tag, key).or_else(|| second?.value(place.tag, key)).or_else(|| self.find_rest(key))
+    fn tagged(&self, place: Place) -> SlotSet {
+        self.buckets.get(place.buckets[0]).map_or(0, |bucket| bucket.tagged(place.tag))
     }
 
+    /// The value of a key, with the slots of its first bucket that have its tag.
     #[inline(always)]
-    fn find_rest(&self, key: Key) -> Option<u32> {
-        if self.rest.is_empty() { None } else { self.rest.get(&key).copied() }
+    fn value(&self, key: Key, place: Place, slots: SlotSet) -> Option<u32> {
+        if slots != 0 {
+            let entry = &self.buckets.get(place.buckets[0])?.entries[first_of(slots)];
+            if entry.is_of(key) {
+                return Some(entry.value);
+            }
+        }
+        self.value_elsewhere(key, place)
+    }
+
+    /// The value of a key that is not the first with its tag in its first bucket, as nearly
+    /// all are.
+    #[inline(never)]
+    fn value_elsewhere(&self, key: Key, place: Place) -> Option<u32> {
+        let in_bucket = |bucket: usize| self.buckets.get(bucket)?.value(place.tag, key);
+        let value = place.buckets.into_iter().find_map(in_bucket);
+        value.or_else(|| if self.rest.is_empty() { None } else { self.rest.get(&key).copied() })
     }
 
     /// How many entries fit before the table grows: five of eight, as cuckoo hashing with
@@ -123,7 +199,7 @@ impl Buckets {
         let place = self.place(key);
         for bucket in place.buckets {
             if let Some(slot) = self.buckets[bucket].find(place.tag, key) {
-                self.buckets[bucket].values[slot] = value;
+                self.buckets[bucket].entries[slot].value = value;
                 return;
             }
         }
@@ -148,7 +224,7 @@ impl Buckets {
     /// without a place when moving others did not make room.
     fn put(&mut self, key: Key, value: u32) -> Option<(Key, u32)> {
         let place = self.place(key);
-        let mut entry = (place.tag, key, value);
+        let mut entry = (place.tag, Entry::new(key, value));
         for bucket in place.buckets {
             if let Some(slot) = self.buckets[bucket].free() {
                 self.buckets[bucket].set(slot, entry);
@@ -160,10 +236,10 @@ impl Buckets {
         for step in 0..MOVES {
             // Each step in another slot, so that no entry comes back at once.
             let slot = step % SLOTS;
-            let moved = self.buckets[bucket].entry(slot);
+            let moved = self.buckets[bucket].get(slot);
             self.buckets[bucket].set(slot, entry);
             entry = moved;
-            let [first, second] = self.place(entry.1).buckets;
+            let [first, second] = self.place(entry.1.key()).buckets;
             bucket = if bucket == first { second } else { first };
             if let Some(slot) = self.buckets[bucket].free() {
                 self.buckets[bucket].set(slot, entry);
@@ -171,8 +247,8 @@ impl Buckets {
                 return None;
             }
         }
-        let (_, key, value) = entry;
-        Some((key, value))
+        let (_, entry) = entry;
+        Some((entry.key(), entry.value))
     }
 
     fn remove(&mut self, key: Key) {
@@ -192,8 +268,8 @@ impl Buckets {
 
     /// Makes the table anew, with another hash and as many buckets as there is need for.
     fn rebuild(&mut self, more: Option<(Key, u32)>) {
-        let slots = self.buckets.iter().flat_map(|bucket| (0..SLOTS).map(|slot| bucket.entry(slot)));
-        let entries = slots.filter(|(tag, ..)| *tag != 0).map(|(_, key, value)| (key, value));
+        let slots = self.buckets.iter().flat_map(|bucket| (0..SLOTS).map(|slot| bucket.get(slot)));
+        let entries = slots.filter(|(tag, _)| *tag != 0).map(|(_, entry)| (entry.key(), entry.value));
         let rest = std::mem::take(&mut self.rest);
         let entries: Vec<(Key, u32)> = entries.chain(rest).chain(more).collect();
         self.build(&entries);
@@ -238,26 +314,22 @@ impl Lookup<Exact> for Buckets {
 
     #[inline]
     fn lookup(&self, key: Key) -> Option<u32> {
-        self.find(self.place(key), key)
+        let place = self.place(key);
+        self.value(key, place, self.tagged(place))
     }
 
     fn lookup_batch(&self, keys: &[Key], values: &mut [u32]) {
         let values = &mut values[..keys.len()];
         for (keys, values) in keys.chunks(LANES).zip(values.chunks_mut(LANES)) {
-            let mut places = [Place { buckets: [0; 2], tag: 0 }; LANES];
-            let mut maybe = [[false; 2]; LANES];
-            // The tags of all first, so that the reads of their buckets overlap.
-            for ((&key, place), maybe) in keys.iter().zip(&mut places).zip(&mut maybe) {
-                *place = self.place(key);
-                *maybe = place.buckets.map(|bucket| {
-                    self.buckets.get(bucket).is_some_and(|bucket| bucket.tags.contains(&place.tag))
-                });
+            let mut places = [(Place::default(), 0); LANES];
+            // The tags of all first, so that the reads of their buckets overlap. Few keys are
+            // in their second bucket, which is read for these alone.
+            for (&key, place) in keys.iter().zip(&mut places) {
+                let at = self.place(key);
+                *place = (at, self.tagged(at));
             }
-            for (((&key, value), place), maybe) in keys.iter().zip(values).zip(places).zip(maybe) {
-                let in_bucket = |n: usize| self.buckets.get(place.buckets[n])?.value(place.tag, key);
-                let found = maybe[0].then(|| in_bucket(0)).flatten();
-                let found = found.or_else(|| maybe[1].then(|| in_bucket(1)).flatten());
-                *value = found.or_else(|| self.find_rest(key)).unwrap_or(MISS);
+            for ((&key, value), (place, slots)) in keys.iter().zip(values).zip(places) {
+                *value = self.value(key, place, slots).unwrap_or(MISS);
             }
         }
     }

@@ -70,7 +70,9 @@ impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
 
 /// How many optional words these flags announce.
 const fn words(flags: u16) -> usize {
-    (flags & (flag::CHECKSUM | flag::KEY | flag::SEQUENCE)).count_ones() as usize
+    (flags & flag::CHECKSUM != 0) as usize
+        + (flags & flag::KEY != 0) as usize
+        + (flags & flag::SEQUENCE != 0) as usize
 }
 
 view! {
@@ -78,6 +80,7 @@ view! {
     Packet
 }
 
+#[inline]
 fn check_bytes(bytes: &[u8]) -> Result<()> {
     let Some(header) = Header::of(bytes) else { return Err(Error::Truncated) };
     if header.flags() & (flag::VERSION | flag::REFUSED) != 0 {
