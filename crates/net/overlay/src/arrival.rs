@@ -70,7 +70,7 @@ pub(crate) fn outer(packet: &Packet, at: usize) -> Option<Outer> {
 
 /// An IPv6 header, with options for every router and for the destination skipped (RFC 2473,
 /// section 4.1.1: Linux sends a limit of encapsulations).
-#[inline]
+#[inline(always)]
 fn outer_v6(bytes: &[u8], at: usize) -> Option<Outer> {
     let header = ipv6::Header::of(bytes)?;
     let (mut protocol, mut start) = (header.next_header(), ipv6::HEADER_LEN);
@@ -95,7 +95,7 @@ fn outer_v6(bytes: &[u8], at: usize) -> Option<Outer> {
 
 /// What carries a tunnel's header in a packet of this protocol. A later fragment has no port:
 /// the host puts such packets together, or nobody does.
-#[inline]
+#[inline(always)]
 fn carrier(protocol: IpProtocol, payload: Option<&[u8]>, is_later_fragment: bool) -> Option<Carrier> {
     match protocol {
         IpProtocol::UDP if is_later_fragment => None,
@@ -108,7 +108,7 @@ fn carrier(protocol: IpProtocol, payload: Option<&[u8]>, is_later_fragment: bool
 }
 
 /// Checks the outer headers of a packet that is a tunnel's which ends here.
-#[inline]
+#[inline(always)]
 pub(crate) fn check_outer(packet: &Packet, outer: &Outer) -> Result<(), Refusal> {
     let malformed = Refusal::Drop(Reason::OuterMalformed);
     let there = packet.total_len();
@@ -120,7 +120,7 @@ pub(crate) fn check_outer(packet: &Packet, outer: &Outer) -> Result<(), Refusal>
             return Err(malformed);
         }
         let header = packet.get(outer.network..outer.payload.start).ok_or(malformed)?;
-        if packet.ip_checksum() != Checksum::Good && !checksum::verify(header) {
+        if packet.ip_checksum() != Checksum::Good && !is_summed_right(header) {
             return Err(Refusal::Drop(Reason::OuterChecksum));
         }
     }
@@ -136,10 +136,20 @@ pub(crate) fn check_outer(packet: &Packet, outer: &Outer) -> Result<(), Refusal>
     Ok(())
 }
 
+/// Whether the checksum of an IPv4 header is right. Of one without options the length is known
+/// beforehand, which makes it a few additions.
+#[inline(always)]
+fn is_summed_right(header: &[u8]) -> bool {
+    match <&[u8; ipv4::HEADER_LEN]>::try_from(header) {
+        Ok(header) => ipv4::Header::new(header).verify_checksum(),
+        Err(_) => checksum::verify(header),
+    }
+}
+
 /// Checks the port and the checksum of UDP's header in front of `payload`, in a packet whose IP
 /// header begins at `network`. The checksum is left out over IPv4, and may be left out over IPv6
 /// only where that was agreed on (RFC 6936, section 5).
-#[inline]
+#[inline(always)]
 pub(crate) fn check_udp(
     packet: &Packet,
     network: usize,
@@ -153,11 +163,17 @@ pub(crate) fn check_udp(
         return Err(Refusal::Drop(Reason::UnknownEnd));
     }
     match header.checksum() {
-        0 if end.zero_checksum || end.local.is_ipv4() => return Ok(()),
-        0 => return Err(Refusal::Drop(Reason::ZeroChecksum)),
-        _ if packet.l4_checksum() == Checksum::Good => return Ok(()),
-        _ => {}
+        0 if end.zero_checksum || end.local.is_ipv4() => Ok(()),
+        0 => Err(Refusal::Drop(Reason::ZeroChecksum)),
+        _ if packet.l4_checksum() == Checksum::Good => Ok(()),
+        _ => verify_udp(packet, network, payload),
     }
+}
+
+/// Verifies the checksum of UDP's header in front of `payload`.
+#[inline(never)]
+fn verify_udp(packet: &Packet, network: usize, payload: Range<usize>) -> Result<(), Refusal> {
+    let start = payload.start - udp::HEADER_LEN;
     let outer = outer(packet, network).ok_or(Refusal::Drop(Reason::OuterMalformed))?;
     let pseudo = outer.addresses.pseudo_header(IpProtocol::UDP, payload.end - start);
     match checksum::is_right(sum(packet, start..payload.end, pseudo)) {
@@ -167,6 +183,7 @@ pub(crate) fn check_udp(
 }
 
 /// The sum of these bytes of a packet, over all of its segments, and of `first`.
+#[inline(never)]
 pub(crate) fn sum(packet: &Packet, range: Range<usize>, first: u16) -> u16 {
     let mut sum = checksum::Partial::new(first);
     let (mut skip, mut left) = (range.start, range.len());

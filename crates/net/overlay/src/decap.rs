@@ -11,7 +11,7 @@ use wire::{checksum, ecn, ipv4, ipv6, udp};
 
 use crate::arrival::{Outer, check_outer, check_udp, network_offset, outer, sum};
 use crate::end::{End, Local, LocalView};
-use crate::hop::look;
+use crate::hop::look_unhashed;
 use crate::learn::{Heard, Notes};
 use crate::network::Layer;
 use crate::protocol::{Carrier, PROTOCOLS, Payload, Recognized, Refusal, candidates, recognize_segments};
@@ -100,17 +100,25 @@ impl Decapsulator {
         let mut last = None;
         for (packets, received) in packets.chunks_mut(LANES).zip(received.chunks_mut(LANES)) {
             let mut arrivals = [None; LANES];
-            let (mut keys, mut indices) = ([Key::default(); LANES], [MISS; LANES]);
+            // Packets in a row mostly came to the same end, which is looked up once.
+            let (mut keys, mut indices, mut count) = ([Key::default(); LANES], [MISS; LANES], 0);
             for (n, packet) in packets.iter().enumerate() {
                 match arrive(packet, locals, ports, &mut last) {
-                    Ok((key, arrival)) => (keys[n], arrivals[n]) = (key, Some(arrival)),
+                    Ok((key, arrival)) => {
+                        if count == 0 || keys[count - 1] != key {
+                            keys[count] = key;
+                            count += 1;
+                        }
+                        arrivals[n] = Some((count - 1, arrival));
+                    }
                     Err(refusal) => received[n] = refused(refusal, &mut self.drops),
                 }
             }
-            ends.lookup_batch(&keys[..packets.len()], &mut indices);
+            ends.lookup_batch(&keys[..count], &mut indices);
             for (n, packet) in packets.iter_mut().enumerate() {
-                let Some(arrival) = &arrivals[n] else { continue };
-                received[n] = match finish(packet, arrival, ends.hop(indices[n]), ends, &mut self.notes) {
+                let Some((place, arrival)) = &arrivals[n] else { continue };
+                let end = ends.hop(indices[*place]);
+                received[n] = match finish(packet, arrival, end, ends, &mut self.notes) {
                     Ok(network) => Received::Network(network),
                     Err(refusal) => refused(refusal, &mut self.drops),
                 };
@@ -188,7 +196,7 @@ fn possible(view: &LocalView, carrier: Carrier, ports: &Fib<Exact, u8>) -> u32 {
 
 /// Reads a tunnel's header as the first of some protocols that knows it, and takes those
 /// tried away: the key of the tunnel's end, and the header.
-#[inline]
+#[inline(always)]
 fn recognize(
     packet: &Packet,
     outer: &Outer,
@@ -233,9 +241,13 @@ fn finish(
     ends: &Fib<Exact, End>,
     notes: &mut Notes,
 ) -> Result<u32, Refusal> {
+    let other;
     let (end, recognized) = match end.filter(|end| end.is_of(packet, arrival.network as usize)) {
-        Some(end) => (end, arrival.recognized),
-        None => another(packet, arrival, ends)?,
+        Some(end) => (end, &arrival.recognized),
+        None => {
+            other = another(packet, arrival, ends)?;
+            (other.0, &other.1)
+        }
     };
     if end.port.is_some() {
         check_udp(packet, arrival.network as usize, arrival.start as usize..arrival.end as usize, end)?;
@@ -260,6 +272,7 @@ fn finish(
 }
 
 /// The outer source address of a packet whose IP header begins at `network`.
+#[inline(never)]
 fn remote(packet: &Packet, network: usize) -> Option<std::net::IpAddr> {
     Some(outer(packet, network)?.addresses.src())
 }
@@ -287,7 +300,7 @@ fn another<'a>(
 
 /// Whether a network has such packets, and this is one: of the version that was said, with
 /// its header whole in the first buffer.
-#[inline]
+#[inline(always)]
 fn check_payload(
     packet: &Packet,
     inner: &Range<usize>,
@@ -307,14 +320,20 @@ fn check_payload(
 }
 
 /// Carries the congestion that the outer header met into the packet inside (RFC 6040).
-#[inline]
+#[inline(always)]
 fn carry_congestion(packet: &mut Packet, inner: usize, outer: u8, layer: Layer) -> Result<(), Refusal> {
     // The other two change nothing, whatever is inside.
-    if !matches!(outer & ecn::MASK, ecn::CE | ecn::ECT_1) || layer == Layer::Service {
-        return Ok(());
+    match matches!(outer & ecn::MASK, ecn::CE | ecn::ECT_1) && layer != Layer::Service {
+        true => carry_met_congestion(packet, inner, outer, layer),
+        false => Ok(()),
     }
+}
+
+/// As [`carry_congestion`], where there may be something to carry.
+#[inline(never)]
+fn carry_met_congestion(packet: &mut Packet, inner: usize, outer: u8, layer: Layer) -> Result<(), Refusal> {
     let Some(bytes) = packet.get_mut(inner..) else { return Ok(()) };
-    let Some(known) = look(bytes, layer) else { return Ok(()) };
+    let Some(known) = look_unhashed(bytes, layer) else { return Ok(()) };
     let Some(at) = known.network_offset else { return Ok(()) }; // no IP, and nobody to tell
     let class = ecn::decapsulate(known.traffic_class, outer).ok_or(Refusal::Drop(Reason::Congestion))?;
     if class == known.traffic_class {

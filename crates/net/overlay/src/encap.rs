@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fib::exact::{Exact, Key};
-use fib::{MISS, Reader};
+use fib::{Fib, MISS, Reader};
 use memory::{Packet, TxOffload};
 use port::{Capabilities, Feature, software};
 use wire::Inner;
@@ -13,6 +13,7 @@ use wire::tunnel::nsh;
 
 use crate::answer::{self, Answers, Limit};
 use crate::count::{Count, Counts};
+use crate::group::Members;
 use crate::hop::{Hop, Ready, State, TunnelId, look};
 use crate::network::{Layer, Match, Network, Unknown};
 use crate::reason::{Drops, Reason};
@@ -116,26 +117,16 @@ impl Encapsulator {
             return self.route((network, &settings, routes), packets, sent);
         }
         let fib = self.entries.fib();
+        let only = only_entry(fib, &settings, network);
         for (packets, sent) in packets.chunks_mut(LANES).zip(sent.chunks_mut(LANES)) {
-            let mut keys = [Key::default(); LANES];
             let mut indices = [MISS; LANES];
-            let mut without_key = 0u32;
-            for (n, (packet, key)) in packets.iter().zip(&mut keys).enumerate() {
-                match settings.key(network, packet) {
-                    Ok(found) => *key = found,
-                    Err(_) => without_key |= 1 << n,
+            match only {
+                Some(index) => {
+                    for (packet, found) in packets.iter().zip(&mut indices) {
+                        *found = if settings.key(network, packet).is_ok() { index } else { MISS };
+                    }
                 }
-            }
-            if settings.extractor.bits() == 0 {
-                // All packets have the same key, and none is too short for it.
-                fib.lookup_batch(&[network_key(network)], &mut indices);
-                indices = [indices[0]; LANES];
-            } else {
-                fib.lookup_batch(&keys[..packets.len()], &mut indices);
-            }
-            while without_key != 0 {
-                indices[without_key.trailing_zeros() as usize] = MISS;
-                without_key &= without_key - 1;
+                None => look_up(fib, &settings, network, packets, &mut indices),
             }
             for ((packet, index), sent) in packets.iter_mut().zip(indices).zip(sent) {
                 *sent = match fib.hop(index) {
@@ -194,7 +185,7 @@ impl Encapsulator {
             None => settings.key(network, packet).ok().and_then(|key| self.entries.fib().lookup(key)),
         };
         let Some(hop) = hop else { return false };
-        let Ok((_, ready, _)) = way(hop, packet, &settings) else { return false };
+        let Ok((ready, _)) = way(hop, packet, &settings) else { return false };
         let longest = ready.max_len();
         let limit = &mut self.limit;
         packet.total_len() > longest
@@ -227,6 +218,40 @@ impl Encapsulator {
     }
 }
 
+/// The entry of all packets of a network with one far end, of which only those have none
+/// that are too short for where the identifier would stand.
+fn only_entry(fib: &Fib<Exact, Hop>, settings: &Network, network: u32) -> Option<u32> {
+    (settings.extractor.bits() == 0).then(|| {
+        let mut index = [MISS];
+        fib.lookup_batch(&[network_key(network)], &mut index);
+        index[0]
+    })
+}
+
+/// Looks up entries by the packets' identifiers.
+#[inline(always)]
+fn look_up(
+    fib: &Fib<Exact, Hop>,
+    settings: &Network,
+    network: u32,
+    packets: &[Packet],
+    indices: &mut [u32; LANES],
+) {
+    let mut keys = [Key::default(); LANES];
+    let mut without_key = 0u32;
+    for (n, (packet, key)) in packets.iter().zip(&mut keys).enumerate() {
+        match settings.key(network, packet) {
+            Ok(found) => *key = found,
+            Err(_) => without_key |= 1 << n,
+        }
+    }
+    fib.lookup_batch(&keys[..packets.len()], indices);
+    while without_key != 0 {
+        indices[without_key.trailing_zeros() as usize] = MISS;
+        without_key &= without_key - 1;
+    }
+}
+
 fn dropped(drops: &mut Drops, reason: Reason) -> Sent {
     drops.count(reason);
     Sent::Drop(reason)
@@ -242,34 +267,33 @@ fn send(
     counts: &mut Counts,
 ) -> Sent {
     match try_send(hop, packet, settings, number, summing) {
-        Ok((id, port, len)) => {
-            counts.add(id, len);
-            Sent::Port(port)
+        Ok((ready, len)) => {
+            counts.add(ready.id, len);
+            Sent::Port(ready.port)
         }
         Err(reason) => Sent::Drop(reason),
     }
 }
 
-/// Puts a packet into a tunnel: which, the port by which it leaves, and the packet's length
-/// before.
+/// Puts a packet into a tunnel: which, and the packet's length before.
 #[inline(always)]
-fn try_send(
-    hop: &Hop,
+fn try_send<'a>(
+    hop: &'a Hop,
     packet: &mut Packet,
     settings: &Network,
     number: u32,
     summing: &BTreeSet<u16>,
-) -> Result<(TunnelId, u16, usize), Reason> {
-    let (id, ready, inner) = way(hop, packet, settings)?;
+) -> Result<(&'a Ready, usize), Reason> {
+    let (ready, inner) = way(hop, packet, settings)?;
     let len = packet.total_len();
     match packet.tx_offload().is_empty() {
         true => put_in(ready, packet, &inner, number)?,
         false => put_in_unfinished(ready, packet, &inner, number, summing)?,
     }
-    Ok((id, ready.port, len))
+    Ok((ready, len))
 }
 
-#[inline]
+#[inline(always)]
 fn put_in(ready: &Ready, packet: &mut Packet, inner: &Inner, number: u32) -> Result<(), Reason> {
     match ready.layer {
         Layer::Service => send_service(ready, packet, inner, number),
@@ -341,23 +365,28 @@ fn set_service_ttl(packet: &mut [u8], ttl: u8) {
 
 /// The tunnel by which a packet of a network goes, and what is known of the packet.
 #[inline(always)]
-pub(crate) fn way<'a>(
-    hop: &'a Hop,
+pub(crate) fn way<'a>(hop: &'a Hop, packet: &[u8], settings: &Network) -> Result<(&'a Ready, Inner), Reason> {
+    let (ready, inner) = match &hop.state {
+        State::Ready(ready) => (ready, ready.look(packet, settings.layer).ok_or(Reason::NoIp)?),
+        State::Group(members) => way_of_group(members, packet, settings)?,
+        State::Closed(reason) => return Err(*reason),
+    };
+    match ready.layer == settings.layer {
+        true => Ok((ready, inner)),
+        false => Err(Reason::BadTunnel), // of a network that has another layer by now
+    }
+}
+
+/// As [`way`], of a group. Not inlined, as what is known of a packet is read here as well.
+#[inline(never)]
+fn way_of_group<'a>(
+    members: &'a Members,
     packet: &[u8],
     settings: &Network,
-) -> Result<(TunnelId, &'a Ready, Inner), Reason> {
-    if let State::Closed(reason) = hop.state {
-        return Err(reason);
-    }
+) -> Result<(&'a Ready, Inner), Reason> {
     let inner = look(packet, settings.layer).ok_or(Reason::NoIp)?;
-    let hop = match &hop.state {
-        State::Group(members) => members.of(inner.hash).ok_or(Reason::BadTunnel)?,
-        _ => hop,
-    };
-    match &hop.state {
-        // Of a network that has another layer by now.
-        State::Ready(ready) if ready.layer != settings.layer => Err(Reason::BadTunnel),
-        State::Ready(ready) => Ok((hop.id, ready, inner)),
+    match &members.of(inner.hash).ok_or(Reason::BadTunnel)?.state {
+        State::Ready(ready) => Ok((ready, inner)),
         State::Closed(reason) => Err(*reason),
         State::Group(_) => Err(Reason::BadTunnel),
     }

@@ -12,7 +12,7 @@ use crate::group::Members;
 use crate::network::Layer;
 use crate::protocol::Carrier;
 use crate::reason::Reason;
-use crate::template::Template;
+use crate::template::{self, Bytes, Shape, Template};
 use crate::tunnel::{Dscp, Link, Tunnel};
 
 /// A tunnel, or a group for some network, as long as something leads to it. What comes later
@@ -84,18 +84,24 @@ struct Finish {
     udp_checksum: bool,
 }
 
-/// A tunnel's finished headers.
+/// A tunnel's finished headers. What is read for each packet beside the headers is in one
+/// cache line.
 #[derive(Debug, Clone)]
 pub(crate) struct Ready {
     /// In front of frames, IPv4 packets and packets with a network service header; and of
     /// IPv6 packets.
-    headers: [Template; 2],
+    headers: [Bytes; 2],
+    shapes: [Shape; 2],
+    /// That of the entry that this is the state of.
+    pub(crate) id: TunnelId,
     pub(crate) port: u16,
     /// What the headers were made for.
     pub(crate) layer: Layer,
     /// Bytes of a packet inside, at most.
     max_len: u16,
     inherits_dscp: bool,
+    /// Whether the headers tell flows apart.
+    tells_flow: bool,
     /// Whether anything is in `finish`.
     is_plain: bool,
     finish: Finish,
@@ -103,7 +109,7 @@ pub(crate) struct Ready {
 
 impl Ready {
     /// The headers of a tunnel by this way, for packets of a layer.
-    pub(crate) fn new(tunnel: &Tunnel, link: &Link, layer: Layer) -> Result<Ready, Reason> {
+    pub(crate) fn new(id: TunnelId, tunnel: &Tunnel, link: &Link, layer: Layer) -> Result<Ready, Reason> {
         let headers = layer.payloads().map(|payload| tunnel.headers(link, payload));
         let [Some(first), Some(second)] = headers else { return Err(Reason::BadTunnel) };
         let len = first.len().max(second.len());
@@ -121,18 +127,30 @@ impl Ready {
             gre: has_words.then_some(shim as u8),
             udp_checksum: tunnel.udp_checksum && matches!(tunnel.protocol.carrier, Carrier::Udp(_)),
         };
-        let [Some(first), Some(second)] = [&first, &second].map(Template::new) else {
+        let [Some(first), Some(second)] = [&first, &second].map(template::parts) else {
             return Err(Reason::BadTunnel);
         };
         Ok(Ready {
-            headers: [first, second],
+            headers: [first.0, second.0],
+            shapes: [first.1, second.1],
+            id,
             port: link.port,
             layer,
             max_len: u16::try_from(room.saturating_sub(len)).unwrap_or(u16::MAX),
             inherits_dscp: tunnel.dscp == Dscp::Inherit,
+            tells_flow: first.1.tells_flow() || second.1.tells_flow(),
             is_plain: finish == Finish::default(),
             finish,
         })
+    }
+
+    /// What these headers have to know of a packet; `None` as of [`look`].
+    #[inline(always)]
+    pub(crate) fn look(&self, packet: &[u8], layer: Layer) -> Option<Inner> {
+        match self.tells_flow {
+            true => look(packet, layer),
+            false => look_unhashed(packet, layer),
+        }
     }
 
     /// Whether the tunnel's own headers have a checksum over the packet inside.
@@ -147,13 +165,14 @@ impl Ready {
     }
 
     #[inline(always)]
-    fn headers(&self, inner: &Inner, layer: Layer) -> &Template {
-        &self.headers[usize::from(inner.is_v6 && layer == Layer::Ip)]
+    fn headers(&self, inner: &Inner, layer: Layer) -> Template<'_> {
+        let which = usize::from(inner.is_v6 && layer == Layer::Ip);
+        Template::new(&self.headers[which], self.shapes[which])
     }
 
     /// Puts the headers in front of a packet that is known as `inner`. `number` is the
     /// packet's IPv4 identification and GRE's sequence number.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn encapsulate(
         &self,
         packet: &mut Packet,
@@ -175,7 +194,7 @@ impl Ready {
 
     /// The headers in front of a packet, and what is its own in them.
     #[inline(always)]
-    fn headers_for(&self, inner: &Inner, layer: Layer, number: u32) -> (&Template, PerPacket) {
+    fn headers_for(&self, inner: &Inner, layer: Layer, number: u32) -> (Template<'_>, PerPacket) {
         let headers = self.headers(inner, layer);
         let traffic_class =
             if self.inherits_dscp { inner.traffic_class } else { ecn::encapsulate(0, inner.traffic_class) };
@@ -203,7 +222,7 @@ impl Ready {
 
     /// Fills in what few tunnels have: lengths of their own, sequence numbers, checksums.
     #[cold]
-    fn finish(&self, packet: &mut Packet, headers: &Template, len: usize, number: u32) {
+    fn finish(&self, packet: &mut Packet, headers: Template<'_>, len: usize, number: u32) {
         let total = headers.len() + len;
         if let Some((at, uncounted)) = self.finish.length {
             let length = (total - usize::from(uncounted)) as u16; // the outer length is larger, and fits
@@ -235,7 +254,7 @@ fn finish_gre(packet: &mut Packet, at: usize, end: usize, number: u32) {
 }
 
 /// Sums up a UDP header with all that follows it and the pseudo header.
-fn finish_udp(packet: &mut Packet, headers: &Template) {
+fn finish_udp(packet: &mut Packet, headers: Template<'_>) {
     let (Some(at), Some(addresses)) = (headers.udp_offset(), headers.addresses()) else { return };
     let len = packet.total_len() - at;
     let pseudo = addresses.pseudo_header(wire::ip::Protocol::UDP, len);
@@ -266,7 +285,18 @@ pub(crate) fn look(packet: &[u8], layer: Layer) -> Option<Inner> {
     }
 }
 
+/// As [`look`], without the flow's number.
+#[inline]
+pub(crate) fn look_unhashed(packet: &[u8], layer: Layer) -> Option<Inner> {
+    match layer {
+        Layer::Ethernet => Some(Inner::of_frame_unhashed(packet)),
+        Layer::Ip => Some(Inner::of_packet_unhashed(packet)).filter(|inner| inner.network_offset.is_some()),
+        Layer::Service => Some(look_behind_service(packet)),
+    }
+}
+
 /// The packet behind a network service header, by which its flow is known.
+#[inline(never)]
 fn look_behind_service(packet: &[u8]) -> Inner {
     let Ok(service) = nsh::Packet::new_checked(packet) else { return Inner::default() };
     let inner = match service.next_protocol() {

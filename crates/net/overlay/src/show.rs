@@ -128,11 +128,11 @@ impl Overlay {
                 (hop, Explanation { entry: self.shown(key.bits(), hop), ..without })
             }
         };
-        let (id, ready, inner) = match way(hop, packet, settings) {
+        let (ready, inner) = match way(hop, packet, settings) {
             Ok(way) => way,
             Err(reason) => return Explanation { sent: Sent::Drop(reason), ..found },
         };
-        let tunnel = self.tunnels.get(id).map(|tunnel| (id, tunnel));
+        let tunnel = self.tunnels.get(ready.id).map(|tunnel| (ready.id, tunnel));
         let (headers, sent) = match ready.explain(&inner, packet.len()) {
             Ok(headers) => (headers, Sent::Port(ready.port)),
             Err(reason) => (Vec::new(), Sent::Drop(reason)),

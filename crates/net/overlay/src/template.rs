@@ -14,12 +14,15 @@ use crate::reason::Reason;
 /// [`MAX_HEADERS`].
 const SHORT: usize = 64;
 
-/// Headers that are finished but for what differs between packets.
+/// Headers, which are the last of these bytes, from the start of a cache line on.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
-pub(crate) struct Template {
-    /// The headers are the last of these.
-    bytes: [u8; MAX_HEADERS],
+pub(crate) struct Bytes([u8; MAX_HEADERS]);
+
+/// Where the headers of a template begin, apart from their bytes: with what else is read for
+/// each packet it is in one cache line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
     len: u8,
     /// Where the IP header begins, in bytes from the end of all.
     network: u8,
@@ -28,38 +31,57 @@ pub(crate) struct Template {
     is_v6: bool,
 }
 
-impl Template {
-    /// Of headers with an IP header; `None` without one.
-    pub(crate) fn new(headers: &Headers) -> Option<Template> {
-        let len = headers.len();
-        let addresses = headers.addresses()?;
-        let mut bytes = [0; MAX_HEADERS];
-        bytes[MAX_HEADERS - len..].copy_from_slice(headers.as_bytes());
-        let from_end = |at: usize| (len - at) as u8; // at most MAX_HEADERS
-        Some(Template {
-            bytes,
-            len: len as u8,
-            network: from_end(headers.network_offset()?),
-            udp: headers.udp_offset().map_or(0, from_end),
-            is_v6: matches!(addresses, Addresses::V6 { .. }),
-        })
+impl Shape {
+    /// Whether the headers tell flows apart: by UDP's source port or IPv6's label.
+    pub(crate) fn tells_flow(self) -> bool {
+        self.udp != 0 || self.is_v6
+    }
+}
+
+/// Headers that are finished but for what differs between packets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Template<'a> {
+    bytes: &'a [u8; MAX_HEADERS],
+    shape: Shape,
+}
+
+/// What a template is made of, from headers with an IP header; `None` without one.
+pub(crate) fn parts(headers: &Headers) -> Option<(Bytes, Shape)> {
+    let len = headers.len();
+    let addresses = headers.addresses()?;
+    let mut bytes = [0; MAX_HEADERS];
+    bytes[MAX_HEADERS - len..].copy_from_slice(headers.as_bytes());
+    let from_end = |at: usize| (len - at) as u8; // at most MAX_HEADERS
+    let shape = Shape {
+        len: len as u8,
+        network: from_end(headers.network_offset()?),
+        udp: headers.udp_offset().map_or(0, from_end),
+        is_v6: matches!(addresses, Addresses::V6 { .. }),
+    };
+    Some((Bytes(bytes), shape))
+}
+
+impl<'a> Template<'a> {
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a Bytes, shape: Shape) -> Template<'a> {
+        Template { bytes: &bytes.0, shape }
     }
 
     /// Bytes of all headers.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
-        usize::from(self.len)
+        usize::from(self.shape.len)
     }
 
     /// Where the UDP header begins, in bytes from the start of the first header.
     pub(crate) fn udp_offset(&self) -> Option<usize> {
-        (self.udp != 0).then(|| usize::from(self.len - self.udp))
+        (self.shape.udp != 0).then(|| usize::from(self.shape.len - self.shape.udp))
     }
 
     /// The addresses of the IP header.
     pub(crate) fn addresses(&self) -> Option<Addresses> {
-        let ip = self.bytes.get(MAX_HEADERS - usize::from(self.network)..)?;
-        match self.is_v6 {
+        let ip = self.bytes.get(MAX_HEADERS - usize::from(self.shape.network)..)?;
+        match self.shape.is_v6 {
             true => ipv6::Header::of(ip).map(|ip| ip.addresses()),
             false => ipv4::Header::of(ip).map(|ip| ip.addresses()),
         }
@@ -93,7 +115,7 @@ impl Template {
 
     /// For packets with no more headroom than the headers need.
     #[cold]
-    fn push_exactly(&self, packet: &mut Packet, len: usize, values: PerPacket) -> Result<(), Reason> {
+    fn push_exactly(self, packet: &mut Packet, len: usize, values: PerPacket) -> Result<(), Reason> {
         let room = packet.push_front(self.len()).map_err(|_| Reason::NoHeadroom)?;
         room.copy_from_slice(&self.bytes[MAX_HEADERS - self.len()..]);
         self.complete(room, len, values);
@@ -104,9 +126,9 @@ impl Template {
     #[inline(always)]
     fn complete(&self, room: &mut [u8], len: usize, values: PerPacket) {
         let end = room.len();
-        let network = usize::from(self.network);
+        let network = usize::from(self.shape.network);
         let ip = room.get_mut(end.wrapping_sub(network)..).unwrap_or_default();
-        if self.is_v6 {
+        if self.shape.is_v6 {
             if let Some(mut ip) = ipv6::Header::of_mut(ip) {
                 ip.set_payload_len((network - ipv6::HEADER_LEN + len) as u16);
                 if values.traffic_class != 0 {
@@ -122,10 +144,10 @@ impl Template {
                 ip.update_traffic_class(ip.traffic_class() | values.traffic_class);
             }
         }
-        if self.udp != 0 {
-            let udp = room.get_mut(end.wrapping_sub(self.udp.into())..).unwrap_or_default();
+        if self.shape.udp != 0 {
+            let udp = room.get_mut(end.wrapping_sub(self.shape.udp.into())..).unwrap_or_default();
             if let Some(mut header) = udp::Header::of_mut(udp) {
-                header.set_total_len((usize::from(self.udp) + len) as u16);
+                header.set_total_len((usize::from(self.shape.udp) + len) as u16);
                 if let Some(hash) = values.flow_hash {
                     header.set_src_port(flow::source_port(hash));
                 }

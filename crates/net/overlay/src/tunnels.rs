@@ -212,7 +212,7 @@ impl Tunnels {
         let slot = slot.expect("a number in use has a tunnel");
         let state = match (&slot.used.target, &slot.kind) {
             (Target::Tunnel(tunnel), Kind::Tunnel(way)) => {
-                match way.link.and_then(|link| Ready::new(tunnel, &link, slot.used.layer)) {
+                match way.link.and_then(|link| Ready::new(id, tunnel, &link, slot.used.layer)) {
                     Ok(ready) => State::Ready(ready),
                     Err(reason) => State::Closed(reason),
                 }
