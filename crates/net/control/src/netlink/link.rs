@@ -133,7 +133,7 @@ fn vxlan(data: Attributes<'_>) -> Result<Vxlan, Malformed> {
     const LOCAL: u16 = 4;
     const PORT: u16 = 15;
     const LOCAL6: u16 = 17;
-    const UDP_ZERO_CSUM6_RX: u16 = 20;
+    const ZERO_CSUM6_RX: u16 = 20;
     const COLLECT_METADATA: u16 = 25;
     let mut vxlan = Vxlan { vni: 0, local: None, port: 0, zero_checksum: false, is_external: false };
     for attribute in data {
@@ -144,7 +144,7 @@ fn vxlan(data: Attributes<'_>) -> Result<Vxlan, Malformed> {
                 vxlan.local = Some(attribute.address()?).filter(|local| !local.is_unspecified())
             }
             PORT => vxlan.port = attribute.u16_be()?,
-            UDP_ZERO_CSUM6_RX => vxlan.zero_checksum = attribute.u8()? != 0,
+            ZERO_CSUM6_RX => vxlan.zero_checksum = attribute.u8()? != 0,
             COLLECT_METADATA => vxlan.is_external = attribute.u8()? != 0,
             _ => {}
         }
