@@ -3,11 +3,13 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::namespace::Namespace;
 
 const LIMIT: Duration = Duration::from_secs(60);
+/// How long an answer is waited for before it is asked for again.
+const PAUSE: Duration = Duration::from_millis(200);
 /// Bytes of a stream.
 const STREAM: usize = 4 << 20;
 
@@ -26,7 +28,7 @@ pub fn exchange(here: &Namespace, there: &Namespace, is_v6: bool, mtu: usize) {
 
 /// Each datagram is sent back and is the same.
 fn datagrams(here: &Namespace, there: &Namespace, ends: (IpAddr, IpAddr), longest: usize) {
-    let echo = there.run(move || bound((ends.1, 7)));
+    let echo = there.run(move || bound((ends.1, 7), LIMIT));
     let answers = there.start(move || {
         let mut bytes = [0; 2000];
         loop {
@@ -38,24 +40,30 @@ fn datagrams(here: &Namespace, there: &Namespace, ends: (IpAddr, IpAddr), longes
         }
     });
     here.run(move || {
-        let socket = bound((ends.0, 0));
+        let socket = bound((ends.0, 0), PAUSE);
         for len in [0, 2, 19, longest - 1, longest, 1] {
             let sent: Vec<u8> = (0..len).map(|n| n as u8).collect();
             let mut back = [0; 2000];
-            // The first may be lost while the kernel asks for Ethernet addresses.
-            let got = (0..20).find_map(|_| {
+            // The first may be lost while the kernel asks for Ethernet addresses, and its
+            // answer may come late.
+            let begin = Instant::now();
+            let is_back = loop {
                 socket.send_to(&sent, (ends.1, 7)).expect("sent");
-                socket.recv(&mut back).ok()
-            });
-            assert_eq!(got.map(|len| &back[..len]), Some(&sent[..]), "a datagram of {len} bytes");
+                let mut answers = std::iter::from_fn(|| socket.recv(&mut back).ok());
+                let lens = answers.by_ref().take(2).find(|got| *got == len);
+                if lens.is_some() || begin.elapsed() > LIMIT {
+                    break lens.is_some();
+                }
+            };
+            assert!(is_back && back[..len] == sent, "a datagram of {len} bytes");
         }
     });
     answers.recv_timeout(LIMIT).expect("the other side ends");
 }
 
-fn bound(address: impl Into<SocketAddr>) -> UdpSocket {
+fn bound(address: impl Into<SocketAddr>, limit: Duration) -> UdpSocket {
     let socket = UdpSocket::bind(address.into()).expect("an address of this host's");
-    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    socket.set_read_timeout(Some(limit)).unwrap();
     socket
 }
 
