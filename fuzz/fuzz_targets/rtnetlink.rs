@@ -14,8 +14,15 @@ const MOST: usize = 4;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((first, bytes)) = bytes.split_first() else { return };
-    let limits =
-        Limits { links: MOST, nexthops: MOST, members: MOST, fdb: MOST, neighbors: MOST, routes: MOST };
+    let limits = Limits {
+        links: MOST,
+        nexthops: MOST,
+        members: MOST,
+        fdb: MOST,
+        neighbors: MOST,
+        routes: MOST,
+        parts: 4 * MOST,
+    };
     let entries = if first & 1 == 0 { Origin::Kernel } else { Origin::Fpm };
     let ports = vec![Binding { link: "a".into(), port: 0, vlan: None }];
     let mut mirror = Mirror::new(Options { ports, limits, entries, ..Options::default() });
