@@ -5,11 +5,12 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::process::Command;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::step::{Failure, target};
+use crate::limit;
+use crate::step::{Failure, LIMIT, target};
 
 /// A command that needs nothing of the steps.
 pub struct Build {
@@ -52,18 +53,23 @@ impl Beside {
         Beside { left, ended }
     }
 
-    /// Waits for a build, and for those before it; none where it was waited for, or is not
-    /// one of them.
-    pub fn wait(&mut self, name: &str) -> Vec<Built> {
+    /// Waits so long for a build, and for those before it; none where it was waited for, or
+    /// is not one of them.
+    pub fn wait(&mut self, name: &str, limit: Duration) -> Vec<Built> {
+        let begin = Instant::now();
         let count = self.left.iter().position(|left| *left == name).map_or(0, |at| at + 1);
         let names = self.left.drain(..count);
-        names.map(|name| self.ended.recv().unwrap_or_else(|_| lost(name))).collect()
+        let wait = |name| {
+            let ended = self.ended.recv_timeout(limit.saturating_sub(begin.elapsed()));
+            ended.unwrap_or_else(|why| lost(name, &why, begin.elapsed()))
+        };
+        names.map(wait).collect()
     }
 }
 
-/// A build of which nothing is known.
-fn lost(name: &'static str) -> Built {
-    Built { name, time: Duration::ZERO, outcome: Err(format!("{name}: its thread ended before it did")) }
+/// A build whose end is not known.
+fn lost(name: &'static str, why: &RecvTimeoutError, time: Duration) -> Built {
+    Built { name, time, outcome: Err(format!("{name}: its end is not known: {why}")) }
 }
 
 /// Runs a build to its end.
@@ -74,13 +80,11 @@ fn run(Build { name, command }: &Build) -> Result<(), Failure> {
     let file = File::create(&output).map_err(failed)?;
     let errors = file.try_clone().map_err(failed)?;
     let mut command = nice(command);
-    let status = command.stdout(file).stderr(errors).status();
-    let status = status.map_err(|e| format!("{name}: cannot start {command:?}: {e}"))?;
-    if status.success() {
-        return Ok(());
-    }
+    let end = limit::run(command.stdout(file).stderr(errors), LIMIT);
+    let end = end.map_err(|e| format!("{name}: cannot start {command:?}: {e}"))?;
+    let Some(failure) = end.failure() else { return Ok(()) };
     let printed = std::fs::read_to_string(&output).unwrap_or_default();
-    Err(format!("{name} failed ({status}): {command:?}\n{printed}"))
+    Err(format!("{name} failed ({failure}): {command:?}\n{printed}"))
 }
 
 /// The same command at a low priority; at the lowest it would stand still on a machine that
@@ -112,19 +116,23 @@ mod tests {
 
     #[test]
     fn builds_follow_each_other_and_one_that_fails_tells_what_it_printed() {
+        let mut late = Beside::start(vec![shell("xtask test 4", "sleep 2")]);
+        let [Built { outcome: Err(_), .. }] = &late.wait("xtask test 4", Duration::ZERO)[..] else {
+            panic!("it is not waited for longer than was said")
+        };
         let mut beside = Beside::start(vec![
             shell("xtask test 1", "echo no $XTASK_WORD; exit 3"),
-            shell("xtask test 2", "test $(nice) -ge 10"),
+            shell("xtask test 2", &format!("test $(nice) -gt $(ps -o ni= -p {})", std::process::id())),
             shell("xtask test 3", "true"),
         ]);
-        assert_eq!(beside.wait("another"), []);
-        let built = beside.wait("xtask test 2");
+        assert_eq!(beside.wait("another", Duration::MAX), []);
+        let built = beside.wait("xtask test 2", Duration::MAX);
         let outcomes: Vec<_> = built.into_iter().map(|built| (built.name, built.outcome)).collect();
         let [("xtask test 1", Err(failure)), ("xtask test 2", Ok(()))] = &outcomes[..] else {
             panic!("{outcomes:?}")
         };
         assert!(failure.contains("no luck"), "{failure}");
-        assert_eq!(beside.wait("xtask test 1"), []);
-        assert_eq!(beside.wait("xtask test 3").len(), 1);
+        assert_eq!(beside.wait("xtask test 1", Duration::MAX), []);
+        assert_eq!(beside.wait("xtask test 3", Duration::MAX).len(), 1);
     }
 }

@@ -1,7 +1,9 @@
 //! `cargo deny`: what we allow ourselves to depend on (`deny.toml`).
 
 use std::process::Command;
+use std::time::Duration;
 
+use crate::limit::run_with_output;
 use crate::step::{Failure, cargo, installed, root, run, tool};
 
 /// Duplicates, licences and sources; all that is needed is in the lock file.
@@ -15,22 +17,20 @@ pub fn dependencies() -> Result<(), Failure> {
 /// # Errors
 /// Why it cannot be had.
 pub fn fetch_advisories() -> Result<(), Failure> {
-    let output = deny()?.args(["fetch", "db"]).output().map_err(|error| format!("cargo deny: {error}"))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let why =
-                said.lines().rfind(|line| line.contains("fatal")).unwrap_or("cargo deny fetch db failed");
-            Err(format!("the advisory database cannot be had: {why}"))
-        }
-    }
+    let fetched = run_with_output("advisories", deny()?.args(["fetch", "db"]), FETCH);
+    let (end, said) = fetched.map_err(|error| format!("cargo deny: {error}"))?;
+    let Some(failure) = end.failure() else { return Ok(()) };
+    let why = said.lines().rfind(|line| line.contains("fatal")).unwrap_or(&failure);
+    Err(format!("the advisory database cannot be had: {why}"))
 }
 
 /// Advisories and yanked crates, by the database that was fetched.
 pub fn advisories() -> Result<(), Failure> {
     run("advisories", deny()?.args(["check", "advisories"]))
 }
+
+/// So long may the database take to come, from a network that answers.
+const FETCH: Duration = Duration::from_mins(3);
 
 /// Which release of it.
 const VERSION: &str = "^0.20";

@@ -7,8 +7,9 @@ mod planted;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
-use crate::step::{Failure, cargo, in_parallel, root, run};
+use crate::step::{Failure, LIMIT, cargo, in_parallel, root, run, run_within};
 
 pub use planted::check;
 
@@ -123,7 +124,8 @@ fn program(
 
 fn one(target: &Target, seconds: u64) -> Result<(), Failure> {
     let directories = ["corpus", "artifacts"].map(|directory| fuzz().join(directory).join(target.0));
-    run(&format!("fuzz {}", target.0), &mut program(target, seconds, 10, directories)?)
+    let limit = LIMIT + Duration::from_secs(seconds);
+    run_within(limit, &format!("fuzz {}", target.0), &mut program(target, seconds, 10, directories)?)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod fuzz;
 mod headers;
 mod instructions;
 mod lab;
+mod limit;
 mod miri;
 mod mutants;
 mod peers;
@@ -23,6 +24,7 @@ mod step;
 mod test;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -42,6 +44,10 @@ enum Chore {
         /// Leave out what takes minutes: all behind the model checks.
         #[arg(long)]
         quick: bool,
+        /// Begin no step later than so many minutes after the first: it fails instead, and
+        /// what became of the others is told in time.
+        #[arg(long, value_name = "MINUTES")]
+        within: Option<u64>,
     },
     /// Fuzz one target, or each in turn.
     Fuzz {
@@ -88,7 +94,7 @@ enum Chore {
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
-        Chore::Test { quick } => test::all(quick),
+        Chore::Test { quick, within } => test::all(quick, within.map(Duration::from_mins)),
         Chore::Fuzz { target, check: true, .. } => fuzz::check(target.as_deref()),
         Chore::Fuzz { target, seconds, .. } => fuzz::of(target.as_deref(), Some(seconds)),
         Chore::Lab(lab) => lab::done(&lab),

@@ -190,7 +190,10 @@ fn sound(programs: &Programs, bugs: &[&'static Bug]) -> Result<(), Failure> {
     let tests: BTreeSet<_> = bugs.iter().map(|bug| file_and_function(bug)).collect();
     let tests: Vec<_> = tests.into_iter().collect();
     let failed = in_parallel(&tests, cores(), |(file, function)| {
-        let (end, text) = finish(&mut process::test(&programs.tests[*file], function, ""));
+        let (end, text) = finish(
+            &format!("bug--{file}-{function}"),
+            &mut process::test(&programs.tests[*file], function, ""),
+        );
         (end != End::Passed || !text.contains("1 passed"))
             .then(|| format!("without a bug {file}::{function} does not pass:\n{text}"))
     });
@@ -201,7 +204,7 @@ fn sound(programs: &Programs, bugs: &[&'static Bug]) -> Result<(), Failure> {
     if probe != End::Passed || !found.is_empty() {
         return Err(format!("without a bug the probe does not pass; the linter found {found:?}"));
     }
-    match programs.ixora.as_deref().map(|ixora| finish(&mut process::demo(ixora, ""))) {
+    match programs.ixora.as_deref().map(|ixora| finish("bug--demo", &mut process::demo(ixora, ""))) {
         None | Some((End::Passed, _)) => Ok(()),
         Some((_, text)) => Err(format!("without a bug ixora demo does not pass:\n{text}")),
     }
@@ -212,8 +215,10 @@ fn meet(programs: &Programs, bugs: &[&'static Bug]) -> Vec<Row> {
     in_parallel(bugs, cores(), |bug| {
         let (file, function) = file_and_function(bug);
         let (probe, found) = process::probe(&programs.tests["probe"], bug.name);
-        let (test, _) = finish(&mut process::test(&programs.tests[file], function, bug.name));
-        let demo = programs.ixora.as_deref().map(|ixora| finish(&mut process::demo(ixora, bug.name)).0);
+        let log = |what| format!("bug-{}-{what}", bug.name);
+        let (test, _) = finish(&log("test"), &mut process::test(&programs.tests[file], function, bug.name));
+        let demo = |ixora| finish(&log("demo"), &mut process::demo(ixora, bug.name)).0;
+        let demo = programs.ixora.as_deref().map(demo);
         Row { bug, found, probe, test, demo }
     })
 }

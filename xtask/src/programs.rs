@@ -1,11 +1,13 @@
 //! Programs that cargo builds, as its messages name them.
 
+use std::io::{Read, Seek};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::step::Failure;
+use crate::limit;
+use crate::step::{Failure, LIMIT};
 
 /// A program.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,15 +37,16 @@ impl Program {
 /// Runs cargo, which builds, and returns the programs in the order in which they were
 /// built.
 pub fn build(command: &mut Command) -> Result<Vec<Program>, Failure> {
-    let output = command
-        .arg("--message-format=json-render-diagnostics")
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|e| format!("cannot start {command:?}: {e}"))?;
-    if !output.status.success() {
-        return Err(format!("a build failed ({}): {command:?}", output.status));
+    let failed = |e| format!("the programs of a build: {e}");
+    let mut messages = tempfile::tempfile().map_err(failed)?;
+    command.arg("--message-format=json-render-diagnostics").stdout(messages.try_clone().map_err(failed)?);
+    let end = limit::run(command, LIMIT).map_err(|e| format!("cannot start {command:?}: {e}"))?;
+    if let Some(failure) = end.failure() {
+        return Err(format!("a build failed ({failure}): {command:?}"));
     }
-    Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(Program::read).collect())
+    let mut text = String::new();
+    messages.rewind().and_then(|()| messages.read_to_string(&mut text)).map_err(failed)?;
+    Ok(text.lines().filter_map(Program::read).collect())
 }
 
 #[cfg(test)]

@@ -3,16 +3,18 @@
 //! when it ends; documentation's tests come last, by cargo.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::limit;
 use crate::programs::{self, Program};
-use crate::step::{Failure, cargo, in_parallel, target};
+use crate::step::{Failure, cargo, in_parallel};
 
 /// How many run at the same time.
 const JOBS: usize = 2;
+/// So long may a program take: four times what the longest does on two slow processors.
+const LIMIT: Duration = Duration::from_mins(10);
 /// Programs of tests that take longest, the longest first: begun last, each would run
 /// while nothing else is left to do.
 const LONG: [&str; 8] = [
@@ -146,21 +148,13 @@ fn command(program: &Program) -> Command {
     command
 }
 
-/// Runs a program to its end: what it printed, how it ended if not well, and its time. What
-/// it prints goes to a file in the build directory, which tells of one that never ends.
+/// Runs a program to its end: what it printed, how it ended if not well, and its time.
 fn finish(log: &str, command: &mut Command) -> (String, Option<String>, Duration) {
     let begin = Instant::now();
-    let logs = target().join("tests");
-    let mut run = || -> std::io::Result<(String, Option<String>)> {
-        fs::create_dir_all(&logs)?;
-        let path = logs.join(format!("{log}.log"));
-        let output = File::create(&path)?;
-        // One file for both, so that they stand in their order.
-        let status = command.stdout(output.try_clone()?).stderr(output).status()?;
-        let failure = (!status.success()).then(|| status.to_string());
-        Ok((String::from_utf8_lossy(&fs::read(&path)?).into_owned(), failure))
+    let (output, failure) = match limit::run_with_output(log, command, LIMIT) {
+        Ok((end, output)) => (output, end.failure()),
+        Err(error) => (String::new(), Some(error.to_string())),
     };
-    let (output, failure) = run().unwrap_or_else(|error| (String::new(), Some(error.to_string())));
     (output, failure, begin.elapsed())
 }
 

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::beside::{Beside, Built};
+use crate::limit;
 
 /// What a chore says when it fails.
 pub type Failure = String;
@@ -55,13 +56,24 @@ pub fn nightly(arguments: &[&str]) -> Command {
     command
 }
 
+/// So long may a command take: more than the longest build on two slow processors.
+pub const LIMIT: Duration = Duration::from_mins(20);
+
 /// Runs a command to its end; its failure is the step's.
 pub fn run(name: &str, command: &mut Command) -> Result<(), Failure> {
+    run_within(LIMIT, name, command)
+}
+
+/// Runs a command that has another limit.
+pub fn run_within(limit: Duration, name: &str, command: &mut Command) -> Result<(), Failure> {
     println!("==> {name}");
     let start = Instant::now();
-    let status = command.status().map_err(|e| format!("{name}: cannot start {command:?}: {e}"))?;
+    let end = limit::run(command, limit).map_err(|e| format!("{name}: cannot start {command:?}: {e}"))?;
     println!("<== {name}: {:.1} s", start.elapsed().as_secs_f64());
-    if status.success() { Ok(()) } else { Err(format!("{name} failed ({status}): {command:?}")) }
+    match end.failure() {
+        None => Ok(()),
+        Some(failure) => Err(format!("{name} failed ({failure}): {command:?}")),
+    }
 }
 
 /// Where a tool of Cargo's is in target/tools, and what builds it when it is not there yet.
@@ -110,6 +122,8 @@ where
 /// What became of the steps so far.
 pub struct Steps {
     begin: Instant,
+    /// Later than so long after the begin, no step is taken.
+    within: Option<Duration>,
     done: Vec<Done>,
     /// What could not be done here, and why.
     left_out: Vec<(&'static str, String)>,
@@ -125,21 +139,26 @@ struct Done {
 }
 
 impl Steps {
-    /// None so far.
-    pub fn new() -> Steps {
-        Steps { begin: Instant::now(), done: Vec::new(), left_out: Vec::new() }
+    /// None so far; none is to be begun after `within`.
+    pub fn new(within: Option<Duration>) -> Steps {
+        Steps { begin: Instant::now(), within, done: Vec::new(), left_out: Vec::new() }
     }
 
     /// Takes a step. The next ones are taken even if it fails.
     pub fn take(&mut self, name: &'static str, step: impl FnOnce() -> Result<(), Failure>) {
         let begin = Instant::now();
-        let outcome = step();
+        let outcome = match self.within.filter(|within| self.begin.elapsed() > *within) {
+            None => step(),
+            Some(within) => Err(format!("not begun: {} minutes are over", within.as_secs() / 60)),
+        };
         self.note(Done { name, time: begin.elapsed(), outcome, beside: false });
     }
 
-    /// Waits for a build beside the steps, and for all before it.
+    /// Waits for a build beside the steps, and for all before it, no longer than steps may
+    /// begin.
     pub fn wait(&mut self, beside: &mut Beside, name: &str) {
-        for Built { name, time, outcome } in beside.wait(name) {
+        let left = self.within.map_or(Duration::MAX, |within| within.saturating_sub(self.begin.elapsed()));
+        for Built { name, time, outcome } in beside.wait(name, left) {
             println!("<== {name}, beside the steps: {:.1} s", time.as_secs_f64());
             self.note(Done { name, time, outcome, beside: true });
         }
@@ -196,7 +215,7 @@ mod tests {
 
     #[test]
     fn steps_behind_a_failure_are_taken_and_all_failures_are_listed() {
-        let mut steps = Steps::new();
+        let mut steps = Steps::new(None);
         steps.take("first", || Err("broken".to_owned()));
         steps.take("second", || Ok(()));
         steps.take("third", || Err("wrong".to_owned()));
@@ -211,6 +230,14 @@ mod tests {
     }
 
     #[test]
+    fn a_step_that_is_too_late_is_not_begun_and_fails() {
+        let mut steps = Steps::new(Some(Duration::ZERO));
+        steps.take("late", || panic!("it was begun"));
+        let failure = steps.outcome().expect_err("it was not taken");
+        assert!(failure.contains("late: not begun: 0 minutes are over"), "{failure}");
+    }
+
+    #[test]
     fn a_build_beside_the_steps_is_waited_for_once_and_its_failure_counts() {
         let build = |name, script| {
             let mut command = Command::new("sh");
@@ -219,7 +246,7 @@ mod tests {
         };
         let mut beside =
             Beside::start(vec![build("xtask steps 1", "exit 1"), build("xtask steps 2", "true")]);
-        let mut steps = Steps::new();
+        let mut steps = Steps::new(None);
         steps.wait(&mut beside, "xtask steps 2");
         steps.take("a step", || Ok(()));
         steps.wait(&mut beside, "xtask steps 1");

@@ -3,15 +3,16 @@
 //! every step's time, what failed, and the test runner's own summary once more.
 
 use std::process::Command;
+use std::time::Duration;
 
 use crate::beside::{Beside, Build};
 use crate::runner::{self, Summary};
 use crate::step::{Failure, Steps, cargo, run, target};
 use crate::{count, deny, doc_comments, floors, fuzz, headers, instructions, lab, miri, mutants};
 
-/// Runs all steps, or all but the slow ones.
-pub fn all(quick: bool) -> Result<(), Failure> {
-    let mut steps = Steps::new();
+/// Runs all steps, or all but the slow ones; those whose turn comes after `within` fail.
+pub fn all(quick: bool, within: Option<Duration>) -> Result<(), Failure> {
+    let mut steps = Steps::new(within);
     let mut summary = Summary::default();
     let mut beside = Beside::start(builds(quick));
     steps.take("format", || run("format", &mut cargo(&["fmt", "--all", "--check"])));

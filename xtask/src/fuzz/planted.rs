@@ -60,7 +60,7 @@ fn is_found(fault: &Fault, target: &Target) -> Result<Option<Duration>, Failure>
     let artifacts = directory.join("artifacts");
     let mut command = program(target, LIMIT, HANG, [directory.join("corpus"), artifacts.clone()])?;
     let begin = Instant::now();
-    let (end, output) = finish(command.env(VARIABLE, fault.name));
+    let (end, output) = finish(&format!("fault-{}", fault.name), command.env(VARIABLE, fault.name));
     let time = begin.elapsed();
     let left = fs::read_dir(&artifacts).map_err(|error| format!("{}: {error}", artifacts.display()))?;
     match (end, left.count()) {

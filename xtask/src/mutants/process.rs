@@ -1,14 +1,13 @@
 //! The programs that meet a bug: started, given a limit, and read.
 
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::limit;
 use crate::step::root;
 
 /// Generous: it only bounds a hang, which is the test's own fault.
@@ -48,7 +47,8 @@ pub fn demo(ixora: &Path, bug: &str) -> Command {
 
 /// The probe: how it ended, and what the linter found.
 pub fn probe(program: &Path, bug: &str) -> (End, BTreeSet<(String, String)>) {
-    let (end, text) = finish(with_bug(program, bug).arg("--nocapture"));
+    let name = format!("bug-{bug}-probe");
+    let (end, text) = finish(&name, with_bug(program, bug).arg("--nocapture"));
     let found = |line: &str| {
         let finding: Value = serde_json::from_str(line.strip_prefix("finding ")?).ok()?;
         Some((finding["rule"].as_str()?.to_owned(), finding["section"].as_str()?.to_owned()))
@@ -56,38 +56,12 @@ pub fn probe(program: &Path, bug: &str) -> (End, BTreeSet<(String, String)>) {
     (end, text.lines().filter_map(found).collect())
 }
 
-/// Runs a program to its end, or to the limit; what it printed.
-pub fn finish(command: &mut Command) -> (End, String) {
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let Ok(mut child) = child else { return (End::Failed, format!("cannot start {command:?}")) };
-    let outputs: [Option<Box<dyn Read + Send>>; 2] = [
-        child.stdout.take().map(|pipe| Box::new(pipe) as _),
-        child.stderr.take().map(|pipe| Box::new(pipe) as _),
-    ];
-    let readers = outputs.map(|pipe| {
-        thread::spawn(move || {
-            let mut bytes = Vec::new();
-            pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
-            String::from_utf8_lossy(&bytes).into_owned()
-        })
-    });
-    let (begin, mut limit) = (Instant::now(), false);
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status.success(),
-            Ok(None) if begin.elapsed() > LIMIT && !limit => {
-                limit = true;
-                let _ = child.kill();
-            }
-            Ok(None) => thread::sleep(Duration::from_millis(5)),
-            Err(_) => break false,
-        }
-    };
-    let text = readers.map(|reader| reader.join().unwrap_or_default()).concat();
-    let end = match (limit, status) {
-        (true, _) => End::TimeLimit,
-        (_, true) => End::Passed,
-        (_, false) => End::Failed,
-    };
-    (end, text)
+/// Runs a program to its end, or to the limit; what it printed. `name` is its log's.
+pub fn finish(name: &str, command: &mut Command) -> (End, String) {
+    match limit::run_with_output(name, command, LIMIT) {
+        Ok((limit::End::TimeLimit(_), text)) => (End::TimeLimit, text),
+        Ok((limit::End::Status(status), text)) if status.success() => (End::Passed, text),
+        Ok((limit::End::Status(_), text)) => (End::Failed, text),
+        Err(error) => (End::Failed, format!("cannot start {command:?}: {error}")),
+    }
 }
