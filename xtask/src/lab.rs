@@ -58,9 +58,17 @@ struct Record {
     failures: Vec<(String, PathBuf)>,
 }
 
-/// Runs those that `names` choose once, all for none: a step of `cargo xtask test`.
-pub fn of(names: &[String]) -> Result<(), Failure> {
-    done(&Lab { names: names.to_vec(), list: false, fetch: false, repeat: 1, beside: 0, jobs: JOBS })
+/// Runs all once, in a process of their own, which can be killed: a step of `cargo xtask
+/// test`.
+pub fn all() -> Result<(), Failure> {
+    run("lab", &mut chore(&["lab"]))
+}
+
+/// This program, as a process of its own.
+fn chore(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "xtask".into()));
+    command.args(arguments);
+    command
 }
 
 /// Lists the scenarios, or runs them; an error when any run failed.
@@ -109,11 +117,9 @@ fn fetched(scenarios: &[&Scenario]) -> Result<Guest, lab::Error> {
     Ok(guest)
 }
 
-/// What fetches for all scenarios: this program, as a process of its own.
+/// What fetches for all scenarios.
 pub fn fetch() -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "xtask".into()));
-    command.args(["lab", "--fetch"]);
-    command
+    chore(&["lab", "--fetch"])
 }
 
 /// Builds the programs, and meanwhile fetches what machines are made of.

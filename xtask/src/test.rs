@@ -63,7 +63,7 @@ fn slow(steps: &mut Steps, beside: &mut Beside) {
         Some(why) => steps.leave_out("miri", why),
     }
     steps.take("seeded bugs", || mutants::run(&mutants::Arguments::default()));
-    steps.take("lab", || lab::of(&[]));
+    steps.take("lab", lab::all);
     steps.wait(beside, FUZZ);
     // What a commit can break at once; `cargo xtask fuzz` takes longer.
     steps.take("fuzzing", || fuzz::of(None, None));
