@@ -6,7 +6,8 @@
 //! access that steps the device waits likewise, with the device's lock. So the stepping
 //! thread waits for no lock, and says when it turns to the next device; where it does not do so
 //! for a while, the threads of the other devices step theirs. A device at which it was held
-//! up for too long altogether is stepped by its own thread alone from then on.
+//! up for too long altogether is stepped by its own thread alone from then on. Devices of one
+//! client have no other thread, and the stepping thread never leaves one of them out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -69,7 +70,7 @@ impl Stepper {
         idle: Idle,
     ) -> std::io::Result<Stepper> {
         let mut stepper = Stepper::new();
-        stepper.step_all(turns(devices), core, idle, Arc::default())?;
+        stepper.step_all(turns(devices), core, idle, None)?;
         Ok(stepper)
     }
 
@@ -80,8 +81,9 @@ impl Stepper {
         idle: Idle,
     ) -> std::io::Result<Stepper> {
         let (mut stepper, turn, devices) = (Stepper::new(), Arc::new(AtomicU64::new(0)), turns(devices));
-        stepper.step_all(devices.clone(), core, idle, turn.clone())?;
-        if devices.len() > 1 {
+        let strangers = devices.len() > 1;
+        stepper.step_all(devices.clone(), core, idle, strangers.then(|| turn.clone()))?;
+        if strangers {
             for n in 0..devices.len() {
                 let (devices, turn) = (devices.clone(), turn.clone());
                 let stop = stepper.stop.clone();
@@ -105,14 +107,14 @@ impl Stepper {
         devices: Arc<[Turns]>,
         core: Option<usize>,
         idle: Idle,
-        turn: Arc<AtomicU64>,
+        turn: Option<Arc<AtomicU64>>,
     ) -> std::io::Result<()> {
         let stop = self.stop.clone();
         self.spawn("model", move || {
             if let Some(core) = core {
                 pin(core);
             }
-            step_all(&devices, idle, &turn, &stop);
+            step_all(&devices, idle, turn.as_deref(), &stop);
         })
     }
 
@@ -161,30 +163,34 @@ fn pin(core: usize) {
     }
 }
 
-fn step_all(devices: &[Turns], idle: Idle, turn: &AtomicU64, stop: &AtomicBool) {
+/// Steps devices in turn. Where each has a thread of its own as well, `turn` tells those
+/// threads that this one goes on, and devices that hold it up are left to them.
+fn step_all(devices: &[Turns], idle: Idle, turn: Option<&AtomicU64>, stop: &AtomicBool) {
     let mut empty = 0;
-    let mut watch = Watch::new(devices.len());
+    let mut strangers = turn.map(|turn| (turn, Watch::new(devices.len())));
     while !stop.load(Ordering::Relaxed) {
         let (mut moved, mut attached) = (0, false);
         for (n, Turns { shared, apart }) in devices.iter().enumerate() {
             // Relaxed, here and in the stand-ins: these only tell who is to step, what is
             // stepped has its lock.
-            turn.fetch_add(1, Ordering::Relaxed);
-            if !shared.is_attached() {
-                // The next client has not held anybody up yet.
-                apart.store(false, Ordering::Relaxed);
-                watch.held_up[n] = 0;
-                continue;
+            let is_attached = shared.is_attached();
+            if let Some((turn, watch)) = &mut strangers {
+                turn.fetch_add(1, Ordering::Relaxed);
+                if !is_attached {
+                    // The next client has not held anybody up yet.
+                    apart.store(false, Ordering::Relaxed);
+                    watch.held_up[n] = 0;
+                }
             }
-            if apart.load(Ordering::Relaxed) {
+            if !is_attached || apart.load(Ordering::Relaxed) {
                 continue;
             }
             attached = true;
             give_way(shared);
             let since = bus::tsc::now();
             moved += shared.run(ROUNDS).unwrap_or(0);
-            if watch.is_too_much(n, since) {
-                apart.store(devices.len() > 1, Ordering::Relaxed);
+            if strangers.as_mut().is_some_and(|(_, watch)| watch.is_too_much(n, since)) {
+                apart.store(true, Ordering::Relaxed);
             }
         }
         empty = if moved > 0 { 0 } else { empty + 1 };
@@ -284,8 +290,11 @@ fn give_way(shared: &SharedDevice) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use model::Chip;
+
     use super::*;
-    use crate::device::Device;
+    use crate::device::{Device, Parts, Vectors};
+    use crate::view::{Trust, View};
     use crate::wire::Cable;
 
     fn attached() -> Arc<SharedDevice> {
@@ -307,6 +316,60 @@ mod tests {
             assert!(since.elapsed() < Duration::from_secs(30), "it is not stepped");
             thread::sleep(SLEEP);
         }
+    }
+
+    /// A device whose every turn is long, and touches memory that was not there yet.
+    struct Slow;
+
+    impl Chip<Cable> for Slow {
+        fn name(&self) -> &'static str {
+            "slow"
+        }
+        fn read(&mut self, _: u32) -> u32 {
+            0
+        }
+        fn write(&mut self, _: u32, _: u32) {}
+        fn step(&mut self, _: &mut Cable, _: u64) -> usize {
+            miss_a_page();
+            thread::sleep(2 * LONG_TURN);
+            0
+        }
+        fn reset(&mut self) {}
+        fn counters(&mut self) -> Vec<(&'static str, u64)> {
+            Vec::new()
+        }
+        fn drops(&self) -> Vec<(&'static str, u64)> {
+            Vec::new()
+        }
+    }
+
+    fn slow() -> Arc<SharedDevice> {
+        let shared = SharedDevice::new(Device::new(Parts {
+            chip: Box::new(Slow),
+            shape: crate::ixgbe::shape(crate::ixgbe::DEVICE_SFP),
+            view: View::new(Trust::Hostile),
+            polled: None,
+            vectors: Vectors::default(),
+            cable: Cable::open(&"sink".parse().unwrap()).unwrap(),
+            faults: None,
+        }));
+        shared.set_attached(true);
+        shared
+    }
+
+    fn miss_a_page() {
+        // More than the allocator keeps.
+        std::hint::black_box(&mut vec![0_u8; 64 << 20])[1 << 20] = 1;
+    }
+
+    /// On a busy machine a thread that misses a page may wait for its processor as well, in
+    /// which time it is held up by nobody.
+    #[test]
+    fn devices_of_one_client_are_stepped_however_long_their_turns_take() {
+        let devices = [slow(), slow()];
+        let _stepper = Stepper::start(devices.to_vec(), None, Idle::Yield).unwrap();
+        thread::sleep(4 * MOST_HELD_UP);
+        devices.iter().for_each(|shared| is_stepped(shared));
     }
 
     /// As a client's thread does that steps the device, which waits for its client's memory.
@@ -373,10 +436,6 @@ mod tests {
         let ago = |time: Duration| {
             let ticks = u128::from(bus::tsc::hz()) * time.as_micros() / 1_000_000;
             bus::tsc::now().wrapping_sub(ticks as u64)
-        };
-        let miss_a_page = || {
-            // More than the allocator keeps.
-            std::hint::black_box(&mut vec![0_u8; 64 << 20])[1 << 20] = 1;
         };
         (0..100).for_each(|_| _ = watch.is_too_much(0, ago(MOST_HELD_UP / 4)));
         miss_a_page();
