@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
         parts: 4 * MOST,
     };
     let entries = if first & 1 == 0 { Origin::Kernel } else { Origin::Fpm };
-    let ports = vec![Binding { link: "a".into(), port: 0, vlan: None }];
+    let ports = vec![Binding { link: "a".into(), port: 0, vlan: None, mtu: None }];
     let mut mirror = Mirror::new(Options { ports, limits, entries, ..Options::default() });
     let (kernel, fpm) = (mirror.begin(Origin::Kernel), mirror.begin(Origin::Fpm));
     let (mut program, mut overlay) = (Program::new(), Overlay::new());

@@ -72,7 +72,7 @@ impl Explainer {
         };
         let mut packet = self.pool.alloc().ok_or("there is no buffer")?;
         let explained = match packet.copy_from(frame) {
-            Ok(()) => Ok(vtep::explain_frame(table, &mut self.sender, desired, network, &mut packet)),
+            Ok(()) => Ok(vtep::explain_frame(table, &mut self.sender, network, &mut packet)),
             Err(_) => Err(format!("a frame of {} bytes does not fit into a buffer", frame.len())),
         };
         self.pool.free(packet);

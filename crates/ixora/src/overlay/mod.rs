@@ -2,9 +2,11 @@
 //! what moves their packets.
 
 mod accounts;
+mod asking;
 mod demo;
 mod explain;
 mod host;
+mod reconcile;
 mod run;
 mod show;
 mod socket;
@@ -26,6 +28,8 @@ pub enum Overlay {
     /// Why packets of a capture go where they go: the entry, the outer headers, or the
     /// reason of the drop.
     Explain(explain::Explain),
+    /// What a running endpoint, or a configuration, has otherwise than the kernel.
+    Reconcile(reconcile::Reconcile),
 }
 
 /// Does it.
@@ -35,6 +39,7 @@ pub fn run(what: &Overlay) -> Result<(), Failure> {
         Overlay::Demo(arguments) => demo::run(arguments),
         Overlay::Show(arguments) => show::run(arguments),
         Overlay::Explain(arguments) => explain::run(arguments),
+        Overlay::Reconcile(arguments) => reconcile::run(arguments),
     }
 }
 

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
@@ -11,20 +10,23 @@ use clap::Args;
 use runtime::confine::{Files, Needs};
 use serde_json::json;
 use signal_hook::consts::SIGHUP;
-use vtep::Config;
+use vtep::{Config, Learn, Listen, Tellers};
 use wire::MacAddress;
 
 use super::accounts::Accounts;
-use super::explain::Explainer;
+use super::asking::Asking;
 use super::host::{Host, names, now_ns};
-use super::show;
-use super::socket::{self, Asked, Server};
 use crate::cli::PortOptions;
 use crate::janitor::{CleanUp, Janitor};
 use crate::{Failure, open, run, signal};
 
 /// How long the control waits for an answer of a neighbour's before it looks for signals.
 const WAIT: Duration = Duration::from_millis(50);
+/// How long it waits for the kernel, FRR and controllers before it looks for neighbours, too.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Places to name that are refused, at most.
+const REFUSED: usize = 10;
 
 /// A tunnel endpoint.
 #[derive(Args, Debug)]
@@ -63,9 +65,8 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     let macs: Vec<MacAddress> = (config.inner.len()..names.len()).map(|n| MacAddress(ports.mac(n))).collect();
     let runtime = run::threads("overlay", &ports, pollers, &options, &stop, &Arc::default())?;
     let mut asking = Asking::new(arguments.control.as_deref(), &mut host)?;
-    let files = Files { read: vec![folder(&arguments.file)], ..Files::default() };
-    let clients = asking.is_some();
-    let needs = Needs { files, clients, sending: clients, ..Needs::default() };
+    let mut followed = Followed::open(&config)?;
+    let needs = needs(&config, &arguments.file, asking.is_some());
     let confinement = ports.confine_but(&options, needs)?;
     let shown = host.counters.clone();
     let ended = AtomicBool::new(false);
@@ -75,15 +76,15 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
             scope.spawn(|| server.run(&ended));
         }
         scope.spawn(|| {
-            while host.control.turn(WAIT, now_ns) {
+            while turn(&mut host, followed.as_mut()) {
                 if reload.swap(false, Ordering::Relaxed) {
                     apply(&mut host, &arguments.file, &macs);
                 }
                 if let Some(asking) = &mut asking {
-                    asking.answer(&host);
+                    asking.answer(&mut host, followed.as_mut().map(|followed| &mut followed.tellers));
                 }
             }
-            drop(asking); // whoever asks now is told nothing
+            drop((asking, followed)); // whoever asks now is told nothing
         });
         let outcome = run::measure("overlay", runtime, &mut ports, &options, confinement);
         ended.store(true, Ordering::Relaxed);
@@ -101,49 +102,49 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     outcome.failure.or_else(|| outcome.summary.missing()).map_or(Ok(()), Err)
 }
 
-/// What answers those who ask a running endpoint.
-struct Asking {
-    server: Option<Server>,
-    asked: Receiver<Asked>,
-    explainer: Explainer,
-    /// Removes the socket.
+/// Those who change the table beside the file.
+struct Followed {
+    tellers: Tellers,
+    /// Removes the API's socket.
     _janitor: Option<Janitor>,
 }
 
-impl Asking {
-    /// Listens at a path, if there is one.
-    fn new(path: Option<&Path>, host: &mut Host) -> Result<Option<Asking>, Failure> {
-        let Some(path) = path else { return Ok(None) };
-        let (server, asked) = Server::new(path)?;
-        let janitor = Janitor::call(&CleanUp { sockets: vec![path.to_owned()], ..CleanUp::default() })?;
-        let explainer = Explainer::new(host.control.table())?;
-        Ok(Some(Asking { server: Some(server), asked, explainer, _janitor: janitor }))
-    }
-
-    /// Answers what was asked meanwhile.
-    fn answer(&mut self, host: &Host) {
-        while let Ok((request, say)) = self.asked.try_recv() {
-            // One who is gone hears nothing.
-            let _ = say.try_send(self.answer_to(host, &request));
+impl Followed {
+    /// Opens their sockets, if there are any.
+    fn open(config: &Config) -> Result<Option<Followed>, Failure> {
+        if !config.follow.is_anybody() {
+            return Ok(None);
         }
+        let tellers = Tellers::open(config).map_err(|error| Failure::new(error.to_string()))?;
+        let socket = config.follow.api.iter().filter_map(|api| match &api.listen {
+            Listen::Unix(path) => Some(path.clone()),
+            Listen::Tcp(_) => None,
+        });
+        let janitor = Janitor::call(&CleanUp { sockets: socket.collect(), ..CleanUp::default() })?;
+        Ok(Some(Followed { tellers, _janitor: janitor }))
     }
+}
 
-    fn answer_to(&mut self, host: &Host, request: &str) -> String {
-        let words: Vec<&str> = request.split_whitespace().collect();
-        match words[..] {
-            ["show", limit] => show::answer(host, limit.parse().unwrap_or(0)),
-            ["metrics"] => show::metrics(host),
-            ["explain", network, digits] => {
-                let frame = socket::bytes(digits);
-                let (table, desired) = host.control.state();
-                match self.explainer.explain(table, desired, network.parse().ok(), &frame) {
-                    Ok(explained) => serde_json::to_string_pretty(&explained).unwrap_or_default(),
-                    Err(wrong) => wrong,
-                }
-            }
-            _ => "ask for show LIMIT, metrics, or explain NETWORK BYTES".to_owned(),
-        }
+/// What an endpoint needs beside its ports when all is open.
+fn needs(config: &Config, file: &Path, is_asked: bool) -> Needs {
+    let follow = &config.follow;
+    let has_clients = is_asked || follow.api.is_some() || follow.fpm.is_some();
+    Needs {
+        files: Files { read: vec![folder(file)], ..Files::default() },
+        clients: has_clients,
+        // The kernel is asked by a datagram, too.
+        sending: has_clients || follow.learn != Learn::Nobody,
+        peers: follow.api.as_ref().is_some_and(|api| matches!(api.listen, Listen::Unix(_))),
+        ..Needs::default()
     }
+}
+
+/// Waits for whoever changes the table, and does what is due; true as long as there are lanes.
+fn turn(host: &mut Host, followed: Option<&mut Followed>) -> bool {
+    let Some(Followed { tellers, .. }) = followed else { return host.control.turn(WAIT, now_ns) };
+    tellers.wait(LOOK);
+    tellers.turn(&mut host.control, now_ns()).iter().for_each(|sentence| eprintln!("{sentence}"));
+    host.control.turn(Duration::ZERO, now_ns)
 }
 
 /// The folder of a file: an editor may put another file in its place.
@@ -159,12 +160,19 @@ fn apply(host: &mut Host, path: &Path, macs: &[MacAddress]) {
             let failure = Failure::usage(format!("{}: the ports are other ones", path.display()));
             return Err(failure.fix("start again: ports are opened at the start"));
         }
-        Ok(host.control.apply(config.desired(macs))?)
+        if config.follow != host.config.follow {
+            let cause = format!("{}: learn, [fpm] or [api] is another one", path.display());
+            return Err(Failure::usage(cause).fix("start again: sockets are opened at the start"));
+        }
+        Ok(host.control.apply(config.desired(macs), now_ns())?)
     });
     match done {
         Ok(changes) => {
             let (set, removed) = (changes.set, changes.removed);
             eprintln!("{} is read again: {set} new or different, {removed} removed", path.display());
+            // An end of tunnels may be another owner's.
+            let refused = host.control.program().refused().iter();
+            refused.take(REFUSED).for_each(|(key, error)| eprintln!("{key} is refused: {error}"));
         }
         Err(failure) => eprintln!("{failure}\nall goes on as before"),
     }

@@ -4,10 +4,12 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use control::Owner;
 use serde::{Deserialize, Serialize};
-use vtep::describe_tunnel;
+use vtep::{Tellers, describe_tunnel};
 
 use super::accounts::Accounts;
+use super::asking::told;
 use super::host::Host;
 use super::socket;
 use crate::Failure;
@@ -36,6 +38,10 @@ struct Entry {
     tunnel: String,
     /// `ready`, or why its packets cannot be sent now.
     state: String,
+    /// Who told of it: `file`, `api`, `fpm` or `kernel`.
+    owner: String,
+    /// How long ago, in seconds.
+    age: f64,
 }
 
 /// A next hop, with its Ethernet address if that is known.
@@ -53,6 +59,10 @@ struct State {
     /// Entries that are not listed.
     more: usize,
     next_hops: Vec<NextHop>,
+    /// What somebody wants and the table does not have, a sentence each.
+    problems: Vec<String>,
+    /// What was heard of the kernel, of FRR and of controllers.
+    control: serde_json::Value,
     /// Each port's counters.
     accounts: serde_json::Value,
 }
@@ -71,9 +81,9 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
     let state: State = serde_json::from_str(&answer).map_err(|error| {
         Failure::new(format!("{} answers something else: {error}", arguments.control.display()))
     })?;
-    println!("{:<10} {:<20} {:<52} state", "network", "key", "tunnel");
-    for Entry { network, key, tunnel, state } in &state.entries {
-        println!("{network:<10} {key:<20} {tunnel:<52} {state}");
+    println!("{:<10} {:<20} {:<52} {:<8} {:>10}  state", "network", "key", "tunnel", "owner", "age");
+    for Entry { network, key, tunnel, state, owner, age } in &state.entries {
+        println!("{network:<10} {key:<20} {tunnel:<52} {owner:<8} {age:>8.1} s  {state}");
     }
     if state.more > 0 {
         println!("and {} more: --limit", state.more);
@@ -82,6 +92,7 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
     for NextHop { port, address, mac } in &state.next_hops {
         println!("{port:<10} {address:<40} {}", mac.as_deref().unwrap_or("unresolved"));
     }
+    state.problems.iter().for_each(|problem| println!("\nnot in the table: {problem}"));
     for side in ["networks", "underlay"] {
         for port in state.accounts[side].as_array().into_iter().flatten() {
             let number = |key: &str| port[key].as_u64().unwrap_or(0);
@@ -99,7 +110,7 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
 }
 
 /// The answer to `show LIMIT`.
-pub fn answer(host: &Host, limit: usize) -> String {
+pub fn answer(host: &Host, tellers: Option<&Tellers>, limit: usize) -> String {
     let accounts = Accounts::new(&host.config, &host.counters, &[]);
     let mut next_hops: Vec<NextHop> = host
         .control
@@ -110,31 +121,42 @@ pub fn answer(host: &Host, limit: usize) -> String {
             mac: Some(mac.to_string()),
         })
         .collect();
-    let (table, desired) = host.control.state();
+    let (table, _) = host.control.state();
     let unresolved = table.unresolved();
     next_hops.extend(unresolved.map(|(port, address)| NextHop {
         port,
         address: address.to_string(),
         mac: None,
     }));
-    let entries: Vec<Entry> = desired
-        .entries
-        .iter()
-        .take(limit)
-        .map(|((network, key), tunnel)| Entry {
-            network: *network,
-            key: format!("{key:#x}"),
-            tunnel: describe_tunnel(tunnel),
-            state: table.problem(*network, *key).map_or("ready", |reason| reason.name()).to_owned(),
+    let of_network = |network| table.entries_of(network).map(move |entry| (network, entry));
+    let entries = table.networks().flat_map(of_network).take(limit);
+    let entries: Vec<Entry> = entries
+        .map(|(network, entry)| {
+            let (owner, age) = told(host, network, entry.identifier).unzip();
+            Entry {
+                network,
+                key: format!("{:#x}", entry.identifier),
+                tunnel: table.get(network, entry.identifier).map(describe_tunnel).unwrap_or_default(),
+                state: entry.problem.map_or("ready", |reason| reason.name()).to_owned(),
+                owner: owner.map_or("", Owner::name).to_owned(),
+                age: age.unwrap_or(0.0),
+            }
         })
         .collect();
-    let more = desired.entries.len() - entries.len();
+    let more = table.networks().map(|network| table.entries(network)).sum::<usize>() - entries.len();
+    let program = host.control.program();
+    let refused = program.refused().iter().map(|(key, error)| format!("{key}: {error}"));
+    let waiting = program.waiting().map(|key| format!("{key}: its network is not there"));
+    let unresolved = tellers.into_iter().flat_map(Tellers::unresolved);
+    let problems = refused.chain(waiting).chain(unresolved).take(limit).collect();
+    let control = tellers.map_or(serde_json::Value::Null, Tellers::status);
     let accounts = serde_json::to_value(accounts).unwrap_or_default();
-    serde_json::to_string_pretty(&State { entries, more, next_hops, accounts }).unwrap_or_default()
+    serde_json::to_string_pretty(&State { entries, more, next_hops, problems, control, accounts })
+        .unwrap_or_default()
 }
 
 /// The answer to `metrics`: exposition format 0.0.4.
-pub fn metrics(host: &Host) -> String {
+pub fn metrics(host: &Host, tellers: Option<&Tellers>) -> String {
     let mut out = String::new();
     let inner = (0..host.config.inner.len())
         .map(|n| (format!("network=\"{}\"", host.config.inner[n].network), host.counters.inner(n)));
@@ -164,6 +186,22 @@ pub fn metrics(host: &Host) -> String {
     for (label, totals) in &all {
         for (reason, count) in &totals.drops {
             let _ = writeln!(out, "ixora_overlay_drops_total{{{label},reason=\"{reason}\"}} {count}");
+        }
+    }
+    if let Some(status) = tellers.map(Tellers::status) {
+        head(
+            &mut out,
+            "ixora_overlay_control_total",
+            "What was heard of the kernel, of FRR and of controllers.",
+        );
+        for (from, counters) in status.as_object().into_iter().flatten() {
+            let numbers = counters.as_object().into_iter().flatten();
+            // How many there are now is no counter.
+            let numbers = numbers.filter(|(what, _)| !matches!(what.as_str(), "clients" | "connections"));
+            for (what, count) in numbers.filter_map(|(what, count)| Some((what, count.as_u64()?))) {
+                let _ =
+                    writeln!(out, "ixora_overlay_control_total{{from=\"{from}\",what=\"{what}\"}} {count}");
+            }
         }
     }
     out

@@ -7,4 +7,5 @@ mod common;
 mod host;
 mod interfaces;
 mod overlay_hosts;
+mod overlay_learns;
 mod router_hosts;

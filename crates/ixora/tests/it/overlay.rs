@@ -1,5 +1,7 @@
 //! Tunnel endpoints: the demo's verdict and accounts, and configurations that are refused.
 
+use std::io::{Read, Write};
+
 use crate::common::{names, run};
 
 /// What a demo printed that passed.
@@ -122,6 +124,51 @@ fn a_running_endpoint_tells_what_it_holds() {
     assert_eq!(done.json()["overlay"]["balanced"], true, "{done:#?}");
     crate::common::until("end of the socket", || !socket.exists());
     assert_eq!(ask(&format!("show {}", socket.display())).code(), Some(1));
+}
+
+/// Asks an endpoint's API; the status line and what follows.
+fn ask_api(port: u16, method: &str, path: &str, body: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    let (head, length) = ("HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length", body.len());
+    let request = format!("{method} {path} {head}: {length}\r\n\r\n{body}");
+    stream.write_all(request.as_bytes()).expect("it listens");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}
+
+#[test]
+fn a_controller_writes_entries_beside_those_of_the_file() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (config, socket) = (configuration(place.path()), place.path().join("control"));
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = free.local_addr().expect("an address").port();
+    drop(free);
+    let text = std::fs::read_to_string(&config).expect("a file");
+    std::fs::write(&config, format!("{text}[api]\nlisten = \"127.0.0.1:{port}\"\n")).expect("a file");
+    let command = format!("overlay run {} --control {} --json", config.display(), socket.display());
+    let endpoint = crate::common::start(place.path(), &command);
+    crate::common::until("API", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    let entry = |station: &str| format!("/v1/networks/100/entries/02:00:00:00:{station}:01");
+    let answer = ask_api(port, "PUT", &entry("0d"), "{\"remote\": \"192.0.2.2\"}");
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let answer = ask_api(port, "PUT", &entry("0b"), "{\"remote\": \"192.0.2.9\"}");
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let state = run(place.path(), &format!("overlay show {} --json", socket.display())).json();
+    let shown =
+        |at: usize| [&state["entries"][at]["owner"], &state["entries"][at]["tunnel"]].map(|it| it.as_str());
+    let by = |owner, tunnel| [Some(owner), Some(tunnel)];
+    assert_eq!(shown(0), by("file", "vxlan 192.0.2.1 > 192.0.2.2, identifier 100"), "{state:#}");
+    assert_eq!(shown(2), by("api", "vxlan 192.0.2.1 > 192.0.2.2, identifier 100"), "{state:#}");
+    assert_eq!(state["control"]["api"]["answered"], 2, "{state:#}");
+    let pcap = capture(place.path(), &[0x0D]);
+    let explain = format!("overlay explain {} --control {} --json", pcap.display(), socket.display());
+    let explained = run(place.path(), &explain).json();
+    assert_eq!(explained[0]["outcome"], "sent", "{explained:#}");
+    assert!(explained[0]["told"].as_str().expect("a text").starts_with("api, "), "{explained:#}");
+    endpoint.signal(rustix::process::Signal::TERM);
+    let done = endpoint.wait(10);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
 }
 
 #[test]

@@ -3,9 +3,10 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use runtime::peer::Peers;
+use rustix::net::{SocketFlags, acceptfrom_with};
 
 /// Who is let in.
 #[derive(Debug)]
@@ -39,6 +40,16 @@ impl Admission {
     fn is_user(&self, user: Option<u32>) -> bool {
         user.is_some_and(|user| self.users.contains(&user))
     }
+}
+
+/// The next client of a socket that listens, and its address. The standard library makes
+/// further system calls for that, which a confined process may not.
+///
+/// # Errors
+/// When nobody waits, or the client is gone again.
+pub(crate) fn accept(listener: impl AsFd) -> io::Result<(OwnedFd, Option<SocketAddr>)> {
+    let (client, from) = acceptfrom_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
+    Ok((client, from.and_then(|from| from.try_into().ok())))
 }
 
 #[cfg(test)]

@@ -149,10 +149,7 @@ fn change(
             Err((507, format!("controllers may write {MAX_CLAIMS} places, and did")))
         }
         Method::Put => {
-            let end = match key.network().and_then(|vni| on.program.value(&Key::Network(vni))) {
-                Some(Value::Network(end)) => Some(*end),
-                _ => None,
-            };
+            let end = key.network().and_then(|vni| on.program.value(&Key::Network(vni))?.end());
             let value = read(request.body, end).map_err(|error| (400, error))?;
             let change = Change { key, value: Some(value) };
             on.program.apply(on.overlay, Owner::Api, vec![change], on.now_ns);

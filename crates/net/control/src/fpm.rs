@@ -12,6 +12,7 @@ use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use crate::admission::accept;
 use crate::mirror::{Mirror, Origin, Teller};
 
 /// The port to which zebra connects when it is told of no other.
@@ -118,6 +119,7 @@ pub struct FpmCounters {
 #[derive(Debug)]
 pub struct Fpm {
     listener: TcpListener,
+    own: SocketAddr,
     connections: Vec<Connection>,
     /// How long what came by an ended connection stays in use.
     hold_ns: i64,
@@ -161,8 +163,10 @@ impl Fpm {
     pub fn listen(address: SocketAddr, hold_ns: i64) -> io::Result<Fpm> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
+        let own = listener.local_addr()?;
         Ok(Fpm {
             listener,
+            own,
             connections: Vec::new(),
             hold_ns,
             ended: VecDeque::new(),
@@ -172,11 +176,8 @@ impl Fpm {
     }
 
     /// The address at which it listens.
-    ///
-    /// # Errors
-    /// When the system does not tell.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    pub fn address(&self) -> SocketAddr {
+        self.own
     }
 
     /// What became of connections.
@@ -252,14 +253,15 @@ impl Fpm {
     ) -> bool {
         for _ in 0..ACCEPTS_A_TURN {
             // An error here is the other end's, or will be there the next time.
-            let Ok((stream, peer)) = self.listener.accept() else { return false };
-            let is_one = stream.local_addr().is_ok_and(|own| admits(peer, own));
-            if !is_one || stream.set_nonblocking(true).is_err() || !self.make_room() {
+            let Ok((stream, peer)) = accept(&self.listener) else { return false };
+            let is_one = peer.is_some_and(|peer| admits(peer, self.own));
+            if !is_one || !self.make_room() {
                 self.counters.refused += 1;
                 continue;
             }
             self.counters.accepted += 1;
-            let (frames, teller) = (Frames::default(), mirror.begin(Origin::Fpm));
+            let (stream, frames) = (TcpStream::from(stream), Frames::default());
+            let teller = mirror.begin(Origin::Fpm);
             self.connections.push(Connection { stream, frames, teller, has_sent: false, has_told: false });
         }
         true

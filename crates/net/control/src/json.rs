@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use overlay::Tunnel;
 use serde_json::{Map, Value as Json, json};
 use wire::MacAddress;
 
@@ -18,6 +19,7 @@ pub fn key(key: &Key) -> Json {
         Key::Route((address, length)) => json!({ "kind": "route", "prefix": format!("{address}/{length}") }),
         Key::Network(vni) => json!({ "kind": "network", "vni": vni }),
         Key::Entry(vni, mac) => json!({ "kind": "entry", "vni": vni, "mac": mac.to_string() }),
+        Key::Other(vni, key) => json!({ "kind": "other", "vni": vni, "key": format!("{key:#x}") }),
         Key::Flood(vni) => json!({ "kind": "flood", "vni": vni }),
     }
 }
@@ -31,6 +33,7 @@ pub fn cursor(key: &Key) -> String {
         Key::Route((address, length)) => format!("route-{address}-{length}"),
         Key::Network(vni) => format!("network-{vni}"),
         Key::Entry(vni, mac) => format!("entry-{vni}-{mac}"),
+        Key::Other(vni, key) => format!("other-{vni}-{key:x}"),
         Key::Flood(vni) => format!("flood-{vni}"),
     };
     text.replace(':', "_")
@@ -51,6 +54,10 @@ pub fn read_cursor(text: &str) -> Result<Key, String> {
         ["route", address, length] => address.parse().ok().zip(length.parse().ok()).map(Key::Route),
         ["network", vni] => vni.parse().ok().map(Key::Network),
         ["entry", vni, mac] => vni.parse().ok().zip(mac.parse().ok()).map(|(vni, mac)| Key::Entry(vni, mac)),
+        ["other", vni, key] => {
+            let key = u128::from_str_radix(key, 16).ok();
+            vni.parse().ok().zip(key).map(|(vni, key)| Key::Other(vni, key))
+        }
         ["flood", vni] => vni.parse().ok().map(Key::Flood),
         _ => None,
     };
@@ -74,7 +81,20 @@ pub fn value(value: Option<&Value>) -> Json {
         }
         Some(Value::Entry(far)) => far_end(far),
         Some(Value::Flood(fars)) => json!({ "far_ends": fars.iter().map(far_end).collect::<Vec<_>>() }),
+        Some(Value::Settings(settings)) => {
+            json!({ "ends": settings.ends.iter().map(|(end, _)| tunnel(end)).collect::<Vec<_>>() })
+        }
+        Some(Value::Tunnel(is)) => tunnel(is),
+        Some(Value::Tunnels(all)) => json!({ "far_ends": all.iter().map(tunnel).collect::<Vec<_>>() }),
     }
+}
+
+/// A tunnel of the configuration's.
+fn tunnel(tunnel: &Tunnel) -> Json {
+    json!({
+        "protocol": tunnel.protocol.name, "remote": tunnel.remote.to_string(),
+        "local": tunnel.local.to_string(), "vni": tunnel.identifier, "port": tunnel.port,
+    })
 }
 
 fn far_end(far: &Far) -> Json {

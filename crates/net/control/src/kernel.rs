@@ -25,6 +25,8 @@ use crate::netlink::{
 
 /// The receive buffer that is asked for: 100,000 changes at once and some more.
 pub const RECEIVE_BUFFER: usize = 32 << 20;
+/// The receive buffer of a socket by which answers come and nothing else.
+const ASKING_BUFFER: usize = 1 << 20;
 /// Bytes of a datagram, at most: the kernel fills 32 KiB, and one message may be longer.
 const DATAGRAM: usize = 256 << 10;
 /// How long the kernel may take over the next part of a dump.
@@ -60,7 +62,7 @@ pub enum KernelError {
         /// Why it was refused.
         error: io::Error,
     },
-    /// Changes came faster than they could be taken, each time.
+    /// Changes came faster than they could be taken, or interrupted dumps, each time.
     #[error("rtnetlink: the kernel's tables change faster than they are asked for")]
     Restless,
     /// The kernel does not go on with a dump.
@@ -116,13 +118,25 @@ impl Kernel {
     /// # Errors
     /// When there is no such socket to be had.
     pub fn open(mirror: &mut Mirror, buffer: usize) -> Result<Kernel, KernelError> {
+        Kernel::open_in(GROUPS, mirror, buffer)
+    }
+
+    /// Opens a socket that is told of no changes: all is asked for when it is wanted.
+    ///
+    /// # Errors
+    /// When there is no such socket to be had.
+    pub fn open_to_ask(mirror: &mut Mirror) -> Result<Kernel, KernelError> {
+        Kernel::open_in(0, mirror, ASKING_BUFFER)
+    }
+
+    fn open_in(groups: u32, mirror: &mut Mirror, buffer: usize) -> Result<Kernel, KernelError> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
         // The first needs CAP_NET_ADMIN, the second gives what net.core.rmem_max allows.
         if sockopt::set_socket_recv_buffer_size_force(&socket, buffer).is_err() {
             sockopt::set_socket_recv_buffer_size(&socket, buffer)?;
         }
-        bind(&socket, &SocketAddrNetlink::new(0, GROUPS))?;
+        bind(&socket, &SocketAddrNetlink::new(0, groups))?;
         let own: SocketAddrNetlink = getsockname(&socket)?.try_into()?;
         Ok(Kernel {
             socket,
@@ -151,6 +165,16 @@ impl Kernel {
     /// What became of the socket's messages.
     pub fn counters(&self) -> KernelCounters {
         self.counters
+    }
+
+    /// Asks for everything, and tells a mirror of it.
+    ///
+    /// # Errors
+    /// When the kernel refuses or leaves out an answer, or its tables change all the time.
+    pub fn ask(&mut self, mirror: &mut Mirror) -> Result<(), KernelError> {
+        self.synchronize(mirror)?;
+        let is_whole = !std::mem::replace(&mut self.is_behind, true);
+        is_whole.then_some(()).ok_or(KernelError::Restless)
     }
 
     /// Takes what waits in the socket, `most` datagrams at a time; whether there may be more.

@@ -54,6 +54,8 @@ pub struct Binding {
     pub port: u16,
     /// The VLAN of the underlay there, as a tag's control information.
     pub vlan: Option<u16>,
+    /// Bytes of an IP packet that the port carries, where that is less than the device's.
+    pub mtu: Option<u16>,
 }
 
 /// How many objects are kept. What comes above that is counted as [`Counters::full`].

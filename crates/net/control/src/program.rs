@@ -2,12 +2,12 @@
 //! owner's wishes are kept apart; at a place for which several have one, the first in the
 //! order of [`Owner`] has its way, and the next when that one gives it up.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use overlay::{Network, Overlay, Protocol, Tunnel, Unknown};
+use overlay::{Overlay, Tunnel};
 
-use crate::state::{Change, End, Far, Key, Value};
+use crate::state::{Change, Far, Key, Settings, Value};
 
 mod compare;
 
@@ -52,8 +52,8 @@ pub struct Claim {
 #[derive(Debug, Default)]
 pub struct Program {
     claims: [BTreeMap<Key, Claim>; Owner::ALL.len()],
-    /// Networks that were added to the overlay here, with their ends.
-    networks: BTreeMap<u32, End>,
+    /// Networks that were added to the overlay here, with the ends that the overlay took.
+    networks: BTreeMap<u32, Settings>,
     /// Places of which the overlay refused the value, and why.
     refused: BTreeMap<Key, overlay::Error>,
     /// Networks with an entry that waits for them.
@@ -76,7 +76,10 @@ impl Program {
                 (Some(value), _) => Some(Claim { value, since_ns: now_ns }),
                 (None, _) => None,
             };
-            different += usize::from(self.set(overlay, owner, key, claim));
+            different += usize::from(self.replace(overlay, owner, key, claim));
+        }
+        if different > 0 {
+            self.put_refused_networks(overlay);
         }
         different
     }
@@ -84,6 +87,14 @@ impl Program {
     /// Replaces an owner's claim at a place, its time included; whether the place changes. The
     /// caller publishes.
     pub fn set(&mut self, overlay: &mut Overlay, owner: Owner, key: Key, claim: Option<Claim>) -> bool {
+        let is_different = self.replace(overlay, owner, key, claim);
+        if is_different {
+            self.put_refused_networks(overlay);
+        }
+        is_different
+    }
+
+    fn replace(&mut self, overlay: &mut Overlay, owner: Owner, key: Key, claim: Option<Claim>) -> bool {
         let before = self.value(&key).cloned();
         let claims = &mut self.claims[owner as usize];
         match claim {
@@ -97,6 +108,13 @@ impl Program {
         is_different
     }
 
+    /// Puts networks again that were refused: an end of theirs may be another's no more.
+    fn put_refused_networks(&mut self, overlay: &mut Overlay) {
+        let networks = self.refused.range(Key::Network(0)..=Key::Network(u32::MAX));
+        let networks: Vec<Key> = networks.map(|(key, _)| *key).collect();
+        networks.into_iter().for_each(|key| self.put(overlay, key));
+    }
+
     /// Who has its way at a place, and what it wants there.
     pub fn claim(&self, key: &Key) -> Option<(Owner, &Claim)> {
         Owner::ALL.iter().find_map(|owner| Some((*owner, self.claims[*owner as usize].get(key)?)))
@@ -105,6 +123,14 @@ impl Program {
     /// What should be at a place.
     pub fn value(&self, key: &Key) -> Option<&Value> {
         self.claim(key).map(|(_, claim)| &claim.value)
+    }
+
+    /// The place of an identifier in a network.
+    pub fn place(&self, vni: u32, bits: u128) -> Key {
+        match self.networks.get(&vni).is_some_and(|settings| !settings.has_macs()) {
+            true => Key::Other(vni, bits),
+            false => Key::of(vni, bits),
+        }
     }
 
     /// What one owner wants.
@@ -142,41 +168,77 @@ impl Program {
             (Key::Neighbor(port, address), _) => overlay.set_neighbor(port, address, None),
             (Key::Route(prefix), Some(Value::Route(route))) => overlay.set_route(prefix, Some(route))?,
             (Key::Route(prefix), _) => overlay.set_route(prefix, None)?,
-            (Key::Network(vni), Some(Value::Network(end))) => self.set_network(overlay, vni, end)?,
+            (Key::Network(vni), Some(Value::Network(end))) => {
+                self.set_network(overlay, vni, Settings::bridged(vni, end))?;
+            }
+            (Key::Network(vni), Some(Value::Settings(settings))) => {
+                self.set_network(overlay, vni, settings)?
+            }
             (Key::Network(vni), _) => self.remove_network(overlay, vni)?,
-            (Key::Entry(vni, _) | Key::Flood(vni), _) if !self.networks.contains_key(&vni) => {
+            (Key::Entry(vni, _) | Key::Other(vni, _) | Key::Flood(vni), _)
+                if !self.networks.contains_key(&vni) =>
+            {
                 self.wait(vni);
             }
-            (Key::Entry(vni, mac), Some(Value::Entry(far))) => {
-                // An entry that is refused must not leave the one before it.
-                overlay.insert(vni, bits(mac), tunnel(&far)).inspect_err(|_| {
-                    let _ = overlay.remove(vni, bits(mac));
-                })?;
-            }
-            (Key::Entry(vni, mac), _) => drop(overlay.remove(vni, bits(mac))?),
-            (Key::Flood(vni), Some(Value::Flood(fars))) => {
-                let tunnels: Vec<Tunnel> = fars.iter().map(tunnel).collect();
-                overlay.set_flood(vni, &tunnels).inspect_err(|_| {
+            (Key::Entry(..) | Key::Other(..), value) => self.put_entry(overlay, key, value.as_ref())?,
+            (Key::Flood(vni), value) => {
+                overlay.set_flood(vni, &tunnels(value)).inspect_err(|_| {
                     let _ = overlay.set_flood(vni, &[]);
                 })?;
             }
-            (Key::Flood(vni), _) => overlay.set_flood(vni, &[])?,
         }
         Ok(())
     }
 
-    /// Adds a network with the entries that waited for it, or moves its end.
-    fn set_network(&mut self, overlay: &mut Overlay, vni: u32, end: End) -> overlay::Result<()> {
-        match self.networks.get(&vni).copied() {
-            Some(old) => drop(overlay.remove_end(&own_tunnel(vni, old))?),
-            None => overlay.add_network(vni, Network { unknown: Unknown::Flood, ..Network::bridged() })?,
+    fn put_entry(&self, overlay: &mut Overlay, key: Key, value: Option<&Value>) -> overlay::Result<()> {
+        let Some((vni, bits)) = key.entry() else { return Ok(()) };
+        let other = self.networks.get(&vni).filter(|settings| !settings.has_macs());
+        if let Some(settings) = other.filter(|_| matches!(key, Key::Entry(..))) {
+            // What such bits are in that network is not for others than the file to say.
+            let refused =
+                overlay::Error::Key { network: vni, key: bits, bits: settings.network.extractor.bits() };
+            return value.map_or(Ok(()), |_| Err(refused));
         }
-        let is_new = self.networks.insert(vni, end).is_none();
-        if is_new {
+        let Some(tunnel) = value.and_then(tunnel) else {
+            return overlay.remove(vni, bits).map(drop);
+        };
+        // An entry that is refused must not leave the one before it.
+        overlay.insert(vni, bits, tunnel).inspect_err(|_| {
+            let _ = overlay.remove(vni, bits);
+        })
+    }
+
+    /// Adds a network with the entries that waited for it, or changes its ends. One whose
+    /// packets are looked up otherwise than before is a new one.
+    fn set_network(&mut self, overlay: &mut Overlay, vni: u32, settings: Settings) -> overlay::Result<()> {
+        let Settings { network, ends } = settings;
+        if self.networks.get(&vni).is_some_and(|old| old.network != network) {
+            self.remove_network(overlay, vni)?;
+        }
+        if let Entry::Vacant(vacant) = self.networks.entry(vni) {
+            overlay.add_network(vni, network)?;
+            vacant.insert(Settings { network, ends: Vec::new() });
             self.waiting.remove(&vni);
             self.places(vni).into_iter().for_each(|key| self.put(overlay, key));
         }
-        overlay.add_end(vni, &own_tunnel(vni, end), end.zero_checksum)
+        let old =
+            self.networks.get_mut(&vni).map(|state| std::mem::take(&mut state.ends)).unwrap_or_default();
+        let wanted: HashSet<&(Tunnel, bool)> = ends.iter().collect();
+        let stays = |end: &(Tunnel, bool)| wanted.contains(end) && compare::has_end(overlay, vni, end);
+        let (mut there, gone): (Vec<_>, Vec<_>) = old.into_iter().partition(stays);
+        let mut result = Ok(());
+        for (tunnel, _) in &gone {
+            result = result.and(overlay.remove_end(tunnel).map(drop));
+        }
+        let known: HashSet<(Tunnel, bool)> = there.iter().cloned().collect();
+        for end in ends.into_iter().filter(|end| !known.contains(end)) {
+            match overlay.add_end(vni, &end.0, end.1) {
+                Ok(()) => there.push(end),
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+        self.networks.insert(vni, Settings { network, ends: there });
+        result
     }
 
     fn remove_network(&mut self, overlay: &mut Overlay, vni: u32) -> overlay::Result<()> {
@@ -190,7 +252,7 @@ impl Program {
     /// Notes whether somebody wants something of a network that is not there.
     fn wait(&mut self, vni: u32) {
         let is_wanted = |claims: &BTreeMap<Key, Claim>| {
-            claims.range(entries_of(vni)).next().is_some() || claims.contains_key(&Key::Flood(vni))
+            entries_of(claims, vni).next().is_some() || claims.contains_key(&Key::Flood(vni))
         };
         match self.claims.iter().any(is_wanted) {
             true => self.waiting.insert(vni),
@@ -200,38 +262,36 @@ impl Program {
 
     /// The entries of a network that somebody wants, and its flood list.
     fn places(&self, vni: u32) -> BTreeSet<Key> {
-        let entries =
-            self.claims.iter().flat_map(|claims| claims.range(entries_of(vni)).map(|(key, _)| *key));
+        let entries = self.claims.iter().flat_map(|claims| entries_of(claims, vni));
         let flood = Key::Flood(vni);
         entries.chain(Some(flood).filter(|key| self.value(key).is_some())).collect()
     }
 }
 
-/// All places of a network's entries.
-fn entries_of(vni: u32) -> RangeInclusive<Key> {
-    Key::Entry(vni, wire::MacAddress([0; 6]))..=Key::Entry(vni, wire::MacAddress::BROADCAST)
+/// All places of a network's entries for which there is a claim. In the order of keys the
+/// entries of all networks come first, then all others.
+fn entries_of(claims: &BTreeMap<Key, Claim>, vni: u32) -> impl Iterator<Item = Key> {
+    let macs = Key::Entry(vni, wire::MacAddress([0; 6]))..=Key::Entry(vni, wire::MacAddress::BROADCAST);
+    let others = Key::Other(vni, 0)..=Key::Other(vni, u128::MAX);
+    claims.range(macs).chain(claims.range(others)).map(|(key, _)| *key)
 }
 
-/// The bits by which a bridged network's table knows an address.
-fn bits(mac: wire::MacAddress) -> u128 {
-    mac.0.iter().fold(0, |bits, byte| bits << 8 | u128::from(*byte))
+/// The tunnel of an entry.
+fn tunnel(value: &Value) -> Option<Tunnel> {
+    match value {
+        Value::Entry(far) => Some(far.tunnel()),
+        Value::Tunnel(tunnel) => Some((**tunnel).clone()),
+        _ => None,
+    }
 }
 
-fn vxlan() -> &'static Protocol {
-    Protocol::named("vxlan").expect("a row of the protocols' table")
-}
-
-/// The tunnel to a far end.
-fn tunnel(far: &Far) -> Tunnel {
-    let tunnel = Tunnel::new(vxlan(), far.local, far.remote).with_identifier(far.vni);
-    // As Linux sends: over IPv6 too without a checksum only if the far end agreed to it.
-    Tunnel { port: far.port, ..tunnel }
-}
-
-/// The tunnel whose end is here. The far end is of no meaning where there is an identifier.
-fn own_tunnel(vni: u32, end: End) -> Tunnel {
-    let tunnel = Tunnel::new(vxlan(), end.local, end.local).with_identifier(vni);
-    Tunnel { port: end.port, ..tunnel }
+/// The tunnels of a flood list.
+fn tunnels(value: Option<Value>) -> Vec<Tunnel> {
+    match value {
+        Some(Value::Flood(fars)) => fars.iter().map(Far::tunnel).collect(),
+        Some(Value::Tunnels(tunnels)) => tunnels,
+        _ => Vec::new(),
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
-use overlay::{Port, Prefix, Route};
+use overlay::{Network, Port, Prefix, Protocol, Route, Tunnel, Unknown};
 use wire::MacAddress;
 
 /// The port of routes that lead to where the overlay has no port. There is never a port of
@@ -26,6 +26,8 @@ pub enum Key {
     Network(u32),
     /// An Ethernet address in a network.
     Entry(u32, MacAddress),
+    /// What packets of a network are known by that is no Ethernet address.
+    Other(u32, u128),
     /// The tunnels for frames to nobody known.
     Flood(u32),
 }
@@ -45,6 +47,21 @@ pub enum Value {
     Entry(Far),
     /// Where copies of other frames go, in order and each once.
     Flood(Vec<Far>),
+    /// A network that only the configuration can have.
+    Settings(Settings),
+    /// A tunnel that only the configuration can have.
+    Tunnel(Box<Tunnel>),
+    /// A flood list with such tunnels.
+    Tunnels(Vec<Tunnel>),
+}
+
+/// A network of any kind, and the ends of its tunnels that are here.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Settings {
+    /// How its packets are looked up.
+    pub network: Network,
+    /// Tunnels as their far ends send them, and whether UDP over IPv6 may have no checksum.
+    pub ends: Vec<(Tunnel, bool)>,
 }
 
 /// The end of a network's tunnels that is here.
@@ -86,6 +103,92 @@ pub struct Change {
     pub value: Option<Value>,
 }
 
+impl Far {
+    /// The tunnel to it. As Linux sends: over IPv6 too without a checksum only if the far end
+    /// agreed to it.
+    pub fn tunnel(&self) -> Tunnel {
+        let tunnel = Tunnel::new(vxlan(), self.local, self.remote).with_identifier(self.vni);
+        Tunnel { port: self.port, ..tunnel }
+    }
+
+    /// The far end of a tunnel that is like those of the kernel and of controllers.
+    pub fn of(tunnel: &Tunnel) -> Option<Far> {
+        let Tunnel { remote, local, port, .. } = *tunnel;
+        let far = Far { remote, local, vni: tunnel.identifier?, port };
+        (far.tunnel() == *tunnel).then_some(far)
+    }
+}
+
+impl Settings {
+    /// A network of VXLAN as the kernel and controllers have it: frames, by their destinations.
+    pub fn bridged(vni: u32, end: End) -> Settings {
+        // The far end is of no meaning where there is an identifier.
+        let tunnel = Tunnel::new(vxlan(), end.local, end.local).with_identifier(vni);
+        let network = Network { unknown: Unknown::Flood, ..Network::bridged() };
+        Settings { network, ends: vec![(Tunnel { port: end.port, ..tunnel }, end.zero_checksum)] }
+    }
+
+    /// The first end of its tunnels.
+    pub fn end(&self) -> Option<End> {
+        let (tunnel, zero_checksum) = self.ends.first()?;
+        Some(End { local: tunnel.local, port: tunnel.port, zero_checksum: *zero_checksum })
+    }
+
+    /// Whether its packets are known by as many bits as an Ethernet address has.
+    pub fn has_macs(&self) -> bool {
+        self.network.extractor.bits() == MAC_BITS
+    }
+}
+
+impl Value {
+    /// A network of the configuration's.
+    pub fn network(vni: u32, settings: Settings) -> Value {
+        match settings.end().filter(|end| Settings::bridged(vni, *end) == settings) {
+            Some(end) => Value::Network(end),
+            None => Value::Settings(settings),
+        }
+    }
+
+    /// The end of a network's tunnels that is here: of several the first.
+    pub fn end(&self) -> Option<End> {
+        match self {
+            Value::Network(end) => Some(*end),
+            Value::Settings(settings) => settings.end(),
+            _ => None,
+        }
+    }
+
+    /// A tunnel of the configuration's.
+    pub fn tunnel(tunnel: Tunnel) -> Value {
+        Far::of(&tunnel).map_or_else(|| Value::Tunnel(Box::new(tunnel)), Value::Entry)
+    }
+
+    /// A flood list of the configuration's.
+    pub fn tunnels(tunnels: Vec<Tunnel>) -> Value {
+        let fars: Option<Vec<Far>> = tunnels.iter().map(Far::of).collect();
+        match fars {
+            Some(mut fars) => {
+                fars.sort_unstable();
+                fars.dedup();
+                Value::Flood(fars)
+            }
+            None => Value::Tunnels(tunnels),
+        }
+    }
+}
+
+fn vxlan() -> &'static Protocol {
+    Protocol::named("vxlan").expect("a row of the protocols' table")
+}
+
+/// Bits of an Ethernet address.
+const MAC_BITS: u8 = 48;
+
+/// The bits by which a table knows an Ethernet address.
+pub(crate) fn bits(mac: MacAddress) -> u128 {
+    mac.0.iter().fold(0, |bits, byte| bits << 8 | u128::from(*byte))
+}
+
 impl Change {
     /// The changes that lead from one state to another.
     pub fn between(from: &BTreeMap<Key, Value>, to: &BTreeMap<Key, Value>) -> Vec<Change> {
@@ -121,8 +224,23 @@ impl Key {
     /// The network to which a place belongs.
     pub fn network(&self) -> Option<u32> {
         match self {
-            Key::Network(vni) | Key::Entry(vni, _) | Key::Flood(vni) => Some(*vni),
+            Key::Network(vni) | Key::Entry(vni, _) | Key::Other(vni, _) | Key::Flood(vni) => Some(*vni),
             Key::Port(_) | Key::Neighbor(..) | Key::Route(_) => None,
+        }
+    }
+
+    /// The place of an Ethernet address that a table knows by these bits.
+    pub fn of(vni: u32, bits: u128) -> Key {
+        let [_, _, _, _, _, _, _, _, _, _, mac @ ..] = bits.to_be_bytes();
+        Key::Entry(vni, MacAddress(mac))
+    }
+
+    /// The network of an entry, and the bits by which its packets are known.
+    pub fn entry(&self) -> Option<(u32, u128)> {
+        match self {
+            Key::Entry(vni, mac) => Some((*vni, bits(*mac))),
+            Key::Other(vni, key) => Some((*vni, *key)),
+            _ => None,
         }
     }
 }
@@ -135,6 +253,7 @@ impl fmt::Display for Key {
             Key::Route((address, length)) => write!(f, "route {address}/{length}"),
             Key::Network(vni) => write!(f, "network {vni}"),
             Key::Entry(vni, mac) => write!(f, "entry {mac} of network {vni}"),
+            Key::Other(vni, key) => write!(f, "entry {key:#x} of network {vni}"),
             Key::Flood(vni) => write!(f, "flood list of network {vni}"),
         }
     }
@@ -169,6 +288,15 @@ impl fmt::Display for Value {
             Value::Flood(fars) => {
                 let fars: Vec<String> = fars.iter().map(Far::to_string).collect();
                 write!(f, "to {}", fars.join(" and "))
+            }
+            Value::Settings(settings) => {
+                let ends: Vec<String> = settings.ends.iter().map(|(end, _)| end.local.to_string()).collect();
+                write!(f, "of the configuration's kind, ends at {}", ends.join(" and "))
+            }
+            Value::Tunnel(tunnel) => write!(f, "by {} to {}", tunnel.protocol.name, tunnel.remote),
+            Value::Tunnels(tunnels) => {
+                let remotes: Vec<String> = tunnels.iter().map(|tunnel| tunnel.remote.to_string()).collect();
+                write!(f, "to {}", remotes.join(" and "))
             }
         }
     }

@@ -222,7 +222,7 @@ fn a_machine_that_moves_is_followed_within_a_second() {
     let tree = Packages::open().unwrap().tree(&["frr"], Suite::BOOKWORM).unwrap();
     let mut fabric = Fabric::new(&tree);
     fabric.enter(1);
-    let ports = vec![Binding { link: "u0".into(), port: 0, vlan: None }];
+    let ports = vec![Binding { link: "u0".into(), port: 0, vlan: None, mtu: None }];
     let mut mirror = Mirror::new(Options { ports, ..Options::default() });
     let kernel = Kernel::open(&mut mirror, RECEIVE_BUFFER).unwrap();
     let mut follower = Follower { kernel, mirror, program: Program::new(), overlay: Overlay::new() };

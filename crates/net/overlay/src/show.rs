@@ -5,6 +5,7 @@ use fib::exact::Key;
 use crate::encap::{Sent, unknown, way};
 use crate::end::End;
 use crate::hop::{Hop, TunnelId};
+use crate::network::Network;
 use crate::owner::{Owner, Target};
 use crate::reason::Reason;
 use crate::routes::PrefixEntry;
@@ -90,6 +91,23 @@ impl Overlay {
         let used = self.tunnels.used(hop.id)?;
         let (owner, target, tunnel) = (used.owner, &used.target, hop.id);
         Some(Entry { identifier, owner, target, tunnel, problem: hop.state.problem() })
+    }
+
+    /// How packets of a network are looked up; `None` without the network.
+    pub fn network(&self, number: u32) -> Option<&Network> {
+        self.networks.get(&number).map(|state| &state.network)
+    }
+
+    /// The numbers of all networks.
+    pub fn networks(&self) -> impl Iterator<Item = u32> + '_ {
+        self.networks.keys().copied()
+    }
+
+    /// The tunnels of a network's flood list, in order, as changed last.
+    pub fn flood_of(&self, network: u32) -> impl Iterator<Item = &Tunnel> + '_ {
+        let len = self.networks.get(&network).map_or(0, |state| state.flood as u32);
+        let hops = (0..len).filter_map(move |place| self.floods.get(flood_key(network, place)));
+        hops.filter_map(|hop| self.tunnels.get(hop.id))
     }
 
     /// Why packets of an entry cannot be sent now; `None` when they can, or without an entry.

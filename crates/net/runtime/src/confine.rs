@@ -28,6 +28,8 @@ pub struct Needs {
     pub clients: bool,
     /// To send to addresses, and over connections by the call that can do both.
     pub sending: bool,
+    /// To ask who is at the other end of a Unix socket.
+    pub peers: bool,
     /// To send datagrams to sockets in the file system: `unix:` wires.
     pub datagrams: bool,
     /// To ask sockets of the kernel's interfaces what they lost, and to read frames

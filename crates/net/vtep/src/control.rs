@@ -8,6 +8,8 @@ use std::ops::Bound;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
+use control::api::Controlled;
+use control::{Change, Key, Owner, Program};
 use neighbor::{Address, Limits, Resolution, Resolver, Table};
 use overlay::{Overlay, Result};
 use wire::MacAddress;
@@ -45,14 +47,19 @@ struct Link {
 #[derive(Debug)]
 pub struct Control {
     table: Overlay,
+    /// What the file and others want of the table.
+    program: Program,
+    /// What the file says.
     applied: Desired,
+    /// Ports of which the kernel tells.
+    followed: BTreeSet<u16>,
     links: Vec<Link>,
     mail: Mail,
     /// Next hops that are asked for, with the time of the next request.
     asked: BTreeMap<(u16, IpAddr), i64>,
     /// The one that was asked for last.
     last_asked: Option<(u16, IpAddr)>,
-    /// Next hops that answered.
+    /// Next hops that answered. Nobody has a wish for one of these.
     known: BTreeMap<(u16, IpAddr), MacAddress>,
     look_ns: i64,
 }
@@ -63,14 +70,23 @@ impl Control {
     /// # Errors
     /// What the table refuses.
     pub fn new(ports: &[UnderlayPort], macs: &[MacAddress], desired: Desired, mail: Mail) -> Result<Control> {
-        let mut table = Overlay::new();
-        desired.apply(&mut table, &Desired::default())?;
-        table.publish();
+        desired.check()?;
         let links = ports.iter().zip(macs).map(|(port, mac)| Link::new(port, port.mac.unwrap_or(*mac)));
-        let links = links.collect();
-        let (asked, known) = (BTreeMap::new(), BTreeMap::new());
-        let (applied, last_asked, look_ns) = (desired, None, i64::MIN);
-        Ok(Control { table, applied, links, mail, asked, last_asked, known, look_ns })
+        let followed = ports.iter().enumerate().filter(|(_, port)| port.link.is_some());
+        let mut control = Control {
+            table: Overlay::new(),
+            program: Program::new(),
+            applied: Desired::default(),
+            followed: followed.map(|(number, _)| number as u16).collect(),
+            links: links.collect(),
+            mail,
+            asked: BTreeMap::new(),
+            last_asked: None,
+            known: BTreeMap::new(),
+            look_ns: i64::MIN,
+        };
+        control.replace(desired, 0);
+        Ok(control)
     }
 
     /// The table, to make lanes of it and to ask what it holds.
@@ -88,23 +104,55 @@ impl Control {
         self.known.iter().map(|((port, address), mac)| (*port, *address, *mac))
     }
 
+    /// What all owners want of the table.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// What controllers read and change.
+    pub fn controlled(&mut self, now_ns: i64, status: serde_json::Value) -> Controlled<'_> {
+        Controlled { program: &mut self.program, overlay: &mut self.table, now_ns, status }
+    }
+
     /// Replaces all that a configuration says, in one publication. What resolution has found
     /// stays.
     ///
     /// # Errors
     /// What a table refuses; nothing is different then.
-    pub fn apply(&mut self, desired: Desired) -> Result<Changes> {
+    pub fn apply(&mut self, desired: Desired, now_ns: i64) -> Result<Changes> {
         desired.check()?;
-        let changes = desired.apply(&mut self.table, &self.applied)?;
-        // An address that the file named before is asked for from now on, and the other way.
-        for (port, address) in desired.neighbors.keys() {
-            self.known.remove(&(*port, *address));
-            self.asked.remove(&(*port, *address));
-        }
+        Ok(self.replace(desired, now_ns))
+    }
+
+    fn replace(&mut self, desired: Desired, now_ns: i64) -> Changes {
+        let before = self.applied.wishes(&self.followed);
+        let changes = Change::between(&before, &desired.wishes(&self.followed));
+        let removed = changes.iter().filter(|change| change.value.is_none()).count();
+        let counted = Changes { set: changes.len() - removed, removed };
+        self.change(Owner::File, changes, now_ns);
         self.table.publish();
         self.applied = desired;
         self.look_ns = i64::MIN;
-        Ok(changes)
+        counted
+    }
+
+    /// Changes what an owner wants, and the table by what is different then; how many places
+    /// are. The caller publishes.
+    pub fn change(&mut self, owner: Owner, changes: Vec<Change>, now_ns: i64) -> usize {
+        let neighbors = changes.iter().filter_map(|change| match change.key {
+            Key::Neighbor(port, address) => Some((port, address)),
+            _ => None,
+        });
+        let neighbors: Vec<(u16, IpAddr)> = neighbors.collect();
+        let different = self.program.apply(&mut self.table, owner, changes, now_ns);
+        // An address that somebody names is not asked for, and the other way.
+        for next_hop @ (port, address) in neighbors {
+            if self.program.value(&Key::Neighbor(port, address)).is_some() {
+                self.known.remove(&next_hop);
+                self.asked.remove(&next_hop);
+            }
+        }
+        different
     }
 
     /// Waits for an answer of a neighbour's, for so long at most, and does what is due. True

@@ -1,10 +1,11 @@
 //! What a table is to hold, all of it: applied to a table it becomes that, by as few changes
 //! as there are differences from what was applied before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 
+use control::{Key, Settings, Value};
 use overlay::{Network, Overlay, Port, Prefix, Protocol, Result, Route, Tunnel};
 use wire::MacAddress;
 
@@ -179,6 +180,38 @@ impl Desired {
             }
         }
         Ok(())
+    }
+
+    /// The same as wishes of a program that has several owners, but for ports whose state
+    /// is another's to tell.
+    pub fn wishes(&self, followed: &BTreeSet<u16>) -> BTreeMap<Key, Value> {
+        let ports = self.ports.iter().filter(|(port, _)| !followed.contains(port));
+        let ports = ports.map(|(port, is)| (Key::Port(*port), Value::Port(*is)));
+        let routes = self.routes.iter().map(|(prefix, route)| (Key::Route(*prefix), Value::Route(*route)));
+        let neighbors = self.neighbors.iter();
+        let neighbors = neighbors.map(|((port, ip), mac)| (Key::Neighbor(*port, *ip), Value::Neighbor(*mac)));
+        let mut all: BTreeMap<Key, Value> = ports.chain(routes).chain(neighbors).collect();
+        let mut ends: BTreeMap<u32, Vec<(Tunnel, bool)>> = BTreeMap::new();
+        for (key, end) in &self.ends {
+            ends.entry(end.network).or_default().push((key.tunnel(), end.zero_checksum));
+        }
+        let mut macs = BTreeSet::new();
+        for (number, network) in &self.networks {
+            let settings = Settings { network: *network, ends: ends.remove(number).unwrap_or_default() };
+            if settings.has_macs() {
+                macs.insert(*number);
+            }
+            all.insert(Key::Network(*number), Value::network(*number, settings));
+        }
+        all.extend(self.entries.iter().map(|((network, bits), tunnel)| {
+            let is_mac = macs.contains(network);
+            let key = if is_mac { Key::of(*network, *bits) } else { Key::Other(*network, *bits) };
+            (key, Value::tunnel(tunnel.clone()))
+        }));
+        // An empty list is no wish: it must not hide another owner's.
+        let floods = self.floods.iter().filter(|(_, flood)| !flood.is_empty());
+        all.extend(floods.map(|(number, flood)| (Key::Flood(*number), Value::tunnels(flood.clone()))));
+        all
     }
 
     /// Whether a table takes all of this.

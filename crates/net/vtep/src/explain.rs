@@ -11,7 +11,6 @@ use wire::ip::Protocol as IpProtocol;
 use wire::{ipv4, ipv6, udp, vlan};
 
 use crate::counters::Loss;
-use crate::desired::Desired;
 use crate::gateway::{self, Entered};
 
 /// What becomes of a packet.
@@ -25,6 +24,8 @@ pub struct Explanation {
     pub bits: u8,
     /// The tunnel of the entry that has it.
     pub entry: Option<String>,
+    /// Who told of the entry, and how long ago, where that is known.
+    pub told: Option<String>,
     /// What happens, in words: `sent`, `flooded`, `punted`, or the name of a loss.
     pub outcome: String,
     /// What that means.
@@ -42,15 +43,14 @@ pub struct Explanation {
 pub fn explain_frame(
     table: &Overlay,
     sender: &mut Encapsulator,
-    desired: &Desired,
     network: u32,
     packet: &mut Packet,
 ) -> Explanation {
-    let layer = desired.networks.get(&network).map_or(Layer::Ethernet, |settings| settings.layer);
+    let layer = table.network(network).map_or(Layer::Ethernet, |settings| settings.layer);
     let entered = if layer == Layer::Ethernet { Entered::Packet } else { gateway::unwrap(packet, layer) };
     match entered {
         Entered::Lost(loss) => Explanation::lost(network, loss),
-        Entered::Packet | Entered::Answer => explain(table, sender, desired, network, packet),
+        Entered::Packet | Entered::Answer => explain(table, sender, network, packet),
     }
 }
 
@@ -62,6 +62,7 @@ impl Explanation {
             key: None,
             bits: 0,
             entry: None,
+            told: None,
             outcome: loss.name().to_owned(),
             why: loss.what().to_owned(),
             port: None,
@@ -72,14 +73,8 @@ impl Explanation {
 }
 
 /// Explains a packet, which is given its outer headers where it would be.
-pub fn explain(
-    table: &Overlay,
-    sender: &mut Encapsulator,
-    desired: &Desired,
-    network: u32,
-    packet: &mut Packet,
-) -> Explanation {
-    let extractor = desired.networks.get(&network).map(|settings| settings.extractor);
+pub fn explain(table: &Overlay, sender: &mut Encapsulator, network: u32, packet: &mut Packet) -> Explanation {
+    let extractor = table.network(network).map(|settings| settings.extractor);
     let key = extractor.and_then(|extractor| extractor.key(network, packet)).map(|key| key.bits());
     let bits = extractor.map_or(0, |extractor| extractor.bits());
     let tunnel = key.and_then(|key| table.get(network, key));
@@ -92,6 +87,7 @@ pub fn explain(
         key: key.filter(|_| bits > 0).map(|key| format!("{key:#x}")),
         bits,
         entry,
+        told: None,
         outcome: "sent".to_owned(),
         why: "its entry's tunnel takes it".to_owned(),
         port: None,
@@ -114,8 +110,7 @@ pub fn explain(
         Sent::Flood => {
             explained.outcome = "flooded".to_owned();
             explained.why = "no entry has its identifier: all of the flood list get a copy".to_owned();
-            let flood = desired.floods.get(&network).into_iter().flatten();
-            explained.copies = flood.map(describe_tunnel).collect();
+            explained.copies = table.flood_of(network).map(describe_tunnel).collect();
         }
     }
     explained
@@ -175,6 +170,7 @@ impl fmt::Display for Explanation {
             Some(entry) => write!(f, "\n  entry    {entry}")?,
             None => write!(f, "\n  entry    none")?,
         }
+        self.told.as_ref().map_or(Ok(()), |told| write!(f, "\n  told by  {told}"))?;
         write!(f, "\n  outcome  {}: {}", self.outcome, self.why)?;
         if let (Some(port), Some(headers)) = (self.port, &self.headers) {
             write!(f, "\n  port     {port}\n  headers  {headers}")?;

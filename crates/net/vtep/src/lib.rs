@@ -1,14 +1,13 @@
 //! A tunnel endpoint (RFC 7348's VTEP, for any protocol) as a user runs one: what
 //! `overlay.toml` says ([`Config`]), the overlay's table kept equal to it while neighbours
-//! come and go ([`Control`]), and the way of packets between the ports of virtual networks
-//! and those of the underlay ([`Lane`]).
+//! come and go ([`Control`]), the kernel, FRR and controllers who change it too ([`Tellers`]),
+//! and the way of packets between the ports of virtual networks and those of the underlay
+//! ([`Lane`]).
 //!
 //! A lane is what one thread polls: queues of all ports, a sender and a receiver of the
 //! table. The control is one for all lanes: frames that concern it (answers of ARP and
 //! neighbour discovery) come to it over a bounded channel, and its own requests leave by the
 //! first lane. Every frame that goes no further is counted by name ([`Loss`]).
-//!
-//! Not here: entries that anybody but a file has (the kernel, routing daemons, an API).
 #![forbid(unsafe_code)]
 
 mod config;
@@ -19,11 +18,13 @@ mod explain;
 mod gateway;
 mod lane;
 mod mail;
+mod tellers;
 
-pub use config::{Config, Error, Inner, UnderlayPort, parse_key};
+pub use config::{Api, Config, Error, Follow, FpmPort, Inner, Learn, Listen, UnderlayPort, parse_key};
 pub use control::Control;
 pub use counters::{Counters, Loss, Side, Totals};
 pub use desired::{Changes, Desired, End, EndKey};
 pub use explain::{Explanation, describe_tunnel, explain, explain_frame};
 pub use lane::{InnerQueues, Lane, UnderlayQueues};
 pub use mail::{Frame, Mail, post};
+pub use tellers::{TellerError, Tellers};

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use overlay::{Dscp, Layer, Unknown};
-use vtep::{Config, Error};
+use vtep::{Config, Error, Listen};
 use wire::MacAddress;
 
 const GOOD: &str = r#"
@@ -89,6 +89,40 @@ fn what_is_wrong_has_its_place_and_its_fix() {
     assert_eq!((error.line, error.column), (1, 11), "{error:?}");
     let error = refused("");
     assert!(error.fix.contains("[[underlay]]"), "{error:?}");
+}
+
+#[test]
+fn who_else_changes_the_table_is_said_with_its_place() {
+    let text =
+        format!("learn = \"fpm\"\n[fpm]\nhold = 5\nusers = [92]\n[api]\nlisten = \"/run/api\"\n{GOOD}");
+    let config = Config::parse(&text.replace("vlan = 30", "vlan = 30\nlink = \"eth1\"")).unwrap();
+    let fpm = config.follow.fpm.clone().unwrap();
+    assert_eq!(
+        (fpm.listen.to_string().as_str(), fpm.hold_ns, fpm.users),
+        ("127.0.0.1:2620", 5_000_000_000, vec![92])
+    );
+    assert_eq!(config.follow.api.as_ref().unwrap().listen, Listen::Unix("/run/api".into()));
+    let options = config.mirror();
+    let bound = &options.ports[0];
+    assert_eq!((bound.link.as_str(), bound.port, bound.vlan, bound.mtu), ("eth1", 0, Some(30), Some(1600)));
+    assert_eq!(options.local, Some("192.0.2.1".parse().unwrap()));
+    // Both ends of network 100 are there before anybody told of an entry; others' are not open.
+    let ends: Vec<String> = config.desired(&[]).ends.keys().map(ToString::to_string).collect();
+    assert!(ends.contains(&"vxlan to 2001:db8::1, identifier 100".to_owned()) && ends.len() == 3, "{ends:?}");
+    let refused = |head: &str| refused(&format!("{head}\n{GOOD}"));
+    let error = refused("learn = \"kernal\"");
+    assert_eq!((error.line, error.column), (1, 10), "{error:?}");
+    assert!(error.fix.contains("\"kernel\""), "{error:?}");
+    let error = refused("[api]\nlisten = \"192.0.2.1:80\"");
+    assert_eq!((error.line, error.column), (2, 11), "{error:?}");
+    let error = refused("[api]\nport = 80");
+    assert_eq!((error.line, error.cause.as_str()), (2, "the API has no `port`"));
+    let error = refused("[fpm]\nhold = 5");
+    assert!(error.fix.contains("learn = \"fpm\""), "{error:?}");
+    let error = changed("vlan = 30", "link = \"eth1\"");
+    assert_eq!((error.line, error.column, error.cause.as_str()), (7, 9, "nobody follows the kernel here"));
+    let router = Config::parse_for_router("learn = \"kernel\"\n").unwrap_err();
+    assert_eq!((router.line, router.fix.as_str()), (1, "leave learn out"));
 }
 
 #[test]

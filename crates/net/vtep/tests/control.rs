@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
+use control::{Change, Far, Key, Owner, Value};
 use neighbor::arp;
 use vtep::{Config, Control, Frame, post};
 use wire::MacAddress;
@@ -82,6 +83,53 @@ fn a_next_hop_is_asked_for_until_it_answers_and_again_when_it_is_old() {
     assert_eq!(rig.control.state().0.unresolved().count(), 1);
 }
 
+/// Whom the table sends an address to.
+fn remote(rig: &Rig) -> Option<IpAddr> {
+    rig.control.state().0.get(5, 9).map(|tunnel| tunnel.remote)
+}
+
+#[test]
+fn the_file_has_its_way_and_others_have_theirs_where_it_says_nothing() {
+    let mut rig = Rig::new();
+    let far =
+        |last| Far { remote: [192, 0, 2, last].into(), local: [192, 0, 2, 1].into(), vni: 5, port: None };
+    let entry = |last| Change { key: Key::of(5, 9), value: Some(Value::Entry(far(last))) };
+    let flood = Change { key: Key::Flood(5), value: Some(Value::Flood(vec![far(8)])) };
+    assert_eq!(rig.control.change(Owner::Kernel, vec![entry(7), flood], 1), 1, "the file has a flood list");
+    assert_eq!(remote(&rig), Some([192, 0, 2, 7].into()));
+    let with = Config::parse(&format!("{TEXT}[[network.entry]]\nkey = 9\nremote = '192.0.2.2'\nttl = 9\n"));
+    rig.control.apply(with.unwrap().desired(&[MAC]), 2).unwrap();
+    assert_eq!(remote(&rig), Some([192, 0, 2, 2].into()));
+    assert_eq!(rig.control.state().0.get(5, 9).unwrap().ttl, 9, "with all that the file says");
+    assert_eq!(rig.control.change(Owner::Kernel, vec![entry(6)], 3), 0);
+    // The file gives up its entry and its flood list; a network that is another one keeps what
+    // others want of it.
+    let without = Config::parse(&TEXT.replace("flood = ['192.0.2.2']", "unknown = 'drop'")).unwrap();
+    rig.control.apply(without.desired(&[MAC]), 4).unwrap();
+    assert_eq!(remote(&rig), Some([192, 0, 2, 6].into()));
+    let flood: Vec<IpAddr> = rig.control.state().0.flood_of(5).map(|tunnel| tunnel.remote).collect();
+    assert_eq!(flood, [IpAddr::from([192, 0, 2, 8])]);
+    assert!(rig.control.program().compare_table(rig.control.state().0).is_empty());
+}
+
+#[test]
+fn a_next_hop_that_the_kernel_knows_is_not_asked_for() {
+    let peer = Ipv4Addr::new(192, 0, 2, 2);
+    let mut rig = Rig::new();
+    rig.turn(0);
+    assert_eq!(rig.asked(), [peer]);
+    let known = |mac| Change { key: Key::Neighbor(0, peer.into()), value: mac };
+    rig.control.change(Owner::Kernel, vec![known(Some(Value::Neighbor(PEER)))], 1);
+    // An answer that was under way, of somebody else by now.
+    rig.answer(peer, MacAddress([2, 0, 0, 0, 0, 3]));
+    rig.turn(2 * SECOND);
+    assert_eq!((rig.known(), rig.asked()), (vec![], vec![]));
+    assert_eq!(rig.control.state().0.unresolved().count(), 0);
+    rig.control.change(Owner::Kernel, vec![known(None)], 1);
+    rig.turn(4 * SECOND);
+    assert_eq!(rig.asked(), [peer], "the kernel forgot it");
+}
+
 #[test]
 fn a_stranger_fills_nothing() {
     let mut rig = Rig::new();
@@ -103,7 +151,7 @@ fn many_that_are_silent_keep_none_from_being_asked_for() {
     };
     let text = TEXT.replace("/24", "/16") + &(0..600).map(entry).collect::<String>();
     let config = Config::parse(&text).unwrap();
-    rig.control.apply(config.desired(&[MAC])).unwrap();
+    rig.control.apply(config.desired(&[MAC]), 0).unwrap();
     let mut asked = std::collections::BTreeSet::new();
     for turn in 0..4 {
         rig.turn(turn * 2 * SECOND);
@@ -120,13 +168,13 @@ fn what_was_found_stays_when_the_file_is_read_again() {
     rig.answer(peer, PEER);
     rig.turn(SECOND);
     let again = Config::parse(&format!("{TEXT}[[network.entry]]\nkey = 9\nremote = '192.0.2.2'\n")).unwrap();
-    let changes = rig.control.apply(again.desired(&[MAC])).unwrap();
+    let changes = rig.control.apply(again.desired(&[MAC]), SECOND).unwrap();
     assert_eq!((changes.set, changes.removed), (1, 0));
     assert_eq!(rig.control.state().0.unresolved().count(), 0);
     assert_eq!(rig.control.state().0.problem(5, 9), None, "its packets can be sent at once");
     // What a table refuses changes nothing.
     let mut wrong = again.desired(&[MAC]);
     wrong.networks.clear();
-    assert!(rig.control.apply(wrong).is_err());
+    assert!(rig.control.apply(wrong, SECOND).is_err());
     assert_eq!(rig.control.state().0.entries(5), 1);
 }

@@ -9,7 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use super::http::{self, MAX_BODY, MAX_HEAD, Parsed, Response};
 use super::{Controlled, answer};
-use crate::admission::Admission;
+use crate::admission::{Admission, accept};
 
 /// Clients at a time; one more is refused.
 const MAX_CLIENTS: usize = 64;
@@ -42,7 +42,7 @@ pub struct ApiCounters {
 /// Where clients come in.
 #[derive(Debug)]
 enum Listener {
-    Tcp(TcpListener),
+    Tcp(TcpListener, SocketAddr),
     Unix(UnixListener),
 }
 
@@ -83,7 +83,8 @@ impl Server {
         }
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        Ok(Server::new(Listener::Tcp(listener), admission))
+        let own = listener.local_addr()?;
+        Ok(Server::new(Listener::Tcp(listener, own), admission))
     }
 
     /// Serves at a Unix socket, which is bound already: its file's owner and mode are the
@@ -103,7 +104,7 @@ impl Server {
     /// The address of a TCP port.
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.listener {
-            Listener::Tcp(listener) => listener.local_addr().ok(),
+            Listener::Tcp(_, own) => Some(*own),
             Listener::Unix(_) => None,
         }
     }
@@ -122,7 +123,7 @@ impl Server {
     /// they can be written.
     pub fn sources(&self) -> impl Iterator<Item = (BorrowedFd<'_>, bool)> {
         let listener = match &self.listener {
-            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Tcp(listener, _) => listener.as_fd(),
             Listener::Unix(listener) => listener.as_fd(),
         };
         let clients = self.clients.iter().map(|client| (client.stream.as_fd(), !client.output.is_empty()));
@@ -134,7 +135,7 @@ impl Server {
     pub fn turn(&mut self, on: &mut Controlled<'_>) -> bool {
         let now_ns = on.now_ns;
         let mut is_more = self.accept(now_ns);
-        let is_tcp = matches!(self.listener, Listener::Tcp(_));
+        let is_tcp = matches!(self.listener, Listener::Tcp(..));
         let mut counters = self.counters;
         self.clients.retain_mut(|client| {
             let alive = client.turn(on, is_tcp, &mut counters, &mut is_more);
@@ -164,17 +165,15 @@ impl Server {
 
     fn next_client(&self) -> io::Result<(Box<dyn Stream>, bool)> {
         match &self.listener {
-            Listener::Tcp(listener) => {
-                let (stream, peer) = listener.accept()?;
-                stream.set_nonblocking(true)?;
-                let is_admitted = self.admission.tcp(peer, stream.local_addr()?);
-                Ok((Box::new(stream), is_admitted))
+            Listener::Tcp(listener, own) => {
+                let (stream, peer) = accept(listener)?;
+                let is_admitted = peer.is_some_and(|peer| self.admission.tcp(peer, *own));
+                Ok((Box::new(TcpStream::from(stream)), is_admitted))
             }
             Listener::Unix(listener) => {
-                let (stream, _) = listener.accept()?;
-                stream.set_nonblocking(true)?;
+                let (stream, _) = accept(listener)?;
                 let is_admitted = self.admission.unix(&stream);
-                Ok((Box::new(stream), is_admitted))
+                Ok((Box::new(UnixStream::from(stream)), is_admitted))
             }
         }
     }

@@ -57,6 +57,7 @@ impl Mirror {
             Key::Route(prefix) => self.route(prefix).map(Value::Route),
             Key::Network(vni) => self.network(vni).map(Value::Network),
             Key::Entry(vni, mac) => self.entry(vni, mac).map(Value::Entry),
+            Key::Other(..) => None,
             Key::Flood(vni) => Some(self.flood(vni)).filter(|fars| !fars.is_empty()).map(Value::Flood),
         }
     }
@@ -71,7 +72,7 @@ impl Mirror {
         let binding = self.options.ports.iter().find(|binding| binding.port == number)?;
         Some(Port {
             mac: link.mac?,
-            mtu: u16::try_from(link.mtu).unwrap_or(u16::MAX),
+            mtu: u16::try_from(link.mtu).unwrap_or(u16::MAX).min(binding.mtu.unwrap_or(u16::MAX)),
             vlan: binding.vlan,
             is_up: link.is_up && link.has_carrier,
         })

@@ -3,29 +3,29 @@
 use std::collections::BTreeSet;
 
 use overlay::{LocalEnd, Overlay, Owner, Tunnel};
-use wire::MacAddress;
 
-use super::{Program, bits, own_tunnel, tunnel, vxlan};
-use crate::state::{End, Key, Value};
+use super::{Program, tunnel, tunnels};
+use crate::state::Key;
 
 impl Program {
     /// Ends, entries and flood lists that are in the overlay's table otherwise than all owners
     /// together want them, and places of which it refused the value: each with a sentence.
     pub fn compare_table(&self, overlay: &Overlay) -> Vec<(Key, String)> {
         let mut found = Vec::new();
-        for (vni, end) in &self.networks {
+        for (vni, settings) in &self.networks {
             // What was refused is not in the table, and is named below.
             let places: BTreeSet<Key> = self.places(*vni);
             let is_wanted = |key: &Key| places.contains(key) && !self.refused.contains_key(key);
             let network = Key::Network(*vni);
             if !self.refused.contains_key(&network) {
-                found.extend(compare_end(overlay, *vni, *end).map(|what| (network, what)));
+                let ends = settings.ends.iter().filter_map(|end| compare_end(overlay, *vni, end));
+                found.extend(ends.map(|what| (network, what)));
             }
             for key in places.iter().filter(|key| is_wanted(key)) {
                 found.extend(self.compare_entry(overlay, *key).map(|what| (*key, what)));
             }
             let of_owners = overlay.entries_of(*vni).filter(|entry| entry.owner == Owner::Static);
-            let there = of_owners.map(|entry| Key::Entry(*vni, mac(entry.identifier)));
+            let there = of_owners.map(|entry| self.place(*vni, entry.identifier));
             let unwanted = there.filter(|key| !is_wanted(key));
             found.extend(unwanted.map(|key| (key, format!("nobody wants {key}, which is there"))));
             found.extend(self.compare_flood(overlay, *vni).map(|what| (Key::Flood(*vni), what)));
@@ -43,38 +43,35 @@ impl Program {
     }
 
     fn compare_entry(&self, overlay: &Overlay, key: Key) -> Option<String> {
-        let (Key::Entry(vni, mac), Some(Value::Entry(far))) = (key, self.value(&key)) else { return None };
-        match overlay.get(vni, bits(mac)) {
-            Some(is) if *is == tunnel(far) => None,
-            Some(is) => Some(format!("{key} leads to {} and should lead to {far}", is.remote)),
-            None => Some(format!("{key} is missing and should lead to {far}")),
+        let ((vni, bits), value) = (key.entry()?, self.value(&key)?);
+        match overlay.get(vni, bits) {
+            Some(is) if Some(is) == tunnel(value).as_ref() => None,
+            Some(is) => Some(format!("{key} leads to {} and should lead {value}", is.remote)),
+            None => Some(format!("{key} is missing and should lead {value}")),
         }
     }
 
     fn compare_flood(&self, overlay: &Overlay, vni: u32) -> Option<String> {
         let key = Key::Flood(vni);
-        let wanted: Vec<Tunnel> = match self.value(&key) {
-            Some(Value::Flood(fars)) if !self.refused.contains_key(&key) => fars.iter().map(tunnel).collect(),
-            _ => Vec::new(),
-        };
+        let value = self.value(&key).filter(|_| !self.refused.contains_key(&key));
+        let wanted = tunnels(value.cloned());
         let is_so = overlay.flood(vni).eq(&wanted);
         let (is, should) = (overlay.flood(vni).count(), wanted.len());
         (!is_so).then(|| format!("{key} has {is} far ends that are not the {should} that it should have"))
     }
 }
 
-fn compare_end(overlay: &Overlay, vni: u32, end: End) -> Option<String> {
-    let End { port, zero_checksum, .. } = end;
-    let wanted = LocalEnd { network: vni, port: port.or(vxlan().udp_port()), zero_checksum };
-    match overlay.end(&own_tunnel(vni, end)) {
-        Some(is) if is == wanted => None,
-        Some(_) => Some(format!("network {vni} ends otherwise than at {end}")),
-        None => Some(format!("network {vni} has no end and should have it at {end}")),
-    }
+/// Whether the overlay has an end of a network as it was added.
+pub(super) fn has_end(overlay: &Overlay, vni: u32, end: &(Tunnel, bool)) -> bool {
+    compare_end(overlay, vni, end).is_none()
 }
 
-/// The address of an entry in a bridged network.
-fn mac(bits: u128) -> MacAddress {
-    let [.., a, b, c, d, e, f] = bits.to_be_bytes();
-    MacAddress([a, b, c, d, e, f])
+fn compare_end(overlay: &Overlay, vni: u32, (tunnel, zero_checksum): &(Tunnel, bool)) -> Option<String> {
+    let port = tunnel.protocol.udp_port().map(|own| tunnel.port.unwrap_or(own));
+    let wanted = LocalEnd { network: vni, port, zero_checksum: *zero_checksum };
+    match overlay.end(tunnel) {
+        Some(is) if is == wanted => None,
+        Some(_) => Some(format!("network {vni} ends otherwise than at {}", tunnel.local)),
+        None => Some(format!("network {vni} has no end and should have it at {}", tunnel.local)),
+    }
 }

@@ -4,6 +4,7 @@ use overlay::LocalEnd;
 use wire::MacAddress;
 
 use super::*;
+use crate::state::{End, bits};
 
 const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 7]);
 
@@ -44,7 +45,7 @@ fn the_first_owner_has_its_way_and_the_next_one_when_it_gives_up() {
 fn an_end_is_in_the_overlay_as_it_is_asked_for_and_as_it_changes() {
     let (mut overlay, mut program) = (Overlay::new(), Program::new());
     let local: IpAddr = "2001:db8::1".parse().expect("an address");
-    let at = own_tunnel(10, End::new(local));
+    let (at, _) = Settings::bridged(10, End::new(local)).ends.remove(0);
     for (port, zero_checksum) in [(None, false), (Some(8472), true), (Some(8473), false), (None, true)] {
         let end = End { local, port, zero_checksum };
         let change = Change { key: Key::Network(10), value: Some(Value::Network(end)) };

@@ -68,7 +68,7 @@ impl Rig {
     }
 
     fn connect(&self) -> TcpStream {
-        TcpStream::connect(self.fpm.address().unwrap()).unwrap()
+        TcpStream::connect(self.fpm.address()).unwrap()
     }
 
     /// Turns until something is so.

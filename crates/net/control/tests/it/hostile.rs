@@ -57,7 +57,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = *byte;
         }
-        let ports = vec![Binding { link: "eth1".into(), port: 0, vlan: None }];
+        let ports = vec![Binding { link: "eth1".into(), port: 0, vlan: None, mtu: None }];
         let limits = if few { limits() } else { Limits::default() };
         let mut mirror = Mirror::new(Options { ports, limits, ..Options::default() });
         let teller = mirror.begin(Origin::Kernel);

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use control::kernel::{Kernel, RECEIVE_BUFFER};
-use control::reconcile::{Difference, compare, fix, kernel_now};
-use control::{Binding, End, Key, Mirror, Options, Owner, Program, Value};
+use control::reconcile::{Asker, Difference, compare, fix};
+use control::{Binding, End, Key, Mirror, Options, Program, Value};
 use overlay::Overlay;
 use wire::MacAddress;
 
@@ -75,7 +75,7 @@ struct Rig {
 
 impl Rig {
     fn new(buffer: usize) -> Rig {
-        let ports = vec![Binding { link: "under0".into(), port: 0, vlan: None }];
+        let ports = vec![Binding { link: "under0".into(), port: 0, vlan: None, mtu: None }];
         let local = Some(IpAddr::from([192, 0, 2, 1]));
         let mut mirror = Mirror::new(Options { ports, local, ..Options::default() });
         let kernel = Kernel::open(&mut mirror, buffer).unwrap();
@@ -195,12 +195,12 @@ fn reconciling_asks_the_kernel_afresh() {
     ip("link set vx10 up");
     bridge(&format!("fdb add {HOST} dev vx10 dst 192.0.2.2"));
     let (options, mut overlay, mut program) = (Options::default(), Overlay::new(), Program::new());
-    let report = compare(&program, Owner::Kernel, &overlay, &kernel_now(&options).unwrap());
+    let report = compare(&program, &overlay, &options, &Asker::open().unwrap().now(&options).unwrap());
     assert_eq!(report.kernel.iter().map(Difference::kind).collect::<Vec<_>>(), ["missing", "missing"]);
-    fix(&mut program, Owner::Kernel, &mut overlay, &report, 0);
-    assert!(compare(&program, Owner::Kernel, &overlay, &kernel_now(&options).unwrap()).is_clean());
+    fix(&mut program, &mut overlay, &report, 0);
+    assert!(compare(&program, &overlay, &options, &Asker::open().unwrap().now(&options).unwrap()).is_clean());
     bridge(&format!("fdb replace {HOST} dev vx10 dst 192.0.2.3"));
-    let report = compare(&program, Owner::Kernel, &overlay, &kernel_now(&options).unwrap());
+    let report = compare(&program, &overlay, &options, &Asker::open().unwrap().now(&options).unwrap());
     assert_eq!(report.kernel.iter().map(Difference::kind).collect::<Vec<_>>(), ["different"]);
 }
 

@@ -23,7 +23,7 @@ struct Watched {
 impl Watched {
     fn new() -> Watched {
         Watched::with(Options {
-            ports: vec![Binding { link: "eth1".into(), port: 0, vlan: None }],
+            ports: vec![Binding { link: "eth1".into(), port: 0, vlan: None, mtu: None }],
             ..Options::default()
         })
     }

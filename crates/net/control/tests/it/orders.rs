@@ -357,7 +357,7 @@ struct Follower {
 
 impl Follower {
     fn new(entries: Origin) -> Follower {
-        let ports = vec![Binding { link: "eth1".into(), port: 0, vlan: None }];
+        let ports = vec![Binding { link: "eth1".into(), port: 0, vlan: None, mtu: None }];
         let mut mirror = Mirror::new(Options { ports, entries, ..Options::default() });
         let (kernel, fpm) = (mirror.begin(Origin::Kernel), mirror.begin(Origin::Fpm));
         Follower { mirror, kernel, fpm, program: Program::new(), overlay: Overlay::new() }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use control::reconcile::{compare, fix};
-use control::{Change, End, Far, Key, Owner, Program, Value};
+use control::{Change, End, Far, Key, Options, Owner, Program, Value};
 use overlay::Overlay;
 
 fn far(last: u8) -> Value {
@@ -30,7 +30,7 @@ fn each_difference_is_named_and_mended() {
         (entry(2), far(3)),
         (entry(4), far(4)),
     ]);
-    let report = compare(&program, Owner::Kernel, &overlay, &there);
+    let report = compare(&program, &overlay, &Options::default(), &there);
     let kinds: Vec<_> = report.kernel.iter().map(|it| (it.key, it.kind())).collect();
     assert_eq!(kinds, [(entry(2), "different"), (entry(3), "stale"), (entry(4), "missing")]);
     assert_eq!((report.compared, report.table.len()), (5, 0));
@@ -44,8 +44,8 @@ fn each_difference_is_named_and_mended() {
     );
     assert!(text.ends_with("5 places compared, 3 differences\n"), "{text}");
     assert_eq!(report.json()["differences"][1]["kind"], "stale");
-    assert_eq!(fix(&mut program, Owner::Kernel, &mut overlay, &report, 1), 3);
-    assert!(compare(&program, Owner::Kernel, &overlay, &there).is_clean());
+    assert_eq!(fix(&mut program, &mut overlay, &report, 1), 3);
+    assert!(compare(&program, &overlay, &Options::default(), &there).is_clean());
 }
 
 #[test]
@@ -54,18 +54,18 @@ fn a_table_that_is_not_what_is_wanted_is_named() {
     let network = Value::Network(End::new(IpAddr::from([192, 0, 2, 1])));
     let there = BTreeMap::from([(Key::Network(10), network), (entry(1), far(2)), (entry(2), far(3))]);
     program.apply(&mut overlay, Owner::Kernel, Change::between(&BTreeMap::new(), &there), 0);
-    assert!(compare(&program, Owner::Kernel, &overlay, &there).is_clean());
+    assert!(compare(&program, &overlay, &Options::default(), &there).is_clean());
     overlay.remove(10, 0x0200_0000_0101).unwrap();
     let tunnel = overlay.get(10, 0x0200_0000_0102).unwrap().clone();
     overlay.insert(10, 0x0200_0000_0109, tunnel.clone()).unwrap();
     overlay.insert(10, 0x0200_0000_0108, tunnel).unwrap();
-    let report = compare(&program, Owner::Kernel, &overlay, &there);
+    let report = compare(&program, &overlay, &Options::default(), &there);
     let keys: Vec<Key> = report.table.iter().map(|(key, _)| *key).collect();
     assert_eq!(keys, [entry(1), entry(8), entry(9)], "{report:?}");
     assert!(report.table[0].1.contains("02:00:00:00:01:01") && report.table[0].1.contains("missing"));
     assert!(report.table[1].1.contains("nobody wants"), "{:?}", report.table[1]);
-    assert_eq!(fix(&mut program, Owner::Kernel, &mut overlay, &report, 1), 3);
-    assert!(compare(&program, Owner::Kernel, &overlay, &there).is_clean());
+    assert_eq!(fix(&mut program, &mut overlay, &report, 1), 3);
+    assert!(compare(&program, &overlay, &Options::default(), &there).is_clean());
     assert_eq!(overlay.entries(10), 2);
 }
 
@@ -82,7 +82,7 @@ fn ends_and_flood_lists_are_compared_and_mended_too() {
     let there =
         BTreeMap::from([(Key::Network(10), end), (Key::Flood(10), flood), (entry(1), Value::Entry(far(2)))]);
     program.apply(&mut overlay, Owner::Kernel, Change::between(&BTreeMap::new(), &there), 0);
-    assert!(compare(&program, Owner::Kernel, &overlay, &there).is_clean());
+    assert!(compare(&program, &overlay, &Options::default(), &there).is_clean());
     let tunnel = overlay.get(10, 0x0200_0000_0101).unwrap().clone();
     let own = overlay::Tunnel::new(tunnel.protocol, local, local).with_identifier(10);
     let lists = [vec![], vec![tunnel.clone()], vec![tunnel.clone(), tunnel.clone()]];
@@ -92,11 +92,26 @@ fn ends_and_flood_lists_are_compared_and_mended_too() {
         if is_other_end {
             overlay.add_end(10, &own, false).unwrap(); // at another port
         }
-        let report = compare(&program, Owner::Kernel, &overlay, &there);
+        let report = compare(&program, &overlay, &Options::default(), &there);
         let keys: Vec<Key> = report.table.iter().map(|(key, _)| *key).collect();
         assert_eq!(keys, [Key::Network(10), Key::Flood(10)], "{report:?}");
-        assert_eq!(fix(&mut program, Owner::Kernel, &mut overlay, &report, 1), 2);
-        let report = compare(&program, Owner::Kernel, &overlay, &there);
+        assert_eq!(fix(&mut program, &mut overlay, &report, 1), 2);
+        let report = compare(&program, &overlay, &Options::default(), &there);
         assert!(report.is_clean(), "{report:?}");
     }
+}
+
+#[test]
+fn what_another_owner_wants_is_named_with_its_owner_and_stays() {
+    let (mut program, mut overlay) = (Program::new(), Overlay::new());
+    let network = Value::Network(End::new(IpAddr::from([192, 0, 2, 1])));
+    let there = BTreeMap::from([(Key::Network(10), network), (entry(1), far(2))]);
+    program.apply(&mut overlay, Owner::Kernel, Change::between(&BTreeMap::new(), &there), 0);
+    let other = Change { key: entry(1), value: Some(far(9)) };
+    program.apply(&mut overlay, Owner::Api, vec![other], 0);
+    let report = compare(&program, &overlay, &Options::default(), &there);
+    assert_eq!(report.json()["differences"][0]["owner"], "api");
+    assert!(report.text().contains(" by the api; kernel to 192.0.2.2"), "{}", report.text());
+    assert_eq!(fix(&mut program, &mut overlay, &report, 1), 0);
+    assert_eq!(compare(&program, &overlay, &Options::default(), &there).kernel.len(), 1);
 }

@@ -184,7 +184,7 @@ impl SharedFib {
         let mut packet = cx.packet(&bytes).ok_or("the packet does not fit into a buffer".to_owned())?;
         let mut sender = self.sender();
         let state = self.lock();
-        let explained = explain(&state.table, &mut sender, &state.desired, network, &mut packet);
+        let explained = explain(&state.table, &mut sender, network, &mut packet);
         cx.free(packet);
         Ok(format!("{explained}\n"))
     }

@@ -226,11 +226,22 @@ fn rules(needs: &Needs) -> Result<Rules, BackendError> {
     if needs.sending || needs.datagrams {
         rules.insert(libc::SYS_sendto, Vec::new());
     }
+    let mut asked = Vec::new();
     if needs.interfaces {
         rules.insert(libc::SYS_readv, Vec::new());
         // Statistics; sending and receiving are calls that all may do.
-        let levels = [libc::SOL_PACKET, libc::SOL_XDP].map(|level| level as u64);
-        rules.insert(libc::SYS_getsockopt, one_of(1, &levels)?);
+        asked.extend(one_of(1, &[libc::SOL_PACKET, libc::SOL_XDP].map(|level| level as u64))?);
+    }
+    if needs.peers {
+        let is = |argument, value| {
+            SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+        };
+        let conditions = vec![is(1, libc::SOL_SOCKET as u64)?, is(2, libc::SO_PEERCRED as u64)?];
+        asked.push(SeccompRule::new(conditions)?);
+    }
+    // A call without rules would be let through whatever it asks.
+    if !asked.is_empty() {
+        rules.insert(libc::SYS_getsockopt, asked);
     }
     Ok(rules)
 }
@@ -311,6 +322,7 @@ mod tests {
             (Needs { listening: true, ..Needs::default() }, libc::SYS_bind),
             (Needs { signals: true, ..Needs::default() }, libc::SYS_kill),
             (Needs { memory: true, ..Needs::default() }, libc::SYS_memfd_create),
+            (Needs { peers: true, ..Needs::default() }, libc::SYS_getsockopt),
         ];
         for (n, (need, _)) in needs.iter().enumerate() {
             let rules = rules(need).expect("values fit");

@@ -3,6 +3,7 @@
 //! done: unknown keys, tunnels that cannot be and two owners of one thing are refused, with
 //! the place and what to write. `docs/overlays.md` lists all keys.
 
+mod follow;
 mod network;
 mod read;
 mod tunnel;
@@ -16,6 +17,7 @@ use toml_span::Value;
 use wire::MacAddress;
 
 use crate::desired::{Desired, End, EndKey};
+pub use follow::{Api, Follow, FpmPort, Learn, Listen};
 pub use network::{Inner, parse_key};
 pub use read::Error;
 use read::{Problem, Read, Table};
@@ -28,6 +30,8 @@ pub struct Config {
     pub underlay: Vec<UnderlayPort>,
     /// Inner sides of the networks that have one here.
     pub inner: Vec<Inner>,
+    /// Who changes the table beside the file.
+    pub follow: Follow,
     /// All but the ports' own Ethernet addresses.
     desired: Desired,
 }
@@ -98,7 +102,9 @@ impl Config {
 
 impl Reading<'_> {
     fn file(&mut self, value: &Value<'_>) -> Read<()> {
-        let file = Table::new(value, "the file", &[&["underlay", "route", "network"]])?;
+        let file =
+            Table::new(value, "the file", &[&["learn", "fpm", "api", "underlay", "route", "network"]])?;
+        self.follow(&file)?;
         for port in file.list("underlay")? {
             self.underlay(port)?;
         }

@@ -48,12 +48,12 @@ pub struct Inner {
 }
 
 /// A network as it is being read.
-struct Draft {
-    number: u32,
-    network: Network,
-    protocol: &'static Protocol,
-    options: Options,
-    zero_checksum: bool,
+pub(super) struct Draft {
+    pub(super) number: u32,
+    pub(super) network: Network,
+    pub(super) protocol: &'static Protocol,
+    pub(super) options: Options,
+    pub(super) zero_checksum: bool,
 }
 
 impl Reading<'_> {
@@ -72,7 +72,10 @@ impl Reading<'_> {
             let tunnel = self.tunnel(&end, &draft)?;
             self.end(&tunnel, tunnel.identifier, &draft, value.span)?;
         }
-        Ok(())
+        match self.is_followed(&draft) {
+            true => self.add_open_ends(&draft, table.span),
+            false => Ok(()),
+        }
     }
 
     fn draft(&mut self, table: &Table<'_, '_>) -> Read<Draft> {
@@ -89,13 +92,19 @@ impl Reading<'_> {
         }
         let has_flood = !table.list("flood")?.is_empty();
         let unknown = table.get("unknown", |value| word(value, UNKNOWN))?;
-        network.unknown = unknown.unwrap_or(if has_flood { Unknown::Flood } else { Unknown::Drop });
+        network.unknown = if has_flood { Unknown::Flood } else { Unknown::Drop };
         let mut options = Options::read(table)?;
         if protocol.identifier_bits > 0 && options.identifier.is_none() && !is_plain_gre(protocol) {
             options.identifier = Some(number);
         }
         let zero_checksum = table.get("accept_zero_checksum", flag)?.unwrap_or(false);
-        Ok(Draft { number, network, protocol, options, zero_checksum })
+        let mut draft = Draft { number, network, protocol, options, zero_checksum };
+        // A flood list may come from others, too.
+        if self.is_followed(&draft) {
+            draft.network.unknown = Unknown::Flood;
+        }
+        draft.network.unknown = unknown.unwrap_or(draft.network.unknown);
+        Ok(draft)
     }
 
     fn inner(&mut self, table: &Table<'_, '_>, draft: &Draft) -> Read<()> {

@@ -107,6 +107,11 @@ impl<'a, 'de> Table<'a, 'de> {
         }
     }
 
+    /// Whether a key is there.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.values.contains_key(key)
+    }
+
     /// The place of a key's value, or that of the table.
     pub(super) fn span_of(&self, key: &str) -> Span {
         self.values.get(key).map_or(self.span, |value| value.span)

@@ -7,11 +7,11 @@ use toml_span::{Span, Value};
 use wire::MacAddress;
 
 use super::read::{Problem, Read, Table, number, parsed, text};
-use super::{Reading, prefix};
+use super::{Learn, Reading, prefix};
 
 /// Bytes of an IP packet that a port carries where nothing is said.
 const USUAL_MTU: u16 = 1500;
-const PORT_KEYS: &[&str] = &["name", "port", "mac", "addresses", "mtu", "vlan", "neighbors"];
+const PORT_KEYS: &[&str] = &["name", "port", "mac", "addresses", "mtu", "vlan", "neighbors", "link"];
 const ROUTE_KEYS: &[&str] = &["to", "via", "port"];
 
 /// A port of the underlay.
@@ -29,6 +29,8 @@ pub struct UnderlayPort {
     pub mtu: u16,
     /// The VLAN of the underlay.
     pub vlan: Option<u16>,
+    /// The kernel's device whose state, routes and neighbours are the port's.
+    pub link: Option<String>,
 }
 
 impl UnderlayPort {
@@ -58,6 +60,7 @@ impl Reading<'_> {
         }
         let neighbors = table.get("neighbors", |value| self.neighbors(value))?.unwrap_or_default();
         self.config.desired.neighbors.extend(neighbors.into_iter().map(|(ip, mac)| ((place, ip), mac)));
+        let link = self.link(&table)?;
         self.config.underlay.push(UnderlayPort {
             name,
             port,
@@ -65,6 +68,7 @@ impl Reading<'_> {
             addresses,
             mtu: table.get("mtu", |value| number(value, 576, 9600))?.unwrap_or(USUAL_MTU),
             vlan: table.get("vlan", |value| number(value, 1, 4094))?,
+            link,
         });
         Ok(())
     }
@@ -88,6 +92,18 @@ impl Reading<'_> {
             true => table.get("mac", read),
             false => table.need("mac", "\"02:00:00:00:00:01\"", read).map(Some),
         }
+    }
+
+    /// The kernel's device that a port is, where the kernel is followed.
+    fn link(&mut self, table: &Table<'_, '_>) -> Read<Option<String>> {
+        let Some(link) = table.get("link", text)? else { return Ok(None) };
+        let span = table.span_of("link");
+        if self.config.follow.learn == Learn::Nobody {
+            let fix = "add learn = \"kernel\" at the top, or leave link out";
+            return Err(Problem::new(span, "nobody follows the kernel here", fix));
+        }
+        self.once(format!("the device {link}"), span)?;
+        Ok(Some(link))
     }
 
     /// An address of a port, whose prefix is on the link.

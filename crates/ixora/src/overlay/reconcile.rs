@@ -1,0 +1,79 @@
+//! `ixora overlay reconcile`: what a running endpoint, or a configuration alone, has otherwise
+//! than this machine's kernel.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use control::reconcile::{Asker, compare};
+use control::{Change, Options, Origin, Owner, Program};
+use overlay::Overlay;
+use serde_json::Value as Json;
+use wire::MacAddress;
+
+use super::asking::told_of;
+use super::run::read;
+use super::socket;
+use crate::Failure;
+
+/// A comparison with the kernel.
+#[derive(Args, Debug)]
+pub struct Reconcile {
+    /// The socket of a running endpoint (`run --control`).
+    #[arg(long, required_unless_present = "config", conflicts_with = "config")]
+    pub control: Option<PathBuf>,
+    /// A configuration: its VXLAN networks, entries and flood lists.
+    #[arg(long)]
+    pub config: Option<PathBuf>,
+    /// Have the running endpoint take over what the kernel has.
+    #[arg(long, conflicts_with = "config")]
+    pub fix: bool,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Compares, and ends with status 1 when something is different.
+pub fn run(arguments: &Reconcile) -> Result<(), Failure> {
+    let told = match (&arguments.control, &arguments.config) {
+        (Some(control), _) => by_control(control, arguments.fix)?,
+        (None, Some(config)) => by_config(config)?,
+        (None, None) => Json::Null,
+    };
+    match arguments.json {
+        true => println!("{told:#}"),
+        false => {
+            print!("{}", told["text"].as_str().unwrap_or_default());
+            let fixed = told["fixed"].as_u64().filter(|fixed| *fixed > 0);
+            fixed.iter().for_each(|fixed| println!("{fixed} places were mended"));
+        }
+    }
+    match told["clean"].as_bool() {
+        Some(true) => Ok(()),
+        _ => Err(Failure::status(1)),
+    }
+}
+
+fn by_control(control: &Path, fix: bool) -> Result<Json, Failure> {
+    let answer = socket::ask(control, if fix { "reconcile fix" } else { "reconcile" })?;
+    let told: Json = serde_json::from_str(&answer)
+        .map_err(|error| Failure::new(format!("{} answers something else: {error}", control.display())))?;
+    match told["error"].as_str() {
+        Some(error) => Err(Failure::new(error)),
+        None => Ok(told),
+    }
+}
+
+fn by_config(path: &Path) -> Result<Json, Failure> {
+    let config = read(path)?;
+    // The underlay is not compared, and neither are its Ethernet addresses.
+    let desired = config.desired(&vec![MacAddress::default(); config.underlay.len()]);
+    desired.check()?;
+    let (mut table, mut program) = (Overlay::new(), Program::new());
+    let changes = Change::between(&BTreeMap::new(), &desired.wishes(&BTreeSet::new()));
+    program.apply(&mut table, Owner::File, changes, 0);
+    let options = Options { ports: Vec::new(), entries: Origin::Kernel, ..config.mirror() };
+    let now = Asker::open().and_then(|mut asker| asker.now(&options));
+    let now = now.map_err(|error| Failure::new(error.to_string()))?;
+    Ok(told_of(&compare(&program, &table, &options, &now), 0))
+}
