@@ -83,9 +83,11 @@ mod refused {
 
     const HERE: u64 = libc::AT_FDCWD as u64;
     const EPERM: i64 = -(libc::EPERM as i64);
+    /// By this bit a call's number is one of x32, x86-64's second interface.
+    const X32: libc::c_long = 0x4000_0000;
 
     /// What a confined process may not do, in words.
-    fn calls() -> [(&'static str, Call); 22] {
+    fn calls() -> [(&'static str, Call); 25] {
         let (private, anonymous) = (libc::MAP_PRIVATE as u64, libc::MAP_ANONYMOUS as u64);
         let exec = (libc::PROT_READ | libc::PROT_EXEC) as u64;
         [
@@ -105,6 +107,12 @@ mod refused {
             ("run a program", Call(libc::SYS_execve, [TEXT, 0, 0, 0], "/bin/true")),
             ("make a process", Call(libc::SYS_fork, [0; 4], "")),
             ("make a process by clone", Call(libc::SYS_clone, [libc::SIGCHLD as u64, 0, 0, 0], "")),
+            (
+                "make a user namespace",
+                Call(libc::SYS_clone, [(libc::CLONE_NEWUSER | libc::SIGCHLD) as u64, 0, 0, 0], ""),
+            ),
+            ("make a process by clone3", Call(libc::SYS_clone3, [0; 4], "")),
+            ("run a program by x32", Call(X32 | 520, [TEXT, 0, 0, 0], "/bin/true")),
             ("end its parent", Call(libc::SYS_kill, [std::process::id() as u64, 0, 0, 0], "")),
             ("trace a process", Call(libc::SYS_ptrace, [16, std::process::id() as u64, 0, 0], "")),
             ("map code", Call(libc::SYS_mmap, [0, 4096, exec, private | anonymous], "")),

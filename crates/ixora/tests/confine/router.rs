@@ -192,7 +192,7 @@ fn a_new_configuration_has_what_is_left() {
     if is_root() {
         assert_eq!(status(process, process)["Uid"], [NOBODY.to_string().as_str(); 4].join("\t"));
     }
-    for what in ["run a program", "trace a process"] {
+    for what in ["run a program", "trace a process", "make a user namespace", "run a program by x32"] {
         assert_answer(process, what, EPERM);
     }
     for (config, who) in [

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use libc::c_long;
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule,
+    SeccompRule, sock_filter,
 };
 
 use super::Needs;
@@ -165,15 +165,56 @@ const NEVER: &[c_long] = &[
     libc::SYS_swapon,
 ];
 
+/// Flags of `clone` by which a process, or a thread, gets namespaces of its own, and in one of
+/// users all capabilities there. `CLONE_NEWTIME` is one of `clone3` and `unshare` only.
+const NAMESPACES: [libc::c_int; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+
+/// From this number on system calls are those of x32, x86-64's second interface: the same
+/// calls under numbers that [`NEVER`] does not have (asm/unistd.h, `__X32_SYSCALL_BIT`).
+const X32: u32 = 0x4000_0000;
+
 /// Refuses other calls to all threads of this process, for good.
 pub fn confine(needs: &Needs) -> Result<(), seccompiler::Error> {
+    if lets_most_through(needs) {
+        seccompiler::apply_filter_all_threads(&other_ways())?;
+    }
     seccompiler::apply_filter_all_threads(&filter(needs)?)
+}
+
+/// Whether it is not known what the process will do, so that only some calls are refused.
+fn lets_most_through(needs: &Needs) -> bool {
+    needs.unknown || needs.programs
+}
+
+/// A filter of the ways by which calls would go round one that refuses some. There is no
+/// `clone3`, whose flags stand in memory: the C library then makes threads and processes by
+/// `clone`, whose flags can be looked at. And there are no calls of [`X32`].
+fn other_ways() -> BpfProgram {
+    let line = |code: u32, jt: u8, jf: u8, k: u32| sock_filter { code: code as u16, jt, jf, k };
+    let answer = |errno: libc::c_int| libc::SECCOMP_RET_ERRNO | errno as u32;
+    vec![
+        // The call's number is the first word of what a filter sees (`seccomp_data`).
+        line(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        line(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 2, 0, libc::SYS_clone3 as u32),
+        line(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 2, 0, X32),
+        line(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+        line(libc::BPF_RET | libc::BPF_K, 0, 0, answer(libc::ENOSYS)),
+        line(libc::BPF_RET | libc::BPF_K, 0, 0, answer(libc::EPERM)),
+    ]
 }
 
 fn filter(needs: &Needs) -> Result<BpfProgram, BackendError> {
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
     let machine = std::env::consts::ARCH.try_into()?;
-    let (rules, others, these) = match needs.unknown || needs.programs {
+    let (rules, others, these) = match lets_most_through(needs) {
         true => (refused(needs)?, SeccompAction::Allow, refuse),
         false => (rules(needs)?, refuse, SeccompAction::Allow),
     };
@@ -184,6 +225,11 @@ fn filter(needs: &Needs) -> Result<BpfProgram, BackendError> {
 fn refused(needs: &Needs) -> Result<Rules, BackendError> {
     let mut rules: Rules = NEVER.iter().map(|&call| (call, Vec::new())).collect();
     rules.insert(libc::SYS_ioctl, one_of(1, &[libc::TIOCSTI])?);
+    let namespaces = NAMESPACES.iter().map(|&flag| {
+        let flag = u64::from(flag as u32);
+        only(0, SeccompCmpOp::MaskedEq(flag), flag)
+    });
+    rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
     if !needs.programs {
         rules.insert(libc::SYS_execve, Vec::new());
         rules.insert(libc::SYS_execveat, Vec::new());
@@ -341,5 +387,6 @@ mod tests {
             assert!(unknown.contains_key(&call) && programs.contains_key(&call), "system call {call}");
         }
         assert!(unknown.contains_key(&libc::SYS_execve) && !programs.contains_key(&libc::SYS_execve));
+        assert_eq!(unknown[&libc::SYS_clone].len(), NAMESPACES.len(), "threads are made");
     }
 }
