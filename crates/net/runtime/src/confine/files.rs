@@ -14,7 +14,7 @@ use super::Needs;
 /// What landlock refuses from now on, in words.
 pub fn refuse(needs: &Needs) -> Result<String, RulesetError> {
     if needs.unknown {
-        return Ok("files are not refused".to_owned());
+        return Ok(format!("{}, files are not refused", describe(&others()?)));
     }
     // Newer kernels can refuse sending to a socket by its path, too.
     let version = if needs.datagrams { ABI::V8 } else { ABI::V9 };
@@ -30,6 +30,20 @@ pub fn refuse(needs: &Needs) -> Result<String, RulesetError> {
     }
     let rules = allow(rules.create()?, needs)?;
     Ok(describe(&rules.restrict_self()?.landlock))
+}
+
+/// Refuses what only a process with more privileges may do, so that nothing is different but
+/// that the process is landlocked: none outside may be traced, or written to by its file
+/// `mem` in `/proc`, which is no system call that a filter could tell from others.
+fn others() -> Result<LandlockStatus, RulesetError> {
+    let refused = AccessFs::MakeChar | AccessFs::MakeBlock;
+    // Whoever refuses anything refuses moving files between folders, unless it is allowed.
+    let rules = Ruleset::default().handle_access(refused | AccessFs::Refer)?.create()?;
+    let rules = match PathFd::new("/") {
+        Ok(root) => rules.add_rule(PathBeneath::new(root, AccessFs::Refer))?,
+        Err(_) => rules,
+    };
+    Ok(rules.restrict_self()?.landlock)
 }
 
 /// Lets files be opened that a process opens later. With one that is not there yet its
@@ -117,6 +131,30 @@ mod tests {
         assert_eq!(after, Err(ErrorKind::PermissionDenied));
         assert_eq!(child, Err(ErrorKind::PermissionDenied));
         assert!(std::fs::metadata("/").is_ok() && place.path().exists(), "other threads go on");
+    }
+
+    #[test]
+    fn who_may_open_any_file_writes_to_no_other_process() {
+        if landlock_version().is_none() {
+            println!("passed over: this kernel has no landlock");
+            return;
+        }
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
+        let memory = format!("/proc/{}/mem", other.id());
+        let place = tempfile::tempdir().expect("a directory");
+        let (from, folder) = (place.path().join("file"), place.path().join("folder"));
+        std::fs::write(&from, "").expect("a file");
+        std::fs::create_dir(&folder).expect("a directory");
+        let tried = std::thread::spawn(move || {
+            let open = || std::fs::File::options().read(true).write(true).open(&memory).is_ok();
+            let before = open();
+            refuse(&Needs { unknown: true, ..Needs::default() }).expect("a ruleset");
+            let moved = std::fs::rename(&from, folder.join("file")).map_err(|error| error.kind());
+            (before, open(), moved, std::fs::read("/proc/self/cmdline").is_ok())
+        });
+        let tried = tried.join().expect("no panic");
+        other.kill().and_then(|()| other.wait()).expect("it is ours");
+        assert_eq!(tried, (true, false, Ok(()), true));
     }
 
     #[test]
