@@ -5,13 +5,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::clock::{Clock, SIMULATION_START_NS};
 use graph::lang::{self, Flat, Source};
-use graph::{Console, Options, Refused, Registry, Router};
+use graph::{Console, Options, Refused, Registry, Router, Shared};
 
 /// A router and what it printed.
 pub struct Rig {
     /// The router.
     pub router: Router,
     printed: Arc<Mutex<String>>,
+}
+
+/// Ends a router when it is dropped: who panics beside a router that another thread of the
+/// same scope runs would wait for that thread without a limit.
+pub struct EndOnDrop(pub Arc<Shared>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 /// Reads a configuration of known classes.

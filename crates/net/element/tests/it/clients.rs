@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::Rig;
 use element::control::protocol::{Parsed, parse, parse_on};
+use element::fixture::EndOnDrop;
 use proptest::prelude::*;
 
 struct Client(BufReader<TcpStream>);
@@ -137,8 +138,8 @@ fn while_it_runs_without_cleanup(rig: &mut Rig, talk: impl FnOnce()) {
     let shared = rig.router.shared();
     std::thread::scope(|scope| {
         scope.spawn(|| rig.router.run());
+        let _end = EndOnDrop(shared);
         talk();
-        shared.end();
     });
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::Rig;
 use element::control::protocol::{MAX_DATA, MAX_LINE, Parsed, Request, parse};
+use element::fixture::EndOnDrop;
 use proptest::prelude::*;
 
 fn client(port: &str) -> BufReader<TcpStream> {
@@ -28,11 +29,12 @@ fn ask(client: &mut BufReader<TcpStream>, request: &str) -> String {
 /// Runs a router with a control socket `cs` while `talk` goes on, then stops it.
 fn with_router(config: &str, talk: impl FnOnce(&str)) -> Rig {
     let mut rig = Rig::with_threads(config, 2).expect("a configuration");
-    let port = rig.read("cs.port");
+    let (port, shared) = (rig.read("cs.port"), rig.router.shared());
     std::thread::scope(|scope| {
         let runs = scope.spawn(|| {
             rig.run();
         });
+        let _end = EndOnDrop(shared);
         talk(&port);
         let mut last = client(&port);
         line(&mut last);
@@ -123,11 +125,12 @@ fn nothing_is_written_through_a_socket_that_only_reads() {
         2,
     )
     .expect("a configuration");
-    let port = rig.read("cs.port");
+    let (port, shared) = (rig.read("cs.port"), rig.router.shared());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             rig.run();
         });
+        let _end = EndOnDrop(shared);
         let mut c = client(&port);
         line(&mut c);
         assert_eq!(ask(&mut c, "WRITE c.reset\r\n"), "530 Permission denied for 'c.reset'\r\n");
@@ -142,11 +145,12 @@ fn metrics_sum_drops_by_reason() {
     let mut rig = Rig::with_threads(config, 2).expect("a configuration");
     let port = rig.read("m.port");
     drop(rig.read("m.text"));
-    let control = rig.read("cs.port");
+    let (control, shared) = (rig.read("cs.port"), rig.router.shared());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             rig.run();
         });
+        let _end = EndOnDrop(shared);
         std::thread::sleep(Duration::from_millis(200));
         let mut c = client(&port);
         c.get_mut().write_all(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").expect("sent");

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use crate::Rig;
+use element::fixture::EndOnDrop;
 
 const SOON: Option<Duration> = Some(Duration::from_secs(10));
 
@@ -17,6 +18,7 @@ fn with_router<R>(config: &str, talk: impl FnOnce() -> R) -> (Rig, R) {
         let runs = scope.spawn(|| {
             rig.run();
         });
+        let _end = EndOnDrop(shared.clone());
         let result = talk();
         shared.halt();
         runs.join().expect("a router that ends");
