@@ -218,9 +218,12 @@ fn writes_outlast_the_message_ids() {
 fn a_socket_whose_file_is_there_takes_connections() {
     let directory = tempfile::tempdir().unwrap();
     let paths: Vec<_> = (0..300).map(|n| directory.path().join(n.to_string())).collect();
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
     let dialled = |path: &std::path::PathBuf| loop {
         match std::os::unix::net::UnixStream::connect(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                assert!(std::time::Instant::now() < end, "{} does not come", path.display());
+            }
             outcome => break outcome.is_ok(),
         }
     };
