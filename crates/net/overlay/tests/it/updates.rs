@@ -48,6 +48,15 @@ fn is_right(bytes: &[u8], station: u32) -> bool {
         && bytes[50..] == packet_to(station)
 }
 
+/// Tells the sender that all is over, also where the changes panic: the scope waits for it.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// No packet is lost by changes, and none goes where no state of the table sends it.
 #[test]
 fn no_packet_is_lost_or_misdirected_by_changes() {
@@ -97,6 +106,7 @@ fn no_packet_is_lost_or_misdirected_by_changes() {
             }
             (sent, places)
         });
+        let over = Over(&is_over);
         let mut random = 1u32;
         for n in 0..CHANGES {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -116,7 +126,7 @@ fn no_packet_is_lost_or_misdirected_by_changes() {
                 here.publish();
             }
         }
-        is_over.store(true, Ordering::Relaxed);
+        drop(over);
         let (sent, places) = sending.join().expect("the sender saw no wrong packet");
         assert!(sent > 0 && places.iter().all(|place| *place > 0), "{places:?}");
         println!("{sent} packets beside {CHANGES} changes");

@@ -67,6 +67,29 @@ fn bound(address: impl Into<SocketAddr>, limit: Duration) -> UdpSocket {
     socket
 }
 
+/// The next connection. A host that waited for one without a limit would keep a test that
+/// failed at the other host from its end.
+fn accepted(listener: &TcpListener) -> TcpStream {
+    listener.set_nonblocking(true).unwrap();
+    let begin = Instant::now();
+    let stream = loop {
+        match listener.accept() {
+            Ok((stream, _)) => break stream,
+            Err(error) => assert!(begin.elapsed() < LIMIT, "no connection: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    stream.set_nonblocking(false).unwrap();
+    limited(stream)
+}
+
+/// A stream in which nothing takes longer than the limit.
+fn limited(stream: TcpStream) -> TcpStream {
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    stream.set_write_timeout(Some(LIMIT)).unwrap();
+    stream
+}
+
 /// The bytes of the stream from one on.
 fn part(from: usize, len: usize) -> Vec<u8> {
     (from..from + len).map(|n| (n.wrapping_mul(0x9E37_79B1) >> 13) as u8).collect()
@@ -78,8 +101,7 @@ fn stream(from: &Namespace, to: &Namespace, address: IpAddr) {
     let listener = to.run(move || TcpListener::bind((address, 0)).expect("an address of this host's"));
     let port = listener.local_addr().unwrap().port();
     let arrived = to.start(move || {
-        let (mut stream, _) = listener.accept().expect("a connection");
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut stream = accepted(&listener);
         let mut bytes = [0; PART];
         for at in (0..STREAM).step_by(PART) {
             stream.read_exact(&mut bytes).expect("all of the stream");
@@ -88,8 +110,8 @@ fn stream(from: &Namespace, to: &Namespace, address: IpAddr) {
         stream.write_all(b"all").expect("sent");
     });
     from.run(move || {
-        let mut stream = TcpStream::connect_timeout(&(address, port).into(), LIMIT).expect("a connection");
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let stream = TcpStream::connect_timeout(&(address, port).into(), LIMIT);
+        let mut stream = limited(stream.expect("a connection"));
         (0..STREAM).step_by(PART).for_each(|at| stream.write_all(&part(at, PART)).expect("sent"));
         let mut answer = [0; 3];
         stream.read_exact(&mut answer).expect("an answer");
