@@ -56,6 +56,17 @@ pub fn sack_blocks(data: &[u8]) -> impl Iterator<Item = (u32, u32)> {
     data.chunks_exact(8).map(|block| (u32_at(block, 0), u32_at(block, 4)))
 }
 
+/// Writes as many blocks as fit into `data`, for [`TcpOption::Sack`]; the bytes they take.
+pub fn set_sack_blocks(data: &mut [u8], blocks: impl Iterator<Item = (u32, u32)>) -> usize {
+    let mut len = 0;
+    for (block, (start, end)) in data.chunks_exact_mut(8).zip(blocks) {
+        set_array(block, 0, start.to_be_bytes());
+        set_array(block, 4, end.to_be_bytes());
+        len += block.len();
+    }
+    len
+}
+
 impl TcpOption<'_> {
     /// Bytes of the option, kind and length included; at most 255 of [`Self::Unknown`]
     /// make sense, and at most 40 fit into a header.
@@ -164,6 +175,9 @@ mod tests {
         ];
         assert_eq!(options, Ok(expected));
         assert_eq!(sack_blocks(&bytes[12..20]).collect::<Vec<_>>(), [(1, 9)]);
+        let mut data = [0xFF; 12];
+        assert_eq!(set_sack_blocks(&mut data, [(1, 9), (11, 12)].into_iter()), 8, "as many as fit");
+        assert_eq!(data, [0, 0, 0, 1, 0, 0, 0, 9, 0xFF, 0xFF, 0xFF, 0xFF]);
     }
 
     #[test]

@@ -76,11 +76,23 @@ reasons! {
     RxMalformed "rx_malformed" Interface "received frames or ring entries that made no sense";
     RxKernelRing "rx_kernel_ring" Interface "frames for which the kernel found no room in the socket's ring";
     RxInterface "rx_interface" Interface "frames the kernel's interface could not receive or dropped";
+    RxTcpMalformed "rx_tcp_malformed" Application "TCP segments whose header or options made no sense";
+    RxTcpChecksum "rx_tcp_checksum" Application "TCP segments with a wrong checksum";
+    RxTcpNoConnection "rx_tcp_no_connection" Application "TCP segments to a port without a connection or a listener";
+    RxTcpSequence "rx_tcp_sequence" Application "TCP segments outside of the window";
+    RxTcpTimestamp "rx_tcp_timestamp" Application "TCP segments with an old timestamp, or without one";
+    RxTcpAcknowledgement "rx_tcp_acknowledgement" Application "TCP segments that acknowledge nothing, or what was never sent";
+    RxTcpDuplicate "rx_tcp_duplicate" Application "TCP segments whose data had come before";
+    RxTcpNoRoom "rx_tcp_no_room" Application "TCP segments ahead of others for which there was no room";
+    RxTcpClosed "rx_tcp_closed" Application "TCP segments with data for a connection that the application had closed";
+    RxTcpControl "rx_tcp_control" Application "TCP segments with a SYN or a reset that does not fit the connection";
+    RxTcpLimit "rx_tcp_limit" Application "TCP connections for which there was no room, answered with a cookie";
     TxOversize "tx_oversize" Interface "frames longer than the interface sends";
     TxRunt "tx_runt" Interface "frames shorter than an Ethernet header";
     TxOffload "tx_offload" Driver, Interface "packets that ask for an offload this port does not have";
     TxRefused "tx_refused" Interface "frames the kernel refused";
     TxInterface "tx_interface" Interface "frames the kernel's interface could not send or dropped";
+    TxTcpReply "tx_tcp_reply" Application "TCP resets and cookies for which there was no room";
     TxRingFull "tx_ring_full" Application "packets an application gave up because a transmit ring was full";
 }
 

@@ -1,0 +1,458 @@
+//! What acknowledgements say: which bytes have arrived (RFC 2018), which are lost (RACK-TLP,
+//! RFC 8985, and duplicates where there are no selective acknowledgements, RFC 5681 and 6582),
+//! and how much may be sent because of it.
+
+use wire::tcp::Flags;
+
+use crate::congestion::RateReduction;
+use crate::connection::{Connection, Deadline, Io, NEVER, Recovery, Shared};
+use crate::event::Event;
+use crate::options::MILLISECOND_NS;
+use crate::queue::{NONE, Node, Sent};
+use crate::segment::Segment;
+use crate::sequence::{Sequence, is_earlier};
+
+/// Duplicates that tell of a loss (RFC 5681, section 3.2).
+const DUPLICATES: u8 = 3;
+/// Recoveries for which a wider tolerance lasts (RFC 8985, section 6.2).
+const PERSIST: u8 = 16;
+
+/// What an acknowledgement said.
+#[derive(Debug, Default)]
+struct Told {
+    /// Bytes that are known to have arrived since.
+    delivered: u32,
+    /// Bytes of them that are acknowledged, SYN and FIN left out.
+    acknowledged: u32,
+    /// Whether the first number that is not acknowledged is another.
+    is_advance: bool,
+    /// The round trip of what was sent last and once.
+    rtt_ns: Option<i64>,
+    /// Whether something came twice there (RFC 2883).
+    is_duplicate: bool,
+    /// Whether anything in it was news to RACK.
+    is_news: bool,
+}
+
+impl Connection {
+    /// Takes what an acceptable segment acknowledges.
+    pub fn acknowledge(&mut self, index: u32, segment: &Segment, shared: &mut Shared, io: &mut Io) {
+        let was_full = self.in_flight + u32::from(self.segment) > self.congestion.window
+            || self.congestion.window < self.congestion.threshold
+                && 2 * self.in_flight >= self.congestion.window;
+        let has_window_changed = self.take_window(segment);
+        if self.nxt == self.una {
+            self.attempts = 0; // somebody answers, though the window may be closed
+            if has_window_changed {
+                self.rtt.doublings = 0;
+                self.set(Deadline::Retransmit, NEVER);
+            }
+        }
+        let mut told = Told::default();
+        self.take_cumulative(segment, &mut told, shared, io);
+        if self.is.has_sack {
+            self.take_blocks(segment, &mut told, shared, io.now_ns);
+        }
+        if let Some(rtt_ns) = told.rtt_ns {
+            self.rtt.measure(rtt_ns, shared.options.min_rto_ns);
+        }
+        if told.is_advance {
+            (self.attempts, self.duplicates) = (0, 0);
+            self.rtt.doublings = 0;
+            if told.acknowledged > 0 {
+                shared.counters.bytes_acknowledged += u64::from(told.acknowledged);
+                let (connection, bytes) = (self.id(index), told.acknowledged);
+                shared.events.push(Event::Sent { connection, bytes });
+            }
+        }
+        let is_probe_lost = self.end_probe(segment, &told);
+        self.widen_tolerance(segment, &told);
+        let mut is_lost = if told.is_news || self.recovery != Recovery::Open {
+            self.find_lost(shared, io.now_ns)
+        } else {
+            self.set(Deadline::Reorder, NEVER);
+            false
+        };
+        if !self.is.has_sack {
+            is_lost |= self.count_duplicate(segment, &mut told, has_window_changed, shared);
+        }
+        self.set_congestion(&told, was_full, is_lost, is_probe_lost, io.now_ns);
+        self.take_echo(segment);
+        if told.is_advance {
+            self.restart_retransmission(io.now_ns);
+        }
+        self.arm_probe(io.now_ns);
+    }
+
+    /// RFC 9293, section 3.10.7.4: the window of the latest segment counts.
+    fn take_window(&mut self, segment: &Segment) -> bool {
+        let (sequence, acknowledgement) = self.window_update;
+        let is_newer = sequence.is_before(segment.sequence)
+            || sequence == segment.sequence && !segment.acknowledgement.is_before(acknowledgement);
+        let before = self.send_window;
+        if is_newer {
+            self.set_window(segment);
+        }
+        before != self.send_window
+    }
+
+    /// Takes what is acknowledged off the queue.
+    fn take_cumulative(&mut self, segment: &Segment, told: &mut Told, shared: &mut Shared, io: &mut Io) {
+        let ack = segment.acknowledgement;
+        if !ack.is_after(self.una) {
+            return;
+        }
+        told.is_advance = true;
+        self.una = ack;
+        while let Some(node) = shared.nodes.get_mut(self.queue.head) {
+            if !node.sequence.is_before(ack) || node.sent == Sent::Not {
+                break;
+            }
+            let len = node.len().min(ack.since(node.sequence));
+            let is_whole = !node.end().is_after(ack);
+            told.acknowledged += if node.is_control { 0 } else { len };
+            match node.sent {
+                Sent::InFlight => self.in_flight -= len,
+                Sent::Lost => self.lost -= len,
+                Sent::Sacked => self.sacked -= len,
+                Sent::Not => {}
+            }
+            if node.sent != Sent::Sacked {
+                told.delivered += len;
+                let (sent_ns, end, is_resent) = (node.sent_ns, node.end(), node.is_resent);
+                self.measure(segment, told, sent_ns, end.min(ack), is_resent, io.now_ns);
+            }
+            if !is_whole {
+                if let Some(node) = shared.nodes.get_mut(self.queue.head) {
+                    node.sequence = ack;
+                    node.packet.as_mut().map(|packet| packet.pull_front(len as usize));
+                }
+                break;
+            }
+            if let Some(Some(packet)) = shared.nodes.pop_front(&mut self.queue) {
+                io.pool.free(packet);
+            }
+        }
+    }
+
+    /// Marks what selective acknowledgements tell of.
+    fn take_blocks(&mut self, segment: &Segment, told: &mut Told, shared: &mut Shared, now_ns: i64) {
+        let blocks = segment.sack.as_slice();
+        for (n, &(start, end)) in blocks.iter().enumerate() {
+            if !start.is_before(end) || end.is_after(self.nxt) {
+                continue; // not a block, or of what was never sent
+            }
+            let is_within = |&(outer, outer_end): &(Sequence, Sequence)| {
+                !start.is_before(outer) && !end.is_after(outer_end)
+            };
+            // RFC 2883, section 4: the first block, below the acknowledgement or in the second.
+            let is_repeated = blocks.get(1).is_some_and(is_within);
+            if n == 0 && (!end.is_after(segment.acknowledgement) || is_repeated) {
+                told.is_duplicate = true;
+                continue;
+            }
+            self.mark(segment, (start, end), told, shared, now_ns);
+        }
+    }
+
+    /// Marks the nodes that lie in a block.
+    fn mark(
+        &mut self,
+        segment: &Segment,
+        (start, end): (Sequence, Sequence),
+        told: &mut Told,
+        shared: &mut Shared,
+        now_ns: i64,
+    ) {
+        let mut at = self.queue.head;
+        while let Some(node) = shared.nodes.get_mut(at) {
+            if !node.sequence.is_before(end) || node.sent == Sent::Not {
+                break;
+            }
+            at = node.next;
+            if node.sent == Sent::Sacked || node.sequence.is_before(start) || node.end().is_after(end) {
+                continue;
+            }
+            let len = node.len();
+            match node.sent {
+                Sent::Lost => self.lost -= len,
+                _ => self.in_flight -= len,
+            }
+            node.sent = Sent::Sacked;
+            self.sacked += len;
+            told.delivered += len;
+            let (sent_ns, end, is_resent) = (node.sent_ns, node.end(), node.is_resent);
+            self.measure(segment, told, sent_ns, end, is_resent, now_ns);
+        }
+    }
+
+    /// A segment has arrived: RACK's steps 1 to 3 (RFC 8985, section 6.2), and a round trip
+    /// by Karn's rule (RFC 6298, section 3).
+    fn measure(
+        &mut self,
+        segment: &Segment,
+        told: &mut Told,
+        sent_ns: i64,
+        end: Sequence,
+        is_resent: bool,
+        now_ns: i64,
+    ) {
+        let rtt_ns = now_ns - sent_ns;
+        if !is_resent {
+            let least = told.rtt_ns.unwrap_or(i64::MAX);
+            told.rtt_ns = Some(least.min(rtt_ns));
+        } else {
+            // What is acknowledged may be the first one, which was only late.
+            let echo = segment.timestamps.filter(|_| self.is.has_timestamps).map(|(_, echo)| echo);
+            if echo.is_some_and(|echo| is_earlier(echo, self.clock(sent_ns))) || rtt_ns < self.rtt.least_ns {
+                return;
+            }
+        }
+        told.is_news = true;
+        if is_sent_after((sent_ns, end), (self.rack.sent_ns, self.rack.end)) {
+            (self.rack.sent_ns, self.rack.end, self.rack.rtt_ns) = (sent_ns, end, rtt_ns);
+        }
+        if end.is_after(self.rack.forward) {
+            self.rack.forward = end;
+        } else if end.is_before(self.rack.forward) && !is_resent {
+            self.rack.is_reordering = true;
+        }
+    }
+
+    /// RACK's step 4 (RFC 8985, section 6.2): duplicates show that a segment was only late.
+    fn widen_tolerance(&mut self, segment: &Segment, told: &Told) {
+        if self.rack.duplicate_round.is_some_and(|round| !segment.acknowledgement.is_before(round)) {
+            self.rack.duplicate_round = None;
+        }
+        if told.is_duplicate && self.rack.duplicate_round.is_none() {
+            self.rack.duplicate_round = Some(self.nxt);
+            self.rack.multiplier = self.rack.multiplier.saturating_add(1);
+            self.rack.persist = PERSIST;
+        }
+    }
+
+    /// How late a segment may be.
+    fn tolerance_ns(&self) -> i64 {
+        if !self.rack.is_reordering {
+            let threshold = u32::from(DUPLICATES) * self.payload_size();
+            if self.recovery != Recovery::Open || self.sacked >= threshold {
+                return 0;
+            }
+        }
+        let least_ns = if self.rtt.least_ns == i64::MAX { 0 } else { self.rtt.least_ns };
+        (i64::from(self.rack.multiplier) * (least_ns / 4)).min(self.rtt.smoothed_ns)
+    }
+
+    /// RACK's step 5: what was sent well before something that has arrived is lost. Sets when
+    /// to look again; whether anything new was found.
+    pub fn find_lost(&mut self, shared: &mut Shared, now_ns: i64) -> bool {
+        self.set(Deadline::Reorder, NEVER);
+        if !self.is.has_sack {
+            return false;
+        }
+        let patience_ns = self.rack.rtt_ns + self.tolerance_ns();
+        let newest = (self.rack.sent_ns, self.rack.end);
+        let (mut is_any, mut wait_ns) = (false, 0);
+        let mut at = self.queue.head;
+        while let Some(node) = shared.nodes.get_mut(at) {
+            // In the order of numbers: nothing behind the newest was sent before it, but for
+            // what was sent again.
+            if node.sent == Sent::Not {
+                break;
+            }
+            at = node.next;
+            if node.sent != Sent::InFlight || !is_sent_after(newest, (node.sent_ns, node.end())) {
+                continue;
+            }
+            let left_ns = node.sent_ns + patience_ns - now_ns;
+            if left_ns <= 0 {
+                lose(node, &mut self.in_flight, &mut self.lost);
+                is_any = true;
+            } else {
+                wait_ns = wait_ns.max(left_ns);
+            }
+        }
+        if wait_ns > 0 {
+            self.set(Deadline::Reorder, now_ns + wait_ns);
+        }
+        is_any
+    }
+
+    /// Without selective acknowledgements three duplicates tell that the first segment is lost
+    /// (RFC 5681, section 3.2), and an acknowledgement of a part during recovery that the next
+    /// one is (RFC 6582, section 3.2).
+    fn count_duplicate(
+        &mut self,
+        segment: &Segment,
+        told: &mut Told,
+        has_window_changed: bool,
+        shared: &mut Shared,
+    ) -> bool {
+        if told.is_advance {
+            let is_part = self.recovery == Recovery::Fast && self.una.is_before(self.recover);
+            return is_part && self.lose_first(shared);
+        }
+        let is_duplicate = segment.len() == 0 && !has_window_changed && self.in_flight > 0;
+        if !is_duplicate || segment.acknowledgement != self.una {
+            return false;
+        }
+        self.duplicates = self.duplicates.saturating_add(1);
+        told.delivered += self.payload_size().min(self.in_flight);
+        // RFC 6582, section 3.2, step 1: not for duplicates of what was sent again.
+        let is_fresh = self.una.is_after(self.recover) || self.recover == self.initial;
+        let is_first = self.duplicates == DUPLICATES && self.recovery == Recovery::Open && is_fresh;
+        is_first && self.lose_first(shared)
+    }
+
+    /// Takes the first segment for lost, if it is on its way.
+    fn lose_first(&mut self, shared: &mut Shared) -> bool {
+        let node = shared.nodes.get_mut(self.queue.head).filter(|node| node.sent == Sent::InFlight);
+        node.map(|node| lose(node, &mut self.in_flight, &mut self.lost)).is_some()
+    }
+
+    /// Takes all that is on its way for lost: a timer expired.
+    pub fn lose_all(&mut self, shared: &mut Shared) {
+        let mut at = self.queue.head;
+        while let Some(node) = shared.nodes.get_mut(at) {
+            if node.sent == Sent::Not {
+                break;
+            }
+            at = node.next;
+            if node.sent == Sent::InFlight {
+                lose(node, &mut self.in_flight, &mut self.lost);
+            }
+        }
+    }
+
+    /// Begins recovery from a loss that acknowledgements told of.
+    pub fn begin_recovery(&mut self, shared_recoveries: &mut u64) {
+        *shared_recoveries += 1;
+        let flight = self.nxt.since(self.una);
+        self.recovery = Recovery::Fast;
+        self.recover = self.nxt;
+        self.congestion.reduce(flight, self.payload_size());
+        self.reduction = RateReduction::begin(flight);
+        self.set(Deadline::Probe, NEVER);
+    }
+
+    /// The congestion window after an acknowledgement.
+    fn set_congestion(
+        &mut self,
+        told: &Told,
+        was_full: bool,
+        is_lost: bool,
+        is_probe_lost: bool,
+        now_ns: i64,
+    ) {
+        let segment = self.payload_size();
+        if self.recovery != Recovery::Open && told.is_advance && !self.una.is_before(self.recover) {
+            if self.recovery == Recovery::Fast {
+                self.congestion.window = self.congestion.threshold;
+            }
+            self.recovery = Recovery::Open;
+            // RFC 8985, section 6.2, step 4.
+            self.rack.persist = self.rack.persist.saturating_sub(1);
+            if self.rack.persist == 0 {
+                self.rack.multiplier = 1;
+            }
+        }
+        if self.recovery == Recovery::Open && is_lost {
+            let mut count = 0;
+            self.begin_recovery(&mut count);
+        }
+        match self.recovery {
+            Recovery::Fast => {
+                let is_safe = told.is_advance && !is_lost;
+                let threshold = self.congestion.threshold;
+                self.congestion.window =
+                    self.reduction.window(told.delivered, self.in_flight, threshold, segment, is_safe);
+            }
+            // RFC 8985, section 7.4.2: the probe hid a loss.
+            Recovery::Open if is_probe_lost => {
+                self.congestion.reduce(self.nxt.since(self.una), segment);
+                self.congestion.window = self.congestion.threshold;
+            }
+            Recovery::Open | Recovery::Timeout if was_full || self.recovery == Recovery::Timeout => {
+                self.congestion.grow(told.acknowledged, segment, self.rtt.smoothed_ns, now_ns);
+            }
+            _ => {}
+        }
+    }
+
+    /// RFC 3168, section 6.1.2: congestion that was met counts once for each window.
+    fn take_echo(&mut self, segment: &Segment) {
+        if !self.is.has_ecn || !segment.has(Flags::ECE) || self.una.is_before(self.ecn_recover) {
+            return;
+        }
+        if self.recovery == Recovery::Open && self.in_flight > 0 {
+            self.congestion.reduce(self.nxt.since(self.una), self.payload_size());
+            self.congestion.window = self.congestion.threshold;
+            self.ecn_recover = self.nxt;
+            self.is.owes_cwr = true;
+        }
+    }
+
+    /// Whether the probe for the last segments repaired a loss (RFC 8985, section 7.4.2).
+    fn end_probe(&mut self, segment: &Segment, told: &Told) -> bool {
+        let Some(end) = self.probe_end.filter(|end| !segment.acknowledgement.is_before(*end)) else {
+            return false;
+        };
+        if !self.is.is_probe_resent || told.is_duplicate {
+            self.probe_end = None;
+            return false;
+        }
+        // The first acknowledgement may be that of the original. A second one of the same is
+        // the probe's, and nothing was lost; one of more is of both, or the original was.
+        let is_beyond = segment.acknowledgement.is_after(end);
+        if is_beyond || !told.is_advance {
+            self.probe_end = None;
+        }
+        is_beyond
+    }
+
+    /// Arms the probe for the last segments (RFC 8985, section 7.2).
+    pub fn arm_probe(&mut self, now_ns: i64) {
+        let may = self.is.has_sack
+            && self.state.is_synchronized()
+            && self.recovery == Recovery::Open
+            && self.in_flight > 0
+            && self.sacked == 0
+            && self.probe_end.is_none();
+        if !may {
+            self.set(Deadline::Probe, NEVER);
+            return;
+        }
+        let mut wait_ns =
+            if self.rtt.smoothed_ns > 0 { 2 * self.rtt.smoothed_ns } else { 1_000 * MILLISECOND_NS };
+        if self.in_flight <= self.payload_size() {
+            wait_ns += 200 * MILLISECOND_NS; // the other side's delayed acknowledgement
+        }
+        let at_ns = now_ns + wait_ns.max(2 * MILLISECOND_NS);
+        let retransmit_ns = self.deadlines[Deadline::Retransmit as usize];
+        self.set(Deadline::Probe, if at_ns < retransmit_ns { at_ns } else { NEVER });
+    }
+
+    /// The retransmission timer after an acknowledgement (RFC 6298, section 5).
+    pub fn restart_retransmission(&mut self, now_ns: i64) {
+        let is_any = self.nxt != self.una;
+        self.set(Deadline::Retransmit, if is_any { now_ns + self.rtt.timeout_ns() } else { NEVER });
+    }
+
+    /// Whether all that was to be sent, a FIN among it, has been acknowledged.
+    pub fn is_all_acknowledged(&self) -> bool {
+        self.is.is_finished && self.queue.head == NONE && self.una == self.end
+    }
+}
+
+/// Whether a segment was sent behind another: by time, and by number where that is the same
+/// (RFC 8985, section 6.2).
+fn is_sent_after(a: (i64, Sequence), b: (i64, Sequence)) -> bool {
+    a.0 > b.0 || a.0 == b.0 && a.1.is_after(b.1)
+}
+
+/// Takes a node for lost that was on its way.
+fn lose(node: &mut Node, in_flight: &mut u32, lost: &mut u32) {
+    node.sent = Sent::Lost;
+    *in_flight -= node.len();
+    *lost += node.len();
+}

@@ -1,0 +1,262 @@
+//! What an application may ask of a stack. Nothing is sent before [`Stack::output`].
+
+use std::net::IpAddr;
+
+use memory::Packet;
+
+use crate::connection::{Connection, Deadline, Io, NEVER, Next, Shared, State};
+use crate::event::Id;
+use crate::key::Key;
+use crate::options::MILLISECOND_NS;
+use crate::queue::{NONE, Node};
+use crate::stack::Stack;
+
+/// The first of the ports that are chosen for connections (RFC 6335, section 6).
+const FIRST_PORT: u16 = 49_152;
+
+/// Why a call was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The connection is no more.
+    #[error("the connection is no more")]
+    Gone,
+    /// The application has ended its side.
+    #[error("the connection was finished")]
+    Finished,
+    /// There is no room for more to send until the other side acknowledges some.
+    #[error("too much waits to be sent")]
+    Full,
+    /// There are as many connections as there may be.
+    #[error("there are as many connections as there may be")]
+    TooMany,
+    /// All ports to that address and port are in use.
+    #[error("no port is left to that address and port")]
+    NoPort,
+    /// The addresses are of different versions of IP.
+    #[error("the addresses are of different versions of IP")]
+    Addresses,
+}
+
+/// What is known of a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Info {
+    /// Both ends.
+    pub key: Key,
+    /// Its state.
+    pub state: State,
+    /// The smoothed round trip, in nanoseconds; zero before the first.
+    pub rtt_ns: i64,
+    /// The congestion window in bytes.
+    pub congestion_window: u32,
+    /// Bytes on their way.
+    pub in_flight: u32,
+    /// Bytes that wait to be sent or acknowledged.
+    pub queued: u32,
+    /// Bytes that the application has not consumed.
+    pub unconsumed: u32,
+    /// Payload bytes of a full segment.
+    pub payload_size: u32,
+}
+
+impl Connection {
+    /// Queues a SYN or a FIN.
+    pub fn queue_control(&mut self, shared: &mut Shared) {
+        self.queue_node(Node::to_send(None, self.end), shared);
+    }
+
+    fn queue_node(&mut self, node: Node, shared: &mut Shared) {
+        self.end = self.end.plus(node.len());
+        let at = shared.nodes.push_back(&mut self.queue, node);
+        if self.unsent == NONE {
+            self.unsent = at;
+        }
+    }
+}
+
+impl Stack {
+    /// A connection that the application may speak of, and what all share.
+    fn known(&mut self, id: Id) -> Result<(&mut Connection, &mut Shared), Refusal> {
+        let connection = self.connections.get_mut(id.index).filter(|it| it.generation == id.generation);
+        let connection = connection.filter(|it| it.state != State::TimeWait).ok_or(Refusal::Gone)?;
+        Ok((connection, &mut self.shared))
+    }
+
+    /// What is known of a connection; `None` when it is no more.
+    pub fn info(&self, id: Id) -> Option<Info> {
+        let connection = self.connections.get(id.index).filter(|it| it.generation == id.generation)?;
+        Some(Info {
+            key: connection.key,
+            state: connection.state,
+            rtt_ns: connection.rtt.smoothed_ns,
+            congestion_window: connection.congestion.window,
+            in_flight: connection.in_flight,
+            queued: connection.end.since(connection.una),
+            unconsumed: connection.unconsumed,
+            payload_size: connection.payload_size(),
+        })
+    }
+
+    /// Opens a connection from `local`, an address of this host, to a port of another. A port
+    /// of this side is chosen (RFC 6056, section 3.3.3).
+    ///
+    /// # Errors
+    /// [`Refusal::TooMany`], [`Refusal::NoPort`] and [`Refusal::Addresses`].
+    pub fn connect(&mut self, local: IpAddr, remote: (IpAddr, u16), io: &mut Io) -> Result<Id, Refusal> {
+        let mut key = Key { local, remote: remote.0, local_port: 0, remote_port: remote.1 };
+        key.addresses().ok_or(Refusal::Addresses)?;
+        let count = u16::MAX - FIRST_PORT + 1;
+        let clock = self.shared.counters.connected as u16 ^ (io.now_ns / MILLISECOND_NS) as u16;
+        let start = (key.hash::<2, 4>(self.shared.options.key, 3) as u16).wrapping_add(clock);
+        let free = (0..count).find(|n| {
+            key.local_port = FIRST_PORT + start.wrapping_add(*n) % count;
+            self.find(&key).is_none()
+        });
+        free.ok_or(Refusal::NoPort)?;
+        let initial = self.initial(&key, io.now_ns);
+        let index = self.open(key, initial).ok_or(Refusal::TooMany)?;
+        let Some(connection) = self.connections.get_mut(index) else { return Err(Refusal::TooMany) };
+        let options = &self.shared.options;
+        connection.state = State::SynSent;
+        connection.is.is_known = true;
+        connection.is.has_sack = options.sack;
+        connection.is.has_timestamps = options.timestamps;
+        connection.is.has_scale = options.window_scale;
+        connection.is.has_ecn = options.ecn;
+        connection.heard_ns = io.now_ns;
+        connection.queue_control(&mut self.shared);
+        let id = connection.id(index);
+        self.settle(index, Next::Keep, io);
+        Ok(id)
+    }
+
+    /// Hands bytes over to be sent, which are all that the packet holds.
+    ///
+    /// # Errors
+    /// The packet again, and why: [`Refusal::Full`] until an [`Event::Sent`](crate::Event::Sent) comes,
+    /// [`Refusal::Finished`] and [`Refusal::Gone`].
+    pub fn send(&mut self, id: Id, packet: Packet, io: &mut Io) -> Result<(), (Packet, Refusal)> {
+        let (connection, shared) = match self.known(id) {
+            Ok(known) => known,
+            Err(refusal) => return Err((packet, refusal)),
+        };
+        if connection.is.is_finished {
+            return Err((packet, Refusal::Finished));
+        }
+        let queued = connection.end.since(connection.una) as usize;
+        let options = &shared.options;
+        let is_full = queued + packet.len() > options.send_buffer as usize
+            || connection.queue.len >= options.send_packets
+            || packet.next().is_some();
+        if is_full {
+            return Err((packet, Refusal::Full));
+        }
+        if packet.is_empty() {
+            io.pool.free(packet);
+            return Ok(());
+        }
+        connection.queue_node(Node::to_send(Some(packet), connection.end), shared);
+        self.settle(id.index, Next::Keep, io);
+        Ok(())
+    }
+
+    /// Copies as many bytes as there is room and buffers for, to be sent; how many.
+    ///
+    /// # Errors
+    /// [`Refusal::Finished`] and [`Refusal::Gone`].
+    pub fn write(&mut self, id: Id, bytes: &[u8], io: &mut Io) -> Result<usize, Refusal> {
+        let size = self.known(id)?.0.payload_size() as usize;
+        let mut written = 0;
+        for part in bytes.chunks(size) {
+            let Some(mut packet) = io.pool.alloc() else { break };
+            let sent = match packet.copy_from(part) {
+                Ok(()) => self.send(id, packet, io),
+                Err(_) => Err((packet, Refusal::Full)),
+            };
+            match sent {
+                Ok(()) => written += part.len(),
+                Err((packet, refusal)) => {
+                    io.pool.free(packet);
+                    match refusal {
+                        Refusal::Full => break,
+                        refusal => return Err(refusal),
+                    }
+                }
+            }
+        }
+        Ok(written)
+    }
+
+    /// The application has done with so many bytes of what it received.
+    ///
+    /// # Errors
+    /// [`Refusal::Gone`].
+    pub fn consume(&mut self, id: Id, bytes: usize, io: &mut Io) -> Result<(), Refusal> {
+        let (connection, shared) = self.known(id)?;
+        connection.consume(bytes as u32, shared);
+        self.settle(id.index, Next::Keep, io);
+        Ok(())
+    }
+
+    /// Ends this side: nothing is sent behind what is queued. The other side may go on.
+    ///
+    /// # Errors
+    /// [`Refusal::Gone`], and [`Refusal::Finished`] when it was done before.
+    pub fn finish(&mut self, id: Id, io: &mut Io) -> Result<(), Refusal> {
+        let (connection, shared) = self.known(id)?;
+        if connection.is.is_finished {
+            return Err(Refusal::Finished);
+        }
+        connection.is.is_finished = true;
+        connection.queue_control(shared);
+        connection.end_side();
+        self.settle(id.index, Next::Keep, io);
+        Ok(())
+    }
+
+    /// Ends both sides: what is queued is still sent, and data that come reset the connection.
+    ///
+    /// # Errors
+    /// [`Refusal::Gone`].
+    pub fn close(&mut self, id: Id, io: &mut Io) -> Result<(), Refusal> {
+        let fin_wait_ns = self.shared.options.fin_wait_ns;
+        let (connection, _) = self.known(id)?;
+        connection.is.is_released = true;
+        if connection.state == State::SynSent {
+            self.remove(id.index, io);
+            return Ok(());
+        }
+        if connection.state == State::FinWait2 {
+            connection.set(Deadline::Idle, io.now_ns + fin_wait_ns);
+        }
+        match self.finish(id, io) {
+            Err(Refusal::Finished) => {
+                self.settle(id.index, Next::Keep, io);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Resets a connection, of which nothing is heard any more.
+    ///
+    /// # Errors
+    /// [`Refusal::Gone`].
+    pub fn abort(&mut self, id: Id, io: &mut Io) -> Result<(), Refusal> {
+        let (connection, shared) = self.known(id)?;
+        if connection.state != State::SynSent {
+            connection.send_reset(shared, io);
+        }
+        self.remove(id.index, io);
+        Ok(())
+    }
+
+    /// Has an [`Event::Timer`](crate::Event::Timer) come at a time, in place of one that was set before.
+    ///
+    /// # Errors
+    /// [`Refusal::Gone`].
+    pub fn set_timer(&mut self, id: Id, at_ns: Option<i64>, io: &mut Io) -> Result<(), Refusal> {
+        self.known(id)?.0.set(Deadline::Application, at_ns.unwrap_or(NEVER));
+        self.settle(id.index, Next::Keep, io);
+        Ok(())
+    }
+}

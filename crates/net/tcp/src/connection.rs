@@ -1,0 +1,447 @@
+//! A connection: what RFC 9293 calls the transmission control block, and the parts that
+//! other files of this crate are about: [`input`](crate::input) takes segments,
+//! [`acknowledge`](crate::acknowledge) what they acknowledge, [`data`](crate::data) what they
+//! carry, [`output`](crate::output) sends, and [`timer`](crate::timer) does what is due.
+
+use memory::{Batch, Packet, Pool};
+use wire::tcp::Flags;
+
+use crate::congestion::{Congestion, RateReduction};
+use crate::counters::Counters;
+use crate::emit;
+use crate::event::{Event, Id, Reason};
+use crate::key::Key;
+use crate::options::Options;
+use crate::queue::{List, NONE, Nodes};
+use crate::rtt::RoundTrip;
+use crate::segment::Segment;
+use crate::sequence::Sequence;
+
+/// The states of RFC 9293, section 3.3.2, without LISTEN, which needs no connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum State {
+    /// There is no connection.
+    #[default]
+    Closed,
+    /// This side has sent its SYN.
+    SynSent,
+    /// Both SYNs are on their way.
+    SynReceived,
+    /// Both sides send.
+    Established,
+    /// This side has ended.
+    FinWait1,
+    /// This side has ended, and the other side knows.
+    FinWait2,
+    /// The other side has ended.
+    CloseWait,
+    /// Both sides have ended at the same time.
+    Closing,
+    /// Both sides have ended, the other side first.
+    LastAck,
+    /// Both sides have ended; segments may still be on their way.
+    TimeWait,
+}
+
+impl State {
+    /// Whether both SYNs have been acknowledged.
+    pub fn is_synchronized(self) -> bool {
+        !matches!(self, State::Closed | State::SynSent | State::SynReceived)
+    }
+}
+
+/// What a loss is repaired by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recovery {
+    /// Nothing is known to be lost.
+    #[default]
+    Open,
+    /// Acknowledgements told of a loss.
+    Fast,
+    /// A timer expired.
+    Timeout,
+}
+
+/// What a connection waits for, by the places of its deadlines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Deadline {
+    /// Sending again, or asking about a closed window.
+    Retransmit,
+    /// Asking whether the last segments were lost (RFC 8985, section 7).
+    Probe,
+    /// Segments that may only be late (RFC 8985, section 6.2).
+    Reorder,
+    /// A delayed acknowledgement.
+    Acknowledge,
+    /// Keep-alive, the end of TIME-WAIT and of waiting in FIN-WAIT-2.
+    Idle,
+    /// The application's own.
+    Application,
+}
+
+/// The number of deadlines.
+pub const DEADLINES: usize = 6;
+/// A deadline that is not set.
+pub const NEVER: i64 = i64::MAX;
+
+/// What RACK knows (RFC 8985, section 5.2).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rack {
+    /// When the segment was sent that was sent last of those that arrived.
+    pub sent_ns: i64,
+    /// The number behind it.
+    pub end: Sequence,
+    /// Its round trip.
+    pub rtt_ns: i64,
+    /// The highest number that is known to have arrived.
+    pub forward: Sequence,
+    /// Until which number duplicates count as one.
+    pub duplicate_round: Option<Sequence>,
+    /// By how many quarters of the least round trip segments may be late.
+    pub multiplier: u8,
+    /// After how many recoveries they may be late by one again.
+    pub persist: u8,
+    /// Whether any came late.
+    pub is_reordering: bool,
+}
+
+/// What the two ends agreed on, and what is so of this one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Traits {
+    /// In the list of connections that have something to send.
+    pub is_ready: bool,
+    /// Opened by the other side.
+    pub is_passive: bool,
+    /// The application knows the connection.
+    pub is_known: bool,
+    /// The application wants no more data.
+    pub is_released: bool,
+    /// A FIN stands in the queue, or was sent.
+    pub is_finished: bool,
+    /// The other side's FIN has come in order.
+    pub is_peer_finished: bool,
+    /// Selective acknowledgements are sent, and looked at.
+    pub has_sack: bool,
+    /// Timestamps are sent, and expected.
+    pub has_timestamps: bool,
+    /// Shifted windows.
+    pub has_scale: bool,
+    /// Congestion notification.
+    pub has_ecn: bool,
+    /// Acknowledgements carry ECE until CWR comes.
+    pub is_echoing: bool,
+    /// The next new data carry CWR.
+    pub owes_cwr: bool,
+    /// An acknowledgement must go out.
+    pub owes_ack: bool,
+    /// The SYN was sent more than once.
+    pub is_syn_resent: bool,
+    /// The probe for the last segments was data sent again.
+    pub is_probe_resent: bool,
+    /// A full segment may be cut because it has waited for the window for long.
+    pub may_cut: bool,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// Both ends.
+    pub key: Key,
+    /// Counted up when the place is given to another connection.
+    pub generation: u32,
+    /// The state.
+    pub state: State,
+    /// What is so of it.
+    pub is: Traits,
+    /// How a loss is repaired at present.
+    pub recovery: Recovery,
+    /// By how many bits the other side's windows are shifted.
+    pub send_shift: u8,
+    /// By how many bits the windows of this side are shifted.
+    pub receive_shift: u8,
+    /// How often in a row nobody answered.
+    pub attempts: u8,
+    /// Acknowledgements in a row that say the same.
+    pub duplicates: u8,
+    /// Full segments that came since the last acknowledgement.
+    pub unacknowledged: u8,
+    /// Bytes of the largest segment, options included.
+    pub segment: u16,
+    /// What is sent, and not acknowledged.
+    pub queue: List,
+    /// The first node of it that was not sent.
+    pub unsent: u32,
+    /// The first number of this side.
+    pub initial: Sequence,
+    /// The first number that is not acknowledged.
+    pub una: Sequence,
+    /// The next number to be sent.
+    pub nxt: Sequence,
+    /// The number behind all that is to be sent.
+    pub end: Sequence,
+    /// Bytes that are on their way.
+    pub in_flight: u32,
+    /// Bytes that are taken for lost and were not sent again.
+    pub lost: u32,
+    /// Bytes that have arrived behind others that have not.
+    pub sacked: u32,
+    /// Bytes that the other side takes, behind `una`.
+    pub send_window: u32,
+    /// The most that they have been.
+    pub max_send_window: u32,
+    /// Number and acknowledgement of the segment that told of the window.
+    pub window_update: (Sequence, Sequence),
+    /// Recovery ends there.
+    pub recover: Sequence,
+    /// The window is not reduced for congestion again until there.
+    pub ecn_recover: Sequence,
+    /// Where the probe for the last segments ends.
+    pub probe_end: Option<Sequence>,
+    /// What RACK knows.
+    pub rack: Rack,
+    /// Round trips.
+    pub rtt: RoundTrip,
+    /// The congestion window.
+    pub congestion: Congestion,
+    /// How recovery is paced.
+    pub reduction: RateReduction,
+    /// What came before what stands in front of it.
+    pub early: List,
+    /// The next number expected.
+    pub receive_next: Sequence,
+    /// The number behind the window that was told.
+    pub receive_edge: Sequence,
+    /// Bytes that the application has and has not consumed.
+    pub unconsumed: u32,
+    /// Where the other side's data end, once its FIN has come.
+    pub peer_end: Option<Sequence>,
+    /// First numbers of blocks in which something came, the latest first.
+    pub recent: [Sequence; 3],
+    /// Data that came twice, to be told (RFC 2883).
+    pub duplicate: Option<(Sequence, Sequence)>,
+    /// The other side's clock, to be echoed.
+    pub peer_clock: u32,
+    /// When it was seen.
+    pub peer_clock_ns: i64,
+    /// The last acknowledgement that was sent.
+    pub acknowledged: Sequence,
+    /// What is added to the clock (RFC 7323, section 5.4).
+    pub clock_offset: u32,
+    /// When something was received or sent last.
+    pub heard_ns: i64,
+    /// When data were sent last.
+    pub sent_ns: i64,
+    /// When a challenge may be sent again.
+    pub challenge_ns: i64,
+    /// What is waited for.
+    pub deadlines: [i64; DEADLINES],
+    /// What the wheel of timers is set to.
+    pub armed_ns: i64,
+}
+
+/// What all connections of a stack share.
+#[derive(Debug)]
+pub struct Shared {
+    /// The stack's options.
+    pub options: Options,
+    /// The nodes of all lists.
+    pub nodes: Nodes,
+    /// What happened since the application was called.
+    pub events: Vec<Event>,
+    /// What was counted.
+    pub counters: Counters,
+}
+
+/// What a call brings along.
+pub struct Io<'a> {
+    /// The present.
+    pub now_ns: i64,
+    /// Where buffers come from and go to.
+    pub pool: &'a mut Pool,
+    /// Where IP packets go that are to be sent.
+    pub out: &'a mut Batch,
+}
+
+/// What becomes of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// It goes on.
+    Keep,
+    /// It ends without a word to the application.
+    Forget,
+    /// It ends, and the application is told why.
+    End(Reason),
+    /// It ends, for the segment opens another one.
+    Reopen,
+    /// It stays, and the segment is answered with a reset.
+    Refuse,
+}
+
+impl Connection {
+    /// A connection in state CLOSED.
+    pub fn new(key: Key, generation: u32, initial: Sequence, options: &Options) -> Connection {
+        let segment = key.addresses().map_or(536, |addresses| emit::max_segment(&addresses, options.mtu));
+        let unknown = Sequence(0);
+        Connection {
+            key,
+            generation,
+            state: State::Closed,
+            is: Traits::default(),
+            recovery: Recovery::Open,
+            send_shift: 0,
+            receive_shift: 0,
+            attempts: 0,
+            duplicates: 0,
+            unacknowledged: 0,
+            segment,
+            queue: List::default(),
+            unsent: NONE,
+            initial,
+            una: initial,
+            nxt: initial,
+            end: initial,
+            in_flight: 0,
+            lost: 0,
+            sacked: 0,
+            send_window: 0,
+            max_send_window: 0,
+            window_update: (unknown, unknown),
+            recover: initial,
+            ecn_recover: initial,
+            probe_end: None,
+            rack: Rack { multiplier: 1, forward: initial, end: initial, ..Rack::default() },
+            rtt: RoundTrip::new(),
+            congestion: Congestion::new(options.algorithm, segment.into()),
+            reduction: RateReduction::default(),
+            early: List::default(),
+            receive_next: unknown,
+            receive_edge: unknown,
+            unconsumed: 0,
+            peer_end: None,
+            recent: [unknown; 3],
+            duplicate: None,
+            peer_clock: 0,
+            peer_clock_ns: 0,
+            acknowledged: unknown,
+            clock_offset: key.hash::<2, 4>(options.key, 1) as u32,
+            heard_ns: 0,
+            sent_ns: 0,
+            challenge_ns: i64::MIN,
+            deadlines: [NEVER; DEADLINES],
+            armed_ns: NEVER,
+        }
+    }
+
+    /// Its name to the application.
+    pub fn id(&self, index: u32) -> Id {
+        Id { index, generation: self.generation }
+    }
+
+    /// Sets what is waited for.
+    #[inline]
+    pub fn set(&mut self, deadline: Deadline, at_ns: i64) {
+        self.deadlines[deadline as usize] = at_ns;
+    }
+
+    /// What is waited for next.
+    #[inline]
+    pub fn next_deadline_ns(&self) -> i64 {
+        self.deadlines.iter().copied().min().unwrap_or(NEVER)
+    }
+
+    /// Payload bytes of a full segment.
+    #[inline]
+    pub fn payload_size(&self) -> u32 {
+        let options = if self.is.has_timestamps { emit::TIMESTAMPS_LEN } else { 0 };
+        u32::from(self.segment - options)
+    }
+
+    /// The clock of this side (RFC 7323, section 4.1): milliseconds.
+    #[inline]
+    pub fn clock(&self, now_ns: i64) -> u32 {
+        ((now_ns / crate::options::MILLISECOND_NS) as u32).wrapping_add(self.clock_offset)
+    }
+
+    /// Whether it has something to send, as far as is known without trying.
+    #[inline]
+    pub fn wants_to_send(&self) -> bool {
+        self.is.owes_ack || self.lost > 0 || self.unsent != NONE
+    }
+
+    /// What a SYN says of the other side.
+    pub fn learn(&mut self, segment: &Segment, options: &Options, now_ns: i64) {
+        self.receive_next = segment.sequence.plus(1);
+        self.receive_edge = self.receive_next;
+        self.recent = [self.receive_next; 3];
+        // Without the option it is 536 bytes (RFC 9293, section 3.7.1).
+        let theirs = segment.max_segment.unwrap_or(536).max(64);
+        self.segment = self.segment.min(theirs);
+        self.is.has_sack = options.sack && segment.sack_permitted;
+        self.is.has_timestamps = options.timestamps && segment.timestamps.is_some();
+        self.is.has_scale = options.window_scale && segment.window_scale.is_some();
+        if let (true, Some(shift)) = (self.is.has_scale, segment.window_scale) {
+            (self.send_shift, self.receive_shift) = (shift, options.receive_shift());
+        }
+        if let Some((clock, _)) = segment.timestamps {
+            (self.peer_clock, self.peer_clock_ns) = (clock, now_ns);
+        }
+        // RFC 3168, section 6.1.1: a SYN has both bits, its answer one.
+        let both = Flags::ECE | Flags::CWR;
+        let ecn = Flags(segment.flags.0 & both.0);
+        let is_offer = if segment.has(Flags::ACK) { ecn == Flags::ECE } else { ecn == both };
+        self.is.has_ecn = options.ecn && is_offer;
+        self.congestion = Congestion::new(options.algorithm, self.payload_size());
+    }
+
+    /// Takes the window of a segment (RFC 9293, section 3.10.7.4).
+    pub fn set_window(&mut self, segment: &Segment) {
+        let shift = if segment.has(Flags::SYN) { 0 } else { self.send_shift };
+        self.send_window = u32::from(segment.window) << shift;
+        self.max_send_window = self.max_send_window.max(self.send_window);
+        self.window_update = (segment.sequence, segment.acknowledgement);
+    }
+
+    /// Both SYNs have been acknowledged.
+    pub fn establish(&mut self, index: u32, shared: &mut Shared, io: &Io) {
+        self.state = State::Established;
+        if self.is.is_finished {
+            self.end_side();
+        }
+        self.attempts = 0;
+        if self.is.is_syn_resent {
+            self.rtt.distrust();
+            // RFC 5681, section 3.1: the SYN was lost, and the window begins with one segment.
+            self.congestion.window = self.payload_size();
+        }
+        self.is.is_known = true;
+        if let Some(keep_alive) = shared.options.keep_alive {
+            self.set(Deadline::Idle, io.now_ns + keep_alive.idle_ns);
+        }
+        match self.is.is_passive {
+            true => shared.counters.accepted += 1,
+            false => shared.counters.connected += 1,
+        }
+        shared.events.push(Event::Connected { connection: self.id(index), is_passive: self.is.is_passive });
+    }
+
+    /// The state after the end of this side (RFC 9293, section 3.10.4); before the connection
+    /// is open it stays what it is.
+    pub fn end_side(&mut self) {
+        match self.state {
+            State::Established => self.state = State::FinWait1,
+            State::CloseWait => self.state = State::LastAck,
+            _ => {}
+        }
+    }
+
+    /// Lets go of all packets.
+    pub fn clear(&mut self, shared: &mut Shared, pool: &mut Pool) {
+        shared.nodes.clear(&mut self.queue, pool);
+        shared.nodes.clear(&mut self.early, pool);
+        (self.unsent, self.in_flight, self.lost, self.sacked) = (NONE, 0, 0, 0);
+    }
+}
+
+/// A packet that a function may take.
+pub type MaybePacket = Option<Packet>;

@@ -1,0 +1,222 @@
+//! What segments carry: bytes in order go to the application as they are, others wait
+//! (RFC 9293, section 3.10.7.4; RFC 2018), and the window is told (RFC 9293, section 3.8.6.2).
+
+use memory::Packet;
+use port::Reason;
+
+use crate::connection::{Connection, Deadline, Io, MaybePacket, NEVER, Shared};
+use crate::event::Event;
+use crate::queue::{NONE, Node};
+use crate::segment::{Blocks, Segment};
+use crate::sequence::Sequence;
+
+impl Connection {
+    /// Takes the bytes of an acceptable segment. The packet stays with the caller when nothing
+    /// of it was new.
+    pub fn take_data(
+        &mut self,
+        index: u32,
+        segment: &Segment,
+        packet: &mut MaybePacket,
+        shared: &mut Shared,
+        io: &mut Io,
+    ) {
+        let len = segment.payload.len() as u32;
+        let (start, end) = (segment.sequence, segment.sequence.plus(len));
+        if !end.is_after(self.receive_next) {
+            self.duplicate = Some((start, end));
+            self.is.owes_ack = true;
+            shared.counters.lose(Reason::RxTcpDuplicate);
+            return;
+        }
+        let front = start.max(self.receive_next);
+        let back = end.min(self.receive_edge);
+        if !front.is_before(back) {
+            self.is.owes_ack = true; // the window is closed
+            shared.counters.lose(Reason::RxTcpSequence);
+            return;
+        }
+        let from = segment.payload.start + front.since(start) as usize;
+        let count = back.since(front) as usize;
+        let Some(mut bytes) = packet.take_if(|packet| cut(packet, from, count)) else { return };
+        bytes.forget_rx_words();
+        if front == self.receive_next {
+            let is_full = count as u32 >= self.payload_size();
+            self.deliver(index, bytes, shared);
+            self.deliver_early(index, shared, io);
+            self.delay_acknowledgement(is_full, shared, io.now_ns);
+        } else {
+            // RFC 5681, section 4.2: at once, for it tells of a gap.
+            self.is.owes_ack = true;
+            self.keep(front, bytes, shared, io);
+        }
+    }
+
+    /// Gives bytes to the application.
+    fn deliver(&mut self, index: u32, packet: Packet, shared: &mut Shared) {
+        let len = packet.len() as u32;
+        self.receive_next = self.receive_next.plus(len);
+        self.unconsumed = self.unconsumed.saturating_add(len);
+        shared.counters.bytes_received += u64::from(len);
+        shared.events.push(Event::Received { connection: self.id(index), packet });
+    }
+
+    /// Gives what waited to the application, as far as it is in order now.
+    fn deliver_early(&mut self, index: u32, shared: &mut Shared, io: &mut Io) {
+        while let Some(node) = shared.nodes.get(self.early.head) {
+            if node.sequence.is_after(self.receive_next) {
+                break;
+            }
+            self.is.owes_ack = true; // RFC 5681, section 4.2: a gap is filled
+            let old = self.receive_next.since(node.sequence) as usize;
+            let Some(Some(mut packet)) = shared.nodes.pop_front(&mut self.early) else { break };
+            match packet.len() > old && packet.pull_front(old).is_ok() {
+                true => self.deliver(index, packet, shared),
+                false => io.pool.free(packet),
+            }
+        }
+    }
+
+    /// Keeps bytes that came before what stands in front of them.
+    fn keep(&mut self, start: Sequence, mut packet: Packet, shared: &mut Shared, io: &mut Io) {
+        let end = start.plus(packet.len() as u32);
+        let mut after = NONE;
+        // Most come behind all others.
+        let last = shared.nodes.get(self.early.tail).filter(|last| !last.end().is_after(start));
+        if last.is_some() {
+            after = self.early.tail;
+        } else {
+            for (at, node) in shared.nodes.iter(self.early) {
+                if node.sequence.is_after(start) {
+                    break;
+                }
+                after = at;
+            }
+        }
+        let mut start = start;
+        if let Some(before) = shared.nodes.get(after).map(Node::end) {
+            if !end.is_after(before) {
+                self.duplicate = Some((start, end));
+                shared.counters.lose(Reason::RxTcpDuplicate);
+                return io.pool.free(packet);
+            }
+            if before.is_after(start) {
+                let _ = packet.pull_front(before.since(start) as usize);
+                start = before;
+            }
+        }
+        self.remove_covered(after, end, shared, io);
+        let next = shared.nodes.get(after).map_or(self.early.head, |node| node.next);
+        if let Some(next) = shared.nodes.get(next).filter(|next| next.sequence.is_before(end)) {
+            packet.truncate(next.sequence.since(start) as usize);
+        }
+        if self.early.len >= shared.options.out_of_order || packet.is_empty() {
+            shared.counters.lose(Reason::RxTcpNoRoom);
+            return io.pool.free(packet);
+        }
+        shared.nodes.insert_after(&mut self.early, after, Node::received(packet, start));
+        if self.recent[0] != start {
+            self.recent = [start, self.recent[0], self.recent[1]];
+        }
+    }
+
+    /// Removes the packets behind a node whose bytes all come before `end`.
+    fn remove_covered(&mut self, after: u32, end: Sequence, shared: &mut Shared, io: &mut Io) {
+        loop {
+            let next = shared.nodes.get(after).map_or(self.early.head, |node| node.next);
+            let is_covered = shared.nodes.get(next).is_some_and(|next| !next.end().is_after(end));
+            if !is_covered {
+                return;
+            }
+            if let Some(packet) = shared.nodes.remove_after(&mut self.early, after) {
+                shared.counters.lose(Reason::RxTcpDuplicate);
+                io.pool.free(packet);
+            }
+        }
+    }
+
+    /// Has the acknowledgement of data in order wait for the second full segment, or for some
+    /// time (RFC 9293, section 3.8.6.3).
+    fn delay_acknowledgement(&mut self, is_full: bool, shared: &Shared, now_ns: i64) {
+        self.unacknowledged = self.unacknowledged.saturating_add(u8::from(is_full));
+        if self.unacknowledged >= 2 {
+            self.is.owes_ack = true;
+        }
+        if !self.is.owes_ack && self.deadlines[Deadline::Acknowledge as usize] == NEVER {
+            self.set(Deadline::Acknowledge, now_ns + shared.options.delayed_ack_ns);
+        }
+    }
+
+    /// The application has done with so many bytes: the window opens, and the other side is
+    /// told when it opens far enough (RFC 9293, section 3.8.6.2.2).
+    pub fn consume(&mut self, bytes: u32, shared: &Shared) {
+        self.unconsumed = self.unconsumed.saturating_sub(bytes);
+        let told = self.receive_edge.since(self.receive_next);
+        let buffer = shared.options.receive_buffer;
+        let opens = buffer.saturating_sub(self.unconsumed).saturating_sub(told);
+        let segment = self.payload_size();
+        if opens >= (buffer / 2).min(2 * segment) && (told < buffer / 2 || opens >= buffer / 4) {
+            self.is.owes_ack |= self.state.is_synchronized() && !self.is.is_peer_finished;
+        }
+    }
+
+    /// The window to be told, which never goes back and opens by full segments only.
+    pub fn window(&mut self, shared: &Shared, is_syn: bool) -> u16 {
+        let buffer = shared.options.receive_buffer;
+        let told = self.receive_edge.since(self.receive_next);
+        let room = buffer.saturating_sub(self.unconsumed);
+        let opens = room.saturating_sub(told);
+        let may_open = opens >= (buffer / 2).min(self.payload_size());
+        let window = if may_open { room } else { told };
+        if is_syn {
+            let window = window.min(0xFFFF);
+            self.receive_edge = self.receive_edge.max(self.receive_next.plus(window));
+            return window as u16;
+        }
+        let field = (window >> self.receive_shift).min(0xFFFF);
+        let edge = self.receive_next.plus(field << self.receive_shift);
+        self.receive_edge = self.receive_edge.max(edge);
+        field as u16
+    }
+
+    /// The blocks of what waits, those first in which something came last (RFC 2018, section
+    /// 4), and in front of them what came twice (RFC 2883).
+    pub fn blocks(&mut self, shared: &Shared) -> Blocks {
+        let mut blocks = Blocks::default();
+        if let Some((start, end)) = self.duplicate.take() {
+            blocks.push(start, end);
+        }
+        let mut found = [None; 3];
+        let mut run: Option<(Sequence, Sequence)> = None;
+        let mut nodes = shared.nodes.iter(self.early).map(|(_, node)| (node.sequence, node.end()));
+        loop {
+            let next = nodes.next();
+            match (&mut run, next) {
+                (Some(run), Some((start, end))) if run.1 == start => run.1 = end,
+                (here, next) => {
+                    if let Some(run) = *here {
+                        let is_in = |at: &&Sequence| !at.is_before(run.0) && at.is_before(run.1);
+                        let place = self.recent.iter().position(|at| is_in(&at)).or_else(|| {
+                            found.iter().position(Option::is_none) // an older one
+                        });
+                        if let Some(place) = place.filter(|place| found[*place].is_none()) {
+                            found[place] = Some(run);
+                        }
+                    }
+                    *here = next;
+                }
+            }
+            if run.is_none() {
+                break;
+            }
+        }
+        found.into_iter().flatten().for_each(|(start, end)| blocks.push(start, end));
+        blocks
+    }
+}
+
+/// Leaves `count` bytes of a packet, from `from` on; whether it has them.
+fn cut(packet: &mut Packet, from: usize, count: usize) -> bool {
+    let is_there = from + count <= packet.len() && packet.next().is_none();
+    is_there && packet.pull_front(from).is_ok() && packet.set_len(count).is_ok()
+}

@@ -1,0 +1,181 @@
+//! Which connection a segment belongs to: linear hashing (Litwin, 1980). The table grows by
+//! one bucket for each connection that comes, and moves the connections of one bucket for it:
+//! no insertion waits until all have been moved. It does not shrink.
+
+/// The number of no connection.
+const NONE: u32 = u32::MAX;
+/// Buckets of a piece of the directory. Pieces never move.
+const PIECE: usize = 4096;
+
+/// A connection's place in the list of its bucket.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    hash: u32,
+    next: u32,
+}
+
+/// Connections by the hash of their addresses and ports.
+#[derive(Debug)]
+pub struct Demux {
+    /// The first connection of each bucket.
+    directory: Vec<Box<[u32]>>,
+    /// Buckets in use.
+    buckets: u32,
+    links: Vec<Link>,
+    len: u32,
+}
+
+impl Demux {
+    /// An empty table for connections whose numbers are below `capacity`.
+    pub fn new(capacity: usize) -> Demux {
+        let pieces = capacity.div_ceil(PIECE).max(1);
+        let mut directory = Vec::with_capacity(pieces);
+        directory.push(vec![NONE; PIECE].into());
+        Demux { directory, buckets: 1, links: Vec::with_capacity(capacity), len: 0 }
+    }
+
+    /// The connection with a hash for which `is` says yes.
+    #[inline]
+    pub fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut at = *self.head(self.bucket(hash));
+        while at != NONE {
+            let link = self.links[at as usize];
+            if link.hash == hash && is(at) {
+                return Some(at);
+            }
+            at = link.next;
+        }
+        None
+    }
+
+    /// Enters a connection that is not in the table.
+    pub fn insert(&mut self, connection: u32, hash: u32) {
+        if self.len >= self.buckets {
+            self.grow();
+        }
+        if connection as usize >= self.links.len() {
+            self.links.resize(connection as usize + 1, Link { hash: 0, next: NONE });
+        }
+        self.push(connection, hash);
+        self.len += 1;
+    }
+
+    /// Takes a connection out, if it is in the table.
+    pub fn remove(&mut self, connection: u32) {
+        let Some(Link { hash, next }) = self.links.get(connection as usize).copied() else { return };
+        let bucket = self.bucket(hash);
+        let mut at = *self.head(bucket);
+        if at == connection {
+            *self.head_mut(bucket) = next;
+            self.len -= 1;
+            return;
+        }
+        while at != NONE {
+            let link = &mut self.links[at as usize];
+            if link.next == connection {
+                link.next = next;
+                self.len -= 1;
+                return;
+            }
+            at = link.next;
+        }
+    }
+
+    /// Adds a bucket, and moves there what belongs there of the one that it is split from.
+    fn grow(&mut self) {
+        let added = self.buckets as usize;
+        if added / PIECE >= self.directory.len() {
+            self.directory.push(vec![NONE; PIECE].into());
+        }
+        let half = 1 << added.ilog2();
+        let mut at = std::mem::replace(self.head_mut(added - half), NONE);
+        self.buckets += 1;
+        while at != NONE {
+            let Link { hash, next } = self.links[at as usize];
+            self.push(at, hash);
+            at = next;
+        }
+    }
+
+    fn push(&mut self, connection: u32, hash: u32) {
+        let bucket = self.bucket(hash);
+        let next = std::mem::replace(self.head_mut(bucket), connection);
+        self.links[connection as usize] = Link { hash, next };
+    }
+
+    /// The bucket of a hash: of its lowest bits as many as the buckets' number has, or one
+    /// less where there is no such bucket yet.
+    #[inline(always)]
+    fn bucket(&self, hash: u32) -> usize {
+        let half = 1_u32 << self.buckets.ilog2();
+        let bucket = hash & (2 * half - 1);
+        if bucket < self.buckets { bucket as usize } else { (bucket & (half - 1)) as usize }
+    }
+
+    #[inline(always)]
+    fn head(&self, bucket: usize) -> &u32 {
+        &self.directory[bucket / PIECE][bucket % PIECE]
+    }
+
+    #[inline(always)]
+    fn head_mut(&mut self, bucket: usize) -> &mut u32 {
+        &mut self.directory[bucket / PIECE][bucket % PIECE]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn mixed(n: u32) -> u32 {
+        crate::siphash::hash::<1, 3>([1, 2], &[n.into()]) as u32
+    }
+
+    #[test]
+    fn what_was_entered_is_found_until_it_is_taken_out() {
+        const COUNT: u32 = 20_000;
+        let mut demux = Demux::new(COUNT as usize);
+        let mut model = BTreeMap::new();
+        for n in 0..COUNT {
+            // Every third has the hash of another.
+            let hash = mixed(n - n % 3);
+            demux.insert(n, hash);
+            model.insert(n, hash);
+            if n % 5 == 4 {
+                demux.remove(n - 3);
+                model.remove(&(n - 3));
+            }
+        }
+        for n in 0..COUNT {
+            let hash = mixed(n - n % 3);
+            let found = demux.find(hash, |connection| connection == n);
+            assert_eq!(found, model.contains_key(&n).then_some(n), "{n}");
+        }
+        demux.remove(1);
+        assert_eq!(demux.len as usize, model.len(), "what is not there is not taken out");
+    }
+
+    #[test]
+    fn lists_stay_short_while_the_table_grows() {
+        let mut demux = Demux::new(50_000);
+        let mut longest = 0;
+        for n in 0..50_000 {
+            demux.insert(n, mixed(n));
+            longest = longest.max(list_len(&demux, demux.bucket(mixed(n))));
+        }
+        assert!(longest < 12, "{longest} connections in one bucket");
+        assert_eq!(demux.buckets, 50_000);
+    }
+
+    fn list_len(demux: &Demux, bucket: usize) -> usize {
+        let mut at = *demux.head(bucket);
+        let mut len = 0;
+        while at != NONE {
+            at = demux.links[at as usize].next;
+            len += 1;
+        }
+        len
+    }
+}

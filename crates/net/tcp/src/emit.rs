@@ -1,0 +1,151 @@
+//! Segments as they are sent: IP packets with a TCP header and a copy of the data.
+
+use std::net::IpAddr;
+
+use memory::{Packet, Pool};
+use wire::ip::{Addresses, Protocol};
+use wire::tcp::{self, Flags};
+use wire::tcp_option::{TcpOption, set_sack_blocks};
+use wire::{ipv4, ipv6};
+
+use crate::segment::Blocks;
+use crate::sequence::Sequence;
+
+/// Bytes of options that a header can have.
+const MAX_OPTIONS: usize = tcp::MAX_HEADER_LEN - tcp::HEADER_LEN;
+/// Bytes of the timestamps with the option's padding.
+pub const TIMESTAMPS_LEN: u16 = 12;
+
+/// Options as they stand in a header.
+#[derive(Debug, Clone, Copy)]
+pub struct OptionBytes {
+    bytes: [u8; MAX_OPTIONS],
+    len: usize,
+}
+
+impl OptionBytes {
+    /// No options.
+    pub fn new() -> OptionBytes {
+        OptionBytes { bytes: [0; MAX_OPTIONS], len: 0 }
+    }
+
+    /// Appends an option, if there is room for it.
+    pub fn push(&mut self, option: TcpOption) {
+        if self.len + option.len() <= MAX_OPTIONS {
+            option.emit(&mut self.bytes[self.len..]);
+            self.len += option.len();
+        }
+    }
+
+    /// Appends as many blocks of selective acknowledgements as there is room for.
+    pub fn push_sack(&mut self, blocks: &Blocks) {
+        let mut data = [0; MAX_OPTIONS];
+        let room = (MAX_OPTIONS - self.len).saturating_sub(TcpOption::Sack(&[]).len());
+        let blocks = blocks.as_slice().iter().map(|(start, end)| (start.0, end.0));
+        let len = set_sack_blocks(&mut data[..room], blocks);
+        if len > 0 {
+            self.push(TcpOption::Sack(&data[..len]));
+        }
+    }
+
+    /// The bytes, with zeros up to a whole number of words, which end the options.
+    fn padded(&self) -> &[u8] {
+        &self.bytes[..self.len.next_multiple_of(4)]
+    }
+}
+
+/// What stands in front of the data of a segment that is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Header {
+    /// From whom and to whom.
+    pub addresses: Addresses,
+    /// From which port.
+    pub src_port: u16,
+    /// To which port.
+    pub dst_port: u16,
+    /// The number of the first byte.
+    pub sequence: Sequence,
+    /// The number of the next byte expected.
+    pub acknowledgement: Sequence,
+    /// The control bits.
+    pub flags: Flags,
+    /// The window, shifted.
+    pub window: u16,
+    /// The options.
+    pub options: OptionBytes,
+    /// The congestion field of the IP header.
+    pub ecn: u8,
+}
+
+impl Header {
+    /// A packet of the segment with a copy of `payload`; `None` when the pool has no buffer,
+    /// or the payload does not fit into one.
+    pub fn build(&self, pool: &mut Pool, payload: &[u8]) -> Option<Packet> {
+        let mut packet = pool.alloc()?;
+        if packet.copy_from(payload).is_err() || self.write(&mut packet).is_err() {
+            pool.free(packet);
+            return None;
+        }
+        Some(packet)
+    }
+
+    fn write(&self, packet: &mut Packet) -> Result<(), memory::TooLong> {
+        let options = self.options.padded();
+        let header_len = tcp::HEADER_LEN + options.len();
+        // The buffer's bytes are whatever they were.
+        packet.push_front(header_len)?.fill(0);
+        let mut segment = tcp::Segment::new_unchecked(&mut packet[..]);
+        segment.set_src_port(self.src_port);
+        segment.set_dst_port(self.dst_port);
+        segment.set_sequence(self.sequence.0);
+        segment.set_acknowledgement(self.acknowledgement.0);
+        segment.set_header_len(header_len);
+        segment.set_flags(self.flags);
+        segment.set_window(self.window);
+        segment.options_mut().copy_from_slice(options);
+        segment.fill_checksum(self.addresses);
+        let payload_len = packet.len();
+        match self.addresses {
+            Addresses::V4 { src, dst } => {
+                let ip = ipv4::Repr {
+                    dont_fragment: true,
+                    traffic_class: self.ecn,
+                    ..ipv4::Repr::between(src, dst, Protocol::TCP, payload_len)
+                };
+                ip.emit(&mut ipv4::Packet::new_unchecked(packet.push_front(ipv4::HEADER_LEN)?));
+            }
+            Addresses::V6 { src, dst } => {
+                let (next_header, traffic_class) = (Protocol::TCP, self.ecn);
+                let ip = ipv6::Repr {
+                    src,
+                    dst,
+                    next_header,
+                    hop_limit: 64,
+                    traffic_class,
+                    flow_label: 0,
+                    payload_len,
+                };
+                ip.emit(&mut ipv6::Packet::new_unchecked(packet.push_front(ipv6::HEADER_LEN)?));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Two addresses of one version; of different ones there is no packet.
+pub fn addresses(src: IpAddr, dst: IpAddr) -> Option<Addresses> {
+    match (src, dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => Some(Addresses::V4 { src, dst }),
+        (IpAddr::V6(src), IpAddr::V6(dst)) => Some(Addresses::V6 { src, dst }),
+        _ => None,
+    }
+}
+
+/// Bytes of the largest segment without options in packets of `mtu` bytes (RFC 6691).
+pub fn max_segment(addresses: &Addresses, mtu: u16) -> u16 {
+    let ip = match addresses {
+        Addresses::V4 { .. } => ipv4::HEADER_LEN,
+        Addresses::V6 { .. } => ipv6::HEADER_LEN,
+    };
+    mtu - ip as u16 - tcp::HEADER_LEN as u16
+}

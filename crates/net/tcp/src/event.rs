@@ -1,0 +1,86 @@
+//! What a stack tells an application, and how the application names its connections.
+
+use memory::Packet;
+
+use crate::stack::Stack;
+
+/// A connection, by its place in the stack. A place is used again, with another generation:
+/// the name of a connection that has ended is nobody's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Id {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl Id {
+    /// Its place, below the most connections that the stack may have: for tables of the
+    /// application's.
+    pub fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+/// Why a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Both sides had ended.
+    Finished,
+    /// The other side reset it.
+    Reset,
+    /// Nobody answered for too long.
+    TimedOut,
+    /// Data came after the application had closed it, which reset it (RFC 9293, section
+    /// 3.6.1).
+    DataAfterClose,
+}
+
+/// What happened on a connection.
+#[derive(Debug)]
+pub enum Event {
+    /// It is open, and the application may send.
+    Connected {
+        /// Which one.
+        connection: Id,
+        /// Whether the other side opened it.
+        is_passive: bool,
+    },
+    /// Bytes came: the packet is the application's, and holds nothing else. The window
+    /// opens again by [`Stack::consume`].
+    Received {
+        /// On which one.
+        connection: Id,
+        /// The bytes, where the device put them.
+        packet: Packet,
+    },
+    /// The other side has so many more bytes, for which there is room again.
+    Sent {
+        /// On which one.
+        connection: Id,
+        /// How many.
+        bytes: u32,
+    },
+    /// The other side has sent all that it had to send.
+    PeerFinished {
+        /// On which one.
+        connection: Id,
+    },
+    /// It is no more; the last event of each connection that the application did not abort.
+    Closed {
+        /// Which one.
+        connection: Id,
+        /// Why it ended.
+        reason: Reason,
+    },
+    /// The time is over that [`Stack::set_timer`] was given.
+    Timer {
+        /// On which one.
+        connection: Id,
+    },
+}
+
+/// An application: it is given the events of a batch, and calls the stack in turn.
+pub trait Service: Send {
+    /// Takes all `events`, and calls what it likes of `stack`: what it sends goes out when it
+    /// has returned.
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut crate::Io);
+}

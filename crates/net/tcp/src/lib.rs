@@ -1,0 +1,52 @@
+//! TCP (RFC 9293) as a library without sockets, threads or clocks: a [`Stack`] belongs to one
+//! core and shares nothing. It is given packets and the time, and gives packets and events.
+//!
+//! [`Stack::receive`] takes segments and [`Stack::expire`] what is due; both leave [`Event`]s.
+//! A [`Service`] takes the events of a whole batch and calls the stack in turn, and
+//! [`Stack::output`] then sends, so that an answer carries the acknowledgement of what it
+//! answers. Received bytes are the device's buffers, handed over; bytes to be sent are handed
+//! over too and are copied once, into the packets that go out, for a sent packet belongs to
+//! the device while its bytes may have to be sent again.
+//!
+//! There are window scaling, timestamps and PAWS (RFC 7323), selective acknowledgements (RFC
+//! 2018, 2883) with RACK and tail loss probes (RFC 8985), New Reno without them (RFC 6582),
+//! Reno and CUBIC (RFC 5681, 9438), proportional rate reduction (RFC 6937), timeouts (RFC
+//! 6298), initial numbers (RFC 6528), the checks of RFC 5961, SYN cookies (RFC 4987),
+//! congestion notification (RFC 3168) and keep-alive. There are no urgent data, which are
+//! bytes like others here, no Nagle's algorithm, no path MTU discovery, no segmentation
+//! offload, no fast open and no fragments.
+//!
+//! What strangers can make a stack keep is bounded by [`Options`], and every segment that it
+//! drops is counted by a name of `port::Reason` ([`Counters`]).
+#![forbid(unsafe_code)]
+
+mod acknowledge;
+mod calls;
+mod congestion;
+mod connection;
+mod cookie;
+mod counters;
+mod data;
+mod demux;
+mod emit;
+mod event;
+mod input;
+mod key;
+mod options;
+mod output;
+mod queue;
+mod rtt;
+mod segment;
+mod sequence;
+mod siphash;
+mod slab;
+mod stack;
+mod timer;
+
+pub use calls::{Info, Refusal};
+pub use connection::{Io, State};
+pub use counters::Counters;
+pub use event::{Event, Id, Reason, Service};
+pub use key::Key;
+pub use options::{Algorithm, KeepAlive, Options};
+pub use stack::Stack;

@@ -1,0 +1,130 @@
+//! What a stack is told when it is made: sizes, limits and times.
+
+/// A second in nanoseconds.
+pub(crate) const SECOND_NS: i64 = 1_000_000_000;
+/// A millisecond in nanoseconds.
+pub(crate) const MILLISECOND_NS: i64 = 1_000_000;
+
+/// How fast a connection sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Algorithm {
+    /// Slow start and congestion avoidance as RFC 5681 has them.
+    Reno,
+    /// CUBIC (RFC 9438).
+    #[default]
+    Cubic,
+}
+
+/// When a connection on which nothing comes is asked whether it is still there (RFC 9293,
+/// section 3.8.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// After so much silence, in nanoseconds.
+    pub idle_ns: i64,
+    /// And again after so much, in nanoseconds.
+    pub interval_ns: i64,
+    /// So many times, before the connection counts as dead.
+    pub probes: u8,
+}
+
+/// Sizes, limits and times of a stack.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// A secret: initial sequence numbers, SYN cookies and places in the table of
+    /// connections cannot be foretold without it.
+    pub key: [u64; 2],
+    /// The longest IP packet in bytes, 576 to 2,048.
+    pub mtu: u16,
+    /// Bytes that a connection takes before its application consumes them.
+    pub receive_buffer: u32,
+    /// Bytes that a connection keeps to be sent and acknowledged.
+    pub send_buffer: u32,
+    /// Packets that a connection keeps to be sent and acknowledged.
+    pub send_packets: u32,
+    /// Packets that a connection keeps that came before what stands in front of them.
+    pub out_of_order: u32,
+    /// Connections in all, at most 2³¹.
+    pub connections: u32,
+    /// Connections that have not been acknowledged yet; a SYN beyond them is answered with a
+    /// cookie (RFC 4987, section 3.6).
+    pub half_open: u32,
+    /// Connections in TIME-WAIT; one more ends the oldest.
+    pub time_wait: u32,
+    /// How long TIME-WAIT lasts, in nanoseconds: twice the longest life of a segment.
+    pub time_wait_ns: i64,
+    /// How long a closed connection waits for the other side's end, in nanoseconds.
+    pub fin_wait_ns: i64,
+    /// The shortest time before something is sent again, in nanoseconds. RFC 6298 wants a
+    /// second, and Linux has 200 ms.
+    pub min_rto_ns: i64,
+    /// How long an acknowledgement may wait for another one, in nanoseconds, below 500 ms
+    /// (RFC 9293, section 3.8.6.3).
+    pub delayed_ack_ns: i64,
+    /// How often a SYN is sent again.
+    pub syn_retries: u8,
+    /// How often in a row anything else is sent again.
+    pub retries: u8,
+    /// Whether silent connections are asked; by default they are not.
+    pub keep_alive: Option<KeepAlive>,
+    /// How fast connections send.
+    pub algorithm: Algorithm,
+    /// Whether selective acknowledgements are offered (RFC 2018).
+    pub sack: bool,
+    /// Whether timestamps are offered (RFC 7323).
+    pub timestamps: bool,
+    /// Whether windows beyond 64 KiB are offered (RFC 7323).
+    pub window_scale: bool,
+    /// Whether congestion notification is offered (RFC 3168).
+    pub ecn: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            key: [0; 2],
+            mtu: 1500,
+            receive_buffer: 256 << 10,
+            send_buffer: 256 << 10,
+            send_packets: 512,
+            out_of_order: 256,
+            connections: 65_536,
+            half_open: 1024,
+            time_wait: 16_384,
+            time_wait_ns: 60 * SECOND_NS,
+            fin_wait_ns: 60 * SECOND_NS,
+            min_rto_ns: 200 * MILLISECOND_NS,
+            delayed_ack_ns: 40 * MILLISECOND_NS,
+            syn_retries: 5,
+            retries: 12,
+            keep_alive: None,
+            algorithm: Algorithm::Cubic,
+            sack: true,
+            timestamps: true,
+            window_scale: true,
+            ecn: true,
+        }
+    }
+}
+
+impl Options {
+    /// The same within the limits that they have.
+    pub(crate) fn checked(self) -> Options {
+        Options {
+            mtu: self.mtu.clamp(576, memory::DATA_ROOM as u16),
+            receive_buffer: self.receive_buffer.clamp(1 << 10, 1 << 29),
+            send_buffer: self.send_buffer.clamp(1 << 10, 1 << 29),
+            send_packets: self.send_packets.max(4),
+            connections: self.connections.clamp(1, 1 << 31),
+            min_rto_ns: self.min_rto_ns.clamp(MILLISECOND_NS, MAX_RTO_NS),
+            ..self
+        }
+    }
+
+    /// By how many bits windows are shifted, so that the whole buffer can be told.
+    pub(crate) fn receive_shift(&self) -> u8 {
+        (0..14).find(|shift| self.receive_buffer >> shift <= 0xFFFF).unwrap_or(14)
+    }
+}
+
+/// The longest time before something is sent again (RFC 6298, section 2.5).
+pub(crate) const MAX_RTO_NS: i64 = 60 * SECOND_NS;

@@ -1,0 +1,414 @@
+//! What a connection sends: what was lost first, then what is new, as far as the windows
+//! permit, and an acknowledgement where nothing else carries it.
+
+use wire::ecn;
+use wire::ip::Addresses;
+use wire::tcp::Flags;
+use wire::tcp_option::TcpOption;
+
+use crate::connection::{Connection, Deadline, Io, NEVER, Shared, State};
+use crate::emit::{Header, OptionBytes};
+use crate::queue::{NONE, Node, Sent};
+use crate::segment::Segment;
+use crate::sequence::Sequence;
+
+/// Why a connection stops sending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// It has sent all that it may.
+    Done,
+    /// There is no room for packets, or no buffer: it goes on later.
+    NoRoom,
+}
+
+/// How far the windows let a node go.
+enum May {
+    Send,
+    /// So many bytes of it.
+    SendPart(u32),
+    Wait,
+}
+
+impl Connection {
+    /// Sends what may be sent.
+    pub fn output(&mut self, shared: &mut Shared, io: &mut Io) -> Stop {
+        let stop = self.send_all(shared, io);
+        if stop == Stop::Done && self.is.owes_ack && self.state.is_synchronized() {
+            return self.send_acknowledgement(shared, io);
+        }
+        stop
+    }
+
+    fn send_all(&mut self, shared: &mut Shared, io: &mut Io) -> Stop {
+        // Full segments have no room for blocks.
+        let has_gap = self.early.len > 0 || self.duplicate.is_some();
+        if self.is.owes_ack
+            && has_gap
+            && self.unsent != NONE
+            && self.state.is_synchronized()
+            && self.send_acknowledgement(shared, io) == Stop::NoRoom
+        {
+            return Stop::NoRoom;
+        }
+        if self.lost > 0 && self.send_lost(shared, io) == Stop::NoRoom {
+            return Stop::NoRoom;
+        }
+        while self.unsent != NONE {
+            let at = self.unsent;
+            self.join(at, self.room(), shared, io);
+            let Some(node) = shared.nodes.get(at) else { break };
+            let (len, next) = (node.len(), node.next);
+            match self.may_send(node) {
+                May::Send => {}
+                May::Wait => break,
+                May::SendPart(len) => {
+                    if !self.split(at, len, shared, io) {
+                        return Stop::NoRoom;
+                    }
+                    continue;
+                }
+            }
+            self.restart_after_idle(io.now_ns);
+            if !self.transmit(at, shared, io) {
+                return Stop::NoRoom;
+            }
+            self.nxt = self.nxt.plus(len);
+            self.unsent = next;
+            self.in_flight += len;
+            self.after_send(io.now_ns);
+        }
+        self.await_window(io.now_ns);
+        Stop::Done
+    }
+
+    /// Sends again what was lost.
+    fn send_lost(&mut self, shared: &mut Shared, io: &mut Io) -> Stop {
+        let mut at = self.queue.head;
+        while let Some(node) = shared.nodes.get(at) {
+            if node.sent == Sent::Not || self.lost == 0 {
+                break;
+            }
+            let here = at;
+            at = node.next;
+            if node.sent != Sent::Lost {
+                continue;
+            }
+            self.join(here, self.payload_size(), shared, io);
+            let Some(node) = shared.nodes.get(here) else { break };
+            let len = node.len();
+            if self.in_flight > 0 && self.in_flight + len > self.congestion.window {
+                break;
+            }
+            if len > self.payload_size() && !self.split(here, self.payload_size(), shared, io) {
+                return Stop::NoRoom;
+            }
+            let Some(node) = shared.nodes.get_mut(here) else { break };
+            at = node.next;
+            let len = node.len();
+            node.is_resent = true;
+            if !self.transmit(here, shared, io) {
+                return Stop::NoRoom;
+            }
+            shared.counters.segments_resent += 1;
+            self.lost -= len;
+            self.in_flight += len;
+            self.after_send(io.now_ns);
+            self.reduction.count_sent(len);
+        }
+        Stop::Done
+    }
+
+    /// How far the windows let the first node go that was not sent (RFC 9293, section
+    /// 3.8.6.2.1, without Nagle's algorithm).
+    fn may_send(&self, node: &Node) -> May {
+        if !self.state.is_synchronized() {
+            let is_syn = node.sequence == self.initial;
+            return if is_syn { May::Send } else { May::Wait };
+        }
+        let len = node.len();
+        let is_first = self.in_flight == 0;
+        if !is_first && self.in_flight + len.min(self.payload_size()) > self.congestion.window {
+            return May::Wait;
+        }
+        let most = self.room();
+        if len <= most {
+            return May::Send;
+        }
+        if most == self.payload_size() {
+            return May::SendPart(most);
+        }
+        // A part only when it is much of the window, or nothing else happened for long.
+        let is_much = most > 0 && most >= self.max_send_window / 2;
+        if !node.is_control && most > 0 && is_first && (is_much || self.is.may_cut) {
+            return May::SendPart(most);
+        }
+        May::Wait
+    }
+
+    /// Payload bytes that the other side's window takes at once.
+    fn room(&self) -> u32 {
+        let edge = self.una.plus(self.send_window);
+        let room = if edge.is_after(self.nxt) { edge.since(self.nxt) } else { 0 };
+        room.min(self.payload_size())
+    }
+
+    /// Joins a short node with those behind it, up to so many bytes, if they are in the same
+    /// case: all wait to be sent, or to be sent again.
+    fn join(&mut self, at: u32, most: u32, shared: &mut Shared, io: &mut Io) {
+        loop {
+            let Some(node) = shared.nodes.get(at) else { return };
+            let Some(next) = shared.nodes.get(node.next) else { return };
+            let is_same = node.sent == next.sent && !node.is_control && !next.is_control;
+            let fits = node.len() + next.len() <= most
+                && node.packet.as_ref().is_some_and(|packet| packet.tailroom() >= next.len() as usize);
+            if !is_same || !fits {
+                return;
+            }
+            let Some(second) = shared.nodes.remove_after(&mut self.queue, at) else { return };
+            if let Some(first) = shared.nodes.get_mut(at).and_then(|node| node.packet.as_mut()) {
+                let len = first.len();
+                if first.set_len(len + second.len()).is_ok() {
+                    first[len..].copy_from_slice(&second);
+                }
+            }
+            io.pool.free(second);
+        }
+    }
+
+    /// Cuts a node in two, the first of which has `len` bytes; false when there is no buffer.
+    fn split(&mut self, at: u32, len: u32, shared: &mut Shared, io: &mut Io) -> bool {
+        let Some(mut rest) = io.pool.alloc() else {
+            shared.counters.no_buffer += 1;
+            return false;
+        };
+        let Some(node) = shared.nodes.get_mut(at) else { return false };
+        let (sent, is_resent, sent_ns) = (node.sent, node.is_resent, node.sent_ns);
+        let sequence = node.sequence.plus(len);
+        let is_cut = node.packet.as_mut().is_some_and(|packet| {
+            let (first, second) = packet.split_at(len as usize);
+            let first = first.len();
+            rest.copy_from(second).is_ok() && packet.set_len(first).is_ok()
+        });
+        if !is_cut {
+            io.pool.free(rest);
+            return false;
+        }
+        let node = Node { sent, is_resent, sent_ns, ..Node::to_send(Some(rest), sequence) };
+        shared.nodes.insert_after(&mut self.queue, at, node);
+        true
+    }
+
+    /// After silence for longer than a retransmission timeout the window is that of a new
+    /// connection (RFC 5681, section 4.1).
+    fn restart_after_idle(&mut self, now_ns: i64) {
+        let is_idle = self.in_flight == 0 && now_ns - self.sent_ns > self.rtt.timeout_ns();
+        if is_idle && self.sent_ns != 0 && self.recovery == crate::connection::Recovery::Open {
+            self.congestion.restart(self.payload_size());
+        }
+    }
+
+    /// Timers after something was sent.
+    fn after_send(&mut self, now_ns: i64) {
+        self.sent_ns = now_ns;
+        self.is.may_cut = false;
+        let is_set = self.deadlines[Deadline::Retransmit as usize] != NEVER && self.in_flight + self.lost > 1;
+        if !is_set || self.nxt == self.una {
+            self.set(Deadline::Retransmit, now_ns + self.rtt.timeout_ns());
+        }
+        self.arm_probe(now_ns);
+    }
+
+    /// Has a timer ask about a window into which nothing fits, when no acknowledgement is
+    /// under way that could open it (RFC 9293, section 3.8.6.1).
+    fn await_window(&mut self, now_ns: i64) {
+        let is_blocked = self.unsent != NONE && self.nxt == self.una && self.state.is_synchronized();
+        if is_blocked && self.deadlines[Deadline::Retransmit as usize] == NEVER {
+            self.set(Deadline::Retransmit, now_ns + self.rtt.timeout_ns());
+        }
+    }
+
+    /// Sends a node; false when there is no room or no buffer.
+    pub fn transmit(&mut self, at: u32, shared: &mut Shared, io: &mut Io) -> bool {
+        if io.out.room() == 0 {
+            return false;
+        }
+        let Some(addresses) = self.key.addresses() else { return false };
+        let Some(node) = shared.nodes.get(at) else { return false };
+        let (sequence, is_control, is_resent) = (node.sequence, node.is_control, node.is_resent);
+        let is_last = shared.nodes.get(node.next).is_none_or(|next| next.is_control);
+        let is_syn = is_control && !self.state.is_synchronized();
+        let flags = self.flags(is_syn, is_control, is_last, is_resent);
+        let payload_len = node.len() - u32::from(is_control);
+        let mut header = self.header(addresses, sequence, flags, shared, io.now_ns);
+        if self.is.has_ecn && payload_len > 0 && !is_resent {
+            header.ecn = ecn::ECT_0;
+        }
+        let Some(node) = shared.nodes.get_mut(at) else { return false };
+        let payload = node.packet.as_ref().map_or(&[][..], |packet| &packet[..]);
+        let Some(packet) = header.build(io.pool, payload) else {
+            shared.counters.no_buffer += 1;
+            return false;
+        };
+        (node.sent, node.sent_ns) = (Sent::InFlight, io.now_ns);
+        shared.counters.segments_sent += 1;
+        self.has_acknowledged(flags);
+        self.is.owes_cwr &= !flags.contains(Flags::CWR);
+        let refused = io.out.push(packet);
+        debug_assert!(refused.is_none(), "there was room");
+        true
+    }
+
+    fn flags(&mut self, is_syn: bool, is_control: bool, is_last: bool, is_resent: bool) -> Flags {
+        if is_syn {
+            let is_answer = self.state == State::SynReceived;
+            let ack = if is_answer { Flags::SYN | Flags::ACK } else { Flags::SYN };
+            return match (self.is.has_ecn, is_answer) {
+                (true, true) => ack | Flags::ECE,
+                // RFC 3168, section 6.1.1.1: without it when nobody answered the first.
+                (true, false) if !is_resent => ack | Flags::ECE | Flags::CWR,
+                _ => ack,
+            };
+        }
+        let mut flags = Flags::ACK;
+        if is_control {
+            flags = flags | Flags::FIN;
+        } else if is_last {
+            flags = flags | Flags::PSH;
+        }
+        if self.is.is_echoing {
+            flags = flags | Flags::ECE;
+        }
+        if self.is.owes_cwr && !is_resent && !is_control {
+            flags = flags | Flags::CWR;
+        }
+        flags
+    }
+
+    /// The header of a segment. Its acknowledgement and window count as told.
+    fn header(
+        &mut self,
+        addresses: Addresses,
+        sequence: Sequence,
+        flags: Flags,
+        shared: &Shared,
+        now_ns: i64,
+    ) -> Header {
+        let is_syn = flags.contains(Flags::SYN);
+        let mut options = OptionBytes::new();
+        if is_syn {
+            self.push_syn_options(&addresses, flags, shared, &mut options);
+        }
+        if self.is.has_timestamps {
+            let (value, echo) = (self.clock(now_ns), self.peer_clock);
+            options.push(TcpOption::Timestamps { value, echo });
+        }
+        let window = self.window(shared, is_syn);
+        let acknowledgement = if flags.contains(Flags::ACK) { self.receive_next } else { Sequence(0) };
+        Header {
+            addresses,
+            src_port: self.key.local_port,
+            dst_port: self.key.remote_port,
+            sequence,
+            acknowledgement,
+            flags,
+            window,
+            options,
+            ecn: ecn::NOT_ECT,
+        }
+    }
+
+    fn push_syn_options(
+        &self,
+        addresses: &Addresses,
+        flags: Flags,
+        shared: &Shared,
+        options: &mut OptionBytes,
+    ) {
+        let (mtu, is_answer) = (shared.options.mtu, flags.contains(Flags::ACK));
+        options.push(TcpOption::MaxSegment(crate::emit::max_segment(addresses, mtu)));
+        if self.is.has_scale {
+            let shift = if is_answer { self.receive_shift } else { shared.options.receive_shift() };
+            options.push(TcpOption::WindowScale(shift));
+        }
+        if self.is.has_sack {
+            options.push(TcpOption::SackPermitted);
+        }
+    }
+
+    /// Sends an acknowledgement alone.
+    fn send_acknowledgement(&mut self, shared: &mut Shared, io: &mut Io) -> Stop {
+        let sequence = self.nxt;
+        match self.send_bare(sequence, shared, io) {
+            true => Stop::Done,
+            false => Stop::NoRoom,
+        }
+    }
+
+    /// Sends a segment without data, with a number of the caller's choice.
+    pub fn send_bare(&mut self, sequence: Sequence, shared: &mut Shared, io: &mut Io) -> bool {
+        let Some(addresses) = self.key.addresses().filter(|_| io.out.room() > 0) else { return false };
+        let flags = if self.is.is_echoing { Flags::ACK | Flags::ECE } else { Flags::ACK };
+        let duplicate = self.duplicate;
+        let mut header = self.header(addresses, sequence, flags, shared, io.now_ns);
+        if self.is.has_sack && (self.early.len > 0 || self.duplicate.is_some()) {
+            header.options.push_sack(&self.blocks(shared));
+        }
+        self.duplicate = None;
+        let Some(packet) = header.build(io.pool, &[]) else {
+            shared.counters.no_buffer += 1;
+            self.duplicate = duplicate;
+            return false;
+        };
+        shared.counters.segments_sent += 1;
+        self.has_acknowledged(flags);
+        io.out.push(packet).is_none()
+    }
+
+    /// An acknowledgement went out.
+    fn has_acknowledged(&mut self, flags: Flags) {
+        if flags.contains(Flags::ACK) {
+            (self.is.owes_ack, self.unacknowledged) = (false, 0);
+            self.acknowledged = self.receive_next;
+            self.set(Deadline::Acknowledge, NEVER);
+        }
+    }
+
+    /// A reset of the connection, where there is room for it.
+    pub fn send_reset(&mut self, shared: &mut Shared, io: &mut Io) {
+        let Some(addresses) = self.key.addresses() else { return };
+        let (sequence, flags) = (self.nxt, Flags::RST | Flags::ACK);
+        let header = self.header(addresses, sequence, flags, shared, io.now_ns);
+        shared.counters.resets_sent += 1;
+        send_reply(&header, shared, io);
+    }
+}
+
+/// Sends a segment that is not sent again: one for which there is no room is counted.
+pub fn send_reply(header: &Header, shared: &mut Shared, io: &mut Io) {
+    let packet = if io.out.room() > 0 { header.build(io.pool, &[]) } else { None };
+    match packet.map(|packet| io.out.push(packet)) {
+        Some(None) => shared.counters.segments_sent += 1,
+        Some(Some(packet)) => io.pool.free(packet),
+        None => shared.counters.lose(port::Reason::TxTcpReply),
+    }
+}
+
+/// The reset that answers a segment of no connection (RFC 9293, section 3.10.7.1).
+pub fn reset_for(segment: &Segment) -> Option<Header> {
+    if segment.has(Flags::RST) {
+        return None;
+    }
+    let has_ack = segment.has(Flags::ACK);
+    let addresses = crate::emit::addresses(segment.addresses.dst(), segment.addresses.src())?;
+    Some(Header {
+        addresses,
+        src_port: segment.dst_port,
+        dst_port: segment.src_port,
+        sequence: if has_ack { segment.acknowledgement } else { Sequence(0) },
+        acknowledgement: if has_ack { Sequence(0) } else { segment.end() },
+        flags: if has_ack { Flags::RST } else { Flags::RST | Flags::ACK },
+        window: 0,
+        options: OptionBytes::new(),
+        ecn: ecn::NOT_ECT,
+    })
+}

@@ -1,0 +1,137 @@
+//! A segment that came, as the stack looks at it.
+
+use std::ops::Range;
+
+use memory::{Checksum, Packet};
+use port::Reason;
+use wire::ip::Addresses;
+use wire::tcp::{self, Flags};
+use wire::tcp_option::{TcpOption, sack_blocks};
+use wire::{Flow, ecn};
+
+use crate::sequence::Sequence;
+
+/// Blocks that fit into a header (RFC 2018, section 3).
+pub const MAX_BLOCKS: usize = 4;
+
+/// The blocks of selective acknowledgements: the first number of each, and the first behind.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Blocks {
+    blocks: [(Sequence, Sequence); MAX_BLOCKS],
+    len: usize,
+}
+
+impl Blocks {
+    /// Appends a block, if there is room.
+    pub fn push(&mut self, start: Sequence, end: Sequence) {
+        if let Some(block) = self.blocks.get_mut(self.len) {
+            *block = (start, end);
+            self.len += 1;
+        }
+    }
+
+    /// The blocks in their order.
+    pub fn as_slice(&self) -> &[(Sequence, Sequence)] {
+        &self.blocks[..self.len]
+    }
+}
+
+/// A segment's header.
+#[derive(Debug, Clone)]
+pub struct Segment {
+    /// From whom and to whom.
+    pub addresses: Addresses,
+    /// From which port.
+    pub src_port: u16,
+    /// To which port.
+    pub dst_port: u16,
+    /// The number of its first byte, or of its SYN.
+    pub sequence: Sequence,
+    /// The number of the next byte that its sender expects; counts with ACK.
+    pub acknowledgement: Sequence,
+    /// The control bits.
+    pub flags: Flags,
+    /// The window, not yet shifted.
+    pub window: u16,
+    /// The largest segment its sender takes.
+    pub max_segment: Option<u16>,
+    /// By how many bits its sender shifts later windows.
+    pub window_scale: Option<u8>,
+    /// Whether its sender understands selective acknowledgements.
+    pub sack_permitted: bool,
+    /// Its sender's clock, and the clock that it answers to.
+    pub timestamps: Option<(u32, u32)>,
+    /// What its sender has beyond the acknowledgement.
+    pub sack: Blocks,
+    /// Whether congestion was met on the way (RFC 3168).
+    pub is_congested: bool,
+    /// Where its bytes stand in the packet.
+    pub payload: Range<usize>,
+}
+
+impl Segment {
+    /// Reads the segment of a packet whose layers are known. `class` is the traffic class.
+    ///
+    /// # Errors
+    /// Why it is dropped.
+    pub fn parse(packet: &Packet, flow: &Flow, class: u8) -> Result<Segment, Reason> {
+        let bytes = packet.get(flow.l4_offset()..flow.end).ok_or(Reason::RxTcpMalformed)?;
+        let view = tcp::Segment::new_checked(bytes).map_err(|_| Reason::RxTcpMalformed)?;
+        let is_right = match packet.l4_checksum() {
+            Checksum::Good => true,
+            Checksum::Bad => false,
+            Checksum::Unknown => view.verify_checksum(flow.addresses),
+        };
+        if !is_right {
+            return Err(Reason::RxTcpChecksum);
+        }
+        let mut segment = Segment {
+            addresses: flow.addresses,
+            src_port: view.src_port(),
+            dst_port: view.dst_port(),
+            sequence: Sequence(view.sequence()),
+            acknowledgement: Sequence(view.acknowledgement()),
+            flags: view.flags(),
+            window: view.window(),
+            max_segment: None,
+            window_scale: None,
+            sack_permitted: false,
+            timestamps: None,
+            sack: Blocks::default(),
+            is_congested: class & ecn::MASK == ecn::CE,
+            payload: flow.l4_offset() + view.header_len()..flow.end,
+        };
+        for option in view.options() {
+            match option.map_err(|_| Reason::RxTcpMalformed)? {
+                TcpOption::MaxSegment(bytes) => segment.max_segment = Some(bytes),
+                // RFC 7323, section 2.3: a larger shift counts as 14.
+                TcpOption::WindowScale(shift) => segment.window_scale = Some(shift.min(14)),
+                TcpOption::SackPermitted => segment.sack_permitted = true,
+                TcpOption::Timestamps { value, echo } => segment.timestamps = Some((value, echo)),
+                TcpOption::Sack(data) => sack_blocks(data)
+                    .for_each(|(start, end)| segment.sack.push(Sequence(start), Sequence(end))),
+                TcpOption::Unknown { .. } => {}
+            }
+        }
+        Ok(segment)
+    }
+
+    /// Whether it has a control bit.
+    #[inline]
+    pub fn has(&self, flag: Flags) -> bool {
+        self.flags.contains(flag)
+    }
+
+    /// Sequence numbers that it takes.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        let control = u32::from(self.has(Flags::SYN)) + u32::from(self.has(Flags::FIN));
+        self.payload.len() as u32 + control
+    }
+
+    /// The number behind its last one.
+    #[inline]
+    pub fn end(&self) -> Sequence {
+        self.sequence.plus(self.len())
+    }
+}

@@ -1,0 +1,368 @@
+//! The stack of one core: which connection a segment belongs to, what is due, and who may
+//! send. What an application may ask of it stands in [`calls`](crate::calls).
+
+use std::collections::VecDeque;
+
+use memory::Packet;
+use port::Reason as Loss;
+use runtime::Timers;
+use wire::Flow;
+use wire::tcp::Flags;
+
+use crate::connection::{Io, MaybePacket, NEVER, Next, Shared, State};
+use crate::cookie;
+use crate::counters::Counters;
+use crate::demux::Demux;
+use crate::event::{Event, Id};
+use crate::key::Key;
+use crate::options::{MILLISECOND_NS, Options};
+use crate::output::{Stop, reset_for, send_reply};
+use crate::queue::Nodes;
+use crate::segment::Segment;
+use crate::sequence::Sequence;
+use crate::slab::Slab;
+
+/// How late a timer may be.
+const TICK_NS: i64 = MILLISECOND_NS;
+/// The TCP of one core.
+pub struct Stack {
+    pub(crate) connections: Slab,
+    demux: Demux,
+    timers: Timers,
+    /// Connections that have something to send, each once.
+    ready: VecDeque<u32>,
+    /// Connections in TIME-WAIT, the oldest first, among others that have left it.
+    time_wait: VecDeque<Id>,
+    in_time_wait: u32,
+    half_open: u32,
+    /// Until when acknowledgements may carry cookies.
+    cookies_until_ns: i64,
+    /// A bit for each port that is listened on.
+    listening: Box<[u64; 1024]>,
+    pub(crate) shared: Shared,
+}
+
+impl Stack {
+    /// A stack without connections. Times are nanoseconds of a clock that does not go back.
+    pub fn new(options: Options, now_ns: i64) -> Stack {
+        let options = options.checked();
+        let capacity = options.connections as usize;
+        Stack {
+            connections: Slab::new(options.connections),
+            demux: Demux::new(capacity),
+            timers: Timers::new(capacity, TICK_NS, now_ns),
+            ready: VecDeque::new(),
+            time_wait: VecDeque::new(),
+            in_time_wait: 0,
+            half_open: 0,
+            cookies_until_ns: i64::MIN,
+            listening: Box::new([0; 1024]),
+            shared: Shared {
+                options,
+                nodes: Nodes::default(),
+                events: Vec::with_capacity(64),
+                counters: Counters::default(),
+            },
+        }
+    }
+
+    /// Takes connections to a port from now on.
+    pub fn listen(&mut self, port: u16) {
+        self.listening[usize::from(port / 64)] |= 1 << (port % 64);
+    }
+
+    /// Takes no more connections to a port; those that there are stay.
+    pub fn unlisten(&mut self, port: u16) {
+        self.listening[usize::from(port / 64)] &= !(1 << (port % 64));
+    }
+
+    fn is_listening(&self, port: u16) -> bool {
+        self.listening[usize::from(port / 64)] & 1 << (port % 64) != 0
+    }
+
+    /// Takes a segment in a frame or a packet, whose layers are `flow` and whose IP header has
+    /// the traffic class `class`. Answers that need no connection go to `io.out` at once.
+    pub fn receive(&mut self, packet: Packet, flow: &Flow, class: u8, io: &mut Io) {
+        self.shared.counters.segments_received += 1;
+        let segment = match Segment::parse(&packet, flow, class) {
+            Ok(segment) => segment,
+            Err(loss) => {
+                self.shared.counters.lose(loss);
+                return io.pool.free(packet);
+            }
+        };
+        let key = Key::of(&segment);
+        let mut packet = Some(packet);
+        match self.find(&key) {
+            Some(index) => self.arrive(index, &segment, &mut packet, io),
+            None => self.arrive_at_none(key, &segment, &mut packet, io),
+        }
+        packet.into_iter().for_each(|packet| io.pool.free(packet));
+    }
+
+    fn hash(&self, key: &Key) -> u32 {
+        key.hash::<1, 3>(self.shared.options.key, 0) as u32
+    }
+
+    pub(crate) fn find(&self, key: &Key) -> Option<u32> {
+        let is = |index| self.connections.get(index).is_some_and(|connection| connection.key == *key);
+        self.demux.find(self.hash(key), is)
+    }
+
+    fn arrive(&mut self, index: u32, segment: &Segment, packet: &mut MaybePacket, io: &mut Io) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let before = connection.state;
+        let next = connection.arrive(index, segment, packet, &mut self.shared, io);
+        let (after, key) = (connection.state, connection.key);
+        self.count_states(index, before, after, io);
+        if next == Next::Refuse {
+            self.reply_reset(segment, io);
+        }
+        self.settle(index, next, io);
+        if next == Next::Reopen {
+            self.arrive_at_none(key, segment, packet, io);
+        }
+    }
+
+    /// Keeps count of the states that have limits.
+    fn count_states(&mut self, index: u32, before: State, after: State, io: &mut Io) {
+        let is_half_open = |state| state == State::SynReceived;
+        self.half_open += u32::from(is_half_open(after));
+        self.half_open -= u32::from(is_half_open(before));
+        if after != State::TimeWait || before == State::TimeWait {
+            return;
+        }
+        self.in_time_wait += 1;
+        let Some(id) = self.connections.get(index).map(|connection| connection.id(index)) else { return };
+        self.time_wait.push_back(id);
+        while self.in_time_wait > self.shared.options.time_wait
+            && let Some(oldest) = self.time_wait.pop_front()
+        {
+            if self.is_in_time_wait(oldest) {
+                self.shared.counters.time_wait_ended += 1;
+                self.remove(oldest.index, io);
+            }
+        }
+        // Those that have left are forgotten here, so that the list is no longer than the states.
+        while self.time_wait.front().is_some_and(|oldest| !self.is_in_time_wait(*oldest)) {
+            self.time_wait.pop_front();
+        }
+    }
+
+    fn is_in_time_wait(&self, id: Id) -> bool {
+        let connection = self.connections.get(id.index);
+        connection.is_some_and(|it| it.generation == id.generation && it.state == State::TimeWait)
+    }
+
+    /// A segment of no connection (RFC 9293, sections 3.10.7.1 and 3.10.7.2).
+    fn arrive_at_none(&mut self, key: Key, segment: &Segment, packet: &mut MaybePacket, io: &mut Io) {
+        let is_listening = self.is_listening(key.local_port);
+        if segment.has(Flags::RST) {
+            return self.shared.counters.lose(Loss::RxTcpNoConnection);
+        }
+        if segment.has(Flags::ACK) {
+            let by_cookie = if is_listening { self.accept_cookie(key, segment, io) } else { None };
+            match by_cookie {
+                Some(index) => self.arrive(index, segment, packet, io),
+                None => {
+                    self.shared.counters.lose(Loss::RxTcpNoConnection);
+                    self.reply_reset(segment, io);
+                }
+            }
+            return;
+        }
+        if !is_listening || !segment.has(Flags::SYN) || segment.has(Flags::FIN) {
+            self.shared.counters.lose(Loss::RxTcpNoConnection);
+            return self.reply_reset(segment, io);
+        }
+        if self.half_open >= self.shared.options.half_open || self.connections.is_full() {
+            // Nothing is kept of it; the answer's number says what must be known later.
+            self.shared.counters.lose(Loss::RxTcpLimit);
+            self.shared.counters.cookies_sent += 1;
+            self.cookies_until_ns = io.now_ns + cookie::LIFE_NS;
+            if let Some(header) = cookie::answer(&key, segment, &self.shared.options, io.now_ns) {
+                send_reply(&header, &mut self.shared, io);
+            }
+            return;
+        }
+        let initial = self.initial(&key, io.now_ns);
+        let Some(index) = self.open(key, initial) else { return };
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        connection.is.is_passive = true;
+        connection.state = State::SynReceived;
+        connection.heard_ns = io.now_ns;
+        connection.learn(segment, &self.shared.options, io.now_ns);
+        connection.set_window(segment);
+        connection.queue_control(&mut self.shared);
+        self.half_open += 1;
+        self.settle(index, Next::Keep, io);
+    }
+
+    /// Opens a connection by an acknowledgement that carries a cookie.
+    fn accept_cookie(&mut self, key: Key, segment: &Segment, io: &mut Io) -> Option<u32> {
+        if io.now_ns >= self.cookies_until_ns || segment.has(Flags::SYN) {
+            return None;
+        }
+        let syn = cookie::accept(&key, segment, &self.shared.options, io.now_ns)?;
+        let initial = Sequence(segment.acknowledgement.0.wrapping_sub(1));
+        let index = self.open(key, initial)?;
+        let connection = self.connections.get_mut(index)?;
+        connection.is.is_passive = true;
+        connection.learn(&syn, &self.shared.options, io.now_ns);
+        connection.receive_edge = connection.receive_next.plus(cookie::WINDOW.into());
+        let next = initial.plus(1);
+        (connection.una, connection.nxt, connection.end, connection.recover) = (next, next, next, next);
+        connection.acknowledged = connection.receive_next;
+        connection.set_window(segment);
+        connection.establish(index, &mut self.shared, io);
+        self.shared.counters.cookies_accepted += 1;
+        Some(index)
+    }
+
+    fn reply_reset(&mut self, segment: &Segment, io: &mut Io) {
+        if let Some(header) = reset_for(segment) {
+            self.shared.counters.resets_sent += 1;
+            send_reply(&header, &mut self.shared, io);
+        }
+    }
+
+    /// The first number of a connection (RFC 6528, section 3): a clock of four microseconds,
+    /// and a secret for each pair of ends.
+    pub(crate) fn initial(&self, key: &Key, now_ns: i64) -> Sequence {
+        let clock = (now_ns / 4_000) as u32;
+        Sequence(clock.wrapping_add(key.hash::<2, 4>(self.shared.options.key, 2) as u32))
+    }
+
+    /// A place for a connection.
+    pub(crate) fn open(&mut self, key: Key, initial: Sequence) -> Option<u32> {
+        let hash = self.hash(&key);
+        let index = self.connections.insert(key, initial, &self.shared.options)?;
+        self.demux.insert(index, hash);
+        Some(index)
+    }
+
+    /// What follows from a change of a connection: it ends, sends, or waits.
+    pub(crate) fn settle(&mut self, index: u32, next: Next, io: &mut Io) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        match next {
+            Next::Keep | Next::Refuse => {}
+            Next::Forget | Next::Reopen => return self.remove(index, io),
+            Next::End(reason) => {
+                if connection.is.is_known {
+                    self.shared.events.push(Event::Closed { connection: connection.id(index), reason });
+                }
+                return self.remove(index, io);
+            }
+        }
+        if !connection.is.is_ready && connection.wants_to_send() {
+            connection.is.is_ready = true;
+            self.ready.push_back(index);
+        }
+        // The wheel is set earlier at once, and later only when it looks.
+        let deadline_ns = connection.next_deadline_ns();
+        if deadline_ns < connection.armed_ns {
+            connection.armed_ns = deadline_ns;
+            self.timers.set(index as usize, deadline_ns);
+        }
+    }
+
+    /// Forgets a connection.
+    pub(crate) fn remove(&mut self, index: u32, io: &mut Io) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        connection.clear(&mut self.shared, io.pool);
+        self.half_open -= u32::from(connection.state == State::SynReceived);
+        self.in_time_wait -= u32::from(connection.state == State::TimeWait);
+        self.timers.cancel(index as usize);
+        self.demux.remove(index);
+        self.connections.remove(index);
+    }
+
+    /// Does what is due.
+    pub fn expire(&mut self, io: &mut Io) {
+        while let Some(index) = self.timers.expired(io.now_ns) {
+            let index = index as u32;
+            let Some(connection) = self.connections.get_mut(index) else { continue };
+            connection.armed_ns = NEVER;
+            let next = connection.expire(index, &mut self.shared, io);
+            self.settle(index, next, io);
+        }
+    }
+
+    /// Until when [`expire`](Stack::expire) need not be called; `None` while nothing is waited
+    /// for.
+    pub fn next_deadline_ns(&self) -> Option<i64> {
+        self.timers.next_deadline_ns()
+    }
+
+    /// Whether something waits for [`output`](Stack::output).
+    pub fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Sends what connections have to send, as far as there is room in `io.out`. Each has its
+    /// turn.
+    pub fn output(&mut self, io: &mut Io) {
+        for _ in 0..self.ready.len() {
+            if io.out.room() == 0 {
+                return;
+            }
+            let Some(index) = self.ready.pop_front() else { return };
+            let Some(connection) = self.connections.get_mut(index).filter(|it| it.is.is_ready) else {
+                continue; // of a connection that is no more
+            };
+            match connection.output(&mut self.shared, io) {
+                Stop::Done => connection.is.is_ready = false,
+                Stop::NoRoom => self.ready.push_back(index),
+            }
+            let deadline_ns = connection.next_deadline_ns();
+            if deadline_ns < connection.armed_ns {
+                connection.armed_ns = deadline_ns;
+                self.timers.set(index as usize, deadline_ns);
+            }
+        }
+    }
+
+    /// Takes the events since the last call, in place of an empty list.
+    pub fn swap_events(&mut self, events: &mut Vec<Event>) {
+        std::mem::swap(&mut self.shared.events, events);
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> &Counters {
+        &self.shared.counters
+    }
+
+    /// The options, within their limits.
+    pub fn options(&self) -> &Options {
+        &self.shared.options
+    }
+
+    /// Connections, those in TIME-WAIT among them.
+    pub fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Whether there are no connections.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Packets that connections keep.
+    pub fn kept_packets(&self) -> usize {
+        self.shared.nodes.used()
+    }
+
+    /// Drops all connections without a word to anyone, and frees their packets.
+    pub fn clear(&mut self, io: &mut Io) {
+        for index in 0..self.connections.end() {
+            if self.connections.get(index).is_some() {
+                self.remove(index, io);
+            }
+        }
+        for event in self.shared.events.drain(..) {
+            if let Event::Received { packet, .. } = event {
+                io.pool.free(packet);
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What is due on a connection: sending again (RFC 6298, section 5), probes for losses at the
+//! end (RFC 8985, section 7), closed windows (RFC 9293, section 3.8.6.1), acknowledgements,
+//! keep-alive (RFC 9293, section 3.8.4), and the ends of states.
+
+use crate::connection::{Connection, Deadline, Io, NEVER, Next, Recovery, Shared, State};
+use crate::event::{Event, Reason};
+use crate::queue::{NONE, Sent};
+
+impl Connection {
+    /// Does what is due.
+    pub fn expire(&mut self, index: u32, shared: &mut Shared, io: &mut Io) -> Next {
+        if self.is_due(Deadline::Acknowledge, io) {
+            self.is.owes_ack = true;
+        }
+        if self.is_due(Deadline::Application, io) {
+            shared.events.push(Event::Timer { connection: self.id(index) });
+        }
+        if self.is_due(Deadline::Reorder, io)
+            && self.find_lost(shared, io.now_ns)
+            && self.recovery == Recovery::Open
+        {
+            self.begin_recovery(&mut shared.counters.recoveries);
+            self.congestion.window = self.congestion.threshold;
+        }
+        if self.is_due(Deadline::Probe, io) {
+            self.probe_end_of_data(shared, io);
+        }
+        if self.is_due(Deadline::Retransmit, io) {
+            let next = self.retransmit(shared, io);
+            if next != Next::Keep {
+                return next;
+            }
+        }
+        match self.is_due(Deadline::Idle, io) {
+            true => self.idle(shared, io),
+            false => Next::Keep,
+        }
+    }
+
+    /// Whether a deadline has passed, which is no longer set then.
+    fn is_due(&mut self, deadline: Deadline, io: &Io) -> bool {
+        let is_due = self.deadlines[deadline as usize] <= io.now_ns;
+        if is_due {
+            self.set(deadline, NEVER);
+        }
+        is_due
+    }
+
+    /// The retransmission timer expired: nobody answered, or the window stays closed.
+    fn retransmit(&mut self, shared: &mut Shared, io: &mut Io) -> Next {
+        let is_opening = !self.state.is_synchronized();
+        let limit = if is_opening { shared.options.syn_retries } else { shared.options.retries };
+        if self.nxt == self.una {
+            return self.ask_about_window(shared, io);
+        }
+        if self.attempts >= limit {
+            shared.counters.timed_out += 1;
+            return Next::End(Reason::TimedOut);
+        }
+        self.attempts += 1;
+        self.rtt.doublings = self.rtt.doublings.saturating_add(1);
+        shared.counters.timeouts += 1;
+        self.is.is_syn_resent |= is_opening;
+        if self.recovery != Recovery::Timeout || self.attempts == 1 {
+            self.congestion.reduce(self.nxt.since(self.una), self.payload_size());
+        }
+        self.congestion.collapse(self.payload_size());
+        self.recovery = Recovery::Timeout;
+        (self.recover, self.probe_end, self.duplicates) = (self.nxt, None, 0);
+        self.lose_all(shared);
+        // RFC 8985, section 6.3: a receiver may have let go of what it had told of (RFC 2018,
+        // section 8).
+        self.forget_blocks(shared);
+        for deadline in [Deadline::Probe, Deadline::Reorder] {
+            self.set(deadline, NEVER);
+        }
+        self.set(Deadline::Retransmit, io.now_ns + self.rtt.timeout_ns());
+        Next::Keep
+    }
+
+    /// Takes the first node for lost though the other side told that it had come: its window
+    /// shrank over it.
+    fn forget_blocks(&mut self, shared: &mut Shared) {
+        let Some(node) = shared.nodes.get_mut(self.queue.head) else { return };
+        if node.sent == Sent::Sacked {
+            node.sent = Sent::Lost;
+            self.sacked -= node.len();
+            self.lost += node.len();
+        }
+    }
+
+    /// Has the other side tell its window. A segment in front of the window does so without
+    /// data that it would not take; RFC 9293, section 3.8.6.1, has a byte of new data there.
+    fn ask_about_window(&mut self, shared: &mut Shared, io: &mut Io) -> Next {
+        if self.unsent == NONE {
+            return Next::Keep;
+        }
+        if self.attempts >= shared.options.retries && io.now_ns - self.heard_ns > self.rtt.timeout_ns() {
+            shared.counters.timed_out += 1;
+            return Next::End(Reason::TimedOut);
+        }
+        self.attempts = self.attempts.saturating_add(1);
+        self.rtt.doublings = self.rtt.doublings.saturating_add(1);
+        self.is.may_cut = true;
+        if self.send_window == 0 {
+            shared.counters.window_probes += 1;
+            self.send_bare(self.una.plus(u32::MAX), shared, io);
+        }
+        self.set(Deadline::Retransmit, io.now_ns + self.rtt.timeout_ns());
+        Next::Keep
+    }
+
+    /// Sends new data, or else the last segment once more, so that its acknowledgement tells
+    /// of a loss before the timer does (RFC 8985, section 7.3).
+    fn probe_end_of_data(&mut self, shared: &mut Shared, io: &mut Io) {
+        if self.in_flight == 0 || self.recovery != Recovery::Open {
+            return;
+        }
+        shared.counters.probes += 1;
+        let edge = self.una.plus(self.send_window);
+        let new = shared.nodes.get(self.unsent).filter(|node| {
+            !node.end().is_after(edge) && node.len() <= self.payload_size() && !node.is_control
+        });
+        if let Some((len, next)) = new.map(|node| (node.len(), node.next)) {
+            if self.transmit(self.unsent, shared, io) {
+                self.nxt = self.nxt.plus(len);
+                self.unsent = next;
+                self.in_flight += len;
+                self.is.is_probe_resent = false;
+                self.probe_end = Some(self.nxt);
+            }
+        } else if let Some(last) = self.last_sent(shared)
+            && let Some(node) = shared.nodes.get_mut(last)
+        {
+            node.is_resent = true;
+            if self.transmit(last, shared, io) {
+                shared.counters.segments_resent += 1;
+                self.is.is_probe_resent = true;
+                self.probe_end = Some(self.nxt);
+            }
+        }
+        self.set(Deadline::Retransmit, io.now_ns + self.rtt.timeout_ns());
+    }
+
+    /// The last node that was sent, if it is on its way.
+    fn last_sent(&self, shared: &Shared) -> Option<u32> {
+        let sent = shared.nodes.iter(self.queue).take_while(|(_, node)| node.sent != Sent::Not);
+        sent.last().filter(|(_, node)| node.sent == Sent::InFlight).map(|(at, _)| at)
+    }
+
+    /// Nothing came for long, or a state has lasted long enough.
+    fn idle(&mut self, shared: &mut Shared, io: &mut Io) -> Next {
+        if self.state == State::TimeWait {
+            return Next::Forget;
+        }
+        if self.state == State::FinWait2 && self.is.is_released {
+            return Next::End(Reason::TimedOut);
+        }
+        let Some(keep_alive) = shared.options.keep_alive else { return Next::Keep };
+        let silent_ns = io.now_ns - self.heard_ns;
+        // What is on its way, or waits for the window, has timers that end the connection.
+        if silent_ns < keep_alive.idle_ns || self.nxt != self.una || self.unsent != NONE {
+            let wait_ns = (keep_alive.idle_ns - silent_ns).max(keep_alive.interval_ns);
+            self.set(Deadline::Idle, io.now_ns + wait_ns);
+            return Next::Keep;
+        }
+        let asked = (silent_ns - keep_alive.idle_ns) / keep_alive.interval_ns.max(1);
+        if asked >= i64::from(keep_alive.probes) {
+            shared.counters.timed_out += 1;
+            return Next::End(Reason::TimedOut);
+        }
+        self.send_bare(self.una.plus(u32::MAX), shared, io);
+        self.set(Deadline::Idle, io.now_ns + keep_alive.interval_ns);
+        Next::Keep
+    }
+}
