@@ -17,7 +17,7 @@ const FIRST_PORT: u16 = 49_152;
 /// Why a call was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The connection is no more.
+    /// The connection is no more; the event that says so may not have been looked at yet.
     #[error("the connection is no more")]
     Gone,
     /// The application has ended its side.

@@ -80,6 +80,11 @@ pub enum Event {
 
 /// An application: it is given the events of a batch, and calls the stack in turn.
 pub trait Service: Send {
+    /// Is called once, before all events: an application that opens connections does so here.
+    fn begin(&mut self, stack: &mut Stack, io: &mut crate::Io) {
+        let _ = (stack, io);
+    }
+
     /// Takes all `events`, and calls what it likes of `stack`: what it sends goes out when it
     /// has returned.
     fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut crate::Io);

@@ -8,6 +8,9 @@
 //! over too and are copied once, into the packets that go out, for a sent packet belongs to
 //! the device while its bytes may have to be sent again.
 //!
+//! A [`Host`] puts a stack on a port: it is a poller of `runtime` with ARP, neighbour
+//! discovery and pings. [`Echo`] is an application.
+//!
 //! There are window scaling, timestamps and PAWS (RFC 7323), selective acknowledgements (RFC
 //! 2018, 2883) with RACK and tail loss probes (RFC 8985), New Reno without them (RFC 6582),
 //! Reno and CUBIC (RFC 5681, 9438), proportional rate reduction (RFC 6937), timeouts (RFC
@@ -28,10 +31,13 @@ mod cookie;
 mod counters;
 mod data;
 mod demux;
+mod echo;
 mod emit;
 mod event;
+mod host;
 mod input;
 mod key;
+mod link;
 mod options;
 mod output;
 mod queue;
@@ -46,7 +52,9 @@ mod timer;
 pub use calls::{Info, Refusal};
 pub use connection::{Io, State};
 pub use counters::Counters;
+pub use echo::Echo;
 pub use event::{Event, Id, Reason, Service};
+pub use host::{Addresses, Host, Neighbors};
 pub use key::Key;
 pub use options::{Algorithm, KeepAlive, Options};
 pub use stack::Stack;

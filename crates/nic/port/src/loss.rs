@@ -76,6 +76,10 @@ reasons! {
     RxMalformed "rx_malformed" Interface "received frames or ring entries that made no sense";
     RxKernelRing "rx_kernel_ring" Interface "frames for which the kernel found no room in the socket's ring";
     RxInterface "rx_interface" Interface "frames the kernel's interface could not receive or dropped";
+    RxIpMalformed "rx_ip_malformed" Application "IP packets whose header made no sense, to a host";
+    RxNotForHost "rx_not_for_host" Application "packets to addresses that a host does not have";
+    RxIpFragment "rx_ip_fragment" Application "fragments of IP packets, which a host does not join";
+    RxNoProtocol "rx_no_protocol" Application "packets of protocols that a host does not speak";
     RxTcpMalformed "rx_tcp_malformed" Application "TCP segments whose header or options made no sense";
     RxTcpChecksum "rx_tcp_checksum" Application "TCP segments with a wrong checksum";
     RxTcpNoConnection "rx_tcp_no_connection" Application "TCP segments to a port without a connection or a listener";
@@ -92,6 +96,8 @@ reasons! {
     TxOffload "tx_offload" Driver, Interface "packets that ask for an offload this port does not have";
     TxRefused "tx_refused" Interface "frames the kernel refused";
     TxInterface "tx_interface" Interface "frames the kernel's interface could not send or dropped";
+    TxNoRoute "tx_no_route" Application "packets of a host to addresses without a route";
+    TxNoNeighbor "tx_no_neighbor" Application "packets of a host whose next hop did not answer";
     TxTcpReply "tx_tcp_reply" Application "TCP resets and cookies for which there was no room";
     TxRingFull "tx_ring_full" Application "packets an application gave up because a transmit ring was full";
 }

@@ -1,0 +1,79 @@
+//! An application that sends back what it is sent, in the buffers in which it came, and ends
+//! its side when the other has ended (RFC 862).
+
+use std::collections::{HashMap, VecDeque};
+
+use memory::Packet;
+
+use crate::calls::Refusal;
+use crate::connection::Io;
+use crate::event::{Event, Id, Service};
+use crate::stack::Stack;
+
+/// The echo service.
+#[derive(Debug, Default)]
+pub struct Echo {
+    /// What could not be sent yet, of connections whose other side takes less than it sends.
+    /// What waits is not consumed: it is no more than a window.
+    waiting: HashMap<Id, Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    packets: VecDeque<Packet>,
+    is_peer_finished: bool,
+}
+
+impl Echo {
+    /// Sends a packet back, or keeps it.
+    fn send(&mut self, id: Id, packet: Packet, stack: &mut Stack, io: &mut Io) {
+        if let Some(waiting) = self.waiting.get_mut(&id) {
+            return waiting.packets.push_back(packet);
+        }
+        let len = packet.len();
+        match stack.send(id, packet, io) {
+            Ok(()) => _ = stack.consume(id, len, io),
+            Err((packet, Refusal::Full)) => self.waiting.entry(id).or_default().packets.push_back(packet),
+            Err((packet, _)) => io.pool.free(packet),
+        }
+    }
+
+    /// There is room for what waits.
+    fn resume(&mut self, id: Id, stack: &mut Stack, io: &mut Io) {
+        let Some(waiting) = self.waiting.get_mut(&id) else { return };
+        while let Some(packet) = waiting.packets.pop_front() {
+            let len = packet.len();
+            match stack.send(id, packet, io) {
+                Ok(()) => _ = stack.consume(id, len, io),
+                Err((packet, _)) => return waiting.packets.push_front(packet),
+            }
+        }
+        let is_peer_finished = waiting.is_peer_finished;
+        self.waiting.remove(&id);
+        if is_peer_finished {
+            let _ = stack.finish(id, io);
+        }
+    }
+
+    fn forget(&mut self, id: Id, io: &mut Io) {
+        let waiting = self.waiting.remove(&id).unwrap_or_default();
+        waiting.packets.into_iter().for_each(|packet| io.pool.free(packet));
+    }
+}
+
+impl Service for Echo {
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        for event in events.drain(..) {
+            match event {
+                Event::Received { connection, packet } => self.send(connection, packet, stack, io),
+                Event::Sent { connection, .. } => self.resume(connection, stack, io),
+                Event::PeerFinished { connection } => match self.waiting.get_mut(&connection) {
+                    Some(waiting) => waiting.is_peer_finished = true,
+                    None => _ = stack.finish(connection, io),
+                },
+                Event::Closed { connection, .. } => self.forget(connection, io),
+                Event::Connected { .. } | Event::Timer { .. } => {}
+            }
+        }
+    }
+}

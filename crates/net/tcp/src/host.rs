@@ -1,0 +1,329 @@
+//! A host on an Ethernet, of one core: it answers ARP requests, neighbour solicitations and
+//! pings, finds its next hops, and has a stack for TCP and an application for its events. It
+//! is a poller of `runtime`. No fragments, no routes but one gateway, no UDP, and messages of
+//! ICMP other than pings are dropped.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use memory::{Batch, Packet, Pool};
+use neighbor::{Limits, Responder, SyncTable, Table};
+use port::{Counter, Reason, RxQueue, TxQueue};
+use runtime::{Instant, Poller, Queue};
+use wire::ip::Protocol;
+use wire::{Flow, MacAddress, checksum, ethernet, ipv4, ipv6};
+
+use crate::connection::Io;
+use crate::event::{Event, Service};
+use crate::link::Link;
+use crate::options::{Options, SECOND_NS};
+use crate::stack::Stack;
+
+/// Frames that may wait for a full ring.
+const FRAMES: usize = Batch::MAX;
+/// Segments that are sent in one turn.
+const SEGMENTS: usize = 64;
+
+/// A host's addresses.
+#[derive(Debug, Clone)]
+pub struct Addresses {
+    /// Its Ethernet address.
+    pub mac: MacAddress,
+    /// Its IPv4 address and the bits of its prefix.
+    pub v4: Option<(Ipv4Addr, u8)>,
+    /// Its IPv6 address and the bits of its prefix.
+    pub v6: Option<(Ipv6Addr, u8)>,
+    /// Who forwards to addresses outside of the prefixes.
+    pub gateways: (Option<Ipv4Addr>, Option<Ipv6Addr>),
+}
+
+/// Who has which address on the link, for all cores of a host.
+#[derive(Clone)]
+pub struct Neighbors {
+    v4: Arc<SyncTable<Ipv4Addr>>,
+    v6: Arc<SyncTable<Ipv6Addr>>,
+}
+
+impl Default for Neighbors {
+    fn default() -> Neighbors {
+        // Whoever opens connections sends again what waits for too long.
+        let limits = Limits { wait_ns: 3 * SECOND_NS, packets_each: 64, ..Limits::default() };
+        Neighbors {
+            v4: Arc::new(SyncTable::new(Table::new(limits))),
+            v6: Arc::new(SyncTable::new(Table::new(limits))),
+        }
+    }
+}
+
+/// The losses below TCP.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lost {
+    malformed: u64,
+    foreign: u64,
+    fragments: u64,
+    unknown: u64,
+    no_route: u64,
+}
+
+/// A host of one core.
+pub struct Host {
+    rx: Box<dyn RxQueue>,
+    tx: Box<dyn TxQueue>,
+    addresses: Addresses,
+    responder: Responder,
+    v4: Link<Ipv4Addr>,
+    v6: Link<Ipv6Addr>,
+    stack: Stack,
+    service: Box<dyn Service>,
+    events: Vec<Event>,
+    /// IP packets from the stack.
+    segments: Batch,
+    /// Frames for the ring.
+    frames: Batch,
+    lost: Lost,
+    now: Option<Instant>,
+    /// Buffers that connections may keep.
+    buffers: usize,
+}
+
+impl Host {
+    /// A host on a pair of queues, with an application. It keeps up to `buffers` packets.
+    pub fn new(
+        queues: (Box<dyn RxQueue>, Box<dyn TxQueue>),
+        addresses: Addresses,
+        neighbors: &Neighbors,
+        options: Options,
+        service: Box<dyn Service>,
+        buffers: usize,
+    ) -> Host {
+        let own = [addresses.v4.map(|(own, _)| own.into()), addresses.v6.map(|(own, _)| own.into())];
+        let own: Vec<IpAddr> = own.into_iter().flatten().collect();
+        let v4 = addresses.v4.map_or(Ipv4Addr::UNSPECIFIED, |(own, _)| own);
+        let v6 = addresses.v6.map_or(Ipv6Addr::UNSPECIFIED, |(own, _)| own);
+        Host {
+            rx: queues.0,
+            tx: queues.1,
+            responder: Responder { mac: addresses.mac, addresses: own },
+            v4: Link::new(addresses.mac, v4, neighbors.v4.clone()),
+            v6: Link::new(addresses.mac, v6, neighbors.v6.clone()),
+            addresses,
+            stack: Stack::new(options, Instant::now().as_ns()),
+            service,
+            events: Vec::new(),
+            segments: Batch::with_limit(SEGMENTS),
+            frames: Batch::with_limit(FRAMES),
+            lost: Lost::default(),
+            now: None,
+            buffers,
+        }
+    }
+
+    /// The stack, to listen on ports of it and to read what it counted.
+    pub fn stack(&mut self) -> &mut Stack {
+        &mut self.stack
+    }
+
+    /// What was counted, losses first.
+    pub fn counters(&self) -> Vec<Counter> {
+        let own = [
+            (Reason::RxIpMalformed, self.lost.malformed),
+            (Reason::RxNotForHost, self.lost.foreign),
+            (Reason::RxIpFragment, self.lost.fragments),
+            (Reason::RxNoProtocol, self.lost.unknown),
+            (Reason::TxNoRoute, self.lost.no_route),
+            (Reason::TxNoNeighbor, self.v4.lost + self.v6.lost),
+        ];
+        let own = own.into_iter().map(|(reason, count)| Counter::of_loss(reason, count));
+        own.chain(self.stack.counters().all()).collect()
+    }
+
+    /// Takes a received frame.
+    fn take(&mut self, packet: Packet, now_ns: i64, pool: &mut Pool) {
+        let flow = match Flow::of(&packet) {
+            Ok(flow) if flow.protocol == Protocol::TCP => flow,
+            _ => return self.take_other(packet, now_ns, pool),
+        };
+        let is_ours = self.responder.addresses.contains(&flow.addresses.dst());
+        let to = ethernet::Header::of(&packet).map(|header| header.dst());
+        let Some(ip) = packet.get(flow.l3_offset()..flow.l4_offset()) else { return pool.free(packet) };
+        let (is_sound, class) = look(ip, &packet);
+        let lost = match () {
+            () if to != Some(self.addresses.mac) || !is_ours => Some(&mut self.lost.foreign),
+            // RFC 1122, section 4.2.3.10: nobody has these addresses.
+            () if !is_sound || is_nobody(flow.addresses.src()) => Some(&mut self.lost.malformed),
+            () if flow.fragment => Some(&mut self.lost.fragments),
+            () => None,
+        };
+        if let Some(lost) = lost {
+            *lost += 1;
+            return pool.free(packet);
+        }
+        self.stack.receive(packet, &flow, class, &mut Io { now_ns, pool, out: &mut self.segments });
+    }
+
+    /// Takes a frame that carries no TCP: it is answered, tells of a neighbour, or is dropped.
+    #[cold]
+    fn take_other(&mut self, mut packet: Packet, now_ns: i64, pool: &mut Pool) {
+        if self.responder.answer(&mut packet) {
+            if let Some(packet) = self.frames.push(packet) {
+                pool.free(packet);
+            }
+            return;
+        }
+        let is_known = self.v4.learn(&packet, now_ns, pool, &mut self.frames)
+            || self.v6.learn(&packet, now_ns, pool, &mut self.frames);
+        if !is_known {
+            self.lost.unknown += 1;
+        }
+        pool.free(packet);
+    }
+
+    /// Gives the application the events, until there are none.
+    fn serve(&mut self, now_ns: i64, pool: &mut Pool) {
+        self.stack.swap_events(&mut self.events);
+        if self.events.is_empty() {
+            return;
+        }
+        let mut io = Io { now_ns, pool, out: &mut self.segments };
+        self.service.serve(&mut self.events, &mut self.stack, &mut io);
+        for event in self.events.drain(..) {
+            if let Event::Received { packet, .. } = event {
+                io.pool.free(packet);
+            }
+        }
+    }
+
+    /// Sends what the stack has to send, as far as there is room for frames.
+    fn send(&mut self, now_ns: i64, pool: &mut Pool) {
+        self.stack.output(&mut Io { now_ns, pool, out: &mut self.segments });
+        // A packet may need a request in front of it.
+        while self.frames.room() >= 2
+            && let Some(packet) = self.segments.pop_front()
+        {
+            self.route(packet, now_ns, pool);
+        }
+        if !self.frames.is_empty() {
+            self.tx.send(pool, &mut self.frames);
+        }
+    }
+
+    fn route(&mut self, packet: Packet, now_ns: i64, pool: &mut Pool) {
+        if let (4, Some(ip)) = (version(&packet), ipv4::Header::of(&packet)) {
+            let (to, own) = (ip.dst(), self.addresses.v4);
+            let is_near = own.is_some_and(|(own, bits)| is_in_v4(own, to, bits));
+            match if is_near { Some(to) } else { self.addresses.gateways.0 } {
+                Some(hop) => return self.v4.send(packet, hop, now_ns, pool, &mut self.frames),
+                None => self.lost.no_route += 1,
+            }
+        } else if let Some(ip) = ipv6::Header::of(&packet) {
+            let (to, own) = (ip.dst(), self.addresses.v6);
+            let is_near = own.is_some_and(|(own, bits)| is_in_v6(own, to, bits));
+            match if is_near { Some(to) } else { self.addresses.gateways.1 } {
+                Some(hop) => return self.v6.send(packet, hop, now_ns, pool, &mut self.frames),
+                None => self.lost.no_route += 1,
+            }
+        }
+        pool.free(packet);
+    }
+
+    /// Begins: the application may open connections before any event.
+    fn begin(&mut self, now: Instant, pool: &mut Pool) {
+        if self.now.is_none() {
+            let mut io = Io { now_ns: now.as_ns(), pool, out: &mut self.segments };
+            self.service.begin(&mut self.stack, &mut io);
+        }
+        self.now = Some(now);
+    }
+}
+
+impl Poller for Host {
+    fn turn(&mut self, now: Instant, pool: &mut Pool, batch: &mut Batch) -> usize {
+        let now_ns = now.as_ns();
+        self.begin(now, pool);
+        let received = self.rx.recv(pool, batch);
+        while let Some(packet) = batch.pop_front() {
+            self.take(packet, now_ns, pool);
+        }
+        self.stack.expire(&mut Io { now_ns, pool, out: &mut self.segments });
+        self.v4.expire(now_ns, pool, &mut self.frames);
+        self.v6.expire(now_ns, pool, &mut self.frames);
+        self.serve(now_ns, pool);
+        self.send(now_ns, pool);
+        if received == 0 {
+            self.tx.clean(pool);
+        }
+        received + usize::from(self.stack.is_ready())
+    }
+
+    fn queues<'a>(&'a mut self, visit: &mut dyn FnMut(Queue<'a>)) {
+        visit(Queue::Rx(&mut *self.rx));
+        visit(Queue::Tx(&mut *self.tx));
+    }
+
+    fn buffers(&self) -> usize {
+        self.buffers
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let now = self.now?;
+        if !self.frames.is_empty() || !self.segments.is_empty() || self.stack.is_ready() {
+            return Some(now);
+        }
+        let all = [self.stack.next_deadline_ns(), self.v4.deadline_ns(), self.v6.deadline_ns()];
+        let next = all.into_iter().flatten().min()?;
+        Some(now + Duration::from_nanos(next.saturating_sub(now.as_ns()).max(0) as u64))
+    }
+
+    fn retries(&self) -> bool {
+        true
+    }
+}
+
+/// Whether an IP header is sound, and its traffic class.
+fn look(ip: &[u8], packet: &Packet) -> (bool, u8) {
+    match version(ip) {
+        4 => {
+            let is_sound = match packet.ip_checksum() {
+                memory::Checksum::Good => true,
+                memory::Checksum::Bad => false,
+                memory::Checksum::Unknown => checksum::verify(ip),
+            };
+            (is_sound, ipv4::Header::of(ip).map_or(0, |ip| ip.traffic_class()))
+        }
+        _ => (true, ipv6::Header::of(ip).map_or(0, |ip| ip.traffic_class())),
+    }
+}
+
+fn version(ip: &[u8]) -> u8 {
+    ip.first().map_or(0, |first| ipv4::version(*first))
+}
+
+/// Whether an address can be no sender's.
+fn is_nobody(address: IpAddr) -> bool {
+    let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+    address.is_multicast() || address.is_unspecified() || is_broadcast
+}
+
+fn is_in_v4(own: Ipv4Addr, other: Ipv4Addr, bits: u8) -> bool {
+    let differ = own.to_bits() ^ other.to_bits();
+    bits == 0 || differ >> 32_u8.saturating_sub(bits).min(31) == 0
+}
+
+fn is_in_v6(own: Ipv6Addr, other: Ipv6Addr, bits: u8) -> bool {
+    let differ = own.to_bits() ^ other.to_bits();
+    bits == 0 || differ >> 128_u8.saturating_sub(bits).min(127) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_tell_who_is_near() {
+        let [a, b] = [[10, 0, 0, 2], [10, 0, 1, 2]].map(Ipv4Addr::from);
+        assert!(is_in_v4(a, b, 23) && !is_in_v4(a, b, 24) && is_in_v4(a, a, 32) && is_in_v4(a, b, 0));
+        let [a, b] = [1, 0x1_0001_u128].map(Ipv6Addr::from_bits);
+        assert!(is_in_v6(a, b, 111) && !is_in_v6(a, b, 112) && is_in_v6(a, a, 128) && is_in_v6(a, b, 0));
+    }
+}

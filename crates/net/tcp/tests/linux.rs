@@ -1,0 +1,304 @@
+//! A host of ours and Linux's own TCP at the two ends of a TAP interface, in a network
+//! namespace of its own: needs root, and never touches the machine's interfaces.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use interface::tap::TapPort;
+use memory::{Backing, Batch, Dma, Packet, Pool};
+use nix::sched::{CloneFlags, unshare};
+use port::Port;
+use runtime::{Instant, Poller};
+use tcp::{Addresses, Echo, Event, Host, Id, Io, Neighbors, Options, Reason, Refusal, Service, Stack};
+
+const LINUX: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 1);
+const OURS: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 2);
+const LINUX_V6: Ipv6Addr = Ipv6Addr::new(0xFD66, 0, 0, 0, 0, 0, 0, 1);
+const OURS_V6: Ipv6Addr = Ipv6Addr::new(0xFD66, 0, 0, 0, 0, 0, 0, 2);
+const ECHO: u16 = 7;
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split(' ')).status().expect("iproute2 is installed");
+    assert!(status.success(), "ip {arguments}");
+}
+
+/// What a host counted, and whether all its buffers came back.
+struct Ended {
+    counters: Vec<port::Counter>,
+    missing: usize,
+}
+
+impl Ended {
+    fn count(&self, name: &str) -> u64 {
+        self.counters.iter().find(|counter| counter.name == name).expect("a counter").value
+    }
+}
+
+/// Runs `test` beside a host of ours with an application, in a namespace of its own.
+fn beside(
+    options: Options,
+    service: impl Service + 'static,
+    test: impl FnOnce() + Send + 'static,
+) -> Option<Ended> {
+    let run = move || {
+        if let Err(errno) = unshare(CloneFlags::CLONE_NEWNET) {
+            let must = std::env::var("CI").is_ok_and(|ci| ci == "true" || ci == "1");
+            assert!(!must, "CI is set, but a network namespace needs CAP_SYS_ADMIN: {errno}");
+            println!("passed over: a network namespace needs CAP_SYS_ADMIN ({errno})");
+            return None;
+        }
+        let mut port = TapPort::open("t0", &port::Options::default()).expect("a TAP interface");
+        for address in [format!("{LINUX}/24"), format!("{LINUX_V6}/64 nodad")] {
+            ip(&format!("addr add {address} dev t0"));
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let ends = stop.clone();
+        let queues = (port.rx_queue(0).unwrap(), port.tx_queue(0).unwrap());
+        let addresses = Addresses {
+            mac: wire::MacAddress(port.mac()),
+            v4: Some((OURS, 24)),
+            v6: Some((OURS_V6, 64)),
+            gateways: (None, None),
+        };
+        let host = thread::spawn(move || {
+            let options = Options { key: [1, 2], ..options };
+            let mut host =
+                Host::new(queues, addresses, &Neighbors::default(), options, Box::new(service), 8192);
+            host.stack().listen(ECHO);
+            let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
+            let mut pool = Pool::new(&dma, 16_384).expect("memory");
+            let mut batch = Batch::with_limit(64);
+            while !ends.load(Ordering::Relaxed) {
+                if host.turn(Instant::now(), &mut pool, &mut batch) == 0 {
+                    thread::yield_now();
+                }
+            }
+            let counters = host.counters();
+            drop(host);
+            let missing = pool.capacity() - pool.available();
+            Ended { counters, missing }
+        });
+        let tested = std::panic::catch_unwind(std::panic::AssertUnwindSafe(test));
+        stop.store(true, Ordering::Relaxed);
+        let ended = host.join().expect("the host does not panic");
+        if let Err(panic) = tested {
+            ended
+                .counters
+                .iter()
+                .filter(|it| it.value > 0)
+                .for_each(|it| eprintln!("{} {}", it.name, it.value));
+            std::panic::resume_unwind(panic);
+        }
+        assert_eq!(ended.missing, 0, "buffers that did not come back");
+        Some(ended)
+    };
+    match thread::spawn(run).join() {
+        Ok(ended) => ended,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+fn data(len: usize) -> Vec<u8> {
+    (0..len as u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect_timeout(&address, LIMIT).expect("a connection");
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    stream.set_write_timeout(Some(LIMIT)).unwrap();
+    stream
+}
+
+/// Sends `len` bytes, has them sent back, and ends.
+fn echo(address: SocketAddr, len: usize) {
+    let mut stream = connect(address);
+    let sent = data(len);
+    let mut writer = stream.try_clone().unwrap();
+    let bytes = sent.clone();
+    let sender = thread::spawn(move || {
+        writer.write_all(&bytes).expect("taken");
+        writer.shutdown(Shutdown::Write).expect("it ends");
+    });
+    let mut back = Vec::with_capacity(len);
+    stream.read_to_end(&mut back).expect("all of it");
+    sender.join().unwrap();
+    assert!(back == sent, "{} of {len} bytes, or others", back.len());
+}
+
+#[test]
+fn fifty_megabytes_from_linux_come_back_over_both_versions_of_ip() {
+    let ended = beside(Options::default(), Echo::default(), || {
+        echo((OURS, ECHO).into(), 50_000_000);
+        echo((OURS_V6, ECHO).into(), 5_000_000);
+    });
+    let Some(ended) = ended else { return };
+    assert_eq!(ended.count("tcp_bytes_received"), 55_000_000);
+    assert_eq!((ended.count("tcp_accepted"), ended.count("tcp_resets_received")), (2, 0));
+}
+
+#[test]
+fn a_thousand_short_connections() {
+    let ended = beside(Options::default(), Echo::default(), || {
+        for n in 0..1000 {
+            echo((OURS, ECHO).into(), n % 100 + 1);
+        }
+    });
+    let Some(ended) = ended else { return };
+    assert_eq!((ended.count("tcp_accepted"), ended.count("tcp_timed_out")), (1000, 0));
+}
+
+#[test]
+fn plain_tcp_without_options_works_as_well() {
+    let plain =
+        Options { sack: false, timestamps: false, window_scale: false, ecn: false, ..Options::default() };
+    beside(plain, Echo::default(), || echo((OURS, ECHO).into(), 5_000_000));
+}
+
+#[test]
+fn syn_cookies_open_connections_that_linux_knows() {
+    let flooded = Options { half_open: 0, ..Options::default() };
+    let ended = beside(flooded, Echo::default(), || echo((OURS, ECHO).into(), 2_000_000));
+    let Some(ended) = ended else { return };
+    assert_eq!((ended.count("tcp_cookies_accepted"), ended.count("tcp_accepted")), (1, 1));
+}
+
+/// Whatever an application is told of the ends of connections.
+#[derive(Clone, Default)]
+struct Ends {
+    reasons: Arc<Mutex<Vec<Reason>>>,
+    echo: Arc<Mutex<Echo>>,
+}
+
+impl Service for Ends {
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        for event in events.iter() {
+            if let Event::Closed { reason, .. } = event {
+                self.reasons.lock().unwrap_or_else(PoisonError::into_inner).push(*reason);
+            }
+        }
+        self.echo.lock().unwrap_or_else(PoisonError::into_inner).serve(events, stack, io);
+    }
+}
+
+#[test]
+fn resets_go_both_ways_and_half_closed_connections_go_on() {
+    let ends = Ends::default();
+    let seen = ends.reasons.clone();
+    let ended = beside(Options::default(), ends, move || {
+        let closed = TcpStream::connect_timeout(&(OURS, 9).into(), LIMIT).unwrap_err();
+        assert_eq!(closed.kind(), ErrorKind::ConnectionRefused);
+        // Linux resets what it closes with data that nobody read.
+        let mut stream = connect((OURS, ECHO).into());
+        stream.write_all(b"nobody reads what comes back").unwrap();
+        while stream.peek(&mut [0; 8]).unwrap() == 0 {}
+        drop(stream);
+        // Half closed: the other half still carries what was sent before.
+        let mut stream = connect((OURS, ECHO).into());
+        stream.write_all(&data(100_000)).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut back = vec![];
+        stream.read_to_end(&mut back).unwrap();
+        assert_eq!(back.len(), 100_000);
+        let begin = std::time::Instant::now();
+        while seen.lock().unwrap().len() < 2 && begin.elapsed() < LIMIT {
+            thread::yield_now();
+        }
+        assert_eq!(*seen.lock().unwrap(), [Reason::Reset, Reason::Finished]);
+    });
+    let Some(ended) = ended else { return };
+    assert_eq!((ended.count("tcp_resets_sent"), ended.count("tcp_resets_received")), (1, 1));
+}
+
+/// Opens a connection, sends, and checks that it comes back.
+struct Client {
+    to: SocketAddr,
+    data: Vec<u8>,
+    sent: usize,
+    back: usize,
+    connection: Option<Id>,
+    ended: Arc<AtomicBool>,
+}
+
+impl Client {
+    fn fill(&mut self, stack: &mut Stack, io: &mut Io) {
+        let Some(id) = self.connection else { return };
+        match stack.write(id, &self.data[self.sent..], io) {
+            Ok(written) => self.sent += written,
+            Err(refusal) => assert_eq!(refusal, Refusal::Finished),
+        }
+        if self.sent == self.data.len() {
+            let _ = stack.finish(id, io);
+        }
+    }
+
+    fn check(&mut self, packet: Packet, stack: &mut Stack, io: &mut Io) {
+        assert!(packet[..] == self.data[self.back..self.back + packet.len()], "at {}", self.back);
+        self.back += packet.len();
+        let id = self.connection.expect("it is open");
+        // It may have ended in the same batch.
+        assert!(matches!(stack.consume(id, packet.len(), io), Ok(()) | Err(Refusal::Gone)));
+        io.pool.free(packet);
+    }
+}
+
+impl Service for Client {
+    fn begin(&mut self, stack: &mut Stack, io: &mut Io) {
+        let own = if self.to.is_ipv4() { OURS.into() } else { OURS_V6.into() };
+        self.connection = Some(stack.connect(own, (self.to.ip(), self.to.port()), io).expect("room"));
+    }
+
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        for event in events.drain(..) {
+            match event {
+                Event::Received { packet, .. } => self.check(packet, stack, io),
+                Event::Connected { .. } | Event::Sent { .. } => self.fill(stack, io),
+                Event::PeerFinished { .. } => assert_eq!(self.back, self.data.len()),
+                // Nobody listens yet.
+                Event::Closed { reason: Reason::Reset, .. } if self.sent == 0 => self.begin(stack, io),
+                Event::Closed { reason, .. } => {
+                    assert_eq!(reason, Reason::Finished);
+                    self.ended.store(true, Ordering::Relaxed);
+                }
+                Event::Timer { .. } => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn we_connect_to_linux_which_sends_back_what_we_send() {
+    for (own, len) in [(SocketAddr::from((LINUX, 9000)), 50_000_000), ((LINUX_V6, 9000).into(), 3_000_000)] {
+        let ended = Arc::new(AtomicBool::new(false));
+        let is_over = ended.clone();
+        let client = Client { to: own, data: data(len), sent: 0, back: 0, connection: None, ended };
+        let ended = beside(Options::default(), client, move || {
+            let listener = TcpListener::bind(own).unwrap();
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(LIMIT)).unwrap();
+            let (mut block, mut all) = (vec![0; 1 << 16], 0);
+            loop {
+                match stream.read(&mut block).unwrap() {
+                    0 => break,
+                    len => stream.write_all(&block[..len]).unwrap(),
+                }
+                all += 1;
+            }
+            assert!(all > 0);
+            drop(stream);
+            let begin = std::time::Instant::now();
+            while !is_over.load(Ordering::Relaxed) && begin.elapsed() < LIMIT {
+                thread::yield_now();
+            }
+        });
+        let Some(ended) = ended else { return };
+        assert_eq!(ended.count("tcp_bytes_acknowledged"), len as u64);
+        assert_eq!((ended.count("tcp_connected"), ended.count("tcp_bytes_received")), (1, len as u64));
+    }
+}
