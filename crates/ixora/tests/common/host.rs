@@ -1,9 +1,11 @@
 //! Hosts: threads in network namespaces of their own. The machine's own interfaces are
 //! never touched.
 
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use nix::sched::{CloneFlags, unshare};
 
@@ -13,6 +15,34 @@ pub fn ip(arguments: &str) {
         Command::new("ip").args(arguments.split(' ')).status().expect("iproute2").success(),
         "ip {arguments}"
     );
+}
+
+/// How long a connection, and each read and write on it, may take: a host that waited without
+/// a limit would keep a test that failed at another host from its end.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The next connection.
+pub fn accept(listener: &TcpListener) -> TcpStream {
+    listener.set_nonblocking(true).expect("a socket");
+    let mut stream = None;
+    super::until("connection", || {
+        stream = listener.accept().ok();
+        stream.is_some()
+    });
+    let (stream, _) = stream.expect("a connection");
+    stream.set_nonblocking(false).expect("a socket");
+    limited(stream)
+}
+
+/// A connection to another host.
+pub fn connect(address: impl Into<SocketAddr>) -> TcpStream {
+    limited(TcpStream::connect_timeout(&address.into(), LIMIT).expect("a connection"))
+}
+
+fn limited(stream: TcpStream) -> TcpStream {
+    stream.set_read_timeout(Some(LIMIT)).expect("a limit");
+    stream.set_write_timeout(Some(LIMIT)).expect("a limit");
+    stream
 }
 
 type Task = Box<dyn FnOnce() + Send>;

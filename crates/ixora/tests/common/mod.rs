@@ -7,7 +7,8 @@ pub mod host;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,8 +30,11 @@ impl Done {
     }
 }
 
-/// A running program; killed when dropped.
+/// A running program; killed when dropped, with the programs that it started in its group.
 pub struct Running(Option<Child>);
+
+/// How long the output of a program that ended may stay open, in others that it started.
+const OUTPUT: Duration = Duration::from_secs(20);
 
 /// The program under test.
 pub const IXORA: &str = env!("CARGO_BIN_EXE_ixora");
@@ -56,6 +60,12 @@ pub fn start_command(command: &mut Command, place: &Path) -> Running {
 /// Runs `ixora` to its end.
 pub fn run(place: &Path, arguments: &str) -> Done {
     start(place, arguments).wait(20)
+}
+
+/// Runs any command to its end; one that runs longer than a minute fails the test.
+pub fn output(command: &mut Command) -> Output {
+    let Done { status, stdout, stderr } = start_command(command, &std::env::temp_dir()).wait(60);
+    Output { status, stdout: stdout.into_bytes(), stderr: stderr.into_bytes() }
 }
 
 impl Running {
@@ -94,14 +104,15 @@ impl Running {
                 Some(status) => break status,
                 None if Instant::now() > end => {
                     late = true;
-                    let _ = child.kill();
+                    kill(&mut child);
                     break child.wait().expect("a child of ours");
                 }
                 None => thread::sleep(Duration::from_millis(5)),
             }
         };
-        let all = |pipe: Option<thread::JoinHandle<String>>| {
-            pipe.map(|pipe| pipe.join().expect("no panic")).unwrap_or_default()
+        let kept = |_| "a program that it started keeps its output open".to_owned();
+        let all = |pipe: Option<Receiver<String>>| {
+            pipe.map(|pipe| pipe.recv_timeout(OUTPUT).unwrap_or_else(kept)).unwrap_or_default()
         };
         let (stdout, stderr) = (all(out), all(err));
         let done = Done { status, stdout, stderr };
@@ -113,19 +124,29 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(mut child) = self.0.take() {
-            let _ = child.kill();
+            kill(&mut child);
             let _ = child.wait();
         }
     }
 }
 
+/// Kills a program that was not waited for yet, and its group.
+fn kill(child: &mut Child) {
+    if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let _ = child.kill();
+}
+
 /// Collects what a pipe gives, in a thread of its own.
-fn read(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+fn read(mut from: impl Read + Send + 'static) -> Receiver<String> {
+    let (say, hear) = channel();
     thread::spawn(move || {
         let mut text = String::new();
         let _ = from.read_to_string(&mut text);
-        text
-    })
+        let _ = say.send(text);
+    });
+    hear
 }
 
 /// Waits until a condition holds.

@@ -6,15 +6,20 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
 use super::{NOBODY, assert_confined, expected_user, is_root, refused, status, threads, until_confined};
 use crate::common::{IXORA, Running, names, start_command, until};
 
+/// How long an answer may take.
+const LIMIT: Option<Duration> = Some(Duration::from_secs(60));
+
 /// What is asked through `-u` in a folder, and what is answered.
 fn ask(place: &Path, request: &str) -> String {
     let mut stream = UnixStream::connect(place.join("control")).expect("a control socket");
+    stream.set_read_timeout(LIMIT).expect("a limit");
     write!(stream, "{request}\r\nQUIT\r\n").expect("it is listened to");
     let mut all = String::new();
     stream.read_to_string(&mut all).expect("an answer");
@@ -77,6 +82,7 @@ fn a_router_works_on_with_nothing_left_to_abuse() {
     let port = ask(place.path(), "READ click_driver@@ControlSocket.port");
     let port = port.lines().find_map(|line| line.strip_suffix("200 Goodbye!")).unwrap_or("").to_string();
     let client = TcpStream::connect(format!("127.0.0.1:{port}")).expect("a port");
+    client.set_read_timeout(LIMIT).expect("a limit");
     let mut line = String::new();
     BufReader::new(client).read_line(&mut line).expect("a greeting");
     assert_eq!(line, "Click::ControlSocket/1.3\r\n", "users are told apart all the same");

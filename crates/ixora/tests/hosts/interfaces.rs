@@ -3,13 +3,13 @@
 //! interfaces are never touched.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::host::{Host, ip};
+use crate::common::host::{Host, accept, connect, ip};
 use crate::common::{Running, may_make_interfaces, start, until};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto, recv, sendto, socket};
 use rustix::process::Signal;
@@ -91,7 +91,7 @@ fn ping(host: Ipv4Addr, number: u16) -> Option<()> {
 fn tcp(lab: &Lab, len: usize) {
     let listener = lab.b.run(|| TcpListener::bind((THERE, 7)).expect("a port"));
     let echo = lab.b.begin(move || {
-        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut stream = accept(&listener);
         let (mut block, mut all) = (vec![0; 1 << 16], 0);
         loop {
             match stream.read(&mut block).expect("bytes") {
@@ -102,8 +102,7 @@ fn tcp(lab: &Lab, len: usize) {
         }
     });
     lab.a.run(move || {
-        let mut stream = TcpStream::connect((THERE, 7)).expect("a connection");
-        stream.set_read_timeout(Some(Duration::from_secs(15))).expect("a limit");
+        let mut stream = connect((THERE, 7));
         let data: Vec<u8> = (0..len).map(|n| (n * 7 + n / 251) as u8).collect();
         let (mut writer, sent) = (stream.try_clone().expect("a descriptor"), data.clone());
         let sender = thread::spawn(move || {

@@ -3,12 +3,12 @@
 //! versions of IP.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::host::{Host, ip};
+use crate::common::host::{Host, accept, connect, ip};
 use crate::common::{Done, may_make_interfaces, start_command, until};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketType, ipproto, recvfrom, sendto, socket, sockopt,
@@ -145,8 +145,7 @@ fn pattern(at: usize) -> Vec<u8> {
 fn bulk(lab: &Lab, to: &'static str) {
     let listener = lab.b.run(move || TcpListener::bind((to, 7)).expect("a port"));
     let taken = lab.b.begin(move || {
-        let (mut stream, _) = listener.accept().expect("a connection");
-        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
+        let mut stream = accept(&listener);
         let (mut block, mut all) = (vec![0; 1 << 16], 0);
         while all < BULK {
             stream.read_exact(&mut block).expect("bytes");
@@ -158,8 +157,8 @@ fn bulk(lab: &Lab, to: &'static str) {
     });
     let started = Instant::now();
     let said = lab.a.run(move || {
-        let mut stream = TcpStream::connect((to, 7)).expect("a connection");
-        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
+        let to: IpAddr = to.parse().expect("an address");
+        let mut stream = connect((to, 7));
         let mut sent = 0;
         while sent < BULK {
             let block = pattern(sent);

@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::common::output;
+
 fn ixora(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ixora")).arg("click").args(arguments).output().expect("it runs")
+    output(Command::new(env!("CARGO_BIN_EXE_ixora")).arg("click").args(arguments))
 }
 
 fn click(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_click")).args(arguments).output().expect("it runs")
+    output(Command::new(env!("CARGO_BIN_EXE_click")).args(arguments))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -48,10 +50,10 @@ fn a_wrong_configuration_is_told_with_its_place() {
 fn click_flatten_prints_what_click_reads() {
     let flatten = Path::new(env!("CARGO_BIN_EXE_click-flatten"));
     let config = "elementclass Two { input -> Queue(5) -> output } Idle -> Two -> Discard";
-    let out = Command::new(flatten).args(["-e", config]).output().expect("it runs");
+    let out = output(Command::new(flatten).args(["-e", config]));
     let flat = text(&out.stdout);
     assert!(flat.contains("Two@2/Queue@1 :: Queue(5);"), "{flat}");
-    let again = Command::new(flatten).args(["-e", &flat]).output().expect("it runs");
+    let again = output(Command::new(flatten).args(["-e", &flat]));
     assert_eq!(text(&again.stdout), flat);
 }
 

@@ -212,7 +212,7 @@ fn folder(name: &str) -> std::path::PathBuf {
 }
 
 fn ixora(arguments: &[&str]) -> std::process::Output {
-    std::process::Command::new(env!("CARGO_BIN_EXE_ixora")).args(arguments).output().unwrap()
+    crate::common::output(std::process::Command::new(env!("CARGO_BIN_EXE_ixora")).args(arguments))
 }
 
 const COUNTED: &str =

@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use element::fixture::EndOnDrop;
 use element::io::router_ports::{OpenPorts, RouterPorts, Topology};
 use graph::lang::{self, Source};
 use graph::{Console, Options, Router, Services};
@@ -112,15 +113,14 @@ impl Ground {
             let shared = router.shared();
             let next = std::thread::scope(|scope| {
                 scope.spawn(|| router.run());
+                let _end = EndOnDrop(shared.clone());
                 let end = Instant::now() + Duration::from_secs(20);
                 let until = if last { wanted } else { (n as u64 + 1) * wanted / routers.len() as u64 };
                 while self.accounted(device) < until && Instant::now() < end {
                     std::thread::sleep(Duration::from_millis(2));
                 }
                 // Made ready while the old one runs.
-                let next = (!last).then(|| self.router(&routers[n + 1], threads).unwrap());
-                shared.end();
-                next
+                (!last).then(|| self.router(&routers[n + 1], threads).unwrap())
             });
             let Some(mut next) = next else { break };
             assert_eq!(shared.plan.source, *text);
@@ -251,13 +251,13 @@ fn a_broken_configuration_changes_nothing() {
     ];
     let errors = std::thread::scope(|scope| {
         scope.spawn(|| router.run());
+        let _end = EndOnDrop(shared);
         let errors =
             broken.map(|(text, word)| (text, word, ground.router(text, 1).err().unwrap_or_default()));
         let end = Instant::now() + Duration::from_secs(20);
         while ground.arrived(1) < 2000 && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(2));
         }
-        shared.end();
         errors
     });
     drop(models);
@@ -291,19 +291,10 @@ fn a_running_program_takes_a_new_configuration() {
     let socket = place.path().join("control");
     let wire = "model:82599,wire=gen:rate=20k+sink";
     let text = |middle: &str| format!("f :: FromDevice(\"{wire}\") -> {middle} t :: ToDevice(\"{wire}\")");
-    let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_ixora"))
-        .args([
-            "click",
-            "-R",
-            "--ring",
-            "4096",
-            "-u",
-            socket.to_str().unwrap(),
-            "-e",
-            &text("c :: Counter ->"),
-        ])
-        .spawn()
-        .unwrap();
+    let mut command = std::process::Command::new(crate::common::IXORA);
+    command.args(["click", "-R", "--ring", "4096", "-u"]).arg(&socket);
+    command.args(["-e", &text("c :: Counter ->")]);
+    let program = crate::common::start_command(&mut command, place.path());
     let mut control = Control::open(&socket);
     let count = |control: &mut Control, handler: &str| {
         control.ask(&format!("READ {handler}")).1.trim().parse::<u64>().unwrap()
@@ -331,7 +322,7 @@ fn a_running_program_takes_a_new_configuration() {
     let lost: u64 = count(&mut control, "t.dropped");
     assert_eq!(lost, 0);
     control.ask("WRITE stop");
-    assert_eq!(program.wait().unwrap().code(), Some(0));
+    assert_eq!(program.wait(60).code(), Some(0));
 }
 
 /// A client of the control socket.

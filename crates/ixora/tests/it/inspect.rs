@@ -4,8 +4,10 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::common::output;
+
 fn ixora(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ixora")).args(arguments).output().expect("it runs")
+    output(Command::new(env!("CARGO_BIN_EXE_ixora")).args(arguments))
 }
 
 fn click(arguments: &[&str]) -> Output {

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::common::output;
+
 /// A router with a control socket.
 struct Router {
     child: Child,
@@ -66,10 +68,18 @@ fn line(client: &mut impl BufRead) -> String {
     line
 }
 
+/// A connection whose answer has a limit.
+fn connected(address: &str) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("metrics");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+    stream.set_write_timeout(Some(Duration::from_secs(20))).expect("a limit");
+    stream
+}
+
 fn top(arguments: &[&str]) -> Output {
     let mut all = vec!["top"];
     all.extend(arguments);
-    Command::new(env!("CARGO_BIN_EXE_ixora")).args(all).output().expect("it runs")
+    output(Command::new(env!("CARGO_BIN_EXE_ixora")).args(all))
 }
 
 fn element<'a>(all: &'a Value, name: &str) -> &'a Value {
@@ -112,7 +122,7 @@ fn metrics_are_served_and_read() {
     let router = Router::start(&["--metrics=0"]);
     let port = router.read("click_driver@@Metrics.port");
     std::thread::sleep(Duration::from_millis(500)); // one turn in 64 is timed
-    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("metrics");
+    let mut stream = connected(&format!("127.0.0.1:{port}"));
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an answer");
@@ -140,15 +150,15 @@ fn metrics_are_served_and_read() {
 fn slow_and_senseless_http_clients_are_let_go() {
     let router = Router::start(&["--metrics=0"]);
     let address = format!("127.0.0.1:{}", router.read("click_driver@@Metrics.port"));
-    let mut slow = TcpStream::connect(&address).expect("metrics");
+    let mut slow = connected(&address);
     slow.write_all(b"GET /metr").expect("sent");
-    let mut endless = TcpStream::connect(&address).expect("metrics");
+    let mut endless = connected(&address);
     let _ = endless.write_all(&vec![b'x'; 100_000]); // it may have been let go amid
     let mut answer = vec![];
     let _ = endless.read_to_end(&mut answer);
     assert!(String::from_utf8_lossy(&answer).starts_with("HTTP/1.1 400"), "{answer:?}");
     let crowd: Vec<_> = (0..100).map(|_| TcpStream::connect(&address)).collect();
-    let mut good = TcpStream::connect(&address).expect("metrics");
+    let mut good = connected(&address);
     good.write_all(b"HEAD /metrics HTTP/1.0\r\n\r\n").expect("sent");
     let mut text = String::new();
     good.read_to_string(&mut text).expect("an answer");
@@ -168,7 +178,7 @@ fn a_port_that_is_taken_is_said_and_a_near_one_will_do() {
         let config = "Idle -> Discard; Script(wait 0.1s, stop)";
         let name = "click_driver@@ControlSocket.port";
         let mut command = Command::new(env!("CARGO_BIN_EXE_ixora"));
-        command.args(["click", "-p", place, "-e", config, "-h", name]).output().expect("it runs")
+        output(command.args(["click", "-p", place, "-e", config, "-h", name]))
     };
     let out = run(&port.to_string());
     assert_eq!(out.status.code(), Some(1));
@@ -195,7 +205,7 @@ fn a_socket_is_its_owners_and_goes_with_the_router() {
     let run = |path: &PathBuf| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ixora"));
         command.arg("click").arg("-u").arg(path).args(["-e", "Idle -> Discard; Script(wait 0.1s, stop)"]);
-        command.output().expect("it runs")
+        output(&mut command)
     };
     let out = run(&kept);
     assert!(!String::from_utf8_lossy(&out.stderr).contains("in use"), "{out:?}");
@@ -228,7 +238,7 @@ fn clients_stay_when_a_configuration_takes_the_place_of_another() {
         assert!(start.elapsed() < Duration::from_secs(20), "the new router does not answer");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("metrics");
+    let mut stream = connected(&format!("127.0.0.1:{port}"));
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("sent");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an answer");
@@ -308,6 +318,16 @@ impl Terminal {
     }
 }
 
+/// The live view; killed when dropped.
+struct View(Child);
+
+impl Drop for View {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn the_live_view_takes_keys_and_gives_the_terminal_back() {
     let router = Router::start(&[]);
@@ -316,7 +336,7 @@ fn the_live_view_takes_keys_and_gives_the_terminal_back() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ixora"));
     command.arg("top").arg(&router.socket).args(["--interval", "200ms"]);
     command.stdin(terminal.stdio()).stdout(terminal.stdio()).stderr(terminal.stdio());
-    let mut child = command.spawn().expect("it runs");
+    let mut view = View(command.spawn().expect("it runs"));
     terminal.until("ELEMENT");
     assert_ne!(terminal.settings(), before, "keys come one by one");
     terminal.until("by graph");
@@ -326,6 +346,11 @@ fn the_live_view_takes_keys_and_gives_the_terminal_back() {
     terminal.until("paused");
     terminal.ours.write_all(b"q").expect("a key");
     terminal.until("\x1b[?1049l");
-    assert!(child.wait().expect("its end").success());
+    let mut status = None;
+    crate::common::until("end of the view", || {
+        status = view.0.try_wait().expect("a child of ours");
+        status.is_some()
+    });
+    assert!(status.is_some_and(|status| status.success()), "{status:?}");
     assert_eq!(terminal.settings(), before);
 }
