@@ -11,6 +11,7 @@ mod error;
 pub mod guest;
 pub mod initramfs;
 pub mod kernel;
+pub mod limited;
 pub mod packages;
 pub mod rig;
 pub mod scenario;

@@ -10,10 +10,12 @@ use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
 use super::{Depth, Suite};
-use crate::{Error, Result};
+use crate::{Error, Result, limited};
 
 /// Lists older than this are fetched again before a download.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long apt may take for lists, or for all archives of a tree.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// Names another mirror than apt's.
 const MIRROR: &str = "IXORA_DEBIAN_MIRROR";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -115,14 +117,14 @@ impl Apt {
 
     /// Runs apt-get in a directory; its complaint becomes the error.
     fn run(&self, packages: &[&str], directory: &Path, words: &[&str]) -> Result<Output> {
-        let output = Command::new("apt-get")
-            .args(["-q", "-y"])
-            .args(words)
-            .env("APT_CONFIG", self.home.join("apt.conf"))
-            .env("LC_ALL", "C")
-            .current_dir(directory)
-            .output()
-            .map_err(|source| Error::Program { program: "apt-get".to_owned(), package: "apt", source })?;
+        let mut apt = Command::new("apt-get");
+        apt.args(["-q", "-y"]).args(words).current_dir(directory);
+        apt.env("APT_CONFIG", self.home.join("apt.conf")).env("LC_ALL", "C");
+        let output = limited::output(&mut apt, LIMIT).map_err(|source| Error::Program {
+            program: "apt-get".to_owned(),
+            package: "apt",
+            source,
+        })?;
         if output.status.success() {
             return Ok(output);
         }
@@ -167,11 +169,8 @@ fn mirror() -> Result<String> {
         return Ok(mirror);
     }
     let words = ["indextargets", "--format", "$(REPO_URI) $(COMPONENT)", "Created-By: Packages"];
-    let output = Command::new("apt-get").args(words).output().map_err(|source| Error::Program {
-        program: "apt-get".to_owned(),
-        package: "apt",
-        source,
-    })?;
+    let output = limited::output(Command::new("apt-get").args(words), LIMIT)
+        .map_err(|source| Error::Program { program: "apt-get".to_owned(), package: "apt", source })?;
     chosen(&String::from_utf8_lossy(&output.stdout)).ok_or(Error::NoMirror)
 }
 
@@ -184,8 +183,9 @@ fn chosen(targets: &str) -> Option<String> {
 /// Unpacks one archive into a directory that stands for `/`.
 pub(super) fn unpack(archive: &Path, root: &Path) -> Result<()> {
     fs::create_dir_all(root).map_err(Error::at(root))?;
-    let output = Command::new("dpkg-deb").arg("-x").arg(archive).arg(root).output();
-    let output = output.map_err(|source| Error::Program {
+    let mut unpack = Command::new("dpkg-deb");
+    unpack.arg("-x").arg(archive).arg(root);
+    let output = limited::output(&mut unpack, LIMIT).map_err(|source| Error::Program {
         program: "dpkg-deb".to_owned(),
         package: "dpkg",
         source,

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::Bench;
 use crate::packages::{Packages, Suite, Tree};
 use crate::vm::{End, Outcome};
-use crate::{Error, Result};
+use crate::{Error, Result, limited};
 
 /// Frames in each direction.
 const FRAMES: u64 = 100_000;
@@ -26,6 +26,8 @@ const STATISTICS: Duration = Duration::from_secs(15);
 const AFTER_CHANGE: Duration = Duration::from_secs(1);
 /// For a program to listen, or to open its port.
 const START: Duration = Duration::from_secs(20);
+/// How long any program may take, of which the longest has a minute of its own.
+const LIMIT: Duration = Duration::from_secs(180);
 const PORTS: [&str; 2] = ["vh0", "vh1"];
 /// The switch, and what it loads only when it needs it.
 pub(super) const PACKAGES: &[&str] = &["openvswitch-switch-dpdk", "librte-mempool-ring23"];
@@ -151,7 +153,7 @@ impl Switch {
         if !self.await_end(&mut pcap, to)? {
             let _ = kill_process(Pid::from_child(&pcap), Signal::TERM); // it may end just now
         }
-        let received = pcap.wait_with_output().map_err(Error::at(ixora))?.stdout;
+        let received = last_words(pcap).map_err(Error::at(ixora))?;
         let read = |text: &str, key: &str| {
             serde_json::from_str::<Value>(text).ok().and_then(|report| report[key].as_u64()).unwrap_or(0)
         };
@@ -201,10 +203,20 @@ impl Drop for Switch {
     }
 }
 
+/// What a program prints in the end; one that does not end is killed.
+fn last_words(mut program: Child) -> std::io::Result<Vec<u8>> {
+    let start = Instant::now();
+    while matches!(program.try_wait(), Ok(None)) && start.elapsed() < LIMIT {
+        sleep(Duration::from_millis(20));
+    }
+    let _ = program.kill(); // it may have ended
+    program.wait_with_output().map(|output| output.stdout)
+}
+
 /// Runs a program to its end; what it said, or complained of.
 fn said(command: &mut Command) -> Result<String> {
     let program = PathBuf::from(command.get_program());
-    let output = command.output().map_err(Error::at(&program))?;
+    let output = limited::output(command, LIMIT).map_err(Error::at(&program))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     match output.status.success() {
         true => Ok(text(&output.stdout)),

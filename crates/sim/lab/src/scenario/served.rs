@@ -1,12 +1,17 @@
 //! Device models in a process of their own: `ixora model`, and its report.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 
 use crate::{Error, Result};
+
+/// How long an answer may take on a busy machine.
+const ANSWER: Duration = Duration::from_secs(120);
 
 /// A model process; it ends with its handle.
 #[derive(Debug)]
@@ -70,9 +75,31 @@ impl Served {
     }
 
     fn line(&mut self) -> Result<String> {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).map_err(Error::at(&self.program))?;
-        Ok(line.trim().to_owned())
+        let (mut line, begin) = (Vec::new(), Instant::now());
+        while !line.ends_with(b"\n") {
+            self.wait(ANSWER.saturating_sub(begin.elapsed())).map_err(Error::at(&self.program))?;
+            let bytes = self.answers.fill_buf().map_err(Error::at(&self.program))?;
+            if bytes.is_empty() {
+                break; // it has ended
+            }
+            let count = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
+            line.extend_from_slice(&bytes[..count]);
+            self.answers.consume(count);
+        }
+        Ok(String::from_utf8_lossy(&line).trim().to_owned())
+    }
+
+    /// Waits until something can be read.
+    fn wait(&self, left: Duration) -> std::io::Result<()> {
+        if !self.answers.buffer().is_empty() {
+            return Ok(());
+        }
+        let limit = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let mut fds = [PollFd::new(self.answers.get_ref(), PollFlags::IN)];
+        match rustix::io::retry_on_intr(|| poll(&mut fds, Some(&limit)))? {
+            0 => Err(std::io::Error::new(ErrorKind::TimedOut, format!("no answer within {ANSWER:?}"))),
+            _ => Ok(()),
+        }
     }
 
     fn malformed(&self, reason: &str) -> Error {

@@ -23,6 +23,10 @@ pub struct Load {
 /// Until another frame is sent behind those that may be lost.
 const AGAIN: Duration = Duration::from_millis(50);
 
+/// How long frames may come after those that were offered: each that is sent behind them
+/// could have another sent behind it, where the guest takes longer than [`AGAIN`] for one.
+const LATEST: Duration = Duration::from_secs(180);
+
 /// Offers frames to one cable and takes from the other what comes back, until the
 /// last one that was taken does: frames do not overtake, so all before it are back
 /// or lost. Where it is lost itself, another is sent behind it.
@@ -46,7 +50,8 @@ pub fn overload(into: &Cable, out_of: &Cable, load: Load) -> Traffic {
                 (moved, heard) = (true, heard.max(Instant::now()));
             }
         }
-        let over = !offering && (next == traffic.sent || heard.elapsed() > SILENCE);
+        let is_late = start.elapsed() > load.time.max(load.not_reading) + LATEST;
+        let over = !offering && (next == traffic.sent || heard.elapsed() > SILENCE || is_late);
         match (over, moved) {
             (true, _) => return traffic,
             (false, true) => {}
