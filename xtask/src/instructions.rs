@@ -70,7 +70,10 @@ fn valgrind() -> Result<bool, Failure> {
     }
     run(
         "install valgrind",
-        Command::new("apt-get").args(["install", "--yes", "--no-install-recommends", "valgrind"]),
+        Command::new("apt-get")
+            .args(["install", "--yes", "--no-install-recommends", "valgrind"])
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null()),
     )?;
     if works() { Ok(true) } else { Err("valgrind was installed but does not run".to_owned()) }
 }
