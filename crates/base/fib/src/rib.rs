@@ -24,6 +24,7 @@
 //! take stands in [`lpm`](crate::lpm) and [`exact`](crate::exact).
 
 use crate::error::Result;
+use crate::exact::{Exact, Key};
 use crate::lpm::{Address, Route};
 use crate::next_hops::NextHops;
 use crate::published::{self, Base, Publisher};
@@ -250,6 +251,13 @@ impl<S: Scheme, H: Clone + Eq + Hash> Rib<S, H> {
         self.hops.get(self.rules.value(rule)?)
     }
 
+    /// The number of exactly this rule, as changed last: its own as long as it is there. Numbers
+    /// are below the number of rules that there ever were at a time, and another rule has it
+    /// later.
+    pub fn number(&self, rule: S::Rule) -> Option<u32> {
+        self.rules.number(rule)
+    }
+
     /// All rules, as changed last, in order: a route comes before those inside it.
     pub fn iter(&self) -> impl Iterator<Item = Entry<'_, S::Rule, H>> + '_ {
         self.rules.iter().filter_map(|(rule, value)| Some(Entry { rule, hop: self.hops.get(value)? }))
@@ -336,6 +344,18 @@ impl<S: Scheme, H> Fib<S, H> {
     pub(crate) fn memory(&self) -> Memory {
         let Memory { lookup, rules } = self.lookup.memory();
         Memory { lookup: lookup + self.hops.len() * size_of::<Option<H>>(), rules }
+    }
+}
+
+impl<H> Fib<Exact, H> {
+    /// As [`lookup_batch`](Self::lookup_batch), with the [number](Rib::number) of each key that
+    /// has a rule: it is read where the index is. Of others `numbers` stay as they are.
+    ///
+    /// # Panics
+    /// When `indices` or `numbers` is shorter than `keys`.
+    #[inline]
+    pub fn lookup_batch_numbered(&self, keys: &[Key], indices: &mut [u32], numbers: &mut [u32]) {
+        self.lookup.lookup_batch_numbered(keys, indices, numbers);
     }
 }
 

@@ -49,7 +49,7 @@ impl Explainer {
     pub fn new(table: &mut Overlay) -> Result<Explainer, Failure> {
         let backing = memory::Backing::Memfd;
         let dma = Dma::new(memory::Options { backing, ..memory::Options::default() });
-        let sender = table.encapsulator();
+        let sender = table.trial_encapsulator();
         table.publish();
         Ok(Explainer { sender, pool: Pool::new(&dma, 8)? })
     }

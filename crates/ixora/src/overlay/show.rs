@@ -2,15 +2,17 @@
 
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use control::Owner;
+use overlay::Usage;
 use serde::{Deserialize, Serialize};
 use vtep::{Tellers, describe_tunnel};
 
 use super::accounts::Accounts;
 use super::asking::told;
-use super::host::Host;
+use super::host::{Host, now_ns};
 use super::socket;
 use crate::Failure;
 
@@ -42,6 +44,12 @@ struct Entry {
     owner: String,
     /// How long ago, in seconds.
     age: f64,
+    /// Packets that went by it since it is there.
+    packets: u64,
+    /// Their bytes, without outer headers.
+    bytes: u64,
+    /// How long ago the last one did, in seconds.
+    used: Option<f64>,
 }
 
 /// A next hop, with its Ethernet address if that is known.
@@ -81,9 +89,15 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
     let state: State = serde_json::from_str(&answer).map_err(|error| {
         Failure::new(format!("{} answers something else: {error}", arguments.control.display()))
     })?;
-    println!("{:<10} {:<20} {:<52} {:<8} {:>10}  state", "network", "key", "tunnel", "owner", "age");
-    for Entry { network, key, tunnel, state, owner, age } in &state.entries {
-        println!("{network:<10} {key:<20} {tunnel:<52} {owner:<8} {age:>8.1} s  {state}");
+    println!(
+        "{:<10} {:<20} {:<52} {:<8} {:>10} {:>12} {:>10}  state",
+        "network", "key", "tunnel", "owner", "age", "packets", "used"
+    );
+    for Entry { network, key, tunnel, state, owner, age, packets, used, .. } in &state.entries {
+        let used = used.map_or("never".to_owned(), |used| format!("{used:.1} s"));
+        println!(
+            "{network:<10} {key:<20} {tunnel:<52} {owner:<8} {age:>8.1} s {packets:>12} {used:>10}  {state}"
+        );
     }
     if state.more > 0 {
         println!("and {} more: --limit", state.more);
@@ -129,10 +143,12 @@ pub fn answer(host: &Host, tellers: Option<&Tellers>, limit: usize) -> String {
         mac: None,
     }));
     let of_network = |network| table.entries_of(network).map(move |entry| (network, entry));
+    let now = Duration::from_nanos(now_ns().unsigned_abs());
     let entries = table.networks().flat_map(of_network).take(limit);
     let entries: Vec<Entry> = entries
         .map(|(network, entry)| {
             let (owner, age) = told(host, network, entry.identifier).unzip();
+            let Usage { count, last } = table.usage(network, entry.identifier).unwrap_or_default();
             Entry {
                 network,
                 key: format!("{:#x}", entry.identifier),
@@ -140,6 +156,9 @@ pub fn answer(host: &Host, tellers: Option<&Tellers>, limit: usize) -> String {
                 state: entry.problem.map_or("ready", |reason| reason.name()).to_owned(),
                 owner: owner.map_or("", Owner::name).to_owned(),
                 age: age.unwrap_or(0.0),
+                packets: count.packets,
+                bytes: count.bytes,
+                used: last.map(|last| now.saturating_sub(last).as_secs_f64()),
             }
         })
         .collect();

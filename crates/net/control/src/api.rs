@@ -136,7 +136,14 @@ fn change(
     let is_there = before.is_some();
     match request.method {
         Method::Get => match on.program.claim(&key) {
-            Some((owner, claim)) => Ok(Response::json(200, &json::claim(&key, owner, claim))),
+            Some((owner, claim)) => {
+                let mut told = json::claim(&key, owner, claim);
+                let usage = key.entry().and_then(|(vni, bits)| on.overlay.usage(vni, bits));
+                if let Some(usage) = usage {
+                    told["usage"] = json::usage(usage);
+                }
+                Ok(Response::json(200, &told))
+            }
             None => Err((404, format!("there is no {key}"))),
         },
         Method::Delete if !is_there => Err((404, format!("no controller wrote {key}"))),

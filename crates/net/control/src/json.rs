@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use overlay::Tunnel;
+use overlay::{Tunnel, Usage};
 use serde_json::{Map, Value as Json, json};
 use wire::MacAddress;
 
@@ -108,6 +108,12 @@ pub fn claim(place: &Key, owner: Owner, claim: &Claim) -> Json {
     json!({
         "at": key(place), "is": value(Some(&claim.value)), "owner": owner.name(), "since_ns": claim.since_ns,
     })
+}
+
+/// How much an entry is used.
+pub fn usage(Usage { count, last }: Usage) -> Json {
+    let last_ns = last.map(|last| last.as_nanos() as u64); // enough for 500 years
+    json!({ "packets": count.packets, "bytes": count.bytes, "last_ns": last_ns })
 }
 
 /// Reads the end of a network.

@@ -12,7 +12,7 @@ use wire::Inner;
 use wire::tunnel::nsh;
 
 use crate::answer::{self, Answers, Limit};
-use crate::count::{Count, Counts};
+use crate::count::{Count, Counting, Counts, EntryCounts};
 use crate::group::Members;
 use crate::hop::{Hop, Ready, State, TunnelId, look};
 use crate::network::{Layer, Match, Network, Unknown};
@@ -46,6 +46,8 @@ pub struct Encapsulator {
     routing: Routing,
     drops: Drops,
     counts: Counts,
+    counting: Counting,
+    now_ns: u64,
     limit: Limit,
     /// Of the next packet.
     number: u32,
@@ -59,6 +61,7 @@ impl Encapsulator {
         entries: Reader<Exact, Hop>,
         floods: Reader<Exact, Hop>,
         routing: Routing,
+        counting: Counting,
     ) -> Encapsulator {
         Encapsulator {
             networks,
@@ -67,6 +70,8 @@ impl Encapsulator {
             routing,
             drops: Drops::default(),
             counts: Counts::default(),
+            counting,
+            now_ns: 0,
             limit: Limit::default(),
             number: 0,
             summing: BTreeSet::new(),
@@ -86,6 +91,13 @@ impl Encapsulator {
             true => self.summing.insert(port),
             false => self.summing.remove(&port),
         };
+    }
+
+    /// Says what time it is, as the time since any moment, the same for all senders: when an
+    /// entry was used last is known as exactly as this is said often.
+    #[inline]
+    pub fn set_time(&mut self, now: Duration) {
+        self.now_ns = now.as_nanos() as u64; // enough for 500 years
     }
 
     /// What went into a tunnel since it is one; of a group nothing, but of its members.
@@ -119,20 +131,23 @@ impl Encapsulator {
         let fib = self.entries.fib();
         let only = only_entry(fib, &settings, network);
         for (packets, sent) in packets.chunks_mut(LANES).zip(sent.chunks_mut(LANES)) {
-            let mut indices = [MISS; LANES];
+            let (mut indices, mut entries) = ([MISS; LANES], [0; LANES]);
             match only {
-                Some(index) => {
+                Some((index, entry)) => {
                     for (packet, found) in packets.iter().zip(&mut indices) {
                         *found = if settings.key(network, packet).is_ok() { index } else { MISS };
                     }
+                    entries = [entry; LANES];
                 }
-                None => look_up(fib, &settings, network, packets, &mut indices),
+                None => look_up(fib, &settings, network, packets, (&mut indices, &mut entries)),
             }
-            for ((packet, index), sent) in packets.iter_mut().zip(indices).zip(sent) {
+            let found = indices.into_iter().zip(entries);
+            for ((packet, (index, entry)), sent) in packets.iter_mut().zip(found).zip(sent) {
                 *sent = match fib.hop(index) {
                     Some(hop) => {
                         self.number = self.number.wrapping_add(1);
-                        send(hop, packet, &settings, self.number, &self.summing, &mut self.counts)
+                        let entry = Some((&*self.counting.own, entry, self.now_ns));
+                        send(hop, packet, &settings, self.number, &self.summing, (&mut self.counts, entry))
                     }
                     None => unknown(&settings, network, packet),
                 };
@@ -161,7 +176,7 @@ impl Encapsulator {
                 sent[n] = match hop {
                     Some(hop) => {
                         *next = next.wrapping_add(1);
-                        send(hop, packet, settings, *next, summing, counts)
+                        send(hop, packet, settings, *next, summing, (counts, None))
                     }
                     None => unknown(settings, number, packet),
                 };
@@ -208,7 +223,7 @@ impl Encapsulator {
         self.number = self.number.wrapping_add(1);
         let hop = self.floods.fib().lookup(flood_key(network, place));
         let sent = match hop {
-            Some(hop) => send(hop, packet, &settings, self.number, &self.summing, &mut self.counts),
+            Some(hop) => send(hop, packet, &settings, self.number, &self.summing, (&mut self.counts, None)),
             None => Sent::Drop(Reason::UnknownKey), // the list became shorter meanwhile
         };
         if let Sent::Drop(reason) = sent {
@@ -218,24 +233,24 @@ impl Encapsulator {
     }
 }
 
-/// The entry of all packets of a network with one far end, of which only those have none
+/// The entry of all packets of a network with one far end: its hop's index, and its number, of which only those have none
 /// that are too short for where the identifier would stand.
-fn only_entry(fib: &Fib<Exact, Hop>, settings: &Network, network: u32) -> Option<u32> {
+fn only_entry(fib: &Fib<Exact, Hop>, settings: &Network, network: u32) -> Option<(u32, u32)> {
     (settings.extractor.bits() == 0).then(|| {
-        let mut index = [MISS];
-        fib.lookup_batch(&[network_key(network)], &mut index);
-        index[0]
+        let (mut index, mut entry) = ([MISS], [0]);
+        fib.lookup_batch_numbered(&[network_key(network)], &mut index, &mut entry);
+        (index[0], entry[0])
     })
 }
 
-/// Looks up entries by the packets' identifiers.
+/// Looks up entries by the packets' identifiers: indices of hops, and the entries' numbers.
 #[inline(always)]
 fn look_up(
     fib: &Fib<Exact, Hop>,
     settings: &Network,
     network: u32,
     packets: &[Packet],
-    indices: &mut [u32; LANES],
+    (indices, entries): (&mut [u32; LANES], &mut [u32; LANES]),
 ) {
     let mut keys = [Key::default(); LANES];
     let mut without_key = 0u32;
@@ -245,7 +260,7 @@ fn look_up(
             Err(_) => without_key |= 1 << n,
         }
     }
-    fib.lookup_batch(&keys[..packets.len()], indices);
+    fib.lookup_batch_numbered(&keys[..packets.len()], indices, entries);
     while without_key != 0 {
         indices[without_key.trailing_zeros() as usize] = MISS;
         without_key &= without_key - 1;
@@ -264,11 +279,14 @@ fn send(
     settings: &Network,
     number: u32,
     summing: &BTreeSet<u16>,
-    counts: &mut Counts,
+    (counts, entry): (&mut Counts, Option<(&EntryCounts, u32, u64)>),
 ) -> Sent {
     match try_send(hop, packet, settings, number, summing) {
         Ok((ready, len)) => {
             counts.add(ready.id, len);
+            if let Some((counts, entry, now_ns)) = entry {
+                counts.add(entry, len as u64, now_ns);
+            }
             Sent::Port(ready.port)
         }
         Err(reason) => Sent::Drop(reason),

@@ -41,7 +41,7 @@ mod tunnels;
 mod underlay;
 
 pub use answer::Answers;
-pub use count::Count;
+pub use count::{Count, Usage};
 pub use decap::{Decapsulator, Received};
 pub use encap::{Encapsulator, Sent};
 pub use error::{Error, Result};

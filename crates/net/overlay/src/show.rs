@@ -2,6 +2,7 @@
 
 use fib::exact::Key;
 
+use crate::count::Usage;
 use crate::encap::{Sent, unknown, way};
 use crate::end::End;
 use crate::hop::{Hop, TunnelId};
@@ -65,6 +66,12 @@ impl Overlay {
     /// The entry of an identifier, as changed last.
     pub fn entry(&self, network: u32, identifier: u128) -> Option<Entry<'_>> {
         self.shown(identifier, self.entries.get(Key::new(network, identifier))?)
+    }
+
+    /// How much an entry is used; `None` without the entry. What goes by prefixes is not counted
+    /// by entry.
+    pub fn usage(&self, network: u32, identifier: u128) -> Option<Usage> {
+        Some(self.usages.of(self.entries.number(Key::new(network, identifier))?))
     }
 
     /// All entries of a network, as changed last, in the order of their identifiers.

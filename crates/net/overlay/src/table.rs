@@ -8,6 +8,7 @@ use fib::Rib;
 use fib::exact::{Exact, Key};
 use wire::MacAddress;
 
+use crate::count::{Counting, Usages};
 use crate::decap::Decapsulator;
 use crate::encap::Encapsulator;
 use crate::end::{End, Local, LocalView};
@@ -59,6 +60,7 @@ pub struct Overlay {
     pub(crate) births: u32,
     pub(crate) learned: BTreeMap<u32, Learned>,
     pub(crate) shared: Shared,
+    pub(crate) usages: Usages,
     /// Flood lists: a network, and the place in its list.
     pub(crate) floods: Rib<Exact, Hop>,
     pub(crate) tunnels: Tunnels,
@@ -88,6 +90,7 @@ impl Overlay {
             births: 0,
             learned: BTreeMap::new(),
             shared: Shared::default(),
+            usages: Usages::new(),
             floods: Rib::with_limit(MAX_FLOODS),
             tunnels: Tunnels::default(),
             underlay: Underlay::default(),
@@ -101,8 +104,19 @@ impl Overlay {
 
     /// One more sender, who sees what is published.
     pub fn encapsulator(&mut self) -> Encapsulator {
+        self.sender(Counting::new(self.usages.clone()))
+    }
+
+    /// As [`encapsulator`](Self::encapsulator), of packets that do not count as the
+    /// [usage](Self::usage) of entries: they are tried for people.
+    pub fn trial_encapsulator(&mut self) -> Encapsulator {
+        self.sender(Counting::apart())
+    }
+
+    fn sender(&mut self, counting: Counting) -> Encapsulator {
         let (networks, entries) = (self.published_networks.reader(), self.entries.reader());
-        Encapsulator::new(networks, entries, self.floods.reader(), Routing::new(self.shared.clone()))
+        let routing = Routing::new(self.shared.clone());
+        Encapsulator::new(networks, entries, self.floods.reader(), routing, counting)
     }
 
     /// One more receiver, who sees what is published.
@@ -193,7 +207,10 @@ impl Overlay {
         let id = hop.id;
         match self.entries.insert(key, hop).inspect_err(|_| self.tunnels.release(id))? {
             Some(old) => self.tunnels.release(old.id),
-            None => self.state(network)?.entries += 1,
+            None => {
+                self.state(network)?.entries += 1;
+                self.entries.number(key).into_iter().for_each(|number| self.usages.begin(number));
+            }
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
+use std::time::Duration;
 
 use memory::{Batch, Packet, Pool};
 use neighbor::Responder;
@@ -360,7 +361,8 @@ fn tag(packet: &mut Packet, id: Option<u16>) -> bool {
 }
 
 impl Poller for Lane {
-    fn turn(&mut self, _now: Instant, pool: &mut Pool, batch: &mut Batch) -> usize {
+    fn turn(&mut self, now: Instant, pool: &mut Pool, batch: &mut Batch) -> usize {
+        self.sender.set_time(Duration::from_nanos(now.as_ns().unsigned_abs()));
         self.ask(pool);
         let mut moved = 0;
         for place in 0..self.inner.len() {

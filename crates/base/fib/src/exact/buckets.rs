@@ -26,7 +26,14 @@ fn random() -> Secret {
     [0, 1, 2].map(|n: u64| state.hash_one(n))
 }
 
-/// An entry: 24 bytes, as a [`Key`] alone would take.
+/// What is found for a key: the value, and the number, of its rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Found {
+    value: u32,
+    number: u32,
+}
+
+/// An entry: 24 bytes, as a [`Key`] alone would take. Its number stands beside it.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 struct Entry {
@@ -52,15 +59,23 @@ impl Entry {
     }
 }
 
+/// Two entries and their numbers.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct Pair {
+    entries: [Entry; 2],
+    numbers: [u32; 2],
+}
+
 /// Four entries. A tag is part of the key's hash, 0 where there is no entry, so that keys
-/// are read where they most likely are. Tags and the first two entries, which most buckets
-/// have no more than, are in one cache line.
+/// are read where they most likely are. Tags and the first two entries with their numbers,
+/// and most buckets have no more than two, are in one cache line.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
 struct Bucket {
     /// That of the first entry in the lowest 16 bits.
     tags: u64,
-    entries: [Entry; SLOTS],
+    pairs: [Pair; SLOTS / 2],
 }
 
 const _: () = assert!(size_of::<Bucket>() == 128);
@@ -88,7 +103,7 @@ impl Bucket {
         let mut slots = self.tagged(tag);
         while slots != 0 {
             let slot = first_of(slots);
-            if self.entries[slot].is_of(key) {
+            if self.entry(slot).is_of(key) {
                 return Some(slot);
             }
             slots &= slots - 1;
@@ -96,8 +111,20 @@ impl Bucket {
         None
     }
 
-    fn value(&self, tag: u16, key: Key) -> Option<u32> {
-        self.find(tag, key).map(|slot| self.entries[slot].value)
+    fn found(&self, tag: u16, key: Key) -> Option<Found> {
+        self.find(tag, key).map(|slot| self.at(slot))
+    }
+
+    #[inline(always)]
+    fn entry(&self, slot: usize) -> &Entry {
+        &self.pairs[slot / 2 % 2].entries[slot % 2]
+    }
+
+    /// What the entry of a slot says.
+    #[inline(always)]
+    fn at(&self, slot: usize) -> Found {
+        let pair = &self.pairs[slot / 2 % 2];
+        Found { value: pair.entries[slot % 2].value, number: pair.numbers[slot % 2] }
     }
 
     fn tag(&self, slot: usize) -> u16 {
@@ -108,13 +135,14 @@ impl Bucket {
         (0..SLOTS).find(|slot| self.tag(*slot) == 0)
     }
 
-    fn set(&mut self, slot: usize, (tag, entry): (u16, Entry)) {
+    fn set(&mut self, slot: usize, tag: u16, key: Key, found: Found) {
         self.tags ^= u64::from(self.tag(slot) ^ tag) << (slot * TAG_BITS);
-        self.entries[slot] = entry;
+        let pair = &mut self.pairs[slot / 2 % 2];
+        (pair.entries[slot % 2], pair.numbers[slot % 2]) = (Entry::new(key, found.value), found.number);
     }
 
-    fn get(&self, slot: usize) -> (u16, Entry) {
-        (self.tag(slot), self.entries[slot])
+    fn get(&self, slot: usize) -> (u16, Key, Found) {
+        (self.tag(slot), self.entry(slot).key(), self.at(slot))
     }
 }
 
@@ -135,7 +163,7 @@ pub struct Buckets {
     secret: Secret,
     secrets: fn() -> Secret,
     /// Entries that found no place in the buckets.
-    rest: BTreeMap<Key, u32>,
+    rest: BTreeMap<Key, Found>,
 }
 
 /// The product's two halves, folded.
@@ -167,25 +195,53 @@ impl Buckets {
         self.buckets.get(place.buckets[0]).map_or(0, |bucket| bucket.tagged(place.tag))
     }
 
-    /// The value of a key, with the slots of its first bucket that have its tag.
+    /// What is found for a key, with the slots of its first bucket that have its tag.
     #[inline(always)]
-    fn value(&self, key: Key, place: Place, slots: SlotSet) -> Option<u32> {
+    fn found(&self, key: Key, place: Place, slots: SlotSet) -> Option<Found> {
         if slots != 0 {
-            let entry = &self.buckets.get(place.buckets[0])?.entries[first_of(slots)];
-            if entry.is_of(key) {
-                return Some(entry.value);
+            let (bucket, slot) = (self.buckets.get(place.buckets[0])?, first_of(slots));
+            if bucket.entry(slot).is_of(key) {
+                return Some(bucket.at(slot));
             }
         }
-        self.value_elsewhere(key, place)
+        self.found_elsewhere(key, place)
     }
 
-    /// The value of a key that is not the first with its tag in its first bucket, as nearly
-    /// all are.
+    /// What is found for a key that is not the first with its tag in its first bucket, as
+    /// nearly all are.
     #[inline(never)]
-    fn value_elsewhere(&self, key: Key, place: Place) -> Option<u32> {
-        let in_bucket = |bucket: usize| self.buckets.get(bucket)?.value(place.tag, key);
-        let value = place.buckets.into_iter().find_map(in_bucket);
-        value.or_else(|| if self.rest.is_empty() { None } else { self.rest.get(&key).copied() })
+    fn found_elsewhere(&self, key: Key, place: Place) -> Option<Found> {
+        let in_bucket = |bucket: usize| self.buckets.get(bucket)?.found(place.tag, key);
+        let found = place.buckets.into_iter().find_map(in_bucket);
+        found.or_else(|| if self.rest.is_empty() { None } else { self.rest.get(&key).copied() })
+    }
+
+    /// The buckets of at most [`LANES`] keys, with the slots of the first that have their tags.
+    /// The tags of all are read first, so that the reads of their buckets overlap.
+    #[inline(always)]
+    fn places(&self, keys: &[Key]) -> [(Place, SlotSet); LANES] {
+        let mut places = [(Place::default(), 0); LANES];
+        for (&key, place) in keys.iter().zip(&mut places) {
+            let at = self.place(key);
+            *place = (at, self.tagged(at));
+        }
+        places
+    }
+
+    /// As [`Lookup::lookup_batch`], with the numbers of the rules that are found.
+    pub(crate) fn lookup_batch_numbered(&self, keys: &[Key], values: &mut [u32], numbers: &mut [u32]) {
+        let (values, numbers) = (&mut values[..keys.len()], &mut numbers[..keys.len()]);
+        let results = values.chunks_mut(LANES).zip(numbers.chunks_mut(LANES));
+        for (keys, (values, numbers)) in keys.chunks(LANES).zip(results) {
+            let places = self.places(keys);
+            let results = values.iter_mut().zip(numbers);
+            for ((&key, (value, number)), (place, slots)) in keys.iter().zip(results).zip(places) {
+                match self.found(key, place, slots) {
+                    Some(found) => (*value, *number) = (found.value, found.number),
+                    None => *value = MISS,
+                }
+            }
+        }
     }
 
     /// How many entries fit before the table grows: five of eight, as cuckoo hashing with
@@ -194,27 +250,27 @@ impl Buckets {
         self.buckets.len() * SLOTS * 5 / 8
     }
 
-    /// Adds an entry or replaces its value.
-    fn insert(&mut self, key: Key, value: u32) {
+    /// Adds an entry or replaces what it says.
+    fn insert(&mut self, key: Key, found: Found) {
         let place = self.place(key);
         for bucket in place.buckets {
             if let Some(slot) = self.buckets[bucket].find(place.tag, key) {
-                self.buckets[bucket].entries[slot].value = value;
+                self.buckets[bucket].set(slot, place.tag, key, found);
                 return;
             }
         }
         if let Some(there) = self.rest.get_mut(&key) {
-            *there = value;
+            *there = found;
             return;
         }
         if self.len >= self.room() {
-            return self.rebuild(Some((key, value)));
+            return self.rebuild(Some((key, found)));
         }
-        match self.put(key, value) {
+        match self.put(key, found) {
             None => {}
             // The hash was changed already, and that did not help.
-            Some((key, value)) if !self.rest.is_empty() => {
-                self.rest.insert(key, value);
+            Some((key, found)) if !self.rest.is_empty() => {
+                self.rest.insert(key, found);
             }
             homeless => self.rebuild(homeless),
         }
@@ -222,12 +278,12 @@ impl Buckets {
 
     /// Puts an entry that is not there into one of its buckets; the entry that is left
     /// without a place when moving others did not make room.
-    fn put(&mut self, key: Key, value: u32) -> Option<(Key, u32)> {
+    fn put(&mut self, key: Key, found: Found) -> Option<(Key, Found)> {
         let place = self.place(key);
-        let mut entry = (place.tag, Entry::new(key, value));
+        let mut moving = (place.tag, key, found);
         for bucket in place.buckets {
             if let Some(slot) = self.buckets[bucket].free() {
-                self.buckets[bucket].set(slot, entry);
+                self.buckets[bucket].set(slot, place.tag, key, found);
                 self.len += 1;
                 return None;
             }
@@ -237,25 +293,26 @@ impl Buckets {
             // Each step in another slot, so that no entry comes back at once.
             let slot = step % SLOTS;
             let moved = self.buckets[bucket].get(slot);
-            self.buckets[bucket].set(slot, entry);
-            entry = moved;
-            let [first, second] = self.place(entry.1.key()).buckets;
+            let (tag, key, found) = std::mem::replace(&mut moving, moved);
+            self.buckets[bucket].set(slot, tag, key, found);
+            let (tag, key, found) = moving;
+            let [first, second] = self.place(key).buckets;
             bucket = if bucket == first { second } else { first };
             if let Some(slot) = self.buckets[bucket].free() {
-                self.buckets[bucket].set(slot, entry);
+                self.buckets[bucket].set(slot, tag, key, found);
                 self.len += 1;
                 return None;
             }
         }
-        let (_, entry) = entry;
-        Some((entry.key(), entry.value))
+        let (_, key, found) = moving;
+        Some((key, found))
     }
 
     fn remove(&mut self, key: Key) {
         let place = self.place(key);
         for bucket in place.buckets {
             if let Some(slot) = self.buckets[bucket].find(place.tag, key) {
-                self.buckets[bucket].set(slot, Default::default());
+                self.buckets[bucket].set(slot, 0, Key::default(), Found { value: 0, number: 0 });
                 self.len -= 1;
                 if self.buckets.len() > LANES && self.len < self.room() / 8 {
                     self.rebuild(None);
@@ -267,22 +324,22 @@ impl Buckets {
     }
 
     /// Makes the table anew, with another hash and as many buckets as there is need for.
-    fn rebuild(&mut self, more: Option<(Key, u32)>) {
+    fn rebuild(&mut self, more: Option<(Key, Found)>) {
         let slots = self.buckets.iter().flat_map(|bucket| (0..SLOTS).map(|slot| bucket.get(slot)));
-        let entries = slots.filter(|(tag, _)| *tag != 0).map(|(_, entry)| (entry.key(), entry.value));
+        let entries = slots.filter(|(tag, ..)| *tag != 0).map(|(_, key, found)| (key, found));
         let rest = std::mem::take(&mut self.rest);
-        let entries: Vec<(Key, u32)> = entries.chain(rest).chain(more).collect();
+        let entries: Vec<(Key, Found)> = entries.chain(rest).chain(more).collect();
         self.build(&entries);
     }
 
     /// Puts all of these entries, which are different, in the place of all there are.
-    fn build(&mut self, entries: &[(Key, u32)]) {
+    fn build(&mut self, entries: &[(Key, Found)]) {
         // Half full at most, so that the table is not soon made anew.
         let buckets = (entries.len() * 2).div_ceil(SLOTS).next_power_of_two();
         for _ in 0..HASHES {
             (self.buckets, self.len) = (vec![Bucket::default(); buckets], 0);
             self.secret = (self.secrets)();
-            self.rest = entries.iter().filter_map(|&(key, value)| self.put(key, value)).collect();
+            self.rest = entries.iter().filter_map(|&(key, found)| self.put(key, found)).collect();
             if self.rest.is_empty() {
                 return;
             }
@@ -296,40 +353,37 @@ impl Lookup<Exact> for Buckets {
     }
 
     fn fill(&mut self, rules: &Rules<Key>) {
-        let entries: Vec<(Key, u32)> = rules.iter().collect();
+        let numbered = rules.numbered();
+        let entries: Vec<(Key, Found)> =
+            numbered.map(|(key, value, number)| (key, Found { value, number })).collect();
         self.build(&entries);
     }
 
     fn follow(&mut self, rules: &Rules<Key>, key: Key) {
-        match rules.value(key) {
-            Some(value) => self.insert(key, value),
+        match rules.value(key).zip(rules.number(key)) {
+            Some((value, number)) => self.insert(key, Found { value, number }),
             None => self.remove(key),
         }
     }
 
     fn memory(&self) -> Memory {
-        let rest = self.rest.len() * size_of::<(Key, u32)>() * 2;
+        let rest = self.rest.len() * size_of::<(Key, Found)>() * 2;
         Memory { lookup: self.buckets.len() * size_of::<Bucket>() + rest, rules: 0 }
     }
 
     #[inline]
     fn lookup(&self, key: Key) -> Option<u32> {
         let place = self.place(key);
-        self.value(key, place, self.tagged(place))
+        self.found(key, place, self.tagged(place)).map(|found| found.value)
     }
 
     fn lookup_batch(&self, keys: &[Key], values: &mut [u32]) {
         let values = &mut values[..keys.len()];
         for (keys, values) in keys.chunks(LANES).zip(values.chunks_mut(LANES)) {
-            let mut places = [(Place::default(), 0); LANES];
-            // The tags of all first, so that the reads of their buckets overlap. Few keys are
-            // in their second bucket, which is read for these alone.
-            for (&key, place) in keys.iter().zip(&mut places) {
-                let at = self.place(key);
-                *place = (at, self.tagged(at));
-            }
+            // Few keys are in their second bucket, which is read for these alone.
+            let places = self.places(keys);
             for ((&key, value), (place, slots)) in keys.iter().zip(values).zip(places) {
-                *value = self.value(key, place, slots).unwrap_or(MISS);
+                *value = self.found(key, place, slots).map_or(MISS, |found| found.value);
             }
         }
     }

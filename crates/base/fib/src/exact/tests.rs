@@ -7,7 +7,7 @@ use crate::scheme::Lookup;
 use crate::synthetic::Random;
 use crate::{Error, MISS, Rib};
 use proptest::prelude::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A next hop that is the same by its number alone.
 #[derive(Clone, Debug)]
@@ -146,7 +146,7 @@ proptest! {
     #[test]
     fn keys_that_all_collide_are_still_found(steps in steps()) {
         let keys = all_keys();
-        let (mut rules, mut lookup) = (Rules::new(1000), Buckets::with_poor_hash());
+        let (mut rules, mut lookup, mut most) = (Rules::new(1000), Buckets::with_poor_hash(), 0);
         for step in steps {
             match step {
                 Step::Insert(key, value) => {
@@ -165,8 +165,17 @@ proptest! {
             }
             let (inside, beside) = lookup.entries();
             prop_assert_eq!(inside + beside, rules.len());
-            let mut values = vec![0; keys.len()];
-            lookup.lookup_batch(&keys, &mut values);
+            let (mut values, mut numbers) = (vec![0; keys.len()], vec![u32::MAX; keys.len()]);
+            lookup.lookup_batch_numbered(&keys, &mut values, &mut numbers);
+            for (key, number) in keys.iter().zip(&numbers) {
+                prop_assert_eq!(*number, rules.number(*key).unwrap_or(u32::MAX));
+            }
+            let own: HashSet<u32> = keys.iter().filter_map(|key| rules.number(*key)).collect();
+            prop_assert_eq!(own.len(), rules.len(), "each has its own");
+            most = most.max(rules.len());
+            prop_assert!(own.iter().all(|number| (*number as usize) < most));
+            lookup.lookup_batch(&keys, &mut numbers);
+            prop_assert_eq!(&numbers, &values);
             for (key, value) in keys.iter().zip(values) {
                 prop_assert_eq!(lookup.lookup(*key), rules.value(*key));
                 prop_assert_eq!(value, rules.value(*key).unwrap_or(MISS));

@@ -91,10 +91,10 @@ impl<A: Bits> Routes<A> {
         let mut from = (start, offset + 1);
         'search: loop {
             let mut passed = 0;
-            for (&(prefix, len), &value) in self.map.range(from..=end) {
+            for (&(prefix, len), ruled) in self.map.range(from..=end) {
                 let first = prefix.slot(offset, stride);
                 if len <= longest {
-                    slots[first..][..1 << (longest - len)].fill(stored(value));
+                    slots[first..][..1 << (longest - len)].fill(stored(ruled.value));
                     passed = 0;
                     continue;
                 }

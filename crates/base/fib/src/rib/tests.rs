@@ -224,7 +224,7 @@ fn memory_counts_what_only_the_writer_reads() {
         rib.insert((n << 24, 8), n as u8 % 2).unwrap();
     }
     // Routes in the map, next hops, prefixes and next hops that changed.
-    assert_eq!(rib.memory(), Memory { lookup: 0, rules: 3 * 20 + 2 * 36 + 3 * 8 + 2 * 4 });
+    assert_eq!(rib.memory(), Memory { lookup: 0, rules: 3 * 26 + 2 * 36 + 3 * 8 + 2 * 4 });
 }
 
 #[test]

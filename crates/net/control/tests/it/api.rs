@@ -61,7 +61,11 @@ fn a_controller_writes_reads_and_deletes() {
     let (status, body) = rig.ask("GET", ENTRY, "");
     let is = json!({ "remote": "192.0.2.3", "local": "192.0.2.1", "vni": 77, "port": 8472 });
     let at = json!({ "kind": "entry", "vni": 10, "mac": "02:00:00:00:01:01" });
-    assert_eq!((status, body), (200, json!({ "at": at, "is": is, "owner": "api", "since_ns": 7 })));
+    let usage = json!({ "packets": 0, "bytes": 0, "last_ns": null });
+    assert_eq!(
+        (status, body),
+        (200, json!({ "at": at, "is": is, "owner": "api", "since_ns": 7, "usage": usage }))
+    );
     let flood =
         r#"{"far_ends": [{"remote": "192.0.2.9"}, {"remote": "192.0.2.8"}, {"remote": "192.0.2.9"}]}"#;
     assert_eq!(rig.ask("PUT", "/v1/networks/10/flood", flood).0, 201);

@@ -170,9 +170,9 @@ impl SharedFib {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more sender.
+    /// A sender that tries packets for people.
     pub(super) fn sender(&self) -> Encapsulator {
-        self.lock().table.encapsulator()
+        self.lock().table.trial_encapsulator()
     }
 
     fn explain(&self, cx: &mut Cx<'_>, value: &str) -> Result<String, Refused> {

@@ -13,3 +13,4 @@ mod rig;
 mod round_trip;
 mod too_long;
 mod updates;
+mod usage;
