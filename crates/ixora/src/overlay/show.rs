@@ -8,7 +8,7 @@ use clap::Args;
 use control::Owner;
 use overlay::Usage;
 use serde::{Deserialize, Serialize};
-use vtep::{Tellers, describe_tunnel};
+use vtep::{Tellers, describe_target};
 
 use super::accounts::Accounts;
 use super::asking::told;
@@ -152,7 +152,7 @@ pub fn answer(host: &Host, tellers: Option<&Tellers>, limit: usize) -> String {
             Entry {
                 network,
                 key: format!("{:#x}", entry.identifier),
-                tunnel: table.get(network, entry.identifier).map(describe_tunnel).unwrap_or_default(),
+                tunnel: describe_target(table, entry.target),
                 state: entry.problem.map_or("ready", |reason| reason.name()).to_owned(),
                 owner: owner.map_or("", Owner::name).to_owned(),
                 age: age.unwrap_or(0.0),

@@ -80,6 +80,10 @@ pub fn value(value: Option<&Value>) -> Json {
             json!({ "local": local.to_string(), "port": port, "accept_zero_checksum": zero_checksum })
         }
         Some(Value::Entry(far)) => far_end(far),
+        Some(Value::Group(group)) => {
+            let fars: Vec<Json> = group.fars.iter().map(far_end).collect();
+            json!({ "nexthop": group.id, "far_ends": fars })
+        }
         Some(Value::Flood(fars)) => json!({ "far_ends": fars.iter().map(far_end).collect::<Vec<_>>() }),
         Some(Value::Settings(settings)) => {
             json!({ "ends": settings.ends.iter().map(|(end, _)| tunnel(end)).collect::<Vec<_>>() })

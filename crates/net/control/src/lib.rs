@@ -25,4 +25,4 @@ mod state;
 
 pub use mirror::{Binding, Counters, Limits, Mirror, Options, Origin, Teller, Unresolved};
 pub use program::{Claim, Owner, Program};
-pub use state::{Change, ELSEWHERE, End, Far, Key, Settings, Value};
+pub use state::{Change, ELSEWHERE, End, Far, Group, Key, Settings, Value};

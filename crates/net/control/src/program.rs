@@ -5,11 +5,13 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use overlay::{Overlay, Tunnel};
+use overlay::{Overlay, Target, Tunnel};
 
 use crate::state::{Change, Far, Key, Settings, Value};
+use groups::Groups;
 
 mod compare;
+mod groups;
 
 /// Who wants something, the one who has its way first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,6 +60,7 @@ pub struct Program {
     refused: BTreeMap<Key, overlay::Error>,
     /// Networks with an entry that waits for them.
     waiting: BTreeSet<u32>,
+    groups: Groups,
 }
 
 impl Program {
@@ -190,7 +193,7 @@ impl Program {
         Ok(())
     }
 
-    fn put_entry(&self, overlay: &mut Overlay, key: Key, value: Option<&Value>) -> overlay::Result<()> {
+    fn put_entry(&mut self, overlay: &mut Overlay, key: Key, value: Option<&Value>) -> overlay::Result<()> {
         let Some((vni, bits)) = key.entry() else { return Ok(()) };
         let other = self.networks.get(&vni).filter(|settings| !settings.has_macs());
         if let Some(settings) = other.filter(|_| matches!(key, Key::Entry(..))) {
@@ -199,13 +202,21 @@ impl Program {
                 overlay::Error::Key { network: vni, key: bits, bits: settings.network.extractor.bits() };
             return value.map_or(Ok(()), |_| Err(refused));
         }
-        let Some(tunnel) = value.and_then(tunnel) else {
-            return overlay.remove(vni, bits).map(drop);
+        let before = self.groups.of(overlay, vni, bits);
+        let target = match value {
+            Some(Value::Group(group)) => self.groups.set(overlay, vni, group).map(Some),
+            value => Ok(value.and_then(tunnel).map(Target::from)),
         };
-        // An entry that is refused must not leave the one before it.
-        overlay.insert(vni, bits, tunnel).inspect_err(|_| {
-            let _ = overlay.remove(vni, bits);
-        })
+        let put = target.and_then(|target| match target {
+            Some(target) => overlay.insert_as(overlay::Owner::Static, vni, bits, target),
+            None => overlay.remove(vni, bits).map(drop),
+        });
+        if put.is_err() {
+            // An entry that is refused must not leave the one before it.
+            overlay.remove(vni, bits)?;
+        }
+        self.groups.release(overlay, before);
+        put
     }
 
     /// Adds a network with the entries that waited for it, or changes its ends. One whose
@@ -244,6 +255,7 @@ impl Program {
     fn remove_network(&mut self, overlay: &mut Overlay, vni: u32) -> overlay::Result<()> {
         if self.networks.remove(&vni).is_some() {
             overlay.remove_network(vni)?;
+            self.groups.release_all(overlay, vni);
             self.wait(vni);
         }
         Ok(())

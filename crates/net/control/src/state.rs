@@ -45,6 +45,8 @@ pub enum Value {
     Network(End),
     /// Where frames to an address go.
     Entry(Far),
+    /// Frames to an address go to one of several far ends, by their flows.
+    Group(Group),
     /// Where copies of other frames go, in order and each once.
     Flood(Vec<Far>),
     /// A network that only the configuration can have.
@@ -92,6 +94,17 @@ pub struct Far {
     pub vni: u32,
     /// Its UDP port, where it is not VXLAN's.
     pub port: Option<u16>,
+}
+
+/// Far ends at each of which a host is, as a nexthop object names them (RFC 7432, section
+/// 8.4): a flow goes to one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Group {
+    /// The nexthop object's number: entries of a network that have the same one change
+    /// together.
+    pub id: u32,
+    /// In order, and each once.
+    pub fars: Vec<Far>,
 }
 
 /// A place, and what should be there from now on.
@@ -285,6 +298,10 @@ impl fmt::Display for Value {
             Value::Route(Route { port, gateway: None }) => write!(f, "on port {port}"),
             Value::Network(end) => write!(f, "ends at {end}"),
             Value::Entry(far) => write!(f, "to {far}"),
+            Value::Group(Group { id, fars }) => {
+                let fars: Vec<String> = fars.iter().map(Far::to_string).collect();
+                write!(f, "by nexthop {id} to {}", fars.join(" or "))
+            }
             Value::Flood(fars) => {
                 let fars: Vec<String> = fars.iter().map(Far::to_string).collect();
                 write!(f, "to {}", fars.join(" and "))

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use memory::Packet;
-use overlay::{Encapsulator, Layer, Overlay, Sent, Tunnel};
+use overlay::{Encapsulator, Layer, Overlay, Sent, Target, Tunnel};
 use serde::{Deserialize, Serialize};
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol as IpProtocol;
@@ -77,8 +77,8 @@ pub fn explain(table: &Overlay, sender: &mut Encapsulator, network: u32, packet:
     let extractor = table.network(network).map(|settings| settings.extractor);
     let key = extractor.and_then(|extractor| extractor.key(network, packet)).map(|key| key.bits());
     let bits = extractor.map_or(0, |extractor| extractor.bits());
-    let tunnel = key.and_then(|key| table.get(network, key));
-    let entry = tunnel.map(describe_tunnel);
+    let entry = key.and_then(|key| table.entry(network, key));
+    let entry = entry.map(|entry| describe_target(table, entry.target));
     let len = packet.total_len();
     let mut sent = [Sent::Punt];
     sender.encapsulate(network, std::slice::from_mut(packet), &mut sent);
@@ -114,6 +114,17 @@ pub fn explain(table: &Overlay, sender: &mut Encapsulator, network: u32, packet:
         }
     }
     explained
+}
+
+/// Where an entry leads, in words: of a group all of its tunnels.
+pub fn describe_target(table: &Overlay, target: &Target) -> String {
+    match target {
+        Target::Tunnel(tunnel) => describe_tunnel(tunnel),
+        Target::Group(number) => {
+            let members = table.group(*number).into_iter().flatten().map(describe_tunnel);
+            members.collect::<Vec<_>>().join(" or ")
+        }
+    }
 }
 
 /// A tunnel in words.

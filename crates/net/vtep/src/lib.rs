@@ -24,7 +24,7 @@ pub use config::{Api, Config, Error, Follow, FpmPort, Inner, Learn, Listen, Unde
 pub use control::Control;
 pub use counters::{Counters, Loss, Side, Totals};
 pub use desired::{Changes, Desired, End, EndKey};
-pub use explain::{Explanation, describe_tunnel, explain, explain_frame};
+pub use explain::{Explanation, describe_target, describe_tunnel, explain, explain_frame};
 pub use lane::{InnerQueues, Lane, UnderlayQueues};
 pub use mail::{Frame, Mail, post};
 pub use tellers::{TellerError, Tellers};

@@ -10,8 +10,7 @@ use super::fdb::{Destination, FLOOD, FdbKey, Remote};
 use super::routes::{RouteKey, Way};
 use super::{Held, Mirror};
 use crate::netlink::link::{Kind, Link, Vxlan};
-use crate::netlink::nexthop::Member;
-use crate::state::{ELSEWHERE, End, Far, Key, Value, own_port};
+use crate::state::{ELSEWHERE, End, Far, Group, Key, Value, own_port};
 
 /// Why an entry of a forwarding database is not in the overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +55,7 @@ impl Mirror {
             }
             Key::Route(prefix) => self.route(prefix).map(Value::Route),
             Key::Network(vni) => self.network(vni).map(Value::Network),
-            Key::Entry(vni, mac) => self.entry(vni, mac).map(Value::Entry),
+            Key::Entry(vni, mac) => self.entry(vni, mac),
             Key::Other(..) => None,
             Key::Flood(vni) => Some(self.flood(vni)).filter(|fars| !fars.is_empty()).map(Value::Flood),
         }
@@ -93,8 +92,8 @@ impl Mirror {
                 plain.filter_map(|hop| self.way(hop.link, hop.gateway)).collect()
             }
             Way::Nexthop(id) => {
-                let plain = self.members(*id).filter(|(_, it)| !it.is_blackhole && !it.is_encapsulated);
-                plain.filter_map(|(_, nexthop)| self.way(nexthop.link?, nexthop.gateway)).collect()
+                let plain = self.members(*id).filter(|it| !it.is_blackhole && !it.is_encapsulated);
+                plain.filter_map(|nexthop| self.way(nexthop.link?, nexthop.gateway)).collect()
             }
             Way::Nowhere => Vec::new(),
         };
@@ -128,17 +127,17 @@ impl Mirror {
         })
     }
 
-    fn entry(&self, vni: u32, mac: MacAddress) -> Option<Far> {
+    fn entry(&self, vni: u32, mac: MacAddress) -> Option<Value> {
         self.devices(vni).find_map(|(link, vxlan)| {
             let key = FdbKey { link: link.index, vni: if vxlan.is_external { vni } else { 0 }, mac };
             match &self.fdb.get(&key)?.what {
-                Destination::Remote(remote) => self.far(key, remote, &vxlan).ok(),
+                Destination::Remote(remote) => self.far(key, remote, &vxlan).ok().map(Value::Entry),
                 // Where a group of hosts has several far ends, one entry cannot name them.
                 Destination::Remotes(remotes) => match remotes.as_slice() {
-                    [(remote, _)] => self.far(key, remote, &vxlan).ok(),
+                    [(remote, _)] => self.far(key, remote, &vxlan).ok().map(Value::Entry),
                     _ => None,
                 },
-                Destination::Nexthop(id) => self.group_far(key, *id, &vxlan).ok(),
+                Destination::Nexthop(id) => self.by_nexthop(key, *id, &vxlan).ok(),
             }
         })
     }
@@ -153,7 +152,8 @@ impl Mirror {
                     fars.extend(remotes.iter().filter_map(|(remote, _)| self.far(key, remote, &vxlan).ok()));
                 }
                 Some(Destination::Remote(remote)) => fars.extend(self.far(key, remote, &vxlan)),
-                Some(Destination::Nexthop(id)) => fars.extend(self.group_far(key, *id, &vxlan)),
+                // The hosts of a segment get one copy together.
+                Some(Destination::Nexthop(id)) => fars.extend(self.fars(key, *id, &vxlan).next()),
                 None => {}
             }
         }
@@ -178,15 +178,25 @@ impl Mirror {
         })
     }
 
-    /// The far end of a nexthop object that an address goes to: the one with the highest hash
-    /// of both (RFC 2991, section 3), so that one that leaves takes away its own addresses
-    /// only.
-    fn group_far(&self, key: FdbKey, id: u32, vxlan: &Vxlan) -> Result<Far, Unresolved> {
-        let far = |gateway| self.far(key, &Remote { dst: gateway, vni: None, port: None }, vxlan);
-        let members = self.members(id).filter(|(_, nexthop)| nexthop.is_fdb);
-        let fars = members.filter_map(|(member, nexthop)| Some((member, far(nexthop.gateway?).ok()?)));
-        let taken = fars.max_by_key(|(member, _)| rank(key.mac, *member));
-        taken.map(|(_, far)| far).ok_or(Unresolved::NoNexthop(id))
+    /// The far ends behind a nexthop object: its own, or those of its members.
+    fn fars(&self, key: FdbKey, id: u32, vxlan: &Vxlan) -> impl Iterator<Item = Far> {
+        let far = move |gateway| self.far(key, &Remote { dst: gateway, vni: None, port: None }, vxlan);
+        let members = self.members(id).filter(|nexthop| nexthop.is_fdb);
+        members.filter_map(move |nexthop| far(nexthop.gateway?).ok())
+    }
+
+    /// Where a nexthop object leads: to one far end, or to those of a group.
+    fn by_nexthop(&self, key: FdbKey, id: u32, vxlan: &Vxlan) -> Result<Value, Unresolved> {
+        let mut fars: Vec<Far> = self.fars(key, id, vxlan).collect();
+        fars.sort_unstable();
+        fars.dedup();
+        fars.truncate(overlay::MAX_MEMBERS);
+        let is_group = self.nexthops.get(&id).is_some_and(|held| !held.what.group.is_empty());
+        match fars.as_slice() {
+            [] => Err(Unresolved::NoNexthop(id)),
+            [far] if !is_group => Ok(Value::Entry(*far)),
+            _ => Ok(Value::Group(Group { id, fars })),
+        }
     }
 
     /// Entries of forwarding databases that the overlay does not have, and why: the device,
@@ -211,24 +221,7 @@ impl Mirror {
             Destination::Remotes(remotes) => {
                 remotes.iter().filter_map(|(remote, _)| self.far(key, remote, &vxlan).err()).collect()
             }
-            Destination::Nexthop(id) => self.group_far(key, *id, &vxlan).err().into_iter().collect(),
+            Destination::Nexthop(id) => self.by_nexthop(key, *id, &vxlan).err().into_iter().collect(),
         }
     }
-}
-
-/// Shares that count, at most: a group of far ends gives each the same.
-const MAX_SHARE: u32 = 16;
-
-/// How high an address and a member of a group are together.
-fn rank(mac: MacAddress, member: Member) -> u64 {
-    let bits = mac.0.iter().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
-    let shares = 0..member.weight.clamp(1, MAX_SHARE);
-    shares.map(|share| mix(bits ^ u64::from(member.id) << 20 ^ u64::from(share) << 56)).max().unwrap_or(0)
-}
-
-/// Spreads the bits of a number over all of it (SplitMix64).
-fn mix(bits: u64) -> u64 {
-    let bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    bits ^ bits >> 31
 }

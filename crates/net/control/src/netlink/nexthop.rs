@@ -11,8 +11,8 @@ use super::{Attribute, Attributes, Cursor, Malformed};
 pub struct Nexthop {
     /// The number by which routes and entries name it.
     pub id: u32,
-    /// The members of a group; of a single nexthop none.
-    pub group: Vec<Member>,
+    /// The numbers of a group's members, whatever their weights; of a single nexthop none.
+    pub group: Vec<u32>,
     /// The device by which packets leave.
     pub link: Option<u32>,
     /// The router, or the far end of tunnels.
@@ -23,15 +23,6 @@ pub struct Nexthop {
     pub is_blackhole: bool,
     /// Whether packets get further headers on their way.
     pub is_encapsulated: bool,
-}
-
-/// A member of a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Member {
-    /// The nexthop's number.
-    pub id: u32,
-    /// Its share, from 1.
-    pub weight: u32,
 }
 
 impl Nexthop {
@@ -81,7 +72,7 @@ fn header(cursor: &mut Cursor<'_>) -> Option<()> {
 }
 
 /// An array of `struct nexthop_grp`.
-fn members(attribute: &Attribute<'_>) -> Result<Vec<Member>, Malformed> {
+fn members(attribute: &Attribute<'_>) -> Result<Vec<u32>, Malformed> {
     let mut cursor = Cursor(attribute.value);
     let mut members = Vec::new();
     while !cursor.0.is_empty() {
@@ -90,9 +81,7 @@ fn members(attribute: &Attribute<'_>) -> Result<Vec<Member>, Malformed> {
     Ok(members)
 }
 
-fn member(cursor: &mut Cursor<'_>) -> Option<Member> {
-    let id = cursor.u32()?;
-    // A weight is sent less one; Linux 6.13 gave it a second byte.
-    let (low, high, _reserved) = (cursor.u8()?, cursor.u8()?, cursor.u16()?);
-    Some(Member { id, weight: (u32::from(high) << 8 | u32::from(low)) + 1 })
+fn member(cursor: &mut Cursor<'_>) -> Option<u32> {
+    let (id, _weight_reserved) = (cursor.u32()?, cursor.u32()?);
+    Some(id)
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use overlay::{LocalEnd, Overlay, Owner, Tunnel};
+use overlay::{LocalEnd, Overlay, Owner, Target, Tunnel};
 
 use super::{Program, tunnel, tunnels};
-use crate::state::Key;
+use crate::state::{Key, Value};
 
 impl Program {
     /// Ends, entries and flood lists that are in the overlay's table otherwise than all owners
@@ -44,9 +44,16 @@ impl Program {
 
     fn compare_entry(&self, overlay: &Overlay, key: Key) -> Option<String> {
         let ((vni, bits), value) = (key.entry()?, self.value(&key)?);
-        match overlay.get(vni, bits) {
-            Some(is) if Some(is) == tunnel(value).as_ref() => None,
-            Some(is) => Some(format!("{key} leads to {} and should lead {value}", is.remote)),
+        let target = overlay.entry(vni, bits).map(|entry| entry.target);
+        let is_so = target.is_some_and(|target| match (target, value) {
+            (target, Value::Group(group)) => self.groups.is(overlay, target, group),
+            (Target::Tunnel(is), value) => Some(is) == tunnel(value).as_ref(),
+            (Target::Group(_), _) => false,
+        });
+        match target {
+            _ if is_so => None,
+            Some(Target::Tunnel(is)) => Some(format!("{key} leads to {} and should lead {value}", is.remote)),
+            Some(Target::Group(_)) => Some(format!("{key} leads to a group and should lead {value}")),
             None => Some(format!("{key} is missing and should lead {value}")),
         }
     }

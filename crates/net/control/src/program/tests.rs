@@ -4,7 +4,7 @@ use overlay::LocalEnd;
 use wire::MacAddress;
 
 use super::*;
-use crate::state::{End, bits};
+use crate::state::{End, Group, bits};
 
 const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 7]);
 
@@ -112,4 +112,68 @@ fn what_the_overlay_refuses_is_named_and_leaves_nothing_stale() {
     program.apply(&mut overlay, Owner::Kernel, vec![Change { key, value: entry(3) }], 0);
     assert!(program.refused().is_empty());
     assert_eq!(remote(&overlay), Some(address(3)));
+}
+
+/// A wish for a station behind the hosts of a segment.
+fn behind(last: u8, id: u32, remotes: &[u8]) -> Change {
+    let far = |remote: &u8| Far { remote: address(*remote), local: address(1), vni: 10, port: None };
+    let group = Group { id, fars: remotes.iter().map(far).collect() };
+    Change { key: Key::Entry(10, MacAddress([2, 0, 0, 0, 0, last])), value: Some(Value::Group(group)) }
+}
+
+fn members(overlay: &Overlay, last: u8) -> Vec<IpAddr> {
+    let entry = overlay.entry(10, bits(MacAddress([2, 0, 0, 0, 0, last])));
+    match entry.map(|entry| entry.target) {
+        Some(Target::Group(number)) => {
+            overlay.group(*number).into_iter().flatten().map(|tunnel| tunnel.remote).collect()
+        }
+        Some(Target::Tunnel(tunnel)) => vec![tunnel.remote],
+        None => vec![],
+    }
+}
+
+#[test]
+fn stations_of_a_segment_share_a_group_that_goes_with_the_last_of_them() {
+    let (mut overlay, mut program) = (Overlay::new(), Program::new());
+    let mut want = |overlay: &mut Overlay, changes| program.apply(overlay, Owner::Kernel, changes, 0);
+    want(&mut overlay, vec![network(), behind(1, 500, &[2, 3]), behind(2, 500, &[2, 3])]);
+    assert_eq!((members(&overlay, 1), overlay.tunnels()), (vec![address(2), address(3)], 3));
+    // A far end that leaves is left out for all of them by the first that is changed.
+    want(&mut overlay, vec![behind(1, 500, &[3])]);
+    assert_eq!((members(&overlay, 1), members(&overlay, 2)), (vec![address(3)], vec![address(3)]));
+    assert_eq!(want(&mut overlay, vec![behind(2, 500, &[3])]), 1);
+    // Another segment, and one far end alone.
+    want(&mut overlay, vec![behind(1, 501, &[2, 4])]);
+    assert_eq!(
+        (members(&overlay, 1), members(&overlay, 2)),
+        (vec![address(2), address(4)], vec![address(3)])
+    );
+    let single = Change { key: Key::Entry(10, MacAddress([2, 0, 0, 0, 0, 2])), value: entry(9) };
+    want(&mut overlay, vec![single]);
+    assert_eq!((members(&overlay, 2), overlay.group(1)), (vec![address(9)], None));
+    want(&mut overlay, vec![Change { key: Key::Network(10), value: None }]);
+    assert_eq!((overlay.group(2), overlay.tunnels()), (None, 0));
+    want(&mut overlay, vec![network()]);
+    assert_eq!(members(&overlay, 1), [address(2), address(4)]);
+}
+
+#[test]
+fn a_group_that_is_not_what_is_wanted_is_named_and_put_again() {
+    let (mut overlay, mut program) = (Overlay::new(), Program::new());
+    program.apply(&mut overlay, Owner::Kernel, vec![network(), behind(1, 500, &[2, 3])], 0);
+    assert_eq!(program.compare_table(&overlay), []);
+    let Some(Target::Group(number)) =
+        overlay.entry(10, bits(MacAddress([2, 0, 0, 0, 0, 1]))).map(|it| it.target)
+    else {
+        panic!("a group")
+    };
+    let (number, other) = (*number, Far { remote: address(9), local: address(1), vni: 10, port: None });
+    overlay.set_group(number, &[other.tunnel()]).expect("it is a tunnel");
+    let found = program.compare_table(&overlay);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(program.put_again(&mut overlay, found[0].0));
+    assert_eq!(
+        (program.compare_table(&overlay), members(&overlay, 1)),
+        (vec![], vec![address(2), address(3)])
+    );
 }

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use control::{Binding, Key, Mirror, Options, Origin, Owner, Program, Teller, Value};
 use netlink_packet_route::RouteNetlinkMessage;
-use overlay::Overlay;
+use overlay::{Overlay, Target};
 use wire::MacAddress;
 
 use crate::messages::{Device, Fdb, Nexthop, bytes, neighbor, new_neighbor, new_route, route};
@@ -373,6 +373,18 @@ impl Follower {
         self.program.apply(&mut self.overlay, Owner::Kernel, changes, 0);
         self.overlay.publish();
         assert_eq!(self.program.refused().len(), 0, "{:?}", self.program.refused());
+        assert_eq!(self.program.compare_table(&self.overlay), []);
+    }
+
+    /// The far ends to which the overlay's entry leads.
+    fn remotes(&self, vni: u32, bits: u128) -> Vec<IpAddr> {
+        match self.overlay.entry(vni, bits).map(|entry| entry.target) {
+            Some(Target::Tunnel(tunnel)) => vec![tunnel.remote],
+            Some(Target::Group(number)) => {
+                self.overlay.group(*number).unwrap().iter().map(|tunnel| tunnel.remote).collect()
+            }
+            None => vec![],
+        }
     }
 
     /// Compares the overlay's table with the network, for everything that could be there.
@@ -392,13 +404,9 @@ impl Follower {
                     None => vec![],
                 };
                 let bits = mac(host).iter().fold(0, |bits, byte| bits << 8 | u128::from(*byte));
-                match self.overlay.get(vni, bits).map(|tunnel| tunnel.remote) {
-                    Some(remote) => assert!(
-                        remotes.contains(&remote),
-                        "stale: {host} in {vni} at {remote}, not {remotes:?}"
-                    ),
-                    None => assert_eq!(remotes, [] as [IpAddr; 0], "missing: {host} in {vni}"),
-                }
+                let is: BTreeSet<IpAddr> = self.remotes(vni, bits).into_iter().collect();
+                let remotes: BTreeSet<IpAddr> = remotes.into_iter().collect();
+                assert_eq!(is, remotes, "stale or missing: {host} in {vni}");
                 let claimed = self.program.value(&Key::Entry(vni, MacAddress(mac(host)))).is_some();
                 assert_eq!(claimed, !remotes.is_empty(), "{host} in {vni}");
             }
