@@ -116,7 +116,7 @@ impl Encapsulator {
     /// # Panics
     /// When `sent` is shorter than `packets`.
     pub fn encapsulate(&mut self, network: u32, packets: &mut [Packet], sent: &mut [Sent]) {
-        let Some(&Published { network: settings, routes, .. }) =
+        let Some(&Published { network: settings, birth, .. }) =
             self.networks.fib().lookup(network_key(network))
         else {
             for sent in &mut sent[..packets.len()] {
@@ -125,21 +125,21 @@ impl Encapsulator {
             return;
         };
         let sent = &mut sent[..packets.len()];
-        if routes != 0 {
-            return self.route((network, &settings, routes), packets, sent);
+        if settings.matching == Match::LongestPrefix {
+            return self.route((network, &settings, birth), packets, sent);
         }
         let fib = self.entries.fib();
-        let only = only_entry(fib, &settings, network);
+        let only = only_entry(fib, &settings, birth);
         for (packets, sent) in packets.chunks_mut(LANES).zip(sent.chunks_mut(LANES)) {
             let (mut indices, mut entries) = ([MISS; LANES], [0; LANES]);
             match only {
                 Some((index, entry)) => {
                     for (packet, found) in packets.iter().zip(&mut indices) {
-                        *found = if settings.key(network, packet).is_ok() { index } else { MISS };
+                        *found = if settings.key(birth, packet).is_ok() { index } else { MISS };
                     }
                     entries = [entry; LANES];
                 }
-                None => look_up(fib, &settings, network, packets, (&mut indices, &mut entries)),
+                None => look_up(fib, &settings, birth, packets, (&mut indices, &mut entries)),
             }
             let found = indices.into_iter().zip(entries);
             for ((packet, (index, entry)), sent) in packets.iter_mut().zip(found).zip(sent) {
@@ -161,12 +161,12 @@ impl Encapsulator {
     /// Puts packets into tunnels by the longest prefixes of their destinations.
     fn route(
         &mut self,
-        (number, settings, routes): (u32, &Network, u32),
+        (number, settings, birth): (u32, &Network, u32),
         packets: &mut [Packet],
         sent: &mut [Sent],
     ) {
         let Encapsulator { routing, drops, counts, summing, number: next, .. } = self;
-        let Some(readers) = routing.of(routes) else {
+        let Some(readers) = routing.of(birth) else {
             // The network was removed a moment ago.
             sent.iter_mut().for_each(|sent| *sent = dropped(drops, Reason::UnknownNetwork));
             return;
@@ -194,10 +194,12 @@ impl Encapsulator {
     /// packet was sent, as Linux's does.
     pub fn answer(&mut self, network: u32, packet: &mut Packet, now: Duration) -> bool {
         let published = self.networks.fib().lookup(network_key(network));
-        let Some(&Published { network: settings, routes, .. }) = published else { return false };
-        let hop = match self.routing.of(routes).filter(|_| routes != 0) {
-            Some(readers) => routes::look_up_one(readers, packet),
-            None => settings.key(network, packet).ok().and_then(|key| self.entries.fib().lookup(key)),
+        let Some(&Published { network: settings, birth, .. }) = published else { return false };
+        let hop = match settings.matching {
+            Match::LongestPrefix => {
+                self.routing.of(birth).and_then(|readers| routes::look_up_one(readers, packet))
+            }
+            Match::Exact => settings.key(birth, packet).ok().and_then(|key| self.entries.fib().lookup(key)),
         };
         let Some(hop) = hop else { return false };
         let Ok((ready, _)) = way(hop, packet, &settings) else { return false };
@@ -217,11 +219,11 @@ impl Encapsulator {
     /// [`flood_len`](Self::flood_len).
     pub fn flood(&mut self, network: u32, place: u32, packet: &mut Packet) -> Sent {
         let settings = self.networks.fib().lookup(network_key(network));
-        let Some(&Published { network: settings, .. }) = settings else {
+        let Some(&Published { network: settings, birth, .. }) = settings else {
             return dropped(&mut self.drops, Reason::UnknownNetwork);
         };
         self.number = self.number.wrapping_add(1);
-        let hop = self.floods.fib().lookup(flood_key(network, place));
+        let hop = self.floods.fib().lookup(flood_key(birth, place));
         let sent = match hop {
             Some(hop) => send(hop, packet, &settings, self.number, &self.summing, (&mut self.counts, None)),
             None => Sent::Drop(Reason::UnknownKey), // the list became shorter meanwhile
@@ -235,10 +237,10 @@ impl Encapsulator {
 
 /// The entry of all packets of a network with one far end: its hop's index, and its number, of which only those have none
 /// that are too short for where the identifier would stand.
-fn only_entry(fib: &Fib<Exact, Hop>, settings: &Network, network: u32) -> Option<(u32, u32)> {
+fn only_entry(fib: &Fib<Exact, Hop>, settings: &Network, birth: u32) -> Option<(u32, u32)> {
     (settings.extractor.bits() == 0).then(|| {
         let (mut index, mut entry) = ([MISS], [0]);
-        fib.lookup_batch_numbered(&[network_key(network)], &mut index, &mut entry);
+        fib.lookup_batch_numbered(&[Key::new(birth, 0)], &mut index, &mut entry);
         (index[0], entry[0])
     })
 }
@@ -248,14 +250,14 @@ fn only_entry(fib: &Fib<Exact, Hop>, settings: &Network, network: u32) -> Option
 fn look_up(
     fib: &Fib<Exact, Hop>,
     settings: &Network,
-    network: u32,
+    birth: u32,
     packets: &[Packet],
     (indices, entries): (&mut [u32; LANES], &mut [u32; LANES]),
 ) {
     let mut keys = [Key::default(); LANES];
     let mut without_key = 0u32;
     for (n, (packet, key)) in packets.iter().zip(&mut keys).enumerate() {
-        match settings.key(network, packet) {
+        match settings.key(birth, packet) {
             Ok(found) => *key = found,
             Err(_) => without_key |= 1 << n,
         }

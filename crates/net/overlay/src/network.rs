@@ -96,9 +96,9 @@ impl Network {
         Network { matching: Match::LongestPrefix, ..Network::point_to_point(Layer::Ip) }
     }
 
-    /// The key of a packet.
+    /// The key of a packet in a network of this birth.
     #[inline]
-    pub(crate) fn key(&self, number: u32, packet: &[u8]) -> Result<Key, Reason> {
-        self.extractor.key(number, packet).ok_or(Reason::NoKey)
+    pub(crate) fn key(&self, birth: u32, packet: &[u8]) -> Result<Key, Reason> {
+        self.extractor.key(birth, packet).ok_or(Reason::NoKey)
     }
 }

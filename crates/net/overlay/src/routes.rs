@@ -26,7 +26,7 @@ pub const MAX_ROUTED: usize = 256;
 /// A network's prefixes.
 #[derive(Debug)]
 pub(crate) struct Routes {
-    /// Which one of those that there were; never 0.
+    /// The network's.
     pub(crate) birth: u32,
     v4: Rib<u32, Hop>,
     v6: Rib<u128, Hop>,
@@ -226,18 +226,17 @@ pub struct PrefixEntry<'a> {
 
 impl Overlay {
     /// Makes the tables of a network that has prefixes.
-    pub(crate) fn add_routes(&mut self, number: u32, network: &Network) -> Result<u32> {
+    pub(crate) fn add_routes(&mut self, number: u32, network: &Network, birth: u32) -> Result<()> {
         if network.matching == Match::Exact {
-            return Ok(0);
+            return Ok(());
         }
         if self.routed.len() == MAX_ROUTED {
             return Err(Error::RoutedFull);
         }
-        self.births = self.births.checked_add(1).unwrap_or(1);
-        let mut routes = Routes::new(self.births);
+        let mut routes = Routes::new(birth);
         self.shared.add(&mut routes);
         self.routed.insert(number, routes);
-        Ok(self.births)
+        Ok(())
     }
 
     fn routes(&mut self, network: u32) -> Result<&mut Routes> {

@@ -60,29 +60,33 @@ impl Overlay {
     /// The tunnel that packets with this identifier go by, as changed last; `None` when there
     /// is no entry, or it leads to a group.
     pub fn get(&self, network: u32, identifier: u128) -> Option<&Tunnel> {
-        self.tunnels.get(self.entries.get(Key::new(network, identifier))?.id)
+        self.tunnels.get(self.entries.get(self.place(network, identifier)?)?.id)
     }
 
     /// The entry of an identifier, as changed last.
     pub fn entry(&self, network: u32, identifier: u128) -> Option<Entry<'_>> {
-        self.shown(identifier, self.entries.get(Key::new(network, identifier))?)
+        self.shown(identifier, self.entries.get(self.place(network, identifier)?)?)
     }
 
     /// How much an entry is used; `None` without the entry. What goes by prefixes is not counted
     /// by entry.
     pub fn usage(&self, network: u32, identifier: u128) -> Option<Usage> {
-        Some(self.usages.of(self.entries.number(Key::new(network, identifier))?))
+        Some(self.usages.of(self.entries.number(self.place(network, identifier)?)?))
     }
 
     /// All entries of a network, as changed last, in the order of their identifiers.
     pub fn entries_of(&self, network: u32) -> impl Iterator<Item = Entry<'_>> + '_ {
-        let entries = self.entries.range(Key::new(network, 0), Key::new(network, u128::MAX));
+        let birth = self.networks.get(&network).map(|state| state.birth).into_iter();
+        let range = |birth| self.entries.range(Key::new(birth, 0), Key::new(birth, u128::MAX));
+        let entries = birth.flat_map(range);
         entries.filter_map(|entry| self.shown(entry.rule.bits(), entry.hop))
     }
 
     /// The tunnels of a network's flood list, as changed last, in its order.
     pub fn flood(&self, network: u32) -> impl Iterator<Item = &Tunnel> + '_ {
-        let places = self.floods.range(flood_key(network, 0), flood_key(network, u32::MAX));
+        let birth = self.networks.get(&network).map(|state| state.birth).into_iter();
+        let places =
+            birth.flat_map(|birth| self.floods.range(flood_key(birth, 0), flood_key(birth, u32::MAX)));
         places.filter_map(|place| self.tunnels.get(place.hop.id))
     }
 
@@ -110,16 +114,9 @@ impl Overlay {
         self.networks.keys().copied()
     }
 
-    /// The tunnels of a network's flood list, in order, as changed last.
-    pub fn flood_of(&self, network: u32) -> impl Iterator<Item = &Tunnel> + '_ {
-        let len = self.networks.get(&network).map_or(0, |state| state.flood as u32);
-        let hops = (0..len).filter_map(move |place| self.floods.get(flood_key(network, place)));
-        hops.filter_map(|hop| self.tunnels.get(hop.id))
-    }
-
     /// Why packets of an entry cannot be sent now; `None` when they can, or without an entry.
     pub fn problem(&self, network: u32, identifier: u128) -> Option<Reason> {
-        self.entries.get(Key::new(network, identifier))?.state.problem()
+        self.entries.get(self.place(network, identifier)?)?.state.problem()
     }
 
     /// The members of a group.
@@ -147,7 +144,7 @@ impl Overlay {
                 (hop, Explanation { prefix: self.shown_prefix(prefix, hop), ..unknown() })
             }
             None => {
-                let Ok(key) = settings.key(network, packet) else { return unknown() };
+                let Ok(key) = settings.key(state.birth, packet) else { return unknown() };
                 let without = Explanation { identifier: Some(key.bits()), ..unknown() };
                 let Some(hop) = self.entries.get(key) else { return without };
                 (hop, Explanation { entry: self.shown(key.bits(), hop), ..without })

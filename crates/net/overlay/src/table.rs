@@ -36,6 +36,8 @@ pub(crate) struct State {
     pub(crate) flood: usize,
     /// Entries of it.
     entries: usize,
+    /// Which one of the networks that there were it is.
+    pub(crate) birth: u32,
 }
 
 /// A virtual network as senders find it.
@@ -44,8 +46,9 @@ pub(crate) struct Published {
     pub(crate) network: Network,
     /// Places of its flood list.
     pub(crate) flood: u32,
-    /// Its tables of prefixes; 0 without.
-    pub(crate) routes: u32,
+    /// Which one of the networks that there were it is: its entries, prefixes and flood list
+    /// are found by this, so that no packet meets those of another network of its number.
+    pub(crate) birth: u32,
 }
 
 /// The table, for the one who changes it. Others see what was
@@ -57,7 +60,7 @@ pub struct Overlay {
     pub(crate) entries: Rib<Exact, Hop>,
     /// Prefixes of the networks that have such entries.
     pub(crate) routed: BTreeMap<u32, Routes>,
-    pub(crate) births: u32,
+    births: u32,
     pub(crate) learned: BTreeMap<u32, Learned>,
     pub(crate) shared: Shared,
     pub(crate) usages: Usages,
@@ -149,14 +152,21 @@ impl Overlay {
         if network.matching == Match::LongestPrefix && network.layer != Layer::Ip {
             return Err(Error::Matching(number));
         }
-        let routes = self.add_routes(number, &network)?;
-        let published = Published { network, flood: 0, routes };
+        let birth = self.births.checked_add(1).unwrap_or(1);
+        self.add_routes(number, &network, birth)?;
+        let published = Published { network, flood: 0, birth };
         if let Err(error) = self.published_networks.insert(network_key(number), published) {
             self.remove_routes(number);
             return Err(error.into());
         }
-        self.networks.insert(number, State { network, flood: 0, entries: 0 });
+        self.births = birth;
+        self.networks.insert(number, State { network, flood: 0, entries: 0, birth });
         Ok(())
+    }
+
+    /// Where an identifier of a network stands in the table of entries.
+    pub(crate) fn place(&self, number: u32, bits: u128) -> Option<Key> {
+        Some(Key::new(self.networks.get(&number)?.birth, bits))
     }
 
     pub(crate) fn state(&mut self, number: u32) -> Result<&mut State> {
@@ -165,13 +175,13 @@ impl Overlay {
 
     /// The key of an entry, if packets of the network can have it.
     fn key(&mut self, number: u32, bits: u128) -> Result<Key> {
-        let network = self.state(number)?.network;
+        let &mut State { network, birth, .. } = self.state(number)?;
         if network.matching != Match::Exact {
             return Err(Error::Matching(number));
         }
         let wide = network.extractor.bits();
         match bits.checked_shr(wide.into()).unwrap_or(0) {
-            0 => Ok(Key::new(number, bits)),
+            0 => Ok(Key::new(birth, bits)),
             _ => Err(Error::Key { network: number, key: bits, bits: wide }),
         }
     }
@@ -309,8 +319,7 @@ impl Overlay {
     /// # Errors
     /// Why one of them cannot be; none is replaced then.
     pub fn set_flood(&mut self, number: u32, tunnels: &[Tunnel]) -> Result<()> {
-        let state = self.state(number)?;
-        let (network, before) = (state.network, state.flood);
+        let &mut State { network, flood: before, birth, .. } = self.state(number)?;
         let all = self.floods.len() - before + tunnels.len();
         if tunnels.len() > MAX_FLOOD || all > MAX_FLOODS {
             return Err(Error::FloodFull(number));
@@ -320,22 +329,21 @@ impl Overlay {
             let used = Use { target: tunnel.clone().into(), layer: network.layer, owner: Owner::Static };
             let hop = self.tunnels.acquire(used, &self.underlay);
             // There is room, as was seen above.
-            if let Some(old) = self.floods.insert(flood_key(number, place as u32), hop)? {
+            if let Some(old) = self.floods.insert(flood_key(birth, place as u32), hop)? {
                 self.tunnels.release(old.id);
             }
         }
-        self.shorten_flood(number, tunnels.len(), before)?;
-        let routes = self.routed.get(&number).map_or(0, |routes| routes.birth);
-        let published = Published { network, flood: tunnels.len() as u32, routes };
+        self.shorten_flood(birth, tunnels.len(), before)?;
+        let published = Published { network, flood: tunnels.len() as u32, birth };
         self.published_networks.insert(network_key(number), published)?;
         self.state(number)?.flood = tunnels.len();
         Ok(())
     }
 
     /// Takes away the places of a flood list from one on.
-    fn shorten_flood(&mut self, number: u32, from: usize, to: usize) -> Result<()> {
+    fn shorten_flood(&mut self, birth: u32, from: usize, to: usize) -> Result<()> {
         for place in from..to {
-            if let Some(old) = self.floods.remove(flood_key(number, place as u32))? {
+            if let Some(old) = self.floods.remove(flood_key(birth, place as u32))? {
                 self.tunnels.release(old.id);
             }
         }
@@ -406,9 +414,9 @@ impl Overlay {
     /// # Errors
     /// When there is no such network.
     pub fn remove_network(&mut self, number: u32) -> Result<()> {
-        let flood = self.state(number)?.flood;
-        self.shorten_flood(number, 0, flood)?;
-        let entries = self.entries.range(Key::new(number, 0), Key::new(number, u128::MAX));
+        let &mut State { flood, birth, .. } = self.state(number)?;
+        self.shorten_flood(birth, 0, flood)?;
+        let entries = self.entries.range(Key::new(birth, 0), Key::new(birth, u128::MAX));
         let keys: Vec<Key> = entries.map(|entry| entry.rule).collect();
         for key in keys {
             if let Some(old) = self.entries.remove(key)? {
@@ -434,7 +442,7 @@ pub(crate) fn network_key(number: u32) -> Key {
     Key::new(number, 0)
 }
 
-/// Where a place of a flood list stands in their table.
-pub(crate) fn flood_key(network: u32, place: u32) -> Key {
-    Key::new(network, place.into())
+/// Where a place of a flood list stands in their table, by its network's birth.
+pub(crate) fn flood_key(birth: u32, place: u32) -> Key {
+    Key::new(birth, place.into())
 }

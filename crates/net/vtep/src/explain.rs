@@ -110,7 +110,7 @@ pub fn explain(table: &Overlay, sender: &mut Encapsulator, network: u32, packet:
         Sent::Flood => {
             explained.outcome = "flooded".to_owned();
             explained.why = "no entry has its identifier: all of the flood list get a copy".to_owned();
-            explained.copies = table.flood_of(network).map(describe_tunnel).collect();
+            explained.copies = table.flood(network).map(describe_tunnel).collect();
         }
     }
     explained

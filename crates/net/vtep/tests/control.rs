@@ -107,7 +107,7 @@ fn the_file_has_its_way_and_others_have_theirs_where_it_says_nothing() {
     let without = Config::parse(&TEXT.replace("flood = ['192.0.2.2']", "unknown = 'drop'")).unwrap();
     rig.control.apply(without.desired(&[MAC]), 4).unwrap();
     assert_eq!(remote(&rig), Some([192, 0, 2, 6].into()));
-    let flood: Vec<IpAddr> = rig.control.state().0.flood_of(5).map(|tunnel| tunnel.remote).collect();
+    let flood: Vec<IpAddr> = rig.control.state().0.flood(5).map(|tunnel| tunnel.remote).collect();
     assert_eq!(flood, [IpAddr::from([192, 0, 2, 8])]);
     assert!(rig.control.program().compare_table(rig.control.state().0).is_empty());
 }

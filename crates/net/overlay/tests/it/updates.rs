@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use fib::exact::Extractor;
 use overlay::{Network, Owner, Sent, Target, Tunnel};
 use wire::tunnel::vxlan;
 use wire::{MacAddress, ipv4};
@@ -55,6 +56,54 @@ impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// A network that becomes one whose packets are known by other bits: none goes by an entry
+/// that stands for the bits of the other.
+#[test]
+fn no_packet_meets_the_entries_of_another_network_of_its_number() {
+    let by = |offset| Network { extractor: Extractor::new(offset, 48).unwrap(), ..Network::bridged() };
+    let wrong = || tunnel("vxlan", false).with_identifier(1);
+    // By its destination each packet goes into tunnel 2, by its source into tunnel 3.
+    let (dst, src) = (0x0200_0000_0107, 0x0200_0000_01FF);
+    let sets = [(by(0), dst, src, 2), (by(6), src, dst, 3)];
+    let mut here = table();
+    let mut sender = here.encapsulator();
+    let is_over = AtomicBool::new(false);
+    let mut put = |(network, right, other, identifier): (Network, u128, u128, u32)| {
+        let _ = here.remove_network(NETWORK);
+        here.add_network(NETWORK, network).unwrap();
+        here.insert(NETWORK, right, tunnel("vxlan", false).with_identifier(identifier)).unwrap();
+        here.insert(NETWORK, other, wrong()).unwrap();
+        // Others make the publication of entries take its time.
+        for n in 0..64 {
+            here.insert(NETWORK, 0x0A00_0000_0000 | n, wrong()).unwrap();
+        }
+        here.publish();
+    };
+    put(sets[0]);
+    thread::scope(|scope| {
+        let over = Over(&is_over);
+        let sending = scope.spawn(|| {
+            let (mut buffers, mut seen) = (Buffers::new(), [0u64; 4]);
+            while !is_over.load(Ordering::Relaxed) {
+                let mut packet = buffers.packet(&frame(7, 0x0800, &v4(0, b"either")));
+                let mut sent = [Sent::Punt];
+                sender.encapsulate(NETWORK, std::slice::from_mut(&mut packet), &mut sent);
+                let way = match sent {
+                    [Sent::Port(_)] => vxlan::Header::of(&packet[42..]).unwrap().vni(),
+                    _ => 0, // dropped
+                };
+                seen[way as usize] += 1;
+            }
+            seen
+        });
+        (0..4000).for_each(|n| put(sets[n % 2]));
+        drop(over);
+        let [_, wrong, first, second] = sending.join().expect("the sender goes on");
+        assert!(first > 0 && second > 0, "{first} and {second}");
+        assert_eq!(wrong, 0, "of {} packets", first + second);
+    });
 }
 
 /// No packet is lost by changes, and none goes where no state of the table sends it.
