@@ -409,6 +409,11 @@ impl Overlay {
         self.tunnels.unresolved()
     }
 
+    /// Whether a tunnel goes by a next hop: its port and address.
+    pub fn has_next_hop(&self, neighbor: Neighbor) -> bool {
+        self.tunnels.is_by(&neighbor)
+    }
+
     /// Removes a virtual network with its entries, its flood list and its ends.
     ///
     /// # Errors

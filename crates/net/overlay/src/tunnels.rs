@@ -244,6 +244,11 @@ impl Tunnels {
         self.by_neighbor.get(neighbor).into_iter().flatten().copied().collect()
     }
 
+    /// Whether there is a tunnel by this neighbour.
+    pub(crate) fn is_by(&self, neighbor: &Neighbor) -> bool {
+        self.by_neighbor.contains_key(neighbor)
+    }
+
     /// Tunnels by this port.
     pub(crate) fn by_port(&self, port: u16) -> Vec<TunnelId> {
         // Addresses of version 4 come before those of version 6.

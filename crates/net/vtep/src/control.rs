@@ -231,6 +231,8 @@ impl Control {
             let Some(link) = self.links.get_mut(usize::from(key.0)) else { continue };
             match link.lookup(key.1, now_ns) {
                 Resolution::Known(_) => {}
+                // One that nothing goes by any more is not asked again.
+                Resolution::Refresh(_) if !self.table.has_next_hop(*key) => gone.push(*key),
                 Resolution::Refresh(mac) => again.push((*key, mac)),
                 Resolution::Unspecified | Resolution::Unknown => gone.push(*key),
             }

@@ -143,6 +143,21 @@ fn a_stranger_fills_nothing() {
 }
 
 #[test]
+fn a_next_hop_that_nothing_goes_by_is_forgotten_when_its_answer_is_old() {
+    let peer = Ipv4Addr::new(192, 0, 2, 2);
+    let mut rig = Rig::new();
+    rig.turn(0);
+    rig.answer(peer, PEER);
+    rig.turn(SECOND);
+    let none = Config::parse(&TEXT.replace("flood = ['192.0.2.2']\n", "")).unwrap();
+    rig.control.apply(none.desired(&[MAC]), SECOND).unwrap();
+    rig.turn(20 * SECOND);
+    assert_eq!((rig.asked(), rig.known().len()), (vec![peer], 1), "at the start, and it may be used again");
+    rig.turn(40 * SECOND);
+    assert_eq!((rig.asked(), rig.known().len()), (vec![], 0));
+}
+
+#[test]
 fn many_that_are_silent_keep_none_from_being_asked_for() {
     let mut rig = Rig::new();
     let entry = |n: u32| {
