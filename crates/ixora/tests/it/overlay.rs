@@ -105,7 +105,10 @@ fn a_running_endpoint_tells_what_it_holds() {
         state["accounts"]["networks"][0]["forwarded"].as_u64() > Some(0)
     });
     assert_eq!(state["entries"][0]["state"], "ready", "{state:#}");
+    assert!(state["entries"][0]["packets"].as_u64() > Some(0), "{state:#}");
+    assert!(state["entries"][0]["used"].as_f64().is_some_and(|used| used < 60.0), "{state:#}");
     assert_eq!(state["entries"][1]["state"], "overlay_no_neighbor", "{state:#}");
+    assert!(state["entries"][1]["used"].is_null(), "{state:#}");
     assert_eq!(state["next_hops"][0]["address"], "192.0.2.3", "{state:#}");
     let ask = |what: &str| run(place.path(), &format!("overlay {what}"));
     let text = ask(&format!("show {}", socket.display()));
