@@ -98,7 +98,7 @@ fn no_packet_meets_the_entries_of_another_network_of_its_number() {
             }
             seen
         });
-        (0..4000).for_each(|n| put(sets[n % 2]));
+        (0..400).for_each(|n| put(sets[n % 2]));
         drop(over);
         let [_, wrong, first, second] = sending.join().expect("the sender goes on");
         assert!(first > 0 && second > 0, "{first} and {second}");
