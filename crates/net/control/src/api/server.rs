@@ -190,26 +190,37 @@ impl Client {
     ) -> bool {
         let is_open = self.read();
         let mut asked = 0;
-        while asked < REQUESTS_A_TURN && !self.ends && self.output.len() < MAX_UNREAD {
-            let (response, used, keeps) = match http::parse(&self.input, is_tcp) {
-                Parsed::Partial => break,
+        let mut at = 0;
+        let may_have_more = loop {
+            if self.ends {
+                break false;
+            }
+            if asked == REQUESTS_A_TURN || self.output.len() >= MAX_UNREAD {
+                break true;
+            }
+            let rest = &self.input[at..];
+            let (response, used, keeps) = match http::parse(rest, is_tcp) {
+                Parsed::Partial => break false,
                 Parsed::Whole(request, used) => (answer(&request, on), used, request.keeps),
                 Parsed::Bad(status, why) => {
                     let error = serde_json::json!({ "error": why });
-                    (Response::json(status, &error), self.input.len(), false)
+                    (Response::json(status, &error), rest.len(), false)
                 }
             };
             let count = if response.status < 400 { &mut counters.answered } else { &mut counters.errors };
             *count += 1;
             self.output.extend(response.bytes(keeps));
-            self.input.drain(..used);
             self.ends |= !keeps;
             self.moved_ns = on.now_ns;
+            at += used;
             asked += 1;
-        }
-        *is_more |= asked == REQUESTS_A_TURN;
+        };
+        self.input.drain(..at);
         let is_told = self.write(on.now_ns);
-        let is_done = self.output.is_empty() && (self.ends || !is_open);
+        // Requests that are here already wake nobody: they are answered as soon as there is
+        // room for answers, and before a client that has said all is let go.
+        *is_more |= may_have_more && self.output.len() < MAX_UNREAD;
+        let is_done = self.output.is_empty() && (self.ends || !is_open && !may_have_more);
         is_told && !is_done
     }
 

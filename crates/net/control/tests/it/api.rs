@@ -14,6 +14,7 @@ use control::json::{cursor, read_cursor};
 use control::{Change, Far, Key, Owner, Program, Value};
 use overlay::Overlay;
 use proptest::prelude::*;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value as Json, json};
 
 struct Rig {
@@ -420,6 +421,49 @@ fn a_client_that_floods_and_does_not_read_costs_little_and_is_let_go() {
     }
     served.rig.now_ns += STALL_NS + 1;
     served.until("it was let go", |served| served.server.counters().stalled == 1);
+}
+
+/// More than is answered in one turn, and the end of the client's side behind it.
+#[test]
+fn requests_in_front_of_a_clients_end_are_all_answered() {
+    let mut served = Served::tcp();
+    let mut client = served.connect();
+    client.write_all(&b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(200)).unwrap();
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    let text = served.rest(&mut client);
+    assert_eq!((text.matches("HTTP/1.1 200 OK").count(), served.server.counters().answered), (200, 200));
+}
+
+/// Long answers fill what may be unread before all requests are answered; where the system
+/// takes them at once, nothing comes that would wake the server for the others.
+#[test]
+fn no_request_waits_for_something_to_come() {
+    let mut served = Served::tcp();
+    let far = Far { remote: [192, 0, 2, 2].into(), local: [192, 0, 2, 1].into(), vni: 10, port: None };
+    let key = |n: u16| Key::Entry(10, wire::MacAddress([2, 0, 0, 0, (n >> 8) as u8, n as u8]));
+    let all = (0..1000).map(|n| Change { key: key(n), value: Some(Value::Entry(far)) }).collect();
+    served.rig.program.apply(&mut served.rig.overlay, Owner::Api, all, 0);
+    let mut client = served.connect();
+    client.set_nonblocking(false).unwrap();
+    let page = b"GET /v1/claims HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(40);
+    client.write_all(&page).unwrap();
+    client.write_all(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        client.read_to_string(&mut text).map(|_| text.matches("HTTP/1.1 200 OK").count())
+    });
+    while served.server.counters().accepted == 0 || served.server.clients() > 0 {
+        if !served.turn() && served.server.clients() > 0 {
+            let flags = |write| if write { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            let sources = served.server.sources();
+            let mut polled: Vec<PollFd<'_>> =
+                sources.map(|(fd, write)| PollFd::from_borrowed_fd(fd, flags(write))).collect();
+            let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
+            let ready = poll(&mut polled, Some(&limit)).unwrap();
+            assert!(ready > 0, "nothing to do, with {:?}", served.server.counters());
+        }
+    }
+    assert_eq!(reader.join().unwrap().unwrap(), 41);
 }
 
 #[test]
