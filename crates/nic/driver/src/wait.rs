@@ -4,7 +4,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use bus::Bar;
+use bus::{Bar, Pci};
 
 use crate::{Error, Result};
 
@@ -46,12 +46,19 @@ pub(crate) struct Until {
     pub meaning: &'static str,
 }
 
-/// Polls until the condition holds, for at most `limit_ms`.
-pub(crate) fn wait(bar: &Bar, device: &str, limit_ms: u64, until: &Until) -> Result<()> {
+/// Polls until the condition holds, for at most `limit_ms`, and as long as the device is there.
+pub(crate) fn wait(pci: &Pci, bar: &Bar, device: &str, limit_ms: u64, until: &Until) -> Result<()> {
     let mut last = 0;
     let ask = || {
         last = bar.read32(until.offset);
-        Ok((last & until.mask == until.wanted).then_some(()))
+        if last & until.mask == until.wanted {
+            return Ok(Some(()));
+        }
+        // So all registers of a device read that is gone.
+        if last == u32::MAX {
+            pci.health()?;
+        }
+        Ok(None)
     };
     let Err(Late(waited_ms)) = poll(Duration::from_millis(limit_ms), REGISTER, ask)? else { return Ok(()) };
     let &Until { register, offset, mask, wanted, meaning } = until;

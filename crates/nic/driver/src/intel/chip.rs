@@ -205,7 +205,7 @@ impl Device {
         wanted: u32,
         meaning: &'static str,
     ) -> Result<()> {
-        wait(&self.bar, &self.name, limit_ms, &Until { register, offset, mask, wanted, meaning })
+        wait(&self.pci, &self.bar, &self.name, limit_ms, &Until { register, offset, mask, wanted, meaning })
     }
 
     /// What the queues dropped.
