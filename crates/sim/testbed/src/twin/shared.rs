@@ -19,6 +19,10 @@ use crate::view::{Access, View};
 const DESCRIPTOR: u64 = 16;
 /// Bytes of a buffer that are written to at most.
 const BUFFER: u64 = 1500;
+/// Bytes of an XL710's segment of contexts, and units of addresses of contexts and rings.
+const SEGMENT: u64 = 2 << 20;
+const CONTEXT_UNIT: u64 = 512;
+const RING_UNIT: u64 = 128;
 
 /// Where shared bytes are lied about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +53,9 @@ impl Place {
 pub enum Rings {
     /// Registers of each ring: its address, low and high, and its bytes.
     Registers(&'static [[u32; 3]]),
+    /// An XL710's: those of its firmware's queues by registers, those of its first queues by
+    /// their contexts in the memory that the driver lends.
+    Xl710,
     /// By virtio's common configuration, in BAR 0 from 0 on.
     Virtio,
     /// By vhost-user's messages.
@@ -91,6 +98,36 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn number(bytes: &[u8], at: usize, len: usize) -> u64 {
     let bytes = bytes.get(at..at + len).unwrap_or_default();
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+}
+
+/// An XL710's rings: their addresses, and bytes. A context may have been lied about: what it
+/// says is a ring only where there is memory.
+fn xl710(register: impl Fn(u32) -> u64, memory: &View) -> Vec<(u64, u64)> {
+    use regs::i40e::*;
+    let whole = |low: u32, high: u32| register(low) | register(high) << 32;
+    let of_firmware =
+        [[PF_ATQBAL::AT, PF_ATQBAH::AT, PF_ATQLEN::AT], [PF_ARQBAL::AT, PF_ARQBAH::AT, PF_ARQLEN::AT]];
+    let of_firmware = of_firmware.map(|[low, high, len]| {
+        (whole(low, high), (register(len) & u64::from(PF_ATQLEN::LEN_MASK)) * admin::DESCRIPTOR as u64)
+    });
+    let segment = whole(PFHMC_SDDATALOW::AT, PFHMC_SDDATAHIGH::AT) & !(SEGMENT - 1);
+    let words_at = |base: u32| {
+        let mut bytes = [0; context::tx::LEN]; // the longer one
+        let at = segment.wrapping_add(register(base) * CONTEXT_UNIT);
+        let is_there = memory.read(at, &mut bytes);
+        std::array::from_fn(|n| if is_there { number(&bytes, 8 * n, 8) } else { 0 })
+    };
+    let rx: [u64; context::tx::LEN / 8] = words_at(GLHMC_LANRXBASE::at(0));
+    let tx: [u64; context::tx::LEN / 8] = words_at(GLHMC_LANTXBASE::at(0));
+    let of_queues = [
+        (context::rx::BASE.of(&rx), context::rx::QLEN.of(&rx)),
+        (context::tx::BASE.of(&tx), context::tx::QLEN.of(&tx)),
+    ];
+    let of_queues = of_queues.map(|(base, count)| (base * RING_UNIT, count * DESCRIPTOR));
+    let is_there = |&(at, len): &(u64, u64)| {
+        at.checked_add(len).is_some() && memory.read(at, &mut [0; DESCRIPTOR as usize])
+    };
+    of_firmware.into_iter().chain(of_queues).filter(is_there).collect()
 }
 
 impl Shared {
@@ -200,6 +237,7 @@ impl Shared {
 
     /// The rings that the driver told of.
     fn areas(&self) -> Vec<Areas> {
+        let memory = lock(&self.memory).clone();
         let (known, pages) = (lock(&self.known), lock(&self.pages));
         let register = |offset: u32| {
             let mut word = [0; 4];
@@ -214,6 +252,10 @@ impl Shared {
                     [(register(*low) | register(*high) << 32, register(*len)), (0, 0), (0, 0)]
                 };
                 rings.iter().map(ring).collect()
+            }
+            Rings::Xl710 => {
+                let rings = xl710(register, &memory).into_iter();
+                rings.map(|ring| [ring, (0, 0), (0, 0)]).collect()
             }
             _ => {
                 let lens = |size: u64| [DESCRIPTOR * size, 6 + 2 * size, 6 + 8 * size];
@@ -257,7 +299,10 @@ impl Shared {
                 let (_, bytes) = pages.mapped();
                 (pages, random.below((bytes / 8).max(1)) * 8)
             }
-            _ => (lock(&self.memory).clone(), self.pick(random, place)? & !(len - 1)),
+            _ => {
+                let at = self.pick(random, place)?; // which locks the memory itself
+                (lock(&self.memory).clone(), at & !(len - 1))
+            }
         };
         let (mut word, len) = ([0; 8], len as usize);
         if !view.read(at, &mut word[..len]) {
