@@ -3,14 +3,16 @@
 //! the rings, and registers read as they like.
 
 use port::{Offload, Options, Port as _, RxQueue as _, TxQueue as _};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arbitrary::Arbitrary;
 use bus::{Addressing, Backend, BarLayout, DmaRange, Error, Pci, Result};
 use driver::virtio::{RxQueue, TxQueue, Virtio};
-use memory::{Batch, DATA_ROOM, Packet, Pool, TxOffload};
-use model::Dma as _;
+use memory::{Batch, DATA_ROOM, Dma, HEADROOM, Packet, Pool, TxOffload};
 use model::virtio::Options as ModelOptions;
+use model::{Dma as _, MAX_FRAME, Wire as _};
 use regs::virtio::feature::{self, net};
 use regs::virtio::pci::common::{DEVICE_STATUS, QUEUE_DESC, QUEUE_DEVICE, QUEUE_DRIVER, QUEUE_SELECT};
 use regs::virtio::split::used;
@@ -174,8 +176,45 @@ impl Backend for Captive {
 const QUEUE_DESC_END: u32 = QUEUE_DEVICE + 8;
 const _: () = assert!(QUEUE_DRIVER == QUEUE_DESC + 8 && QUEUE_DEVICE == QUEUE_DRIVER + 8);
 
+thread_local! {
+    /// What takes most of a run's time to make, and is as new when a run has ended: devices
+    /// by their features, which their drivers reset, and the pool, all of whose buffers are
+    /// home and zero.
+    static DEVICES: RefCell<HashMap<u64, (Arc<Captive>, Handle)>> = RefCell::default();
+    static POOL: RefCell<Option<Pool>> = const { RefCell::new(None) };
+}
+
+/// A device with these features and with no frame on its wire.
+fn device(features: u64) -> (Arc<Captive>, Handle) {
+    if let Some(idle) = DEVICES.with_borrow_mut(|devices| devices.remove(&features)) {
+        return idle;
+    }
+    let model = ModelOptions { pairs: 1, queue_size: RING, features, ..ModelOptions::default() };
+    let options = testbed::virtio::Options { model, ..testbed::virtio::Options::default() };
+    let cable = Cable::open(&"loop".parse().expect("a wire")).expect("a wire");
+    let (inner, model) = InProcess::new(testbed::virtio::open(&options, cable));
+    (Arc::new(Captive { inner, view: Mutex::default(), seen: Mutex::default() }), model)
+}
+
+fn pool(dma: &Dma) -> Pool {
+    let idle = POOL.with_borrow_mut(Option::take);
+    idle.unwrap_or_else(|| Pool::new(dma, PACKETS).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// Zeroes all buffers, which are home.
+fn wipe(pool: &mut Pool) {
+    let all: Vec<Packet> = std::iter::from_fn(|| pool.alloc()).collect();
+    for mut packet in all {
+        packet.push_front(HEADROOM).expect("the headroom is free");
+        packet.set_len(HEADROOM + DATA_ROOM).expect("the buffer is as long");
+        packet.fill(0);
+        pool.free(packet);
+    }
+}
+
 /// An open port and its device.
 pub struct Prison {
+    features: u64,
     device: Arc<Captive>,
     model: Handle,
     port: Virtio,
@@ -204,11 +243,7 @@ impl Prison {
             | pick(8, net::MRG_RXBUF)
             | pick(16, feature::INDIRECT_DESC)
             | pick(32, net::CSUM | net::HOST_TSO4);
-        let model = ModelOptions { pairs: 1, queue_size: RING, features, ..ModelOptions::default() };
-        let options = testbed::virtio::Options { model, ..testbed::virtio::Options::default() };
-        let cable = Cable::open(&"loop".parse().expect("a wire")).expect("a wire");
-        let (inner, model) = InProcess::new(testbed::virtio::open(&options, cable));
-        let device = Arc::new(Captive { inner, view: Mutex::default(), seen: Mutex::default() });
+        let (device, model) = device(features);
         let dma = crate::dma::space();
         let options = Options {
             rx_ring: RING.into(),
@@ -219,9 +254,9 @@ impl Prison {
         };
         let opened = Virtio::open(Pci::new(device.clone()), &dma, options);
         let (port, rx, tx) = opened.unwrap_or_else(|error| panic!("{error}")).split();
-        let pool = Pool::new(&dma, PACKETS).unwrap_or_else(|error| panic!("{error}"));
+        let pool = pool(&dma);
         let (is_packed, waits) = (way & 1 != 0, way & 0xE0 == 0x80);
-        Prison { device, model, port, rx, tx, pool, held: Vec::new(), is_packed, waits }
+        Prison { features, device, model, port, rx, tx, pool, held: Vec::new(), is_packed, waits }
     }
 
     /// One run. Every buffer is home again after it.
@@ -236,10 +271,14 @@ impl Prison {
         let mut seen = self.device.seen();
         (seen.status, seen.gone) = (0, !self.waits);
         drop(seen);
-        let Prison { port, rx, tx, held, pool, .. } = self;
+        let Prison { features, device, model, port, rx, tx, held, mut pool, .. } = self;
         drop((rx, tx, port, held));
-        let mut pool = pool;
         assert_eq!(pool.available(), PACKETS, "a buffer is lost");
+        wipe(&mut pool);
+        *device.seen() = Seen::default();
+        model.with_cable(|cable| while cable.receive(&mut [0; MAX_FRAME]).is_some() {});
+        POOL.with_borrow_mut(|place| *place = Some(pool));
+        DEVICES.with_borrow_mut(|devices| devices.insert(features, (device, model)));
     }
 
     fn act(&mut self, act: &Act) {
