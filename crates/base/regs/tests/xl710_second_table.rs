@@ -2,7 +2,8 @@
 //! `xl710*.csv` have what Intel's public headers for the family give under the same
 //! names (DPDK's, which agree with those of Linux and FreeBSD): places, strides and counts
 //! of registers, bits of their fields, bits of the fields of queue contexts, opcodes,
-//! errors. The headers tell no access class.
+//! errors. The headers tell no access class. They give PRTGEN_CNF once; drivers read one for each
+//! of four ports.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,15 +73,19 @@ fn both_tables_have_the_same_fields() {
     assert_eq!(seen, second.keys().copied().collect(), "every field is in both");
 }
 
-const FIELDS: [(&str, &str, u32, &str); 97] = fields! {
+const FIELDS: [(&str, &str, u32, &str); 106] = fields! {
     GLGEN_RSTCTL: GRSTDEL_MASK = "GRSTDEL";
-    GLGEN_RSTAT: DEVSTATE_MASK = "DEVSTATE";
+    GLGEN_RSTAT: DEVSTATE_MASK = "DEVSTATE", RESET_TYPE_SHIFT = "RESET_TYPE", RESET_TYPE_MASK = "RESET_TYPE";
     GLGEN_RTRIG: CORER = "CORER", GLOBR = "GLOBR";
     PFGEN_CTRL: PFSWR = "PFSWR";
     PFGEN_PORTNUM: PORT_NUM_MASK = "PORT_NUM";
     PF_FUNC_RID: FUNCTION_NUMBER_MASK = "FUNCTION_NUMBER";
     PF_VT_PFALLOC: VALID = "VALID";
     GLPCI_CNF2: MSI_X_PF_N_SHIFT = "MSI_X_PF_N", MSI_X_PF_N_MASK = "MSI_X_PF_N";
+    GLHMC_FCOEFMAX: PMFCOEFMAX_MASK = "PMFCOEFMAX";
+    PRTGL_SAH: MFS_SHIFT = "MFS";
+    PRTGEN_CNF: PORT_DIS = "PORT_DIS";
+    PRTTSYN_CTL0: PF_ID_SHIFT = "PF_ID", PF_ID_MASK = "PF_ID";
     GLNVM_GENS: NVM_PRES = "NVM_PRES", SR_SIZE_SHIFT = "SR_SIZE", SR_SIZE_MASK = "SR_SIZE";
     GLNVM_FLA: LOCKED = "LOCKED";
     GLNVM_SRCTL: ADDR_SHIFT = "ADDR", ADDR_MASK = "ADDR", WRITE = "WRITE", START = "START", DONE = "DONE";
@@ -97,7 +102,7 @@ const FIELDS: [(&str, &str, u32, &str); 97] = fields! {
     PFINT_ICR0: INTEVENT = "INTEVENT", GRST = "GRST", HMC_ERR = "HMC_ERR", ADMINQ = "ADMINQ", SWINT = "SWINT";
     PFINT_ICR0_ENA: ADMINQ = "ADMINQ";
     PFINT_DYN_CTL0: INTENA = "INTENA", CLEARPBA = "CLEARPBA", SWINT_TRIG = "SWINT_TRIG", ITR_INDX_SHIFT = "ITR_INDX", ITR_INDX_NONE = "ITR_INDX", INTENA_MSK = "INTENA_MSK";
-    PFINT_DYN_CTLN: INTENA = "INTENA", CLEARPBA = "CLEARPBA", SWINT_TRIG = "SWINT_TRIG", ITR_INDX_SHIFT = "ITR_INDX", ITR_INDX_NONE = "ITR_INDX", INTENA_MSK = "INTENA_MSK";
+    PFINT_DYN_CTLN: INTENA = "INTENA", CLEARPBA = "CLEARPBA", SWINT_TRIG = "SWINT_TRIG", ITR_INDX_SHIFT = "ITR_INDX", ITR_INDX_NONE = "ITR_INDX", INTERVAL_SHIFT = "INTERVAL", INTERVAL_MASK = "INTERVAL", INTENA_MSK = "INTENA_MSK";
     PFINT_LNKLST0: FIRSTQ_INDX_MASK = "FIRSTQ_INDX", FIRSTQ_TYPE_SHIFT = "FIRSTQ_TYPE";
     PFINT_LNKLSTN: FIRSTQ_INDX_MASK = "FIRSTQ_INDX", FIRSTQ_TYPE_SHIFT = "FIRSTQ_TYPE";
     PFINT_ITRN: INTERVAL_MASK = "INTERVAL";

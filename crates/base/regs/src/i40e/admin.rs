@@ -125,6 +125,7 @@ opcodes! {
     MAC_ADDRESS_WRITE = 0x0108, "Changes one of them.";
     CLEAR_PXE_MODE = 0x0110, "The driver takes over from the boot agent.";
     GET_SWITCH_CONFIG = 0x0200, "Elements of the switch.";
+    SET_SWITCH_CONFIG = 0x0205, "What the switch does for all of the port's functions.";
     RX_CTL_REG_READ = 0x0206, "Reads a receive register under load.";
     RX_CTL_REG_WRITE = 0x0207, "Writes one.";
     ADD_VSI = 0x0210, "Makes a VSI.";
@@ -134,6 +135,11 @@ opcodes! {
     ADD_MACVLAN = 0x0250, "Adds filters by address and VLAN.";
     REMOVE_MACVLAN = 0x0251, "Removes some.";
     SET_VSI_PROMISCUOUS = 0x0254, "What a VSI receives without a filter.";
+    ADD_CONTROL_PACKET_FILTER = 0x025A, "Adds a filter by address and EtherType.";
+    CONFIGURE_VSI_BW_LIMIT = 0x0400, "How fast a VSI may send.";
+    CONFIGURE_VSI_TC_BW = 0x0407, "Which share of it each traffic class has.";
+    QUERY_VSI_BW_CONFIG = 0x0408, "How fast a VSI may send, and its queue sets.";
+    QUERY_VSI_ETS_SLA_CONFIG = 0x040A, "Which share each traffic class has.";
     GET_PHY_ABILITIES = 0x0600, "What the port's PHY can do.";
     SET_PHY_CONFIG = 0x0601, "What it shall do.";
     SET_MAC_CONFIG = 0x0603, "The longest frame, and the CRC.";
@@ -141,8 +147,10 @@ opcodes! {
     GET_LINK_STATUS = 0x0607, "The link as it is; also the event that it has changed.";
     SET_PHY_INT_MASK = 0x0613, "Which changes of the link are events.";
     NVM_READ = 0x0701, "Reads the non-volatile memory.";
+    LLDP_GET_MIB = 0x0A00, "What the firmware's LLDP agent knows.";
     LLDP_STOP = 0x0A05, "Stops the firmware's LLDP agent.";
     SET_DCB_PARAMETERS = 0x0303, "Who configures data center bridging.";
+    DEBUG_READ_REG = 0xFF03, "Reads a register of the whole card.";
 }
 
 /// The name of a command; `unknown` for one that is not here.
@@ -329,6 +337,21 @@ pub mod promiscuous {
     pub const RX_ONLY: u16 = 1 << 15;
     /// The first version with [`RX_ONLY`]: major, minor.
     pub const RX_ONLY_SINCE: (u16, u16) = (1, 5);
+}
+
+/// What a VSI may send: [`opcode::QUERY_VSI_BW_CONFIG`],
+/// [`opcode::QUERY_VSI_ETS_SLA_CONFIG`] and those that set it.
+pub mod bandwidth {
+    /// Bytes of the answer about a VSI.
+    pub const LEN: usize = 64;
+    /// Where that has the queue sets of the traffic classes.
+    pub const QUEUE_SETS: usize = 16;
+    /// Bytes of the answer about its traffic classes, and of what sets them.
+    pub const CLASSES_LEN: usize = 32;
+    /// Where that has their shares.
+    pub const SHARES: usize = 4;
+    /// Where what sets them has the queue sets, which the firmware fills in.
+    pub const SET_QUEUE_SETS: usize = 16;
 }
 
 /// The link: [`opcode::GET_LINK_STATUS`], [`opcode::GET_PHY_ABILITIES`] and others.

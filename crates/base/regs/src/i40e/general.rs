@@ -8,8 +8,10 @@ registers! {
     GLGEN_RSTCTL @ 0x0B8180, RW, "10", "Reset control: how long a global reset waits" {
         GRSTDEL_MASK = 0x3F;
     }
-    GLGEN_RSTAT @ 0x0B8188, RO, "10", "Reset status" {
+    GLGEN_RSTAT @ 0x0B8188, RO, "10", "Reset status, and which reset was the last" {
         DEVSTATE_MASK = 3;
+        RESET_TYPE_SHIFT = 2;
+        RESET_TYPE_MASK = 3 << 2;
     }
     GLGEN_RTRIG @ 0x0B8190, RW, "10", "Reset trigger: core and global" {
         CORER = 1 << 0;
@@ -31,7 +33,18 @@ registers! {
         MSI_X_PF_N_SHIFT = 2;
         MSI_X_PF_N_MASK = 0x7FF << 2;
     }
+    GLPCI_LBARCTRL @ 0x0BE484, RO, "10", "Sizes of the BARs" {}
     GLPCI_CAPSUP @ 0x0BE4A8, RO, "10", "PCIe capabilities that are supported" {}
+    GLGEN_STAT @ 0x0B612C, RO, "10", "Status of the device; drivers read it to push writes out" {}
+    PRTGEN_STATUS @ 0x0B8100, RW, "10", "Status of the port" {}
+    PRTGEN_CNF[4; 4] @ 0x0B8120, RO, "10", "Configuration of the ports" {
+        PORT_DIS = 1 << 0;
+    }
+    GLGEN_PCIFCNCNT @ 0x1C0AB4, RO, "10", "How many functions the card has" {}
+    PRTGL_SAH @ 0x1E2140, RW, "10", "The MAC's longest frame, CRC included" {
+        MFS_SHIFT = 16;
+    }
+    GLVFGEN_TIMER @ 0x0881BC, RO, "10", "Time in microseconds" {}
     GL_FWSTS @ 0x083048, RO, "10", "Firmware status" {}
 
     GLNVM_GENS @ 0x0B6100, RO, "10", "Non-volatile memory: presence and size of the shadow RAM" {
@@ -102,6 +115,12 @@ registers! {
     GLHMC_LANTXOBJSZ @ 0x0C2004, RO, "10", "Bytes of a transmit queue's context, as a power of two" {}
     GLHMC_LANQMAX @ 0x0C2008, RO, "10", "The most queues of a function" {}
     GLHMC_LANRXOBJSZ @ 0x0C200C, RO, "10", "Bytes of a receive queue's context, as a power of two" {}
+    GLHMC_FCOEDDPOBJSZ @ 0x0C2010, RO, "10", "Bytes of a context of FCoE, as a power of two" {}
+    GLHMC_FCOEMAX @ 0x0C2014, RO, "10", "The most contexts of FCoE" {}
+    GLHMC_FCOEFOBJSZ @ 0x0C2018, RO, "10", "Bytes of a filter of FCoE, as a power of two" {}
+    GLHMC_FCOEFMAX @ 0x0C20D0, RO, "10", "The most filters of FCoE" {
+        PMFCOEFMAX_MASK = 0xFFFF;
+    }
     GLHMC_LANTXBASE[16; 4] @ 0x0C6200, RW, "10", "Where a function's transmit contexts begin, in 512 bytes" {
         BASE_MASK = 0xFF_FFFF;
     }
@@ -110,6 +129,11 @@ registers! {
         BASE_MASK = 0xFF_FFFF;
     }
     GLHMC_LANRXCNT[16; 4] @ 0x0C6500, RW, "10", "How many receive contexts a function has" {}
+
+    GLHMC_FCOEDDPBASE[16; 4] @ 0x0C6600, RW, "10", "Where a function's contexts of FCoE begin" {}
+    GLHMC_FCOEDDPCNT[16; 4] @ 0x0C6700, RW, "10", "How many contexts of FCoE a function has" {}
+    GLHMC_FCOEFBASE[16; 4] @ 0x0C6800, RW, "10", "Where a function's filters of FCoE begin" {}
+    GLHMC_FCOEFCNT[16; 4] @ 0x0C6900, RW, "10", "How many filters of FCoE a function has" {}
 
     PF_MDET_TX @ 0x0E6400, W1C, "10", "Malicious driver detection: a transmit queue of the function" {
         VALID = 1 << 0;
@@ -139,6 +163,8 @@ registers! {
         SWINT_TRIG = 1 << 2;
         ITR_INDX_SHIFT = 3;
         ITR_INDX_NONE = 3 << 3;
+        INTERVAL_SHIFT = 5;
+        INTERVAL_MASK = 0xFFF << 5;
         INTENA_MSK = 1 << 31;
     }
     PFINT_LNKLST0 @ 0x038500, RW, "10", "First queue of vector 0" {
@@ -153,6 +179,7 @@ registers! {
     PFINT_ITRN[1536; 4] @ 0x030000, RW, "10", "Time between interrupts, in 2 us: 512 vectors for each of three times" {
         INTERVAL_MASK = 0xFFF;
     }
+    PFINT_RATEN[512; 4] @ 0x035800, RW, "10", "How many interrupts a vector from 1 on may send at once" {}
     PFINT_STAT_CTL0 @ 0x038400, RW, "10", "Which time the other causes of vector 0 have" {}
     QINT_RQCTL[1536; 4] @ 0x03A000, RW, "10", "Interrupts of a receive queue" {
         MSIX_INDX_MASK = 0xFF;

@@ -39,6 +39,10 @@ pub mod shadow {
     pub const PCIE_ALT_POINTER: usize = 0x3E;
     /// Words of either module.
     pub const MODULE_WORDS: usize = 512;
+    /// The first word: control.
+    pub const CONTROL: usize = 0;
+    /// The image is valid, in bits 7:6 of the control word.
+    pub const VALID: u16 = 1 << 6;
     /// The word with the version of the image: major in bits 15:12, minor in 7:0.
     pub const STARTER_VERSION: usize = 0x18;
     /// Words in a sector; a command reads from one at most.

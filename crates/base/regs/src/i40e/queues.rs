@@ -31,16 +31,26 @@ registers! {
     }
     QRX_TAIL[1536; 4] @ 0x128000, RW, "10", "Receive queue: tail" {}
 
+    GLLAN_TSOMSK_F @ 0x0442D8, RW, "10", "Flags of TCP that the first segment loses" {}
+    GLLAN_TSOMSK_M @ 0x0442DC, RW, "10", "Flags of TCP that segments in the middle lose" {}
+    GLLAN_TSOMSK_L @ 0x0442E0, RW, "10", "Flags of TCP that the last segment loses" {}
     GLLAN_RCTL_0 @ 0x12A500, RW, "10", "Receive control" {
         PXE_MODE = 1 << 0;
     }
 
+    PRTTSYN_CTL0 @ 0x1E4200, RW, "10", "Timestamps: which function has their clock" {
+        PF_ID_SHIFT = 8;
+        PF_ID_MASK = 0xF << 8;
+    }
     PFQF_CTL_0 @ 0x1C0AC0, RW, "10", "Filters of a function" {
         HASHLUTSIZE_512 = 1 << 16;
     }
     PFQF_HENA[2; 128] @ 0x245900, RW, "10", "Which packet classes are hashed" {}
     PFQF_HKEY[13; 128] @ 0x244800, RW, "10", "Key of the hash" {}
     PFQF_HLUT[128; 128] @ 0x240000, RW, "10", "Table of the hash's queues, four in each" {}
+    PRTQF_FD_INSET[128; 32] @ 0x250000, RW, "10", "What Flow Director compares of each packet class, 64 bits" {}
+    PRTTSYN_AUX_0[2; 32] @ 0x1E42A0, RW, "10", "Timestamps: what their pins do" {}
+    GLQF_HKEY[13; 4] @ 0x270140, RW, "10", "Key of the hash of Flow Director, for all functions of the card" {}
     GLQF_HASH_INSET[128; 4] @ 0x267600, RW, "10", "What is hashed of each packet class, 64 bits, by all functions of the card" {}
 }
 

@@ -62,7 +62,21 @@ registers! {
     GLPRT_LXOFFRXC[4; 8] @ 0x300160, RO, "10", "XOFF frames received" {}
     GLPRT_LXONTXC[4; 8] @ 0x300980, RO, "10", "XON frames sent" {}
     GLPRT_LXOFFTXC[4; 8] @ 0x3009A0, RO, "10", "XOFF frames sent" {}
+    GLPRT_PXONRXC[32; 8] @ 0x300180, RO, "10", "XON frames of a priority received, by priority and port" {}
+    GLPRT_PXOFFRXC[32; 8] @ 0x300280, RO, "10", "XOFF frames of a priority received" {}
+    GLPRT_PXONTXC[32; 8] @ 0x300780, RO, "10", "XON frames of a priority sent" {}
+    GLPRT_PXOFFTXC[32; 8] @ 0x300880, RO, "10", "XOFF frames of a priority sent" {}
+    GLPRT_RXON2OFFCNT[32; 8] @ 0x300380, RO, "10", "Changes of a priority from XON to XOFF" {}
+    GLPRT_RDPC[4; 8] @ 0x300600, RO, "10", "Packets dropped in the packet buffer" {}
+    GL_RXERR1L[144; 8] @ 0x318000, RO, "10", "Frames with errors that came for a function, low 32 bits: virtual ones, then 16 physical" {}
+    GL_RXERR1H[144; 8] @ 0x318004, RO, "10", "Frames with errors that came for a function, high bits" {}
     GLPRT_TDOLD[4; 8] @ 0x300A20, RO, "10", "Packets not sent because the link was down" {}
+    GLV_GORCL[384; 8] @ 0x358000, RO, "10", "Bytes that came for a VSI, low 32 bits" {}
+    GLV_GORCH[384; 8] @ 0x358004, RO, "10", "Bytes that came for a VSI, high 16 bits" {}
+    GLV_GOTCL[384; 8] @ 0x328000, RO, "10", "Bytes that a VSI sent, low 32 bits" {}
+    GLV_GOTCH[384; 8] @ 0x328004, RO, "10", "Bytes that a VSI sent, high 16 bits" {}
+    GLV_RUPP[384; 8] @ 0x36E400, RO, "10", "Packets of an unknown protocol that came for a VSI" {}
+    GLV_TEPC[384; 8] @ 0x344000, RO, "10", "Packets that a VSI could not send" {}
     GLV_UPRCL[384; 8] @ 0x36C000, RO, "10", "Unicast packets that came for a VSI, low 32 bits" {}
     GLV_UPRCH[384; 8] @ 0x36C004, RO, "10", "Unicast packets that came for a VSI, high 16 bits" {}
     GLV_MPRCL[384; 8] @ 0x36CC00, RO, "10", "Multicast packets that came for a VSI, low 32 bits" {}
@@ -75,5 +89,11 @@ registers! {
     GLV_MPTCH[384; 8] @ 0x33CC04, RO, "10", "Multicast packets that a VSI sent, high 16 bits" {}
     GLV_BPTCL[384; 8] @ 0x33D800, RO, "10", "Broadcast packets that a VSI sent, low 32 bits" {}
     GLV_BPTCH[384; 8] @ 0x33D804, RO, "10", "Broadcast packets that a VSI sent, high 16 bits" {}
+    PRTPM_EEE_STAT @ 0x1E4320, RO, "10", "Energy Efficient Ethernet: state" {}
+    PRTPM_RLPIC @ 0x1E43A0, RO, "10", "Energy Efficient Ethernet: idle times received" {}
+    PRTPM_TLPIC @ 0x1E43C0, RO, "10", "Energy Efficient Ethernet: idle times sent" {}
+    GLQF_PCNT[512; 4] @ 0x266800, W1C, "10", "Packets that a filter of Flow Director matched" {}
+    GLQF_FDCNT_0 @ 0x269BAC, RO, "10", "Filters of Flow Director, guaranteed and shared" {}
+    PFQF_FDSTAT @ 0x246380, RO, "10", "Filters of Flow Director" {}
     GLV_RDPC[384; 8] @ 0x310000, RO, "10", "Packets that a VSI dropped because no descriptor was there" {}
 }
