@@ -13,6 +13,9 @@ use crate::{Dma, Pages};
 /// Intervals of vectors from 1 on: so many vectors for each.
 const PER_INTERVAL: usize = PFINT_DYN_CTLN::COUNT;
 
+/// Filters and contexts of FCoE for which there would be room.
+const FCOE_FILTERS: u32 = 4096;
+
 impl<D: Dma, P: Pages> I40e<D, P> {
     /// Reads a register.
     pub fn read(&mut self, offset: u32) -> u32 {
@@ -28,12 +31,27 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         }
         match id {
             GLNVM_ULD::ID => GLNVM_ULD::CONF_CORE_DONE | GLNVM_ULD::CONF_GLOBAL_DONE,
+            GLGEN_RSTAT::ID => {
+                u32::from(self.reset_due_ns.is_some()) | self.last_reset << GLGEN_RSTAT::RESET_TYPE_SHIFT
+            }
+            PRTGEN_CNF::ID => {
+                if n == 0 {
+                    0
+                } else {
+                    PRTGEN_CNF::PORT_DIS
+                }
+            }
             GLNVM_GENS::ID => self.nvm.general(),
             GLNVM_FLA::ID => GLNVM_FLA::LOCKED,
             GLNVM_SRCTL::ID => GLNVM_SRCTL::DONE,
             GLNVM_SRDATA::ID => self.nvm.data(),
             GLPCI_CNF2::ID => (VECTORS as u32 - 2) << GLPCI_CNF2::MSI_X_PF_N_SHIFT,
             GLHMC_LANQMAX::ID => QUEUES.into(),
+            // Drivers refuse a card that has no room for the least, though none uses it.
+            GLHMC_FCOEFMAX::ID => FCOE_FILTERS,
+            GLGEN_PCIFCNCNT::ID => 1,
+            PRTGL_SAH::ID => u32::from(self.link.max_frame) << PRTGL_SAH::MFS_SHIFT,
+            GLVFGEN_TIMER::ID => (self.now_ns / 1000) as u32,
             GLHMC_LANTXOBJSZ::ID => context::tx::LEN.ilog2(),
             GLHMC_LANRXOBJSZ::ID => context::rx::LEN.ilog2(),
             PFLAN_QALLOC::ID => PFLAN_QALLOC::VALID | u32::from(QUEUES - 1) << PFLAN_QALLOC::LASTQ_SHIFT,
@@ -67,12 +85,13 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         let interrupts = &mut self.host.counters.interrupts;
         match id {
             PFGEN_CTRL::ID if value & PFGEN_CTRL::PFSWR != 0 => return self.reset_by_driver(),
-            // The core's reset includes the functions'; the model has nothing beyond.
             GLGEN_RTRIG::ID if value & (GLGEN_RTRIG::CORER | GLGEN_RTRIG::GLOBR) != 0 => {
-                return self.reset_by_driver();
+                return self.announce_reset(value & GLGEN_RTRIG::GLOBR != 0);
             }
             GLNVM_SRCTL::ID => return self.nvm.control(value),
-            GLNVM_FLA::ID => return,
+            GLNVM_FLA::ID | GLQF_PCNT::ID => return,
+            // What was told is not read back.
+            GLLAN_TXPRE_QDIS::ID => return self.announce(n, value),
             PF_MDET_TX::ID => return self.host.counters.malicious &= value & PF_MDET_TX::VALID == 0,
             PFINT_DYN_CTL0::ID => return interrupts.control(0, value),
             PFINT_DYN_CTLN::ID => return interrupts.control(n + 1, value),
@@ -96,7 +115,6 @@ impl<D: Dma, P: Pages> I40e<D, P> {
                 self.hmc.command(value, &self.registers, &host.dma, &mut host.counters);
             }
             PFQF_CTL_0::ID | PFQF_HENA::ID | PFQF_HKEY::ID | PFQF_HLUT::ID => self.stale = true,
-            GLLAN_TXPRE_QDIS::ID => self.announce(n, value),
             QINT_RQCTL::ID => self.rx.queues.get_mut(n).into_iter().for_each(|queue| queue.cause = value),
             QINT_TQCTL::ID => self.tx.queues.get_mut(n).into_iter().for_each(|queue| queue.cause = value),
             QRX_ENA::ID => self.enable_rx(n, offset, value & QRX_ENA::QENA_REQ != 0),

@@ -3,15 +3,15 @@
 //! several traffic classes need are not there.
 
 use regs::i40e::admin::{
-    self, Descriptor, LAN_ADDR_VALID, PORT_ADDR_VALID, capability, error, flag, link, macvlan, opcode,
-    promiscuous, vsi,
+    self, Descriptor, LAN_ADDR_VALID, PORT_ADDR_VALID, bandwidth, capability, error, flag, link, macvlan,
+    opcode, promiscuous, vsi,
 };
 use regs::i40e::*;
 
 use super::admin::{Buffer, RECEIVE, SEND};
 use super::interrupts::VECTORS;
 use super::lint::{Location, Rule};
-use super::switch::{FILTERS, VSI_SEID};
+use super::switch::{FILTERS, QUEUE_SET, VSI_SEID};
 use super::{I40e, QUEUES};
 use crate::{Dma, Pages};
 
@@ -77,9 +77,14 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             | opcode::QUEUE_SHUTDOWN
             | opcode::RELEASE_RESOURCE
             | opcode::MAC_ADDRESS_WRITE
+            | opcode::SET_SWITCH_CONFIG
             | opcode::SET_DCB_PARAMETERS => {}
             opcode::CLEAR_PXE_MODE => return self.once(opcode::CLEAR_PXE_MODE, error::EEXIST),
             opcode::LLDP_STOP => return self.once(opcode::LLDP_STOP, error::EPERM),
+            // The agent, while it runs, has heard nothing.
+            opcode::LLDP_GET_MIB if self.stopped.contains(&opcode::LLDP_STOP) => return Err(error::EPERM),
+            opcode::LLDP_GET_MIB => return Err(error::ENOENT),
+            opcode::DEBUG_READ_REG => return self.debug_register(command),
             opcode::LIST_FUNC_CAPABILITIES | opcode::LIST_DEV_CAPABILITIES => {
                 return self.capabilities(command);
             }
@@ -91,6 +96,11 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             opcode::DELETE_ELEMENT => return Err(error::ENOENT),
             opcode::ADD_MACVLAN | opcode::REMOVE_MACVLAN => return self.filters(command),
             opcode::SET_VSI_PROMISCUOUS => return self.promiscuous(command),
+            opcode::ADD_CONTROL_PACKET_FILTER => return self.check_vsi(command, command.param16(10)),
+            opcode::CONFIGURE_VSI_BW_LIMIT
+            | opcode::CONFIGURE_VSI_TC_BW
+            | opcode::QUERY_VSI_BW_CONFIG
+            | opcode::QUERY_VSI_ETS_SLA_CONFIG => return self.bandwidth(command),
             opcode::GET_PHY_ABILITIES => return self.answer(command, &self.link.abilities()),
             opcode::SET_PHY_CONFIG | opcode::RESTART_AN => self.set_link(command),
             opcode::SET_MAC_CONFIG => self.link.max_frame = command.param16(0),
@@ -183,7 +193,14 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         let offset = command.param32(4);
         let known = lookup(offset).map(|(id, _)| id);
         match known {
-            Some(PFQF_CTL_0::ID | PFQF_HENA::ID | PFQF_HKEY::ID | PFQF_HLUT::ID | GLQF_HASH_INSET::ID) => {}
+            Some(
+                PFQF_CTL_0::ID
+                | PFQF_HENA::ID
+                | PFQF_HKEY::ID
+                | PFQF_HLUT::ID
+                | GLQF_HASH_INSET::ID
+                | PRTQF_FD_INSET::ID,
+            ) => {}
             _ => return self.invalid(command, offset.into(), error::EINVAL),
         }
         if command.opcode == opcode::RX_CTL_REG_READ {
@@ -193,6 +210,53 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             self.stale = true;
         }
         Ok(())
+    }
+
+    /// A register of the card, which has no effect when it is read.
+    fn debug_register(&mut self, command: &mut Descriptor) -> Answer {
+        let offset = command.param32(4);
+        match lookup(offset) {
+            Some((id, _)) if id.access != regs::Access::RC => {
+                let value = self.read(offset);
+                command.set_param(8, &0u32.to_le_bytes());
+                command.set_param(12, &value.to_le_bytes());
+                Ok(())
+            }
+            _ => self.invalid(command, offset.into(), error::EINVAL),
+        }
+    }
+
+    /// What the VSI may send: all there is, in one traffic class. A limit is taken and has no
+    /// effect.
+    fn bandwidth(&mut self, command: &mut Descriptor) -> Answer {
+        self.check_vsi(command, command.param16(0))?;
+        let set = QUEUE_SET.to_le_bytes();
+        match command.opcode {
+            opcode::QUERY_VSI_BW_CONFIG => {
+                let mut answer = [0; bandwidth::LEN];
+                answer[0] = 1; // traffic class 0 is valid
+                answer[bandwidth::QUEUE_SETS..bandwidth::QUEUE_SETS + 2].copy_from_slice(&set);
+                self.answer(command, &answer)
+            }
+            opcode::QUERY_VSI_ETS_SLA_CONFIG => {
+                let mut answer = [0; bandwidth::CLASSES_LEN];
+                (answer[0], answer[bandwidth::SHARES]) = (1, 1);
+                self.answer(command, &answer)
+            }
+            opcode::CONFIGURE_VSI_TC_BW => {
+                let (buffer, mut classes) = self.argument(command)?;
+                let Some(first) = classes.get_mut(bandwidth::SET_QUEUE_SETS..bandwidth::SET_QUEUE_SETS + 2)
+                else {
+                    return self.invalid(command, buffer.len as u64, error::EINVAL);
+                };
+                first.copy_from_slice(&set);
+                match buffer.write(&classes, command, &self.host.dma, &mut self.host.counters) {
+                    true => Ok(()),
+                    false => Err(error::BAD_ADDR),
+                }
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_vsi(&mut self, command: &Descriptor, seid: u16) -> Answer {

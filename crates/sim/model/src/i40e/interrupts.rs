@@ -89,7 +89,15 @@ impl Interrupts {
         if value & PFINT_DYN_CTLN::INTENA_MSK == 0 {
             state.enabled = value & PFINT_DYN_CTLN::INTENA != 0;
         }
+        let index = (value & PFINT_DYN_CTLN::ITR_INDX_NONE) >> PFINT_DYN_CTLN::ITR_INDX_SHIFT;
+        if let Some(interval) = state.intervals.get_mut(index as usize) {
+            let units = (value & PFINT_DYN_CTLN::INTERVAL_MASK) >> PFINT_DYN_CTLN::INTERVAL_SHIFT;
+            *interval = units as u16;
+        }
         if value & PFINT_DYN_CTLN::SWINT_TRIG != 0 {
+            if vector == 0 {
+                self.causes |= PFINT_ICR0::SWINT;
+            }
             self.event(vector, NO_ITR);
         }
     }
@@ -137,6 +145,9 @@ impl Interrupts {
 mod tests {
     use super::*;
 
+    /// Enables a vector and leaves its intervals.
+    const ON: u32 = PFINT_DYN_CTLN::INTENA | PFINT_DYN_CTLN::ITR_INDX_NONE;
+
     fn sent(interrupts: &mut Interrupts, now_ns: u64) -> Vec<u16> {
         let mut sent = Vec::new();
         interrupts.poll(now_ns, &mut |vector| sent.push(vector));
@@ -149,15 +160,29 @@ mod tests {
         interrupts.set_interval(2, 0, 10);
         interrupts.event(2, 0);
         assert_eq!(sent(&mut interrupts, 0), [], "disabled");
-        interrupts.control(2, PFINT_DYN_CTLN::INTENA);
+        interrupts.control(2, ON);
         assert_eq!(sent(&mut interrupts, 0), [2]);
         assert_eq!(interrupts.read_control(2), 0, "sending disables it");
         interrupts.event(2, 0);
-        interrupts.control(2, PFINT_DYN_CTLN::INTENA);
+        interrupts.control(2, ON);
         assert_eq!(sent(&mut interrupts, 19_999), [], "20 us between two");
         assert_eq!(sent(&mut interrupts, 20_000), [2]);
         interrupts.event(VECTORS, 0);
         assert_eq!(sent(&mut interrupts, 20_000), [], "there is no such vector");
+    }
+
+    #[test]
+    fn what_enables_a_vector_may_set_an_interval_too() {
+        let mut interrupts = Interrupts::default();
+        let units = 7 << PFINT_DYN_CTLN::INTERVAL_SHIFT;
+        let rewrite = |index: u32| index << PFINT_DYN_CTLN::ITR_INDX_SHIFT | PFINT_DYN_CTLN::INTENA;
+        interrupts.control(1, rewrite(1) | units);
+        interrupts.control(1, rewrite(NO_ITR) | PFINT_DYN_CTLN::INTERVAL_MASK);
+        interrupts.event(1, 1);
+        assert_eq!(sent(&mut interrupts, 0), [1]);
+        interrupts.event(1, 1);
+        interrupts.control(1, rewrite(NO_ITR));
+        assert_eq!((sent(&mut interrupts, 13_999), sent(&mut interrupts, 14_000)), (vec![], vec![1]));
     }
 
     #[test]
@@ -170,5 +195,8 @@ mod tests {
         assert_eq!(sent(&mut interrupts, 0), [0]);
         assert_eq!(interrupts.take_causes(), PFINT_ICR0::ADMINQ | PFINT_ICR0::INTEVENT);
         assert_eq!(interrupts.take_causes(), 0);
+        interrupts.control(0, ON | PFINT_DYN_CTLN::SWINT_TRIG);
+        assert_eq!(sent(&mut interrupts, 0), [0]);
+        assert_eq!(interrupts.take_causes(), PFINT_ICR0::SWINT | PFINT_ICR0::INTEVENT);
     }
 }

@@ -47,10 +47,17 @@ use tx::Tx;
 use std::collections::BTreeSet;
 
 use crate::{Dma, Interrupts, Pages, Wire};
-use regs::i40e::{PFGEN_CTRL, QRX_TAIL, QTX_TAIL};
+use regs::i40e::{PFGEN_CTRL, PFINT_ICR0, QRX_TAIL, QTX_TAIL};
 
 /// Queues of each kind.
 pub const QUEUES: u16 = 128;
+
+/// Resets of the card, as GLGEN_RSTAT tells them.
+const CORE_RESET: u32 = 1;
+const GLOBAL_RESET: u32 = 2;
+/// How long one waits, as GLGEN_RSTCTL tells it, and the unit of that.
+const RESET_DELAY: u32 = 1;
+const RESET_DELAY_UNIT_NS: u64 = 100_000_000;
 
 /// An XL710. `D` is its view of host memory, `P` the pages it shares.
 pub struct I40e<D: Dma, P: Pages> {
@@ -61,6 +68,10 @@ pub struct I40e<D: Dma, P: Pages> {
     /// Registers have changed that the data path has not yet taken over.
     stale: bool,
     registers: Registers,
+    /// Which reset of the card was the last; zero for power-on.
+    last_reset: u32,
+    /// When the next one comes, if one was asked for.
+    reset_due_ns: Option<u64>,
     hmc: Hmc,
     link: Link,
     nvm: Nvm,
@@ -83,6 +94,8 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             now_ns: 0,
             stale: true,
             registers: Registers::new(),
+            last_reset: 0,
+            reset_due_ns: None,
             hmc: Hmc::default(),
             link: Link::new(),
             nvm: Nvm::new(),
@@ -101,6 +114,9 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     /// descriptors of each transmit queue and some 4 MiB, read and sent, of them all.
     pub fn step<C: Wire>(&mut self, wire: &mut C, now_ns: u64) -> usize {
         self.now_ns = now_ns;
+        if self.reset_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+            self.reset_card();
+        }
         self.link.set_light(wire.is_up());
         self.post_events();
         let generation = self.host.dma.generation();
@@ -142,6 +158,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     /// A reset of the whole device, as by power.
     pub fn reset(&mut self) {
         self.registers = Registers::new();
+        (self.last_reset, self.reset_due_ns) = (0, None);
         self.stopped.clear();
         self.host.counters.malicious = false;
         self.reset_function();
@@ -181,6 +198,21 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             let number = (running.0 + running.1) as u64;
             self.host.counters.report(Rule::ResetWithQueuesEnabled, place, number);
         }
+        self.reset_function();
+    }
+
+    /// Some function's driver asked for a reset of the whole card: all of them are told by an
+    /// interrupt, and have some time to stop (chapter 4).
+    fn announce_reset(&mut self, global: bool) {
+        self.host.counters.interrupts.cause(PFINT_ICR0::GRST);
+        self.last_reset = if global { GLOBAL_RESET } else { CORE_RESET };
+        self.reset_due_ns = Some(self.now_ns.saturating_add(u64::from(RESET_DELAY) * RESET_DELAY_UNIT_NS));
+    }
+
+    /// That time is over.
+    fn reset_card(&mut self) {
+        self.reset_due_ns = None;
+        self.registers = Registers::new();
         self.reset_function();
     }
 

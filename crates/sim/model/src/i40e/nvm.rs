@@ -17,6 +17,7 @@ pub(super) struct Nvm {
 impl Nvm {
     pub fn new() -> Nvm {
         let mut words = vec![0u16; shadow::SECTOR_WORDS].into_boxed_slice();
+        words[shadow::CONTROL] = shadow::VALID;
         words[shadow::STARTER_VERSION] = 0x6001;
         // There are no modules that the checksum leaves out.
         words[shadow::VPD_POINTER] = 0xFFFF;

@@ -18,13 +18,20 @@ impl Registers {
             registers.write(GLQF_HASH_INSET::at(2 * n), value as u32);
             registers.write(GLQF_HASH_INSET::at(2 * n + 1), (value >> 32) as u32);
         }
+        // What the non-volatile memory gives Flow Director; drivers mend a key that is none.
+        for n in 0..GLQF_HKEY::COUNT {
+            registers.write(GLQF_HKEY::at(n), 0x6D5A_56DA_u32.rotate_left(n as u32));
+        }
+        registers.write(GLGEN_RSTCTL::AT, super::RESET_DELAY);
+        // No function has the clock of timestamps.
+        registers.write(PRTTSYN_CTL0::AT, PRTTSYN_CTL0::PF_ID_MASK);
         registers
     }
 
     /// As a reset of the function leaves them: those of the whole card stay.
     pub fn reset(&mut self) {
-        let of_card = GLQF_HASH_INSET::ID.index();
-        let values = self.values.iter_mut().enumerate().filter(|(n, _)| *n != of_card);
+        let of_card = [GLQF_HASH_INSET::ID, GLQF_HKEY::ID, PRTTSYN_CTL0::ID, GLGEN_RSTCTL::ID].map(Id::index);
+        let values = self.values.iter_mut().enumerate().filter(|(n, _)| !of_card.contains(n));
         values.for_each(|(_, values)| values.fill(0));
     }
 

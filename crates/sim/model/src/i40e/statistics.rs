@@ -38,18 +38,20 @@ const WIDE: [(Id, Id); 22] = [
     (GLPRT_PTC9522L::ID, GLPRT_PTC9522H::ID),
 ];
 
-/// The two registers of each counter of the VSI, by direction and destination.
-const OF_VSI: [(Id, Id); 2 * DESTINATIONS] = [
+/// The two registers of each counter of the VSI, by direction.
+const OF_VSI: [(Id, Id); 2 * VSI_KINDS] = [
+    (GLV_GORCL::ID, GLV_GORCH::ID),
     (GLV_UPRCL::ID, GLV_UPRCH::ID),
     (GLV_MPRCL::ID, GLV_MPRCH::ID),
     (GLV_BPRCL::ID, GLV_BPRCH::ID),
+    (GLV_GOTCL::ID, GLV_GOTCH::ID),
     (GLV_UPTCL::ID, GLV_UPTCH::ID),
     (GLV_MPTCL::ID, GLV_MPTCH::ID),
     (GLV_BPTCL::ID, GLV_BPTCH::ID),
 ];
 
-/// One host, several, all.
-const DESTINATIONS: usize = 3;
+/// Counters of a VSI in one direction: bytes, and packets to one host, several, all.
+const VSI_KINDS: usize = 4;
 
 /// Counters of one direction: good bytes, packets by destination, packets by size.
 const KINDS: usize = 11;
@@ -64,7 +66,7 @@ const SIZES: [usize; 6] = [64, 127, 255, 511, 1023, 1522];
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
     wide: [[u64; KINDS]; 2],
-    of_vsi: [[u64; DESTINATIONS]; 2],
+    of_vsi: [[u64; VSI_KINDS]; 2],
     /// Frames with a wrong CRC, with an illegal symbol, too short, too long.
     pub crc: u64,
     pub illegal: u64,
@@ -94,7 +96,10 @@ impl Statistics {
 
     /// A frame came for the VSI, or was sent by it.
     pub fn of_vsi(&mut self, direction: usize, frame: &[u8]) {
-        self.of_vsi[direction][destination(frame)] += 1;
+        let counts = &mut self.of_vsi[direction];
+        // Received ones count with their CRC, sent ones without.
+        counts[BYTES] += (frame.len() + if direction == RX { CRC } else { 0 }) as u64;
+        counts[BY_DESTINATION + destination(frame)] += 1;
     }
 
     /// What a statistics register reads; `None` for a register that is none.

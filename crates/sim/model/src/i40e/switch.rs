@@ -57,22 +57,16 @@ impl Switch {
         u16::from_le_bytes([self.properties[at], self.properties[at + 1]])
     }
 
-    /// The elements, as a command reads them.
+    /// The elements, as a command reads them: after a reset the firmware tells a function its
+    /// VSI alone, and drivers take that for the sign that it is theirs.
     pub fn elements(&self) -> Vec<u8> {
-        let all = [
-            (element::MAC, MAC_SEID, 0, 0),
-            (element::PF, PF_SEID, VSI_SEID, 0),
-            (element::VSI, VSI_SEID, MAC_SEID, PF_SEID),
-        ];
-        let mut bytes = vec![0; element::LEN];
-        (bytes[0], bytes[2]) = (all.len() as u8, all.len() as u8);
-        for (kind, seid, uplink, downlink) in all {
-            let mut one = [0; element::LEN];
-            (one[0], one[1]) = (kind, 1);
-            for (at, value) in [(element::SEID, seid), (element::UPLINK, uplink), (6, downlink)] {
-                one[at..at + 2].copy_from_slice(&u16::to_le_bytes(value));
-            }
-            bytes.extend(one);
+        let mut bytes = vec![0; 2 * element::LEN];
+        let (header, vsi) = bytes.split_at_mut(element::LEN);
+        (header[0], header[2]) = (1, 1);
+        (vsi[0], vsi[1]) = (element::VSI, 1);
+        let downlink = element::UPLINK + 2;
+        for (at, seid) in [(element::SEID, VSI_SEID), (element::UPLINK, MAC_SEID), (downlink, PF_SEID)] {
+            vsi[at..at + 2].copy_from_slice(&seid.to_le_bytes());
         }
         bytes
     }

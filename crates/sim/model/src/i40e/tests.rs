@@ -494,3 +494,104 @@ fn an_admin_queue_that_cannot_work_stops_and_is_reported_once() {
     assert_eq!(guest.broke(Rule::AdminRingUnmapped), 1);
     assert_eq!(guest.chip.read(PF_ATQLEN::AT) & PF_ATQLEN::CRIT, PF_ATQLEN::CRIT);
 }
+
+/// What the drivers of Linux and DPDK ask before they use a port.
+#[test]
+fn a_function_is_told_its_vsi_its_share_and_its_ports() {
+    let mut guest = Guest::new();
+    let switch = guest.command(Descriptor::new(opcode::GET_SWITCH_CONFIG), &[0; 512], flag::BUF);
+    let answer = |guest: &Guest, at: u64| guest.memory.load(BUFFER + at);
+    assert_eq!((switch.retval, answer(&guest, 0)), (0, 0x1_0001), "one element, and no more of them");
+    assert_eq!(answer(&guest, 16) >> 16 & 0xFFFF, u64::from(VSI_SEID));
+    let mut share = Descriptor::new(opcode::CONFIGURE_VSI_TC_BW);
+    share.set_param(0, &VSI_SEID.to_le_bytes());
+    assert_eq!(guest.command(share, &[0; 32], flag::BUF | flag::RD).retval, 0);
+    assert_eq!(answer(&guest, 16), u64::from(QUEUE_SET), "the queue set of the first class");
+    assert_eq!(guest.command(share, &[0; 16], flag::BUF | flag::RD).retval, error::EINVAL, "no room for it");
+    share.opcode = opcode::QUERY_VSI_BW_CONFIG;
+    assert_eq!(guest.command(share, &[0; 64], flag::BUF).retval, 0);
+    assert_eq!((answer(&guest, 0), answer(&guest, 16)), (1, u64::from(QUEUE_SET)));
+    let mut ports = Descriptor::new(opcode::DEBUG_READ_REG);
+    let disabled = [0, 1, 2, 3].map(|n| {
+        ports.set_param(4, &PRTGEN_CNF::at(n).to_le_bytes());
+        guest.command(ports, &[], 0).param32(12)
+    });
+    assert_eq!(disabled, [0, 1, 1, 1], "one port of four");
+    ports.set_param(4, &PFINT_ICR0::AT.to_le_bytes());
+    assert_eq!(guest.command(ports, &[], 0).retval, error::EINVAL, "reading would clear it");
+}
+
+#[test]
+fn the_lldp_agent_has_heard_nothing_until_it_is_stopped() {
+    let mut guest = Guest::new();
+    let ask =
+        |guest: &mut Guest| guest.command(Descriptor::new(opcode::LLDP_GET_MIB), &[0; 128], flag::BUF).retval;
+    assert_eq!(ask(&mut guest), error::ENOENT);
+    assert_eq!(guest.plain(opcode::LLDP_STOP).retval, 0);
+    assert_eq!((ask(&mut guest), guest.plain(opcode::LLDP_STOP).retval), (error::EPERM, error::EPERM));
+}
+
+/// What is raised, in order.
+#[derive(Debug, Clone, Default)]
+struct Raised(Arc<Mutex<Vec<u16>>>);
+
+impl crate::Interrupts for Raised {
+    fn raise(&mut self, vector: u16) {
+        self.0.lock().expect("nobody panics with it").push(vector);
+    }
+}
+
+#[test]
+fn a_reset_of_the_card_is_told_by_an_interrupt() {
+    for (trigger, kind) in [(GLGEN_RTRIG::CORER, 1), (GLGEN_RTRIG::GLOBR, 2)] {
+        let mut guest = Guest::new();
+        let raised = Raised::default();
+        guest.chip.set_interrupts(Some(Box::new(raised.clone())));
+        guest.start(&[], &[]);
+        guest.chip.write(PFINT_ICR0_ENA::AT, PFINT_ICR0::GRST);
+        guest.chip.write(PFINT_DYN_CTL0::AT, PFINT_DYN_CTL0::INTENA | PFINT_DYN_CTL0::ITR_INDX_NONE);
+        guest.chip.write(GLGEN_RTRIG::AT, trigger);
+        guest.step();
+        assert_eq!(*raised.0.lock().expect("whole"), [0]);
+        assert_eq!(guest.chip.read(PFINT_ICR0::AT), PFINT_ICR0::GRST | PFINT_ICR0::INTEVENT);
+        let status = kind << GLGEN_RSTAT::RESET_TYPE_SHIFT;
+        assert_eq!(
+            (guest.chip.read(GLGEN_RSTAT::AT), guest.chip.queues()),
+            (status | 1, (1, 1)),
+            "asked for"
+        );
+        assert_eq!(guest.plain(opcode::GET_VERSION).retval, 0, "until then all goes on");
+        guest.now_ns += 100_000_000;
+        guest.step();
+        let after =
+            (guest.chip.queues(), guest.chip.read(PF_ATQLEN::AT), guest.chip.read(PFINT_ICR0_ENA::AT));
+        assert_eq!((guest.chip.read(GLGEN_RSTAT::AT), after), (status, ((0, 0), 0, 0)));
+        guest.chip.reset();
+        assert_eq!(guest.chip.read(GLGEN_RSTAT::AT), 0, "power-on is no reset of the card");
+    }
+}
+
+/// Linux's driver asks for a report on every fourth packet, and leaves the tail where it was.
+#[test]
+fn a_head_is_written_without_being_asked_for_and_a_tail_of_before_does_not_count() {
+    const HEAD: u64 = PAGES + 64;
+    let mut guest = Guest::new();
+    guest.start(&[], &[(context::tx::HEAD_WB_ENA, 1), (context::tx::HEAD_WB_ADDR, HEAD)]);
+    let packet = [DATA, tx::EOP | 60 << tx::SIZE_SHIFT];
+    guest.transmit(&[packet]);
+    assert_eq!((guest.cable.from_host.len(), guest.memory.load(HEAD)), (1, 0), "nothing asks, nobody waits");
+    guest.chip.write(QINT_TQCTL::at(0), QINT_TQCTL::CAUSE_ENA | 1);
+    guest.transmit(&[packet; 3]);
+    assert_eq!((guest.cable.from_host.len(), guest.memory.load(HEAD)), (3, 3), "an interrupt is due");
+    for (announcement, request) in
+        [(GLLAN_TXPRE_QDIS::SET_QDIS, 0), (GLLAN_TXPRE_QDIS::CLEAR_QDIS, QTX_ENA::QENA_REQ)]
+    {
+        // As Linux does: what was told before is not read back.
+        let old = guest.chip.read(GLLAN_TXPRE_QDIS::at(0));
+        guest.chip.write(GLLAN_TXPRE_QDIS::at(0), old | announcement);
+        guest.chip.write(QTX_ENA::at(0), request);
+    }
+    guest.step();
+    assert_eq!((guest.cable.from_host.len(), guest.chip.read(QTX_TAIL::at(0))), (3, 0));
+    assert!(guest.chip.lint().is_empty(), "{}", guest.chip.lint());
+}

@@ -119,8 +119,10 @@ impl<W: Window> TxQueue<W> {
         (self.announced, self.stopped) = (None, false);
         self.head_at = (HEAD_WB_ENA.of(&words) != 0).then(|| HEAD_WB_ADDR.of(&words));
         let iova = BASE.of(&words) * BASE_UNIT;
-        let head = registers.read(QTX_HEAD::at(n.into())).into();
-        self.ring.enable(Shape { iova, size: QLEN.of(&words), bytes: 16, head }, host)
+        let head = registers.read(QTX_HEAD::at(n.into()));
+        // The tail of what ran before does not count: drivers leave it where it was.
+        host.pages.store(QTX_TAIL::at(n.into()), head);
+        self.ring.enable(Shape { iova, size: QLEN.of(&words), bytes: 16, head: head.into() }, host)
     }
 
     /// The queue was disabled, or the device reset.
@@ -144,7 +146,8 @@ impl<W: Window> TxQueue<W> {
         if self.stopped {
             return 0;
         }
-        let (place, mut moved, mut reported) = (self.ring.place, 0, false);
+        let (place, mut moved) = (self.ring.place, 0);
+        let (mut reported, mut unreported) = (false, false);
         for _ in 0..self.ring.given().min(BURST) {
             let Some((window, at)) = self.ring.next() else { break };
             let (address, command) = (window.load(at), window.load(at + 8));
@@ -165,9 +168,16 @@ impl<W: Window> TxQueue<W> {
                 reported = true;
                 self.report(host, at);
             }
+            unreported = command & (tx::EOP | tx::RS) == tx::EOP;
             if *budget == 0 {
                 break;
             }
+        }
+        // A head is written, too, when the queue's interrupt is due and packets were sent for which
+        // no report was asked: drivers rely on that.
+        if unreported && self.head_at.is_some() && self.cause & QINT_TQCTL::CAUSE_ENA != 0 {
+            reported = true;
+            self.report(host, 0);
         }
         if reported && self.cause & QINT_TQCTL::CAUSE_ENA != 0 {
             let index = (self.cause & QINT_TQCTL::ITR_INDX_MASK) >> QINT_TQCTL::ITR_INDX_SHIFT;
