@@ -9,7 +9,9 @@ mod dpdk_ixgbe;
 mod forward;
 mod guest_vfio;
 mod igb;
+mod linux_i40e;
 mod linux_ixgbe;
+mod linux_pair;
 mod linux_virtio;
 mod numa;
 mod ovs;
@@ -103,6 +105,12 @@ pub const ALL: &[Scenario] = &[
         about: "Linux's ixgbe on the 82599 model, a backplane without a module",
         packages: &[],
         run: linux_ixgbe::kx4,
+    },
+    Scenario {
+        name: "linux-i40e",
+        about: "Linux's i40e on the XL710 model: TCP, RSS, VLANs, resets, self-test",
+        packages: &[],
+        run: linux_i40e::qsfp,
     },
     Scenario {
         name: "dpdk-ixgbe",

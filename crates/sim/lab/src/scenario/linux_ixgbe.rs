@@ -1,14 +1,9 @@
 //! Linux's ixgbe driver, unmodified, on two 82599 models joined by a cable.
-//!
-//! One guest, two network namespaces, one NIC in each. The script in
-//! `linux_ixgbe.sh` says what is looked at; the linter's report of the whole run
-//! up to the driver's
-//! own diagnosis is a check, too. A rule that Linux breaks with a reason stands in
-//! [`EXPLAINED`] with that reason.
 
-use super::{Bench, Served};
+use super::Bench;
+use super::linux_pair::Pair;
 use crate::Result;
-use crate::vm::{Outcome, Vm};
+use crate::vm::Outcome;
 
 const SCRIPT: &str = include_str!("linux_ixgbe.sh");
 
@@ -48,32 +43,14 @@ const EXPLAINED: &[(&str, &str)] = &[
 
 /// As fibre: the driver reads the module over I2C.
 pub fn sfp(bench: &Bench, name: &str) -> Result<Outcome> {
-    run(bench, name, "10fb")
+    pair(&["82599", "--device-id", "10fb"], "10fb").run(bench, name)
 }
 
 /// As a backplane: no module, the link trains by itself.
 pub fn kx4(bench: &Bench, name: &str) -> Result<Outcome> {
-    run(bench, name, "10f7")
+    pair(&["82599", "--device-id", "10f7"], "10f7").run(bench, name)
 }
 
-fn run(bench: &Bench, name: &str, id: &str) -> Result<Outcome> {
-    let directory = bench.directory(name)?;
-    let sockets = [directory.join("a.sock"), directory.join("b.sock")];
-    let paths = sockets.each_ref().map(|path| path.display().to_string());
-    let words = ["82599", "--socket", &paths[0], "--socket", &paths[1], "--wire", "pair", "--device-id", id];
-    let mut served = Served::start(bench.ixora(), &words, &directory.join("model.log"))?;
-    let mut vm = Vm::new(&bench.guest, bench.log(name), SCRIPT).served(&sockets[0]).served(&sockets[1]);
-    vm.files.file("lab/environment", format!("ID={id}\n").as_bytes());
-    let mut running = vm.told().start()?;
-    let ended = !running.says("LAB: judge"); // then the report is all there is
-    let findings = served.findings(EXPLAINED)?;
-    if !ended {
-        running.tell()?;
-    }
-    let mut outcome = running.wait()?;
-    match findings.is_empty() {
-        true => outcome.passed.push("linter: nothing found".to_owned()),
-        false => outcome.failed.extend(findings.iter().map(|finding| format!("linter: {finding}"))),
-    }
-    Ok(outcome)
+fn pair(model: &'static [&'static str], id: &str) -> Pair {
+    Pair { model, environment: format!("ID={id}\n"), script: SCRIPT, explained: EXPLAINED }
 }
