@@ -73,7 +73,7 @@ fn both_tables_have_the_same_fields() {
     assert_eq!(seen, second.keys().copied().collect(), "every field is in both");
 }
 
-const FIELDS: [(&str, &str, u32, &str); 106] = fields! {
+const FIELDS: [(&str, &str, u32, &str); 107] = fields! {
     GLGEN_RSTCTL: GRSTDEL_MASK = "GRSTDEL";
     GLGEN_RSTAT: DEVSTATE_MASK = "DEVSTATE", RESET_TYPE_SHIFT = "RESET_TYPE", RESET_TYPE_MASK = "RESET_TYPE";
     GLGEN_RTRIG: CORER = "CORER", GLOBR = "GLOBR";
@@ -81,7 +81,7 @@ const FIELDS: [(&str, &str, u32, &str); 106] = fields! {
     PFGEN_PORTNUM: PORT_NUM_MASK = "PORT_NUM";
     PF_FUNC_RID: FUNCTION_NUMBER_MASK = "FUNCTION_NUMBER";
     PF_VT_PFALLOC: VALID = "VALID";
-    GLPCI_CNF2: MSI_X_PF_N_SHIFT = "MSI_X_PF_N", MSI_X_PF_N_MASK = "MSI_X_PF_N";
+    GLPCI_CNF2: MSI_X_PF_N_SHIFT = "MSI_X_PF_N", MSI_X_PF_N_MASK = "MSI_X_PF_N", MSI_X_VF_N_SHIFT = "MSI_X_VF_N";
     GLHMC_FCOEFMAX: PMFCOEFMAX_MASK = "PMFCOEFMAX";
     PRTGL_SAH: MFS_SHIFT = "MFS";
     PRTGEN_CNF: PORT_DIS = "PORT_DIS";

@@ -32,6 +32,7 @@ registers! {
     GLPCI_CNF2 @ 0x0BE494, RO, "10", "PCIe configuration" {
         MSI_X_PF_N_SHIFT = 2;
         MSI_X_PF_N_MASK = 0x7FF << 2;
+        MSI_X_VF_N_SHIFT = 13;
     }
     GLPCI_LBARCTRL @ 0x0BE484, RO, "10", "Sizes of the BARs" {}
     GLPCI_CAPSUP @ 0x0BE4A8, RO, "10", "PCIe capabilities that are supported" {}

@@ -13,6 +13,10 @@ use crate::{Dma, Pages};
 /// Intervals of vectors from 1 on: so many vectors for each.
 const PER_INTERVAL: usize = PFINT_DYN_CTLN::COUNT;
 
+/// Vectors of a virtual function, if there were any: DPDK's driver takes two away from the number,
+/// and writes to as many registers.
+const VF_VECTORS: u32 = 2;
+
 /// Filters and contexts of FCoE for which there would be room.
 const FCOE_FILTERS: u32 = 4096;
 
@@ -45,7 +49,10 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             GLNVM_FLA::ID => GLNVM_FLA::LOCKED,
             GLNVM_SRCTL::ID => GLNVM_SRCTL::DONE,
             GLNVM_SRDATA::ID => self.nvm.data(),
-            GLPCI_CNF2::ID => (VECTORS as u32 - 2) << GLPCI_CNF2::MSI_X_PF_N_SHIFT,
+            GLPCI_CNF2::ID => {
+                let vectors = (VECTORS as u32 - 2) << GLPCI_CNF2::MSI_X_PF_N_SHIFT;
+                vectors | VF_VECTORS << GLPCI_CNF2::MSI_X_VF_N_SHIFT
+            }
             GLHMC_LANQMAX::ID => QUEUES.into(),
             // Drivers refuse a card that has no room for the least, though none uses it.
             GLHMC_FCOEFMAX::ID => FCOE_FILTERS,

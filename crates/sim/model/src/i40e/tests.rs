@@ -517,6 +517,7 @@ fn a_function_is_told_its_vsi_its_share_and_its_ports() {
         guest.command(ports, &[], 0).param32(12)
     });
     assert_eq!(disabled, [0, 1, 1, 1], "one port of four");
+    assert!(guest.chip.read(GLPCI_CNF2::AT) >> GLPCI_CNF2::MSI_X_VF_N_SHIFT >= 2, "DPDK takes 2 from it");
     ports.set_param(4, &PFINT_ICR0::AT.to_le_bytes());
     assert_eq!(guest.command(ports, &[], 0).retval, error::EINVAL, "reading would clear it");
 }
