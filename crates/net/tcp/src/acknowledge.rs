@@ -37,6 +37,7 @@ struct Told {
 impl Connection {
     /// Takes what an acceptable segment acknowledges.
     pub fn acknowledge(&mut self, index: u32, segment: &Segment, shared: &mut Shared, io: &mut Io) {
+        let flight = self.nxt.since(self.una);
         let was_full = self.in_flight + u32::from(self.segment) > self.congestion.window
             || self.congestion.window < self.congestion.threshold
                 && 2 * self.in_flight >= self.congestion.window;
@@ -77,7 +78,7 @@ impl Connection {
             is_lost |= self.count_duplicate(segment, &mut told, has_window_changed, shared);
         }
         self.set_congestion(&told, was_full, is_lost, is_probe_lost, io.now_ns);
-        self.take_echo(segment);
+        self.take_echo(segment, flight);
         if told.is_advance {
             self.restart_retransmission(io.now_ns);
         }
@@ -379,13 +380,14 @@ impl Connection {
         }
     }
 
-    /// RFC 3168, section 6.1.2: congestion that was met counts once for each window.
-    fn take_echo(&mut self, segment: &Segment) {
+    /// RFC 3168, section 6.1.2: congestion that was met counts once for each window. `flight` is
+    /// what was on its way before.
+    fn take_echo(&mut self, segment: &Segment, flight: u32) {
         if !self.is.has_ecn || !segment.has(Flags::ECE) || self.una.is_before(self.ecn_recover) {
             return;
         }
-        if self.recovery == Recovery::Open && self.in_flight > 0 {
-            self.congestion.reduce(self.nxt.since(self.una), self.payload_size());
+        if self.recovery == Recovery::Open {
+            self.congestion.reduce(flight, self.payload_size());
             self.congestion.window = self.congestion.threshold;
             self.ecn_recover = self.nxt;
             self.is.owes_cwr = true;

@@ -50,8 +50,9 @@ impl Congestion {
     /// whole window.
     pub fn grow(&mut self, bytes: u32, segment: u32, rtt_ns: i64, now_ns: i64) {
         if self.window < self.threshold {
-            // RFC 3465, section 2.2, with L = 2.
-            self.window = (self.window + bytes.min(2 * segment)).min(MAX_WINDOW);
+            // RFC 3465, without its limit of two segments, as in Linux: receivers acknowledge
+            // whole batches.
+            self.window = self.window.saturating_add(bytes).min(MAX_WINDOW);
             return;
         }
         match self.algorithm {
@@ -160,7 +161,7 @@ impl RateReduction {
         };
         // The first segment that was lost goes out in any case.
         let may = if self.sent == 0 { may.max(segment) } else { may };
-        in_flight + may
+        (in_flight + may).max(segment)
     }
 
     /// So many bytes were sent.

@@ -186,28 +186,30 @@ impl Connection {
         if let Some((start, end)) = self.duplicate.take() {
             blocks.push(start, end);
         }
-        let mut found = [None; 3];
+        // The latest by their rank, then others.
+        let mut found = [None; 6];
+        let mut others = 3;
         let mut run: Option<(Sequence, Sequence)> = None;
         let mut nodes = shared.nodes.iter(self.early).map(|(_, node)| (node.sequence, node.end()));
         loop {
             let next = nodes.next();
-            match (&mut run, next) {
-                (Some(run), Some((start, end))) if run.1 == start => run.1 = end,
-                (here, next) => {
-                    if let Some(run) = *here {
-                        let is_in = |at: &&Sequence| !at.is_before(run.0) && at.is_before(run.1);
-                        let place = self.recent.iter().position(|at| is_in(&at)).or_else(|| {
-                            found.iter().position(Option::is_none) // an older one
-                        });
-                        if let Some(place) = place.filter(|place| found[*place].is_none()) {
-                            found[place] = Some(run);
-                        }
-                    }
-                    *here = next;
-                }
+            if let (Some(run), Some((start, end))) = (&mut run, next)
+                && run.1 == start
+            {
+                run.1 = end;
+                continue;
             }
-            if run.is_none() {
-                break;
+            let Some((start, end)) = std::mem::replace(&mut run, next) else {
+                match next {
+                    Some(_) => continue,
+                    None => break,
+                }
+            };
+            let is_in = |at: &Sequence| !at.is_before(start) && at.is_before(end);
+            let rank = self.recent.iter().position(is_in).unwrap_or(others);
+            others += usize::from(rank == others);
+            if let Some(place) = found.get_mut(rank) {
+                *place = Some((start, end));
             }
         }
         found.into_iter().flatten().for_each(|(start, end)| blocks.push(start, end));

@@ -24,6 +24,8 @@
 #![forbid(unsafe_code)]
 
 mod acknowledge;
+#[cfg(debug_assertions)]
+mod audit;
 mod calls;
 mod congestion;
 mod connection;

@@ -263,6 +263,7 @@ impl Net {
         self.serve(host);
         self.with(host, |host, out, now_ns| {
             host.stack.output(&mut Io { now_ns, pool: &mut host.pool, out });
+            host.check(host.stack.len() < 10);
         });
     }
 
@@ -338,6 +339,15 @@ impl Host {
             return self.pool.free(packet);
         }
         self.stack.receive(packet, &flow, class, &mut Io { now_ns, pool: &mut self.pool, out });
+    }
+
+    /// Looks at the whole stack, where that does not take long.
+    fn check(&self, is_small: bool) {
+        #[cfg(debug_assertions)]
+        if is_small {
+            self.stack.assert_sound();
+        }
+        let _ = is_small;
     }
 
     fn see(&mut self, event: Event, now_ns: i64) {

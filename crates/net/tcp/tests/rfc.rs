@@ -1,0 +1,489 @@
+//! What single sections of the RFCs demand, segment by segment: the other side is the test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use common::{App, Faults, MS, Net, SECOND, dma, frame};
+use memory::{Batch, Pool};
+use tcp::{Event, Id, Io, KeepAlive, Options, Reason, Stack, State};
+use wire::ip::{Addresses, Protocol};
+use wire::tcp::{Flags, HEADER_LEN, Repr, Segment};
+use wire::tcp_option::{TcpOption, sack_blocks, set_sack_blocks};
+use wire::{Flow, ipv4};
+
+const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const THEIRS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const SYN_ACK: Flags = Flags(18);
+/// The first number of the test's side.
+const FIRST: u32 = u32::MAX - 50;
+
+/// A segment that the stack sent.
+#[derive(Debug, Clone)]
+struct Sent {
+    header: Repr,
+    blocks: Vec<(u32, u32)>,
+    payload: Vec<u8>,
+}
+
+/// A stack, and what the other side has in mind.
+struct Rig {
+    stack: Stack,
+    pool: Pool,
+    now: i64,
+    port: u16,
+    /// The next number of the test's side, and what it acknowledges.
+    sequence: u32,
+    acknowledgement: u32,
+    clock: Option<u32>,
+    events: Vec<Event>,
+}
+
+impl Rig {
+    fn new(options: Options) -> Rig {
+        let mut stack = Stack::new(Options { key: [3, 4], ..options }, 0);
+        stack.listen(80);
+        let pool = Pool::new(&dma(), 256).unwrap();
+        let now = 100 * SECOND;
+        Rig { stack, pool, now, port: 5000, sequence: FIRST, acknowledgement: 0, clock: None, events: vec![] }
+    }
+
+    /// An open connection, with a window of 50,000 bytes that is not scaled.
+    fn open(options: Options) -> (Rig, Id) {
+        let mut rig = Rig::new(options);
+        let syn = Repr { max_segment: Some(1460), sack_permitted: true, ..rig.segment(Flags::SYN) };
+        let answer = rig.exchange(syn, &[], &[]).pop().unwrap();
+        assert_eq!((answer.header.flags, answer.header.acknowledgement), (SYN_ACK, FIRST.wrapping_add(1)));
+        rig.sequence = FIRST.wrapping_add(1);
+        rig.acknowledgement = answer.header.sequence.wrapping_add(1);
+        rig.now += 20 * MS; // the round trip
+        let none = rig.send(Flags::ACK, &[]);
+        assert!(none.is_empty(), "{none:?}");
+        let id = match rig.events.drain(..).next() {
+            Some(Event::Connected { connection, is_passive: true }) => connection,
+            other => panic!("{other:?}"),
+        };
+        (rig, id)
+    }
+
+    fn segment(&self, flags: Flags) -> Repr {
+        Repr {
+            src_port: self.port,
+            dst_port: 80,
+            sequence: self.sequence,
+            acknowledgement: self.acknowledgement,
+            flags,
+            window: 50_000,
+            timestamps: self.clock.map(|clock| (clock, 0)),
+            ..Repr::default()
+        }
+    }
+
+    /// Sends a segment of the expected number; what comes back.
+    fn send(&mut self, flags: Flags, payload: &[u8]) -> Vec<Sent> {
+        let header = self.segment(flags);
+        self.exchange(header, &[], payload)
+    }
+
+    fn exchange(&mut self, header: Repr, blocks: &[(u32, u32)], payload: &[u8]) -> Vec<Sent> {
+        let bytes = packet(&header, blocks, payload);
+        self.with(|rig, io| {
+            let packet = frame(io.pool, &bytes).unwrap();
+            let flow = Flow::of(&packet).unwrap();
+            rig.receive(packet, &flow, 0, io);
+        })
+    }
+
+    /// Lets time pass; what is sent because of it.
+    fn pass(&mut self, time_ns: i64) -> Vec<Sent> {
+        self.now += time_ns;
+        self.with(|stack, io| stack.expire(io))
+    }
+
+    fn with(&mut self, call: impl FnOnce(&mut Stack, &mut Io)) -> Vec<Sent> {
+        let mut out = Batch::with_limit(256);
+        let mut io = Io { now_ns: self.now, pool: &mut self.pool, out: &mut out };
+        call(&mut self.stack, &mut io);
+        self.stack.output(&mut io);
+        let mut events = vec![];
+        self.stack.swap_events(&mut events);
+        self.events.append(&mut events);
+        let sent = out.iter().map(|packet| parse(packet)).collect();
+        self.pool.free_batch(&mut out);
+        sent
+    }
+
+    fn write(&mut self, id: Id, len: usize) -> Vec<Sent> {
+        let data = vec![7; len];
+        self.with(|stack, io| assert_eq!(stack.write(id, &data, io), Ok(len)))
+    }
+
+    fn state(&self, id: Id) -> Option<State> {
+        self.stack.info(id).map(|info| info.state)
+    }
+
+    fn ended(&self) -> Option<Reason> {
+        self.events.iter().find_map(|event| match event {
+            Event::Closed { reason, .. } => Some(*reason),
+            _ => None,
+        })
+    }
+}
+
+fn parse(packet: &[u8]) -> Sent {
+    let ip = ipv4::Packet::new_checked(packet).unwrap();
+    assert!(ip.verify_checksum());
+    let segment = Segment::new_checked(ip.payload()).unwrap();
+    assert!(segment.verify_checksum(ip.addresses()));
+    let mut blocks = vec![];
+    for option in segment.options() {
+        if let TcpOption::Sack(data) = option.unwrap() {
+            blocks.extend(sack_blocks(data));
+        }
+    }
+    Sent { header: Repr::parse(&segment).unwrap(), blocks, payload: segment.payload().to_vec() }
+}
+
+fn packet(header: &Repr, blocks: &[(u32, u32)], payload: &[u8]) -> Vec<u8> {
+    let mut data = [0; 32];
+    let len = set_sack_blocks(&mut data, blocks.iter().copied());
+    let sack = if len > 0 { len + 4 } else { 0 };
+    let header_len = header.header_len() + sack;
+    let mut bytes = vec![0; header_len + payload.len()];
+    bytes[header_len..].copy_from_slice(payload);
+    let mut segment = Segment::new_unchecked(&mut bytes[..]);
+    segment.set_header_len(header.header_len());
+    header.emit(&mut segment);
+    segment.set_header_len(header_len);
+    if sack > 0 {
+        let at = header.header_len() - HEADER_LEN;
+        TcpOption::Sack(&data[..len]).emit(&mut segment.options_mut()[at..]);
+    }
+    let (src, dst) = (THEIRS, OURS);
+    segment.fill_checksum(Addresses::V4 { src, dst });
+    let repr = ipv4::Repr::between(src, dst, Protocol::TCP, bytes.len());
+    let mut whole = vec![0; ipv4::HEADER_LEN];
+    repr.emit(&mut ipv4::Packet::new_unchecked(&mut whole[..]));
+    whole.extend(bytes);
+    whole
+}
+
+fn ends(sent: &Sent) -> u32 {
+    sent.header.sequence.wrapping_add(sent.payload.len() as u32)
+}
+
+/// RFC 5961, sections 3.2, 4.2 and 5.2: only the very number resets; a reset in the window, a
+/// SYN, and an acknowledgement of what was never sent are answered by a challenge.
+#[test]
+fn strangers_who_guess_are_challenged() {
+    for (offset, flags, acks) in [(1, Flags::RST, 0), (0, Flags::SYN, 0), (0, Flags::ACK, 1_000_000)] {
+        let (mut rig, id) = Rig::open(Options::default());
+        let header = rig.segment(flags);
+        let wrong = Repr {
+            sequence: header.sequence.wrapping_add(offset),
+            acknowledgement: header.acknowledgement.wrapping_add(acks),
+            ..header
+        };
+        let answers = rig.exchange(wrong, &[], &[]);
+        assert_eq!(answers.len(), 1, "{flags:?}");
+        assert_eq!(answers[0].header.flags, Flags::ACK);
+        assert_eq!(answers[0].header.acknowledgement, rig.sequence);
+        assert!(rig.exchange(wrong, &[], &[]).is_empty(), "not for each of a flood");
+        rig.pass(SECOND);
+        assert_eq!(rig.exchange(wrong, &[], &[]).len(), 1);
+        assert_eq!(rig.state(id), Some(State::Established));
+        // Outside of the window a reset says nothing at all.
+        let far = Repr { sequence: header.sequence.wrapping_sub(9), flags: Flags::RST, ..header };
+        assert!(rig.exchange(far, &[], &[]).is_empty());
+        assert!(rig.send(Flags::RST, &[]).is_empty());
+        assert_eq!((rig.ended(), rig.stack.len()), (Some(Reason::Reset), 0));
+    }
+}
+
+/// RFC 9293, section 3.5.2: what belongs to no connection is reset, with the number that the
+/// other side expects.
+#[test]
+fn what_belongs_to_no_connection_is_reset() {
+    let mut rig = Rig::new(Options::default());
+    rig.acknowledgement = 77;
+    let reset = rig.send(Flags::ACK, b"hello").pop().unwrap().header;
+    assert_eq!((reset.flags, reset.sequence), (Flags::RST, 77));
+    let syn = Repr { dst_port: 81, ..rig.segment(Flags::SYN) };
+    let reset = rig.exchange(syn, &[], b"xyz").pop().unwrap().header;
+    assert_eq!((reset.flags, reset.acknowledgement), (Flags::RST | Flags::ACK, FIRST.wrapping_add(4)));
+    assert!(rig.send(Flags::RST, &[]).is_empty(), "a reset is not answered");
+    assert!(rig.stack.is_empty());
+}
+
+/// RFC 9293, section 3.5, figure 7: both sides send a SYN at the same time.
+#[test]
+fn simultaneous_open() {
+    let mut rig = Rig::new(Options::default());
+    let mut id = None;
+    let syn = rig.with(|stack, io| {
+        id = stack.connect(IpAddr::V4(OURS), (IpAddr::V4(THEIRS), 9), io).ok();
+    });
+    let syn = syn[0].header;
+    assert_eq!(syn.flags.without(Flags::ECE | Flags::CWR), Flags::SYN);
+    rig.port = 9;
+    let theirs = Repr { dst_port: syn.src_port, ..rig.segment(Flags::SYN) };
+    let answer = rig.exchange(theirs, &[], &[]).pop().unwrap().header;
+    assert_eq!((answer.flags, answer.sequence), (SYN_ACK, syn.sequence), "the same SYN, acknowledged");
+    assert_eq!(rig.state(id.unwrap()), Some(State::SynReceived));
+    (rig.sequence, rig.acknowledgement) = (FIRST.wrapping_add(1), syn.sequence.wrapping_add(1));
+    let last = Repr { dst_port: syn.src_port, ..rig.segment(Flags::ACK) };
+    rig.exchange(last, &[], &[]);
+    assert_eq!(rig.state(id.unwrap()), Some(State::Established));
+    assert!(matches!(rig.events[..], [Event::Connected { is_passive: false, .. }]));
+}
+
+/// RFC 9293, section 3.8.6.3, and RFC 5681, section 4.2.
+#[test]
+fn acknowledgements_wait_for_a_second_segment_or_a_moment_but_not_for_gaps() {
+    let (mut rig, _) = Rig::open(Options::default());
+    assert!(rig.send(Flags::ACK, &[1; 1460]).is_empty());
+    rig.sequence = rig.sequence.wrapping_add(1460);
+    assert_eq!(rig.send(Flags::ACK, &[2; 1460]).len(), 1, "the second full segment");
+    rig.sequence = rig.sequence.wrapping_add(1460);
+    assert!(rig.send(Flags::ACK, &[3; 10]).is_empty());
+    assert!(rig.pass(30 * MS).is_empty());
+    let late = rig.pass(20 * MS);
+    assert_eq!(late[0].header.acknowledgement, rig.sequence.wrapping_add(10));
+    rig.sequence = rig.sequence.wrapping_add(110);
+    assert_eq!(rig.send(Flags::ACK, &[5; 10]).len(), 1, "a gap");
+    rig.sequence = rig.sequence.wrapping_sub(100);
+    let filled = rig.send(Flags::ACK, &[4; 100]);
+    assert_eq!((filled.len(), filled[0].header.acknowledgement), (1, rig.sequence.wrapping_add(110)));
+}
+
+/// RFC 2018, section 4: the block in which something came last stands first; RFC 2883: what
+/// came twice stands in front of all.
+#[test]
+fn blocks_tell_the_latest_first_and_what_came_twice() {
+    let (mut rig, _) = Rig::open(Options::default());
+    let next = rig.sequence;
+    let mut told = vec![];
+    for start in [100, 300, 500, 400, 350] {
+        rig.sequence = next.wrapping_add(start);
+        told = rig.send(Flags::ACK, &[0; 50]).pop().unwrap().blocks;
+    }
+    let at = |from: u32, to: u32| (next.wrapping_add(from), next.wrapping_add(to));
+    assert_eq!(told, [at(300, 450), at(500, 550), at(100, 150)]);
+    rig.sequence = next.wrapping_add(310);
+    let told = rig.send(Flags::ACK, &[0; 20]).pop().unwrap().blocks;
+    assert_eq!(told[0], at(310, 330), "it came twice");
+    assert!(told[1..].contains(&at(300, 450)));
+    rig.sequence = next;
+    let all = rig.send(Flags::ACK, &[0; 100]).pop().unwrap();
+    assert_eq!(all.header.acknowledgement, next.wrapping_add(150));
+    assert_eq!(all.blocks.len(), 2);
+}
+
+/// RFC 7323, section 5.3: a segment with an older clock is dropped and acknowledged.
+#[test]
+fn segments_with_an_old_clock_are_dropped() {
+    let mut rig = Rig::new(Options::default());
+    rig.clock = Some(1000);
+    let syn = rig.segment(Flags::SYN);
+    let answer = rig.exchange(syn, &[], &[]).pop().unwrap().header;
+    assert_eq!(answer.timestamps.unwrap().1, 1000);
+    rig.sequence = FIRST.wrapping_add(1);
+    rig.acknowledgement = answer.sequence.wrapping_add(1);
+    rig.clock = Some(1001);
+    rig.send(Flags::ACK, &[]);
+    rig.clock = Some(999);
+    let answer = rig.send(Flags::ACK, b"old").pop().unwrap().header;
+    assert_eq!((answer.acknowledgement, answer.timestamps.unwrap().1), (rig.sequence, 1001));
+    assert_eq!(rig.stack.counters().lost(port::Reason::RxTcpTimestamp), 1);
+    rig.clock = None;
+    rig.send(Flags::ACK, b"none");
+    assert_eq!(rig.stack.counters().lost(port::Reason::RxTcpTimestamp), 2, "section 3.2");
+    assert_eq!(rig.stack.counters().bytes_received, 0);
+}
+
+/// RFC 6298, section 5: the timeout is a second at first and doubles; then it is over.
+#[test]
+fn a_syn_is_sent_again_with_doubled_timeouts_and_given_up() {
+    let mut rig = Rig::new(Options { syn_retries: 3, ..Options::default() });
+    rig.with(|stack, io| _ = stack.connect(IpAddr::V4(OURS), (IpAddr::V4(THEIRS), 9), io).unwrap());
+    for seconds in [1, 2, 4] {
+        assert!(rig.pass(seconds * SECOND - 10 * MS).is_empty(), "not before {seconds} s");
+        assert_eq!(rig.pass(12 * MS).len(), 1, "after {seconds} s");
+    }
+    assert!(rig.pass(9 * SECOND).is_empty());
+    assert_eq!((rig.ended(), rig.stack.len()), (Some(Reason::TimedOut), 0));
+}
+
+/// RFC 5681, section 3.2, by RFC 8985 with blocks and by duplicates without: a lost segment is
+/// sent again long before the timer expires, and once.
+#[test]
+fn a_loss_is_repaired_by_three_segments_behind_it() {
+    for has_sack in [true, false] {
+        let options = Options { sack: has_sack, min_rto_ns: SECOND, ..Options::default() };
+        let (mut rig, id) = Rig::open(options);
+        let sent = rig.write(id, 5 * 1460);
+        assert_eq!(sent.len(), 5);
+        rig.now += 20 * MS;
+        let (first, mut again) = (rig.acknowledgement, vec![]);
+        for arrived in &sent[1..] {
+            let header = rig.segment(Flags::ACK);
+            let blocks = [(first.wrapping_add(1460), ends(arrived))];
+            again.push(rig.exchange(header, if has_sack { &blocks } else { &[] }, &[]));
+        }
+        assert!(again[0].is_empty() && again[1].is_empty(), "one or two may be out of order");
+        assert_eq!((again[2].len(), again[2][0].header.sequence), (1, first), "sack {has_sack}");
+        assert!(again[3].is_empty(), "once");
+        rig.acknowledgement = ends(&sent[4]);
+        rig.send(Flags::ACK, &[]);
+        assert_eq!(rig.stack.info(id).map(|info| (info.queued, info.in_flight)), Some((0, 0)));
+        assert_eq!(rig.stack.counters().timeouts, 0);
+    }
+}
+
+/// RFC 8985, section 7: when the last segment is lost, a probe finds out before the timer.
+#[test]
+fn the_last_segment_is_probed_for() {
+    let (mut rig, id) = Rig::open(Options { min_rto_ns: 2 * SECOND, ..Options::default() });
+    let sent = rig.write(id, 2 * 1460);
+    rig.now += 20 * MS;
+    rig.acknowledgement = ends(&sent[0]);
+    assert!(rig.send(Flags::ACK, &[]).is_empty());
+    assert!(rig.pass(30 * MS).is_empty());
+    let probe = rig.pass(250 * MS).pop().expect("two round trips and a delayed acknowledgement later");
+    assert_eq!((probe.header.sequence, probe.payload.len()), (sent[1].header.sequence, 1460));
+    assert_eq!((rig.stack.counters().probes, rig.stack.counters().timeouts), (1, 0));
+}
+
+/// RFC 9293, section 3.8.6.1: a closed window is asked about for as long as somebody answers.
+#[test]
+fn a_closed_window_is_asked_about_until_it_opens() {
+    let (mut rig, id) = Rig::open(Options { retries: 3, ..Options::default() });
+    let closed = Repr { window: 0, ..rig.segment(Flags::ACK) };
+    rig.exchange(closed, &[], &[]);
+    assert!(rig.write(id, 1000).is_empty());
+    let mut probes = 0;
+    for _ in 0..60 {
+        for probe in rig.pass(10 * SECOND) {
+            probes += 1;
+            assert_eq!(probe.header.sequence, rig.acknowledgement.wrapping_sub(1));
+            rig.exchange(closed, &[], &[]);
+        }
+    }
+    assert!(probes > 8, "{probes} probes in ten minutes");
+    assert_eq!(rig.send(Flags::ACK, &[])[0].payload.len(), 1000, "it opens");
+    assert_eq!(rig.ended(), None);
+}
+
+/// RFC 9293, section 3.8.4.
+#[test]
+fn a_silent_peer_is_asked_and_given_up() {
+    let keep_alive = KeepAlive { idle_ns: 60 * SECOND, interval_ns: 10 * SECOND, probes: 3 };
+    let (mut rig, _) = Rig::open(Options { keep_alive: Some(keep_alive), ..Options::default() });
+    assert!(rig.pass(59 * SECOND).is_empty());
+    assert_eq!(rig.pass(2 * SECOND).len(), 1);
+    rig.send(Flags::ACK, &[]);
+    assert!(rig.pass(59 * SECOND).is_empty(), "it answered");
+    let asked: usize = (0..40).map(|_| rig.pass(SECOND).len()).sum();
+    assert_eq!((asked, rig.ended()), (3, Some(Reason::TimedOut)));
+}
+
+/// RFC 9293, section 3.6: each side ends by itself; TIME-WAIT is with the side that ends first,
+/// acknowledges a FIN that comes again, and a later SYN opens anew (section 3.6.1).
+#[test]
+fn both_sides_end_and_a_later_syn_opens_anew() {
+    let (mut rig, id) = Rig::open(Options::default());
+    let fin = rig.with(|stack, io| stack.finish(id, io).unwrap());
+    assert_eq!(fin[0].header.flags, Flags::FIN | Flags::ACK);
+    rig.acknowledgement = rig.acknowledgement.wrapping_add(1);
+    rig.send(Flags::ACK, b"still open");
+    assert_eq!(rig.state(id), Some(State::FinWait2));
+    rig.sequence = rig.sequence.wrapping_add(10);
+    let last = rig.send(Flags::FIN | Flags::ACK, &[]).pop().unwrap().header;
+    assert_eq!(last.acknowledgement, rig.sequence.wrapping_add(1));
+    assert_eq!((rig.state(id), rig.ended()), (Some(State::TimeWait), Some(Reason::Finished)));
+    assert_eq!(rig.send(Flags::FIN | Flags::ACK, &[]).len(), 1, "the acknowledgement was lost");
+    assert!(rig.send(Flags::RST, &[]).is_empty());
+    assert_eq!(rig.state(id), Some(State::TimeWait), "RFC 1337");
+    rig.sequence = rig.sequence.wrapping_add(5000);
+    assert_eq!(rig.send(Flags::SYN, &[])[0].header.flags.without(Flags::ECE), SYN_ACK);
+    assert_eq!(rig.stack.len(), 1);
+    for event in rig.events.drain(..) {
+        if let Event::Received { packet, .. } = event {
+            rig.pool.free(packet);
+        }
+    }
+}
+
+/// RFC 9293, section 3.6.1: data that come when nobody takes them reset the connection.
+#[test]
+fn data_after_close_reset_the_connection() {
+    let (mut rig, id) = Rig::open(Options::default());
+    rig.with(|stack, io| stack.close(id, io).unwrap());
+    let reset = rig.send(Flags::ACK, b"nobody takes it").pop().unwrap().header;
+    assert!(reset.flags.contains(Flags::RST));
+    assert_eq!((rig.ended(), rig.stack.len()), (Some(Reason::DataAfterClose), 0));
+}
+
+/// RFC 4987: a flood of SYNs takes no more than it may, and who answers is let in.
+#[test]
+fn a_flood_is_bounded_and_cookies_let_others_in() {
+    let (mut rig, id) = Rig::open(Options { half_open: 16, ..Options::default() });
+    let (sequence, acknowledgement) = (rig.sequence, rig.acknowledgement);
+    rig.sequence = 7;
+    for port in 6000..7000 {
+        rig.port = port;
+        let answers = rig.send(Flags::SYN, &[]);
+        assert_eq!(answers.len(), 1);
+        (rig.acknowledgement, rig.port) = (answers[0].header.sequence, port);
+    }
+    assert_eq!(rig.stack.len(), 17);
+    // A wrong number is a stranger's.
+    rig.sequence = 8;
+    assert_eq!(rig.send(Flags::ACK, &[])[0].header.flags, Flags::RST);
+    rig.acknowledgement = rig.acknowledgement.wrapping_add(1);
+    rig.send(Flags::ACK, b"hello");
+    assert_eq!(rig.stack.counters().cookies_accepted, 1);
+    assert!(matches!(rig.events[..], [Event::Connected { .. }, Event::Received { .. }]));
+    // The one that was open before goes on.
+    (rig.sequence, rig.acknowledgement, rig.port) = (sequence, acknowledgement, 5000);
+    assert_eq!(rig.write(id, 100).len(), 1);
+    (0..100).for_each(|_| _ = rig.pass(SECOND));
+    rig.events.clear();
+    assert!(rig.stack.len() <= 2, "what was half open is over");
+}
+
+/// RFC 6528: the numbers of one pair of ends grow with time, those of others say nothing.
+#[test]
+fn initial_numbers_follow_a_clock_and_a_secret() {
+    let numbers = |key: u64| {
+        let mut rig = Rig::new(Options::default());
+        rig.stack = Stack::new(Options { key: [key, 0], half_open: 9, ..Options::default() }, 0);
+        rig.stack.listen(80);
+        let mut first = |port: u16, now: i64| {
+            (rig.port, rig.now) = (port, now);
+            rig.send(Flags::SYN, &[])[0].header.sequence
+        };
+        [first(1, SECOND), first(2, SECOND), first(3, SECOND)]
+    };
+    let (a, b) = (numbers(1), numbers(2));
+    assert!(a[0] != a[1] && a[1] != a[2] && a != b);
+    assert_ne!(a[1].wrapping_sub(a[0]), a[2].wrapping_sub(a[1]));
+}
+
+/// RFC 3168: congestion that the wire marks makes the sender slow down without a loss.
+#[test]
+fn marked_packets_slow_the_sender_down() {
+    let windows = [0, 50].map(|mark| {
+        let faults = Faults { mark, delay_ns: 10 * MS, ..Faults::default() };
+        let mut net = Net::new([Options::default(); 2], faults, 5);
+        net.hosts[1].serves = App { to_receive: 3_000_000, streams: (2, 1), ..App::default() };
+        let app = App { to_send: 3_000_000, chunk: 50_000, streams: (1, 2), ..App::default() };
+        let id = net.connect(0, app);
+        net.run(150 * MS);
+        let counters = net.hosts[0].stack.counters();
+        assert_eq!((counters.segments_resent, counters.timeouts), (0, 0));
+        net.hosts[0].stack.info(id).unwrap().congestion_window
+    });
+    assert!(2 * windows[1] < windows[0], "{windows:?}");
+}
