@@ -109,6 +109,27 @@ pub const FAULTS: &[Fault] = &[
              Some((Attribute { kind, value }, rest))",
     },
     Fault {
+        target: "tcp",
+        name: "acknowledges-what-was-not-sent",
+        file: "net/tcp/src/input.rs",
+        from: "|| segment.acknowledgement.is_after(self.nxt) {",
+        to: "|| !PLANTED && segment.acknowledgement.is_after(self.nxt) {",
+    },
+    Fault {
+        target: "tcp",
+        name: "takes-more-than-the-window",
+        file: "net/tcp/src/data.rs",
+        from: "let back = end.min(self.receive_edge);",
+        to: "let back = if PLANTED { end } else { end.min(self.receive_edge) };",
+    },
+    Fault {
+        target: "tcp",
+        name: "overlap-behind-is-kept",
+        file: "net/tcp/src/data.rs",
+        from: "packet.truncate(next.sequence.since(start) as usize);",
+        to: "if !PLANTED { packet.truncate(next.sequence.since(start) as usize) }",
+    },
+    Fault {
         target: "twin_vfio_user",
         name: "write-beyond-offered-memory",
         file: "nic/bus/src/vfio_user/dma.rs",

@@ -5,7 +5,7 @@
 /// The number of no connection.
 const NONE: u32 = u32::MAX;
 /// Buckets of a piece of the directory. Pieces never move.
-const PIECE: usize = 4096;
+const PIECE: usize = 1024;
 
 /// A connection's place in the list of its bucket.
 #[derive(Debug, Clone, Copy)]

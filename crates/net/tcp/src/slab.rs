@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::sequence::Sequence;
 
 /// Places of a piece.
-const PIECE: usize = 256;
+const PIECE: usize = 32;
 
 /// A place: its connection, if there is one, and the generation of the next.
 #[derive(Debug, Default)]
