@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use port::Counter;
 use runtime::confine::Confinement;
 use runtime::{Options, Poller, PollerStats, Progress, Runtime};
 
@@ -31,15 +32,28 @@ pub struct Outcome {
 /// statistics.
 pub fn run(
     name: &'static str,
-    mut ports: Ports,
+    ports: Ports,
     pollers: Vec<Box<dyn Poller>>,
     options: &PortOptions,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), Failure> {
+    run_counted(name, ports, pollers, options, stop, Vec::new)
+}
+
+/// As [`run`], with what the pollers counted by the time they ended.
+pub fn run_counted(
+    name: &'static str,
+    mut ports: Ports,
+    pollers: Vec<Box<dyn Poller>>,
+    options: &PortOptions,
+    stop: &Arc<AtomicBool>,
+    counted: impl FnOnce() -> Vec<Counter>,
+) -> Result<(), Failure> {
     let runtime = threads(name, &ports, pollers, options, stop, &Arc::default())?;
     let confinement = ports.confine(options, None)?;
-    let outcome = measure(name, runtime, &mut ports, options, confinement);
+    let mut outcome = measure(name, runtime, &mut ports, options, confinement);
     drop(ports);
+    outcome.summary.add_counters(&counted());
     outcome.summary.print(options.json);
     outcome.failure.or_else(|| outcome.summary.missing()).map_or(Ok(()), Err)
 }

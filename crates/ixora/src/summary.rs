@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use port::{Reason, RxStats, TxStats};
+use port::{Counter, Reason, RxStats, TxStats};
 use runtime::Progress;
 use serde::Serialize;
 use wire::MacAddress;
@@ -105,6 +105,16 @@ impl Summary {
         match self.command {
             "pktgen" => self.note("ring_full", tx.ring_full),
             _ => self.lose(Reason::TxRingFull, tx.ring_full),
+        }
+    }
+
+    /// Adds what an application counted: losses, and other things.
+    pub fn add_counters(&mut self, counters: &[Counter]) {
+        for counter in counters {
+            match counter.loss {
+                Some(reason) => self.lose(reason, counter.value),
+                None => self.note(counter.name, counter.value),
+            }
         }
     }
 

@@ -4,3 +4,4 @@ pub mod echo;
 pub mod fwd;
 pub mod pcap;
 pub mod pktgen;
+pub mod serve;

@@ -43,6 +43,13 @@ Examples:
   ixora echo tap:ixora0 --ip 10.9.9.2                     as a host beside this one (root)
   ixora echo model:82599,wire=gen:rate=10k+sink --duration 2s";
 
+pub const SERVE: &str = "\
+Examples:
+  ixora serve echo --port tap:ixora0 --addr 10.9.9.2/24   as a host beside this one (root);
+  ip addr add 10.9.9.1/24 dev ixora0                      then, in another terminal:
+  nc 10.9.9.2 7
+  ixora serve echo --port 0000:03:00.0 --addr 10.0.0.2/24 --listen 7777 --queues 2 --threads 2";
+
 pub const MODEL: &str = "\
 Examples:
   ixora model 82599 --socket /tmp/nic --wire gen:size=64,rate=1M,flows=16

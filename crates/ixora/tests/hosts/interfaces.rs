@@ -87,6 +87,21 @@ fn ping(host: Ipv4Addr, number: u16) -> Option<()> {
     None
 }
 
+/// Sends `len` bytes to the other host's port 7 by TCP, and has them sent back.
+fn echo_comes_back(len: usize) {
+    let mut stream = connect((THERE, 7));
+    let data: Vec<u8> = (0..len).map(|n| (n * 7 + n / 251) as u8).collect();
+    let (mut writer, sent) = (stream.try_clone().expect("a descriptor"), data.clone());
+    let sender = thread::spawn(move || {
+        writer.write_all(&sent).expect("taken");
+        writer.shutdown(std::net::Shutdown::Write).expect("it ends");
+    });
+    let mut back = Vec::new();
+    stream.read_to_end(&mut back).expect("all of it");
+    sender.join().expect("no panic");
+    assert!(back == data, "{} of {len} bytes, or others", back.len());
+}
+
 /// Sends `len` bytes to the other host by TCP, which sends them back.
 fn tcp(lab: &Lab, len: usize) {
     let listener = lab.b.run(|| TcpListener::bind((THERE, 7)).expect("a port"));
@@ -101,19 +116,7 @@ fn tcp(lab: &Lab, len: usize) {
             all += block.len();
         }
     });
-    lab.a.run(move || {
-        let mut stream = connect((THERE, 7));
-        let data: Vec<u8> = (0..len).map(|n| (n * 7 + n / 251) as u8).collect();
-        let (mut writer, sent) = (stream.try_clone().expect("a descriptor"), data.clone());
-        let sender = thread::spawn(move || {
-            writer.write_all(&sent).expect("taken");
-            writer.shutdown(std::net::Shutdown::Write).expect("it ends");
-        });
-        let mut back = Vec::new();
-        stream.read_to_end(&mut back).expect("all of it");
-        sender.join().expect("no panic");
-        assert!(back == data, "{} of {len} bytes, or others", back.len());
-    });
+    lab.a.run(move || echo_comes_back(len));
     echo.recv().expect("it ended");
 }
 
@@ -185,6 +188,38 @@ fn an_echo_on_a_tap_is_a_host_beside_this_one() {
     });
     lab.ping(20);
     assert_eq!(end(echo)["ports"][0]["driver"], "tap");
+}
+
+#[test]
+fn a_served_echo_talks_tcp_with_the_kernel_beside_it() {
+    if !may_make_interfaces() {
+        return;
+    }
+    for options in ["", " --interrupts"] {
+        let (place, lab) = (tempfile::tempdir().expect("a directory"), Lab::new([true; 2]));
+        let command = format!("serve echo --port tap:t0 --addr {THERE}/24 --json{options}");
+        let path = place.path().to_owned();
+        let echo = lab.a.run(move || {
+            ip("link del host");
+            start(&path, &command)
+        });
+        lab.a.run(|| {
+            until("interface", || {
+                Command::new("ip").args(["link", "show", "t0"]).output().is_ok_and(|o| o.status.success())
+            });
+            ip(&format!("addr add {HERE}/24 dev t0"));
+        });
+        lab.ping(5);
+        lab.a.run(|| {
+            echo_comes_back(2_000_000);
+            assert!(TcpStream::connect((THERE, 9)).is_err(), "nobody listens there");
+        });
+        let json = end(echo);
+        let notes = &json["notes"];
+        assert_eq!((&notes["tcp_bytes_received"], &notes["tcp_accepted"]), (&2_000_000.into(), &1.into()));
+        assert_eq!(json["losses"]["rx_tcp_no_connection"], 1, "{json:#}");
+        assert_eq!(json["missing_buffers"], 0);
+    }
 }
 
 #[test]

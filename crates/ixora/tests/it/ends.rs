@@ -238,7 +238,8 @@ fn a_wrong_port_costs_no_older_capture() {
 #[test]
 fn help_has_examples_and_they_are_accepted() {
     let place = tempfile::tempdir().expect("a directory");
-    for command in ["", "fwd ", "pktgen ", "pcap ", "echo ", "model ", "demo ", "doctor ", "bench "] {
+    for command in ["", "fwd ", "pktgen ", "pcap ", "echo ", "serve ", "model ", "demo ", "doctor ", "bench "]
+    {
         let help = run(place.path(), &format!("{command}--help"));
         assert_eq!(help.code(), Some(0), "{help:#?}");
         let examples = help.stdout.lines().filter_map(|line| line.strip_prefix("  ixora "));

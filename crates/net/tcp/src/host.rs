@@ -4,7 +4,7 @@
 //! ICMP other than pings are dropped.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use memory::{Batch, Packet, Pool};
@@ -56,6 +56,9 @@ impl Default for Neighbors {
     }
 }
 
+/// What the cores of a host counted, by the time they ended.
+pub type Report = Arc<Mutex<Vec<Counter>>>;
+
 /// The losses below TCP.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lost {
@@ -85,6 +88,8 @@ pub struct Host {
     now: Option<Instant>,
     /// Buffers that connections may keep.
     buffers: usize,
+    /// Where the counters go in the end.
+    report: Report,
 }
 
 impl Host {
@@ -116,7 +121,13 @@ impl Host {
             lost: Lost::default(),
             now: None,
             buffers,
+            report: Report::default(),
         }
+    }
+
+    /// Has the counters added to a report when the host ends, which is on its own thread.
+    pub fn report_to(&mut self, report: &Report) {
+        self.report = report.clone();
     }
 
     /// The stack, to listen on ports of it and to read what it counted.
@@ -277,6 +288,13 @@ impl Poller for Host {
 
     fn retries(&self) -> bool {
         true
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.extend(self.counters());
     }
 }
 

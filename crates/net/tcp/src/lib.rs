@@ -56,7 +56,7 @@ pub use connection::{Io, State};
 pub use counters::Counters;
 pub use echo::Echo;
 pub use event::{Event, Id, Reason, Service};
-pub use host::{Addresses, Host, Neighbors};
+pub use host::{Addresses, Host, Neighbors, Report};
 pub use key::Key;
 pub use options::{Algorithm, KeepAlive, Options};
 pub use stack::Stack;
