@@ -2,7 +2,11 @@
 //! an element is run by the thread that the configuration says.
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use graph::Options;
+use graph::clock::{Clock, SIMULATION_START_NS};
 
 use crate::Rig;
 
@@ -147,4 +151,26 @@ fn a_changed_route_is_that_of_all_threads() {
             }
         }
     }
+}
+
+/// With simulated time each thread rests until the first timer of all: seconds pass at
+/// once, and each timer in its turn, whichever thread's it is.
+#[test]
+fn simulated_time_passes_when_all_threads_rest() {
+    let config = "Script(wait 1s, print \"hi\", wait 10s, print $(c.count), stop);
+         s :: TimedSource(INTERVAL 2s, LIMIT 3) -> SetTimestamp -> Queue -> DelayShaper(1s)
+         -> v :: Unqueue -> c :: Counter -> Print(it, TIMESTAMP true) -> Queue -> w :: Unqueue -> Discard;
+         StaticThreadSched(s 1, v 2, w 3)";
+    let clock = Arc::new(Clock::simulated(SIMULATION_START_NS));
+    let options = Options { threads: 4, clock, ..Options::default() };
+    let flat = element::fixture::flatten(config, &crate::registry()).unwrap();
+    let rig = element::fixture::Rig::build(config, flat, &crate::registry(), options).unwrap();
+    let mut rig = Rig(rig);
+    assert!(run_until(&mut rig, "c.count", 3), "time stood still");
+    let printed = rig.printed();
+    let lines: Vec<&str> = printed.lines().map(|line| line.split('.').next().unwrap()).collect();
+    assert_eq!(lines[0], "hi", "{printed}");
+    assert_eq!(lines[lines.len() - 1], "3", "{printed}");
+    let times: Vec<&str> = lines[1..4].iter().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    assert_eq!(times, ["1000000003", "1000000005", "1000000007"], "{printed}");
 }

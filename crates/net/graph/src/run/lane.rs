@@ -415,8 +415,11 @@ impl Lane {
     /// Looks at watched files, and waits for them, timers and messages if there is
     /// nothing else to do.
     pub(crate) fn look_around(&mut self, timeout_ns: Option<i64>) {
-        for (watch, element) in self.watches.wait(&self.shared.mailboxes[self.id].clone().wakeup, timeout_ns)
-        {
+        let happened = self.watches.wait(&self.shared.mailboxes[self.id].wakeup, timeout_ns);
+        if self.shared.clock.is_simulated() {
+            self.shared.simulation.work(self.id);
+        }
+        for (watch, element) in happened {
             self.profiler.begin();
             self.with(element, |element, cx| element.ready(cx, watch));
             self.charge(element);

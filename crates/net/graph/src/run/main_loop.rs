@@ -53,18 +53,22 @@ impl Lane {
             return;
         }
         let first = self.timers.first();
-        if self.shared.clock.is_simulated() && self.shared.mailboxes.len() == 1 {
-            if let Some(at) = first {
-                self.shared.clock.jump_to(at);
-            }
-            if self.watches.any() || first.is_none() {
-                self.look_around(first.map(|_| 0));
-            }
-            return;
+        if self.shared.clock.is_simulated() {
+            return self.rest_simulated(first);
         }
         let timeout = first.map(|at| at.saturating_sub(self.shared.clock.now_ns()));
         if timeout.is_none_or(|ns| ns > 0) {
             self.look_around(timeout);
+        }
+    }
+
+    /// As [`rest`](Self::rest), where time moves on when all threads rest. It waits for
+    /// messages and files, not for time: who moves time on wakes it.
+    fn rest_simulated(&mut self, first: Option<i64>) {
+        let shared = self.shared.clone();
+        let goes_on = shared.simulation.rest(self.id, first, &shared.clock, &shared.mailboxes);
+        if !goes_on || self.watches.any() {
+            self.look_around(goes_on.then_some(0));
         }
     }
 

@@ -14,6 +14,7 @@ mod reconfigure;
 pub mod router;
 pub mod shared;
 pub mod signal;
+mod simulation;
 mod swap;
 pub mod task;
 pub mod timer;

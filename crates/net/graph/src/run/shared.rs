@@ -12,6 +12,7 @@ use crate::plan::Plan;
 use crate::plan::setup::Shares;
 use crate::run::lane::Lane;
 use crate::run::mailbox::Mailbox;
+use crate::run::simulation::Simulation;
 
 /// Where a router prints.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +43,8 @@ pub struct Shared {
     pub plan: Plan,
     pub(crate) clock: Arc<Clock>,
     pub(crate) mailboxes: Vec<Arc<Mailbox>>,
+    /// Which lanes rest, where time is simulated.
+    pub(crate) simulation: Simulation,
     shares: Shares,
     console: Console,
     /// How many more must want the router to stop.
@@ -86,6 +89,7 @@ impl Shared {
         Shared {
             plan,
             clock,
+            simulation: Simulation::new(mailboxes.len()),
             mailboxes,
             shares,
             console,
