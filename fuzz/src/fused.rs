@@ -131,7 +131,7 @@ impl Both {
             fused,
             services,
             clock,
-            buffers: BUFFERS,
+            buffers: Some(BUFFERS),
             dma: crate::dma::space(),
             ..Options::default()
         };

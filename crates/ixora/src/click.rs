@@ -239,6 +239,7 @@ fn build(
         cores: click.cores(),
         clock: clock.clone(),
         measure: click.measure,
+        batching: click.batches.into(),
         thorough: !click.compat,
         hotswap: click.allow_reconfigure.then(|| hotswap(click, clock, successor, &ground)),
         fused: regions,

@@ -86,6 +86,7 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
         threads: click.threads,
         console: Console::Memory(Arc::new(Mutex::new(String::new()))),
         thorough: !click.compat,
+        batching: click.batches.into(),
         ..graph::Options::default()
     };
     let plan = match readable {

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use crate::compiled::Compiled;
 use clap::{ArgAction, Args};
 use element::control::policy::ControlPolicy;
+use graph::Batching;
 
 /// Run a configuration written in Click's language.
 #[derive(Args, Debug, Clone)]
@@ -87,6 +88,10 @@ pub struct Click {
     /// Count packets and cycles for each element.
     #[arg(long)]
     pub measure: bool,
+    /// Whether packets come in batches: `auto`, one by one where a script or a call looks
+    /// at others between them; `always`; `never`.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub batches: Batches,
     /// A class's documentation; `list` for all names, `all` for all classes.
     #[arg(long, value_name = "CLASS")]
     pub doc: Option<String>,
@@ -108,6 +113,27 @@ pub struct Click {
     /// Print this.
     #[arg(long, action = ArgAction::Help)]
     pub(super) help: Option<bool>,
+}
+
+/// When packets come in batches.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Batches {
+    /// Where it makes no difference to what becomes of them.
+    Auto,
+    /// Everywhere.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+impl From<Batches> for Batching {
+    fn from(batches: Batches) -> Batching {
+        match batches {
+            Batches::Auto => Batching::Auto,
+            Batches::Always => Batching::Always,
+            Batches::Never => Batching::Never,
+        }
+    }
 }
 
 impl Click {

@@ -33,11 +33,14 @@ impl Call {
         cx.can_write(&self.handler).map_err(|refused| refused.to_string())
     }
 
-    /// Writes the handler; says so when that fails.
+    /// Writes the handler when the element that asks has returned.
     pub(crate) fn make(&self, cx: &mut Cx<'_>) {
-        if let Err(error) = cx.write(&self.handler, &self.value) {
-            cx.say(&format!("{}: {}: {error}\n", cx.name(), self.handler));
-        }
+        cx.call(&self.handler, &self.value);
+    }
+
+    /// Whether it only stops the router: what becomes of packets does not depend on it.
+    pub(crate) fn is_stop(&self) -> bool {
+        self.handler == "stop"
     }
 
     /// The handler's name, if it is one of the element that asks.

@@ -105,7 +105,7 @@ pub static FILTER: Class = Class {
         }
         let call = call.or_else(|| stop.then(Call::stop));
         let armed = call.is_some();
-        Ok(Each::boxed(Filter { start, end, ready: false, call, armed }))
+        Ok(Each::boxed(Filter { start, end, ready: false, call, armed, called_at: None }))
     },
     ..Class::BASE
 };
@@ -174,6 +174,8 @@ pub struct Filter {
     call: Option<Call>,
     /// The call is still to be made.
     armed: bool,
+    /// The end at which the call was made that decides what becomes of the next packet.
+    called_at: Option<i64>,
 }
 
 /// The time between two, though one of them may be no end at all.
@@ -195,24 +197,33 @@ impl Filter {
         self.ready = true;
     }
 
-    /// The end is reached: tells so, for as long as that moves the end.
+    /// The end is reached: tells so, for as long as that moves the end. Whether the packet
+    /// waits for what comes of it.
     #[cold]
-    fn reach_end(&mut self, cx: &mut Cx<'_>, at: i64) {
-        let Some(call) = self.call.clone() else { return };
+    fn reach_end(&mut self, cx: &mut Cx<'_>, at: i64) -> bool {
+        let Some(call) = self.call.clone() else { return false };
         while at >= self.end.0 && self.armed {
             let before = self.end.0;
+            if self.called_at.take().is_some_and(|end| before <= end) {
+                return false;
+            }
             self.armed = false;
             let now = Call { value: call.value.replace("$t", &text::time(at)), ..call.clone() };
             match now.own(cx) {
                 Some(handler) => {
                     let _ = HANDLERS.write_own(self, cx, handler, &now.value);
                 }
-                None => now.make(cx),
+                None => {
+                    now.make(cx);
+                    self.called_at = Some(before);
+                    return true;
+                }
             }
             if self.end.0 <= before {
-                return;
+                return false;
             }
         }
+        false
     }
 
     fn set_end(&mut self, end: (i64, From)) {
@@ -237,14 +248,23 @@ impl PerPacket for Filter {
         Ok(())
     }
 
+    fn calls(&self) -> bool {
+        self.call.is_some()
+    }
+
+    fn sees_others(&self) -> bool {
+        self.call.as_ref().is_some_and(|call| !call.is_stop())
+    }
+
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let at = packet.annotations().timestamp_ns;
         if !self.ready {
             self.first_packet(at);
         }
-        if at >= self.end.0 && self.armed && at >= self.start.0 {
-            self.reach_end(cx, at);
+        if at >= self.end.0 && self.armed && at >= self.start.0 && self.reach_end(cx, at) {
+            return Action::AGAIN;
         }
+        self.called_at = None;
         if at >= self.start.0 && at < self.end.0 { Action::ON } else { Action::out_or_drop(1, 0) }
     }
 }

@@ -41,6 +41,7 @@ pub use element::{
 };
 pub use per_thread_counter::PerThreadCounter;
 pub use plan::setup::{Services, Setup};
+pub use plan::single::Batching;
 pub use run::cx::Cx;
 pub use run::fused;
 pub use run::router::{Options, Router};

@@ -209,6 +209,7 @@ fn make(conf: &mut Conf<'_>) -> Result<Counter, Fault> {
         counts: Tree::default(),
         count: 0,
         overflow: 0,
+        waits: false,
     };
     conf.complete()?;
     Ok(counter)
@@ -230,6 +231,8 @@ pub struct Counter {
     counts: Tree,
     count: u64,
     overflow: u64,
+    /// A call was asked for, behind which the next packet comes.
+    waits: bool,
 }
 
 /// How counts are written to a file.
@@ -242,6 +245,15 @@ enum Format {
     Addresses,
     /// Each aggregate's part of the whole.
     Shares,
+}
+
+/// What became of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    Yes,
+    No,
+    /// That is decided by a call that comes first.
+    Again,
 }
 
 /// A truth value that is written to a handler.
@@ -260,23 +272,25 @@ impl Counter {
         (packet.total_len() as i64 + extra - link as i64) as u32
     }
 
-    /// Counts a packet; whether it was counted.
-    fn update(&mut self, cx: &mut Cx<'_>, packet: &Packet, frozen: bool) -> bool {
+    /// Counts a packet, or not.
+    fn update(&mut self, cx: &mut Cx<'_>, packet: &Packet, frozen: bool) -> Counted {
         if !self.active {
-            return false;
+            return Counted::No;
         }
         let aggregate = packet.u32_at(AGGREGATE);
         let known = self.counts.count(aggregate) > 0;
         let full = self.counts.places() / 4 >= self.capacity || self.counts.len() >= self.capacity;
         if !known && (frozen || self.frozen || full) {
             self.overflow += u64::from(full && !(frozen || self.frozen));
-            return false;
+            return Counted::No;
         }
         let amount = self.amount(packet);
         if amount > 0 && !known {
             let reached = self.at_aggregates.as_ref().is_some_and(|at| self.counts.len() as u64 >= at.number);
             if let Some(at) = self.at_aggregates.take_if(|_| reached) {
-                self.make(cx, &at.call);
+                if self.make(cx, &at.call) {
+                    return Counted::Again;
+                }
                 return self.update(cx, packet, frozen); // it may be frozen now
             }
         }
@@ -284,21 +298,26 @@ impl Counter {
         self.count = self.count.wrapping_add(amount.into());
         let reached = self.at_count.as_ref().is_some_and(|at| self.count >= at.number);
         if let Some(at) = self.at_count.take_if(|_| reached) {
-            self.make(cx, &at.call);
+            self.waits = self.make(cx, &at.call);
         }
-        true
+        Counted::Yes
     }
 
-    /// Writes a handler; one of its own at once.
-    fn make(&mut self, cx: &mut Cx<'_>, call: &Call) {
+    /// Writes a handler; one of its own at once. Whether the next packet waits for what
+    /// comes of it.
+    fn make(&mut self, cx: &mut Cx<'_>, call: &Call) -> bool {
         let own = call.handler.strip_prefix('.').or_else(|| call.own(cx)).map(str::to_string);
         match own {
             Some(handler) => {
                 if let Err(error) = HANDLERS.write_own(self, cx, &handler, &call.value) {
                     cx.say(&format!("{}: {error}\n", cx.name()));
                 }
+                false
             }
-            None => call.make(cx),
+            None => {
+                call.make(cx);
+                true
+            }
         }
     }
 
@@ -367,8 +386,22 @@ impl PerPacket for Counter {
         self.at_aggregates.iter().chain(&self.at_count).try_for_each(|at| at.check(cx))
     }
 
+    fn calls(&self) -> bool {
+        self.at_aggregates.is_some() || self.at_count.is_some()
+    }
+
+    fn sees_others(&self) -> bool {
+        self.at_aggregates.iter().chain(&self.at_count).any(|at| !at.call.is_stop())
+    }
+
     fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action {
-        let counted = self.update(cx, packet, input == 1);
-        Action::out(if counted || cx.outputs() == 1 { 0 } else { 1 })
+        if std::mem::take(&mut self.waits) {
+            return Action::AGAIN;
+        }
+        match self.update(cx, packet, input == 1) {
+            Counted::Again => Action::AGAIN,
+            Counted::No if cx.outputs() > 1 => Action::out(1),
+            Counted::Yes | Counted::No => Action::ON,
+        }
     }
 }

@@ -466,6 +466,10 @@ impl Element for Script {
         }
     }
 
+    fn sees_others(&self) -> bool {
+        self.kind == Kind::Packet
+    }
+
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
         while let Some(packet) = batch.pop_front() {
             self.variables.insert("input".into(), input.to_string());

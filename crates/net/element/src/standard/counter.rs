@@ -60,7 +60,7 @@ pub static CLASS: Class = Class {
         let byte_call =
             byte_call.map(|text| Call::parse(&text.0, "BYTE_COUNT_CALL type mismatch")).transpose()?;
         let (packets, bytes) = (PerThreadCounter::default(), PerThreadCounter::default());
-        Ok(Box::new(Counter { packets, bytes, call, byte_call, rate: Rate::default() }))
+        Ok(Box::new(Counter { packets, bytes, call, byte_call, counted: false, rate: Rate::default() }))
     },
     ..Class::BASE
 };
@@ -90,13 +90,13 @@ impl Call {
         Ok(call)
     }
 
-    /// Writes the handler if it is time to, once.
-    fn check(call: &mut Option<Call>, count: u64, cx: &mut Cx<'_>) {
-        let Some(call) = call.as_mut().filter(|c| !c.done && count >= c.at) else { return };
+    /// Writes the handler if it is time to, once, when the counter has returned; whether
+    /// it is.
+    fn check(call: &mut Option<Call>, count: u64, cx: &mut Cx<'_>) -> bool {
+        let Some(call) = call.as_mut().filter(|c| !c.done && count >= c.at) else { return false };
         call.done = true;
-        if let Err(error) = cx.write(&call.handler, &call.value) {
-            cx.say(&format!("{}: {}: {error}\n", cx.name(), call.handler));
-        }
+        cx.call(&call.handler, &call.value);
+        true
     }
 
     fn unparse(call: &Option<Call>) -> String {
@@ -134,6 +134,8 @@ pub struct Counter {
     bytes: PerThreadCounter,
     call: Option<Call>,
     byte_call: Option<Call>,
+    /// The first packet of the next batch was counted.
+    counted: bool,
     rate: Rate,
 }
 
@@ -143,15 +145,38 @@ impl Counter {
         self.packets.add(packets);
         self.bytes.add(bytes);
         if self.call.is_some() || self.byte_call.is_some() {
-            self.call(cx);
+            self.call(cx); // of one in a program, which asks each packet alone
         }
     }
 
-    /// Writes the handlers whose time has come.
+    /// Writes the handlers whose time has come; whether it has for one.
     #[cold]
-    fn call(&mut self, cx: &mut Cx<'_>) {
-        Call::check(&mut self.call, self.packets.sum(), cx);
-        Call::check(&mut self.byte_call, self.bytes.sum(), cx);
+    fn call(&mut self, cx: &mut Cx<'_>) -> bool {
+        let packets = Call::check(&mut self.call, self.packets.sum(), cx);
+        Call::check(&mut self.byte_call, self.bytes.sum(), cx) || packets
+    }
+
+    /// Counts packets one after the other, up to one at which a handler is called: that
+    /// comes once more behind the call, and was counted.
+    #[cold]
+    fn count_until_call(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        let mut counted = batch.len();
+        for (place, packet) in batch.iter().enumerate().skip(usize::from(self.counted)) {
+            self.packets.add(1);
+            self.bytes.add(packet.total_len() as u64);
+            if self.call(cx) {
+                counted = place;
+                break;
+            }
+        }
+        self.counted = counted < batch.len();
+        if !self.counted {
+            return Next::Push(0);
+        }
+        for packet in batch.drain().take(counted) {
+            cx.emit(0, packet);
+        }
+        Next::Again(input)
     }
 
     /// Packets and bytes per second.
@@ -186,7 +211,15 @@ impl Element for Counter {
         refused.map_or(Ok(()), |refused| Err(refused.to_string()))
     }
 
-    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
+    fn sees_others(&self) -> bool {
+        [&self.call, &self.byte_call].into_iter().flatten().any(|call| call.handler != "stop")
+    }
+
+    fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        let waits = |call: &Option<Call>| call.as_ref().is_some_and(|call| !call.done);
+        if waits(&self.call) || waits(&self.byte_call) || self.counted {
+            return self.count_until_call(cx, input, batch);
+        }
         let bytes = batch.iter().map(|packet| packet.total_len() as u64).sum();
         self.count(cx, batch.len() as u64, bytes);
         Next::Push(0)
@@ -198,6 +231,7 @@ impl Element for Counter {
             bytes: self.bytes.for_another(),
             call: self.call.clone(),
             byte_call: self.byte_call.clone(),
+            counted: false,
             rate: Rate::default(),
         }))
     }

@@ -202,9 +202,7 @@ impl InfiniteSource {
         self.packets.lower();
         if let Some(call) = self.end_call.clone() {
             let (handler, value) = args::shift_word(&call);
-            if let Err(error) = cx.write(handler, value) {
-                cx.say(&format!("{}: {error}\n", cx.name()));
-            }
+            cx.call(handler, value);
         }
         if self.stop {
             cx.stop();

@@ -271,9 +271,7 @@ impl Source {
             self.ended = true;
             if let Some(call) = &self.end_call {
                 let (handler, value) = shift_word(call);
-                if let Err(error) = cx.write(handler, value) {
-                    cx.say(&format!("{}: {error}\n", cx.name()));
-                }
+                cx.call(handler, value);
             }
             if self.stop {
                 cx.stop();

@@ -43,6 +43,9 @@ pub enum Next {
     Push(usize),
     /// They are freed; the element counted them, or kept them all.
     Done,
+    /// They come in at this input once more, behind the calls that the element asked for
+    /// ([`Cx::call`]): what it does with them depends on those.
+    Again(usize),
 }
 
 /// What a task did.
@@ -226,6 +229,13 @@ pub trait Element: Any + Send {
     /// If it is asked before the router stops.
     fn stop_hook(&mut self) -> Option<&mut dyn StopHook> {
         None
+    }
+
+    /// Whether what becomes of a packet depends on what others did with the one before it:
+    /// packets come to such an element, and to those in front of it, one by one
+    /// ([`Planned::single`](crate::plan::Planned::single)).
+    fn sees_others(&self) -> bool {
+        false
     }
 
     /// What looks at one packet at a time in it, if it is an [`Each`].

@@ -16,6 +16,9 @@ impl Action {
     const NOWHERE: u32 = 0xFFFF;
     /// To output 0.
     pub const ON: Action = Action(0);
+    /// Nowhere yet: this packet and those behind it come once more, after the calls that
+    /// the element asked for. Only of elements that [`PerPacket::calls`].
+    pub const AGAIN: Action = Action(0xFFFE);
 
     /// To `output`; dropped for the class's first reason where that is not connected.
     #[inline(always)]
@@ -62,6 +65,16 @@ pub trait PerPacket: Send + 'static {
 
     /// Deals with a packet that came in at `input`; where it goes.
     fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action;
+
+    /// Whether it may ask for calls ([`Cx::call`]) that decide what becomes of packets.
+    fn calls(&self) -> bool {
+        false
+    }
+
+    /// As [`Element::sees_others`].
+    fn sees_others(&self) -> bool {
+        false
+    }
 
     /// As [`Element::notice`].
     #[allow(unused_variables)]
@@ -140,12 +153,39 @@ impl<K: PerPacket> Each<K> {
     }
 }
 
+impl<K: PerPacket> Each<K> {
+    /// Packets one after the other, until a call decides what becomes of the next.
+    #[cold]
+    fn until_call(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        let (outputs, mut waits) = (cx.outputs(), false);
+        let sort = |cx: &mut &mut Cx<'_>, _: usize, packet: &mut Packet| {
+            if waits {
+                return None;
+            }
+            let action = self.0.packet(cx, input, packet);
+            waits = action == Action::AGAIN;
+            (!waits).then_some(action)
+        };
+        batch.split(&mut &mut *cx, sort, |cx, action, packet| {
+            if action.output() < outputs {
+                cx.emit(action.output(), packet);
+            } else {
+                cx.drop(action.reason(), packet);
+            }
+        });
+        if waits { Next::Again(input) } else { Next::Done }
+    }
+}
+
 impl<K: PerPacket> Element for Each<K> {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.0.init(cx)
     }
 
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        if self.0.calls() {
+            return self.until_call(cx, input, batch);
+        }
         let mut packets = batch.iter_mut();
         let Some(packet) = packets.next() else { return Next::Done };
         let first = self.0.packet(cx, input, packet);
@@ -164,6 +204,10 @@ impl<K: PerPacket> Element for Each<K> {
 
     fn notice(&self, kind: Kind, port: usize) -> Notice {
         self.0.notice(kind, port)
+    }
+
+    fn sees_others(&self) -> bool {
+        self.0.sees_others()
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {

@@ -9,6 +9,7 @@ use crate::element::conf::{Conf, Fault};
 use crate::element::value::{Names, Scope};
 use crate::lang::{Flat, Problem, Severity};
 use crate::plan::setup::{Request, Services, Setup, Shares};
+use crate::plan::single::{self, Batching};
 use crate::plan::{Instances, Planned, Wire};
 use crate::plan::{check, reach, schedule_info, wiring};
 
@@ -51,6 +52,8 @@ pub(crate) struct Inputs<'a> {
     /// Looks for all that is wrong at once, and checks the graph
     /// ([`check`](crate::plan::check)).
     pub(crate) thorough: bool,
+    /// Which packets go one by one.
+    pub(crate) batching: Batching,
     /// The memory that devices and packets share.
     pub(crate) dma: &'a memory::Dma,
     /// What comes from outside the configuration.
@@ -103,6 +106,7 @@ pub(crate) fn configure(flat: &Flat, registry: &Registry, inputs: Inputs<'_>) ->
             planned.hands_over = placement.is_some_and(|placement| placement.hands_over());
         }
         reach::spread(&mut elements, &wires, &homes);
+        single::spread(&mut elements, &wires, &results.made, inputs.batching);
     }
     Configured { elements, wires, results }
 }

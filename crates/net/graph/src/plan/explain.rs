@@ -21,7 +21,8 @@ pub struct ElementReport {
     /// The threads that reach it.
     pub threads: Vec<usize>,
     /// What it is called with: `batch`, or `packet` for one that is written for one
-    /// packet at a time, and loops over the batch itself.
+    /// packet at a time, and loops over the batch itself; `single` where packets come one
+    /// by one ([`Planned::single`]).
     pub unit: &'static str,
     /// Whether threads share it behind a lock.
     pub locked: bool,
@@ -93,10 +94,11 @@ pub fn reports(plan: &Plan, costs: Option<&Costs>) -> Vec<ElementReport> {
             class: planned.class.to_string(),
             way,
             threads: threads(planned.lanes),
-            unit: match (way, planned.each) {
-                ("-", _) => "-",
-                (_, true) => "packet",
-                (_, false) => "batch",
+            unit: match way {
+                "-" => "-",
+                _ if planned.single => "single",
+                _ if planned.each => "packet",
+                _ => "batch",
             },
             locked: planned.locked,
             notes: notes(planned, way, costs),
@@ -126,6 +128,12 @@ pub fn text(plan: &Plan, costs: Option<&Costs>) -> String {
          and\nloops over the batch itself, without a call for each; `batch`: it keeps, makes, copies or \
          joins packets.\n",
     );
+    if reports.iter().any(|report| report.unit == "single") {
+        out.push_str(
+            "`single`: packets come one by one, since what becomes of one depends on what others did with \
+             the one\nbefore it; `--batches always` has them come in batches all the same.\n",
+        );
+    }
     if costs.is_some() {
         out.push_str(
             "CYCLES: of the TSC, measured on this machine just now: the least of many rounds, with nobody \

@@ -8,6 +8,7 @@ pub mod explain;
 mod reach;
 pub mod schedule_info;
 pub mod setup;
+pub mod single;
 pub mod svg;
 pub(crate) mod wiring;
 
@@ -60,6 +61,9 @@ pub struct Planned {
     pub hands_over: bool,
     /// Whether several lanes share it behind a lock.
     pub locked: bool,
+    /// Whether packets come to it one by one, each as far as it goes before the next
+    /// ([`single`]).
+    pub single: bool,
     /// Whether it looks at one packet at a time, in a loop of its own over a batch.
     pub each: bool,
     /// Handlers that it has and others of its class may not: their names, and their rows

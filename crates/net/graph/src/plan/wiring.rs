@@ -56,6 +56,7 @@ pub(crate) fn of(flat: &Flat, registry: &Registry) -> Wiring {
             homes: 0,
             hands_over: false,
             locked: false,
+            single: false,
             each: false,
             further_handlers: vec![],
             needs: vec![],

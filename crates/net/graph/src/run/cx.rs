@@ -10,7 +10,7 @@ use memory::{Batch, Packet, Pool};
 
 use crate::element::{Complaint, Element, Refused};
 use crate::plan::Port;
-use crate::run::lane::Lane;
+use crate::run::lane::{Lane, Late};
 use crate::run::signal::{self, Kind, Signal, Signals, Waker};
 use crate::run::task::TaskId;
 
@@ -78,7 +78,13 @@ impl Cx<'_> {
         let before = batch.len();
         if let Some(from) = self.lane.slots[self.me].ins.get(input).copied().flatten() {
             self.lane.charge(self.me);
-            self.lane.pull(from, batch);
+            if self.lane.slots[self.me].single && batch.room() > 1 {
+                let mut one = Batch::with_limit(1);
+                self.lane.pull(from, &mut one);
+                batch.take_from(&mut one, 1);
+            } else {
+                self.lane.pull(from, batch);
+            }
         }
         let pulled = batch.len() - before;
         if pulled > 0 {
@@ -341,6 +347,16 @@ impl Cx<'_> {
     /// When there is none, or it refuses.
     pub fn write(&mut self, name: &str, value: &str) -> Result<(), Refused> {
         self.lane.write(Some(self.me), name, value)
+    }
+
+    /// Writes a handler as soon as this element has returned, and before packets that come
+    /// to it once more ([`Next::Again`](crate::Next::Again)): what is called can read and
+    /// write handlers of this element. What it complains of is printed.
+    #[cold]
+    pub fn call(&mut self, handler: &str, value: &str) {
+        let (handler, value) = (handler.to_string(), value.to_string());
+        let at_work = self.lane.holder(self.me);
+        self.lane.slots[at_work].late.push(Late { of: None, from: self.me, handler, value });
     }
 
     /// Tells whoever calls a handler of this element that something is wrong, beside what

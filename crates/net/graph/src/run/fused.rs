@@ -375,6 +375,7 @@ pub(crate) fn install(regions: &'static [Region], plan: &Plan, slots: &mut Vec<S
 /// Moves a region's elements into its program, and the program into a slot.
 fn fuse(region: &'static Region, hidden: usize, slots: &mut [Slot]) -> Result<Slot, String> {
     let mut outs: Vec<Option<Port>> = vec![];
+    let single = region.members.iter().any(|&(number, _)| slots[number].single);
     let mut add = |port: Option<Port>| outs.push(port);
     region.exits.iter().for_each(|&(element, port)| add(Some(Port { element, port })));
     (0..region.entries.len()).for_each(|entry| add(Some(Port { element: hidden, port: entry })));
@@ -402,6 +403,7 @@ fn fuse(region: &'static Region, hidden: usize, slots: &mut [Slot]) -> Result<Sl
         ins: Box::default(),
         pulled: Box::default(),
         emitted: None,
+        single,
         counters: Counters::default(),
         late: vec![],
     })

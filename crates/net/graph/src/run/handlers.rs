@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::element::handler::Handler;
 use crate::element::{Complaint, Refused};
-use crate::run::lane::Lane;
+use crate::run::lane::{Lane, Late};
 use common::{ElementRow, LIVE_CONFIG, OF_ALL, OF_HOTSWAP, OF_ROUTER, OF_TASKS, RouterRow, TaskRow};
 
 /// How long another thread may take to answer.
@@ -282,7 +282,8 @@ impl Lane {
             }
             None => {
                 let at_work = self.holder(element);
-                self.slots[at_work].late.push((element, handler.to_string(), value.to_string()));
+                let (handler, value) = (handler.to_string(), value.to_string());
+                self.slots[at_work].late.push(Late { of: Some(element), from: element, handler, value });
                 Ok(())
             }
         }

@@ -57,9 +57,21 @@ pub(crate) struct Slot {
     pub(crate) pulled: Box<[Pulled]>,
     /// What it emitted and was not carried on yet.
     pub(crate) emitted: Option<Box<OutputBatches>>,
+    /// Packets come to it one by one.
+    pub(crate) single: bool,
     pub(crate) counters: Counters,
     /// Writes that came while it was at work: to which element, of which handler, what.
-    pub(crate) late: Vec<(usize, String, String)>,
+    pub(crate) late: Vec<Late>,
+}
+
+/// A handler to write when an element has returned that is at work.
+pub(crate) struct Late {
+    /// Whose handler it is; `None` for one that the element at work calls.
+    pub(crate) of: Option<usize>,
+    /// The element that calls it.
+    pub(crate) from: usize,
+    pub(crate) handler: String,
+    pub(crate) value: String,
 }
 
 /// A batch that waits to be carried on.
@@ -147,8 +159,22 @@ impl Lane {
         in_slot.and_then(|element| element.downcast_ref::<StandIn>()).map_or(element, StandIn::hidden)
     }
 
-    /// Carries packets to an element, and on from there as far as they go.
-    pub(crate) fn push(&mut self, mut to: Port, batch: &mut Batch) {
+    /// Carries packets to an element, and on from there as far as they go: one by one,
+    /// where that makes a difference.
+    pub(crate) fn push(&mut self, to: Port, batch: &mut Batch) {
+        if batch.len() > 1 && self.slots[to.element].single {
+            let mut one = Batch::with_limit(1);
+            while let Some(packet) = batch.pop_front() {
+                one.push(packet);
+                self.carry(to, &mut one);
+                self.buffers.free_batch(&mut one);
+            }
+            return;
+        }
+        self.carry(to, batch);
+    }
+
+    fn carry(&mut self, mut to: Port, batch: &mut Batch) {
         if self.depth >= DEPTH {
             return self.defer(to, batch);
         }
@@ -184,9 +210,13 @@ impl Lane {
         if batch.is_empty() {
             return None;
         }
-        let Next::Push(output) = next else {
-            self.buffers.free_batch(batch);
-            return None;
+        let output = match next {
+            Next::Push(output) => output,
+            Next::Again(port) => return Some(Port { element, port }),
+            Next::Done => {
+                self.buffers.free_batch(batch);
+                return None;
+            }
         };
         let on = self.slots[element].outs.get(output).copied().flatten();
         if on.is_none() {
@@ -209,9 +239,21 @@ impl Lane {
             let slot = &mut self.slots[element];
             slot.emitted.get_or_insert(outs);
         }
-        for (element, handler, value) in std::mem::take(&mut self.slots[element].late) {
-            if let Err(error) = self.write_here(element, &handler, &value) {
-                self.shared.say(&format!("{}.{handler}: {error}\n", self.shared.name(element)));
+        for Late { of, from, handler, value } in std::mem::take(&mut self.slots[element].late) {
+            let (asker, written) = match of {
+                Some(element) => {
+                    let full = format!("{}.{handler}", self.shared.name(element));
+                    (full, self.write_here(element, &handler, &value))
+                }
+                None => {
+                    let written = self.write(Some(from), &handler, &value);
+                    (format!("{}: {handler}", self.shared.name(from)), written)
+                }
+            };
+            let told = if of.is_none() { std::mem::take(&mut self.told) } else { vec![] };
+            let refused = written.err().map(|refused| refused.to_string()).filter(|text| !text.is_empty());
+            for text in told.iter().map(ToString::to_string).chain(refused) {
+                self.shared.say(&format!("{asker}: {text}\n"));
             }
         }
     }
@@ -294,22 +336,36 @@ impl Lane {
     /// that is asked stays in the batch.
     fn push_through(&mut self, at: Port, input: usize, pulled: &mut Batch) {
         self.profiler.count(&mut self.slots[at.element].counters, pulled.len());
-        let next = self.with(at.element, |element, cx| element.push(cx, input, pulled));
-        self.charge(at.element);
-        match next {
-            Some(Next::Push(output)) if output == at.port => {}
-            Some(next) => {
-                // What it emitted here was pulled: only the rest is carried on.
-                let mut kept = Batch::with_limit(Batch::MAX);
-                if let Some(outs) = &mut self.slots[at.element].emitted {
-                    outs.take(at.port, &mut kept);
+        let mut kept: Option<Batch> = None;
+        for _ in 0..HOPS {
+            let next = self.with(at.element, |element, cx| element.push(cx, input, pulled));
+            self.charge(at.element);
+            let next = match next {
+                Some(Next::Push(output)) if output == at.port => break,
+                Some(next) => next,
+                // It is at work, and pulls itself.
+                None => {
+                    self.drop_batch(at.element, 0, pulled);
+                    break;
                 }
-                if let Some(to) = self.forward(at.element, next, pulled) {
-                    self.push(to, pulled);
-                }
-                pulled.take_from(&mut kept, Batch::MAX);
+            };
+            // What it emitted here was pulled: only the rest is carried on.
+            let kept = kept.get_or_insert_with(|| Batch::with_limit(Batch::MAX));
+            if let Some(outs) = &mut self.slots[at.element].emitted {
+                outs.take(at.port, kept);
             }
-            None => self.drop_batch(at.element, 0, pulled), // it is at work, and pulls itself
+            match (self.forward(at.element, next, pulled), next) {
+                (Some(_), Next::Again(_)) => {}
+                (Some(to), _) => {
+                    self.push(to, pulled);
+                    break;
+                }
+                (None, _) => break,
+            }
+        }
+        if let Some(mut kept) = kept {
+            kept.take_from(pulled, Batch::MAX);
+            pulled.take_from(&mut kept, Batch::MAX);
         }
         self.collect(at, pulled);
     }

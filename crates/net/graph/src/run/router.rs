@@ -13,6 +13,7 @@ use crate::element::{Element, Refused, port_code};
 use crate::lang::{Flat, Place, Problem};
 use crate::plan::configure::{Configured, Inputs, configure, in_phases, is_wrong};
 use crate::plan::setup::Services;
+use crate::plan::single::Batching;
 use crate::plan::{Instances, MAX_THREADS, Plan, Planned, Port};
 use crate::run::buffers::Buffers;
 use crate::run::counters::Counters;
@@ -42,6 +43,8 @@ pub struct Options {
     pub hotswap: Option<Hotswap>,
     /// What elements get from outside the configuration.
     pub services: Services,
+    /// Which packets go one by one.
+    pub batching: Batching,
     /// Looks for all that is wrong at once, for headers that elements need and nobody
     /// found, and for elements that nothing reaches ([`check`](crate::plan::check)). Without
     /// it a router is refused for what Click refuses it for.
@@ -69,6 +72,7 @@ impl Default for Options {
             measure: false,
             hotswap: None,
             services: Services::default(),
+            batching: Batching::default(),
             thorough: false,
             prepare: None,
             fused: &[],
@@ -81,6 +85,7 @@ impl Options {
         Inputs {
             threads: self.threads.clamp(1, MAX_THREADS),
             thorough: self.thorough,
+            batching: self.batching,
             dma: &self.dma,
             services: &self.services,
         }
@@ -410,6 +415,7 @@ fn slot(plan: &Plan, index: usize, element: Option<Box<dyn Element>>) -> Slot {
         outs: (0..outputs).map(leads).collect(),
         ins: (0..inputs).map(comes).collect(),
         emitted: None,
+        single: planned.single,
         counters: Counters { drops: vec![0; planned.kind.drops.len()], ..Counters::default() },
         late: vec![],
     }

@@ -1,0 +1,125 @@
+//! Handlers that elements call while packets go through them, and packets whose way
+//! depends on what such calls did with the one before: as in Click, which has no batches.
+#![allow(clippy::unwrap_used)]
+
+use graph::{Batching, Options};
+
+use crate::{Rig, registry};
+
+fn printed(config: &str) -> String {
+    let mut rig = Rig::new(config).unwrap_or_else(|problems| panic!("{problems}"));
+    rig.run();
+    rig.printed()
+}
+
+#[test]
+fn a_called_script_reads_the_element_that_called_it() {
+    let script = "s :: Script(TYPE PASSIVE, print \"first\", print $(c.count), read c.count, print \"last\")";
+    let config = format!(
+        "InfiniteSource(DATA x, LIMIT 10, BURST 10, STOP true) -> c :: Counter(COUNT_CALL 3 s.run)
+         -> d :: Counter -> Discard; {script}"
+    );
+    assert_eq!(printed(&config), "first\n3\nc.count:\n3\nlast\n");
+    // Those in front went on before, the third did not.
+    let script = "s :: Script(TYPE PASSIVE, print $(d.count))";
+    let config = format!(
+        "InfiniteSource(DATA xx, LIMIT 10, BURST 10, STOP true) -> c :: Counter(BYTE_COUNT_CALL 6 s.run)
+         -> d :: Counter -> Discard; {script}"
+    );
+    assert_eq!(printed(&config), "2\n");
+    // Where packets are pulled as well.
+    let config = "InfiniteSource(DATA x, LIMIT 10, BURST 10) -> Queue -> c :: Counter(COUNT_CALL 4 s.run)
+         -> Unqueue(10) -> Discard; DriverManager(wait 1s); s :: Script(TYPE PASSIVE, print $(c.count))";
+    assert_eq!(printed(config), "4\n");
+}
+
+#[test]
+fn a_source_at_its_end_can_be_asked() {
+    for source in ["InfiniteSource(LIMIT 5, BURST 5", "RandomSource(60, LIMIT 5, BURST 5"] {
+        let config = format!(
+            "i :: {source}, END_CALL s.run) -> c :: Counter -> Discard;
+             s :: Script(TYPE PASSIVE, print $(i.count) $(c.count), write stop)"
+        );
+        assert_eq!(printed(&config), "5 5\n", "{source}");
+    }
+}
+
+#[test]
+fn what_a_call_refuses_is_printed() {
+    let config =
+        "InfiniteSource(LIMIT 10, BURST 10, STOP true) -> c :: Counter(COUNT_CALL 3 s.run) -> Discard;
+         s :: Script(TYPE PASSIVE, print $(c.nothing), error \"too bad\")";
+    let printed = printed(config);
+    assert!(printed.contains("nothing") && printed.contains("too bad"), "{printed}");
+}
+
+/// Each end is moved on before the next packet is judged, and the packet that came at the
+/// end is judged once more.
+#[test]
+fn a_called_script_moves_the_end_of_a_filter() {
+    let config = "TimedSource(1, LIMIT 10, STOP true) -> SetTimestamp -> Queue -> u :: Unqueue(10, ACTIVE false)
+         -> t :: TimeFilter(END_AFTER 2.5s, END_CALL s.run) -> c :: Counter -> Discard; t[1] -> e :: Counter -> Discard;
+         s :: Script(TYPE PASSIVE, init n 0, set n $(add $n 1), print \"end $n\", goto over $(gt $n 2),
+           write t.extend_interval 2s, label over);
+         DriverManager(wait, write u.active true, wait 0.1s, print $(c.count) $(e.count))";
+    assert_eq!(printed(config), "end 1\nend 2\nend 3\n7 3\n");
+}
+
+#[test]
+fn a_called_script_freezes_a_counter_of_aggregates() {
+    let config = "InfiniteSource(DATA x, LIMIT 10, BURST 10, STOP true) -> a :: AggregateCounter(COUNT_CALL 4 s.run) -> Discard;
+         s :: Script(TYPE PASSIVE, write a.active false);
+         DriverManager(wait, print $(a.count))";
+    assert_eq!(printed(config), "4\n");
+}
+
+const SPLIT: &str = "InfiniteSource(LIMIT 10, BURST 10, STOP true) -> c :: Counter
+     -> Script(TYPE PACKET, write sw.switch $(mod $(c.count) 2), return 0) -> sw :: Switch(0);
+     sw[0] -> a :: Counter -> Discard; sw[1] -> b :: Counter -> Discard;";
+
+fn split(config: &str, batching: Batching) -> (String, String) {
+    let options = Options {
+        clock: std::sync::Arc::new(graph::Clock::simulated(graph::clock::SIMULATION_START_NS)),
+        batching,
+        ..Options::default()
+    };
+    let flat = element::fixture::flatten(config, &registry()).unwrap();
+    let mut rig = Rig(element::fixture::Rig::build(config, flat, &registry(), options).unwrap());
+    rig.run();
+    (rig.read("a.count"), rig.read("b.count"))
+}
+
+#[test]
+fn packets_go_one_by_one_where_a_script_looks_between_them() {
+    assert_eq!(split(SPLIT, Batching::Auto), ("5".into(), "5".into()));
+    assert_eq!(split(SPLIT, Batching::Never), ("5".into(), "5".into()));
+    // The whole batch was counted before the script saw the first.
+    assert_eq!(split(SPLIT, Batching::Always), ("10".into(), "0".into()));
+    // Behind a queue, and with the script where packets are pulled.
+    let pushed =
+        SPLIT.replacen("-> c ::", "-> Queue -> Unqueue(10) -> c ::", 1).replacen(", STOP true", "", 1)
+            + "DriverManager(wait 1s)";
+    assert_eq!(split(&pushed, Batching::Auto), ("5".into(), "5".into()));
+    let pulled = SPLIT
+        .replacen("-> c ::", "-> Queue -> c ::", 1)
+        .replacen("-> sw ::", "-> Unqueue(10) -> sw ::", 1)
+        .replacen(", STOP true", "", 1)
+        + "DriverManager(wait 1s)";
+    assert_eq!(split(&pulled, Batching::Auto), ("5".into(), "5".into()));
+}
+
+#[test]
+fn what_goes_one_by_one_is_told() {
+    let config = format!("InfiniteSource -> n :: Null -> Queue -> Unqueue -> x :: Null -> Discard; {SPLIT}");
+    let flat = element::fixture::flatten(&config, &registry()).unwrap();
+    let (plan, problems) = graph::Router::plan(&config, flat, &registry(), Options::default());
+    assert!(problems.is_empty(), "{problems:?}");
+    let text = graph::plan::explain::text(&plan.unwrap(), None);
+    let unit = |name: &str| {
+        let line = text.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
+        line.contains(" single")
+    };
+    let singles: Vec<bool> = ["c", "sw", "n", "x", "a"].map(unit).into();
+    assert_eq!(singles, [true, false, false, false, false], "{text}");
+    assert!(text.contains("--batches always"), "{text}");
+}

@@ -1,0 +1,54 @@
+//! Where packets go one by one. Most elements do the same with packets whether these come
+//! alone or in a batch. A script that looks at a counter in front of it and sets a switch
+//! behind it does not: by the time a batch comes to the script, all of it is counted. So
+//! packets on their way to such an element go one by one, each as far as it goes, as in
+//! Click.
+
+use crate::plan::{Instances, Planned, Wire};
+
+/// Which packets go one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Batching {
+    /// Those on their way to an element of which [`sees_others`](crate::Element::sees_others)
+    /// is true.
+    #[default]
+    Auto,
+    /// None.
+    Always,
+    /// All.
+    Never,
+}
+
+/// Fills in [`Planned::single`]: for elements whose packets depend on others, for those
+/// in front of them as far as to where packets wait or are made, and for those that pull
+/// through them.
+pub(crate) fn spread(elements: &mut [Planned], wires: &[Wire], made: &Instances, batching: Batching) {
+    let sees = |made: &Option<Box<dyn crate::Element>>| made.as_ref().is_some_and(|made| made.sees_others());
+    let mut work: Vec<usize> = match batching {
+        Batching::Always => return,
+        Batching::Never => (0..elements.len()).collect(),
+        Batching::Auto => (0..elements.len()).filter(|&index| sees(&made[index])).collect(),
+    };
+    if work.is_empty() {
+        return;
+    }
+    let (mut before, mut pullers) = (vec![vec![]; elements.len()], vec![vec![]; elements.len()]);
+    for wire in wires {
+        before[wire.to.element].push(wire.from.element);
+        if elements[wire.from.element].pull_outputs[wire.from.port] {
+            pullers[wire.from.element].push(wire.to.element);
+        }
+    }
+    while let Some(index) = work.pop() {
+        if std::mem::replace(&mut elements[index].single, true) {
+            continue;
+        }
+        let waits =
+            |planned: &Planned| planned.pull_outputs.contains(&true) && planned.pull_inputs.contains(&false);
+        // Packets wait here: how they came in makes no difference to how they go on.
+        work.extend(before[index].iter().copied().filter(|&other| !waits(&elements[other])));
+        if !waits(&elements[index]) {
+            work.extend(&pullers[index]);
+        }
+    }
+}
