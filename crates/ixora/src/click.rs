@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use element::io::router_ports::RouterPorts;
 use graph::lang::{Problems, Source};
+use graph::plan::Planned;
 use graph::run::shared::Hotswap;
 use graph::{Clock, Registry, Router, Services};
 use runtime::confine::Confinement;
@@ -188,8 +189,8 @@ fn serve(click: &Click) -> Result<u8, Stop> {
 enum Place<'a> {
     /// Nothing yet; the linters of its models are put there.
     New(&'a Linters),
-    /// What another one stands on, whose place it takes.
-    Of(&'a Ground),
+    /// What another one stands on, whose place it takes, because an element of it said so.
+    Of(&'a Ground, Option<&'a Planned>),
 }
 
 /// Reads and builds a configuration.
@@ -203,8 +204,11 @@ fn build(
     let text = sources.iter().map(|s| String::from_utf8_lossy(&s.text)).collect::<Vec<_>>().join("\n");
     let registry = classes();
     let mut flat = configuration::flatten(click, sources, &registry)?;
-    let takes_over = matches!(place, Place::Of(_));
+    let takes_over = matches!(place, Place::Of(..));
     configuration::add_driver(click, &mut flat, takes_over);
+    if let Place::Of(_, Some(from)) = place {
+        configuration::add_continued(&mut flat, from);
+    }
     let texts = flat.sources.clone();
     if !flat.warnings.is_empty() && !click.no_warnings {
         print_problems(click, &Problems { list: flat.warnings.clone(), sources: texts.clone() });
@@ -213,7 +217,7 @@ fn build(
     let regions = click.compiled.filter(|_| !takes_over).map_or(&[][..], |compiled| compiled.regions);
     let ground = match place {
         Place::New(linters) => Ground::new(click, &flat, linters),
-        Place::Of(ground) => ground.clone(),
+        Place::Of(ground, _) => ground.clone(),
     };
     let router_ports = ground.router_ports(click);
     let mut services = Services::default();
@@ -258,10 +262,10 @@ fn build(
 /// on. Ports that both name stay open.
 fn hotswap(click: &Click, clock: &Arc<Clock>, successor: &Successor, ground: &Ground) -> Hotswap {
     let (click, clock, successor, ground) = (click.clone(), clock.clone(), successor.clone(), ground.clone());
-    Arc::new(move |text: &str| {
+    Arc::new(move |text: &str, from: Option<&Planned>| {
         let name = if click.compat { "config" } else { "hotconfig" };
         let sources = vec![Source::new(name, text)];
-        let router = build(&click, sources, &clock, &successor, Place::Of(&ground));
+        let router = build(&click, sources, &clock, &successor, Place::Of(&ground, from));
         let router = router.map_err(|stop| match stop {
             Stop::Unread(problems) | Stop::Problems(problems) => problems.compat(),
             Stop::Failure(failure) => failure.to_string(),

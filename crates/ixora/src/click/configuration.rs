@@ -4,7 +4,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use graph::Registry;
-use graph::lang::{self, Declared, Flat, Place, Problems, Source};
+use graph::lang::{self, Declared, Flat, Place, Problems, Source, args};
+use graph::plan::Planned;
+use graph::run::shared::CONTINUED;
 
 use super::Click;
 use crate::Failure;
@@ -131,6 +133,24 @@ pub fn add_driver(click: &Click, flat: &mut Flat, hotswap: bool) {
         };
         add(flat, "click_driver@@Metrics".to_string(), "Metrics", format!("{config}{waits}"));
     }
+}
+
+/// Adds what a script of the router that was running has still to do, when it is the
+/// script that wrote this configuration.
+pub fn add_continued(flat: &mut Flat, from: &Planned) {
+    if !matches!(from.kind.name, "Script" | "DriverManager") {
+        return;
+    }
+    let mut arguments = args::split(&from.config);
+    let kind = |argument: &String| {
+        args::keyword(argument).filter(|(word, _)| *word == "TYPE").map(|(_, kind)| kind == "DRIVER")
+    };
+    let is_driver =
+        from.kind.name == "DriverManager" || arguments.iter().filter_map(kind).any(|driver| driver);
+    arguments.retain(|argument| kind(argument).is_none());
+    arguments.extend(is_driver.then(|| "stop".to_string()));
+    arguments.push("TYPE ACTIVE".to_string());
+    add(flat, format!("{}{CONTINUED}", from.name), from.kind.name, args::join(&arguments));
 }
 
 fn add(flat: &mut Flat, name: String, class: &str, config: String) {

@@ -78,6 +78,26 @@ fn packets_go_from_a_model_to_a_model() {
     assert_eq!(value("c.count"), value("t.count") + value("t.dropped"));
 }
 
+/// A script that writes a new configuration goes on there: what it reads, writes and stops
+/// is the new router's.
+#[test]
+fn a_script_goes_on_in_the_router_that_it_wrote() {
+    let next = "InfiniteSource(LIMIT 7) -> c :: Counter -> Discard; n :: Script(TYPE PASSIVE, return new)";
+    for (script, end) in [("Script(", "write stop)"), ("DriverManager(wait 0.1s, ", "label over)")] {
+        let config = format!(
+            "InfiniteSource(LIMIT 3) -> c :: Counter -> Discard; n :: Script(TYPE PASSIVE, return old);
+             {script} set v here, print $(n.run), writeq hotconfig \"{next}\", print $(n.run) $v, wait 0.2s,
+               read c.count, {end}"
+        );
+        let out = ixora(&["-R", "-e", &config, "-h", "c.count"]);
+        let said = (out.status.code(), text(&out.stdout), text(&out.stderr));
+        // Its counter goes on from where the old one was.
+        let expected = (Some(0), "old\nnew here\n10\n".to_string());
+        assert_eq!((said.0, said.1.clone()), expected, "{script}: {}", said.2);
+        assert!(said.2.contains("c.count:\n10\n"), "{}", said.2);
+    }
+}
+
 #[test]
 fn a_configuration_takes_the_place_of_another_and_keeps_its_packets() {
     let next = "InfiniteSource(LIMIT 0) -> q :: Queue(100) -> Unqueue -> c :: Counter(COUNT_CALL 50 stop) -> Discard";

@@ -317,6 +317,13 @@ fn a_running_program_takes_a_new_configuration() {
     assert!(before >= 1000, "the counter goes on from where it was, not from {before}");
     until(&mut control, before + 500);
     assert!(control.ask("READ list").1.contains("Null@"), "this is the new one");
+    // What is asked for behind a new configuration in one breath is asked of the new router.
+    let again = text("c :: Counter -> Null -> behind :: Null ->");
+    let words = format!("WRITEDATA hotconfig {}\r\n{again}READ behind.name\r\n", again.len());
+    std::io::Write::write_all(control.0.get_mut(), words.as_bytes()).unwrap();
+    assert!(control.reply().1.starts_with("200"));
+    assert!(control.reply().1.starts_with("200"), "the old one has no such element");
+    assert_eq!((control.line(), control.name("behind")), ("DATA 6\r\n".into(), "behind".into()));
     let (from, through) = (count(&mut control, "f.count"), count(&mut control, "c.count"));
     assert!(from >= before && through >= from, "{from} were received and {through} counted");
     let lost: u64 = count(&mut control, "t.dropped");
@@ -371,6 +378,13 @@ impl Control {
         let mut data = vec![0; len];
         self.0.read_exact(&mut data).unwrap();
         (code, String::from_utf8(data).unwrap())
+    }
+
+    /// What a handler said whose length is known.
+    fn name(&mut self, expected: &str) -> String {
+        let mut data = vec![0; expected.len()];
+        std::io::Read::read_exact(&mut self.0, &mut data).unwrap();
+        String::from_utf8(data).unwrap()
     }
 
     fn write_data(&mut self, handler: &str, data: &str) -> (String, String) {

@@ -175,7 +175,7 @@ impl Element for Asker {
 /// asked for it comes later.
 #[test]
 fn tasks_and_timers_of_an_element_at_work_come_later() {
-    let hotswap: Hotswap = Arc::new(|_: &str| {
+    let hotswap: Hotswap = Arc::new(|_: &str, _: Option<&graph::plan::Planned>| {
         std::thread::sleep(Duration::from_millis(40));
         Err("refused".to_string())
     });

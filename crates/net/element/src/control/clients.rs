@@ -269,6 +269,9 @@ impl Clients {
             return self.welcome(cx);
         }
         let Some(place) = self.clients.iter().position(|c| c.watch == watch) else { return };
+        if cx.is_replaced() {
+            return; // the next router answers
+        }
         let now = cx.now_ns();
         let client = &mut self.clients[place];
         if client.is_heard() {
@@ -278,7 +281,7 @@ impl Clients {
         client.waits = false;
         for _ in 0..REQUESTS_A_TURN {
             more = !client.input.is_empty() && !client.ends && client.output.len() < MAX_UNREAD;
-            if !more {
+            if !more || cx.is_replaced() {
                 break;
             }
             if !answer(client, cx) {
@@ -286,6 +289,9 @@ impl Clients {
                 break;
             }
             client.ends |= client.faults > MAX_FAULTS;
+        }
+        if cx.is_replaced() {
+            return; // it is told when the new configuration is in force
         }
         client.send(now);
         if client.is_done() {

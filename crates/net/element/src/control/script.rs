@@ -12,6 +12,7 @@ mod instruction;
 mod needs;
 mod run;
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ use graph::class::{keyword, rest};
 use graph::element::StopHook;
 use graph::lang::args::{shift_word, unquote_text, words};
 use graph::lang::variable::{Form, Variables, expand};
+use graph::run::shared::CONTINUED;
 use graph::value::{Scope, Span, Value};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Setup, TimerId, Until, WatchId};
 use memory::Batch;
@@ -144,6 +146,8 @@ pub struct Script {
     caught: Vec<(WatchId, Catch)>,
     /// It runs when a signal comes; not while it waits for something else.
     armed: bool,
+    /// It wrote a new configuration, and goes on in the new router; there, it is about to.
+    is_moved: bool,
 }
 
 /// What `$?` is when a `write` failed.
@@ -243,6 +247,7 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, usual: Option<Kind>) -> Resu
         signals,
         caught: vec![],
         armed: true,
+        is_moved: false,
     }))
 }
 
@@ -411,6 +416,9 @@ impl Element for Script {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let timer = cx.new_timer();
         self.timer = Some(timer);
+        if cx.name().ends_with(CONTINUED) {
+            return Ok(()); // it has begun elsewhere
+        }
         self.called += 1; // what goes wrong here keeps the router from running
         for at in 0..self.instructions.len() {
             if let Instruction::Init { variable, value, unquote, .. } = self.instructions[at].clone() {
@@ -445,7 +453,22 @@ impl Element for Script {
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, _: TimerId) {
-        self.proceed(cx, 1, Cause::Timer);
+        let steps = i64::from(!std::mem::take(&mut self.is_moved));
+        self.proceed(cx, steps, Cause::Timer);
+    }
+
+    /// The script that wrote the new configuration goes on here.
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        let Some(old) = (old as &mut dyn Any).downcast_mut::<Script>() else { return };
+        if !old.is_moved || !cx.name().ends_with(CONTINUED) {
+            return;
+        }
+        self.variables = std::mem::take(&mut old.variables);
+        self.arguments = std::mem::take(&mut old.arguments);
+        self.handler = std::mem::take(&mut old.handler);
+        (self.writes, self.status) = (old.writes, old.status);
+        (self.position, self.is_moved) = (old.position, true);
+        self.timer.inspect(|timer| cx.set_timer_after(*timer, 0));
     }
 
     fn stop_hook(&mut self) -> Option<&mut dyn StopHook> {

@@ -259,6 +259,12 @@ impl Cx<'_> {
         self.lane.shared.has_ended() || self.lane.shared.runs() <= 0
     }
 
+    /// Whether another router takes this one's place: who was asked for something and did
+    /// not answer yet leaves it to that one.
+    pub fn is_replaced(&self) -> bool {
+        self.lane.shared.is_replaced()
+    }
+
     /// The configuration changed: what its `config` handler reads from now on.
     pub fn set_config(&mut self, config: impl Into<String>) {
         self.lane.shared.set_config(self.me, config.into());

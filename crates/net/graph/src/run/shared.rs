@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::clock::Clock;
 use crate::element::value::Names;
-use crate::plan::Plan;
 use crate::plan::setup::Shares;
+use crate::plan::{Plan, Planned};
 use crate::run::lane::Lane;
 use crate::run::mailbox::Mailbox;
 use crate::run::simulation::Simulation;
@@ -65,6 +65,8 @@ pub struct Shared {
     pub(crate) hotswap: Option<Hotswap>,
     /// One is being made ready.
     swapping: AtomicBool,
+    /// One is ready, and takes this one's place.
+    replaced: AtomicBool,
     /// Lanes that no thread runs, for those that ask them something.
     parked: Mutex<Vec<Option<Box<Lane>>>>,
     /// Names of addresses, for elements that are configured anew.
@@ -80,8 +82,13 @@ pub struct Shared {
 pub type Listener = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Takes a configuration that is to replace the running one; says what is wrong
-/// with it.
-pub type Hotswap = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+/// with it. With it comes the element that wrote it, by its number, if one did.
+pub type Hotswap = Arc<dyn Fn(&str, Option<&Planned>) -> Result<(), String> + Send + Sync>;
+
+/// What stands behind the name of an element that goes on in the new router with what an
+/// element of the old one has begun, whatever the new configuration has: it takes over
+/// from the one whose name stands in front.
+pub const CONTINUED: &str = "@@continued";
 
 impl Shared {
     pub(crate) fn new(plan: Plan, options: Parts) -> Shared {
@@ -102,6 +109,7 @@ impl Shared {
             classes,
             hotswap,
             swapping: AtomicBool::new(false),
+            replaced: AtomicBool::new(false),
             parked: Mutex::default(),
             names,
             dma,
@@ -118,6 +126,17 @@ impl Shared {
     /// It is ready, or refused.
     pub(crate) fn end_swap(&self) {
         self.swapping.store(false, Ordering::Release);
+    }
+
+    /// Another router takes this one's place: all lanes end.
+    pub(crate) fn end_replaced(&self) {
+        self.replaced.store(true, Ordering::Release);
+        self.end();
+    }
+
+    /// Whether another router takes this one's place.
+    pub fn is_replaced(&self) -> bool {
+        self.replaced.load(Ordering::Acquire)
     }
 
     fn parked(&self) -> MutexGuard<'_, Vec<Option<Box<Lane>>>> {

@@ -14,6 +14,7 @@ use crate::plan::configure::in_phases;
 use crate::run::lane::Lane;
 use crate::run::locked::Locked;
 use crate::run::router::Router;
+use crate::run::shared::{CONTINUED, Hotswap};
 
 /// Turns that packets get which were under way when a router ended: one that goes
 /// in circles for ever is not waited for.
@@ -30,7 +31,8 @@ impl Router {
         old.lanes.iter_mut().for_each(|lane| crate::run::fused::dissolve_all(&mut lane.slots));
         for index in in_phases(&self.shared.plan.elements) {
             let planned = &self.shared.plan.elements[index];
-            let Some(before) = old.shared.plan.find(&planned.name, None) else { continue };
+            let name = planned.name.strip_suffix(CONTINUED).unwrap_or(&planned.name);
+            let Some(before) = old.shared.plan.find(name, None) else { continue };
             if std::ptr::eq(old.shared.plan.elements[before].kind, planned.kind) {
                 self.take_over_one(index, old, before);
             }
@@ -87,21 +89,23 @@ impl Lane {
         // An element behind a lock would keep others waiting who are waited for.
         let locked = from.is_some_and(|element| self.shared.plan.elements[element].locked);
         let made = match locked || self.shared.clock.is_simulated() {
-            true => hotswap(config),
-            false => self.go_on_until(hotswap, config.to_string()),
+            true => hotswap(config, from.map(|element| &self.shared.plan.elements[element])),
+            false => self.go_on_until(hotswap, from, config.to_string()),
         };
         self.shared.end_swap();
         made?;
-        self.shared.end();
+        self.shared.end_replaced();
         Ok(())
     }
 
     /// Has the router made by a thread of its own; tasks and timers go on here.
-    fn go_on_until(&mut self, hotswap: crate::run::shared::Hotswap, config: String) -> Result<(), String> {
+    fn go_on_until(&mut self, hotswap: Hotswap, from: Option<usize>, config: String) -> Result<(), String> {
         let (answer, wait) = mpsc::sync_channel(1);
+        let shared = self.shared.clone();
         let make = move || {
             runtime::cores::unpin();
-            let _ = answer.send(hotswap(&config)); // whoever asked waits
+            let from = from.map(|element| &shared.plan.elements[element]);
+            let _ = answer.send(hotswap(&config, from)); // whoever asked waits
         };
         let made = thread::Builder::new().name("hotswap".into()).spawn(make);
         made.map_err(|error| format!("cannot start a thread: {error}"))?;

@@ -93,6 +93,10 @@ impl Script {
                     Err(_) => EINVAL,
                 };
                 self.complain_of(cx, Some(&unparsed(cx, &call, unquote)), written.as_ref().err());
+                if cx.is_replaced() {
+                    self.is_moved = true; // it goes on in the new router
+                    return Flow::Halts;
+                }
             }
             Instruction::Read { call, unquote } => {
                 let call = self.expand(cx, &call, false);
