@@ -8,6 +8,7 @@ mod confine;
 mod doc;
 mod flattened;
 mod inspect;
+mod interfaces;
 mod options;
 mod ports;
 mod report;
@@ -223,6 +224,7 @@ fn build(
     let mut services = Services::default();
     services.add(router_ports.clone());
     services.add(Arc::new(click.control_policy()));
+    services.add(interfaces::of_this_machine());
     let (words, given_up) = (click.clone(), ground.given_up());
     let prepare = move |elements: &[graph::plan::Planned]| {
         if let Some(given_up) = given_up {

@@ -47,6 +47,7 @@ fn make(click: &Click, flat: Flat, text: &str) -> Result<(Plan, Instances), Prob
         Arc::new(OpenPorts::new(click.port_options(), opener)),
         ports::topology(click),
     )));
+    services.add(super::interfaces::of_this_machine());
     let options = graph::Options {
         services,
         console: Console::Memory(Arc::new(Mutex::new(String::new()))),

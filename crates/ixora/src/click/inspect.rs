@@ -81,6 +81,7 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
     ));
     let mut services = Services::default();
     services.add(router_ports.clone());
+    services.add(super::interfaces::of_this_machine());
     let options = graph::Options {
         services,
         threads: click.threads,

@@ -18,4 +18,5 @@ pub mod pcap;
 pub mod tap;
 pub mod tun;
 
+pub use link::{Addresses, addresses, gateway};
 pub use medium::Medium;

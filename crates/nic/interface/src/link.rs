@@ -6,11 +6,13 @@
 //! system call that a confined program has lost. Not here: addresses, routes,
 //! the number of queues in use (ethtool).
 
+mod addresses;
 mod netlink;
 
 use std::io;
 use std::net::Ipv4Addr;
 
+pub use addresses::{Addresses, addresses, gateway};
 use netlink::{Attributes, Message, Netlink};
 use rustix::io::Errno;
 

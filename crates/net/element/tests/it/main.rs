@@ -14,6 +14,7 @@ mod hostile;
 mod ip_filter;
 mod l4;
 mod live;
+mod names;
 mod protocols;
 mod rewriter;
 mod rewriter_tables;

@@ -17,6 +17,7 @@
 pub mod class;
 pub mod conf;
 pub mod handler;
+pub mod interfaces;
 pub mod kernel;
 mod per_packet;
 pub mod port_code;

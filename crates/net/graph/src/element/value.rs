@@ -1,15 +1,20 @@
 //! Values in configuration strings: numbers, addresses, times, rates, bytes.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use crate::clock::SECOND_NS;
+use crate::element::interfaces::MachineInterfaces;
 use crate::lang::args;
 
-/// Names of addresses that a configuration declares (`AddressInfo`).
+/// Names of addresses that a configuration declares (`AddressInfo`), and those of the
+/// machine's interfaces.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     known: HashMap<(Kind, String), String>,
+    interfaces: Option<Arc<MachineInterfaces>>,
 }
 
 /// What a name stands for.
@@ -30,6 +35,11 @@ pub enum Kind {
 }
 
 impl Names {
+    /// Those of a machine's interfaces, if they are known.
+    pub fn of_machine(interfaces: Option<Arc<MachineInterfaces>>) -> Names {
+        Names { known: HashMap::new(), interfaces }
+    }
+
     /// Says that `name`, in full with the compound it is declared in, stands for
     /// `value`.
     pub fn declare(&mut self, kind: Kind, name: String, value: String) {
@@ -47,12 +57,42 @@ pub struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// What `name` stands for.
+    /// What `name` was declared to stand for.
     pub fn lookup(&self, kind: Kind, name: &str) -> Option<&str> {
         enclosing(self.element).find_map(|prefix| {
             let full = format!("{prefix}{name}");
             self.names.known.get(&(kind, full)).map(String::as_str)
         })
+    }
+
+    /// What `name` stands for: as it was declared, or as an interface has it.
+    fn find(&self, kind: Kind, name: &str) -> Option<Cow<'_, str>> {
+        let of_interface = || self.names.interfaces.as_ref()?.0.addresses(name)?.of_kind(kind);
+        self.lookup(kind, name).map(Cow::Borrowed).or_else(|| of_interface().map(Cow::Owned))
+    }
+
+    /// The IPv4 address that a name with a suffix stands for: `name:ip`, `name:bcast`,
+    /// `name:gw`.
+    fn suffixed(&self, text: &str) -> Option<Ipv4Addr> {
+        let (name, suffix) = text.rsplit_once(':')?;
+        let prefix = || said::<Prefix4>(&self.find(Kind::Ipv4Prefix, name)?).ok();
+        match suffix.to_ascii_lowercase().as_str() {
+            "ip" | "ip4" => self.find(Kind::Ipv4, name)?.parse().ok(),
+            "bcast" => {
+                prefix().map(|prefix| Ipv4Addr::from_bits(prefix.address.to_bits() | !prefix.mask.to_bits()))
+            }
+            // The first of a network, unless something else is known.
+            "gw" => {
+                let first = |prefix: Prefix4| {
+                    Ipv4Addr::from_bits(prefix.address.to_bits() & prefix.mask.to_bits() | 1)
+                };
+                let declared = || said(self.lookup(Kind::Ipv4Prefix, name)?).ok().map(first);
+                let known = || self.names.interfaces.as_ref()?.0.gateway(name);
+                let own = self.lookup(Kind::Ipv4, text).and_then(|known| known.parse().ok());
+                own.or_else(declared).or_else(known).or_else(|| prefix().map(first))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -76,6 +116,12 @@ pub trait Value: Sized {
 /// a name may be written as an address is.
 fn said<T: Value>(value: &str) -> Result<T, String> {
     T::parse(value, &Scope { element: "", names: &Names::default() })
+}
+
+/// A name without one of these suffixes, which say what of it is meant.
+fn without_suffix<'t>(text: &'t str, suffixes: &[&str]) -> &'t str {
+    let known = |(_, suffix): &(&str, &str)| suffixes.iter().any(|known| suffix.eq_ignore_ascii_case(known));
+    text.rsplit_once(':').filter(known).map_or(text, |(name, _)| name)
 }
 
 /// Reads an unsigned number: decimal, `0x` hexadecimal, `0` octal, `0b` binary.
@@ -169,14 +215,8 @@ impl Value for Raw {
 impl Value for Ipv4Addr {
     fn parse(text: &str, scope: &Scope<'_>) -> Result<Ipv4Addr, String> {
         let text = text.trim();
-        let known = || scope.lookup(Kind::Ipv4, text).and_then(|known| known.parse().ok());
-        let own = || text.strip_suffix(":ip").and_then(|name| scope.lookup(Kind::Ipv4, name)?.parse().ok());
-        let last = || {
-            let prefix = scope.lookup(Kind::Ipv4Prefix, text.strip_suffix(":bcast")?)?;
-            let prefix: Prefix4 = said(prefix).ok()?;
-            Some(Ipv4Addr::from_bits(prefix.address.to_bits() | !prefix.mask.to_bits()))
-        };
-        let found = text.parse().ok().or_else(known).or_else(own).or_else(last);
+        let known = || scope.find(Kind::Ipv4, text).and_then(|known| known.parse().ok());
+        let found = text.parse().ok().or_else(known).or_else(|| scope.suffixed(text));
         found.ok_or_else(|| "expected IP address".into())
     }
 }
@@ -184,7 +224,10 @@ impl Value for Ipv4Addr {
 impl Value for Ipv6Addr {
     fn parse(text: &str, scope: &Scope<'_>) -> Result<Ipv6Addr, String> {
         let text = text.trim();
-        let known = || scope.lookup(Kind::Ipv6, text).and_then(|known| known.parse().ok());
+        let known = || {
+            let name = without_suffix(text, &["ip6"]);
+            scope.find(Kind::Ipv6, name).and_then(|known| known.parse().ok())
+        };
         text.parse().ok().or_else(known).ok_or_else(|| "expected IPv6 address".into())
     }
 }
@@ -228,9 +271,9 @@ impl Value for Prefix4 {
             if let Ok(address) = Ipv4Addr::parse(text, scope) {
                 return Ok(Prefix4 { address, mask: Ipv4Addr::BROADCAST });
             }
-            let own = |name| scope.lookup(Kind::Ipv4Prefix, name);
-            let known = own(text).or_else(|| own(text.strip_suffix(":ipnet")?));
-            return said(known.ok_or_else(expected)?);
+            let name = without_suffix(text, &["net", "ipnet", "ip4net"]);
+            let known = scope.lookup(Kind::Ipv4Prefix, text).map(Cow::Borrowed);
+            return said(&known.or_else(|| scope.find(Kind::Ipv4Prefix, name)).ok_or_else(expected)?);
         };
         // Bytes that are left out are zero: 10/8.
         let given = address.split('.').count();
@@ -258,8 +301,12 @@ impl Value for Prefix6 {
     fn parse(text: &str, scope: &Scope<'_>) -> Result<Prefix6, String> {
         let expected = || "expected IPv6 address or prefix".to_string();
         let text = text.trim();
-        if let Some(known) = scope.lookup(Kind::Ipv6Prefix, text) {
+        let of_net = without_suffix(text, &["ip6net"]);
+        if let Some(known) = scope.lookup(Kind::Ipv6Prefix, of_net) {
             return said(known);
+        }
+        if let Some(known) = scope.find(Kind::Ipv6Prefix, of_net).filter(|_| of_net != text) {
+            return said(&known);
         }
         let (address, length) = text.split_once('/').unwrap_or((text, "128"));
         let length = length.parse().ok().filter(|n| *n <= 128).ok_or_else(expected)?;
@@ -274,11 +321,10 @@ pub struct Ethernet(pub [u8; 6]);
 impl Value for Ethernet {
     fn parse(text: &str, scope: &Scope<'_>) -> Result<Ethernet, String> {
         let text = text.trim();
-        let own = |name| scope.lookup(Kind::Ethernet, name);
-        if let Some(known) =
-            own(text).or_else(|| own(text.strip_suffix(":eth").or(text.strip_suffix(":ether"))?))
-        {
-            return said(known);
+        let name = without_suffix(text, &["eth", "ether", "ethernet"]);
+        let known = scope.lookup(Kind::Ethernet, text).map(Cow::Borrowed);
+        if let Some(known) = known.or_else(|| scope.find(Kind::Ethernet, name)) {
+            return said(&known);
         }
         let mut bytes = [0; 6];
         let mut parts = text.split([':', '-']);

@@ -78,7 +78,8 @@ pub(crate) fn configure(flat: &Flat, registry: &Registry, inputs: Inputs<'_>) ->
         wiring.as_click();
     }
     let wiring::Wiring { mut elements, wires, mut problems, miscounted, .. } = wiring;
-    let mut results = Results { made: elements.iter().map(|_| None).collect(), ..Results::default() };
+    let names = Names::of_machine(inputs.services.get());
+    let mut results = Results { made: elements.iter().map(|_| None).collect(), names, ..Results::default() };
     let sound = !is_wrong(&problems);
     if sound || inputs.thorough {
         // Of ports that are not as they should be, elements only complain again.

@@ -16,6 +16,9 @@ use rustix::net::{
 /// Bytes of `nlmsghdr`, and of `ifinfomsg` behind it.
 const HEADER: usize = 16;
 pub(super) const LINK_LEN: usize = 16;
+/// Bytes of `ifaddrmsg`, and of `rtmsg`.
+pub(super) const ADDRESS_LEN: usize = 8;
+pub(super) const ROUTE_LEN: usize = 12;
 /// Where an `ifinfomsg` has the interface's number, and its flags.
 pub(super) const LINK_INDEX: usize = 4;
 pub(super) const LINK_FLAGS: usize = 8;
@@ -23,6 +26,10 @@ pub(super) const LINK_FLAGS: usize = 8;
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const RTM_GETADDR: u16 = 22;
+const RTM_GETROUTE: u16 = 26;
+const NLM_F_DUMP: u16 = 0x300;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
 const NLM_F_CREATE: u16 = 0x400;
@@ -59,6 +66,24 @@ impl Message {
     /// Asks for a link, by its index or, where that is zero, by an attribute.
     pub(super) fn find_link(index: u32) -> Message {
         Message::new(RTM_GETLINK, NLM_F_REQUEST, index, 0, 0)
+    }
+
+    /// Asks for all links (`ifinfomsg`).
+    pub(super) fn all_links() -> Message {
+        Message::new(RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, 0, 0, 0)
+    }
+
+    /// Asks for all addresses (`ifaddrmsg`).
+    pub(super) fn all_addresses() -> Message {
+        let bytes = vec![0; HEADER + ADDRESS_LEN];
+        Message { bytes, kind: RTM_GETADDR, flags: NLM_F_REQUEST | NLM_F_DUMP }
+    }
+
+    /// Asks for all IPv4 routes (`rtmsg`).
+    pub(super) fn all_routes() -> Message {
+        let mut bytes = vec![0; HEADER + ROUTE_LEN];
+        bytes[HEADER] = AF_INET;
+        Message { bytes, kind: RTM_GETROUTE, flags: NLM_F_REQUEST | NLM_F_DUMP }
     }
 
     /// Changes the flags in `change` to those in `flags`, and has it confirmed.
@@ -105,8 +130,38 @@ impl Netlink {
         Ok(Netlink { socket, sequence: Cell::new(0) })
     }
 
+    /// Sends a request for all of a table, and shows each of its entries to `show`.
+    pub(super) fn dump(&self, message: Message, mut show: impl FnMut(&[u8])) -> Result<()> {
+        let sequence = self.send(message)?;
+        let mut answer = vec![0; 64 << 10];
+        loop {
+            let (len, _) = recv(&self.socket, &mut answer[..], RecvFlags::empty())?;
+            let mut end = None;
+            each(&answer[..len.min(answer.len())], sequence, |kind, body| match kind {
+                NLMSG_DONE => end = Some(Ok(())),
+                NLMSG_ERROR => end = Some(Err(error_of(body).err().unwrap_or(Errno::BADMSG))),
+                _ => show(body),
+            });
+            if let Some(result) = end {
+                return result;
+            }
+        }
+    }
+
     /// Sends a request and shows the links of the answer to `show`.
-    pub(super) fn ask(&self, mut message: Message, mut show: impl FnMut(&[u8])) -> Result<()> {
+    pub(super) fn ask(&self, message: Message, mut show: impl FnMut(&[u8])) -> Result<()> {
+        let sequence = self.send(message)?;
+        let mut answer = vec![0; 16 << 10];
+        loop {
+            let (len, _) = recv(&self.socket, &mut answer[..], RecvFlags::empty())?;
+            if let Some(result) = read(&answer[..len], sequence, &mut show) {
+                return result;
+            }
+        }
+    }
+
+    /// Sends a request; its number.
+    fn send(&self, mut message: Message) -> Result<u32> {
         let sequence = self.sequence.get().wrapping_add(1);
         self.sequence.set(sequence);
         let len = message.bytes.len() as u32;
@@ -117,41 +172,46 @@ impl Netlink {
         // `sendmsg`, which a confined program may call, unlike `sendto`.
         let none = &mut SendAncillaryBuffer::default();
         sendmsg(&self.socket, &[IoSlice::new(&message.bytes)], none, SendFlags::empty())?;
-        let mut answer = vec![0; 16 << 10];
-        loop {
-            let (len, _) = recv(&self.socket, &mut answer[..], RecvFlags::empty())?;
-            if let Some(result) = read(&answer[..len], sequence, &mut show) {
-                return result;
-            }
-        }
+        Ok(sequence)
     }
 }
 
-/// Reads the messages of an answer; `None` when it was to another request.
-fn read(mut bytes: &[u8], sequence: u32, show: &mut impl FnMut(&[u8])) -> Option<Result<()>> {
-    let mut ours = None;
+/// Shows the kind and the body of each message of an answer, if it is to this request.
+fn each(mut bytes: &[u8], sequence: u32, mut show: impl FnMut(u16, &[u8])) {
     while let Some((header, _)) = bytes.split_first_chunk::<HEADER>() {
         let word =
             |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let kind = u16::from_ne_bytes([header[4], header[5]]);
         let len = (word(0) as usize).clamp(HEADER, bytes.len());
-        let body = &bytes[HEADER..len];
         if word(8) == sequence {
-            ours = Some(match kind {
-                RTM_NEWLINK => {
-                    show(body);
-                    Ok(())
-                }
-                NLMSG_ERROR => match body.first_chunk().map(|code| i32::from_ne_bytes(*code)) {
-                    Some(0) => Ok(()),
-                    Some(code) => Err(Errno::from_raw_os_error(code.wrapping_neg())),
-                    None => Err(Errno::BADMSG),
-                },
-                _ => Err(Errno::BADMSG),
-            });
+            show(kind, &bytes[HEADER..len]);
         }
         bytes = &bytes[len.next_multiple_of(4).min(bytes.len())..];
     }
+}
+
+/// What a message of an error says.
+fn error_of(body: &[u8]) -> Result<()> {
+    match body.first_chunk().map(|code| i32::from_ne_bytes(*code)) {
+        Some(0) => Ok(()),
+        Some(code) => Err(Errno::from_raw_os_error(code.wrapping_neg())),
+        None => Err(Errno::BADMSG),
+    }
+}
+
+/// Reads the messages of an answer; `None` when it was to another request.
+fn read(bytes: &[u8], sequence: u32, show: &mut impl FnMut(&[u8])) -> Option<Result<()>> {
+    let mut ours = None;
+    each(bytes, sequence, |kind, body| {
+        ours = Some(match kind {
+            RTM_NEWLINK => {
+                show(body);
+                Ok(())
+            }
+            NLMSG_ERROR => error_of(body),
+            _ => Err(Errno::BADMSG),
+        });
+    });
     ours
 }
 

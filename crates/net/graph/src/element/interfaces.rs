@@ -1,0 +1,50 @@
+//! Names of the machine's network interfaces, which configurations may say in place of
+//! their addresses: `eth0`, `eth0:ip`, `eth0:gw`, `eth0:eth`.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::element::value::Kind;
+
+/// What is known of an interface; the first address of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InterfaceAddresses {
+    /// Its Ethernet address.
+    pub ethernet: Option<[u8; 6]>,
+    /// Its IPv4 address, and how many bits of it are the network's.
+    pub ipv4: Option<(Ipv4Addr, u8)>,
+    /// Its IPv6 address, and how many bits of it are the network's.
+    pub ipv6: Option<(Ipv6Addr, u8)>,
+}
+
+impl InterfaceAddresses {
+    /// An address of a kind, as text.
+    pub(crate) fn of_kind(&self, kind: Kind) -> Option<String> {
+        match kind {
+            Kind::Ipv4 => self.ipv4.map(|(address, _)| address.to_string()),
+            Kind::Ipv4Prefix => self.ipv4.map(|(address, bits)| format!("{address}/{bits}")),
+            Kind::Ipv6 => self.ipv6.map(|(address, _)| address.to_string()),
+            Kind::Ipv6Prefix => self.ipv6.map(|(address, bits)| format!("{address}/{bits}")),
+            Kind::Ethernet => self.ethernet.map(|bytes| crate::element::value::Ethernet(bytes).to_string()),
+            Kind::Number(_) => None,
+        }
+    }
+}
+
+/// The interfaces of a machine: a [service](crate::Services), asked while elements are made.
+pub trait Interfaces: Send + Sync {
+    /// What is known of the interface of this name, if there is one.
+    fn addresses(&self, name: &str) -> Option<InterfaceAddresses>;
+
+    /// The router that everything else goes to through it.
+    fn gateway(&self, name: &str) -> Option<Ipv4Addr>;
+}
+
+/// Where [`Services`](crate::Services) have them.
+pub struct MachineInterfaces(pub Box<dyn Interfaces>);
+
+impl fmt::Debug for MachineInterfaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MachineInterfaces")
+    }
+}
