@@ -246,6 +246,7 @@ fn build(
         clock: clock.clone(),
         measure: click.measure,
         batching: click.batches.into(),
+        buffers: click.buffers.map(|most| most as usize),
         thorough: !click.compat,
         hotswap: click.allow_reconfigure.then(|| hotswap(click, clock, successor, &ground)),
         fused: regions,

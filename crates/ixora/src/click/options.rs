@@ -92,6 +92,10 @@ pub struct Click {
     /// at others between them; `always`; `never`.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub batches: Batches,
+    /// The most packet buffers of a thread; without, what the elements may hold and 262144
+    /// more, in half of the machine's memory at most.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..))]
+    pub buffers: Option<u32>,
     /// A class's documentation; `list` for all names, `all` for all classes.
     #[arg(long, value_name = "CLASS")]
     pub doc: Option<String>,

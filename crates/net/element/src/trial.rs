@@ -199,7 +199,7 @@ impl Configuration {
             clock: Arc::new(Clock::simulated(SIMULATION_START_NS)),
             console: Console::Memory(printed.clone()),
             services,
-            buffers,
+            buffers: Some(buffers),
             dma: dma.clone(),
             ..Options::default()
         };

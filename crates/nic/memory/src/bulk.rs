@@ -44,6 +44,12 @@ impl Pool {
         self.free
     }
 
+    /// Whether fewer buffers are at hand than these, without those that others gave back.
+    #[inline(always)]
+    pub fn is_below(&self, count: usize) -> bool {
+        self.free < count
+    }
+
     /// Appends up to `count` empty packets to `batch`; how many.
     pub fn alloc_batch(&mut self, batch: &mut Batch, count: usize) -> usize {
         let before = batch.len();

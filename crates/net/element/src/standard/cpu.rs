@@ -37,7 +37,7 @@ pub static QUEUE: Class = Class {
     ]),
     example: "FromDevice(p) -> CPUQueue -> ToDevice(q)",
     see: &["Queue", "Pipeliner", "CPUSwitch"],
-    make: |_, conf| queue::make_for_threads(conf),
+    make: queue::make_for_threads,
     ..queue::SIMPLE
 };
 

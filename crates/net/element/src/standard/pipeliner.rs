@@ -75,6 +75,7 @@ pub static CLASS: Class = Class {
         if setup.threads == 1 && !useful {
             setup.warn("useless with one thread: packets pass straight through");
         }
+        setup.will_hold(capacity.saturating_mul(setup.threads));
         let rings = (0..setup.threads).map(|_| Ring::default()).collect();
         let (packets, active) = (Signal::new(false), Signal::new(active));
         let shared = Arc::new(Shared { rings, packets, active, capacity, blocking, verbose });

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::class::{Handlers, action, positional, read, setting};
 use graph::signal::Kind;
-use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Signal};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Setup, Signal};
 use memory::{Batch, Packet};
 
 /// The usual one.
@@ -37,11 +37,11 @@ pub static CLASS: Class = Class {
             gone.into_iter().for_each(|packet| cx.drop(1, packet));
         }),
     ]),
-    drops: &["queue full", "reset"],
+    drops: &["queue full", "reset", "no packet buffers left"],
     live: true,
     example: "FromDevice(a) -> Queue(200) -> ToDevice(b)",
     see: &["SimpleQueue", "NotifierQueue", "FrontDropQueue", "MixedQueue", "Pipeliner", "Unqueue"],
-    make: |_, conf| make(conf, Order::First, (true, true)),
+    make: |setup, conf| make(setup, conf, Order::First, (true, true)),
     ..Class::BASE
 };
 
@@ -52,7 +52,7 @@ pub static SIMPLE: Class = Class {
     doc: "As Queue, but who pulls looks all the time, and who pushes loses packets when it is full.",
     example: "SimpleQueue(200)",
     see: &["Queue", "NotifierQueue"],
-    make: |_, conf| make(conf, Order::First, (false, false)),
+    make: |setup, conf| make(setup, conf, Order::First, (false, false)),
     ..CLASS
 };
 
@@ -63,7 +63,7 @@ pub static NOTIFIER: Class = Class {
     doc: "As Queue, but who pushes loses packets when it is full.",
     example: "NotifierQueue(200)",
     see: &["Queue", "SimpleQueue"],
-    make: |_, conf| make(conf, Order::First, (true, false)),
+    make: |setup, conf| make(setup, conf, Order::First, (true, false)),
     ..CLASS
 };
 
@@ -75,7 +75,7 @@ pub static FRONT_DROP: Class = Class {
           one is stored.",
     example: "FrontDropQueue(200)",
     see: &["Queue", "MixedQueue"],
-    make: |_, conf| make(conf, Order::DropFirst, (true, false)),
+    make: |setup, conf| make(setup, conf, Order::DropFirst, (true, false)),
     ..CLASS
 };
 
@@ -88,28 +88,38 @@ pub static MIXED: Class = Class {
     ports: "2/1-2",
     example: "MixedQueue(200)",
     see: &["Queue", "FrontDropQueue"],
-    make: |_, conf| make(conf, Order::First, (true, false)),
+    make: |setup, conf| make(setup, conf, Order::First, (true, false)),
     ..CLASS
 };
 
-fn make(conf: &mut Conf<'_>, order: Order, tells: (bool, bool)) -> Result<Box<dyn Element>, Fault> {
+fn make(
+    setup: &mut Setup<'_>,
+    conf: &mut Conf<'_>,
+    order: Order,
+    tells: (bool, bool),
+) -> Result<Box<dyn Element>, Fault> {
     let capacity = conf.positional("CAPACITY")?.unwrap_or(1000);
-    hold(conf, capacity, order, tells)
+    hold(setup, conf, capacity, order, tells)
 }
 
 /// A queue that all threads push into and few pull from.
-pub(super) fn make_for_threads(conf: &mut Conf<'_>) -> Result<Box<dyn Element>, Fault> {
+pub(super) fn make_for_threads(
+    setup: &mut Setup<'_>,
+    conf: &mut Conf<'_>,
+) -> Result<Box<dyn Element>, Fault> {
     let capacity = conf.positional("CAPACITY")?.unwrap_or(128);
-    hold(conf, capacity, Order::First, (true, false))
+    hold(setup, conf, capacity, Order::First, (true, false))
 }
 
 fn hold(
+    setup: &mut Setup<'_>,
     conf: &mut Conf<'_>,
     capacity: usize,
     order: Order,
     (tells_packets, tells_room): (bool, bool),
 ) -> Result<Box<dyn Element>, Fault> {
     conf.complete()?;
+    setup.will_hold(capacity);
     Ok(Box::new(Queue(Arc::new(Shared {
         inner: Mutex::new(Inner { capacity, ..Inner::default() }),
         order,
@@ -218,6 +228,10 @@ impl Queue {
 
 impl Element for Queue {
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
+        if cx.has_no_room_for(batch.len()) {
+            cx.drop_batch(2, batch);
+            return Next::Done;
+        }
         let mut inner = self.lock();
         if input > 0 {
             Queue::push_front(&mut inner, batch);

@@ -33,6 +33,8 @@ pub(crate) struct Results {
     pub(crate) faults: Vec<Problem>,
     /// An element wants packets and cycles counted.
     pub(crate) measure: bool,
+    /// How many packets elements may hold, by their numbers.
+    held: Vec<(usize, u64)>,
     /// What elements will ask of the system, by their numbers.
     needs: Vec<(usize, SystemNeed)>,
 }
@@ -94,6 +96,9 @@ pub(crate) fn configure(flat: &Flat, registry: &Registry, inputs: Inputs<'_>) ->
     results.problems = problems;
     for (index, need) in std::mem::take(&mut results.needs) {
         elements[index].needs.push(need);
+    }
+    for (index, packets) in std::mem::take(&mut results.held) {
+        elements[index].held = elements[index].held.saturating_add(packets);
     }
     if !results.said.is_empty() {
         let all = elements.iter().enumerate();
@@ -200,6 +205,7 @@ fn ask(elements: &[Planned], index: usize, request: Request, results: &mut Resul
             debug_assert!(is_said, "{class}: its class does not say that it {need}");
             results.needs.push((index, need));
         }
+        Request::Hold(packets) => results.held.push((index, packets)),
         Request::Balance => results.balance = true,
         Request::Thread(name, thread) => {
             let named = crate::element::value::enclosing(&planned.name)

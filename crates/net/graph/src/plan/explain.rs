@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use crate::plan::cost::Costs;
 use crate::plan::{Plan, Planned};
+use crate::run::buffers;
 
 /// What there is to say of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +133,14 @@ pub fn text(plan: &Plan, costs: Option<&Costs>) -> String {
         out.push_str(
             "`single`: packets come one by one, since what becomes of one depends on what others did with \
              the one\nbefore it; `--batches always` has them come in batches all the same.\n",
+        );
+    }
+    for lane in (0..64).filter(|&lane| plan.held(lane) > 0) {
+        let held = plan.held(lane);
+        let _ = writeln!(
+            out,
+            "PACKETS: elements that thread {lane} reaches may hold {held}; it may have as many buffers, and {} more.",
+            buffers::BASE
         );
     }
     if costs.is_some() {

@@ -69,6 +69,8 @@ pub struct Planned {
     /// Handlers that it has and others of its class may not: their names, and their rows
     /// in [`Class::handlers`].
     pub further_handlers: Vec<(String, usize)>,
+    /// How many packets it may hold.
+    pub held: u64,
     /// What it will ask of the system.
     pub needs: Vec<SystemNeed>,
 }
@@ -114,6 +116,12 @@ impl Plan {
         by_from.sort_by_key(|&w| wires[w].from);
         by_to.sort_by_key(|&w| wires[w].to);
         Plan { elements, wires, flat, source, by_name, by_from, by_to }
+    }
+
+    /// How many packets the elements may hold that a lane reaches.
+    pub fn held(&self, lane: usize) -> u64 {
+        let here = self.elements.iter().filter(|planned| planned.lanes >> lane & 1 == 1);
+        here.fold(0, |sum, planned| sum.saturating_add(planned.held))
     }
 
     /// Where the wires lead that come from an output.

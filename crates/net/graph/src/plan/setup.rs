@@ -62,6 +62,7 @@ pub(crate) enum Request {
     Balance,
     Measure,
     Need(SystemNeed),
+    Hold(u64),
 }
 
 impl Setup<'_> {
@@ -117,6 +118,11 @@ impl Setup<'_> {
     /// As [`will_need`](Self::will_need), of a file, or of a folder in which files are made.
     pub fn will_open(&mut self, what: SystemUse, path: impl Into<PathBuf>) {
         self.requests.push(Request::Need(SystemNeed { what, path: Some(path.into()) }));
+    }
+
+    /// Says how many packets the element may hold: there are so many buffers more.
+    pub fn will_hold(&mut self, packets: usize) {
+        self.requests.push(Request::Hold(packets as u64));
     }
 
     /// Has packets, batches and cycles counted for all elements.

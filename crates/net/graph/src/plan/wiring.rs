@@ -59,6 +59,7 @@ pub(crate) fn of(flat: &Flat, registry: &Registry) -> Wiring {
             single: false,
             each: false,
             further_handlers: vec![],
+            held: 0,
             needs: vec![],
         });
     }

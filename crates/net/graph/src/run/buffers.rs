@@ -4,6 +4,30 @@ use memory::{Batch, Dma, Packet, Pool};
 
 /// Buffers a lane begins with.
 const FIRST: usize = 2048;
+/// Buffers a lane may have beside what its elements may hold.
+pub const BASE: usize = 1 << 18;
+/// Bytes of a buffer, roughly: with what is known of its packet.
+const BYTES: u64 = (memory::HEADROOM + memory::DATA_ROOM + 256) as u64;
+/// Buffers that are kept for packets on their way when no more can be had: what would
+/// wait is dropped.
+const KEPT: usize = 1024;
+/// Buffers at hand below which receive queues are given another pool.
+const LOW: usize = 64;
+
+/// How many buffers each of so many threads may have when elements of it may hold
+/// `held`: half of the machine's memory is left to others.
+pub fn limit(held: u64, threads: usize) -> usize {
+    let system = rustix::system::sysinfo();
+    let memory = (system.totalram as u64).saturating_mul(u64::from(system.mem_unit));
+    let most = memory / 2 / BYTES / threads.max(1) as u64;
+    let wanted = held.saturating_add(BASE as u64);
+    usize::try_from(wanted.min(most.max(FIRST as u64))).unwrap_or(usize::MAX)
+}
+
+/// Bytes that so many buffers take.
+pub fn bytes(buffers: usize) -> u64 {
+    (buffers as u64).saturating_mul(BYTES)
+}
 
 /// Pools of one lane. The first is the one that receive queues refill from; further
 /// ones come when elements hold many packets, up to a limit.
@@ -15,8 +39,12 @@ pub struct Buffers {
     limit: usize,
     /// Buffers that were asked for in advance.
     reserved: usize,
-    /// Packets that were wanted and not had.
+    /// No more buffers can be had than there are.
+    full: bool,
+    /// Packets that were wanted and not had, and those that were not let wait.
     pub(crate) missing: u64,
+    /// That was told.
+    told: bool,
 }
 
 impl Buffers {
@@ -26,13 +54,67 @@ impl Buffers {
     /// When memory cannot be had.
     pub fn new(dma: &Dma, limit: usize) -> memory::Result<Buffers> {
         let first = Pool::new(dma, FIRST.min(limit.max(1)))?;
-        Ok(Buffers { pools: vec![first], dma: dma.clone(), limit, reserved: 0, missing: 0 })
+        let full = first.capacity() >= limit;
+        let (reserved, missing, told) = (0, 0, false);
+        Ok(Buffers { pools: vec![first], dma: dma.clone(), limit, reserved, full, missing, told })
     }
 
     /// The pool that receive and transmit queues use.
     #[inline(always)]
     pub fn main(&mut self) -> &mut Pool {
+        if self.pools[0].is_below(LOW) {
+            self.change_main();
+        }
         &mut self.pools[0]
+    }
+
+    /// The main pool's packets wait somewhere: another pool takes its place.
+    #[cold]
+    fn change_main(&mut self) {
+        if self.pools[0].capacity() < 2 * LOW || self.pools[0].available() >= LOW {
+            return;
+        }
+        let most = (1..self.pools.len()).max_by_key(|&n| self.pools[n].available());
+        match most.filter(|&n| self.pools[n].available() >= LOW) {
+            Some(other) => self.pools.swap(0, other),
+            None => {
+                if let Some(packet) = self.grow() {
+                    self.free(packet);
+                    let last = self.pools.len() - 1;
+                    self.pools.swap(0, last);
+                }
+            }
+        }
+    }
+
+    /// Whether no packet is to wait now that need not: no more buffers can be had, and
+    /// those that are left are for packets on their way.
+    #[inline]
+    pub fn is_scarce(&mut self) -> bool {
+        self.full && self.is_below_kept()
+    }
+
+    #[cold]
+    fn is_below_kept(&mut self) -> bool {
+        let kept = KEPT.min(self.limit / 8);
+        self.pools.iter_mut().map(Pool::available).sum::<usize>() < kept
+    }
+
+    /// Packets were not let wait.
+    pub fn count_refused(&mut self, count: usize) {
+        self.missing += count as u64;
+    }
+
+    /// What is to be told, once, when packets were lost for want of buffers.
+    pub fn complaint(&mut self) -> Option<String> {
+        if self.missing == 0 || std::mem::replace(&mut self.told, true) {
+            return None;
+        }
+        let have: usize = self.pools.iter().map(Pool::capacity).sum();
+        Some(format!(
+            "no packet buffers left ({have}): packets are dropped where they are made, or would wait; \
+             --buffers allows more\n"
+        ))
     }
 
     /// Asks for so many buffers in the main pool, beside those that others ask for:
@@ -47,7 +129,7 @@ impl Buffers {
     /// # Errors
     /// When memory cannot be had.
     pub fn provide(&mut self) -> memory::Result<()> {
-        if self.main().capacity() < self.reserved {
+        if self.pools[0].capacity() < self.reserved {
             self.pools.insert(0, Pool::new(&self.dma, self.reserved)?);
         }
         Ok(())
@@ -85,12 +167,13 @@ impl Buffers {
     #[cold]
     fn grow(&mut self) -> Option<Packet> {
         let have: usize = self.pools.iter().map(Pool::capacity).sum();
-        let more = have.min(self.limit.saturating_sub(have));
+        let more = have.min(self.limit.saturating_sub(have)).min(Pool::MAX);
         let pool = (more > 0).then(|| Pool::new(&self.dma, more).ok()).flatten();
         let Some(mut pool) = pool else {
-            self.missing += 1;
+            (self.full, self.missing) = (true, self.missing + 1);
             return None;
         };
+        self.full = have + more >= self.limit;
         let packet = pool.alloc();
         self.pools.push(pool);
         packet
@@ -121,6 +204,21 @@ impl Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn receive_queues_are_given_another_pool_when_packets_wait() {
+        let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
+        let mut buffers = Buffers::new(&dma, 2 * FIRST).expect("memory");
+        let waiting: Vec<Packet> = (0..FIRST).filter_map(|_| buffers.main().alloc()).collect();
+        assert_eq!(waiting.len(), FIRST);
+        assert!(buffers.main().available() > LOW && !buffers.is_scarce());
+        let more: Vec<Packet> = (0..FIRST - LOW).filter_map(|_| buffers.main().alloc()).collect();
+        assert!(buffers.is_scarce() && buffers.complaint().is_none());
+        buffers.count_refused(3);
+        assert!(buffers.complaint().is_some() && buffers.complaint().is_none(), "told once");
+        drop((waiting, more));
+        assert!(!buffers.is_scarce());
+    }
 
     #[test]
     fn what_several_ask_for_adds_up() {

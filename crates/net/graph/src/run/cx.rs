@@ -149,6 +149,17 @@ impl Cx<'_> {
         self.lane.buffers.main()
     }
 
+    /// Whether packets that come to wait here must be dropped, and counted, for want of
+    /// buffers: those that are left are for packets on their way. Says so, once.
+    #[inline]
+    pub fn has_no_room_for(&mut self, count: usize) -> bool {
+        let scarce = count > 0 && self.lane.buffers.is_scarce();
+        if scarce {
+            self.lane.buffers.count_refused(count);
+        }
+        scarce
+    }
+
     /// Asks for so many buffers in the lane's pool, beside those that other elements ask
     /// for. Only while elements are initialized: they are there before any packet is.
     pub fn reserve_buffers(&mut self, count: usize) {

@@ -25,6 +25,11 @@ impl Lane {
             }
             self.run_timers();
             self.run_deferred();
+            if self.buffers.missing > 0
+                && let Some(complaint) = self.buffers.complaint()
+            {
+                self.shared.say(&format!("thread {}: {complaint}", self.id));
+            }
             round = round.wrapping_add(1);
             if !self.tasks.any() && !self.has_deferred() {
                 self.rest();

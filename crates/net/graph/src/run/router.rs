@@ -15,7 +15,7 @@ use crate::plan::configure::{Configured, Inputs, configure, in_phases, is_wrong}
 use crate::plan::setup::Services;
 use crate::plan::single::Batching;
 use crate::plan::{Instances, MAX_THREADS, Plan, Planned, Port};
-use crate::run::buffers::Buffers;
+use crate::run::buffers::{self, Buffers};
 use crate::run::counters::Counters;
 use crate::run::fused::{self, Region};
 use crate::run::lane::{Lane, Pulled, Slot};
@@ -35,8 +35,9 @@ pub struct Options {
     pub console: Console,
     /// Memory of its packets, shared with devices.
     pub dma: Dma,
-    /// Packet buffers a thread may have.
-    pub buffers: usize,
+    /// Packet buffers a thread may have; without, as many as its elements may hold and
+    /// [`BASE`](crate::run::buffers::BASE) more, as far as the machine has memory.
+    pub buffers: Option<usize>,
     /// Counts packets and cycles for each element.
     pub measure: bool,
     /// Takes a configuration that is to replace this one.
@@ -68,7 +69,7 @@ impl Default for Options {
             clock: Arc::new(Clock::real()),
             console: Console::Process,
             dma: Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() }),
-            buffers: 1 << 18,
+            buffers: None,
             measure: false,
             hotswap: None,
             services: Services::default(),
@@ -146,7 +147,8 @@ impl Router {
         let shared = Arc::new(Shared::new(plan, parts));
         let (cores, mut lanes) = (options.cores, vec![]);
         for id in 0..threads {
-            let buffers = on(cores.get(id), || Buffers::new(&options.dma, options.buffers));
+            let limit = options.buffers.unwrap_or_else(|| buffers::limit(shared.plan.held(id), threads));
+            let buffers = on(cores.get(id), || Buffers::new(&options.dma, limit));
             let buffers = buffers.map_err(|e| vec![system(&shared.plan, &e.to_string())])?;
             let mine = |copies: &mut Copies| match copies.last() {
                 Some((lane, _)) if *lane == id => copies.pop().map(|(_, element)| element),
