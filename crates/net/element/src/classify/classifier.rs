@@ -42,7 +42,7 @@ pub static CLASS: Class = Class {
         let program = Program::new(&rules?);
         for output in 0..setup.outputs as u32 {
             if !program.outputs().any(|o| o == output) {
-                setup.warn(format!("pattern {output} matches no packets"));
+                setup.warn(format!("output {output} matches no packets"));
             }
         }
         Ok(Each::boxed(Classifier { program }))

@@ -45,7 +45,7 @@ pub static FILTER: Class = Class {
     make: |setup, conf| {
         let rules = conf.rest();
         conf.complete()?;
-        make(setup, conf, rules)
+        make(setup, conf, rules, false)
     },
     ..Class::BASE
 };
@@ -76,12 +76,18 @@ pub static CLASSIFIER: Class = Class {
             return Err(Fault::new(format!("need {} arguments, one per output port", setup.outputs)));
         }
         let rules = patterns.iter().enumerate().map(|(n, pattern)| format!("{n} {pattern}")).collect();
-        make(setup, conf, rules)
+        make(setup, conf, rules, true)
     },
     ..Class::BASE
 };
 
-fn make(setup: &mut Setup<'_>, conf: &Conf<'_>, rules: Vec<String>) -> Result<Box<dyn Element>, Fault> {
+/// Makes either; one whose outputs have no other use `warns` of those that no packet gets.
+fn make(
+    setup: &mut Setup<'_>,
+    conf: &Conf<'_>,
+    rules: Vec<String>,
+    warns: bool,
+) -> Result<Box<dyn Element>, Fault> {
     let outputs = setup.outputs;
     let mut laid = vec![];
     for (n, text) in rules.iter().enumerate() {
@@ -92,6 +98,11 @@ fn make(setup: &mut Setup<'_>, conf: &Conf<'_>, rules: Vec<String>) -> Result<Bo
         })?);
     }
     let program = expression::program(&laid);
+    for output in 0..outputs as u32 {
+        if warns && !program.outputs().any(|found| found == output) {
+            setup.warn(format!("output {output} matches no packets"));
+        }
+    }
     let link = program.offsets().any(|offset| offset < NETWORK);
     Ok(Each::boxed(IpFilter { program, link, rules: laid.into() }))
 }

@@ -1,5 +1,7 @@
 //! Names that `IPFilter`'s language knows.
 
+use std::sync::OnceLock;
+
 use graph::value::{Kind as Declared, Scope};
 use wire::names::{ICMP_TYPES, PROTOCOLS};
 use wire::tcp::{self, Flags};
@@ -47,6 +49,64 @@ const TCP_OPTIONS: &[(&str, Flags)] = &[
     ("syn", Flags::SYN),
     ("urg", Flags::URG),
 ];
+
+/// Names that the system knows: of `/etc/protocols` and `/etc/services`, each with the
+/// number and, for a service, its protocol. Empty where there is no such file.
+struct SystemNames {
+    protocols: Vec<(String, u32)>,
+    ports: Vec<(String, u32, u32)>,
+}
+
+fn system_names() -> &'static SystemNames {
+    static NAMES: OnceLock<SystemNames> = OnceLock::new();
+    let read = |file| std::fs::read(file).map(|text| String::from_utf8_lossy(&text).into_owned());
+    NAMES.get_or_init(|| SystemNames {
+        protocols: protocols(&read("/etc/protocols").unwrap_or_default()),
+        ports: services(&read("/etc/services").unwrap_or_default()),
+    })
+}
+
+/// Lines of words: a name, a number, further names; without what stands behind `#`.
+fn lines(text: &str) -> impl Iterator<Item = (&str, impl Iterator<Item = &str> + Clone)> {
+    text.lines().filter_map(|line| {
+        let mut words = line.split('#').next()?.split_whitespace();
+        let (name, number) = (words.next()?, words.next()?);
+        Some((number, std::iter::once(name).chain(words)))
+    })
+}
+
+/// The names of `/etc/protocols` (protocols(5)).
+fn protocols(text: &str) -> Vec<(String, u32)> {
+    let known = lines(text).filter_map(|(number, names)| Some((number.parse::<u8>().ok()?, names)));
+    known.flat_map(|(number, names)| names.map(move |name| (name.to_string(), u32::from(number)))).collect()
+}
+
+/// The names of `/etc/services` (services(5)).
+fn services(text: &str) -> Vec<(String, u32, u32)> {
+    let known = lines(text).filter_map(|(place, names)| {
+        let (port, protocol) = place.split_once('/')?;
+        let protocol = match protocol {
+            "tcp" => TCP,
+            "udp" => UDP,
+            _ => return None,
+        };
+        Some((u32::from(port.parse::<u16>().ok()?), protocol, names))
+    });
+    known
+        .flat_map(|(port, protocol, names)| names.map(move |name| (name.to_string(), port, protocol)))
+        .collect()
+}
+
+/// The number of a protocol's name, as the system has it.
+fn system_protocol(word: &str) -> Option<u32> {
+    system_names().protocols.iter().find(|(name, _)| name == word).map(|(_, number)| *number)
+}
+
+/// The number of a service's name, as the system has it.
+fn system_port(word: &str, protocol: u32) -> Option<u32> {
+    let fits = |(name, _, of): &&(String, u32, u32)| name == word && *of == protocol;
+    system_names().ports.iter().find(fits).map(|(_, port, _)| *port)
+}
 
 /// Ports of services, with the protocol where it is but one.
 const PORTS: &[(&str, u32, u32)] = &[
@@ -158,13 +218,19 @@ pub(super) fn value(
     let icmp = declared(scope, "icmp type", word)
         .or_else(|| ICMP_TYPES.iter().find(|(name, _)| *name == word).map(|(_, n)| u32::from(*n)));
     // What it may be, and the protocols for which it is that.
-    let found: [(Kind, Option<u32>, &[u32]); 5] = [
+    let mut found: [(Kind, Option<u32>, &[u32]); 5] = [
         (Kind::Proto, protocol(word, scope), &[]),
         (Kind::Port, port(word, TCP, scope), &[TCP, TCP_OR_UDP]),
         (Kind::Port, port(word, UDP, scope), &[UDP, TCP_OR_UDP]),
         (Kind::TcpOption, option, &[TCP, TCP_OR_UDP]),
         (ICMP_TYPE, icmp, &[ICMP]),
     ];
+    // The system's names are for words that are nothing else.
+    if found.iter().all(|(_, number, _)| number.is_none()) {
+        found[0].1 = system_protocol(word);
+        found[1].1 = system_port(word, TCP);
+        found[2].1 = system_port(word, UDP);
+    }
     if found.iter().all(|(_, number, _)| number.is_none()) {
         return Ok(None);
     }
@@ -181,5 +247,20 @@ pub(super) fn value(
         [(kind, number)] => Ok(Some(Data::Named(kind, number))),
         [] => Err(format!("'{word}' is meaningless here")),
         _ => Err(format!("'{word}' is ambiguous")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_names_are_read() {
+        let text = "# comment\nip\t0\tIP # internet\nesp\t50\tIPSEC-ESP\t# RFC 4303\nwrong\nbig 300 BIG\n";
+        let expected = [("ip", 0), ("IP", 0), ("esp", 50), ("IPSEC-ESP", 50)];
+        assert_eq!(protocols(text), expected.map(|(name, number)| (name.to_string(), number)));
+        let text = "ssh 22/tcp # shell\nsnmp\t161/udp  agent\nother 5/sctp\nbad 99999/tcp\n";
+        let expected = [("ssh", 22, TCP), ("snmp", 161, UDP), ("agent", 161, UDP)];
+        assert_eq!(services(text), expected.map(|(name, port, of)| (name.to_string(), port, of)));
     }
 }

@@ -3,7 +3,7 @@
 
 use graph::class::{Handlers, named, positional, read, rest};
 use graph::signal::Kind;
-use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Signal};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Setup, Signal};
 use memory::{Batch, Packet};
 
 use super::parsed;
@@ -50,7 +50,7 @@ pub static STRIDE: Class = Class {
     ]),
     example: "StrideSched(4, 2, 1)",
     see: &["StrideSwitch", "RoundRobinSched", "PrioSched", "DRRSched"],
-    make: |setup, conf| Ok(Box::new(StrideSched(Strides::parse(conf, setup.inputs, "input")?))),
+    make: |setup, conf| Ok(Box::new(StrideSched(Strides::parse(setup, conf, setup.inputs, "input")?))),
     ..ROUND_ROBIN
 };
 
@@ -75,7 +75,7 @@ pub static STRIDE_SWITCH: Class = Class {
         )
         .and_write(|switch, cx, name, value| switch.0.write(cx, name, value)),
     ]),
-    make: |setup, conf| Ok(Box::new(StrideSwitch(Strides::parse(conf, setup.outputs, "output")?))),
+    make: |setup, conf| Ok(Box::new(StrideSwitch(Strides::parse(setup, conf, setup.outputs, "output")?))),
     ..STRIDE
 };
 
@@ -152,7 +152,7 @@ struct Strides {
 }
 
 impl Strides {
-    fn parse(conf: &mut Conf<'_>, ports: usize, what: &str) -> Result<Strides, Fault> {
+    fn parse(setup: &mut Setup<'_>, conf: &mut Conf<'_>, ports: usize, what: &str) -> Result<Strides, Fault> {
         let arguments = conf.rest();
         if arguments.len() != ports {
             return Err(Fault::new(format!("need {ports} arguments, one per {what} port")));
@@ -161,9 +161,12 @@ impl Strides {
             let value: Option<i64> = text.trim().parse().ok();
             let value = value
                 .ok_or_else(|| Fault::new(format!("argument {i} should be number of tickets (integer)")))?;
-            u64::try_from(value)
-                .map(|tickets| tickets.min(MAX_TICKETS))
-                .map_err(|_| Fault::new(format!("argument {i} (number of tickets) must be >= 0")))
+            let tickets = u64::try_from(value)
+                .map_err(|_| Fault::new(format!("argument {i} (number of tickets) must be >= 0")))?;
+            if tickets > MAX_TICKETS {
+                setup.warn(format!("input {i}'s tickets reduced to {MAX_TICKETS}"));
+            }
+            Ok::<u64, Fault>(tickets.min(MAX_TICKETS))
         };
         let tickets: Vec<u64> = arguments.iter().enumerate().map(ticket).collect::<Result<_, _>>()?;
         let pass = tickets.iter().map(|tickets| STRIDE_ONE / (*tickets).max(1)).collect();
@@ -206,6 +209,9 @@ impl Strides {
         let port = port.filter(|port| *port < self.tickets.len()).ok_or("port out of range")?;
         let tickets: i64 = parsed(value).map_err(|_| Refused::from("tickets value must be integer"))?;
         let tickets = u64::try_from(tickets).map_err(|_| Refused::from("number of tickets must be >= 0"))?;
+        if tickets > MAX_TICKETS {
+            cx.warn(format!("port {port}'s tickets reduced to {MAX_TICKETS}"));
+        }
         let before = std::mem::replace(&mut self.tickets[port], tickets.min(MAX_TICKETS));
         if tickets == 0 {
             self.order.retain(|other| *other != port);

@@ -91,7 +91,6 @@ fn numbers_beyond_reason_are_refused_or_bounded() {
         "InfiniteSource(LENGTH 4000000000) -> Discard",
         "Idle -> Strip(99999999999999999999) -> Discard",
         "RatedSource(RATE -1) -> Discard",
-        "StaticThreadSched(x 0)",
         "StaticThreadSched(d 99999999999999999999); Idle -> d :: Discard",
         "Idle -> Paint(256) -> Discard",
     ] {

@@ -15,6 +15,7 @@ mod ip_filter;
 mod l4;
 mod live;
 mod names;
+mod notices;
 mod packets;
 mod protocols;
 mod rewriter;

@@ -215,7 +215,9 @@ fn ask(elements: &[Planned], index: usize, request: Request, results: &mut Resul
                 elements.iter().enumerate().filter(|(_, e)| e.name.starts_with(&within)).map(|(i, _)| i);
             let all: Vec<usize> = named.map_or_else(|| inner.collect(), |element| vec![element]);
             if all.is_empty() {
-                results.problems.push(about(planned, format!("'{name}' does not name an element")));
+                // As in Click, the router runs all the same.
+                let warning = about(planned, format!("'{name}' does not name an element"));
+                results.problems.push(Problem { severity: Severity::Warning, ..warning });
             }
             results.threads.extend(all.into_iter().map(|element| (element, thread)));
         }

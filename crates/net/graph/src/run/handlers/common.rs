@@ -106,7 +106,13 @@ pub(super) const OF_ROUTER: &[RouterRow] = &[
             false => lane.shared.plan.source.clone(),
         }
     }),
-    read("flatconfig", "the configuration, flattened", |lane| lane.shared.plan.flat.unparse()),
+    read("flatconfig", "the configuration, flattened, as it is now", |lane| {
+        let mut flat = lane.shared.plan.flat.clone();
+        for (index, declared) in flat.elements.iter_mut().enumerate() {
+            declared.config = lane.shared.config(index);
+        }
+        flat.unparse()
+    }),
     read("requirements", "what the configuration requires", |lane| {
         let requirements = lane.shared.plan.flat.requirements.iter();
         lines(requirements.flat_map(|r| [r.kind.as_str(), r.value.as_str()]))
