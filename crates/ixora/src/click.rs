@@ -9,6 +9,7 @@ mod doc;
 mod flattened;
 mod inspect;
 mod interfaces;
+mod lint;
 mod options;
 mod ports;
 mod report;
@@ -271,7 +272,7 @@ fn hotswap(click: &Click, clock: &Arc<Clock>, successor: &Successor, ground: &Gr
         let router = build(&click, sources, &clock, &successor, Place::Of(&ground, from));
         let router = router.map_err(|stop| match stop {
             Stop::Unread(problems) | Stop::Problems(problems) => problems.compat(),
-            Stop::Failure(failure) => failure.to_string(),
+            Stop::Failure(failure) => failure.said(),
         })?;
         *successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(router.0);
         Ok(())

@@ -47,6 +47,14 @@ impl Failure {
         &self.cause
     }
 
+    /// What went wrong and what to do about it, for who says himself that it is an error.
+    pub fn said(&self) -> String {
+        match &self.fix {
+            Some(fix) => format!("{}\nfix: {fix}", self.cause),
+            None => self.cause.clone(),
+        }
+    }
+
     /// What to do about it.
     pub fn fix(mut self, fix: impl Into<String>) -> Failure {
         self.fix = Some(fix.into());
@@ -56,11 +64,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.cause)?;
-        match &self.fix {
-            Some(fix) => write!(f, "\nfix: {fix}"),
-            None => Ok(()),
-        }
+        write!(f, "error: {}", self.said())
     }
 }
 

@@ -303,8 +303,30 @@ impl Wanted {
             return Ok(Wanted::Model(Model::named(model)?, Box::new(wire.parse()?)));
         }
         let name = name.parse::<Name>();
-        name.map(Wanted::Port).map_err(|error| Failure::usage(error.to_string()).fix(forms()))
+        name.map(Wanted::Port).map_err(|error| Failure::usage(error.to_string()).fix(instead_of(&error.0)))
     }
+}
+
+/// Whether a name is a port's; nothing is looked for.
+///
+/// # Errors
+/// How ports are written.
+pub fn check_name(name: &str) -> Result<(), Failure> {
+    Wanted::parse(name).map(drop)
+}
+
+/// What to write instead of a name that is no port's: an interface of Linux's may be meant.
+fn instead_of(name: &str) -> String {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'@');
+    let begins = name.starts_with(|first: char| first.is_ascii_alphabetic());
+    if !begins || name.len() > 15 || !name.bytes().all(fits) {
+        return forms();
+    }
+    format!(
+        "write af_packet:{name} for the interface beside Linux's network stack, af_xdp:{name} for it past the \
+         stack; other ports: {}",
+        forms().trim_start_matches("write ")
+    )
 }
 
 /// How ports are written.

@@ -16,7 +16,7 @@ use graph::plan::explain;
 use graph::{Console, Router, Services};
 use serde_json::{Value, json};
 
-use super::{Click, configuration, confine, ports, unopened_port};
+use super::{Click, configuration, confine, lint, ports, unopened_port};
 use crate::Failure;
 
 /// What was found.
@@ -103,11 +103,19 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
             None
         }
     };
+    let opened = plan.as_ref().map_or(Ok(()), |plan| router_ports.open(&plan.elements));
+    let uses = if plan.is_some() && opened.is_ok() { router_ports.uses() } else { vec![] };
+    if let Some(plan) = plan.as_ref().filter(|_| !click.compat) {
+        problems.list.extend(lint::unset(plan));
+        problems.list.extend(lint::ports(plan, &uses));
+        // What elements say of one port and what they say of another does not fit together.
+        let place = plan.elements.first().map_or_else(|| Place::nowhere("ports"), |e| e.place.clone());
+        problems.list.extend(opened.err().map(|message| Problem::error(&place, message)));
+    }
     if !click.compat {
         problems.list.sort_by_key(|p| (p.place.file.clone(), p.place.line, p.place.column));
     }
-    let opened = plan.as_ref().is_some_and(|plan| router_ports.open(&plan.elements).is_ok());
-    Inspection { plan, problems, uses: if opened { router_ports.uses() } else { vec![] } }
+    Inspection { plan, problems, uses }
 }
 
 fn draw(plan: &Plan, file: &Path) -> Result<(), Failure> {

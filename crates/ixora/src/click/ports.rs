@@ -130,8 +130,7 @@ fn open(
     let each: Vec<(&str, &port::Options)> =
         wanted.iter().zip(&each).map(|(wanted, options)| (wanted.name.as_str(), options)).collect();
     let never = Arc::new(AtomicBool::new(false));
-    let mut ports =
-        open::ports_each(|_| dma.clone(), &each, &never).map_err(|failure| failure.to_string())?;
+    let mut ports = open::ports_each(|_| dma.clone(), &each, &never).map_err(|failure| failure.said())?;
     linters.0.lock().unwrap_or_else(PoisonError::into_inner).extend(ports.linters());
     let list = std::mem::take(&mut ports.list);
     kept.lock().unwrap_or_else(PoisonError::into_inner).push(ports);

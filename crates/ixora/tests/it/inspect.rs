@@ -45,6 +45,27 @@ fn check_tells_all_that_is_wrong_and_opens_nothing() {
     );
 }
 
+/// A variable that nothing sets is told, and so is a name that is no port's, beside all else.
+#[test]
+fn check_tells_of_variables_and_ports() {
+    let text_of = |config: &str, further: &[&str]| {
+        let out = click(&[&["--check", "-e", config], further].concat());
+        (out.status.code(), text(&out.stderr))
+    };
+    let config = "FromDevice($P0) -> Queue($n) -> Unqueue(BURST $b) -> ToDevice(0000:ff:1f.9);";
+    let config = config.replace("Queue($n)", "Print($n) -> Queue");
+    let (code, said) = text_of(&config, &["b=5"]);
+    assert_eq!(code, Some(1), "{said}");
+    for part in ["variable '$P0' is not set", "variable '$n' is not set", "\"0000:ff:1f.9\" is no port"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("'$b'") && said.matches("P0' is").count() == 1, "{said}");
+    let (code, said) = text_of(&config.replace(".9", ".1"), &["b=5", "n=x", "P0=model:82599"]);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    // A script's variables are its own.
+    assert_eq!(text_of("Script(set x 5, print $x)", &[]).0, Some(0));
+}
+
 #[test]
 fn check_tells_programs_the_same() {
     let out = click(&["--check", "--json", "-e", WRONG]);
