@@ -200,9 +200,12 @@ pub struct Pktgen {
     /// Flows, told apart by their UDP source port.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub flows: u16,
-    /// Destination address; broadcast if left out.
+    /// Fewer packets than --rate asks for are no failure.
     #[arg(long)]
-    pub to: Option<wire::MacAddress>,
+    pub allow_short: bool,
+    /// Destination address; if left out, a station's that is nobody's.
+    #[arg(long, default_value = "02:00:5e:10:00:ff")]
+    pub to: wire::MacAddress,
     /// Tag each frame with this VLAN; a NIC that can inserts the tag itself.
     #[arg(long, value_parser = clap::value_parser!(u16).range(..4096))]
     pub vlan: Option<u16>,

@@ -37,10 +37,11 @@ pub fn run(
     options: &PortOptions,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), Failure> {
-    run_counted(name, ports, pollers, options, stop, Vec::new)
+    run_counted(name, ports, pollers, options, stop, Vec::new).map(drop)
 }
 
-/// As [`run`], with what the pollers counted by the time they ended.
+/// As [`run`], with what the pollers counted by the time they ended; how many packets were
+/// sent.
 pub fn run_counted(
     name: &'static str,
     mut ports: Ports,
@@ -48,14 +49,15 @@ pub fn run_counted(
     options: &PortOptions,
     stop: &Arc<AtomicBool>,
     counted: impl FnOnce() -> Vec<Counter>,
-) -> Result<(), Failure> {
+) -> Result<u64, Failure> {
     let runtime = threads(name, &ports, pollers, options, stop, &Arc::default())?;
     let confinement = ports.confine(options, None)?;
     let mut outcome = measure(name, runtime, &mut ports, options, confinement);
     drop(ports);
     outcome.summary.add_counters(&counted());
     outcome.summary.print(options.json);
-    outcome.failure.or_else(|| outcome.summary.missing()).map_or(Ok(()), Err)
+    let sent = outcome.summary.tx_packets;
+    outcome.failure.or_else(|| outcome.summary.missing()).map_or(Ok(sent), Err)
 }
 
 /// The threads that the options ask for, with their memory; they do not run yet.

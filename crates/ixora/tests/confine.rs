@@ -211,7 +211,7 @@ fn applications_work_on_with_nothing_left_to_abuse() {
     for arguments in [
         format!("fwd {port} {port} --count 20000 --threads 2"),
         format!("echo {port} --count 10000 --queues 2 --threads 2 --interrupts"),
-        "pktgen model:82599,wire=sink --rate 5k --count 10000".to_owned(),
+        "pktgen model:82599,wire=sink --rate 5k --allow-short --count 10000".to_owned(),
         format!("pcap {port} {} --count 10000", file.display()),
     ] {
         let running = start(place.path(), &format!("{arguments} --json"));
@@ -232,7 +232,8 @@ fn a_model_takes_new_clients_with_nothing_left_to_abuse() {
     let place = tempfile::tempdir().expect("a directory");
     let (model, port) = served(place.path(), "sink");
     for round in 1..=2 {
-        let first = start(place.path(), &format!("pktgen {port} --rate 5k --count 5000 --json"));
+        let first =
+            start(place.path(), &format!("pktgen {port} --rate 5k --allow-short --count 5000 --json"));
         assert_confined(first.id(), expected_user());
         assert_confined(model.id(), expected_user());
         refused::try_all(model.id());

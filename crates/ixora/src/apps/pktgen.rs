@@ -2,6 +2,9 @@
 //! and a source port.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use port::{Batch, Feature, Packet, Pool, TxQueue};
 use runtime::{Instant, Poller, Queue};
@@ -34,31 +37,67 @@ struct Generator {
     pace: Pace,
 }
 
-/// Sends so many packets per TSC tick, catching up at most one batch.
+/// What a thread that had no turn for a while may catch up with.
+const CATCH_UP: Duration = Duration::from_millis(100);
+/// Part of the packets that may be missing at a rate.
+const TOLERANCE: f64 = 0.01;
+
+/// Sends so many packets per TSC tick, and catches up with what was due while others ran.
 struct Pace {
     per_tick: Option<f64>,
-    last: Instant,
+    /// When the last turn was; none before the first.
+    last: Option<Instant>,
     credit: f64,
+    /// The most that is caught up with.
+    most: f64,
+    /// Packets that were due and are given up, of all generators.
+    missed: Arc<AtomicU64>,
+    /// Parts of packets that are.
+    missed_part: f64,
 }
 
 impl Pace {
-    fn new(rate: Option<f64>) -> Pace {
+    fn new(rate: Option<f64>, missed: Arc<AtomicU64>) -> Pace {
         let per_tick = rate.map(|rate| rate / bus::tsc::hz() as f64);
-        Pace { per_tick, last: Instant::now(), credit: 0.0 }
+        let most = rate.map_or(0.0, |rate| rate * CATCH_UP.as_secs_f64()).max(Batch::MAX as f64);
+        Pace { per_tick, last: None, credit: 0.0, most, missed, missed_part: 0.0 }
     }
 
     /// How many packets of up to `most` are due now.
     fn due(&mut self, now: Instant, most: usize) -> usize {
         let Some(per_tick) = self.per_tick else { return most };
-        let ticks = now.ticks().saturating_sub(self.last.ticks());
-        self.credit = (self.credit + ticks as f64 * per_tick).min(most as f64);
-        self.last = now;
-        self.credit as usize
+        let last = self.last.replace(now).unwrap_or(now);
+        self.credit += now.ticks().saturating_sub(last.ticks()) as f64 * per_tick;
+        if self.credit > self.most {
+            self.give_up();
+        }
+        (self.credit as usize).min(most)
+    }
+
+    /// More is due than is caught up with.
+    #[cold]
+    fn give_up(&mut self) {
+        self.missed_part += self.credit - self.most;
+        self.credit = self.most;
+        let whole = self.missed_part.floor();
+        self.missed_part -= whole;
+        self.missed.fetch_add(whole as u64, Ordering::Relaxed);
     }
 
     fn spend(&mut self, packets: usize) {
         self.credit -= packets as f64;
     }
+}
+
+/// What `pktgen` says of a rate that was not reached: of so many packets sent, so many
+/// more were due.
+fn short(rate: f64, sent: u64, missed: u64) -> Option<Failure> {
+    let part = missed as f64 / (sent + missed) as f64;
+    (part > TOLERANCE).then(|| {
+        let reached = Rate(Some((rate * (1.0 - part)).round()));
+        Failure::new(format!("{} packets per second were asked for, {reached} were sent", Rate(Some(rate))))
+            .fix("more queues and threads (--queues, --threads) send more; --allow-short takes what there is")
+    })
 }
 
 impl Poller for Generator {
@@ -135,7 +174,7 @@ pub fn run(arguments: &cli::Pktgen) -> Result<(), Failure> {
     let stop = signal::stop_flag()?;
     let mut ports = open::ports(&[&arguments.a], options, &stop)?;
     let from = MacAddress(ports.mac(0));
-    let to = arguments.to.unwrap_or(MacAddress::BROADCAST);
+    let missed = Arc::<AtomicU64>::default();
     let inserts = ports.list[0].capabilities().has(Feature::VlanInsert);
     let queues = options.open.tx_queues as u64;
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
@@ -148,13 +187,46 @@ pub fn run(arguments: &cli::Pktgen) -> Result<(), Failure> {
                 Some(tag) => Box::new(Tagging { tx, tag, by_device: inserts }),
                 None => tx,
             },
-            templates: sizes.iter().map(|&size| template(from, to, size)).collect(),
+            templates: sizes.iter().map(|&size| template(from, arguments.to, size)).collect(),
             cycle,
             flows: arguments.flows,
             sequence: 0,
             left: count.unwrap_or(u64::MAX),
-            pace: Pace::new(rate.map(|rate| rate / queues as f64)),
+            pace: Pace::new(rate.map(|rate| rate / queues as f64), missed.clone()),
         }));
     }
-    run::run("pktgen", ports, pollers, options, &stop)
+    let sent = run::run_counted("pktgen", ports, pollers, options, &stop, Vec::new)?;
+    let missed = missed.load(Ordering::Relaxed);
+    let rate = arguments.rate.0.filter(|_| !arguments.allow_short);
+    rate.and_then(|rate| short(rate, sent, missed)).map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_due_while_others_ran_is_caught_up_with() {
+        let missed = Arc::<AtomicU64>::default();
+        let start = Instant::now();
+        let mut pace = Pace::new(Some(1e6), missed.clone());
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        assert_eq!(pace.due(at(0), 64), 0);
+        // 20 ms are 20,000 packets: more than one batch.
+        let mut sent = 0;
+        loop {
+            let due = pace.due(at(20), 64);
+            if due == 0 {
+                break;
+            }
+            pace.spend(due);
+            sent += due;
+        }
+        assert!((19_999..=20_001).contains(&sent) && missed.load(Ordering::Relaxed) == 0, "{sent}");
+        // A second is not: nine tenths are given up, and told.
+        assert_eq!(pace.due(at(1020), 64), 64);
+        let given_up = missed.load(Ordering::Relaxed);
+        assert!((899_000..=901_000).contains(&given_up), "{given_up}");
+        assert!(short(1e6, 120_000, given_up).is_some() && short(1e6, 120_000, 1_000).is_none());
+    }
 }

@@ -44,7 +44,7 @@ fn serve(arguments: &ServeOptions, service: impl Fn() -> Box<dyn Service>) -> Re
         pollers.push(Box::new(host));
     }
     let counted = move || std::mem::take(&mut *report.lock().unwrap_or_else(PoisonError::into_inner));
-    run::run_counted("serve", ports, pollers, options, &stop, counted)
+    run::run_counted("serve", ports, pollers, options, &stop, counted).map(drop)
 }
 
 /// A host's addresses as they were given, one of each version at most.

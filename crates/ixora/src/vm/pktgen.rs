@@ -41,7 +41,17 @@ pub fn run(
     let guest = session::fetch(&mut live)?;
     let lines = session::lines(place, &["a"])?;
     let (size, rate) = (arguments.size.to_string(), arguments.rate.to_string());
-    let given = ["--count", &frames.to_string(), "--size", &size, "--rate", &rate];
+    let given = [
+        "--allow-short",
+        "--to",
+        "ff:ff:ff:ff:ff:ff",
+        "--count",
+        &frames.to_string(),
+        "--size",
+        &size,
+        "--rate",
+        &rate,
+    ];
     let cables = Cables::Lines(&lines);
     let order = Order { app: "pktgen", words: options.program(&given), file: None, cables };
     let (sizes, cycle) = arguments.size.cycle();

@@ -30,7 +30,8 @@ fn a_forwarder_ends_by_time_and_by_count() {
 fn a_generator_sends_large_frames_and_spreads_them_over_queues() {
     let place = tempfile::tempdir().expect("a directory");
     let port = "model:82599,wire=sink";
-    let options = "--count 1001 --rate 50k --size 2052 --queues 3 --threads 2 --cpu 0 --head-writeback";
+    let options =
+        "--count 1001 --rate 50k --allow-short --size 2052 --queues 3 --threads 2 --cpu 0 --head-writeback";
     let done = run(place.path(), &format!("pktgen {port} {options} --json"));
     assert_eq!(done.code(), Some(0), "{done:#?}");
     let summary = done.json();
@@ -66,7 +67,10 @@ fn an_interrupt_wakes_a_sleeping_capture() {
     assert_eq!(done.code(), Some(0), "{done:#?}");
     assert_eq!(done.json()["packets"], 300);
     // A sender has no interrupt to be woken by, so it must not sleep on one.
-    let sent = run(place.path(), &format!("pktgen {port} --count 2000 --rate 20k --interrupts --json"));
+    let sent = run(
+        place.path(),
+        &format!("pktgen {port} --count 2000 --rate 20k --allow-short --interrupts --json"),
+    );
     let seconds = sent.json()["seconds"].as_f64().expect("a number");
     assert!(seconds < 2.0, "100 ms of packets took {seconds} s");
 }

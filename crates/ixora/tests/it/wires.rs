@@ -50,7 +50,8 @@ fn the_internet_mix_is_on_the_wire() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("sent.pcapng");
     let port = format!("model:82599,wire=record:{}", file.display());
-    let done = run(place.path(), &format!("pktgen {port} --size imix --count 120 --rate 50k --json"));
+    let done =
+        run(place.path(), &format!("pktgen {port} --size imix --count 120 --rate 50k --allow-short --json"));
     assert_eq!(done.code(), Some(0), "{done:#?}");
     let packets = captured(&file);
     let of = |len: usize| packets.iter().filter(|packet| packet.len() == len).count();
@@ -77,7 +78,7 @@ fn a_pair_carries_packets_to_the_other_device() {
     until("capture", || file.exists());
     let sender = start(
         place.path(),
-        &format!("pktgen vfio-user:{} --rate 5k --flows 3 --to 02:00:5e:10:00:01", a.display()),
+        &format!("pktgen vfio-user:{} --rate 5k --allow-short --flows 3 --to 02:00:5e:10:00:01", a.display()),
     );
     let done = capture.wait(15);
     assert_eq!(done.code(), Some(0), "{done:#?}");
@@ -168,7 +169,7 @@ fn the_kernel_is_at_the_end_of_a_tap() {
     };
     inside("ip link set ixora0 up && ip address add 10.9.9.1/24 dev ixora0");
     let port = format!("vfio-user:{}", socket.display());
-    let sent = run(place.path(), &format!("pktgen {port} --count 200 --rate 10k --json"));
+    let sent = run(place.path(), &format!("pktgen {port} --count 200 --rate 10k --allow-short --json"));
     assert_eq!(sent.code(), Some(0), "{sent:#?}");
     until("packets in the kernel", || received(&id, "ixora0") >= 200);
     let file = place.path().join("out.pcapng");
@@ -204,7 +205,7 @@ fn tags_that_one_device_takes_off_come_back_in_front_of_every_other() {
     let tagged = path("tagged.pcapng");
     for chip in ["virtio-net", "82599"] {
         let port = format!("model:{chip},wire=record:{}", tagged.display());
-        run(format!("pktgen {port} --vlan 7 --count 40 --rate 20k --size 128"));
+        run(format!("pktgen {port} --vlan 7 --count 40 --rate 20k --allow-short --size 128"));
         let sent = captured(&tagged);
         assert_eq!(sent.len(), 40, "{chip}");
         assert!(sent.iter().all(|frame| frame[12..18] == [0x81, 0, 0, 7, 8, 0]), "{chip}: {:x?}", sent[0]);

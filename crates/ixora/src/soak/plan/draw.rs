@@ -132,7 +132,7 @@ impl Draw {
         let mut command: Vec<String> = command.into_iter().map(str::to_owned).collect();
         if kind == Kind::Send {
             let rate = self.of(&["1k", "50k", "500k", "max"]);
-            command.extend(["--rate".to_owned(), rate.to_owned()]);
+            command.extend(["--allow-short".to_owned(), "--rate".to_owned(), rate.to_owned()]);
         }
         let output = match kind {
             Kind::Capture => self.of(&[Output::File, Output::File, Output::File, Output::Full, Output::Fifo]),

@@ -16,7 +16,7 @@ start() {
 
 # A capture of what a generator sends, read by somebody else.
 check "pcap starts" start pcap $b /tmp/file.pcapng --count 2000
-su nobody -c "ixora pktgen $a --count 2000 --rate 5k --size 128 --flows 4" >/tmp/pktgen 2>&1
+su nobody -c "ixora pktgen $a --count 2000 --rate 5k --allow-short --to ff:ff:ff:ff:ff:ff --size 128 --flows 4" >/tmp/pktgen 2>&1
 check "pktgen ends well" test $? = 0
 await 20 grep -q '^pcap:' /tmp/pcap; wait $started
 check "pcap ends well" test $? = 0

@@ -149,7 +149,13 @@ impl Switch {
         }
         sleep(AFTER_CHANGE);
         let mut pktgen = Command::new(ixora);
-        let sent = said(pktgen.arg("pktgen").arg(port(from)).args(words).args(["--rate", "25k"]))?;
+        let sent = said(pktgen.arg("pktgen").arg(port(from)).args(words).args([
+            "--rate",
+            "25k",
+            "--allow-short",
+            "--to",
+            "ff:ff:ff:ff:ff:ff",
+        ]))?;
         if !self.await_end(&mut pcap, to)? {
             let _ = kill_process(Pid::from_child(&pcap), Signal::TERM); // it may end just now
         }
