@@ -11,6 +11,7 @@ mod click;
 mod compile;
 mod compile_hostile;
 mod demo;
+mod docs;
 mod ends;
 mod hotswap;
 mod inspect;

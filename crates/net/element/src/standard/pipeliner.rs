@@ -57,7 +57,7 @@ pub static CLASS: Class = Class {
     ]),
     drops: &["ring full"],
     example: "FromDevice(a) -> p :: Pipeliner -> ToDevice(b); StaticThreadSched(p 1)",
-    see: &["Queue", "ThreadSafeQueue", "StaticThreadSched", "CPUSwitch"],
+    see: &["Queue", "StaticThreadSched", "CPUSwitch"],
     make: |setup, conf| {
         let capacity: i64 = conf.positional("CAPACITY")?.unwrap_or(-1);
         let burst: i64 = conf.positional("BURST")?.unwrap_or(32);

@@ -69,7 +69,7 @@ pub static SPLITTER: Class = Class {
     drops: &["rate exceeded"],
     live: true,
     example: "RatedSplitter(1000)",
-    see: &["BandwidthRatedSplitter", "ProbSplitter", "Meter", "RatedUnqueue"],
+    see: &["BandwidthRatedSplitter", "RandomSample", "Meter", "RatedUnqueue"],
     make: |_, conf| Ok(Each::boxed(RatedSplitter(Rate::parse(conf, false)?))),
     ..CLASS
 };
