@@ -124,9 +124,9 @@ pub struct Click {
 pub enum Batches {
     /// Where it makes no difference to what becomes of them.
     Auto,
-    /// Everywhere.
+    /// They always do.
     Always,
-    /// Nowhere.
+    /// They never do.
     Never,
 }
 

@@ -13,9 +13,9 @@ pub enum Batching {
     /// is true.
     #[default]
     Auto,
-    /// None.
+    /// No packets do.
     Always,
-    /// All.
+    /// All packets do.
     Never,
 }
 
