@@ -3,7 +3,7 @@
 //! interfaces are never touched.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -212,7 +212,10 @@ fn a_served_echo_talks_tcp_with_the_kernel_beside_it() {
         lab.ping(5);
         lab.a.run(|| {
             echo_comes_back(2_000_000);
-            assert!(TcpStream::connect((THERE, 9)).is_err(), "nobody listens there");
+            assert!(
+                TcpStream::connect_timeout(&(THERE, 9).into(), Duration::from_secs(10)).is_err(),
+                "nobody listens there"
+            );
         });
         let json = end(echo);
         let notes = &json["notes"];
