@@ -4,7 +4,7 @@
 
 mod accounts;
 mod models;
-mod samples;
+pub mod samples;
 mod verdict;
 
 use std::fs::DirBuilder;

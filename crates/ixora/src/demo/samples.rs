@@ -22,8 +22,8 @@ const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_millis(250);
 /// The driver polled between two samples when it made so many turns, several rounds
 /// of its loop; a device was stepped when it made so many steps.
-const TURNS: u64 = 512;
-const STEPS: u64 = 8;
+pub const TURNS: u64 = 512;
+pub const STEPS: u64 = 8;
 /// In so many samples in which both sides ran a frame that was offered before goes
 /// through a working forwarder: a device's step, a poll, a device's step are three.
 pub const ENOUGH: usize = 5;

@@ -62,7 +62,7 @@ impl Host {
         let macs: Vec<MacAddress> =
             (0..config.underlay.len()).map(|n| MacAddress(ports.mac(below + n))).collect();
         let (mail, to_control, requests) = post();
-        let mut control = Control::new(&config.underlay, &macs, config.desired(&macs), mail)?;
+        let mut control = Control::new(&config.underlay, &macs, config.desired(&macs), mail, now_ns())?;
         let mut requests = Some(requests);
         let (mut counters, mut pollers) = (Vec::new(), Vec::<Box<dyn Poller>>::new());
         for queue in 0..queues {

@@ -105,6 +105,7 @@ fn a_running_endpoint_tells_what_it_holds() {
         state["accounts"]["networks"][0]["forwarded"].as_u64() > Some(0)
     });
     assert_eq!(state["entries"][0]["state"], "ready", "{state:#}");
+    assert!(state["entries"][0]["age"].as_f64().is_some_and(|age| age < 60.0), "{state:#}");
     assert!(state["entries"][0]["packets"].as_u64() > Some(0), "{state:#}");
     assert!(state["entries"][0]["used"].as_f64().is_some_and(|used| used < 60.0), "{state:#}");
     assert_eq!(state["entries"][1]["state"], "overlay_no_neighbor", "{state:#}");

@@ -65,11 +65,17 @@ pub struct Control {
 }
 
 impl Control {
-    /// A table with this in it, published.
+    /// A table with this in it since `now_ns`, published.
     ///
     /// # Errors
     /// What the table refuses.
-    pub fn new(ports: &[UnderlayPort], macs: &[MacAddress], desired: Desired, mail: Mail) -> Result<Control> {
+    pub fn new(
+        ports: &[UnderlayPort],
+        macs: &[MacAddress],
+        desired: Desired,
+        mail: Mail,
+        now_ns: i64,
+    ) -> Result<Control> {
         desired.check()?;
         let links = ports.iter().zip(macs).map(|(port, mac)| Link::new(port, port.mac.unwrap_or(*mac)));
         let followed = ports.iter().enumerate().filter(|(_, port)| port.link.is_some());
@@ -85,7 +91,7 @@ impl Control {
             known: BTreeMap::new(),
             look_ns: i64::MIN,
         };
-        control.replace(desired, 0);
+        control.replace(desired, now_ns);
         Ok(control)
     }
 

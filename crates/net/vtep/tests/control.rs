@@ -26,7 +26,7 @@ impl Rig {
     fn new() -> Rig {
         let config = Config::parse(TEXT).unwrap();
         let (mail, to_control, requests) = post();
-        let control = Control::new(&config.underlay, &[MAC], config.desired(&[MAC]), mail).unwrap();
+        let control = Control::new(&config.underlay, &[MAC], config.desired(&[MAC]), mail, 0).unwrap();
         Rig { control, to_control, requests }
     }
 

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use runtime::Progress;
 use testbed::DeviceReport;
 use testbed::inprocess::Handle;
 
 use super::super::host::{Host, now_ns};
+use crate::demo::samples::{ENOUGH, STEPS, TURNS};
 use crate::open::Ports;
 use testbed::wire::Cable;
 
@@ -35,7 +37,27 @@ pub struct Conductor {
     models: Vec<Handle>,
     hosts: [Host; 2],
     duration: Duration,
+    progress: Arc<Progress>,
     stop: Arc<AtomicBool>,
+}
+
+/// How far all sides had come at one time.
+struct Sample {
+    /// Frames that the models' wires carried.
+    moved: u64,
+    /// The endpoints' turns: calls of receive or send.
+    turns: u64,
+    /// Steps of each model.
+    steps: Vec<u64>,
+}
+
+impl Sample {
+    /// Whether the endpoints polled and all models were stepped since `before`.
+    fn all_ran_since(&self, before: &Sample) -> bool {
+        let mut steps = self.steps.iter().zip(&before.steps);
+        steps.all(|(now, then)| now.saturating_sub(*then) >= STEPS)
+            && self.turns.saturating_sub(before.turns) >= TURNS
+    }
 }
 
 /// Ends the run when the thread that holds it ends, however that comes.
@@ -48,9 +70,15 @@ impl Drop for StopAtEnd<'_> {
 }
 
 impl Conductor {
-    pub fn new(ports: &Ports, hosts: [Host; 2], duration: Duration, stop: Arc<AtomicBool>) -> Conductor {
+    pub fn new(
+        ports: &Ports,
+        hosts: [Host; 2],
+        duration: Duration,
+        progress: Arc<Progress>,
+        stop: Arc<AtomicBool>,
+    ) -> Conductor {
         let models = ports.models().iter().map(|(_, model)| model.clone()).collect();
-        Conductor { models, hosts, duration, stop }
+        Conductor { models, hosts, duration, progress, stop }
     }
 
     /// Runs until all is over, or a signal comes.
@@ -82,23 +110,33 @@ impl Conductor {
         }
     }
 
-    /// Waits until nothing moves any more.
+    /// Waits until nothing moves any more though all sides run: on a busy machine what waits
+    /// in a ring may be met only when its thread has a processor again.
     fn drain(&mut self) {
         let limit = Instant::now() + LIMIT;
-        let (mut before, mut since) = (self.moved(), Instant::now());
-        while !self.stop.load(Ordering::Relaxed) && Instant::now() < limit && since.elapsed() < IDLE {
+        let (mut before, mut since, mut busy) = (self.sample(), Instant::now(), 0);
+        while !self.stop.load(Ordering::Relaxed) && Instant::now() < limit {
             self.turn();
-            let now = self.moved();
-            if now != before {
-                (before, since) = (now, Instant::now());
+            let now = self.sample();
+            if now.moved != before.moved {
+                (before, since, busy) = (now, Instant::now(), 0);
+            } else if now.all_ran_since(&before) {
+                (before, busy) = (now, busy + 1);
+            }
+            if since.elapsed() >= IDLE && busy >= ENOUGH {
+                break;
             }
         }
     }
 
-    /// Frames that the models' wires carried.
-    fn moved(&self) -> u64 {
+    fn sample(&self) -> Sample {
+        let reports = self.reports();
         let both = |report: &DeviceReport| report.wire.to_host.delivered + report.wire.from_host.offered;
-        self.reports().iter().map(both).sum()
+        Sample {
+            moved: reports.iter().map(both).sum(),
+            turns: self.progress.turns.load(Ordering::Relaxed),
+            steps: reports.iter().map(|report| report.steps).collect(),
+        }
     }
 
     fn reports(&self) -> Vec<DeviceReport> {

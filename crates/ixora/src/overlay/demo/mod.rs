@@ -145,10 +145,10 @@ fn forward(
     options: &PortOptions,
     interrupted: &AtomicBool,
 ) -> Result<(run::Outcome, Seen), Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let runtime = run::threads("overlay demo", ports, pollers, options, &stop, &Arc::default())?;
+    let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    let runtime = run::threads("overlay demo", ports, pollers, options, &stop, &progress)?;
     let confinement = ports.confine(options, None)?;
-    let conductor = Conductor::new(ports, hosts, arguments.duration, stop);
+    let conductor = Conductor::new(ports, hosts, arguments.duration, progress, stop);
     Ok(thread::scope(|scope| {
         let conducting = scope.spawn(|| conductor.run(interrupted));
         let mut outcome = run::measure("overlay demo", runtime, ports, options, confinement);
