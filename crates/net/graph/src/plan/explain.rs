@@ -5,9 +5,9 @@
 
 use std::fmt::Write;
 
+use crate::plan::buffers;
 use crate::plan::cost::Costs;
 use crate::plan::{Plan, Planned};
-use crate::run::buffers;
 
 /// What there is to say of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]

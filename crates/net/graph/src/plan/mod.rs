@@ -1,6 +1,7 @@
 //! What is known of a router before it runs and stays so: elements, connections,
 //! which way packets go, and which lane reaches what.
 
+pub mod buffers;
 pub mod check;
 pub(crate) mod configure;
 pub mod cost;

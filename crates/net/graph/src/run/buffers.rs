@@ -2,32 +2,13 @@
 
 use memory::{Batch, Dma, Packet, Pool};
 
-/// Buffers a lane begins with.
-const FIRST: usize = 2048;
-/// Buffers a lane may have beside what its elements may hold.
-pub const BASE: usize = 1 << 18;
-/// Bytes of a buffer, roughly: with what is known of its packet.
-const BYTES: u64 = (memory::HEADROOM + memory::DATA_ROOM + 256) as u64;
+use crate::plan::buffers::FIRST;
+
 /// Buffers that are kept for packets on their way when no more can be had: what would
 /// wait is dropped.
 const KEPT: usize = 1024;
 /// Buffers at hand below which receive queues are given another pool.
 const LOW: usize = 64;
-
-/// How many buffers each of so many threads may have when elements of it may hold
-/// `held`: half of the machine's memory is left to others.
-pub fn limit(held: u64, threads: usize) -> usize {
-    let system = rustix::system::sysinfo();
-    let memory = (system.totalram as u64).saturating_mul(u64::from(system.mem_unit));
-    let most = memory / 2 / BYTES / threads.max(1) as u64;
-    let wanted = held.saturating_add(BASE as u64);
-    usize::try_from(wanted.min(most.max(FIRST as u64))).unwrap_or(usize::MAX)
-}
-
-/// Bytes that so many buffers take.
-pub fn bytes(buffers: usize) -> u64 {
-    (buffers as u64).saturating_mul(BYTES)
-}
 
 /// Pools of one lane. The first is the one that receive queues refill from; further
 /// ones come when elements hold many packets, up to a limit.
@@ -138,8 +119,10 @@ impl Buffers {
     /// A buffer with an empty packet and nothing known of it.
     #[inline]
     pub fn alloc(&mut self) -> Option<Packet> {
-        let found = self.pools.iter_mut().find_map(Pool::alloc).or_else(|| self.grow());
-        let mut packet = found?;
+        let Some(mut packet) = self.pools.iter_mut().find_map(Pool::alloc).or_else(|| self.grow()) else {
+            self.missing += 1;
+            return None;
+        };
         packet.clear_annotations();
         Some(packet)
     }
@@ -170,7 +153,7 @@ impl Buffers {
         let more = have.min(self.limit.saturating_sub(have)).min(Pool::MAX);
         let pool = (more > 0).then(|| Pool::new(&self.dma, more).ok()).flatten();
         let Some(mut pool) = pool else {
-            (self.full, self.missing) = (true, self.missing + 1);
+            self.full = true;
             return None;
         };
         self.full = have + more >= self.limit;

@@ -11,11 +11,12 @@ use crate::clock::Clock;
 use crate::element::class::Registry;
 use crate::element::{Element, Refused, port_code};
 use crate::lang::{Flat, Place, Problem};
+use crate::plan::buffers;
 use crate::plan::configure::{Configured, Inputs, configure, in_phases, is_wrong};
 use crate::plan::setup::Services;
 use crate::plan::single::Batching;
 use crate::plan::{Instances, MAX_THREADS, Plan, Planned, Port};
-use crate::run::buffers::{self, Buffers};
+use crate::run::buffers::Buffers;
 use crate::run::counters::Counters;
 use crate::run::fused::{self, Region};
 use crate::run::lane::{Lane, Pulled, Slot};
@@ -36,7 +37,7 @@ pub struct Options {
     /// Memory of its packets, shared with devices.
     pub dma: Dma,
     /// Packet buffers a thread may have; without, as many as its elements may hold and
-    /// [`BASE`](crate::run::buffers::BASE) more, as far as the machine has memory.
+    /// [`BASE`](buffers::BASE) more, as far as the machine has memory.
     pub buffers: Option<usize>,
     /// Counts packets and cycles for each element.
     pub measure: bool,
