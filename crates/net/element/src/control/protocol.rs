@@ -218,6 +218,9 @@ fn until(
         if found.trim_ascii_end() == terminator.as_bytes() {
             return Parsed::Request(request(&input[from..at]), next);
         }
+        if next == input.len() && input.ends_with(b"\r") {
+            break; // the other half of this line's end may come
+        }
         at = next;
     }
     *looked = at;

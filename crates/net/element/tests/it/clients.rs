@@ -113,6 +113,17 @@ fn a_long_text_sent_byte_by_byte_is_read_once() {
     assert_eq!(looked, 0, "the next one is looked at from its beginning");
 }
 
+#[test]
+fn a_line_end_that_comes_in_two_halves_is_one() {
+    // The terminator is an empty line.
+    let input = b"WRITEUNTIL a.b\r\nx\r\ny\r\n\r\n";
+    let mut looked = 0;
+    for cut in 1..input.len() - 1 {
+        assert_eq!(parse_on(&input[..cut], false, &mut looked), Parsed::Wait, "{cut}");
+    }
+    assert_eq!(parse_on(input, false, &mut looked), parse(input, false));
+}
+
 /// A new router finds the port of the old one taken and takes the next: the clients of
 /// the old one must not be left behind.
 #[test]
