@@ -4,6 +4,7 @@
 use std::process::{Command, Stdio};
 
 use ::bench::Setting;
+use ::bench::overlay::Setup;
 
 use crate::Failure;
 
@@ -30,6 +31,14 @@ pub fn count_router(workload: &str, batch: usize) -> Result<f64, Failure> {
         "*run_measured*",
         &[&["bench", "graph", "--from", "memory", "--workload", workload, "--batch", &batch]],
     )
+}
+
+/// What the overlay does to send a packet, and to receive it.
+pub fn count_overlay(setup: &Setup) -> Result<[f64; 2], Failure> {
+    let (entries, size) = (setup.entries.to_string(), setup.size.to_string());
+    let row: &[&str] =
+        &["bench", "overlay", "--protocol", setup.protocol, "--entries", &entries, "--size", &size];
+    Ok([callgrind("*send_by_overlay*", &[row])?, callgrind("*receive_by_overlay*", &[row])?])
 }
 
 /// Runs this program with some arguments under callgrind, which counts inside one
