@@ -12,7 +12,6 @@ mod instruction;
 mod needs;
 mod run;
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -459,16 +458,7 @@ impl Element for Script {
 
     /// The script that wrote the new configuration goes on here.
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
-        let Some(old) = (old as &mut dyn Any).downcast_mut::<Script>() else { return };
-        if !old.is_moved || !cx.name().ends_with(CONTINUED) {
-            return;
-        }
-        self.variables = std::mem::take(&mut old.variables);
-        self.arguments = std::mem::take(&mut old.arguments);
-        self.handler = std::mem::take(&mut old.handler);
-        (self.writes, self.status) = (old.writes, old.status);
-        (self.position, self.is_moved) = (old.position, true);
-        self.timer.inspect(|timer| cx.set_timer_after(*timer, 0));
+        self.go_on_from(cx, old);
     }
 
     fn stop_hook(&mut self) -> Option<&mut dyn StopHook> {

@@ -10,7 +10,8 @@ use memory::{Batch, Packet, Pool};
 
 use crate::element::{Complaint, Element, Refused};
 use crate::plan::Port;
-use crate::run::lane::{Lane, Late};
+use crate::run::lane::Lane;
+use crate::run::late::Late;
 use crate::run::signal::{self, Kind, Signal, Signals, Waker};
 use crate::run::task::TaskId;
 

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use crate::element::handler::Handler;
 use crate::element::{Complaint, Refused};
-use crate::run::lane::{Lane, Late};
+use crate::run::lane::Lane;
+use crate::run::late::Late;
 use common::{ElementRow, LIVE_CONFIG, OF_ALL, OF_HOTSWAP, OF_ROUTER, OF_TASKS, RouterRow, TaskRow};
 
 /// How long another thread may take to answer.

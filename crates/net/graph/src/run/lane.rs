@@ -18,6 +18,7 @@ use crate::run::buffers::Buffers;
 use crate::run::counters::{Counters, Profiler};
 use crate::run::cx::Cx;
 use crate::run::fused::StandIn;
+use crate::run::late::Late;
 use crate::run::locked::Locked;
 use crate::run::output_batches::OutputBatches;
 use crate::run::shared::Shared;
@@ -62,16 +63,6 @@ pub(crate) struct Slot {
     pub(crate) counters: Counters,
     /// Writes that came while it was at work: to which element, of which handler, what.
     pub(crate) late: Vec<Late>,
-}
-
-/// A handler to write when an element has returned that is at work.
-pub(crate) struct Late {
-    /// Whose handler it is; `None` for one that the element at work calls.
-    pub(crate) of: Option<usize>,
-    /// The element that calls it.
-    pub(crate) from: usize,
-    pub(crate) handler: String,
-    pub(crate) value: String,
 }
 
 /// A batch that waits to be carried on.
@@ -239,22 +230,8 @@ impl Lane {
             let slot = &mut self.slots[element];
             slot.emitted.get_or_insert(outs);
         }
-        for Late { of, from, handler, value } in std::mem::take(&mut self.slots[element].late) {
-            let (asker, written) = match of {
-                Some(element) => {
-                    let full = format!("{}.{handler}", self.shared.name(element));
-                    (full, self.write_here(element, &handler, &value))
-                }
-                None => {
-                    let written = self.write(Some(from), &handler, &value);
-                    (format!("{}: {handler}", self.shared.name(from)), written)
-                }
-            };
-            let told = if of.is_none() { std::mem::take(&mut self.told) } else { vec![] };
-            let refused = written.err().map(|refused| refused.to_string()).filter(|text| !text.is_empty());
-            for text in told.iter().map(ToString::to_string).chain(refused) {
-                self.shared.say(&format!("{asker}: {text}\n"));
-            }
+        for late in std::mem::take(&mut self.slots[element].late) {
+            self.write_late(late);
         }
     }
 

@@ -6,6 +6,7 @@ pub mod cx;
 pub mod fused;
 pub mod handlers;
 pub mod lane;
+mod late;
 mod locked;
 mod mailbox;
 mod main_loop;

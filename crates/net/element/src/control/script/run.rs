@@ -1,9 +1,11 @@
 //! How a script goes on: one instruction after the other, until it waits or ends.
 
+use std::any::Any;
 use std::io::Write;
 
 use graph::lang::args::shift_word;
-use graph::{Cx, Refused};
+use graph::run::shared::CONTINUED;
+use graph::{Cx, Element, Refused};
 
 use super::instruction::Instruction;
 use super::{Cause, EINVAL, MOST_JUMPS, Rest, Script, Target, cause, functions, plain, span};
@@ -233,6 +235,21 @@ impl Script {
                 }
             }
         }
+    }
+
+    /// Goes on from where a script of the router was that this one takes the place of, if
+    /// it wrote the new configuration.
+    pub(super) fn go_on_from(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        let Some(old) = (old as &mut dyn Any).downcast_mut::<Script>() else { return };
+        if !old.is_moved || !cx.name().ends_with(CONTINUED) {
+            return;
+        }
+        self.variables = std::mem::take(&mut old.variables);
+        self.arguments = std::mem::take(&mut old.arguments);
+        self.handler = std::mem::take(&mut old.handler);
+        (self.writes, self.status) = (old.writes, old.status);
+        (self.position, self.is_moved) = (old.position, true);
+        self.timer.inspect(|timer| cx.set_timer_after(*timer, 0));
     }
 
     /// Runs on from where it is until it rests; what it says.
