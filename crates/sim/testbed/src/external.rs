@@ -59,7 +59,8 @@ impl ExternalDriver {
 
 impl Drop for ExternalDriver {
     fn drop(&mut self) {
+        let mut device = self.shared.enter();
         self.shared.set_attached(false);
-        self.shared.enter().detach();
+        device.detach();
     }
 }

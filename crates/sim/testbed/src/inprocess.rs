@@ -56,8 +56,9 @@ impl InProcess {
 
 impl Drop for InProcess {
     fn drop(&mut self) {
+        let mut device = self.shared.enter();
         self.shared.set_attached(false);
-        self.shared.enter().detach();
+        device.detach();
     }
 }
 

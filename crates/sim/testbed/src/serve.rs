@@ -259,13 +259,16 @@ impl ServedDevice {
 
     fn report(&self) -> EndpointReport {
         let mut last = self.last_report.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(mut device) = self.shared.enter_within(LIMIT) {
+        let held = self.shared.enter_within(LIMIT);
+        // Read while nobody can attach or detach, so that it fits the device's report.
+        let attached = self.shared.is_attached();
+        if let Some(mut device) = held {
             *last = (device.left_mapped(), device.report());
         }
         let (left_mapped, device) = last.clone();
         EndpointReport {
             socket: self.socket.display().to_string(),
-            attached: self.shared.is_attached(),
+            attached,
             client_faults: self.faults.load(Ordering::Acquire),
             last_fault: self.last_fault().clone(),
             left_mapped,
