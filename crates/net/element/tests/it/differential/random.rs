@@ -14,8 +14,9 @@ const SINKS: usize = 3;
 /// The most nodes: a packet has an annotation for each.
 pub const MOST: usize = 12;
 
-/// The annotations that tell the way of a packet: that of its entry, one for each node.
-pub const WAY: std::ops::Range<usize> = 24..24 + 1 + MOST;
+/// The annotations that tell the way of a packet: that of its entry, one for each node. No
+/// element of [`NODES`] writes them (`Pad` writes the extra length, before them).
+pub const WAY: std::ops::Range<usize> = 32..32 + 1 + MOST;
 
 /// The way of a packet.
 pub fn way(packet: &mut Packet) -> Vec<u8> {

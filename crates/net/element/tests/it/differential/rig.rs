@@ -18,10 +18,10 @@ use memory::annotation::Header;
 use memory::{Batch, Packet};
 
 /// Annotations of configurations begin the area; behind them is what tests write.
-const OWN: usize = 24;
-/// Annotations: a packet's flow, and its number.
-const FLOW: usize = 40;
-const NUMBER: usize = 44;
+const OWN: usize = 32;
+/// Annotations, the last ones: a packet's flow in one byte, and its number in two.
+const FLOW: usize = 45;
+const NUMBER: usize = 46;
 
 /// What tells the way by which a packet came to a sink: packets of a flow that came the same
 /// way are in order. It may take out of a packet what nobody promises.
@@ -35,9 +35,9 @@ pub struct Input {
 }
 
 /// The sink, the way there, and the flow.
-type Place = (u32, Vec<u8>, u32);
+type Place = (u32, Vec<u8>, u8);
 /// The number of a packet, its bytes, and its other annotations.
-type Kept = (u32, Vec<u8>, Vec<u8>);
+type Kept = (u16, Vec<u8>, Vec<u8>);
 /// What arrived, in order.
 type Arrived = BTreeMap<Place, Vec<Kept>>;
 
@@ -52,12 +52,8 @@ impl Output {
     }
 }
 
-fn word(packet: &Packet, at: usize) -> u32 {
-    u32::from_ne_bytes(packet.annotations().area[at..at + 4].try_into().unwrap())
-}
-
-fn set_word(packet: &mut Packet, at: usize, value: u32) {
-    packet.annotations_mut().area[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+fn number(packet: &Packet) -> u16 {
+    u16::from_ne_bytes(packet.annotations().area[NUMBER..].try_into().unwrap())
 }
 
 /// Sends the packets of source `N`, `BURST` at a time.
@@ -96,8 +92,9 @@ impl Element for Feed {
             let mut packet = cx.packet(bytes).unwrap();
             packet.set_header(Header::Link, 0);
             // A source has four flows.
-            set_word(&mut packet, FLOW, (self.source * 4 + self.next % 4) as u32);
-            set_word(&mut packet, NUMBER, self.next as u32);
+            let area = &mut packet.annotations_mut().area;
+            area[FLOW] = u8::try_from(self.source * 4 + self.next % 4).unwrap();
+            area[NUMBER..].copy_from_slice(&u16::try_from(self.next).unwrap().to_ne_bytes());
             assert!(batch.push(packet).is_none());
             self.next += 1;
         }
@@ -129,10 +126,10 @@ impl Element for Keep {
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
         let mut arrived = self.output.arrived.lock().unwrap();
         for packet in batch.iter_mut() {
-            let place = (self.sink, (self.output.way)(packet), word(packet, FLOW));
+            let place = (self.sink, (self.output.way)(packet), packet.annotations().area[FLOW]);
             let bytes = packet.segments().flat_map(|segment| segment.to_vec()).collect();
             let notes = packet.annotations().area[..OWN].to_vec();
-            arrived.entry(place).or_default().push((word(packet, NUMBER), bytes, notes));
+            arrived.entry(place).or_default().push((number(packet), bytes, notes));
         }
         cx.free_batch(batch);
         Next::Done
@@ -295,7 +292,7 @@ impl Outcome {
         let packets = packets.map(|place| {
             let some = |outcome: &Outcome| {
                 let all = outcome.arrived.get(place).map_or(&[][..], Vec::as_slice);
-                let numbers: Vec<u32> = all.iter().map(|(number, ..)| *number).collect();
+                let numbers: Vec<u16> = all.iter().map(|(number, ..)| *number).collect();
                 (all.to_vec(), numbers)
             };
             let ((mine, numbers), (theirs, others)) = (some(self), some(other));
