@@ -70,14 +70,16 @@ impl Asking {
             let error = "this endpoint does not follow the kernel: learn is \"none\"";
             return json!({ "error": error }).to_string();
         };
-        let mut look = |host: &mut Host| followed(asker, options, host, tellers);
-        let report = look(host).and_then(|report| {
+        let mut look = |host: &mut Host, tellers: &mut Tellers| followed(asker, options, host, tellers);
+        let report = look(host, tellers).and_then(|report| {
             if !mends || report.is_clean() {
                 return Ok((report, 0));
             }
             let on = host.control.controlled(now_ns(), Json::Null);
             let fixed = fix(on.program, on.overlay, &report, on.now_ns);
-            Ok((look(host)?, fixed))
+            // What was missed once would be missed again when it goes.
+            tellers.hear_again(report.kernel.iter().map(|difference| difference.key));
+            Ok((look(host, tellers)?, fixed))
         });
         match report {
             Ok((report, fixed)) => told_of(&report, fixed).to_string(),

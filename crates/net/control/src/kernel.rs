@@ -177,6 +177,12 @@ impl Kernel {
         is_whole.then_some(()).ok_or(KernelError::Restless)
     }
 
+    /// Lets the next [`turn`](Kernel::turn) ask for everything: the mirror was found to have
+    /// something otherwise than the kernel.
+    pub fn ask_again(&mut self) {
+        self.is_behind = true;
+    }
+
     /// Takes what waits in the socket, `most` datagrams at a time; whether there may be more.
     /// After an overflow, and at the start, everything is asked for: that takes as long as the
     /// kernel needs for its tables.

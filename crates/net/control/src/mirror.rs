@@ -294,6 +294,12 @@ impl Mirror {
         self.counters
     }
 
+    /// Lets [`changes`](Mirror::changes) tell of these places too, whether or not a message
+    /// concerns them.
+    pub fn touch(&mut self, places: impl IntoIterator<Item = Key>) {
+        self.dirty.extend(places);
+    }
+
     /// What should be at the places concerned by messages since the last time, in the order
     /// in which places are filled.
     pub fn changes(&mut self) -> Vec<Change> {

@@ -150,6 +150,16 @@ impl Tellers {
         sentences
     }
 
+    /// Hears everything from the kernel again, and what is at these places besides, where it
+    /// was found to be otherwise than in the kernel.
+    pub fn hear_again(&mut self, places: impl IntoIterator<Item = Key>) {
+        self.mirror.touch(places);
+        if let Some(kernel) = &mut self.kernel {
+            kernel.ask_again();
+            self.is_more = true;
+        }
+    }
+
     fn hear_kernel(&mut self, now_ns: i64, sentences: &mut Vec<String>) {
         let Some(kernel) = &mut self.kernel else { return };
         if self.rest_ns.is_some_and(|until| now_ns < until) {

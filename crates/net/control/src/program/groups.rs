@@ -9,8 +9,9 @@ use overlay::{Overlay, Result, Target, Tunnel};
 
 use crate::state::{Far, Group};
 
-/// A group of a network: the nexthop object, and the outer source address.
-type Name = (u32, u32, IpAddr);
+/// A group of a network: the nexthop object, the outer source address, and the UDP port where
+/// it is not VXLAN's. A nexthop object's far ends have both from the device that an entry is on.
+type Name = (u32, u32, IpAddr, Option<u16>);
 
 /// The overlay's groups.
 #[derive(Debug, Default)]
@@ -35,8 +36,8 @@ impl Groups {
     /// Lets a group have these far ends, for whatever leads to it; where an entry of it leads.
     pub(super) fn set(&mut self, overlay: &mut Overlay, vni: u32, group: &Group) -> Result<Target> {
         let members: Vec<Tunnel> = group.fars.iter().map(Far::tunnel).collect();
-        let local = group.fars.first().ok_or(overlay::Error::Members)?.local;
-        let name = (vni, group.id, local);
+        let Far { local, port, .. } = *group.fars.first().ok_or(overlay::Error::Members)?;
+        let name = (vni, group.id, local, port);
         let number = self.numbers.get(&name).copied().unwrap_or(self.last + 1);
         if overlay.group(number) != Some(&members[..]) {
             overlay.set_group(number, &members)?;
@@ -59,8 +60,8 @@ impl Groups {
 
     /// Lets the groups of a network go, which is gone.
     pub(super) fn release_all(&mut self, overlay: &mut Overlay, vni: u32) {
-        let first = (vni, 0, IpAddr::from([0; 4]));
-        let last = (vni, u32::MAX, IpAddr::from([0xFF; 16]));
+        let first = (vni, 0, IpAddr::from([0; 4]), None);
+        let last = (vni, u32::MAX, IpAddr::from([0xFF; 16]), Some(u16::MAX));
         let numbers: Vec<u64> = self.numbers.range(first..=last).map(|(_, number)| *number).collect();
         numbers.into_iter().for_each(|number| self.release(overlay, Some(number)));
     }
@@ -68,7 +69,7 @@ impl Groups {
     /// Whether a target is a group with these far ends.
     pub(super) fn is(&self, overlay: &Overlay, target: &Target, group: &Group) -> bool {
         let Target::Group(number) = target else { return false };
-        let is_one = |(_, id, _): &Name| *id == group.id;
+        let is_one = |(_, id, ..): &Name| *id == group.id;
         let members: Vec<Tunnel> = group.fars.iter().map(Far::tunnel).collect();
         self.names.get(number).is_some_and(is_one) && overlay.group(*number) == Some(&members[..])
     }

@@ -157,6 +157,22 @@ fn stations_of_a_segment_share_a_group_that_goes_with_the_last_of_them() {
     assert_eq!(members(&overlay, 1), [address(2), address(4)]);
 }
 
+/// Two devices of a network may send to other UDP ports by the same nexthop object.
+#[test]
+fn stations_of_devices_with_other_ports_share_no_group() {
+    let (mut overlay, mut program) = (Overlay::new(), Program::new());
+    let mut other = behind(2, 500, &[2, 3]);
+    let Some(Value::Group(group)) = &mut other.value else { panic!("a group") };
+    group.fars.iter_mut().for_each(|far| far.port = Some(8472));
+    program.apply(&mut overlay, Owner::Kernel, vec![network(), behind(1, 500, &[2, 3]), other], 0);
+    let port = |last: u8| match overlay.entry(10, bits(MacAddress([2, 0, 0, 0, 0, last])))?.target {
+        Target::Group(number) => overlay.group(*number)?.first()?.port,
+        Target::Tunnel(_) => panic!("a group"),
+    };
+    assert_eq!((port(1), port(2)), (None, Some(8472)));
+    assert_eq!(program.compare_table(&overlay), []);
+}
+
 #[test]
 fn a_group_that_is_not_what_is_wanted_is_named_and_put_again() {
     let (mut overlay, mut program) = (Overlay::new(), Program::new());

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use control::kernel::{Kernel, RECEIVE_BUFFER};
 use control::reconcile::{Asker, Difference, compare, fix};
-use control::{Binding, End, Key, Mirror, Options, Program, Value};
+use control::{Binding, Change, End, Key, Mirror, Options, Owner, Program, Value};
 use overlay::Overlay;
 use wire::MacAddress;
 
@@ -210,6 +210,34 @@ fn reconciling_asks_the_kernel_afresh() {
     bridge(&format!("fdb replace {HOST} dev vx10 dst 192.0.2.3"));
     let report = compare(&program, &overlay, &options, &Asker::open().unwrap().now(&options).unwrap());
     assert_eq!(report.kernel.iter().map(Difference::kind).collect::<Vec<_>>(), ["different"]);
+}
+
+/// What is mended is the kernel's from then on: it goes when the kernel lets it go, though the
+/// message that told of it first was lost.
+#[test]
+fn what_was_mended_follows_the_kernel() {
+    let _namespace = Namespace::enter("mended");
+    ip("link add vx10 type vxlan id 10 local 192.0.2.1 dstport 4789 nolearning");
+    ip("link set vx10 up");
+    let mut rig = Rig::new(RECEIVE_BUFFER);
+    rig.until("the network", |rig| rig.have.contains_key(&Key::Network(10)));
+    bridge(&format!("fdb add {HOST} dev vx10 dst 192.0.2.2"));
+    // Another mirror has what the socket tells now: for this one it is lost.
+    let mut other = Mirror::new(Options::default());
+    while rig.kernel.turn(&mut other, 64).unwrap() || other.is_empty() {}
+    let (mut overlay, mut program) = (Overlay::new(), Program::new());
+    let changes = rig.have.iter().map(|(key, value)| Change { key: *key, value: Some(value.clone()) });
+    program.apply(&mut overlay, Owner::Kernel, changes.collect(), 0);
+    let options = Options { ports: Vec::new(), ..Options::default() };
+    let report = compare(&program, &overlay, &options, &Asker::open().unwrap().now(&options).unwrap());
+    let place = Key::Entry(10, HOST.parse().unwrap());
+    assert_eq!(report.kernel.iter().map(|it| it.key).collect::<Vec<_>>(), [place]);
+    assert_eq!(fix(&mut program, &mut overlay, &report, 0), 1);
+    rig.mirror.touch(report.kernel.iter().map(|it| it.key));
+    rig.kernel.ask_again();
+    rig.until("the entry", |rig| rig.remote(10, HOST).is_some());
+    bridge(&format!("fdb del {HOST} dev vx10 dst 192.0.2.2"));
+    rig.until("the entry went", |rig| rig.remote(10, HOST).is_none());
 }
 
 #[test]
