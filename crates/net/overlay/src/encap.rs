@@ -235,8 +235,8 @@ impl Encapsulator {
     }
 }
 
-/// The entry of all packets of a network with one far end: its hop's index, and its number, of which only those have none
-/// that are too short for where the identifier would stand.
+/// The entry of all packets of a network with one far end, but of those that are too short for
+/// where the identifier would stand: its hop's index, and its number.
 fn only_entry(fib: &Fib<Exact, Hop>, settings: &Network, birth: u32) -> Option<(u32, u32)> {
     (settings.extractor.bits() == 0).then(|| {
         let (mut index, mut entry) = ([MISS], [0]);
