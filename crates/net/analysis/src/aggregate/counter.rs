@@ -387,7 +387,7 @@ impl PerPacket for Counter {
     }
 
     fn calls(&self) -> bool {
-        self.at_aggregates.is_some() || self.at_count.is_some()
+        self.waits || self.at_aggregates.is_some() || self.at_count.is_some()
     }
 
     fn sees_others(&self) -> bool {

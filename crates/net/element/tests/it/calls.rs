@@ -73,6 +73,19 @@ fn a_called_script_freezes_a_counter_of_aggregates() {
     assert_eq!(printed(config), "4\n");
 }
 
+/// The packet behind a call waits for it, and goes on behind it.
+#[test]
+fn no_packet_is_lost_behind_a_call_that_changes_nothing() {
+    let nothing = "s :: Script(TYPE PASSIVE, return 0)";
+    for call in ["COUNT_CALL 4 s.run", "AGGREGATE_CALL 0 s.run"] {
+        let config = format!(
+            "InfiniteSource(DATA x, LIMIT 10, BURST 10, STOP true) -> a :: AggregateCounter({call})
+             -> c :: Counter -> Discard; {nothing}; DriverManager(wait, print $(a.count) $(c.count))"
+        );
+        assert_eq!(printed(&config), "10 10\n", "{call}");
+    }
+}
+
 const SPLIT: &str = "InfiniteSource(LIMIT 10, BURST 10, STOP true) -> c :: Counter
      -> Script(TYPE PACKET, write sw.switch $(mod $(c.count) 2), return 0) -> sw :: Switch(0);
      sw[0] -> a :: Counter -> Discard; sw[1] -> b :: Counter -> Discard;";
