@@ -287,3 +287,19 @@ fn elements_of_one_packet_at_a_time_take_over_too() {
     new.take_over(&mut old);
     assert_eq!(log.count("taken over"), 1);
 }
+
+/// The first configuration that is accepted is the one that runs next.
+#[test]
+fn a_second_configuration_does_not_overtake_the_first() {
+    let made = Arc::new(Mutex::new(vec![]));
+    let seen = made.clone();
+    let hotswap: Hotswap = Arc::new(move |text: &str, _: Option<&graph::plan::Planned>| {
+        seen.lock().unwrap().push(text.to_string());
+        if text == "wrong" { Err("refused".to_string()) } else { Ok(()) }
+    });
+    let (mut router, _) = build(&[&ONE, &END], "One -> End", Some(hotswap));
+    assert!(router.write("hotconfig", "wrong").is_err());
+    assert!(router.write("hotconfig", "first").is_ok(), "one that was refused is in nobody's way");
+    assert!(router.write("hotconfig", "second").is_err());
+    assert_eq!(*made.lock().unwrap(), ["wrong", "first"]);
+}

@@ -63,7 +63,7 @@ pub struct Shared {
     pub(crate) classes: Vec<&'static str>,
     /// What becomes of a new configuration.
     pub(crate) hotswap: Option<Hotswap>,
-    /// One is being made ready.
+    /// One is being made ready, or was accepted.
     swapping: AtomicBool,
     /// One is ready, and takes this one's place.
     replaced: AtomicBool,
@@ -123,8 +123,8 @@ impl Shared {
         !self.swapping.swap(true, Ordering::AcqRel)
     }
 
-    /// It is ready, or refused.
-    pub(crate) fn end_swap(&self) {
+    /// It is refused: another one may be made ready. One that was accepted is the next to run.
+    pub(crate) fn refuse_swap(&self) {
         self.swapping.store(false, Ordering::Release);
     }
 

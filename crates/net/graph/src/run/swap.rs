@@ -77,7 +77,8 @@ impl Router {
 
 impl Lane {
     /// Has a router made of a new configuration, while this one goes on, and ends
-    /// this one when it is ready.
+    /// this one when it is ready. From then on no other one is made here: the next is
+    /// asked of the new router.
     ///
     /// # Errors
     /// All that is wrong with it.
@@ -92,8 +93,10 @@ impl Lane {
             true => hotswap(config, from.map(|element| &self.shared.plan.elements[element])),
             false => self.go_on_until(hotswap, from, config.to_string()),
         };
-        self.shared.end_swap();
-        made?;
+        if let Err(wrong) = made {
+            self.shared.refuse_swap();
+            return Err(wrong.into());
+        }
         self.shared.end_replaced();
         Ok(())
     }
