@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use graph::clock::{Clock, SIMULATION_START_NS};
+use graph::element::ThreadPlacement;
 use graph::lang::{self, Source};
 use graph::run::shared::Hotswap;
 use graph::{
@@ -302,4 +304,72 @@ fn a_second_configuration_does_not_overtake_the_first() {
     assert!(router.write("hotconfig", "first").is_ok(), "one that was refused is in nobody's way");
     assert!(router.write("hotconfig", "second").is_err());
     assert_eq!(*made.lock().unwrap(), ["wrong", "first"]);
+}
+
+/// Has more timers than one look at them fires, all of them due, in the second thread.
+static CROWD: Class =
+    Class { name: "Crowd", ports: "0/0", make: |setup, _| Ok(Box::new(Crowd(log(setup)))), ..Class::BASE };
+
+const CROWD_TIMERS: u64 = 100;
+
+struct Crowd(Arc<Log>);
+
+impl ThreadPlacement for Crowd {
+    fn homes(&self, _: u64) -> u64 {
+        0b10
+    }
+}
+
+impl Element for Crowd {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        for _ in 0..CROWD_TIMERS {
+            let timer = cx.new_timer();
+            cx.set_timer_after(timer, 0);
+        }
+        Ok(())
+    }
+
+    fn fire(&mut self, _: &mut Cx<'_>, _: TimerId) {
+        self.0.note("fired");
+    }
+
+    fn thread_placement(&self) -> Option<&dyn ThreadPlacement> {
+        Some(self)
+    }
+}
+
+/// Works without a pause until all timers of the crowd have fired, or 10 seconds are over.
+static BUSY: Class = Class {
+    name: "Busy",
+    ports: "0/0",
+    make: |setup, _| Ok(Box::new(Busy(log(setup), std::time::Instant::now()))),
+    ..Class::BASE
+};
+
+struct Busy(Arc<Log>, std::time::Instant);
+
+impl Element for Busy {
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let task = cx.new_task();
+        cx.schedule(task);
+        Ok(())
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, _: &mut Batch) -> Ran {
+        if self.0.count("fired") >= CROWD_TIMERS || self.1.elapsed() > Duration::from_secs(10) {
+            cx.stop();
+            return Ran::done(true);
+        }
+        cx.schedule(task);
+        Ran::done(true)
+    }
+}
+
+#[test]
+fn no_thread_rests_while_its_timers_are_due() {
+    let clock = Arc::new(Clock::simulated(SIMULATION_START_NS));
+    let options = Options { threads: 2, clock, ..Options::default() };
+    let (mut router, log) = build_with(&[&CROWD, &BUSY], "Crowd; Busy", options);
+    router.run();
+    assert_eq!(log.count("fired"), CROWD_TIMERS);
 }

@@ -58,12 +58,13 @@ impl Lane {
             return;
         }
         let first = self.timers.first();
-        if self.shared.clock.is_simulated() {
-            return self.rest_simulated(first);
-        }
         let timeout = first.map(|at| at.saturating_sub(self.shared.clock.now_ns()));
-        if timeout.is_none_or(|ns| ns > 0) {
-            self.look_around(timeout);
+        match timeout {
+            // More were due than fire in one round, or they are set anew each time.
+            Some(..=0) if !self.watches.any() => {}
+            Some(..=0) => self.look_around(Some(0)),
+            _ if self.shared.clock.is_simulated() => self.rest_simulated(first),
+            _ => self.look_around(timeout),
         }
     }
 
