@@ -121,6 +121,17 @@ fn packets_go_one_by_one_where_a_script_looks_between_them() {
     assert_eq!(split(&pulled, Batching::Auto), ("5".into(), "5".into()));
 }
 
+/// What has no room in a queue goes on from its second output: the elements behind that
+/// see one packet at a time as well.
+#[test]
+fn what_a_queue_has_no_room_for_goes_one_by_one_too() {
+    let config = SPLIT
+        .replacen("-> c ::", "-> q :: SimpleQueue(2) -> Idle; q[1] -> c ::", 1)
+        .replacen("LIMIT 10", "LIMIT 12", 1);
+    let config = config.replacen("BURST 10", "BURST 12", 1);
+    assert_eq!(split(&config, Batching::Auto), ("5".into(), "5".into()));
+}
+
 #[test]
 fn what_goes_one_by_one_is_told() {
     let config = format!("InfiniteSource -> n :: Null -> Queue -> Unqueue -> x :: Null -> Discard; {SPLIT}");

@@ -153,16 +153,25 @@ impl Lane {
     /// Carries packets to an element, and on from there as far as they go: one by one,
     /// where that makes a difference.
     pub(crate) fn push(&mut self, to: Port, batch: &mut Batch) {
-        if batch.len() > 1 && self.slots[to.element].single {
-            let mut one = Batch::with_limit(1);
-            while let Some(packet) = batch.pop_front() {
-                one.push(packet);
-                self.carry(to, &mut one);
-                self.buffers.free_batch(&mut one);
-            }
-            return;
+        match self.takes_single(to, batch) {
+            true => self.push_singly(to, batch),
+            false => self.carry(to, batch),
         }
-        self.carry(to, batch);
+    }
+
+    /// Whether packets must be taken apart for an element.
+    #[inline(always)]
+    fn takes_single(&self, to: Port, batch: &Batch) -> bool {
+        batch.len() > 1 && self.slots[to.element].single
+    }
+
+    fn push_singly(&mut self, to: Port, batch: &mut Batch) {
+        let mut one = Batch::with_limit(1);
+        while let Some(packet) = batch.pop_front() {
+            one.push(packet);
+            self.carry(to, &mut one);
+            self.buffers.free_batch(&mut one);
+        }
     }
 
     fn carry(&mut self, mut to: Port, batch: &mut Batch) {
@@ -183,6 +192,11 @@ impl Lane {
                 break;
             };
             match self.forward(to.element, next, batch) {
+                // What a queue has no room for, say, came to it in a batch.
+                Some(on) if self.takes_single(on, batch) => {
+                    self.push_singly(on, batch);
+                    break;
+                }
                 Some(on) => to = on,
                 None => break,
             }
