@@ -228,7 +228,7 @@ impl Queue {
 
 impl Element for Queue {
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
-        if cx.has_no_room_for(batch.len()) {
+        if cx.has_no_room_for(batch.len(), || self.lock().packets.len()) {
             cx.drop_batch(2, batch);
             return Next::Done;
         }

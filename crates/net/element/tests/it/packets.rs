@@ -24,6 +24,22 @@ fn a_queue_may_hold_what_it_says() {
     assert_eq!((rig.read("q.length"), rig.printed()), ("280000".into(), String::new()));
 }
 
+/// Where buffers are scarce a queue that holds few packets still takes some.
+#[test]
+fn a_full_queue_starves_no_other_queue() {
+    let config = "a :: InfiniteSource(DATA x) -> q :: Queue(1000000) -> Idle;
+         b :: InfiniteSource(DATA y, LIMIT 3200, BURST 32, ACTIVE false) -> r :: Queue(100) -> Unqueue(32)
+         -> c :: Counter -> Discard; DriverManager(wait 1s)";
+    let mut rig = rig(config, Some(20_000));
+    rig.router.begin();
+    rig.router.lanes_mut()[0].step(20_000);
+    rig.write("b.active", "true").unwrap();
+    rig.router.lanes_mut()[0].step(2000);
+    assert_eq!((rig.read("b.count"), rig.read("c.count")), ("3200".into(), "3200".into()));
+    let held: u64 = rig.read("q.length").parse().unwrap();
+    assert!(held < 20_000 - 500, "buffers are kept for packets on their way: {held} wait");
+}
+
 /// A queue that nobody empties takes all there is but what others need on their way.
 #[test]
 fn packets_that_wait_starve_nobody() {

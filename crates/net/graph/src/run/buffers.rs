@@ -7,6 +7,9 @@ use crate::plan::buffers::FIRST;
 /// Buffers that are kept for packets on their way when no more can be had: what would
 /// wait is dropped.
 const KEPT: usize = 1024;
+/// Packets that may wait in each place all the same: one that is full must not take from
+/// others what they need to hand packets on.
+const FEW: usize = 64;
 /// Buffers at hand below which receive queues are given another pool.
 const LOW: usize = 64;
 
@@ -58,13 +61,14 @@ impl Buffers {
         let most = (1..self.pools.len()).max_by_key(|&n| self.pools[n].available());
         match most.filter(|&n| self.pools[n].available() >= LOW) {
             Some(other) => self.pools.swap(0, other),
-            None => {
-                if let Some(packet) = self.grow() {
+            None => match self.grow() {
+                Some(packet) => {
                     self.free(packet);
                     let last = self.pools.len() - 1;
                     self.pools.swap(0, last);
                 }
-            }
+                None => self.missing += 1, // the device will lack them
+            },
         }
     }
 
@@ -73,6 +77,12 @@ impl Buffers {
     #[inline]
     pub fn is_scarce(&mut self) -> bool {
         self.full && self.is_below_kept()
+    }
+
+    /// Whether a place where so many packets wait is to take no more of them.
+    #[inline]
+    pub fn refuses(&mut self, waiting: impl FnOnce() -> usize) -> bool {
+        self.is_scarce() && waiting() >= FEW
     }
 
     #[cold]
@@ -146,9 +156,12 @@ impl Buffers {
         }
     }
 
-    /// As many again as there are.
+    /// As many again as there are. It is not tried again once that failed.
     #[cold]
     fn grow(&mut self) -> Option<Packet> {
+        if self.full {
+            return None;
+        }
         let have: usize = self.pools.iter().map(Pool::capacity).sum();
         let more = have.min(self.limit.saturating_sub(have)).min(Pool::MAX);
         let pool = (more > 0).then(|| Pool::new(&self.dma, more).ok()).flatten();
@@ -195,12 +208,26 @@ mod tests {
         let waiting: Vec<Packet> = (0..FIRST).filter_map(|_| buffers.main().alloc()).collect();
         assert_eq!(waiting.len(), FIRST);
         assert!(buffers.main().available() > LOW && !buffers.is_scarce());
-        let more: Vec<Packet> = (0..FIRST - LOW).filter_map(|_| buffers.main().alloc()).collect();
+        let more: Vec<Packet> = (0..FIRST - 4 * LOW).filter_map(|_| buffers.main().alloc()).collect();
         assert!(buffers.is_scarce() && buffers.complaint().is_none());
+        assert!(buffers.refuses(|| FEW) && !buffers.refuses(|| FEW - 1), "few may wait");
         buffers.count_refused(3);
         assert!(buffers.complaint().is_some() && buffers.complaint().is_none(), "told once");
         drop((waiting, more));
         assert!(!buffers.is_scarce());
+    }
+
+    #[test]
+    fn receive_queues_that_lack_buffers_are_told_of() {
+        let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
+        let mut buffers = Buffers::new(&dma, FIRST).expect("memory");
+        let waiting: Vec<Packet> = (0..FIRST - LOW + 1).filter_map(|_| buffers.alloc()).collect();
+        assert!(
+            waiting.len() > FIRST - LOW && buffers.complaint().is_none(),
+            "all that were wanted were had"
+        );
+        assert_eq!(buffers.main().available(), LOW - 1);
+        assert!(buffers.complaint().is_some(), "a receive queue's are few, and there are no others");
     }
 
     #[test]

@@ -150,15 +150,16 @@ impl Cx<'_> {
         self.lane.buffers.main()
     }
 
-    /// Whether packets that come to wait here must be dropped, and counted, for want of
-    /// buffers: those that are left are for packets on their way. Says so, once.
+    /// Whether packets that come to wait here, where so many wait already, must be dropped,
+    /// and counted, for want of buffers: those that are left are for packets on their way.
+    /// Says so, once.
     #[inline]
-    pub fn has_no_room_for(&mut self, count: usize) -> bool {
-        let scarce = count > 0 && self.lane.buffers.is_scarce();
-        if scarce {
+    pub fn has_no_room_for(&mut self, count: usize, waiting: impl FnOnce() -> usize) -> bool {
+        let refused = count > 0 && self.lane.buffers.refuses(waiting);
+        if refused {
             self.lane.buffers.count_refused(count);
         }
-        scarce
+        refused
     }
 
     /// Asks for so many buffers in the lane's pool, beside those that other elements ask
