@@ -2,6 +2,8 @@
 //! packets as a seed says; applications send streams of which each byte is known.
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
+pub mod rig;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
