@@ -156,12 +156,12 @@ impl RateReduction {
             (share.div_ceil(u64::from(self.at_start)) as u32).saturating_sub(self.sent)
         } else {
             let limit = self.delivered.saturating_sub(self.sent);
-            let limit = if is_safe { limit.max(delivered) + segment } else { limit };
+            let limit = if is_safe { limit.max(delivered).saturating_add(segment) } else { limit };
             limit.min(threshold - in_flight)
         };
         // The first segment that was lost goes out in any case.
         let may = if self.sent == 0 { may.max(segment) } else { may };
-        (in_flight + may).max(segment)
+        in_flight.saturating_add(may).max(segment)
     }
 
     /// So many bytes were sent.

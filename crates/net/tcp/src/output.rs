@@ -113,7 +113,6 @@ impl Connection {
             self.lost -= len;
             self.in_flight += len;
             self.after_send(io.now_ns);
-            self.reduction.count_sent(len);
         }
         Stop::Done
     }
@@ -250,6 +249,7 @@ impl Connection {
             return false;
         };
         (node.sent, node.sent_ns) = (Sent::InFlight, io.now_ns);
+        self.reduction.count_sent(node.len());
         shared.counters.segments_sent += 1;
         self.has_acknowledged(flags);
         self.is.owes_cwr &= !flags.contains(Flags::CWR);

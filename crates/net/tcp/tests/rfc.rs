@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use common::rig::{FIRST, OURS, Rig, SYN_ACK, THEIRS, ends};
 use common::{App, Faults, MS, Net, SECOND};
-use tcp::{Event, KeepAlive, Options, Reason, Stack, State};
+use tcp::{Algorithm, Event, KeepAlive, Options, Reason, Stack, State};
 use wire::tcp::{Flags, Repr};
 
 /// RFC 5961, sections 3.2, 4.2 and 5.2: only the very number resets; a reset in the window, a
@@ -176,6 +176,30 @@ fn a_loss_is_repaired_by_three_segments_behind_it() {
         assert_eq!(rig.stack.info(id).map(|info| (info.queued, info.in_flight)), Some((0, 0)));
         assert_eq!(rig.stack.counters().timeouts, 0);
     }
+}
+
+/// RFC 6937: in recovery new data count as sent too, so that no more goes out than the
+/// threshold's share of what arrives.
+#[test]
+fn recovery_counts_new_data_among_what_it_sends() {
+    let (mut rig, id) = Rig::open(Options { algorithm: Algorithm::Reno, ..Options::default() });
+    rig.window = 65_535;
+    let mut sent = rig.write(id, 100 * 1460);
+    for _ in 0..10 {
+        rig.now += MS;
+        rig.acknowledgement = ends(&sent.remove(0));
+        sent.extend(rig.send(Flags::ACK, &[]));
+    }
+    let flight = sent.len();
+    assert!(flight >= 18, "{flight} segments are on their way");
+    let (lost, mut again) = (ends(&sent[0]), 0);
+    for arrived in &sent[1..] {
+        rig.now += MS / 10;
+        let header = rig.segment(Flags::ACK);
+        again += rig.exchange(header, &[(lost, ends(arrived))], &[]).len();
+    }
+    assert!(again <= flight / 2 + 2, "{again} segments for {flight}, of which half may be replaced");
+    assert!(again >= flight / 2 - 4, "{again} segments for {flight}");
 }
 
 /// RFC 8985, section 7: when the last segment is lost, a probe finds out before the timer.

@@ -36,6 +36,7 @@ pub struct Rig {
     pub sequence: u32,
     pub acknowledgement: u32,
     pub clock: Option<u32>,
+    pub window: u16,
     pub events: Vec<Event>,
 }
 
@@ -45,7 +46,17 @@ impl Rig {
         stack.listen(80);
         let pool = Pool::new(&dma(), 256).unwrap();
         let now = 100 * SECOND;
-        Rig { stack, pool, now, port: 5000, sequence: FIRST, acknowledgement: 0, clock: None, events: vec![] }
+        Rig {
+            stack,
+            pool,
+            now,
+            port: 5000,
+            sequence: FIRST,
+            acknowledgement: 0,
+            clock: None,
+            window: 50_000,
+            events: vec![],
+        }
     }
 
     /// An open connection, with a window of 50,000 bytes that is not scaled.
@@ -73,7 +84,7 @@ impl Rig {
             sequence: self.sequence,
             acknowledgement: self.acknowledgement,
             flags,
-            window: 50_000,
+            window: self.window,
             timestamps: self.clock.map(|clock| (clock, 0)),
             ..Repr::default()
         }
