@@ -164,7 +164,7 @@ pub struct Connection {
     pub attempts: u8,
     /// Acknowledgements in a row that say the same.
     pub duplicates: u8,
-    /// Full segments that came since the last acknowledgement.
+    /// Segments with data that came in order since the last acknowledgement.
     pub unacknowledged: u8,
     /// Bytes of the largest segment, options included.
     pub segment: u16,

@@ -41,10 +41,9 @@ impl Connection {
         let Some(mut bytes) = packet.take_if(|packet| cut(packet, from, count)) else { return };
         bytes.forget_rx_words();
         if front == self.receive_next {
-            let is_full = count as u32 >= self.payload_size();
             self.deliver(index, bytes, shared);
             self.deliver_early(index, shared, io);
-            self.delay_acknowledgement(is_full, shared, io.now_ns);
+            self.delay_acknowledgement(shared, io.now_ns);
         } else {
             // RFC 5681, section 4.2: at once, for it tells of a gap.
             self.is.owes_ack = true;
@@ -135,10 +134,11 @@ impl Connection {
         }
     }
 
-    /// Has the acknowledgement of data in order wait for the second full segment, or for some
-    /// time (RFC 9293, section 3.8.6.3).
-    fn delay_acknowledgement(&mut self, is_full: bool, shared: &Shared, now_ns: i64) {
-        self.unacknowledged = self.unacknowledged.saturating_add(u8::from(is_full));
+    /// Has the acknowledgement of data in order wait for the second segment, or for some time
+    /// (RFC 9293, section 3.8.6.3). Which length is a full one to the other side is not known
+    /// here: its link may take less than this one, so every segment counts.
+    fn delay_acknowledgement(&mut self, shared: &Shared, now_ns: i64) {
+        self.unacknowledged = self.unacknowledged.saturating_add(1);
         if self.unacknowledged >= 2 {
             self.is.owes_ack = true;
         }
