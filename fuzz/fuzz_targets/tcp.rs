@@ -264,6 +264,7 @@ fn options(byte: u8) -> Options {
         send_buffer: 16 << 10,
         send_packets: 32,
         out_of_order: 8,
+        packets: 128,
         sack: byte & 32 != 0,
         timestamps: byte & 64 != 0,
         keep_alive: (byte & 128 != 0).then_some(keep_alive),

@@ -11,14 +11,23 @@ impl Stack {
     /// # Panics
     /// When something is not as it must be.
     pub fn assert_sound(&self) {
-        let mut kept = 0;
+        let (mut kept, mut early, mut unconsumed) = (0, 0, 0);
         for index in 0..self.connections.end() {
             let Some(connection) = self.connections.get(index) else { continue };
             connection.assert_sent(&self.shared);
             connection.assert_received(&self.shared);
-            kept += (connection.queue.len + connection.early.len) as usize;
+            kept += connection.queue.len as usize;
+            early += connection.early.len as usize;
+            unconsumed += connection.unconsumed_packets;
         }
-        assert_eq!(kept, self.shared.nodes.used(), "packets of connections that are no more");
+        let shared = &self.shared;
+        assert_eq!(
+            (kept, early),
+            (shared.nodes.used(), shared.early.used()),
+            "of connections that are no more"
+        );
+        assert_eq!(unconsumed, shared.unconsumed);
+        assert!(early + unconsumed as usize <= shared.options.packets as usize / 2);
     }
 }
 
@@ -53,7 +62,7 @@ impl Connection {
     fn assert_received(&self, shared: &Shared) {
         assert!(!self.receive_edge.is_before(self.receive_next), "{self:?}");
         let (mut next, mut count) = (self.receive_next.plus(1), 0);
-        for (_, node) in shared.nodes.iter(self.early) {
+        for (_, node) in shared.early.iter(self.early) {
             assert!(!node.sequence.is_before(next) && node.len() > 0, "{node:?} of {self:?}");
             assert!(!node.end().is_after(self.receive_edge), "{node:?} of {self:?}");
             (next, count) = (node.end(), count + 1);

@@ -6,9 +6,10 @@ use memory::Packet;
 
 use crate::connection::{Connection, Deadline, Io, NEVER, Next, Shared, State};
 use crate::event::Id;
+use crate::kept::append;
 use crate::key::Key;
 use crate::options::MILLISECOND_NS;
-use crate::queue::{NONE, Node};
+use crate::queue::{NONE, Node, Sent};
 use crate::stack::Stack;
 
 /// The first of the ports that are chosen for connections (RFC 6335, section 6).
@@ -62,6 +63,19 @@ impl Connection {
     /// Queues a SYN or a FIN.
     pub fn queue_control(&mut self, shared: &mut Shared) {
         self.queue_node(Node::to_send(None, self.end), shared);
+    }
+
+    /// Copies a packet into the last one of the queue, if that has not been sent and both are
+    /// no more than a segment; whether it did.
+    fn extend_last(&mut self, packet: &Packet, shared: &mut Shared) -> bool {
+        let size = self.payload_size() as usize;
+        let last = shared.nodes.get_mut(self.queue.tail).filter(|last| last.sent == Sent::Not);
+        let last = last.and_then(|last| last.packet.as_mut());
+        let is_joined = last.is_some_and(|last| last.len() + packet.len() <= size && append(last, packet));
+        if is_joined {
+            self.end = self.end.plus(packet.len() as u32);
+        }
+        is_joined
     }
 
     fn queue_node(&mut self, node: Node, shared: &mut Shared) {
@@ -144,15 +158,23 @@ impl Stack {
         }
         let queued = connection.end.since(connection.una) as usize;
         let options = &shared.options;
-        let is_full = queued + packet.len() > options.send_buffer as usize
-            || connection.queue.len >= options.send_packets
-            || packet.next().is_some();
-        if is_full {
+        if queued + packet.len() > options.send_buffer as usize || packet.next().is_some() {
             return Err((packet, Refusal::Full));
         }
-        if packet.is_empty() {
+        if packet.is_empty() || connection.extend_last(&packet, shared) {
             io.pool.free(packet);
             return Ok(());
+        }
+        let own = connection.queue.len;
+        if !shared.may_queue(own) {
+            shared.counters.buffers_full += 1;
+            if own == 0 {
+                self.starve(id);
+            }
+            return Err((packet, Refusal::Full));
+        }
+        if own >= shared.options.send_packets {
+            return Err((packet, Refusal::Full));
         }
         connection.queue_node(Node::to_send(Some(packet), connection.end), shared);
         self.settle(id.index, Next::Keep, io);

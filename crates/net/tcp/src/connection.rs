@@ -76,12 +76,14 @@ pub enum Deadline {
     Acknowledge,
     /// Keep-alive, the end of TIME-WAIT and of waiting in FIN-WAIT-2.
     Idle,
+    /// Letting go of data in front of which others never came.
+    Gap,
     /// The application's own.
     Application,
 }
 
 /// The number of deadlines.
-pub const DEADLINES: usize = 6;
+pub const DEADLINES: usize = 7;
 /// A deadline that is not set.
 pub const NEVER: i64 = i64::MAX;
 
@@ -141,6 +143,8 @@ pub struct Traits {
     pub is_probe_resent: bool,
     /// A full segment may be cut because it has waited for the window for long.
     pub may_cut: bool,
+    /// In the list of connections that wait until others keep fewer packets.
+    pub is_starved: bool,
 }
 
 /// A connection.
@@ -214,6 +218,8 @@ pub struct Connection {
     pub receive_edge: Sequence,
     /// Bytes that the application has and has not consumed.
     pub unconsumed: u32,
+    /// The packets that they came in, as far as is known.
+    pub unconsumed_packets: u32,
     /// Where the other side's data end, once its FIN has come.
     pub peer_end: Option<Sequence>,
     /// First numbers of blocks in which something came, the latest first.
@@ -245,8 +251,12 @@ pub struct Connection {
 pub struct Shared {
     /// The stack's options.
     pub options: Options,
-    /// The nodes of all lists.
+    /// The nodes of what is sent.
     pub nodes: Nodes,
+    /// The nodes of what came before its turn.
+    pub early: Nodes,
+    /// Packets that applications have and have not consumed.
+    pub unconsumed: u32,
     /// What happened since the application was called.
     pub events: Vec<Event>,
     /// What was counted.
@@ -318,6 +328,7 @@ impl Connection {
             receive_next: unknown,
             receive_edge: unknown,
             unconsumed: 0,
+            unconsumed_packets: 0,
             peer_end: None,
             recent: [unknown; 3],
             duplicate: None,
@@ -438,7 +449,8 @@ impl Connection {
     /// Lets go of all packets.
     pub fn clear(&mut self, shared: &mut Shared, pool: &mut Pool) {
         shared.nodes.clear(&mut self.queue, pool);
-        shared.nodes.clear(&mut self.early, pool);
+        shared.early.clear(&mut self.early, pool);
+        shared.unconsumed -= std::mem::take(&mut self.unconsumed_packets);
         (self.unsent, self.in_flight, self.lost, self.sacked) = (NONE, 0, 0, 0);
     }
 }

@@ -3,7 +3,7 @@
 use port::{Counter, Reason};
 
 /// The reasons for which a stack drops segments.
-const LOSSES: [Reason; 12] = [
+const LOSSES: [Reason; 14] = [
     Reason::RxTcpMalformed,
     Reason::RxTcpChecksum,
     Reason::RxTcpNoConnection,
@@ -12,6 +12,8 @@ const LOSSES: [Reason; 12] = [
     Reason::RxTcpAcknowledgement,
     Reason::RxTcpDuplicate,
     Reason::RxTcpNoRoom,
+    Reason::RxTcpGap,
+    Reason::RxTcpBuffers,
     Reason::RxTcpClosed,
     Reason::RxTcpControl,
     Reason::RxTcpLimit,
@@ -56,6 +58,7 @@ counters! {
     cookies_sent "SYN cookies were sent (RFC 4987)";
     cookies_accepted "connections were opened by a SYN cookie";
     time_wait_ended "connections left TIME-WAIT early, because others needed their place";
+    buffers_full "packets of applications were refused because connections keep as many as they may";
     no_buffer "segments could not be sent yet because the pool was empty";
 }
 

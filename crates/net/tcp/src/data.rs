@@ -6,6 +6,7 @@ use port::Reason;
 
 use crate::connection::{Connection, Deadline, Io, MaybePacket, NEVER, Shared};
 use crate::event::Event;
+use crate::kept::append;
 use crate::queue::{NONE, Node};
 use crate::segment::{Blocks, Segment};
 use crate::sequence::Sequence;
@@ -41,6 +42,10 @@ impl Connection {
         let Some(mut bytes) = packet.take_if(|packet| cut(packet, from, count)) else { return };
         bytes.forget_rx_words();
         if front == self.receive_next {
+            if !self.has_room_in_order(shared, io.pool) {
+                shared.counters.lose(Reason::RxTcpBuffers);
+                return io.pool.free(bytes);
+            }
             self.deliver(index, bytes, shared);
             self.deliver_early(index, shared, io);
             self.delay_acknowledgement(shared, io.now_ns);
@@ -55,25 +60,32 @@ impl Connection {
     fn deliver(&mut self, index: u32, packet: Packet, shared: &mut Shared) {
         let len = packet.len() as u32;
         self.receive_next = self.receive_next.plus(len);
-        self.unconsumed = self.unconsumed.saturating_add(len);
+        self.count_delivered(len, shared);
         shared.counters.bytes_received += u64::from(len);
         shared.events.push(Event::Received { connection: self.id(index), packet });
     }
 
     /// Gives what waited to the application, as far as it is in order now.
     fn deliver_early(&mut self, index: u32, shared: &mut Shared, io: &mut Io) {
-        while let Some(node) = shared.nodes.get(self.early.head) {
+        while let Some(node) = shared.early.get(self.early.head) {
             if node.sequence.is_after(self.receive_next) {
                 break;
             }
             self.is.owes_ack = true; // RFC 5681, section 4.2: a gap is filled
             let old = self.receive_next.since(node.sequence) as usize;
-            let Some(Some(mut packet)) = shared.nodes.pop_front(&mut self.early) else { break };
+            let Some(Some(mut packet)) = shared.early.pop_front(&mut self.early) else { break };
             match packet.len() > old && packet.pull_front(old).is_ok() {
                 true => self.deliver(index, packet, shared),
                 false => io.pool.free(packet),
             }
+            self.await_gap(shared, io.now_ns);
         }
+    }
+
+    /// What came before its turn waits for some time for what stands in front of it.
+    fn await_gap(&mut self, shared: &Shared, now_ns: i64) {
+        let is_any = self.early.len > 0;
+        self.set(Deadline::Gap, if is_any { now_ns + shared.options.out_of_order_ns } else { NEVER });
     }
 
     /// Keeps bytes that came before what stands in front of them.
@@ -81,11 +93,11 @@ impl Connection {
         let end = start.plus(packet.len() as u32);
         let mut after = NONE;
         // Most come behind all others.
-        let last = shared.nodes.get(self.early.tail).filter(|last| !last.end().is_after(start));
+        let last = shared.early.get(self.early.tail).filter(|last| !last.end().is_after(start));
         if last.is_some() {
             after = self.early.tail;
         } else {
-            for (at, node) in shared.nodes.iter(self.early) {
+            for (at, node) in shared.early.iter(self.early) {
                 if node.sequence.is_after(start) {
                     break;
                 }
@@ -93,7 +105,7 @@ impl Connection {
             }
         }
         let mut start = start;
-        if let Some(before) = shared.nodes.get(after).map(Node::end) {
+        if let Some(before) = shared.early.get(after).map(Node::end) {
             if !end.is_after(before) {
                 self.duplicate = Some((start, end));
                 shared.counters.lose(Reason::RxTcpDuplicate);
@@ -105,15 +117,24 @@ impl Connection {
             }
         }
         self.remove_covered(after, end, shared, io);
-        let next = shared.nodes.get(after).map_or(self.early.head, |node| node.next);
-        if let Some(next) = shared.nodes.get(next).filter(|next| next.sequence.is_before(end)) {
+        let next = shared.early.get(after).map_or(self.early.head, |node| node.next);
+        if let Some(next) = shared.early.get(next).filter(|next| next.sequence.is_before(end)) {
             packet.truncate(next.sequence.since(start) as usize);
         }
-        if self.early.len >= shared.options.out_of_order || packet.is_empty() {
+        let before = shared.early.get_mut(after).filter(|before| before.end() == start);
+        let is_joined =
+            before.and_then(|node| node.packet.as_mut()).is_some_and(|before| append(before, &packet));
+        if is_joined {
+            io.pool.free(packet);
+        } else if packet.is_empty() || !self.has_room_early(shared) {
             shared.counters.lose(Reason::RxTcpNoRoom);
             return io.pool.free(packet);
+        } else {
+            shared.early.insert_after(&mut self.early, after, Node::received(packet, start));
         }
-        shared.nodes.insert_after(&mut self.early, after, Node::received(packet, start));
+        if self.deadlines[Deadline::Gap as usize] == NEVER {
+            self.await_gap(shared, io.now_ns);
+        }
         if self.recent[0] != start {
             self.recent = [start, self.recent[0], self.recent[1]];
         }
@@ -122,12 +143,12 @@ impl Connection {
     /// Removes the packets behind a node whose bytes all come before `end`.
     fn remove_covered(&mut self, after: u32, end: Sequence, shared: &mut Shared, io: &mut Io) {
         loop {
-            let next = shared.nodes.get(after).map_or(self.early.head, |node| node.next);
-            let is_covered = shared.nodes.get(next).is_some_and(|next| !next.end().is_after(end));
+            let next = shared.early.get(after).map_or(self.early.head, |node| node.next);
+            let is_covered = shared.early.get(next).is_some_and(|next| !next.end().is_after(end));
             if !is_covered {
                 return;
             }
-            if let Some(packet) = shared.nodes.remove_after(&mut self.early, after) {
+            if let Some(packet) = shared.early.remove_after(&mut self.early, after) {
                 shared.counters.lose(Reason::RxTcpDuplicate);
                 io.pool.free(packet);
             }
@@ -149,8 +170,8 @@ impl Connection {
 
     /// The application has done with so many bytes: the window opens, and the other side is
     /// told when it opens far enough (RFC 9293, section 3.8.6.2.2).
-    pub fn consume(&mut self, bytes: u32, shared: &Shared) {
-        self.unconsumed = self.unconsumed.saturating_sub(bytes);
+    pub fn consume(&mut self, bytes: u32, shared: &mut Shared) {
+        self.count_consumed(bytes, shared);
         let told = self.receive_edge.since(self.receive_next);
         let buffer = shared.options.receive_buffer;
         let opens = buffer.saturating_sub(self.unconsumed).saturating_sub(told);
@@ -190,7 +211,7 @@ impl Connection {
         let mut found = [None; 6];
         let mut others = 3;
         let mut run: Option<(Sequence, Sequence)> = None;
-        let mut nodes = shared.nodes.iter(self.early).map(|(_, node)| (node.sequence, node.end()));
+        let mut nodes = shared.early.iter(self.early).map(|(_, node)| (node.sequence, node.end()));
         loop {
             let next = nodes.next();
             if let (Some(run), Some((start, end))) = (&mut run, next)

@@ -8,6 +8,7 @@ use memory::Packet;
 use crate::calls::Refusal;
 use crate::connection::Io;
 use crate::event::{Event, Id, Service};
+use crate::kept::append;
 use crate::stack::Stack;
 
 /// The echo service.
@@ -24,11 +25,21 @@ struct Waiting {
     is_peer_finished: bool,
 }
 
+impl Waiting {
+    /// Keeps a packet, or its bytes in the last one that waits.
+    fn push(&mut self, packet: Packet, io: &mut Io) {
+        match self.packets.back_mut().is_some_and(|last| append(last, &packet)) {
+            true => io.pool.free(packet),
+            false => self.packets.push_back(packet),
+        }
+    }
+}
+
 impl Echo {
     /// Sends a packet back, or keeps it.
     fn send(&mut self, id: Id, packet: Packet, stack: &mut Stack, io: &mut Io) {
         if let Some(waiting) = self.waiting.get_mut(&id) {
-            return waiting.packets.push_back(packet);
+            return waiting.push(packet, io);
         }
         let len = packet.len();
         match stack.send(id, packet, io) {

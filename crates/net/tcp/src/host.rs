@@ -86,14 +86,13 @@ pub struct Host {
     frames: Batch,
     lost: Lost,
     now: Option<Instant>,
-    /// Buffers that connections may keep.
-    buffers: usize,
     /// Where the counters go in the end.
     report: Report,
 }
 
 impl Host {
-    /// A host on a pair of queues, with an application. It keeps up to `buffers` packets.
+    /// A host on a pair of queues, with an application. Its connections
+    /// keep up to `buffers` packets, or [`Options::packets`] if these are fewer.
     pub fn new(
         queues: (Box<dyn RxQueue>, Box<dyn TxQueue>),
         addresses: Addresses,
@@ -103,6 +102,8 @@ impl Host {
         buffers: usize,
     ) -> Host {
         let own = [addresses.v4.map(|(own, _)| own.into()), addresses.v6.map(|(own, _)| own.into())];
+        let limit = buffers.try_into().unwrap_or(u32::MAX);
+        let now_ns = Instant::now().as_ns();
         let own: Vec<IpAddr> = own.into_iter().flatten().collect();
         let v4 = addresses.v4.map_or(Ipv4Addr::UNSPECIFIED, |(own, _)| own);
         let v6 = addresses.v6.map_or(Ipv6Addr::UNSPECIFIED, |(own, _)| own);
@@ -113,14 +114,13 @@ impl Host {
             v4: Link::new(addresses.mac, v4, neighbors.v4.clone()),
             v6: Link::new(addresses.mac, v6, neighbors.v6.clone()),
             addresses,
-            stack: Stack::new(options, Instant::now().as_ns()),
+            stack: Stack::new(Options { packets: options.packets.min(limit), ..options }, now_ns),
             service,
             events: Vec::new(),
             segments: Batch::with_limit(SEGMENTS),
             frames: Batch::with_limit(FRAMES),
             lost: Lost::default(),
             now: None,
-            buffers,
             report: Report::default(),
         }
     }
@@ -273,7 +273,7 @@ impl Poller for Host {
     }
 
     fn buffers(&self) -> usize {
-        self.buffers
+        self.stack.options().packets as usize + FRAMES + SEGMENTS
     }
 
     fn deadline(&self) -> Option<Instant> {

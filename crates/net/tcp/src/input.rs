@@ -268,7 +268,7 @@ impl Connection {
         self.receive_next = self.receive_next.plus(1);
         self.receive_edge = self.receive_edge.max(self.receive_next);
         self.is.owes_ack = true;
-        shared.nodes.clear(&mut self.early, io.pool); // behind the end
+        shared.early.clear(&mut self.early, io.pool); // behind the end
         if !self.is.is_released {
             shared.events.push(Event::PeerFinished { connection: self.id(index) });
         }

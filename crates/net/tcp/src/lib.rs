@@ -38,6 +38,7 @@ mod emit;
 mod event;
 mod host;
 mod input;
+mod kept;
 mod key;
 mod link;
 mod options;

@@ -43,6 +43,11 @@ pub struct Options {
     pub send_packets: u32,
     /// Packets that a connection keeps that came before what stands in front of them.
     pub out_of_order: u32,
+    /// How long it keeps them while nothing comes in front of them, in nanoseconds.
+    pub out_of_order_ns: i64,
+    /// Packets that all connections keep together, 128 at least: half of them to be sent and
+    /// acknowledged, and half that came before their turn or were not consumed.
+    pub packets: u32,
     /// Connections in all, at most 2³¹.
     pub connections: u32,
     /// Connections that have not been acknowledged yet; a SYN beyond them is answered with a
@@ -87,6 +92,8 @@ impl Default for Options {
             send_buffer: 256 << 10,
             send_packets: 512,
             out_of_order: 256,
+            out_of_order_ns: 20 * SECOND_NS,
+            packets: 16_384,
             connections: 65_536,
             half_open: 1024,
             time_wait: 16_384,
@@ -114,6 +121,7 @@ impl Options {
             receive_buffer: self.receive_buffer.clamp(1 << 10, 1 << 29),
             send_buffer: self.send_buffer.clamp(1 << 10, 1 << 29),
             send_packets: self.send_packets.max(4),
+            packets: self.packets.max(128),
             connections: self.connections.clamp(1, 1 << 31),
             min_rto_ns: self.min_rto_ns.clamp(MILLISECOND_NS, MAX_RTO_NS),
             ..self

@@ -8,6 +8,7 @@ use wire::tcp_option::TcpOption;
 
 use crate::connection::{Connection, Deadline, Io, NEVER, Shared, State};
 use crate::emit::{Header, OptionBytes};
+use crate::kept::append;
 use crate::queue::{NONE, Node, Sent};
 use crate::segment::Segment;
 use crate::sequence::Sequence;
@@ -165,10 +166,7 @@ impl Connection {
             }
             let Some(second) = shared.nodes.remove_after(&mut self.queue, at) else { return };
             if let Some(first) = shared.nodes.get_mut(at).and_then(|node| node.packet.as_mut()) {
-                let len = first.len();
-                if first.set_len(len + second.len()).is_ok() {
-                    first[len..].copy_from_slice(&second);
-                }
+                append(first, &second);
             }
             io.pool.free(second);
         }

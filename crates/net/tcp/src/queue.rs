@@ -94,6 +94,8 @@ pub struct Nodes {
     free: Option<u32>,
     /// Nodes in lists.
     used: usize,
+    /// Those of them that have packets.
+    packets: usize,
 }
 
 impl Nodes {
@@ -114,6 +116,12 @@ impl Nodes {
         self.used
     }
 
+    /// Packets in lists.
+    #[inline]
+    pub fn packets(&self) -> usize {
+        self.packets
+    }
+
     /// The nodes of a list with their numbers.
     pub fn iter(&self, list: List) -> impl Iterator<Item = (u32, &Node)> {
         let mut at = list.head;
@@ -126,6 +134,7 @@ impl Nodes {
 
     fn take(&mut self, node: Node) -> u32 {
         self.used += 1;
+        self.packets += usize::from(node.packet.is_some());
         let Some(at) = self.free else {
             self.nodes.push(node);
             return self.nodes.len() as u32 - 1;
@@ -141,6 +150,7 @@ impl Nodes {
         node.next = self.free.unwrap_or(NONE);
         self.free = Some(at);
         self.used -= 1;
+        self.packets -= usize::from(node.packet.is_some());
         node.packet.take()
     }
 

@@ -14,6 +14,7 @@ use crate::cookie;
 use crate::counters::Counters;
 use crate::demux::Demux;
 use crate::event::{Event, Id};
+use crate::kept::Ids;
 use crate::key::Key;
 use crate::options::{MILLISECOND_NS, Options};
 use crate::output::{Stop, reset_for, send_reply};
@@ -32,7 +33,9 @@ pub struct Stack {
     /// Connections that have something to send, each once.
     ready: VecDeque<u32>,
     /// Connections in TIME-WAIT, the oldest first, among others that have left it.
-    time_wait: VecDeque<Id>,
+    time_wait: Ids,
+    /// Connections that could not send anything because others keep too many packets.
+    pub(crate) starved: Ids,
     in_time_wait: u32,
     half_open: u32,
     /// Until when acknowledgements may carry cookies.
@@ -52,7 +55,8 @@ impl Stack {
             demux: Demux::new(capacity),
             timers: Timers::new(capacity, TICK_NS, now_ns),
             ready: VecDeque::new(),
-            time_wait: VecDeque::new(),
+            time_wait: Ids::default(),
+            starved: Ids::default(),
             in_time_wait: 0,
             half_open: 0,
             cookies_until_ns: i64::MIN,
@@ -60,6 +64,8 @@ impl Stack {
             shared: Shared {
                 options,
                 nodes: Nodes::default(),
+                early: Nodes::default(),
+                unconsumed: 0,
                 events: Vec::with_capacity(64),
                 counters: Counters::default(),
             },
@@ -134,24 +140,16 @@ impl Stack {
         }
         self.in_time_wait += 1;
         let Some(id) = self.connections.get(index).map(|connection| connection.id(index)) else { return };
-        self.time_wait.push_back(id);
+        let connections = &self.connections;
+        self.time_wait.push(id, |id| is_in_time_wait(connections, id));
         while self.in_time_wait > self.shared.options.time_wait
-            && let Some(oldest) = self.time_wait.pop_front()
+            && let Some(oldest) = self.time_wait.pop()
         {
-            if self.is_in_time_wait(oldest) {
+            if is_in_time_wait(&self.connections, oldest) {
                 self.shared.counters.time_wait_ended += 1;
                 self.remove(oldest.index, io);
             }
         }
-        // Those that have left are forgotten here, so that the list is no longer than the states.
-        while self.time_wait.front().is_some_and(|oldest| !self.is_in_time_wait(*oldest)) {
-            self.time_wait.pop_front();
-        }
-    }
-
-    fn is_in_time_wait(&self, id: Id) -> bool {
-        let connection = self.connections.get(id.index);
-        connection.is_some_and(|it| it.generation == id.generation && it.state == State::TimeWait)
     }
 
     /// A segment of no connection (RFC 9293, sections 3.10.7.1 and 3.10.7.2).
@@ -286,6 +284,7 @@ impl Stack {
             let next = connection.expire(index, &mut self.shared, io);
             self.settle(index, next, io);
         }
+        self.resume();
     }
 
     /// Until when [`expire`](Stack::expire) need not be called; `None` while nothing is waited
@@ -296,7 +295,7 @@ impl Stack {
 
     /// Whether something waits for [`output`](Stack::output).
     pub fn is_ready(&self) -> bool {
-        !self.ready.is_empty()
+        !self.ready.is_empty() || self.may_resume()
     }
 
     /// Sends what connections have to send, as far as there is room in `io.out`. Each has its
@@ -347,9 +346,9 @@ impl Stack {
         self.len() == 0
     }
 
-    /// Packets that connections keep.
+    /// Packets that connections keep, without those that applications have.
     pub fn kept_packets(&self) -> usize {
-        self.shared.nodes.used()
+        self.shared.nodes.packets() + self.shared.early.packets()
     }
 
     /// Drops all connections without a word to anyone, and frees their packets.
@@ -365,4 +364,9 @@ impl Stack {
             }
         }
     }
+}
+
+fn is_in_time_wait(connections: &Slab, id: Id) -> bool {
+    let connection = connections.get(id.index);
+    connection.is_some_and(|it| it.generation == id.generation && it.state == State::TimeWait)
 }

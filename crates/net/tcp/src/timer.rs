@@ -2,8 +2,10 @@
 //! end (RFC 8985, section 7), closed windows (RFC 9293, section 3.8.6.1), acknowledgements,
 //! keep-alive (RFC 9293, section 3.8.4), and the ends of states.
 
+use port::Reason;
+
 use crate::connection::{Connection, Deadline, Io, NEVER, Next, Recovery, Shared, State};
-use crate::event::{Event, Reason};
+use crate::event::{Event, Reason as End};
 use crate::queue::{NONE, Sent};
 
 impl Connection {
@@ -31,6 +33,9 @@ impl Connection {
                 return next;
             }
         }
+        if self.is_due(Deadline::Gap, io) {
+            self.drop_early(Reason::RxTcpGap, shared, io.pool);
+        }
         match self.is_due(Deadline::Idle, io) {
             true => self.idle(shared, io),
             false => Next::Keep,
@@ -55,7 +60,7 @@ impl Connection {
         }
         if self.attempts >= limit {
             shared.counters.timed_out += 1;
-            return Next::End(Reason::TimedOut);
+            return Next::End(End::TimedOut);
         }
         self.attempts += 1;
         self.rtt.doublings = self.rtt.doublings.saturating_add(1);
@@ -97,7 +102,7 @@ impl Connection {
         }
         if self.attempts >= shared.options.retries && io.now_ns - self.heard_ns > self.rtt.timeout_ns() {
             shared.counters.timed_out += 1;
-            return Next::End(Reason::TimedOut);
+            return Next::End(End::TimedOut);
         }
         self.attempts = self.attempts.saturating_add(1);
         self.rtt.doublings = self.rtt.doublings.saturating_add(1);
@@ -154,7 +159,7 @@ impl Connection {
             return Next::Forget;
         }
         if self.state == State::FinWait2 && self.is.is_released {
-            return Next::End(Reason::TimedOut);
+            return Next::End(End::TimedOut);
         }
         let Some(keep_alive) = shared.options.keep_alive else { return Next::Keep };
         let silent_ns = io.now_ns - self.heard_ns;
@@ -167,7 +172,7 @@ impl Connection {
         let asked = (silent_ns - keep_alive.idle_ns) / keep_alive.interval_ns.max(1);
         if asked >= i64::from(keep_alive.probes) {
             shared.counters.timed_out += 1;
-            return Next::End(Reason::TimedOut);
+            return Next::End(End::TimedOut);
         }
         self.send_bare(self.una.plus(u32::MAX), shared, io);
         self.set(Deadline::Idle, io.now_ns + keep_alive.interval_ns);

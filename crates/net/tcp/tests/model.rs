@@ -17,6 +17,8 @@ fn options(random: &mut Random) -> Options {
         send_buffer: sizes[random.below(4) as usize],
         send_packets: [8, 64, 512][random.below(3) as usize],
         out_of_order: [2, 16, 256][random.below(3) as usize],
+        out_of_order_ns: [100 * MS, 20 * SECOND][random.below(2) as usize],
+        packets: [128, 16_384][random.below(2) as usize],
         time_wait_ns: 1_200 * SECOND, // longer than a FIN may be sent again
         retries: 30,
         syn_retries: 20,

@@ -88,6 +88,8 @@ reasons! {
     RxTcpAcknowledgement "rx_tcp_acknowledgement" Application "TCP segments that acknowledge nothing, or what was never sent";
     RxTcpDuplicate "rx_tcp_duplicate" Application "TCP segments whose data had come before";
     RxTcpNoRoom "rx_tcp_no_room" Application "TCP segments ahead of others for which there was no room";
+    RxTcpGap "rx_tcp_gap" Application "TCP segments ahead of others that did not come for long";
+    RxTcpBuffers "rx_tcp_buffers" Application "TCP segments with data while connections keep as many packets as they may";
     RxTcpClosed "rx_tcp_closed" Application "TCP segments with data for a connection that the application had closed";
     RxTcpControl "rx_tcp_control" Application "TCP segments with a SYN or a reset that does not fit the connection";
     RxTcpLimit "rx_tcp_limit" Application "TCP connections for which there was no room, answered with a cookie";

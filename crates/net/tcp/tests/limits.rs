@@ -1,0 +1,203 @@
+//! What strangers and slow readers can make a stack keep is bounded, and others go on.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::rig::{FIRST, Rig};
+use common::{MS, SECOND};
+use port::Reason;
+use tcp::{Echo, Event, Id, Options, Service};
+use wire::tcp::{Flags, Repr};
+
+/// 64 packets to be sent, and 64 received ones.
+fn few() -> Options {
+    Options { packets: 128, ..Options::default() }
+}
+
+/// Another side of a rig, with a connection of its own.
+#[derive(Clone, Copy)]
+struct Peer {
+    id: Id,
+    port: u16,
+    sequence: u32,
+    acknowledgement: u32,
+}
+
+impl Peer {
+    /// Opens a connection from a port, and lets `change` choose what its SYN offers.
+    fn open(rig: &mut Rig, port: u16, change: impl FnOnce(&mut Repr)) -> Peer {
+        (rig.port, rig.sequence) = (port, FIRST);
+        let mut syn = Repr { max_segment: Some(1460), sack_permitted: true, ..rig.segment(Flags::SYN) };
+        change(&mut syn);
+        let answer = rig.exchange(syn, &[], &[]).pop().unwrap();
+        (rig.sequence, rig.acknowledgement) = (FIRST.wrapping_add(1), answer.header.sequence.wrapping_add(1));
+        rig.send(Flags::ACK, &[]);
+        let Some(Event::Connected { connection: id, .. }) = rig.events.pop() else { panic!("not open") };
+        Peer { id, port, sequence: rig.sequence, acknowledgement: rig.acknowledgement }
+    }
+
+    /// Speaks for this one from now on.
+    fn speaks(self, rig: &mut Rig) {
+        (rig.port, rig.sequence, rig.acknowledgement) = (self.port, self.sequence, self.acknowledgement);
+    }
+}
+
+/// Frees what the application was given; on how many packets and bytes of a connection.
+fn free(rig: &mut Rig, id: Id) -> (usize, usize) {
+    let (mut packets, mut bytes, mut rest) = (0, 0, vec![]);
+    for event in rig.events.drain(..) {
+        match event {
+            Event::Received { connection, packet } if connection == id => {
+                (packets, bytes) = (packets + 1, bytes + packet.len());
+                rig.pool.free(packet);
+            }
+            event => rest.push(event),
+        }
+    }
+    rig.events = rest;
+    (packets, bytes)
+}
+
+#[test]
+fn bytes_one_by_one_that_nobody_consumes_leave_buffers_for_others() {
+    let mut rig = Rig::new(few());
+    let hog = Peer::open(&mut rig, 1000, |_| ());
+    for n in 0..300 {
+        rig.send(Flags::ACK, b"x");
+        rig.sequence = FIRST.wrapping_add(1 + (n + 1).min(32)); // what is not taken is sent again
+    }
+    assert!(rig.stack.counters().lost(Reason::RxTcpBuffers) > 200);
+    assert!(rig.pool.capacity() - rig.pool.available() <= 32, "half of what is left, which is 32 of 64");
+    // Another one is served meanwhile.
+    let other = Peer::open(&mut rig, 1001, |_| ());
+    for _ in 0..100 {
+        rig.send(Flags::ACK, b"hello");
+        rig.sequence = rig.sequence.wrapping_add(5);
+        assert_eq!(free(&mut rig, other.id), (1, 5));
+        rig.with(|stack, io| stack.consume(other.id, 5, io).unwrap());
+    }
+    // When the first is consumed it goes on.
+    let (packets, bytes) = free(&mut rig, hog.id);
+    assert_eq!((packets, bytes), (32, 32));
+    rig.with(|stack, io| stack.consume(hog.id, bytes, io).unwrap());
+    Peer { sequence: FIRST.wrapping_add(33), ..hog }.speaks(&mut rig);
+    rig.send(Flags::ACK, b"y");
+    assert_eq!(free(&mut rig, hog.id), (1, 1));
+}
+
+/// What came before its turn is dropped when what stands in front of it does not come, and
+/// makes room for what comes in order.
+#[test]
+fn data_behind_a_gap_are_not_kept_for_ever() {
+    let (mut rig, id) = Rig::open(Options { out_of_order_ns: 10 * SECOND, ..few() });
+    let next = rig.sequence;
+    for n in 0..100 {
+        rig.sequence = next.wrapping_add(100 + 10 * n);
+        rig.send(Flags::ACK, b"x"); // no two are neighbours
+    }
+    assert_eq!(rig.stack.kept_packets(), 32);
+    assert_eq!(rig.stack.counters().lost(Reason::RxTcpNoRoom), 68);
+    rig.pass(9 * SECOND);
+    assert_eq!(rig.stack.kept_packets(), 32);
+    rig.pass(2 * SECOND);
+    assert_eq!((rig.stack.kept_packets(), rig.stack.counters().lost(Reason::RxTcpGap)), (0, 32));
+    // Neighbours share a buffer.
+    for n in 0..100 {
+        rig.sequence = next.wrapping_add(100 + n);
+        rig.send(Flags::ACK, b"x");
+    }
+    assert_eq!(rig.stack.kept_packets(), 1);
+    rig.sequence = next;
+    rig.send(Flags::ACK, &[b'y'; 100]);
+    assert_eq!(free(&mut rig, id), (2, 200));
+    assert_eq!(rig.stack.info(id).unwrap().unconsumed, 200);
+}
+
+#[test]
+fn what_is_written_byte_by_byte_shares_buffers() {
+    let (mut rig, id) = Rig::open(few());
+    rig.window = 0;
+    rig.send(Flags::ACK, &[]);
+    for _ in 0..3000 {
+        assert!(rig.write(id, 1).is_empty());
+    }
+    assert_eq!(rig.stack.kept_packets(), 3, "1,460 bytes in each");
+    rig.window = 50_000;
+    let sent = rig.send(Flags::ACK, &[]);
+    assert_eq!(sent.iter().map(|it| it.payload.len()).sum::<usize>(), 3000);
+    assert_eq!(sent.len(), 3);
+}
+
+/// An echo to a peer that sends bytes one by one and takes none.
+#[test]
+fn an_echo_keeps_little_for_who_does_not_read() {
+    let (mut rig, id) = Rig::open(Options { send_buffer: 1 << 10, ..few() });
+    let mut echo = Echo::default();
+    rig.window = 0;
+    let mut came = 0;
+    while came < 4000 {
+        let received = rig.stack.counters().bytes_received;
+        rig.send(Flags::ACK, b"x");
+        let new = rig.stack.counters().bytes_received - received;
+        if new == 0 {
+            break;
+        }
+        rig.sequence = rig.sequence.wrapping_add(1);
+        came += 1;
+        let mut events = std::mem::take(&mut rig.events);
+        rig.with(|stack, io| echo.serve(&mut events, stack, io));
+    }
+    assert!(came >= 1024 + 32, "{came} bytes");
+    assert!(rig.pool.capacity() - rig.pool.available() <= 4, "{came} bytes need two or three buffers");
+    rig.window = 50_000;
+    let (mut back, mut turns) = (0, 0);
+    while back < came {
+        for sent in rig.send(Flags::ACK, &[]) {
+            back += sent.payload.len();
+            rig.acknowledgement = common::rig::ends(&sent);
+        }
+        let mut events = std::mem::take(&mut rig.events);
+        for sent in rig.with(|stack, io| echo.serve(&mut events, stack, io)) {
+            back += sent.payload.len();
+            rig.acknowledgement = common::rig::ends(&sent);
+        }
+        turns += 1;
+        assert!(turns < 100, "{back} of {came} bytes came back");
+    }
+    assert_eq!(rig.stack.info(id).unwrap().unconsumed, 0);
+}
+
+/// Who could not send anything because others keep all packets is told when there is room.
+#[test]
+fn who_waits_for_others_buffers_is_told() {
+    let mut rig = Rig::new(few());
+    rig.window = 0;
+    let mut peers = vec![];
+    for port in 0..8 {
+        let peer = Peer::open(&mut rig, 2000 + port, |_| ());
+        // 32 for the first, then 16, 8, 4, 2, 1, 1.
+        let mut taken = 0;
+        rig.with(|stack, io| {
+            while stack.write(peer.id, &[1; 1460], io).unwrap() > 0 {
+                taken += 1;
+            }
+        });
+        assert_eq!(taken, [32, 16, 8, 4, 2, 1, 1, 0][usize::from(port)]);
+        peers.push(peer);
+    }
+    assert!(rig.stack.counters().buffers_full >= 8);
+    assert!(rig.events.is_empty());
+    assert!(!rig.stack.is_ready());
+    peers[0].speaks(&mut rig);
+    rig.send(Flags::RST, &[]);
+    rig.pass(MS);
+    let last = peers[7].id;
+    assert!(
+        rig.events
+            .iter()
+            .any(|event| matches!(event, Event::Sent { connection, bytes: 0 } if *connection == last)),
+        "{:?}",
+        rig.events
+    );
+    assert!(!rig.stack.is_ready(), "it was told once");
+}
