@@ -59,9 +59,10 @@ impl Connection {
             self.join(at, self.room(), shared, io);
             let Some(node) = shared.nodes.get(at) else { break };
             let (len, next) = (node.len(), node.next);
-            match self.may_send(node) {
+            match self.may_send(node, shared.options.send_packets) {
                 May::Send => {}
                 May::Wait => break,
+                May::SendPart(_) if self.nxt != self.una && !shared.may_queue(self.queue.len) => break,
                 May::SendPart(len) => {
                     if !self.split(at, len, shared, io) {
                         return Stop::NoRoom;
@@ -119,8 +120,9 @@ impl Connection {
     }
 
     /// How far the windows let the first node go that was not sent (RFC 9293, section
-    /// 3.8.6.2.1, without Nagle's algorithm).
-    fn may_send(&self, node: &Node) -> May {
+    /// 3.8.6.2.1, without Nagle's algorithm). The segments on their way are no more than
+    /// `most` full ones, for each is a packet, however small the other side wants them.
+    fn may_send(&self, node: &Node, most: u32) -> May {
         if !self.state.is_synchronized() {
             let is_syn = node.sequence == self.initial;
             return if is_syn { May::Send } else { May::Wait };
@@ -128,6 +130,10 @@ impl Connection {
         let len = node.len();
         let is_first = self.in_flight == 0;
         if !is_first && self.in_flight + len.min(self.payload_size()) > self.congestion.window {
+            return May::Wait;
+        }
+        let behind = self.nxt.since(self.una);
+        if behind > 0 && behind + len.min(self.payload_size()) > most.saturating_mul(self.payload_size()) {
             return May::Wait;
         }
         let most = self.room();

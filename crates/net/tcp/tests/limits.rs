@@ -201,3 +201,30 @@ fn who_waits_for_others_buffers_is_told() {
     );
     assert!(!rig.stack.is_ready(), "it was told once");
 }
+
+/// A largest segment of 64 bytes makes thirty packets of one that the application sends.
+#[test]
+fn small_segments_take_no_more_packets_than_may_be() {
+    let mut rig = Rig::new(Options { send_packets: 16, ..Options::default() });
+    let peer = Peer::open(&mut rig, 3000, |syn| syn.max_segment = Some(64));
+    peer.speaks(&mut rig);
+    for _ in 0..20 {
+        rig.now += MS;
+        let mut sent = rig.send(Flags::ACK, &[]);
+        for _ in 0..16 {
+            sent.extend(rig.with(|stack, io| {
+                let mut packet = io.pool.alloc().unwrap();
+                packet.copy_from(&[1; 1460]).unwrap();
+                if let Err((packet, _)) = stack.send(peer.id, packet, io) {
+                    io.pool.free(packet);
+                }
+            }));
+        }
+        let kept = rig.stack.kept_packets();
+        assert!(kept <= 33, "{kept} packets, of which 16 wait and 16 are on their way");
+        if let Some(last) = sent.last() {
+            rig.acknowledgement = common::rig::ends(last);
+        }
+    }
+    assert!(rig.stack.counters().bytes_acknowledged > 10_000);
+}
