@@ -117,7 +117,6 @@ impl Stack {
     /// [`Refusal::TooMany`], [`Refusal::NoPort`] and [`Refusal::Addresses`].
     pub fn connect(&mut self, local: IpAddr, remote: (IpAddr, u16), io: &mut Io) -> Result<Id, Refusal> {
         let mut key = Key { local, remote: remote.0, local_port: 0, remote_port: remote.1 };
-        key.addresses().ok_or(Refusal::Addresses)?;
         let count = u16::MAX - FIRST_PORT + 1;
         let clock = self.shared.counters.connected as u16 ^ (io.now_ns / MILLISECOND_NS) as u16;
         let start = (key.hash::<2, 4>(self.shared.options.key, 3) as u16).wrapping_add(clock);
@@ -126,6 +125,25 @@ impl Stack {
             self.find(&key).is_none()
         });
         free.ok_or(Refusal::NoPort)?;
+        self.connect_from((local, key.local_port), remote, io)
+    }
+
+    /// Opens a connection from an address and a port of this host.
+    ///
+    /// # Errors
+    /// [`Refusal::TooMany`], [`Refusal::Addresses`], and [`Refusal::NoPort`] when there is a
+    /// connection between the two ends.
+    pub fn connect_from(
+        &mut self,
+        local: (IpAddr, u16),
+        remote: (IpAddr, u16),
+        io: &mut Io,
+    ) -> Result<Id, Refusal> {
+        let key = Key { local: local.0, remote: remote.0, local_port: local.1, remote_port: remote.1 };
+        key.addresses().ok_or(Refusal::Addresses)?;
+        if self.find(&key).is_some() {
+            return Err(Refusal::NoPort);
+        }
         let initial = self.initial(&key, io.now_ns);
         let index = self.open(key, initial).ok_or(Refusal::TooMany)?;
         let Some(connection) = self.connections.get_mut(index) else { return Err(Refusal::TooMany) };

@@ -23,7 +23,7 @@ impl Connection {
         io: &mut Io,
     ) {
         let len = segment.payload.len() as u32;
-        let (start, end) = (segment.sequence, segment.sequence.plus(len));
+        let (start, end) = (segment.data(), segment.data().plus(len));
         if !end.is_after(self.receive_next) {
             self.duplicate = Some((start, end));
             self.is.owes_ack = true;

@@ -38,6 +38,14 @@ impl Connection {
         if segment.has(Flags::RST) {
             return self.reset(segment, shared, io);
         }
+        if self.is_crossed_answer(segment) {
+            // Its window is not shifted, and its SYN has come before.
+            self.set_window(segment);
+            self.establish(index, shared, io);
+            self.is.owes_ack = true;
+            self.acknowledge(index, segment, shared, io);
+            return self.take_rest(index, segment, packet, shared, io);
+        }
         if segment.has(Flags::SYN) {
             self.challenge(shared, io);
             shared.counters.lose(Loss::RxTcpControl);
@@ -132,6 +140,8 @@ impl Connection {
         }
         self.heard_ns = io.now_ns;
         self.learn(segment, &shared.options, io.now_ns);
+        // The SYN has told a window, in which data may have come with the answer.
+        self.receive_edge = self.receive_next.plus(shared.options.receive_buffer.min(0xFFFF));
         self.set_window(segment);
         if has_ack {
             self.establish(index, shared, io);
@@ -143,6 +153,17 @@ impl Connection {
         self.state = State::SynReceived;
         self.resend_syn(shared);
         Next::Keep
+    }
+
+    /// Whether a segment is the other side's answer to a SYN that crossed its own (RFC 9293,
+    /// section 3.5, figure 7).
+    fn is_crossed_answer(&self, segment: &Segment) -> bool {
+        self.state == State::SynReceived
+            && !self.is.is_passive
+            && segment.has(Flags::SYN)
+            && segment.has(Flags::ACK)
+            && segment.data() == self.receive_next
+            && segment.acknowledgement == self.nxt
     }
 
     /// Has the SYN sent again at once.
@@ -254,7 +275,7 @@ impl Connection {
 
     /// Takes the other side's FIN, once all data in front of it have come.
     fn take_fin(&mut self, index: u32, segment: &Segment, shared: &mut Shared, io: &mut Io) -> Next {
-        let end = segment.sequence.plus(segment.payload.len() as u32);
+        let end = segment.data().plus(segment.payload.len() as u32);
         if segment.has(Flags::FIN) && self.is.is_peer_finished {
             self.repeat_acknowledgement(shared, io); // which was lost
         } else if segment.has(Flags::FIN) && !end.is_after(self.receive_edge) {

@@ -129,6 +129,12 @@ impl Segment {
         self.payload.len() as u32 + control
     }
 
+    /// The number of its first byte, which is behind its SYN.
+    #[inline]
+    pub fn data(&self) -> Sequence {
+        self.sequence.plus(u32::from(self.has(Flags::SYN)))
+    }
+
     /// The number behind its last one.
     #[inline]
     pub fn end(&self) -> Sequence {

@@ -98,11 +98,7 @@ impl Rig {
 
     pub fn exchange(&mut self, header: Repr, blocks: &[(u32, u32)], payload: &[u8]) -> Vec<Sent> {
         let bytes = packet(&header, blocks, payload);
-        self.with(|rig, io| {
-            let packet = frame(io.pool, &bytes).unwrap();
-            let flow = Flow::of(&packet).unwrap();
-            rig.receive(packet, &flow, 0, io);
-        })
+        self.receive(&bytes).iter().map(|packet| parse(packet)).collect()
     }
 
     /// Lets time pass; what is sent because of it.
@@ -111,7 +107,21 @@ impl Rig {
         self.with(|stack, io| stack.expire(io))
     }
 
+    /// Takes a packet of whoever; the packets that come back.
+    pub fn receive(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        self.with_bytes(|rig, io| {
+            let packet = frame(io.pool, bytes).unwrap();
+            let flow = Flow::of(&packet).unwrap();
+            rig.receive(packet, &flow, 0, io);
+        })
+    }
+
     pub fn with(&mut self, call: impl FnOnce(&mut Stack, &mut Io)) -> Vec<Sent> {
+        self.with_bytes(call).iter().map(|packet| parse(packet)).collect()
+    }
+
+    /// Calls the stack; the packets that it sends.
+    pub fn with_bytes(&mut self, call: impl FnOnce(&mut Stack, &mut Io)) -> Vec<Vec<u8>> {
         let mut out = Batch::with_limit(256);
         let mut io = Io { now_ns: self.now, pool: &mut self.pool, out: &mut out };
         call(&mut self.stack, &mut io);
@@ -119,7 +129,7 @@ impl Rig {
         let mut events = vec![];
         self.stack.swap_events(&mut events);
         self.events.append(&mut events);
-        let sent = out.iter().map(|packet| parse(packet)).collect();
+        let sent = out.iter().map(|packet| packet.to_vec()).collect();
         self.pool.free_batch(&mut out);
         sent
     }

@@ -1,0 +1,51 @@
+//! Openings, ends and closed windows as few peers have them.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::rig::{FIRST, OURS, Rig, THEIRS};
+use tcp::{Event, Options, State};
+use wire::tcp::{Flags, Repr};
+
+/// RFC 9293, section 3.5, figure 7, with a stack of ours at both ends.
+#[test]
+fn two_stacks_that_open_at_the_same_time_are_connected() {
+    let mut rigs = [Rig::new(Options::default()), Rig::new(Options::default())];
+    let addresses = [OURS, THEIRS];
+    let mut wire = [vec![], vec![]];
+    for (n, rig) in rigs.iter_mut().enumerate() {
+        let (own, other) = (addresses[n].into(), addresses[1 - n].into());
+        wire[n] = rig.with_bytes(|stack, io| _ = stack.connect_from((own, 99), (other, 99), io).unwrap());
+        assert_eq!(wire[n].len(), 1);
+    }
+    let mut turns = 0;
+    while wire.iter().any(|packets| !packets.is_empty()) {
+        let [from_0, from_1] = std::mem::take(&mut wire);
+        for (n, packets) in [from_1, from_0].into_iter().enumerate() {
+            wire[n] = packets.iter().flat_map(|bytes| rigs[n].receive(bytes)).collect();
+        }
+        turns += 1;
+        assert!(turns < 10, "they go on for ever");
+    }
+    for rig in &mut rigs {
+        assert!(matches!(rig.events[..], [Event::Connected { is_passive: false, .. }]), "{:?}", rig.events);
+        let Some(Event::Connected { connection, .. }) = rig.events.pop() else { return };
+        assert_eq!(rig.state(connection), Some(State::Established));
+        let answer = rig.with_bytes(|stack, io| assert_eq!(stack.write(connection, b"hello", io), Ok(5)));
+        assert_eq!(answer.len(), 1);
+    }
+}
+
+/// RFC 9293, section 3.10.7.3: data that come with the answer to a SYN.
+#[test]
+fn data_in_the_answer_to_a_syn_are_taken_from_their_first_byte() {
+    let mut rig = Rig::new(Options::default());
+    let syn = rig.with(|stack, io| _ = stack.connect(OURS.into(), (THEIRS.into(), 9), io).unwrap());
+    (rig.port, rig.acknowledgement) = (9, syn[0].header.sequence.wrapping_add(1));
+    let answer = Repr { dst_port: syn[0].header.src_port, ..rig.segment(Flags::SYN | Flags::ACK) };
+    let sent = rig.exchange(answer, &[], b"hello");
+    assert_eq!(sent[0].header.acknowledgement, FIRST.wrapping_add(6));
+    let Some(Event::Received { packet, .. }) = rig.events.pop() else { panic!("{:?}", rig.events) };
+    assert_eq!(packet[..], b"hello"[..]);
+    rig.pool.free(packet);
+}
