@@ -145,7 +145,7 @@ impl Stack {
             return Err(Refusal::NoPort);
         }
         let initial = self.initial(&key, io.now_ns);
-        let index = self.open(key, initial).ok_or(Refusal::TooMany)?;
+        let index = self.open(key, initial, io).ok_or(Refusal::TooMany)?;
         let Some(connection) = self.connections.get_mut(index) else { return Err(Refusal::TooMany) };
         let options = &self.shared.options;
         connection.state = State::SynSent;

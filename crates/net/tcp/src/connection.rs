@@ -282,8 +282,6 @@ pub enum Next {
     Forget,
     /// It ends, and the application is told why.
     End(Reason),
-    /// It ends, for the segment opens another one.
-    Reopen,
     /// It stays, and the segment is answered with a reset.
     Refuse,
 }

@@ -27,10 +27,8 @@ impl Connection {
         shared: &mut Shared,
         io: &mut Io,
     ) -> Next {
-        match self.state {
-            State::SynSent => return self.arrive_syn_sent(index, segment, packet, shared, io),
-            State::TimeWait if self.reopens(segment) => return Next::Reopen,
-            _ => {}
+        if self.state == State::SynSent {
+            return self.arrive_syn_sent(index, segment, packet, shared, io);
         }
         if let Some(loss) = self.find_fault(segment, io.now_ns) {
             return self.refuse(segment, loss, shared, io);
@@ -322,9 +320,12 @@ impl Connection {
         Next::Keep
     }
 
-    /// Whether a segment opens the connection anew that is in TIME-WAIT: a SYN with a later
+    /// Whether a segment opens a connection anew that is in TIME-WAIT: a SYN with a later
     /// number or clock (RFC 9293, section 3.6.1; RFC 6191).
-    fn reopens(&self, segment: &Segment) -> bool {
+    pub fn reopens(&self, segment: &Segment) -> bool {
+        if self.state != State::TimeWait {
+            return false;
+        }
         let is_syn = Flags(segment.flags.0 & (Flags::SYN | Flags::ACK | Flags::RST).0) == Flags::SYN;
         let is_later = match segment.timestamps {
             Some((clock, _)) if self.is.has_timestamps && clock != self.peer_clock => {

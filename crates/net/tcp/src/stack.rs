@@ -25,6 +25,10 @@ use crate::slab::Slab;
 
 /// How late a timer may be.
 const TICK_NS: i64 = MILLISECOND_NS;
+/// How far the numbers of a connection begin behind those of one before it: beyond any window
+/// that is not scaled.
+const BEHIND: u32 = 1 << 17;
+
 /// The TCP of one core.
 pub struct Stack {
     pub(crate) connections: Slab,
@@ -117,17 +121,22 @@ impl Stack {
 
     fn arrive(&mut self, index: u32, segment: &Segment, packet: &mut MaybePacket, io: &mut Io) {
         let Some(connection) = self.connections.get_mut(index) else { return };
+        if connection.reopens(segment) {
+            let (key, behind) = (connection.key, connection.nxt);
+            if self.is_listening(key.local_port) {
+                self.remove(index, io);
+                return self.arrive_at_listener(key, Some(behind), segment, io);
+            }
+            return self.arrive_at_none(key, segment, packet, io);
+        }
         let before = connection.state;
         let next = connection.arrive(index, segment, packet, &mut self.shared, io);
-        let (after, key) = (connection.state, connection.key);
+        let after = connection.state;
         self.count_states(index, before, after, io);
         if next == Next::Refuse {
             self.reply_reset(segment, io);
         }
         self.settle(index, next, io);
-        if next == Next::Reopen {
-            self.arrive_at_none(key, segment, packet, io);
-        }
     }
 
     /// Keeps count of the states that have limits.
@@ -142,14 +151,19 @@ impl Stack {
         let Some(id) = self.connections.get(index).map(|connection| connection.id(index)) else { return };
         let connections = &self.connections;
         self.time_wait.push(id, |id| is_in_time_wait(connections, id));
-        while self.in_time_wait > self.shared.options.time_wait
-            && let Some(oldest) = self.time_wait.pop()
-        {
+        while self.in_time_wait > self.shared.options.time_wait && self.end_time_wait(io) {}
+    }
+
+    /// Ends the connection that has been in TIME-WAIT for longest; false when there is none.
+    fn end_time_wait(&mut self, io: &mut Io) -> bool {
+        while let Some(oldest) = self.time_wait.pop() {
             if is_in_time_wait(&self.connections, oldest) {
                 self.shared.counters.time_wait_ended += 1;
                 self.remove(oldest.index, io);
+                return true;
             }
         }
+        false
     }
 
     /// A segment of no connection (RFC 9293, sections 3.10.7.1 and 3.10.7.2).
@@ -173,7 +187,14 @@ impl Stack {
             self.shared.counters.lose(Loss::RxTcpNoConnection);
             return self.reply_reset(segment, io);
         }
-        if self.half_open >= self.shared.options.half_open || self.connections.is_full() {
+        self.arrive_at_listener(key, None, segment, io);
+    }
+
+    /// A SYN to a port that is listened on. Its connection's numbers begin `behind` those of
+    /// one before it between the same ends (RFC 6191, section 2).
+    fn arrive_at_listener(&mut self, key: Key, behind: Option<Sequence>, segment: &Segment, io: &mut Io) {
+        let is_full = self.connections.is_full() && self.in_time_wait == 0;
+        if self.half_open >= self.shared.options.half_open || is_full {
             // Nothing is kept of it; the answer's number says what must be known later.
             self.shared.counters.lose(Loss::RxTcpLimit);
             self.shared.counters.cookies_sent += 1;
@@ -184,7 +205,9 @@ impl Stack {
             return;
         }
         let initial = self.initial(&key, io.now_ns);
-        let Some(index) = self.open(key, initial) else { return };
+        let least = behind.map(|behind| behind.plus(BEHIND));
+        let initial = least.map_or(initial, |least| initial.max(least));
+        let Some(index) = self.open(key, initial, io) else { return };
         let Some(connection) = self.connections.get_mut(index) else { return };
         connection.is.is_passive = true;
         connection.state = State::SynReceived;
@@ -203,7 +226,7 @@ impl Stack {
         }
         let syn = cookie::accept(&key, segment, &self.shared.options, io.now_ns)?;
         let initial = Sequence(segment.acknowledgement.0.wrapping_sub(1));
-        let index = self.open(key, initial)?;
+        let index = self.open(key, initial, io)?;
         let connection = self.connections.get_mut(index)?;
         connection.is.is_passive = true;
         connection.learn(&syn, &self.shared.options, io.now_ns);
@@ -231,8 +254,11 @@ impl Stack {
         Sequence(clock.wrapping_add(key.hash::<2, 4>(self.shared.options.key, 2) as u32))
     }
 
-    /// A place for a connection.
-    pub(crate) fn open(&mut self, key: Key, initial: Sequence) -> Option<u32> {
+    /// A place for a connection; where there is none, the oldest in TIME-WAIT leaves its own.
+    pub(crate) fn open(&mut self, key: Key, initial: Sequence, io: &mut Io) -> Option<u32> {
+        if self.connections.is_full() && !self.end_time_wait(io) {
+            return None;
+        }
         let hash = self.hash(&key);
         let index = self.connections.insert(key, initial, &self.shared.options)?;
         self.demux.insert(index, hash);
@@ -244,7 +270,7 @@ impl Stack {
         let Some(connection) = self.connections.get_mut(index) else { return };
         match next {
             Next::Keep | Next::Refuse => {}
-            Next::Forget | Next::Reopen => return self.remove(index, io),
+            Next::Forget => return self.remove(index, io),
             Next::End(reason) => {
                 if connection.is.is_known {
                     self.shared.events.push(Event::Closed { connection: connection.id(index), reason });

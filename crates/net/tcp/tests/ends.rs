@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::rig::{FIRST, OURS, Rig, THEIRS};
+use common::MS;
+use common::rig::{FIRST, OURS, Rig, THEIRS, ends};
 use tcp::{Event, Options, State};
 use wire::tcp::{Flags, Repr};
 
@@ -48,4 +49,41 @@ fn data_in_the_answer_to_a_syn_are_taken_from_their_first_byte() {
     let Some(Event::Received { packet, .. }) = rig.events.pop() else { panic!("{:?}", rig.events) };
     assert_eq!(packet[..], b"hello"[..]);
     rig.pool.free(packet);
+}
+
+/// A connection of the test's in TIME-WAIT, after it has sent so many bytes.
+fn in_time_wait(rig: &mut Rig, id: tcp::Id, bytes: usize) {
+    if bytes > 0 {
+        let sent = rig.write(id, bytes);
+        rig.acknowledgement = ends(sent.last().unwrap());
+    }
+    rig.with(|stack, io| stack.finish(id, io).unwrap());
+    rig.acknowledgement = rig.acknowledgement.wrapping_add(1);
+    rig.send(Flags::FIN | Flags::ACK, &[]);
+    assert_eq!(rig.state(id), Some(State::TimeWait));
+    rig.sequence = rig.sequence.wrapping_add(5000);
+}
+
+/// A SYN to a port on which nobody listens any more leaves TIME-WAIT as it is.
+#[test]
+fn a_syn_that_is_refused_does_not_end_time_wait() {
+    let (mut rig, id) = Rig::open(Options::default());
+    in_time_wait(&mut rig, id, 0);
+    rig.stack.unlisten(80);
+    rig.send(Flags::SYN, &[]);
+    assert_eq!(rig.state(id), Some(State::TimeWait));
+}
+
+/// RFC 6191, section 2: the first number of a connection is behind all of the one before,
+/// though that sent faster than the clock of numbers runs.
+#[test]
+fn a_connection_that_opens_anew_begins_behind_the_numbers_of_the_one_before() {
+    let (mut rig, id) = Rig::open(Options::default());
+    in_time_wait(&mut rig, id, 14_000);
+    let before = rig.acknowledgement;
+    rig.now += MS;
+    let answer = rig.send(Flags::SYN, &[]);
+    assert!(answer[0].header.flags.contains(Flags::SYN | Flags::ACK));
+    let ahead = answer[0].header.sequence.wrapping_sub(before) as i32;
+    assert!(ahead > 65_535, "{ahead} numbers behind the last window");
 }

@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::rig::{FIRST, Rig};
+use common::rig::{FIRST, OURS, Rig, THEIRS};
 use common::{MS, SECOND};
 use port::Reason;
-use tcp::{Echo, Event, Id, Options, Service};
+use tcp::{Echo, Event, Id, Options, Service, State};
 use wire::tcp::{Flags, Repr};
 
 /// 64 packets to be sent, and 64 received ones.
@@ -227,4 +227,22 @@ fn small_segments_take_no_more_packets_than_may_be() {
         }
     }
     assert!(rig.stack.counters().bytes_acknowledged > 10_000);
+}
+
+/// A table that is full of connections in TIME-WAIT has room for others.
+#[test]
+fn time_wait_makes_room_when_the_table_is_full() {
+    let mut rig = Rig::new(Options { connections: 4, ..Options::default() });
+    for port in 0..6 {
+        let peer = Peer::open(&mut rig, 4000 + port, |_| ());
+        rig.with(|stack, io| stack.finish(peer.id, io).unwrap());
+        rig.acknowledgement = rig.acknowledgement.wrapping_add(1);
+        rig.send(Flags::FIN | Flags::ACK, &[]);
+        assert_eq!(rig.stack.info(peer.id).unwrap().state, State::TimeWait);
+        rig.now += MS;
+    }
+    let counters = rig.stack.counters();
+    assert_eq!((counters.cookies_sent, counters.time_wait_ended), (0, 2));
+    rig.with(|stack, io| _ = stack.connect(OURS.into(), (THEIRS.into(), 9), io).unwrap());
+    assert_eq!((rig.stack.len(), rig.stack.counters().time_wait_ended), (4, 3));
 }
