@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::PoisonError;
 
 use runtime::Poller;
-use tcp::{Addresses, Echo, Host, Neighbors, Options, Report, Service};
+use tcp::{Addresses, Echo, Host, KeepAlive, Neighbors, Options, Report, Service};
 use wire::MacAddress;
 
 use crate::cli::{Serve, ServeOptions};
@@ -37,7 +37,8 @@ fn serve(arguments: &ServeOptions, service: impl Fn() -> Box<dyn Service>) -> Re
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
     for n in 0..options.open.rx_queues {
         let queues = (ports.rx(0, n)?, ports.tx(0, n)?);
-        let tcp = Options { key, mtu: mtu.min(1500) as u16, ..Options::default() };
+        let keep_alive = Some(KeepAlive::default());
+        let tcp = Options { key, mtu: mtu.min(1500) as u16, keep_alive, ..Options::default() };
         let mut host = Host::new(queues, addresses.clone(), &neighbors, tcp, service(), BUFFERS);
         host.stack().listen(arguments.listen);
         host.report_to(&report);

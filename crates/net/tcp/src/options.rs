@@ -27,6 +27,13 @@ pub struct KeepAlive {
     pub probes: u8,
 }
 
+impl Default for KeepAlive {
+    /// What a server asks that is to forget clients which have vanished within four minutes.
+    fn default() -> KeepAlive {
+        KeepAlive { idle_ns: 120 * SECOND_NS, interval_ns: 30 * SECOND_NS, probes: 4 }
+    }
+}
+
 /// Sizes, limits and times of a stack.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
