@@ -41,6 +41,7 @@ impl Connection {
         let was_full = self.in_flight + u32::from(self.segment) > self.congestion.window
             || self.congestion.window < self.congestion.threshold
                 && 2 * self.in_flight >= self.congestion.window;
+        let was_closed = self.send_window == 0;
         let has_window_changed = self.take_window(segment);
         if self.nxt == self.una {
             self.attempts = 0; // somebody answers, though the window may be closed
@@ -48,6 +49,11 @@ impl Connection {
                 self.rtt.doublings = 0;
                 self.set(Deadline::Retransmit, NEVER);
             }
+        }
+        if was_closed && has_window_changed && self.nxt != self.una {
+            // It opens over what is on its way, which may go out again soon.
+            (self.attempts, self.rtt.doublings) = (0, 0);
+            self.restart_retransmission(io.now_ns);
         }
         let mut told = Told::default();
         self.take_cumulative(segment, &mut told, shared, io);

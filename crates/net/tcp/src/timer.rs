@@ -6,6 +6,7 @@ use port::Reason;
 
 use crate::connection::{Connection, Deadline, Io, NEVER, Next, Recovery, Shared, State};
 use crate::event::{Event, Reason as End};
+use crate::options::MAX_RTO_NS;
 use crate::queue::{NONE, Sent};
 
 impl Connection {
@@ -58,11 +59,14 @@ impl Connection {
         if self.nxt == self.una {
             return self.ask_about_window(shared, io);
         }
-        if self.attempts >= limit {
+        // A window that shrank over what is on its way is asked about as a closed one is, for
+        // as long as somebody answers (RFC 9293, section 3.8.6).
+        let is_asking = self.send_window == 0 && !is_opening && !self.is_silent(io);
+        if self.attempts >= limit && !is_asking {
             shared.counters.timed_out += 1;
             return Next::End(End::TimedOut);
         }
-        self.attempts += 1;
+        self.attempts = self.attempts.saturating_add(1);
         self.rtt.doublings = self.rtt.doublings.saturating_add(1);
         shared.counters.timeouts += 1;
         self.is.is_syn_resent |= is_opening;
@@ -83,14 +87,25 @@ impl Connection {
         Next::Keep
     }
 
-    /// Takes the first node for lost though the other side told that it had come: its window
-    /// shrank over it.
+    /// Whether nothing was heard of the other side though it was asked at least twice.
+    fn is_silent(&self, io: &Io) -> bool {
+        io.now_ns - self.heard_ns > 2 * MAX_RTO_NS
+    }
+
+    /// Takes all for lost of which the other side told that it had come, when it would have
+    /// to acknowledge the first of it: it has let go of it (RFC 2018, section 8).
     fn forget_blocks(&mut self, shared: &mut Shared) {
-        let Some(node) = shared.nodes.get_mut(self.queue.head) else { return };
-        if node.sent == Sent::Sacked {
-            node.sent = Sent::Lost;
-            self.sacked -= node.len();
-            self.lost += node.len();
+        let mut at = self.queue.head;
+        if shared.nodes.get(at).is_none_or(|node| node.sent != Sent::Sacked) {
+            return;
+        }
+        while let Some(node) = shared.nodes.get_mut(at).filter(|node| node.sent != Sent::Not) {
+            at = node.next;
+            if node.sent == Sent::Sacked {
+                node.sent = Sent::Lost;
+                self.sacked -= node.len();
+                self.lost += node.len();
+            }
         }
     }
 
@@ -100,7 +115,7 @@ impl Connection {
         if self.unsent == NONE {
             return Next::Keep;
         }
-        if self.attempts >= shared.options.retries && io.now_ns - self.heard_ns > self.rtt.timeout_ns() {
+        if self.attempts >= shared.options.retries && self.is_silent(io) {
             shared.counters.timed_out += 1;
             return Next::End(End::TimedOut);
         }

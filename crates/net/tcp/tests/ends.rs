@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::MS;
 use common::rig::{FIRST, OURS, Rig, THEIRS, ends};
+use common::{MS, SECOND};
 use tcp::{Event, Options, State};
 use wire::tcp::{Flags, Repr};
 
@@ -86,4 +86,67 @@ fn a_connection_that_opens_anew_begins_behind_the_numbers_of_the_one_before() {
     assert!(answer[0].header.flags.contains(Flags::SYN | Flags::ACK));
     let ahead = answer[0].header.sequence.wrapping_sub(before) as i32;
     assert!(ahead > 65_535, "{ahead} numbers behind the last window");
+}
+
+/// RFC 9293, section 3.8.6: a window that shrinks over data on their way is asked about for as
+/// long as somebody answers.
+#[test]
+fn a_window_that_shrinks_to_nothing_does_not_end_the_connection() {
+    let (mut rig, id) = Rig::open(Options { retries: 3, ..Options::default() });
+    let sent = rig.write(id, 1000);
+    assert_eq!(sent.len(), 1);
+    rig.window = 0;
+    let mut again = 0;
+    for _ in 0..1200 {
+        for segment in rig.pass(SECOND) {
+            assert_eq!((segment.header.sequence, segment.payload.len()), (rig.acknowledgement, 1000));
+            again += 1;
+            rig.send(Flags::ACK, &[]);
+        }
+    }
+    assert!(again > 15, "{again} times in twenty minutes");
+    assert_eq!(rig.ended(), None);
+    rig.window = 50_000;
+    rig.send(Flags::ACK, &[]);
+    let sent = rig.pass(2 * SECOND);
+    assert_eq!(sent.len(), 1, "it does not wait for the doubled timeout");
+    rig.acknowledgement = ends(&sent[0]);
+    rig.send(Flags::ACK, &[]);
+    assert_eq!(rig.stack.info(id).unwrap().queued, 0);
+    // Who does not answer at all is given up as before.
+    rig.window = 0;
+    rig.write(id, 1000);
+    rig.send(Flags::ACK, &[]);
+    (0..1200).for_each(|_| _ = rig.pass(SECOND));
+    assert_eq!(rig.ended(), Some(tcp::Reason::TimedOut));
+}
+
+/// RFC 2018, section 8: a receiver may let go of what it told of; all of that is sent again
+/// at the first timeout which shows it.
+#[test]
+fn what_a_receiver_lets_go_of_is_sent_again() {
+    let (mut rig, id) = Rig::open(Options::default());
+    let sent = rig.write(id, 6 * 1460);
+    rig.now += 20 * MS;
+    // The first was lost, and is lost again.
+    let header = rig.segment(Flags::ACK);
+    rig.exchange(header, &[(ends(&sent[0]), ends(&sent[5]))], &[]);
+    rig.pass(2 * SECOND);
+    rig.acknowledgement = ends(&sent[0]);
+    rig.send(Flags::ACK, &[]);
+    // It says no more of the other five.
+    let mut timeouts = vec![];
+    for _ in 0..40 {
+        for again in rig.pass(SECOND / 2) {
+            assert_eq!(again.header.sequence, rig.acknowledgement);
+            rig.acknowledgement = ends(&again);
+            for more in rig.send(Flags::ACK, &[]) {
+                rig.acknowledgement = ends(&more);
+            }
+            rig.send(Flags::ACK, &[]);
+            timeouts.push(rig.now);
+        }
+    }
+    assert_eq!(rig.acknowledgement, ends(&sent[5]));
+    assert!(timeouts.len() <= 2, "one timeout shows that all were let go of: {timeouts:?}");
 }
