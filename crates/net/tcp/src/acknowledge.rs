@@ -111,6 +111,7 @@ impl Connection {
         }
         told.is_advance = true;
         self.una = ack;
+        self.drag_marks();
         while let Some(node) = shared.nodes.get_mut(self.queue.head) {
             if !node.sequence.is_before(ack) || node.sent == Sent::Not {
                 break;
@@ -140,6 +141,13 @@ impl Connection {
                 io.pool.free(packet);
             }
         }
+    }
+
+    /// Brings marks along that lie behind what is acknowledged: numbers compare within 2 GiB
+    /// only.
+    fn drag_marks(&mut self) {
+        self.recover = self.recover.max(self.una.plus(1_u32.wrapping_neg()));
+        self.ecn_recover = self.ecn_recover.max(self.una);
     }
 
     /// Marks what selective acknowledgements tell of.
@@ -306,7 +314,7 @@ impl Connection {
         self.duplicates = self.duplicates.saturating_add(1);
         told.delivered += self.payload_size().min(self.in_flight);
         // RFC 6582, section 3.2, step 1: not for duplicates of what was sent again.
-        let is_fresh = self.una.is_after(self.recover) || self.recover == self.initial;
+        let is_fresh = self.una.is_after(self.recover);
         let is_first = self.duplicates == DUPLICATES && self.recovery == Recovery::Open && is_fresh;
         is_first && self.lose_first(shared)
     }
@@ -463,4 +471,30 @@ fn lose(node: &mut Node, in_flight: &mut u32, lost: &mut u32) {
     node.sent = Sent::Lost;
     *in_flight -= node.len();
     *lost += node.len();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::key::Key;
+    use crate::options::Options;
+
+    #[test]
+    fn marks_stay_behind_however_much_is_sent() {
+        let any = Ipv4Addr::LOCALHOST.into();
+        let key = Key { local: any, remote: any, local_port: 1, remote_port: 2 };
+        let mut connection = Connection::new(key, 0, Sequence(7), &Options::default());
+        for _ in 0..9 {
+            connection.una = connection.una.plus(1 << 30);
+            connection.drag_marks();
+            assert!(connection.una.is_after(connection.recover), "a loss counts as new");
+            assert!(!connection.una.is_before(connection.ecn_recover), "congestion counts anew");
+        }
+        // A mark in front of what is acknowledged stays where it is.
+        connection.recover = connection.una.plus(5);
+        connection.drag_marks();
+        assert_eq!(connection.recover, connection.una.plus(5));
+    }
 }

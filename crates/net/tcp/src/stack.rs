@@ -232,7 +232,7 @@ impl Stack {
         connection.learn(&syn, &self.shared.options, io.now_ns);
         connection.receive_edge = connection.receive_next.plus(cookie::WINDOW.into());
         let next = initial.plus(1);
-        (connection.una, connection.nxt, connection.end, connection.recover) = (next, next, next, next);
+        (connection.una, connection.nxt, connection.end) = (next, next, next);
         connection.acknowledged = connection.receive_next;
         connection.set_window(segment);
         connection.establish(index, &mut self.shared, io);
