@@ -34,7 +34,9 @@ impl RoundTrip {
             self.variation_ns += (off - self.variation_ns) / 4;
             self.smoothed_ns += (rtt_ns - self.smoothed_ns) / 8;
         }
-        let timeout_ns = self.smoothed_ns + (4 * self.variation_ns).max(min_rto_ns / 4);
+        // The shortest timeout is the least margin too, as in Linux: what a peer waits with an
+        // acknowledgement comes on top of the round trip.
+        let timeout_ns = self.smoothed_ns + (4 * self.variation_ns).max(min_rto_ns);
         self.timeout_ns = timeout_ns.clamp(min_rto_ns, MAX_RTO_NS);
         self.doublings = 0;
     }
@@ -72,6 +74,8 @@ mod tests {
         assert_eq!(rtt.timeout_ns(), MAX_RTO_NS, "(2.5)");
         rtt.measure(110 * MS, 200 * MS);
         assert!(rtt.timeout_ns() >= 200 * MS && rtt.doublings == 0, "(2.4)");
+        (0..200).for_each(|_| rtt.measure(250 * MS, 200 * MS));
+        assert!(rtt.timeout_ns() > 449 * MS, "{} ns for a peer that waits 200 ms", rtt.timeout_ns());
         rtt.distrust();
         assert_eq!(rtt.timeout_ns(), 3 * SECOND_NS, "(5.7)");
         assert_eq!(rtt.least_ns, 100 * MS);
