@@ -213,7 +213,9 @@ fn resets_go_both_ways_and_half_closed_connections_go_on() {
         assert_eq!(*seen.lock().unwrap(), [Reason::Reset, Reason::Finished]);
     });
     let Some(ended) = ended else { return };
-    assert_eq!((ended.count("tcp_resets_sent"), ended.count("tcp_resets_received")), (1, 1));
+    // Linux may reset once more what comes after its first reset.
+    assert_eq!(ended.count("tcp_resets_sent"), 1);
+    assert!(ended.count("tcp_resets_received") >= 1);
 }
 
 /// Opens a connection, sends, and checks that it comes back.
