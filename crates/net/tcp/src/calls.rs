@@ -119,7 +119,7 @@ impl Stack {
         let mut key = Key { local, remote: remote.0, local_port: 0, remote_port: remote.1 };
         let count = u16::MAX - FIRST_PORT + 1;
         let clock = self.shared.counters.connected as u16 ^ (io.now_ns / MILLISECOND_NS) as u16;
-        let start = (key.hash::<2, 4>(self.shared.options.key, 3) as u16).wrapping_add(clock);
+        let start = (key.seen_hash(self.shared.options.key, 3) as u16).wrapping_add(clock);
         let free = (0..count).find(|n| {
             key.local_port = FIRST_PORT + start.wrapping_add(*n) % count;
             self.find(&key).is_none()

@@ -333,7 +333,7 @@ impl Connection {
             peer_clock: 0,
             peer_clock_ns: 0,
             acknowledged: unknown,
-            clock_offset: key.hash::<2, 4>(options.key, 1) as u32,
+            clock_offset: key.seen_hash(options.key, 1),
             heard_ns: 0,
             sent_ns: 0,
             challenge_ns: i64::MIN,

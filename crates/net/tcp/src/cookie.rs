@@ -30,7 +30,7 @@ const SACK: u32 = 1 << 4;
 /// The cookie for a SYN of number `first`, of a period.
 fn cookie(key: &Key, first: Sequence, period: u32, segment: u32, secret: [u64; 2]) -> Sequence {
     let more = u64::from(first.0) << 32 | u64::from(period << 3 | segment) << 3 | 4;
-    let hash = key.hash::<2, 4>(secret, more) as u32;
+    let hash = key.seen_hash(secret, more);
     Sequence(hash << 8 | (period & 31) << 3 | segment)
 }
 
@@ -77,7 +77,7 @@ pub fn answer(key: &Key, syn: &Segment, options: &Options, now_ns: i64) -> Optio
 
 /// What the connection adds to its clock, without which the echo cannot be read.
 fn offset(key: &Key, options: &Options) -> u32 {
-    key.hash::<2, 4>(options.key, 1) as u32
+    key.seen_hash(options.key, 1)
 }
 
 /// The SYN that an acknowledgement with a cookie of ours answers, as far as it is known; `None`

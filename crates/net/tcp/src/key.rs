@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
+use siphasher::sip::{SipHasher13, SipHasher24};
 use wire::ip::Addresses;
 
+use crate::emit;
 use crate::segment::Segment;
-use crate::{emit, siphash};
 
 /// Both ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,23 +37,37 @@ impl Key {
         emit::addresses(self.local, self.remote)
     }
 
-    /// A hash of the key and two words more under a secret.
-    pub(crate) fn hash<const U: usize, const F: usize>(&self, key: [u64; 2], more: u64) -> u64 {
-        let ports = u64::from(self.local_port) << 16 | u64::from(self.remote_port);
-        let halves = |address: u128| [address as u64, (address >> 64) as u64];
-        match (self.local, self.remote) {
-            (IpAddr::V4(local), IpAddr::V4(remote)) => {
-                let both = u64::from(local.to_bits()) << 32 | u64::from(remote.to_bits());
-                siphash::hash::<U, F>(key, &[both, ports, more])
-            }
-            (local, remote) => {
-                let bits = |address: IpAddr| match address {
-                    IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
-                    IpAddr::V6(address) => address.to_bits(),
-                };
-                let ([a, b], [c, d]) = (halves(bits(local)), halves(bits(remote)));
-                siphash::hash::<U, F>(key, &[a, b, c, d, ports, more])
+    /// A hash under a secret that nobody else sees (SipHash-1-3): strangers choose addresses and
+    /// ports, and must not find those that fall into one place of a table.
+    pub(crate) fn hash(&self, key: [u64; 2]) -> u32 {
+        let (bytes, len) = self.bytes(0);
+        SipHasher13::new_with_keys(key[0], key[1]).hash(&bytes[..len]) as u32
+    }
+
+    /// A hash of the key and a word more under a secret, which others see a part of
+    /// (SipHash-2-4).
+    pub(crate) fn seen_hash(&self, key: [u64; 2], more: u64) -> u32 {
+        let (bytes, len) = self.bytes(more);
+        SipHasher24::new_with_keys(key[0], key[1]).hash(&bytes[..len]) as u32
+    }
+
+    /// The key and a word as bytes, and how many there are.
+    fn bytes(&self, more: u64) -> ([u8; 44], usize) {
+        let mut bytes = [0; 44];
+        let mut len = 0;
+        let mut push = |part: &[u8]| {
+            bytes[len..len + part.len()].copy_from_slice(part);
+            len += part.len();
+        };
+        for address in [self.local, self.remote] {
+            match address {
+                IpAddr::V4(address) => push(&address.octets()),
+                IpAddr::V6(address) => push(&address.octets()),
             }
         }
+        push(&self.local_port.to_ne_bytes());
+        push(&self.remote_port.to_ne_bytes());
+        push(&more.to_ne_bytes());
+        (bytes, len)
     }
 }

@@ -47,7 +47,6 @@ mod queue;
 mod rtt;
 mod segment;
 mod sequence;
-mod siphash;
 mod slab;
 mod stack;
 mod timer;

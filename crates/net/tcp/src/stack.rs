@@ -111,7 +111,7 @@ impl Stack {
     }
 
     fn hash(&self, key: &Key) -> u32 {
-        key.hash::<1, 3>(self.shared.options.key, 0) as u32
+        key.hash(self.shared.options.key)
     }
 
     pub(crate) fn find(&self, key: &Key) -> Option<u32> {
@@ -251,7 +251,7 @@ impl Stack {
     /// and a secret for each pair of ends.
     pub(crate) fn initial(&self, key: &Key, now_ns: i64) -> Sequence {
         let clock = (now_ns / 4_000) as u32;
-        Sequence(clock.wrapping_add(key.hash::<2, 4>(self.shared.options.key, 2) as u32))
+        Sequence(clock.wrapping_add(key.seen_hash(self.shared.options.key, 2)))
     }
 
     /// A place for a connection; where there is none, the oldest in TIME-WAIT leaves its own.
