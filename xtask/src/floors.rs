@@ -13,7 +13,13 @@ use crate::step::{Failure, cargo};
 const FLOORS: &[(&str, &[&str])] = &[
     ("base", &["wire", "regs", "fib"]),
     ("nic", &["bus", "memory", "port", "driver", "interface", "ports"]),
-    ("net", &["runtime", "neighbor", "tcp", "overlay", "control", "vtep", "graph", "element", "analysis"]),
+    (
+        "net",
+        &[
+            "runtime", "neighbor", "tcp", "service", "overlay", "control", "vtep", "graph", "element",
+            "analysis",
+        ],
+    ),
     ("sim", &["model", "testbed", "lab", "bench"]),
 ];
 /// The command line, below all floors.

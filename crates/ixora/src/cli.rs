@@ -1,11 +1,12 @@
 //! The command line's words.
 
 mod examples;
+pub mod serve;
 mod settings;
 pub mod soak;
 pub mod vm;
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -51,7 +52,7 @@ pub enum Command {
     #[command(after_help = examples::SERVE)]
     Serve {
         #[command(subcommand)]
-        what: Serve,
+        what: serve::Serve,
     },
     /// Serve a device model over vfio-user.
     #[command(after_help = examples::MODEL)]
@@ -233,28 +234,6 @@ pub struct Echo {
     pub ip: Option<Ipv4Addr>,
     #[command(flatten)]
     pub port: PortOptions,
-}
-
-#[derive(Subcommand, Debug)]
-pub enum Serve {
-    /// Send back what is sent (RFC 862).
-    #[command(after_help = examples::SERVE)]
-    Echo(ServeOptions),
-}
-
-#[derive(Args, Debug)]
-pub struct ServeOptions {
-    /// The port that the host is on.
-    #[arg(long)]
-    pub port: String,
-    /// Its address and the bits of its network, as 10.0.0.2/24; one of IPv6 may be given too.
-    #[arg(long, required = true, value_parser = crate::apps::serve::prefixed)]
-    pub addr: Vec<(IpAddr, u8)>,
-    /// The TCP port to listen on.
-    #[arg(long, default_value_t = wire::ip::port::ECHO)]
-    pub listen: u16,
-    #[command(flatten)]
-    pub options: PortOptions,
 }
 
 #[derive(Args, Debug)]

@@ -36,6 +36,23 @@ impl fmt::Display for Rate {
     }
 }
 
+/// Sizes of memory, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory(pub usize);
+
+impl FromStr for Memory {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Memory, String> {
+        let units = [(['k', 'K'], 10), (['m', 'M'], 20), (['g', 'G'], 30)];
+        let unit = units.into_iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
+        let (number, shift) = unit.unwrap_or((text, 0));
+        let bytes = number.parse().ok().and_then(|number: usize| number.checked_mul(1 << shift));
+        let wrong = || format!("{text:?} is no size of memory: write bytes as 4096, 512k, 64M or 2G");
+        bytes.filter(|bytes| (1024..1 << 46).contains(bytes)).map(Memory).ok_or_else(wrong)
+    }
+}
+
 /// Sizes of frames, with CRC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
@@ -113,6 +130,13 @@ mod tests {
         assert_eq!("500k".parse(), Ok(Rate(Some(5e5))));
         assert_eq!("max".parse(), Ok(Rate(None)));
         assert!("fast".parse::<Rate>().is_err() && "-1".parse::<Rate>().is_err());
+    }
+
+    #[test]
+    fn memory_reads_as_written() {
+        assert_eq!(("64M".parse(), "4096".parse()), (Ok(Memory(64 << 20)), Ok(Memory(4096))));
+        assert_eq!(("2g".parse(), "512k".parse()), (Ok(Memory(2 << 30)), Ok(Memory(512 << 10))));
+        assert!("0".parse::<Memory>().is_err() && "99999999999G".parse::<Memory>().is_err());
     }
 
     #[test]

@@ -88,6 +88,10 @@ pub mod port {
     pub const ECHO: u16 = 7;
     /// What comes is thrown away (RFC 863).
     pub const DISCARD: u16 = 9;
+    /// HTTP (RFC 9110).
+    pub const HTTP: u16 = 80;
+    /// memcached.
+    pub const MEMCACHED: u16 = 11_211;
 }
 
 header! {

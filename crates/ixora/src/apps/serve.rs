@@ -4,27 +4,67 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::PoisonError;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use runtime::Poller;
+use service::memcached::Limits;
+use service::{Memcached, Protocol, Server};
 use tcp::{Addresses, Echo, Host, KeepAlive, Neighbors, Options, Report, Service};
 use wire::MacAddress;
+use wire::ip::port;
 
-use crate::cli::{Serve, ServeOptions};
+use crate::cli::serve::{self, Serve, ServeOptions};
 use crate::{Failure, open, run, signal};
 
 /// Packets that a host's connections may keep, for each thread.
 const BUFFERS: usize = 16_384;
 
-/// `ixora serve echo`.
+/// Bytes of unanswered requests and unsent answers that a thread keeps for all connections.
+const KEPT: usize = 64 << 20;
+
+/// `ixora serve`.
 pub fn run(what: &Serve) -> Result<(), Failure> {
     match what {
-        Serve::Echo(arguments) => serve(arguments, || Box::new(Echo::default())),
+        Serve::Echo(arguments) => serve(arguments, port::ECHO, |_| Box::new(Echo::default())),
+        Serve::Memcached(arguments) => memcached(arguments),
     }
+}
+
+/// `ixora serve memcached`: all threads serve one cache.
+fn memcached(arguments: &serve::Memcached) -> Result<(), Failure> {
+    let limits = Limits {
+        memory: arguments.memory.0,
+        value: arguments.max_item_size.0,
+        threads: arguments.serve.options.open.rx_queues,
+    };
+    if limits.value > limits.memory / 2 {
+        return Err(Failure::usage("--max-item-size is more than half of --memory".to_owned()));
+    }
+    let mut servers = Memcached::servers(limits, unix_time_s()).into_iter();
+    serve(&arguments.serve, port::MEMCACHED, |report| match servers.next() {
+        Some(server) => boxed(server, report),
+        None => Box::new(Echo::default()),
+    })
+}
+
+/// A protocol as a service that reports what it counted.
+fn boxed<P: Protocol + 'static>(protocol: P, report: &Report) -> Box<dyn Service> {
+    let mut server = Server::new(protocol, KEPT);
+    server.report_to(report);
+    Box::new(server)
+}
+
+fn unix_time_s() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64)
 }
 
 /// Runs a service: a host of its own on each pair of queues, which the device deals the
 /// connections out to.
-fn serve(arguments: &ServeOptions, service: impl Fn() -> Box<dyn Service>) -> Result<(), Failure> {
+fn serve(
+    arguments: &ServeOptions,
+    listen: u16,
+    mut service: impl FnMut(&Report) -> Box<dyn Service>,
+) -> Result<(), Failure> {
     let options = &arguments.options;
     let stop = signal::stop_flag()?;
     let mut ports = open::ports(&[&arguments.port], options, &stop)?;
@@ -39,8 +79,8 @@ fn serve(arguments: &ServeOptions, service: impl Fn() -> Box<dyn Service>) -> Re
         let queues = (ports.rx(0, n)?, ports.tx(0, n)?);
         let keep_alive = Some(KeepAlive::default());
         let tcp = Options { key, mtu: mtu.min(1500) as u16, keep_alive, ..Options::default() };
-        let mut host = Host::new(queues, addresses.clone(), &neighbors, tcp, service(), BUFFERS);
-        host.stack().listen(arguments.listen);
+        let mut host = Host::new(queues, addresses.clone(), &neighbors, tcp, service(&report), BUFFERS);
+        host.stack().listen(arguments.listen.unwrap_or(listen));
         host.report_to(&report);
         pollers.push(Box::new(host));
     }

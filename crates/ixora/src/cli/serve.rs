@@ -1,0 +1,45 @@
+//! The words of `ixora serve`.
+
+use std::net::IpAddr;
+
+use clap::{Args, Subcommand};
+
+use super::{PortOptions, examples};
+use crate::rate::Memory;
+
+#[derive(Subcommand, Debug)]
+pub enum Serve {
+    /// Send back what is sent (RFC 862).
+    #[command(after_help = examples::SERVE)]
+    Echo(ServeOptions),
+    /// A cache of keys and values for memcached's clients.
+    #[command(after_help = examples::SERVE)]
+    Memcached(Memcached),
+}
+
+#[derive(Args, Debug)]
+pub struct ServeOptions {
+    /// The port that the host is on.
+    #[arg(long)]
+    pub port: String,
+    /// Its address and the bits of its network, as 10.0.0.2/24; one of IPv6 may be given too.
+    #[arg(long, required = true, value_parser = crate::apps::serve::prefixed)]
+    pub addr: Vec<(IpAddr, u8)>,
+    /// The TCP port to listen on, if not the service's own.
+    #[arg(long)]
+    pub listen: Option<u16>,
+    #[command(flatten)]
+    pub options: PortOptions,
+}
+
+#[derive(Args, Debug)]
+pub struct Memcached {
+    /// Memory of all items: 64M, 2G. Those that were used longest ago make room for others.
+    #[arg(long, default_value = "64M")]
+    pub memory: Memory,
+    /// The largest item, with its key and what is kept beside it.
+    #[arg(long, default_value = "1M")]
+    pub max_item_size: Memory,
+    #[command(flatten)]
+    pub serve: ServeOptions,
+}

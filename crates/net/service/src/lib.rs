@@ -1,0 +1,14 @@
+//! Applications of the TCP dataplane: a [`Server`] of a [`Protocol`] is a `tcp::Service`.
+//!
+//! [`memcached`] is a cache. A protocol is given bytes as they come, cut anywhere, and answers
+//! into an [`Output`], the packets of its connection, as far as there is room. What clients
+//! can make a server keep is bounded, and what is refused is counted.
+#![forbid(unsafe_code)]
+
+pub mod memcached;
+mod output;
+mod server;
+
+pub use memcached::Memcached;
+pub use output::{Buffer, Output};
+pub use server::{Protocol, Server, Taken};

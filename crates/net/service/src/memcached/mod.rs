@@ -1,0 +1,236 @@
+//! A cache of keys and values that speaks memcached's text protocol, as the document
+//! `doc/protocol.txt` of memcached 1.6 has it. Requests may be cut anywhere. A value that is
+//! complete in a packet is stored from there; one that comes in several is gathered first,
+//! and counted to the cache's memory meanwhile. An answer is copied out of the item into
+//! packets, under the lock of its shard; one that finds no room keeps its item until it does.
+
+mod command;
+mod fetch;
+mod operation;
+mod slots;
+mod stats;
+mod storage;
+mod store;
+mod text;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use port::Counter;
+
+use crate::output::Output;
+use crate::server::{Protocol, Taken};
+use fetch::Keys;
+use storage::Value;
+use store::Pin;
+pub use store::{Limits, Store};
+
+/// The longest line of a request but one that asks for many keys.
+const MAX_LINE: usize = 2048;
+/// The longest line that asks for many keys.
+const MAX_KEYS_LINE: usize = 1 << 20;
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// What one thread of a server carries. Only that thread writes it.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Traffic {
+    connections: AtomicU64,
+    opened: AtomicU64,
+    bytes_read: AtomicU64,
+    bytes_written: AtomicU64,
+}
+
+fn add(to: &AtomicU64, count: u64) {
+    to.store(to.load(Relaxed).wrapping_add(count), Relaxed);
+}
+
+/// A cache and those who serve it.
+#[derive(Debug)]
+struct Shared {
+    store: Store,
+    traffic: Vec<Traffic>,
+    started_s: i64,
+}
+
+/// One thread's server of a cache.
+#[derive(Debug)]
+pub struct Memcached {
+    shared: Arc<Shared>,
+    thread: usize,
+    /// Unix time at the zero of the clock.
+    zero_s: i64,
+    /// Answers are put together here.
+    scratch: Vec<u8>,
+}
+
+/// What is known of a connection.
+#[derive(Debug, Default)]
+pub struct Session {
+    state: State,
+    /// The line that is being read, or carried out.
+    line: Vec<u8>,
+    sending: Option<Sending>,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    /// A line comes.
+    #[default]
+    Line,
+    /// A value comes.
+    Value(Value),
+    /// So many bytes are thrown away.
+    Skip(usize),
+    /// Keys are answered, of the line that is kept.
+    Keys(Keys),
+    /// The client wants to end.
+    Ended,
+}
+
+/// A value that is being sent.
+#[derive(Debug)]
+struct Sending {
+    pin: Pin,
+    at: usize,
+}
+
+impl Memcached {
+    /// The servers of a new cache, one for each of its threads. `started_s` is the present in
+    /// seconds of Unix time.
+    pub fn servers(limits: Limits, started_s: i64) -> Vec<Memcached> {
+        let traffic = (0..limits.threads).map(|_| Traffic::default()).collect();
+        let shared = Arc::new(Shared { store: Store::new(limits), traffic, started_s });
+        let server =
+            |thread| Memcached { shared: shared.clone(), thread, zero_s: started_s, scratch: Vec::new() };
+        (0..limits.threads).map(server).collect()
+    }
+
+    fn now_s(&self, output: &impl Output) -> i64 {
+        self.zero_s + output.now_ns() / SECOND_NS
+    }
+
+    fn traffic(&self) -> Option<&Traffic> {
+        self.shared.traffic.get(self.thread)
+    }
+
+    /// Goes on with a value that found no room; whether all of it has been sent.
+    fn send_rest(&self, session: &mut Session, output: &mut impl Output) -> bool {
+        let Some(sending) = &mut session.sending else { return true };
+        let is_sent = self.shared.store.with_pinned(sending.pin, |value| {
+            let rest = value.get(sending.at..).unwrap_or_default();
+            let sent = output.write(rest);
+            sending.at += sent;
+            sent == rest.len()
+        });
+        if is_sent == Some(false) {
+            return false;
+        }
+        self.shared.store.unpin(sending.pin);
+        session.sending = None;
+        output.put(b"\r\n");
+        true
+    }
+
+    /// Takes bytes of a line, and carries it out when it is whole; how many, with those of the
+    /// value behind it.
+    fn line(&mut self, session: &mut Session, input: &[u8], output: &mut impl Output) -> usize {
+        let Some(end) = input.iter().position(|byte| *byte == b'\n') else {
+            session.line.extend_from_slice(input);
+            let word = text::words(&session.line[..session.line.len().min(100)]).next().unwrap_or_default();
+            let is_fetch = matches!(word, b"get" | b"gets" | b"gat" | b"gats");
+            if session.line.len() > if is_fetch { MAX_KEYS_LINE } else { MAX_LINE } {
+                self.refuse(b"CLIENT_ERROR line too long\r\n", output);
+                session.line = Vec::new();
+                session.state = State::Ended;
+            }
+            return input.len();
+        };
+        let (line, behind) = (&input[..end], &input[end + 1..]);
+        if session.line.is_empty() {
+            return end + 1 + self.request(session, line, behind, output);
+        }
+        session.line.extend_from_slice(line);
+        let line = std::mem::take(&mut session.line);
+        end + 1 + self.request(session, &line, behind, output)
+    }
+
+    /// Tells of a request that cannot be carried out because of its form.
+    fn refuse(&self, text: &[u8], output: &mut impl Output) {
+        self.shared.store.shard(b"").0.stats.bad_requests += 1;
+        output.put(text);
+    }
+}
+
+impl Protocol for Memcached {
+    type Session = Session;
+
+    fn begin(&mut self, now_ns: i64) {
+        self.zero_s = self.shared.started_s - now_ns / SECOND_NS;
+    }
+
+    fn open(&mut self) {
+        let Some(traffic) = self.traffic() else { return };
+        add(&traffic.connections, 1);
+        add(&traffic.opened, 1);
+    }
+
+    fn take(&mut self, session: &mut Session, input: &[u8], output: &mut impl Output) -> Taken {
+        let mut used = 0;
+        loop {
+            if !self.send_rest(session, output) || output.is_full() {
+                return Taken { used, ends: false };
+            }
+            let rest = &input[used..];
+            match &mut session.state {
+                State::Ended => return Taken { used, ends: true },
+                State::Keys(_) => self.more_keys(session, output),
+                _ if rest.is_empty() => return Taken { used, ends: false },
+                State::Line => used += self.line(session, rest, output),
+                State::Value(_) => used += self.value(session, rest, output),
+                State::Skip(left) => {
+                    let count = rest.len().min(*left);
+                    used += count;
+                    *left -= count;
+                    if *left == 0 {
+                        session.state = State::Line;
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_answering(&self, session: &Session) -> bool {
+        session.sending.is_some() || matches!(session.state, State::Keys(_))
+    }
+
+    fn held(&self, session: &Session) -> usize {
+        session.line.capacity()
+    }
+
+    fn forget(&mut self, session: Session) {
+        if let Some(sending) = session.sending {
+            self.shared.store.unpin(sending.pin);
+        }
+        if let State::Value(value) = session.state {
+            self.shared.store.release(value.shard, value.reserved);
+        }
+        if let Some(traffic) = self.traffic() {
+            add(&traffic.connections, u64::MAX);
+        }
+    }
+
+    fn count_bytes(&mut self, came: u64, went: u64) {
+        let Some(traffic) = self.traffic() else { return };
+        add(&traffic.bytes_read, came);
+        add(&traffic.bytes_written, went);
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        // The cache is all threads', and counted by one of them.
+        match self.thread {
+            0 => self.shared.store.stats().0.counters().collect(),
+            _ => Vec::new(),
+        }
+    }
+}

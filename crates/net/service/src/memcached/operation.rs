@@ -1,0 +1,271 @@
+//! What requests do to a cache, whichever of the protocols they came by.
+
+use super::store::{New, NoMemory, Shard, Store};
+use super::text::{push_number, value_number};
+
+/// How a value is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Whatever there was.
+    Set,
+    /// Only if there is none.
+    Add,
+    /// Only if there is one.
+    Replace,
+    /// Behind the value that there is.
+    Append,
+    /// In front of the value that there is.
+    Prepend,
+}
+
+/// A request to store.
+#[derive(Debug, Clone, Copy)]
+pub struct Update<'a> {
+    /// How.
+    pub mode: Mode,
+    /// The key.
+    pub key: &'a [u8],
+    /// Whether the key goes to clients in base64.
+    pub is_binary: bool,
+    /// The client's number.
+    pub flags: u32,
+    /// When the item expires, in seconds of Unix time.
+    pub expires_s: i64,
+    /// Only if the item has this number.
+    pub compare: Option<u64>,
+    /// An item with a larger number is replaced nevertheless, by one that is stale.
+    pub invalidates: bool,
+    /// The item's new number.
+    pub new_cas: Option<u64>,
+    /// What is appended to no item makes one, which expires then.
+    pub vivify_s: Option<i64>,
+}
+
+/// What came of a request to change an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was done; the item's number and the length of its value.
+    Done {
+        /// The item's number.
+        cas: u64,
+        /// Bytes of its value.
+        len: usize,
+    },
+    /// The condition was not met.
+    NotStored,
+    /// The item has another number.
+    Exists,
+    /// There is no item.
+    NotFound,
+    /// The item would be larger than items may be.
+    TooLarge,
+    /// There is no room.
+    NoMemory,
+    /// The value is no number.
+    NotNumeric,
+}
+
+impl From<NoMemory> for Outcome {
+    fn from(_: NoMemory) -> Outcome {
+        Outcome::NoMemory
+    }
+}
+
+/// A request to count.
+#[derive(Debug, Clone, Copy)]
+pub struct Arithmetic<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// Whether the key goes to clients in base64.
+    pub is_binary: bool,
+    /// By how much.
+    pub delta: u64,
+    /// Down, not up.
+    pub is_decrement: bool,
+    /// Only if the item has this number.
+    pub compare: Option<u64>,
+    /// The item's new number.
+    pub new_cas: Option<u64>,
+    /// What an item begins with that was not there, and when it expires.
+    pub vivify: Option<(u64, i64)>,
+    /// When the item expires from now on.
+    pub expires_s: Option<i64>,
+}
+
+impl Store {
+    /// Whether a value of this length can be an item's.
+    pub fn fits(&self, key: &[u8], len: usize) -> bool {
+        super::slots::OVERHEAD + key.len() + len <= self.limits().value
+    }
+
+    /// Stores a value.
+    pub fn update(&self, update: &Update, value: &[u8], now_s: i64) -> Outcome {
+        let (mut shard, place) = self.shard(update.key);
+        shard.stats.cmd_set += 1;
+        if !self.fits(update.key, value.len()) {
+            return Outcome::TooLarge;
+        }
+        let found = shard.find(place.hash, update.key, now_s);
+        let mut is_stale = false;
+        if let Some(wanted) = update.compare {
+            match found.and_then(|at| shard.get(at)).map(|item| item.cas) {
+                None => {
+                    shard.stats.cas_misses += 1;
+                    return Outcome::NotFound;
+                }
+                Some(cas) if cas == wanted => shard.stats.cas_hits += 1,
+                Some(cas) if update.invalidates && wanted < cas => is_stale = true,
+                Some(_) => {
+                    shard.stats.cas_badval += 1;
+                    return Outcome::Exists;
+                }
+            }
+        }
+        let mut new = New {
+            key: update.key,
+            is_binary: update.is_binary,
+            value: [value, &[]],
+            flags: update.flags,
+            expires_s: update.expires_s,
+            cas: update.new_cas,
+        };
+        let before;
+        match (update.mode, found) {
+            (Mode::Set, _) | (Mode::Add, None) | (Mode::Replace, Some(_)) => {}
+            (Mode::Add, Some(at)) => {
+                shard.renew(at, now_s);
+                return Outcome::NotStored;
+            }
+            (Mode::Append | Mode::Prepend, Some(at)) => {
+                let Some(item) = shard.get(at) else { return Outcome::NotStored };
+                if !self.fits(update.key, item.value().len() + value.len()) {
+                    return Outcome::TooLarge;
+                }
+                (new.flags, new.expires_s, new.is_binary) = (item.flags, item.expires_s, item.is_binary);
+                before = item.value().to_vec();
+                new.value = if update.mode == Mode::Append { [&before, value] } else { [value, &before] };
+            }
+            (Mode::Append | Mode::Prepend, None) if update.vivify_s.is_some() => {
+                new.expires_s = update.vivify_s.unwrap_or(new.expires_s);
+            }
+            (Mode::Append | Mode::Prepend | Mode::Replace, None) => return Outcome::NotStored,
+        }
+        let len = new.value[0].len() + new.value[1].len();
+        match shard.store(place.hash, &new, now_s) {
+            Ok(at) => done(&mut shard, at, is_stale, len),
+            Err(no_memory) => {
+                shard.stats.store_no_memory += 1;
+                no_memory.into()
+            }
+        }
+    }
+
+    /// A value was refused that should have replaced another: the old one goes, for it is not
+    /// what the client holds true any more.
+    pub fn refuse(&self, update: &Update, outcome: Outcome, now_s: i64) {
+        let (mut shard, place) = self.shard(update.key);
+        match outcome {
+            Outcome::TooLarge => shard.stats.store_too_large += 1,
+            _ => shard.stats.store_no_memory += 1,
+        }
+        if update.mode == Mode::Set
+            && update.compare.is_none()
+            && let Some(at) = shard.find(place.hash, update.key, now_s)
+        {
+            shard.remove(at);
+        }
+    }
+
+    /// Deletes an item, if it has the number `compare`.
+    pub fn delete(&self, key: &[u8], compare: Option<u64>, now_s: i64) -> Outcome {
+        let (mut shard, place) = self.shard(key);
+        let Some(at) = shard.find(place.hash, key, now_s) else {
+            shard.stats.delete_misses += 1;
+            return Outcome::NotFound;
+        };
+        let cas = shard.get(at).map_or(0, |item| item.cas);
+        if compare.is_some_and(|wanted| wanted != cas) {
+            return Outcome::Exists;
+        }
+        shard.stats.delete_hits += 1;
+        shard.remove(at);
+        Outcome::Done { cas, len: 0 }
+    }
+
+    /// Gives an item another time at which it expires.
+    pub fn touch(&self, key: &[u8], expires_s: i64, now_s: i64) -> Outcome {
+        let (mut shard, place) = self.shard(key);
+        shard.stats.cmd_touch += 1;
+        let Some(at) = shard.find(place.hash, key, now_s) else {
+            shard.stats.touch_misses += 1;
+            return Outcome::NotFound;
+        };
+        shard.stats.touch_hits += 1;
+        shard.renew(at, now_s);
+        let Some(item) = shard.get_mut(at) else { return Outcome::NotFound };
+        item.expires_s = expires_s;
+        Outcome::Done { cas: item.cas, len: item.value().len() }
+    }
+
+    /// Counts a number up, beyond 64 bits from zero again, or down to zero; the new number.
+    ///
+    /// # Errors
+    /// Why it was not done.
+    pub fn count(&self, by: &Arithmetic, now_s: i64) -> Result<(u64, u64), Outcome> {
+        let (mut shard, place) = self.shard(by.key);
+        let Some(at) = shard.find(place.hash, by.key, now_s) else {
+            let misses =
+                if by.is_decrement { &mut shard.stats.decr_misses } else { &mut shard.stats.incr_misses };
+            *misses += 1;
+            let (initial, expires_s) = by.vivify.ok_or(Outcome::NotFound)?;
+            return store_number(&mut shard, place.hash, by, (initial, 0, expires_s), now_s);
+        };
+        let item = shard.get(at).ok_or(Outcome::NotFound)?;
+        if by.compare.is_some_and(|wanted| wanted != item.cas) {
+            return Err(Outcome::Exists);
+        }
+        let old = value_number(item.value()).ok_or(Outcome::NotNumeric)?;
+        let (flags, expires_s) = (item.flags, by.expires_s.unwrap_or(item.expires_s));
+        let value = if by.is_decrement { old.saturating_sub(by.delta) } else { old.wrapping_add(by.delta) };
+        let hits = if by.is_decrement { &mut shard.stats.decr_hits } else { &mut shard.stats.incr_hits };
+        *hits += 1;
+        let mut text = Vec::with_capacity(20);
+        push_number(&mut text, value);
+        let next = by.new_cas.unwrap_or_else(|| shard.next_cas());
+        shard.renew(at, now_s);
+        let in_place = shard.get_mut(at).filter(|it| it.pins == 0 && it.value().len() >= text.len());
+        let Some(item) = in_place else {
+            return store_number(&mut shard, place.hash, by, (value, flags, expires_s), now_s);
+        };
+        // A shorter number keeps the length, with blanks behind it.
+        text.resize(item.value().len(), b' ');
+        let key_len = usize::from(item.key_len);
+        item.bytes[key_len..].copy_from_slice(&text);
+        (item.cas, item.expires_s) = (next, expires_s);
+        Ok((value, next))
+    }
+}
+
+/// Stores a number as a value; it, and the item's number.
+fn store_number(
+    shard: &mut Shard,
+    hash: u32,
+    by: &Arithmetic,
+    (value, flags, expires_s): (u64, u32, i64),
+    now_s: i64,
+) -> Result<(u64, u64), Outcome> {
+    let mut text = Vec::with_capacity(20);
+    push_number(&mut text, value);
+    let (key, is_binary, cas) = (by.key, by.is_binary, by.new_cas);
+    let new = New { key, is_binary, value: [&text, &[]], flags, expires_s, cas };
+    let at = shard.store(hash, &new, now_s)?;
+    Ok((value, shard.get(at).map_or(0, |item| item.cas)))
+}
+
+fn done(shard: &mut Shard, at: u32, is_stale: bool, len: usize) -> Outcome {
+    let cas = shard.get_mut(at).map_or(0, |item| {
+        item.is_stale = is_stale;
+        item.cas
+    });
+    Outcome::Done { cas, len }
+}

@@ -1,0 +1,179 @@
+//! `set`, `add`, `replace`, `append`, `prepend` and `cas`, and the values behind them.
+
+use super::operation::{Mode, Outcome, Update};
+use super::store::MAX_KEY;
+use super::text::{expiry, number, signed, words};
+use super::{Memcached, Session, State};
+use crate::output::Output;
+
+/// What ends a value.
+const END: &[u8] = b"\r\n";
+/// By how much the memory of a value grows at least.
+const STEP: usize = 4096;
+
+/// A value that comes in pieces, of the request whose line the session keeps.
+#[derive(Debug)]
+pub struct Value {
+    /// What came, with what ends it.
+    bytes: Vec<u8>,
+    /// How many bytes are to come in all.
+    len: usize,
+    /// Bytes that are counted in the shard for it.
+    pub reserved: usize,
+    /// The shard of its key.
+    pub shard: u32,
+}
+
+/// A line that stores.
+struct Line<'a> {
+    update: Update<'a>,
+    /// Bytes of the value.
+    len: usize,
+    is_quiet: bool,
+}
+
+/// Reads a line that stores.
+///
+/// # Errors
+/// What the client is told.
+fn parse(line: &[u8], now_s: i64) -> Result<Line<'_>, &'static [u8]> {
+    const FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
+    let mut words = words(line);
+    let command = words.next().unwrap_or_default();
+    let mut next = || words.next().ok_or(b"ERROR\r\n".as_slice());
+    let (key, flags, exptime, len) = (next()?, next()?, next()?, next()?);
+    let compare = if command == b"cas" { Some(next()?) } else { None };
+    if key.len() > MAX_KEY {
+        return Err(FORMAT);
+    }
+    let flags = number(flags).and_then(|flags| u32::try_from(flags).ok()).ok_or(FORMAT)?;
+    let exptime = signed(exptime).ok_or(FORMAT)?;
+    let len = number(len).filter(|len| *len < i32::MAX as u64 - END.len() as u64).ok_or(FORMAT)? as usize;
+    let compare = compare.map(|compare| number(compare).ok_or(FORMAT)).transpose()?;
+    let mode = match command {
+        b"add" => Mode::Add,
+        b"replace" => Mode::Replace,
+        b"append" => Mode::Append,
+        b"prepend" => Mode::Prepend,
+        _ => Mode::Set,
+    };
+    let update = Update {
+        mode,
+        key,
+        is_binary: false,
+        flags,
+        expires_s: expiry(exptime, now_s),
+        compare,
+        invalidates: false,
+        new_cas: None,
+        vivify_s: None,
+    };
+    Ok(Line { update, len, is_quiet: words.last() == Some(b"noreply") })
+}
+
+impl Memcached {
+    /// A line that stores. A value that is whole in `behind` is stored from there; how many
+    /// bytes of that were taken.
+    pub fn storage(
+        &mut self,
+        session: &mut Session,
+        line: &[u8],
+        behind: &[u8],
+        output: &mut impl Output,
+    ) -> usize {
+        let now_s = self.now_s(output);
+        let wanted = match parse(line, now_s) {
+            Ok(wanted) => wanted,
+            Err(text) => {
+                self.refuse(text, output);
+                return 0;
+            }
+        };
+        let len = wanted.len + END.len();
+        if !self.shared.store.fits(wanted.update.key, wanted.len) {
+            self.refuse_value(&wanted.update, Outcome::TooLarge, output);
+            session.state = State::Skip(len);
+            return 0;
+        }
+        if let Some(value) = behind.get(..len) {
+            self.store(&wanted, value, output);
+            return len;
+        }
+        let shard = self.shared.store.shard(wanted.update.key).1.shard;
+        session.state = State::Value(Value { bytes: Vec::new(), len, reserved: 0, shard });
+        session.line = line.to_vec();
+        0
+    }
+
+    /// Bytes of a value came; how many were taken.
+    pub fn value(&mut self, session: &mut Session, input: &[u8], output: &mut impl Output) -> usize {
+        let now_s = self.now_s(output);
+        let State::Value(value) = &mut session.state else { return 0 };
+        let count = input.len().min(value.len - value.bytes.len());
+        let wanted = value.bytes.len() + count;
+        if wanted > value.reserved {
+            // By doubling, so that each byte is moved a few times at most.
+            let larger = wanted.max(2 * value.reserved).max(STEP).min(value.len);
+            let more = larger - value.reserved;
+            if self.shared.store.reserve(value.shard, more, now_s).is_err() {
+                let left = value.len - value.bytes.len();
+                self.give_up(session, left, output);
+                return 0;
+            }
+            value.bytes.reserve_exact(larger - value.bytes.len());
+            value.reserved = larger;
+        }
+        value.bytes.extend_from_slice(&input[..count]);
+        if value.bytes.len() == value.len {
+            let line = std::mem::take(&mut session.line);
+            if let State::Value(value) = std::mem::take(&mut session.state) {
+                self.shared.store.release(value.shard, value.reserved);
+                if let Ok(wanted) = parse(&line, now_s) {
+                    self.store(&wanted, &value.bytes, output);
+                }
+            }
+        }
+        count
+    }
+
+    /// There is no room for a value that is coming: the rest of it is thrown away.
+    fn give_up(&mut self, session: &mut Session, left: usize, output: &mut impl Output) {
+        let now_s = self.now_s(output);
+        let line = std::mem::take(&mut session.line);
+        if let State::Value(value) = std::mem::replace(&mut session.state, State::Skip(left)) {
+            self.shared.store.release(value.shard, value.reserved);
+        }
+        if let Ok(wanted) = parse(&line, now_s) {
+            self.refuse_value(&wanted.update, Outcome::NoMemory, output);
+        }
+    }
+
+    fn refuse_value(&mut self, update: &Update, outcome: Outcome, output: &mut impl Output) {
+        self.shared.store.refuse(update, outcome, self.now_s(output));
+        output.put(said(outcome));
+    }
+
+    /// Stores a value with what ends it.
+    fn store(&mut self, wanted: &Line, value: &[u8], output: &mut impl Output) {
+        let Some(value) = value.strip_suffix(END) else {
+            return self.refuse(b"CLIENT_ERROR bad data chunk\r\n", output);
+        };
+        let outcome = self.shared.store.update(&wanted.update, value, self.now_s(output));
+        let is_error = matches!(outcome, Outcome::NoMemory | Outcome::TooLarge);
+        if is_error || !wanted.is_quiet {
+            output.put(said(outcome));
+        }
+    }
+}
+
+/// How a client is told what came of its request.
+fn said(outcome: Outcome) -> &'static [u8] {
+    match outcome {
+        Outcome::Done { .. } => b"STORED\r\n",
+        Outcome::NotStored => b"NOT_STORED\r\n",
+        Outcome::Exists => b"EXISTS\r\n",
+        Outcome::NotFound => b"NOT_FOUND\r\n",
+        Outcome::TooLarge => b"SERVER_ERROR object too large for cache\r\n",
+        Outcome::NoMemory | Outcome::NotNumeric => b"SERVER_ERROR out of memory storing object\r\n",
+    }
+}

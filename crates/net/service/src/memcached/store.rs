@@ -1,0 +1,340 @@
+//! What a cache holds, within a limit of memory: the items that were used longest ago make
+//! room for new ones.
+//!
+//! All cores of a server share one store, for a client may ask for a key on any connection,
+//! and the device deals those out. It is made of shards by the keys' hashes, each behind a
+//! lock that is held for one request; a server of one core has one shard, whose lock nobody
+//! else takes. The hash has a random key: which keys share a bucket cannot be foretold.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::slots::{Item, OVERHEAD, Slots};
+use super::stats::Stats;
+
+/// The longest key in bytes.
+pub const MAX_KEY: usize = 250;
+/// Never, as a time at which items expire.
+pub const NEVER_S: i64 = i64::MAX;
+
+/// The sizes of a cache.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of all items, with what each takes beside its key and value.
+    pub memory: usize,
+    /// Bytes of the largest value.
+    pub value: usize,
+    /// Threads that share the cache.
+    pub threads: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { memory: 64 << 20, value: 1 << 20, threads: 1 }
+    }
+}
+
+/// There is no room for an item, and none can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoMemory;
+
+/// A cache, which its threads share.
+#[derive(Debug, Clone)]
+pub struct Store {
+    shards: Arc<[Mutex<Shard>]>,
+    random: RandomState,
+    limits: Limits,
+}
+
+/// Where a key belongs.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// The number of the shard.
+    pub shard: u32,
+    /// The hash by which its table knows the key.
+    pub hash: u32,
+}
+
+/// An item that an answer is being sent out of: it stays until it is unpinned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pin {
+    shard: u32,
+    at: u32,
+}
+
+impl Store {
+    /// An empty cache.
+    pub fn new(limits: Limits) -> Store {
+        // A shard has room for several of the largest values, or there is one shard only.
+        let most = limits.memory / (8 * (limits.value + OVERHEAD + MAX_KEY));
+        let wanted = if limits.threads > 1 { 4 * limits.threads.next_power_of_two() } else { 1 };
+        let count = wanted.min(most.max(1));
+        let shard = |_| Mutex::new(Shard::new(limits.memory / count));
+        Store { shards: (0..count).map(shard).collect(), random: RandomState::new(), limits }
+    }
+
+    /// The sizes.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The place of a key, and its shard.
+    #[inline]
+    pub fn shard(&self, key: &[u8]) -> (MutexGuard<'_, Shard>, Place) {
+        let hash = self.random.hash_one(key);
+        // The shard's number comes of bits that its table does not look at.
+        let shard = ((hash >> 32) as usize) % self.shards.len();
+        (lock(&self.shards[shard]), Place { shard: shard as u32, hash: hash as u32 })
+    }
+
+    /// Makes room in a shard for so many bytes of a value that is on its way.
+    ///
+    /// # Errors
+    /// [`NoMemory`] when all that could go has gone.
+    pub fn reserve(&self, shard: u32, bytes: usize, now_s: i64) -> Result<(), NoMemory> {
+        lock(self.shards.get(shard as usize).ok_or(NoMemory)?).reserve(bytes, now_s)
+    }
+
+    /// Gives room back that was made for a value.
+    pub fn release(&self, shard: u32, bytes: usize) {
+        if let Some(shard) = self.shards.get(shard as usize) {
+            let mut shard = lock(shard);
+            shard.used = shard.used.saturating_sub(bytes);
+        }
+    }
+
+    /// Gives a pinned item's value to `look`.
+    pub fn with_pinned<R>(&self, pin: Pin, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        let shard = lock(self.shards.get(pin.shard as usize)?);
+        shard.slots.get(pin.at).map(|item| look(item.value()))
+    }
+
+    /// An answer has been sent.
+    pub fn unpin(&self, pin: Pin) {
+        if let Some(shard) = self.shards.get(pin.shard as usize) {
+            lock(shard).unpin(pin.at);
+        }
+    }
+
+    /// All items that are stored by then are gone at that time, or at once for `None`.
+    pub fn flush(&self, at_s: Option<i64>) {
+        for shard in self.shards.iter() {
+            let mut shard = lock(shard);
+            match at_s {
+                Some(_) => shard.flush_s = at_s,
+                None => shard.flush(),
+            }
+        }
+    }
+
+    /// What all shards counted, the number of items and their bytes.
+    pub fn stats(&self) -> (Stats, usize, usize) {
+        let mut sum = (Stats::default(), 0, 0);
+        for shard in self.shards.iter() {
+            let shard = lock(shard);
+            sum.0.add(&shard.stats);
+            sum.1 += shard.slots.len();
+            sum.2 += shard.used;
+        }
+        sum
+    }
+
+    /// Counts from zero again.
+    pub fn reset_stats(&self) {
+        self.shards.iter().for_each(|shard| lock(shard).stats = Stats::default());
+    }
+}
+
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A part of a cache.
+#[derive(Debug)]
+pub struct Shard {
+    slots: Slots,
+    /// What was counted; requests count here as well.
+    pub stats: Stats,
+    /// Bytes of items and of values that are on their way, and how many there may be.
+    used: usize,
+    memory: usize,
+    /// The number of the next item.
+    sequence: u64,
+    /// Items before this number are gone.
+    flushed: u64,
+    /// When all are.
+    flush_s: Option<i64>,
+}
+
+/// An item that is to be stored.
+#[derive(Debug)]
+pub struct New<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// Whether it is binary, and goes to clients in base64.
+    pub is_binary: bool,
+    /// Parts of the value.
+    pub value: [&'a [u8]; 2],
+    /// The client's number.
+    pub flags: u32,
+    /// When it expires, in seconds of Unix time.
+    pub expires_s: i64,
+    /// The number by which clients notice a change, if it shall have that one.
+    pub cas: Option<u64>,
+}
+
+impl Shard {
+    fn new(memory: usize) -> Shard {
+        let (slots, stats) = (Slots::new(), Stats::default());
+        Shard { slots, stats, used: 0, memory, sequence: 1, flushed: 0, flush_s: None }
+    }
+
+    fn flush(&mut self) {
+        (self.flushed, self.flush_s) = (self.sequence, None);
+    }
+
+    /// Whether an item is there for clients.
+    fn is_live(&self, item: &Item, now_s: i64) -> bool {
+        item.expires_s > now_s && item.sequence >= self.flushed
+    }
+
+    /// The live item of a key; one that is expired goes.
+    #[inline]
+    pub fn find(&mut self, hash: u32, key: &[u8], now_s: i64) -> Option<u32> {
+        if self.flush_s.is_some_and(|at_s| at_s <= now_s) {
+            self.flush();
+        }
+        let at = self.slots.find(hash, key)?;
+        let item = self.slots.get(at)?;
+        if self.is_live(item, now_s) {
+            return Some(at);
+        }
+        match item.sequence < self.flushed {
+            true => self.stats.get_flushed += 1,
+            false => self.stats.get_expired += 1,
+        }
+        self.remove(at);
+        None
+    }
+
+    /// An item that was found.
+    #[inline]
+    pub fn get(&self, at: u32) -> Option<&Item> {
+        self.slots.get(at)
+    }
+
+    /// An item that was found, to change all but its bytes' number.
+    #[inline]
+    pub fn get_mut(&mut self, at: u32) -> Option<&mut Item> {
+        self.slots.get_mut(at)
+    }
+
+    /// An item was used.
+    #[inline]
+    pub fn renew(&mut self, at: u32, now_s: i64) {
+        self.slots.renew(at);
+        if let Some(item) = self.slots.get_mut(at) {
+            item.used_s = now_s;
+            item.is_fetched = true;
+        }
+    }
+
+    /// A number for a change of an item.
+    pub fn next_cas(&mut self) -> u64 {
+        let next = self.sequence;
+        self.sequence += 1;
+        next
+    }
+
+    /// Makes room for so many bytes more.
+    ///
+    /// # Errors
+    /// [`NoMemory`] when all that could go has gone.
+    pub fn reserve(&mut self, bytes: usize, now_s: i64) -> Result<(), NoMemory> {
+        if bytes > self.memory {
+            return Err(NoMemory);
+        }
+        while self.used + bytes > self.memory {
+            let oldest = self.slots.oldest();
+            let Some(item) = self.slots.get(oldest) else { return Err(NoMemory) };
+            match self.is_live(item, now_s) {
+                true => {
+                    self.stats.evictions += 1;
+                    self.stats.evicted_unfetched += u64::from(!item.is_fetched);
+                }
+                false => {
+                    self.stats.reclaimed += 1;
+                    self.stats.expired_unfetched += u64::from(!item.is_fetched);
+                }
+            }
+            self.remove(oldest);
+        }
+        self.used += bytes;
+        Ok(())
+    }
+
+    /// Keeps an item that was found for an answer, until it is unpinned.
+    pub fn pin(&mut self, place: Place, at: u32) -> Pin {
+        if let Some(item) = self.slots.get_mut(at) {
+            item.pins += 1;
+        }
+        Pin { shard: place.shard, at }
+    }
+
+    /// Takes an item out.
+    pub fn remove(&mut self, at: u32) {
+        self.slots.unlink(at);
+        if self.slots.get(at).is_some_and(|item| item.pins == 0) {
+            self.drop_slot(at);
+        } else if let Some(item) = self.slots.get_mut(at) {
+            // The last answer that is sent out of it drops it.
+            item.sequence = 0;
+        }
+    }
+
+    fn drop_slot(&mut self, at: u32) {
+        if let Some(item) = self.slots.free(at) {
+            self.used = self.used.saturating_sub(item.size());
+        }
+    }
+
+    fn unpin(&mut self, at: u32) {
+        let Some(item) = self.slots.get_mut(at) else { return };
+        item.pins = item.pins.saturating_sub(1);
+        if item.pins == 0 && item.sequence == 0 {
+            self.drop_slot(at);
+        }
+    }
+
+    /// Stores an item in place of the one of the same key, if there is one; where it is.
+    ///
+    /// # Errors
+    /// [`NoMemory`], and the item of that key stays.
+    pub fn store(&mut self, hash: u32, new: &New, now_s: i64) -> Result<u32, NoMemory> {
+        let len = new.key.len() + new.value[0].len() + new.value[1].len();
+        self.reserve(OVERHEAD + len, now_s)?;
+        let mut bytes = Vec::with_capacity(len);
+        [new.key, new.value[0], new.value[1]].into_iter().for_each(|part| bytes.extend_from_slice(part));
+        if let Some(old) = self.slots.find(hash, new.key) {
+            self.remove(old);
+        }
+        let sequence = self.next_cas();
+        self.stats.total_items += 1;
+        let item = Item {
+            bytes: bytes.into(),
+            cas: new.cas.unwrap_or(sequence),
+            sequence,
+            expires_s: new.expires_s,
+            used_s: now_s,
+            flags: new.flags,
+            pins: 0,
+            key_len: new.key.len() as u8,
+            is_fetched: false,
+            is_stale: false,
+            is_won: false,
+            is_binary: new.is_binary,
+        };
+        Ok(self.slots.insert(hash, item))
+    }
+}

@@ -1,0 +1,91 @@
+//! Numbers and words of the text protocol.
+
+/// The words of a line.
+pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
+    line.split(|byte| *byte == b' ').filter(|word| !word.is_empty())
+}
+
+/// A number of digits only.
+pub fn number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |sum, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 { None } else { sum.checked_mul(10)?.checked_add(digit.into()) }
+    })
+}
+
+/// A number that may be below zero.
+pub fn signed(text: &[u8]) -> Option<i64> {
+    match text.strip_prefix(b"-") {
+        Some(digits) => i64::try_from(number(digits)?).ok().map(|value| -value),
+        None => i64::try_from(number(text)?).ok(),
+    }
+}
+
+/// Appends a number in decimal.
+pub fn push_number(text: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    text.extend_from_slice(&digits[at..]);
+}
+
+/// The number that a value is: decimal, as 64 bits, with blanks behind it at most.
+pub fn value_number(value: &[u8]) -> Option<u64> {
+    let end = value.iter().rposition(|byte| *byte != b' ')? + 1;
+    if end > 20 { None } else { number(&value[..end]) }
+}
+
+/// Seconds up to which a time is counted from now; a larger one is Unix time.
+const RELATIVE_S: i64 = 60 * 60 * 24 * 30;
+
+/// When an item expires that is given a time as clients do, in seconds of Unix time.
+pub fn expiry(given: i64, now_s: i64) -> i64 {
+    match given {
+        0 => super::store::NEVER_S,
+        ..0 => now_s - 1,
+        1..=RELATIVE_S => now_s + given,
+        _ => given,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_digits_and_fit_into_64_bits() {
+        assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
+        for wrong in [&b""[..], b"18446744073709551616", b"-1", b"+1", b"1a", b" 1"] {
+            assert_eq!(number(wrong), None, "{wrong:?}");
+        }
+        assert_eq!(
+            (signed(b"-5"), signed(b"7"), signed(b"--1"), signed(b"-")),
+            (Some(-5), Some(7), None, None)
+        );
+        assert_eq!(
+            (value_number(b"12  "), value_number(b"  "), value_number(b"1 2")),
+            (Some(12), None, None)
+        );
+        let mut text = vec![];
+        [0, 9, 10, u64::MAX].into_iter().for_each(|value| push_number(&mut text, value));
+        assert_eq!(text, b"091018446744073709551615");
+    }
+
+    #[test]
+    fn times_are_relative_up_to_thirty_days() {
+        let now = 1_700_000_000;
+        assert_eq!((expiry(0, now), expiry(-1, now)), (i64::MAX, now - 1));
+        assert_eq!((expiry(10, now), expiry(RELATIVE_S, now)), (now + 10, now + RELATIVE_S));
+        assert_eq!(expiry(RELATIVE_S + 1, now), RELATIVE_S + 1);
+    }
+}

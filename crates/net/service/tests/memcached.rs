@@ -1,0 +1,366 @@
+//! The text protocol of the cache: a dialogue is a request and what must be answered, and the
+//! answers are the same wherever the requests are cut and however little room there is.
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use service::memcached::{Limits, Session};
+use service::{Buffer, Memcached, Protocol};
+
+/// Unix time at the start.
+const START_S: i64 = 1_700_000_000;
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// A server and one client.
+struct Client {
+    server: Memcached,
+    session: Session,
+    output: Buffer,
+    has_ended: bool,
+}
+
+impl Client {
+    fn with(limits: Limits) -> Client {
+        let server = Memcached::servers(limits, START_S).pop().unwrap();
+        Client { server, session: Session::default(), output: Buffer::default(), has_ended: false }
+    }
+
+    fn new() -> Client {
+        Client::with(Limits::default())
+    }
+
+    fn wait_s(&mut self, seconds: i64) {
+        self.output.now_ns += seconds * SECOND_NS;
+    }
+
+    /// Sends a request in pieces of so many bytes, with so much room for each step of the
+    /// answer; the answer.
+    fn ask_in(&mut self, request: &[u8], piece: usize, room: usize) -> Vec<u8> {
+        for piece in request.chunks(piece.max(1)) {
+            let mut rest = piece;
+            loop {
+                self.output.room = room;
+                let taken = self.server.take(&mut self.session, rest, &mut self.output);
+                rest = &rest[taken.used..];
+                self.has_ended |= taken.ends;
+                let is_over = rest.is_empty() && !self.server.is_answering(&self.session);
+                if is_over || taken.ends {
+                    break;
+                }
+            }
+        }
+        std::mem::take(&mut self.output.bytes)
+    }
+
+    fn ask(&mut self, request: impl AsRef<[u8]>) -> String {
+        String::from_utf8(self.ask_in(request.as_ref(), usize::MAX, usize::MAX)).unwrap()
+    }
+
+    /// A statistic.
+    fn stat(&mut self, name: &str) -> u64 {
+        let all = self.ask("stats\r\n");
+        let line = all.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
+        line.unwrap_or_else(|| panic!("no {name} in {all}")).parse().unwrap()
+    }
+}
+
+/// What is asked and what is answered, line by line, of commands that have no value in front.
+fn dialogue(client: &mut Client, lines: &[(&str, &str)]) {
+    for (request, answer) in lines {
+        assert_eq!(client.ask(format!("{request}\r\n")), *answer, "{request}");
+    }
+}
+
+#[test]
+fn storage_commands_store_under_their_conditions() {
+    dialogue(
+        &mut Client::new(),
+        &[
+            ("get a", "END\r\n"),
+            ("replace a 1 0 1\r\nx", "NOT_STORED\r\n"),
+            ("append a 1 0 1\r\nx", "NOT_STORED\r\n"),
+            ("prepend a 1 0 1\r\nx", "NOT_STORED\r\n"),
+            ("add a 7 0 3\r\nbcd", "STORED\r\n"),
+            ("add a 1 0 1\r\nx", "NOT_STORED\r\n"),
+            ("get a", "VALUE a 7 3\r\nbcd\r\nEND\r\n"),
+            ("append a 9 9 1\r\ne", "STORED\r\n"),
+            ("prepend a 9 9 1\r\na", "STORED\r\n"),
+            ("get a", "VALUE a 7 5\r\nabcde\r\nEND\r\n"),
+            ("replace a 8 0 2\r\n\r\n", "STORED\r\n"),
+            ("get  a   b a ", "VALUE a 8 2\r\n\r\n\r\nVALUE a 8 2\r\n\r\n\r\nEND\r\n"),
+            ("set a 4294967295 0 0\r\n", "STORED\r\n"),
+            ("get a", "VALUE a 4294967295 0\r\n\r\nEND\r\n"),
+            ("set b 0 0 1 noreply\r\nz", ""),
+            ("add b 0 0 1 noreply\r\nz", ""),
+            ("get b", "VALUE b 0 1\r\nz\r\nEND\r\n"),
+            ("delete b", "DELETED\r\n"),
+            ("delete b", "NOT_FOUND\r\n"),
+            ("delete b 0", "NOT_FOUND\r\n"),
+            ("delete a noreply", ""),
+            ("get a b", "END\r\n"),
+        ],
+    );
+}
+
+#[test]
+fn cas_stores_what_nobody_has_changed() {
+    let mut client = Client::new();
+    dialogue(&mut client, &[("cas a 0 0 1 5\r\nx", "NOT_FOUND\r\n"), ("set a 3 0 1\r\nx", "STORED\r\n")]);
+    let unique = |client: &mut Client| -> u64 {
+        let all = client.ask("gets a\r\n");
+        all.lines().next().unwrap().rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    let first = unique(&mut client);
+    dialogue(
+        &mut client,
+        &[
+            (&format!("cas a 0 0 1 {}\r\ny", first + 1), "EXISTS\r\n"),
+            (&format!("cas a 0 0 1 {first}\r\ny"), "STORED\r\n"),
+            (&format!("cas a 0 0 1 {first}\r\nz"), "EXISTS\r\n"),
+            ("get a", "VALUE a 0 1\r\ny\r\nEND\r\n"),
+        ],
+    );
+    assert_ne!(unique(&mut client), first);
+    assert_eq!((client.stat("cas_hits"), client.stat("cas_badval"), client.stat("cas_misses")), (1, 2, 1));
+}
+
+#[test]
+fn numbers_are_counted_in_64_bits() {
+    dialogue(
+        &mut Client::new(),
+        &[
+            ("incr n 1", "NOT_FOUND\r\n"),
+            ("set n 5 0 2\r\n10", "STORED\r\n"),
+            ("incr n 1", "11\r\n"),
+            ("decr n 2", "9\r\n"),
+            ("get n", "VALUE n 5 2\r\n9 \r\nEND\r\n"),
+            ("decr n 20", "0\r\n"),
+            ("incr n 18446744073709551615", "18446744073709551615\r\n"),
+            ("incr n 2", "1\r\n"),
+            ("incr n -1", "CLIENT_ERROR invalid numeric delta argument\r\n"),
+            ("incr n", "ERROR\r\n"),
+            ("incr n 1 noreply", ""),
+            ("set t 0 0 1\r\nx", "STORED\r\n"),
+            ("incr t 1", "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"),
+        ],
+    );
+}
+
+#[test]
+fn items_expire_and_are_touched() {
+    let mut client = Client::new();
+    let absolute = START_S + 100;
+    dialogue(
+        &mut client,
+        &[
+            ("set a 0 10 1\r\nx", "STORED\r\n"),
+            (&format!("set b 0 {absolute} 1\r\nx"), "STORED\r\n"),
+            ("set c 0 -1 1\r\nx", "STORED\r\n"),
+            ("set d 0 0 1\r\nx", "STORED\r\n"),
+            ("get a b c d", "VALUE a 0 1\r\nx\r\nVALUE b 0 1\r\nx\r\nVALUE d 0 1\r\nx\r\nEND\r\n"),
+            ("touch a 50", "TOUCHED\r\n"),
+            ("touch e 50", "NOT_FOUND\r\n"),
+            ("touch a x", "CLIENT_ERROR invalid exptime argument\r\n"),
+            ("gat 60 d", "VALUE d 0 1\r\nx\r\nEND\r\n"),
+        ],
+    );
+    client.wait_s(30);
+    dialogue(&mut client, &[("get a", "VALUE a 0 1\r\nx\r\nEND\r\n")]);
+    client.wait_s(25);
+    dialogue(&mut client, &[("get a d", "VALUE d 0 1\r\nx\r\nEND\r\n")]);
+    client.wait_s(10);
+    dialogue(&mut client, &[("get d b", "VALUE b 0 1\r\nx\r\nEND\r\n")]);
+    client.wait_s(35);
+    dialogue(&mut client, &[("get b", "END\r\n"), ("add b 0 0 1\r\ny", "STORED\r\n")]);
+}
+
+#[test]
+fn flushing_hides_what_was_stored_before() {
+    let mut client = Client::new();
+    dialogue(
+        &mut client,
+        &[
+            ("set a 0 0 1\r\nx", "STORED\r\n"),
+            ("flush_all", "OK\r\n"),
+            ("get a", "END\r\n"),
+            ("set a 0 0 1\r\ny", "STORED\r\n"),
+            ("get a", "VALUE a 0 1\r\ny\r\nEND\r\n"),
+            ("flush_all 10 noreply", ""),
+            ("flush_all x", "CLIENT_ERROR bad command line format\r\n"),
+            ("get a", "VALUE a 0 1\r\ny\r\nEND\r\n"),
+        ],
+    );
+    client.wait_s(11);
+    dialogue(&mut client, &[("get a", "END\r\n"), ("set a 0 0 1\r\ny", "STORED\r\n")]);
+    client.wait_s(11);
+    dialogue(&mut client, &[("get a", "VALUE a 0 1\r\ny\r\nEND\r\n")]);
+}
+
+#[test]
+fn wrong_requests_are_refused_and_the_next_ones_are_served() {
+    let long = "k".repeat(251);
+    let mut client = Client::new();
+    dialogue(
+        &mut client,
+        &[
+            ("", "ERROR\r\n"),
+            ("nonsense", "ERROR\r\n"),
+            ("GET a", "ERROR\r\n"),
+            ("get", "ERROR\r\n"),
+            ("set a 0 0", "ERROR\r\n"),
+            ("touch a", "ERROR\r\n"),
+            ("verbosity", "ERROR\r\n"),
+            ("verbosity 1", "OK\r\n"),
+            ("verbosity 1 noreply", ""),
+            (&format!("get {long}"), "CLIENT_ERROR bad command line format\r\n"),
+            ("set a x 0 1", "CLIENT_ERROR bad command line format\r\n"),
+            ("set a 0 0 -1", "CLIENT_ERROR bad command line format\r\n"),
+            ("set a 4294967296 0 1", "CLIENT_ERROR bad command line format\r\n"),
+            ("set a 0 0 99999999999", "CLIENT_ERROR bad command line format\r\n"),
+            ("delete a 5", "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n"),
+            ("set a 0 0 1\r\nxyz", "CLIENT_ERROR bad data chunk\r\nERROR\r\n"),
+            ("shutdown", "ERROR: shutdown not enabled\r\n"),
+            ("stats nonsense", "ERROR\r\n"),
+            ("version", concat!("VERSION ", env!("CARGO_PKG_VERSION"), "\r\n")),
+        ],
+    );
+    assert!(client.stat("bad_requests") >= 14);
+    assert!(!client.has_ended);
+    client.ask("quit\r\n");
+    assert!(client.has_ended);
+}
+
+#[test]
+fn a_line_without_an_end_ends_the_connection() {
+    let mut client = Client::new();
+    assert_eq!(client.ask("x".repeat(3000)), "CLIENT_ERROR line too long\r\n");
+    assert!(client.has_ended);
+    // Asking for many keys may take a longer one.
+    let mut client = Client::new();
+    let keys: String = (0..5000).map(|n| format!(" key{n}")).collect();
+    assert_eq!(client.ask_in(format!("get{keys}\r\n").as_bytes(), 1460, 4000), b"END\r\n");
+    assert_eq!(client.stat("get_misses"), 5000);
+}
+
+#[test]
+fn a_value_too_large_is_thrown_away_with_what_it_should_replace() {
+    let mut client = Client::with(Limits { value: 1000, ..Limits::default() });
+    client.ask("set a 0 0 1\r\nx\r\n");
+    let answer = client.ask(format!("set a 0 0 5000\r\n{}\r\nget a\r\n", "v".repeat(5000)));
+    assert_eq!(answer, "SERVER_ERROR object too large for cache\r\nEND\r\n");
+    assert_eq!(client.stat("store_too_large"), 1);
+}
+
+#[test]
+fn the_longest_unused_items_make_room() {
+    let limits = Limits { memory: 100_000, value: 10_000, threads: 1 };
+    let mut client = Client::with(limits);
+    let value = "v".repeat(800);
+    for n in 0..1000 {
+        assert_eq!(client.ask(format!("set k{n} 0 0 800\r\n{value}\r\n")), "STORED\r\n");
+        assert!(client.ask("get k0\r\n").starts_with("VALUE"), "{n}: k0 is used all the time");
+    }
+    let (items, bytes) = (client.stat("curr_items"), client.stat("bytes"));
+    assert!((90..125).contains(&items) && bytes <= 100_000, "{items} items of {bytes} bytes");
+    assert_eq!(client.stat("evictions"), 1000 - items);
+    assert_eq!(client.ask("get k1 k500\r\n"), "END\r\n");
+    assert!(client.ask("get k999\r\n").starts_with("VALUE"));
+}
+
+#[test]
+fn values_on_their_way_are_counted_to_the_memory() {
+    let limits = Limits { memory: 100_000, value: 60_000, threads: 1 };
+    let mut client = Client::with(limits);
+    client.ask_in(&[b"set a 0 0 50000\r\n".as_slice(), &[b'x'; 49_000]].concat(), 1000, usize::MAX);
+    let mut other = Session::default();
+    std::mem::swap(&mut other, &mut client.session);
+    let answer =
+        client.ask_in(&[b"set b 0 0 59000\r\n".as_slice(), &[b'x'; 59_002]].concat(), 1000, usize::MAX);
+    assert_eq!(answer, b"SERVER_ERROR out of memory storing object\r\n");
+    client.server.forget(other);
+    assert_eq!(client.stat("bytes"), 0);
+    assert_eq!(client.ask("set c 0 0 1\r\nx\r\n"), "STORED\r\n");
+}
+
+#[test]
+fn what_is_being_sent_stays_as_it_was() {
+    let limits = Limits { memory: 30_000, value: 20_000, threads: 1 };
+    let mut client = Client::with(limits);
+    let value = "v".repeat(15_000);
+    client.ask(format!("set a 0 0 15000\r\n{value}\r\n"));
+    client.output.room = 1000;
+    let taken = client.server.take(&mut client.session, b"get a\r\n", &mut client.output);
+    assert_eq!(taken.used, 7);
+    let mut reader = Session::default();
+    std::mem::swap(&mut reader, &mut client.session);
+    let begun = std::mem::take(&mut client.output.bytes);
+    // The item is replaced and room is made, while an answer is sent out of it.
+    assert_eq!(client.ask("set a 0 0 1\r\nx\r\n"), "STORED\r\n");
+    assert!(client.stat("bytes") > 15_000);
+    std::mem::swap(&mut reader, &mut client.session);
+    let rest = client.ask_in(b"\r\n", 1, 1000);
+    let all = String::from_utf8([begun, rest].concat()).unwrap();
+    assert_eq!(all, format!("VALUE a 0 15000\r\n{value}\r\nEND\r\nERROR\r\n"));
+    assert!(client.stat("bytes") < 1000);
+}
+
+/// Requests of all kinds, with values that look like requests.
+fn request() -> impl Strategy<Value = Vec<u8>> {
+    let key = prop::sample::select(vec!["a", "b", "key3", "d"]);
+    let value = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..40),
+        Just(b"get a\r\nEND\r\n".to_vec()),
+        Just(b"17".to_vec()),
+        Just(vec![b'x'; 3000]),
+    ];
+    let store = prop::sample::select(vec!["set", "add", "replace", "append", "prepend"]);
+    let line = prop::sample::select(vec![
+        "get a b key3",
+        "gets a a a",
+        "gat 5 a b",
+        "incr a 3",
+        "decr b 9",
+        "delete key3",
+        "touch a 9",
+        "version",
+        "nonsense",
+        "",
+        "verbosity 1",
+        "flush_all",
+        "get",
+        "set a 0 0",
+        "delete a noreply",
+    ]);
+    prop_oneof![
+        (store, key, 0..9_u32, value).prop_map(|(store, key, flags, value)| {
+            let head = format!("{store} {key} {flags} 0 {}\r\n", value.len());
+            [head.as_bytes(), &value, b"\r\n"].concat()
+        }),
+        line.prop_map(|line| format!("{line}\r\n").into_bytes()),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn answers_are_the_same_wherever_requests_are_cut(
+        requests in prop::collection::vec(request(), 1..20),
+        piece in 1..200_usize,
+        room in 1..3000_usize,
+    ) {
+        let all = requests.concat();
+        let whole = Client::new().ask_in(&all, usize::MAX, usize::MAX);
+        prop_assert_eq!(&Client::new().ask_in(&all, 1, usize::MAX), &whole);
+        prop_assert_eq!(&Client::new().ask_in(&all, piece, room), &whole);
+        let one_by_one: Vec<u8> = {
+            let mut client = Client::new();
+            requests.iter().flat_map(|request| client.ask_in(request, usize::MAX, room)).collect()
+        };
+        prop_assert_eq!(&one_by_one, &whole);
+    }
+
+    #[test]
+    fn any_bytes_are_answered_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..500), piece in 1..50_usize) {
+        let mut client = Client::with(Limits { memory: 50_000, value: 1000, threads: 1 });
+        client.ask_in(&bytes, piece, 100);
+        prop_assert!(client.server.held(&client.session) <= 4096);
+    }
+}
