@@ -1,12 +1,17 @@
 //! SIGINT, SIGTERM and SIGHUP end a command cleanly; a second one ends it at
-//! once.
+//! once, unless it comes together with the first: `timeout -s INT` sends two.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
+use bus::signal::Again;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::Failure;
+
+/// A signal that comes earlier than this after the first one is part of it.
+const TOGETHER: Duration = Duration::from_millis(200);
 
 /// A flag that these signals set. SIGHUP stays ignored where `nohup` said so.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
@@ -18,15 +23,12 @@ pub fn stop_flag_but(claimed: impl Fn(i32) -> bool) -> Result<Arc<AtomicBool>, F
     let stop = Arc::new(AtomicBool::new(false));
     // Not `stop` itself: a command that is ending by itself has set that, and its
     // first signal is not to end it at once.
-    let signalled = Arc::new(AtomicBool::new(false));
+    let again = Again::new(TOGETHER);
     let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
     for signal in [SIGINT, SIGTERM].into_iter().chain(hangup).filter(|signal| !claimed(*signal)) {
         let failed = |error| Failure::new(format!("cannot catch signal {signal}: {error}"));
-        // In this order: the first signal finds the flag unset and only sets
-        // it, the second one finds it set and exits with 128 + the signal.
-        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, signalled.clone())
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, again.clone())
             .map_err(failed)?;
-        signal_hook::flag::register(signal, signalled.clone()).map_err(failed)?;
         signal_hook::flag::register(signal, stop.clone()).map_err(failed)?;
     }
     Ok(stop)

@@ -182,6 +182,36 @@ fn models_that_hang_end_the_demo_too() {
     assert!(kill_process(child, Signal::CONT).is_err(), "the models' process is gone");
 }
 
+#[test]
+fn a_signal_that_comes_twice_at_once_is_one() {
+    let place = tempfile::tempdir().expect("a directory");
+    let echo = start(place.path(), "echo model:82599,wire=gen:rate=10k --json");
+    std::thread::sleep(Duration::from_millis(700));
+    // As `timeout -s INT` does: to the process, then to its group.
+    echo.signal(Signal::INT);
+    std::thread::sleep(Duration::from_millis(5));
+    echo.signal(Signal::INT);
+    let done = echo.wait(10);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    assert!(done.json()["rx_packets"].as_u64().is_some_and(|n| n > 0), "{done:#?}");
+}
+
+#[test]
+fn a_second_signal_ends_a_command_that_hangs() {
+    let place = tempfile::tempdir().expect("a directory");
+    let demo = start(place.path(), "demo --duration 60s --rate 10k --json");
+    until("sockets", || names(place.path()).len() == 1);
+    std::thread::sleep(Duration::from_millis(500));
+    let child = child_of(demo.id());
+    kill_process(child, Signal::STOP).expect("the models run");
+    demo.signal(Signal::INT);
+    std::thread::sleep(Duration::from_millis(400));
+    demo.signal(Signal::INT);
+    let done = demo.wait(2);
+    let _ = kill_process(child, Signal::KILL);
+    assert_eq!(done.code(), Some(130), "{done:#?}");
+}
+
 fn child_of(id: u32) -> Pid {
     let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("a list");
     let child = children.split_whitespace().next().expect("a child").parse().expect("a number");

@@ -26,6 +26,7 @@ mod range;
 pub mod scan;
 pub mod seal;
 pub mod sigbus;
+pub mod signal;
 pub mod sysfs;
 pub mod tsc;
 pub mod vfio;
