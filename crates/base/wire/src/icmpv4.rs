@@ -135,6 +135,13 @@ impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
     pub fn sequence(&self) -> u16 {
         self.get::<{ offset::SEQUENCE }, _>()
     }
+
+    /// The longest packet, of [`UNREACHABLE`] with [`NEEDS_FRAGMENTS`] (RFC 1191, section 4);
+    /// zero from routers that do not tell.
+    #[inline(always)]
+    pub fn mtu(&self) -> u16 {
+        self.get::<{ offset::MTU }, _>()
+    }
 }
 
 impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {

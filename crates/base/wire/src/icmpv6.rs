@@ -80,6 +80,12 @@ impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
     pub fn sequence(&self) -> u16 {
         self.get::<{ offset::SEQUENCE }, _>()
     }
+
+    /// The longest packet, of [`TOO_BIG`].
+    #[inline(always)]
+    pub fn mtu(&self) -> u32 {
+        self.get::<{ offset::IDENTIFIER }, _>()
+    }
 }
 
 impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {

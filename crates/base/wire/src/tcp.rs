@@ -94,6 +94,34 @@ pub const fn data_offset(header_len: usize) -> u8 {
     ((header_len / 4) as u8) << 4
 }
 
+/// Bytes of a header that an error of ICMP quotes at least (RFC 792).
+pub const QUOTED_LEN: usize = 8;
+
+header! {
+    /// The first bytes of a header, as an error of ICMP quotes them.
+    Quoted[QUOTED_LEN]
+}
+
+impl<T: Borrow<[u8; QUOTED_LEN]>> Quoted<T> {
+    /// From which port.
+    #[inline(always)]
+    pub fn src_port(&self) -> u16 {
+        self.get::<{ offset::SRC_PORT }, _>()
+    }
+
+    /// To which port.
+    #[inline(always)]
+    pub fn dst_port(&self) -> u16 {
+        self.get::<{ offset::DST_PORT }, _>()
+    }
+
+    /// The number of the first byte.
+    #[inline(always)]
+    pub fn sequence(&self) -> u32 {
+        self.get::<{ offset::SEQUENCE }, _>()
+    }
+}
+
 header! {
     /// The header without its options.
     Header[HEADER_LEN]

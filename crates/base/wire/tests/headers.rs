@@ -196,6 +196,8 @@ fn upper_layer_fields() {
     tcp.set_header_len(24);
     assert_eq!(tcp.into_inner()[12], 0x60, "they become zero");
     assert_eq!((tcp::header_len(0xAF), tcp::data_offset(40)), (40, 0xA0));
+    let quoted = tcp::Quoted::new(bytes::<8>());
+    assert_eq!((quoted.src_port(), quoted.dst_port(), quoted.sequence()), (0x1011, 0x1213, 0x1415_1617));
     assert_eq!((Flags::SYN | Flags::FIN | Flags::ACK).without(Flags::FIN), Flags(0x12));
 }
 
@@ -203,7 +205,7 @@ fn upper_layer_fields() {
 fn icmp_fields() {
     let header = icmpv4::Header::new(bytes::<8>());
     assert_eq!((header.message_type(), header.code(), header.checksum()), (0x10, 0x11, 0x1213));
-    assert_eq!((header.identifier(), header.sequence()), (0x1415, 0x1617));
+    assert_eq!((header.identifier(), header.sequence(), header.mtu()), (0x1415, 0x1617, 0x1617));
     sets!(icmpv4::Header<_>, 8,
         set_message_type(0) 0..1, set_code(0) 1..2, set_checksum(0) 2..4, set_identifier(0) 4..6,
         set_sequence(0) 6..8, set_gateway(Ipv4Addr::UNSPECIFIED) 4..8, set_pointer(0) 4..5,
@@ -218,7 +220,7 @@ fn icmp_fields() {
 
     let header = icmpv6::Header::new(bytes::<8>());
     assert_eq!((header.message_type(), header.code(), header.checksum()), (0x10, 0x11, 0x1213));
-    assert_eq!((header.identifier(), header.sequence()), (0x1415, 0x1617));
+    assert_eq!((header.identifier(), header.sequence(), header.mtu()), (0x1415, 0x1617, 0x1415_1617));
     sets!(icmpv6::Header<_>, 8,
         set_message_type(0) 0..1, set_code(0) 1..2, set_checksum(0) 2..4, set_identifier(0) 4..6,
         set_sequence(0) 6..8, set_mtu(0) 4..8, set_pointer(0) 4..8);

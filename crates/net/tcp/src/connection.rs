@@ -12,6 +12,7 @@ use crate::emit;
 use crate::event::{Event, Id, Reason};
 use crate::key::Key;
 use crate::options::Options;
+use crate::path::Path;
 use crate::queue::{List, NONE, Nodes};
 use crate::rtt::RoundTrip;
 use crate::segment::Segment;
@@ -172,6 +173,8 @@ pub struct Connection {
     pub unacknowledged: u8,
     /// Bytes of the largest segment, options included.
     pub segment: u16,
+    /// What is known of the path.
+    pub path: Path,
     /// What is sent, and not acknowledged.
     pub queue: List,
     /// The first node of it that was not sent.
@@ -303,6 +306,7 @@ impl Connection {
             duplicates: 0,
             unacknowledged: 0,
             segment,
+            path: Path::new(segment),
             queue: List::default(),
             unsent: NONE,
             initial,
@@ -386,6 +390,7 @@ impl Connection {
         // Without the option it is 536 bytes (RFC 9293, section 3.7.1).
         let theirs = segment.max_segment.unwrap_or(536).max(64);
         self.segment = self.segment.min(theirs);
+        self.path = Path::new(self.segment);
         self.is.has_sack = options.sack && segment.sack_permitted;
         self.is.has_timestamps = options.timestamps && segment.timestamps.is_some();
         self.is.has_scale = options.window_scale && segment.window_scale.is_some();

@@ -58,6 +58,7 @@ counters! {
     cookies_sent "SYN cookies were sent (RFC 4987)";
     cookies_accepted "connections were opened by a SYN cookie";
     time_wait_ended "connections left TIME-WAIT early, because others needed their place";
+    path_mtu_reduced "times segments became shorter because the path takes no longer ones";
     buffers_full "packets of applications were refused because connections keep as many as they may";
     no_buffer "segments could not be sent yet because the pool was empty";
 }

@@ -15,8 +15,9 @@
 //! 2018, 2883) with RACK and tail loss probes (RFC 8985), New Reno without them (RFC 6582),
 //! Reno and CUBIC (RFC 5681, 9438), proportional rate reduction (RFC 6937), timeouts (RFC
 //! 6298), initial numbers (RFC 6528), the checks of RFC 5961, SYN cookies (RFC 4987),
-//! congestion notification (RFC 3168) and keep-alive. There are no urgent data, which are
-//! bytes like others here, no Nagle's algorithm, no path MTU discovery, no segmentation
+//! congestion notification (RFC 3168), path MTU discovery (RFC 1191, 8201, and what RFC 4821
+//! has against black holes) and keep-alive. There are no urgent data, which are
+//! bytes like others here, no Nagle's algorithm, no segmentation
 //! offload, no fast open and no fragments.
 //!
 //! What strangers can make a stack keep is bounded by [`Options`], and every segment that it
@@ -43,6 +44,7 @@ mod key;
 mod link;
 mod options;
 mod output;
+mod path;
 mod queue;
 mod rtt;
 mod segment;

@@ -54,6 +54,7 @@ impl Connection {
         if self.lost > 0 && self.send_lost(shared, io) == Stop::NoRoom {
             return Stop::NoRoom;
         }
+        self.raise_segment(io.now_ns);
         while self.unsent != NONE {
             let at = self.unsent;
             self.join(at, self.room(), shared, io);

@@ -1,0 +1,118 @@
+//! How long the packets may be that the path to the other side takes: routers tell it (RFC
+//! 1191 and 8201), and where they do not, segments that do not arrive while shorter ones might
+//! are made shorter (RFC 4821, section 7.7). Segments never become longer than the two sides
+//! agreed on. What a router told is forgotten after ten minutes (RFC 1191, section 6.3).
+
+use crate::connection::{Connection, Io, NEVER, Next, Shared};
+use crate::emit;
+use crate::key::Key;
+use crate::options::SECOND_NS;
+use crate::queue::Sent;
+use crate::sequence::Sequence;
+use crate::stack::Stack;
+
+/// The shortest packet that a path is believed to take over IPv4, which all hosts take
+/// (RFC 1122, section 3.3.2): a stranger's message makes segments no smaller.
+const LEAST_V4: u32 = 576;
+/// The shortest over IPv6 (RFC 8200, section 5).
+const LEAST_V6: u32 = 1280;
+/// After how many timeouts in a row the path is taken for one that swallows long packets.
+const TIMEOUTS: u8 = 2;
+/// Lengths of packets that are tried then, one after the other.
+const STEPS: [u32; 4] = [1400, 1280, 1024, 576];
+/// After which time longer segments are tried again.
+const AGE_NS: i64 = 600 * SECOND_NS;
+
+/// What is known of a connection's path.
+#[derive(Debug, Clone, Copy)]
+pub struct Path {
+    /// The largest segment that the two sides agreed on, options included.
+    pub agreed: u16,
+    /// When it may be tried again.
+    raise_ns: i64,
+}
+
+impl Path {
+    /// Nothing is known of it yet.
+    pub fn new(agreed: u16) -> Path {
+        Path { agreed, raise_ns: NEVER }
+    }
+}
+
+impl Connection {
+    /// Takes the longest packet for `mtu` bytes if that is less than before; whether it is.
+    fn shorten(&mut self, mtu: u32, shared: &mut Shared) -> bool {
+        let Some(addresses) = self.key.addresses() else { return false };
+        let least = if self.key.remote.is_ipv4() { LEAST_V4 } else { LEAST_V6 };
+        let mtu = mtu.max(least).min(shared.options.mtu.into());
+        let segment = emit::max_segment(&addresses, mtu as u16);
+        let is_less = segment < self.segment;
+        if is_less {
+            self.segment = segment;
+            shared.counters.path_mtu_reduced += 1;
+        }
+        is_less
+    }
+
+    /// A router told that a segment of number `sequence` was too long. That counts only for
+    /// what is on its way (RFC 5927, section 7.2).
+    fn take_too_big(&mut self, sequence: Sequence, mtu: u32, shared: &mut Shared, io: &Io) -> bool {
+        let is_sent = !sequence.is_before(self.una) && sequence.is_before(self.nxt);
+        if !is_sent || !self.state.is_synchronized() || !self.shorten(mtu, shared) {
+            return false;
+        }
+        self.path.raise_ns = io.now_ns + AGE_NS;
+        // All that was too long is sent again at once, which says nothing of congestion.
+        let size = self.payload_size();
+        let mut at = self.queue.head;
+        while let Some(node) = shared.nodes.get_mut(at).filter(|node| node.sent != Sent::Not) {
+            at = node.next;
+            if node.sent == Sent::InFlight && node.len() > size {
+                node.sent = Sent::Lost;
+                self.in_flight -= node.len();
+                self.lost += node.len();
+            }
+        }
+        true
+    }
+
+    /// A timer expired: segments become shorter if the first one may be too long.
+    pub fn suspect_path(&mut self, shared: &mut Shared) {
+        let longest = u32::from(self.segment) + self.header_len();
+        let len = shared.nodes.get(self.queue.head).map_or(0, |node| node.len());
+        let is_full = len >= self.payload_size().min(STEPS[STEPS.len() - 1]);
+        if self.attempts < TIMEOUTS || !is_full || !self.state.is_synchronized() || self.send_window == 0 {
+            return;
+        }
+        if let Some(step) = STEPS.into_iter().find(|step| *step < longest) {
+            self.shorten(step, shared);
+        }
+    }
+
+    /// Bytes of a packet in front of a segment and its options.
+    fn header_len(&self) -> u32 {
+        let most = self.key.addresses().map_or(0, |addresses| emit::max_segment(&addresses, u16::MAX));
+        u32::from(u16::MAX - most)
+    }
+
+    /// Longer segments are tried again when what a router told is old.
+    #[inline]
+    pub fn raise_segment(&mut self, now_ns: i64) {
+        if now_ns >= self.path.raise_ns {
+            (self.segment, self.path.raise_ns) = (self.path.agreed, NEVER);
+        }
+    }
+}
+
+impl Stack {
+    /// A router told that a segment with the number `sequence` of a connection is longer than
+    /// the path takes, which is packets of `mtu` bytes (RFC 1191 and 8201). Whether that fits
+    /// a connection, and is news.
+    pub fn too_big(&mut self, key: &Key, sequence: u32, mtu: u32, io: &mut crate::Io) -> bool {
+        let Some(index) = self.find(key) else { return false };
+        let Some(connection) = self.connections.get_mut(index) else { return false };
+        let is_news = connection.take_too_big(Sequence(sequence), mtu, &mut self.shared, io);
+        self.settle(index, Next::Keep, io);
+        is_news
+    }
+}
