@@ -1,7 +1,7 @@
 //! A host on an Ethernet, of one core: it answers ARP requests, neighbour solicitations and
 //! pings, finds its next hops, and has a stack for TCP and an application for its events. It
 //! is a poller of `runtime`. No fragments, no routes but one gateway, no UDP, and messages of
-//! ICMP other than pings are dropped.
+//! ICMP other than pings and those about packets that are too long are dropped.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +16,7 @@ use wire::{Flow, MacAddress, checksum, ethernet, ipv4, ipv6};
 
 use crate::connection::Io;
 use crate::event::{Event, Service};
+use crate::icmp::TooBig;
 use crate::link::Link;
 use crate::options::{Options, SECOND_NS};
 use crate::stack::Stack;
@@ -66,6 +67,7 @@ struct Lost {
     foreign: u64,
     fragments: u64,
     unknown: u64,
+    errors: u64,
     no_route: u64,
 }
 
@@ -142,6 +144,7 @@ impl Host {
             (Reason::RxNotForHost, self.lost.foreign),
             (Reason::RxIpFragment, self.lost.fragments),
             (Reason::RxNoProtocol, self.lost.unknown),
+            (Reason::RxIcmpError, self.lost.errors),
             (Reason::TxNoRoute, self.lost.no_route),
             (Reason::TxNoNeighbor, self.v4.lost + self.v6.lost),
         ];
@@ -176,6 +179,13 @@ impl Host {
     /// Takes a frame that carries no TCP: it is answered, tells of a neighbour, or is dropped.
     #[cold]
     fn take_other(&mut self, mut packet: Packet, now_ns: i64, pool: &mut Pool) {
+        if let Some(told) = self.too_big(&packet) {
+            let mut io = Io { now_ns, pool, out: &mut self.segments };
+            if !self.stack.too_big(&told.key, told.sequence, told.mtu, &mut io) {
+                self.lost.errors += 1;
+            }
+            return pool.free(packet);
+        }
         if self.responder.answer(&mut packet) {
             if let Some(packet) = self.frames.push(packet) {
                 pool.free(packet);
@@ -188,6 +198,15 @@ impl Host {
             self.lost.unknown += 1;
         }
         pool.free(packet);
+    }
+
+    /// What a frame for this host says of a segment that was too long for its path.
+    fn too_big(&self, packet: &Packet) -> Option<TooBig> {
+        let flow = Flow::of(packet).ok()?;
+        let to = ethernet::Header::of(packet)?.dst();
+        let is_ours = to == self.addresses.mac && self.responder.addresses.contains(&flow.addresses.dst());
+        let (is_sound, _) = look(packet.get(flow.l3_offset()..flow.l4_offset())?, packet);
+        TooBig::of(&flow, packet).filter(|_| is_ours && is_sound)
     }
 
     /// Gives the application the events, until there are none.

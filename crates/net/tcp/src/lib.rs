@@ -38,6 +38,7 @@ mod echo;
 mod emit;
 mod event;
 mod host;
+mod icmp;
 mod input;
 mod kept;
 mod key;

@@ -21,6 +21,11 @@ const LINUX: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 2);
 const LINUX_V6: Ipv6Addr = Ipv6Addr::new(0xFD66, 0, 0, 0, 0, 0, 0, 1);
 const OURS_V6: Ipv6Addr = Ipv6Addr::new(0xFD66, 0, 0, 0, 0, 0, 0, 2);
+/// A server behind a router, which is this machine's Linux.
+const FAR: Ipv4Addr = Ipv4Addr::new(10, 67, 0, 2);
+const FAR_V6: Ipv6Addr = Ipv6Addr::new(0xFD67, 0, 0, 0, 0, 0, 0, 2);
+const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 67, 0, 1);
+const ROUTER_V6: Ipv6Addr = Ipv6Addr::new(0xFD67, 0, 0, 0, 0, 0, 0, 1);
 const ECHO: u16 = 7;
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -65,7 +70,7 @@ fn beside(
             mac: wire::MacAddress(port.mac()),
             v4: Some((OURS, 24)),
             v6: Some((OURS_V6, 64)),
-            gateways: (None, None),
+            gateways: (Some(LINUX), Some(LINUX_V6)),
         };
         let host = thread::spawn(move || {
             let options = Options { key: [1, 2], ..options };
@@ -218,6 +223,78 @@ fn resets_go_both_ways_and_half_closed_connections_go_on() {
     assert!(ended.count("tcp_resets_received") >= 1);
 }
 
+fn wait_for(is_over: &AtomicBool) {
+    let begin = std::time::Instant::now();
+    while !is_over.load(Ordering::Relaxed) && begin.elapsed() < LIMIT {
+        thread::yield_now();
+    }
+}
+
+/// A router between us and a server, whose route takes no more than 1,300 bytes: Linux tells us
+/// so (RFC 1191 and 8201), for our packets must not be fragmented.
+#[test]
+fn a_path_that_takes_less_than_both_ends_is_found_by_what_linux_tells() {
+    for (far, len) in [(SocketAddr::from((FAR, 9000)), 3_000_000), ((FAR_V6, 9000).into(), 3_000_000)] {
+        let ended = Arc::new(AtomicBool::new(false));
+        let is_over = ended.clone();
+        let client = Client { to: far, data: data(len), sent: 0, back: 0, connection: None, ended };
+        let ended = beside(Options::default(), client, move || {
+            let (ready, is_ready) = std::sync::mpsc::channel();
+            let (go, goes) = std::sync::mpsc::channel();
+            let server = thread::spawn(move || {
+                unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace of the server's");
+                ready.send(nix::unistd::gettid()).unwrap();
+                goes.recv_timeout(LIMIT).unwrap();
+                for command in [
+                    format!("addr add {FAR}/24 dev v1"),
+                    format!("addr add {FAR_V6}/64 dev v1 nodad"),
+                    "link set v1 up".to_owned(),
+                    format!("route add default via {ROUTER}"),
+                    format!("-6 route add default via {ROUTER_V6}"),
+                ] {
+                    ip(&command);
+                }
+                let (mut stream, _) = TcpListener::bind(far).unwrap().accept().unwrap();
+                stream.set_read_timeout(Some(LIMIT)).unwrap();
+                let (mut block, mut all) = (vec![0; 1 << 16], 0);
+                loop {
+                    match stream.read(&mut block).unwrap() {
+                        0 => break,
+                        len => stream.write_all(&block[..len]).unwrap(),
+                    }
+                    all += 1;
+                }
+                drop(stream);
+                // The namespace, and what is on its way in it, ends with this thread.
+                wait_for(&is_over);
+                all
+            });
+            let server_is = is_ready.recv_timeout(LIMIT).unwrap();
+            for command in [
+                "link add v0 type veth peer name v1".to_owned(),
+                format!("link set v1 netns /proc/{server_is}/ns/net"),
+                format!("addr add {ROUTER}/24 dev v0"),
+                format!("addr add {ROUTER_V6}/64 dev v0 nodad"),
+                "link set v0 up".to_owned(),
+                // Towards the server only: a device would drop long answers without a word.
+                format!("route add {FAR}/32 dev v0 mtu 1300"),
+                format!("-6 route add {FAR_V6}/128 dev v0 mtu 1300"),
+            ] {
+                ip(&command);
+            }
+            for file in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+                // This thread's namespace is meant.
+                std::fs::write(format!("/proc/sys/net/{file}"), "1").expect("this namespace forwards");
+            }
+            go.send(()).unwrap();
+            assert!(server.join().expect("the server ends") > 0);
+        });
+        let Some(ended) = ended else { return };
+        assert_eq!(ended.count("tcp_bytes_received"), len as u64);
+        assert_eq!(ended.count("tcp_path_mtu_reduced"), 1, "it was told, not guessed step by step");
+    }
+}
+
 /// Opens a connection, sends, and checks that it comes back.
 struct Client {
     to: SocketAddr,
@@ -295,10 +372,7 @@ fn we_connect_to_linux_which_sends_back_what_we_send() {
             }
             assert!(all > 0);
             drop(stream);
-            let begin = std::time::Instant::now();
-            while !is_over.load(Ordering::Relaxed) && begin.elapsed() < LIMIT {
-                thread::yield_now();
-            }
+            wait_for(&is_over);
         });
         let Some(ended) = ended else { return };
         assert_eq!(ended.count("tcp_bytes_acknowledged"), len as u64);

@@ -80,6 +80,7 @@ reasons! {
     RxNotForHost "rx_not_for_host" Application "packets to addresses that a host does not have";
     RxIpFragment "rx_ip_fragment" Application "fragments of IP packets, which a host does not join";
     RxNoProtocol "rx_no_protocol" Application "packets of protocols that a host does not speak";
+    RxIcmpError "rx_icmp_error" Application "ICMP errors about nothing that a host has on its way, or with nothing new";
     RxTcpMalformed "rx_tcp_malformed" Application "TCP segments whose header or options made no sense";
     RxTcpChecksum "rx_tcp_checksum" Application "TCP segments with a wrong checksum";
     RxTcpNoConnection "rx_tcp_no_connection" Application "TCP segments to a port without a connection or a listener";
