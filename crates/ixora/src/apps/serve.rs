@@ -3,12 +3,13 @@
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use runtime::Poller;
+use service::http::Files;
 use service::memcached::Limits;
-use service::{Memcached, Protocol, Server};
+use service::{Http, Memcached, Protocol, Server};
 use tcp::{Addresses, Echo, Host, KeepAlive, Neighbors, Options, Report, Service};
 use wire::MacAddress;
 use wire::ip::port;
@@ -27,6 +28,7 @@ pub fn run(what: &Serve) -> Result<(), Failure> {
     match what {
         Serve::Echo(arguments) => serve(arguments, port::ECHO, |_| Box::new(Echo::default())),
         Serve::Memcached(arguments) => memcached(arguments),
+        Serve::Http(arguments) => http(arguments),
     }
 }
 
@@ -45,6 +47,24 @@ fn memcached(arguments: &serve::Memcached) -> Result<(), Failure> {
         Some(server) => boxed(server, report),
         None => Box::new(Echo::default()),
     })
+}
+
+/// `ixora serve http`: all threads serve the same files.
+fn http(arguments: &serve::Http) -> Result<(), Failure> {
+    let files = match &arguments.root {
+        Some(root) => {
+            let files = Files::read(root, arguments.memory.0);
+            files.map_err(|error| Failure::new(error.to_string()))?
+        }
+        None => Files::fixed(fixed_text(arguments.size), unix_time_s()),
+    };
+    let files = Arc::new(files);
+    serve(&arguments.serve, port::HTTP, |report| boxed(Http::new(files.clone(), unix_time_s()), report))
+}
+
+/// A text of so many bytes.
+fn fixed_text(size: usize) -> Vec<u8> {
+    b"0123456789abcdef".iter().copied().cycle().take(size).collect()
 }
 
 /// A protocol as a service that reports what it counted.

@@ -49,6 +49,7 @@ Examples:
   ip addr add 10.9.9.1/24 dev ixora0                      then, in another terminal:
   nc 10.9.9.2 7
   ixora serve memcached --port tap:ixora0 --addr 10.9.9.2/24 --memory 1G
+  ixora serve http --port tap:ixora0 --addr 10.9.9.2/24 --root /srv/www
   ixora serve echo --port 0000:03:00.0 --addr 10.0.0.2/24 --listen 7777 --queues 2 --threads 2";
 
 pub const MODEL: &str = "\

@@ -1,6 +1,7 @@
 //! The words of `ixora serve`.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
@@ -15,6 +16,9 @@ pub enum Serve {
     /// A cache of keys and values for memcached's clients.
     #[command(after_help = examples::SERVE)]
     Memcached(Memcached),
+    /// Files by HTTP/1.1.
+    #[command(after_help = examples::SERVE)]
+    Http(Http),
 }
 
 #[derive(Args, Debug)]
@@ -42,4 +46,25 @@ pub struct Memcached {
     pub max_item_size: Memory,
     #[command(flatten)]
     pub serve: ServeOptions,
+}
+
+#[derive(Args, Debug)]
+pub struct Http {
+    /// The directory whose files are served. They are read at the start; without it, every
+    /// path leads to one text.
+    #[arg(long)]
+    pub root: Option<PathBuf>,
+    /// Memory for the files.
+    #[arg(long, default_value = "1G")]
+    pub memory: Memory,
+    /// Bytes of the one text.
+    #[arg(long, default_value_t = 64, conflicts_with = "root", value_parser = body_size)]
+    pub size: usize,
+    #[command(flatten)]
+    pub serve: ServeOptions,
+}
+
+fn body_size(text: &str) -> Result<usize, String> {
+    let size = text.parse().ok().filter(|size| *size <= 1 << 30);
+    size.ok_or_else(|| format!("{text:?} is no size of a text: write up to {} bytes", 1 << 30))
 }

@@ -15,8 +15,9 @@ use memory::{Backing, Batch, Dma, Pool};
 use nix::sched::{CloneFlags, unshare};
 use port::{Counter, Port};
 use runtime::{Instant, Poller};
+use service::http::Files;
 use service::memcached::Limits;
-use service::{Memcached, Protocol, Server};
+use service::{Http, Memcached, Protocol, Server};
 use tcp::{Addresses, Host, Neighbors, Options};
 
 const LINUX: Ipv4Addr = Ipv4Addr::new(10, 67, 0, 1);
@@ -146,4 +147,56 @@ fn a_client_that_asks_for_much_and_reads_late_gets_all_of_it() {
     });
     let Some(ended) = ended else { return };
     assert_eq!((ended.count("memcached_get_hits"), ended.count("service_aborted")), (ANSWERS as u64, 0));
+}
+
+/// What `curl` wrote for these arguments.
+fn curl(arguments: &[&str]) -> String {
+    let output = Command::new("curl").args(["-sS", "--max-time", "30"]).args(arguments).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "curl {arguments:?}: {error}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn files_are_served_to_curl() {
+    if Command::new("curl").arg("--version").output().is_err() {
+        println!("passed over: there is no curl");
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let large: Vec<u8> = (0..3_000_000).map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    std::fs::write(root.path().join("large.bin"), &large).unwrap();
+    std::fs::write(root.path().join("index.html"), "hello").unwrap();
+    let files = Arc::new(Files::read(root.path(), 1 << 30).unwrap());
+    let ended = beside(Http::new(files, 1_700_000_000), move || {
+        let url = |path: &str| format!("http://{OURS}:{PORT}{path}");
+        let to = root.path().join("fetched");
+        let told =
+            curl(&[&url("/large.bin"), "-o", to.to_str().unwrap(), "-w", "%{http_code} %{num_connects}"]);
+        assert_eq!(told, "200 1");
+        assert!(std::fs::read(&to).unwrap() == large);
+        // Two files on one connection, a range, a condition, and what there is not.
+        let two = curl(&[&url("/"), &url("/index.html"), "-w", " %{num_connects} "]);
+        assert_eq!(two, "hello 1 hello 0 ");
+        assert_eq!(curl(&[&url("/"), "-r", "1-2", "-w", " %{http_code}"]), "el 206");
+        let tag =
+            curl(&["-I", &url("/")]).lines().find_map(|line| line.strip_prefix("ETag: ").map(str::to_owned));
+        let known = format!("If-None-Match: {}", tag.unwrap());
+        assert_eq!(curl(&[&url("/"), "-H", &known, "-w", "%{http_code}"]), "304");
+        assert_eq!(curl(&[&url("/nothing"), "-w", "%{http_code}"]), "404 Not Found\n404");
+        assert_eq!(curl(&[&url("/"), "-0", "-w", " %{http_version}"]), "hello 1.1");
+        // Refused before any of it is sent, and while it is being sent.
+        let upload = ["-T", to.to_str().unwrap(), &url("/x"), "-o", "/dev/null", "-w", "%{http_code}"];
+        assert_eq!(curl(&upload), "405");
+        assert_eq!(curl(&[&upload[..], &["-H", "Expect:"]].concat()), "413");
+        // Many requests in a row before any answer is read.
+        let mut stream = connect();
+        let requests = "GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(500) + "GET / HTTP/1.0\r\n\r\n";
+        stream.write_all(requests.as_bytes()).unwrap();
+        let mut all = String::new();
+        stream.read_to_string(&mut all).unwrap();
+        assert_eq!(all.matches("HTTP/1.1 200 OK").count(), 501);
+    });
+    let Some(ended) = ended else { return };
+    assert_eq!((ended.count("http_not_modified"), ended.count("http_refused")), (1, 1));
 }

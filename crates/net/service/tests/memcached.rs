@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use service::memcached::{Limits, Session};
-use service::{Buffer, Memcached, Protocol};
+use service::{Buffer, Memcached, Output, Protocol};
 
 /// Unix time at the start.
 const START_S: i64 = 1_700_000_000;
@@ -42,7 +42,8 @@ impl Client {
                 let taken = self.server.take(&mut self.session, rest, &mut self.output);
                 rest = &rest[taken.used..];
                 self.has_ended |= taken.ends;
-                let is_over = rest.is_empty() && !self.server.is_answering(&self.session);
+                let is_waiting = self.server.is_answering(&self.session) || self.output.is_full();
+                let is_over = rest.is_empty() && !is_waiting;
                 if is_over || taken.ends {
                     break;
                 }

@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::operation::{Arithmetic, Outcome};
-use super::store::MAX_KEY;
-use super::text::{expiry, number, push_number, signed, words};
+use super::store::{MAX_KEY, expiry};
 use super::{Memcached, Session, State};
 use crate::output::Output;
+use crate::text::{number, push_number, signed, words};
 
 const ERROR: &[u8] = b"ERROR\r\n";
 const FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";

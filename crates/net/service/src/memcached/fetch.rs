@@ -1,9 +1,9 @@
 //! `get`, `gets`, `gat` and `gats`.
 
-use super::store::MAX_KEY;
-use super::text::{expiry, push_number, signed, words};
+use super::store::{MAX_KEY, expiry};
 use super::{Memcached, Sending, Session, State};
 use crate::output::Output;
+use crate::text::{push_number, signed, words};
 
 /// What is wanted of items.
 #[derive(Debug, Clone, Copy)]

@@ -11,7 +11,6 @@ mod slots;
 mod stats;
 mod storage;
 mod store;
-mod text;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,6 +19,7 @@ use port::Counter;
 
 use crate::output::Output;
 use crate::server::{Protocol, Taken};
+use crate::text::words;
 use fetch::Keys;
 use storage::Value;
 use store::Pin;
@@ -137,7 +137,7 @@ impl Memcached {
     fn line(&mut self, session: &mut Session, input: &[u8], output: &mut impl Output) -> usize {
         let Some(end) = input.iter().position(|byte| *byte == b'\n') else {
             session.line.extend_from_slice(input);
-            let word = text::words(&session.line[..session.line.len().min(100)]).next().unwrap_or_default();
+            let word = words(&session.line[..session.line.len().min(100)]).next().unwrap_or_default();
             let is_fetch = matches!(word, b"get" | b"gets" | b"gat" | b"gats");
             if session.line.len() > if is_fetch { MAX_KEYS_LINE } else { MAX_LINE } {
                 self.refuse(b"CLIENT_ERROR line too long\r\n", output);

@@ -1,7 +1,7 @@
 //! What requests do to a cache, whichever of the protocols they came by.
 
 use super::store::{New, NoMemory, Shard, Store};
-use super::text::{push_number, value_number};
+use crate::text::{push_number, value_number};
 
 /// How a value is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! `set`, `add`, `replace`, `append`, `prepend` and `cas`, and the values behind them.
 
 use super::operation::{Mode, Outcome, Update};
-use super::store::MAX_KEY;
-use super::text::{expiry, number, signed, words};
+use super::store::{MAX_KEY, expiry};
 use super::{Memcached, Session, State};
 use crate::output::Output;
+use crate::text::{number, signed, words};
 
 /// What ends a value.
 const END: &[u8] = b"\r\n";

@@ -338,3 +338,29 @@ impl Shard {
         Ok(self.slots.insert(hash, item))
     }
 }
+
+/// Seconds up to which a time is counted from now; a larger one is Unix time.
+const RELATIVE_S: i64 = 60 * 60 * 24 * 30;
+
+/// When an item expires that is given a time as clients do, in seconds of Unix time.
+pub fn expiry(given: i64, now_s: i64) -> i64 {
+    match given {
+        0 => NEVER_S,
+        ..0 => now_s - 1,
+        1..=RELATIVE_S => now_s + given,
+        _ => given,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_relative_up_to_thirty_days() {
+        let now = 1_700_000_000;
+        assert_eq!((expiry(0, now), expiry(-1, now)), (i64::MAX, now - 1));
+        assert_eq!((expiry(10, now), expiry(RELATIVE_S, now)), (now + 10, now + RELATIVE_S));
+        assert_eq!(expiry(RELATIVE_S + 1, now), RELATIVE_S + 1);
+    }
+}

@@ -1,4 +1,4 @@
-//! Numbers and words of the text protocol.
+//! Numbers and words in the text of protocols.
 
 /// The words of a line.
 pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
@@ -45,19 +45,6 @@ pub fn value_number(value: &[u8]) -> Option<u64> {
     if end > 20 { None } else { number(&value[..end]) }
 }
 
-/// Seconds up to which a time is counted from now; a larger one is Unix time.
-const RELATIVE_S: i64 = 60 * 60 * 24 * 30;
-
-/// When an item expires that is given a time as clients do, in seconds of Unix time.
-pub fn expiry(given: i64, now_s: i64) -> i64 {
-    match given {
-        0 => super::store::NEVER_S,
-        ..0 => now_s - 1,
-        1..=RELATIVE_S => now_s + given,
-        _ => given,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,13 +66,5 @@ mod tests {
         let mut text = vec![];
         [0, 9, 10, u64::MAX].into_iter().for_each(|value| push_number(&mut text, value));
         assert_eq!(text, b"091018446744073709551615");
-    }
-
-    #[test]
-    fn times_are_relative_up_to_thirty_days() {
-        let now = 1_700_000_000;
-        assert_eq!((expiry(0, now), expiry(-1, now)), (i64::MAX, now - 1));
-        assert_eq!((expiry(10, now), expiry(RELATIVE_S, now)), (now + 10, now + RELATIVE_S));
-        assert_eq!(expiry(RELATIVE_S + 1, now), RELATIVE_S + 1);
     }
 }

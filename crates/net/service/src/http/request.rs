@@ -1,0 +1,234 @@
+//! Heads of requests (RFC 9112, sections 3 and 6), read by `httparse`.
+
+/// The most header fields of a request.
+const MAX_FIELDS: usize = 64;
+
+/// The status of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status(pub u16, pub &'static str);
+
+/// The statuses that there are here (RFC 9110, section 15).
+#[allow(missing_docs, reason = "the names are those of RFC 9110")]
+impl Status {
+    pub const OK: Status = Status(200, "OK");
+    pub const PARTIAL_CONTENT: Status = Status(206, "Partial Content");
+    pub const MOVED_PERMANENTLY: Status = Status(301, "Moved Permanently");
+    pub const NOT_MODIFIED: Status = Status(304, "Not Modified");
+    pub const BAD_REQUEST: Status = Status(400, "Bad Request");
+    pub const NOT_FOUND: Status = Status(404, "Not Found");
+    pub const METHOD_NOT_ALLOWED: Status = Status(405, "Method Not Allowed");
+    pub const PRECONDITION_FAILED: Status = Status(412, "Precondition Failed");
+    pub const CONTENT_TOO_LARGE: Status = Status(413, "Content Too Large");
+    pub const URI_TOO_LONG: Status = Status(414, "URI Too Long");
+    pub const RANGE_NOT_SATISFIABLE: Status = Status(416, "Range Not Satisfiable");
+    pub const FIELDS_TOO_LARGE: Status = Status(431, "Request Header Fields Too Large");
+    pub const NOT_IMPLEMENTED: Status = Status(501, "Not Implemented");
+    pub const VERSION_NOT_SUPPORTED: Status = Status(505, "HTTP Version Not Supported");
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// The file.
+    Get,
+    /// What is told of the file.
+    Head,
+    /// A method that there is, for no file.
+    Other,
+    /// No method that is known.
+    Unknown,
+}
+
+/// The content of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// So many bytes, mostly none.
+    Length(u64),
+    /// Chunks.
+    Chunked,
+}
+
+/// A request as far as it matters here.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// What is to be done.
+    pub method: Method,
+    /// The path, with its escapes undone.
+    pub path: Vec<u8>,
+    /// Whether more requests may follow.
+    pub keeps_alive: bool,
+    /// HTTP/1.0, where that must be said.
+    pub is_old: bool,
+    /// What follows the head.
+    pub content: Content,
+    /// Fields that say what is wanted of the file.
+    pub fields: Fields<'a>,
+}
+
+/// Fields of conditions and ranges (RFC 9110, sections 13 and 14).
+#[derive(Debug, Default)]
+#[allow(missing_docs, reason = "the names are those of the fields")]
+pub struct Fields<'a> {
+    pub if_match: Option<&'a [u8]>,
+    pub if_none_match: Option<&'a [u8]>,
+    pub if_modified_since: Option<&'a [u8]>,
+    pub if_unmodified_since: Option<&'a [u8]>,
+    pub if_range: Option<&'a [u8]>,
+    pub range: Option<&'a [u8]>,
+}
+
+/// What fields say about the message itself.
+#[derive(Default)]
+struct Framing {
+    hosts: usize,
+    length: Option<u64>,
+    is_chunked: bool,
+    closes: bool,
+    keeps: bool,
+    expects: bool,
+}
+
+/// Reads a whole head.
+///
+/// # Errors
+/// The status that it is refused with; the connection cannot go on.
+pub fn parse(head: &[u8]) -> Result<Request<'_>, Status> {
+    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
+    let mut parsed = httparse::Request::new(&mut fields);
+    match parsed.parse(head) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Err(httparse::Error::TooManyHeaders) => return Err(Status::FIELDS_TOO_LARGE),
+        Err(httparse::Error::Version) => return Err(bad_version(head)),
+        _ => return Err(Status::BAD_REQUEST),
+    }
+    let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version) else {
+        return Err(Status::BAD_REQUEST);
+    };
+    let (mut framing, mut wanted) = (Framing::default(), Fields::default());
+    for field in parsed.headers.iter() {
+        take_field(field.name, field.value, &mut framing, &mut wanted)?;
+    }
+    let is_old = version == 0;
+    // RFC 9112, section 3.2: one Host, and not more; section 6.1: not both framings.
+    if (!is_old && framing.hosts != 1) || framing.hosts > 1 {
+        return Err(Status::BAD_REQUEST);
+    }
+    if framing.is_chunked && (framing.length.is_some() || is_old) {
+        return Err(Status::BAD_REQUEST);
+    }
+    let content = match framing.is_chunked {
+        true => Content::Chunked,
+        false => Content::Length(framing.length.unwrap_or(0)),
+    };
+    // An answer comes at once: whether content still follows that was to be asked for is not
+    // known (RFC 9110, section 10.1.1).
+    let is_unsure = framing.expects && content != Content::Length(0);
+    Ok(Request {
+        method: match method {
+            "GET" => Method::Get,
+            "HEAD" => Method::Head,
+            "POST" | "PUT" | "DELETE" | "OPTIONS" | "TRACE" | "CONNECT" | "PATCH" => Method::Other,
+            _ => Method::Unknown,
+        },
+        path: path(target).ok_or(Status::BAD_REQUEST)?,
+        keeps_alive: !framing.closes && !is_unsure && (!is_old || framing.keeps),
+        is_old,
+        content,
+        fields: wanted,
+    })
+}
+
+/// A version that is no HTTP/1, or nothing like a version.
+fn bad_version(head: &[u8]) -> Status {
+    let line = head.split(|byte| *byte == b'\n').find(|line| line.len() > 1).unwrap_or_default();
+    let last = line.trim_ascii().rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+    match last.strip_prefix(b"HTTP/") {
+        Some([major, b'.', minor]) if major.is_ascii_digit() && minor.is_ascii_digit() => {
+            Status::VERSION_NOT_SUPPORTED
+        }
+        _ => Status::BAD_REQUEST,
+    }
+}
+
+/// Takes a field that matters here.
+fn take_field<'a>(
+    name: &str,
+    value: &'a [u8],
+    framing: &mut Framing,
+    wanted: &mut Fields<'a>,
+) -> Result<(), Status> {
+    let is = |other: &str| name.eq_ignore_ascii_case(other);
+    let place = match () {
+        () if is("host") => {
+            framing.hosts += 1;
+            return Ok(());
+        }
+        () if is("content-length") => return take_length(value, framing),
+        () if is("transfer-encoding") => {
+            let is_known = value.trim_ascii().eq_ignore_ascii_case(b"chunked") && !framing.is_chunked;
+            framing.is_chunked = true;
+            return if is_known { Ok(()) } else { Err(Status::NOT_IMPLEMENTED) };
+        }
+        () if is("connection") => {
+            for word in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                framing.closes |= word.eq_ignore_ascii_case(b"close");
+                framing.keeps |= word.eq_ignore_ascii_case(b"keep-alive");
+            }
+            return Ok(());
+        }
+        () if is("expect") => {
+            framing.expects = true;
+            return Ok(());
+        }
+        () if is("if-match") => &mut wanted.if_match,
+        () if is("if-none-match") => &mut wanted.if_none_match,
+        () if is("if-modified-since") => &mut wanted.if_modified_since,
+        () if is("if-unmodified-since") => &mut wanted.if_unmodified_since,
+        () if is("if-range") => &mut wanted.if_range,
+        () if is("range") => &mut wanted.range,
+        () => return Ok(()),
+    };
+    *place = Some(value);
+    Ok(())
+}
+
+/// A length that is a number, and the same wherever it is told (RFC 9112, section 6.3).
+fn take_length(value: &[u8], framing: &mut Framing) -> Result<(), Status> {
+    for word in value.split(|byte| *byte == b',') {
+        let length = crate::text::number(word.trim_ascii()).ok_or(Status::BAD_REQUEST)?;
+        if framing.length.replace(length).is_some_and(|before| before != length) {
+            return Err(Status::BAD_REQUEST);
+        }
+    }
+    Ok(())
+}
+
+/// The path of a target: without scheme, authority and query, and with its escapes undone.
+fn path(target: &str) -> Option<Vec<u8>> {
+    let target = target.as_bytes();
+    let target = match target.strip_prefix(b"http://").or_else(|| target.strip_prefix(b"https://")) {
+        Some(rest) => rest.iter().position(|byte| *byte == b'/').map_or(b"/".as_slice(), |at| &rest[at..]),
+        None => target,
+    };
+    if target != b"*" && !target.starts_with(b"/") {
+        return None;
+    }
+    let end = target.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(target.len());
+    let mut bytes = target[..end].iter();
+    let mut path = Vec::with_capacity(end);
+    while let Some(byte) = bytes.next() {
+        let byte = match byte {
+            b'%' => hex(*bytes.next()?)? << 4 | hex(*bytes.next()?)?,
+            byte => *byte,
+        };
+        if byte == 0 {
+            return None;
+        }
+        path.push(byte);
+    }
+    Some(path)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    (digit as char).to_digit(16).map(|value| value as u8)
+}
