@@ -1,6 +1,7 @@
 //! `ixora click`: runs configurations written in Click's language, with Click's own
 //! flags, exit codes and output.
 
+mod account;
 mod assembled;
 mod clp;
 mod configuration;
@@ -28,7 +29,9 @@ use graph::{Clock, Registry, Router, Services};
 use runtime::confine::Confinement;
 
 use crate::janitor::Janitor;
+use crate::open::PortFindings;
 use crate::{Failure, signal};
+use account::Counted;
 pub use assembled::assemble;
 pub use configuration::sources;
 pub use options::Click;
@@ -164,27 +167,30 @@ fn serve(click: &Click) -> Result<u8, Stop> {
         unwritten = true;
     }
     let start = (Instant::now(), rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime));
-    let (mut lost, mut janitor) = (None, None);
+    let (mut lost, mut janitor, mut replaced) = (None, None, false);
     if !click.quit {
-        (router, lost, janitor) = drive(click, (router, &ground), &successor, &name)?;
+        Driven { router, lost, janitor, replaced } = drive(click, (router, &ground), &successor, &name)?;
     }
-    if click.time {
+    if click.time && !click.json {
         report::time(start);
     }
-    let handlers = report::handlers(click, &mut router);
-    if let Some(lost) = lost {
-        return Err(lost.into());
+    let (answers, handlers) = report::handlers(click, &mut router);
+    let counted = Counted::of(&mut router, replaced).filter(|_| !click.compat && !click.quit);
+    if !click.json {
+        report::print(&answers, counted.as_ref());
     }
-    let status = match &click.exit_handler {
-        Some(handler) => report::exit_status(handler, &mut router),
-        None => u8::from(!handlers || unwritten),
+    let status = match (&lost, &click.exit_handler) {
+        (None, Some(handler)) => report::exit_status(handler, &mut router),
+        _ => u8::from(!handlers || unwritten),
     };
     drop((router, ground));
     drop(janitor);
-    if !click.compat {
-        linters.print();
+    match click.json {
+        true => report::json(start.0, &answers, counted.as_ref(), &linters.findings(), lost.as_ref()),
+        false if !click.compat => linters.findings().iter().for_each(PortFindings::print),
+        false => {}
     }
-    Ok(status)
+    lost.map_or(Ok(status), |lost| Err(lost.into()))
 }
 
 /// What a router stands on.
@@ -226,6 +232,7 @@ fn build(
     services.add(router_ports.clone());
     services.add(Arc::new(click.control_policy()));
     services.add(interfaces::of_this_machine());
+    let series = router_ports.series();
     let (words, given_up) = (click.clone(), ground.given_up());
     let prepare = move |elements: &[graph::plan::Planned]| {
         if let Some(given_up) = given_up {
@@ -249,6 +256,7 @@ fn build(
         batching: click.batches.into(),
         buffers: click.buffers.map(|most| most as usize),
         thorough: !click.compat,
+        ports: Some(series),
         hotswap: click.allow_reconfigure.then(|| hotswap(click, clock, successor, &ground)),
         fused: regions,
         ..graph::Options::default()
@@ -289,6 +297,17 @@ fn write_flat(router: &mut Router, file: &Path) -> Result<(), Failure> {
     std::fs::write(file, flat).map_err(failed)
 }
 
+/// What is left of routers that ran.
+struct Driven {
+    /// The last one.
+    router: Router,
+    /// Why it ended, if that was a device.
+    lost: Option<Failure>,
+    janitor: Option<Janitor>,
+    /// Others ran before it.
+    replaced: bool,
+}
+
 /// Runs a router, and those that take its place, until the last one stops or a port's
 /// device is lost. The process is confined before the first packet; what comes with that
 /// stays until the router is gone.
@@ -297,18 +316,18 @@ fn drive(
     (mut router, ground): (Router, &Ground),
     successor: &Successor,
     name: &str,
-) -> Result<(Router, Option<Failure>, Option<Janitor>), Failure> {
+) -> Result<Driven, Failure> {
     if router.is_empty() {
         if !click.no_warnings {
             eprintln!("warning: {name}: configuration has no elements, exiting");
         }
-        return Ok((router, None, None));
+        return Ok(Driven { router, lost: None, janitor: None, replaced: false });
     }
     let stop = signal::stop_flag_but(element::control::signals::is_claimed)?;
     confine::provide(click, &mut router, ground);
     router.begin();
     let confine::Confined { confinement, janitor } = confine::begin(click, &router, ground)?;
-    let mut confinement = Some(confinement);
+    let (mut confinement, mut replaced) = (Some(confinement), false);
     loop {
         let watch = Watch::begin(&router, &stop);
         let (shared, mut unconfined) = (router.shared(), None);
@@ -323,9 +342,10 @@ fn drive(
         let next = successor.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut next) = next.filter(|_| lost.is_none() && !stop.load(Ordering::Relaxed)) else {
             router.cleanup();
-            return Ok((router, lost, janitor));
+            return Ok(Driven { router, lost, janitor, replaced });
         };
         next.take_over(&mut router);
+        replaced = true;
         router.cleanup();
         // Its memory goes back while the next one runs already.
         let old = std::mem::replace(&mut router, next);

@@ -61,10 +61,20 @@ impl PortFindings {
     }
 }
 
+/// The queues that were taken, as ports' places and queues' numbers, in the order in which
+/// they were.
+#[derive(Clone, Debug, Default)]
+pub struct Taken {
+    pub rx: Vec<(usize, usize)>,
+    pub tx: Vec<(usize, usize)>,
+}
+
 /// Some opened ports, their memory, and the models among them.
 pub struct Ports {
     pub dma: Dma,
     pub list: Vec<Box<dyn Port>>,
+    /// Which of their queues somebody has.
+    pub taken: Taken,
     /// Steps the models of `model:` ports; drops after the ports.
     stepper: Option<Stepper>,
     extras: Extras,
@@ -155,10 +165,11 @@ impl Ports {
         self.take_rx(port, queue, false)
     }
 
-    fn take_rx(&mut self, port: usize, queue: usize, by_device: bool) -> Result<Box<dyn RxQueue>, Failure> {
-        let port = &mut self.list[port];
+    fn take_rx(&mut self, place: usize, queue: usize, by_device: bool) -> Result<Box<dyn RxQueue>, Failure> {
+        let port = &mut self.list[place];
         let missing = || Failure::new(format!("port has no receive queue {queue}"));
         let rx = port.rx_queue(queue).ok_or_else(missing)?;
+        self.taken.rx.push((place, queue));
         Ok(match port.capabilities().has(Feature::VlanStrip) {
             true => Box::new(Restore { rx, by_device }),
             false => rx,
@@ -166,10 +177,11 @@ impl Ports {
     }
 
     /// Takes a transmit queue.
-    pub fn tx(&mut self, port: usize, queue: usize) -> Result<Box<dyn TxQueue>, Failure> {
-        let port = &mut self.list[port];
+    pub fn tx(&mut self, place: usize, queue: usize) -> Result<Box<dyn TxQueue>, Failure> {
         let missing = || Failure::new(format!("port has no transmit queue {queue}"));
-        port.tx_queue(queue).ok_or_else(missing)
+        let tx = self.list[place].tx_queue(queue).ok_or_else(missing)?;
+        self.taken.tx.push((place, queue));
+        Ok(tx)
     }
 
     /// The linters of the models among them.
@@ -233,7 +245,7 @@ fn open_each(
     let options: Vec<port::Options> = each.iter().map(|(_, options)| at_once(options)).collect();
     let list = open_all(devices, &dma, &options, stop)?;
     await_links(&list, stop)?;
-    Ok(Ports { dma, list, stepper, extras, janitor: None })
+    Ok(Ports { dma, list, taken: Taken::default(), stepper, extras, janitor: None })
 }
 
 /// Memory for packets, on the first port's node.

@@ -102,6 +102,7 @@ pub fn measure(
         poller.tx.iter().for_each(|tx| summary.add_tx(tx));
     }
     summary.finish(ports, finished.progress());
+    summary.add_queues(&ports.taken, &finished.pollers);
     let failure = finished.failure.take().map(Failure::from);
     let lost = || ports.list.iter().find_map(|port| port.health().err()).map(Failure::from);
     let failure = failure.or_else(lost);

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use port::{Counter, Reason, RxStats, TxStats};
-use runtime::Progress;
+use port::{Counter, Link, PortStats, Reason, RxStats, TxStats};
+use runtime::{PollerStats, Progress};
 use serde::Serialize;
 use wire::MacAddress;
 
 use crate::Failure;
-use crate::open::{PortFindings, Ports};
+use crate::open::{PortFindings, Ports, Taken};
 
 /// One port's part.
 #[derive(Debug, Clone, Serialize)]
@@ -23,8 +23,82 @@ pub struct PortSummary {
     pub mac: String,
     /// Its link.
     pub link: String,
+    /// Packets lost at it, by name.
+    pub losses: BTreeMap<&'static str, u64>,
     /// Counters of the device, without those at zero.
     pub counters: BTreeMap<&'static str, u64>,
+    /// The receive queues that were used.
+    pub rx_queues: Vec<QueueSummary>,
+    /// The transmit queues that were used.
+    pub tx_queues: Vec<QueueSummary>,
+}
+
+/// A queue's part.
+#[derive(Debug, Clone, Serialize)]
+pub struct QueueSummary {
+    /// Its number.
+    pub queue: usize,
+    /// Packets that it gave to the application, or took from it.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// What else it counted, by name, without those at zero: `no_buffer`, `ring_full`,
+    /// and losses that are among the port's.
+    pub events: BTreeMap<&'static str, u64>,
+}
+
+impl QueueSummary {
+    /// A receive queue's.
+    pub fn rx(queue: usize, rx: &RxStats) -> QueueSummary {
+        let events = [("no_buffer", rx.no_buffer), (Reason::RxBadDescriptor.name(), rx.bad_descriptor)];
+        QueueSummary { queue, packets: rx.packets, bytes: rx.bytes, events: counted(events) }
+    }
+
+    /// A transmit queue's.
+    pub fn tx(queue: usize, tx: &TxStats) -> QueueSummary {
+        let events = [("ring_full", tx.ring_full), (Reason::TxUnsendable.name(), tx.unsendable)];
+        QueueSummary { queue, packets: tx.packets, bytes: tx.bytes, events: counted(events) }
+    }
+
+    fn line(&self, direction: &str) -> String {
+        let events: String = self.events.iter().map(|(name, n)| format!("  {name} {n}")).collect();
+        format!("  {direction} queue {}: {} packets{events}\n", self.queue, self.packets)
+    }
+}
+
+fn counted(all: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
+    all.into_iter().filter(|(_, count)| *count > 0).collect()
+}
+
+impl PortSummary {
+    /// What a port is and what it counted, without its queues.
+    pub fn new(name: &str, driver: String, mac: [u8; 6], link: Link, stats: &PortStats) -> PortSummary {
+        let mut losses = BTreeMap::new();
+        stats.losses().for_each(|(reason, count)| *losses.entry(reason.name()).or_default() += count);
+        PortSummary {
+            name: name.to_owned(),
+            driver,
+            mac: MacAddress(mac).to_string(),
+            link: link.to_string(),
+            losses,
+            counters: counted(stats.counters.iter().map(|c| (c.name, c.value))),
+            rx_queues: Vec::new(),
+            tx_queues: Vec::new(),
+        }
+    }
+
+    /// In lines of text; the queues are told apart where there are several.
+    pub fn text(&self) -> String {
+        let mut text = format!("{} ({}, {}, link {})\n", self.name, self.driver, self.mac, self.link);
+        let counters: Vec<String> = self.counters.iter().map(|(name, n)| format!("{name} {n}")).collect();
+        if !counters.is_empty() {
+            text += &format!("  {}\n", counters.join("  "));
+        }
+        for (direction, queues) in [("rx", &self.rx_queues), ("tx", &self.tx_queues)] {
+            text.extend(queues.iter().filter(|_| queues.len() > 1).map(|queue| queue.line(direction)));
+        }
+        text
+    }
 }
 
 /// What a run counted.
@@ -145,14 +219,26 @@ impl Summary {
             for (reason, count) in stats.losses() {
                 self.lose(reason, count);
             }
-            let counted = stats.counters.iter().filter(|c| c.value > 0);
-            self.ports.push(PortSummary {
-                name: port.name().to_owned(),
-                driver: port.capabilities().driver,
-                mac: MacAddress(port.mac()).to_string(),
-                link: port.link().to_string(),
-                counters: counted.map(|c| (c.name, c.value)).collect(),
-            });
+            let driver = port.capabilities().driver;
+            self.ports.push(PortSummary::new(port.name(), driver, port.mac(), port.link(), &stats));
+        }
+    }
+
+    /// Adds what the pollers' queues counted to the ports that they are of: `taken` says
+    /// which, in the pollers' order.
+    pub fn add_queues(&mut self, taken: &Taken, pollers: &[PollerStats]) {
+        let rx: Vec<&RxStats> = pollers.iter().flat_map(|poller| &poller.rx).collect();
+        let tx: Vec<&TxStats> = pollers.iter().flat_map(|poller| &poller.tx).collect();
+        // After a panic some are missing, and nobody knows which.
+        if rx.len() == taken.rx.len() {
+            for (&(port, queue), stats) in taken.rx.iter().zip(rx) {
+                self.ports[port].rx_queues.push(QueueSummary::rx(queue, stats));
+            }
+        }
+        if tx.len() == taken.tx.len() {
+            for (&(port, queue), stats) in taken.tx.iter().zip(tx) {
+                self.ports[port].tx_queues.push(QueueSummary::tx(queue, stats));
+            }
         }
     }
 
@@ -176,11 +262,7 @@ impl Summary {
         );
         println!("received {} packets, sent {}", self.rx_packets, self.tx_packets);
         for port in &self.ports {
-            println!("{} ({}, {}, link {})", port.name, port.driver, port.mac, port.link);
-            let counters: Vec<String> = port.counters.iter().map(|(name, n)| format!("{name} {n}")).collect();
-            if !counters.is_empty() {
-                println!("  {}", counters.join("  "));
-            }
+            print!("{}", port.text());
         }
         for (name, count) in &self.losses {
             println!("lost  {name:<16} {count}");

@@ -5,6 +5,7 @@ mod rates;
 mod sample;
 mod screen;
 mod source;
+mod table;
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -15,8 +16,8 @@ use serde_json::{Value, json};
 use crate::Failure;
 use crate::rate::duration;
 use crate::terminal::FullScreen;
-use rates::{Rates, compare};
-use sample::Sample;
+use rates::{PortRate, Rates, compare};
+pub use sample::Sample;
 use screen::Screen;
 use source::Source;
 
@@ -117,8 +118,24 @@ fn as_json(rates: &Rates) -> Value {
         .collect();
     json!({
         "seconds": rates.seconds, "tsc_hz": rates.tsc_hz, "threads": rates.threads,
-        "measured": rates.measured, "elements": elements,
+        "measured": rates.measured, "elements": elements, "ports": ports_json(rates),
     })
+}
+
+fn ports_json(rates: &Rates) -> Vec<Value> {
+    let port = |port: &PortRate| {
+        let losses: serde_json::Map<String, Value> = port
+            .losses
+            .iter()
+            .map(|d| (d.reason.clone(), json!({ "per_second": d.per_second, "total": d.total })))
+            .collect();
+        json!({
+            "name": port.name, "link": port.link.to_string(), "losses": losses,
+            "rx_packets_per_second": port.rx.iter().sum::<f64>(), "rx_queues": port.rx,
+            "tx_packets_per_second": port.tx.iter().sum::<f64>(), "tx_queues": port.tx,
+        })
+    };
+    rates.ports.iter().map(port).collect()
 }
 
 /// The live view, until somebody has seen enough or the router ends.

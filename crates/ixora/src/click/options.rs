@@ -76,7 +76,8 @@ pub struct Click {
     /// What the router would do: push and pull, threads, queues, locks, copies.
     #[arg(long)]
     pub explain: bool,
-    /// With --check or --explain: as JSON.
+    /// As JSON: what --check or --explain says; of a run, handlers, ports and the account of
+    /// packets at its end, and nothing else.
     #[arg(long)]
     pub json: bool,
     /// The graph for Graphviz.

@@ -13,7 +13,7 @@ use runtime::confine::Needs;
 use super::Click;
 use crate::Failure;
 use crate::janitor::CleanUp;
-use crate::open::{self, Linter, Ports};
+use crate::open::{self, Linter, PortFindings, Ports};
 
 /// The most queues that RSS spreads flows over on any device of ours.
 const RSS_QUEUES: usize = 16;
@@ -24,9 +24,9 @@ const RSS_QUEUES: usize = 16;
 pub struct Linters(Arc<Mutex<Vec<Linter>>>);
 
 impl Linters {
-    /// Prints what they found.
-    pub fn print(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|it| it.findings().print());
+    /// What they found.
+    pub fn findings(&self) -> Vec<PortFindings> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Linter::findings).collect()
     }
 }
 

@@ -1,16 +1,66 @@
-//! What is printed after a run: handlers and times.
+//! What is printed after a run: handlers, times, and what was counted.
 
 use std::time::Instant;
 
 use graph::Router;
 use graph::lang::args;
 use rustix::time::{ClockId, Timespec, clock_gettime};
+use serde_json::{Map, Value, json};
 
 use super::Click;
+use super::account::Counted;
+use crate::Failure;
+use crate::open::PortFindings;
 
-/// Reads and prints the handlers that were asked for; whether all could be.
-pub fn handlers(click: &Click, router: &mut Router) -> bool {
-    let mut fine = true;
+/// What a handler said after a run.
+pub struct Answer {
+    /// Its name, with the element's.
+    name: String,
+    value: String,
+    /// Its name is printed as well: there are others.
+    named: bool,
+}
+
+/// Prints them, and what the router counted; that on standard error, for programs read the
+/// handlers.
+pub fn print(answers: &[Answer], counted: Option<&Counted>) {
+    for Answer { name, value, named } in answers {
+        let (head, tail) = if *named { (format!("{name}:\n"), "\n") } else { (String::new(), "") };
+        print!("{head}{value}{tail}");
+    }
+    if let Some(counted) = counted {
+        eprint!("{}", counted.text());
+    }
+}
+
+/// The same as JSON, with what the linters of models found and what ended the run before
+/// its time.
+pub fn json(
+    start: Instant,
+    answers: &[Answer],
+    counted: Option<&Counted>,
+    findings: &[PortFindings],
+    lost: Option<&Failure>,
+) {
+    let handlers: Map<String, Value> =
+        answers.iter().map(|answer| (answer.name.clone(), answer.value.clone().into())).collect();
+    println!(
+        "{:#}",
+        json!({
+            "command": "click",
+            "seconds": start.elapsed().as_secs_f64(),
+            "handlers": handlers,
+            "ports": counted.map(|counted| &counted.ports),
+            "account": counted.map(|counted| &counted.account),
+            "findings": findings,
+            "error": lost.map(Failure::cause),
+        })
+    );
+}
+
+/// Reads the handlers that were asked for; whether all could be.
+pub fn handlers(click: &Click, router: &mut Router) -> (Vec<Answer>, bool) {
+    let (mut answers, mut fine) = (Vec::new(), true);
     for asked in &click.handler {
         let (names, several) = match asked.split_once('.') {
             Some((element, handler)) => {
@@ -25,10 +75,14 @@ pub fn handlers(click: &Click, router: &mut Router) -> bool {
             None => (vec![format!(".{asked}")], false),
         };
         for name in names {
-            fine &= print(&name, several || click.handler.len() > 1, click.compat, router);
+            let (value, read) = value_of(&name, click.compat, router);
+            fine &= read;
+            let named = several || click.handler.len() > 1;
+            let name = name.strip_prefix('.').unwrap_or(&name).to_owned();
+            answers.extend(value.map(|value| Answer { name, value, named }));
         }
     }
-    fine
+    (answers, fine)
 }
 
 fn is_pattern(name: &str) -> bool {
@@ -104,19 +158,19 @@ fn in_set(set: &[u8], byte: u8) -> bool {
     found != not
 }
 
-/// Prints what a handler says; false when there is none to read. One that refuses says
-/// nothing, in Click's words.
-fn print(name: &str, named: bool, compat: bool, router: &mut Router) -> bool {
+/// What a handler says, and whether it does; `None` when there is none to read. One that
+/// refuses says nothing, in Click's words.
+fn value_of(name: &str, compat: bool, router: &mut Router) -> (Option<String>, bool) {
     let shown = name.strip_prefix('.').unwrap_or(name);
     let handler = match router.lanes()[0].handler_of(None, name) {
         Ok(handler) if handler.is_public() => handler,
         Ok(handler) if handler.write => {
             eprintln!("'{shown}' is a write handler");
-            return false;
+            return (None, false);
         }
         _ => {
             eprintln!("no '{shown}' handler");
-            return false;
+            return (None, false);
         }
     };
     let (mut value, fine) = match router.read(name, "") {
@@ -130,9 +184,7 @@ fn print(name: &str, named: bool, compat: bool, router: &mut Router) -> bool {
     if !handler.is_raw() && !value.is_empty() && !value.ends_with('\n') {
         value.push('\n');
     }
-    let (head, tail) = if named { (format!("{shown}:\n"), "\n") } else { (String::new(), "") };
-    print!("{head}{value}{tail}");
-    fine
+    (Some(value), fine)
 }
 
 /// The exit status that a handler reads: a number, or whether all went well.

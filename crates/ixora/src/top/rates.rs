@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::sample::{Row, Sample};
+use super::sample::{PortRow, Row, Sample};
+
+/// From so many timings on cycles for each packet are told: fewer say little.
+const TIMINGS: u64 = 8;
 
 /// Packets dropped for a reason.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +31,8 @@ pub struct Rate {
     pub per_second: f64,
     /// Packets in a batch, on average.
     pub per_batch: f64,
-    /// TSC cycles for each packet; `None` without packets.
+    /// TSC cycles for each packet, between the looks or, where it was timed too seldom
+    /// between them, since the router started; `None` where that is not known either.
     pub cycles_per_packet: Option<f64>,
     /// The part of one core it took, 0 to 1; of several threads together it may be
     /// more.
@@ -44,6 +48,21 @@ impl Rate {
     }
 }
 
+/// What a port did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PortRate {
+    /// Its name.
+    pub name: String,
+    /// Its link.
+    pub link: port::Link,
+    /// Packets per second of each receive queue.
+    pub rx: Vec<f64>,
+    /// Packets per second of each transmit queue.
+    pub tx: Vec<f64>,
+    /// Losses, by name.
+    pub losses: Vec<Dropped>,
+}
+
 /// What all of them did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rates {
@@ -57,6 +76,8 @@ pub struct Rates {
     pub measured: bool,
     /// Its elements, in the configuration's order.
     pub elements: Vec<Rate>,
+    /// Its ports.
+    pub ports: Vec<PortRate>,
 }
 
 /// What happened between two looks. Counters that went back began anew: the router
@@ -68,23 +89,18 @@ pub fn compare(before: &Sample, now: &Sample) -> Rates {
     let nothing = Row::default();
     let rate = |row: &Row| {
         let was = old.get(row.name.as_str()).copied().unwrap_or(&nothing);
-        let more = |now: u64, was: u64| now.checked_sub(was).unwrap_or(now) as f64;
         let (packets, batches) = (more(row.packets, was.packets), more(row.batches, was.batches));
         let cycles = more(row.cycles, was.cycles);
         let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
-        let dropped = |(reason, total): &(String, u64)| {
-            let before = was.drops.iter().find(|(r, _)| r == reason).map_or(0, |(_, count)| *count);
-            Dropped { reason: reason.clone(), per_second: more(*total, before) / seconds, total: *total }
-        };
         Rate {
             name: row.name.clone(),
             class: row.class.clone(),
             packets: row.packets,
             per_second: packets / seconds,
             per_batch: ratio(packets, batches),
-            cycles_per_packet: (packets > 0.0).then_some(cycles / packets),
+            cycles_per_packet: cycles_per_packet(was, row),
             core: ratio(cycles, ticks),
-            drops: row.drops.iter().map(dropped).collect(),
+            drops: dropped(&row.drops, &was.drops, seconds),
         }
     };
     Rates {
@@ -93,7 +109,50 @@ pub fn compare(before: &Sample, now: &Sample) -> Rates {
         threads: now.threads,
         measured: now.measured,
         elements: now.rows.iter().map(rate).collect(),
+        ports: now.ports.iter().map(|row| port_rate(row, before, seconds)).collect(),
     }
+}
+
+/// How much a counter grew; one that went back began anew.
+fn more(now: u64, was: u64) -> f64 {
+    now.checked_sub(was).unwrap_or(now) as f64
+}
+
+/// Some turns stand for many, so that few of them tell nothing.
+fn cycles_per_packet(was: &Row, now: &Row) -> Option<f64> {
+    let nothing = Row::default();
+    let since = |was: &Row| {
+        let (packets, cycles) = (more(now.packets, was.packets), more(now.cycles, was.cycles));
+        let timed = more(now.timings, was.timings) >= TIMINGS as f64;
+        (timed && packets > 0.0).then(|| cycles / packets)
+    };
+    let idle = now.packets == was.packets;
+    if idle { None } else { since(was).or_else(|| since(&nothing)) }
+}
+
+fn port_rate(row: &PortRow, before: &Sample, seconds: f64) -> PortRate {
+    let nothing = PortRow::default();
+    let was = before.ports.iter().find(|was| was.name == row.name).unwrap_or(&nothing);
+    let rates = |now: &[u64], was: &[u64]| {
+        let rate = |(n, now): (usize, &u64)| more(*now, was.get(n).copied().unwrap_or(0)) / seconds;
+        now.iter().enumerate().map(rate).collect()
+    };
+    PortRate {
+        name: row.name.clone(),
+        link: port::Link { up: row.up, speed_mbps: row.speed_mbps },
+        rx: rates(&row.rx, &was.rx),
+        tx: rates(&row.tx, &was.tx),
+        losses: dropped(&row.losses, &was.losses, seconds),
+    }
+}
+
+/// Drops or losses by reason, and how many came between two looks.
+fn dropped(now: &[(String, u64)], was: &[(String, u64)], seconds: f64) -> Vec<Dropped> {
+    let one = |(reason, total): &(String, u64)| {
+        let before = was.iter().find(|(r, _)| r == reason).map_or(0, |(_, count)| *count);
+        Dropped { reason: reason.clone(), per_second: more(*total, before) / seconds, total: *total }
+    };
+    now.iter().map(one).collect()
 }
 
 #[cfg(test)]
@@ -103,8 +162,17 @@ mod tests {
 
     fn sample(taken: Instant, tsc: u64, (packets, batches, cycles, drops): (u64, u64, u64, u64)) -> Sample {
         let drops = vec![("full".to_string(), drops)];
-        let row = Row { name: "q".into(), class: "Queue".into(), packets, batches, cycles, drops };
-        Sample { taken, tsc, threads: 1, measured: true, rows: vec![row] }
+        let timings = batches;
+        let row = Row { name: "q".into(), class: "Queue".into(), packets, batches, cycles, timings, drops };
+        let port = PortRow {
+            name: "p".into(),
+            up: true,
+            speed_mbps: 10_000,
+            rx: vec![packets, 2 * packets],
+            tx: vec![],
+            losses: vec![("rx_fifo_full".into(), batches)],
+        };
+        Sample { taken, tsc, threads: 1, measured: true, rows: vec![row], ports: vec![port] }
     }
 
     #[test]
@@ -117,6 +185,22 @@ mod tests {
         assert_eq!((q.per_second, q.per_batch, q.cycles_per_packet), (100.0, 20.0, Some(50.0)));
         assert_eq!((q.core, q.drops_per_second(), q.drops[0].total), (0.5, 2.0, 7));
         assert_eq!(rates.tsc_hz, 10_000.0);
+        let p = &rates.ports[0];
+        assert_eq!(
+            (p.rx.as_slice(), p.losses[0].per_second, p.losses[0].total),
+            (&[100.0, 200.0][..], 5.0, 20)
+        );
+    }
+
+    #[test]
+    fn cycles_of_few_turns_are_not_told() {
+        let row = |packets, cycles, timings| Row { packets, cycles, timings, ..Row::default() };
+        // One turn in which the thread was put aside stands for 64.
+        let (was, now) = (row(1000, 64_000, 10), row(1001, 64_000 + 3_059_996, 11));
+        assert_eq!(cycles_per_packet(&Row::default(), &row(1, 3_059_996, 1)), None);
+        assert_eq!(cycles_per_packet(&was, &now), Some((64_000.0 + 3_059_996.0) / 1001.0), "since the start");
+        assert_eq!(cycles_per_packet(&was, &was), None, "nothing came");
+        assert_eq!(cycles_per_packet(&was, &row(2000, 164_000, 20)), Some(100.0), "between the looks");
     }
 
     #[test]

@@ -16,8 +16,27 @@ pub struct Row {
     pub batches: u64,
     /// TSC cycles spent in it.
     pub cycles: u64,
+    /// How often it was timed for that.
+    pub timings: u64,
     /// Drops by reason.
     pub drops: Vec<(String, u64)>,
+}
+
+/// What was counted for a port.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PortRow {
+    /// Its name.
+    pub name: String,
+    /// Whether its link is up.
+    pub up: bool,
+    /// The link's speed in Mbit/s; 0 where it has none.
+    pub speed_mbps: u32,
+    /// Packets that each receive queue gave to the router.
+    pub rx: Vec<u64>,
+    /// Packets that each transmit queue took.
+    pub tx: Vec<u64>,
+    /// Packets lost, by reason.
+    pub losses: Vec<(String, u64)>,
 }
 
 /// What was counted for all of them.
@@ -33,7 +52,12 @@ pub struct Sample {
     pub measured: bool,
     /// Its elements.
     pub rows: Vec<Row>,
+    /// Its ports.
+    pub ports: Vec<PortRow>,
 }
+
+/// The most queues of a port that are believed in.
+const QUEUES: usize = 1024;
 
 impl Sample {
     /// Reads what the handler `figures` says; `None` when it is something else.
@@ -52,19 +76,32 @@ impl Sample {
             let mut fields = line.split('\t');
             let (name, class) = (fields.next()?.to_string(), fields.next()?.to_string());
             let mut number = || fields.next()?.parse::<u64>().ok();
-            let (packets, batches, cycles) = (number()?, number()?, number()?);
+            let (packets, batches, cycles, timings) = (number()?, number()?, number()?, number()?);
             let drop = |field: &str| {
                 let (reason, count) = field.rsplit_once('=')?;
                 Some((reason.to_string(), count.parse().ok()?))
             };
-            Some(Row { name, class, packets, batches, cycles, drops: fields.filter_map(drop).collect() })
+            Some(Row {
+                name,
+                class,
+                packets,
+                batches,
+                cycles,
+                timings,
+                drops: fields.filter_map(drop).collect(),
+            })
         };
         sample.rows = lines.map(row).collect::<Option<Vec<Row>>>()?;
         Some(sample)
     }
 
-    /// Reads metrics in Prometheus's text format.
+    /// Reads metrics in Prometheus's text format; `None` when they are not a router's.
     pub fn of_metrics(text: &str) -> Option<Sample> {
+        Sample::of_series(text).filter(|sample| sample.tsc > 0)
+    }
+
+    /// Reads series of metrics, some or all.
+    fn of_series(text: &str) -> Option<Sample> {
         let mut sample = Sample::empty();
         let mut places = std::collections::HashMap::new();
         for line in text.lines().filter(|line| line.starts_with("ixora_")) {
@@ -78,6 +115,10 @@ impl Sample {
             }
             let labels = labels_of(labels);
             let label = |key: &str| labels.iter().find(|(k, _)| k == key).map(|(_, value)| value.clone());
+            if let Some(port) = label("port") {
+                sample.add_of_port(&port, name, label, value);
+                continue;
+            }
             let Some(element) = label("element") else { continue };
             let place = *places.entry(element.clone()).or_insert_with(|| {
                 let class = label("class").unwrap_or_default();
@@ -89,15 +130,51 @@ impl Sample {
                 "ixora_element_packets_total" => (row.packets, sample.measured) = (value, true),
                 "ixora_element_batches_total" => row.batches = value,
                 "ixora_element_cycles_total" => row.cycles = value,
+                "ixora_element_timings_total" => row.timings = value,
                 "ixora_element_drops_total" => row.drops.push((label("reason").unwrap_or_default(), value)),
                 _ => {}
             }
         }
-        (sample.tsc > 0).then_some(sample)
+        Some(sample)
+    }
+
+    /// Adds what the handler `ports` says: series of metrics.
+    pub fn add_ports(&mut self, text: &str) {
+        self.ports = Sample::of_series(text).map(|read| read.ports).unwrap_or_default();
+    }
+
+    /// Adds a value of a port's series.
+    fn add_of_port(&mut self, port: &str, series: &str, label: impl Fn(&str) -> Option<String>, value: u64) {
+        let place = self.ports.iter().position(|row| row.name == port).unwrap_or_else(|| {
+            self.ports.push(PortRow { name: port.to_owned(), ..PortRow::default() });
+            self.ports.len() - 1
+        });
+        let row = &mut self.ports[place];
+        let queue = || label("queue").and_then(|n| n.parse::<usize>().ok()).filter(|n| *n < QUEUES);
+        let of_queue = |queues: &mut Vec<u64>| {
+            if let Some(queue) = queue() {
+                queues.resize(queues.len().max(queue + 1), 0);
+                queues[queue] = value;
+            }
+        };
+        match series {
+            "ixora_port_up" => row.up = value == 1,
+            "ixora_port_speed_mbps" => row.speed_mbps = u32::try_from(value).unwrap_or(0),
+            "ixora_queue_rx_packets_total" => of_queue(&mut row.rx),
+            "ixora_queue_tx_packets_total" => of_queue(&mut row.tx),
+            "ixora_port_losses_total" => {
+                let reason = label("reason").unwrap_or_default();
+                match row.losses.iter_mut().find(|(known, _)| *known == reason) {
+                    Some((_, sum)) => *sum = sum.saturating_add(value),
+                    None => row.losses.push((reason, value)),
+                }
+            }
+            _ => {}
+        }
     }
 
     fn empty() -> Sample {
-        Sample { taken: Instant::now(), tsc: 0, threads: 0, measured: false, rows: vec![] }
+        Sample { taken: Instant::now(), tsc: 0, threads: 0, measured: false, rows: vec![], ports: vec![] }
     }
 }
 
@@ -134,7 +211,7 @@ mod tests {
     #[test]
     fn figures_are_read() {
         let text = "tsc=100\ttime_ns=5\tthreads=2\tmeasured=true\n\
-                    a\tStrip\t10\t2\t300\ttoo short=4\nb\tQueue\t1\t1\t1\tqueue full=0\treset=7\n";
+                    a\tStrip\t10\t2\t300\t5\ttoo short=4\nb\tQueue\t1\t1\t1\t1\tqueue full=0\treset=7\n";
         let sample = Sample::of_figures(text).expect("figures");
         assert_eq!((sample.tsc, sample.threads, sample.measured), (100, 2, true));
         assert_eq!(sample.rows[0].drops, [("too short".to_string(), 4)]);

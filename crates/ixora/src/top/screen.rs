@@ -2,18 +2,33 @@
 //! plain text.
 
 use super::Order;
-use super::rates::{Rate, Rates};
+use super::rates::{Dropped, Rate, Rates};
+use super::table::{self, Column};
 use crate::terminal::{Key, Line, Style};
 
-const HEAD: [&str; 8] =
-    ["ELEMENT", "CLASS", "PACKETS/s", "BATCH", "CYCLES/PKT", "CORE", "DROPS/s", "DROPPED FOR"];
+const COLUMNS: [Column; 8] = [
+    Column::words("ELEMENT"),
+    Column::words("CLASS").going(1),
+    Column::numbers("PACKETS/s", 10),
+    Column::numbers("BATCH", 6).going(2),
+    Column::numbers("CYCLES/PKT", 10),
+    Column::numbers("CORE", 7).going(3),
+    Column::numbers("DROPS/s", 9),
+    Column::words("DROPPED FOR"),
+];
+const PORT_COLUMNS: [Column; 6] = [
+    Column::words("PORT"),
+    Column::words("LINK").going(1),
+    Column::numbers("RX/s", 10),
+    Column::numbers("TX/s", 10),
+    Column::numbers("LOST/s", 9),
+    Column::words("LOST FOR"),
+];
 const KEYS: &str = "q quit   s sort   i idle elements   space pause   arrows scroll";
-/// Widths of the columns that have the same at any width of the screen; the others share
-/// what is left, by their weights.
-const FIXED: [Option<usize>; 8] = [None, None, Some(10), Some(6), Some(10), Some(6), Some(9), None];
-const WEIGHTS: [usize; 8] = [3, 2, 0, 0, 0, 0, 0, 2];
 /// Lines above and below the elements: the title, the head of the table, the keys.
 const AROUND: usize = 3;
+/// The part of the screen that ports may take.
+const PORTS_PART: usize = 3;
 /// Elements that a page is.
 const PAGE: usize = 20;
 /// An element that takes this part of a core is shown as busy.
@@ -68,17 +83,21 @@ impl Screen {
     pub fn lines(&mut self, (columns, rows): (usize, usize)) -> Vec<Line> {
         let shown = |rate: &&Rate| self.idle || rate.per_second > 0.0 || rate.drops_per_second() > 0.0;
         let elements: Vec<&Rate> = sorted(&self.rates, self.order).into_iter().filter(shown).collect();
-        let room = rows.saturating_sub(AROUND);
+        let ports = port_lines(&self.rates, columns, rows / PORTS_PART);
+        let room = rows.saturating_sub(AROUND + ports.len());
         self.selected = self.selected.min(elements.len().saturating_sub(1));
         self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(room));
         let title = format!("{}   {}", self.place, summary(&self.rates, self.order));
         let title = if self.paused { format!("{title}   paused") } else { title };
-        let widths = widths(columns);
-        let head = Line { style: Style::Underlined, text: line(&HEAD.map(String::from), &widths) };
-        let mut lines = vec![Line { style: Style::Bold, text: title }, head];
+        let cells: Vec<Vec<String>> = elements.iter().map(|rate| cells(rate, &self.rates)).collect();
+        let widths = table::widths(&COLUMNS, &cells, columns);
+        let row = |cells: &[String]| table::line(&COLUMNS, cells, &widths);
+        let mut lines = vec![Line { style: Style::Bold, text: title }];
+        lines.extend(ports);
+        lines.push(Line { style: Style::Underlined, text: row(&table::heads(&COLUMNS)) });
         for (n, rate) in elements.iter().enumerate().skip(self.top).take(room) {
             let style = if n == self.selected { Style::Reversed } else { style(rate, self.rates.measured) };
-            lines.push(Line { style, text: line(&cells(rate, &self.rates), &widths) });
+            lines.push(Line { style, text: row(&cells[n]) });
         }
         lines.resize(rows.saturating_sub(1), Line { style: Style::Plain, text: String::new() });
         lines.push(Line { style: Style::Grey, text: KEYS.to_owned() });
@@ -86,23 +105,44 @@ impl Screen {
     }
 }
 
-/// The width of each column, with two blanks between columns.
-fn widths(columns: usize) -> [usize; 8] {
-    let fixed: usize = FIXED.iter().flatten().sum();
-    let left = columns.saturating_sub(fixed + 2 * (HEAD.len() - 1));
-    let all: usize = WEIGHTS.iter().sum();
-    std::array::from_fn(|n| FIXED[n].unwrap_or(left * WEIGHTS[n] / all))
+/// The ports' table, if there are ports: queues each where there are several, as long as
+/// there is room for all of them.
+fn port_lines(rates: &Rates, columns: usize, most: usize) -> Vec<Line> {
+    let (whole, short) = (port_rows(rates, true), port_rows(rates, false));
+    let rows = if whole.len() < most { whole } else { short };
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let widths = table::widths(&PORT_COLUMNS, &rows, columns);
+    let line = |style, cells: &[String]| Line { style, text: table::line(&PORT_COLUMNS, cells, &widths) };
+    let lost = |row: &Vec<String>| row[4] != "0" && !row[4].is_empty();
+    let body = rows.iter().map(|row| line(if lost(row) { Style::Red } else { Style::Plain }, row));
+    let head = line(Style::Underlined, &table::heads(&PORT_COLUMNS));
+    std::iter::once(head).chain(body).take(most).collect()
 }
 
-/// A line of the table: numbers stand at the right of their columns, and what is too long
-/// is cut.
-fn line(cells: &[String; 8], widths: &[usize; 8]) -> String {
-    let pad = |(column, (cell, &width)): (usize, (&String, &usize))| match (2..7).contains(&column) {
-        true => format!("{cell:>width$.width$}"),
-        false => format!("{cell:width$.width$}"),
-    };
-    let cells: Vec<String> = cells.iter().zip(widths).enumerate().map(pad).collect();
-    cells.join("  ")
+/// The cells of all ports, and of their queues.
+fn port_rows(rates: &Rates, queues: bool) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for port in &rates.ports {
+        let sum = |rates: &[f64]| short(rates.iter().sum());
+        let lost = port.losses.iter().map(|loss| loss.per_second).sum();
+        rows.push(vec![
+            port.name.clone(),
+            port.link.to_string(),
+            sum(&port.rx),
+            sum(&port.tx),
+            short(lost),
+            reasons(&port.losses),
+        ]);
+        let several = port.rx.len().max(port.tx.len());
+        for queue in (0..several).filter(|_| queues && several > 1) {
+            let rate = |rates: &[f64]| rates.get(queue).map_or(String::new(), |rate| short(*rate));
+            let name = format!("  queue {queue}");
+            rows.push(vec![name, "".into(), rate(&port.rx), rate(&port.tx), "".into(), "".into()]);
+        }
+    }
+    rows
 }
 
 fn summary(rates: &Rates, order: Order) -> String {
@@ -143,17 +183,17 @@ pub fn short(number: f64) -> String {
     }
 }
 
-/// Why an element drops, what counts most first.
-fn reasons(rate: &Rate) -> String {
-    let mut drops: Vec<_> = rate.drops.iter().filter(|d| d.total > 0).collect();
+/// Why packets were dropped, what counts most first.
+fn reasons(drops: &[Dropped]) -> String {
+    let mut drops: Vec<_> = drops.iter().filter(|d| d.total > 0).collect();
     drops.sort_by(|a, b| b.per_second.total_cmp(&a.per_second).then(b.total.cmp(&a.total)));
     let told: Vec<String> = drops.iter().map(|d| format!("{} {}", d.reason, short(d.total as f64))).collect();
     told.join(", ")
 }
 
-fn cells(rate: &Rate, rates: &Rates) -> [String; 8] {
+fn cells(rate: &Rate, rates: &Rates) -> Vec<String> {
     let counted = |text: String| if rates.measured { text } else { "-".to_string() };
-    [
+    vec![
         rate.name.clone(),
         rate.class.clone(),
         counted(short(rate.per_second)),
@@ -161,7 +201,7 @@ fn cells(rate: &Rate, rates: &Rates) -> [String; 8] {
         counted(rate.cycles_per_packet.map_or("-".to_string(), |cycles| format!("{cycles:.1}"))),
         counted(format!("{:.1} %", rate.core * 100.0)),
         short(rate.drops_per_second()),
-        reasons(rate),
+        reasons(&rate.drops),
     ]
 }
 
@@ -174,19 +214,26 @@ fn style(rate: &Rate, measured: bool) -> Style {
     }
 }
 
-/// The table as text.
+/// The tables as text.
 pub fn text(rates: &Rates, order: Order) -> String {
-    let mut rows = vec![HEAD.map(String::from)];
-    rows.extend(sorted(rates, order).into_iter().map(|rate| cells(rate, rates)));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths = std::array::from_fn(width);
-    let lines = rows.iter().map(|row| format!("{}\n", line(row, &widths).trim_end()));
-    format!("{}\n{}", summary(rates, order), lines.collect::<String>())
+    let elements: Vec<Vec<String>> =
+        sorted(rates, order).into_iter().map(|rate| cells(rate, rates)).collect();
+    let ports = port_rows(rates, true);
+    let ports = if ports.is_empty() { String::new() } else { plain(&PORT_COLUMNS, &ports) };
+    format!("{}\n{ports}{}", summary(rates, order), plain(&COLUMNS, &elements))
+}
+
+/// A table in full width.
+fn plain(columns: &[Column], rows: &[Vec<String>]) -> String {
+    let widths = table::widths(columns, rows, usize::MAX);
+    let head = table::heads(columns);
+    let lines = std::iter::once(&head).chain(rows);
+    lines.map(|row| format!("{}\n", table::line(columns, row, &widths).trim_end())).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::rates::Dropped;
+    use super::super::rates::PortRate;
     use super::*;
 
     fn rate(name: &str, per_second: f64, core: f64, dropped: f64) -> Rate {
@@ -207,7 +254,7 @@ mod tests {
     fn rates() -> Rates {
         let elements =
             vec![rate("first", 1e6, 0.1, 0.0), rate("second", 2e6, 0.5, 7.0), rate("idle", 0.0, 0.0, 0.0)];
-        Rates { seconds: 1.0, tsc_hz: 2e9, threads: 2, measured: true, elements }
+        Rates { seconds: 1.0, tsc_hz: 2e9, threads: 2, measured: true, elements, ports: vec![] }
     }
 
     fn shown(screen: &mut Screen) -> String {
@@ -259,6 +306,25 @@ mod tests {
             let table = lines.iter().filter(|line| line.style == Style::Underlined);
             assert!(table.clone().all(|line| columns < 60 || line.text.chars().count() <= columns));
         }
+    }
+
+    #[test]
+    fn ports_tell_what_they_lose_and_their_queues_where_there_is_room() {
+        let losses = vec![Dropped { reason: "rx_fifo_full".into(), per_second: 780.0, total: 9000 }];
+        let link = port::Link::up(10_000);
+        let port = PortRate { name: "0000:03:00.0".into(), link, rx: vec![1e6, 2e6], tx: vec![0.0], losses };
+        let mut screen = Screen::new("here", Order::Graph, Rates { ports: vec![port], ..rates() });
+        let shown = |screen: &mut Screen, rows| {
+            let lines = screen.lines((80, rows));
+            assert_eq!(lines.len(), rows);
+            lines.iter().map(|line| format!("{}\n", line.text)).collect::<String>()
+        };
+        let high = shown(&mut screen, 30);
+        assert!(high.contains("3.0M") && high.contains("rx_fifo_full 9000"), "{high}");
+        assert!(high.contains("  queue 1") && high.contains("2.0M"), "{high}");
+        let low = shown(&mut screen, 9);
+        assert!(low.contains("0000:03:00.0") && !low.contains("queue 1") && low.contains("second"), "{low}");
+        assert!(text(&screen.rates, Order::Graph).contains("  queue 1"));
     }
 
     #[test]

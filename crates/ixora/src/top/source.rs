@@ -50,7 +50,10 @@ impl Source {
         match self {
             Source::Control(control) => {
                 let text = control.read("figures")?;
-                Sample::of_figures(&text).ok_or_else(|| Failure::new("'figures' is not as it should be"))
+                let mut sample = Sample::of_figures(&text)
+                    .ok_or_else(|| Failure::new("'figures' is not as it should be"))?;
+                sample.add_ports(&control.read("ports")?);
+                Ok(sample)
             }
             Source::Metrics(host) => {
                 let text = fetch(host)?;

@@ -10,6 +10,7 @@ mod common;
 mod click;
 mod compile;
 mod compile_hostile;
+mod counted;
 mod demo;
 mod docs;
 mod ends;

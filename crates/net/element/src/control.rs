@@ -2,6 +2,7 @@
 
 mod chatter;
 mod clients;
+pub(crate) mod exposition;
 mod information;
 mod listener;
 mod metrics;

@@ -13,6 +13,7 @@ use graph::run::totals::ElementTotals;
 use graph::{Class, Cx, Element, Refused, TimerId, WatchId};
 
 use super::clients::{Client, Clients};
+use super::exposition::{escaped, head};
 use super::listener::{Listener, Place, USES};
 
 /// The longest request that is read.
@@ -23,11 +24,12 @@ const MAX_STAY_NS: i64 = 60_000_000_000;
 /// The class.
 pub static CLASS: Class = Class {
     name: "Metrics",
-    brief: "serves counters of all elements to Prometheus",
+    brief: "serves counters of all elements and ports to Prometheus",
     doc: "Answers `GET /metrics` with packets, batches, cycles and drops by element, summed over all \
           threads, in the text format that Prometheus reads. Cycles are TSC ticks, measured in one turn of \
           64 and multiplied; `rate(ixora_element_cycles_total) / rate(ixora_element_packets_total)` are cycles \
-          per packet. Where this element is, the router counts packets and cycles, unless `MEASURE false` \
+          per packet. Ports tell link, packets and bytes by queue, losses by name \
+          (`ixora_port_losses_total`), and all counters of the device under the datasheet's names. Where this element is, the router counts packets and cycles, unless `MEASURE false` \
           says otherwise: then there are drops only. On this machine's own address unless `ADDR` says \
           otherwise; there is no password. A request whose `Host` is no address, not `localhost` and \
           not this machine's name is refused: see HOST.",
@@ -177,10 +179,11 @@ fn exposition(cx: &mut Cx<'_>) -> String {
     let mut out = String::new();
     about(&mut out, cx);
     type Series = (&'static str, &'static str, fn(&ElementTotals) -> u64);
-    let series: [Series; 3] = [
+    let series: [Series; 4] = [
         ("packets", "Packets that came into an element, or that a source made.", |c| c.counters.packets),
         ("batches", "Batches that came into an element.", |c| c.counters.batches),
         ("cycles", "TSC ticks spent in an element itself, estimated from some turns.", |c| c.counters.cycles),
+        ("timings", "Turns in which an element was timed.", |c| c.counters.timings),
     ];
     for (name, help, value) in series.iter().filter(|_| cx.is_measured()) {
         head(&mut out, &format!("ixora_element_{name}_total"), "counter", help);
@@ -197,6 +200,7 @@ fn exposition(cx: &mut Cx<'_>) -> String {
             let _ = writeln!(out, "ixora_element_drops_total{{{labels},reason=\"{reason}\"}} {drops}");
         }
     }
+    out.push_str(&cx.port_series());
     out
 }
 
@@ -212,14 +216,6 @@ fn about(out: &mut String, cx: &Cx<'_>) {
 
 fn labels(counted: &ElementTotals) -> String {
     format!("element=\"{}\",class=\"{}\"", escaped(&counted.name), escaped(&counted.class))
-}
-
-fn head(out: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
-fn escaped(label: &str) -> String {
-    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

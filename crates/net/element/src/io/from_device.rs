@@ -347,6 +347,12 @@ impl Element for FromDevice {
         self.bytes.add(old.bytes.own());
     }
 
+    fn publish(&mut self) {
+        for (number, queue) in &self.queues {
+            self.router_ports.publish(&self.name, *number, queue.stats());
+        }
+    }
+
     fn cleanup(&mut self, _: &mut Cx<'_>) {
         self.give_back();
     }

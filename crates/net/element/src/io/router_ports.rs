@@ -10,15 +10,17 @@
 
 mod assignment;
 mod open_ports;
+mod series;
 pub(super) mod settings;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::plan::Planned;
-use port::{Options, Port, RxQueue, TxQueue};
+use graph::run::shared::PortSeries;
+use port::{Options, Port, RxQueue, RxStats, TxQueue};
 
 use super::thread_assignment::{self, ThreadRequest};
-pub use open_ports::OpenPorts;
+pub use open_ports::{OpenPorts, PortCounts};
 use settings::{AllSaid, Said};
 
 /// What an opener is asked for.
@@ -274,6 +276,22 @@ impl RouterPorts {
             port.stats().counters.iter().map(|c| format!("{}: {}\n", c.name, c.value)).collect()
         };
         self.with_port(name, lines)
+    }
+
+    /// What a receive queue counted, which only the thread that has it can read.
+    pub(super) fn publish(&self, name: &str, queue: usize, stats: RxStats) {
+        self.open_ports.publish(name, queue, stats);
+    }
+
+    /// What the open ports counted, and their queues as far as they were published.
+    pub fn counts(&self) -> Vec<PortCounts> {
+        self.open_ports.counts()
+    }
+
+    /// The same for Prometheus.
+    pub fn series(&self) -> PortSeries {
+        let open_ports = self.open_ports.clone();
+        Arc::new(move || series::text(&open_ports.counts()))
     }
 
     /// A port's queues and the threads that have them, one a line.

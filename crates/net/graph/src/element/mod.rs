@@ -217,6 +217,10 @@ pub trait Element: Any + Send {
     /// The router comes to an end: files are written out.
     fn cleanup(&mut self, cx: &mut Cx<'_>) {}
 
+    /// Somebody is about to read what all threads counted: shows others what only this
+    /// thread can read. Only for elements that have such counters.
+    fn publish(&mut self) {}
+
     /// If it says which threads run its tasks.
     fn thread_placement(&self) -> Option<&dyn ThreadPlacement> {
         None

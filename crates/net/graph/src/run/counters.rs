@@ -21,6 +21,8 @@ pub struct Counters {
     /// TSC cycles spent in the element itself, when measured: those of the timed
     /// turns, [`PERIOD`] times.
     pub cycles: u64,
+    /// How often it was timed.
+    pub timings: u64,
     /// Packets dropped, for each of the class's reasons.
     pub drops: Vec<u64>,
 }
@@ -92,6 +94,7 @@ impl Profiler {
         // A counter that is behind on another core has nothing to say of this time.
         let passed = now.saturating_sub(self.mark).saturating_sub(reading());
         counters.cycles = counters.cycles.wrapping_add(passed.wrapping_mul(PERIOD));
+        counters.timings += 1;
         self.mark = now;
     }
 }

@@ -22,7 +22,7 @@ use crate::run::fused::{self, Region};
 use crate::run::lane::{Lane, Pulled, Slot};
 use crate::run::locked::{Copies, replicate};
 use crate::run::mailbox::Mailbox;
-use crate::run::shared::{Console, Hotswap, Parts, Shared};
+use crate::run::shared::{Console, Hotswap, Parts, PortSeries, Shared};
 
 /// How a router is built.
 pub struct Options {
@@ -43,6 +43,8 @@ pub struct Options {
     pub measure: bool,
     /// Takes a configuration that is to replace this one.
     pub hotswap: Option<Hotswap>,
+    /// What the router's ports counted, as its handler `ports` tells it.
+    pub ports: Option<PortSeries>,
     /// What elements get from outside the configuration.
     pub services: Services,
     /// Which packets go one by one.
@@ -73,6 +75,7 @@ impl Default for Options {
             buffers: None,
             measure: false,
             hotswap: None,
+            ports: None,
             services: Services::default(),
             batching: Batching::default(),
             thorough: false,
@@ -142,6 +145,7 @@ impl Router {
             classes: registry.names().collect(),
             tickets: results.tickets,
             hotswap: options.hotswap,
+            ports: options.ports,
             names: results.names,
             dma: options.dma.clone(),
         };

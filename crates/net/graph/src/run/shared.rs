@@ -33,6 +33,7 @@ pub(crate) struct Parts {
     pub(crate) classes: Vec<&'static str>,
     pub(crate) tickets: HashMap<usize, u32>,
     pub(crate) hotswap: Option<Hotswap>,
+    pub(crate) ports: Option<PortSeries>,
     pub(crate) names: Names,
     pub(crate) dma: memory::Dma,
 }
@@ -63,6 +64,8 @@ pub struct Shared {
     pub(crate) classes: Vec<&'static str>,
     /// What becomes of a new configuration.
     pub(crate) hotswap: Option<Hotswap>,
+    /// What its ports counted.
+    pub(crate) ports: Option<PortSeries>,
     /// One is being made ready, or was accepted.
     swapping: AtomicBool,
     /// One is ready, and takes this one's place.
@@ -85,6 +88,10 @@ pub type Listener = Arc<dyn Fn(&str) + Send + Sync>;
 /// with it. With it comes the element that wrote it, by its number, if one did.
 pub type Hotswap = Arc<dyn Fn(&str, Option<&Planned>) -> Result<(), String> + Send + Sync>;
 
+/// What the ports of a router counted up to now, as lines of Prometheus's text format:
+/// whoever opens ports knows.
+pub type PortSeries = Arc<dyn Fn() -> String + Send + Sync>;
+
 /// What stands behind the name of an element that goes on in the new router with what an
 /// element of the old one has begun, whatever the new configuration has: it takes over
 /// from the one whose name stands in front.
@@ -92,7 +99,8 @@ pub const CONTINUED: &str = "@@continued";
 
 impl Shared {
     pub(crate) fn new(plan: Plan, options: Parts) -> Shared {
-        let Parts { clock, mailboxes, shares, console, classes, tickets, hotswap, names, dma } = options;
+        let Parts { clock, mailboxes, shares, console, classes, tickets, hotswap, ports, names, dma } =
+            options;
         Shared {
             plan,
             clock,
@@ -108,6 +116,7 @@ impl Shared {
             tasked: Mutex::default(),
             classes,
             hotswap,
+            ports,
             swapping: AtomicBool::new(false),
             replaced: AtomicBool::new(false),
             parked: Mutex::default(),

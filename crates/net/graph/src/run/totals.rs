@@ -28,6 +28,7 @@ impl Counters {
         self.packets += other.packets;
         self.batches += other.batches;
         self.cycles = self.cycles.wrapping_add(other.cycles);
+        self.timings += other.timings;
         self.drops.resize(self.drops.len().max(other.drops.len()), 0);
         self.drops.iter_mut().zip(&other.drops).for_each(|(sum, more)| *sum += more);
     }
@@ -48,6 +49,7 @@ impl Lane {
             .collect();
         for lane in 0..self.shared.mailboxes.len() {
             let counters = self.in_lane(lane, |lane| {
+                lane.slots.iter_mut().filter_map(|slot| slot.element.as_mut()).for_each(|e| e.publish());
                 lane.slots.iter().map(|slot| slot.counters.clone()).collect::<Vec<_>>()
             });
             for (counted, counters) in all.iter_mut().zip(counters.unwrap_or_default()) {
@@ -55,6 +57,12 @@ impl Lane {
             }
         }
         all
+    }
+
+    /// The global handler `ports`: what the ports counted, with the queues of all lanes.
+    pub(crate) fn ports_text(&mut self) -> String {
+        self.count_all();
+        self.shared.ports.as_ref().map_or(String::new(), |ports| ports())
     }
 
     /// Has all lanes count packets and cycles from now on, or no longer.
@@ -67,7 +75,7 @@ impl Lane {
 
     /// The global handler `counters`: a line about the time (two of them tell how fast the
     /// TSC ticks), then one for each element:
-    /// name, class, packets, batches, cycles, and each reason for drops with its count,
+    /// name, class, packets, batches, cycles, timings, and each reason for drops with its count,
     /// separated by tabs.
     pub(crate) fn counters_text(&mut self) -> String {
         let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
@@ -75,8 +83,8 @@ impl Lane {
         let mut out =
             format!("tsc={tsc}\ttime_ns={now}\tthreads={threads}\tmeasured={}\n", self.profiler.counts);
         for ElementTotals { name, class, reasons, counters } in self.count_all() {
-            let Counters { packets, batches, cycles, drops } = counters;
-            let _ = write!(out, "{name}\t{class}\t{packets}\t{batches}\t{cycles}");
+            let Counters { packets, batches, cycles, timings, drops } = counters;
+            let _ = write!(out, "{name}\t{class}\t{packets}\t{batches}\t{cycles}\t{timings}");
             for (reason, count) in reasons.iter().zip(drops) {
                 let _ = write!(out, "\t{reason}={count}");
             }
@@ -91,6 +99,12 @@ impl Cx<'_> {
     /// answer in time is left out.
     pub fn count_all(&mut self) -> Vec<ElementTotals> {
         self.lane.count_all()
+    }
+
+    /// What the ports counted up to the last [`count_all`](Self::count_all), as lines of
+    /// Prometheus's text format; empty without ports.
+    pub fn port_series(&self) -> String {
+        self.lane.shared.ports.as_ref().map_or(String::new(), |ports| ports())
     }
 
     /// How many threads run the router.

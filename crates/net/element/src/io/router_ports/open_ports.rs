@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use port::{Options, Port, RxQueue};
+use port::{Link, Options, Port, PortStats, RxQueue, RxStats, TxStats};
 
 use super::settings::{self, AllSaid};
 use super::{Opener, Transmit, Wanted};
@@ -30,8 +30,29 @@ struct Open {
     users: usize,
     /// Those that nobody has; dropped before the port.
     rx: Vec<Option<Box<dyn RxQueue>>>,
+    /// What each of them counted when it was looked at last.
+    rx_stats: Vec<RxStats>,
     tx: Vec<Transmit>,
     port: Box<dyn Port>,
+}
+
+/// What a port counted since it was opened.
+#[derive(Debug, Clone)]
+pub struct PortCounts {
+    /// The port's name.
+    pub name: String,
+    /// What drives it.
+    pub driver: String,
+    /// Its own address.
+    pub mac: [u8; 6],
+    /// Its link.
+    pub link: Link,
+    /// Its receive queues.
+    pub rx: Vec<RxStats>,
+    /// Its transmit queues.
+    pub tx: Vec<TxStats>,
+    /// The device, the driver and whoever stands between them.
+    pub stats: PortStats,
 }
 
 impl OpenPorts {
@@ -119,6 +140,18 @@ impl OpenPorts {
         }
     }
 
+    pub(super) fn publish(&self, name: &str, number: usize, stats: RxStats) {
+        let mut state = self.state();
+        let open = state.open.iter_mut().find(|o| o.name == name);
+        if let Some(place) = open.and_then(|o| o.rx_stats.get_mut(number)) {
+            *place = stats;
+        }
+    }
+
+    pub(super) fn counts(&self) -> Vec<PortCounts> {
+        self.state().open.iter_mut().map(Open::counts).collect()
+    }
+
     pub(super) fn tx(&self, name: &str, number: usize) -> Option<Transmit> {
         self.state().open.iter().find(|o| o.name == name)?.tx.get(number).cloned()
     }
@@ -145,8 +178,28 @@ impl Open {
     fn new(wanted: &Wanted, mut port: Box<dyn Port>) -> Open {
         let capabilities = port.capabilities();
         let rx = (0..capabilities.rx_queues).map(|q| port.rx_queue(q)).collect();
+        let rx_stats = vec![RxStats::default(); capabilities.rx_queues];
         let tx = (0..capabilities.tx_queues).filter_map(|q| port.tx_queue(q));
         let tx = tx.map(|queue| Arc::new(Mutex::new(queue))).collect();
-        Open { name: wanted.name.clone(), options: wanted.options.clone(), users: 0, rx, tx, port }
+        let (name, options) = (wanted.name.clone(), wanted.options.clone());
+        Open { name, options, users: 0, rx, rx_stats, tx, port }
+    }
+
+    fn counts(&mut self) -> PortCounts {
+        for (queue, stats) in self.rx.iter().zip(&mut self.rx_stats) {
+            if let Some(queue) = queue {
+                *stats = queue.stats();
+            }
+        }
+        let tx = |queue: &Transmit| queue.lock().unwrap_or_else(PoisonError::into_inner).stats();
+        PortCounts {
+            name: self.name.clone(),
+            driver: self.port.capabilities().driver,
+            mac: self.port.mac(),
+            link: self.port.link(),
+            rx: self.rx_stats.clone(),
+            tx: self.tx.iter().map(tx).collect(),
+            stats: self.port.stats(),
+        }
     }
 }

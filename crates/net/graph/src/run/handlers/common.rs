@@ -145,6 +145,7 @@ pub(super) const OF_ROUTER: &[RouterRow] = &[
         "what was counted for each element: packets, batches, cycles, drops",
         Lane::counters_text,
     ),
+    read("ports", "what ports and their queues counted, as Metrics serves it", Lane::ports_text),
     RouterRow {
         handler: changeable("measure", "whether packets, batches and cycles are counted"),
         read: Some(|lane| lane.profiler.counts.to_string()),

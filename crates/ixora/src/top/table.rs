@@ -1,0 +1,122 @@
+//! Columns that fit a width: which of them are left out where there is no room for all, and
+//! what is cut.
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// What stands above it.
+    pub head: &'static str,
+    /// Its width where that does not depend on what is in it: numbers, which stand at the
+    /// right.
+    pub number: Option<usize>,
+    /// When it is left out where there is no room: 1 first; 0 never.
+    pub goes: u8,
+}
+
+impl Column {
+    /// A column of words, which are never left out.
+    pub const fn words(head: &'static str) -> Column {
+        Column { head, number: None, goes: 0 }
+    }
+
+    /// A column of numbers, which are never left out.
+    pub const fn numbers(head: &'static str, width: usize) -> Column {
+        Column { head, number: Some(width), goes: 0 }
+    }
+
+    /// One that is left out where there is no room, those with low numbers first.
+    pub const fn going(self, goes: u8) -> Column {
+        Column { goes, ..self }
+    }
+}
+
+/// Blanks between columns.
+const GAP: usize = 2;
+/// What the last column has before others are left out for it.
+const LAST: usize = 20;
+
+/// The widths of columns in a table that is `room` wide, `None` for those that are left
+/// out. The last column has what the others leave, and is cut first.
+pub fn widths(columns: &[Column], rows: &[Vec<String>], room: usize) -> Vec<Option<usize>> {
+    let longest = |n: usize| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or(0);
+    let last = columns.len() - 1;
+    let wanted = |n: usize| match columns[n].number {
+        Some(width) => width,
+        None if n == last => longest(n).min(LAST).max(columns[n].head.len()),
+        None => longest(n).max(columns[n].head.len()),
+    };
+    let mut widths: Vec<Option<usize>> = (0..columns.len()).map(|n| Some(wanted(n))).collect();
+    let needed = |widths: &[Option<usize>]| {
+        let shown = widths.iter().flatten();
+        shown.clone().sum::<usize>() + GAP * shown.count().saturating_sub(1)
+    };
+    while needed(&widths) > room {
+        let shown = (0..columns.len()).filter(|&n| widths[n].is_some() && columns[n].goes > 0);
+        let Some(next) = shown.min_by_key(|&n| columns[n].goes) else { break };
+        widths[next] = None;
+    }
+    let over = needed(&widths).saturating_sub(room);
+    widths[last] = widths[last].map(|width| width.saturating_sub(over).max(columns[last].head.len()));
+    let over = needed(&widths).saturating_sub(room);
+    widths[0] = widths[0].map(|width| width.saturating_sub(over).max(1));
+    let left = room.saturating_sub(needed(&widths));
+    widths[last] = widths[last].map(|width| width.saturating_add(left).min(longest(last).max(width)));
+    widths
+}
+
+/// A line of a table. Of what is too long in the first column the end is shown, which tells
+/// elements of one compound apart.
+pub fn line(columns: &[Column], cells: &[String], widths: &[Option<usize>]) -> String {
+    let cell = |n: usize| {
+        let (cell, width) = (&cells[n], widths[n]?);
+        let length = cell.chars().count();
+        Some(match (n, columns[n].number) {
+            (0, _) if length > width => {
+                let end: String = cell.chars().skip(length - width.saturating_sub(1)).collect();
+                format!("…{end}")
+            }
+            (_, Some(_)) => format!("{cell:>width$.width$}"),
+            (_, None) => format!("{cell:width$.width$}"),
+        })
+    };
+    let cells: Vec<String> = (0..columns.len()).filter_map(cell).collect();
+    cells.join("  ")
+}
+
+/// The heads of all columns, as cells.
+pub fn heads(columns: &[Column]) -> Vec<String> {
+    columns.iter().map(|column| column.head.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: [Column; 4] = [
+        Column::words("NAME"),
+        Column::words("CLASS").going(1),
+        Column::numbers("RATE", 8),
+        Column::words("REASONS"),
+    ];
+
+    fn shown(room: usize) -> String {
+        let row: Vec<String> =
+            ["gateway/arp_querier", "ARPQuerier", "14.9M", "timeout 5"].map(String::from).to_vec();
+        let widths = widths(&COLUMNS, std::slice::from_ref(&row), room);
+        line(&COLUMNS, &row, &widths)
+    }
+
+    #[test]
+    fn names_are_whole_as_long_as_anything_else_can_go() {
+        assert_eq!(shown(60), "gateway/arp_querier  ARPQuerier     14.9M  timeout 5");
+        assert_eq!(shown(50), "gateway/arp_querier     14.9M  timeout 5");
+        assert_eq!(shown(38), "gateway/arp_querier     14.9M  timeout");
+    }
+
+    #[test]
+    fn of_a_name_that_is_too_long_the_end_is_shown() {
+        assert!(shown(30).starts_with('…') && shown(30).contains("querier  "), "{}", shown(30));
+        assert_eq!(shown(30).chars().count(), 30);
+        assert!(shown(1).starts_with('…'));
+    }
+}

@@ -1,0 +1,116 @@
+//! What ports of a router count and lose: in metrics, in `top`, and when it stops.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::common::{Done, IXORA, output, start_command, until};
+
+/// A NIC without room for what comes, and a queue without room for what it gives.
+const OVERLOADED: &str = "FromDevice(\"model:82599,wire=gen:rate=20M,flows=64\") -> q :: Queue(40)
+    -> u :: RatedUnqueue(1000) -> Strip(14) -> Unstrip(14) -> ToDevice(\"model:82599,wire=sink\")";
+
+/// Runs a router until it stops by itself.
+fn router(place: &Path, text: &str, more: &[&str]) -> Done {
+    let mut command = Command::new(IXORA);
+    start_command(command.args(["click", "-e", text]).args(more), place).wait(30)
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn each_packet_of_an_overloaded_router_has_its_line() {
+    let place = tempfile::tempdir().expect("a directory");
+    let text = format!("{OVERLOADED}; Script(wait 700ms, stop)");
+    let done = router(place.path(), &text, &["--json", "-w", "-h", "q.drops"]);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let all = done.json();
+    let (port, account) = (&all["ports"][0], &all["account"]);
+    let losses = port["losses"].as_object().expect("losses");
+    assert!(losses.values().map(number).sum::<u64>() > 0, "{all:#}");
+    assert_eq!(port["counters"]["RXMPC"], port["losses"]["rx_fifo_full"]);
+    assert_eq!(account["received"], port["rx_queues"][0]["packets"]);
+    assert_eq!(account["sent"], all["ports"][1]["tx_queues"][0]["packets"]);
+    let dropped = &account["dropped"][0];
+    assert_eq!((&dropped["element"], &dropped["reason"]), (&"q".into(), &"queue full".into()), "{all:#}");
+    assert_eq!(all["handlers"]["q.drops"], format!("{}\n", dropped["packets"]));
+    assert!(number(&account["held"]) > 0 && number(&account["sent"]) > 100, "{all:#}");
+    // Packets that nothing makes and nothing ends are all somewhere.
+    assert_eq!((&account["balanced"], &account["ended"]), (&true.into(), &0.into()), "{all:#}");
+    let known = [&account["sent"], &dropped["packets"], &account["held"]].map(number);
+    assert_eq!(number(&account["received"]), known.iter().sum::<u64>());
+}
+
+#[test]
+fn a_router_that_was_interrupted_says_what_became_of_its_packets() {
+    let place = tempfile::tempdir().expect("a directory");
+    let mut command = Command::new(IXORA);
+    let text = "FromDevice(\"model:82599,wire=gen:rate=20k\") -> c :: Counter -> Discard";
+    let running =
+        start_command(command.args(["click", "-j", "2", "-h", "c.count", "-e", text]), place.path());
+    std::thread::sleep(Duration::from_millis(800));
+    running.signal(Signal::INT);
+    let done = running.wait(15);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let count = done.stdout.trim();
+    assert!(count.parse::<u64>().is_ok_and(|count| count > 0), "handlers alone are on standard output");
+    let account = format!("received {count} packets = sent 0 + held 0 + ended by elements {count}\n");
+    assert!(done.stderr.ends_with(&account), "{done:#?}");
+    assert!(done.stderr.contains("(ixgbe, ") && done.stderr.contains("GPRC "), "{done:#?}");
+    let compat = router(place.path(), &format!("{text}; Script(wait 200ms, stop)"), &["--compat"]);
+    assert_eq!((compat.stdout.as_str(), compat.stderr.as_str()), ("", ""), "Click says nothing of ports");
+}
+
+#[test]
+fn losses_of_a_port_are_in_metrics_and_in_top() {
+    let place = tempfile::tempdir().expect("a directory");
+    let socket = place.path().join("control");
+    let mut command = Command::new(IXORA);
+    command.args(["click", "-w", "-j", "2", "--metrics=0", "-e", OVERLOADED, "-u"]).arg(&socket);
+    let _router = start_command(&mut command, place.path());
+    until("socket", || socket.exists());
+    let socket = socket.to_string_lossy().into_owned();
+    let mut handler = std::os::unix::net::UnixStream::connect(&socket).expect("a control socket");
+    handler.write_all(b"READ click_driver@@Metrics.port\r\nQUIT\r\n").expect("sent");
+    let mut answer = String::new();
+    handler.read_to_string(&mut answer).expect("an answer");
+    let (_, data) = answer.split_once("DATA ").expect("data");
+    let (length, data) = data.split_once("\r\n").expect("a length");
+    let port: u16 = data[..length.parse().expect("a length")].parse().expect("a port");
+    std::thread::sleep(Duration::from_millis(500));
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("metrics");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    let value = |series: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{series}: {text}")).parse::<u64>().expect("a number")
+    };
+    let name = "port=\"model:82599,wire=gen:rate=20M,flows=64\"";
+    let lost = |reason: &str, counter: &str| {
+        value(&format!("ixora_port_losses_total{{{name},reason=\"{reason}\",counter=\"{counter}\"}}"))
+    };
+    assert!(lost("rx_fifo_full", "RXMPC") + lost("rx_no_descriptor", "QPRDC") > 0, "{text}");
+    assert_eq!(value(&format!("ixora_port_up{{{name}}}")), 1);
+    assert!(value(&format!("ixora_port_counter_total{{{name},counter=\"GPRC\"}}")) > 0);
+    let queues = [0, 1].map(|n| value(&format!("ixora_queue_rx_packets_total{{{name},queue=\"{n}\"}}")));
+    assert!(queues.iter().sum::<u64>() > 0, "queues of both threads: {queues:?}");
+    for place in [socket, format!("http://127.0.0.1:{port}")] {
+        let shown =
+            output(Command::new(IXORA).args(["top", &place, "--once", "--json", "--interval", "500ms"]));
+        let all: Value = serde_json::from_slice(&shown.stdout).unwrap_or_else(|e| panic!("{e}: {shown:?}"));
+        let port = &all["ports"][0];
+        let losses = port["losses"].as_object().expect("losses").values();
+        assert!(losses.filter_map(|loss| loss["per_second"].as_f64()).sum::<f64>() > 0.0, "{all:#}");
+        assert!(port["rx_packets_per_second"].as_f64() > Some(0.0), "{all:#}");
+        assert_eq!(port["rx_queues"].as_array().map(Vec::len), Some(2), "{all:#}");
+    }
+}
