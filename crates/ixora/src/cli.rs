@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use port::setting::Numbers;
 use testbed::models::{self, MODELS};
 
@@ -30,8 +30,27 @@ pub use settings::Settings;
 #[derive(Parser, Debug)]
 #[command(name = "ixora", version, max_term_width = 100, after_help = examples::ALL)]
 pub struct Arguments {
+    /// Say what is done; twice: each register access, too. IXORA_LOG says more exactly what.
+    #[arg(long, short, action = ArgAction::Count)]
+    pub verbose: u8,
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Arguments {
+    /// How often `-v` was given, in front of the command or behind it.
+    pub fn verbosity(&self) -> u8 {
+        let behind = match &self.command {
+            Command::Fwd(fwd) => fwd.port.verbose,
+            Command::Pktgen(pktgen) => pktgen.port.verbose,
+            Command::Pcap(pcap) => pcap.port.verbose,
+            Command::Echo(echo) => echo.port.verbose,
+            Command::Serve { what } => what.port().verbose,
+            Command::Info(info) => info.port.verbose,
+            _ => 0,
+        };
+        self.verbose.saturating_add(behind)
+    }
 }
 
 #[derive(Subcommand, Debug)]
@@ -141,6 +160,9 @@ pub struct PortOptions {
     /// No live line.
     #[arg(long, short)]
     pub quiet: bool,
+    /// Say what the driver does; twice: each register access, too.
+    #[arg(long, short, action = ArgAction::Count)]
+    pub verbose: u8,
     /// Keep privileges and all system calls, to debug.
     #[arg(long)]
     pub no_confine: bool,

@@ -36,8 +36,8 @@ pub fn run(compiled: &Compiled) -> ExitCode {
         return crate::start();
     }
     if std::env::args().nth(1).is_some_and(|word| word == "bench") {
-        crate::log();
-        return crate::end(crate::bench::run_compiled(compiled, std::env::args().skip(1)));
+        let bench = || crate::bench::run_compiled(compiled, std::env::args().skip(1));
+        return crate::end(crate::logging::begin(0).and_then(|()| bench()));
     }
     let hidden = ["words", "file", "expression", "clickpath"];
     let words =
@@ -47,6 +47,5 @@ pub fn run(compiled: &Compiled) -> ExitCode {
         Err(error) => error.exit(),
     };
     click.compiled = Some(*compiled);
-    crate::log();
-    crate::end(click::run(&click))
+    crate::end(crate::logging::begin(0).and_then(|()| click::run(&click)))
 }

@@ -163,6 +163,7 @@ fn port_options(arguments: &cli::Demo, core: Option<usize>) -> PortOptions {
         count: None,
         json: arguments.json,
         quiet: arguments.quiet,
+        verbose: 0,
         no_confine: arguments.no_confine,
     }
 }

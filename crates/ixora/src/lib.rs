@@ -17,6 +17,7 @@ mod failure;
 mod info;
 mod janitor;
 mod live;
+mod logging;
 mod open;
 mod overlay;
 mod rate;
@@ -30,13 +31,9 @@ mod top;
 mod vlan;
 mod vm;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 
 use cli::{Arguments, Command};
 pub use failure::Failure;
@@ -49,7 +46,9 @@ pub fn start() -> ExitCode {
         return end(done);
     }
     let arguments = Arguments::parse();
-    log();
+    if let Err(failure) = logging::begin(arguments.verbosity()) {
+        return end(Err(failure));
+    }
     let done = match &arguments.command {
         Command::Fwd(fwd) => apps::fwd::run(fwd),
         Command::Pktgen(pktgen) => apps::pktgen::run(pktgen),
@@ -82,18 +81,6 @@ fn complete(shell: clap_complete::Shell) {
     clap_complete::generate(shell, &mut Arguments::command(), "ixora", &mut script);
     // Nobody to read it is no reason to fail.
     let _ = std::io::Write::write_all(&mut std::io::stdout(), &script);
-}
-
-/// Has diagnostics printed, as `IXORA_LOG` says.
-fn log() {
-    let said = std::env::var("IXORA_LOG").ok().and_then(|text| text.parse().ok());
-    let filter: Targets = said.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
-    let layer = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .without_time()
-        .log_internal_errors(false);
-    tracing_subscriber::registry().with(filter).with(layer).init();
 }
 
 /// The exit status of a command, with its failure said.

@@ -298,6 +298,7 @@ fn await_links(ports: &[Box<dyn Port>], stop: &AtomicBool) -> Result<(), Failure
             }
             sleep(Duration::from_millis(5));
         }
+        tracing::debug!(port = port.name(), "link {}", port.link());
     }
     Ok(())
 }

@@ -8,7 +8,8 @@ Examples:
   ixora fwd 0000:03:00.0 0000:03:00.1                     two real ports (see ixora doctor)
 
 Exit status: 0 when all went well, 1 when something failed, 2 for wrong use.
-IXORA_LOG=debug shows what the driver does.";
+-v shows what the driver does, -vv each register access, too; IXORA_LOG=driver=debug,warn
+of which part.";
 
 pub const FWD: &str = "\
 Examples:

@@ -21,6 +21,17 @@ pub enum Serve {
     Http(Http),
 }
 
+impl Serve {
+    /// The options of its port.
+    pub fn port(&self) -> &PortOptions {
+        match self {
+            Serve::Echo(serve) => &serve.options,
+            Serve::Memcached(memcached) => &memcached.serve.options,
+            Serve::Http(http) => &http.serve.options,
+        }
+    }
+}
+
 #[derive(Args, Debug)]
 pub struct ServeOptions {
     /// The port that the host is on.

@@ -16,6 +16,7 @@ mod docs;
 mod ends;
 mod hotswap;
 mod inspect;
+mod logging;
 mod overlay;
 mod ports;
 mod router;

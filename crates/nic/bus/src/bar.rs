@@ -8,6 +8,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::traced::Teller;
 use crate::{Backend, BarLayout, BarMapping};
 
 /// One base address register's window. Clones share it.
@@ -17,9 +18,11 @@ pub struct Bar(pub(crate) Arc<Window>);
 #[derive(Debug)]
 pub(crate) struct Window {
     pub(crate) layout: BarLayout, // first: unmapped before the device goes back
-    backend: Arc<dyn Backend>,
-    index: usize,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) index: usize,
     pub(crate) faults: AtomicU64,
+    /// Where accesses are told.
+    pub(crate) teller: Option<Teller>,
 }
 
 /// `$read(offset)` and `$write(offset, value)` of one width.
@@ -34,7 +37,7 @@ macro_rules! accessors {
                 return $type::from_le(unsafe { pointer.read_volatile() });
             }
             let mut data = [0; size_of::<$type>()];
-            match self.0.backend.read_bar(self.0.index, offset, &mut data) {
+            match self.0.read(offset, &mut data) {
                 Ok(()) => $type::from_le_bytes(data),
                 Err(_) => { self.fault(); $type::MAX }
             }
@@ -47,7 +50,7 @@ macro_rules! accessors {
                 // SAFETY: as for reading.
                 return unsafe { pointer.write_volatile(value.to_le()) };
             }
-            if self.0.backend.write_bar(self.0.index, offset, &value.to_le_bytes()).is_err() {
+            if self.0.write(offset, &value.to_le_bytes()).is_err() {
                 self.fault();
             }
         }
@@ -56,7 +59,7 @@ macro_rules! accessors {
 
 impl Bar {
     pub(crate) fn new(backend: Arc<dyn Backend>, index: usize, layout: BarLayout) -> Bar {
-        Bar(Arc::new(Window { backend, index, layout, faults: AtomicU64::new(0) }))
+        Bar(Arc::new(Window { backend, index, layout, faults: AtomicU64::new(0), teller: None }))
     }
 
     accessors! { read8 write8 u8  read16 write16 u16  read32 write32 u32  read64 write64 u64 }

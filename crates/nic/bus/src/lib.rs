@@ -28,6 +28,7 @@ pub mod seal;
 pub mod sigbus;
 pub mod signal;
 pub mod sysfs;
+mod traced;
 pub mod tsc;
 pub mod vfio;
 pub mod vfio_user;
@@ -46,6 +47,7 @@ pub use pci::Pci;
 pub use range::DmaRange;
 pub use scan::scan;
 pub use seal::Trust;
+pub use traced::RegisterName;
 
 /// Which addresses a device uses when it reaches into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -60,8 +60,13 @@ pub(crate) fn wait(pci: &Pci, bar: &Bar, device: &str, limit_ms: u64, until: &Un
         }
         Ok(None)
     };
-    let Err(Late(waited_ms)) = poll(Duration::from_millis(limit_ms), REGISTER, ask)? else { return Ok(()) };
+    let (begin, polled) = (Instant::now(), poll(Duration::from_millis(limit_ms), REGISTER, ask)?);
     let &Until { register, offset, mask, wanted, meaning } = until;
+    let Err(Late(waited_ms)) = polled else {
+        let waited_us = begin.elapsed().as_micros();
+        tracing::debug!(port = device, "{register} ({offset:#x}) is {last:#x} after {waited_us} us");
+        return Ok(());
+    };
     let device = device.to_owned();
     Err(Error::Timeout { device, register, offset, last, mask, wanted, waited_ms, meaning })
 }

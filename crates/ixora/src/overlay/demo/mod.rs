@@ -132,6 +132,7 @@ fn options(arguments: &Demo, configs: &[Config; 2]) -> PortOptions {
         count: None,
         json: arguments.json,
         quiet: arguments.quiet,
+        verbose: 0,
         no_confine: arguments.no_confine,
     }
 }

@@ -193,6 +193,7 @@ impl AdminQueue {
         self.bar.write32(PF_ATQT::AT, self.next);
         match poll(LIMIT, PAUSE, || Ok(self.send.done(n)))? {
             Ok(answer) if answer.opcode == opcode => {
+                tracing::debug!(port = device, "admin command {name} ({opcode:#06x}): {}", answer.retval);
                 let got = self.bytes(usize::from(answer.datalen).min(len));
                 Ok((answer, got))
             }

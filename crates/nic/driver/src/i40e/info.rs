@@ -3,7 +3,7 @@
 use port::Feature;
 use regs::i40e::*;
 
-use crate::intel::ChipInfo;
+use crate::intel::{ChipInfo, name_at};
 
 /// Entries of the table that spreads flows.
 pub(super) const RSS_TABLE: usize = 512;
@@ -15,6 +15,7 @@ pub(super) const FILTERS: usize = 1536;
 pub(super) static INFO: ChipInfo = ChipInfo {
     knows: super::knows,
     known: super::DRIVES,
+    register_name: |offset| name_at(TABLE.iter(), offset),
     window: GLV_BPRCH::at(GLV_BPRCH::COUNT - 1) + 4,
     rdt: QRX_TAIL::REGISTER,
     tdt: QTX_TAIL::REGISTER,

@@ -5,12 +5,13 @@ use regs::igb::*;
 
 use super::stats::SOURCES;
 use crate::intel::ring_registers::rss;
-use crate::intel::{ChipInfo, Registers};
+use crate::intel::{ChipInfo, Registers, name_at};
 
 /// The 82576.
 pub(super) static INFO: ChipInfo = ChipInfo {
     knows: super::knows,
     known: super::DRIVES,
+    register_name: |offset| name_at(table(), offset),
     window: 128 << 10, // as the 82599's
     rdt: RDT::REGISTER,
     tdt: TDT::REGISTER,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
-use bus::{Bar, Pci};
+use bus::{Bar, Pci, RegisterName};
 use memory::{Attachment, Dma};
 use regs::Register;
 
@@ -33,6 +33,7 @@ pub trait Queues: Send + Sync {
 
 impl<L: RxLayout> Drop for RxQueue<L> {
     fn drop(&mut self) {
+        tracing::debug!("receive queue {}: taken back from the device", self.index);
         // The device must be quiet before its buffers go back to their pool.
         if !self.owner.disable_rx(self.index) {
             leak(&mut self.ring);
@@ -42,6 +43,7 @@ impl<L: RxLayout> Drop for RxQueue<L> {
 
 impl<L: TxLayout> Drop for TxQueue<L> {
     fn drop(&mut self) {
+        tracing::debug!("transmit queue {}: taken back from the device", self.index);
         // The device must be quiet before its buffers go back to their pools.
         if !self.owner.disable_tx(self.index) {
             leak(&mut self.ring);
@@ -110,6 +112,8 @@ pub struct ChipInfo {
     /// Whether it is such a device, by PCI id; and which are.
     pub knows: fn(u16, u16) -> bool,
     pub known: &'static str,
+    /// The names of its registers, for those who look at accesses.
+    pub register_name: RegisterName,
     /// Bytes of BAR 0 that the driver touches.
     pub window: u32,
     /// The tails of receive and transmit rings.
@@ -134,6 +138,15 @@ pub struct ChipInfo {
     pub addresses: usize,
     /// Which counters are the port's packets and bytes received, packets and bytes sent.
     pub sums: [&'static str; 4],
+}
+
+/// The name of the register at an offset of a table, with its number in an array.
+pub fn name_at<'a>(mut table: impl Iterator<Item = &'a Register>, offset: u32) -> Option<String> {
+    table.find_map(|register| {
+        let n = (0..register.len()).find(|&n| register.at(n) == offset)?;
+        let (name, single) = (register.name, register.len() == 1);
+        Some(if single { name.to_owned() } else { format!("{name}[{n}]") })
+    })
 }
 
 /// Packets that a queue dropped: written by the thread that has the queue, read by
@@ -180,7 +193,7 @@ impl Device {
             return Err(Error::UnknownDevice { device: name, vendor: ids.vendor, id: ids.device, known });
         }
         pci.set_bus_master(true)?;
-        let bar = pci.bar(0)?;
+        let bar = pci.bar(0)?.traced(&name, info.register_name);
         if bar.len() < info.window {
             return Err(Error::BarTooSmall { device: name, bar: 0, len: bar.len(), needed: info.window });
         }
@@ -236,7 +249,7 @@ impl Device {
     pub fn wait_for_link(&self, limit_ms: u64, up: impl Fn() -> bool) {
         for _ in 0..limit_ms.div_ceil(10) {
             if up() || self.pci.health().is_err() {
-                return;
+                return tracing::debug!(port = self.name, "the wait for a link is over");
             }
             sleep(Duration::from_millis(10));
         }

@@ -1,10 +1,10 @@
 //! Which frames a port receives: the filters of every port here, over the tables that
 //! its chip has.
 
-use port::Filters;
+use port::{Filters, Port as _};
 
 use super::chip::Chip;
-use super::port::Port;
+use super::port::{Port, colons};
 use crate::Result;
 
 /// The filter tables of a chip.
@@ -30,6 +30,7 @@ pub trait FilterTables {
 
 impl<C: Chip> Filters for Port<C> {
     fn add_mac(&mut self, mac: [u8; 6]) -> port::Result<()> {
+        tracing::debug!(port = self.name(), "filter: address {} added", colons(mac));
         if mac[0] & 1 == 0 {
             return Ok(self.chip.add_unicast(mac)?);
         }
@@ -43,6 +44,7 @@ impl<C: Chip> Filters for Port<C> {
     }
 
     fn remove_mac(&mut self, mac: [u8; 6]) -> port::Result<bool> {
+        tracing::debug!(port = self.name(), "filter: address {} removed", colons(mac));
         if mac[0] & 1 == 0 {
             return Ok(self.chip.remove_unicast(mac)?);
         }
@@ -53,6 +55,7 @@ impl<C: Chip> Filters for Port<C> {
     }
 
     fn set_vlan(&mut self, vlan: u16, on: bool) -> port::Result<()> {
+        tracing::debug!(port = self.name(), "filter: VLAN {vlan} {}", if on { "added" } else { "removed" });
         Ok(self.chip.set_vlan(vlan, on)?)
     }
 

@@ -22,7 +22,7 @@ mod scatter;
 mod tx;
 mod writeback;
 
-pub(crate) use chip::{Chip, ChipInfo, Device, Init, Queues};
+pub(crate) use chip::{Chip, ChipInfo, Device, Init, Queues, name_at};
 pub use port::Port;
 pub(crate) use ring_registers::{Registers, RingRegisters};
 pub use rx::RxQueue;

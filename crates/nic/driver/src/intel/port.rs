@@ -2,6 +2,7 @@
 //! are taken, statistics, stop and close. What a chip does in its own way is
 //! [`Chip`]'s and [`Init`]'s.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bus::Pci;
@@ -38,28 +39,46 @@ impl<C: Init> Port<C> {
     pub fn open(pci: Pci, dma: &Dma, options: Options) -> Result<Port<C>> {
         let options = Device::check(options, C::INFO)?;
         let chip = Arc::new(C::new(Device::attach(pci, dma, C::INFO)?));
+        let step = |step: fmt::Arguments<'_>| tracing::debug!(port = chip.name, "{step}");
+        step(format_args!("reset"));
         chip.reset()?;
         let mac = chip.mac()?;
+        step(format_args!("receive side: address {}", colons(mac)));
         chip.init_rx(mac, &options)?;
+        step(format_args!("transmit side"));
         chip.init_tx()?;
         let mut rx = Vec::new();
         for n in 0..options.rx_queues {
             let queue = RxQueue::new(&chip, n, &options)?;
+            step(format_args!(
+                "receive queue {n}: {} descriptors at {:#x}",
+                options.rx_ring,
+                queue.ring.iova()
+            ));
             chip.enable_rx(&queue, &options)?;
             rx.push(queue);
         }
         let mut tx = Vec::new();
         for n in 0..options.tx_queues {
             let queue = TxQueue::new(&chip, n, &options)?;
+            step(format_args!(
+                "transmit queue {n}: {} descriptors at {:#x}",
+                options.tx_ring,
+                queue.ring.iova()
+            ));
             chip.enable_tx(&queue)?;
             tx.push(queue);
         }
         if options.interrupts && chip.pci.interrupt_vectors() > 0 {
+            step(format_args!("interrupts"));
             chip.init_interrupts(&mut rx)?;
         }
+        step(format_args!("receiving on"));
         chip.set_receiving(true)?;
+        step(format_args!("link started"));
         chip.start_link()?;
         chip.wait_for_link(options.link_wait_ms, || chip.link().up);
+        step(format_args!("link {}", chip.link()));
         let (rx, tx) = (rx.into_iter().map(Some).collect(), tx.into_iter().map(Some).collect());
         let promiscuous = options.promiscuous;
         let (all_multicast, multicast) = (false, vec![]);
@@ -93,7 +112,9 @@ impl<C: Chip> Port<C> {
 
     /// One bit serves both modes in some chips, so that each must know of the other.
     pub(super) fn set_modes(&self) -> Result<()> {
-        self.chip.set_modes(self.promiscuous, self.promiscuous || self.all_multicast)
+        let (unicast, multicast) = (self.promiscuous, self.promiscuous || self.all_multicast);
+        tracing::debug!(port = self.chip.name, "filter: all unicast {unicast}, all multicast {multicast}");
+        self.chip.set_modes(unicast, multicast)
     }
 }
 
@@ -168,8 +189,14 @@ impl<C: Chip> port::Port for Port<C> {
     }
 
     fn stop(&mut self) -> port::Result<()> {
+        tracing::debug!(port = self.chip.name, "receiving off");
         Ok(self.chip.set_receiving(false)?)
     }
+}
+
+/// An Ethernet address as people write it.
+pub(super) fn colons(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 /// The support of each feature that a chip has, in a port that was opened with these

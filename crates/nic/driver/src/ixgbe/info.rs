@@ -7,12 +7,13 @@ use regs::ixgbe::*;
 use super::device::Chip;
 use super::stats::SOURCES;
 use crate::intel::ring_registers::rss;
-use crate::intel::{ChipInfo, Registers};
+use crate::intel::{ChipInfo, Registers, name_at};
 
 /// The 82599 and its relatives.
 pub(super) static INFO: ChipInfo = ChipInfo {
     knows: super::knows,
     known: super::DRIVES,
+    register_name: |offset| name_at(TABLE.iter(), offset),
     window: 128 << 10, // 9.3.6.1
     rdt: RDT::REGISTER,
     tdt: TDT::REGISTER,

@@ -120,6 +120,7 @@ impl Shared {
         command: [u8; 2],
         data: &[u8],
     ) -> Result<()> {
+        tracing::debug!(port = self.name, "{name}: command {command:?}, {data:02x?}");
         let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         match control.as_mut().filter(|_| self.features & feature != 0) {
             Some(control) => control.command(&self.name, name, command, data, || self.status()),

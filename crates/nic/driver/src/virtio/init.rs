@@ -66,6 +66,7 @@ impl Virtio {
     /// As there.
     pub fn open_on(transport: Arc<dyn Transport>, dma: &Dma, options: Options) -> Result<Virtio> {
         let options = check(options)?;
+        tracing::debug!(port = transport.pci().name(), "reset");
         transport.reset()?;
         let opened = Virtio::bring_up(&transport, dma, options);
         if opened.is_err() && transport.health().is_ok() {
@@ -88,7 +89,9 @@ impl Virtio {
         let tx = (0..plan.pairs).map(|n| plan.tx(&shared, n, &options)).collect::<Result<Vec<_>>>()?;
         let control = plan.control(&shared)?;
         *shared.control.lock().unwrap_or_else(PoisonError::into_inner) = control;
-        transport.set_status(ready(&**transport))?;
+        let status = ready(&**transport);
+        tracing::debug!(port = shared.name, "{} pairs of queues; status {status:#x}", plan.pairs);
+        transport.set_status(status)?;
         let mac = match features & net::MAC {
             0 => options.mac.unwrap_or_else(random_mac),
             _ => config::mac(&**transport)?,
@@ -250,6 +253,8 @@ impl Plan {
         let mut ring = R::new(&shared.dma, shape)?;
         ring.disarm();
         let [descriptors, driver, device] = ring.areas();
+        let (port, size) = (&shared.name, shape.size);
+        tracing::debug!(port, "queue {queue}: {size} descriptors at {descriptors:#x}");
         let areas = Areas { size: shape.size, descriptors, driver, device, vector };
         match shared.transport.start_queue(queue, &areas) {
             Ok(doorbell) => Ok((ring, doorbell)),

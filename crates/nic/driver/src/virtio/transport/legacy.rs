@@ -31,7 +31,7 @@ pub struct Legacy {
 impl Legacy {
     /// Finds the registers of a legacy or transitional device.
     pub fn open(pci: Pci) -> Result<Legacy> {
-        let bar = pci.bar(0)?;
+        let bar = pci.bar(0)?.traced(&pci.name(), |_| None);
         if bar.len() < REGISTERS {
             let device = pci.name();
             return Err(Error::BarTooSmall { device, bar: 0, len: bar.len(), needed: REGISTERS });

@@ -52,7 +52,7 @@ impl Structure {
             return None;
         }
         let (offset, length) = (word(capability::OFFSET)?, word(capability::LENGTH)?);
-        let bar = pci.bar(bar.into()).ok()?;
+        let bar = pci.bar(bar.into()).ok()?.traced(&pci.name(), |_| None);
         let fits = offset.checked_add(length).is_some_and(|end| end <= bar.len());
         (fits && length >= least).then_some(Structure { bar, offset, length })
     }
