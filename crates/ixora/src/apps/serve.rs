@@ -10,7 +10,7 @@ use runtime::Poller;
 use service::http::Files;
 use service::memcached::Limits;
 use service::{Http, Memcached, Protocol, Server};
-use tcp::{Addresses, Echo, Host, KeepAlive, Neighbors, Options, Report, Service};
+use tcp::{Addresses, Echo, Host, KeepAlive, Neighbors, Offload, Options, Report, Service};
 use wire::MacAddress;
 use wire::ip::port;
 
@@ -98,7 +98,8 @@ fn serve(
     for n in 0..options.open.rx_queues {
         let queues = (ports.rx(0, n)?, ports.tx(0, n)?);
         let keep_alive = Some(KeepAlive::default());
-        let tcp = Options { key, mtu: mtu.min(1500) as u16, keep_alive, ..Options::default() };
+        let offload = Offload::from(&ports.list[0].capabilities());
+        let tcp = Options { key, mtu: mtu.min(1500) as u16, keep_alive, offload, ..Options::default() };
         let mut host = Host::new(queues, addresses.clone(), &neighbors, tcp, service(&report), BUFFERS);
         host.stack().listen(arguments.listen.unwrap_or(listen));
         host.report_to(&report);

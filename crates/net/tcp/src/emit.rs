@@ -2,12 +2,13 @@
 
 use std::net::IpAddr;
 
-use memory::{Packet, Pool};
+use memory::{Packet, Pool, TxOffload};
 use wire::ip::{Addresses, Protocol};
 use wire::tcp::{self, Flags};
 use wire::tcp_option::{TcpOption, set_sack_blocks};
 use wire::{ipv4, ipv6};
 
+use crate::options::Offload;
 use crate::segment::Blocks;
 use crate::sequence::Sequence;
 
@@ -80,16 +81,16 @@ pub struct Header {
 impl Header {
     /// A packet of the segment with a copy of `payload`; `None` when the pool has no buffer,
     /// or the payload does not fit into one.
-    pub fn build(&self, pool: &mut Pool, payload: &[u8]) -> Option<Packet> {
+    pub fn build(&self, pool: &mut Pool, payload: &[u8], offload: Offload) -> Option<Packet> {
         let mut packet = pool.alloc()?;
-        if packet.copy_from(payload).is_err() || self.write(&mut packet).is_err() {
+        if packet.copy_from(payload).is_err() || self.write(&mut packet, offload).is_err() {
             pool.free(packet);
             return None;
         }
         Some(packet)
     }
 
-    fn write(&self, packet: &mut Packet) -> Result<(), memory::TooLong> {
+    fn write(&self, packet: &mut Packet, offload: Offload) -> Result<(), memory::TooLong> {
         let options = self.options.padded();
         let header_len = tcp::HEADER_LEN + options.len();
         // The buffer's bytes are whatever they were.
@@ -103,7 +104,12 @@ impl Header {
         segment.set_flags(self.flags);
         segment.set_window(self.window);
         segment.options_mut().copy_from_slice(options);
-        segment.fill_checksum(self.addresses);
+        if offload.checksum {
+            segment.fill_pseudo_checksum(self.addresses);
+            packet.set_tx_offload(asked(self.addresses, header_len));
+        } else {
+            segment.fill_checksum(self.addresses);
+        }
         let payload_len = packet.len();
         match self.addresses {
             Addresses::V4 { src, dst } => {
@@ -130,6 +136,16 @@ impl Header {
         }
         Ok(())
     }
+}
+
+/// Asks the port for the checksum of a segment whose header has so many bytes. How many stand
+/// in front of the IP header is not known yet.
+fn asked(addresses: Addresses, header_len: usize) -> TxOffload {
+    let (flags, l3_len) = match addresses {
+        Addresses::V4 { .. } => (TxOffload::TCP_CHECKSUM, ipv4::HEADER_LEN),
+        Addresses::V6 { .. } => (TxOffload::TCP_CHECKSUM | TxOffload::IPV6, ipv6::HEADER_LEN),
+    };
+    TxOffload { flags, l3_len: l3_len as u8, l4_len: header_len as u8, ..TxOffload::default() }
 }
 
 /// Two addresses of one version; of different ones there is no packet.

@@ -61,5 +61,5 @@ pub use echo::Echo;
 pub use event::{Event, Id, Reason, Service};
 pub use host::{Addresses, Host, Neighbors, Report};
 pub use key::Key;
-pub use options::{Algorithm, KeepAlive, Options};
+pub use options::{Algorithm, KeepAlive, Offload, Options};
 pub use stack::Stack;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use memory::{Batch, Packet, Pool};
+use memory::{Batch, Packet, Pool, TxOffload};
 use neighbor::{Address, Cache, Held, Resolution, Resolver, SyncTable};
 use wire::MacAddress;
 
@@ -60,6 +60,10 @@ impl<A: Address> Link<A> {
 
     fn wrap(&self, packet: &mut Packet, mac: MacAddress) -> bool {
         let header = self.resolver.header(mac);
+        let asked = packet.tx_offload();
+        if asked != TxOffload::default() {
+            packet.set_tx_offload(TxOffload { l2_len: header.len() as u8, ..asked });
+        }
         packet.push_front(header.len()).map(|front| front.copy_from_slice(&header)).is_ok()
     }
 

@@ -1,5 +1,7 @@
 //! What a stack is told when it is made: sizes, limits and times.
 
+use port::{Capabilities, Feature};
+
 /// A second in nanoseconds.
 pub(crate) const SECOND_NS: i64 = 1_000_000_000;
 /// A millisecond in nanoseconds.
@@ -31,6 +33,20 @@ impl Default for KeepAlive {
     /// What a server asks that is to forget clients which have vanished within four minutes.
     fn default() -> KeepAlive {
         KeepAlive { idle_ns: 120 * SECOND_NS, interval_ns: 30 * SECOND_NS, probes: 4 }
+    }
+}
+
+/// What the port does with packets that are sent, so that the stack need not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Offload {
+    /// The port fills in checksums of packets that ask for it.
+    pub checksum: bool,
+}
+
+impl From<&Capabilities> for Offload {
+    /// What an open port can do and does.
+    fn from(can: &Capabilities) -> Offload {
+        Offload { checksum: can.has(Feature::TxChecksum) }
     }
 }
 
@@ -78,6 +94,8 @@ pub struct Options {
     pub retries: u8,
     /// Whether silent connections are asked; by default they are not.
     pub keep_alive: Option<KeepAlive>,
+    /// What is left to the port.
+    pub offload: Offload,
     /// How fast connections send.
     pub algorithm: Algorithm,
     /// Whether selective acknowledgements are offered (RFC 2018).
@@ -111,6 +129,7 @@ impl Default for Options {
             syn_retries: 5,
             retries: 12,
             keep_alive: None,
+            offload: Offload::default(),
             algorithm: Algorithm::Cubic,
             sack: true,
             timestamps: true,

@@ -249,7 +249,7 @@ impl Connection {
         }
         let Some(node) = shared.nodes.get_mut(at) else { return false };
         let payload = node.packet.as_ref().map_or(&[][..], |packet| &packet[..]);
-        let Some(packet) = header.build(io.pool, payload) else {
+        let Some(packet) = header.build(io.pool, payload, shared.options.offload) else {
             shared.counters.no_buffer += 1;
             return false;
         };
@@ -359,7 +359,7 @@ impl Connection {
             header.options.push_sack(&self.blocks(shared));
         }
         self.duplicate = None;
-        let Some(packet) = header.build(io.pool, &[]) else {
+        let Some(packet) = header.build(io.pool, &[], shared.options.offload) else {
             shared.counters.no_buffer += 1;
             self.duplicate = duplicate;
             return false;
@@ -390,7 +390,7 @@ impl Connection {
 
 /// Sends a segment that is not sent again: one for which there is no room is counted.
 pub fn send_reply(header: &Header, shared: &mut Shared, io: &mut Io) {
-    let packet = if io.out.room() > 0 { header.build(io.pool, &[]) } else { None };
+    let packet = if io.out.room() > 0 { header.build(io.pool, &[], shared.options.offload) } else { None };
     match packet.map(|packet| io.out.push(packet)) {
         Some(None) => shared.counters.segments_sent += 1,
         Some(Some(packet)) => io.pool.free(packet),

@@ -1,0 +1,138 @@
+//! Our TCP over our driver on two models: what the stack leaves to the NIC arrives right.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::Bench;
+use common::limit::Limit;
+use memory::{Batch, Packet, Pool};
+use port::{Capabilities, Options, Port as _, RxQueue, TxQueue};
+use runtime::{Instant, Poller as _};
+use tcp::{Addresses, Event, Host, Id, Io, Neighbors, Offload, Service, Stack};
+use wire::MacAddress;
+
+const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
+const PORT: u16 = 9;
+const BYTES: usize = 1_000_000;
+
+fn byte(at: usize) -> u8 {
+    (at * 31 + at / 251) as u8
+}
+
+/// Sends, or checks what comes.
+struct Stream {
+    to: Option<Ipv4Addr>,
+    id: Option<Id>,
+    done: Arc<AtomicUsize>,
+}
+
+impl Stream {
+    fn fill(&mut self, stack: &mut Stack, io: &mut Io) {
+        let Some(id) = self.id.filter(|_| self.to.is_some()) else { return };
+        loop {
+            let at = self.done.load(Ordering::Relaxed);
+            let bytes: Vec<u8> = (at..BYTES.min(at + 10_000)).map(byte).collect();
+            match stack.write(id, &bytes, io).unwrap() {
+                0 => return,
+                written => _ = self.done.fetch_add(written, Ordering::Relaxed),
+            }
+        }
+    }
+
+    fn check(&mut self, id: Id, packet: Packet, stack: &mut Stack, io: &mut Io) {
+        let at = self.done.fetch_add(packet.len(), Ordering::Relaxed);
+        let is_right = packet.iter().enumerate().all(|(n, got)| *got == byte(at + n));
+        assert!(is_right, "{} bytes from {at} on", packet.len());
+        stack.consume(id, packet.len(), io).unwrap();
+        io.pool.free(packet);
+    }
+}
+
+impl Service for Stream {
+    fn begin(&mut self, stack: &mut Stack, io: &mut Io) {
+        if let Some(to) = self.to {
+            self.id = Some(stack.connect(HOSTS[0].into(), (to.into(), PORT), io).unwrap());
+        }
+    }
+
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        for event in events.drain(..) {
+            match event {
+                Event::Received { connection, packet } => self.check(connection, packet, stack, io),
+                Event::Connected { .. } | Event::Sent { .. } => self.fill(stack, io),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// Two hosts on the ports of a bench, the first of which sends to the second.
+fn hosts(bench: &mut Bench, offload: Offload) -> ([Host; 2], [Arc<AtomicUsize>; 2]) {
+    let done = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+    let mut n = 0;
+    let hosts = [(); 2].map(|()| {
+        let side = &mut bench.sides[n];
+        let queues: (Box<dyn RxQueue>, Box<dyn TxQueue>) =
+            (Box::new(side.rx.remove(0)), Box::new(side.tx.remove(0)));
+        let addresses = Addresses {
+            mac: MacAddress(side.device.mac()),
+            v4: Some((HOSTS[n], 24)),
+            v6: None,
+            gateways: (None, None),
+        };
+        let to = (n == 0).then_some(HOSTS[1]);
+        let service = Stream { to, id: None, done: done[n].clone() };
+        let options = tcp::Options { key: [1, n as u64], offload, ..tcp::Options::default() };
+        let mut host = Host::new(queues, addresses, &Neighbors::default(), options, Box::new(service), 2048);
+        host.stack().listen(PORT);
+        n += 1;
+        host
+    });
+    (hosts, done)
+}
+
+fn count(host: &Host, name: &str) -> u64 {
+    host.counters().iter().find(|counter| counter.name == name).unwrap().value
+}
+
+/// Sends a megabyte; what the sender counted, and how many frames the wire had from it.
+fn transfer(offload: impl FnOnce(&Capabilities) -> Offload) -> (Vec<u64>, u64) {
+    let mut bench = Bench::with_pool(&["pair", "pair"], &Options::default(), 8192);
+    let offload = offload(&bench.sides[0].device.capabilities());
+    let (mut hosts, done) = hosts(&mut bench, offload);
+    let mut limit = Limit::rounds(1_000_000, "a megabyte to cross the wire");
+    let mut batch = Batch::with_limit(64);
+    let mut pool = std::mem::replace(&mut bench.pool, Pool::new(&bench.dma, 8).unwrap());
+    while done[1].load(Ordering::Relaxed) < BYTES {
+        limit.check();
+        for host in &mut hosts {
+            host.turn(Instant::now(), &mut pool, &mut batch);
+        }
+        bench.handles.iter().for_each(|handle| _ = handle.step_now());
+    }
+    let names = ["tcp_segments_sent", "tcp_segments_resent", "tcp_bytes_acknowledged"];
+    let counted = names.map(|name| count(&hosts[0], name)).to_vec();
+    assert_eq!(count(&hosts[1], "rx_tcp_checksum"), 0);
+    let sent = bench.handles[0].report().counters["tx_packets"];
+    hosts.iter_mut().for_each(|host| {
+        let mut out = Batch::default();
+        host.stack().clear(&mut Io { now_ns: 0, pool: &mut pool, out: &mut out });
+    });
+    testbed::inprocess::while_stepping(&bench.handles, || drop(hosts)).unwrap();
+    bench.pool = pool;
+    (counted, sent)
+}
+
+#[test]
+fn checksums_are_left_to_the_nic() {
+    let (counted, sent) = transfer(|can| {
+        let offload = Offload::from(can);
+        assert!(offload.checksum, "the 82599 has it, and it is on by default");
+        Offload { checksum: true, ..Offload::default() }
+    });
+    assert!(counted[0] >= (BYTES / 1460) as u64 && sent >= counted[0], "{counted:?}, {sent} frames");
+}
