@@ -14,6 +14,8 @@ use crate::sequence::Sequence;
 
 /// Bytes of options that a header can have.
 const MAX_OPTIONS: usize = tcp::MAX_HEADER_LEN - tcp::HEADER_LEN;
+/// Bytes in front of the payload, at most.
+pub const MAX_HEADERS: usize = ipv6::HEADER_LEN + tcp::MAX_HEADER_LEN;
 /// Bytes of the timestamps with the option's padding.
 pub const TIMESTAMPS_LEN: u16 = 12;
 
@@ -146,6 +148,39 @@ fn asked(addresses: Addresses, header_len: usize) -> TxOffload {
         Addresses::V6 { .. } => (TxOffload::TCP_CHECKSUM | TxOffload::IPV6, ipv6::HEADER_LEN),
     };
     TxOffload { flags, l3_len: l3_len as u8, l4_len: header_len as u8, ..TxOffload::default() }
+}
+
+/// Makes a packet, whose payload of `payload_len` bytes stands in several buffers, one that
+/// the port cuts into segments of `segment_size` bytes of payload.
+pub fn enlarge(packet: &mut Packet, payload_len: u32, segment_size: u32, is_pushed: bool) {
+    let asked = packet.tx_offload();
+    let is_v4 = !asked.has(TxOffload::IPV6);
+    let (l3_len, l4_len) = (usize::from(asked.l3_len), usize::from(asked.l4_len));
+    let len = (l4_len + payload_len as usize) as u16;
+    let addresses = match is_v4 {
+        true => ipv4::Header::of_mut(packet).map(|mut ip| {
+            ip.set_total_len(len + l3_len as u16);
+            ip.set_checksum(0);
+            ip.addresses()
+        }),
+        false => ipv6::Header::of_mut(packet).map(|mut ip| {
+            ip.set_payload_len(len);
+            ip.addresses()
+        }),
+    };
+    if let (Some(addresses), Some(mut tcp)) = (addresses, tcp::Header::of_mut(&mut packet[l3_len..])) {
+        if is_pushed {
+            tcp.set_flags(tcp.flags() | Flags::PSH);
+        }
+        // Segments have other lengths than the packet.
+        tcp.set_checksum(addresses.pseudo_header(Protocol::TCP, 0));
+    }
+    let sums = TxOffload::SEGMENT | if is_v4 { TxOffload::IP_CHECKSUM } else { 0 };
+    packet.set_tx_offload(TxOffload {
+        flags: asked.flags | sums,
+        segment_size: segment_size as u16,
+        ..asked
+    });
 }
 
 /// Two addresses of one version; of different ones there is no packet.

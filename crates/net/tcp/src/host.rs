@@ -292,7 +292,10 @@ impl Poller for Host {
     }
 
     fn buffers(&self) -> usize {
-        self.stack.options().packets as usize + FRAMES + SEGMENTS
+        let options = self.stack.options();
+        // What the port cuts waits for it in as many buffers as there are segments.
+        let copies = if options.offload.buffers > 1 { options.packets / 2 } else { 0 };
+        (options.packets + copies) as usize + FRAMES + SEGMENTS
     }
 
     fn deadline(&self) -> Option<Instant> {

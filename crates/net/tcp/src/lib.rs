@@ -17,8 +17,8 @@
 //! 6298), initial numbers (RFC 6528), the checks of RFC 5961, SYN cookies (RFC 4987),
 //! congestion notification (RFC 3168), path MTU discovery (RFC 1191, 8201, and what RFC 4821
 //! has against black holes) and keep-alive. There are no urgent data, which are
-//! bytes like others here, no Nagle's algorithm, no segmentation
-//! offload, no fast open and no fragments.
+//! bytes like others here, no Nagle's algorithm, no fast open and no fragments. Checksums and
+//! segmentation are left to the port where it has them ([`Offload`]).
 //!
 //! What strangers can make a stack keep is bounded by [`Options`], and every segment that it
 //! drops is counted by a name of `port::Reason` ([`Counters`]).
@@ -42,6 +42,7 @@ mod icmp;
 mod input;
 mod kept;
 mod key;
+mod large;
 mod link;
 mod options;
 mod output;

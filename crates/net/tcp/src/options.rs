@@ -41,12 +41,16 @@ impl Default for KeepAlive {
 pub struct Offload {
     /// The port fills in checksums of packets that ask for it.
     pub checksum: bool,
+    /// The port cuts packets of up to so many buffers into segments, and fills in their
+    /// checksums; zero where it does not.
+    pub buffers: usize,
 }
 
 impl From<&Capabilities> for Offload {
     /// What an open port can do and does.
     fn from(can: &Capabilities) -> Offload {
-        Offload { checksum: can.has(Feature::TxChecksum) }
+        let buffers = if can.has(Feature::Segmentation) { can.limits.tx_segments } else { 0 };
+        Offload { checksum: can.has(Feature::TxChecksum), buffers }
     }
 }
 
@@ -147,6 +151,11 @@ impl Options {
             receive_buffer: self.receive_buffer.clamp(1 << 10, 1 << 29),
             send_buffer: self.send_buffer.clamp(1 << 10, 1 << 29),
             send_packets: self.send_packets.max(4),
+            offload: Offload {
+                // A port that cuts packets fills in their checksums.
+                buffers: if self.offload.checksum { self.offload.buffers } else { 0 },
+                ..self.offload
+            },
             packets: self.packets.max(128),
             connections: self.connections.clamp(1, 1 << 31),
             min_rto_ns: self.min_rto_ns.clamp(MILLISECOND_NS, MAX_RTO_NS),

@@ -1,6 +1,7 @@
 //! What a connection sends: what was lost first, then what is new, as far as the windows
 //! permit, and an acknowledgement where nothing else carries it.
 
+use memory::Packet;
 use wire::ecn;
 use wire::ip::Addresses;
 use wire::tcp::Flags;
@@ -23,10 +24,12 @@ pub enum Stop {
 }
 
 /// How far the windows let a node go.
-enum May {
+pub enum May {
+    /// All of it.
     Send,
     /// So many bytes of it.
     SendPart(u32),
+    /// Nothing of it yet.
     Wait,
 }
 
@@ -59,11 +62,10 @@ impl Connection {
             let at = self.unsent;
             self.join(at, self.room(), shared, io);
             let Some(node) = shared.nodes.get(at) else { break };
-            let (len, next) = (node.len(), node.next);
             match self.may_send(node, shared.options.send_packets) {
                 May::Send => {}
                 May::Wait => break,
-                May::SendPart(_) if self.nxt != self.una && !shared.may_queue(self.queue.len) => break,
+                May::SendPart(_) if !self.may_split(shared) => break,
                 May::SendPart(len) => {
                     if !self.split(at, len, shared, io) {
                         return Stop::NoRoom;
@@ -72,16 +74,35 @@ impl Connection {
                 }
             }
             self.restart_after_idle(io.now_ns);
-            if !self.transmit(at, shared, io) {
+            if !self.transmit_new(at, shared, io) {
                 return Stop::NoRoom;
             }
-            self.nxt = self.nxt.plus(len);
-            self.unsent = next;
-            self.in_flight += len;
-            self.after_send(io.now_ns);
         }
         self.await_window(io.now_ns);
         Stop::Done
+    }
+
+    /// Sends the first node that was not sent, and more in the same packet where the port cuts
+    /// it; false when there is no room or no buffer.
+    pub fn transmit_new(&mut self, at: u32, shared: &mut Shared, io: &mut Io) -> bool {
+        let Some(node) = shared.nodes.get(at) else { return false };
+        let (len, next, is_control) = (node.len(), node.next, node.is_control);
+        let Some(mut packet) = self.build(at, shared, io) else { return false };
+        self.advance(len, next, io.now_ns);
+        if shared.options.offload.buffers > 1 && !is_control {
+            self.extend(&mut packet, len, shared, io);
+        }
+        let refused = io.out.push(packet);
+        debug_assert!(refused.is_none(), "there was room");
+        true
+    }
+
+    /// Counts the first node that was not sent as sent.
+    pub fn advance(&mut self, len: u32, next: u32, now_ns: i64) {
+        self.nxt = self.nxt.plus(len);
+        self.unsent = next;
+        self.in_flight += len;
+        self.after_send(now_ns);
     }
 
     /// Sends again what was lost.
@@ -123,7 +144,7 @@ impl Connection {
     /// How far the windows let the first node go that was not sent (RFC 9293, section
     /// 3.8.6.2.1, without Nagle's algorithm). The segments on their way are no more than
     /// `most` full ones, for each is a packet, however small the other side wants them.
-    fn may_send(&self, node: &Node, most: u32) -> May {
+    pub fn may_send(&self, node: &Node, most: u32) -> May {
         if !self.state.is_synchronized() {
             let is_syn = node.sequence == self.initial;
             return if is_syn { May::Send } else { May::Wait };
@@ -152,8 +173,13 @@ impl Connection {
         May::Wait
     }
 
+    /// Whether a node may be cut in two, which takes a buffer more.
+    pub fn may_split(&self, shared: &Shared) -> bool {
+        self.nxt == self.una || shared.may_queue(self.queue.len)
+    }
+
     /// Payload bytes that the other side's window takes at once.
-    fn room(&self) -> u32 {
+    pub fn room(&self) -> u32 {
         let edge = self.una.plus(self.send_window);
         let room = if edge.is_after(self.nxt) { edge.since(self.nxt) } else { 0 };
         room.min(self.payload_size())
@@ -161,7 +187,7 @@ impl Connection {
 
     /// Joins a short node with those behind it, up to so many bytes, if they are in the same
     /// case: all wait to be sent, or to be sent again.
-    fn join(&mut self, at: u32, most: u32, shared: &mut Shared, io: &mut Io) {
+    pub fn join(&mut self, at: u32, most: u32, shared: &mut Shared, io: &mut Io) {
         loop {
             let Some(node) = shared.nodes.get(at) else { return };
             let Some(next) = shared.nodes.get(node.next) else { return };
@@ -180,7 +206,7 @@ impl Connection {
     }
 
     /// Cuts a node in two, the first of which has `len` bytes; false when there is no buffer.
-    fn split(&mut self, at: u32, len: u32, shared: &mut Shared, io: &mut Io) -> bool {
+    pub fn split(&mut self, at: u32, len: u32, shared: &mut Shared, io: &mut Io) -> bool {
         let Some(mut rest) = io.pool.alloc() else {
             shared.counters.no_buffer += 1;
             return false;
@@ -233,11 +259,19 @@ impl Connection {
 
     /// Sends a node; false when there is no room or no buffer.
     pub fn transmit(&mut self, at: u32, shared: &mut Shared, io: &mut Io) -> bool {
+        let Some(packet) = self.build(at, shared, io) else { return false };
+        let refused = io.out.push(packet);
+        debug_assert!(refused.is_none(), "there was room");
+        true
+    }
+
+    /// A packet of a node, which counts as sent; `None` when there is no room or no buffer.
+    fn build(&mut self, at: u32, shared: &mut Shared, io: &mut Io) -> Option<Packet> {
         if io.out.room() == 0 {
-            return false;
+            return None;
         }
-        let Some(addresses) = self.key.addresses() else { return false };
-        let Some(node) = shared.nodes.get(at) else { return false };
+        let addresses = self.key.addresses()?;
+        let node = shared.nodes.get(at)?;
         let (sequence, is_control, is_resent) = (node.sequence, node.is_control, node.is_resent);
         let is_last = shared.nodes.get(node.next).is_none_or(|next| next.is_control);
         let is_syn = is_control && !self.state.is_synchronized();
@@ -247,20 +281,18 @@ impl Connection {
         if self.is.has_ecn && payload_len > 0 && !is_resent {
             header.ecn = ecn::ECT_0;
         }
-        let Some(node) = shared.nodes.get_mut(at) else { return false };
+        let node = shared.nodes.get_mut(at)?;
         let payload = node.packet.as_ref().map_or(&[][..], |packet| &packet[..]);
         let Some(packet) = header.build(io.pool, payload, shared.options.offload) else {
             shared.counters.no_buffer += 1;
-            return false;
+            return None;
         };
         (node.sent, node.sent_ns) = (Sent::InFlight, io.now_ns);
         self.reduction.count_sent(node.len());
         shared.counters.segments_sent += 1;
         self.has_acknowledged(flags);
         self.is.owes_cwr &= !flags.contains(Flags::CWR);
-        let refused = io.out.push(packet);
-        debug_assert!(refused.is_none(), "there was room");
-        true
+        Some(packet)
     }
 
     fn flags(&mut self, is_syn: bool, is_control: bool, is_last: bool, is_resent: bool) -> Flags {

@@ -144,9 +144,7 @@ impl Connection {
         });
         if let Some((len, next)) = new.map(|node| (node.len(), node.next)) {
             if self.transmit(self.unsent, shared, io) {
-                self.nxt = self.nxt.plus(len);
-                self.unsent = next;
-                self.in_flight += len;
+                self.advance(len, next, io.now_ns);
                 self.is.is_probe_resent = false;
                 self.probe_end = Some(self.nxt);
             }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,11 +11,13 @@ use common::Bench;
 use common::limit::Limit;
 use memory::{Batch, Packet, Pool};
 use port::{Capabilities, Options, Port as _, RxQueue, TxQueue};
-use runtime::{Instant, Poller as _};
+use runtime::{Instant, Poller as _, Queue};
 use tcp::{Addresses, Event, Host, Id, Io, Neighbors, Offload, Service, Stack};
 use wire::MacAddress;
 
 const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
+const HOSTS_V6: [Ipv6Addr; 2] =
+    [Ipv6Addr::new(0xFD00, 0, 0, 0, 0, 0, 0, 1), Ipv6Addr::new(0xFD00, 0, 0, 0, 0, 0, 0, 2)];
 const PORT: u16 = 9;
 const BYTES: usize = 1_000_000;
 
@@ -25,14 +27,15 @@ fn byte(at: usize) -> u8 {
 
 /// Sends, or checks what comes.
 struct Stream {
-    to: Option<Ipv4Addr>,
+    /// This end and the other, of the one that opens the connection.
+    ends: Option<(IpAddr, IpAddr)>,
     id: Option<Id>,
     done: Arc<AtomicUsize>,
 }
 
 impl Stream {
     fn fill(&mut self, stack: &mut Stack, io: &mut Io) {
-        let Some(id) = self.id.filter(|_| self.to.is_some()) else { return };
+        let Some(id) = self.id.filter(|_| self.ends.is_some()) else { return };
         loop {
             let at = self.done.load(Ordering::Relaxed);
             let bytes: Vec<u8> = (at..BYTES.min(at + 10_000)).map(byte).collect();
@@ -54,8 +57,8 @@ impl Stream {
 
 impl Service for Stream {
     fn begin(&mut self, stack: &mut Stack, io: &mut Io) {
-        if let Some(to) = self.to {
-            self.id = Some(stack.connect(HOSTS[0].into(), (to.into(), PORT), io).unwrap());
+        if let Some((local, remote)) = self.ends {
+            self.id = Some(stack.connect(local, (remote, PORT), io).unwrap());
         }
     }
 
@@ -71,7 +74,7 @@ impl Service for Stream {
 }
 
 /// Two hosts on the ports of a bench, the first of which sends to the second.
-fn hosts(bench: &mut Bench, offload: Offload) -> ([Host; 2], [Arc<AtomicUsize>; 2]) {
+fn hosts(bench: &mut Bench, is_v6: bool, offload: Offload) -> ([Host; 2], [Arc<AtomicUsize>; 2]) {
     let done = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
     let mut n = 0;
     let hosts = [(); 2].map(|()| {
@@ -81,11 +84,14 @@ fn hosts(bench: &mut Bench, offload: Offload) -> ([Host; 2], [Arc<AtomicUsize>; 
         let addresses = Addresses {
             mac: MacAddress(side.device.mac()),
             v4: Some((HOSTS[n], 24)),
-            v6: None,
+            v6: Some((HOSTS_V6[n], 64)),
             gateways: (None, None),
         };
-        let to = (n == 0).then_some(HOSTS[1]);
-        let service = Stream { to, id: None, done: done[n].clone() };
+        let ends = match is_v6 {
+            true => (HOSTS_V6[0].into(), HOSTS_V6[1].into()),
+            false => (HOSTS[0].into(), HOSTS[1].into()),
+        };
+        let service = Stream { ends: (n == 0).then_some(ends), id: None, done: done[n].clone() };
         let options = tcp::Options { key: [1, n as u64], offload, ..tcp::Options::default() };
         let mut host = Host::new(queues, addresses, &Neighbors::default(), options, Box::new(service), 2048);
         host.stack().listen(PORT);
@@ -99,11 +105,20 @@ fn count(host: &Host, name: &str) -> u64 {
     host.counters().iter().find(|counter| counter.name == name).unwrap().value
 }
 
-/// Sends a megabyte; what the sender counted, and how many frames the wire had from it.
-fn transfer(offload: impl FnOnce(&Capabilities) -> Offload) -> (Vec<u64>, u64) {
+/// What a transfer took: segments that the stack sent and sent again, packets that the driver
+/// was given, and frames that the wire had.
+struct Took {
+    segments: u64,
+    again: u64,
+    packets: u64,
+    frames: u64,
+}
+
+/// Sends a megabyte.
+fn transfer(is_v6: bool, offload: impl FnOnce(&Capabilities) -> Offload) -> Took {
     let mut bench = Bench::with_pool(&["pair", "pair"], &Options::default(), 8192);
     let offload = offload(&bench.sides[0].device.capabilities());
-    let (mut hosts, done) = hosts(&mut bench, offload);
+    let (mut hosts, done) = hosts(&mut bench, is_v6, offload);
     let mut limit = Limit::rounds(1_000_000, "a megabyte to cross the wire");
     let mut batch = Batch::with_limit(64);
     let mut pool = std::mem::replace(&mut bench.pool, Pool::new(&bench.dma, 8).unwrap());
@@ -114,25 +129,48 @@ fn transfer(offload: impl FnOnce(&Capabilities) -> Offload) -> (Vec<u64>, u64) {
         }
         bench.handles.iter().for_each(|handle| _ = handle.step_now());
     }
-    let names = ["tcp_segments_sent", "tcp_segments_resent", "tcp_bytes_acknowledged"];
-    let counted = names.map(|name| count(&hosts[0], name)).to_vec();
     assert_eq!(count(&hosts[1], "rx_tcp_checksum"), 0);
-    let sent = bench.handles[0].report().counters["tx_packets"];
-    hosts.iter_mut().for_each(|host| {
-        let mut out = Batch::default();
-        host.stack().clear(&mut Io { now_ns: 0, pool: &mut pool, out: &mut out });
+    let mut took = Took {
+        segments: count(&hosts[0], "tcp_segments_sent"),
+        again: count(&hosts[0], "tcp_segments_resent"),
+        packets: 0,
+        frames: bench.handles[0].report().counters["tx_packets"],
+    };
+    hosts[0].queues(&mut |queue| {
+        if let Queue::Tx(queue) = queue {
+            assert_eq!(queue.stats().unsendable, 0);
+            took.packets = queue.stats().packets;
+        }
     });
+    for host in &mut hosts {
+        host.stack().clear(&mut Io { now_ns: 0, pool: &mut pool, out: &mut Batch::default() });
+    }
     testbed::inprocess::while_stepping(&bench.handles, || drop(hosts)).unwrap();
-    bench.pool = pool;
-    (counted, sent)
+    took
 }
 
 #[test]
 fn checksums_are_left_to_the_nic() {
-    let (counted, sent) = transfer(|can| {
-        let offload = Offload::from(can);
-        assert!(offload.checksum, "the 82599 has it, and it is on by default");
-        Offload { checksum: true, ..Offload::default() }
-    });
-    assert!(counted[0] >= (BYTES / 1460) as u64 && sent >= counted[0], "{counted:?}, {sent} frames");
+    for is_v6 in [false, true] {
+        let took = transfer(is_v6, |can| {
+            assert!(Offload::from(can).checksum, "the 82599 has it, and it is on by default");
+            Offload { checksum: true, buffers: 0 }
+        });
+        assert!(took.segments >= (BYTES / 1460) as u64 && took.packets >= took.segments);
+    }
+}
+
+/// A packet of many segments is one to the driver and many on the wire.
+#[test]
+fn segments_are_cut_by_the_nic() {
+    for is_v6 in [false, true] {
+        let took = transfer(is_v6, |can| {
+            let offload = Offload::from(can);
+            assert!(offload.buffers > 8, "{offload:?}");
+            offload
+        });
+        assert_eq!(took.again, 0, "nothing was lost");
+        assert!(took.segments >= (BYTES / 1460) as u64 && took.frames >= took.segments);
+        assert!(4 * took.packets < took.segments, "{} for {}", took.packets, took.segments);
+    }
 }

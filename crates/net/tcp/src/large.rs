@@ -1,0 +1,67 @@
+//! Packets of several segments, which the port cuts: one pass through the host and the driver
+//! for all of them. Each segment's bytes are a buffer of the packet, so that what is kept and
+//! acknowledged are segments, as without it.
+
+use memory::Packet;
+
+use crate::connection::{Connection, Io, Shared};
+use crate::emit;
+use crate::output::May;
+use crate::queue::Sent;
+
+/// Payload bytes of one packet, whose IP header tells its length in 16 bits.
+const MOST: u32 = 65_535 - emit::MAX_HEADERS as u32;
+
+impl Connection {
+    /// Puts the nodes behind the one that `packet` carries into it as well, as far as the
+    /// windows let them go, and counts them as sent. Only the last may be less than a full
+    /// segment.
+    pub fn extend(&mut self, packet: &mut Packet, first: u32, shared: &mut Shared, io: &mut Io) {
+        let size = self.payload_size();
+        let most = shared.options.offload.buffers;
+        let (mut total, mut buffers, mut is_full) = (first, 1, first == size);
+        let mut last = &mut *packet;
+        while is_full && buffers < most && total + size <= MOST {
+            let Some(next) = self.next_buffer(shared, io) else { break };
+            is_full = next.len() as u32 == size;
+            (total, buffers) = (total + next.len() as u32, buffers + 1);
+            last.append(next);
+            match last.next_mut() {
+                Some(next) => last = next,
+                None => break,
+            }
+        }
+        if buffers > 1 {
+            let is_pushed = shared.nodes.get(self.unsent).is_none_or(|next| next.is_control);
+            emit::enlarge(packet, total, size, is_pushed);
+        }
+    }
+
+    /// A copy of the next node that may be sent, which counts as sent.
+    fn next_buffer(&mut self, shared: &mut Shared, io: &mut Io) -> Option<Packet> {
+        let at = self.unsent;
+        self.join(at, self.room(), shared, io);
+        let node = shared.nodes.get(at).filter(|node| !node.is_control)?;
+        match self.may_send(node, shared.options.send_packets) {
+            May::Send => {}
+            May::SendPart(len) if self.may_split(shared) => {
+                if !self.split(at, len, shared, io) {
+                    return None;
+                }
+            }
+            _ => return None,
+        }
+        let node = shared.nodes.get_mut(at)?;
+        let (len, next) = (node.len(), node.next);
+        let mut buffer = io.pool.alloc()?;
+        if buffer.copy_from(node.packet.as_ref()?).is_err() {
+            io.pool.free(buffer);
+            return None;
+        }
+        (node.sent, node.sent_ns) = (Sent::InFlight, io.now_ns);
+        shared.counters.segments_sent += 1;
+        self.reduction.count_sent(len);
+        self.advance(len, next, io.now_ns);
+        Some(buffer)
+    }
+}
