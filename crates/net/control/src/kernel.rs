@@ -30,7 +30,7 @@ const ASKING_BUFFER: usize = 1 << 20;
 /// Bytes of a datagram, at most: the kernel fills 32 KiB, and one message may be longer.
 const DATAGRAM: usize = 256 << 10;
 /// How long the kernel may take over the next part of a dump.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// How often a dump, or all of them, are asked for again before that is put off.
 const ATTEMPTS: usize = 8;
 
@@ -66,7 +66,7 @@ pub enum KernelError {
     #[error("rtnetlink: the kernel's tables change faster than they are asked for")]
     Restless,
     /// The kernel does not go on with a dump.
-    #[error("rtnetlink: the kernel has not answered request {0} for {PATIENCE:?}")]
+    #[error("rtnetlink: the kernel has not answered request {0} for {ANSWER_LIMIT:?}")]
     Silent(u16),
 }
 
@@ -248,7 +248,7 @@ impl Kernel {
         sendto(&self.socket, &writer.finish(), SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
         let mut dumped = Dumped::Complete;
         loop {
-            let limit = Instant::now() + PATIENCE;
+            let limit = Instant::now() + ANSWER_LIMIT;
             let length = loop {
                 if let Some(length) = self.receive()? {
                     break length;
