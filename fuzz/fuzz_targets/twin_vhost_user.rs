@@ -1,5 +1,5 @@
-//! A twin that lies to either side of vhost-user, in the middle of a conversation that is right
-//! but for its lies, files included: no panic or hang, and no memory but what was offered.
+//! A twin that mutates what either side says of vhost-user, in the middle of a conversation that is right
+//! but for that, files included: no panic or hang, and no memory but what was offered.
 #![no_main]
 
 use fuzz::twin::{Change, Twins};

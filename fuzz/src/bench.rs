@@ -1,4 +1,4 @@
-//! The driver of the 82599 on a device that lies: an application of a few acts
+//! The driver of the 82599 on a hostile device: an application of a few acts
 //! on one side, any write to the rings on the other.
 //!
 //! Opening takes milliseconds by the datasheet's leave, so a port is opened with
@@ -16,7 +16,7 @@ use model::Dma as _;
 use regs::ixgbe::descriptor::{rx_high, tx};
 use regs::ixgbe::{RDBAH, RDBAL, RDT, TDBAH, TDBAL, TDT, TDWBAH, TDWBAL};
 
-use crate::liar::Liar;
+use crate::mutator::Mutator;
 
 /// Descriptors of a ring: the fewest there may be.
 const RING: u32 = 64;
@@ -54,7 +54,7 @@ pub enum Act {
 
 /// An open port, its pools, and the queues no run has used yet.
 pub struct Bench {
-    device: Arc<Liar>,
+    device: Arc<Mutator>,
     _port: Ixgbe,
     rx: Vec<RxQueue>,
     tx: Vec<TxQueue>,
@@ -66,7 +66,7 @@ impl Bench {
     /// Opens a port: with frames of several buffers, with head write-back.
     pub fn open(jumbo: bool, head: bool) -> Bench {
         let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
-        let device = Arc::new(Liar::default());
+        let device = Arc::new(Mutator::default());
         let options = Options {
             rx_queues: QUEUES,
             tx_queues: QUEUES,
@@ -118,7 +118,7 @@ impl Bench {
 
 /// One pair of queues from the device's side.
 struct Device {
-    liar: Arc<Liar>,
+    mutator: Arc<Mutator>,
     memory: testbed::view::View,
     n: usize,
     rx_ring: u64,
@@ -128,10 +128,10 @@ struct Device {
 }
 
 impl Device {
-    fn new(liar: Arc<Liar>, n: usize) -> Device {
-        let word = |low, high| u64::from(liar.load(low)) | u64::from(liar.load(high)) << 32;
+    fn new(mutator: Arc<Mutator>, n: usize) -> Device {
+        let word = |low, high| u64::from(mutator.load(low)) | u64::from(mutator.load(high)) << 32;
         let (rx_ring, tx_ring) = (word(RDBAL::at(n), RDBAH::at(n)), word(TDBAL::at(n), TDBAH::at(n)));
-        Device { memory: liar.view(), n, rx_ring, tx_ring, rx_head: 0, tx_head: 0, liar }
+        Device { memory: mutator.view(), n, rx_ring, tx_ring, rx_head: 0, tx_head: 0, mutator }
     }
 
     fn read(&self, ring: u64, at: u32) -> [u64; 2] {
@@ -147,11 +147,11 @@ impl Device {
     }
 
     fn rx_tail(&self) -> u32 {
-        self.liar.load(RDT::at(self.n))
+        self.mutator.load(RDT::at(self.n))
     }
 
     fn tx_tail(&self) -> u32 {
-        self.liar.load(TDT::at(self.n))
+        self.mutator.load(TDT::at(self.n))
     }
 
     fn fill(&mut self, count: u8, low: u64, high: u64) {
@@ -176,8 +176,8 @@ impl Device {
     }
 
     fn write_head(&self, value: u32) {
-        let low = self.liar.load(TDWBAL::at(self.n));
-        let at = u64::from(low & !3) | u64::from(self.liar.load(TDWBAH::at(self.n))) << 32;
+        let low = self.mutator.load(TDWBAL::at(self.n));
+        let at = u64::from(low & !3) | u64::from(self.mutator.load(TDWBAH::at(self.n))) << 32;
         if low & TDWBAL::HEAD_WB_EN != 0 {
             assert!(self.memory.write(at, &value.to_le_bytes()), "the head's place is mapped");
         }

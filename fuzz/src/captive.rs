@@ -1,4 +1,4 @@
-//! The virtio driver on a device that lies: the model answers for it while the
+//! The virtio driver on a hostile device: the model answers for it while the
 //! port comes up, and now and then goes on; in between anything is written to
 //! the rings, and registers read as they like.
 

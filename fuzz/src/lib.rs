@@ -12,7 +12,7 @@ pub mod client;
 pub mod dma;
 pub mod fused;
 pub mod headers;
-pub mod liar;
+pub mod mutator;
 pub mod packets;
 pub mod rig;
 pub mod rings;

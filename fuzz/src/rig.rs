@@ -1,4 +1,4 @@
-//! The model of the 82599 in the hands of a driver that lies: any register, any
+//! The model of the 82599 in the hands of a hostile driver: any register, any
 //! descriptor, memory that goes and comes back, frames of any kind.
 //!
 //! What holds whatever is done: no panic, a step of bounded work, and accounts that
@@ -285,7 +285,7 @@ impl Rig {
         let set = |(n, bit): (usize, u64)| if flags >> n & 1 != 0 { bit } else { 0 };
         let flags: u64 = bits.into_iter().enumerate().map(set).sum();
         let payload = payload.unwrap_or(len) << PAYLEN_SHIFT;
-        // One of nine lies behind the memory that there is.
+        // One of nine is behind the memory that there is.
         let buffer = IOVA + u64::from(at) % (BYTES + BYTES / 8) as u64;
         self.descriptor(n % TDT::COUNT, [buffer, DEXT | DTYP_DATA | IFCS | flags | payload | len]);
     }

@@ -1,4 +1,4 @@
-//! Twins that lie: a conversation of our clients and servers, taken down once, is said to
+//! Hostile twins: a conversation of our clients and servers, taken down once, is said to
 //! one of them again with changes, while the memory that was offered is watched.
 
 use std::os::unix::net::UnixStream;
@@ -20,7 +20,7 @@ const OFFERED_END: u64 = OFFERED + 4096 * honest::PAGES as u64;
 pub enum Change {
     Field { at: u8, field: u8, value: u64 },
     Common { at: u8, field: u8, value: u8 },
-    Lie { at: u8, lie: u8 },
+    Mutation { at: u8, mutation: u8 },
     Unasked { at: u8, kind: u8, reply: bool, field: u8, value: u8 },
 }
 
@@ -35,7 +35,7 @@ impl Change {
         match *self {
             Change::Field { at, field, value } => Edit::Field { at, field, value },
             Change::Common { at, field, value } => Edit::Field { at, field, value: common(value) },
-            Change::Lie { at, lie } => Edit::Lie { at, lie },
+            Change::Mutation { at, mutation } => Edit::Mutation { at, mutation },
             Change::Unasked { at, kind, reply, field, value } => {
                 Edit::Unasked { at, kind, reply, field, value: common(value) }
             }

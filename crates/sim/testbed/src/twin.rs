@@ -1,17 +1,17 @@
-//! Hostile twins: what stands between two honest peers of vfio-user or vhost-user and lies
+//! Hostile twins: what stands between two honest peers of vfio-user or vhost-user and changes
 //! to either, so that each seems hostile to the other.
 //!
 //! [`vfio_user::PROTOCOL`] and [`vhost_user::PROTOCOL`] are tables of every message and its
-//! fields; [`lies`] makes of a message's row all that can be said wrong about it. A
-//! [`Twin`] passes messages on and asks a [`Liar`] about each. What is shared beside the
-//! messages, memory and registers, is lied about in [`shared`].
+//! fields; [`mutations`] makes of a message's row all that can be said wrong about it. A
+//! [`Twin`] passes messages on and asks a [`Mutator`] about each. What is shared beside the
+//! messages, memory and registers, is mutated in [`shared`].
 //!
 //! For tests and fuzzing. Not here: the peers, which are those that users have.
 
 mod conversation;
 pub mod guarded;
 pub mod honest;
-mod lie;
+mod mutation;
 mod protocol;
 pub mod shared;
 mod socket;
@@ -29,10 +29,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub use conversation::{Conversation, Edit};
-pub use lie::{FileLie, Lie, Value, lies};
+pub use mutation::{FileMutation, Mutation, Value, mutations};
 pub use protocol::{Field, Head, MessageType, Protocol, Role, Side};
 
-use lie::Step;
+use mutation::Step;
 use shared::Shared;
 use socket::{Message, receive, send};
 
@@ -50,28 +50,28 @@ pub struct Passing {
     pub nth: usize,
 }
 
-/// What a liar does about a message.
+/// What a mutator does about a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Say {
     /// It passes as it is.
     Pass,
-    /// A lie is told about it.
-    Lie(Lie),
+    /// It is mutated.
+    Mutation(Mutation),
     /// It passes, but before it another comes that nobody asked for: its number, its role,
-    /// and a lie about it.
-    Before(u32, Role, Lie),
+    /// and mutated.
+    Before(u32, Role, Mutation),
 }
 
 /// Decides about each message.
-pub type Liar = Box<dyn FnMut(&Passing) -> Say + Send>;
+pub type Mutator = Box<dyn FnMut(&Passing) -> Say + Send>;
 
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// Messages that the honest peers sent.
     pub passed: usize,
-    /// Lies that were told.
-    pub lies: usize,
+    /// Mutations that were sent.
+    pub mutations: usize,
 }
 
 /// Stands between two peers in a thread of its own, until one of them hangs up.
@@ -88,7 +88,7 @@ impl Twin {
         server: UnixStream,
         late: Duration,
         shared: Option<Arc<Shared>>,
-        liar: Liar,
+        mutator: Mutator,
     ) -> Twin {
         let between = Between {
             protocol,
@@ -96,10 +96,10 @@ impl Twin {
             server,
             late,
             shared,
-            liar,
+            mutator,
             told: Told::default(),
             swallow: [0; 2],
-            deaf: false,
+            ignores_all: false,
             doomed: Vec::new(),
         };
         Twin(thread::spawn(move || between.run()))
@@ -120,13 +120,13 @@ struct Between {
     server: UnixStream,
     late: Duration,
     shared: Option<Arc<Shared>>,
-    liar: Liar,
+    mutator: Mutator,
     told: Told,
     /// Replies to what nobody asked, not to be passed on: to requests that seemed the
     /// client's, and the server's.
     swallow: [usize; 2],
     /// Nothing passes any more.
-    deaf: bool,
+    ignores_all: bool,
     /// Files that lose their pages with the next message.
     doomed: Vec<OwnedFd>,
 }
@@ -163,14 +163,14 @@ impl Between {
         }
     }
 
-    /// Takes a message and passes on what the liar makes of it; whether it goes on.
+    /// Takes a message and passes on what the mutator makes of it; whether it goes on.
     fn pass(&mut self, from: Side) -> io::Result<bool> {
         let protocol = self.protocol;
         let Some((head, message)) = receive(self.stream(from), protocol)? else { return Ok(false) };
         for file in self.doomed.drain(..) {
             let _ = rustix::fs::ftruncate(&file, 0);
         }
-        if self.deaf {
+        if self.ignores_all {
             return Ok(true);
         }
         if head.role == Role::Reply && self.is_for_us(from, &message) {
@@ -182,24 +182,24 @@ impl Between {
         let passing = Passing { from, head, nth: self.told.passed };
         self.told.passed += 1;
         let kind = protocol.message(head.number);
-        match ((self.liar)(&passing), kind) {
-            (Say::Lie(lie), Some(kind)) => {
-                self.told.lies += 1;
-                self.tell(from, lie, kind, head.role, message)
+        match ((self.mutator)(&passing), kind) {
+            (Say::Mutation(mutation), Some(kind)) => {
+                self.told.mutations += 1;
+                self.tell(from, mutation, kind, head.role, message)
             }
-            (Say::Before(number, role, lie), _) => {
+            (Say::Before(number, role, mutation), _) => {
                 if let Some(kind) = protocol.message(number) {
-                    self.told.lies += 1;
+                    self.told.mutations += 1;
                     let unasked = Message { bytes: protocol.sample(kind, role), files: Vec::new() };
                     let wants_reply = (protocol.head)(&unasked.bytes).wants_reply;
                     self.swallow[from as usize] += usize::from(wants_reply);
-                    if !self.tell(from, lie, kind, role, unasked)? {
+                    if !self.tell(from, mutation, kind, role, unasked)? {
                         return Ok(false);
                     }
                 }
                 send(self.stream(from.peer()), &message).map(|()| true)
             }
-            (Say::Pass | Say::Lie(_), _) => send(self.stream(from.peer()), &message).map(|()| true),
+            (Say::Pass | Say::Mutation(_), _) => send(self.stream(from.peer()), &message).map(|()| true),
         }
     }
 
@@ -213,21 +213,21 @@ impl Between {
         taken
     }
 
-    /// Tells a lie about a message that is, or seems to be, from one side.
+    /// Sends a mutation of a message that is, or seems to be, from one side.
     fn tell(
         &mut self,
         from: Side,
-        lie: Lie,
+        mutation: Mutation,
         kind: &MessageType,
         role: Role,
         message: Message,
     ) -> io::Result<bool> {
-        for step in lie.told(self.protocol, kind, role, message)? {
+        for step in mutation.told(self.protocol, kind, role, message)? {
             match step {
                 Step::Send(message) => send(self.stream(from.peer()), &message)?,
                 Step::Answer(message) => send(self.stream(from), &message)?,
                 Step::Wait => thread::sleep(self.late),
-                Step::Deafen => self.deaf = true,
+                Step::IgnoreAll => self.ignores_all = true,
                 Step::End => return Ok(false),
                 Step::Doom(file) => self.doomed.push(file),
             }

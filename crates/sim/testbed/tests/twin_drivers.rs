@@ -1,4 +1,4 @@
-//! Our drivers on devices that lie, over vfio-user and vhost-user: messages, rings, packets
+//! Our drivers on hostile devices, over vfio-user and vhost-user: messages, rings, packets
 //! and registers that change under them, from seeds. Whatever a device does, a driver does
 //! not crash or hang, an application's packets are its own, each buffer comes home, and
 //! the server of the model serves the next client.
@@ -32,13 +32,13 @@ use regs::virtio::feature;
 use testbed::fault::Random;
 use testbed::serve::{Endpoint, Options as ServeOptions, Serving};
 use testbed::twin::shared::{Place, Rings, Shared};
-use testbed::twin::{self, Liar, Lie, Protocol, Say, Told, Twin};
+use testbed::twin::{self, Mutation, Mutator, Protocol, Say, Told, Twin};
 use testbed::wire::Cable;
 use testbed::{Idle, i40e, ixgbe, vfio_user, vhost_user};
 
 /// How long a peer waits for an answer.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Likewise where nobody lies: the machine may be busy.
+/// Likewise where nothing is mutated: the machine may be busy.
 const MUCH_PATIENCE: Duration = Duration::from_secs(10);
 /// No run takes longer: opening and closing wait for bits that never come, each for
 /// less than a second.
@@ -219,10 +219,10 @@ impl Application {
     }
 }
 
-/// How a run lies.
-struct Lies {
-    liar: Liar,
-    /// Lies about shared bytes in a round, and where.
+/// What a run mutates.
+struct Mutations {
+    mutator: Mutator,
+    /// Mutations of shared bytes in a round, and where.
     shared: usize,
     places: Vec<Place>,
     random: Random,
@@ -241,9 +241,9 @@ struct Outcome {
 
 impl Victim {
     /// One run: opens the port, uses it, and takes it down after the device is gone.
-    fn run(&self, device: &mut Device, mut lies: Lies) -> Outcome {
+    fn run(&self, device: &mut Device, mut mutations: Mutations) -> Outcome {
         let begin = Instant::now();
-        let patience = if lies.is_honest { MUCH_PATIENCE } else { PATIENCE };
+        let patience = if mutations.is_honest { MUCH_PATIENCE } else { PATIENCE };
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (server, cut) = match device {
             Device::Model(_, socket, _) => {
@@ -256,8 +256,14 @@ impl Victim {
             }
         };
         let shared = Arc::new(Shared::new(self.rings));
-        let twin =
-            Twin::between(self.protocol, theirs, server, patience * 5 / 4, Some(shared.clone()), lies.liar);
+        let twin = Twin::between(
+            self.protocol,
+            theirs,
+            server,
+            patience * 5 / 4,
+            Some(shared.clone()),
+            mutations.mutator,
+        );
         let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
         let mut pool = Pool::new(&dma, PACKETS).unwrap();
         let mut outcome = Outcome::default();
@@ -270,15 +276,15 @@ impl Victim {
             let mut limit = Limit::time("a packet");
             for n in 1.. {
                 limit.check();
-                if n >= ROUNDS && (application.received > 0 || !lies.is_honest) {
+                if n >= ROUNDS && (application.received > 0 || !mutations.is_honest) {
                     break;
                 }
                 match device {
                     Device::Hollow(hollow, _) => hollow.step(),
                     Device::Model(..) => sleep(Duration::from_micros(200)),
                 }
-                for _ in 0..lies.shared {
-                    if let Some((place, _)) = shared.lie(&mut lies.random, &lies.places) {
+                for _ in 0..mutations.shared {
+                    if let Some((place, _)) = shared.mutation(&mut mutations.random, &mutations.places) {
                         *outcome.shared.entry(place).or_default() += 1;
                     }
                 }
@@ -302,10 +308,11 @@ impl Victim {
     }
 
     fn honest(&self, device: &mut Device) {
-        let liar: Liar = Box::new(|_| Say::Pass);
-        let lies = Lies { liar, shared: 0, places: Vec::new(), random: Random::new(0), is_honest: true };
-        let outcome = self.run(device, lies);
-        assert!(outcome.opened && outcome.received > 0, "{}: it works when nobody lies", self.name);
+        let mutator: Mutator = Box::new(|_| Say::Pass);
+        let mutations =
+            Mutations { mutator, shared: 0, places: Vec::new(), random: Random::new(0), is_honest: true };
+        let outcome = self.run(device, mutations);
+        assert!(outcome.opened && outcome.received > 0, "{}: it works when nothing is mutated", self.name);
     }
 }
 
@@ -327,47 +334,60 @@ fn each(runs: u64, mut run: impl FnMut(&Victim, &mut Device, u64)) {
 }
 
 #[test]
-fn drivers_bear_lies_about_messages() {
-    alone("drivers_bear_lies_about_messages", LIMIT, || {
+fn drivers_bear_mutations_of_messages() {
+    alone("drivers_bear_mutations_of_messages", LIMIT, || {
         let (mut told, mut opened) = (0, 0);
         each(24, |victim, device, seed| {
             let (protocol, mut random) = (victim.protocol, Random::new(seed));
-            // The sooner the first lie, the less comes after it.
+            // The sooner the first mutation, the less comes after it.
             let (one_in, spared) = ([40, 100, 300][seed as usize % 3], random.below(600) as usize);
-            let liar: Liar = Box::new(move |passing| {
+            let mutator: Mutator = Box::new(move |passing| {
                 let Some(message) = protocol.message(passing.head.number) else { return Say::Pass };
                 if passing.nth < spared || random.below(one_in) != 0 {
                     return Say::Pass;
                 }
-                let all = twin::lies(protocol, message, passing.head.role);
+                let all = twin::mutations(protocol, message, passing.head.role);
                 match all[random.below(all.len() as u64) as usize] {
-                    Lie::Late | Lie::Silent if random.below(4) != 0 => Say::Pass,
-                    lie => {
-                        println!("  {}: {:?} of {} is {lie:?}", passing.nth, passing.head.role, message.name);
-                        Say::Lie(lie)
+                    Mutation::Late | Mutation::Silent if random.below(4) != 0 => Say::Pass,
+                    mutation => {
+                        println!(
+                            "  {}: {:?} of {} is {mutation:?}",
+                            passing.nth, passing.head.role, message.name
+                        );
+                        Say::Mutation(mutation)
                     }
                 }
             });
-            let lies =
-                Lies { liar, shared: 0, places: Vec::new(), random: Random::new(seed), is_honest: false };
-            let outcome = victim.run(device, lies);
-            told += outcome.told.lies;
+            let mutations = Mutations {
+                mutator,
+                shared: 0,
+                places: Vec::new(),
+                random: Random::new(seed),
+                is_honest: false,
+            };
+            let outcome = victim.run(device, mutations);
+            told += outcome.told.mutations;
             opened += usize::from(outcome.opened);
         });
-        assert!(told > 100 && opened > 20, "{told} lies, {opened} ports");
+        assert!(told > 100 && opened > 20, "{told} mutations, {opened} ports");
     });
 }
 
 #[test]
-fn drivers_bear_lies_about_shared_bytes() {
-    alone("drivers_bear_lies_about_shared_bytes", LIMIT, || {
+fn drivers_bear_mutations_of_shared_bytes() {
+    alone("drivers_bear_mutations_of_shared_bytes", LIMIT, || {
         let mut told = BTreeMap::new();
         each(12, |victim, device, seed| {
-            let liar: Liar = Box::new(|_| Say::Pass);
+            let mutator: Mutator = Box::new(|_| Say::Pass);
             let shared = [1, 4, 20][seed as usize % 3];
-            let lies =
-                Lies { liar, shared, places: Place::ALL.into(), random: Random::new(seed), is_honest: false };
-            for (place, count) in victim.run(device, lies).shared {
+            let mutations = Mutations {
+                mutator,
+                shared,
+                places: Place::ALL.into(),
+                random: Random::new(seed),
+                is_honest: false,
+            };
+            for (place, count) in victim.run(device, mutations).shared {
                 *told.entry((victim.name, place)).or_insert(0) += count;
             }
         });
@@ -376,7 +396,7 @@ fn drivers_bear_lies_about_shared_bytes() {
             let is_paged = ["82599", "XL710"].contains(&victim.name);
             let wanted = if place == Place::Register && !is_paged { 0 } else { 50 };
             let count = told.get(&(victim.name, place)).copied().unwrap_or(0);
-            assert!(count >= wanted, "{}: {count} lies about {place:?}", victim.name);
+            assert!(count >= wanted, "{}: {count} mutations of {place:?}", victim.name);
         }
     });
 }

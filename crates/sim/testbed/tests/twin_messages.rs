@@ -1,4 +1,4 @@
-//! Every message of vfio-user and vhost-user with every lie about it, to both sides: our
+//! Every message of vfio-user and vhost-user with every mutation of it, to both sides: our
 //! clients and the servers of our models neither crash nor hang nor leak, touch no memory
 //! but what was offered, and serve the next client.
 #![allow(clippy::unwrap_used)]
@@ -19,15 +19,15 @@ use common::witness::Witness;
 use testbed::serve::{Bound, Endpoint, Options, Serving};
 use testbed::twin::guarded::Guarded;
 use testbed::twin::vfio_user::SAMPLE_IOVA;
-use testbed::twin::{self, Liar, Lie, Passing, Protocol, Role, Say, Side, Twin, Value, honest};
+use testbed::twin::{self, Mutation, Mutator, Passing, Protocol, Role, Say, Side, Twin, Value, honest};
 use testbed::wire::Cable;
 use testbed::{Idle, MODELS, Model};
 
-/// How long a client waits for an answer: at first, so that a lie is soon over, and where
+/// How long a client waits for an answer: at first, so that a mutation is soon over, and where
 /// the machine was too busy for that.
-const PATIENCE: [Duration; 3] =
+const ANSWER_LIMIT: [Duration; 3] =
     [Duration::from_millis(60), Duration::from_millis(500), Duration::from_secs(3)];
-/// No lie keeps anybody longer than this.
+/// No mutation keeps anybody longer than this.
 const BOUND: Duration = Duration::from_secs(10);
 /// Each test has this long.
 const LIMIT: Duration = Duration::from_secs(100);
@@ -61,9 +61,13 @@ const VHOST_USER_TABLES: Party = Party {
     feign: |passing| {
         const GET_PROTOCOL_FEATURES: u32 = 15;
         const CONFIGURE_MEM_SLOTS: u8 = 15;
-        let lies = (passing.head.role, passing.head.number) == (Role::Reply, GET_PROTOCOL_FEATURES);
+        let mutations = (passing.head.role, passing.head.number) == (Role::Reply, GET_PROTOCOL_FEATURES);
         // Behind the three fields of the header.
-        if lies { Say::Lie(Lie::Field(3, Value::Flipped(CONFIGURE_MEM_SLOTS))) } else { Say::Pass }
+        if mutations {
+            Say::Mutation(Mutation::Field(3, Value::Flipped(CONFIGURE_MEM_SLOTS)))
+        } else {
+            Say::Pass
+        }
     },
     ..VHOST_USER
 };
@@ -88,18 +92,18 @@ impl Served {
         Served { party, serving, socket, _folder: folder }
     }
 
-    /// A conversation with a liar in between; whether nobody noticed.
-    fn converse(&self, patience: Duration, liar: Liar) -> bus::Result<()> {
+    /// A conversation with a mutator in between; whether nobody noticed.
+    fn converse(&self, patience: Duration, mutator: Mutator) -> bus::Result<()> {
         let [memory, later] = [honest::PAGES; 2].map(|pages| Guarded::new(pages).unwrap());
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let (mut liar, feign) = (liar, self.party.feign);
-        let liar = Box::new(move |passing: &Passing| match liar(passing) {
+        let (mut mutator, feign) = (mutator, self.party.feign);
+        let mutator = Box::new(move |passing: &Passing| match mutator(passing) {
             Say::Pass => feign(passing),
-            lie => lie,
+            mutation => mutation,
         });
         let server = UnixStream::connect(&self.socket).unwrap();
         let begin = Instant::now();
-        let twin = Twin::between(self.party.protocol, theirs, server, patience * 5 / 4, None, liar);
+        let twin = Twin::between(self.party.protocol, theirs, server, patience * 5 / 4, None, mutator);
         let outcome = (self.party.converse)(ours, &memory, &later, patience);
         twin.join().unwrap();
         memory.check();
@@ -110,89 +114,91 @@ impl Served {
         outcome
     }
 
-    /// A conversation without a lie.
+    /// A conversation without a mutation.
     fn honest(&self) {
-        self.converse(PATIENCE[2], Box::new(|_| Say::Pass)).expect("the server serves on");
+        self.converse(ANSWER_LIMIT[2], Box::new(|_| Say::Pass)).expect("the server serves on");
     }
 
-    /// What passes between peers that do not lie: sender, role and type.
+    /// What passes between honest peers: sender, role and type.
     fn natural(&self) -> BTreeSet<(Side, Role, u32)> {
         let (note, noted) = channel();
         let outcome = self.converse(
-            PATIENCE[2],
+            ANSWER_LIMIT[2],
             Box::new(move |passing| {
                 note.send((passing.from, passing.head.role, passing.head.number)).unwrap();
                 Say::Pass
             }),
         );
-        outcome.expect("nobody lies");
+        outcome.expect("nothing is mutated");
         noted.iter().collect()
     }
 }
 
 impl Served {
-    /// Tells each lie in a conversation of its own: the types that were lied about, and
-    /// the lies.
+    /// Sends each mutation in a conversation of its own: the types that were mutated, and
+    /// the mutations.
     fn tell_all(
         &self,
         cases: &[Case],
         natural: &BTreeSet<(Side, Role, u32)>,
-    ) -> (BTreeSet<(Side, Role, u32)>, BTreeSet<Lie>) {
+    ) -> (BTreeSet<(Side, Role, u32)>, BTreeSet<Mutation>) {
         let before = (self.honest(), Witness::now()).1;
-        let (mut told, mut lies) = (BTreeSet::new(), BTreeSet::new());
+        let (mut told, mut mutations) = (BTreeSet::new(), BTreeSet::new());
         for (n, case) in cases.iter().enumerate() {
-            let &(from, role, number, lie) = case;
+            let &(from, role, number, mutation) = case;
             println!("{n}: {case:?}");
             let comes = natural.contains(&(from, role, number));
             let is_told_in = |&patience: &Duration| {
-                let (liar, told) = tell(*case, comes, n % 13);
-                let _ = self.converse(patience, liar);
+                let (mutator, told) = tell(*case, comes, n % 13);
+                let _ = self.converse(patience, mutator);
                 told.load(Ordering::Relaxed)
             };
-            assert!(PATIENCE.iter().any(is_told_in), "the lie was told");
+            assert!(ANSWER_LIMIT.iter().any(is_told_in), "the mutation was sent");
             told.insert((from, role, number));
-            lies.insert(kind(lie));
+            mutations.insert(kind(mutation));
             if n % 200 == 0 {
                 self.honest();
             }
         }
         self.honest();
         before.is_as_before();
-        (told, lies)
+        (told, mutations)
     }
 }
 
 /// A case: who seems to say which message, and what is wrong about it.
-type Case = (Side, Role, u32, Lie);
+type Case = (Side, Role, u32, Mutation);
 
-/// All cases. Messages that no honest peer sends come unasked, each with one lie about
-/// each field: there the message itself is the lie.
+/// All cases. Messages that no honest peer sends come unasked, each with one mutation of
+/// each field: there the message itself is the mutation.
 fn cases(protocol: &Protocol, natural: &BTreeSet<(Side, Role, u32)>) -> Vec<Case> {
     let mut cases = Vec::new();
     for message in protocol.types {
         for (from, role) in Side::ALL.into_iter().flat_map(|from| Role::ALL.map(|role| (from, role))) {
             let number = message.number;
             let comes = natural.contains(&(from, role, number));
-            let told = twin::lies(protocol, message, role);
+            let told = twin::mutations(protocol, message, role);
             let values = Value::all(0).len();
-            let one_in_turn = |(at, lie): &(usize, Lie)| match lie {
-                Lie::Field(field, _) => (at + usize::from(*field) + number as usize).is_multiple_of(values),
-                Lie::Refused | Lie::Silent | Lie::Late => false,
+            let one_in_turn = |(at, mutation): &(usize, Mutation)| match mutation {
+                Mutation::Field(field, _) => {
+                    (at + usize::from(*field) + number as usize).is_multiple_of(values)
+                }
+                Mutation::Refused | Mutation::Silent | Mutation::Late => false,
                 _ => true,
             };
-            let told = told.into_iter().enumerate().filter(|lie| comes || one_in_turn(lie));
-            cases.extend(told.map(|(_, lie)| (from, role, number, lie)));
+            let told = told.into_iter().enumerate().filter(|mutation| comes || one_in_turn(mutation));
+            cases.extend(told.map(|(_, mutation)| (from, role, number, mutation)));
         }
     }
     cases
 }
 
-/// Tells a lie once: about the first message of its type, or before the `moment`th that
+/// Sends a mutation once: of the first message of its type, or before the `moment`th that
 /// the same side sends; and whether it was told.
-fn tell((from, role, number, lie): Case, comes: bool, moment: usize) -> (Liar, Arc<AtomicBool>) {
+fn tell((from, role, number, mutation): Case, comes: bool, moment: usize) -> (Mutator, Arc<AtomicBool>) {
     let (mut seen, mut told, is_told) = (0, false, Arc::new(AtomicBool::new(false)));
     let tells = is_told.clone();
-    let liar: Liar = Box::new(move |passing| {
+    let mutator: Mutator = Box::new(move |passing| {
         if told || passing.from != from {
             return Say::Pass;
         }
@@ -204,49 +210,49 @@ fn tell((from, role, number, lie): Case, comes: bool, moment: usize) -> (Liar, A
         tells.store(told, Ordering::Relaxed);
         match (told, comes) {
             (false, _) => Say::Pass,
-            (true, true) => Say::Lie(lie),
-            (true, false) => Say::Before(number, role, lie),
+            (true, true) => Say::Mutation(mutation),
+            (true, false) => Say::Before(number, role, mutation),
         }
     });
-    (liar, is_told)
+    (mutator, is_told)
 }
 
-/// A lie, whatever the field and the bit.
-fn kind(lie: Lie) -> Lie {
-    match lie {
-        Lie::Field(_, Value::Flipped(_)) => Lie::Field(0, Value::Flipped(0)),
-        Lie::Field(_, value) => Lie::Field(0, value),
+/// A mutation, whatever the field and the bit.
+fn kind(mutation: Mutation) -> Mutation {
+    match mutation {
+        Mutation::Field(_, Value::Flipped(_)) => Mutation::Field(0, Value::Flipped(0)),
+        Mutation::Field(_, value) => Mutation::Field(0, value),
         other => other,
     }
 }
 
-fn every_lie(name: &str, party: &'static Party, model: &'static Model) {
+fn every_mutation(name: &str, party: &'static Party, model: &'static Model) {
     alone(name, LIMIT, || {
         let served = Served::new(party, model);
         let natural = served.natural();
         let cases = cases(party.protocol, &natural);
-        let (told, lies) = served.tell_all(&cases, &natural);
+        let (told, mutations) = served.tell_all(&cases, &natural);
         assert_eq!(told.len(), 4 * party.protocol.types.len(), "each message, from each side, in each role");
-        let all = twin::lies(party.protocol, &party.protocol.types[0], Role::Request);
-        let all: BTreeSet<Lie> = all.into_iter().map(kind).collect();
-        assert_eq!(lies, all, "each lie");
+        let all = twin::mutations(party.protocol, &party.protocol.types[0], Role::Request);
+        let all: BTreeSet<Mutation> = all.into_iter().map(kind).collect();
+        assert_eq!(mutations, all, "each mutation");
     });
 }
 
 #[test]
-fn every_lie_about_every_message_of_vfio_user() {
-    every_lie("every_lie_about_every_message_of_vfio_user", &VFIO_USER, &MODELS[1]);
+fn every_mutation_of_every_message_of_vfio_user() {
+    every_mutation("every_mutation_of_every_message_of_vfio_user", &VFIO_USER, &MODELS[1]);
 }
 
 #[test]
-fn every_lie_about_every_message_of_vhost_user() {
-    every_lie("every_lie_about_every_message_of_vhost_user", &VHOST_USER, &MODELS[1]);
+fn every_mutation_of_every_message_of_vhost_user() {
+    every_mutation("every_mutation_of_every_message_of_vhost_user", &VHOST_USER, &MODELS[1]);
 }
 
-/// What a client lies about, said to a model whose registers are in shared pages.
+/// What a client mutates, sent to a model whose registers are in shared pages.
 #[test]
-fn every_lie_of_a_client_about_the_82599() {
-    alone("every_lie_of_a_client_about_the_82599", LIMIT, || {
+fn every_mutation_of_what_a_client_says_of_the_82599() {
+    alone("every_mutation_of_what_a_client_says_of_the_82599", LIMIT, || {
         let served = Served::new(&VFIO_USER, &MODELS[0]);
         let natural = served.natural();
         let mut cases = cases(&twin::vfio_user::PROTOCOL, &natural);
@@ -271,9 +277,9 @@ fn memory_is_asked_for_at_any_moment_and_address() {
         for address in inside.into_iter().chain(across).chain(beside) {
             for (number, moment) in DMA.into_iter().flat_map(|number| (0..40).map(move |n| (number, n))) {
                 println!("{moment}: message {number} for {address:#x}");
-                let lie = Lie::Field(ADDRESS, Value::Is(address));
-                let (liar, _) = tell((Side::Server, Role::Request, number, lie), false, moment);
-                let _ = served.converse(PATIENCE[0], liar);
+                let mutation = Mutation::Field(ADDRESS, Value::Is(address));
+                let (mutator, _) = tell((Side::Server, Role::Request, number, mutation), false, moment);
+                let _ = served.converse(ANSWER_LIMIT[0], mutator);
             }
         }
         served.honest();
@@ -282,9 +288,9 @@ fn memory_is_asked_for_at_any_moment_and_address() {
 }
 
 #[test]
-fn every_lie_about_memory_that_is_told_as_a_table() {
+fn every_mutation_of_memory_that_is_told_as_a_table() {
     const SET_MEM_TABLE: u32 = 5;
-    alone("every_lie_about_memory_that_is_told_as_a_table", LIMIT, || {
+    alone("every_mutation_of_memory_that_is_told_as_a_table", LIMIT, || {
         let served = Served::new(&VHOST_USER_TABLES, &MODELS[1]);
         let natural = served.natural();
         let mut cases = cases(&twin::vhost_user::PROTOCOL, &natural);

@@ -1,4 +1,4 @@
-//! Devices that lie about their rings: each lie ends in an error with a name or
+//! Devices that write nonsense into their rings: each ends in an error with a name or
 //! a counter, never in a panic, a hang or a buffer that is lost.
 #![allow(clippy::unwrap_used)]
 

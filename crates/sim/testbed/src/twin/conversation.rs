@@ -1,4 +1,4 @@
-//! A conversation of honest peers, taken down once and said again with lies in it: all that
+//! A conversation of honest peers, taken down once and said again with mutations in it: all that
 //! one side says, at once, so that the other is driven without a thread.
 
 use std::io;
@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::lie::{Step, lies};
+use super::mutation::{Step, mutations};
 use super::protocol::{Head, Protocol, Role, Side};
 use super::socket::{Message, receive, send};
 
@@ -23,12 +23,12 @@ pub enum Edit {
         /// What it holds.
         value: u64,
     },
-    /// A lie about a message.
-    Lie {
+    /// A mutation of a message.
+    Mutation {
         /// Which message.
         at: u8,
-        /// Which of the lies about it.
-        lie: u8,
+        /// Which of its mutations.
+        mutation: u8,
     },
     /// A message that nobody asked for comes before one.
     Unasked {
@@ -113,9 +113,9 @@ impl Conversation {
                 Edit::Field { at, field, value } if usize::from(at) == n => {
                     protocol.set(&mut message.bytes, kind, head.role, field, value);
                 }
-                Edit::Lie { at, lie } if usize::from(at) == n => {
-                    let lies = lies(protocol, kind, head.role);
-                    told = Some(lies[usize::from(lie) % lies.len()]);
+                Edit::Mutation { at, mutation } if usize::from(at) == n => {
+                    let mutations = mutations(protocol, kind, head.role);
+                    told = Some(mutations[usize::from(mutation) % mutations.len()]);
                 }
                 Edit::Unasked { at, kind, reply, field, value } if usize::from(at) == n => {
                     let role = if reply { Role::Reply } else { Role::Request };
@@ -127,11 +127,11 @@ impl Conversation {
                 _ => {}
             }
         }
-        let Some(lie) = told else { return send(stream, &message).map(|()| true) };
-        for step in lie.told(protocol, kind, head.role, message)? {
+        let Some(mutation) = told else { return send(stream, &message).map(|()| true) };
+        for step in mutation.told(protocol, kind, head.role, message)? {
             match step {
                 Step::Send(message) => send(stream, &message)?,
-                Step::End | Step::Deafen => return Ok(false),
+                Step::End | Step::IgnoreAll => return Ok(false),
                 Step::Answer(_) | Step::Wait | Step::Doom(_) => {}
             }
         }

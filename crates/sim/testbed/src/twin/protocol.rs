@@ -1,5 +1,5 @@
 //! What the messages of a protocol are made of: a table for each protocol, from which
-//! every lie about a message is made.
+//! every mutation of a message is made.
 
 /// Who says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +81,7 @@ pub struct Head {
     pub len: usize,
 }
 
-/// A protocol, as far as lies about it need it.
+/// A protocol, as far as mutations need it.
 #[derive(Clone, Copy, Debug)]
 pub struct Protocol {
     /// Its name.

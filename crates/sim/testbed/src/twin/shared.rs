@@ -1,5 +1,5 @@
 //! The bytes that both sides of a protocol share beside its messages: what a twin learns of
-//! them from the messages that pass, and the lies that it writes there.
+//! them from the messages that pass, and the mutations that it writes there.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use model::Dma as _;
 use regs::virtio::pci::common::{QUEUE_DESC, QUEUE_DEVICE, QUEUE_SELECT, QUEUE_SIZE};
 use rustix::fs::{OFlags, fcntl_setfl};
 
-use super::lie::Value;
+use super::mutation::Value;
 use super::protocol::{Head, Role, Side};
 use super::socket::Message;
 use crate::fault::Random;
@@ -24,7 +24,7 @@ const SEGMENT: u64 = 2 << 20;
 const CONTEXT_UNIT: u64 = 512;
 const RING_UNIT: u64 = 128;
 
-/// Where shared bytes are lied about.
+/// Where shared bytes are mutated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// What a device writes to tell that it is done: the second half of descriptors, and
@@ -73,7 +73,7 @@ struct Known {
     queues: BTreeMap<u32, (u64, [u64; 3])>,
     /// vhost-user: guest address, length and the front end's address.
     regions: Vec<(u64, u64, u64)>,
-    /// Addresses of buffers, as they were before the first lie.
+    /// Addresses of buffers, as they were before the first mutation.
     buffers: Vec<u64>,
     /// Interrupts, kicks and calls.
     events: Vec<OwnedFd>,
@@ -100,7 +100,7 @@ fn number(bytes: &[u8], at: usize, len: usize) -> u64 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// An XL710's rings: their addresses, and bytes. A context may have been lied about: what it
+/// An XL710's rings: their addresses, and bytes. A context may have been mutated: what it
 /// says is a ring only where there is memory.
 fn xl710(register: impl Fn(u32) -> u64, memory: &View) -> Vec<(u64, u64)> {
     use regs::i40e::*;
@@ -269,7 +269,7 @@ impl Shared {
         areas.into_iter().filter(|[(at, len), ..]| *at != 0 && *len >= DESCRIPTOR).collect()
     }
 
-    /// Notes where buffers are, before any lie could have changed that.
+    /// Notes where buffers are, before any mutation could have changed that.
     pub fn find_buffers(&self) {
         let areas = self.areas();
         let view = lock(&self.memory);
@@ -284,13 +284,13 @@ impl Shared {
         lock(&self.known).buffers = found;
     }
 
-    /// Writes one lie to one of `places`; which, and how, if it found where.
-    pub fn lie(&self, random: &mut Random, places: &[Place]) -> Option<(Place, Value)> {
+    /// Writes one mutation to one of `places`; which, and how, if it found where.
+    pub fn mutation(&self, random: &mut Random, places: &[Place]) -> Option<(Place, Value)> {
         let place = places[random.below(places.len() as u64) as usize];
         let values = Value::all(random.below(64) as u8);
         let value = values[random.below(values.len() as u64) as usize];
         if place == Place::Event {
-            return self.lie_by_event(random).then_some((place, value));
+            return self.mutation_by_event(random).then_some((place, value));
         }
         let len = [2, 4, 8, 8][random.below(4) as usize];
         let (view, at) = match place {
@@ -317,7 +317,7 @@ impl Shared {
     }
 
     /// Fills an eventfd, or takes what it has, and makes it one at which others wait.
-    fn lie_by_event(&self, random: &mut Random) -> bool {
+    fn mutation_by_event(&self, random: &mut Random) -> bool {
         let known = lock(&self.known);
         let Some(count) = u64::try_from(known.events.len()).ok().filter(|&count| count > 0) else {
             return false;

@@ -14,14 +14,14 @@ use testbed::view::{Access, View};
 
 /// A device without a chip.
 #[derive(Debug)]
-pub struct Liar {
+pub struct Mutator {
     registers: Box<[AtomicU32]>,
     config: Mutex<ConfigSpace>,
     view: Mutex<View>,
 }
 
-impl Default for Liar {
-    fn default() -> Liar {
+impl Default for Mutator {
+    fn default() -> Mutator {
         let ids = Ids {
             vendor: 0x8086,
             device: 0x10FB,
@@ -31,18 +31,18 @@ impl Default for Liar {
             subsystem: 3,
         };
         let config = ConfigSpace::new(ids).with_bar(0, BarType::Memory64, BAR0_LEN.into());
-        let liar = Liar {
+        let mutator = Mutator {
             registers: (0..BAR0_LEN / 4).map(|_| AtomicU32::new(0)).collect(),
             config: Mutex::new(config),
             view: Mutex::default(),
         };
-        liar.store(RAL::at(0), 0x0058_4902);
-        liar.store(RAH::at(0), 0x0100 | RAH::AV);
-        liar
+        mutator.store(RAL::at(0), 0x0058_4902);
+        mutator.store(RAH::at(0), 0x0100 | RAH::AV);
+        mutator
     }
 }
 
-impl Liar {
+impl Mutator {
     /// What a register holds.
     pub fn load(&self, offset: u32) -> u32 {
         self.registers[offset as usize / 4].load(Ordering::Relaxed)
@@ -66,9 +66,9 @@ impl Liar {
     }
 }
 
-impl Backend for Liar {
+impl Backend for Mutator {
     fn name(&self) -> String {
-        "liar".to_owned()
+        "mutator".to_owned()
     }
 
     fn read_config(&self, offset: u16, data: &mut [u8]) -> Result<()> {

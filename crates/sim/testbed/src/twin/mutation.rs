@@ -1,4 +1,4 @@
-//! The lies about one message: each field another value, the message itself refused, late,
+//! The mutations of one message: each field another value, the message itself refused, late,
 //! missing, doubled or cut, and other files than those that belong to it.
 
 use std::io;
@@ -57,7 +57,7 @@ impl Value {
 
 /// Other file descriptors than those that belong to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FileLie {
+pub enum FileMutation {
     /// No file comes with the message.
     None,
     /// One more.
@@ -84,28 +84,28 @@ pub enum FileLie {
     Shrunk,
 }
 
-impl FileLie {
-    /// All lies about files.
-    pub const ALL: [FileLie; 12] = [
-        FileLie::None,
-        FileLie::More,
-        FileLie::Many,
-        FileLie::Pipe,
-        FileLie::Socket,
-        FileLie::Device,
-        FileLie::Directory,
-        FileLie::Empty,
-        FileLie::Short,
-        FileLie::ReadOnly,
-        FileLie::Full,
-        FileLie::Shrunk,
+impl FileMutation {
+    /// All mutations of files.
+    pub const ALL: [FileMutation; 12] = [
+        FileMutation::None,
+        FileMutation::More,
+        FileMutation::Many,
+        FileMutation::Pipe,
+        FileMutation::Socket,
+        FileMutation::Device,
+        FileMutation::Directory,
+        FileMutation::Empty,
+        FileMutation::Short,
+        FileMutation::ReadOnly,
+        FileMutation::Full,
+        FileMutation::Shrunk,
     ];
 }
 
-/// A lie about one message.
+/// A mutation of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lie {
-    /// Nothing is changed: the lie of a message that nobody asked for.
+pub enum Mutation {
+    /// Nothing is changed: it is sent though nobody asked for it.
     Unasked,
     /// A field, by its number in the table, has another value.
     Field(u8, Value),
@@ -129,42 +129,42 @@ pub enum Lie {
     Shorter,
     /// It has some bytes too many, and says so.
     Longer,
-    /// It comes byte by byte, which is no lie.
+    /// It comes byte by byte, which changes nothing.
     Pieces,
     /// Bytes that are no message come before it.
     Garbage,
     /// Other files come with it.
-    Files(FileLie),
+    Files(FileMutation),
 }
 
-/// The lies that change more than a field.
-const WHOLE: [Lie; 13] = [
-    Lie::Refused,
-    Lie::Silent,
-    Lie::Late,
-    Lie::Twice,
-    Lie::Cut,
-    Lie::Stalled,
-    Lie::HangUp,
-    Lie::Bare,
-    Lie::Shorter,
-    Lie::Longer,
-    Lie::Pieces,
-    Lie::Garbage,
-    Lie::Unasked,
+/// The mutations that change more than a field.
+const WHOLE: [Mutation; 13] = [
+    Mutation::Refused,
+    Mutation::Silent,
+    Mutation::Late,
+    Mutation::Twice,
+    Mutation::Cut,
+    Mutation::Stalled,
+    Mutation::HangUp,
+    Mutation::Bare,
+    Mutation::Shorter,
+    Mutation::Longer,
+    Mutation::Pieces,
+    Mutation::Garbage,
+    Mutation::Unasked,
 ];
 
-/// Every lie about a message.
-pub fn lies(protocol: &Protocol, message: &MessageType, role: Role) -> Vec<Lie> {
+/// Every mutation of a message.
+pub fn mutations(protocol: &Protocol, message: &MessageType, role: Role) -> Vec<Mutation> {
     let fields = protocol.fields(message, role).count() as u8;
     let fields = (0..fields).flat_map(|field| {
         let bit = (message.number as u8).wrapping_add(field) % 6;
-        Value::all(bit).map(|value| Lie::Field(field, value))
+        Value::all(bit).map(|value| Mutation::Field(field, value))
     });
-    fields.chain(WHOLE).chain(FileLie::ALL.map(Lie::Files)).collect()
+    fields.chain(WHOLE).chain(FileMutation::ALL.map(Mutation::Files)).collect()
 }
 
-/// What is to be done so that a lie is told.
+/// What is to be done so that a message is mutated.
 #[derive(Debug)]
 pub(super) enum Step {
     /// To the one who was to get the message.
@@ -174,14 +174,14 @@ pub(super) enum Step {
     /// Nobody waits for it any more when this is over.
     Wait,
     /// Nothing passes any more, either way.
-    Deafen,
+    IgnoreAll,
     /// The connection ends.
     End,
     /// This file loses its pages with the next message.
     Doom(OwnedFd),
 }
 
-impl Lie {
+impl Mutation {
     /// What comes of `message`, which has the type `kind`.
     pub(super) fn told(
         self,
@@ -192,45 +192,45 @@ impl Lie {
     ) -> io::Result<Vec<Step>> {
         let half = message.bytes.len() / 2;
         Ok(match self {
-            Lie::Unasked => vec![Step::Send(message)],
-            Lie::Field(index, value) => {
+            Mutation::Unasked => vec![Step::Send(message)],
+            Mutation::Field(index, value) => {
                 if let Some(field) = protocol.fields(kind, role).nth(index.into()) {
                     change(&mut message.bytes, field, value);
                 }
                 vec![Step::Send(message)]
             }
-            Lie::Refused => {
+            Mutation::Refused => {
                 (protocol.refuse)(&mut message.bytes);
                 message.files.clear();
                 let answers = role == Role::Reply;
                 vec![if answers { Step::Send(message) } else { Step::Answer(message) }]
             }
-            Lie::Silent => Vec::new(),
-            Lie::Late => vec![Step::Wait, Step::Send(message)],
-            Lie::Twice => vec![Step::Send(message.try_clone()?), Step::Send(message)],
-            Lie::Cut | Lie::Stalled => {
+            Mutation::Silent => Vec::new(),
+            Mutation::Late => vec![Step::Wait, Step::Send(message)],
+            Mutation::Twice => vec![Step::Send(message.try_clone()?), Step::Send(message)],
+            Mutation::Cut | Mutation::Stalled => {
                 message.bytes.truncate(half);
-                vec![Step::Send(message), if self == Lie::Cut { Step::End } else { Step::Deafen }]
+                vec![Step::Send(message), if self == Mutation::Cut { Step::End } else { Step::IgnoreAll }]
             }
-            Lie::HangUp => vec![Step::End],
-            Lie::Bare => vec![Step::Send(resized(protocol, message, |_| protocol.header_len))],
-            Lie::Shorter => vec![Step::Send(resized(protocol, message, |len| len - 1))],
-            Lie::Longer => vec![Step::Send(resized(protocol, message, |len| len + 24))],
-            Lie::Pieces => {
+            Mutation::HangUp => vec![Step::End],
+            Mutation::Bare => vec![Step::Send(resized(protocol, message, |_| protocol.header_len))],
+            Mutation::Shorter => vec![Step::Send(resized(protocol, message, |len| len - 1))],
+            Mutation::Longer => vec![Step::Send(resized(protocol, message, |len| len + 24))],
+            Mutation::Pieces => {
                 let mut files = std::mem::take(&mut message.files);
                 let piece = |&byte| Message { bytes: vec![byte], files: std::mem::take(&mut files) };
                 message.bytes.iter().map(piece).map(Step::Send).collect()
             }
-            Lie::Garbage => {
+            Mutation::Garbage => {
                 let garbage = Message { bytes: vec![0xA5; 40], files: Vec::new() };
                 vec![Step::Send(garbage), Step::Send(message)]
             }
-            Lie::Files(lie) => lie.told(message)?,
+            Mutation::Files(mutation) => mutation.told(message)?,
         })
     }
 }
 
-impl FileLie {
+impl FileMutation {
     fn told(self, mut message: Message) -> io::Result<Vec<Step>> {
         let len = message.file_len();
         let memfd = |len: u64| {
@@ -239,28 +239,30 @@ impl FileLie {
             ftruncate(&file, len).map(|()| file)
         };
         let file = match self {
-            FileLie::None => {
+            FileMutation::None => {
                 message.files.clear();
                 return Ok(vec![Step::Send(message)]);
             }
-            FileLie::More | FileLie::Many => {
-                let count = if self == FileLie::More { message.files.len() + 1 } else { 200 };
+            FileMutation::More | FileMutation::Many => {
+                let count = if self == FileMutation::More { message.files.len() + 1 } else { 200 };
                 message.files = (0..count).map(|_| memfd(len)).collect::<Result<_, _>>()?;
                 return Ok(vec![Step::Send(message)]);
             }
-            FileLie::Pipe => pipe_with(PipeFlags::CLOEXEC)?.1,
-            FileLie::Socket => UnixStream::pair()?.0.into(),
-            FileLie::Device => open("/dev/zero", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
-            FileLie::Directory => open("/", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?,
-            FileLie::Empty => memfd(0)?,
-            FileLie::Short => memfd(4096)?,
-            FileLie::ReadOnly => open("/proc/self/exe", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?,
-            FileLie::Full => {
+            FileMutation::Pipe => pipe_with(PipeFlags::CLOEXEC)?.1,
+            FileMutation::Socket => UnixStream::pair()?.0.into(),
+            FileMutation::Device => open("/dev/zero", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
+            FileMutation::Directory => open("/", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?,
+            FileMutation::Empty => memfd(0)?,
+            FileMutation::Short => memfd(4096)?,
+            FileMutation::ReadOnly => {
+                open("/proc/self/exe", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?
+            }
+            FileMutation::Full => {
                 let event = eventfd(0, EventfdFlags::CLOEXEC)?;
                 rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes())?;
                 event
             }
-            FileLie::Shrunk => {
+            FileMutation::Shrunk => {
                 let file = memfd(len)?;
                 let doomed = file.try_clone()?;
                 message.files = vec![file];
