@@ -2,6 +2,7 @@
 //! FRR in its stream, and controllers by HTTP. Their sockets are opened before the process is
 //! confined, and none is opened later.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
@@ -58,6 +59,8 @@ pub struct Tellers {
     is_more: bool,
     /// Until when the kernel is left alone.
     rest_ns: Option<i64>,
+    /// Places that were found otherwise than in the kernel, until all of it is heard again.
+    mended: BTreeSet<Key>,
     /// What was said of losses and mistakes before.
     said: Said,
 }
@@ -104,8 +107,8 @@ impl Tellers {
                 Some(server.map_err(|error| TellerError::listen("controllers", place, error))?)
             }
         };
-        let (learn, is_more, rest_ns, said) = (follow.learn, true, None, Said::default());
-        Ok(Tellers { learn, mirror, kernel, fpm, api, is_more, rest_ns, said })
+        let (learn, mended, said) = (follow.learn, BTreeSet::new(), Said::default());
+        Ok(Tellers { learn, mirror, kernel, fpm, api, is_more: true, rest_ns: None, mended, said })
     }
 
     /// Waits until one of them has something to say, at most so long.
@@ -153,10 +156,10 @@ impl Tellers {
     /// Hears everything from the kernel again, and what is at these places besides, where it
     /// was found to be otherwise than in the kernel.
     pub fn hear_again(&mut self, places: impl IntoIterator<Item = Key>) {
-        self.mirror.touch(places);
         if let Some(kernel) = &mut self.kernel {
+            self.mended.extend(places);
             kernel.ask_again();
-            self.is_more = true;
+            (self.is_more, self.rest_ns) = (true, None);
         }
     }
 
@@ -170,6 +173,9 @@ impl Tellers {
             Ok(more) => {
                 self.is_more |= more;
                 self.said.trouble.clear();
+                if kernel.is_current() {
+                    self.mirror.touch(std::mem::take(&mut self.mended));
+                }
             }
             Err(error) => {
                 self.rest_ns = Some(now_ns.saturating_add(REST_NS));
