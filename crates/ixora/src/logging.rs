@@ -12,7 +12,7 @@ use crate::Failure;
 const VARIABLE: &str = "IXORA_LOG";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// Names in front of levels: the crates of this program.
-const TARGETS: [&str; 22] = [
+const TARGETS: [&str; 23] = [
     "analysis",
     "bench",
     "bus",
@@ -31,6 +31,7 @@ const TARGETS: [&str; 22] = [
     "port",
     "ports",
     "runtime",
+    "service",
     "tcp",
     "testbed",
     "vtep",
