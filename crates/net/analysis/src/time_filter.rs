@@ -215,6 +215,9 @@ impl Filter {
                 }
                 None => {
                     now.make(cx);
+                    if now.is_stop() {
+                        return false;
+                    }
                     self.called_at = Some(before);
                     return true;
                 }
@@ -249,11 +252,11 @@ impl PerPacket for Filter {
     }
 
     fn calls(&self) -> bool {
-        self.call.is_some()
+        self.call.as_ref().is_some_and(|call| !call.is_stop())
     }
 
     fn sees_others(&self) -> bool {
-        self.call.as_ref().is_some_and(|call| !call.is_stop())
+        self.calls()
     }
 
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {

@@ -1,26 +1,30 @@
 //! Counters that several threads count on, each on its own cache line.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// A count that is the sum over all threads. Each thread's copy of an element has
 /// one of its own ([`for_another`](Self::for_another)); counting costs no more than
-/// an ordinary addition, and any of them knows the sum.
+/// an ordinary addition, and any of them knows the sum, without a lock.
 #[derive(Debug)]
 pub struct PerThreadCounter {
     mine: Arc<Cell>,
-    all: Arc<Mutex<Vec<Arc<Cell>>>>,
+    first: Arc<Cell>,
 }
 
 /// Two lines, since processors fetch lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Cell(AtomicU64);
+struct Cell {
+    count: AtomicU64,
+    /// The part of the thread that came next.
+    next: OnceLock<Arc<Cell>>,
+}
 
 impl Default for PerThreadCounter {
     fn default() -> PerThreadCounter {
         let mine = Arc::new(Cell::default());
-        PerThreadCounter { mine: mine.clone(), all: Arc::new(Mutex::new(vec![mine])) }
+        PerThreadCounter { mine: mine.clone(), first: mine }
     }
 }
 
@@ -28,12 +32,18 @@ impl PerThreadCounter {
     /// One more thread's part of the same count.
     pub fn for_another(&self) -> PerThreadCounter {
         let mine = Arc::new(Cell::default());
-        self.cells().push(mine.clone());
-        PerThreadCounter { mine, all: self.all.clone() }
+        let mut last = &self.first;
+        // Where another one comes at the same time, this one is behind it.
+        while last.next.set(mine.clone()).is_err()
+            && let Some(next) = last.next.get()
+        {
+            last = next;
+        }
+        PerThreadCounter { mine, first: self.first.clone() }
     }
 
-    fn cells(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Cell>>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cells(&self) -> impl Iterator<Item = &Cell> {
+        std::iter::successors(Some(&*self.first), |cell| cell.next.get().map(|next| &**next))
     }
 
     /// Adds `count` to this thread's part.
@@ -41,23 +51,41 @@ impl PerThreadCounter {
     pub fn add(&mut self, count: u64) {
         // Relaxed, and not one operation: nobody else writes this cell but `reset`,
         // which may lose against a count that is made at that moment.
-        let cell = &self.mine.0;
-        cell.store(cell.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
+        let own = self.own().wrapping_add(count);
+        self.mine.count.store(own, Ordering::Relaxed);
     }
 
     /// The sum.
     pub fn sum(&self) -> u64 {
-        self.cells().iter().map(|cell| cell.0.load(Ordering::Relaxed)).sum()
+        self.cells().map(|cell| cell.count.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
     }
 
     /// This thread's part.
     #[inline]
     pub fn own(&self) -> u64 {
-        self.mine.0.load(Ordering::Relaxed)
+        self.mine.count.load(Ordering::Relaxed)
     }
 
     /// Begins at zero again, on all threads.
     pub fn reset(&self) {
-        self.cells().iter().for_each(|cell| cell.0.store(0, Ordering::Relaxed));
+        self.cells().for_each(|cell| cell.count.store(0, Ordering::Relaxed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_has_the_parts_of_all_who_came_at_once() {
+        let first = PerThreadCounter::default();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..8).for_each(|_| first.for_another().add(3)));
+            }
+        });
+        assert_eq!((first.sum(), first.own()), (192, 0));
+        first.for_another().reset();
+        assert_eq!(first.sum(), 0);
     }
 }

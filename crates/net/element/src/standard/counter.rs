@@ -1,5 +1,8 @@
 //! `Counter`: packets, bytes, rates.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use graph::class::{Handlers, action, both, call, keyword, read, write};
 use graph::clock::SECOND_NS;
 use graph::element::kernel::Kernel;
@@ -71,7 +74,8 @@ struct Call {
     at: u64,
     handler: String,
     value: String,
-    done: bool,
+    /// It was written, by whichever thread.
+    done: Arc<AtomicBool>,
 }
 
 impl Call {
@@ -79,7 +83,7 @@ impl Call {
         let (at, rest) = args::shift_word(text);
         let at = graph::value::unsigned(at).ok_or_else(|| Fault::new(wrong))?;
         let (handler, value) = args::shift_word(rest);
-        Ok(Call { at, handler: handler.into(), value: value.into(), done: false })
+        Ok(Call { at, handler: handler.into(), value: value.into(), done: Arc::default() })
     }
 
     /// One that is written to a handler: it can be called.
@@ -92,11 +96,19 @@ impl Call {
 
     /// Writes the handler if it is time to, once, when the counter has returned; whether
     /// it is.
-    fn check(call: &mut Option<Call>, count: u64, cx: &mut Cx<'_>) -> bool {
-        let Some(call) = call.as_mut().filter(|c| !c.done && count >= c.at) else { return false };
-        call.done = true;
+    fn check(call: &Option<Call>, count: u64, cx: &mut Cx<'_>) -> bool {
+        // Relaxed: nothing else depends on it.
+        let Some(call) = call.as_ref().filter(|call| call.is_due(count)) else { return false };
+        if call.done.swap(true, Ordering::Relaxed) {
+            return false;
+        }
         cx.call(&call.handler, &call.value);
         true
+    }
+
+    /// Whether it is to be written at this count.
+    fn is_due(&self, count: u64) -> bool {
+        count >= self.at && !self.done.load(Ordering::Relaxed)
     }
 
     fn unparse(call: &Option<Call>) -> String {
@@ -152,8 +164,16 @@ impl Counter {
     /// Writes the handlers whose time has come; whether it has for one.
     #[cold]
     fn call(&mut self, cx: &mut Cx<'_>) -> bool {
-        let packets = Call::check(&mut self.call, self.packets.sum(), cx);
-        Call::check(&mut self.byte_call, self.bytes.sum(), cx) || packets
+        let packets = Call::check(&self.call, self.packets.sum(), cx);
+        Call::check(&self.byte_call, self.bytes.sum(), cx) || packets
+    }
+
+    /// Whether a handler is to be written while so many more are counted.
+    fn is_due_within(&self, packets: u64, bytes: u64) -> bool {
+        let due = |call: &Option<Call>, counter: &PerThreadCounter, more: u64| {
+            call.as_ref().is_some_and(|call| call.is_due(counter.sum().saturating_add(more)))
+        };
+        due(&self.call, &self.packets, packets) || due(&self.byte_call, &self.bytes, bytes)
     }
 
     /// Counts packets one after the other, up to one at which a handler is called: that
@@ -188,8 +208,8 @@ impl Counter {
     fn reset(&mut self, cx: &mut Cx<'_>) {
         self.packets.reset();
         self.bytes.reset();
-        for call in [&mut self.call, &mut self.byte_call].into_iter().flatten() {
-            call.done = false;
+        for call in [&self.call, &self.byte_call].into_iter().flatten() {
+            call.done.store(false, Ordering::Relaxed);
         }
         self.rate = Rate { last: (cx.now_ns(), 0, 0), now: (0.0, 0.0) };
     }
@@ -216,12 +236,12 @@ impl Element for Counter {
     }
 
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
-        let waits = |call: &Option<Call>| call.as_ref().is_some_and(|call| !call.done);
-        if waits(&self.call) || waits(&self.byte_call) || self.counted {
+        let (packets, bytes) =
+            (batch.len() as u64, batch.iter().map(|packet| packet.total_len() as u64).sum());
+        if self.counted || self.is_due_within(packets, bytes) {
             return self.count_until_call(cx, input, batch);
         }
-        let bytes = batch.iter().map(|packet| packet.total_len() as u64).sum();
-        self.count(cx, batch.len() as u64, bytes);
+        self.count(cx, packets, bytes); // and looks once more: other threads count as well
         Next::Push(0)
     }
 

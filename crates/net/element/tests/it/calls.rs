@@ -33,6 +33,19 @@ fn a_called_script_reads_the_element_that_called_it() {
     assert_eq!(printed(config), "4\n");
 }
 
+/// A counter that threads share calls once, whichever thread reaches the number.
+#[test]
+fn threads_that_count_together_call_once() {
+    let config =
+        "a :: InfiniteSource(LIMIT 30000, BURST 7) -> c :: Counter(COUNT_CALL 50000 s.run) -> Discard;
+         b :: InfiniteSource(LIMIT 30000, BURST 7) -> c; StaticThreadSched(a 0, b 1);
+         s :: Script(TYPE PASSIVE, print \"reached\", write stop)";
+    let mut rig = Rig::with_threads(config, 2).unwrap();
+    rig.run();
+    assert_eq!(rig.printed(), "reached\n");
+    assert!(rig.read("c.count").parse::<u64>().unwrap() >= 50_000);
+}
+
 #[test]
 fn a_source_at_its_end_can_be_asked() {
     for source in ["InfiniteSource(LIMIT 5, BURST 5", "RandomSource(60, LIMIT 5, BURST 5"] {
