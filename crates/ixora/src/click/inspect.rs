@@ -50,6 +50,7 @@ pub fn run(click: &Click, sources: Vec<Source>) -> Result<u8, Failure> {
     } else if click.explain {
         let costs = Costs::measure();
         print!("{}", explain::text(plan, Some(&costs)));
+        print!("{}", explain::packets(plan, click.threads, click.buffers.map(|most| most as usize)));
         print!("{}", queues(click, plan, &inspection.uses, &costs));
         print!("{}", confine::explain(click, &plan.elements));
         if let Some(compiled) = &click.compiled {

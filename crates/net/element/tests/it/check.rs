@@ -146,6 +146,17 @@ fn explanations_tell_locks_units_and_threads() {
 }
 
 #[test]
+fn explanations_tell_of_the_buffers_that_there_will_be() {
+    let plan =
+        check("InfiniteSource -> Queue(5000) -> Unqueue -> Discard;").0.expect("a sound configuration");
+    let told = |threads, given| graph::plan::explain::packets(&plan, threads, given);
+    let usual = told(1, None);
+    assert!(usual.contains("may hold 5000; it may have 267144 buffers.\n"), "{usual}");
+    let given = told(1, Some(4000));
+    assert!(given.contains("it may have 4000 buffers, fewer than that"), "{given}");
+}
+
+#[test]
 fn pictures_show_every_element_and_connection() {
     let config = "i :: InfiniteSource -> q :: Queue -> u :: Unqueue -> n :: Null -> Discard;";
     let plan = check(config).0.expect("a sound configuration");

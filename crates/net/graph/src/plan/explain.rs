@@ -135,19 +135,27 @@ pub fn text(plan: &Plan, costs: Option<&Costs>) -> String {
              the one\nbefore it; `--batches always` has them come in batches all the same.\n",
         );
     }
-    for lane in (0..64).filter(|&lane| plan.held(lane) > 0) {
-        let held = plan.held(lane);
-        let _ = writeln!(
-            out,
-            "PACKETS: elements that thread {lane} reaches may hold {held}; it may have as many buffers, and {} more.",
-            buffers::BASE
-        );
-    }
     if costs.is_some() {
         out.push_str(
             "CYCLES: of the TSC, measured on this machine just now: the least of many rounds, with nobody \
              else at the\nlock and all in the cache. A packet costs its batch's lock divided by the batch's \
              length.\n",
+        );
+    }
+    out
+}
+
+/// How many packets elements may hold, and how many buffers each of so many threads may
+/// have: those that were given, or as many as that takes and the machine has memory for.
+pub fn packets(plan: &Plan, threads: usize, given: Option<usize>) -> String {
+    let mut out = String::new();
+    for lane in (0..threads).filter(|&lane| plan.held(lane) > 0) {
+        let held = plan.held(lane);
+        let limit = given.unwrap_or_else(|| buffers::limit(held, threads));
+        let short = if (limit as u64) < held { ", fewer than that: the rest is dropped by name" } else { "" };
+        let _ = writeln!(
+            out,
+            "PACKETS: elements that thread {lane} reaches may hold {held}; it may have {limit} buffers{short}."
         );
     }
     out
