@@ -135,20 +135,30 @@ pub fn add_driver(click: &Click, flat: &mut Flat, hotswap: bool) {
     }
 }
 
+/// What TYPE a script's argument gives it, if that is what it does.
+fn script_type(argument: &str) -> Option<&str> {
+    args::keyword(argument).filter(|(word, _)| *word == "TYPE").map(|(_, kind)| kind.trim())
+}
+
+/// Whether an element is a driver's script.
+fn is_driver(class: &str, config: &str) -> bool {
+    let is_type =
+        || args::split(config).iter().filter_map(|one| script_type(one)).any(|kind| kind == "DRIVER");
+    class == "DriverManager" || class == "Script" && is_type()
+}
+
 /// Adds what a script of the router that was running has still to do, when it is the
-/// script that wrote this configuration.
+/// script that wrote this configuration. One that stops the router at its end does not
+/// where the new configuration has a driver's script of its own, which decides that.
 pub fn add_continued(flat: &mut Flat, from: &Planned) {
     if !matches!(from.kind.name, "Script" | "DriverManager") {
         return;
     }
     let mut arguments = args::split(&from.config);
-    let kind = |argument: &String| {
-        args::keyword(argument).filter(|(word, _)| *word == "TYPE").map(|(_, kind)| kind == "DRIVER")
-    };
-    let is_driver =
-        from.kind.name == "DriverManager" || arguments.iter().filter_map(kind).any(|driver| driver);
-    arguments.retain(|argument| kind(argument).is_none());
-    arguments.extend(is_driver.then(|| "stop".to_string()));
+    arguments.retain(|argument| script_type(argument).is_none());
+    let stops = is_driver(from.kind.name, &from.config)
+        && !flat.elements.iter().any(|new| is_driver(&new.class, &new.config));
+    arguments.extend(stops.then(|| "stop".to_string()));
     arguments.push("TYPE ACTIVE".to_string());
     add(flat, format!("{}{CONTINUED}", from.name), from.kind.name, args::join(&arguments));
 }

@@ -219,6 +219,25 @@ fn a_new_configuration_has_what_is_left() {
     assert!(file.exists());
 }
 
+/// A process that takes new configurations may still ask the system for names.
+#[test]
+fn a_new_configuration_may_name_interfaces_and_services() {
+    let place = folder();
+    let running = router(place.path(), "-R|-e|RatedSource(RATE 100) -> c :: Counter -> Discard");
+    let listed = |file, name| std::fs::read_to_string(file).is_ok_and(|text: String| text.contains(name));
+    let filters =
+        [("/etc/protocols", "xns-idp", "ip proto xns-idp"), ("/etc/services", "nbd", "dst tcp port nbd")];
+    let known = filters.iter().filter(|(file, name, _)| listed(*file, *name));
+    let filter: String = known.map(|(_, _, what)| format!("IPFilter(allow {what}) -> ")).collect();
+    let next = format!(
+        "RatedSource(RATE 100) -> SetIPAddress(lo) -> MarkIPHeader -> n :: Counter -> {filter} Discard"
+    );
+    let said = ask(place.path(), &format!("WRITE hotconfig {next}"));
+    assert!(said.contains("200 Write handler"), "{said}");
+    until("the new one", || ask(place.path(), "READ n.class").contains("Counter"));
+    end(running, place.path());
+}
+
 #[test]
 fn who_called_sudo_has_the_socket() {
     if !is_root() {

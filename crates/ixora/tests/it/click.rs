@@ -98,6 +98,23 @@ fn a_script_goes_on_in_the_router_that_it_wrote() {
     }
 }
 
+/// A driver's script that wrote a configuration stops no router that has a driver's script
+/// itself; what the configuration reads as does not tell of what goes on in it.
+#[test]
+fn a_driver_that_goes_on_leaves_the_end_to_the_new_driver() {
+    let next =
+        "RatedSource(RATE 1000) -> c :: Counter -> Discard; DriverManager(wait 0.5s, print $(c.count), stop)";
+    let config = format!(
+        "InfiniteSource(LIMIT 3) -> Discard;
+         DriverManager(wait 0.1s, writeq hotconfig \"{next}\", print flatconfig)"
+    );
+    let out = ixora(&["-R", "-e", &config]);
+    let said = text(&out.stdout);
+    assert!(said.contains("DriverManager(wait 0.5s") && !said.contains("continued"), "{said}");
+    let count = said.lines().last().and_then(|line| line.parse::<u64>().ok());
+    assert!(count.is_some_and(|count| count > 200), "{said}{}", text(&out.stderr));
+}
+
 #[test]
 fn a_configuration_takes_the_place_of_another_and_keeps_its_packets() {
     let next = "InfiniteSource(LIMIT 0) -> q :: Queue(100) -> Unqueue -> c :: Counter(COUNT_CALL 50 stop) -> Discard";

@@ -8,6 +8,7 @@ use crate::element::value::{Names, Scope, Value};
 use crate::element::{Complaint, Refused, port_code};
 use crate::plan::schedule_info::MAX_TICKETS;
 use crate::run::lane::Lane;
+use crate::run::shared::CONTINUED;
 use crate::run::task::TaskId;
 
 const fn readable(name: &'static str, about: &'static str) -> Handler {
@@ -111,6 +112,8 @@ pub(super) const OF_ROUTER: &[RouterRow] = &[
         for (index, declared) in flat.elements.iter_mut().enumerate() {
             declared.config = lane.shared.config(index);
         }
+        // They have no connections, and stand behind all others.
+        flat.elements.retain(|declared| !declared.name.ends_with(CONTINUED));
         flat.unparse()
     }),
     read("requirements", "what the configuration requires", |lane| {
