@@ -39,6 +39,8 @@ struct Generator {
 
 /// What a thread that had no turn for a while may catch up with.
 const CATCH_UP: Duration = Duration::from_millis(100);
+/// How long a thread may have had no turn when its run ends.
+const DELAY: Duration = Duration::from_millis(20);
 /// Part of the packets that may be missing at a rate.
 const TOLERANCE: f64 = 0.01;
 
@@ -86,6 +88,19 @@ impl Pace {
 
     fn spend(&mut self, packets: usize) {
         self.credit -= packets as f64;
+    }
+}
+
+impl Drop for Pace {
+    /// What is due in the end, and was not caught up with, is given up too; but for what a
+    /// thread that had no turn just then explains.
+    fn drop(&mut self) {
+        if let Some(rate) = self.per_tick.map(|per_tick| per_tick * bus::tsc::hz() as f64) {
+            self.most = (rate * DELAY.as_secs_f64()).max(Batch::MAX as f64).min(self.most);
+            if self.credit > self.most {
+                self.give_up();
+            }
+        }
     }
 }
 
@@ -228,5 +243,21 @@ mod tests {
         let given_up = missed.load(Ordering::Relaxed);
         assert!((899_000..=901_000).contains(&given_up), "{given_up}");
         assert!(short(1e6, 120_000, given_up).is_some() && short(1e6, 120_000, 1_000).is_none());
+    }
+
+    /// A run that is shorter than what is caught up with sent half of what was due.
+    #[test]
+    fn what_is_due_at_the_end_of_a_short_run_is_given_up() {
+        let missed = Arc::<AtomicU64>::default();
+        let start = Instant::now();
+        let mut pace = Pace::new(Some(1e6), missed.clone());
+        pace.due(start, 64);
+        pace.due(start + Duration::from_millis(80), 64);
+        pace.spend(40_000);
+        assert_eq!(missed.load(Ordering::Relaxed), 0);
+        drop(pace);
+        let given_up = missed.load(Ordering::Relaxed);
+        assert!((19_000..=21_000).contains(&given_up), "{given_up}");
+        assert!(short(1e6, 40_000, given_up).is_some());
     }
 }
