@@ -373,3 +373,66 @@ fn no_thread_rests_while_its_timers_are_due() {
     router.run();
     assert_eq!(log.count("fired"), CROWD_TIMERS);
 }
+
+/// Takes another configuration, but the second thread's copy none that is `wrong`.
+static FUSSY: Class = Class {
+    name: "Fussy",
+    arguments: &[graph::class::mandatory("WHAT", "what it is")],
+    live: true,
+    make: |setup, conf| {
+        let what: String = conf.mandatory("WHAT")?;
+        conf.complete()?;
+        Ok(Each::boxed(Fussy { what, seen: setup.services.get().unwrap_or_default() }))
+    },
+    ..Class::BASE
+};
+
+#[derive(Clone)]
+struct Fussy {
+    what: String,
+    seen: Arc<Log>,
+}
+
+impl PerPacket for Fussy {
+    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Action {
+        Action::ON
+    }
+
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Fussy) -> Result<(), graph::Refused> {
+        if cx.lane() == 1 && new.what == "wrong" {
+            return Err("refused".into());
+        }
+        self.what = new.what;
+        self.seen.note(if self.what == "wrong" { "wrong" } else { "another" });
+        Ok(())
+    }
+
+    fn replicate(&self) -> Option<Fussy> {
+        Some(self.clone())
+    }
+}
+
+/// Sends nothing, on the second thread.
+static SECOND: Class = Class {
+    name: "Second",
+    ports: "0/1",
+    processing: "h",
+    make: |setup, _| Ok(Box::new(Crowd(log(setup)))),
+    ..Class::BASE
+};
+
+#[test]
+fn a_configuration_that_one_thread_refuses_is_nobodys() {
+    let classes = [&ONE, &SECOND, &FUSSY, &END];
+    let config = "One -> f :: Fussy(a) -> End; Second -> f";
+    let (mut router, log) = build_with(&classes, config, Options { threads: 2, ..Options::default() });
+    router.write("f.config", "b").unwrap();
+    assert_eq!(log.count("another"), 2, "both copies");
+    assert!(router.write("f.config", "wrong").is_err());
+    assert_eq!(
+        (log.count("wrong"), log.count("another")),
+        (1, 3),
+        "the first copy is given back what it had"
+    );
+    assert_eq!(router.read("f.config", "").unwrap(), "b");
+}

@@ -62,6 +62,29 @@ impl Lane {
     ) -> Result<(), Refused> {
         let shared = self.shared.clone();
         let planned = &shared.plan.elements[element];
+        let all = planned.lanes | u64::from(planned.lanes == 0);
+        let lanes: Vec<usize> = (0..shared.mailboxes.len()).filter(|lane| all >> lane & 1 == 1).collect();
+        let lanes = if planned.locked { vec![planned.lanes.trailing_zeros() as usize] } else { lanes };
+        let copies = self.copies(element, config, lanes.len())?;
+        if let Err((changed, refused)) = self.give(element, &lanes, copies) {
+            // Those that took it are given back what they had.
+            let before = self.copies(element, &shared.real_config(element), changed);
+            let _ = before.map(|copies| self.give(element, &lanes[..changed], copies));
+            return Err(refused);
+        }
+        let shown = shown.map_or_else(|| shared.config(element), str::to_string);
+        let differs = shown != config;
+        shared.set_config(element, shown);
+        if differs {
+            shared.set_real_config(element, config.to_string());
+        }
+        Ok(())
+    }
+
+    /// So many fresh elements of a configuration.
+    fn copies(&self, element: usize, config: &str, count: usize) -> Result<Vec<Box<dyn Element>>, Refused> {
+        let shared = &self.shared;
+        let planned = &shared.plan.elements[element];
         let (services, mut shares) = (Services::default(), Shares::default());
         let mut setup = Setup {
             name: &planned.name,
@@ -78,27 +101,30 @@ impl Lane {
         };
         let scope = Scope { element: &planned.name, names: &shared.names };
         let new = (planned.kind.make)(&mut setup, &mut Conf::new(planned.kind, config, scope))?;
-        let all = planned.lanes | u64::from(planned.lanes == 0);
-        let lanes: Vec<usize> = (0..shared.mailboxes.len()).filter(|lane| all >> lane & 1 == 1).collect();
-        let lanes = if planned.locked { vec![planned.lanes.trailing_zeros() as usize] } else { lanes };
-        let mut copies: Vec<Box<dyn Element>> = lanes[1..].iter().filter_map(|_| new.replicate()).collect();
-        if copies.len() + 1 < lanes.len() {
+        let mut copies: Vec<Box<dyn Element>> = (1..count).filter_map(|_| new.replicate()).collect();
+        if copies.len() + 1 < count {
             return Err(Refused::Failed(format!("cannot reconfigure {} on several threads", planned.name)));
         }
         copies.push(new);
-        for (lane, copy) in lanes.into_iter().zip(copies.into_iter().rev()) {
-            self.in_lane(lane, move |lane| {
+        Ok(copies)
+    }
+
+    /// Has an element take the configuration of another one, in each of these lanes; how many
+    /// did before one refused.
+    fn give(
+        &mut self,
+        element: usize,
+        lanes: &[usize],
+        copies: Vec<Box<dyn Element>>,
+    ) -> Result<(), (usize, Refused)> {
+        for (done, (&lane, copy)) in lanes.iter().zip(copies.into_iter().rev()).enumerate() {
+            let given = self.in_lane(lane, move |lane| {
                 lane.take_apart(element);
                 let taken = lane.with_real(element, |old, cx| old.reconfigure(cx, copy));
                 lane.deliver(element);
                 taken.unwrap_or_else(|| Err(Refused::Busy(lane.shared.name(element).to_string())))
-            })??;
-        }
-        let shown = shown.map_or_else(|| shared.config(element), str::to_string);
-        let differs = shown != config;
-        shared.set_config(element, shown);
-        if differs {
-            shared.set_real_config(element, config.to_string());
+            });
+            given.and_then(|given| given).map_err(|refused| (done, refused))?;
         }
         Ok(())
     }
