@@ -116,6 +116,15 @@ fn a_driver_that_goes_on_leaves_the_end_to_the_new_driver() {
 }
 
 #[test]
+fn what_waits_where_the_new_configuration_has_no_queue_is_told_of() {
+    let config = "InfiniteSource(LIMIT 50) -> q :: Queue(100) -> Unqueue(ACTIVE false) -> Discard;
+         Script(wait 0.1s, writeq hotconfig \"Idle -> Discard\", wait 0.1s, write stop)";
+    let out = ixora(&["-R", "-e", config]);
+    let said = text(&out.stderr);
+    assert!(said.contains("q :: Queue: not in the new configuration, drops 50 packets"), "{said}");
+}
+
+#[test]
 fn a_configuration_takes_the_place_of_another_and_keeps_its_packets() {
     let next = "InfiniteSource(LIMIT 0) -> q :: Queue(100) -> Unqueue -> c :: Counter(COUNT_CALL 50 stop) -> Discard";
     let config = format!(

@@ -154,6 +154,19 @@ impl Element for TimeSorted {
         }
     }
 
+    /// Packets of inputs that there are no more stand with those of the last one.
+    fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
+        let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<TimeSorted>() else { return };
+        let Some(last) = self.inputs.len().checked_sub(1) else { return };
+        while let Some(Reverse((_, _, input, place))) = old.order.pop() {
+            if let Some(packet) = old.packets[place].take() {
+                self.keep(input.min(last), packet);
+            }
+        }
+        (self.last_ns, self.well_ordered) = (old.last_ns, old.well_ordered);
+        self.kept.raise(cx);
+    }
+
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
         self.packets.drain(..).flatten().for_each(|packet| cx.free(packet));
         self.order.clear();

@@ -148,23 +148,39 @@ impl ToDump {
     fn open(&mut self) -> io::Result<()> {
         if self.path == "-" {
             let out: Box<dyn Write + Send> = Box::new(io::stdout());
-            return self.begin(out);
+            return self.write_to(out);
         }
-        let packer = PACKED.iter().find(|(ending, _)| self.path.ends_with(ending));
-        let Some((_, program)) = packer else {
-            let file = OpenOptions::new().write(true).create(true).truncate(false).open(&self.path)?;
-            self.output = Output::Opened(file);
-            return Ok(());
-        };
-        let file = File::create(&self.path)?;
+        if let Some(program) = self.packing() {
+            // That it can be started is seen now; it is when nothing else writes the file.
+            let mut tried = Command::new(program);
+            let tried = tried.arg("-c").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            tried.status().map_err(|error| io::Error::other(format!("{program}: {error}")))?;
+        }
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&self.path)?;
+        self.output = Output::Opened(file);
+        Ok(())
+    }
+
+    /// The program that packs what is written, if one is to.
+    fn packing(&self) -> Option<&'static str> {
+        PACKED.iter().find(|(ending, _)| self.path.ends_with(ending)).map(|(_, program)| *program)
+    }
+
+    /// Begins a file, of which nothing is left.
+    fn begin_file(&mut self, file: File) -> io::Result<()> {
+        // A pipe or a device has no length to set.
+        if crate::file::regular_size(&file).is_some() {
+            file.set_len(0)?;
+        }
+        let Some(program) = self.packing() else { return self.write_to(Box::new(file)) };
         let spawned = Command::new(program).arg("-c").stdin(Stdio::piped()).stdout(file).spawn();
         let mut child = spawned.map_err(|error| io::Error::other(format!("{program}: {error}")))?;
         let pipe = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
         self.packer = Some(child);
-        self.begin(Box::new(pipe))
+        self.write_to(Box::new(pipe))
     }
 
-    fn begin(&mut self, out: Box<dyn Write + Send>) -> io::Result<()> {
+    fn write_to(&mut self, out: Box<dyn Write + Send>) -> io::Result<()> {
         let out = BufWriter::with_capacity(1 << 16, out);
         self.output = Output::Writing(Box::new(Writer::new(out, self.link, self.snap, self.nano)?));
         Ok(())
@@ -175,11 +191,7 @@ impl ToDump {
         if let Output::Opened(_) = &self.output
             && let Output::Opened(file) = std::mem::replace(&mut self.output, Output::Closed)
         {
-            // A pipe or a device has no length to set.
-            if crate::file::regular_size(&file).is_some() {
-                file.set_len(0)?;
-            }
-            self.begin(Box::new(file))?;
+            self.begin_file(file)?;
         }
         match &mut self.output {
             Output::Writing(writer) => Ok(Some(writer)),
@@ -268,9 +280,19 @@ impl Element for ToDump {
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {
         let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<ToDump>() else { return };
         let same = (&old.path, old.link, old.nano) == (&self.path, self.link, self.nano);
-        if same && matches!(old.output, Output::Writing(_)) && self.packer.is_none() {
+        if same && matches!(old.output, Output::Writing(_)) {
             self.output = std::mem::replace(&mut old.output, Output::Closed);
-            self.count = old.count;
+            (self.packer, self.count) = (old.packer.take(), old.count);
+        }
+    }
+
+    /// A program that packs is started before a process gives up starting any.
+    fn begin(&mut self, cx: &mut Cx<'_>) {
+        if self.packing().is_some()
+            && let Err(error) = self.writer().map(drop)
+        {
+            self.active = false;
+            cx.say(&format!("ToDump({}): {error}\n", self.shown()));
         }
     }
 

@@ -411,6 +411,17 @@ impl Element for Flows {
         Next::Done
     }
 
+    /// Flows go on with their aggregates, and what is held waits on.
+    fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {
+        let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<Flows>() else { return };
+        self.pairs = std::mem::take(&mut old.pairs);
+        self.flows = std::mem::take(&mut old.flows);
+        self.keys = std::mem::take(&mut old.keys);
+        self.held = std::mem::take(&mut old.held);
+        (self.next_pair, self.next, self.turn) = (old.next_pair, old.next, old.turn);
+        (self.active, self.reap_at) = (old.active, old.reap_at);
+    }
+
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
         let mut by_pair = self.by_pair();
         let mut pairs: Vec<(Hosts, Pair)> = self.pairs.drain().collect();

@@ -80,7 +80,8 @@ fn a_packed_file_is_whole_when_its_router_is_gone() {
     let file = Scratch::new("dropped.gz");
     let config = format!("Idle -> ToDump({}) -> Discard", file.path());
     for _ in 0..8 {
-        let Ok(rig) = Rig::new(&config) else { return }; // nobody here can pack
+        let Ok(mut rig) = Rig::new(&config) else { return }; // nobody here can pack
+        rig.router.begin();
         drop(rig);
         let bytes = std::fs::read(&file.0).expect("a file");
         assert_eq!(bytes.get(..2), Some(&[0x1F, 0x8B][..]), "the packer still runs");
@@ -253,4 +254,28 @@ fn a_dump_can_be_pulled_from_and_gone_back_in() {
     assert_eq!(rig.read("f.filename"), file.path().to_string());
     rig.write("f.reset_counts", "").expect("a handler");
     assert_eq!(rig.read("f.count"), "0");
+}
+
+/// The packer of a router that ends is the next one's, and no other one writes the file.
+#[test]
+fn a_packed_file_goes_on_in_another_router() {
+    let file = Scratch::new("goes-on.gz");
+    let config = |port: &str| {
+        let line =
+            format!("!data timestamp ip_src ip_dst sport dport ip_len\\n10 1.0.0.1 2.0.0.2 {port} 2 40\\n");
+        format!(
+            "FromIPSummaryDump(DATA \"{line}\", STOP true, CHECKSUM true)
+             -> t :: ToDump({}, ENCAP IP, SNAPLEN 0) -> Discard",
+            file.path()
+        )
+    };
+    let Ok(mut old) = Rig::new(&config("1")) else { return }; // nobody here can pack
+    old.router.run();
+    let mut new = rig(&config("3"));
+    new.router.take_over(&mut old.router);
+    old.router.cleanup();
+    drop(old);
+    new.run();
+    assert_eq!(new.read("t.count"), "2", "{}", new.printed());
+    assert_eq!(read(&file, "", "sport"), "1\n3\n");
 }

@@ -37,7 +37,7 @@ pub static CLASS: Class = Class {
             gone.into_iter().for_each(|packet| cx.drop(1, packet));
         }),
     ]),
-    drops: &["queue full", "reset", "no packet buffers left"],
+    drops: &["queue full", "reset", "no packet buffers left", "not in the new configuration"],
     live: true,
     example: "FromDevice(a) -> Queue(200) -> ToDevice(b)",
     see: &["SimpleQueue", "NotifierQueue", "FrontDropQueue", "MixedQueue", "Pipeliner", "Unqueue"],
@@ -299,5 +299,19 @@ impl Element for Queue {
         self.tell(&inner, cx);
         drop(inner);
         rest.into_iter().for_each(|packet| cx.drop(0, packet));
+    }
+
+    /// What waits where the router that comes next has no such queue is dropped, and told of:
+    /// what is counted here ends with the router.
+    fn cleanup(&mut self, cx: &mut Cx<'_>) {
+        if !cx.is_replaced() {
+            return;
+        }
+        let gone = std::mem::take(&mut self.lock().packets);
+        if !gone.is_empty() {
+            let (name, class, count) = (cx.name(), cx.class(), gone.len());
+            cx.say(&format!("{name} :: {class}: not in the new configuration, drops {count} packets\n"));
+        }
+        gone.into_iter().for_each(|packet| cx.drop(3, packet));
     }
 }

@@ -120,3 +120,38 @@ fn counts_go_on() {
     assert_eq!(rig.read("q.highwater_length"), "20");
     drop(swapped(config, (2, 2), |_| {}));
 }
+
+/// The first router holds packets that its elements have pulled, or that wait for others.
+#[test]
+fn what_is_held_for_its_turn_goes_on_in_the_new_router() {
+    let sorted = |limit| {
+        format!(
+            "InfiniteSource(LIMIT 20, BURST 20) -> SetTimestamp -> q :: Queue -> t :: TimeSortedSched(BUFFER 10)
+             -> u :: Unqueue(LIMIT {limit}) -> c :: Counter -> Discard"
+        )
+    };
+    let line = "!data timestamp ip_src ip_dst ip_proto ip_id ip_fragoff sport dport";
+    let flows = |packets: &str| {
+        format!(
+            "FromIPSummaryDump(DATA \"{line}\\n{packets}\", CHECKSUM true)
+             -> f :: AggregateIPFlows(FRAGMENTS true) -> c :: Counter -> Discard"
+        )
+    };
+    let later = "1 1.0.0.1 2.0.0.2 U 7 16 - -\\n";
+    let first = "1 1.0.0.1 2.0.0.2 U 7 0+ 5 6\\n100 1.0.0.1 2.0.0.2 U 8 0 5 6\\n";
+    for (before, after, then, now) in
+        [(sorted(1), sorted(-1), "1", "20"), (flows(later), flows(first), "0", "3")]
+    {
+        let mut old = rig(&before, 1);
+        old.router.begin();
+        step(&mut old, 60);
+        assert_eq!(old.read("c.count"), then, "{before}");
+        let mut new = rig(&after.replacen("InfiniteSource(LIMIT 20", "InfiniteSource(LIMIT 0", 1), 1);
+        new.router.take_over(&mut old.router);
+        old.router.cleanup();
+        drop(old);
+        new.router.begin();
+        step(&mut new, 200);
+        assert_eq!(new.read("c.count"), now, "{after}");
+    }
+}
