@@ -26,19 +26,20 @@ fn error(config: &str) -> String {
     error
 }
 
+/// A million would take a sixth of a minute and 1.5 GB: fewer show the same.
 #[test]
-fn a_million_elements_are_built_and_run() {
+fn many_elements_are_built_and_run() {
     let (start, before) = (cpu(), memory());
     let text = format!(
         "i :: InfiniteSource(LIMIT 3, STOP true) {} -> c :: Counter -> Discard",
-        "-> Null".repeat(1_000_000)
+        "-> Null".repeat(160_000)
     );
     let mut rig = Rig::new(&text).unwrap();
     let (built, used) = (cpu() - start, memory() - before);
     rig.router.lanes_mut()[0].step(1_000);
     assert_eq!(rig.read("c.count"), "3", "packets go all the way");
-    assert!(used < 1_500_000, "{used} KiB");
-    assert!(built < Duration::from_secs(10), "{built:?} of processor time");
+    assert!(used < 240_000, "{used} KiB");
+    assert!(built < Duration::from_millis(1600), "{built:?} of processor time");
 }
 
 #[test]

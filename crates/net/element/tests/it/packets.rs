@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use graph::Options;
 use graph::clock::{Clock, SIMULATION_START_NS};
+use graph::plan::buffers;
 
 use crate::{Rig, registry};
 
@@ -18,10 +19,13 @@ fn rig(config: &str, buffers: Option<usize>) -> Rig {
 
 #[test]
 fn a_queue_may_hold_what_it_says() {
-    let config = "InfiniteSource(DATA x, LIMIT 280000, BURST 64, STOP true) -> q :: Queue(300000) -> Idle";
+    let config = "InfiniteSource(DATA x, LIMIT 30000, BURST 64, STOP true) -> q :: Queue(300000) -> Idle";
     let mut rig = rig(config, None);
     rig.run();
-    assert_eq!((rig.read("q.length"), rig.printed()), ("280000".into(), String::new()));
+    assert_eq!((rig.read("q.length"), rig.printed()), ("30000".into(), String::new()));
+    let held = rig.router.shared().plan.held(0);
+    assert_eq!(held, 300_000);
+    assert_eq!(buffers::limit(held, 1), 300_000 + buffers::BASE);
 }
 
 /// Where buffers are scarce a queue that holds few packets still takes some.
