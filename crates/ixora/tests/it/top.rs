@@ -26,7 +26,7 @@ impl Drop for Router {
 }
 
 const CONFIG: &str = "RatedSource(DATA \\<00 11 22 33>, RATE 2000) -> c :: Counter -> t :: Tee;
-    t[0] -> s :: Strip(100) -> Discard; t[1] -> d :: Discard;";
+    t[0] -> s :: CheckLength(3) -> Discard; t[1] -> d :: Discard;";
 
 impl Router {
     fn start(more: &[&str]) -> Router {
@@ -96,7 +96,7 @@ fn top_tells_rates_and_drops_and_leaves_no_trace() {
     let all: Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {out:?}"));
     let rate = element(&all, "c")["packets_per_second"].as_f64().expect("a rate");
     assert!((1500.0..2600.0).contains(&rate), "{all}");
-    let dropped = element(&all, "s")["drops"]["too short"]["per_second"].as_f64().expect("drops");
+    let dropped = element(&all, "s")["drops"]["too long"]["per_second"].as_f64().expect("drops");
     assert!((1500.0..2600.0).contains(&dropped), "{all}");
     assert!(all["measured"] == true && all["tsc_hz"].as_f64() > Some(1e6), "{all}");
     // What happens in a time is measured as such: batches, cycles, parts of a core.
@@ -112,7 +112,7 @@ fn top_tells_rates_and_drops_and_leaves_no_trace() {
     let out = top(&[&socket, "--once", "--interval", "200ms", "--sort", "drops"]);
     let table = String::from_utf8_lossy(&out.stdout).into_owned();
     assert!(
-        table.lines().nth(2).is_some_and(|row| row.starts_with("s ") && row.contains("too short")),
+        table.lines().nth(2).is_some_and(|row| row.starts_with("s ") && row.contains("too long")),
         "{table}"
     );
 }
@@ -132,7 +132,7 @@ fn metrics_are_served_and_read() {
             text.lines().find_map(|line| line.strip_prefix(&wanted)).and_then(|n| n.parse::<u64>().ok());
         assert!(value > Some(0), "{series}: {text}");
     }
-    let dropped = "ixora_element_drops_total{element=\"s\",class=\"Strip\",reason=\"too short\"} ";
+    let dropped = "ixora_element_drops_total{element=\"s\",class=\"CheckLength\",reason=\"too long\"} ";
     let dropped =
         text.lines().find_map(|line| line.strip_prefix(dropped)).and_then(|n| n.parse::<u64>().ok());
     assert!(dropped > Some(0), "{text}");

@@ -12,7 +12,6 @@ use crate::call::Call;
 use crate::file::{NamedFile, Source, say_packed, shown};
 use crate::link;
 use crate::sample::Sample;
-use crate::summary::builder::chained;
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
 
 const HANDLERS: Handlers<FromDump> = Handlers(&[
@@ -321,7 +320,7 @@ impl FromDump {
         }
         // Some programs write that more was captured than there was.
         let data = &record.data[..record.data.len().min(record.original_len as usize)];
-        let Some(mut packet) = chained(cx, data) else {
+        let Some(mut packet) = cx.packet(data) else {
             cx.count_drops(0, 1);
             return Selection::Skip;
         };

@@ -4,7 +4,7 @@
 use graph::class::{Handlers, action, both, keyword, positional, read};
 use graph::element::kernel::Kernel;
 use graph::value::{Names, Scope, Span, Value};
-use graph::{Action, Class, Cx, Each, PerPacket, Refused};
+use graph::{Action, Class, Cx, Each, PerPacket, Refused, chain};
 use memory::Packet;
 
 use super::text;
@@ -208,21 +208,15 @@ impl PerPacket for Delta {
 pub struct Store(Option<usize>);
 
 impl PerPacket for Store {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let stamp = packet.annotations().timestamp_ns.to_ne_bytes();
-        if packet.next().is_some() {
-            return Action::drop(0); // its end is in another buffer
-        }
-        let before = packet.len();
+        let before = packet.total_len();
         let at = self.0.unwrap_or(before);
-        let Some(end) = at.checked_add(stamp.len()) else { return Action::drop(0) };
-        if end > before {
-            if packet.set_len(end).is_err() {
-                return Action::drop(0);
-            }
-            packet[before..].fill(0);
+        let missing = at.saturating_add(stamp.len()).saturating_sub(before);
+        if missing > 0 && !cx.grow_back(packet, missing) {
+            return Action::drop(0);
         }
-        packet[at..end].copy_from_slice(&stamp);
+        chain::write_at(packet, at, &stamp);
         Action::ON
     }
 

@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod annotation;
+pub mod chain;
 pub mod clock;
 pub mod element;
 pub mod ip_header;
@@ -42,7 +43,7 @@ pub use element::{
 pub use per_thread_counter::PerThreadCounter;
 pub use plan::setup::{Services, Setup};
 pub use plan::single::Batching;
-pub use run::cx::Cx;
+pub use run::cx::{Cx, LONGEST};
 pub use run::fused;
 pub use run::router::{Options, Router};
 pub use run::shared::{Console, Shared};

@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
+use memory::Packet;
 use memory::annotation::Header;
-use memory::{DATA_ROOM, Packet};
 use wire::ip::{Addresses, DCCP_HEADER_LEN, Protocol, checksum_offset};
 use wire::{checksum, icmpv4, ipv4, tcp, udp};
 
@@ -264,7 +264,7 @@ impl PacketBuilder {
 
     /// The packet; `None` when there are no buffers.
     pub(super) fn packet(&self, cx: &mut Cx<'_>) -> Option<Packet> {
-        let mut packet = chained(cx, &self.bytes)?;
+        let mut packet = cx.packet(&self.bytes)?;
         if let Some(link) = self.link {
             packet.set_header(Header::Link, link);
         }
@@ -284,23 +284,4 @@ impl PacketBuilder {
         packet.set_first_ns(self.first_ns);
         Some(packet)
     }
-}
-
-/// A packet of any length: what does not fit into a buffer goes on in the next.
-pub(crate) fn chained(cx: &mut Cx<'_>, bytes: &[u8]) -> Option<Packet> {
-    let (first, rest) = bytes.split_at(bytes.len().min(DATA_ROOM));
-    let mut packet = cx.packet(first)?;
-    // From the last to the first: a chain is walked when it grows.
-    let mut tail: Option<Packet> = None;
-    for part in rest.chunks(DATA_ROOM).rev() {
-        let mut segment = cx.packet(part)?;
-        if let Some(tail) = tail.take() {
-            segment.append(tail);
-        }
-        tail = Some(segment);
-    }
-    if let Some(tail) = tail {
-        packet.append(tail);
-    }
-    Some(packet)
 }

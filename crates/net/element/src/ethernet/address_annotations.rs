@@ -218,7 +218,7 @@ fn is_ether(header: &[u8]) -> bool {
 }
 
 impl PerPacket for EnsureEther {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let network = packet.header_offset(Header::Network).filter(|at| *at >= 0);
         let Some(network) = network else { return Action::ON };
         if network == LEN as isize && is_ether(packet) {
@@ -232,7 +232,8 @@ impl PerPacket for EnsureEther {
             let back = packet.pull_front(LEN);
             debug_assert!(back.is_ok());
         }
-        if !ip_header::advance(packet, network) || !prepend(packet, &self.header) {
+        let is_there = ip_header::advance(packet, network) && cx.has_headroom(packet, LEN);
+        if !is_there || !prepend(packet, &self.header) {
             return Action::drop(0);
         }
         Action::ON

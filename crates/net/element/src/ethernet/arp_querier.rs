@@ -284,7 +284,7 @@ impl ArpQuerier {
     /// Packets that cannot all be sent at once.
     #[cold]
     fn sort_out(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, now_ns: i64) -> Next {
-        for (place, packet) in batch.drain().enumerate() {
+        for (place, mut packet) in batch.drain().enumerate() {
             match self.outcomes[place] {
                 Outcome::Sent => cx.emit(0, packet),
                 Outcome::SentAndAsk => {
@@ -293,6 +293,9 @@ impl ArpQuerier {
                     cx.emit(0, packet);
                 }
                 Outcome::Unknown => self.keep(cx, packet, now_ns),
+                Outcome::Drop(NO_HEADROOM) if cx.make_headroom(&mut packet, LEN) => {
+                    self.let_go(cx, vec![packet]);
+                }
                 Outcome::Drop(reason) => {
                     if reason == NO_DESTINATION && !self.warned {
                         self.warned = true;
@@ -319,7 +322,7 @@ impl ArpQuerier {
             let Some(Learned { mac, released, .. }) = learned else { continue };
             let header = self.host.resolver().header(mac);
             for mut packet in released {
-                if prepend(&mut packet, &header) {
+                if cx.has_headroom(&mut packet, LEN) && prepend(&mut packet, &header) {
                     cx.emit(0, packet);
                 } else {
                     self.drops.add(1);
@@ -335,6 +338,7 @@ impl ArpQuerier {
         let (now_ns, resolver) = (cx.now_ns(), self.host.resolver());
         for mut packet in gone {
             let known = self.table.lock().lookup(packet.dst_ip(), now_ns, 0);
+            let known = known.filter(|_| cx.has_headroom(&mut packet, LEN));
             match known.filter(|(mac, _)| prepend(&mut packet, &resolver.header(*mac))) {
                 Some(_) => cx.emit(0, packet),
                 None => cx.drop(IN_VAIN, packet),

@@ -190,8 +190,10 @@ pub struct EtherEncap {
 
 impl PerPacket for EtherEncap {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        if self.header.prepend(packet) { Action::ON } else { Action::drop(0) }
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        let done =
+            self.header.prepend(packet) || cx.make_headroom(packet, LEN) && self.header.prepend(packet);
+        if done { Action::ON } else { Action::drop(0) }
     }
 
     fn replicate(&self) -> Option<EtherEncap> {

@@ -204,7 +204,7 @@ impl Solicitor {
     }
 
     fn send(&mut self, cx: &mut Cx<'_>, mut packet: Packet, dst: MacAddress) {
-        if prepend(&mut packet, &self.resolver.header(dst)) {
+        if cx.has_headroom(&mut packet, ETHER) && prepend(&mut packet, &self.resolver.header(dst)) {
             cx.emit(0, packet);
         } else {
             self.drops.add(1);

@@ -354,7 +354,7 @@ pub struct VlanEncap {
 
 impl PerPacket for VlanEncap {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let Some(tci) = self.tag.of(packet) else {
             packet.set_header(Header::Link, 0);
             return Action::ON;
@@ -362,6 +362,9 @@ impl PerPacket for VlanEncap {
         let Some(addresses) = packet.first_chunk::<ADDRESSES_LEN>().copied() else {
             return Action::drop(1);
         };
+        if !cx.has_headroom(packet, vlan::HEADER_LEN) {
+            return Action::drop(0);
+        }
         let Ok(room) = packet.push_front(vlan::HEADER_LEN) else { return Action::drop(0) };
         debug_assert_eq!(room.len(), vlan::HEADER_LEN);
         if let Some(mut start) = vlan::Tagged::of_mut(packet) {
@@ -418,7 +421,10 @@ pub struct EtherVlanEncap {
 
 impl PerPacket for EtherVlanEncap {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        if !cx.has_headroom(packet, LEN + vlan::HEADER_LEN) {
+            return Action::drop(0);
+        }
         let plain = self.header.bytes();
         let fits = match self.tag.of(packet) {
             None => prepend(packet, &plain),

@@ -180,8 +180,12 @@ impl IpEncap {
 impl Element for IpEncap {
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
         let set = *self.set.read().unwrap_or_else(PoisonError::into_inner);
-        let encap = |this: &mut (&mut IpEncap, &mut Cx<'_>), _: usize, packet: &mut Packet| {
-            this.0.encap(&set, packet).err()
+        let encap = |this: &mut (&mut IpEncap, &mut Cx<'_>), _: usize, packet: &mut Packet| match this
+            .0
+            .encap(&set, packet)
+        {
+            Err(0) if this.1.make_headroom(packet, ip_header::LEN) => this.0.encap(&set, packet).err(),
+            done => done.err(),
         };
         batch.split(&mut (self, cx), encap, |this, reason, packet| this.1.drop(reason, packet));
         Next::Push(0)

@@ -156,9 +156,12 @@ pub struct Encap {
 }
 
 impl PerPacket for Encap {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let Ok(length) = u16::try_from(packet.total_len()) else { return Action::drop(1) };
         let dst = self.dst.unwrap_or_else(|| packet.bytes_at::<16>(DST_IP6).into());
+        if !cx.has_headroom(packet, LEN) {
+            return Action::drop(0);
+        }
         let room = packet.push_front(LEN).ok().and_then(ipv6::Header::of_mut);
         let Some(mut ip) = room else { return Action::drop(0) };
         let header = ipv6::Repr {

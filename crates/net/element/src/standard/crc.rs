@@ -1,7 +1,7 @@
 //! `SetCRC32`, `CheckCRC32`: a CRC-32 at the end of a packet, as Click computes it.
 
 use graph::element::kernel::Kernel;
-use graph::{Action, Class, Cx, Each, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket, chain};
 use memory::Packet;
 
 use crate::kernels::each;
@@ -11,9 +11,9 @@ pub static SET: Class = Class {
     name: "SetCRC32",
     brief: "appends a CRC-32 to packets",
     doc: "Appends a CRC-32 of a packet's bytes, 4 bytes, least significant first: over the polynomial of IEEE \
-          802.3, but from the highest bit on and not inverted (CRC-32/MPEG-2), as Click does. Packets without \
-          room for it are dropped.",
-    drops: &["no tailroom"],
+          802.3, but from the highest bit on and not inverted (CRC-32/MPEG-2), as Click does. Packets for \
+          which there are no buffers are dropped.",
+    drops: &["too long"],
     example: "SetCRC32",
     see: &["CheckCRC32"],
     kernel: Kernel::Inside(each!(SetCrc)),
@@ -39,7 +39,7 @@ pub static CHECK: Class = Class {
 
 /// A CRC-32 over the polynomial of IEEE 802.3 (3.2.9), as Click has it: the first bit of
 /// a byte is its highest, and the remainder stays as it is. Bit by bit over nibbles.
-fn crc(bytes: &[u8]) -> u32 {
+fn crc<'a>(bytes: impl Iterator<Item = &'a u8>) -> u32 {
     const fn entry(nibble: u32) -> u32 {
         let (mut value, mut bit) = (nibble << 28, 0);
         while bit < 4 {
@@ -58,7 +58,12 @@ fn crc(bytes: &[u8]) -> u32 {
         table
     };
     let step = |crc: u32, nibble: u8| crc << 4 ^ TABLE[(crc >> 28 ^ u32::from(nibble)) as usize];
-    bytes.iter().fold(u32::MAX, |crc, byte| step(step(crc, byte >> 4), byte & 15))
+    bytes.fold(u32::MAX, |crc, byte| step(step(crc, byte >> 4), byte & 15))
+}
+
+/// That of the first so many bytes of a packet.
+fn crc_of(packet: &Packet, length: usize) -> u32 {
+    crc(packet.segments().flat_map(|segment| segment.iter()).take(length))
 }
 
 /// See [`SET`].
@@ -66,12 +71,13 @@ fn crc(bytes: &[u8]) -> u32 {
 pub struct SetCrc;
 
 impl PerPacket for SetCrc {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        let (sum, length) = (crc(packet), packet.len());
-        if packet.next().is_some() || packet.set_len(length + 4).is_err() {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        let length = packet.total_len();
+        let sum = crc_of(packet, length).to_le_bytes();
+        if !cx.grow_back(packet, sum.len()) {
             return Action::drop(0);
         }
-        packet[length..].copy_from_slice(&sum.to_le_bytes());
+        chain::write_at(packet, length, &sum);
         Action::ON
     }
 
@@ -86,12 +92,15 @@ pub struct CheckCrc;
 
 impl PerPacket for CheckCrc {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        let good = packet.split_last_chunk::<4>().is_some_and(|(data, sum)| crc(data).to_le_bytes() == *sum);
-        let length = packet.len();
-        if good && packet.next().is_none() && packet.set_len(length - 4).is_ok() {
-            return Action::ON;
+        let length = packet.total_len().checked_sub(size_of::<u32>());
+        let sum = length.and_then(|length| chain::read_at(packet, length));
+        match length.filter(|length| sum == Some(crc_of(packet, *length).to_le_bytes())) {
+            Some(length) => {
+                packet.truncate(length);
+                Action::ON
+            }
+            None => Action::out_or_drop(1, 0),
         }
-        Action::out_or_drop(1, 0)
     }
 
     fn replicate(&self) -> Option<CheckCrc> {
@@ -104,6 +113,6 @@ mod tests {
     #[test]
     fn the_crc_is_clicks() {
         // CRC-32/MPEG-2 of the catalogues.
-        assert_eq!(super::crc(b"123456789"), 0x0376_E6E7);
+        assert_eq!(super::crc(b"123456789".iter()), 0x0376_E6E7);
     }
 }

@@ -4,7 +4,7 @@ use graph::class::{Handlers, both, keyword, positional, read, write};
 use graph::lang::args;
 use graph::signal::Kind;
 use graph::value::{Bytes, Raw};
-use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals, TaskId};
+use graph::{Class, Cx, Element, LONGEST, Notice, Ran, Refused, Signal, Signals, TaskId};
 use memory::{Batch, Packet};
 
 use super::parsed;
@@ -164,8 +164,8 @@ impl InfiniteSource {
     /// Makes the template anew.
     fn lay_out(&mut self) -> Result<(), String> {
         let length = if self.length < 0 { self.data.len() } else { self.length as usize };
-        if length > memory::DATA_ROOM {
-            return Err(format!("packets of {length} bytes do not fit: at most {}", memory::DATA_ROOM));
+        if length > LONGEST {
+            return Err(format!("packets of {length} bytes are too long: at most {LONGEST}"));
         }
         let filler = if self.data.is_empty() { &[0][..] } else { &self.data };
         self.template = filler.iter().copied().cycle().take(length).collect();

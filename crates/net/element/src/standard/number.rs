@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use graph::class::{Handlers, keyword, positional, read};
 use graph::element::kernel::Kernel;
-use graph::{Action, Class, Cx, Each, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket, chain};
 use memory::Packet;
 
 use crate::kernels;
@@ -23,7 +23,7 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<NumberPacket>(&[read("count", "packets numbered", |number| {
         number.count.load(Ordering::Relaxed).to_string()
     })]),
-    drops: &["no tailroom"],
+    drops: &["too long"],
     example: "NumberPacket(OFFSET 42)",
     see: &["StoreData", "Counter"],
     kernel: Kernel::Excluded(kernels::ORDER),
@@ -31,7 +31,7 @@ pub static CLASS: Class = Class {
         let offset: usize = conf.positional("OFFSET")?.unwrap_or(40);
         let net_order = conf.keyword("NET_ORDER")?.unwrap_or(false);
         conf.complete()?;
-        if offset > memory::DATA_ROOM {
+        if offset > graph::LONGEST {
             return Err("OFFSET: packets are not that long".into());
         }
         Ok(Each::boxed(NumberPacket { offset, net_order, count: Arc::default() }))
@@ -48,17 +48,14 @@ pub struct NumberPacket {
 }
 
 impl PerPacket for NumberPacket {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        let (before, end) = (packet.len(), self.offset + 8);
-        if end > before {
-            if packet.next().is_some() || packet.set_len(end).is_err() {
-                return Action::drop(0);
-            }
-            packet[before..].fill(0);
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        let missing = (self.offset + 8).saturating_sub(packet.total_len());
+        if missing > 0 && !cx.grow_back(packet, missing) {
+            return Action::drop(0);
         }
         let number = self.count.fetch_add(1, Ordering::Relaxed); // only the number matters
         let bytes = if self.net_order { number.to_be_bytes() } else { number.to_le_bytes() };
-        packet[self.offset..end].copy_from_slice(&bytes);
+        chain::write_at(packet, self.offset, &bytes);
         Action::ON
     }
 

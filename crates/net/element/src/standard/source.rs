@@ -6,7 +6,7 @@ use graph::clock::SECOND_NS;
 use graph::lang::args::shift_word;
 use graph::signal::Kind;
 use graph::value::{Bandwidth, Bytes, Raw, Span};
-use graph::{Class, Cx, Element, Fault, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
+use graph::{Class, Cx, Element, Fault, LONGEST, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
 
 use super::bucket::Bucket;
@@ -189,8 +189,8 @@ struct Content {
 impl Content {
     fn new(data: Vec<u8>, length: i64) -> Result<Content, String> {
         let wanted = usize::try_from(length).unwrap_or(data.len());
-        if wanted > memory::DATA_ROOM {
-            return Err(format!("packets of {wanted} bytes do not fit: at most {}", memory::DATA_ROOM));
+        if wanted > LONGEST {
+            return Err(format!("packets of {wanted} bytes are too long: at most {LONGEST}"));
         }
         let filler = if data.is_empty() { &[0][..] } else { &data };
         let bytes = filler.iter().copied().cycle().take(wanted).collect();
@@ -256,8 +256,12 @@ impl Source {
     fn make(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         let mut packet = cx.packet(&self.content.bytes)?;
         if let Pace::Free { .. } = self.pace {
-            for chunk in packet.chunks_mut(8) {
-                chunk.copy_from_slice(&random::next().to_ne_bytes()[..chunk.len()]);
+            let mut segment = Some(&mut packet);
+            while let Some(here) = segment {
+                for chunk in here.chunks_mut(8) {
+                    chunk.copy_from_slice(&random::next().to_ne_bytes()[..chunk.len()]);
+                }
+                segment = here.next_mut();
             }
         }
         packet.annotations_mut().timestamp_ns = cx.now_ns();

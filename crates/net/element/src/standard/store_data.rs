@@ -3,7 +3,7 @@
 use graph::class::{keyword, mandatory, positional};
 use graph::element::kernel::Kernel;
 use graph::value::Bytes;
-use graph::{Action, Class, Cx, Each, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket, chain};
 use memory::Packet;
 
 use crate::kernels::each;
@@ -20,7 +20,7 @@ pub static CLASS: Class = Class {
         positional("MASK", "which bits of it; all"),
         keyword("GROW", "whether packets that are too short grow; false"),
     ],
-    drops: &["no tailroom"],
+    drops: &["too long"],
     example: "StoreData(12, \\<0800>)",
     see: &["Strip", "Clipboard", "StoreIPAddress", "SetIPChecksum"],
     kernel: Kernel::Inside(each!(StoreData)),
@@ -52,18 +52,13 @@ pub struct StoreData {
 
 impl PerPacket for StoreData {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        let (before, end) = (packet.len(), self.offset.saturating_add(self.bytes.len()));
-        if self.grow && end > before {
-            if packet.next().is_some() || packet.set_len(end).is_err() {
-                return Action::drop(0);
-            }
-            packet[before..].fill(0);
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        let end = self.offset.saturating_add(self.bytes.len());
+        let missing = if self.grow { end.saturating_sub(packet.total_len()) } else { 0 };
+        if missing > 0 && !cx.grow_back(packet, missing) {
+            return Action::drop(0);
         }
-        let place = packet.get_mut(self.offset..).unwrap_or_default();
-        for (byte, (data, mask)) in place.iter_mut().zip(&self.bytes) {
-            *byte = *byte & !mask | data;
-        }
+        chain::change_at(packet, self.offset, &self.bytes, |byte, (data, mask)| *byte = *byte & !mask | data);
         Action::ON
     }
 

@@ -11,9 +11,9 @@ use crate::kernels::each;
 pub static CLASS: Class = Class {
     name: "Strip",
     brief: "strips bytes from the front of packets",
-    doc: "Deletes the first LENGTH bytes of each packet. Packets that are shorter are dropped.",
+    doc: "Deletes the first LENGTH bytes of each packet. Of packets that are shorter nothing is left: they \
+          go on empty.",
     arguments: &[mandatory("LENGTH", "bytes to strip")],
-    drops: &["too short"],
     example: "Strip(14)",
     see: &["Unstrip", "StripToNetworkHeader", "EtherEncap"],
     kernel: Kernel::Inside(each!(Strip).coded(code)),
@@ -45,11 +45,9 @@ impl Strip {
 
 impl PerPacket for Strip {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        match packet.pull_front(self.length) {
-            Ok(()) => Action::ON,
-            Err(_) => Action::drop(0),
-        }
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        cx.strip(packet, self.length);
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Strip> {

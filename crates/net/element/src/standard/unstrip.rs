@@ -12,10 +12,11 @@ use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
 pub static UNSTRIP: Class = Class {
     name: "Unstrip",
     brief: "puts bytes that were stripped back in front of packets",
-    doc: "Makes each packet LENGTH bytes longer in front. After Strip these are the bytes that were stripped. \
-          Packets without that much room in front are dropped.",
+    doc: "Makes each packet LENGTH bytes longer in front. After Strip these are the bytes that were stripped, \
+          and zeros where nothing was. Packets for which there are no buffers, or that would have more than a \
+          mebibyte, are dropped.",
     arguments: &[mandatory("LENGTH", "bytes to put back")],
-    drops: &["no headroom"],
+    drops: &["too long"],
     example: "Unstrip(14)",
     see: &["Strip", "UnstripToNetworkHeader"],
     kernel: Kernel::Inside(each!(Unstrip)),
@@ -61,12 +62,13 @@ pub static PAD: Class = Class {
     name: "Pad",
     brief: "extends packets to a length",
     doc: "Extends packets shorter than LENGTH with zeros to it; without LENGTH by their extra length \
-          annotation. The annotation is zero afterwards. Packets that a buffer cannot hold are dropped.",
+          annotation. The annotation is zero afterwards. Packets for which there are no \
+          buffers, or that would have more than a mebibyte, are dropped.",
     arguments: &[
         positional("LENGTH", "bytes there are at least"),
         keyword("ZERO", "accepted; new bytes are always zero, whatever a buffer held before"),
     ],
-    drops: &["no tailroom"],
+    drops: &["too long"],
     live: true,
     example: "Pad(60)",
     see: &["Truncate", "Resize"],
@@ -85,10 +87,10 @@ pub static RESIZE: Class = Class {
     name: "Resize",
     brief: "makes packets longer or shorter at either end",
     doc: "Adds HEAD bytes in front and TAIL bytes behind, or deletes them when negative. Bytes added in front \
-          are those that were there before, bytes added behind are zero. Packets that a buffer cannot hold \
-          are dropped.",
+          are those that were there before, bytes added behind are zero. Packets for which there are no \
+          buffers, or that would have more than a mebibyte, are dropped.",
     arguments: &[positional("HEAD", "bytes more in front; 0"), positional("TAIL", "bytes more behind; 0")],
-    drops: &["no room"],
+    drops: &["too long"],
     handlers: &Handlers::<Resize>(&[
         datum("head", "bytes more in front", |resize| resize.head.to_string(), (0, "HEAD")),
         datum("tail", "bytes more behind", |resize| resize.tail.to_string(), (1, "TAIL")),
@@ -111,24 +113,14 @@ fn signed(text: Option<String>, name: &str) -> Result<i32, String> {
     text.map_or(Ok(0), parse)
 }
 
-/// Makes a packet of one segment longer by zeros; whether there was room.
-fn extend(packet: &mut Packet, by: usize) -> bool {
-    let before = packet.len();
-    let long = before.checked_add(by).is_some_and(|length| packet.set_len(length).is_ok());
-    if long {
-        packet[before..].fill(0);
-    }
-    long
-}
-
 /// See [`UNSTRIP`].
 #[derive(Debug, Clone)]
 pub struct Unstrip(usize);
 
 impl PerPacket for Unstrip {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        if packet.push_front(self.0).is_ok() { Action::ON } else { Action::drop(0) }
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        if cx.grow_front(packet, self.0) { Action::ON } else { Action::drop(0) }
     }
 
     fn replicate(&self) -> Option<Unstrip> {
@@ -143,28 +135,12 @@ pub struct Truncate {
     count: bool,
 }
 
-/// Cuts a chain of segments to a length.
-fn cut(packet: &mut Packet, length: usize) {
-    let mut left = length;
-    let mut segment = packet;
-    loop {
-        let keep = segment.len().min(left);
-        left -= keep;
-        // Never longer than it was: that fits.
-        let _ = segment.set_len(keep);
-        match segment.next_mut() {
-            Some(next) => segment = next,
-            None => return,
-        }
-    }
-}
-
 impl PerPacket for Truncate {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let excess = packet.total_len().saturating_sub(self.length);
         if excess > 0 {
-            cut(packet, self.length);
+            packet.truncate(self.length);
             if self.count {
                 let extra = packet.u32_at(EXTRA_LENGTH);
                 packet.set_u32_at(EXTRA_LENGTH, extra.saturating_add(excess as u32));
@@ -184,12 +160,12 @@ pub struct Pad(usize);
 
 impl PerPacket for Pad {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let missing = match self.0 {
             0 => packet.u32_at(EXTRA_LENGTH) as usize,
             length => length.saturating_sub(packet.total_len()),
         };
-        if missing > 0 && !(packet.next().is_none() && extend(packet, missing)) {
+        if missing > 0 && !cx.grow_back(packet, missing) {
             return Action::drop(0);
         }
         packet.set_u32_at(EXTRA_LENGTH, 0);
@@ -209,21 +185,20 @@ pub struct Resize {
 }
 
 impl PerPacket for Resize {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let (head, tail) = (self.head.unsigned_abs() as usize, self.tail.unsigned_abs() as usize);
-        let in_front = match self.head < 0 {
-            true => packet.pull_front(head.min(packet.len())).is_ok(),
-            false => packet.push_front(head).is_ok(),
-        };
-        let behind = match self.tail < 0 {
-            true => {
-                let length = packet.total_len().saturating_sub(tail);
-                cut(packet, length);
-                true
-            }
-            false => tail == 0 || packet.next().is_none() && extend(packet, tail),
-        };
-        if in_front && behind { Action::ON } else { Action::drop(0) }
+        if self.head < 0 {
+            cx.strip(packet, head);
+        } else if !cx.grow_front(packet, head) {
+            return Action::drop(0);
+        }
+        if self.tail < 0 {
+            let length = packet.total_len().saturating_sub(tail);
+            packet.truncate(length);
+        } else if tail > 0 && !cx.grow_back(packet, tail) {
+            return Action::drop(0);
+        }
+        Action::ON
     }
 
     fn replicate(&self) -> Option<Resize> {

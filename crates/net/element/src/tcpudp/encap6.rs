@@ -145,7 +145,7 @@ impl UdpIp6Encap {
 }
 
 impl PerPacket for UdpIp6Encap {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         // Whoever changes it does not keep packets waiting.
         if let Ok(ends) = self.shared.try_read() {
             self.own = *ends;
@@ -153,7 +153,7 @@ impl PerPacket for UdpIp6Encap {
         if packet.next().is_some() {
             return Action::drop(1);
         }
-        if packet.push_front(HEADERS).is_err() {
+        if !cx.has_headroom(packet, HEADERS) || packet.push_front(HEADERS).is_err() {
             return Action::drop(0);
         }
         if self.write_headers(packet).is_some() { Action::ON } else { Action::drop(1) }

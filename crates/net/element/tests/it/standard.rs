@@ -254,7 +254,8 @@ fn packets_are_made_longer_and_shorter() {
     assert_eq!(lengths("SetCRC32"), 54);
     assert_eq!(lengths("SetCRC32 -> CheckCRC32"), 50);
     assert_eq!(lengths("SetCRC32 -> RandomBitErrors(1) -> CheckCRC32"), 0);
-    assert_eq!(lengths("Unstrip(5000)"), 0, "dropped");
+    assert_eq!(lengths("Unstrip(5000)"), 5050);
+    assert_eq!(lengths("Unstrip(5000000)"), 0, "dropped");
     assert_eq!(lengths("Align(4, 2) -> SetAnnoByte(PAINT, 3) -> CheckPaint(3)"), 50);
     assert_eq!(lengths("CheckLength(49)"), 0);
 }

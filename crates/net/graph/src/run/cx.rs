@@ -1,11 +1,13 @@
 //! What an element can do while it works: its view of the lane.
 
+mod growth;
 mod neighbors;
 mod wakeups;
 
 use std::any::Any;
 use std::sync::Arc;
 
+pub use growth::LONGEST;
 use memory::{Batch, Packet, Pool};
 
 use crate::element::{Complaint, Element, Refused};
@@ -125,15 +127,15 @@ impl Cx<'_> {
         batch.len() - before
     }
 
-    /// A packet of these bytes. `None` when no buffers are left, or they do not fit
-    /// into one.
+    /// A packet of these bytes, in as many buffers as they need. `None` when no buffers are
+    /// left, or there are more bytes than [`LONGEST`].
     pub fn packet(&mut self, bytes: &[u8]) -> Option<Packet> {
         let mut packet = self.alloc()?;
         match packet.copy_from(bytes) {
             Ok(()) => Some(packet),
             Err(_) => {
                 self.free(packet);
-                None
+                self.long_packet(bytes)
             }
         }
     }
