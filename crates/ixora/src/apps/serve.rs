@@ -99,7 +99,15 @@ fn serve(
         let queues = (ports.rx(0, n)?, ports.tx(0, n)?);
         let keep_alive = Some(KeepAlive::default());
         let offload = Offload::from(&ports.list[0].capabilities());
-        let tcp = Options { key, mtu: mtu.min(1500) as u16, keep_alive, offload, ..Options::default() };
+        // Services answer all that came in one turn, and clients wait for each answer.
+        let tcp = Options {
+            key,
+            mtu: mtu.min(1500) as u16,
+            keep_alive,
+            nagle: false,
+            offload,
+            ..Options::default()
+        };
         let mut host = Host::new(queues, addresses.clone(), &neighbors, tcp, service(&report), BUFFERS);
         host.stack().listen(arguments.listen.unwrap_or(listen));
         host.report_to(&report);

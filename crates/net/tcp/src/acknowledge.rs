@@ -148,6 +148,7 @@ impl Connection {
     fn drag_marks(&mut self) {
         self.recover = self.recover.max(self.una.plus(1_u32.wrapping_neg()));
         self.ecn_recover = self.ecn_recover.max(self.una);
+        self.small_end = self.small_end.max(self.una);
     }
 
     /// Marks what selective acknowledgements tell of.

@@ -290,6 +290,17 @@ impl Stack {
         Ok(())
     }
 
+    /// Chooses whether small segments wait for each other (Nagle's algorithm): an application
+    /// that sends requests one by one, and does not wait for answers, may want none to wait.
+    ///
+    /// # Errors
+    /// [`Refusal::Gone`].
+    pub fn set_nagle(&mut self, id: Id, is_on: bool, io: &mut Io) -> Result<(), Refusal> {
+        self.known(id)?.0.is.has_nagle = is_on;
+        self.settle(id.index, Next::Keep, io);
+        Ok(())
+    }
+
     /// Has an [`Event::Timer`](crate::Event::Timer) come at a time, in place of one that was set before.
     ///
     /// # Errors

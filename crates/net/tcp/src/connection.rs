@@ -144,6 +144,8 @@ pub struct Traits {
     pub is_probe_resent: bool,
     /// A full segment may be cut because it has waited for the window for long.
     pub may_cut: bool,
+    /// Small segments wait for each other.
+    pub has_nagle: bool,
     /// In the list of connections that wait until others keep fewer packets.
     pub is_starved: bool,
 }
@@ -199,6 +201,8 @@ pub struct Connection {
     pub max_send_window: u32,
     /// Number and acknowledgement of the segment that told of the window.
     pub window_update: (Sequence, Sequence),
+    /// The number behind the last segment that was sent and was not a full one.
+    pub small_end: Sequence,
     /// Recovery ends there.
     pub recover: Sequence,
     /// The window is not reduced for congestion again until there.
@@ -298,7 +302,7 @@ impl Connection {
             key,
             generation,
             state: State::Closed,
-            is: Traits::default(),
+            is: Traits { has_nagle: options.nagle, ..Traits::default() },
             recovery: Recovery::Open,
             send_shift: 0,
             receive_shift: 0,
@@ -319,6 +323,7 @@ impl Connection {
             send_window: 0,
             max_send_window: 0,
             window_update: (unknown, unknown),
+            small_end: initial,
             recover: initial,
             ecn_recover: initial,
             probe_end: None,

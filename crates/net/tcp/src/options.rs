@@ -98,6 +98,9 @@ pub struct Options {
     pub retries: u8,
     /// Whether silent connections are asked; by default they are not.
     pub keep_alive: Option<KeepAlive>,
+    /// Whether small segments of new connections wait for each other (Nagle's algorithm, RFC
+    /// 9293, section 3.7.4); [`Stack::set_nagle`](crate::Stack::set_nagle) chooses for one.
+    pub nagle: bool,
     /// What is left to the port.
     pub offload: Offload,
     /// How fast connections send.
@@ -133,6 +136,7 @@ impl Default for Options {
             syn_retries: 5,
             retries: 12,
             keep_alive: None,
+            nagle: true,
             offload: Offload::default(),
             algorithm: Algorithm::Cubic,
             sack: true,

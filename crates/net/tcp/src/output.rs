@@ -100,6 +100,9 @@ impl Connection {
     /// Counts the first node that was not sent as sent.
     pub fn advance(&mut self, len: u32, next: u32, now_ns: i64) {
         self.nxt = self.nxt.plus(len);
+        if len < self.payload_size() && self.state.is_synchronized() {
+            self.small_end = self.nxt;
+        }
         self.unsent = next;
         self.in_flight += len;
         self.after_send(now_ns);
@@ -142,7 +145,7 @@ impl Connection {
     }
 
     /// How far the windows let the first node go that was not sent (RFC 9293, section
-    /// 3.8.6.2.1, without Nagle's algorithm). The segments on their way are no more than
+    /// 3.8.6.2.1). The segments on their way are no more than
     /// `most` full ones, for each is a packet, however small the other side wants them.
     pub fn may_send(&self, node: &Node, most: u32) -> May {
         if !self.state.is_synchronized() {
@@ -160,7 +163,7 @@ impl Connection {
         }
         let most = self.room();
         if len <= most {
-            return May::Send;
+            return if self.is_held(node) { May::Wait } else { May::Send };
         }
         if most == self.payload_size() {
             return May::SendPart(most);
@@ -171,6 +174,15 @@ impl Connection {
             return May::SendPart(most);
         }
         May::Wait
+    }
+
+    /// Whether Nagle's algorithm holds a small segment back (RFC 9293, section 3.7.4): while
+    /// another small one is on its way, as Minshall proposed, so that the end of much does not
+    /// wait for a delayed acknowledgement.
+    fn is_held(&self, node: &Node) -> bool {
+        let is_last = node.next == NONE && !node.is_control; // what is behind it would not fit
+        let is_small = is_last && node.len() < self.payload_size();
+        self.is.has_nagle && is_small && self.small_end.is_after(self.una)
     }
 
     /// Whether a node may be cut in two, which takes a buffer more.

@@ -26,6 +26,7 @@ fn options(random: &mut Random) -> Options {
         sack: !random.in_thousand(250),
         timestamps: !random.in_thousand(250),
         window_scale: !random.in_thousand(250),
+        nagle: random.in_thousand(500),
         ecn: !random.in_thousand(500),
         ..Options::default()
     }

@@ -100,6 +100,31 @@ fn acknowledgements_wait_for_a_second_segment_or_a_moment_but_not_for_gaps() {
     assert_eq!((filled.len(), filled[0].header.acknowledgement), (1, rig.sequence.wrapping_add(110)));
 }
 
+/// RFC 9293, section 3.7.4, as Minshall has it: a small segment waits for one that is on its
+/// way, unless the application wants none to wait, or has finished.
+#[test]
+fn small_segments_wait_for_each_other_unless_nobody_wants_them_to() {
+    let (mut rig, id) = Rig::open(Options::default());
+    assert_eq!(rig.write(id, 100).len(), 1, "nothing is on its way");
+    assert!(rig.write(id, 100).is_empty() && rig.write(id, 1300).is_empty());
+    assert_eq!(rig.write(id, 100)[0].payload.len(), 1400, "there is more than a segment");
+    rig.acknowledgement = rig.acknowledgement.wrapping_add(1500);
+    assert_eq!(rig.send(Flags::ACK, &[])[0].payload.len(), 100);
+    rig.acknowledgement = rig.acknowledgement.wrapping_add(100);
+    rig.send(Flags::ACK, &[]);
+    assert_eq!(rig.write(id, 1560).len(), 2, "full segments are no reason to wait");
+    assert!(rig.write(id, 100).is_empty());
+    let last = rig.with(|stack, io| stack.finish(id, io).unwrap());
+    assert_eq!((last.len(), last[0].payload.len()), (2, 100), "nothing follows");
+    let (mut rig, id) = Rig::open(Options::default());
+    rig.write(id, 100);
+    assert!(rig.write(id, 100).is_empty());
+    let sent = rig.with(|stack, io| stack.set_nagle(id, false, io).unwrap());
+    assert_eq!((sent.len(), rig.write(id, 100).len()), (1, 1));
+    let (mut rig, id) = Rig::open(Options { nagle: false, ..Options::default() });
+    assert_eq!((rig.write(id, 100).len(), rig.write(id, 100).len()), (1, 1));
+}
+
 /// RFC 2018, section 4: the block in which something came last stands first; RFC 2883: what
 /// came twice stands in front of all.
 #[test]
