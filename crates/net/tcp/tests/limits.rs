@@ -246,3 +246,46 @@ fn time_wait_makes_room_when_the_table_is_full() {
     rig.with(|stack, io| _ = stack.connect(OURS.into(), (THEIRS.into(), 9), io).unwrap());
     assert_eq!((rig.stack.len(), rig.stack.counters().time_wait_ended), (4, 3));
 }
+
+/// Frames that a flood of SYNs and a connection's segments come in, at 64 for each turn of the
+/// host: how many bytes the connection gets through in so many turns.
+fn goodput(flood: bool) -> (usize, Rig) {
+    let mut rig = Rig::new(Options { half_open: 64, connections: 1024, ..few() });
+    let peer = Peer::open(&mut rig, 900, |_| ());
+    let mut stranger = 0;
+    for _ in 0..100 {
+        rig.now += MS;
+        for n in 0..64 {
+            if n % 8 == 0 {
+                // An eighth of the wire is the connection's.
+                let next = peer.sequence.wrapping_add(rig.stack.counters().bytes_received as u32);
+                Peer { sequence: next, ..peer }.speaks(&mut rig);
+                let answers = rig.send(Flags::ACK, &[1; 1000]);
+                assert!(answers.len() <= 1);
+                let (_, bytes) = free(&mut rig, peer.id);
+                rig.with(|stack, io| stack.consume(peer.id, bytes, io).unwrap());
+            } else if flood {
+                (rig.port, rig.sequence, stranger) = (1000 + stranger, 0, (stranger + 1) % 60_000);
+                assert_eq!(rig.send(Flags::SYN, &[]).len(), 1, "a SYN and an acknowledgement");
+            }
+        }
+        rig.pass(0);
+    }
+    (rig.stack.counters().bytes_received as usize, rig)
+}
+
+/// A flood of SYNs at seven eighths of the wire takes nothing from who is connected.
+#[test]
+fn a_flood_of_syns_takes_nothing_from_connections() {
+    let ((alone, _), (beside, mut rig)) = (goodput(false), goodput(true));
+    assert_eq!((alone, beside), (800_000, 800_000));
+    let counters = rig.stack.counters();
+    assert_eq!((counters.cookies_sent, counters.timed_out), (5600 - 64, 0));
+    assert_eq!(counters.lost(Reason::RxTcpLimit), counters.cookies_sent);
+    assert_eq!(rig.stack.len(), 65, "what the flood can make the stack keep");
+    assert_eq!(rig.stack.kept_packets(), 0);
+    assert_eq!(rig.pool.available(), rig.pool.capacity());
+    // And when it is over nothing is left of it.
+    (0..200).for_each(|_| _ = rig.pass(SECOND));
+    assert_eq!(rig.stack.len(), 1);
+}
