@@ -68,6 +68,7 @@ impl Connection {
             self.rtt.doublings = 0;
             if told.acknowledged > 0 {
                 shared.counters.bytes_acknowledged += u64::from(told.acknowledged);
+                self.bytes_acknowledged += u64::from(told.acknowledged);
                 let (connection, bytes) = (self.id(index), told.acknowledged);
                 shared.events.push(Event::Sent { connection, bytes });
             }

@@ -38,27 +38,6 @@ pub enum Refusal {
     Addresses,
 }
 
-/// What is known of a connection.
-#[derive(Debug, Clone, Copy)]
-pub struct Info {
-    /// Both ends.
-    pub key: Key,
-    /// Its state.
-    pub state: State,
-    /// The smoothed round trip, in nanoseconds; zero before the first.
-    pub rtt_ns: i64,
-    /// The congestion window in bytes.
-    pub congestion_window: u32,
-    /// Bytes on their way.
-    pub in_flight: u32,
-    /// Bytes that wait to be sent or acknowledged.
-    pub queued: u32,
-    /// Bytes that the application has not consumed.
-    pub unconsumed: u32,
-    /// Payload bytes of a full segment.
-    pub payload_size: u32,
-}
-
 impl Connection {
     /// Queues a SYN or a FIN.
     pub fn queue_control(&mut self, shared: &mut Shared) {
@@ -93,21 +72,6 @@ impl Stack {
         let connection = self.connections.get_mut(id.index).filter(|it| it.generation == id.generation);
         let connection = connection.filter(|it| it.state != State::TimeWait).ok_or(Refusal::Gone)?;
         Ok((connection, &mut self.shared))
-    }
-
-    /// What is known of a connection; `None` when it is no more.
-    pub fn info(&self, id: Id) -> Option<Info> {
-        let connection = self.connections.get(id.index).filter(|it| it.generation == id.generation)?;
-        Some(Info {
-            key: connection.key,
-            state: connection.state,
-            rtt_ns: connection.rtt.smoothed_ns,
-            congestion_window: connection.congestion.window,
-            in_flight: connection.in_flight,
-            queued: connection.end.since(connection.una),
-            unconsumed: connection.unconsumed,
-            payload_size: connection.payload_size(),
-        })
     }
 
     /// Opens a connection from `local`, an address of this host, to a port of another. A port

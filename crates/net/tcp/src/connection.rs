@@ -245,6 +245,12 @@ pub struct Connection {
     pub heard_ns: i64,
     /// When data were sent last.
     pub sent_ns: i64,
+    /// Payload bytes that the other side has acknowledged.
+    pub bytes_acknowledged: u64,
+    /// Payload bytes that came in order.
+    pub bytes_received: u64,
+    /// Segments that were sent again.
+    pub resent: u32,
     /// When a challenge may be sent again.
     pub challenge_ns: i64,
     /// What is waited for.
@@ -345,6 +351,9 @@ impl Connection {
             clock_offset: key.seen_hash(options.key, 1),
             heard_ns: 0,
             sent_ns: 0,
+            bytes_acknowledged: 0,
+            bytes_received: 0,
+            resent: 0,
             challenge_ns: i64::MIN,
             deadlines: [NEVER; DEADLINES],
             armed_ns: NEVER,

@@ -94,6 +94,7 @@ impl Connection {
     /// Counts a packet that the application was given.
     pub fn count_delivered(&mut self, len: u32, shared: &mut Shared) {
         self.unconsumed = self.unconsumed.saturating_add(len);
+        self.bytes_received += u64::from(len);
         self.unconsumed_packets += 1;
         shared.unconsumed += 1;
     }

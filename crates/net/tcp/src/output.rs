@@ -137,6 +137,7 @@ impl Connection {
                 return Stop::NoRoom;
             }
             shared.counters.segments_resent += 1;
+            self.resent = self.resent.saturating_add(1);
             self.lost -= len;
             self.in_flight += len;
             self.after_send(io.now_ns);

@@ -7,7 +7,8 @@ use crate::options::{MAX_RTO_NS, SECOND_NS};
 pub struct RoundTrip {
     /// The smoothed time; zero before the first measurement.
     pub smoothed_ns: i64,
-    variation_ns: i64,
+    /// By how much times differ from it, smoothed.
+    pub variation_ns: i64,
     /// The shortest time seen.
     pub least_ns: i64,
     /// The timeout, without doubling.

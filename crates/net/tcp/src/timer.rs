@@ -154,6 +154,7 @@ impl Connection {
             node.is_resent = true;
             if self.transmit(last, shared, io) {
                 shared.counters.segments_resent += 1;
+                self.resent = self.resent.saturating_add(1);
                 self.is.is_probe_resent = true;
                 self.probe_end = Some(self.nxt);
             }
