@@ -9,6 +9,10 @@ use crate::{Error, Result, checksum};
 
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 8;
+/// The type of an error: there is no way to the destination.
+pub const UNREACHABLE: u8 = 1;
+/// The code of the unreachable: nobody listens at the port.
+pub const PORT_UNREACHABLE: u8 = 4;
 /// The type of an error: the packet is longer than the next link takes.
 pub const TOO_BIG: u8 = 2;
 /// The type of an error: a field of the packet is wrong.

@@ -1,5 +1,5 @@
-//! An application that sends back what it is sent, in the buffers in which it came, and ends
-//! its side when the other has ended (RFC 862).
+//! An application that sends back what it is sent, in the buffers in which it came, over TCP
+//! and UDP; over TCP it ends its side when the other has ended (RFC 862).
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,6 +10,7 @@ use crate::connection::Io;
 use crate::event::{Event, Id, Service};
 use crate::kept::append;
 use crate::stack::Stack;
+use crate::udp::{Datagram, Datagrams, Udp};
 
 /// The echo service.
 #[derive(Debug, Default)]
@@ -69,6 +70,21 @@ impl Echo {
     fn forget(&mut self, id: Id, io: &mut Io) {
         let waiting = self.waiting.remove(&id).unwrap_or_default();
         waiting.packets.into_iter().for_each(|packet| io.pool.free(packet));
+    }
+}
+
+impl Datagrams for Echo {
+    fn serve(&mut self, datagrams: &mut Vec<Datagram>, udp: &mut Udp, io: &mut Io) {
+        for Datagram { from, to, packet } in datagrams.drain(..) {
+            // Another echo service would send the answer back for ever.
+            let sent = match from.1 == to.1 {
+                true => Err(packet),
+                false => udp.send(to, from, packet, io).map_err(|(packet, _)| packet),
+            };
+            if let Err(packet) = sent {
+                udp.give_up(packet, io);
+            }
+        }
     }
 }
 

@@ -108,44 +108,53 @@ impl Header {
         segment.options_mut().copy_from_slice(options);
         if offload.checksum {
             segment.fill_pseudo_checksum(self.addresses);
-            packet.set_tx_offload(asked(self.addresses, header_len));
+            packet.set_tx_offload(asked(self.addresses, TxOffload::TCP_CHECKSUM, header_len));
         } else {
             segment.fill_checksum(self.addresses);
         }
-        let payload_len = packet.len();
-        match self.addresses {
-            Addresses::V4 { src, dst } => {
-                let ip = ipv4::Repr {
-                    dont_fragment: true,
-                    traffic_class: self.ecn,
-                    ..ipv4::Repr::between(src, dst, Protocol::TCP, payload_len)
-                };
-                ip.emit(&mut ipv4::Packet::new_unchecked(packet.push_front(ipv4::HEADER_LEN)?));
-            }
-            Addresses::V6 { src, dst } => {
-                let (next_header, traffic_class) = (Protocol::TCP, self.ecn);
-                let ip = ipv6::Repr {
-                    src,
-                    dst,
-                    next_header,
-                    hop_limit: 64,
-                    traffic_class,
-                    flow_label: 0,
-                    payload_len,
-                };
-                ip.emit(&mut ipv6::Packet::new_unchecked(packet.push_front(ipv6::HEADER_LEN)?));
-            }
-        }
-        Ok(())
+        push_ip(packet, self.addresses, Protocol::TCP, self.ecn)
     }
 }
 
-/// Asks the port for the checksum of a segment whose header has so many bytes. How many stand
-/// in front of the IP header is not known yet.
-fn asked(addresses: Addresses, header_len: usize) -> TxOffload {
+/// Puts an IP header in front of a packet, which nobody may fragment.
+pub fn push_ip(
+    packet: &mut Packet,
+    addresses: Addresses,
+    protocol: Protocol,
+    traffic_class: u8,
+) -> Result<(), memory::TooLong> {
+    let payload_len = packet.len();
+    match addresses {
+        Addresses::V4 { src, dst } => {
+            let ip = ipv4::Repr {
+                dont_fragment: true,
+                traffic_class,
+                ..ipv4::Repr::between(src, dst, protocol, payload_len)
+            };
+            ip.emit(&mut ipv4::Packet::new_unchecked(packet.push_front(ipv4::HEADER_LEN)?));
+        }
+        Addresses::V6 { src, dst } => {
+            let ip = ipv6::Repr {
+                src,
+                dst,
+                next_header: protocol,
+                hop_limit: 64,
+                traffic_class,
+                flow_label: 0,
+                payload_len,
+            };
+            ip.emit(&mut ipv6::Packet::new_unchecked(packet.push_front(ipv6::HEADER_LEN)?));
+        }
+    }
+    Ok(())
+}
+
+/// Asks the port for the checksum of what stands behind the IP header, whose own header has so
+/// many bytes. How many stand in front of the IP header is not known yet.
+pub fn asked(addresses: Addresses, checksum: u8, header_len: usize) -> TxOffload {
     let (flags, l3_len) = match addresses {
-        Addresses::V4 { .. } => (TxOffload::TCP_CHECKSUM, ipv4::HEADER_LEN),
-        Addresses::V6 { .. } => (TxOffload::TCP_CHECKSUM | TxOffload::IPV6, ipv6::HEADER_LEN),
+        Addresses::V4 { .. } => (checksum, ipv4::HEADER_LEN),
+        Addresses::V6 { .. } => (checksum | TxOffload::IPV6, ipv6::HEADER_LEN),
     };
     TxOffload { flags, l3_len: l3_len as u8, l4_len: header_len as u8, ..TxOffload::default() }
 }

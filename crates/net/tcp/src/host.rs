@@ -1,6 +1,6 @@
 //! A host on an Ethernet, of one core: it answers ARP requests, neighbour solicitations and
 //! pings, finds its next hops, and has a stack for TCP and an application for its events. It
-//! is a poller of `runtime`. No fragments, no routes but one gateway, no UDP, and messages of
+//! is a poller of `runtime`. No fragments, no routes but one gateway, and messages of
 //! ICMP other than pings and those about packets that are too long are dropped.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -16,10 +16,11 @@ use wire::{Flow, MacAddress, checksum, ethernet, ipv4, ipv6};
 
 use crate::connection::Io;
 use crate::event::{Event, Service};
-use crate::icmp::TooBig;
+use crate::icmp::{Errors, TooBig};
 use crate::link::Link;
 use crate::options::{Options, SECOND_NS};
 use crate::stack::Stack;
+use crate::udp::{Datagram, Datagrams, Udp};
 
 /// Frames that may wait for a full ring.
 const FRAMES: usize = Batch::MAX;
@@ -81,6 +82,11 @@ pub struct Host {
     v6: Link<Ipv6Addr>,
     stack: Stack,
     service: Box<dyn Service>,
+    udp: Udp,
+    datagrams: Vec<Datagram>,
+    /// Who takes the datagrams.
+    speaker: Option<Box<dyn Datagrams>>,
+    errors: Errors,
     events: Vec<Event>,
     /// IP packets from the stack.
     segments: Batch,
@@ -118,6 +124,10 @@ impl Host {
             addresses,
             stack: Stack::new(Options { packets: options.packets.min(limit), ..options }, now_ns),
             service,
+            udp: Udp::new(&options),
+            datagrams: Vec::new(),
+            speaker: None,
+            errors: Errors::default(),
             events: Vec::new(),
             segments: Batch::with_limit(SEGMENTS),
             frames: Batch::with_limit(FRAMES),
@@ -137,6 +147,12 @@ impl Host {
         &mut self.stack
     }
 
+    /// Has an application take the datagrams to the ports that it binds.
+    pub fn speak_udp(&mut self, speaker: Box<dyn Datagrams>) -> &mut Udp {
+        self.speaker = Some(speaker);
+        &mut self.udp
+    }
+
     /// What was counted, losses first.
     pub fn counters(&self) -> Vec<Counter> {
         let own = [
@@ -145,17 +161,18 @@ impl Host {
             (Reason::RxIpFragment, self.lost.fragments),
             (Reason::RxNoProtocol, self.lost.unknown),
             (Reason::RxIcmpError, self.lost.errors),
+            (Reason::TxIcmpLimit, self.errors.limited),
             (Reason::TxNoRoute, self.lost.no_route),
             (Reason::TxNoNeighbor, self.v4.lost + self.v6.lost),
         ];
         let own = own.into_iter().map(|(reason, count)| Counter::of_loss(reason, count));
-        own.chain(self.stack.counters().all()).collect()
+        own.chain(self.stack.counters().all()).chain(self.udp.counters()).collect()
     }
 
     /// Takes a received frame.
     fn take(&mut self, packet: Packet, now_ns: i64, pool: &mut Pool) {
         let flow = match Flow::of(&packet) {
-            Ok(flow) if flow.protocol == Protocol::TCP => flow,
+            Ok(flow) if matches!(flow.protocol, Protocol::TCP | Protocol::UDP) => flow,
             _ => return self.take_other(packet, now_ns, pool),
         };
         let is_ours = self.responder.addresses.contains(&flow.addresses.dst());
@@ -173,7 +190,27 @@ impl Host {
             *lost += 1;
             return pool.free(packet);
         }
+        if flow.protocol == Protocol::UDP {
+            return self.take_datagram(packet, &flow, now_ns, pool);
+        }
         self.stack.receive(packet, &flow, class, &mut Io { now_ns, pool, out: &mut self.segments });
+    }
+
+    /// Takes a datagram for this host; its sender is told when nobody has its port.
+    fn take_datagram(&mut self, packet: Packet, flow: &Flow, now_ns: i64, pool: &mut Pool) {
+        match self.udp.receive(packet, flow) {
+            Ok(datagram) => self.datagrams.push(datagram),
+            Err((packet, is_unreachable)) => {
+                let answer = if is_unreachable && self.segments.room() > 0 {
+                    self.errors.port_unreachable(flow, &packet, now_ns, pool)
+                } else {
+                    None
+                };
+                pool.free(packet);
+                let refused = answer.and_then(|answer| self.segments.push(answer));
+                refused.into_iter().for_each(|packet| pool.free(packet));
+            }
+        }
     }
 
     /// Takes a frame that carries no TCP: it is answered, tells of a neighbour, or is dropped.
@@ -209,8 +246,15 @@ impl Host {
         TooBig::of(&flow, packet).filter(|_| is_ours && is_sound)
     }
 
-    /// Gives the application the events, until there are none.
+    /// Gives the applications what came and happened.
     fn serve(&mut self, now_ns: i64, pool: &mut Pool) {
+        if !self.datagrams.is_empty() {
+            let mut io = Io { now_ns, pool, out: &mut self.segments };
+            if let Some(speaker) = &mut self.speaker {
+                speaker.serve(&mut self.datagrams, &mut self.udp, &mut io);
+            }
+            self.datagrams.drain(..).for_each(|datagram| io.pool.free(datagram.packet));
+        }
         self.stack.swap_events(&mut self.events);
         if self.events.is_empty() {
             return;
@@ -262,6 +306,9 @@ impl Host {
         if self.now.is_none() {
             let mut io = Io { now_ns: now.as_ns(), pool, out: &mut self.segments };
             self.service.begin(&mut self.stack, &mut io);
+            if let Some(speaker) = &mut self.speaker {
+                speaker.begin(&mut self.udp, &mut io);
+            }
         }
         self.now = Some(now);
     }

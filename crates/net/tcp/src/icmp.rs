@@ -1,11 +1,86 @@
-//! Messages of ICMP about segments that this host sent.
+//! Errors of ICMP (RFC 792 and 4443): those about segments that this host sent, and those that
+//! it sends about datagrams to ports that nobody has.
 
 use std::net::IpAddr;
 
+use memory::{Packet, Pool};
 use wire::ip::{Addresses, Protocol};
 use wire::{Flow, icmpv4, icmpv6, ipv4, ipv6, tcp};
 
+use crate::emit;
 use crate::key::Key;
+use crate::options::SECOND_NS;
+
+/// Errors that a host sends in a second (RFC 1812, section 4.3.2.8; RFC 4443, section 2.4).
+const ERRORS: u32 = 100;
+/// Bytes of a packet with an error at most (RFC 1812, section 4.3.2.3; RFC 4443, section 3.1).
+const LONGEST: [usize; 2] = [576, 1280];
+
+/// How many errors were sent lately.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Errors {
+    /// When the second began in which they are counted.
+    since_ns: i64,
+    sent: u32,
+    /// Errors that were not sent because there were too many.
+    pub limited: u64,
+}
+
+impl Errors {
+    /// Whether another error may be sent, which it counts.
+    fn may_send(&mut self, now_ns: i64) -> bool {
+        if now_ns - self.since_ns >= SECOND_NS {
+            (self.since_ns, self.sent) = (now_ns, 0);
+        }
+        self.sent += 1;
+        self.limited += u64::from(self.sent > ERRORS);
+        self.sent <= ERRORS
+    }
+
+    /// The answer to a datagram in a frame whose layers are `flow`: nobody has its port. `None`
+    /// when there were too many, or there is no buffer.
+    pub fn port_unreachable(
+        &mut self,
+        flow: &Flow,
+        frame: &[u8],
+        now_ns: i64,
+        pool: &mut Pool,
+    ) -> Option<Packet> {
+        let about = frame.get(flow.l3_offset()..flow.end).filter(|_| self.may_send(now_ns))?;
+        let mut packet = pool.alloc()?;
+        if write_unreachable(&mut packet, flow, about).is_none() {
+            pool.free(packet);
+            return None;
+        }
+        Some(packet)
+    }
+}
+
+/// Writes the packet of an error about another one.
+fn write_unreachable(packet: &mut Packet, flow: &Flow, about: &[u8]) -> Option<()> {
+    let addresses = emit::addresses(flow.addresses.dst(), flow.addresses.src())?;
+    let is_v4 = matches!(addresses, Addresses::V4 { .. });
+    let (headers, longest) = match is_v4 {
+        true => (ipv4::HEADER_LEN + icmpv4::HEADER_LEN, LONGEST[0]),
+        false => (ipv6::HEADER_LEN + icmpv6::HEADER_LEN, LONGEST[1]),
+    };
+    packet.copy_from(&about[..about.len().min(longest - headers)]).ok()?;
+    if is_v4 {
+        packet.push_front(icmpv4::HEADER_LEN).ok()?.fill(0);
+        let mut message = icmpv4::Packet::new_unchecked(&mut packet[..]);
+        message.set_message_type(icmpv4::UNREACHABLE);
+        message.set_code(icmpv4::PORT_UNREACHABLE);
+        message.fill_checksum();
+        emit::push_ip(packet, addresses, Protocol::ICMP, 0).ok()
+    } else {
+        packet.push_front(icmpv6::HEADER_LEN).ok()?.fill(0);
+        let mut message = icmpv6::Packet::new_unchecked(&mut packet[..]);
+        message.set_message_type(icmpv6::UNREACHABLE);
+        message.set_code(icmpv6::PORT_UNREACHABLE);
+        message.fill_checksum(addresses);
+        emit::push_ip(packet, addresses, Protocol::ICMPV6, 0).ok()
+    }
+}
 
 /// A router has dropped a segment that was too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,5 +129,19 @@ impl TooBig {
         let segment = tcp::Quoted::of(segment)?;
         let key = Key { local, remote, local_port: segment.src_port(), remote_port: segment.dst_port() };
         Some(TooBig { key, sequence: segment.sequence(), mtu })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_limited_in_each_second() {
+        let mut errors = Errors::default();
+        let sent = |errors: &mut Errors, now_ns| (0..300).filter(|_| errors.may_send(now_ns)).count();
+        assert_eq!((sent(&mut errors, 5 * SECOND_NS), errors.limited), (100, 200));
+        assert_eq!((sent(&mut errors, 5 * SECOND_NS + 9), errors.limited), (0, 500));
+        assert_eq!((sent(&mut errors, 6 * SECOND_NS), errors.limited), (100, 700));
     }
 }

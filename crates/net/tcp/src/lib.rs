@@ -9,7 +9,7 @@
 //! the device while its bytes may have to be sent again.
 //!
 //! A [`Host`] puts a stack on a port: it is a poller of `runtime` with ARP, neighbour
-//! discovery and pings. [`Echo`] is an application.
+//! discovery, pings and [`Udp`]. [`Echo`] is an application of both.
 //!
 //! There are window scaling, timestamps and PAWS (RFC 7323), selective acknowledgements (RFC
 //! 2018, 2883) with RACK and tail loss probes (RFC 8985), New Reno without them (RFC 6582),
@@ -55,6 +55,7 @@ mod sequence;
 mod slab;
 mod stack;
 mod timer;
+mod udp;
 
 pub use calls::Refusal;
 pub use connection::{Io, State};
@@ -66,3 +67,4 @@ pub use info::{Info, Timer};
 pub use key::Key;
 pub use options::{Algorithm, KeepAlive, Offload, Options};
 pub use stack::Stack;
+pub use udp::{Datagram, Datagrams, Udp, Unsent};

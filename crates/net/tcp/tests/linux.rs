@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -77,6 +77,7 @@ fn beside(
             let mut host =
                 Host::new(queues, addresses, &Neighbors::default(), options, Box::new(service), 8192);
             host.stack().listen(ECHO);
+            host.speak_udp(Box::new(Echo::default())).bind(ECHO);
             let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
             let mut pool = Pool::new(&dma, 16_384).expect("memory");
             let mut batch = Batch::with_limit(64);
@@ -172,6 +173,31 @@ fn syn_cookies_open_connections_that_linux_knows() {
     let ended = beside(flooded, Echo::default(), || echo((OURS, ECHO).into(), 2_000_000));
     let Some(ended) = ended else { return };
     assert_eq!((ended.count("tcp_cookies_accepted"), ended.count("tcp_accepted")), (1, 1));
+}
+
+#[test]
+fn datagrams_come_back_and_ports_that_nobody_has_are_told() {
+    let ended = beside(Options::default(), Echo::default(), || {
+        for (any, to) in
+            [(SocketAddr::from((LINUX, 0)), IpAddr::from(OURS)), ((LINUX_V6, 0).into(), OURS_V6.into())]
+        {
+            let socket = UdpSocket::bind(any).unwrap();
+            socket.set_read_timeout(Some(LIMIT)).unwrap();
+            socket.connect((to, ECHO)).unwrap();
+            let mut back = [0; 2000];
+            for len in [0, 1, 100, 1400] {
+                socket.send(&data(len)).unwrap();
+                let got = socket.recv(&mut back).unwrap();
+                assert_eq!(back[..got], data(len));
+            }
+            socket.connect((to, ECHO + 1)).unwrap();
+            socket.send(b"nobody").unwrap();
+            assert_eq!(socket.recv(&mut back).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        }
+    });
+    let Some(ended) = ended else { return };
+    assert_eq!((ended.count("udp_received"), ended.count("udp_sent")), (8, 8));
+    assert_eq!((ended.count("rx_udp_no_port"), ended.count("tx_icmp_limit")), (2, 0));
 }
 
 /// Whatever an application is told of the ends of connections.

@@ -81,6 +81,9 @@ reasons! {
     RxIpFragment "rx_ip_fragment" Application "fragments of IP packets, which a host does not join";
     RxNoProtocol "rx_no_protocol" Application "packets of protocols that a host does not speak";
     RxIcmpError "rx_icmp_error" Application "ICMP errors about nothing that a host has on its way, or with nothing new";
+    RxUdpMalformed "rx_udp_malformed" Application "UDP datagrams whose length made no sense";
+    RxUdpChecksum "rx_udp_checksum" Application "UDP datagrams with a wrong checksum";
+    RxUdpNoPort "rx_udp_no_port" Application "UDP datagrams to a port that nobody has";
     RxTcpMalformed "rx_tcp_malformed" Application "TCP segments whose header or options made no sense";
     RxTcpChecksum "rx_tcp_checksum" Application "TCP segments with a wrong checksum";
     RxTcpNoConnection "rx_tcp_no_connection" Application "TCP segments to a port without a connection or a listener";
@@ -101,6 +104,8 @@ reasons! {
     TxInterface "tx_interface" Interface "frames the kernel's interface could not send or dropped";
     TxNoRoute "tx_no_route" Application "packets of a host to addresses without a route";
     TxNoNeighbor "tx_no_neighbor" Application "packets of a host whose next hop did not answer";
+    TxIcmpLimit "tx_icmp_limit" Application "ICMP errors that a host did not send because there were too many";
+    TxUdpUnsent "tx_udp_unsent" Application "UDP datagrams for which there was no room, or that an application would not send";
     TxTcpReply "tx_tcp_reply" Application "TCP resets and cookies for which there was no room";
     TxRingFull "tx_ring_full" Application "packets an application gave up because a transmit ring was full";
 }

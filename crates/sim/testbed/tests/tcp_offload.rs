@@ -12,7 +12,10 @@ use common::limit::Limit;
 use memory::{Batch, Packet, Pool};
 use port::{Capabilities, Options, Port as _, RxQueue, TxQueue};
 use runtime::{Instant, Poller as _, Queue};
-use tcp::{Addresses, Event, Host, Id, Io, Neighbors, Offload, Service, Stack};
+use tcp::{
+    Addresses, Datagram, Datagrams, Echo, Event, Host, Id, Io, Neighbors, Offload, Service, Stack, Udp,
+    Unsent,
+};
 use wire::MacAddress;
 
 const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
@@ -172,5 +175,66 @@ fn segments_are_cut_by_the_nic() {
         assert_eq!(took.again, 0, "nothing was lost");
         assert!(took.segments >= (BYTES / 1460) as u64 && took.frames >= took.segments);
         assert!(4 * took.packets < took.segments, "{} for {}", took.packets, took.segments);
+    }
+}
+
+/// Asks an echo service, and checks what comes back.
+struct Asks {
+    is_v6: bool,
+    back: Arc<AtomicUsize>,
+}
+
+impl Datagrams for Asks {
+    fn begin(&mut self, udp: &mut Udp, io: &mut Io) {
+        let [own, other] = match self.is_v6 {
+            true => HOSTS_V6.map(IpAddr::from),
+            false => HOSTS.map(IpAddr::from),
+        };
+        udp.bind(5000);
+        for len in [0, 1, 333, 1400] {
+            let mut packet = io.pool.alloc().unwrap();
+            packet.copy_from(&(0..len).map(byte).collect::<Vec<_>>()).unwrap();
+            udp.send((own, 5000), (other, PORT), packet, io).unwrap();
+        }
+        let mut packet = io.pool.alloc().unwrap();
+        packet.copy_from(&[0; 1480]).unwrap();
+        let (packet, why) = udp.send((own, 5000), (other, PORT), packet, io).unwrap_err();
+        assert_eq!(why, Unsent::TooLong);
+        io.pool.free(packet);
+    }
+
+    fn serve(&mut self, datagrams: &mut Vec<Datagram>, _: &mut Udp, io: &mut Io) {
+        for datagram in datagrams.drain(..) {
+            assert!(datagram.packet.iter().enumerate().all(|(n, got)| *got == byte(n)));
+            self.back.fetch_add(datagram.packet.len() + 1, Ordering::Relaxed);
+            io.pool.free(datagram.packet);
+        }
+    }
+}
+
+#[test]
+fn checksums_of_datagrams_are_left_to_the_nic() {
+    for is_v6 in [false, true] {
+        let mut bench = Bench::with_pool(&["pair", "pair"], &Options::default(), 8192);
+        let offload = Offload::from(&bench.sides[0].device.capabilities());
+        let (mut hosts, _) = hosts(&mut bench, is_v6, offload);
+        let back = Arc::new(AtomicUsize::new(0));
+        hosts[0].speak_udp(Box::new(Asks { is_v6, back: back.clone() }));
+        hosts[1].speak_udp(Box::new(Echo::default())).bind(PORT);
+        let mut limit = Limit::rounds(100_000, "datagrams to come back");
+        let mut batch = Batch::with_limit(64);
+        let mut pool = std::mem::replace(&mut bench.pool, Pool::new(&bench.dma, 8).unwrap());
+        while back.load(Ordering::Relaxed) < 333 + 1400 + 1 + 4 {
+            limit.check();
+            for host in &mut hosts {
+                host.turn(Instant::now(), &mut pool, &mut batch);
+            }
+            bench.handles.iter().for_each(|handle| _ = handle.step_now());
+        }
+        for host in &mut hosts {
+            assert_eq!((count(host, "udp_received"), count(host, "rx_udp_checksum")), (4, 0));
+            host.stack().clear(&mut Io { now_ns: 0, pool: &mut pool, out: &mut Batch::default() });
+        }
+        testbed::inprocess::while_stepping(&bench.handles, || drop(hosts)).unwrap();
     }
 }

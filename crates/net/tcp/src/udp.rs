@@ -1,0 +1,203 @@
+//! UDP (RFC 768) of a host: datagrams to bound ports go to a service as they are, a batch at a
+//! time, and what it sends goes out in the buffers that it hands over. No fragments, no groups.
+
+use std::net::IpAddr;
+
+use memory::{Checksum, Packet, TxOffload};
+use port::{Counter, Reason};
+use wire::ip::{Addresses, Protocol};
+use wire::{Flow, ipv4, ipv6, udp};
+
+use crate::connection::Io;
+use crate::emit;
+use crate::options::{Offload, Options};
+
+/// A datagram that came.
+#[derive(Debug)]
+pub struct Datagram {
+    /// From which address and port.
+    pub from: (IpAddr, u16),
+    /// To which address and port of this host.
+    pub to: (IpAddr, u16),
+    /// The payload, where the device put it; the packet holds nothing else.
+    pub packet: Packet,
+}
+
+/// An application that speaks UDP.
+pub trait Datagrams: Send {
+    /// Is called once, before all datagrams: an application that asks others does so here.
+    fn begin(&mut self, udp: &mut Udp, io: &mut Io) {
+        let _ = (udp, io);
+    }
+
+    /// Takes all `datagrams` of a turn: what it sends goes out when it has returned. Packets
+    /// that it leaves are freed.
+    fn serve(&mut self, datagrams: &mut Vec<Datagram>, udp: &mut Udp, io: &mut Io);
+}
+
+/// Why a datagram was not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unsent {
+    /// There is no room for more packets in this turn.
+    #[error("there is no room for more packets in this turn")]
+    Full,
+    /// The payload does not fit into a packet.
+    #[error("the payload does not fit into a packet")]
+    TooLong,
+    /// The addresses are of different versions of IP.
+    #[error("the addresses are of different versions of IP")]
+    Addresses,
+}
+
+/// The UDP of one core.
+#[derive(Debug)]
+pub struct Udp {
+    /// A bit for each port that is bound.
+    bound: Box<[u64; 1024]>,
+    mtu: usize,
+    offload: Offload,
+    malformed: u64,
+    wrong_sums: u64,
+    no_port: u64,
+    given_up: u64,
+    received: u64,
+    sent: u64,
+}
+
+impl Udp {
+    /// No port is bound.
+    pub(crate) fn new(options: &Options) -> Udp {
+        Udp {
+            bound: Box::new([0; 1024]),
+            mtu: options.mtu.into(),
+            offload: options.offload,
+            malformed: 0,
+            wrong_sums: 0,
+            no_port: 0,
+            given_up: 0,
+            received: 0,
+            sent: 0,
+        }
+    }
+
+    /// Takes datagrams to a port from now on.
+    pub fn bind(&mut self, port: u16) {
+        self.bound[usize::from(port / 64)] |= 1 << (port % 64);
+    }
+
+    /// Takes no more datagrams to a port.
+    pub fn unbind(&mut self, port: u16) {
+        self.bound[usize::from(port / 64)] &= !(1 << (port % 64));
+    }
+
+    fn is_bound(&self, port: u16) -> bool {
+        self.bound[usize::from(port / 64)] & 1 << (port % 64) != 0
+    }
+
+    /// Makes a datagram of a packet for this host whose layers are `flow`.
+    ///
+    /// # Errors
+    /// The packet, and whether nobody has its port, of which its sender may be told.
+    pub(crate) fn receive(&mut self, mut packet: Packet, flow: &Flow) -> Result<Datagram, (Packet, bool)> {
+        let Some((ports, payload)) = self.check(&packet, flow) else { return Err((packet, false)) };
+        if !self.is_bound(ports.1) {
+            self.no_port += 1;
+            return Err((packet, true));
+        }
+        let start = flow.l4_offset() + udp::HEADER_LEN;
+        packet.forget_rx_words();
+        if packet.pull_front(start).is_err() || packet.set_len(payload).is_err() {
+            self.malformed += 1;
+            return Err((packet, false));
+        }
+        self.received += 1;
+        let (from, to) = ((flow.addresses.src(), ports.0), (flow.addresses.dst(), ports.1));
+        Ok(Datagram { from, to, packet })
+    }
+
+    /// The ports and the length of the payload of a sound datagram.
+    fn check(&mut self, packet: &Packet, flow: &Flow) -> Option<((u16, u16), usize)> {
+        let bytes = packet.get(flow.l4_offset()..flow.end).filter(|_| packet.next().is_none());
+        let Some(datagram) = bytes.and_then(|bytes| udp::Datagram::new_checked(bytes).ok()) else {
+            self.malformed += 1;
+            return None;
+        };
+        let is_right = match packet.l4_checksum() {
+            Checksum::Good => true,
+            Checksum::Bad => false,
+            Checksum::Unknown => datagram.verify_checksum(flow.addresses),
+        };
+        if !is_right {
+            self.wrong_sums += 1;
+            return None;
+        }
+        Some(((datagram.src_port(), datagram.dst_port()), datagram.payload().len()))
+    }
+
+    /// Sends a packet's bytes as a datagram, from an address of this host.
+    ///
+    /// # Errors
+    /// The packet again, and why.
+    pub fn send(
+        &mut self,
+        from: (IpAddr, u16),
+        to: (IpAddr, u16),
+        mut packet: Packet,
+        io: &mut Io,
+    ) -> Result<(), (Packet, Unsent)> {
+        let Some(addresses) = emit::addresses(from.0, to.0) else { return Err((packet, Unsent::Addresses)) };
+        if io.out.room() == 0 {
+            return Err((packet, Unsent::Full));
+        }
+        let headers = udp::HEADER_LEN
+            + match addresses {
+                Addresses::V4 { .. } => ipv4::HEADER_LEN,
+                Addresses::V6 { .. } => ipv6::HEADER_LEN,
+            };
+        let fits = packet.next().is_none() && packet.len() + headers <= self.mtu;
+        if !fits || !self.wrap(&mut packet, addresses, (from.1, to.1)) {
+            return Err((packet, Unsent::TooLong));
+        }
+        self.sent += 1;
+        match io.out.push(packet) {
+            Some(packet) => Err((packet, Unsent::Full)),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts the headers in front of a payload, for which there must be headroom.
+    fn wrap(&self, packet: &mut Packet, addresses: Addresses, ports: (u16, u16)) -> bool {
+        let repr = udp::Repr { src_port: ports.0, dst_port: ports.1, payload_len: packet.len() };
+        let Ok(front) = packet.push_front(udp::HEADER_LEN) else { return false };
+        front.copy_from_slice(&repr.header().into_inner());
+        let mut datagram = udp::Datagram::new_unchecked(&mut packet[..]);
+        if self.offload.checksum {
+            datagram.fill_pseudo_checksum(addresses);
+            packet.set_tx_offload(emit::asked(addresses, TxOffload::UDP_CHECKSUM, udp::HEADER_LEN));
+        } else {
+            datagram.fill_checksum(addresses);
+        }
+        emit::push_ip(packet, addresses, Protocol::UDP, 0).is_ok()
+    }
+
+    /// Frees a packet that could not be sent, and counts it.
+    pub fn give_up(&mut self, packet: Packet, io: &mut Io) {
+        self.given_up += 1;
+        io.pool.free(packet);
+    }
+
+    /// What was counted, losses first.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = Counter> {
+        let losses = [
+            (Reason::RxUdpMalformed, self.malformed),
+            (Reason::RxUdpChecksum, self.wrong_sums),
+            (Reason::RxUdpNoPort, self.no_port),
+            (Reason::TxUdpUnsent, self.given_up),
+        ];
+        let others = [
+            Counter::of("udp_received", self.received, "datagrams were given to applications"),
+            Counter::of("udp_sent", self.sent, "datagrams were sent"),
+        ];
+        losses.into_iter().map(|(reason, count)| Counter::of_loss(reason, count)).chain(others)
+    }
+}
