@@ -10,7 +10,7 @@ use runtime::Poller;
 use service::http::Files;
 use service::memcached::Limits;
 use service::{Http, Memcached, Protocol, Server};
-use tcp::{Addresses, Echo, Host, KeepAlive, Neighbors, Offload, Options, Report, Service};
+use tcp::{Addresses, Datagrams, Echo, Host, KeepAlive, Neighbors, Offload, Options, Report, Service};
 use wire::MacAddress;
 use wire::ip::port;
 
@@ -26,7 +26,10 @@ const KEPT: usize = 64 << 20;
 /// `ixora serve`.
 pub fn run(what: &Serve) -> Result<(), Failure> {
     match what {
-        Serve::Echo(arguments) => serve(arguments, port::ECHO, |_| Box::new(Echo::default())),
+        Serve::Echo(arguments) => {
+            let datagrams = || -> Box<dyn Datagrams> { Box::new(Echo::default()) };
+            serve(arguments, port::ECHO, |_| Box::new(Echo::default()), Some(datagrams))
+        }
         Serve::Memcached(arguments) => memcached(arguments),
         Serve::Http(arguments) => http(arguments),
     }
@@ -43,10 +46,15 @@ fn memcached(arguments: &serve::Memcached) -> Result<(), Failure> {
         return Err(Failure::usage("--max-item-size is more than half of --memory".to_owned()));
     }
     let mut servers = Memcached::servers(limits, unix_time_s()).into_iter();
-    serve(&arguments.serve, port::MEMCACHED, |report| match servers.next() {
-        Some(server) => boxed(server, report),
-        None => Box::new(Echo::default()),
-    })
+    serve(
+        &arguments.serve,
+        port::MEMCACHED,
+        |report| match servers.next() {
+            Some(server) => boxed(server, report),
+            None => Box::new(Echo::default()),
+        },
+        None,
+    )
 }
 
 /// `ixora serve http`: all threads serve the same files.
@@ -59,7 +67,7 @@ fn http(arguments: &serve::Http) -> Result<(), Failure> {
         None => Files::fixed(fixed_text(arguments.size), unix_time_s()),
     };
     let files = Arc::new(files);
-    serve(&arguments.serve, port::HTTP, |report| boxed(Http::new(files.clone(), unix_time_s()), report))
+    serve(&arguments.serve, port::HTTP, |report| boxed(Http::new(files.clone(), unix_time_s()), report), None)
 }
 
 /// A text of so many bytes.
@@ -78,12 +86,13 @@ fn unix_time_s() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64)
 }
 
-/// Runs a service: a host of its own on each pair of queues, which the device deals the
-/// connections out to.
+/// Runs a service, over UDP too where that is given: a host of its own on each pair of queues,
+/// which the device deals the connections out to.
 fn serve(
     arguments: &ServeOptions,
     listen: u16,
     mut service: impl FnMut(&Report) -> Box<dyn Service>,
+    datagrams: Option<fn() -> Box<dyn Datagrams>>,
 ) -> Result<(), Failure> {
     let options = &arguments.options;
     let stop = signal::stop_flag()?;
@@ -109,7 +118,11 @@ fn serve(
             ..Options::default()
         };
         let mut host = Host::new(queues, addresses.clone(), &neighbors, tcp, service(&report), BUFFERS);
-        host.stack().listen(arguments.listen.unwrap_or(listen));
+        let listen = arguments.listen.unwrap_or(listen);
+        host.stack().listen(listen);
+        if let Some(datagrams) = datagrams {
+            host.speak_udp(datagrams()).bind(listen);
+        }
         host.report_to(&report);
         pollers.push(Box::new(host));
     }
