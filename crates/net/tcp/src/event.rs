@@ -88,4 +88,11 @@ pub trait Service: Send {
     /// Takes all `events`, and calls what it likes of `stack`: what it sends goes out when it
     /// has returned.
     fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut crate::Io);
+
+    /// When it wants to be called though nothing has happened: one that does something at
+    /// times of its own, to the nanosecond, where a timer of a connection may be late by a
+    /// millisecond.
+    fn deadline_ns(&self) -> Option<i64> {
+        None
+    }
 }

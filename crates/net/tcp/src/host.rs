@@ -246,7 +246,8 @@ impl Host {
         TooBig::of(&flow, packet).filter(|_| is_ours && is_sound)
     }
 
-    /// Gives the applications what came and happened.
+    /// Gives the applications what came and happened; one is called too when it is time that it
+    /// waits for.
     fn serve(&mut self, now_ns: i64, pool: &mut Pool) {
         if !self.datagrams.is_empty() {
             let mut io = Io { now_ns, pool, out: &mut self.segments };
@@ -256,7 +257,7 @@ impl Host {
             self.datagrams.drain(..).for_each(|datagram| io.pool.free(datagram.packet));
         }
         self.stack.swap_events(&mut self.events);
-        if self.events.is_empty() {
+        if self.events.is_empty() && self.service.deadline_ns().is_none_or(|at_ns| at_ns > now_ns) {
             return;
         }
         let mut io = Io { now_ns, pool, out: &mut self.segments };
@@ -350,7 +351,8 @@ impl Poller for Host {
         if !self.frames.is_empty() || !self.segments.is_empty() || self.stack.is_ready() {
             return Some(now);
         }
-        let all = [self.stack.next_deadline_ns(), self.v4.deadline_ns(), self.v6.deadline_ns()];
+        let links = [self.v4.deadline_ns(), self.v6.deadline_ns()];
+        let all = [self.stack.next_deadline_ns(), self.service.deadline_ns(), links[0], links[1]];
         let next = all.into_iter().flatten().min()?;
         Some(now + Duration::from_nanos(next.saturating_sub(now.as_ns()).max(0) as u64))
     }
