@@ -1,6 +1,7 @@
 //! The command line's words.
 
 mod examples;
+pub mod load;
 pub mod serve;
 mod settings;
 pub mod soak;
@@ -45,7 +46,8 @@ impl Arguments {
             Command::Pktgen(pktgen) => pktgen.port.verbose,
             Command::Pcap(pcap) => pcap.port.verbose,
             Command::Echo(echo) => echo.port.verbose,
-            Command::Serve { what } => what.port().verbose,
+            Command::Serve { what } => what.verbosity(),
+            Command::Load { what } => what.verbosity(),
             Command::Info(info) => info.port.verbose,
             _ => 0,
         };
@@ -72,6 +74,12 @@ pub enum Command {
     Serve {
         #[command(subcommand)]
         what: serve::Serve,
+    },
+    /// A client that loads a server over our own TCP, and measures latencies.
+    #[command(after_help = examples::LOAD)]
+    Load {
+        #[command(subcommand)]
+        what: load::Load,
     },
     /// Serve a device model over vfio-user.
     #[command(after_help = examples::MODEL)]

@@ -55,6 +55,7 @@ pub fn start() -> ExitCode {
         Command::Pcap(pcap) => apps::pcap::run(pcap),
         Command::Echo(echo) => apps::echo::run(echo),
         Command::Serve { what } => apps::serve::run(what),
+        Command::Load { what } => apps::load::run(what),
         Command::Model(model) => serve::run(model),
         Command::Demo(demo) => demo::run(demo),
         Command::Overlay { what } => overlay::run(what),

@@ -2,6 +2,8 @@
 
 pub mod echo;
 pub mod fwd;
+pub mod load;
 pub mod pcap;
 pub mod pktgen;
 pub mod serve;
+mod serve_demo;

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ::port::Counter;
 use runtime::Poller;
 use service::http::Files;
 use service::memcached::Limits;
@@ -14,11 +15,12 @@ use tcp::{Addresses, Datagrams, Echo, Host, KeepAlive, Neighbors, Offload, Optio
 use wire::MacAddress;
 use wire::ip::port;
 
+use crate::cli::PortOptions;
 use crate::cli::serve::{self, Serve, ServeOptions};
 use crate::{Failure, open, run, signal};
 
 /// Packets that a host's connections may keep, for each thread.
-const BUFFERS: usize = 16_384;
+pub const BUFFERS: usize = 16_384;
 
 /// Bytes of unanswered requests and unsent answers that a thread keeps for all connections.
 const KEPT: usize = 64 << 20;
@@ -28,10 +30,11 @@ pub fn run(what: &Serve) -> Result<(), Failure> {
     match what {
         Serve::Echo(arguments) => {
             let datagrams = || -> Box<dyn Datagrams> { Box::new(Echo::default()) };
-            serve(arguments, port::ECHO, |_| Box::new(Echo::default()), Some(datagrams))
+            serve(arguments, port::ECHO, &Report::default(), || Box::new(Echo::default()), Some(datagrams))
         }
         Serve::Memcached(arguments) => memcached(arguments),
         Serve::Http(arguments) => http(arguments),
+        Serve::Demo(arguments) => super::serve_demo::run(arguments),
     }
 }
 
@@ -45,16 +48,16 @@ fn memcached(arguments: &serve::Memcached) -> Result<(), Failure> {
     if limits.value > limits.memory / 2 {
         return Err(Failure::usage("--max-item-size is more than half of --memory".to_owned()));
     }
-    let mut servers = Memcached::servers(limits, unix_time_s()).into_iter();
-    serve(
-        &arguments.serve,
-        port::MEMCACHED,
-        |report| match servers.next() {
-            Some(server) => boxed(server, report),
-            None => Box::new(Echo::default()),
-        },
-        None,
-    )
+    let report = Report::default();
+    let mut servers = memcached_servers(limits, &report).into_iter();
+    let server = || servers.next().unwrap_or_else(|| Box::new(Echo::default()));
+    serve(&arguments.serve, port::MEMCACHED, &report, server, None)
+}
+
+/// The servers of a new cache.
+pub fn memcached_servers(limits: Limits, report: &Report) -> Vec<Box<dyn Service>> {
+    let servers = Memcached::servers(limits, unix_time_s());
+    servers.into_iter().map(|server| boxed(server, report)).collect()
 }
 
 /// `ixora serve http`: all threads serve the same files.
@@ -64,14 +67,24 @@ fn http(arguments: &serve::Http) -> Result<(), Failure> {
             let files = Files::read(root, arguments.memory.0);
             files.map_err(|error| Failure::new(error.to_string()))?
         }
-        None => Files::fixed(fixed_text(arguments.size), unix_time_s()),
+        None => fixed(arguments.size),
     };
-    let files = Arc::new(files);
-    serve(&arguments.serve, port::HTTP, |report| boxed(Http::new(files.clone(), unix_time_s()), report), None)
+    let (files, report) = (Arc::new(files), Report::default());
+    serve(&arguments.serve, port::HTTP, &report, || http_server(&files, &report), None)
+}
+
+/// A server of files.
+pub fn http_server(files: &Arc<Files>, report: &Report) -> Box<dyn Service> {
+    boxed(Http::new(files.clone(), unix_time_s()), report)
+}
+
+/// One text of so many bytes for all paths.
+pub fn fixed(size: usize) -> Files {
+    Files::fixed(fixed_text(size), unix_time_s())
 }
 
 /// A text of so many bytes.
-fn fixed_text(size: usize) -> Vec<u8> {
+pub fn fixed_text(size: usize) -> Vec<u8> {
     b"0123456789abcdef".iter().copied().cycle().take(size).collect()
 }
 
@@ -91,47 +104,59 @@ fn unix_time_s() -> i64 {
 fn serve(
     arguments: &ServeOptions,
     listen: u16,
-    mut service: impl FnMut(&Report) -> Box<dyn Service>,
+    report: &Report,
+    mut service: impl FnMut() -> Box<dyn Service>,
     datagrams: Option<fn() -> Box<dyn Datagrams>>,
 ) -> Result<(), Failure> {
     let options = &arguments.options;
     let stop = signal::stop_flag()?;
     let mut ports = open::ports(&[&arguments.port], options, &stop)?;
     let addresses = addresses(&arguments.addr, MacAddress(ports.mac(0)))?;
-    let (neighbors, report) = (Neighbors::default(), Report::default());
-    // The standard library's hasher has a random key.
-    let random = RandomState::new();
-    let key = [random.hash_one(1), random.hash_one(2)];
-    let mtu = options.open.max_frame.saturating_sub(wire::ethernet::HEADER_LEN).min(memory::DATA_ROOM);
+    let neighbors = Neighbors::default();
+    let tcp = host_options(options, Offload::from(&ports.list[0].capabilities()));
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
     for n in 0..options.open.rx_queues {
         let queues = (ports.rx(0, n)?, ports.tx(0, n)?);
-        let keep_alive = Some(KeepAlive::default());
-        let offload = Offload::from(&ports.list[0].capabilities());
-        // Services answer all that came in one turn, and clients wait for each answer.
-        let tcp = Options {
-            key,
-            mtu: mtu.min(1500) as u16,
-            keep_alive,
-            nagle: false,
-            offload,
-            ..Options::default()
-        };
-        let mut host = Host::new(queues, addresses.clone(), &neighbors, tcp, service(&report), BUFFERS);
+        let mut host = Host::new(queues, addresses.clone(), &neighbors, tcp, service(), BUFFERS);
         let listen = arguments.listen.unwrap_or(listen);
         host.stack().listen(listen);
         if let Some(datagrams) = datagrams {
             host.speak_udp(datagrams()).bind(listen);
         }
-        host.report_to(&report);
+        host.report_to(report);
         pollers.push(Box::new(host));
     }
-    let counted = move || std::mem::take(&mut *report.lock().unwrap_or_else(PoisonError::into_inner));
-    run::run_counted("serve", ports, pollers, options, &stop, counted).map(drop)
+    run::run_counted("serve", ports, pollers, options, &stop, || taken(report)).map(drop)
+}
+
+/// What the stack of a host is told, on a port that does as much for it.
+pub fn host_options(options: &PortOptions, offload: Offload) -> Options {
+    let mtu = options.open.max_frame.saturating_sub(wire::ethernet::HEADER_LEN).min(memory::DATA_ROOM);
+    Options {
+        key: random_key(),
+        mtu: mtu.min(1500) as u16,
+        keep_alive: Some(KeepAlive::default()),
+        // Services answer all that came in one turn, and clients wait for each answer.
+        nagle: false,
+        offload,
+        ..Options::default()
+    }
+}
+
+/// Numbers that nobody can foretell.
+pub fn random_key() -> [u64; 2] {
+    // The standard library's hasher has a random key.
+    let random = RandomState::new();
+    [random.hash_one(1), random.hash_one(2)]
+}
+
+/// What the hosts counted that have ended.
+pub fn taken(report: &Report) -> Vec<Counter> {
+    std::mem::take(&mut *report.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// A host's addresses as they were given, one of each version at most.
-fn addresses(given: &[(IpAddr, u8)], mac: MacAddress) -> Result<Addresses, Failure> {
+pub fn addresses(given: &[(IpAddr, u8)], mac: MacAddress) -> Result<Addresses, Failure> {
     let mut addresses = Addresses { mac, v4: None, v6: None, gateways: (None, None) };
     for (address, bits) in given {
         let before = match address {

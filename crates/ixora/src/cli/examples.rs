@@ -53,6 +53,18 @@ Examples:
   ixora serve http --port tap:ixora0 --addr 10.9.9.2/24 --root /srv/www
   ixora serve echo --port 0000:03:00.0 --addr 10.0.0.2/24 --listen 7777 --queues 2 --threads 2";
 
+pub const SERVE_DEMO: &str = "\
+Examples:
+  ixora serve demo                                        nothing needed
+  ixora serve demo memcached --mix etc --rate 10k,50k --connections 64
+  ixora serve demo http --size 5000 --depth 4 --json";
+
+pub const LOAD: &str = "\
+Examples:
+  ixora load echo --port tap:ixora1 --addr 10.9.8.2/24 --to 10.9.8.1:7 --connections 100
+  ixora load memcached --port 0000:03:00.0 --addr 10.0.0.3/24 --to 10.0.0.2 --mix etc --rate 10k,100k,200k
+  ixora load http --port tap:ixora1 --addr 10.9.8.2/24 --to 10.9.8.1:8000 --path /index.html --depth 4";
+
 pub const MODEL: &str = "\
 Examples:
   ixora model 82599 --socket /tmp/nic --wire gen:size=64,rate=1M,flows=16

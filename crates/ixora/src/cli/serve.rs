@@ -19,15 +19,19 @@ pub enum Serve {
     /// Files by HTTP/1.1.
     #[command(after_help = examples::SERVE)]
     Http(Http),
+    /// A server and a load on two device models: no root, no NIC.
+    #[command(after_help = examples::SERVE_DEMO)]
+    Demo(super::load::Demo),
 }
 
 impl Serve {
-    /// The options of its port.
-    pub fn port(&self) -> &PortOptions {
+    /// How often `-v` was given behind it.
+    pub fn verbosity(&self) -> u8 {
         match self {
-            Serve::Echo(serve) => &serve.options,
-            Serve::Memcached(memcached) => &memcached.serve.options,
-            Serve::Http(http) => &http.serve.options,
+            Serve::Echo(serve) => serve.options.verbose,
+            Serve::Memcached(memcached) => memcached.serve.options.verbose,
+            Serve::Http(http) => http.serve.options.verbose,
+            Serve::Demo(_) => 0,
         }
     }
 }

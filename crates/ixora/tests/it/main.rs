@@ -20,6 +20,7 @@ mod logging;
 mod overlay;
 mod ports;
 mod router;
+mod serve;
 mod soak;
 mod top;
 mod vm;

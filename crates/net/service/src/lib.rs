@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod http;
+pub mod load;
 pub mod memcached;
 mod output;
 mod server;

@@ -1,0 +1,239 @@
+//! `ixora load`: a client that loads a server over our own TCP, and what it saw.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use runtime::Poller;
+use serde_json::{Value, json};
+use service::load::{Echo, Http, Live, Load, Memcached, Mix, Results, Settings, Step};
+use tcp::{Host, Neighbors, Offload, Report, Service};
+use wire::MacAddress;
+use wire::ip::port;
+
+use super::serve::{BUFFERS, addresses, host_options};
+use crate::cli::PortOptions;
+use crate::cli::load::{self, Course, Keys, LoadOptions};
+use crate::{Failure, open, run, signal};
+
+/// How long each rate is held if nobody says so.
+const DURATION: Duration = Duration::from_secs(10);
+
+/// A load, before the port of its client is open.
+pub type Workload = Box<dyn FnOnce(Settings, &Arc<Live>, &Arc<AtomicBool>) -> Box<dyn Service>>;
+
+/// `ixora load`.
+pub fn run(what: &load::Load) -> Result<(), Failure> {
+    match what {
+        load::Load::Echo(it) => run_load(it, port::ECHO, echo(it.workload.size)),
+        load::Load::Http(it) => {
+            let host = it.to.0.to_string();
+            run_load(it, port::HTTP, http(&host, &it.workload.path, None))
+        }
+        load::Load::Memcached(it) => run_load(it, port::MEMCACHED, memcached(&it.workload)),
+    }
+}
+
+/// Messages that come back.
+pub fn echo(size: u32) -> Workload {
+    Box::new(move |settings, live, stop| Box::new(Load::new(Echo::new(size as usize), settings, live, stop)))
+}
+
+/// One path, whose text may be known.
+pub fn http(host: &str, path: &str, text: Option<Vec<u8>>) -> Workload {
+    let workload = Http::new(host, path, text);
+    Box::new(move |settings, live, stop| Box::new(Load::new(workload, settings, live, stop)))
+}
+
+/// Keys that are asked for and stored.
+pub fn memcached(keys: &Keys) -> Workload {
+    let (mix, updates) = match keys.mix {
+        load::Mix::Usr => (Mix::Usr, 0.002),
+        load::Mix::Etc => (Mix::Etc, 0.033),
+    };
+    let workload = Memcached::new(mix, keys.keys, keys.update.unwrap_or(updates));
+    Box::new(move |settings, live, stop| Box::new(Load::new(workload, settings, live, stop)))
+}
+
+/// What a course asks of a load.
+pub fn settings(
+    course: &Course,
+    local: std::net::IpAddr,
+    remote: (std::net::IpAddr, u16),
+    step: Duration,
+) -> Settings {
+    Settings {
+        local,
+        remote,
+        connections: course.connections.into(),
+        depth: course.depth.into(),
+        rates: course.rate.iter().map(|rate| rate.0).collect(),
+        step_ns: step.as_nanos() as i64,
+        seed: super::serve::random_key()[0],
+    }
+}
+
+/// Loads a server from a port.
+fn run_load<W: clap::Args>(it: &LoadOptions<W>, listen: u16, workload: Workload) -> Result<(), Failure> {
+    let options = PortOptions { duration: None, quiet: true, ..it.options.clone() };
+    if options.open.rx_queues > 1 {
+        return Err(Failure::usage(
+            "a load has one queue: several may be started beside each other".to_owned(),
+        ));
+    }
+    let stop = signal::stop_flag()?;
+    let mut ports = open::ports(&[&it.port], &options, &stop)?;
+    let addresses = addresses(&it.addr, MacAddress(ports.mac(0)))?;
+    let own = it.addr.iter().map(|(own, _)| *own).find(|own| own.is_ipv4() == it.to.0.is_ipv4());
+    let own =
+        own.ok_or_else(|| Failure::usage("give --addr of the version of IP that --to has".to_owned()))?;
+    let remote = (it.to.0, it.to.1.unwrap_or(listen));
+    let (live, report) = (Arc::new(Live::default()), Report::default());
+    let settings = settings(&it.course, own, remote, it.options.duration.unwrap_or(DURATION));
+    let service = workload(settings, &live, &stop);
+    let queues = (ports.rx(0, 0)?, ports.tx(0, 0)?);
+    let tcp = host_options(&options, Offload::from(&ports.list[0].capabilities()));
+    let mut host = Host::new(queues, addresses, &Neighbors::default(), tcp, service, BUFFERS);
+    host.report_to(&report);
+    let done = execute("load", &mut ports, vec![Box::new(host)], &options, &live, &stop, it.options.quiet)?;
+    drop(ports);
+    let mut summary = done.summary;
+    summary.add_counters(&super::serve::taken(&report));
+    let results = live.results();
+    match options.json {
+        true => println!("{:#}", json!({ "load": figures(&results), "summary": summary })),
+        false => {
+            summary.print(false);
+            print(&results);
+        }
+    }
+    done.failure.or_else(|| summary.missing()).map_or(Ok(()), Err)?;
+    let reasons = wrong(&results);
+    reasons.into_iter().next().map_or(Ok(()), |reason| Err(Failure::new(reason)))
+}
+
+/// Runs hosts, one of which is a load, until it has ended or a signal came.
+pub fn execute(
+    name: &'static str,
+    ports: &mut open::Ports,
+    pollers: Vec<Box<dyn Poller>>,
+    options: &PortOptions,
+    live: &Arc<Live>,
+    stop: &Arc<AtomicBool>,
+    is_quiet: bool,
+) -> Result<run::Outcome, Failure> {
+    let runtime = run::threads(name, ports, pollers, options, stop, &Arc::default())?;
+    let confinement = ports.confine(options, None)?;
+    let is_quiet = is_quiet || options.json;
+    Ok(thread::scope(|scope| {
+        if !is_quiet {
+            scope.spawn(|| watch(live, stop));
+        }
+        let outcome = run::measure(name, runtime, ports, options, confinement);
+        stop.store(true, Ordering::Relaxed);
+        outcome
+    }))
+}
+
+/// Tells once in a second what was seen in it.
+fn watch(live: &Live, stop: &AtomicBool) {
+    let (mut shown, mut next) = (0, Instant::now() + Duration::from_secs(1));
+    while !stop.load(Ordering::Relaxed) {
+        thread::sleep(Duration::from_millis(20));
+        if Instant::now() < next {
+            continue;
+        }
+        next += Duration::from_secs(1);
+        let answers = live.answers.load(Ordering::Relaxed);
+        let us = |ns: &std::sync::atomic::AtomicU64| ns.load(Ordering::Relaxed) as f64 / 1e3;
+        let (median, p99, max) = (us(&live.median_ns), us(&live.p99_ns), us(&live.max_ns));
+        if answers > 0 {
+            let rate = answers - shown;
+            eprintln!(
+                "{rate:>9} answers/s   median {median:9.1} us   99 % {p99:9.1} us   longest {max:9.1} us"
+            );
+        }
+        shown = answers;
+    }
+}
+
+/// The quantiles that are told.
+const QUANTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
+
+/// What a load saw, for programs.
+pub fn figures(results: &Results) -> Value {
+    let latency = |step: &Step| {
+        let quantiles =
+            QUANTILES.map(|(name, at)| (name.to_owned(), json!(step.latency.value_at_quantile(at))));
+        let mut all: serde_json::Map<String, Value> = quantiles.into_iter().collect();
+        all.insert("min".to_owned(), json!(step.latency.min()));
+        all.insert("mean".to_owned(), json!(step.latency.mean()));
+        all.insert("max".to_owned(), json!(step.latency.max()));
+        Value::Object(all)
+    };
+    let steps = results.steps.iter().map(|step| {
+        json!({
+            "rate": step.rate,
+            "seconds": step.elapsed_ns as f64 / 1e9,
+            "answers_per_second": step.rate_seen(),
+            "answers": step.answers,
+            "misses": step.misses,
+            "wrong": step.wrong,
+            "unanswered": step.unanswered,
+            "lost_connections": step.lost,
+            "latency_ns": latency(step),
+        })
+    });
+    json!({
+        "connections": results.connected,
+        "refused": results.refused,
+        "wrong_in_front": results.wrong,
+        "whole": results.is_whole,
+        "steps": steps.collect::<Vec<_>>(),
+    })
+}
+
+/// What a load saw, for people.
+pub fn print(results: &Results) {
+    println!("{} connections, {} refused", results.connected, results.refused);
+    let names = QUANTILES.map(|(name, _)| format!("{name:>9}")).join("");
+    println!("{:>10} {:>12} {:>10}  {names} {:>9}  latency in us", "rate/s", "answers/s", "answers", "max");
+    for step in &results.steps {
+        let rate = step.rate.map_or("max".to_owned(), |rate| format!("{rate:.0}"));
+        let us = |ns: u64| format!("{:9.1}", ns as f64 / 1e3);
+        let all = QUANTILES.map(|(_, at)| us(step.latency.value_at_quantile(at))).join("");
+        let max = us(step.latency.max());
+        println!("{rate:>10} {:>12.0} {:>10}  {all} {max}", step.rate_seen(), step.answers);
+        let others = [
+            ("keys not there", step.misses),
+            ("wrong", step.wrong),
+            ("unanswered", step.unanswered),
+            ("connections lost", step.lost),
+        ];
+        let others = others.iter().filter(|(_, count)| *count > 0);
+        others.for_each(|(name, count)| println!("{:>10} {name}: {count}", ""));
+    }
+}
+
+/// Why a load is a failure; nothing when it is none.
+pub fn wrong(results: &Results) -> Vec<String> {
+    let sum = |of: fn(&Step) -> u64| results.steps.iter().map(of).sum::<u64>();
+    let (answers, wrong) = (sum(|step| step.answers), sum(|step| step.wrong) + results.wrong);
+    let mut reasons = vec![];
+    if wrong > 0 {
+        reasons.push(format!("{wrong} answers were wrong"));
+    }
+    if results.refused > 0 {
+        reasons.push(format!("{} connections were refused, or nobody answered", results.refused));
+    }
+    let lost = sum(|step| step.lost);
+    if lost > 0 {
+        reasons.push(format!("{lost} connections ended before their time"));
+    }
+    if answers == 0 {
+        reasons.push("there was no right answer".to_owned());
+    }
+    reasons
+}

@@ -1,0 +1,132 @@
+//! `ixora serve demo`: a server and a load in this process, each a host on a device model of
+//! its own, with a wire between the two. Every answer is checked.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use runtime::Poller;
+use serde_json::json;
+use service::load::{Live, Results};
+use service::memcached::Limits;
+use tcp::{Addresses, Host, Neighbors, Offload, Report, Service};
+use testbed::Model;
+use wire::MacAddress;
+
+use super::load::{self, Workload};
+use super::serve::{self, BUFFERS, host_options};
+use crate::cli::load::{Demo, Service as Which};
+use crate::cli::{Hugepages, PortOptions, Settings};
+use crate::summary::Summary;
+use crate::{Failure, open, signal};
+
+/// The server's address, and the load's.
+const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(10, 0, 0, 1)];
+const BITS: u8 = 24;
+
+/// Runs the demo; fails when an answer was wrong, or nothing moved.
+pub fn run(arguments: &Demo) -> Result<(), Failure> {
+    let model = Model::named(&arguments.nic)?;
+    let interrupted = signal::stop_flag()?;
+    let options = options(arguments);
+    if !arguments.json {
+        println!("a server of {:?} and a load, each on a model of {}", arguments.service, model.name);
+    }
+    let name = format!("model:{},wire=pair", model.name);
+    let mut ports = open::ports(&[&name, &name], &options, &interrupted)?;
+    let (live, report) = (Arc::new(Live::default()), Report::default());
+    let (listen, server, workload) = parts(arguments, &report);
+    let to = (IpAddr::V4(HOSTS[0]), listen);
+    let settings = load::settings(&arguments.course, HOSTS[1].into(), to, arguments.duration);
+    let services = [server, workload(settings, &live, &interrupted)];
+    let mut pollers: Vec<Box<dyn Poller>> = vec![];
+    for (n, service) in services.into_iter().enumerate() {
+        let mac = MacAddress(ports.mac(n));
+        let addresses = Addresses { mac, v4: Some((HOSTS[n], BITS)), v6: None, gateways: (None, None) };
+        let queues = (ports.rx(n, 0)?, ports.tx(n, 0)?);
+        let tcp = host_options(&options, Offload::from(&ports.list[n].capabilities()));
+        let mut host = Host::new(queues, addresses, &Neighbors::default(), tcp, service, BUFFERS);
+        if n == 0 {
+            host.stack().listen(listen);
+        }
+        host.report_to(&report);
+        pollers.push(Box::new(host));
+    }
+    let quiet = arguments.quiet;
+    let outcome = load::execute("serve demo", &mut ports, pollers, &options, &live, &interrupted, quiet)?;
+    drop(ports);
+    let mut summary = outcome.summary;
+    summary.add_counters(&serve::taken(&report));
+    let results = live.results();
+    let was_interrupted = interrupted.load(Ordering::Relaxed) && !live.is_over.load(Ordering::Relaxed);
+    let reasons = reasons(&results, &summary, was_interrupted);
+    match arguments.json {
+        true => {
+            let verdict = json!({ "passed": reasons.is_empty(), "reasons": reasons });
+            println!(
+                "{:#}",
+                json!({ "load": load::figures(&results), "summary": summary, "verdict": verdict })
+            );
+        }
+        false => {
+            summary.print(false);
+            load::print(&results);
+            println!("\n{}", if reasons.is_empty() { "passed" } else { "FAILED" });
+            reasons.iter().for_each(|reason| println!("  {reason}"));
+        }
+    }
+    outcome.failure.map_or(Ok(()), Err)?;
+    let first = reasons.into_iter().next();
+    first.map_or(Ok(()), |reason| Err(Failure::new(format!("the demo did not pass: {reason}"))))
+}
+
+/// The TCP port, the server, and the load that fits it.
+fn parts(arguments: &Demo, report: &Report) -> (u16, Box<dyn Service>, Workload) {
+    match arguments.service {
+        Which::Echo => (wire::ip::port::ECHO, Box::new(tcp::Echo::default()), load::echo(arguments.size)),
+        Which::Http => {
+            let text = serve::fixed_text(arguments.size as usize);
+            let server = serve::http_server(&Arc::new(serve::fixed(arguments.size as usize)), report);
+            (wire::ip::port::HTTP, server, load::http("demo", "/", Some(text)))
+        }
+        Which::Memcached => {
+            let mut servers = serve::memcached_servers(Limits::default(), report);
+            let server = servers.pop().unwrap_or_else(|| Box::new(tcp::Echo::default()));
+            (wire::ip::port::MEMCACHED, server, load::memcached(&arguments.keys))
+        }
+    }
+}
+
+fn options(arguments: &Demo) -> PortOptions {
+    PortOptions {
+        batch: 32,
+        open: Settings(port::Options { max_frame: 1514, ..port::Options::default() }),
+        threads: 1,
+        cpu: Vec::new(),
+        hugepages: Hugepages::Auto,
+        numa: None,
+        duration: None,
+        count: None,
+        json: arguments.json,
+        quiet: true,
+        verbose: 0,
+        no_confine: arguments.no_confine,
+    }
+}
+
+/// Why the demo did not pass. Of one that was interrupted nothing is asked for but that
+/// nothing was wrong.
+fn reasons(results: &Results, summary: &Summary, was_interrupted: bool) -> Vec<String> {
+    let mut reasons = if was_interrupted { vec![] } else { load::wrong(results) };
+    if !results.is_whole && !was_interrupted {
+        reasons.push("the load did not come to its end".to_owned());
+    }
+    if summary.missing_buffers > 0 {
+        reasons.push(format!("{} buffers did not come back", summary.missing_buffers));
+    }
+    let findings = summary.findings.iter().flat_map(|port| &port.findings).count();
+    if findings > 0 {
+        reasons.push(format!("the linter found {findings} things at the drivers"));
+    }
+    reasons
+}

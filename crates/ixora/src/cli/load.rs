@@ -1,0 +1,182 @@
+//! The words of `ixora load` and of `ixora serve demo`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use testbed::MODELS;
+
+use super::{PortOptions, examples};
+use crate::rate::{Rate, duration};
+
+#[derive(Subcommand, Debug)]
+pub enum Load {
+    /// Messages of one size, which come back.
+    #[command(after_help = examples::LOAD)]
+    Echo(LoadOptions<Message>),
+    /// One path by HTTP/1.1.
+    #[command(after_help = examples::LOAD)]
+    Http(LoadOptions<Path>),
+    /// Keys that are asked for and stored, by memcached's text protocol.
+    #[command(after_help = examples::LOAD)]
+    Memcached(LoadOptions<Keys>),
+}
+
+impl Load {
+    /// How often `-v` was given behind it.
+    pub fn verbosity(&self) -> u8 {
+        match self {
+            Load::Echo(load) => load.options.verbose,
+            Load::Http(load) => load.options.verbose,
+            Load::Memcached(load) => load.options.verbose,
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct LoadOptions<W: Args> {
+    /// The port that the client is on.
+    #[arg(long)]
+    pub port: String,
+    /// Its address and the bits of its network, as 10.0.0.3/24; one of each version of IP.
+    #[arg(long, required = true, value_parser = crate::apps::serve::prefixed)]
+    pub addr: Vec<(IpAddr, u8)>,
+    /// The server: 10.0.0.2, 10.0.0.2:7777, [fd00::2]:80.
+    #[arg(long)]
+    pub to: To,
+    #[command(flatten)]
+    pub course: Course,
+    #[command(flatten)]
+    pub workload: W,
+    #[command(flatten)]
+    pub options: PortOptions,
+}
+
+/// How hard a server is loaded.
+#[derive(Args, Debug, Clone)]
+pub struct Course {
+    /// Connections.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=16_000))]
+    pub connections: u16,
+    /// Requests under way on each connection at most.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub depth: u16,
+    /// Requests in a second, which arrive by themselves (a Poisson process): 10k, or 10k,50k,100k
+    /// one after the other; max for a closed loop, where an answer brings the next request.
+    #[arg(long, default_value = "max", value_delimiter = ',')]
+    pub rate: Vec<Rate>,
+}
+
+/// The workload of `echo`.
+#[derive(Args, Debug, Clone)]
+pub struct Message {
+    /// Bytes of a message.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub size: u32,
+}
+
+/// The workload of `http`.
+#[derive(Args, Debug, Clone)]
+pub struct Path {
+    /// The path that is asked for.
+    #[arg(long, default_value = "/")]
+    pub path: String,
+}
+
+/// The workload of `memcached`.
+#[derive(Args, Debug, Clone)]
+pub struct Keys {
+    /// What keys and values are like: usr, 19 bytes and 2; etc, 20 to 70 bytes and 1 to 1,024.
+    #[arg(long, value_enum, default_value = "usr")]
+    pub mix: Mix,
+    /// Keys, all of which are stored at first.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub keys: u64,
+    /// The share of requests that store: 0.002 of usr and 0.033 of etc if left out.
+    #[arg(long, value_parser = share)]
+    pub update: Option<f64>,
+}
+
+/// Keys and values.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// Small ones, as Facebook's pool USR has them.
+    Usr,
+    /// Longer ones, as Facebook's pool ETC has them.
+    Etc,
+}
+
+/// A server, whose port may be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct To(pub IpAddr, pub Option<u16>);
+
+impl std::str::FromStr for To {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<To, String> {
+        let whole = text.parse::<SocketAddr>().map(|to| To(to.ip(), Some(to.port())));
+        let bare = || text.trim_matches(['[', ']']).parse().map(|to| To(to, None));
+        whole
+            .or_else(|_| bare())
+            .map_err(|_| format!("`{text}` is no address such as 10.0.0.2 or 10.0.0.2:80"))
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("`{text}` is no share: write 0 to 1"))
+}
+
+/// The services of the demo.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// Messages that come back.
+    Echo,
+    /// One text by HTTP/1.1.
+    Http,
+    /// A cache.
+    Memcached,
+}
+
+#[derive(Args, Debug)]
+pub struct Demo {
+    /// What is served and loaded.
+    #[arg(value_enum, default_value = "memcached")]
+    pub service: Service,
+    #[command(flatten)]
+    pub course: Course,
+    /// How long each rate is held.
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    pub duration: Duration,
+    /// Bytes of a message of echo, and of the text of http.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub size: u32,
+    #[command(flatten)]
+    pub keys: Keys,
+    /// The model that both NICs are.
+    #[arg(long, default_value = MODELS[0].name)]
+    pub nic: String,
+    /// Print the figures as JSON, and nothing else.
+    #[arg(long)]
+    pub json: bool,
+    /// No live line.
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Keep privileges and all system calls, to debug.
+    #[arg(long)]
+    pub no_confine: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_read_as_written() {
+        let [a, b] = [IpAddr::from([10, 0, 0, 2]), "fd00::2".parse().expect("an address")];
+        assert_eq!("10.0.0.2".parse(), Ok(To(a, None)));
+        assert_eq!("10.0.0.2:80".parse(), Ok(To(a, Some(80))));
+        assert_eq!(("fd00::2".parse(), "[fd00::2]:80".parse()), (Ok(To(b, None)), Ok(To(b, Some(80)))));
+        assert!("here:80".parse::<To>().is_err() && "10.0.0.2:".parse::<To>().is_err());
+    }
+}

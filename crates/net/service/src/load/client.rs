@@ -1,0 +1,418 @@
+//! The client's side of a load: connections are opened, what must be there is stored, each
+//! step runs for its time and is let run out, and the connections are closed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tcp::{Event, Id, Io, Service, Stack};
+
+use super::Settings;
+use super::random::Random;
+use super::result::{LONGEST_NS, Live, Results, Step, histogram};
+use super::workload::{Came, Workload};
+
+/// Connections that are being opened at a time.
+const OPENING: usize = 256;
+/// How long connections may take to open, answers to come at the end of a step, and
+/// connections to close, in nanoseconds.
+const LIMIT_NS: i64 = 5_000_000_000;
+/// How often figures are told, in nanoseconds.
+const TELL_NS: i64 = 1_000_000_000;
+/// Requests that have arrived and wait for a connection, at most.
+const MAX_WAITING: usize = 1 << 20;
+
+/// What a load is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Connecting,
+    Preparing,
+    /// The step of this number, until then.
+    Running(usize, i64),
+    /// Answers of that step may still come.
+    Draining(usize),
+    Closing,
+    Over,
+}
+
+/// A connection.
+struct Connection<W: Workload> {
+    id: Id,
+    is_open: bool,
+    /// What it waits for, and since when.
+    expected: VecDeque<(i64, W::Expected)>,
+    reader: W::Reader,
+    /// Bytes of requests that found no room.
+    unsent: Vec<u8>,
+}
+
+/// A load, as an application of a stack.
+pub struct Load<W: Workload> {
+    workload: W,
+    settings: Settings,
+    connections: Vec<Connection<W>>,
+    /// The connections' numbers by their places in the stack.
+    places: Vec<Option<usize>>,
+    phase: Phase,
+    /// When the phase began.
+    since_ns: i64,
+    random: Random,
+    /// When the next request arrives in an open loop.
+    next_ns: f64,
+    /// Arrivals that wait for a connection.
+    waiting: VecDeque<i64>,
+    /// The connection whose turn is next.
+    turn: usize,
+    /// Requests that are under way.
+    under_way: usize,
+    results: Results,
+    /// Answers and latencies since figures were told.
+    answers: u64,
+    recent: hdrhistogram::Histogram<u64>,
+    tell_ns: i64,
+    scratch: Vec<u8>,
+    live: Arc<Live>,
+    stop: Arc<AtomicBool>,
+}
+
+impl<W: Workload> Load<W> {
+    /// A load that tells `live` what it sees, and sets `stop` at its end.
+    pub fn new(workload: W, settings: Settings, live: &Arc<Live>, stop: &Arc<AtomicBool>) -> Load<W> {
+        Load {
+            workload,
+            connections: Vec::new(),
+            places: Vec::new(),
+            phase: Phase::Connecting,
+            since_ns: 0,
+            random: Random(settings.seed),
+            next_ns: 0.0,
+            waiting: VecDeque::new(),
+            turn: 0,
+            under_way: 0,
+            results: Results::default(),
+            answers: 0,
+            recent: histogram(),
+            tell_ns: 0,
+            scratch: Vec::new(),
+            live: live.clone(),
+            stop: stop.clone(),
+            settings,
+        }
+    }
+
+    fn rate(&self) -> Option<f64> {
+        match self.phase {
+            Phase::Running(step, _) => self.settings.rates.get(step).copied().flatten(),
+            _ => None,
+        }
+    }
+
+    /// Opens as many connections as may be opened now.
+    fn connect(&mut self, stack: &mut Stack, io: &mut Io) {
+        let open = self.results.connected + self.results.refused;
+        while self.connections.len() < self.settings.connections
+            && self.connections.len() - (open as usize) < OPENING
+        {
+            let Ok(id) = stack.connect(self.settings.local, self.settings.remote, io) else {
+                self.results.refused += (self.settings.connections - self.connections.len()) as u64;
+                self.settings.connections = self.connections.len();
+                break;
+            };
+            if self.places.len() <= id.index() {
+                self.places.resize(id.index() + 1, None);
+            }
+            self.places[id.index()] = Some(self.connections.len());
+            self.connections.push(Connection {
+                id,
+                is_open: false,
+                expected: VecDeque::new(),
+                reader: W::Reader::default(),
+                unsent: Vec::new(),
+            });
+        }
+    }
+
+    fn number(&self, id: Id) -> Option<usize> {
+        let number = self.places.get(id.index()).copied().flatten()?;
+        self.connections.get(number).filter(|connection| connection.id == id).map(|_| number)
+    }
+
+    /// Sends a request on a connection, of which it is said when it was to be sent.
+    fn request(&mut self, number: usize, intended_ns: i64, stack: &mut Stack, io: &mut Io) -> bool {
+        self.scratch.clear();
+        let expected = match self.phase {
+            Phase::Preparing => self.workload.prepare(&mut self.scratch),
+            _ => Some(self.workload.request(number, &mut self.random, &mut self.scratch)),
+        };
+        let (Some(expected), Some(connection)) = (expected, self.connections.get_mut(number)) else {
+            return false;
+        };
+        connection.expected.push_back((intended_ns, expected));
+        self.under_way += 1;
+        let sent = match connection.unsent.is_empty() {
+            true => stack.write(connection.id, &self.scratch, io).unwrap_or(self.scratch.len()),
+            false => 0,
+        };
+        connection.unsent.extend_from_slice(&self.scratch[sent..]);
+        true
+    }
+
+    /// Has a connection send as much as it may.
+    fn fill(&mut self, number: usize, stack: &mut Stack, io: &mut Io) {
+        let is_closed_loop = match self.phase {
+            Phase::Preparing => true,
+            Phase::Running(..) => self.rate().is_none(),
+            _ => return,
+        };
+        while self.has_room(number) {
+            let intended_ns = if is_closed_loop { Some(io.now_ns) } else { self.waiting.pop_front() };
+            let Some(intended_ns) = intended_ns else { return };
+            if !self.request(number, intended_ns, stack, io) {
+                return;
+            }
+        }
+    }
+
+    fn has_room(&self, number: usize) -> bool {
+        let connection = self.connections.get(number);
+        connection.is_some_and(|it| it.is_open && it.expected.len() < self.settings.depth)
+    }
+
+    /// Requests that have arrived by now in an open loop go to connections in turn.
+    fn arrive(&mut self, stack: &mut Stack, io: &mut Io) {
+        let (Some(rate), Phase::Running(step, until_ns)) = (self.rate(), self.phase) else { return };
+        while self.next_ns <= io.now_ns.min(until_ns) as f64 {
+            let intended_ns = self.next_ns as i64;
+            self.next_ns += self.random.gap_ns(rate);
+            let count = self.connections.len();
+            // The next one with room; beyond some tries all are taken to be full.
+            let free = (0..count.min(64)).map(|n| (self.turn + n) % count).find(|n| self.has_room(*n));
+            self.turn = (self.turn + 1) % count.max(1);
+            match free {
+                Some(number) if self.waiting.is_empty() => {
+                    self.request(number, intended_ns, stack, io);
+                }
+                _ if self.waiting.len() < MAX_WAITING => self.waiting.push_back(intended_ns),
+                _ => self.results.steps[step].unanswered += 1,
+            }
+        }
+    }
+
+    /// Takes bytes of answers; false when one was wrong.
+    fn take(&mut self, number: usize, bytes: &[u8], now_ns: i64) -> bool {
+        let step = match self.phase {
+            Phase::Running(step, _) | Phase::Draining(step) => Some(step),
+            _ => None,
+        };
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let Some(connection) = self.connections.get_mut(number) else { return true };
+            let Some((since_ns, expected)) = connection.expected.front() else { return false };
+            let (used, came) = self.workload.answer(&mut connection.reader, expected, rest);
+            rest = &rest[used..];
+            let latency_ns = (now_ns - since_ns).max(1) as u64;
+            match came {
+                Came::Part => return true,
+                Came::Wrong => return false,
+                Came::Right | Came::Miss => {
+                    connection.expected.pop_front();
+                    self.under_way -= 1;
+                }
+            }
+            let Some(step) = step.and_then(|step| self.results.steps.get_mut(step)) else {
+                self.since_ns = now_ns; // preparing takes its time, as long as answers come
+                continue;
+            };
+            match came {
+                Came::Miss => step.misses += 1,
+                _ => step.answers += 1,
+            }
+            self.answers += 1;
+            step.latency.saturating_record(latency_ns.min(LONGEST_NS));
+            self.recent.saturating_record(latency_ns.min(LONGEST_NS));
+        }
+        true
+    }
+
+    /// A connection is no more.
+    fn lose(&mut self, number: usize) {
+        let Some(connection) = self.connections.get_mut(number) else { return };
+        let (is_open, left) = (std::mem::take(&mut connection.is_open), connection.expected.len());
+        connection.expected.clear();
+        self.under_way -= left;
+        if !is_open && self.phase == Phase::Connecting {
+            self.results.refused += 1;
+        }
+        if let (true, Phase::Running(step, _) | Phase::Draining(step)) = (is_open, self.phase) {
+            self.results.steps[step].lost += 1;
+            self.results.steps[step].unanswered += left as u64;
+        }
+    }
+
+    /// Goes on to the next phases where it is time to.
+    fn advance(&mut self, stack: &mut Stack, io: &mut Io) {
+        loop {
+            let before = self.phase;
+            self.leave(stack, io);
+            if self.phase == before {
+                return;
+            }
+        }
+    }
+
+    /// Leaves a phase where it is time to.
+    fn leave(&mut self, stack: &mut Stack, io: &mut Io) {
+        let now_ns = io.now_ns;
+        let is_late = now_ns - self.since_ns > LIMIT_NS;
+        match self.phase {
+            Phase::Connecting => {
+                self.connect(stack, io);
+                let settled = (self.results.connected + self.results.refused) as usize;
+                if settled >= self.settings.connections || is_late {
+                    // Who has not answered by now is taken for somebody who refuses.
+                    let late = self.connections.iter().filter(|connection| !connection.is_open);
+                    late.for_each(|connection| _ = stack.abort(connection.id, io));
+                    self.results.refused = self.settings.connections as u64 - self.results.connected;
+                    self.enter(Phase::Preparing, now_ns);
+                    (0..self.connections.len()).for_each(|number| self.fill(number, stack, io));
+                }
+            }
+            Phase::Preparing if self.under_way == 0 => self.start(0, stack, io),
+            Phase::Preparing if is_late => self.close(stack, io),
+            Phase::Running(step, until_ns) if now_ns >= until_ns => {
+                self.results.steps[step].elapsed_ns = now_ns - self.since_ns;
+                self.results.steps[step].unanswered += self.waiting.len() as u64;
+                self.waiting.clear();
+                self.enter(Phase::Draining(step), now_ns);
+            }
+            Phase::Draining(step) if self.under_way == 0 || is_late => {
+                self.results.steps[step].unanswered += self.under_way as u64;
+                self.start(step + 1, stack, io);
+            }
+            Phase::Closing if is_late || self.connections.iter().all(|connection| !connection.is_open) => {
+                self.enter(Phase::Over, now_ns);
+                self.live.keep(self.results.clone());
+                self.live.is_over.store(true, Ordering::Relaxed);
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+
+    fn enter(&mut self, phase: Phase, now_ns: i64) {
+        (self.phase, self.since_ns) = (phase, now_ns);
+    }
+
+    /// Begins a step, or the end behind the last.
+    fn start(&mut self, step: usize, stack: &mut Stack, io: &mut Io) {
+        let is_some_open = self.connections.iter().any(|connection| connection.is_open);
+        let Some(rate) = self.settings.rates.get(step).copied().filter(|_| is_some_open) else {
+            self.results.is_whole = step >= self.settings.rates.len();
+            return self.close(stack, io);
+        };
+        self.results.steps.push(Step::new(rate));
+        self.enter(Phase::Running(step, io.now_ns + self.settings.step_ns), io.now_ns);
+        self.next_ns = io.now_ns as f64;
+        self.tell_ns = io.now_ns + TELL_NS;
+        (0..self.connections.len()).for_each(|number| self.fill(number, stack, io));
+    }
+
+    fn close(&mut self, stack: &mut Stack, io: &mut Io) {
+        self.enter(Phase::Closing, io.now_ns);
+        for connection in &self.connections {
+            let _ = stack.finish(connection.id, io);
+        }
+    }
+
+    fn tell(&mut self, now_ns: i64) {
+        if now_ns >= self.tell_ns && !self.results.steps.is_empty() {
+            self.live.tell(self.answers, &self.recent);
+            self.recent.reset();
+            self.tell_ns = now_ns + TELL_NS;
+        }
+    }
+
+    fn event(&mut self, event: Event, stack: &mut Stack, io: &mut Io) {
+        match event {
+            Event::Connected { connection, .. } => {
+                let Some(number) = self.number(connection) else { return };
+                self.connections[number].is_open = true;
+                self.results.connected += 1;
+            }
+            Event::Received { connection, packet } => {
+                // What comes behind a wrong answer is not looked at.
+                let number = self.number(connection).filter(|number| self.connections[*number].is_open);
+                if let Some(number) = number {
+                    let is_right = self.take(number, &packet, io.now_ns);
+                    let _ = stack.consume(connection, packet.len(), io);
+                    match is_right {
+                        true => self.fill(number, stack, io),
+                        false => self.wrong(number, stack, io),
+                    }
+                }
+                io.pool.free(packet);
+            }
+            Event::Sent { connection, .. } => {
+                let Some(number) = self.number(connection) else { return };
+                let connection = &mut self.connections[number];
+                if !connection.unsent.is_empty() {
+                    let sent = stack.write(connection.id, &connection.unsent, io).unwrap_or(0);
+                    connection.unsent.drain(..sent);
+                }
+            }
+            Event::PeerFinished { connection } => _ = stack.finish(connection, io),
+            Event::Closed { connection, .. } => {
+                if let Some(number) = self.number(connection) {
+                    self.lose(number);
+                }
+            }
+            Event::Timer { .. } => {}
+        }
+    }
+
+    /// An answer was not right: nothing that follows can be trusted.
+    fn wrong(&mut self, number: usize, stack: &mut Stack, io: &mut Io) {
+        match self.phase {
+            Phase::Running(step, _) | Phase::Draining(step) => self.results.steps[step].wrong += 1,
+            _ => self.results.wrong += 1,
+        }
+        let _ = stack.abort(self.connections[number].id, io);
+        self.lose(number);
+    }
+}
+
+impl<W: Workload> Service for Load<W> {
+    fn begin(&mut self, stack: &mut Stack, io: &mut Io) {
+        self.enter(Phase::Connecting, io.now_ns);
+        self.advance(stack, io);
+    }
+
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        for event in events.drain(..) {
+            self.event(event, stack, io);
+        }
+        self.arrive(stack, io);
+        self.advance(stack, io);
+        self.tell(io.now_ns);
+    }
+
+    fn deadline_ns(&self) -> Option<i64> {
+        match self.phase {
+            Phase::Running(_, until_ns) if self.rate().is_some() => {
+                Some(until_ns.min(self.next_ns.ceil() as i64))
+            }
+            Phase::Running(_, until_ns) => Some(until_ns),
+            Phase::Over => None,
+            _ => Some(self.since_ns + LIMIT_NS),
+        }
+    }
+}
+
+impl<W: Workload> Drop for Load<W> {
+    fn drop(&mut self) {
+        // What was seen until a signal came.
+        if self.phase != Phase::Over {
+            self.live.keep(std::mem::take(&mut self.results));
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! A client that loads a server over our own TCP: as many connections as wanted, each with
+//! some requests under way, in a closed loop, where an answer brings the next request, or in
+//! an open one, where requests arrive by themselves at a rate (a Poisson process). In the open
+//! loop a latency is counted from when a request was to be sent, so that a server that stalls
+//! is not spared the requests that would have come meanwhile (coordinated omission).
+
+mod client;
+mod random;
+mod result;
+mod workload;
+
+use std::net::IpAddr;
+
+pub use client::Load;
+pub use random::Random;
+pub use result::{Live, Results, Step};
+pub use workload::{Came, Echo, Http, Memcached, Mix, Workload};
+
+/// What a load is like.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// An address of this host.
+    pub local: IpAddr,
+    /// The server.
+    pub remote: (IpAddr, u16),
+    /// Connections, all of which are open before the first request.
+    pub connections: usize,
+    /// Requests that are under way on each at most.
+    pub depth: usize,
+    /// Requests in a second, one step after the other; `None` for a closed loop.
+    pub rates: Vec<Option<f64>>,
+    /// How long each step lasts, in nanoseconds.
+    pub step_ns: i64,
+    /// What the choice of keys and times follows from.
+    pub seed: u64,
+}

@@ -1,0 +1,100 @@
+//! What a load saw.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use hdrhistogram::Histogram;
+
+/// The longest latency that is told apart, in nanoseconds; longer ones count as this.
+pub(super) const LONGEST_NS: u64 = 100_000_000_000;
+
+/// What was seen at one rate.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// Requests that were to arrive in a second; `None` in a closed loop.
+    pub rate: Option<f64>,
+    /// How long it lasted, in nanoseconds.
+    pub elapsed_ns: i64,
+    /// Right answers.
+    pub answers: u64,
+    /// Keys that were not there.
+    pub misses: u64,
+    /// Answers that were not right.
+    pub wrong: u64,
+    /// Requests that were not answered by the end, and those that were not even sent.
+    pub unanswered: u64,
+    /// Connections that ended before.
+    pub lost: u64,
+    /// Latencies in nanoseconds.
+    pub latency: Histogram<u64>,
+}
+
+impl Step {
+    pub(super) fn new(rate: Option<f64>) -> Step {
+        let latency = histogram();
+        Step { rate, elapsed_ns: 0, answers: 0, misses: 0, wrong: 0, unanswered: 0, lost: 0, latency }
+    }
+
+    /// Answers in a second.
+    pub fn rate_seen(&self) -> f64 {
+        let seconds = self.elapsed_ns as f64 / 1e9;
+        if seconds > 0.0 { (self.answers + self.misses) as f64 / seconds } else { 0.0 }
+    }
+}
+
+/// An empty histogram of three digits.
+pub(super) fn histogram() -> Histogram<u64> {
+    // The bounds are constants that it takes.
+    Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("bounds of a histogram")
+}
+
+/// What a load saw in all.
+#[derive(Debug, Clone, Default)]
+pub struct Results {
+    /// Each rate.
+    pub steps: Vec<Step>,
+    /// Connections that were opened.
+    pub connected: u64,
+    /// Connections that were refused or not answered.
+    pub refused: u64,
+    /// Wrong answers in front of the first step.
+    pub wrong: u64,
+    /// Whether all steps came to their end.
+    pub is_whole: bool,
+}
+
+/// What a load tells while it runs, once in a second, and at its end.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// Right answers so far.
+    pub answers: AtomicU64,
+    /// Latencies of the last second: the median, 99 of 100, and the longest, in nanoseconds.
+    pub median_ns: AtomicU64,
+    /// Of a hundred latencies of the last second 99 are at most this one, in nanoseconds.
+    pub p99_ns: AtomicU64,
+    /// The longest latency of the last second, in nanoseconds.
+    pub max_ns: AtomicU64,
+    /// The load has come to its end by itself.
+    pub is_over: AtomicBool,
+    results: Mutex<Results>,
+}
+
+impl Live {
+    /// Tells of the last second.
+    pub(super) fn tell(&self, answers: u64, latency: &Histogram<u64>) {
+        self.answers.store(answers, Relaxed);
+        self.median_ns.store(latency.value_at_quantile(0.5), Relaxed);
+        self.p99_ns.store(latency.value_at_quantile(0.99), Relaxed);
+        self.max_ns.store(latency.max(), Relaxed);
+    }
+
+    /// Keeps the results, those of a load that was ended from outside too.
+    pub(super) fn keep(&self, results: Results) {
+        *self.results.lock().unwrap_or_else(PoisonError::into_inner) = results;
+    }
+
+    /// The results, once the load has ended.
+    pub fn results(&self) -> Results {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,170 @@
+//! Loads against services in simulated time: what is measured is what the wire and the server
+//! took, every request is accounted for, and a wrong answer is found.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::{ADDRESSES, MS, Net, PORT, SECOND, US};
+use service::http::Files;
+use service::load::{self, Live, Load, Mix, Results, Settings, Workload};
+use service::memcached::Limits;
+use service::{Http, Memcached, Server};
+use tcp::{Event, Io, Service, Stack};
+
+fn settings() -> Settings {
+    Settings {
+        local: ADDRESSES[0],
+        remote: (ADDRESSES[1], PORT),
+        connections: 10,
+        depth: 4,
+        rates: vec![None],
+        step_ns: SECOND / 10,
+        seed: 7,
+    }
+}
+
+/// Runs a load against a service; what it saw.
+fn run<W: Workload + 'static>(
+    workload: W,
+    settings: Settings,
+    server: impl Service + 'static,
+    change: impl FnOnce(&mut Net),
+) -> Results {
+    let (live, stop) = (Arc::new(Live::default()), Arc::new(AtomicBool::new(false)));
+    let connections = settings.connections;
+    let mut net = Net::new(Load::new(workload, settings, &live, &stop), server, 16_384);
+    change(&mut net);
+    net.run_to_end(100 * SECOND);
+    assert!(stop.load(Ordering::Relaxed) && live.is_over.load(Ordering::Relaxed));
+    let results = live.results();
+    assert_eq!(results.connected, connections as u64);
+    results
+}
+
+/// The only step, in which nothing went wrong.
+fn clean(results: &Results) -> &load::Step {
+    let [step] = &results.steps[..] else { panic!("{} steps", results.steps.len()) };
+    assert!(results.is_whole && results.wrong == 0);
+    assert_eq!((step.misses, step.wrong, step.unanswered, step.lost), (0, 0, 0, 0));
+    assert_eq!(step.latency.len(), step.answers);
+    step
+}
+
+#[test]
+fn a_closed_loop_has_its_depth_under_way_all_the_time() {
+    let results = run(load::Echo::new(100), settings(), tcp::Echo::default(), |_| {});
+    let step = clean(&results);
+    // Each of 40 requests takes 20 us, again and again.
+    let round = 20 * US as u64;
+    assert!((step.latency.max() as i64 - round as i64).abs() < 100, "{}", step.latency.max());
+    let expected = 40 * (SECOND / 10) as u64 / round;
+    assert!((expected - 80..=expected + 80).contains(&step.answers), "{} {expected}", step.answers);
+}
+
+#[test]
+fn an_open_loop_sends_at_its_rates_whatever_comes_back() {
+    let rates = vec![Some(20_000.0), Some(50_000.0)];
+    let results = run(load::Echo::new(1), Settings { rates, ..settings() }, tcp::Echo::default(), |_| {});
+    assert!(results.is_whole && results.steps.len() == 2);
+    for (step, expected) in results.steps.iter().zip([2_000_f64, 5_000.0]) {
+        let deviation = (step.answers as f64 - expected).abs() / expected.sqrt();
+        assert!(deviation < 4.0, "{} {expected}", step.answers);
+        assert_eq!((step.wrong, step.unanswered, step.lost), (0, 0, 0));
+        assert!((step.rate_seen() - step.rate.unwrap()).abs() < step.rate.unwrap() / 10.0);
+    }
+}
+
+#[test]
+fn a_server_that_stalls_is_not_spared_the_requests_of_the_meantime() {
+    let rates = vec![Some(10_000.0)];
+    let stalled = |net: &mut Net| net.stall = net.now + 300 * MS..net.now + 500 * MS;
+    let settings = Settings { rates, step_ns: SECOND, connections: 5, depth: 1, ..settings() };
+    let results = run(load::Echo::new(1), settings, tcp::Echo::default(), stalled);
+    let step = clean(&results);
+    let late = step.latency.count_between(100 * MS as u64, SECOND as u64);
+    // All that were to be sent in its first half have waited for 100 ms: not five, but one
+    // thousand.
+    assert!((800..1300).contains(&late), "{late} of {}", step.answers);
+}
+
+#[test]
+fn http_is_asked_and_checked() {
+    let body: Vec<u8> = (0..5000).map(|n| n as u8).collect();
+    let files = || Arc::new(Files::fixed(body.clone(), 0));
+    let server = || Server::new(Http::new(files(), 1_700_000_000), 1 << 20);
+    let workload = |body| load::Http::new("host", "/", Some(body));
+    let results = run(workload(body.clone()), settings(), server(), |_| {});
+    assert!(clean(&results).answers > 1000);
+    // One byte is another one.
+    let mut other = body.clone();
+    other[4321] ^= 1;
+    let results = run(workload(other), settings(), server(), |_| {});
+    assert_eq!((results.steps[0].wrong, results.steps[0].answers), (10, 0));
+}
+
+#[test]
+fn memcached_is_filled_asked_and_checked() {
+    for (mix, updates) in [(Mix::Usr, 0.002), (Mix::Etc, 0.25)] {
+        let cache = Memcached::servers(Limits::default(), 1_700_000_000).pop().unwrap();
+        let workload = load::Memcached::new(mix, 1000, updates);
+        let results = run(workload, settings(), Server::new(cache, 1 << 20), |_| {});
+        assert!(clean(&results).answers > 5000);
+    }
+    // A cache that cannot hold all misses some keys, and nothing else is wrong.
+    let limits = Limits { memory: 100_000, value: 10_000, threads: 1 };
+    let cache = Memcached::servers(limits, 1_700_000_000).pop().unwrap();
+    let results =
+        run(load::Memcached::new(Mix::Etc, 2000, 0.1), settings(), Server::new(cache, 1 << 20), |_| {});
+    let step = &results.steps[0];
+    assert!(step.misses > 1000 && step.answers > 100 && step.wrong + step.lost == 0, "{step:?}");
+}
+
+/// Changes one byte of what the echo service sends back.
+#[derive(Default)]
+struct Wrong {
+    echo: tcp::Echo,
+    packets: usize,
+}
+
+impl Service for Wrong {
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        for event in events.iter_mut() {
+            if let Event::Received { packet, .. } = event {
+                self.packets += 1;
+                if self.packets == 500 {
+                    packet[3] ^= 0x10;
+                }
+            }
+        }
+        self.echo.serve(events, stack, io);
+    }
+}
+
+#[test]
+fn a_wrong_byte_is_found() {
+    let results = run(load::Echo::new(64), settings(), Wrong::default(), |_| {});
+    let step = &results.steps[0];
+    assert_eq!((step.wrong, step.lost), (1, 1));
+    assert!(step.answers > 1000, "the other connections go on");
+}
+
+#[test]
+fn nobody_there_ends_the_load() {
+    // Nobody listens, and nobody answers.
+    for (port, stall) in [(PORT + 1, 0), (PORT, 100 * SECOND)] {
+        let (live, stop) = (Arc::new(Live::default()), Arc::new(AtomicBool::new(false)));
+        let settings = Settings { remote: (ADDRESSES[1], port), ..settings() };
+        let load = Load::new(load::Echo::new(1), settings, &live, &stop);
+        let mut net = Net::new(load, tcp::Echo::default(), 1024);
+        net.stall = net.now..net.now + stall;
+        while !stop.load(Ordering::Relaxed) {
+            assert!(net.step(), "it waits for ever");
+        }
+        let results = live.results();
+        assert_eq!((results.connected, results.refused, results.steps.len()), (0, 10, 0));
+        assert!(!results.is_whole);
+    }
+}
