@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::flags::FORMAT;
+use super::meta::first;
 use super::operation::{Arithmetic, Outcome};
 use super::store::{MAX_KEY, expiry};
 use super::{Memcached, Session, State};
@@ -9,7 +11,6 @@ use crate::output::Output;
 use crate::text::{number, push_number, signed, words};
 
 const ERROR: &[u8] = b"ERROR\r\n";
-const FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
 const USAGE_DELETE: &[u8] = b"CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
 const NOT_FOUND: &[u8] = b"NOT_FOUND\r\n";
 /// What clients are told as the version.
@@ -28,15 +29,14 @@ impl Memcached {
         output: &mut impl Output,
     ) -> usize {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let command = words(line).next().unwrap_or_default();
-        let start = line.iter().position(|byte| *byte != b' ').unwrap_or(0);
-        let arguments = &line[start + command.len()..];
+        let (command, arguments) = first(line);
         match command {
             b"get" => self.fetch(session, (false, false), arguments, output),
             b"gets" => self.fetch(session, (true, false), arguments, output),
             b"gat" => self.fetch(session, (false, true), arguments, output),
             b"gats" => self.fetch(session, (true, true), arguments, output),
-            b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas" => {
+            b"mg" | b"md" | b"ma" | b"me" | b"mn" => self.meta(session, command, arguments, output),
+            b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas" | b"ms" => {
                 return self.storage(session, line, behind, output);
             }
             b"incr" | b"decr" => self.arithmetic(command == b"decr", arguments, output),
@@ -125,7 +125,6 @@ impl Memcached {
             return self.refuse(b"CLIENT_ERROR invalid numeric delta argument\r\n", output);
         };
         let by = Arithmetic {
-            key,
             is_binary: false,
             delta,
             is_decrement,
@@ -135,7 +134,7 @@ impl Memcached {
             expires_s: None,
         };
         let is_quiet = is_quiet(arguments);
-        match self.shared.store.count(&by, self.now_s(output)) {
+        match self.shared.store.count(key, &by, self.now_s(output)) {
             Ok(_) | Err(Outcome::NotFound) if is_quiet => {}
             Ok((value, _)) => {
                 self.scratch.clear();

@@ -1,11 +1,14 @@
-//! A cache of keys and values that speaks memcached's text protocol, as the document
+//! A cache of keys and values that speaks memcached's text protocol with its meta commands, as
 //! `doc/protocol.txt` of memcached 1.6 has it. Requests may be cut anywhere. A value that is
 //! complete in a packet is stored from there; one that comes in several is gathered first,
 //! and counted to the cache's memory meanwhile. An answer is copied out of the item into
 //! packets, under the lock of its shard; one that finds no room keeps its item until it does.
 
+mod base64;
 mod command;
 mod fetch;
+mod flags;
+mod meta;
 mod operation;
 mod slots;
 mod stats;

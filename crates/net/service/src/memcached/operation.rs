@@ -20,11 +20,9 @@ pub enum Mode {
 
 /// A request to store.
 #[derive(Debug, Clone, Copy)]
-pub struct Update<'a> {
+pub struct Update {
     /// How.
     pub mode: Mode,
-    /// The key.
-    pub key: &'a [u8],
     /// Whether the key goes to clients in base64.
     pub is_binary: bool,
     /// The client's number.
@@ -73,9 +71,7 @@ impl From<NoMemory> for Outcome {
 
 /// A request to count.
 #[derive(Debug, Clone, Copy)]
-pub struct Arithmetic<'a> {
-    /// The key.
-    pub key: &'a [u8],
+pub struct Arithmetic {
     /// Whether the key goes to clients in base64.
     pub is_binary: bool,
     /// By how much.
@@ -99,13 +95,13 @@ impl Store {
     }
 
     /// Stores a value.
-    pub fn update(&self, update: &Update, value: &[u8], now_s: i64) -> Outcome {
-        let (mut shard, place) = self.shard(update.key);
+    pub fn update(&self, key: &[u8], update: &Update, value: &[u8], now_s: i64) -> Outcome {
+        let (mut shard, place) = self.shard(key);
         shard.stats.cmd_set += 1;
-        if !self.fits(update.key, value.len()) {
+        if !self.fits(key, value.len()) {
             return Outcome::TooLarge;
         }
-        let found = shard.find(place.hash, update.key, now_s);
+        let found = shard.find(place.hash, key, now_s);
         let mut is_stale = false;
         if let Some(wanted) = update.compare {
             match found.and_then(|at| shard.get(at)).map(|item| item.cas) {
@@ -122,7 +118,7 @@ impl Store {
             }
         }
         let mut new = New {
-            key: update.key,
+            key,
             is_binary: update.is_binary,
             value: [value, &[]],
             flags: update.flags,
@@ -138,7 +134,7 @@ impl Store {
             }
             (Mode::Append | Mode::Prepend, Some(at)) => {
                 let Some(item) = shard.get(at) else { return Outcome::NotStored };
-                if !self.fits(update.key, item.value().len() + value.len()) {
+                if !self.fits(key, item.value().len() + value.len()) {
                     return Outcome::TooLarge;
                 }
                 (new.flags, new.expires_s, new.is_binary) = (item.flags, item.expires_s, item.is_binary);
@@ -162,15 +158,15 @@ impl Store {
 
     /// A value was refused that should have replaced another: the old one goes, for it is not
     /// what the client holds true any more.
-    pub fn refuse(&self, update: &Update, outcome: Outcome, now_s: i64) {
-        let (mut shard, place) = self.shard(update.key);
+    pub fn refuse(&self, key: &[u8], update: &Update, outcome: Outcome, now_s: i64) {
+        let (mut shard, place) = self.shard(key);
         match outcome {
             Outcome::TooLarge => shard.stats.store_too_large += 1,
             _ => shard.stats.store_no_memory += 1,
         }
         if update.mode == Mode::Set
             && update.compare.is_none()
-            && let Some(at) = shard.find(place.hash, update.key, now_s)
+            && let Some(at) = shard.find(place.hash, key, now_s)
         {
             shard.remove(at);
         }
@@ -211,14 +207,14 @@ impl Store {
     ///
     /// # Errors
     /// Why it was not done.
-    pub fn count(&self, by: &Arithmetic, now_s: i64) -> Result<(u64, u64), Outcome> {
-        let (mut shard, place) = self.shard(by.key);
-        let Some(at) = shard.find(place.hash, by.key, now_s) else {
+    pub fn count(&self, key: &[u8], by: &Arithmetic, now_s: i64) -> Result<(u64, u64), Outcome> {
+        let (mut shard, place) = self.shard(key);
+        let Some(at) = shard.find(place.hash, key, now_s) else {
             let misses =
                 if by.is_decrement { &mut shard.stats.decr_misses } else { &mut shard.stats.incr_misses };
             *misses += 1;
             let (initial, expires_s) = by.vivify.ok_or(Outcome::NotFound)?;
-            return store_number(&mut shard, place.hash, by, (initial, 0, expires_s), now_s);
+            return store_number(&mut shard, (place.hash, key), by, (initial, 0, expires_s), now_s);
         };
         let item = shard.get(at).ok_or(Outcome::NotFound)?;
         if by.compare.is_some_and(|wanted| wanted != item.cas) {
@@ -235,7 +231,7 @@ impl Store {
         shard.renew(at, now_s);
         let in_place = shard.get_mut(at).filter(|it| it.pins == 0 && it.value().len() >= text.len());
         let Some(item) = in_place else {
-            return store_number(&mut shard, place.hash, by, (value, flags, expires_s), now_s);
+            return store_number(&mut shard, (place.hash, key), by, (value, flags, expires_s), now_s);
         };
         // A shorter number keeps the length, with blanks behind it.
         text.resize(item.value().len(), b' ');
@@ -249,14 +245,14 @@ impl Store {
 /// Stores a number as a value; it, and the item's number.
 fn store_number(
     shard: &mut Shard,
-    hash: u32,
+    (hash, key): (u32, &[u8]),
     by: &Arithmetic,
     (value, flags, expires_s): (u64, u32, i64),
     now_s: i64,
 ) -> Result<(u64, u64), Outcome> {
     let mut text = Vec::with_capacity(20);
     push_number(&mut text, value);
-    let (key, is_binary, cas) = (by.key, by.is_binary, by.new_cas);
+    let (is_binary, cas) = (by.is_binary, by.new_cas);
     let new = New { key, is_binary, value: [&text, &[]], flags, expires_s, cas };
     let at = shard.store(hash, &new, now_s)?;
     Ok((value, shard.get(at).map_or(0, |item| item.cas)))

@@ -34,7 +34,7 @@ stats! {
     cmd_set "requests were to store";
     cmd_flush "requests were to flush";
     cmd_touch "requests were to touch";
-    cmd_meta "requests were meta commands";
+    cmd_meta "requests were meta commands without a value";
     get_hits "keys were asked for and there";
     get_misses "keys were asked for and not there";
     get_expired "keys were asked for that had expired";

@@ -1,7 +1,11 @@
-//! `set`, `add`, `replace`, `append`, `prepend` and `cas`, and the values behind them.
+//! `set`, `add`, `replace`, `append`, `prepend`, `cas` and `ms`, and the values behind them.
 
+use std::borrow::Cow;
+
+use super::flags::{self, FORMAT, Flags};
+use super::meta::first;
 use super::operation::{Mode, Outcome, Update};
-use super::store::{MAX_KEY, expiry};
+use super::store::{MAX_KEY, NEVER_S, expiry};
 use super::{Memcached, Session, State};
 use crate::output::Output;
 use crate::text::{number, signed, words};
@@ -26,29 +30,41 @@ pub struct Value {
 
 /// A line that stores.
 struct Line<'a> {
-    update: Update<'a>,
+    key: Cow<'a, [u8]>,
+    update: Update,
     /// Bytes of the value.
     len: usize,
     is_quiet: bool,
+    /// The flags of a meta command.
+    flags: Option<Flags<'a>>,
+}
+
+/// A line that cannot be carried out: what the client is told, and how many bytes of a value
+/// come behind it that are no line.
+struct Bad(&'static [u8], usize);
+
+impl From<&'static [u8]> for Bad {
+    fn from(text: &'static [u8]) -> Bad {
+        Bad(text, 0)
+    }
 }
 
 /// Reads a line that stores.
-///
-/// # Errors
-/// What the client is told.
-fn parse(line: &[u8], now_s: i64) -> Result<Line<'_>, &'static [u8]> {
-    const FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
+fn parse(line: &[u8], now_s: i64) -> Result<Line<'_>, Bad> {
+    if let (b"ms", arguments) = first(line) {
+        return parse_meta(arguments, now_s);
+    }
     let mut words = words(line);
     let command = words.next().unwrap_or_default();
     let mut next = || words.next().ok_or(b"ERROR\r\n".as_slice());
-    let (key, flags, exptime, len) = (next()?, next()?, next()?, next()?);
+    let (key, client, exptime, len) = (next()?, next()?, next()?, next()?);
     let compare = if command == b"cas" { Some(next()?) } else { None };
     if key.len() > MAX_KEY {
-        return Err(FORMAT);
+        return Err(FORMAT.into());
     }
-    let flags = number(flags).and_then(|flags| u32::try_from(flags).ok()).ok_or(FORMAT)?;
+    let client = number(client).and_then(|client| u32::try_from(client).ok()).ok_or(FORMAT)?;
     let exptime = signed(exptime).ok_or(FORMAT)?;
-    let len = number(len).filter(|len| *len < i32::MAX as u64 - END.len() as u64).ok_or(FORMAT)? as usize;
+    let len = length(len).ok_or(FORMAT)?;
     let compare = compare.map(|compare| number(compare).ok_or(FORMAT)).transpose()?;
     let mode = match command {
         b"add" => Mode::Add,
@@ -59,16 +75,53 @@ fn parse(line: &[u8], now_s: i64) -> Result<Line<'_>, &'static [u8]> {
     };
     let update = Update {
         mode,
-        key,
         is_binary: false,
-        flags,
+        flags: client,
         expires_s: expiry(exptime, now_s),
         compare,
         invalidates: false,
         new_cas: None,
         vivify_s: None,
     };
-    Ok(Line { update, len, is_quiet: words.last() == Some(b"noreply") })
+    let is_quiet = words.last() == Some(b"noreply");
+    Ok(Line { key: Cow::Borrowed(key), update, len, is_quiet, flags: None })
+}
+
+/// Reads what stands behind `ms`.
+fn parse_meta(arguments: &[u8], now_s: i64) -> Result<Line<'_>, Bad> {
+    let (key, behind) = first(arguments);
+    let (len, flags) = first(behind);
+    if key.is_empty() || len.is_empty() {
+        return Err(FORMAT.into());
+    }
+    let len = length(len).ok_or(b"CLIENT_ERROR bad data chunk\r\n".as_slice())?;
+    // The value is known to follow, whatever the flags are.
+    let bad = |text| Bad(text, len + END.len());
+    let flags = flags::parse(key, flags, b"bcCEFIkOqsTMN", now_s).map_err(bad)?;
+    let mode = match flags.mode {
+        None | Some(b'S' | b's') => Mode::Set,
+        Some(b'E' | b'e') => Mode::Add,
+        Some(b'A' | b'a') => Mode::Append,
+        Some(b'P' | b'p') => Mode::Prepend,
+        Some(b'R' | b'r') => Mode::Replace,
+        Some(_) => return Err(bad(b"CLIENT_ERROR invalid mode for ms\r\n")),
+    };
+    let update = Update {
+        mode,
+        is_binary: flags.is_binary,
+        flags: flags.client,
+        expires_s: flags.expires_s.unwrap_or(NEVER_S),
+        compare: flags.compare,
+        invalidates: flags.invalidates,
+        new_cas: flags.new_cas,
+        vivify_s: flags.vivify_s,
+    };
+    Ok(Line { key: flags.key.clone(), update, len, is_quiet: flags.is_quiet, flags: Some(flags) })
+}
+
+/// The length of a value.
+fn length(word: &[u8]) -> Option<usize> {
+    number(word).filter(|len| *len < i32::MAX as u64 - END.len() as u64).map(|len| len as usize)
 }
 
 impl Memcached {
@@ -84,14 +137,17 @@ impl Memcached {
         let now_s = self.now_s(output);
         let wanted = match parse(line, now_s) {
             Ok(wanted) => wanted,
-            Err(text) => {
+            Err(Bad(text, skip)) => {
                 self.refuse(text, output);
+                if skip > 0 {
+                    session.state = State::Skip(skip);
+                }
                 return 0;
             }
         };
         let len = wanted.len + END.len();
-        if !self.shared.store.fits(wanted.update.key, wanted.len) {
-            self.refuse_value(&wanted.update, Outcome::TooLarge, output);
+        if !self.shared.store.fits(&wanted.key, wanted.len) {
+            self.refuse_value(&wanted, Outcome::TooLarge, output);
             session.state = State::Skip(len);
             return 0;
         }
@@ -99,7 +155,7 @@ impl Memcached {
             self.store(&wanted, value, output);
             return len;
         }
-        let shard = self.shared.store.shard(wanted.update.key).1.shard;
+        let shard = self.shared.store.shard(&wanted.key).1.shard;
         session.state = State::Value(Value { bytes: Vec::new(), len, reserved: 0, shard });
         session.line = line.to_vec();
         0
@@ -144,12 +200,12 @@ impl Memcached {
             self.shared.store.release(value.shard, value.reserved);
         }
         if let Ok(wanted) = parse(&line, now_s) {
-            self.refuse_value(&wanted.update, Outcome::NoMemory, output);
+            self.refuse_value(&wanted, Outcome::NoMemory, output);
         }
     }
 
-    fn refuse_value(&mut self, update: &Update, outcome: Outcome, output: &mut impl Output) {
-        self.shared.store.refuse(update, outcome, self.now_s(output));
+    fn refuse_value(&mut self, wanted: &Line, outcome: Outcome, output: &mut impl Output) {
+        self.shared.store.refuse(&wanted.key, &wanted.update, outcome, self.now_s(output));
         output.put(said(outcome));
     }
 
@@ -158,10 +214,14 @@ impl Memcached {
         let Some(value) = value.strip_suffix(END) else {
             return self.refuse(b"CLIENT_ERROR bad data chunk\r\n", output);
         };
-        let outcome = self.shared.store.update(&wanted.update, value, self.now_s(output));
+        let now_s = self.now_s(output);
+        let outcome = self.shared.store.update(&wanted.key, &wanted.update, value, now_s);
         let is_error = matches!(outcome, Outcome::NoMemory | Outcome::TooLarge);
-        if is_error || !wanted.is_quiet {
-            output.put(said(outcome));
+        match &wanted.flags {
+            Some(_) if wanted.is_quiet && matches!(outcome, Outcome::Done { .. }) => {}
+            Some(flags) => self.meta_answer(flags, outcome, output),
+            None if is_error || !wanted.is_quiet => output.put(said(outcome)),
+            None => {}
         }
     }
 }

@@ -1,0 +1,164 @@
+//! Flags of meta commands, and the key in front of them.
+
+use std::borrow::Cow;
+
+use super::base64;
+use super::store::{MAX_KEY, expiry};
+use crate::text::{number, signed, words};
+
+/// The line has not the form of its command.
+pub const FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
+const TOKEN: &[u8] = b"CLIENT_ERROR bad token in command line format\r\n";
+/// The longest opaque token.
+const MAX_OPAQUE: usize = 32;
+
+/// A key with its flags.
+#[derive(Debug)]
+pub struct Flags<'a> {
+    /// The key, decoded where it came in base64.
+    pub key: Cow<'a, [u8]>,
+    /// The flags as they came, for those that are answered.
+    words: &'a [u8],
+    /// `b`: the key came in base64.
+    pub is_binary: bool,
+    /// `q`: what goes well is not answered.
+    pub is_quiet: bool,
+    /// `v`: the value is wanted.
+    pub wants_value: bool,
+    /// `u`: the item does not count as used.
+    pub leaves_order: bool,
+    /// `I`: what would not be done makes the item stale.
+    pub invalidates: bool,
+    /// `x`: the value goes, and the item stays.
+    pub empties: bool,
+    /// `C`: the number that the item must have.
+    pub compare: Option<u64>,
+    /// `E`: the number that it gets.
+    pub new_cas: Option<u64>,
+    /// `T`: when it expires, in seconds of Unix time.
+    pub expires_s: Option<i64>,
+    /// `N`: an item is made where there is none, which expires then.
+    pub vivify_s: Option<i64>,
+    /// `R`: who asks is to renew an item that has less than so many seconds.
+    pub renews_s: Option<i64>,
+    /// `F`: the client's number.
+    pub client: u32,
+    /// `D`: by how much is counted.
+    pub delta: u64,
+    /// `J`: where counting begins.
+    pub initial: u64,
+    /// `M`: how.
+    pub mode: Option<u8>,
+}
+
+/// Reads what stands behind a command's name and, where it has one, its length.
+///
+/// # Errors
+/// What the client is told.
+pub fn parse<'a>(
+    key: &'a [u8],
+    flags: &'a [u8],
+    known: &[u8],
+    now_s: i64,
+) -> Result<Flags<'a>, &'static [u8]> {
+    let mut all = Flags {
+        key: Cow::Borrowed(key),
+        words: flags,
+        is_binary: false,
+        is_quiet: false,
+        wants_value: false,
+        leaves_order: false,
+        invalidates: false,
+        empties: false,
+        compare: None,
+        new_cas: None,
+        expires_s: None,
+        vivify_s: None,
+        renews_s: None,
+        client: 0,
+        delta: 1,
+        initial: 0,
+        mode: None,
+    };
+    let mut seen = 0_u128;
+    for word in words(flags) {
+        let (flag, token) = (word[0], &word[1..]);
+        let bit = 1_u128.checked_shl(flag.into()).unwrap_or(0);
+        if !known.contains(&flag) && !matches!(flag, b'P' | b'L') {
+            return Err(b"CLIENT_ERROR invalid flag\r\n");
+        }
+        if seen & bit != 0 {
+            return Err(b"CLIENT_ERROR duplicate flag\r\n");
+        }
+        seen |= bit;
+        all.take(flag, token, now_s)?;
+    }
+    if all.is_binary {
+        all.key = Cow::Owned(base64::decode(key).ok_or(FORMAT)?);
+    }
+    // A binary key is as long in bytes as another one in characters.
+    if all.key.is_empty() || all.key.len() > MAX_KEY {
+        return Err(FORMAT);
+    }
+    Ok(all)
+}
+
+impl<'a> Flags<'a> {
+    fn take(&mut self, flag: u8, token: &'a [u8], now_s: i64) -> Result<(), &'static [u8]> {
+        let unsigned = || number(token).ok_or(TOKEN);
+        let time = || signed(token).ok_or(TOKEN);
+        match flag {
+            b'b' => self.is_binary = true,
+            b'q' => self.is_quiet = true,
+            b'v' => self.wants_value = true,
+            b'u' => self.leaves_order = true,
+            b'I' => self.invalidates = true,
+            b'x' => self.empties = true,
+            b'C' => self.compare = Some(unsigned()?),
+            b'E' => self.new_cas = Some(unsigned()?),
+            b'D' => {
+                self.delta =
+                    number(token).ok_or(b"CLIENT_ERROR invalid numeric delta argument\r\n".as_slice())?
+            }
+            b'J' => self.initial = unsigned()?,
+            b'F' => self.client = unsigned().and_then(|value| u32::try_from(value).map_err(|_| TOKEN))?,
+            b'T' => self.expires_s = Some(expiry(time()?, now_s)),
+            b'N' => self.vivify_s = Some(expiry(time()?, now_s)),
+            b'R' => self.renews_s = Some(time()?),
+            b'M' => {
+                self.mode =
+                    Some(*token.first().ok_or(b"CLIENT_ERROR incorrect length for M token\r\n".as_slice())?)
+            }
+            b'O' if token.len() > MAX_OPAQUE => return Err(b"CLIENT_ERROR opaque token too long\r\n"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Appends the flags that are answered, in their order: those that only copy what came
+    /// themselves, others by `of`.
+    pub fn answer(&self, to: &mut Vec<u8>, mut of: impl FnMut(u8, &mut Vec<u8>)) {
+        for word in words(self.words) {
+            match word[0] {
+                b'O' => {
+                    to.push(b' ');
+                    to.extend_from_slice(word);
+                }
+                b'k' => {
+                    to.extend_from_slice(b" k");
+                    push_key(&self.key, self.is_binary, to);
+                }
+                b'b' => to.extend_from_slice(b" b"),
+                flag => of(flag, to),
+            }
+        }
+    }
+}
+
+/// Appends a key as clients see it.
+pub fn push_key(key: &[u8], is_binary: bool, to: &mut Vec<u8>) {
+    match is_binary {
+        true => base64::encode(key, to),
+        false => to.extend_from_slice(key),
+    }
+}
