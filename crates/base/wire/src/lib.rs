@@ -41,6 +41,7 @@ pub mod ipv4;
 pub mod ipv4_option;
 pub mod ipv6;
 mod mac;
+pub mod memcached;
 pub mod names;
 pub mod ndp;
 pub mod outer;

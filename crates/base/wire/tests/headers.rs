@@ -9,7 +9,8 @@ use wire::ethernet::EtherType;
 use wire::ip::{Addresses, Ports, Protocol};
 use wire::tcp::Flags;
 use wire::{
-    MacAddress, arp, checksum, ethernet, icmpv4, icmpv6, ip, ipv4, ipv4_option, ipv6, ndp, tcp, udp, vlan,
+    MacAddress, arp, checksum, ethernet, icmpv4, icmpv6, ip, ipv4, ipv4_option, ipv6, memcached, ndp, tcp,
+    udp, vlan,
 };
 
 /// Bytes that all differ, from 0x10 on.
@@ -411,4 +412,25 @@ proptest! {
         prop_assert!(checksum::verify(&header));
         prop_assert_eq!((&header[..10], &header[12..]), (&bytes[..10], &bytes[12..]));
     }
+}
+
+#[test]
+fn memcached_s_binary_protocol() {
+    let header = memcached::Header::new(bytes::<24>());
+    assert_eq!((header.magic(), header.opcode(), header.key_len()), (0x10, 0x11, 0x1213));
+    assert_eq!((header.extras_len(), header.status(), header.body_len()), (0x14, 0x1617, 0x1819_1A1B));
+    assert_eq!((header.opaque(), header.cas()), (0x1C1D_1E1F, 0x2021_2223_2425_2627));
+    sets!(memcached::Header<_>, 24,
+        set_kind(0, 0) 0..2, set_lens(0, 0, 0) [2, 3, 4, 8, 9, 10, 11].into_iter(), set_status(0) 6..8,
+        set_opaque(0) 12..16, set_cas(0) 16..24);
+    let mut header = memcached::Header::zeroed();
+    header.set_lens(4, 5, 6);
+    assert_eq!((header.extras_len(), header.key_len(), header.body_len()), (4, 5, 15));
+    use memcached::{magic, opcode, status};
+    assert_eq!((magic::REQUEST, magic::RESPONSE), (0x80, 0x81));
+    assert_eq!(
+        (opcode::GET, opcode::GETQ, opcode::STAT, opcode::PREPENDQ, opcode::GATKQ),
+        (0, 9, 16, 26, 36)
+    );
+    assert_eq!((status::ITEM_NOT_STORED, status::UNKNOWN_COMMAND, status::OUT_OF_MEMORY), (5, 0x81, 0x82));
 }

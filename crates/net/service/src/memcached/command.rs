@@ -109,7 +109,7 @@ impl Memcached {
     }
 
     /// All items are gone after a time as clients give it.
-    fn flush(&self, delay: i64, output: &impl Output) {
+    pub fn flush(&self, delay: i64, output: &impl Output) {
         let now_s = self.now_s(output);
         self.shared.store.shard(b"").0.stats.cmd_flush += 1;
         self.shared.store.flush((delay > 0).then(|| expiry(delay, now_s)));
@@ -178,7 +178,7 @@ impl Memcached {
     }
 
     /// The general-purpose statistics: names and values.
-    fn general_stats(&self, output: &impl Output) -> Vec<(&'static str, String)> {
+    pub fn general_stats(&self, output: &impl Output) -> Vec<(&'static str, String)> {
         let shared = &self.shared;
         let now_s = self.now_s(output);
         let (stats, items, bytes) = shared.store.stats();

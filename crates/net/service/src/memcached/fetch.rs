@@ -125,6 +125,6 @@ impl Memcached {
         if sent == item.value().len() {
             return output.put(b"\r\n");
         }
-        session.sending = Some(Sending { pin: shard.pin(place, at), at: sent });
+        session.sending = Some(Sending { pin: shard.pin(place, at), at: sent, end: b"\r\n" });
     }
 }

@@ -145,7 +145,7 @@ impl Memcached {
         if sent == item.value().len() {
             return output.put(b"\r\n");
         }
-        session.sending = Some(Sending { pin: shard.pin(place, at), at: sent });
+        session.sending = Some(Sending { pin: shard.pin(place, at), at: sent, end: b"\r\n" });
     }
 
     fn meta_delete(&mut self, wanted: &Flags, now_s: i64, output: &mut impl Output) {

@@ -1,10 +1,11 @@
 //! A cache of keys and values that speaks memcached's text protocol with its meta commands, as
-//! `doc/protocol.txt` of memcached 1.6 has it. Requests may be cut anywhere. A value that is
+//! `doc/protocol.txt` of memcached 1.6 has it, and the binary protocol. Requests may be cut anywhere. A value that is
 //! complete in a packet is stored from there; one that comes in several is gathered first,
 //! and counted to the cache's memory meanwhile. An answer is copied out of the item into
 //! packets, under the lock of its shard; one that finds no room keeps its item until it does.
 
 mod base64;
+mod binary;
 mod command;
 mod fetch;
 mod flags;
@@ -96,6 +97,8 @@ enum State {
 struct Sending {
     pin: Pin,
     at: usize,
+    /// What stands behind the value.
+    end: &'static [u8],
 }
 
 impl Memcached {
@@ -130,8 +133,8 @@ impl Memcached {
             return false;
         }
         self.shared.store.unpin(sending.pin);
+        output.put(sending.end);
         session.sending = None;
-        output.put(b"\r\n");
         true
     }
 
@@ -189,6 +192,9 @@ impl Protocol for Memcached {
                 State::Ended => return Taken { used, ends: true },
                 State::Keys(_) => self.more_keys(session, output),
                 _ if rest.is_empty() => return Taken { used, ends: false },
+                State::Line if binary::is_binary(session.line.first().or(rest.first())) => {
+                    used += self.binary(session, rest, output);
+                }
                 State::Line => used += self.line(session, rest, output),
                 State::Value(_) => used += self.value(session, rest, output),
                 State::Skip(left) => {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::binary::is_binary;
 use super::flags::{self, FORMAT, Flags};
 use super::meta::first;
 use super::operation::{Mode, Outcome, Update};
@@ -26,6 +27,13 @@ pub struct Value {
     pub reserved: usize,
     /// The shard of its key.
     pub shard: u32,
+}
+
+impl Value {
+    /// A value of so many bytes, with what ends it, of which none has come.
+    pub fn new(len: usize, shard: u32) -> Value {
+        Value { bytes: Vec::new(), len, reserved: 0, shard }
+    }
 }
 
 /// A line that stores.
@@ -156,7 +164,7 @@ impl Memcached {
             return len;
         }
         let shard = self.shared.store.shard(&wanted.key).1.shard;
-        session.state = State::Value(Value { bytes: Vec::new(), len, reserved: 0, shard });
+        session.state = State::Value(Value::new(len, shard));
         session.line = line.to_vec();
         0
     }
@@ -184,7 +192,9 @@ impl Memcached {
             let line = std::mem::take(&mut session.line);
             if let State::Value(value) = std::mem::take(&mut session.state) {
                 self.shared.store.release(value.shard, value.reserved);
-                if let Ok(wanted) = parse(&line, now_s) {
+                if is_binary(line.first()) {
+                    self.binary_value(&line, Some(&value.bytes), output);
+                } else if let Ok(wanted) = parse(&line, now_s) {
                     self.store(&wanted, &value.bytes, output);
                 }
             }
@@ -199,7 +209,9 @@ impl Memcached {
         if let State::Value(value) = std::mem::replace(&mut session.state, State::Skip(left)) {
             self.shared.store.release(value.shard, value.reserved);
         }
-        if let Ok(wanted) = parse(&line, now_s) {
+        if is_binary(line.first()) {
+            self.binary_value(&line, None, output);
+        } else if let Ok(wanted) = parse(&line, now_s) {
             self.refuse_value(&wanted, Outcome::NoMemory, output);
         }
     }
