@@ -99,8 +99,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host on a pair of queues, with an application. Its connections
-    /// keep up to `buffers` packets, or [`Options::packets`] if these are fewer.
+    /// A host on a pair of queues, with an application. Its connections keep up to `buffers`
+    /// packets, which takes the place of [`Options::packets`].
     pub fn new(
         queues: (Box<dyn RxQueue>, Box<dyn TxQueue>),
         addresses: Addresses,
@@ -110,7 +110,7 @@ impl Host {
         buffers: usize,
     ) -> Host {
         let own = [addresses.v4.map(|(own, _)| own.into()), addresses.v6.map(|(own, _)| own.into())];
-        let limit = buffers.try_into().unwrap_or(u32::MAX);
+        let packets = buffers.try_into().unwrap_or(u32::MAX);
         let now_ns = Instant::now().as_ns();
         let own: Vec<IpAddr> = own.into_iter().flatten().collect();
         let v4 = addresses.v4.map_or(Ipv4Addr::UNSPECIFIED, |(own, _)| own);
@@ -122,7 +122,7 @@ impl Host {
             v4: Link::new(addresses.mac, v4, neighbors.v4.clone()),
             v6: Link::new(addresses.mac, v6, neighbors.v6.clone()),
             addresses,
-            stack: Stack::new(Options { packets: options.packets.min(limit), ..options }, now_ns),
+            stack: Stack::new(Options { packets, ..options }, now_ns),
             service,
             udp: Udp::new(&options),
             datagrams: Vec::new(),
