@@ -326,7 +326,8 @@ impl Connection {
         if self.state != State::TimeWait {
             return false;
         }
-        let is_syn = Flags(segment.flags.0 & (Flags::SYN | Flags::ACK | Flags::RST).0) == Flags::SYN;
+        let control = Flags::SYN | Flags::ACK | Flags::RST | Flags::FIN;
+        let is_syn = Flags(segment.flags.0 & control.0) == Flags::SYN;
         let is_later = match segment.timestamps {
             Some((clock, _)) if self.is.has_timestamps && clock != self.peer_clock => {
                 is_earlier(self.peer_clock, clock)

@@ -69,6 +69,8 @@ fn in_time_wait(rig: &mut Rig, id: tcp::Id, bytes: usize) {
 fn a_syn_that_is_refused_does_not_end_time_wait() {
     let (mut rig, id) = Rig::open(Options::default());
     in_time_wait(&mut rig, id, 0);
+    rig.send(Flags::SYN | Flags::FIN, &[]);
+    assert_eq!(rig.state(id), Some(State::TimeWait), "that is no SYN of anybody's");
     rig.stack.unlisten(80);
     rig.send(Flags::SYN, &[]);
     assert_eq!(rig.state(id), Some(State::TimeWait));
