@@ -137,9 +137,16 @@ fn print(summary: &Summary, accounts: Option<&Accounts>, verdict: Option<&Verdic
     if let (Some(accounts), Some(verdict)) = (accounts, verdict) {
         accounts.print();
         verdict.print();
-        println!("{NEXT}");
+        println!("{MEANING}{NEXT}");
     }
 }
+
+const MEANING: &str = "
+what the rate means: one core ran the driver, another both models, which do each thing that a
+chip does in software. Beyond their speed, or while other work has their core, the models lose
+frames (rx_fifo_full) though the driver waits (empty polls); the driver alone is measured by
+ixora bench driver.
+";
 
 const NEXT: &str = "
 try next:

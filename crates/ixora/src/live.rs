@@ -10,6 +10,7 @@ use runtime::{LOSSES, Progress, Running};
 
 use crate::cli::PortOptions;
 use crate::open::Ports;
+use crate::rate;
 
 /// What was shown last, to show differences.
 #[derive(Clone, Copy, Default)]
@@ -74,8 +75,8 @@ fn line(ports: &mut Ports, progress: &Progress, before: Seen, now: Seen, elapsed
     let full = (now.turns - before.turns) - (now.empty - before.empty);
     let ratio = |a: u64, b: u64| if b == 0 { 0.0 } else { a as f64 / b as f64 };
     let mut line = format!(
-        "{:7.2} Mpps  {:6.1} cycles/packet  batch fill {:5.1}  empty polls {:3.0} %",
-        packets as f64 / elapsed.as_secs_f64() / 1e6,
+        "{:>12}  {:6.1} cycles/packet  batch fill {:5.1}  empty polls {:3.0} %",
+        rate::per_second(packets as f64 / elapsed.as_secs_f64()),
         ratio(now.busy - before.busy, packets),
         ratio(packets, full),
         ratio(now.empty - before.empty, now.turns - before.turns) * 100.0,

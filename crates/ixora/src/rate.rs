@@ -53,6 +53,15 @@ impl FromStr for Memory {
     }
 }
 
+/// Packets per second in words: `14.88 Mpps`, `4.20 kpps`, `12 pps`.
+pub fn per_second(rate: f64) -> String {
+    match rate {
+        rate if rate >= 999_500.0 => format!("{:.2} Mpps", rate / 1e6),
+        rate if rate >= 999.5 => format!("{:.2} kpps", rate / 1e3),
+        rate => format!("{rate:.0} pps"),
+    }
+}
+
 /// Sizes of frames, with CRC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
@@ -137,6 +146,12 @@ mod tests {
         assert_eq!(("64M".parse(), "4096".parse()), (Ok(Memory(64 << 20)), Ok(Memory(4096))));
         assert_eq!(("2g".parse(), "512k".parse()), (Ok(Memory(2 << 30)), Ok(Memory(512 << 10))));
         assert!("0".parse::<Memory>().is_err() && "99999999999G".parse::<Memory>().is_err());
+    }
+
+    #[test]
+    fn low_rates_are_not_nought() {
+        let all = [0.0, 12.4, 999.9, 4_200.0, 999_600.0, 14.88e6].map(per_second);
+        assert_eq!(all, ["0 pps", "12 pps", "1.00 kpps", "4.20 kpps", "1.00 Mpps", "14.88 Mpps"]);
     }
 
     #[test]
