@@ -248,7 +248,7 @@ pub struct Pktgen {
 pub struct Pcap {
     /// The port to receive on.
     pub a: String,
-    /// The file to write, pcapng.
+    /// The file to write, pcapng; `-` for standard output.
     pub file: PathBuf,
     #[command(flatten)]
     pub port: PortOptions,

@@ -54,10 +54,16 @@ pub struct PortFindings {
 impl PortFindings {
     /// Prints them, if there are any.
     pub fn print(&self) {
-        if !self.findings.is_empty() {
-            println!("the linter found at port {} ({}):", self.port, self.name);
-            serve::print_findings(&self.findings);
+        print!("{}", self.text());
+    }
+
+    /// In lines, if there are any.
+    pub fn text(&self) -> String {
+        let lines = serve::findings_text(&self.findings);
+        if lines.is_empty() {
+            return lines;
         }
+        format!("the linter found at port {} ({}):\n{lines}", self.port, self.name)
     }
 }
 
@@ -90,6 +96,8 @@ struct Extras {
     clean_up: CleanUp,
     /// Some ports are interfaces of the kernel's.
     interfaces: bool,
+    /// Some wires are recorded in files.
+    records: bool,
 }
 
 impl Extras {
@@ -137,6 +145,15 @@ impl Ports {
         self.extras.models.iter().for_each(|(_, model)| model.with_cable(Cable::start_source));
     }
 
+    /// The failure to record what passed a model's wire, if there was one.
+    pub fn not_recorded(&self) -> Option<Failure> {
+        let report = |(_, model): &(usize, Handle)| {
+            model.with_cable(Cable::flush);
+            serve::not_recorded(&model.report().wire)
+        };
+        self.extras.models.iter().find_map(report)
+    }
+
     /// The models among them, with their ports' places in the list.
     pub fn models(&self) -> &[(usize, Handle)] {
         &self.extras.models
@@ -151,6 +168,7 @@ impl Ports {
     pub fn add_needs(&self, needs: &mut Needs) {
         needs.datagrams |= !self.extras.clean_up.sockets.is_empty();
         needs.interfaces |= self.extras.interfaces;
+        needs.captures |= self.extras.records;
     }
 
     /// Takes a receive queue. Tags that the device takes off are put back when a packet
@@ -376,7 +394,9 @@ fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Found>, Extras
     let mut plugged = cables.into_iter().zip(&plugs);
     let sockets = plugs.iter().filter_map(|plug| plug.spec.socket()).map(Path::to_owned).collect();
     let clean_up = CleanUp { sockets, ..CleanUp::default() };
-    let (mut devices, mut extras) = (Vec::new(), Extras { models: Vec::new(), clean_up, interfaces: false });
+    let records = plugs.iter().any(|plug| plug.spec.records());
+    let (mut devices, mut extras) =
+        (Vec::new(), Extras { models: Vec::new(), clean_up, interfaces: false, records });
     for name in parsed {
         go_on(stop)?;
         let found = match name {

@@ -110,6 +110,7 @@ pub fn measure(
     ports.list.clear();
     summary.missing_buffers = finished.missing_buffers() as u64;
     summary.findings = ports.linters().iter().map(Linter::findings).collect();
+    let failure = failure.or_else(|| ports.not_recorded());
     let error = failure.as_ref().map(|failure| failure.cause().to_owned());
     summary.error = error.or_else(|| Some(summary.missing()?.cause().to_owned()));
     Outcome { summary, pollers: finished.pollers, failure }

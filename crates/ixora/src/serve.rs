@@ -12,7 +12,7 @@ use runtime::confine::{Confinement, Needs, caller};
 use testbed::models::Setup;
 use testbed::serve::{Endpoint, Options, Report};
 use testbed::view::Trust;
-use testbed::wire::{self, Ledger, Plug};
+use testbed::wire::{self, Ledger, NotRecorded, Plug, WireStats};
 use testbed::{Finding, Idle, Model, ixgbe, vfio_user, vhost_user};
 
 use crate::janitor::{CleanUp, Janitor};
@@ -77,7 +77,15 @@ pub fn run(arguments: &cli::Model) -> Result<(), Failure> {
         (false, true) => print_line(&report),
         (false, false) => print(&report),
     }
-    Ok(())
+    let mut wires = report.endpoints.iter().map(|endpoint| &endpoint.device.wire);
+    wires.find_map(not_recorded).map_or(Ok(()), Err)
+}
+
+/// The failure to record what passed a wire, if there was one.
+pub fn not_recorded(wire: &WireStats) -> Option<Failure> {
+    let NotRecorded { error, failed, .. } = &wire.not_recorded;
+    let said = format!("{}: {failed} frames were not recorded", error.as_ref()?);
+    Some(Failure::new(said).fix("record to a disk with room, or record less: record:FILE,limit=N"))
 }
 
 /// Gives up what only opening needed. `wires` are the sockets that wires bound.
@@ -97,7 +105,9 @@ fn confine(arguments: &cli::Model, wires: Vec<PathBuf>) -> Result<(Confinement, 
     }
     let clean_up = CleanUp { sockets: [served, &wires].concat(), ..CleanUp::default() };
     let janitor = Janitor::call(&clean_up)?;
-    let confinement = Confinement::begin(Needs { clients: true, datagrams, ..Needs::default() })?;
+    let captures =
+        arguments.wire.iter().any(|wire| wire.parse::<wire::Spec>().is_ok_and(|spec| spec.records()));
+    let confinement = Confinement::begin(Needs { clients: true, datagrams, captures, ..Needs::default() })?;
     Ok((confinement, janitor))
 }
 
@@ -178,21 +188,30 @@ fn print(report: &Report) {
         for (name, count) in lost.filter(|(_, count)| **count > 0) {
             println!("  lost  {name:<24} {count}");
         }
+        let NotRecorded { failed, over_limit, .. } = device.wire.not_recorded;
+        for (cause, count) in [("write failed", failed), ("limit", over_limit)] {
+            if count > 0 {
+                println!("  not recorded  {cause:<16} {count}");
+            }
+        }
         for (name, count) in device.faults.iter().chain(&device.wire.faults) {
             println!("  injected  {name:<20} {count}");
         }
         if let Some(fault) = &endpoint.last_fault {
             println!("  a client broke the protocol ({} times), last: {fault}", endpoint.client_faults);
         }
-        print_findings(&device.findings);
+        print!("{}", findings_text(&device.findings));
     }
 }
 
-/// Prints what the linter found: an entry for each rule, the worst first.
-pub fn print_findings(findings: &[Finding]) {
-    for finding in findings {
-        println!("  {} {}, {}", finding.severity, finding.rule, finding.where_found());
-        println!("    {} (datasheet {})", finding.sentence, finding.section);
-        println!("    on hardware: {}", finding.consequence);
-    }
+/// What the linter found, in lines: an entry for each rule, the worst first.
+pub fn findings_text(findings: &[Finding]) -> String {
+    let lines = |finding: &Finding| {
+        let Finding { severity, rule, sentence, section, consequence, .. } = finding;
+        format!(
+            "  {severity} {rule}, {}\n    {sentence} (datasheet {section})\n    on hardware: {consequence}\n",
+            finding.where_found()
+        )
+    };
+    findings.iter().map(lines).collect()
 }

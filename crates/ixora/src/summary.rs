@@ -9,8 +9,8 @@ use runtime::{PollerStats, Progress};
 use serde::Serialize;
 use wire::MacAddress;
 
-use crate::Failure;
 use crate::open::{PortFindings, Ports, Taken};
+use crate::{Failure, rate};
 
 /// One port's part.
 #[derive(Debug, Clone, Serialize)]
@@ -244,36 +244,34 @@ impl Summary {
 
     /// Prints it.
     pub fn print(&self, json: bool) {
+        print!("{}", self.text(json));
+    }
+
+    /// As JSON, or in lines.
+    pub fn text(&self, json: bool) -> String {
         if json {
-            // Our own types serialise; a closed pipe is the reader's choice.
-            let _ = serde_json::to_writer_pretty(std::io::stdout().lock(), self);
-            println!();
-            return;
+            // Our own types serialise.
+            return serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
         }
-        println!(
-            "{}: {} packets in {:.2} s: {:.2} Mpps, {:.1} TSC cycles/packet, batch fill {:.1}, {:.0} % empty polls",
+        let mut text = format!(
+            "{}: {} packets in {:.2} s: {}, {:.1} TSC cycles/packet, batch fill {:.1}, {:.0} % empty polls\n",
             self.command,
             self.packets,
             self.seconds,
-            self.mpps,
+            rate::per_second(self.packets as f64 / self.seconds.max(1e-9)),
             self.cycles_per_packet,
             self.batch_fill,
             self.empty_polls * 100.0
         );
-        println!("received {} packets, sent {}", self.rx_packets, self.tx_packets);
-        for port in &self.ports {
-            print!("{}", port.text());
-        }
-        for (name, count) in &self.losses {
-            println!("lost  {name:<16} {count}");
-        }
-        for (name, count) in &self.notes {
-            println!("note  {name:<16} {count}");
-        }
+        text += &format!("received {} packets, sent {}\n", self.rx_packets, self.tx_packets);
+        text.extend(self.ports.iter().map(PortSummary::text));
+        text.extend(self.losses.iter().map(|(name, count)| format!("lost  {name:<16} {count}\n")));
+        text.extend(self.notes.iter().map(|(name, count)| format!("note  {name:<16} {count}\n")));
         if self.missing_buffers > 0 {
-            println!("missing buffers: {}", self.missing_buffers);
+            text += &format!("missing buffers: {}\n", self.missing_buffers);
         }
-        self.findings.iter().for_each(PortFindings::print);
+        text.extend(self.findings.iter().map(PortFindings::text));
+        text
     }
 
     /// A run in which buffers vanished is a failure.

@@ -39,6 +39,8 @@ pub struct Needs {
     pub child: Option<Pid>,
     /// To have more packet buffers, and to write files that are open from the beginning.
     pub memory: bool,
+    /// To make files shorter that are open: captures that a full disk cut.
+    pub captures: bool,
     /// To open files.
     pub files: Files,
     /// To make sockets that listen.

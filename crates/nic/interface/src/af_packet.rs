@@ -53,6 +53,7 @@ pub struct AfPacketPort {
     rx_counters: Vec<Arc<RxCounters>>,
     tx_counters: Vec<Arc<TxCounters>>,
     promiscuous: bool,
+    timestamps: bool,
     drops: u64,
     freezes: u64,
 }
@@ -78,6 +79,7 @@ impl AfPacketPort {
             rx_counters: Vec::new(),
             tx_counters: Vec::new(),
             promiscuous: false,
+            timestamps: options.timestamps,
             drops: 0,
             freezes: 0,
             interface,
@@ -101,7 +103,7 @@ impl AfPacketPort {
         // Queues that are not in a group yet would each get every packet.
         let shut = socket.shut().and_then(|()| socket.set(libc::PACKET_IGNORE_OUTGOING, 1));
         shut.map_err(|source| self.failed("setting up a packet socket", source))?;
-        let rx = Rx::new(&socket, options.rx_ring, self.max_frame + TAG, counters.clone());
+        let rx = Rx::new(&socket, options, self.max_frame + TAG, counters.clone());
         let rx = rx.map_err(|source| self.failed("making a receive ring", source))?;
         socket.bind(self.interface.index, true).map_err(|source| self.failed("binding a socket", source))?;
         self.rx.push(Some(rx));
@@ -186,7 +188,11 @@ impl Port for AfPacketPort {
                 max_frame: MAX_FRAME,
                 ..Limits::default()
             },
-            features: Features::from([(Feature::Scatter, Support::On), (Feature::Interrupts, Support::On)]),
+            features: Features::from([
+                (Feature::Scatter, Support::On),
+                (Feature::Interrupts, Support::On),
+                (Feature::Timestamps, Support::on_if(self.timestamps)),
+            ]),
         }
     }
 

@@ -18,5 +18,5 @@ pub mod pcap;
 pub mod tap;
 pub mod tun;
 
-pub use link::{Addresses, addresses, gateway};
+pub use link::{Addresses, addresses, gateway, turn_on};
 pub use medium::Medium;

@@ -82,6 +82,15 @@ impl State {
     }
 }
 
+/// Turns an interface on, unless somebody did. Needs CAP_NET_ADMIN.
+///
+/// # Errors
+/// What the kernel says, or that there is no such interface.
+pub fn turn_on(name: &str) -> io::Result<()> {
+    let (interface, state) = Interface::open(name, name).map_err(io::Error::other)?;
+    if state.is_up() { Ok(()) } else { interface.turn_on(None) }
+}
+
 /// Counters of the interface that tell of packets nobody else counts: where they
 /// stand in `rtnl_link_stats64`, and what they mean. They count everybody's
 /// packets, not only the port's.

@@ -9,11 +9,13 @@
 //! does not scale timestamps by the interface's resolution. No name resolution, decryption secrets or statistics blocks.
 
 mod block;
+mod blocks;
 pub mod classic;
 mod writer;
 
 use std::io::{self, Read};
 
+pub use blocks::Blocks;
 pub use writer::{Direction, PacketOptions, Writer};
 
 use block::Sections;

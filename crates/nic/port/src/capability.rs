@@ -90,7 +90,7 @@ impl Feature {
             Feature::Scatter => "--max-frame (Options::max_frame)",
             Feature::Interrupts => "--interrupts (Options::interrupts)",
             Feature::HeadWriteback => "--head-writeback (Options::completion)",
-            Feature::Timestamps => "nothing yet",
+            Feature::Timestamps => "`pcap` and options of programs",
         }
     }
 }

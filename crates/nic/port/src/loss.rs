@@ -97,6 +97,7 @@ reasons! {
     RxTcpClosed "rx_tcp_closed" Application "TCP segments with data for a connection that the application had closed";
     RxTcpControl "rx_tcp_control" Application "TCP segments with a SYN or a reset that does not fit the connection";
     RxTcpLimit "rx_tcp_limit" Application "TCP connections for which there was no room, answered with a cookie";
+    RxNotWritten "rx_not_written" Application "packets of a capture that its file did not take";
     TxOversize "tx_oversize" Interface "frames longer than the interface sends";
     TxRunt "tx_runt" Interface "frames shorter than an Ethernet header";
     TxOffload "tx_offload" Driver, Interface "packets that ask for an offload this port does not have";

@@ -138,6 +138,9 @@ pub struct Options {
     pub completion: Completion,
     /// Wire each receive queue's interrupt to an eventfd.
     pub interrupts: bool,
+    /// Have packets carry the time at which they were received, in their annotations: where
+    /// the device or the kernel takes it ([`Feature::Timestamps`](crate::Feature)).
+    pub timestamps: bool,
     /// Wait this long for a link when opening; zero does not wait.
     pub link_wait_ms: u64,
     /// What only virtio devices know.
@@ -161,6 +164,7 @@ impl Default for Options {
             rss: Rss::default(),
             completion: Completion::default(),
             interrupts: false,
+            timestamps: false,
             link_wait_ms: 10_000,
             virtio: VirtioOptions::default(),
         }

@@ -23,7 +23,7 @@ mod tap;
 pub use cable::{Cable, Plug, plug};
 pub use check::{CheckStats, Ledger};
 pub use spec::{GeneratorSpec, Sizes, SourceSpec, Spec, SpecError};
-pub use stats::{Direction, WireStats};
+pub use stats::{Direction, NotRecorded, WireStats};
 
 pub use rate::Rate;
 

@@ -104,6 +104,9 @@ const MEMORY: &[c_long] = &[
     libc::SYS_getsockname,
 ];
 
+/// Calls of a process that writes captures.
+const CAPTURES: &[c_long] = &[libc::SYS_ftruncate];
+
 /// Calls that open files, and make and remove them.
 const FILES: &[c_long] = &[
     libc::SYS_openat,
@@ -243,6 +246,7 @@ fn rules(needs: &Needs) -> Result<Rules, BackendError> {
     let mut rules: Rules = ALWAYS.iter().chain(OLD).map(|&call| (call, Vec::new())).collect();
     let further = [
         (needs.memory, MEMORY),
+        (needs.captures, CAPTURES),
         (!needs.files.is_empty(), FILES),
         (!needs.files.is_empty(), OLD_FILES),
         (needs.listening, LISTENING),
@@ -365,6 +369,7 @@ mod tests {
         let files = crate::confine::Files { any: true, ..Default::default() };
         let needs = [
             (Needs { files, ..Needs::default() }, libc::SYS_openat),
+            (Needs { captures: true, ..Needs::default() }, libc::SYS_ftruncate),
             (Needs { listening: true, ..Needs::default() }, libc::SYS_bind),
             (Needs { signals: true, ..Needs::default() }, libc::SYS_kill),
             (Needs { memory: true, ..Needs::default() }, libc::SYS_memfd_create),

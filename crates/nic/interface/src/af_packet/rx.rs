@@ -15,7 +15,7 @@ use crate::checksum;
 use crate::counters::RxCounters;
 use crate::frame::{TAG, fill, fits, is_tagged, room};
 use crate::mapping::Mapping;
-use port::{RxQueue, RxStats};
+use port::{Options, RxQueue, RxStats};
 
 /// `TPACKET_V3` of `enum tpacket_versions`.
 const V3: i32 = 2;
@@ -33,6 +33,8 @@ const FRAMES: usize = 12;
 const FIRST: usize = 16;
 /// Words of `struct tpacket3_hdr`, and its length.
 const NEXT: usize = 0;
+const SECONDS: usize = 4;
+const NANOSECONDS: usize = 8;
 const CAPTURED: usize = 12;
 const LEN: usize = 16;
 const FLAGS: usize = 20;
@@ -53,6 +55,8 @@ pub(super) struct Rx {
     left: u32,
     at: usize,
     max_frame: usize,
+    /// Packets carry the kernel's time.
+    pub(super) stamps: bool,
     counters: Arc<RxCounters>,
 }
 
@@ -65,20 +69,21 @@ enum Taken {
 }
 
 impl Rx {
-    /// A ring for about `frames` frames; `longest` is that with a tag.
+    /// A ring for about as many frames as the options say; `longest` is that with a tag.
     pub(super) fn new(
         socket: &Arc<PacketSocket>,
-        frames: usize,
+        options: &Options,
         longest: usize,
         counters: Arc<RxCounters>,
     ) -> io::Result<Rx> {
         let space = longest.max(SPACE).next_multiple_of(SPACE);
-        let blocks = (frames * space).div_ceil(BLOCK).max(4);
+        let blocks = (options.rx_ring * space).div_ceil(BLOCK).max(4);
         let ring = [BLOCK, blocks, SPACE, blocks * BLOCK / SPACE].map(|n| n as u32);
         socket.set(libc::PACKET_VERSION, V3)?;
         socket.set(libc::PACKET_RX_RING, [ring[0], ring[1], ring[2], ring[3], RETIRE_MS, 0, 0])?;
         let ring = Mapping::map(&**socket, blocks * BLOCK, 0)?;
-        Ok(Rx::over(ring, socket.clone(), blocks, longest - TAG, counters))
+        let rx = Rx::over(ring, socket.clone(), blocks, longest - TAG, counters);
+        Ok(Rx { stamps: options.timestamps, ..rx })
     }
 
     /// A queue over a ring of so many blocks.
@@ -89,7 +94,7 @@ impl Rx {
         max_frame: usize,
         counters: Arc<RxCounters>,
     ) -> Rx {
-        Rx { ring, socket, blocks, block: 0, left: 0, at: 0, max_frame, counters }
+        Rx { ring, socket, blocks, block: 0, left: 0, at: 0, max_frame, stamps: false, counters }
     }
 
     fn load(&self, offset: usize) -> u32 {
@@ -172,6 +177,10 @@ impl Rx {
         });
         if flags & libc::TP_STATUS_CSUMNOTREADY != 0 && long <= DATA_ROOM {
             checksum::complete(&mut packet);
+        }
+        if self.stamps {
+            let (s, ns) = (self.load(frame + SECONDS), self.load(frame + NANOSECONDS));
+            packet.annotations_mut().timestamp_ns = i64::from(s) * 1_000_000_000 + i64::from(ns);
         }
         self.advance(frame);
         Taken::Packet(packet)

@@ -49,6 +49,25 @@ fn put(kernel: &Mapping, block: usize, frames: &[Frame]) {
 }
 
 #[test]
+fn packets_carry_the_kernels_time_where_that_is_asked_for() {
+    for stamps in [true, false] {
+        let (mut rx, kernel, _) = ring(4);
+        rx.stamps = stamps;
+        let (mut pool, mut batch) = (pool(), Batch::with_limit(3));
+        put(&kernel, 0, &[(48, 60, 60), (208, 61, 61)]);
+        for (frame, seconds, nanoseconds) in [(48, 1_700_000_000, 5), (208, 1_700_000_001, 999_999_999)] {
+            kernel.word(frame + 4).store(seconds, Relaxed);
+            kernel.word(frame + 8).store(nanoseconds, Relaxed);
+        }
+        assert_eq!(rx.recv(&mut pool, &mut batch), 2);
+        let times: Vec<i64> = batch.iter().map(|packet| packet.annotations().timestamp_ns).collect();
+        let kernels = [1_700_000_000_000_000_005, 1_700_000_001_999_999_999];
+        assert_eq!(times == kernels, stamps, "{times:?}");
+        pool.free_batch(&mut batch);
+    }
+}
+
+#[test]
 fn blocks_are_read_in_turn_and_given_back() {
     let (mut rx, kernel, counters) = ring(4);
     let (mut pool, mut batch) = (pool(), Batch::with_limit(3));

@@ -7,6 +7,7 @@ use super::{Error, Found, Input, Links, Order, bounded};
 /// Section header; reads the same in both byte orders.
 pub(super) const SECTION: u32 = 0x0A0D_0D0A;
 pub(super) const INTERFACE: u32 = 1;
+pub(super) const STATISTICS: u32 = 5;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 pub(super) const ENHANCED_PACKET: u32 = 6;

@@ -2,14 +2,17 @@
 
 use std::io::{self, Write};
 
-use super::block::{ENHANCED_PACKET, INTERFACE, OPTION_TSRESOL, ORDER_MAGIC, SECTION};
+use super::block::{ENHANCED_PACKET, INTERFACE, OPTION_TSRESOL, ORDER_MAGIC, SECTION, STATISTICS};
 
 const OPTION_END: u16 = 0;
 const OPTION_COMMENT: u16 = 1;
 const SECTION_APPLICATION: u16 = 4;
 const INTERFACE_NAME: u16 = 2;
+const INTERFACE_DESCRIPTION: u16 = 3;
 const PACKET_FLAGS: u16 = 2;
 const PACKET_DROPS: u16 = 4;
+const STATISTICS_RECEIVED: u16 = 4;
+const STATISTICS_DROPPED: u16 = 5;
 
 /// Longest text of an option.
 const MAX_TEXT: usize = 1024;
@@ -59,17 +62,20 @@ impl<W: Write> Writer<W> {
         writer.option(OPTION_END, &[]);
         writer.end()?;
         for name in interfaces {
-            writer.add_interface(name)?;
+            writer.add_interface(name, "")?;
         }
         Ok(writer)
     }
 
-    /// Describes one more Ethernet interface; its number.
-    pub fn add_interface(&mut self, name: &str) -> io::Result<u32> {
+    /// Describes one more Ethernet interface; its number. The description may be empty.
+    pub fn add_interface(&mut self, name: &str, description: &str) -> io::Result<u32> {
         self.begin(INTERFACE);
         self.u32(1); // Ethernet
         self.u32(0); // no snap length
         self.option(INTERFACE_NAME, cut(name).as_bytes());
+        if !description.is_empty() {
+            self.option(INTERFACE_DESCRIPTION, cut(description).as_bytes());
+        }
         self.option(OPTION_TSRESOL, &[9]);
         self.option(OPTION_END, &[]);
         self.end()?;
@@ -117,9 +123,38 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
+    /// Writes what an interface received and lost until `time_ns` since 1970; `losses` are
+    /// the losses by name.
+    pub fn write_statistics(
+        &mut self,
+        interface: u32,
+        time_ns: u64,
+        received: u64,
+        losses: &[(&str, u64)],
+    ) -> io::Result<()> {
+        self.begin(STATISTICS);
+        self.u32(interface);
+        self.u32((time_ns >> 32) as u32);
+        self.u32(time_ns as u32);
+        self.option(STATISTICS_RECEIVED, &received.to_le_bytes());
+        let lost: u64 = losses.iter().map(|(_, count)| count).sum();
+        self.option(STATISTICS_DROPPED, &lost.to_le_bytes());
+        if lost > 0 {
+            let names: Vec<String> = losses.iter().map(|(name, count)| format!("{name} {count}")).collect();
+            self.option(OPTION_COMMENT, cut(&names.join(", ")).as_bytes());
+        }
+        self.option(OPTION_END, &[]);
+        self.end()
+    }
+
     /// Flushes the output.
     pub fn flush(&mut self) -> io::Result<()> {
         self.output.flush()
+    }
+
+    /// The output.
+    pub fn output(&self) -> &W {
+        &self.output
     }
 
     /// The output, not flushed.

@@ -266,9 +266,7 @@ impl Cable {
             faults.from_host.add_to(&mut stats.from_host, &mut stats.faults);
         }
         if let Some(recorder) = &self.recorder {
-            recorder.failed().into_iter().for_each(|(name, count)| {
-                stats.faults.insert(name.to_owned(), count);
-            });
+            stats.not_recorded = recorder.missing();
         }
         stats
     }

@@ -1,14 +1,14 @@
 //! Captures as wires: `pcap` sends a file's packets, `record` writes a file.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter};
+use std::io::BufReader;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use interface::pcap::{Direction, PacketOptions, Reader, Writer};
+use interface::pcap::{Blocks, Direction, PacketOptions, Reader, Writer};
 
 use super::rate::Pacer;
-use super::{Rate, SpecError};
+use super::{NotRecorded, Rate, SpecError};
 
 /// Bytes and packets that are kept in memory.
 const MAX_BYTES: usize = 512 << 20;
@@ -108,12 +108,13 @@ pub(super) enum Way {
 /// Writes both directions to a pcapng file.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    writer: Writer<BufWriter<File>>,
+    path: String,
+    writer: Writer<Blocks>,
     left: u64,
     /// What to add to the time passed in to get the time of day.
     epoch_ns: Option<u64>,
-    /// Frames that could not be written; after the first none is tried.
-    failed: u64,
+    /// Why no more is written.
+    error: Option<String>,
     over_limit: u64,
 }
 
@@ -125,15 +126,12 @@ impl Recorder {
             fix: "",
         };
         let file = File::create(path).map_err(failed)?;
-        let writer = Writer::new(BufWriter::with_capacity(1 << 16, file), &["ixora wire"]).map_err(failed)?;
-        Ok(Recorder { writer, left: limit, epoch_ns: None, failed: 0, over_limit: 0 })
+        let writer = Writer::new(Blocks::new(file), &["ixora wire"]).map_err(failed)?;
+        let path = path.display().to_string();
+        Ok(Recorder { path, writer, left: limit, epoch_ns: None, error: None, over_limit: 0 })
     }
 
     pub(super) fn record(&mut self, way: Way, now_ns: u64, frame: &[u8]) {
-        if self.failed > 0 {
-            self.failed += 1;
-            return;
-        }
         if self.left == 0 {
             self.over_limit += 1;
             return;
@@ -148,24 +146,27 @@ impl Recorder {
             Way::FromHost => Direction::Outbound,
         };
         let notes = PacketOptions { direction, ..PacketOptions::default() };
-        if let Err(error) = self.writer.write(0, epoch + now_ns, frame, notes) {
-            tracing::warn!("recording ends: {error}");
-            self.failed += 1;
+        let written = self.writer.write(0, epoch + now_ns, frame, notes);
+        self.check(written);
+    }
+
+    fn check(&mut self, written: std::io::Result<()>) {
+        if let (Err(error), None) = (written, &self.error) {
+            tracing::warn!("recording to {} ends: {error}", self.path);
+            self.error = Some(error.to_string());
         }
     }
 
     pub(super) fn flush(&mut self) {
-        if self.failed == 0
-            && let Err(error) = self.writer.flush()
-        {
-            tracing::warn!("recording ends: {error}");
-            self.failed += 1;
+        if self.error.is_none() {
+            let flushed = self.writer.flush();
+            self.check(flushed);
         }
     }
 
-    /// Frames that were not recorded, by cause.
-    pub(super) fn failed(&self) -> Vec<(&'static str, u64)> {
-        let all = [("not recorded: write failed", self.failed), ("not recorded: limit", self.over_limit)];
-        all.into_iter().filter(|&(_, count)| count > 0).collect()
+    /// What was not recorded so far.
+    pub(super) fn missing(&self) -> NotRecorded {
+        let error = self.error.as_ref().map(|error| format!("cannot write {}: {error}", self.path));
+        NotRecorded { error, failed: self.writer.output().lost(), over_limit: self.over_limit }
     }
 }

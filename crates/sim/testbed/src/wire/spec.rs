@@ -236,6 +236,11 @@ impl Spec {
         self.end == EndSpec::Pair
     }
 
+    /// Whether frames are recorded in a file.
+    pub fn records(&self) -> bool {
+        self.record.is_some()
+    }
+
     /// The socket that it binds, if it is a `unix` wire.
     pub fn socket(&self) -> Option<&Path> {
         match &self.end {

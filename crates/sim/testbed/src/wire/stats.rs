@@ -51,4 +51,17 @@ pub struct WireStats {
     pub check: Option<CheckStats>,
     /// Faults that were injected, by name.
     pub faults: BTreeMap<String, u64>,
+    /// What a recorder did not write.
+    pub not_recorded: NotRecorded,
+}
+
+/// Frames that are not in a recorder's file, though they passed the cable.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotRecorded {
+    /// Why no more was written; `None` while that goes well.
+    pub error: Option<String>,
+    /// Frames that the file did not take.
+    pub failed: u64,
+    /// Frames that came after as many as were to be recorded.
+    pub over_limit: u64,
 }

@@ -1,6 +1,6 @@
 //! A TAP interface of Linux: the kernel's network stack at the other end of the
 //! cable. Needs root (CAP_NET_ADMIN); the interface is made if there is none,
-//! and then goes away with us. Bring it up with `ip link set NAME up`.
+//! and then goes away with us. It is turned on, where we may.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -50,6 +50,9 @@ impl Tap {
         let file =
             options.read(true).write(true).custom_flags(nonblocking).open("/dev/net/tun").map_err(failed)?;
         attach(&file, name).map_err(failed)?;
+        if let Err(error) = interface::turn_on(name) {
+            tracing::warn!("{name} cannot be turned on ({error}): ip link set {name} up");
+        }
         Ok(Tap { file })
     }
 

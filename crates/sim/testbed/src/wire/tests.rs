@@ -234,7 +234,7 @@ fn a_recorder_stops_at_its_limit_and_says_so() {
     let mut wire = cable(&format!("record:{},limit=2", file.display()));
     (0..5).for_each(|_| wire.transmit(&[0; 60]));
     wire.flush();
-    assert_eq!(wire.stats().faults["not recorded: limit"], 3);
+    assert_eq!(wire.stats().not_recorded.over_limit, 3);
     assert_eq!(burst(&mut cable(&format!("pcap:{}", file.display())), 9).len(), 2);
 }
 
