@@ -1,5 +1,6 @@
 //! What is looked at, one function each.
 
+use interface::Medium;
 use rustix::process::{Resource, getrlimit};
 
 use super::system::System;
@@ -188,7 +189,10 @@ fn vfio(system: &System) -> Check {
         (_, false) => "not there".to_owned(),
     };
     match module && device {
-        false => check("vfio", State::Missing, seen, meaning).mend(as_root("modprobe vfio-pci")),
+        false if system.has_module("vfio-pci") => {
+            check("vfio", State::Missing, seen, meaning).mend(as_root("modprobe vfio-pci"))
+        }
+        false => check("vfio", State::Missing, seen + "; this kernel has no module vfio-pci", meaning),
         true => check("vfio", ok_if(closed.is_empty(), State::Missing), seen, meaning)
             .mend(format!("sudo chown $USER {}", closed.join(" "))),
     }
@@ -231,21 +235,34 @@ fn confinement(system: &System) -> Check {
     }
 }
 
-/// What it takes to open interfaces of Linux's.
+/// What it takes to open interfaces of Linux's, tried for whoever asks.
 fn interfaces(system: &System) -> Check {
     let protocols = system.read("/proc/net/protocols");
     let has = |name: &str| protocols.lines().any(|line| line.split(' ').next() == Some(name));
-    let tun = system.has("/dev/net/tun") || system.has("/sys/class/misc/tun");
-    let ways = [("af_xdp", has("XDP")), ("af_packet", has("PACKET")), ("tap", tun)];
-    let word = |(way, there): (&str, bool)| format!("{way} {}", if there { "yes" } else { "no" });
-    let seen = ways.map(word).join(", ");
-    let (packet, all) = (ways[1].1, ways.iter().all(|(_, there)| *there));
-    let modules = [("af_packet", packet), ("tun", tun)];
-    let missing: Vec<_> = modules.iter().filter(|(_, there)| !there).map(|(module, _)| *module).collect();
-    let found = check("interfaces", if all { State::Ok } else { State::Info }, seen, "");
-    match missing.is_empty() {
-        true => found, // AF_XDP is in a kernel or it is not
-        false => found.mend(as_root(&format!("modprobe -a {}", missing.join(" ")))),
+    let there = |medium: Medium| match medium {
+        Medium::AfXdp => has("XDP"),
+        Medium::AfPacket => has("PACKET"),
+        Medium::Tap => system.has("/dev/net/tun") || system.has("/sys/class/misc/tun"),
+    };
+    let refused = |medium: &Medium| system.is_here() && medium.try_out().is_err();
+    let (known, missing): (Vec<Medium>, Vec<Medium>) = Medium::ALL.into_iter().partition(|m| there(*m));
+    let closed: Vec<Medium> = known.into_iter().filter(refused).collect();
+    let word = |medium: Medium| match (missing.contains(&medium), closed.contains(&medium)) {
+        (true, _) => format!("{} no", medium.prefix()),
+        (_, true) => format!("{} not for this user", medium.prefix()),
+        _ => format!("{} yes", medium.prefix()),
+    };
+    let seen = Medium::ALL.map(word).join(", ");
+    let state = ok_if(missing.is_empty() && closed.is_empty(), State::Info);
+    let found = check("interfaces", state, seen, "");
+    // AF_XDP is in a kernel or it is not.
+    let modules = [(Medium::AfPacket, "af_packet"), (Medium::Tap, "tun")];
+    let modules = modules.iter().filter(|(medium, name)| missing.contains(medium) && system.has_module(name));
+    let modules: Vec<&str> = modules.map(|(_, name)| *name).collect();
+    match (modules.is_empty(), closed.is_empty()) {
+        (false, _) => found.mend(as_root(&format!("modprobe -a {}", modules.join(" ")))),
+        (true, false) => found.mend("run ixora as root: sudo -E ixora …"),
+        (true, true) => found,
     }
 }
 
@@ -342,6 +359,11 @@ fn nic(system: &System, found: &bus::scan::Found) -> Check {
     if found.driver.as_deref() == Some("vfio-pci") {
         return check("nic", State::Ok, seen, "");
     }
+    let loadable = system.has("/sys/bus/pci/drivers/vfio-pci") || system.has_module("vfio-pci");
+    if found.iommu_group.is_none() || !loadable {
+        let meaning = "without IOMMU or vfio-pci only root can drive it, through sysfs";
+        return check("nic", State::Warn, seen, meaning);
+    }
     let meaning = match up.is_empty() {
         true => "bind it to vfio-pci, and it needs no root",
         false => "bound to vfio-pci it needs no root, but the connections on its interface end",
@@ -391,6 +413,8 @@ mod tests {
     fn what_is_missing_comes_with_its_fix() {
         let (_root, system) = machine(&[
             ("proc/cmdline", "quiet isolcpus=1\n"),
+            ("proc/sys/kernel/osrelease", "6.1.0\n"),
+            ("lib/modules/6.1.0/modules.dep", "kernel/drivers/vfio/pci/vfio-pci.ko.xz: kernel/vfio.ko\n"),
             ("proc/mounts", "none /mnt/huge hugetlbfs rw,pagesize=2M 0 0\n"),
             ("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "512\n"),
             ("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "500\n"),
@@ -445,6 +469,11 @@ mod tests {
         };
         let (state, none, fix) = seen(&[]);
         assert_eq!((state, none.as_str()), (State::Info, "af_xdp no, af_packet no, tap no"));
+        assert_eq!(fix, "", "a module that this kernel has not cannot be loaded");
+        let release = ("proc/sys/kernel/osrelease", "6.1.0\n");
+        let modules =
+            ("lib/modules/6.1.0/modules.dep", "kernel/drivers/net/tun.ko:\nkernel/af_packet.ko.zst: a\n");
+        let (_, _, fix) = seen(&[release, modules]);
         assert!(fix.ends_with("modprobe -a af_packet tun"), "{fix}");
         let protocols = ("proc/net/protocols", "protocol  size\nPACKET    1600\nXDP 1088\nMPTCP 1\n");
         let (state, all, fix) = seen(&[protocols, ("dev/net/tun", "")]);
@@ -470,6 +499,8 @@ mod tests {
         let file = |name: &str, text: &str| (format!("{at}/{name}"), text.to_owned());
         let check = |flags: &str| {
             let files = [
+                ("sys/bus/pci/drivers/vfio-pci/new_id".to_owned(), String::new()),
+                ("sys/kernel/iommu_groups/7/type".to_owned(), String::new()),
                 file("vendor", "0x8086\n"),
                 file("device", "0x10fb\n"),
                 file("class", "0x020000\n"),
@@ -477,7 +508,11 @@ mod tests {
                 file("net/eth7/flags", flags),
             ];
             let files = files.each_ref().map(|(path, text)| (path.as_str(), text.as_str()));
-            let (_root, system) = machine(&files);
+            let (root, system) = machine(&files);
+            let alone = by_name(&system, "nic");
+            assert_eq!(alone.fix, None, "without an IOMMU there is nothing to bind it for: {alone:?}");
+            let (group, link) = (root.path().join("sys/kernel/iommu_groups/7"), root.path().join(at));
+            std::os::unix::fs::symlink(group, link.join("iommu_group")).expect("a link");
             by_name(&system, "nic")
         };
         let up = check("0x1003\n");

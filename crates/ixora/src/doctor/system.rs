@@ -39,6 +39,18 @@ impl System {
         self.path(path).exists()
     }
 
+    /// Whether the kernel that runs has a module that can be loaded.
+    pub fn has_module(&self, name: &str) -> bool {
+        let at = format!("/lib/modules/{}/modules.dep", self.read("/proc/sys/kernel/osrelease"));
+        // A file is named with one of the two, whatever the module is called.
+        let name = name.replace('-', "_");
+        let is = |line: &str| {
+            let file = line.split(':').next().unwrap_or(line).rsplit('/').next().unwrap_or(line);
+            file.split_once(".ko").is_some_and(|(module, _)| module.replace('-', "_") == name)
+        };
+        self.read(&at).lines().any(is)
+    }
+
     /// The names in a directory, sorted.
     pub fn list(&self, path: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path(path)) else { return Vec::new() };

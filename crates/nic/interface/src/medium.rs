@@ -1,7 +1,13 @@
 //! From a port's name to an interface of Linux's: what stands before the colon.
 
+use std::io;
+
 use memory::Dma;
 use port::{Options, Port, Result};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::thread::CapabilitySet;
 
 use crate::af_packet::AfPacketPort;
 use crate::af_xdp::AfXdpPort;
@@ -41,6 +47,22 @@ impl Medium {
             Medium::AfPacket => "af_packet",
             Medium::Tap => "tap",
         }
+    }
+
+    /// Tries what opening any interface this way begins with; nothing is left of it.
+    ///
+    /// # Errors
+    /// What the kernel says to this user.
+    pub fn try_out(self) -> io::Result<()> {
+        let socket = |family| socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, None);
+        match self {
+            Medium::AfPacket => socket(AddressFamily::PACKET)?,
+            Medium::AfXdp => socket(AddressFamily::XDP)?,
+            Medium::Tap => rustix::fs::open("/dev/net/tun", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
+        };
+        // Packet sockets need no more than that of which they are made.
+        let may = rustix::thread::capabilities(None)?.effective.contains(CapabilitySet::NET_ADMIN);
+        if self == Medium::AfPacket || may { Ok(()) } else { Err(Errno::PERM.into()) }
     }
 
     /// The most queues that an interface can be opened with.
