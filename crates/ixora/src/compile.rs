@@ -5,6 +5,7 @@
 //! runs beside it as `ixora click` runs it. What is written is an ordinary crate
 //! (`package`), which a person can read.
 
+pub mod cache;
 pub mod group;
 mod package;
 pub mod region;
@@ -65,6 +66,8 @@ pub struct Code {
     pub module: String,
     /// Which elements are in it, and why others are not.
     pub notes: String,
+    /// How many programs there are; without any the configuration runs as it is.
+    pub programs: usize,
 }
 
 /// Writes the code of a configuration whose elements were made.
@@ -72,7 +75,8 @@ pub fn code(plan: &Plan, made: &Instances) -> Code {
     let mut graph = region::Graph::new(plan, made);
     let regions = graph.regions();
     let layouts: Vec<group::Layout> = regions.iter().map(|region| group::lay_out(&graph, region)).collect();
-    Code { module: write::module(&graph, &layouts), notes: report::report(&graph, &layouts) }
+    let programs = layouts.len();
+    Code { module: write::module(&graph, &layouts), notes: report::report(&graph, &layouts), programs }
 }
 
 /// Reads a configuration and writes its code; with it, the configuration as the program
@@ -111,9 +115,13 @@ pub fn run(compile: &Compile) -> Result<(), Failure> {
         eprint!("{}", whole.problems.render());
     }
     let code = code(&whole.plan, &whole.made);
+    print!("{}", code.notes);
+    if code.programs == 0 {
+        return Err(Failure::new("there is nothing to compile here: no element can be part of a program")
+            .fix("ixora click runs it, as fast as a program would"));
+    }
     let package = package::Package::new(&file, compile.output.as_deref(), compile.source.as_deref())?;
     package.write(&whole.text, &code)?;
-    print!("{}", code.notes);
     println!("{} is written", package.folder.display());
     if compile.no_build {
         return Ok(());

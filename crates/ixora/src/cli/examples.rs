@@ -121,7 +121,7 @@ The first run fetches QEMU and a kernel, 1 GB unpacked, from Debian's packages i
 pub const COMPILE: &str = "\
 Examples:
   ixora compile conf/router.click P0=0000:03:00.0 P1=0000:03:00.1
-  ixora compile router.click -o /tmp/router && /tmp/router/target/release/router -j 2 --explain
+  ixora compile router.click -o /tmp/router && /tmp/router/router -j 2 --explain
   ixora compile -e 'FromDevice(tap:t0) -> Strip(14) -> Discard' --no-build
 
 The program takes the words of ixora click but the configuration, which is built in.";

@@ -1,9 +1,10 @@
 //! The crate of a compiled configuration, and how it is built.
 
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Code;
+use super::{Code, cache};
 use crate::Failure;
 
 /// The crate of a program.
@@ -148,6 +149,10 @@ version = \"0.0.0\"
 edition = \"2024\"
 publish = false
 
+[[bin]]
+name = \"{}\"
+path = \"src/main.rs\"
+
 [workspace]
 
 [dependencies]
@@ -162,6 +167,7 @@ lto = \"fat\"
 codegen-units = 1
 ",
             self.name,
+            self.binary(),
             path("ixora"),
             path("net/element"),
             path("net/graph"),
@@ -194,8 +200,7 @@ fn main() -> std::process::ExitCode {{
     /// # Errors
     /// When there is no cargo, or it fails.
     pub fn build(&self, profile: &str, offline: bool) -> Result<PathBuf, Failure> {
-        let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-        let target = target.unwrap_or_else(|| self.folder.join("target"));
+        let target = cache::target()?;
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.args(["build", "--profile", profile, "--manifest-path"]).arg(self.folder.join("Cargo.toml"));
@@ -211,7 +216,23 @@ fn main() -> std::process::ExitCode {{
                 .fix("what it said is above; --no-build leaves the crate to you"));
         }
         let folder = if profile == "dev" { "debug" } else { profile };
-        Ok(target.join(folder).join(&self.name))
+        let (built, program) = (target.join(folder).join(self.binary()), self.folder.join(&self.name));
+        let failed = |error| Failure::new(format!("{}: {error}", program.display()));
+        // A program that runs keeps its file.
+        match std::fs::remove_file(&program) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        std::fs::copy(&built, &program).map_err(failed)?;
+        Ok(program)
+    }
+
+    /// The program's name among those of other configurations: files of one name may lie in
+    /// several folders.
+    fn binary(&self) -> String {
+        let mut hasher = std::hash::DefaultHasher::new();
+        std::path::absolute(&self.folder).unwrap_or_else(|_| self.folder.clone()).hash(&mut hasher);
+        format!("{}-{:016x}", self.name, hasher.finish())
     }
 }
 

@@ -244,9 +244,41 @@ fn what_is_wrong_is_said_with_its_place() {
     let out = ixora(&["compile", "-e", "Idle -> Srtip(14) -> Discard", "--no-build"]);
     let said = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.code() == Some(1) && said.contains("config:1:9") && said.contains("Strip"), "{said}");
-    let out = ixora(&["compile", "-e", "Idle -> Discard", "--no-build", "--source", "/nowhere"]);
+    let out = ixora(&["compile", "-e", COUNTED, "--no-build", "--source", "/nowhere"]);
     let said = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.code() == Some(2) && said.contains("is not Ixora's source"), "{said}");
+}
+
+#[test]
+fn where_nothing_can_be_compiled_nothing_is_built() {
+    let folder = folder("nothing");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = "FromDevice(model:82599) -> Queue -> ToDevice(model:82599)";
+    let out = ixora(&["compile", "-e", text, "-o", folder.join("out").to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.code() == Some(1) && said.contains("nothing to compile here"), "{said}");
+    assert!(String::from_utf8_lossy(&out.stdout).contains("as it is: "), "why, for each element");
+    assert!(!folder.join("out").exists());
+}
+
+/// All programs are built in one folder, so that two of one name must not be one file there.
+#[test]
+fn programs_of_one_name_have_files_of_their_own() {
+    let folder = folder("names");
+    let called = |place: &str| {
+        let place = folder.join(place);
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::write(place.join("counted.click"), COUNTED).unwrap();
+        let out = ixora(&["compile", place.join("counted.click").to_str().unwrap(), "--no-build"]);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let manifest = std::fs::read_to_string(place.join("counted-compiled/Cargo.toml")).unwrap();
+        let names = manifest.lines().filter_map(|line| line.strip_prefix("name = ")).map(str::to_owned);
+        names.collect::<Vec<_>>()
+    };
+    let (one, other) = (called("a"), called("b"));
+    assert_eq!((one[0].as_str(), other[0].as_str()), ("\"counted\"", "\"counted\""));
+    assert!(one[1].starts_with("\"counted-") && one[1] != other[1], "{one:?} {other:?}");
+    assert_eq!(one, called("a"), "and keep them");
 }
 
 #[test]

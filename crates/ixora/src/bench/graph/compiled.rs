@@ -2,12 +2,8 @@
 //!
 //! The program that `ixora compile` makes of a workload measures itself: `PROGRAM bench`
 //! runs its configuration with and without its programs, window by window in turns. It is
-//! built in the user's cache, where what was built before is found again: a folder that
-//! others can write to would let them put their program in its place.
+//! built in the user's cache, where what was built before is found again.
 
-use std::fs::{DirBuilder, symlink_metadata};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ::bench::conditions::Conditions;
@@ -49,33 +45,9 @@ struct Row {
     compiled_cycles_per_packet: Spread,
 }
 
-/// The user's cache (XDG Base Directory Specification, `XDG_CACHE_HOME`).
-fn cache() -> Result<PathBuf, Failure> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
-    cache.ok_or_else(|| {
-        Failure::new("there is no place to build programs in").fix("export XDG_CACHE_HOME=/some/directory")
-    })
-}
-
-/// The folder of ours in a cache, made if it is not there; refused if anybody but this user
-/// can put something into it.
-fn private_folder(cache: &Path) -> Result<PathBuf, Failure> {
-    let folder = cache.join("ixora-compiled");
-    let failed = |error| Failure::new(format!("cannot make {}: {error}", folder.display()));
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
-    let found = symlink_metadata(&folder).map_err(failed)?; // a link is not followed
-    let own = rustix::process::geteuid().as_raw();
-    if !found.is_dir() || found.uid() != own || found.mode() & 0o022 != 0 {
-        return Err(Failure::new(format!("{} can be written by others than user {own}", folder.display()))
-            .fix("remove it, or export XDG_CACHE_HOME=/some/directory of yours"));
-    }
-    Ok(folder)
-}
-
 /// Compiles each workload and has its program measure itself.
 pub fn build_and_run(arguments: &Arguments) -> Result<(), Failure> {
-    let cache = private_folder(&cache()?)?;
+    let cache = compile::cache::folder()?;
     for name in &arguments.workload {
         let folder = cache.join(name);
         let program = compile::program_of(name, &workload::from_memory(name, 1)?, &folder)?;
@@ -129,32 +101,4 @@ pub fn run(compiled: &Compiled, words: impl Iterator<Item = String>) -> Result<(
         rows.push(row);
     }
     finish(&conditions, &rows, words.json.as_deref())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::private_folder;
-    use std::fs::{Permissions, create_dir, set_permissions, symlink_metadata};
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
-    #[test]
-    fn programs_are_built_where_nobody_else_writes() {
-        let cache = tempfile::tempdir().expect("a directory");
-        let folder = private_folder(cache.path()).expect("it is made");
-        assert_eq!(symlink_metadata(&folder).expect("a folder").permissions().mode() & 0o777, 0o700);
-        assert_eq!(private_folder(cache.path()).ok(), Some(folder.clone()), "and taken again");
-        set_permissions(&folder, Permissions::from_mode(0o777)).expect("it is ours");
-        assert!(private_folder(cache.path()).is_err(), "all may write to it");
-        let elsewhere = cache.path().join("elsewhere");
-        create_dir(&elsewhere).expect("a folder");
-        std::fs::remove_dir(&folder).expect("it is empty");
-        symlink(&elsewhere, &folder).expect("a link");
-        assert!(private_folder(cache.path()).is_err(), "it leads somewhere else");
-        if rustix::process::geteuid().is_root() {
-            std::fs::remove_file(&folder).expect("a link");
-            create_dir(&folder).expect("a folder");
-            std::os::unix::fs::chown(&folder, Some(65534), None).expect("root may");
-            assert!(private_folder(cache.path()).is_err(), "it is somebody else's");
-        }
-    }
 }
