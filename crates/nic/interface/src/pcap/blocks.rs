@@ -96,10 +96,8 @@ mod tests {
 
     #[test]
     fn a_file_that_takes_no_more_ends_with_a_whole_block() {
-        let place = tempfile::tempdir().expect("a directory");
-        let path = place.path().join("capture");
-        let file = File::create(&path).expect("a file");
-        let mut blocks = Blocks::new(file);
+        let file = rustix::fs::memfd_create(c"capture", rustix::fs::MemfdFlags::CLOEXEC).expect("a file");
+        let mut blocks = Blocks::new(file.into());
         for _ in 0..10 {
             blocks.write_all(&[7; 100]).expect("it is buffered");
         }
@@ -108,7 +106,7 @@ mod tests {
         blocks.file.write_all(&[8; 230]).expect("room");
         blocks.written += 200;
         blocks.cut();
-        assert_eq!(std::fs::metadata(&path).expect("a file").len(), 1200, "twelve whole blocks");
+        assert_eq!(blocks.file.metadata().expect("a file").len(), 1200, "twelve whole blocks");
     }
 
     #[test]
