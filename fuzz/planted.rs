@@ -109,6 +109,20 @@ pub const FAULTS: &[Fault] = &[
              Some((Attribute { kind, value }, rest))",
     },
     Fault {
+        target: "service",
+        name: "end-of-head-looked-for-too-late",
+        file: "net/service/src/http/mod.rs",
+        from: "before.saturating_sub(3)",
+        to: "if PLANTED { before } else { before.saturating_sub(3) }",
+    },
+    Fault {
+        target: "service",
+        name: "value-takes-what-follows",
+        file: "net/service/src/memcached/storage.rs",
+        from: "input.len().min(value.len - value.bytes.len())",
+        to: "if PLANTED { input.len() } else { input.len().min(value.len - value.bytes.len()) }",
+    },
+    Fault {
         target: "tcp",
         name: "acknowledges-what-was-not-sent",
         file: "net/tcp/src/input.rs",

@@ -30,6 +30,7 @@ const TARGETS: &[Target] = &[
     Target("overlay", 512, 6),
     Target("overlay_api", 512, 6),
     Target("rtnetlink", 1024, 10),
+    Target("service", 512, 10),
     Target("tcp", 512, 12),
     Target("twin_vfio_user", 130, 10),
     Target("twin_vhost_user", 130, 10),
