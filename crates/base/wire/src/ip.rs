@@ -90,7 +90,7 @@ pub mod port {
     pub const DISCARD: u16 = 9;
     /// HTTP (RFC 9110).
     pub const HTTP: u16 = 80;
-    /// memcached.
+    /// Caches that speak as memcached does.
     pub const MEMCACHED: u16 = 11_211;
 }
 

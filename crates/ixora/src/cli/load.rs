@@ -55,7 +55,7 @@ pub struct LoadOptions<W: Args> {
 /// How hard a server is loaded.
 #[derive(Args, Debug, Clone)]
 pub struct Course {
-    /// Connections.
+    /// Connections, all open before the first request.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=16_000))]
     pub connections: u16,
     /// Requests under way on each connection at most.

@@ -20,7 +20,7 @@ pub enum Error {
     Read {
         /// Which one.
         path: PathBuf,
-        /// Why.
+        /// Why it cannot be read.
         error: io::Error,
     },
     /// The files are more than there is room for.

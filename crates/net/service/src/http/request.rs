@@ -44,7 +44,7 @@ pub enum Method {
 pub enum Content {
     /// So many bytes, mostly none.
     Length(u64),
-    /// Chunks.
+    /// Chunks, each with its length.
     Chunked,
 }
 

@@ -21,7 +21,7 @@ pub enum Mode {
 /// A request to store.
 #[derive(Debug, Clone, Copy)]
 pub struct Update {
-    /// How.
+    /// How it is stored.
     pub mode: Mode,
     /// Whether the key goes to clients in base64.
     pub is_binary: bool,
