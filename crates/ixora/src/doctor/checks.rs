@@ -261,7 +261,7 @@ fn interfaces(system: &System) -> Check {
     let modules: Vec<&str> = modules.map(|(_, name)| *name).collect();
     match (modules.is_empty(), closed.is_empty()) {
         (false, _) => found.mend(as_root(&format!("modprobe -a {}", modules.join(" ")))),
-        (true, false) => found.mend("run ixora as root: sudo -E ixora …"),
+        (true, false) => found.mend("run it as root: sudo ixora …"),
         (true, true) => found,
     }
 }
@@ -516,7 +516,7 @@ mod tests {
             by_name(&system, "nic")
         };
         let up = check("0x1003\n");
-        assert!(up.seen.contains("NUMA node 1, interface eth7, in use"), "{}", up.seen);
+        assert!(up.seen.contains("NUMA node 1, IOMMU group 7, interface eth7, in use"), "{}", up.seen);
         assert!(up.meaning.contains("connections"));
         assert!(up.fix.expect("has a fix").contains("ip link set eth7 down && echo vfio-pci > /sys/bus"));
         let down = check("0x1002\n");
