@@ -369,7 +369,6 @@ mod tests {
         let files = crate::confine::Files { any: true, ..Default::default() };
         let needs = [
             (Needs { files, ..Needs::default() }, libc::SYS_openat),
-            (Needs { captures: true, ..Needs::default() }, libc::SYS_ftruncate),
             (Needs { listening: true, ..Needs::default() }, libc::SYS_bind),
             (Needs { signals: true, ..Needs::default() }, libc::SYS_kill),
             (Needs { memory: true, ..Needs::default() }, libc::SYS_memfd_create),
@@ -382,6 +381,14 @@ mod tests {
             }
             assert!(!rules.contains_key(&libc::SYS_execve) && !rules.contains_key(&libc::SYS_clone));
         }
+    }
+
+    #[test]
+    fn who_writes_captures_makes_files_shorter_and_opens_none() {
+        let captures = rules(&Needs { captures: true, ..Needs::default() }).expect("values fit");
+        let none = rules(&Needs::default()).expect("values fit");
+        assert!(captures.contains_key(&libc::SYS_ftruncate) && !none.contains_key(&libc::SYS_ftruncate));
+        assert_eq!(captures.len(), none.len() + 1, "nothing else");
     }
 
     #[test]
