@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,11 @@ use crate::step::target;
 const LOOK: Duration = Duration::from_millis(5);
 /// So many lines tell of what was killed.
 const LINES: usize = 60;
+/// The variable that all processes of a command have, those too whose parent has ended.
+const VARIABLE: &str = "IXORA_XTASK_COMMAND";
+
+/// How many commands were run.
+static COMMANDS: AtomicU64 = AtomicU64::new(0);
 
 /// How a command ended.
 #[derive(Debug)]
@@ -37,14 +43,15 @@ impl End {
 
 /// Runs a command to its end or to the limit. Nobody answers what it may ask.
 pub fn run(command: &mut Command, limit: Duration) -> io::Result<End> {
-    let mut child = command.stdin(Stdio::null()).spawn()?;
+    let mark = format!("{}-{}", std::process::id(), COMMANDS.fetch_add(1, Ordering::Relaxed));
+    let mut child = command.env(VARIABLE, &mark).stdin(Stdio::null()).spawn()?;
     let begin = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(End::Status(status));
         }
         if begin.elapsed() > limit {
-            return Ok(End::TimeLimit(kill(&mut child, limit)?));
+            return Ok(End::TimeLimit(kill(&mut child, &mark, limit)?));
         }
         thread::sleep(LOOK);
     }
@@ -63,8 +70,8 @@ pub fn run_with_output(name: &str, command: &mut Command, limit: Duration) -> io
 }
 
 /// Kills a program and all that it started; what they were doing.
-fn kill(child: &mut Child, limit: Duration) -> io::Result<String> {
-    let processes = descendants(child.id());
+fn kill(child: &mut Child, mark: &str, limit: Duration) -> io::Result<String> {
+    let processes = started(child.id(), mark);
     let mut told = format!("killed after {} s; its processes:", limit.as_secs());
     for line in processes.iter().flat_map(|process| threads(*process)).take(LINES) {
         let _ = write!(told, "\n  {line}");
@@ -77,22 +84,34 @@ fn kill(child: &mut Child, limit: Duration) -> io::Result<String> {
     Ok(told)
 }
 
-/// A process and all that descend from it, parents first.
-fn descendants(process: u32) -> Vec<u32> {
-    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+/// A command's process and all that it started, parents first: its descendants, and those that
+/// have its mark though their parents have ended, with their descendants.
+fn started(process: u32, mark: &str) -> Vec<u32> {
+    let (mut children, mut marked): (BTreeMap<u32, Vec<u32>>, _) = (BTreeMap::new(), vec![]);
+    let variable = format!("{VARIABLE}={mark}");
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         if let Some(parent) = parent(&stat) {
             children.entry(parent).or_default().push(number);
         }
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()) {
+            marked.push(number);
+        }
     }
     let (mut all, mut next) = (vec![process], 0);
-    while let Some(parent) = all.get(next) {
-        all.extend(children.remove(parent).unwrap_or_default());
-        next += 1;
+    loop {
+        while let Some(parent) = all.get(next) {
+            all.extend(children.remove(parent).unwrap_or_default());
+            next += 1;
+        }
+        let orphan = marked.iter().find(|number| !all.contains(number));
+        match orphan {
+            Some(orphan) => all.push(*orphan),
+            None => return all,
+        }
     }
-    all
 }
 
 /// The parent in a line of `/proc/PID/stat`, proc_pid_stat(5): the second field behind the
@@ -130,12 +149,13 @@ mod tests {
     fn what_never_ends_is_killed_with_all_that_it_started_and_told() {
         let begin = Instant::now();
         let mut shell = Command::new("sh");
-        let script = "echo begun; (trap '' TERM; sleep 61.5) & sleep 61.5";
+        // The last one has no parent any more.
+        let script = "echo begun; (trap '' TERM; sleep 61.5) & (sleep 61.5 &); sleep 61.5";
         let ended = run_with_output("xtask-limit", shell.args(["-c", script]), Duration::from_millis(300));
         let (end, output) = ended.expect("a shell");
         assert_eq!(output, "begun\n");
         let told = end.failure().expect("it was killed");
-        assert!(told.matches("sleep 61.5").count() >= 2 && told.contains("thread sleep: S"), "{told}");
+        assert!(told.matches(": sleep 61.5").count() >= 3 && told.contains("thread sleep: S"), "{told}");
         assert!(begin.elapsed() < Duration::from_secs(30));
         let left = Command::new("pgrep").args(["-f", "^sleep 61.5"]).status().expect("pgrep");
         assert!(!left.success(), "a process is left");
