@@ -142,6 +142,7 @@ registers! {
 
     PFINT_ICR0 @ 0x038780, RC, "10", "Interrupt causes of vector 0" {
         INTEVENT = 1 << 0;
+        MAL_DETECT = 1 << 19;
         GRST = 1 << 20;
         HMC_ERR = 1 << 26;
         ADMINQ = 1 << 30;

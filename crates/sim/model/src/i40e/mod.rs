@@ -212,6 +212,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     /// That time is over.
     fn reset_card(&mut self) {
         self.reset_due_ns = None;
+        self.host.counters.malicious = false;
         self.registers = Registers::new();
         self.reset_function();
     }

@@ -69,6 +69,10 @@ impl<W: Window> RxQueue<W> {
         registers: &Registers,
         host: &mut Host<D, P>,
     ) -> bool {
+        if host.counters.dma_off {
+            host.counters.report(Rule::BusMasterOff, Location::Rx(n), n.into());
+            return false;
+        }
         let Some(words) = hmc.context::<4>(Objects::rx(registers), n, &host.dma) else {
             host.counters.report(Rule::ContextUnreachable, Location::Rx(n), n.into());
             return false;

@@ -322,6 +322,8 @@ fn descriptors_that_make_no_sense_are_reported_and_their_packet_lost() {
         assert_eq!(guest.cable.from_host.len(), sent + usize::from(!stops), "{rule:?}");
         let told = |guest: &mut Guest| guest.chip.read(PF_MDET_TX::AT);
         assert_eq!(told(&mut guest), u32::from(stops), "{rule:?}");
+        let causes = guest.chip.read(PFINT_ICR0::AT);
+        assert_eq!(causes & PFINT_ICR0::MAL_DETECT != 0, stops, "{rule:?}");
         guest.chip.write(PF_MDET_TX::AT, PF_MDET_TX::VALID);
         assert_eq!(told(&mut guest), 0, "{rule:?}");
         for (announcement, request) in
@@ -335,6 +337,21 @@ fn descriptors_that_make_no_sense_are_reported_and_their_packet_lost() {
         guest.transmit(&[data(60, end)]);
         assert_eq!(guest.cable.from_host.len(), sent + 1, "{rule:?}");
     }
+}
+
+/// Its context is in memory that the device does not access.
+#[test]
+fn a_queue_does_not_start_without_bus_mastering() {
+    let mut guest = Guest::new();
+    guest.start(&[], &[]);
+    guest.chip.write(QRX_ENA::at(0), 0);
+    guest.chip.set_bus_master(false);
+    guest.chip.write(QRX_ENA::at(0), QRX_ENA::QENA_REQ);
+    assert_eq!(guest.chip.read(QRX_ENA::at(0)) & QRX_ENA::QENA_STAT, 0);
+    assert!(guest.broke(Rule::BusMasterOff) > 0);
+    guest.chip.set_bus_master(true);
+    guest.chip.write(QRX_ENA::at(0), QRX_ENA::QENA_REQ);
+    assert_ne!(guest.chip.read(QRX_ENA::at(0)) & QRX_ENA::QENA_STAT, 0);
 }
 
 #[test]

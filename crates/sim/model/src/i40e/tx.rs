@@ -101,6 +101,10 @@ impl<W: Window> TxQueue<W> {
         host: &mut Host<D, P>,
     ) -> bool {
         let place = Location::Tx(n);
+        if host.counters.dma_off {
+            host.counters.report(Rule::BusMasterOff, place, n.into());
+            return false;
+        }
         let Some(words) = hmc.context::<16>(Objects::tx(registers), n, &host.dma) else {
             host.counters.report(Rule::ContextUnreachable, place, n.into());
             return false;
@@ -161,6 +165,7 @@ impl<W: Window> TxQueue<W> {
             }
             if self.stopped {
                 host.counters.malicious = true;
+                host.counters.interrupts.cause(PFINT_ICR0::MAL_DETECT);
                 break;
             }
             self.ring.advance();
