@@ -140,7 +140,9 @@ impl Stack {
         }
         let queued = connection.end.since(connection.una) as usize;
         let options = &shared.options;
-        if queued + packet.len() > options.send_buffer as usize || packet.next().is_some() {
+        // A packet that is longer than the whole buffer goes alone: no event would tell of room.
+        let is_over = queued > 0 && queued + packet.len() > options.send_buffer as usize;
+        if is_over || packet.next().is_some() {
             return Err((packet, Refusal::Full));
         }
         if packet.is_empty() || connection.extend_last(&packet, shared) {

@@ -128,6 +128,19 @@ fn what_is_written_byte_by_byte_shares_buffers() {
     assert_eq!(sent.len(), 3);
 }
 
+/// A packet that is longer than the send buffer is sent when nothing else is on its way: it
+/// would be refused for ever.
+#[test]
+fn a_packet_longer_than_the_send_buffer_goes_alone() {
+    let (mut rig, id) = Rig::open(Options { send_buffer: 1 << 10, ..few() });
+    assert_eq!(rig.write(id, 1460).len(), 1);
+    rig.with(|stack, io| assert_eq!(stack.write(id, &[1; 1460], io), Ok(0)));
+    rig.acknowledgement = rig.acknowledgement.wrapping_add(1460);
+    rig.send(Flags::ACK, &[]);
+    assert!(matches!(rig.events[..], [Event::Sent { bytes: 1460, .. }]), "{:?}", rig.events);
+    assert_eq!(rig.write(id, 1460).len(), 1);
+}
+
 /// An echo to a peer that sends bytes one by one and takes none.
 #[test]
 fn an_echo_keeps_little_for_who_does_not_read() {
