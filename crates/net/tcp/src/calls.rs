@@ -203,6 +203,19 @@ impl Stack {
         Ok(())
     }
 
+    /// The application has freed so many received packets whose bytes it has not consumed,
+    /// because it copied them: they no longer count among the packets that connections keep.
+    /// Packets whose bytes are consumed need not be told, for [`consume`](Stack::consume)
+    /// counts them.
+    ///
+    /// # Errors
+    /// [`Refusal::Gone`].
+    pub fn release(&mut self, id: Id, packets: usize) -> Result<(), Refusal> {
+        let (connection, shared) = self.known(id)?;
+        connection.count_released(packets.try_into().unwrap_or(u32::MAX), shared);
+        Ok(())
+    }
+
     /// Ends this side: nothing is sent behind what is queued. The other side may go on.
     ///
     /// # Errors

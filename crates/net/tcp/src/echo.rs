@@ -27,12 +27,14 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Keeps a packet, or its bytes in the last one that waits.
-    fn push(&mut self, packet: Packet, io: &mut Io) {
-        match self.packets.back_mut().is_some_and(|last| append(last, &packet)) {
+    /// Keeps a packet, or its bytes in the last one that waits; whether the packet was freed.
+    fn push(&mut self, packet: Packet, io: &mut Io) -> bool {
+        let is_copied = self.packets.back_mut().is_some_and(|last| append(last, &packet));
+        match is_copied {
             true => io.pool.free(packet),
             false => self.packets.push_back(packet),
         }
+        is_copied
     }
 }
 
@@ -40,7 +42,10 @@ impl Echo {
     /// Sends a packet back, or keeps it.
     fn send(&mut self, id: Id, packet: Packet, stack: &mut Stack, io: &mut Io) {
         if let Some(waiting) = self.waiting.get_mut(&id) {
-            return waiting.push(packet, io);
+            if waiting.push(packet, io) {
+                let _ = stack.release(id, 1);
+            }
+            return;
         }
         let len = packet.len();
         match stack.send(id, packet, io) {

@@ -45,7 +45,8 @@ pub enum Event {
         is_passive: bool,
     },
     /// Bytes came: the packet is the application's, and holds nothing else. The window
-    /// opens again by [`Stack::consume`].
+    /// opens again by [`Stack::consume`]; an application that frees the packet earlier tells
+    /// so by [`Stack::release`].
     Received {
         /// On which one.
         connection: Id,

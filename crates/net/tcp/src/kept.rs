@@ -3,7 +3,9 @@
 //! received ones, so that an application that sends what it received never waits for itself.
 //!
 //! A connection may keep as many packets as are left of the limit (Choudhury and Hahne, 1998):
-//! a few that keep much leave room for others, and the more there are the less each has.
+//! a few that keep much leave room for others, and the more there are the less each has. An
+//! eighth of the limit is only for the first packets of connections that keep none, for those
+//! that came one after the other and consume nothing would leave them no packet.
 
 use std::collections::VecDeque;
 
@@ -54,15 +56,23 @@ impl Shared {
     /// Whether a connection that keeps `own` packets to be sent may keep another one.
     #[inline]
     pub fn may_queue(&self, own: u32) -> bool {
-        (own as usize) < self.limit().saturating_sub(self.nodes.packets())
+        may_keep(own, self.nodes.packets(), self.limit())
     }
 
     /// Whether a connection that keeps `own` received packets may keep another one. Those
     /// that applications have not consumed count as well.
     #[inline]
     fn may_receive(&self, own: u32) -> bool {
-        (own as usize) < self.limit().saturating_sub(self.early.packets() + self.unconsumed as usize)
+        may_keep(own, self.early.packets() + self.unconsumed as usize, self.limit())
     }
+}
+
+/// Whether a connection that keeps `own` packets may keep another one where all together keep
+/// `used` of `limit`.
+#[inline]
+fn may_keep(own: u32, used: usize, limit: usize) -> bool {
+    let left = (limit - limit / 8).saturating_sub(used);
+    (own as usize) < left || own == 0 && used < limit
 }
 
 impl Connection {
@@ -106,6 +116,13 @@ impl Connection {
         let left = u64::from(packets) * u64::from(self.unconsumed);
         self.unconsumed_packets = left.div_ceil(u64::from(before.max(1))) as u32;
         shared.unconsumed -= packets - self.unconsumed_packets;
+    }
+
+    /// Counts packets that the application has freed before it consumed their bytes.
+    pub fn count_released(&mut self, packets: u32, shared: &mut Shared) {
+        let released = packets.min(self.unconsumed_packets);
+        self.unconsumed_packets -= released;
+        shared.unconsumed -= released;
     }
 }
 

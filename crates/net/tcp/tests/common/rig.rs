@@ -139,6 +139,12 @@ impl Rig {
         self.with(|stack, io| assert_eq!(stack.write(id, &data, io), Ok(len)))
     }
 
+    /// Looks whether all that the stack keeps is as it must be.
+    pub fn check(&self) {
+        #[cfg(debug_assertions)]
+        self.stack.assert_sound();
+    }
+
     pub fn state(&self, id: Id) -> Option<State> {
         self.stack.info(id).map(|info| info.state)
     }
