@@ -27,7 +27,8 @@ impl Stack {
             "of connections that are no more"
         );
         assert_eq!(unconsumed, shared.unconsumed);
-        assert!(early + unconsumed as usize <= shared.options.packets as usize / 2);
+        let limit = shared.options.packets as usize / 2;
+        assert!(early + unconsumed as usize <= limit && early <= limit / 2);
     }
 }
 

@@ -5,7 +5,9 @@
 //! A connection may keep as many packets as are left of the limit (Choudhury and Hahne, 1998):
 //! a few that keep much leave room for others, and the more there are the less each has. An
 //! eighth of the limit is only for the first packets of connections that keep none, for those
-//! that came one after the other and consume nothing would leave them no packet.
+//! that came one after the other and consume nothing would leave them no packet. What came
+//! before its turn has half of the limit for received packets, for it can be sent again: many
+//! gaps leave the other half to what comes in order.
 
 use std::collections::VecDeque;
 
@@ -63,7 +65,13 @@ impl Shared {
     /// that applications have not consumed count as well.
     #[inline]
     fn may_receive(&self, own: u32) -> bool {
-        may_keep(own, self.early.packets() + self.unconsumed as usize, self.limit())
+        may_keep(own, self.received(), self.limit())
+    }
+
+    /// Received packets that connections keep.
+    #[inline]
+    fn received(&self) -> usize {
+        self.early.packets() + self.unconsumed as usize
     }
 }
 
@@ -71,8 +79,13 @@ impl Shared {
 /// `used` of `limit`.
 #[inline]
 fn may_keep(own: u32, used: usize, limit: usize) -> bool {
-    let left = (limit - limit / 8).saturating_sub(used);
-    (own as usize) < left || own == 0 && used < limit
+    may_share(own, used, limit) || own == 0 && used < limit
+}
+
+/// The same, without what is only for connections that keep none.
+#[inline]
+fn may_share(own: u32, used: usize, limit: usize) -> bool {
+    (own as usize) < (limit - limit / 8).saturating_sub(used)
 }
 
 impl Connection {
@@ -88,8 +101,10 @@ impl Connection {
 
     /// Whether there is room for a packet that came before its turn.
     pub fn has_room_early(&self, shared: &Shared) -> bool {
-        self.early.len < shared.options.out_of_order
-            && shared.may_receive(self.unconsumed_packets + self.early.len)
+        let (own, limit) = (self.early.len, shared.limit());
+        own < shared.options.out_of_order
+            && may_keep(own, shared.early.packets(), limit / 2)
+            && may_share(self.unconsumed_packets + own, shared.received(), limit)
     }
 
     /// Lets go of what came before its turn.

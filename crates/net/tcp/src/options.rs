@@ -73,8 +73,8 @@ pub struct Options {
     /// How long it keeps them while nothing comes in front of them, in nanoseconds.
     pub out_of_order_ns: i64,
     /// Packets that all connections keep together, 128 at least: half of them to be sent and
-    /// acknowledged, and half that came before their turn or were neither consumed nor
-    /// released.
+    /// acknowledged, and half that came before their turn, which is a quarter at most, or were
+    /// neither consumed nor released.
     pub packets: u32,
     /// Connections in all, at most 2³¹.
     pub connections: u32,
