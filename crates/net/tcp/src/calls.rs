@@ -40,8 +40,8 @@ pub enum Refusal {
 
 impl Connection {
     /// Queues a SYN or a FIN.
-    pub fn queue_control(&mut self, shared: &mut Shared) {
-        self.queue_node(Node::to_send(None, self.end), shared);
+    pub fn queue_control(&mut self, shared: &mut Shared, now_ns: i64) {
+        self.queue_node(Node::to_send(None, self.end), shared, now_ns);
     }
 
     /// Copies a packet into the last one of the queue, if that has not been sent and both are
@@ -57,11 +57,14 @@ impl Connection {
         is_joined
     }
 
-    fn queue_node(&mut self, node: Node, shared: &mut Shared) {
+    fn queue_node(&mut self, node: Node, shared: &mut Shared, now_ns: i64) {
         self.end = self.end.plus(node.len());
         let at = shared.nodes.push_back(&mut self.queue, node);
         if self.unsent == NONE {
             self.unsent = at;
+        }
+        if self.state.is_synchronized() {
+            self.watch_progress(now_ns);
         }
     }
 }
@@ -119,7 +122,7 @@ impl Stack {
         connection.is.has_scale = options.window_scale;
         connection.is.has_ecn = options.ecn;
         connection.heard_ns = io.now_ns;
-        connection.queue_control(&mut self.shared);
+        connection.queue_control(&mut self.shared, io.now_ns);
         let id = connection.id(index);
         self.settle(index, Next::Keep, io);
         Ok(id)
@@ -160,7 +163,7 @@ impl Stack {
         if own >= shared.options.send_packets {
             return Err((packet, Refusal::Full));
         }
-        connection.queue_node(Node::to_send(Some(packet), connection.end), shared);
+        connection.queue_node(Node::to_send(Some(packet), connection.end), shared, io.now_ns);
         self.settle(id.index, Next::Keep, io);
         Ok(())
     }
@@ -226,7 +229,7 @@ impl Stack {
             return Err(Refusal::Finished);
         }
         connection.is.is_finished = true;
-        connection.queue_control(shared);
+        connection.queue_control(shared, io.now_ns);
         connection.end_side();
         self.settle(id.index, Next::Keep, io);
         Ok(())
@@ -239,7 +242,10 @@ impl Stack {
     pub fn close(&mut self, id: Id, io: &mut Io) -> Result<(), Refusal> {
         let fin_wait_ns = self.shared.options.fin_wait_ns;
         let (connection, _) = self.known(id)?;
-        connection.is.is_released = true;
+        if !std::mem::replace(&mut connection.is.is_released, true) {
+            // From now on nobody waits for the other side.
+            connection.progress.since_ns = io.now_ns;
+        }
         if connection.state == State::SynSent {
             self.remove(id.index, io);
             return Ok(());

@@ -13,6 +13,7 @@ use crate::event::{Event, Id, Reason};
 use crate::key::Key;
 use crate::options::Options;
 use crate::path::Path;
+use crate::progress::Progress;
 use crate::queue::{List, NONE, Nodes};
 use crate::rtt::RoundTrip;
 use crate::segment::Segment;
@@ -81,10 +82,12 @@ pub enum Deadline {
     Gap,
     /// The application's own.
     Application,
+    /// Looking whether the other side takes what is sent.
+    Progress,
 }
 
 /// The number of deadlines.
-pub const DEADLINES: usize = 7;
+pub const DEADLINES: usize = 8;
 /// A deadline that is not set.
 pub const NEVER: i64 = i64::MAX;
 
@@ -217,6 +220,8 @@ pub struct Connection {
     pub congestion: Congestion,
     /// How recovery is paced.
     pub reduction: RateReduction,
+    /// Since when the other side takes too little.
+    pub progress: Progress,
     /// What came before what stands in front of it.
     pub early: List,
     /// The next number expected.
@@ -337,6 +342,7 @@ impl Connection {
             rtt: RoundTrip::new(),
             congestion: Congestion::new(options.algorithm, segment.into()),
             reduction: RateReduction::default(),
+            progress: Progress::default(),
             early: List::default(),
             receive_next: unknown,
             receive_edge: unknown,
@@ -443,6 +449,9 @@ impl Connection {
             self.congestion.window = self.payload_size();
         }
         self.is.is_known = true;
+        if self.unsent != NONE {
+            self.watch_progress(io.now_ns); // of what was queued in front of the SYN's answer
+        }
         if let Some(keep_alive) = shared.options.keep_alive {
             self.set(Deadline::Idle, io.now_ns + keep_alive.idle_ns);
         }

@@ -54,6 +54,7 @@ counters! {
     resets_sent "connections were reset by this side";
     resets_received "connections were reset by the other side";
     timed_out "connections were given up because nobody answered";
+    stalled "connections were reset because the other side took too little of what was sent";
     challenges "challenge acknowledgements were sent (RFC 5961)";
     cookies_sent "SYN cookies were sent (RFC 4987)";
     cookies_accepted "connections were opened by a SYN cookie";

@@ -27,7 +27,7 @@ pub enum Reason {
     Finished,
     /// The other side reset it.
     Reset,
-    /// Nobody answered for too long.
+    /// Nobody answered, or took what was sent, for too long.
     TimedOut,
     /// Data came after the application had closed it, which reset it (RFC 9293, section
     /// 3.6.1).

@@ -71,10 +71,12 @@ pub enum Timer {
     Gap,
     /// The application's own timer.
     Application,
+    /// Looking whether the other side takes what is sent.
+    Progress,
 }
 
 /// The timers with their deadlines.
-const TIMERS: [(Deadline, Timer); 7] = [
+const TIMERS: [(Deadline, Timer); 8] = [
     (Deadline::Retransmit, Timer::Retransmit),
     (Deadline::Probe, Timer::Probe),
     (Deadline::Reorder, Timer::Reorder),
@@ -82,6 +84,7 @@ const TIMERS: [(Deadline, Timer); 7] = [
     (Deadline::Idle, Timer::Idle),
     (Deadline::Gap, Timer::Gap),
     (Deadline::Application, Timer::Application),
+    (Deadline::Progress, Timer::Progress),
 ];
 
 impl Connection {

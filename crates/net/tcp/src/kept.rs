@@ -61,6 +61,12 @@ impl Shared {
         may_keep(own, self.nodes.packets(), self.limit())
     }
 
+    /// Whether connections keep so many packets to be sent, three quarters of all, that others
+    /// have few left.
+    pub fn is_scarce(&self) -> bool {
+        self.nodes.packets() > self.limit() / 4 * 3
+    }
+
     /// Whether a connection that keeps `own` received packets may keep another one. Those
     /// that applications have not consumed count as well.
     #[inline]

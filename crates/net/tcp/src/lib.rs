@@ -48,6 +48,7 @@ mod link;
 mod options;
 mod output;
 mod path;
+mod progress;
 mod queue;
 mod rtt;
 mod segment;

@@ -85,7 +85,8 @@ pub struct Options {
     pub time_wait: u32,
     /// How long TIME-WAIT lasts, in nanoseconds: twice the longest life of a segment.
     pub time_wait_ns: i64,
-    /// How long a closed connection waits for the other side's end, in nanoseconds.
+    /// How long a closed connection waits for the other side's end, and for the other side to
+    /// take what is still to be sent, in nanoseconds.
     pub fin_wait_ns: i64,
     /// The shortest time before something is sent again, in nanoseconds. RFC 6298 wants a
     /// second, and Linux has 200 ms.

@@ -214,7 +214,7 @@ impl Stack {
         connection.heard_ns = io.now_ns;
         connection.learn(segment, &self.shared.options, io.now_ns);
         connection.set_window(segment);
-        connection.queue_control(&mut self.shared);
+        connection.queue_control(&mut self.shared, io.now_ns);
         self.half_open += 1;
         self.settle(index, Next::Keep, io);
     }

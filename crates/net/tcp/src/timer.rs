@@ -37,6 +37,12 @@ impl Connection {
         if self.is_due(Deadline::Gap, io) {
             self.drop_early(Reason::RxTcpGap, shared, io.pool);
         }
+        if self.is_due(Deadline::Progress, io) {
+            let next = self.check_progress(shared, io);
+            if next != Next::Keep {
+                return next;
+            }
+        }
         match self.is_due(Deadline::Idle, io) {
             true => self.idle(shared, io),
             false => Next::Keep,

@@ -123,6 +123,45 @@ fn a_window_that_shrinks_to_nothing_does_not_end_the_connection() {
     assert_eq!(rig.ended(), Some(tcp::Reason::TimedOut));
 }
 
+/// What an application has closed ends, though the other side keeps its window closed and
+/// answers what it is asked; what it has only finished does not.
+#[test]
+fn a_closed_window_does_not_keep_a_closed_connection() {
+    for (is_closed, is_both) in [(true, false), (true, true), (false, false)] {
+        let (mut rig, id) = Rig::open(Options::default());
+        rig.window = 0;
+        rig.send(Flags::ACK, &[]);
+        assert!(rig.write(id, 1000).is_empty());
+        rig.pass(300 * SECOND); // as long as it is wanted it waits
+        rig.send(Flags::ACK, &[]);
+        rig.with(|stack, io| match is_closed {
+            true => stack.close(id, io).unwrap(),
+            false => stack.finish(id, io).unwrap(),
+        });
+        if is_both {
+            rig.send(Flags::FIN | Flags::ACK, &[]);
+            rig.sequence = rig.sequence.wrapping_add(1);
+        }
+        let mut reset_ns = None;
+        let begin_ns = rig.now;
+        while rig.now < begin_ns + 200 * SECOND {
+            for sent in rig.pass(SECOND) {
+                match sent.header.flags.contains(Flags::RST) {
+                    true => reset_ns = Some(rig.now - begin_ns),
+                    false => _ = rig.send(Flags::ACK, &[]),
+                }
+            }
+        }
+        if is_closed {
+            assert!((60 * SECOND..75 * SECOND).contains(&reset_ns.unwrap()), "{reset_ns:?}");
+            assert_eq!((rig.ended(), rig.stack.len()), (Some(tcp::Reason::TimedOut), 0));
+            assert_eq!(rig.stack.counters().stalled, 1);
+        } else {
+            assert_eq!((reset_ns, rig.state(id)), (None, Some(State::FinWait1)));
+        }
+    }
+}
+
 /// RFC 2018, section 8: a receiver may let go of what it told of; all of that is sent again
 /// at the first timeout which shows it.
 #[test]

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::rig::{FIRST, OURS, Rig, THEIRS};
+use common::rig::{FIRST, OURS, Rig, Sent, THEIRS, ends};
 use common::{MS, SECOND};
 use port::Reason;
 use tcp::{Echo, Event, Id, Options, Service, State};
@@ -290,6 +290,53 @@ fn who_waits_for_others_buffers_is_told() {
         rig.events
     );
     assert!(!rig.stack.is_ready(), "it was told once");
+}
+
+/// Answers what the stack sends to peers that take nothing, or a byte at a time.
+fn answer(rig: &mut Rig, peers: &mut [Peer], sent: &[Sent], window: u16) {
+    for segment in sent.iter().filter(|segment| !segment.header.flags.contains(Flags::RST)) {
+        let port = segment.header.dst_port;
+        let Some(peer) = peers.iter_mut().find(|peer| peer.port == port) else { continue };
+        if segment.header.sequence == peer.acknowledgement {
+            peer.acknowledgement = ends(segment);
+        }
+        peer.speaks(rig);
+        rig.window = window;
+        rig.send(Flags::ACK, &[]);
+    }
+}
+
+/// Those who take nothing of what is kept for them, or next to nothing, are reset when others
+/// need the room.
+#[test]
+fn who_takes_nothing_is_reset_when_packets_are_scarce() {
+    for window in [0, 1] {
+        let mut rig = Rig::new(few());
+        rig.window = 0;
+        let mut hogs: Vec<Peer> = (0..15).map(|n| Peer::open(&mut rig, 2000 + n, |_| ())).collect();
+        for hog in &hogs {
+            rig.with(|stack, io| while stack.write(hog.id, &[1; 1460], io).unwrap() > 0 {});
+        }
+        rig.window = 50_000;
+        let other = Peer::open(&mut rig, 999, |_| ());
+        rig.with(|stack, io| assert_eq!(stack.write(other.id, &[2; 1460], io), Ok(0)));
+        for _ in 0..90 {
+            for _ in 0..4 {
+                let sent = rig.pass(SECOND / 4);
+                answer(&mut rig, &mut hogs, &sent, window);
+            }
+        }
+        let is_told =
+            |event: &Event| matches!(event, Event::Sent { connection, bytes: 0 } if *connection == other.id);
+        assert!(rig.events.iter().any(is_told), "there is room for who had none");
+        let (stalled, left) = (rig.stack.counters().stalled, rig.stack.kept_packets());
+        assert!(stalled > 0 && left <= 48, "{stalled} reset, {left} packets are kept");
+        assert_eq!(rig.stack.len() as u64, 16 - stalled, "nobody else ended");
+        (rig.port, rig.sequence, rig.acknowledgement) = (other.port, other.sequence, other.acknowledgement);
+        let sent = rig.write(other.id, 3 * 1460);
+        assert_eq!(sent.iter().map(|segment| segment.payload.len()).sum::<usize>(), 3 * 1460);
+        rig.check();
+    }
 }
 
 /// A largest segment of 64 bytes makes thirty packets of one that the application sends.
