@@ -126,8 +126,13 @@ impl Connection {
             if self.in_flight > 0 && self.in_flight + len > self.congestion.window {
                 break;
             }
-            if len > self.payload_size() && !self.split(here, self.payload_size(), shared, io) {
-                return Stop::NoRoom;
+            if len > self.payload_size() {
+                if !self.may_split(shared) {
+                    break; // what is on its way makes room, or a timer goes on
+                }
+                if !self.split(here, self.payload_size(), shared, io) {
+                    return Stop::NoRoom;
+                }
             }
             let Some(node) = shared.nodes.get_mut(here) else { break };
             at = node.next;
@@ -186,9 +191,10 @@ impl Connection {
         self.is.has_nagle && is_small && self.small_end.is_after(self.una)
     }
 
-    /// Whether a node may be cut in two, which takes a buffer more.
+    /// Whether a node may be cut in two, which takes a buffer more: one may be at any time, so
+    /// that something is on its way.
     pub fn may_split(&self, shared: &Shared) -> bool {
-        self.nxt == self.una || shared.may_queue(self.queue.len)
+        self.in_flight == 0 || shared.may_queue(self.queue.len)
     }
 
     /// Payload bytes that the other side's window takes at once.

@@ -48,6 +48,29 @@ fn what_was_too_long_is_sent_again_at_once_in_shorter_segments() {
     assert_eq!(lengths(&rig.write(id, 1460)), [1460]);
 }
 
+/// Segments that are cut for a shorter path take no more packets than may be kept.
+#[test]
+fn what_was_too_long_is_cut_as_far_as_there_is_room() {
+    let (mut rig, id) = Rig::open(Options { packets: 128, ..Options::default() });
+    let mut sent = rig.write(id, 28 * 1460);
+    assert_eq!((rig.stack.kept_packets(), sent.len()), (28, 10), "more would be more than its share");
+    sent = tell(&mut rig, sent[0].header.sequence, 576);
+    let (mut came, mut most) = (0, 0);
+    for _ in 0..600 {
+        most = most.max(rig.stack.kept_packets());
+        for segment in std::mem::take(&mut sent) {
+            if segment.header.sequence == rig.acknowledgement && segment.payload.len() <= 536 {
+                came += segment.payload.len();
+                rig.acknowledgement = ends(&segment);
+                sent.extend(rig.send(Flags::ACK, &[]));
+            }
+        }
+        sent.extend(rig.pass(100 * MS));
+    }
+    assert_eq!(came, 28 * 1460);
+    assert!(most <= 29, "{most} packets");
+}
+
 /// RFC 5927: only what is on its way can have been too long, and nobody makes segments tiny.
 #[test]
 fn strangers_do_not_make_segments_short() {
