@@ -435,12 +435,21 @@ impl Connection {
         let (sequence, flags) = (self.nxt, Flags::RST | Flags::ACK);
         let header = self.header(addresses, sequence, flags, shared, io.now_ns);
         shared.counters.resets_sent += 1;
-        send_reply(&header, shared, io);
+        send_once(&header, shared, io);
+    }
+}
+
+/// Answers a segment of no connection. Answers take no more than half of the room, for a flood
+/// of such segments comes before connections have their turn to send.
+pub fn send_reply(header: &Header, shared: &mut Shared, io: &mut Io) {
+    match io.out.room() > io.out.len() {
+        true => send_once(header, shared, io),
+        false => shared.counters.lose(port::Reason::TxTcpReply),
     }
 }
 
 /// Sends a segment that is not sent again: one for which there is no room is counted.
-pub fn send_reply(header: &Header, shared: &mut Shared, io: &mut Io) {
+fn send_once(header: &Header, shared: &mut Shared, io: &mut Io) {
     let packet = if io.out.room() > 0 { header.build(io.pool, &[], shared.options.offload) } else { None };
     match packet.map(|packet| io.out.push(packet)) {
         Some(None) => shared.counters.segments_sent += 1,

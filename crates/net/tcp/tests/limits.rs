@@ -3,10 +3,12 @@
 
 mod common;
 
-use common::rig::{FIRST, OURS, Rig, Sent, THEIRS, ends};
-use common::{MS, SECOND};
+use common::rig::{FIRST, OURS, Rig, Sent, THEIRS, ends, packet};
+use common::{MS, SECOND, frame};
+use memory::Batch;
 use port::Reason;
-use tcp::{Echo, Event, Id, Options, Service, State};
+use tcp::{Echo, Event, Id, Io, Options, Service, State};
+use wire::Flow;
 use wire::tcp::{Flags, Repr};
 
 /// 64 packets to be sent, and 64 received ones.
@@ -382,6 +384,29 @@ fn time_wait_makes_room_when_the_table_is_full() {
     assert_eq!((counters.cookies_sent, counters.time_wait_ended), (0, 2));
     rig.with(|stack, io| _ = stack.connect(OURS.into(), (THEIRS.into(), 9), io).unwrap());
     assert_eq!((rig.stack.len(), rig.stack.counters().time_wait_ended), (4, 3));
+}
+
+/// Answers to a flood leave room for what connections send in the same turn.
+#[test]
+fn answers_to_strangers_leave_room_for_connections() {
+    for flags in [Flags::ACK, Flags::SYN] {
+        let (mut rig, id) = Rig::open(Options { half_open: 0, ..Options::default() });
+        let flood: Vec<Vec<u8>> = (0..200)
+            .map(|n| packet(&Repr { src_port: 10_000 + n, ..rig.segment(flags) }, &[], &[]))
+            .collect();
+        let mut out = Batch::with_limit(64);
+        let mut io = Io { now_ns: rig.now, pool: &mut rig.pool, out: &mut out };
+        assert_eq!(rig.stack.write(id, &[1; 10 * 1460], &mut io), Ok(10 * 1460));
+        for bytes in &flood {
+            let packet = frame(io.pool, bytes).unwrap();
+            let flow = Flow::of(&packet).unwrap();
+            rig.stack.receive(packet, &flow, 0, &mut io);
+        }
+        assert_eq!((io.out.len(), rig.stack.counters().lost(Reason::TxTcpReply)), (32, 168));
+        rig.stack.output(&mut io);
+        assert_eq!(io.out.len(), 32 + 10);
+        rig.pool.free_batch(&mut out);
+    }
 }
 
 /// Frames that a flood of SYNs and a connection's segments come in, at 64 for each turn of the
