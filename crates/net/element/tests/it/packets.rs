@@ -44,6 +44,23 @@ fn a_full_queue_starves_no_other_queue() {
     assert!(held < 20_000 - 500, "buffers are kept for packets on their way: {held} wait");
 }
 
+/// However many queues are full, with few buffers as well.
+#[test]
+fn many_full_queues_starve_no_other_queue() {
+    let full = |n| format!("a{n} :: InfiniteSource(DATA x) -> q{n} :: Queue(1000000) -> Idle; ");
+    let config = (0..8).map(full).collect::<String>()
+        + "b :: InfiniteSource(DATA y, LIMIT 3200, BURST 32, ACTIVE false) -> r :: Queue(100) -> Unqueue(32)
+         -> c :: Counter -> Discard; DriverManager(wait 1s)";
+    let mut rig = rig(&config, Some(2048));
+    rig.router.begin();
+    rig.router.lanes_mut()[0].step(40_000);
+    rig.write("b.active", "true").unwrap();
+    rig.router.lanes_mut()[0].step(40_000);
+    let held: u64 = (0..8).map(|n| rig.read(&format!("q{n}.length")).parse::<u64>().unwrap()).sum();
+    assert!(held < 2048 - 64, "buffers are kept for packets on their way: {held} wait");
+    assert_eq!(rig.read("b.count"), "3200", "all had buffers");
+}
+
 /// A queue that nobody empties takes all there is but what others need on their way.
 #[test]
 fn packets_that_wait_starve_nobody() {

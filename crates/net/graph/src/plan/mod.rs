@@ -125,6 +125,11 @@ impl Plan {
         here.fold(0, |sum, planned| sum.saturating_add(planned.held))
     }
 
+    /// How many elements that a lane reaches may hold packets.
+    pub fn holding(&self, lane: usize) -> usize {
+        self.elements.iter().filter(|planned| planned.lanes >> lane & 1 == 1 && planned.held > 0).count()
+    }
+
     /// Where the wires lead that come from an output.
     pub fn beyond(&self, output: Port) -> impl Iterator<Item = Port> {
         let first = self.by_from.partition_point(|&w| self.wires[w].from < output);

@@ -7,9 +7,6 @@ use crate::plan::buffers::FIRST;
 /// Buffers that are kept for packets on their way when no more can be had: what would
 /// wait is dropped.
 const KEPT: usize = 1024;
-/// Packets that may wait in each place all the same: one that is full must not take from
-/// others what they need to hand packets on.
-const FEW: usize = 64;
 /// Buffers at hand below which receive queues are given another pool.
 const LOW: usize = 64;
 
@@ -23,6 +20,10 @@ pub struct Buffers {
     limit: usize,
     /// Buffers that were asked for in advance.
     reserved: usize,
+    /// Packets that may wait in each place when buffers are scarce: all such places together
+    /// take half of those that are kept, so that one that is full does not take from others
+    /// what they need to hand packets on.
+    few: usize,
     /// No more buffers can be had than there are.
     full: bool,
     /// Packets that were wanted and not had, and those that were not let wait.
@@ -32,15 +33,16 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Up to `limit` buffers in memory of `dma`.
+    /// Up to `limit` buffers in memory of `dma`, for packets that wait in so many places.
     ///
     /// # Errors
     /// When memory cannot be had.
-    pub fn new(dma: &Dma, limit: usize) -> memory::Result<Buffers> {
+    pub fn new(dma: &Dma, limit: usize, places: usize) -> memory::Result<Buffers> {
         let first = Pool::new(dma, FIRST.min(limit.max(1)))?;
         let full = first.capacity() >= limit;
         let (reserved, missing, told) = (0, 0, false);
-        Ok(Buffers { pools: vec![first], dma: dma.clone(), limit, reserved, full, missing, told })
+        let few = (kept(limit) / 2 / places.max(1)).max(1);
+        Ok(Buffers { pools: vec![first], dma: dma.clone(), limit, reserved, few, full, missing, told })
     }
 
     /// The pool that receive and transmit queues use.
@@ -67,7 +69,8 @@ impl Buffers {
                     let last = self.pools.len() - 1;
                     self.pools.swap(0, last);
                 }
-                None => self.missing += 1, // the device will lack them
+                // The device will lack them.
+                None => self.missing += u64::from(self.pools[0].available() == 0),
             },
         }
     }
@@ -79,16 +82,18 @@ impl Buffers {
         self.full && self.is_below_kept()
     }
 
-    /// Whether a place where so many packets wait is to take no more of them.
+    /// How many of `count` packets a place is to take where so many wait already.
     #[inline]
-    pub fn refuses(&mut self, waiting: impl FnOnce() -> usize) -> bool {
-        self.is_scarce() && waiting() >= FEW
+    pub fn room_for(&mut self, count: usize, waiting: impl FnOnce() -> usize) -> usize {
+        match self.is_scarce() {
+            true => count.min(self.few.saturating_sub(waiting())),
+            false => count,
+        }
     }
 
     #[cold]
     fn is_below_kept(&mut self) -> bool {
-        let kept = KEPT.min(self.limit / 8);
-        self.pools.iter_mut().map(Pool::available).sum::<usize>() < kept
+        self.pools.iter_mut().map(Pool::available).sum::<usize>() < kept(self.limit)
     }
 
     /// Packets were not let wait.
@@ -197,6 +202,11 @@ impl Buffers {
     }
 }
 
+/// Of so many buffers, those that are kept for packets on their way.
+fn kept(limit: usize) -> usize {
+    KEPT.min(limit / 8)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,13 +214,14 @@ mod tests {
     #[test]
     fn receive_queues_are_given_another_pool_when_packets_wait() {
         let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
-        let mut buffers = Buffers::new(&dma, 2 * FIRST).expect("memory");
+        let mut buffers = Buffers::new(&dma, 2 * FIRST, 4).expect("memory");
         let waiting: Vec<Packet> = (0..FIRST).filter_map(|_| buffers.main().alloc()).collect();
         assert_eq!(waiting.len(), FIRST);
         assert!(buffers.main().available() > LOW && !buffers.is_scarce());
         let more: Vec<Packet> = (0..FIRST - 4 * LOW).filter_map(|_| buffers.main().alloc()).collect();
         assert!(buffers.is_scarce() && buffers.complaint().is_none());
-        assert!(buffers.refuses(|| FEW) && !buffers.refuses(|| FEW - 1), "few may wait");
+        let few = 2 * FIRST / 8 / 2 / 4;
+        assert_eq!([few, few - 1, 0].map(|waiting| buffers.room_for(32, || waiting)), [0, 1, 32]);
         buffers.count_refused(3);
         assert!(buffers.complaint().is_some() && buffers.complaint().is_none(), "told once");
         drop((waiting, more));
@@ -220,20 +231,22 @@ mod tests {
     #[test]
     fn receive_queues_that_lack_buffers_are_told_of() {
         let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
-        let mut buffers = Buffers::new(&dma, FIRST).expect("memory");
-        let waiting: Vec<Packet> = (0..FIRST - LOW + 1).filter_map(|_| buffers.alloc()).collect();
+        let mut buffers = Buffers::new(&dma, FIRST, 1).expect("memory");
+        let mut waiting: Vec<Packet> = (0..FIRST - LOW + 1).filter_map(|_| buffers.alloc()).collect();
+        assert_eq!(buffers.main().available(), LOW - 1);
         assert!(
             waiting.len() > FIRST - LOW && buffers.complaint().is_none(),
-            "all that were wanted were had"
+            "few are left, none was missed"
         );
-        assert_eq!(buffers.main().available(), LOW - 1);
-        assert!(buffers.complaint().is_some(), "a receive queue's are few, and there are no others");
+        waiting.extend((1..LOW).filter_map(|_| buffers.alloc()));
+        assert_eq!((buffers.main().available(), waiting.len()), (0, FIRST));
+        assert!(buffers.complaint().is_some(), "a receive queue finds none");
     }
 
     #[test]
     fn what_several_ask_for_adds_up() {
         let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
-        let mut buffers = Buffers::new(&dma, 1 << 16).expect("memory");
+        let mut buffers = Buffers::new(&dma, 1 << 16, 1).expect("memory");
         buffers.reserve(FIRST - 1);
         buffers.provide().expect("memory");
         assert_eq!(buffers.main().capacity(), FIRST, "there is enough");

@@ -152,16 +152,16 @@ impl Cx<'_> {
         self.lane.buffers.main()
     }
 
-    /// Whether packets that come to wait here, where so many wait already, must be dropped,
-    /// and counted, for want of buffers: those that are left are for packets on their way.
-    /// Says so, once.
+    /// How many of `count` packets that come to wait here, where so many wait already, have
+    /// buffers to wait in: the others must be dropped, and counted, for those that are left
+    /// are for packets on their way. Says so, once.
     #[inline]
-    pub fn has_no_room_for(&mut self, count: usize, waiting: impl FnOnce() -> usize) -> bool {
-        let refused = count > 0 && self.lane.buffers.refuses(waiting);
-        if refused {
-            self.lane.buffers.count_refused(count);
+    pub fn room_for(&mut self, count: usize, waiting: impl FnOnce() -> usize) -> usize {
+        let room = self.lane.buffers.room_for(count, waiting);
+        if room < count {
+            self.lane.buffers.count_refused(count - room);
         }
-        refused
+        room
     }
 
     /// Asks for so many buffers in the lane's pool, beside those that other elements ask

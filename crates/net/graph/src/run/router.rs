@@ -153,7 +153,7 @@ impl Router {
         let (cores, mut lanes) = (options.cores, vec![]);
         for id in 0..threads {
             let limit = options.buffers.unwrap_or_else(|| buffers::limit(shared.plan.held(id), threads));
-            let buffers = on(cores.get(id), || Buffers::new(&options.dma, limit));
+            let buffers = on(cores.get(id), || Buffers::new(&options.dma, limit, shared.plan.holding(id)));
             let buffers = buffers.map_err(|e| vec![system(&shared.plan, &e.to_string())])?;
             let mine = |copies: &mut Copies| match copies.last() {
                 Some((lane, _)) if *lane == id => copies.pop().map(|(_, element)| element),
