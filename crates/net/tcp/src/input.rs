@@ -30,6 +30,11 @@ impl Connection {
         if self.state == State::SynSent {
             return self.arrive_syn_sent(index, segment, packet, shared, io);
         }
+        if self.is_repeated_syn(segment) {
+            self.resend_syn(shared); // the answer was lost
+            shared.counters.lose(Loss::RxTcpDuplicate);
+            return Next::Keep;
+        }
         if let Some(loss) = self.find_fault(segment, io.now_ns) {
             return self.refuse(segment, loss, shared, io);
         }
@@ -164,6 +169,16 @@ impl Connection {
             && segment.acknowledgement == self.nxt
     }
 
+    /// Whether a segment is the SYN again that has not been answered yet as far as the other
+    /// side knows. It touches the window, so that it would count as a stranger's.
+    fn is_repeated_syn(&self, segment: &Segment) -> bool {
+        self.state == State::SynReceived
+            && segment.has(Flags::SYN)
+            && !segment.has(Flags::ACK)
+            && !segment.has(Flags::RST)
+            && segment.sequence.plus(1) == self.receive_next
+    }
+
     /// Has the SYN sent again at once.
     fn resend_syn(&mut self, shared: &mut Shared) {
         let first = shared.nodes.get_mut(self.queue.head).filter(|node| node.sent == Sent::InFlight);
@@ -195,11 +210,7 @@ impl Connection {
         if segment.has(Flags::RST) {
             return Next::Keep;
         }
-        let is_first = segment.sequence.plus(1) == self.receive_next;
-        if self.state == State::SynReceived && segment.has(Flags::SYN) && is_first {
-            // The answer to the SYN was lost.
-            self.resend_syn(shared);
-        } else if segment.payload.is_empty() && !segment.has(Flags::FIN) {
+        if segment.payload.is_empty() && !segment.has(Flags::FIN) {
             self.challenge(shared, io);
         } else if loss == Loss::RxTcpSequence || segment.timestamps.is_some() {
             // What was sent again must be acknowledged again.

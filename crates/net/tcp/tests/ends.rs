@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::rig::{FIRST, OURS, Rig, THEIRS, ends};
+use common::rig::{FIRST, OURS, Rig, SYN_ACK, THEIRS, ends};
 use common::{MS, SECOND};
 use tcp::{Event, Options, State};
 use wire::tcp::{Flags, Repr};
@@ -35,6 +35,24 @@ fn two_stacks_that_open_at_the_same_time_are_connected() {
         let answer = rig.with_bytes(|stack, io| assert_eq!(stack.write(connection, b"hello", io), Ok(5)));
         assert_eq!(answer.len(), 1);
     }
+}
+
+/// The answer to a SYN was lost, and the SYN comes again: it is answered at once.
+#[test]
+fn a_syn_that_comes_again_is_answered_again() {
+    let mut rig = Rig::new(Options::default());
+    let first = rig.send(Flags::SYN, &[]);
+    for _ in 0..3 {
+        rig.now += SECOND / 10;
+        let again = rig.send(Flags::SYN, &[]);
+        assert_eq!(again.len(), 1);
+        assert_eq!(again[0].header.flags.without(Flags::ECE), SYN_ACK);
+        assert_eq!(again[0].header.sequence, first[0].header.sequence);
+    }
+    assert_eq!((rig.stack.len(), rig.stack.counters().timeouts), (1, 0));
+    (rig.sequence, rig.acknowledgement) = (FIRST.wrapping_add(1), first[0].header.sequence.wrapping_add(1));
+    rig.send(Flags::ACK, &[]);
+    assert!(matches!(rig.events[..], [Event::Connected { is_passive: true, .. }]));
 }
 
 /// RFC 9293, section 3.10.7.3: data that come with the answer to a SYN.
