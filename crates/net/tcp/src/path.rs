@@ -1,7 +1,8 @@
 //! How long the packets may be that the path to the other side takes: routers tell it (RFC
 //! 1191 and 8201), and where they do not, segments that do not arrive while shorter ones might
 //! are made shorter (RFC 4821, section 7.7). Segments never become longer than the two sides
-//! agreed on. What a router told is forgotten after ten minutes (RFC 1191, section 6.3).
+//! agreed on. What a router told, or was found, is forgotten after ten minutes (RFC 1191,
+//! section 6.3; RFC 4821, section 7.7).
 
 use crate::connection::{Connection, Io, NEVER, Next, Shared};
 use crate::emit;
@@ -77,15 +78,17 @@ impl Connection {
     }
 
     /// A timer expired: segments become shorter if the first one may be too long.
-    pub fn suspect_path(&mut self, shared: &mut Shared) {
+    pub fn suspect_path(&mut self, shared: &mut Shared, now_ns: i64) {
         let longest = u32::from(self.segment) + self.header_len();
         let len = shared.nodes.get(self.queue.head).map_or(0, |node| node.len());
         let is_full = len >= self.payload_size().min(STEPS[STEPS.len() - 1]);
         if self.attempts < TIMEOUTS || !is_full || !self.state.is_synchronized() || self.send_window == 0 {
             return;
         }
-        if let Some(step) = STEPS.into_iter().find(|step| *step < longest) {
-            self.shorten(step, shared);
+        if let Some(step) = STEPS.into_iter().find(|step| *step < longest)
+            && self.shorten(step, shared)
+        {
+            self.path.raise_ns = now_ns + AGE_NS; // the path may become another one
         }
     }
 
@@ -95,7 +98,7 @@ impl Connection {
         u32::from(u16::MAX - most)
     }
 
-    /// Longer segments are tried again when what a router told is old.
+    /// Longer segments are tried again when what is known of the path is old.
     #[inline]
     pub fn raise_segment(&mut self, now_ns: i64) {
         if now_ns >= self.path.raise_ns {

@@ -112,6 +112,9 @@ fn a_black_hole_for_long_packets_is_found() {
     }
     assert_eq!(size(&rig, id), 1240);
     assert!(rig.stack.counters().timeouts <= 4, "{} timeouts", rig.stack.counters().timeouts);
+    // The path may be another one after ten minutes.
+    rig.pass(601 * SECOND);
+    assert_eq!(lengths(&rig.write(id, 1460)), [1460]);
 }
 
 /// A timeout or two of short segments say nothing of the path.
