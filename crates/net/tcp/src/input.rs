@@ -325,6 +325,7 @@ impl Connection {
         self.deadlines = [NEVER; crate::connection::DEADLINES];
         self.set(Deadline::Idle, io.now_ns + shared.options.time_wait_ns);
         self.clear(shared, io.pool);
+        self.is.is_starved = false; // nothing is told behind the end
         let (connection, reason) = (self.id(index), Reason::Finished);
         shared.events.push(Event::Closed { connection, reason });
         self.is.is_known = false;

@@ -294,6 +294,32 @@ fn who_waits_for_others_buffers_is_told() {
     assert!(!rig.stack.is_ready(), "it was told once");
 }
 
+/// Closed is the last event of a connection, also of one that waited for others.
+#[test]
+fn who_has_ended_is_not_told_of_room() {
+    let mut rig = Rig::new(few());
+    rig.window = 0;
+    let hogs: Vec<Peer> = (0..14).map(|n| Peer::open(&mut rig, 2000 + n, |_| ())).collect();
+    for hog in &hogs {
+        rig.with(|stack, io| while stack.write(hog.id, &[1; 1460], io).unwrap() > 0 {});
+    }
+    rig.window = 50_000;
+    let other = Peer::open(&mut rig, 999, |_| ());
+    rig.with(|stack, io| {
+        assert_eq!(stack.write(other.id, &[2; 1460], io), Ok(0));
+        stack.finish(other.id, io).unwrap();
+    });
+    rig.acknowledgement = rig.acknowledgement.wrapping_add(1);
+    rig.send(Flags::FIN | Flags::ACK, &[]);
+    assert_eq!(rig.state(other.id), Some(State::TimeWait));
+    hogs[0].speaks(&mut rig);
+    rig.send(Flags::RST, &[]);
+    rig.pass(MS);
+    let of_other =
+        |event: &&Event| matches!(event, Event::Sent { connection, .. } if *connection == other.id);
+    assert_eq!(rig.events.iter().filter(of_other).count(), 0, "{:?}", rig.events);
+}
+
 /// Answers what the stack sends to peers that take nothing, or a byte at a time.
 fn answer(rig: &mut Rig, peers: &mut [Peer], sent: &[Sent], window: u16) {
     for segment in sent.iter().filter(|segment| !segment.header.flags.contains(Flags::RST)) {
