@@ -9,7 +9,7 @@ use crate::connection::{Connection, Deadline, Io, NEVER, Recovery, Shared};
 use crate::event::Event;
 use crate::options::MILLISECOND_NS;
 use crate::queue::{NONE, Node, Sent};
-use crate::segment::Segment;
+use crate::segment::{MAX_BLOCKS, Segment};
 use crate::sequence::{Sequence, is_earlier};
 
 /// Duplicates that tell of a loss (RFC 5681, section 3.2).
@@ -152,42 +152,21 @@ impl Connection {
         self.small_end = self.small_end.max(self.una);
     }
 
-    /// Marks what selective acknowledgements tell of.
+    /// Marks what selective acknowledgements tell of, in one walk: strangers choose how many
+    /// blocks there are and how far each reaches.
     fn take_blocks(&mut self, segment: &Segment, told: &mut Told, shared: &mut Shared, now_ns: i64) {
-        let blocks = segment.sack.as_slice();
-        for (n, &(start, end)) in blocks.iter().enumerate() {
-            if !start.is_before(end) || end.is_after(self.nxt) {
-                continue; // not a block, or of what was never sent
-            }
-            let is_within = |&(outer, outer_end): &(Sequence, Sequence)| {
-                !start.is_before(outer) && !end.is_after(outer_end)
-            };
-            // RFC 2883, section 4: the first block, below the acknowledgement or in the second.
-            let is_repeated = blocks.get(1).is_some_and(is_within);
-            if n == 0 && (!end.is_after(segment.acknowledgement) || is_repeated) {
-                told.is_duplicate = true;
-                continue;
-            }
-            self.mark(segment, (start, end), told, shared, now_ns);
-        }
-    }
-
-    /// Marks the nodes that lie in a block.
-    fn mark(
-        &mut self,
-        segment: &Segment,
-        (start, end): (Sequence, Sequence),
-        told: &mut Told,
-        shared: &mut Shared,
-        now_ns: i64,
-    ) {
+        let (blocks, count) = self.blocks_to_mark(segment, told);
+        let mut blocks = blocks.iter().take(count);
+        let Some(mut block) = blocks.next() else { return };
         let mut at = self.queue.head;
-        while let Some(node) = shared.nodes.get_mut(at) {
-            if !node.sequence.is_before(end) || node.sent == Sent::Not {
-                break;
+        while let Some(node) = shared.nodes.get_mut(at).filter(|node| node.sent != Sent::Not) {
+            while !node.sequence.is_before(block.1) {
+                let Some(next) = blocks.next() else { return };
+                block = next;
             }
             at = node.next;
-            if node.sent == Sent::Sacked || node.sequence.is_before(start) || node.end().is_after(end) {
+            let is_within = !node.sequence.is_before(block.0) && !node.end().is_after(block.1);
+            if node.sent == Sent::Sacked || !is_within {
                 continue;
             }
             let len = node.len();
@@ -201,6 +180,38 @@ impl Connection {
             let (sent_ns, end, is_resent) = (node.sent_ns, node.end(), node.is_resent);
             self.measure(segment, told, sent_ns, end, is_resent, now_ns);
         }
+    }
+
+    /// The blocks of a segment that tell of what was sent and is not acknowledged, the lowest
+    /// first, and how many there are.
+    fn blocks_to_mark(
+        &self,
+        segment: &Segment,
+        told: &mut Told,
+    ) -> ([(Sequence, Sequence); MAX_BLOCKS], usize) {
+        let blocks = segment.sack.as_slice();
+        let (mut kept, mut count) = ([(self.una, self.una); MAX_BLOCKS], 0);
+        for (n, &(start, end)) in blocks.iter().enumerate() {
+            if !start.is_before(end) || end.is_after(self.nxt) {
+                continue; // not a block, or of what was never sent
+            }
+            let is_within = |&(outer, outer_end): &(Sequence, Sequence)| {
+                !start.is_before(outer) && !end.is_after(outer_end)
+            };
+            // RFC 2883, section 4: the first block, below the acknowledgement or in the second.
+            let is_repeated = blocks.get(1).is_some_and(is_within);
+            if n == 0 && (!end.is_after(segment.acknowledgement) || is_repeated) {
+                told.is_duplicate = true;
+            } else if end.is_after(self.una)
+                && let Some(place) = kept.get_mut(count)
+            {
+                *place = (start.max(self.una), end);
+                count += 1;
+            }
+        }
+        // Places without a block stay behind the others.
+        kept.sort_unstable_by_key(|(start, end)| (start == end, start.since(self.una), end.since(*start)));
+        (kept, count)
     }
 
     /// A segment has arrived: RACK's steps 1 to 3 (RFC 8985, section 6.2), and a round trip
