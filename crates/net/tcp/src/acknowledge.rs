@@ -84,7 +84,7 @@ impl Connection {
         if !self.is.has_sack {
             is_lost |= self.count_duplicate(segment, &mut told, has_window_changed, shared);
         }
-        self.set_congestion(&told, was_full, is_lost, is_probe_lost, io.now_ns);
+        self.set_congestion(&told, was_full, is_lost, is_probe_lost, shared, io.now_ns);
         self.take_echo(segment, flight);
         if told.is_advance {
             self.restart_retransmission(io.now_ns);
@@ -353,8 +353,8 @@ impl Connection {
     }
 
     /// Begins recovery from a loss that acknowledgements told of.
-    pub fn begin_recovery(&mut self, shared_recoveries: &mut u64) {
-        *shared_recoveries += 1;
+    pub fn begin_recovery(&mut self, shared: &mut Shared) {
+        shared.counters.recoveries += 1;
         let flight = self.nxt.since(self.una);
         self.recovery = Recovery::Fast;
         self.recover = self.nxt;
@@ -370,6 +370,7 @@ impl Connection {
         was_full: bool,
         is_lost: bool,
         is_probe_lost: bool,
+        shared: &mut Shared,
         now_ns: i64,
     ) {
         let segment = self.payload_size();
@@ -385,8 +386,7 @@ impl Connection {
             }
         }
         if self.recovery == Recovery::Open && is_lost {
-            let mut count = 0;
-            self.begin_recovery(&mut count);
+            self.begin_recovery(shared);
         }
         match self.recovery {
             Recovery::Fast => {

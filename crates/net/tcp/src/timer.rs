@@ -22,7 +22,7 @@ impl Connection {
             && self.find_lost(shared, io.now_ns)
             && self.recovery == Recovery::Open
         {
-            self.begin_recovery(&mut shared.counters.recoveries);
+            self.begin_recovery(shared);
             self.congestion.window = self.congestion.threshold;
         }
         if self.is_due(Deadline::Probe, io) {
