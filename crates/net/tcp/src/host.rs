@@ -27,6 +27,9 @@ const FRAMES: usize = Batch::MAX;
 /// Segments that are sent in one turn.
 const SEGMENTS: usize = 64;
 
+/// Packets of each version of IP that wait for neighbours.
+const WAITING: usize = 512;
+
 /// A host's addresses.
 #[derive(Debug, Clone)]
 pub struct Addresses {
@@ -50,7 +53,8 @@ pub struct Neighbors {
 impl Default for Neighbors {
     fn default() -> Neighbors {
         // Whoever opens connections sends again what waits for too long.
-        let limits = Limits { wait_ns: 3 * SECOND_NS, packets_each: 64, ..Limits::default() };
+        let limits =
+            Limits { wait_ns: 3 * SECOND_NS, packets: WAITING, packets_each: 64, ..Limits::default() };
         Neighbors {
             v4: Arc::new(SyncTable::new(Table::new(limits))),
             v6: Arc::new(SyncTable::new(Table::new(limits))),
@@ -343,7 +347,8 @@ impl Poller for Host {
         let options = self.stack.options();
         // What the port cuts waits for it in as many buffers as there are segments.
         let copies = if options.offload.buffers > 1 { options.packets / 2 } else { 0 };
-        (options.packets + copies) as usize + FRAMES + SEGMENTS
+        // Neighbours are shared by all cores, and what waits for them may be all of this one.
+        (options.packets + copies) as usize + FRAMES + SEGMENTS + 2 * WAITING
     }
 
     fn deadline(&self) -> Option<Instant> {
