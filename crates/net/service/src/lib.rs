@@ -5,6 +5,7 @@
 //! can make a server keep is bounded, and what is refused is counted.
 #![forbid(unsafe_code)]
 
+mod backlog;
 pub mod http;
 pub mod load;
 pub mod memcached;

@@ -9,10 +9,14 @@
 use port::Counter;
 use tcp::{Event, Id, Io, Report, Service, Stack};
 
+use crate::backlog::Backlog;
 use crate::output::{Output, Sender};
 
-/// How long a connection that this side has ended waits for the other side's end, in
-/// nanoseconds: so long its data are thrown away, so that they do not reset the connection
+/// After how many nanoseconds a connection ends whose client neither sent a whole request
+/// that it had begun nor took anything of its answers.
+const IDLE_NS: i64 = 60_000_000_000;
+/// How long a connection that this side has ended waits for the other side's end once all
+/// answers are acknowledged, in nanoseconds: so long its data are thrown away, so that they do not reset the connection
 /// in front of the last answer (RFC 9112, section 9.6).
 const LINGER_NS: i64 = 2_000_000_000;
 /// When sending is tried again for which there were no buffers, in nanoseconds.
@@ -25,6 +29,8 @@ pub struct Taken {
     pub used: usize,
     /// Whether the connection ends: all answers in front of its end have been given.
     pub ends: bool,
+    /// Whether a request was carried out: the client has its time for the next one.
+    pub is_carried_out: bool,
 }
 
 /// A protocol of requests and answers on connections.
@@ -53,11 +59,8 @@ pub trait Protocol: Send {
     /// The connection of a session is no more.
     fn forget(&mut self, session: Self::Session);
 
-    /// After how many nanoseconds without a whole request a connection is ended; never for
-    /// `None`.
-    fn idle_ns(&self) -> Option<i64> {
-        None
-    }
+    /// Whether the client has to send something within a minute: the rest of a request.
+    fn awaits(&self, session: &Self::Session) -> bool;
 
     /// What was counted.
     fn counters(&self) -> Vec<Counter> {
@@ -70,21 +73,38 @@ pub trait Protocol: Send {
     }
 }
 
+/// How far the end of this side has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The connection is served.
+    Open,
+    /// Nothing is sent behind what is queued, which is not acknowledged yet.
+    Queued,
+    /// All is acknowledged, and the connection is closed at this time.
+    Lingers(i64),
+}
+
 /// A connection.
 #[derive(Debug)]
 struct Connection<S> {
     id: Id,
     session: S,
     /// What came and was not taken.
-    backlog: Vec<u8>,
+    backlog: Backlog,
     /// What was answered and found no room.
     spill: Vec<u8>,
+    /// Bytes that were answered and that the other side has not acknowledged.
+    unacknowledged: u64,
     /// What is counted of what this connection keeps.
     kept: usize,
-    /// When something was answered last.
-    answered_ns: i64,
-    /// When the connection is closed, once this side has ended.
-    linger_ns: Option<i64>,
+    /// When a request was carried out last, or the client took some of its answers, or its
+    /// time began.
+    progressed_ns: i64,
+    /// Whether the client's time was running when the connection was looked at last.
+    is_timed: bool,
+    /// When the connection's timer expires; `i64::MAX` for never.
+    timer_ns: i64,
+    end: End,
     /// The answers end the connection.
     ends: bool,
     is_peer_finished: bool,
@@ -95,13 +115,57 @@ impl<S: Default> Connection<S> {
         Connection {
             id,
             session: S::default(),
-            backlog: Vec::new(),
+            backlog: Backlog::default(),
             spill: Vec::new(),
+            unacknowledged: 0,
             kept: 0,
-            answered_ns: now_ns,
-            linger_ns: None,
+            progressed_ns: now_ns,
+            is_timed: false,
+            timer_ns: i64::MAX,
+            end: End::Open,
             ends: false,
             is_peer_finished: false,
+        }
+    }
+}
+
+impl<S> Connection<S> {
+    /// Has the timer expire at a time, or earlier if something else is waited for.
+    fn wake(&mut self, at_ns: i64, stack: &mut Stack, io: &mut Io) {
+        if at_ns < self.timer_ns {
+            self.timer_ns = at_ns;
+            let _ = stack.set_timer(self.id, Some(at_ns), io);
+        }
+    }
+
+    /// Whether some of the answers has not been taken.
+    fn has_answers<P: Protocol<Session = S>>(&self, protocol: &P) -> bool {
+        self.unacknowledged > 0 || protocol.is_answering(&self.session)
+    }
+
+    /// Whether the client has a limited time to go on.
+    fn is_limited<P: Protocol<Session = S>>(&self, protocol: &P) -> bool {
+        self.has_answers(protocol)
+            || !self.backlog.is_empty()
+            || self.end != End::Open
+            || protocol.awaits(&self.session)
+    }
+
+    /// Ends this side. What comes is thrown away until the other side ends, for some time.
+    fn finish(&mut self, stack: &mut Stack, io: &mut Io) {
+        (self.end, self.ends, self.progressed_ns) = (End::Queued, true, io.now_ns);
+        let _ = stack.consume(self.id, self.backlog.rest().len(), io);
+        self.backlog = Backlog::default();
+        let _ = stack.finish(self.id, io);
+        self.linger(stack, io);
+    }
+
+    /// Gives the other side some time for its end, if it has all answers.
+    fn linger(&mut self, stack: &mut Stack, io: &mut Io) {
+        if self.end == End::Queued && self.unacknowledged == 0 {
+            let at_ns = io.now_ns + LINGER_NS;
+            self.end = End::Lingers(at_ns);
+            self.wake(at_ns, stack, io);
         }
     }
 }
@@ -146,7 +210,11 @@ impl<P: Protocol> Server<P> {
                 self.counted.aborted,
                 "connections reset: too much was kept for them",
             ),
-            Counter::of("service_idle", self.counted.idle, "connections ended that sent no whole request"),
+            Counter::of(
+                "service_idle",
+                self.counted.idle,
+                "connections ended: no whole request was sent, or no answer was taken",
+            ),
         ];
         own.into_iter().chain(self.protocol.counters()).collect()
     }
@@ -158,9 +226,7 @@ impl<P: Protocol> Server<P> {
         self.forget(id, true);
         self.protocol.open();
         self.connections[id.index()] = Some(Connection::new(id, io.now_ns));
-        if let Some(idle_ns) = self.protocol.idle_ns() {
-            let _ = stack.set_timer(id, Some(io.now_ns + idle_ns), io);
-        }
+        self.settle(id, stack, io);
     }
 
     /// Forgets a connection, or whichever was in its place before.
@@ -174,10 +240,9 @@ impl<P: Protocol> Server<P> {
 
     /// Takes the bytes of a packet.
     fn receive(&mut self, id: Id, bytes: &[u8], stack: &mut Stack, io: &mut Io) {
-        let known = self.connections.get_mut(id.index()).and_then(Option::as_mut);
-        let Some(connection) = known.filter(|connection| connection.id == id) else { return };
+        let Some(connection) = known(&mut self.connections, id) else { return };
         self.protocol.count_bytes(bytes.len() as u64, 0);
-        if connection.linger_ns.is_some() || connection.ends {
+        if connection.ends {
             let _ = stack.consume(id, bytes.len(), io);
             return;
         }
@@ -186,14 +251,25 @@ impl<P: Protocol> Server<P> {
             true => 0,
             false => run(&mut self.protocol, connection, bytes, stack, io),
         };
-        connection.backlog.extend_from_slice(&bytes[used..]);
+        connection.backlog.push(&bytes[used..]);
         self.settle(id, stack, io);
+    }
+
+    /// The other side has so many bytes more of its answers, so that there may be room.
+    fn sent(&mut self, id: Id, bytes: u32, stack: &mut Stack, io: &mut Io) {
+        let Some(connection) = known(&mut self.connections, id) else { return };
+        if bytes > 0 {
+            connection.progressed_ns = io.now_ns;
+            connection.unacknowledged = connection.unacknowledged.saturating_sub(bytes.into());
+            connection.linger(stack, io);
+            connection.is_timed = connection.is_limited(&self.protocol);
+        }
+        self.resume(id, stack, io);
     }
 
     /// Goes on with a connection for which there may be room.
     fn resume(&mut self, id: Id, stack: &mut Stack, io: &mut Io) {
-        let known = self.connections.get_mut(id.index()).and_then(Option::as_mut);
-        let Some(connection) = known.filter(|connection| connection.id == id) else { return };
+        let Some(connection) = known(&mut self.connections, id) else { return };
         let is_answering = self.protocol.is_answering(&connection.session);
         if connection.spill.is_empty() && connection.backlog.is_empty() && !is_answering {
             return;
@@ -201,32 +277,51 @@ impl<P: Protocol> Server<P> {
         let mut sender = Sender::new(id, stack, io, &mut connection.spill);
         sender.resume();
         let is_starved = sender.is_starved;
-        connection.answered_ns = io.now_ns;
         if is_starved {
-            let _ = stack.set_timer(id, Some(io.now_ns + RETRY_NS), io);
+            connection.wake(io.now_ns + RETRY_NS, stack, io);
         }
         if connection.spill.is_empty() && !connection.ends {
-            let backlog = std::mem::take(&mut connection.backlog);
-            let used = run(&mut self.protocol, connection, &backlog, stack, io);
-            connection.backlog.extend_from_slice(&backlog[used..]);
+            let mut backlog = std::mem::take(&mut connection.backlog);
+            let used = run(&mut self.protocol, connection, backlog.rest(), stack, io);
+            backlog.take(used);
+            connection.backlog = backlog;
         }
         self.settle(id, stack, io);
     }
 
-    /// Ends the connection where it is time to, and counts what it keeps.
+    /// Ends the connection where it is time to, sees to the client's time, and counts what the
+    /// connection keeps.
     fn settle(&mut self, id: Id, stack: &mut Stack, io: &mut Io) {
-        let Some(connection) = self.connections.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        let Some(connection) = known(&mut self.connections, id) else { return };
         let is_waiting = !connection.spill.is_empty()
             || self.protocol.is_answering(&connection.session)
             || (!connection.backlog.is_empty() && !connection.ends);
-        if !is_waiting && (connection.ends || connection.is_peer_finished) && connection.linger_ns.is_none() {
-            end(connection, stack, io);
+        let is_over = connection.ends || connection.is_peer_finished;
+        if !is_waiting && is_over && connection.end == End::Open {
+            connection.finish(stack, io);
+        }
+        let is_timed = connection.is_limited(&self.protocol);
+        if is_timed && !connection.is_timed {
+            connection.progressed_ns = io.now_ns;
+        }
+        connection.is_timed = is_timed;
+        if is_timed {
+            connection.wake(connection.progressed_ns + IDLE_NS, stack, io);
         }
         let held = self.protocol.held(&connection.session);
-        let kept = connection.backlog.capacity() + connection.spill.capacity() + held;
+        let kept = connection.backlog.held() + connection.spill.capacity() + held;
         let before = std::mem::replace(&mut connection.kept, kept);
         self.kept = self.kept - before + kept;
         if self.kept > self.limit && kept > before {
+            self.make_room(stack, io);
+        }
+    }
+
+    /// Resets those connections that keep most, until the rest may keep what it does.
+    fn make_room(&mut self, stack: &mut Stack, io: &mut Io) {
+        while self.kept > self.limit {
+            let largest = self.connections.iter().flatten().max_by_key(|connection| connection.kept);
+            let Some(id) = largest.map(|connection| connection.id) else { return };
             self.counted.aborted += 1;
             let _ = stack.abort(id, io);
             self.forget(id, false);
@@ -235,35 +330,44 @@ impl<P: Protocol> Server<P> {
 
     /// The other side sends no more: what it sent is still answered.
     fn peer_finished(&mut self, id: Id, stack: &mut Stack, io: &mut Io) {
-        let known = self.connections.get_mut(id.index()).and_then(Option::as_mut);
-        let Some(connection) = known.filter(|connection| connection.id == id) else { return };
+        let Some(connection) = known(&mut self.connections, id) else { return };
         connection.is_peer_finished = true;
         self.settle(id, stack, io);
     }
 
     /// The time of a connection is over, or sending is tried again.
     fn expire(&mut self, id: Id, stack: &mut Stack, io: &mut Io) {
+        let Some(connection) = known(&mut self.connections, id) else { return };
+        connection.timer_ns = i64::MAX;
         self.resume(id, stack, io);
-        let known = self.connections.get_mut(id.index()).and_then(Option::as_mut);
-        let Some(connection) = known.filter(|connection| connection.id == id) else { return };
-        if let Some(linger_ns) = connection.linger_ns {
-            let is_over = io.now_ns >= linger_ns;
-            let _ = match is_over {
-                true => stack.close(id, io),
-                false => stack.set_timer(id, Some(linger_ns), io),
-            };
-            return;
+        let Some(connection) = known(&mut self.connections, id) else { return };
+        connection.is_timed = connection.is_limited(&self.protocol);
+        let due_ns = connection.progressed_ns + IDLE_NS;
+        match connection.end {
+            End::Lingers(at_ns) if io.now_ns >= at_ns => drop(stack.close(id, io)),
+            End::Lingers(at_ns) => connection.wake(at_ns, stack, io),
+            _ if !connection.is_timed => {}
+            _ if io.now_ns < due_ns => connection.wake(due_ns, stack, io),
+            _ => self.give_up(id, stack, io),
         }
-        let Some(idle_ns) = self.protocol.idle_ns() else { return };
-        let due_ns = connection.answered_ns + idle_ns;
-        if io.now_ns < due_ns {
-            let _ = stack.set_timer(id, Some(due_ns), io);
-            return;
-        }
-        self.counted.idle += 1;
-        connection.spill = Vec::new();
-        end(connection, stack, io);
     }
+
+    /// Ends a connection whose client took too long: with a reset, if it does not take what it
+    /// was answered.
+    fn give_up(&mut self, id: Id, stack: &mut Stack, io: &mut Io) {
+        let Some(connection) = known(&mut self.connections, id) else { return };
+        self.counted.idle += 1;
+        if connection.end == End::Open && !connection.has_answers(&self.protocol) {
+            return connection.finish(stack, io);
+        }
+        let _ = stack.abort(id, io);
+        self.forget(id, false);
+    }
+}
+
+/// The connection of that number, if it is served.
+fn known<S>(connections: &mut [Option<Connection<S>>], id: Id) -> Option<&mut Connection<S>> {
+    connections.get_mut(id.index())?.as_mut().filter(|connection| connection.id == id)
 }
 
 /// Gives bytes to the protocol, and sends what it answers; how many it took.
@@ -280,26 +384,16 @@ fn run<P: Protocol>(
     sender.flush();
     let (written, is_starved) = (sender.written, sender.is_starved);
     protocol.count_bytes(0, written);
-    if written > 0 {
-        connection.answered_ns = now_ns;
+    connection.unacknowledged += written;
+    if written > 0 || taken.is_carried_out {
+        connection.progressed_ns = now_ns;
     }
     if is_starved {
-        let _ = stack.set_timer(connection.id, Some(now_ns + RETRY_NS), io);
+        connection.wake(now_ns + RETRY_NS, stack, io);
     }
     connection.ends |= taken.ends;
     let _ = stack.consume(connection.id, taken.used, io);
     taken.used
-}
-
-/// Ends this side. What comes is thrown away until the other side ends, for some time.
-fn end<S>(connection: &mut Connection<S>, stack: &mut Stack, io: &mut Io) {
-    let linger_ns = io.now_ns + LINGER_NS;
-    connection.linger_ns = Some(linger_ns);
-    connection.ends = true;
-    let _ = stack.consume(connection.id, connection.backlog.len(), io);
-    connection.backlog = Vec::new();
-    let _ = stack.finish(connection.id, io);
-    let _ = stack.set_timer(connection.id, Some(linger_ns), io);
 }
 
 impl<P: Protocol> Service for Server<P> {
@@ -315,7 +409,7 @@ impl<P: Protocol> Service for Server<P> {
                     io.pool.free(packet);
                 }
                 Event::Connected { connection, .. } => self.open(connection, stack, io),
-                Event::Sent { connection, .. } => self.resume(connection, stack, io),
+                Event::Sent { connection, bytes } => self.sent(connection, bytes, stack, io),
                 Event::PeerFinished { connection } => self.peer_finished(connection, stack, io),
                 Event::Timer { connection } => self.expire(connection, stack, io),
                 Event::Closed { connection, .. } => self.forget(connection, false),

@@ -6,11 +6,11 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::{Came, MS, Net, SECOND, Script};
+use common::{ADDRESSES, Came, MS, Net, PORT, SECOND, Script};
 use service::http::Files;
 use service::memcached::Limits;
 use service::{Http, Memcached, Protocol, Server};
-use tcp::{Reason, Report};
+use tcp::{Event, Id, Io, Reason, Report, Service, Stack};
 
 /// What a server counted.
 fn count(report: &Report, name: &str) -> u64 {
@@ -94,4 +94,169 @@ fn answers_that_nobody_takes_hold_up_requests_and_no_more() {
     assert!(came.bytes == [b"STORED\r\n".to_vec(), answer.repeat(400)].concat());
     assert_eq!((count(&report, "service_aborted"), count(&report, "memcached_get_hits")), (0, 400));
     assert_eq!(came.closed.unwrap().0, Reason::Finished);
+}
+
+#[test]
+fn a_client_that_takes_no_answer_is_left_after_a_minute() {
+    let forever = Script { reads_at_ns: 10_000 * SECOND, ..script(vec![]) };
+    let files = |len| Http::new(Arc::new(Files::fixed(vec![b'x'; len], 0)), 1_700_000_000);
+    let get = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
+    let client = Script { sends: vec![(0, get)], came: Arc::default(), ..forever };
+    let (came, report) = run(files(1_000_000), client, 1 << 20, 4096);
+    let (reason, at_ns) = came.lock().unwrap().closed.unwrap();
+    assert_eq!((reason, count(&report, "service_idle")), (Reason::Reset, 1));
+    assert!((60 * SECOND..63 * SECOND).contains(&at_ns), "{at_ns}");
+    // A cache's client likewise.
+    let set = [b"set a 0 0 500000\r\n".as_slice(), &[b'v'; 500_000], b"\r\nget a\r\n"].concat();
+    let (came, report) = run(cache(), Script { sends: vec![(0, set)], ..forever }, 1 << 20, 4096);
+    assert_eq!((came.lock().unwrap().closed.unwrap().0, count(&report, "service_idle")), (Reason::Reset, 1));
+}
+
+#[test]
+fn a_cache_waits_a_minute_for_the_rest_of_a_request_only() {
+    for half in [&b"ge"[..], b"set a 0 0 100\r\nvalue", b"set a 0 0 10000000\r\nvalue"] {
+        // Nothing is begun until 200 seconds have gone; then an answer, and a part of a request.
+        let version = format!("VERSION {}\r\n", env!("CARGO_PKG_VERSION"));
+        let sends = vec![(200 * SECOND, b"version\r\n".to_vec()), (250 * SECOND, half.to_vec())];
+        let (came, report) = run(cache(), script(sends), 1 << 20, 4096);
+        let came = came.lock().unwrap();
+        let (reason, at_ns) = came.closed.unwrap();
+        assert!(came.bytes.starts_with(version.as_bytes()));
+        assert_eq!((reason, count(&report, "service_idle")), (Reason::Finished, 1), "{half:?}");
+        assert!((310 * SECOND..313 * SECOND).contains(&at_ns), "{at_ns}");
+    }
+}
+
+#[test]
+fn requests_that_are_not_answered_are_requests() {
+    // Each packet ends in the middle of one.
+    let sets = b"set a 0 0 5 noreply\r\nvalue\r\n".repeat(40);
+    let mut sends: Vec<_> =
+        sets.chunks(40).enumerate().map(|(n, part)| (n as i64 * 10 * SECOND, part.to_vec())).collect();
+    sends.push((sends.len() as i64 * 10 * SECOND, b"get a\r\nquit\r\n".to_vec()));
+    let (came, report) = run(cache(), script(sends), 1 << 20, 4096);
+    assert_eq!(came.lock().unwrap().bytes, b"VALUE a 0 5\r\nvalue\r\nEND\r\n");
+    assert_eq!((count(&report, "service_idle"), count(&report, "memcached_cmd_set")), (0, 40));
+}
+
+/// A server that finds no buffers until some time.
+struct Starved(Server<Http>, i64);
+
+impl Service for Starved {
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        let is_starved = io.now_ns < self.1;
+        let taken: Vec<_> = std::iter::from_fn(|| if is_starved { io.pool.alloc() } else { None }).collect();
+        self.0.serve(events, stack, io);
+        taken.into_iter().for_each(|packet| io.pool.free(packet));
+    }
+}
+
+#[test]
+fn an_answer_for_which_there_was_no_buffer_is_sent_when_there_is_one() {
+    let client = script(vec![(10 * MS, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec())]);
+    let came = client.came.clone();
+    let start = 1_000 * SECOND;
+    let server = Starved(Server::new(http(), 1 << 20), start + 20 * MS);
+    let mut net = Net::new(client, server, 64);
+    while net.now < start + 20 * MS && net.step() {}
+    assert!(came.lock().unwrap().bytes.is_empty());
+    while net.now < start + SECOND && net.step() {}
+    assert!(came.lock().unwrap().bytes.ends_with(b"body"));
+    net.run_to_end(1000 * SECOND);
+}
+
+#[test]
+fn what_comes_behind_a_request_is_thrown_away_until_its_answer_has_arrived() {
+    // A round trip is longer than the time for the other side's end.
+    let mut sends = vec![(5 * SECOND, b"nonsense\r\n\r\n".to_vec())];
+    sends.extend((1..100).map(|n| (5 * SECOND + n * 100 * MS, vec![b'x'; 100])));
+    let client = script(sends);
+    let came = client.came.clone();
+    let mut net = Net::new(client, Server::new(http(), 1 << 20), 4096);
+    net.delay_ns = 1500 * MS;
+    net.run_to_end(1000 * SECOND);
+    let came = came.lock().unwrap();
+    assert!(came.bytes.starts_with(b"HTTP/1.1 400 "));
+    assert_eq!(came.closed.unwrap().0, Reason::Finished);
+}
+
+/// Clients that begin a long line, and one that asks in two packets.
+struct Crowd {
+    hogs: usize,
+    connections: Vec<Id>,
+    answer: Arc<Mutex<Vec<u8>>>,
+    resets: Arc<Mutex<usize>>,
+    /// When something is sent next.
+    next_ns: i64,
+    steps: usize,
+}
+
+impl Service for Crowd {
+    fn begin(&mut self, stack: &mut Stack, io: &mut Io) {
+        let connect = |_| stack.connect(ADDRESSES[0], (ADDRESSES[1], PORT), io).unwrap();
+        self.connections = (0..=self.hogs).map(connect).collect();
+        self.next_ns = io.now_ns + SECOND;
+    }
+
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        let last = self.connections[self.hogs];
+        for event in events.drain(..) {
+            match event {
+                Event::Received { packet, .. } => {
+                    self.answer.lock().unwrap().extend_from_slice(&packet);
+                    io.pool.free(packet);
+                }
+                Event::PeerFinished { connection } => drop(stack.finish(connection, io)),
+                Event::Closed { reason: Reason::Reset, connection } => {
+                    *self.resets.lock().unwrap() += 1;
+                    assert_ne!(connection, last, "who kept little was reset");
+                }
+                _ => {}
+            }
+        }
+        if io.now_ns < self.next_ns {
+            return;
+        }
+        self.next_ns = io.now_ns + SECOND;
+        self.steps += 1;
+        if self.steps == 1 {
+            let line = [b"get ".as_slice(), &[b'x'; 45_000]].concat();
+            for hog in &self.connections[..self.hogs] {
+                assert_eq!(stack.write(*hog, &line, io), Ok(line.len()));
+            }
+        }
+        let parts = [&b""[..], b"set a 0 0 1000\r\n", &[b'v'; 1000], b"\r\nqu", b"it\r\n"];
+        match parts.get(self.steps) {
+            Some(part) => assert_eq!(stack.write(last, part, io), Ok(part.len())),
+            None => self.next_ns = i64::MAX,
+        }
+    }
+
+    fn deadline_ns(&self) -> Option<i64> {
+        Some(self.next_ns).filter(|at_ns| *at_ns != i64::MAX)
+    }
+}
+
+#[test]
+fn those_who_keep_most_make_room_for_the_others() {
+    let (answer, resets) = (Arc::default(), Arc::default());
+    let (next_ns, steps) = (0, 0);
+    let crowd = Crowd {
+        hogs: 6,
+        connections: vec![],
+        answer: Arc::clone(&answer),
+        resets: Arc::clone(&resets),
+        next_ns,
+        steps,
+    };
+    let report = Report::default();
+    let mut server = Server::new(cache(), 270_000);
+    server.report_to(&report);
+    let mut net = Net::new(crowd, server, 4096);
+    net.run_to_end(1000 * SECOND);
+    drop(net);
+    assert_eq!(*answer.lock().unwrap(), b"STORED\r\n");
+    let aborted = count(&report, "service_aborted");
+    assert!(aborted > 0 && *resets.lock().unwrap() as u64 == aborted, "{aborted}");
+    assert_eq!(count(&report, "service_idle"), 6 - aborted, "the others were waited for in vain");
 }

@@ -24,8 +24,6 @@ use request::{Content, Status};
 const MAX_HEAD: usize = 8192;
 /// The longest content of a request, which is thrown away.
 const MAX_CONTENT: u64 = 1 << 20;
-/// How long a client may take for a request, and between two.
-const IDLE_NS: i64 = 60 * SECOND_NS;
 const SECOND_NS: i64 = 1_000_000_000;
 
 /// What a server counted.
@@ -195,12 +193,12 @@ impl Protocol for Http {
         let mut used = 0;
         loop {
             if !self.send_rest(session, output) || output.is_full() {
-                return Taken { used, ends: false };
+                return Taken { used, ends: false, is_carried_out: false };
             }
             let rest = &input[used..];
             match &mut session.state {
-                State::Ended => return Taken { used, ends: true },
-                _ if rest.is_empty() => return Taken { used, ends: false },
+                State::Ended => return Taken { used, ends: true, is_carried_out: false },
+                _ if rest.is_empty() => return Taken { used, ends: false, is_carried_out: false },
                 State::Head => used += self.head(session, rest, output),
                 State::Content(content, limit) => match content.skip(rest, limit) {
                     Ok((count, is_over)) => {
@@ -229,8 +227,9 @@ impl Protocol for Http {
 
     fn forget(&mut self, _: Session) {}
 
-    fn idle_ns(&self) -> Option<i64> {
-        Some(IDLE_NS)
+    fn awaits(&self, _: &Session) -> bool {
+        // Between two requests as well.
+        true
     }
 
     fn counters(&self) -> Vec<Counter> {

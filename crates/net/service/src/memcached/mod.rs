@@ -77,6 +77,13 @@ pub struct Session {
     sending: Option<Sending>,
 }
 
+impl Session {
+    /// Whether nothing of a request has come that is not carried out.
+    fn is_between_requests(&self) -> bool {
+        matches!(self.state, State::Line) && self.line.is_empty()
+    }
+}
+
 #[derive(Debug, Default)]
 enum State {
     /// A line comes.
@@ -182,16 +189,16 @@ impl Protocol for Memcached {
     }
 
     fn take(&mut self, session: &mut Session, input: &[u8], output: &mut impl Output) -> Taken {
-        let mut used = 0;
+        let (mut used, mut is_carried_out) = (0, false);
         loop {
             if !self.send_rest(session, output) || output.is_full() {
-                return Taken { used, ends: false };
+                return Taken { used, ends: false, is_carried_out };
             }
             let rest = &input[used..];
             match &mut session.state {
-                State::Ended => return Taken { used, ends: true },
+                State::Ended => return Taken { used, ends: true, is_carried_out },
                 State::Keys(_) => self.more_keys(session, output),
-                _ if rest.is_empty() => return Taken { used, ends: false },
+                _ if rest.is_empty() => return Taken { used, ends: false, is_carried_out },
                 State::Line if binary::is_binary(session.line.first().or(rest.first())) => {
                     used += self.binary(session, rest, output);
                 }
@@ -206,11 +213,16 @@ impl Protocol for Memcached {
                     }
                 }
             }
+            is_carried_out |= session.is_between_requests();
         }
     }
 
     fn is_answering(&self, session: &Session) -> bool {
         session.sending.is_some() || matches!(session.state, State::Keys(_))
+    }
+
+    fn awaits(&self, session: &Session) -> bool {
+        !session.is_between_requests()
     }
 
     fn held(&self, session: &Session) -> usize {
