@@ -197,7 +197,24 @@ fn content_of_requests_is_passed_over() {
         let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
         assert_eq!((statuses, client.has_ended), (vec![405, 200], false), "{content}");
     }
-    for wrong in ["x\r\n", "\r\n", "fffffffffffff\r\n", "100001\r\n"] {
+    let wrong = [
+        "x\r\n",
+        "\r\n",
+        "fffffffffffff\r\n",
+        "100001\r\n",
+        // Lines and chunks end with CR and LF, and with nothing else (section 7.1).
+        "5\r\n01234xx0\r\n\r\n",
+        "5\r\n01234\n\n0\r\n\r\n",
+        "5\n01234\r\n0\r\n\r\n",
+        "1\r1\r\n",
+        "\r5\r\n01234\r\n0\r\n\r\n",
+        "5\r\r\n01234\r\n0\r\n\r\n",
+        "5;a\n01234\r\n0\r\n\r\n",
+        "5;a\rb\r\n01234\r\n0\r\n\r\n",
+        "0\r\nT: x\n\r\n",
+        "0\r\n\n",
+    ];
+    for wrong in wrong {
         let mut client = Client::new(&files);
         let request = format!("GET / HTTP/1.1\r\n{HOST}Transfer-Encoding: chunked\r\n\r\n{wrong}{get}");
         let mut all = request.into_bytes();

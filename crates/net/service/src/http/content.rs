@@ -5,7 +5,7 @@
 pub enum Rest {
     /// So many bytes are left.
     Bytes(u64),
-    /// The line in front of a chunk, with its length so far and whether a digit came.
+    /// The line in front of a chunk, with its length so far.
     Size {
         /// The length.
         size: u64,
@@ -13,11 +13,23 @@ pub enum Rest {
         digits: u8,
         /// An extension, which is not looked at.
         is_extension: bool,
+        /// Whether CR came, so that LF must follow.
+        has_cr: bool,
     },
-    /// A chunk's bytes and what ends them.
+    /// A chunk's bytes.
     Chunk(u64),
-    /// Lines behind the last chunk; how many bytes the present one has.
-    Trailer(u64),
+    /// CR and LF behind a chunk's bytes.
+    ChunkEnd {
+        /// Whether CR came.
+        has_cr: bool,
+    },
+    /// Lines behind the last chunk.
+    Trailer {
+        /// How many bytes the present one has.
+        len: u64,
+        /// Whether CR came, so that LF must follow.
+        has_cr: bool,
+    },
 }
 
 /// Content that is no content, or that is too long.
@@ -26,7 +38,7 @@ pub struct Wrong;
 
 impl Rest {
     /// In front of the first chunk.
-    pub const CHUNKED: Rest = Rest::Size { size: 0, digits: 0, is_extension: false };
+    pub const CHUNKED: Rest = Rest::Size { size: 0, digits: 0, is_extension: false, has_cr: false };
     /// In front of another content than chunks.
     pub fn bytes(count: u64) -> Rest {
         Rest::Bytes(count)
@@ -54,12 +66,18 @@ impl Rest {
             match self {
                 Rest::Bytes(left) => *left -= count,
                 Rest::Chunk(left) if *left > count => *left -= count,
-                Rest::Chunk(_) => *self = Rest::CHUNKED,
-                Rest::Trailer(len) => match (*first, *len) {
-                    (b'\n', 0) => return Ok((used, true)),
-                    (b'\n', _) => *len = 0,
-                    (b'\r', _) => {}
-                    _ => *len += 1,
+                Rest::Chunk(_) => *self = Rest::ChunkEnd { has_cr: false },
+                Rest::ChunkEnd { has_cr } => match (*first, *has_cr) {
+                    (b'\r', false) => *has_cr = true,
+                    (b'\n', true) => *self = Rest::CHUNKED,
+                    _ => return Err(Wrong),
+                },
+                Rest::Trailer { len, has_cr } => match (*first, *has_cr) {
+                    (b'\n', true) if *len == 0 => return Ok((used, true)),
+                    (b'\n', true) => (*len, *has_cr) = (0, false),
+                    (b'\n', false) | (_, true) => return Err(Wrong),
+                    (b'\r', false) => *has_cr = true,
+                    (_, false) => *len += 1,
                 },
                 Rest::Size { .. } => *self = self.size(*first)?,
             }
@@ -68,17 +86,19 @@ impl Rest {
 
     /// A byte of the line in front of a chunk.
     fn size(self, byte: u8) -> Result<Rest, Wrong> {
-        let Rest::Size { size, digits, is_extension } = self else { return Err(Wrong) };
+        let Rest::Size { size, digits, is_extension, has_cr } = self else { return Err(Wrong) };
         match (byte, (byte as char).to_digit(16)) {
-            (b'\n', _) if digits == 0 => Err(Wrong),
-            (b'\n', _) if size == 0 => Ok(Rest::Trailer(0)),
-            // Its bytes, and CR and LF.
-            (b'\n', _) => Ok(Rest::Chunk(size + 2)),
+            (b'\n', _) if has_cr && size == 0 => Ok(Rest::Trailer { len: 0, has_cr: false }),
+            (b'\n', _) if has_cr => Ok(Rest::Chunk(size)),
+            _ if has_cr || byte == b'\n' || digits == 0 && byte == b'\r' => Err(Wrong),
+            (b'\r', _) => Ok(Rest::Size { size, digits, is_extension, has_cr: true }),
             (_, Some(digit)) if !is_extension && digits < 12 => {
-                Ok(Rest::Size { size: size << 4 | u64::from(digit), digits: digits + 1, is_extension })
+                let size = size << 4 | u64::from(digit);
+                Ok(Rest::Size { size, digits: digits + 1, is_extension, has_cr })
             }
-            (b'\r', _) => Ok(self),
-            (b';' | b' ' | b'\t', _) if digits > 0 => Ok(Rest::Size { size, digits, is_extension: true }),
+            (b';' | b' ' | b'\t', _) if digits > 0 => {
+                Ok(Rest::Size { size, digits, is_extension: true, has_cr })
+            }
             _ if is_extension => Ok(self),
             _ => Err(Wrong),
         }
