@@ -231,6 +231,25 @@ fn wrong_requests_are_refused_and_the_next_ones_are_served() {
 }
 
 #[test]
+fn who_wants_no_reply_gets_none_though_blanks_stand_behind_it() {
+    let lines = [
+        "set a 0 0 1 noreply \r\n1",
+        "incr a 1 noreply ",
+        "touch a 0 noreply  ",
+        "verbosity 1 noreply ",
+        "delete a noreply ",
+        "delete a 0 noreply ",
+        "flush_all noreply ",
+        "flush_all 0 noreply ",
+    ];
+    let mut client = Client::new();
+    lines.iter().for_each(|line| assert_eq!(client.ask(format!("{line}\r\n")), "", "{line}"));
+    // It is a word of its own, behind the key.
+    assert_eq!(client.ask("delete noreply\r\n"), "NOT_FOUND\r\n");
+    assert_eq!(client.ask("delete anoreply\r\n"), "NOT_FOUND\r\n");
+}
+
+#[test]
 fn a_line_without_an_end_ends_the_connection() {
     let mut client = Client::new();
     assert_eq!(client.ask("x".repeat(3000)), "CLIENT_ERROR line too long\r\n");

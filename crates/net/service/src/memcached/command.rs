@@ -47,7 +47,8 @@ impl Memcached {
                 output.put(b"\r\n");
             }
             b"stats" => self.stats(arguments, output),
-            b"delete" => self.say(self.delete(arguments, output), arguments, output),
+            // A key may be named noreply.
+            b"delete" => self.say(self.delete(arguments, output), first(arguments).1, output),
             b"touch" => self.say(self.touch(arguments, output), arguments, output),
             b"flush_all" => self.say(self.flush_all(arguments, output), arguments, output),
             b"verbosity" => {
@@ -209,7 +210,7 @@ impl Memcached {
 }
 
 fn is_quiet(arguments: &[u8]) -> bool {
-    arguments.strip_suffix(b"noreply").is_some_and(|rest| rest.ends_with(b" "))
+    words(arguments).last() == Some(b"noreply")
 }
 
 fn put_stat(name: &str, value: &str, output: &mut impl Output) {
