@@ -302,6 +302,47 @@ fn values_on_their_way_are_counted_to_the_memory() {
 }
 
 #[test]
+fn values_that_are_never_whole_leave_room_for_others() {
+    let limits = Limits { memory: 100_000, value: 10_000, threads: 1 };
+    let mut client = Client::with(limits);
+    assert_eq!(client.ask("set kept 0 0 1\r\nx\r\n"), "STORED\r\n");
+    let mut others = vec![];
+    let mut refused = 0;
+    for n in 0..30 {
+        let set = [format!("set k{n} 0 0 9000\r\n").as_bytes(), &[b'x'; 9000]].concat();
+        let answer = client.ask_in(&set, 1000, usize::MAX);
+        refused += usize::from(answer == b"SERVER_ERROR out of memory storing object\r\n");
+        others.push(std::mem::take(&mut client.session));
+    }
+    assert!((20..29).contains(&refused), "{refused} of thirty were refused");
+    assert_eq!(client.stat("evictions"), 0);
+    let value = "v".repeat(9000);
+    assert_eq!(client.ask(format!("set a 0 0 9000\r\n{value}\r\n")), "STORED\r\n");
+    assert_eq!(client.ask("get kept\r\n"), "VALUE kept 0 1\r\nx\r\nEND\r\n");
+    others.into_iter().for_each(|other| client.server.forget(other));
+}
+
+#[test]
+fn nothing_is_evicted_for_an_item_that_finds_no_room_anyway() {
+    let limits = Limits { memory: 30_000, value: 20_000, threads: 1 };
+    let mut client = Client::with(limits);
+    let value = "v".repeat(15_000);
+    client.ask(format!("set a 0 0 15000\r\n{value}\r\nset b 0 0 1\r\nx\r\n"));
+    client.output.room = 1000;
+    client.server.take(&mut client.session, b"get a\r\n", &mut client.output);
+    let reader = std::mem::take(&mut client.session);
+    client.output.bytes.clear();
+    assert_eq!(client.ask("delete a\r\n"), "DELETED\r\n");
+    // The item stays until it is sent.
+    let set = format!("set c 0 0 15000\r\n{value}\r\n");
+    assert_eq!(client.ask(&set), "SERVER_ERROR out of memory storing object\r\n");
+    assert_eq!((client.stat("evictions"), client.stat("curr_items")), (0, 1));
+    client.server.forget(reader);
+    assert_eq!(client.ask(&set), "STORED\r\n");
+    assert_eq!(client.ask("get b\r\n"), "VALUE b 0 1\r\nx\r\nEND\r\n");
+}
+
+#[test]
 fn what_is_being_sent_stays_as_it_was() {
     let limits = Limits { memory: 30_000, value: 20_000, threads: 1 };
     let mut client = Client::with(limits);

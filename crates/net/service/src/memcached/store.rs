@@ -70,7 +70,7 @@ impl Store {
         let most = limits.memory / (8 * (limits.value + OVERHEAD + MAX_KEY));
         let wanted = if limits.threads > 1 { 4 * limits.threads.next_power_of_two() } else { 1 };
         let count = wanted.min(most.max(1));
-        let shard = |_| Mutex::new(Shard::new(limits.memory / count));
+        let shard = |_| Mutex::new(Shard::new(limits.memory / count, limits.value));
         Store { shards: (0..count).map(shard).collect(), random: RandomState::new(), limits }
     }
 
@@ -91,9 +91,10 @@ impl Store {
     /// Makes room in a shard for so many bytes of a value that is on its way.
     ///
     /// # Errors
-    /// [`NoMemory`] when all that could go has gone.
+    /// [`NoMemory`] when values on their way and in answers take as much as they may, or when
+    /// not enough could go.
     pub fn reserve(&self, shard: u32, bytes: usize, now_s: i64) -> Result<(), NoMemory> {
-        lock(self.shards.get(shard as usize).ok_or(NoMemory)?).reserve(bytes, now_s)
+        lock(self.shards.get(shard as usize).ok_or(NoMemory)?).reserve_for_value(bytes, now_s)
     }
 
     /// Gives room back that was made for a value.
@@ -101,6 +102,7 @@ impl Store {
         if let Some(shard) = self.shards.get(shard as usize) {
             let mut shard = lock(shard);
             shard.used = shard.used.saturating_sub(bytes);
+            shard.fixed = shard.fixed.saturating_sub(bytes);
         }
     }
 
@@ -159,6 +161,11 @@ pub struct Shard {
     /// Bytes of items and of values that are on their way, and how many there may be.
     used: usize,
     memory: usize,
+    /// Those of them that no eviction gives back: of values that are on their way, and of
+    /// items that answers are being sent out of; and up to how many such bytes a value may
+    /// be on its way.
+    fixed: usize,
+    fixed_limit: usize,
     /// The number of the next item.
     sequence: u64,
     /// Items before this number are gone.
@@ -185,9 +192,13 @@ pub struct New<'a> {
 }
 
 impl Shard {
-    fn new(memory: usize) -> Shard {
+    /// An empty shard of so much memory, and so large values.
+    fn new(memory: usize, value: usize) -> Shard {
         let (slots, stats) = (Slots::new(), Stats::default());
-        Shard { slots, stats, used: 0, memory, sequence: 1, flushed: 0, flush_s: None }
+        // Half stays for items, but one value may always be on its way.
+        let fixed_limit = (memory / 2).max(value.min(memory));
+        let (sequence, flushed, flush_s) = (1, 0, None);
+        Shard { slots, stats, used: 0, memory, fixed: 0, fixed_limit, sequence, flushed, flush_s }
     }
 
     fn flush(&mut self) {
@@ -247,12 +258,22 @@ impl Shard {
         next
     }
 
+    /// Makes room for so many bytes more of a value that is on its way.
+    fn reserve_for_value(&mut self, bytes: usize, now_s: i64) -> Result<(), NoMemory> {
+        if self.fixed + bytes > self.fixed_limit {
+            return Err(NoMemory);
+        }
+        self.reserve(bytes, now_s)?;
+        self.fixed += bytes;
+        Ok(())
+    }
+
     /// Makes room for so many bytes more.
     ///
     /// # Errors
-    /// [`NoMemory`] when all that could go has gone.
+    /// [`NoMemory`] when not enough could go; then nothing has gone.
     pub fn reserve(&mut self, bytes: usize, now_s: i64) -> Result<(), NoMemory> {
-        if bytes > self.memory {
+        if self.fixed + bytes > self.memory {
             return Err(NoMemory);
         }
         while self.used + bytes > self.memory {
@@ -277,6 +298,7 @@ impl Shard {
     /// Keeps an item that was found for an answer, until it is unpinned.
     pub fn pin(&mut self, place: Place, at: u32) -> Pin {
         if let Some(item) = self.slots.get_mut(at) {
+            self.fixed += if item.pins == 0 { item.size() } else { 0 };
             item.pins += 1;
         }
         Pin { shard: place.shard, at }
@@ -302,6 +324,9 @@ impl Shard {
     fn unpin(&mut self, at: u32) {
         let Some(item) = self.slots.get_mut(at) else { return };
         item.pins = item.pins.saturating_sub(1);
+        if item.pins == 0 {
+            self.fixed = self.fixed.saturating_sub(item.size());
+        }
         if item.pins == 0 && item.sequence == 0 {
             self.drop_slot(at);
         }
