@@ -91,7 +91,7 @@ impl Store {
     /// Makes room in a shard for so many bytes of a value that is on its way.
     ///
     /// # Errors
-    /// [`NoMemory`] when values on their way and in answers take as much as they may, or when
+    /// An error when values on their way and in answers take as much as they may, or when
     /// not enough could go.
     pub fn reserve(&self, shard: u32, bytes: usize, now_s: i64) -> Result<(), NoMemory> {
         lock(self.shards.get(shard as usize).ok_or(NoMemory)?).reserve_for_value(bytes, now_s)
