@@ -9,7 +9,7 @@ use crate::connection::{Connection, Deadline, Io, NEVER, Recovery, Shared};
 use crate::event::Event;
 use crate::options::MILLISECOND_NS;
 use crate::queue::{NONE, Node, Sent};
-use crate::segment::{MAX_BLOCKS, Segment};
+use crate::segment::{Blocks, Segment};
 use crate::sequence::{Sequence, is_earlier};
 
 /// Duplicates that tell of a loss (RFC 5681, section 3.2).
@@ -155,18 +155,19 @@ impl Connection {
     /// Marks what selective acknowledgements tell of, in one walk: strangers choose how many
     /// blocks there are and how far each reaches.
     fn take_blocks(&mut self, segment: &Segment, told: &mut Told, shared: &mut Shared, now_ns: i64) {
-        let (blocks, count) = self.blocks_to_mark(segment, told);
-        let mut blocks = blocks.iter().take(count);
-        let Some(mut block) = blocks.next() else { return };
+        let blocks = self.blocks_to_mark(segment, told);
+        let ends = blocks.as_slice().iter().map(|(_, end)| *end);
+        let Some(last) = ends.reduce(Sequence::max) else { return };
         let mut at = self.queue.head;
-        while let Some(node) = shared.nodes.get_mut(at).filter(|node| node.sent != Sent::Not) {
-            while !node.sequence.is_before(block.1) {
-                let Some(next) = blocks.next() else { return };
-                block = next;
+        while let Some(node) = shared.nodes.get_mut(at) {
+            if node.sent == Sent::Not || !node.sequence.is_before(last) {
+                break;
             }
             at = node.next;
-            let is_within = !node.sequence.is_before(block.0) && !node.end().is_after(block.1);
-            if node.sent == Sent::Sacked || !is_within {
+            let is_within = |&(start, end): &(Sequence, Sequence)| {
+                !node.sequence.is_before(start) && !node.end().is_after(end)
+            };
+            if node.sent == Sent::Sacked || !blocks.as_slice().iter().any(is_within) {
                 continue;
             }
             let len = node.len();
@@ -182,15 +183,10 @@ impl Connection {
         }
     }
 
-    /// The blocks of a segment that tell of what was sent and is not acknowledged, the lowest
-    /// first, and how many there are.
-    fn blocks_to_mark(
-        &self,
-        segment: &Segment,
-        told: &mut Told,
-    ) -> ([(Sequence, Sequence); MAX_BLOCKS], usize) {
+    /// The blocks of a segment that tell of what was sent and is not acknowledged.
+    fn blocks_to_mark(&self, segment: &Segment, told: &mut Told) -> Blocks {
+        let mut kept = Blocks::default();
         let blocks = segment.sack.as_slice();
-        let (mut kept, mut count) = ([(self.una, self.una); MAX_BLOCKS], 0);
         for (n, &(start, end)) in blocks.iter().enumerate() {
             if !start.is_before(end) || end.is_after(self.nxt) {
                 continue; // not a block, or of what was never sent
@@ -202,16 +198,11 @@ impl Connection {
             let is_repeated = blocks.get(1).is_some_and(is_within);
             if n == 0 && (!end.is_after(segment.acknowledgement) || is_repeated) {
                 told.is_duplicate = true;
-            } else if end.is_after(self.una)
-                && let Some(place) = kept.get_mut(count)
-            {
-                *place = (start.max(self.una), end);
-                count += 1;
+            } else if end.is_after(self.una) {
+                kept.push(start, end);
             }
         }
-        // Places without a block stay behind the others.
-        kept.sort_unstable_by_key(|(start, end)| (start == end, start.since(self.una), end.since(*start)));
-        (kept, count)
+        kept
     }
 
     /// A segment has arrived: RACK's steps 1 to 3 (RFC 8985, section 6.2), and a round trip

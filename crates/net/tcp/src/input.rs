@@ -31,9 +31,7 @@ impl Connection {
             return self.arrive_syn_sent(index, segment, packet, shared, io);
         }
         if self.is_repeated_syn(segment) {
-            self.resend_syn(shared); // the answer was lost
-            shared.counters.lose(Loss::RxTcpDuplicate);
-            return Next::Keep;
+            return self.answer_again(shared);
         }
         if let Some(loss) = self.find_fault(segment, io.now_ns) {
             return self.refuse(segment, loss, shared, io);
@@ -177,6 +175,13 @@ impl Connection {
             && !segment.has(Flags::ACK)
             && !segment.has(Flags::RST)
             && segment.sequence.plus(1) == self.receive_next
+    }
+
+    /// Takes a SYN that came again, because the answer was lost or late.
+    fn answer_again(&mut self, shared: &mut Shared) -> Next {
+        self.resend_syn(shared);
+        shared.counters.lose(Loss::RxTcpDuplicate);
+        Next::Keep
     }
 
     /// Has the SYN sent again at once.
