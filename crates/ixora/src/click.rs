@@ -31,7 +31,7 @@ use runtime::confine::Confinement;
 use crate::janitor::Janitor;
 use crate::open::PortFindings;
 use crate::{Failure, signal};
-use account::Counted;
+use account::{Counted, Tally};
 pub use assembled::assemble;
 pub use configuration::sources;
 pub use options::Click;
@@ -167,15 +167,15 @@ fn serve(click: &Click) -> Result<u8, Stop> {
         unwritten = true;
     }
     let start = (Instant::now(), rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime));
-    let (mut lost, mut janitor, mut replaced) = (None, None, false);
+    let (mut lost, mut janitor, mut before) = (None, None, Tally::default());
     if !click.quit {
-        Driven { router, lost, janitor, replaced } = drive(click, (router, &ground), &successor, &name)?;
+        Driven { router, lost, janitor, before } = drive(click, (router, &ground), &successor, &name)?;
     }
     if click.time && !click.json {
         report::time(start);
     }
     let (answers, handlers) = report::handlers(click, &mut router);
-    let counted = Counted::of(&mut router, replaced).filter(|_| !click.compat && !click.quit);
+    let counted = Counted::of(&mut router, before).filter(|_| !click.compat && !click.quit);
     if !click.json {
         report::print(&answers, counted.as_ref());
     }
@@ -304,8 +304,8 @@ struct Driven {
     /// Why it ended, if that was a device.
     lost: Option<Failure>,
     janitor: Option<Janitor>,
-    /// Others ran before it.
-    replaced: bool,
+    /// What those counted that ran before it.
+    before: Tally,
 }
 
 /// Runs a router, and those that take its place, until the last one stops or a port's
@@ -321,13 +321,13 @@ fn drive(
         if !click.no_warnings {
             eprintln!("warning: {name}: configuration has no elements, exiting");
         }
-        return Ok(Driven { router, lost: None, janitor: None, replaced: false });
+        return Ok(Driven { router, lost: None, janitor: None, before: Tally::default() });
     }
     let stop = signal::stop_flag_but(element::control::signals::is_claimed)?;
     confine::provide(click, &mut router, ground);
     router.begin();
     let confine::Confined { confinement, janitor } = confine::begin(click, &router, ground)?;
-    let (mut confinement, mut replaced) = (Some(confinement), false);
+    let (mut confinement, mut before) = (Some(confinement), Tally::default());
     loop {
         let watch = Watch::begin(&router, &stop);
         let (shared, mut unconfined) = (router.shared(), None);
@@ -342,11 +342,11 @@ fn drive(
         let next = successor.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut next) = next.filter(|_| lost.is_none() && !stop.load(Ordering::Relaxed)) else {
             router.cleanup();
-            return Ok(Driven { router, lost, janitor, replaced });
+            return Ok(Driven { router, lost, janitor, before });
         };
         next.take_over(&mut router);
-        replaced = true;
         router.cleanup();
+        before.retire(&mut router, &next);
         // Its memory goes back while the next one runs already.
         let old = std::mem::replace(&mut router, next);
         drop(watch);

@@ -1,6 +1,6 @@
 //! What ports of a router count and lose: in metrics, in `top`, and when it stops.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
@@ -43,9 +43,81 @@ fn each_packet_of_an_overloaded_router_has_its_line() {
     assert_eq!(all["handlers"]["q.drops"], format!("{}\n", dropped["packets"]));
     assert!(number(&account["held"]) > 0 && number(&account["sent"]) > 100, "{all:#}");
     // Packets that nothing makes and nothing ends are all somewhere.
-    assert_eq!((&account["balanced"], &account["ended"]), (&true.into(), &0.into()), "{all:#}");
+    assert_eq!((&account["balanced"], &account["missing"]), (&true.into(), &0.into()), "{all:#}");
     let known = [&account["sent"], &dropped["packets"], &account["held"]].map(number);
     assert_eq!(number(&account["received"]), known.iter().sum::<u64>());
+}
+
+/// Elements that make and end packets count them, so that a loss is found all the same.
+#[test]
+fn an_account_knows_what_elements_make_and_end() {
+    let place = tempfile::tempdir().expect("a directory");
+    let text = "FromDevice(\"model:82599,wire=gen:rate=20k\") -> t :: Tee -> d :: Discard;
+        t[1] -> q :: Queue(40) -> i :: Idle;
+        s :: InfiniteSource(LENGTH 60, LIMIT 100) -> UDPIPEncap(10.0.0.1, 1, 10.0.0.2, 2)
+        -> a :: ARPQuerier(10.0.0.1, 2:0:0:0:0:1, TABLE n) -> Discard; n :: ARPTable;
+        b :: ARPQuerier(10.0.0.1, 2:0:0:0:0:1, TABLE n) -> Discard; Idle -> b; Idle -> [1] a; Idle -> [1] b;
+        Script(wait 700ms, stop)";
+    let done = router(place.path(), text, &["--json", "-w", "-h", "d.count"]);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let all = done.json();
+    let account = &all["account"];
+    assert_eq!((&account["balanced"], &account["missing"]), (&true.into(), &0.into()), "{all:#}");
+    let of = |list: &str, element: &str| {
+        let parts = account[list].as_array().expect("a list").iter();
+        parts.filter(|part| part["element"] == element).map(|part| number(&part["packets"])).sum::<u64>()
+    };
+    assert_eq!((of("made", "s"), of("made", "t")), (100, number(&account["received"])), "{all:#}");
+    assert!(number(&account["received"]) > 0 && of("made", "a") > 0, "{all:#}");
+    assert_eq!(all["handlers"]["d.count"], format!("{}\n", of("ended", "d")));
+}
+
+/// What routers counted and dropped that came before is part of the account.
+#[test]
+fn an_account_has_what_routers_before_counted() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (socket, next) =
+        (place.path().join("control"), "FromDevice(\"model:82599,wire=gen:rate=20k\") -> f :: Discard");
+    let first =
+        next.replace("-> f :: Discard", "-> e :: Tee -> d :: Discard; e[1] -> q :: Queue(40) -> Idle");
+    let mut command = Command::new(IXORA);
+    command.args(["click", "-R", "--json", "-w", "-e", &first, "-u"]).arg(&socket);
+    let running = start_command(&mut command, place.path());
+    until("socket", || socket.exists());
+    let mut control = std::os::unix::net::UnixStream::connect(&socket).expect("a control socket");
+    control.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+    let mut answer = BufReader::new(control.try_clone().expect("a socket"));
+    let mut count = |handler: &str| {
+        control.write_all(format!("READ {handler}\r\n").as_bytes()).expect("sent");
+        let mut line = String::new();
+        loop {
+            line.clear();
+            answer.read_line(&mut line).expect("an answer");
+            if let Some(length) = line.strip_prefix("DATA ") {
+                let mut data = vec![0; length.trim().parse().expect("a length")];
+                answer.read_exact(&mut data).expect("data");
+                return String::from_utf8_lossy(&data).trim().parse::<u64>().expect("a number");
+            }
+            if line.starts_with('5') {
+                return 0; // of the other configuration
+            }
+        }
+    };
+    until("packets that wait and are dropped", || count("q.drops") > 0);
+    let mut writer = std::os::unix::net::UnixStream::connect(&socket).expect("a control socket");
+    writer.write_all(format!("WRITE hotconfig {next}\r\n").as_bytes()).expect("sent");
+    until("packets of the next configuration", || count("f.count") > 0);
+    running.signal(Signal::INT);
+    let done = running.wait(30);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let all = done.json();
+    let account = &all["account"];
+    assert_eq!((&account["balanced"], &account["missing"]), (&true.into(), &0.into()), "{all:#}");
+    let dropped = account["dropped"].as_array().expect("a list");
+    let reason = |reason: &str| dropped.iter().any(|d| d["element"] == "q" && d["reason"] == reason);
+    assert!(reason("queue full") && reason("not in the new configuration"), "{all:#}");
+    let ended = account["ended"].as_array().expect("a list").iter().map(|part| part["element"].clone());
+    assert_eq!(ended.collect::<Vec<_>>(), ["d", "f"], "{all:#}");
 }
 
 #[test]
@@ -61,7 +133,7 @@ fn a_router_that_was_interrupted_says_what_became_of_its_packets() {
     assert_eq!(done.code(), Some(0), "{done:#?}");
     let count = done.stdout.trim();
     assert!(count.parse::<u64>().is_ok_and(|count| count > 0), "handlers alone are on standard output");
-    let account = format!("received {count} packets = sent 0 + held 0 + ended by elements {count}\n");
+    let account = format!("received {count} packets = sent 0 + held 0 + ended by Discard@3 {count}\n");
     assert!(done.stderr.ends_with(&account), "{done:#?}");
     assert!(done.stderr.contains("(ixgbe, ") && done.stderr.contains("GPRC "), "{done:#?}");
     let compat = router(place.path(), &format!("{text}; Script(wait 200ms, stop)"), &["--compat"]);

@@ -166,7 +166,7 @@ impl PerPacket for Advertiser {
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let Some(answer) = self.answer(packet) else { return Action::drop(0) };
         if let Some(tail) = packet.split_next() {
-            cx.free(tail);
+            cx.free_tail(tail);
         }
         packet.clear_annotations();
         if packet.copy_at(memory::HEADROOM, &answer).is_err() {

@@ -134,7 +134,7 @@ impl PerPacket for Icmp6Error {
         let mut room = [0; MOST];
         let Some(length) = self.message(packet, &mut room) else { return Action::drop(0) };
         if let Some(tail) = packet.split_next() {
-            cx.free(tail);
+            cx.free_tail(tail);
         }
         packet.clear_annotations();
         if packet.copy_at(HEADROOM, &room[..length]).is_err() {

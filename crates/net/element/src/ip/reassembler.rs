@@ -237,7 +237,7 @@ impl IpReassembler {
     fn complete(&mut self, cx: &mut Cx<'_>, key: Key) {
         let Some(Partial { first: Some(mut packet), pieces, longest, .. }) = self.remove(key) else { return };
         if let Some(tail) = packet.split_next() {
-            cx.free(tail);
+            cx.free_tail(tail);
         }
         let front = packet.header_offset(Header::Network).unwrap_or(0).max(0) as usize;
         let header_len = packet.get(front).map_or(0, |first| ipv4::header_len(*first));

@@ -23,6 +23,10 @@ pub struct Counters {
     pub cycles: u64,
     /// How often it was timed.
     pub timings: u64,
+    /// Packets that the element made: sources, copies, questions.
+    pub made: u64,
+    /// Packets that did what they were for and ended at the element, without a reason.
+    pub ended: u64,
     /// Packets dropped, for each of the class's reasons.
     pub drops: Vec<u64>,
 }

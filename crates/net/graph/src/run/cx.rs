@@ -65,13 +65,21 @@ impl Cx<'_> {
     /// Frees a packet that did what it was for.
     #[inline]
     pub fn free(&mut self, packet: Packet) {
+        self.lane.slots[self.me].counters.ended += 1;
         self.lane.buffers.free(packet);
     }
 
     /// Frees packets that did what they were for.
     #[inline]
     pub fn free_batch(&mut self, batch: &mut Batch) {
+        self.lane.slots[self.me].counters.ended += batch.len() as u64;
         self.lane.buffers.free_batch(batch);
+    }
+
+    /// Frees buffers that were taken off the end of a packet: no packet ends.
+    #[inline]
+    pub fn free_tail(&mut self, tail: Packet) {
+        self.lane.buffers.free(tail);
     }
 
     /// Appends packets pulled at `input` to `batch`, as many as there are and fit;
@@ -107,7 +115,14 @@ impl Cx<'_> {
     /// buffers left, which it counts.
     #[inline]
     pub fn alloc(&mut self) -> Option<Packet> {
-        self.lane.buffers.alloc()
+        let packet = self.lane.buffers.alloc();
+        self.count_made(packet)
+    }
+
+    #[inline]
+    fn count_made(&mut self, packet: Option<Packet>) -> Option<Packet> {
+        self.lane.slots[self.me].counters.made += u64::from(packet.is_some());
+        packet
     }
 
     /// Appends up to `count` packets to `batch`, each filled by `fill`; how many.
@@ -124,26 +139,30 @@ impl Cx<'_> {
             packet.clear_annotations();
             fill(packet);
         }
-        batch.len() - before
+        let made = batch.len() - before;
+        self.lane.slots[self.me].counters.made += made as u64;
+        made
     }
 
     /// A packet of these bytes, in as many buffers as they need. `None` when no buffers are
     /// left, or there are more bytes than [`LONGEST`].
     pub fn packet(&mut self, bytes: &[u8]) -> Option<Packet> {
-        let mut packet = self.alloc()?;
-        match packet.copy_from(bytes) {
+        let mut packet = self.lane.buffers.alloc()?;
+        let packet = match packet.copy_from(bytes) {
             Ok(()) => Some(packet),
             Err(_) => {
-                self.free(packet);
+                self.lane.buffers.free(packet);
                 self.long_packet(bytes)
             }
-        }
+        };
+        self.count_made(packet)
     }
 
     /// A copy of a packet, annotations, stripped headers and all. Packets are never
     /// shared: what an element has, nobody else can change.
     pub fn copy(&mut self, packet: &Packet) -> Option<Packet> {
-        packet.copy_with(STRIPPED, || self.alloc())
+        let copy = packet.copy_with(STRIPPED, || self.lane.buffers.alloc());
+        self.count_made(copy)
     }
 
     /// The lane's pool, for receive and transmit queues.

@@ -219,6 +219,7 @@ impl Lane {
             Next::Push(output) => output,
             Next::Again(port) => return Some(Port { element, port }),
             Next::Done => {
+                self.slots[element].counters.ended += batch.len() as u64;
                 self.buffers.free_batch(batch);
                 return None;
             }
@@ -492,5 +493,10 @@ impl Lane {
     /// What was counted for an element in this lane.
     pub fn counters(&self, element: usize) -> &Counters {
         &self.slots[element].counters
+    }
+
+    /// Whether packets were wanted and not had, or not let wait, for want of buffers.
+    pub fn has_lacked_buffers(&self) -> bool {
+        self.buffers.missing > 0
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::element::Refused;
 use crate::plan::configure::in_phases;
+use crate::run::counters::Counters;
 use crate::run::lane::Lane;
 use crate::run::locked::Locked;
 use crate::run::router::Router;
@@ -50,7 +51,10 @@ impl Router {
                 lane.with_real(index, |element, cx| element.take_over(cx, kept));
             });
             lane.deliver(index);
-            lane.slots[index].counters.add(&old.lanes[from].slots[before].counters);
+            // What is counted in the old one from now on is its own.
+            let counters = &mut old.lanes[from].slots[before].counters;
+            let none = Counters { drops: vec![0; counters.drops.len()], ..Counters::default() };
+            lane.slots[index].counters.add(&std::mem::replace(counters, none));
             old.lanes[from].slots[before].element = Some(kept);
         }
     }

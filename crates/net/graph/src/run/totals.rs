@@ -29,6 +29,8 @@ impl Counters {
         self.batches += other.batches;
         self.cycles = self.cycles.wrapping_add(other.cycles);
         self.timings += other.timings;
+        self.made += other.made;
+        self.ended += other.ended;
         self.drops.resize(self.drops.len().max(other.drops.len()), 0);
         self.drops.iter_mut().zip(&other.drops).for_each(|(sum, more)| *sum += more);
     }
@@ -83,7 +85,7 @@ impl Lane {
         let mut out =
             format!("tsc={tsc}\ttime_ns={now}\tthreads={threads}\tmeasured={}\n", self.profiler.counts);
         for ElementTotals { name, class, reasons, counters } in self.count_all() {
-            let Counters { packets, batches, cycles, timings, drops } = counters;
+            let Counters { packets, batches, cycles, timings, drops, .. } = counters;
             let _ = write!(out, "{name}\t{class}\t{packets}\t{batches}\t{cycles}\t{timings}");
             for (reason, count) in reasons.iter().zip(drops) {
                 let _ = write!(out, "\t{reason}={count}");

@@ -56,11 +56,11 @@ impl Cx<'_> {
         if count > STEP || !is_allowed(packet, count) {
             return false;
         }
-        let Some(mut roomy) = self.alloc() else { return false };
+        let Some(mut roomy) = self.lane.buffers.alloc() else { return false };
         let start = count + HEADROOM;
         let moved = packet.len().min(DATA_ROOM + HEADROOM - start);
         if roomy.copy_at(start, &packet[..moved]).is_err() {
-            self.free(roomy);
+            self.lane.buffers.free(roomy);
             return false;
         }
         roomy.copy_front(packet, packet.headroom());
@@ -77,7 +77,7 @@ impl Cx<'_> {
             if let Some(next) = rest.split_next() {
                 packet.append(next);
             }
-            self.free(rest);
+            self.lane.buffers.free(rest);
         } else {
             packet.append(rest);
         }
@@ -128,9 +128,9 @@ impl Cx<'_> {
         // From the last to the first: a chain is walked when it grows.
         let mut tail: Option<Packet> = None;
         for part in parts.rev() {
-            let segment = self.alloc().filter(|_| part.len() <= DATA_ROOM);
+            let segment = self.lane.buffers.alloc().filter(|_| part.len() <= DATA_ROOM);
             let Some(mut segment) = segment else {
-                tail.into_iter().for_each(|tail| self.free(tail));
+                tail.into_iter().for_each(|tail| self.lane.buffers.free(tail));
                 return None;
             };
             let _ = segment.copy_from(part); // a buffer holds as many
@@ -162,7 +162,7 @@ impl Cx<'_> {
             for header in HEADERS {
                 next.clear_header(header);
             }
-            self.free(std::mem::replace(packet, next));
+            self.lane.buffers.free(std::mem::replace(packet, next));
         }
         let _ = packet.pull_front(left.min(packet.len())); // it has them
     }
