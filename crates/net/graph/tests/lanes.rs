@@ -374,7 +374,8 @@ fn no_thread_rests_while_its_timers_are_due() {
     assert_eq!(log.count("fired"), CROWD_TIMERS);
 }
 
-/// Takes another configuration, but the second thread's copy none that is `wrong`.
+/// Takes another configuration, but the second thread's copy none that is `wrong` or `final`,
+/// and one that is `final` none at all.
 static FUSSY: Class = Class {
     name: "Fussy",
     arguments: &[graph::class::mandatory("WHAT", "what it is")],
@@ -399,8 +400,11 @@ impl PerPacket for Fussy {
     }
 
     fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Fussy) -> Result<(), graph::Refused> {
-        if cx.lane() == 1 && new.what == "wrong" {
+        if cx.lane() == 1 && ["wrong", "final"].contains(&new.what.as_str()) {
             return Err("refused".into());
+        }
+        if self.what == "final" {
+            return Err("stays as it is".into());
         }
         self.what = new.what;
         self.seen.note(if self.what == "wrong" { "wrong" } else { "another" });
@@ -435,4 +439,29 @@ fn a_configuration_that_one_thread_refuses_is_nobodys() {
         "the first copy is given back what it had"
     );
     assert_eq!(router.read("f.config", "").unwrap(), "b");
+}
+
+/// A thread that does not answer in time has its message still, and reads it later.
+#[test]
+fn a_configuration_that_one_thread_does_not_see_is_nobodys() {
+    let classes = [&ONE, &SECOND, &FUSSY, &END];
+    let config = "One -> f :: Fussy(a) -> End; Second -> f";
+    let (mut router, log) = build_with(&classes, config, Options { threads: 2, ..Options::default() });
+    let refused =
+        router.lanes_mut()[0].write(None, "f.config", "b").expect_err("no thread serves the other lane");
+    assert!(refused.to_string().contains("thread 1 does not answer"), "{refused}");
+    assert_eq!(log.count("another"), 2, "the first copy has what it had again");
+    router.lanes_mut()[1].step(10);
+    assert_eq!(log.count("another"), 2, "the second copy has it still");
+    router.write("f.config", "c").unwrap();
+    assert_eq!(log.count("another"), 4, "the lane reads its messages");
+}
+
+#[test]
+fn a_copy_that_keeps_what_others_refused_is_told_of() {
+    let classes = [&ONE, &SECOND, &FUSSY, &END];
+    let config = "One -> f :: Fussy(a) -> End; Second -> f";
+    let (mut router, _) = build_with(&classes, config, Options { threads: 2, ..Options::default() });
+    let refused = router.write("f.config", "final").expect_err("one copy does not take it").to_string();
+    assert!(refused.contains("refused") && refused.contains("stays as it is"), "{refused}");
 }

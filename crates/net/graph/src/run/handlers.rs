@@ -7,7 +7,8 @@
 mod common;
 
 use std::fmt::Write;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use crate::element::handler::Handler;
@@ -199,7 +200,8 @@ impl Lane {
         if lanes >> self.id & 1 == 1 || lanes == 0 { self.id } else { self.shared.plan.home(element) }
     }
 
-    /// Has something done in a lane, and waits for what comes of it.
+    /// Has something done in a lane, and waits for what comes of it. What a lane did not
+    /// begin in time it never does.
     pub(crate) fn in_lane<R: Send + 'static>(
         &mut self,
         lane: usize,
@@ -209,26 +211,46 @@ impl Lane {
             return Ok(work(self));
         }
         let (answer, wait) = mpsc::sync_channel(1);
-        let job = move |lane: &mut Lane| {
-            let _ = answer.send(work(lane)); // whoever asked may have gone
-        };
-        let shared = self.shared.clone();
-        if shared.is_kept(lane) {
-            shared.lend(lane, job);
-        } else {
-            shared.mailboxes[lane].send(Box::new(job));
+        let taken = Arc::new(AtomicBool::new(false));
+        let taken_there = taken.clone();
+        self.send_job(lane, move |lane| {
+            if !taken_there.swap(true, Ordering::Relaxed) {
+                let _ = answer.send(work(lane)); // whoever asked may have gone
+            }
+        });
+        if let Some(result) = self.answer(lane, &wait, false) {
+            return Ok(result);
         }
-        // Whoever waits still answers others: two lanes may ask each other.
+        // Relaxed: it matters only who takes it; the result comes through the channel.
+        if !taken.swap(true, Ordering::Relaxed) {
+            return Err(Refused::Failed(format!("thread {lane} does not answer")));
+        }
+        let late = self.answer(lane, &wait, true);
+        late.ok_or_else(|| Refused::Failed(format!("thread {lane} began, and does not answer")))
+    }
+
+    /// Has something done in a lane, sooner or later.
+    pub(crate) fn send_job(&self, lane: usize, job: impl FnOnce(&mut Lane) + Send + 'static) {
+        if self.shared.is_kept(lane) {
+            self.shared.lend(lane, job);
+        } else {
+            self.shared.mailboxes[lane].send(Box::new(job));
+        }
+    }
+
+    /// Waits for an answer of another lane, if `begun` also of one that ends. Whoever waits
+    /// still answers others: two lanes may ask each other.
+    fn answer<R>(&mut self, lane: usize, wait: &mpsc::Receiver<R>, begun: bool) -> Option<R> {
         for _ in 0..ANSWER_TIMEOUT.as_millis() {
             let served = self.shared.mailboxes[lane].is_served();
             match wait.recv_timeout(Duration::from_millis(1)) {
-                Ok(result) => return Ok(result),
-                Err(mpsc::RecvTimeoutError::Timeout) if !served => break, // it has ended
+                Ok(result) => return Some(result),
+                Err(mpsc::RecvTimeoutError::Timeout) if !served && !begun => break, // it has ended
                 Err(mpsc::RecvTimeoutError::Timeout) => self.read_messages(),
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
             }
         }
-        Err(Refused::Failed(format!("thread {lane} does not answer")))
+        None
     }
 
     fn read_any(&mut self, element: usize, handler: &str, parameter: &str) -> Result<String, Refused> {

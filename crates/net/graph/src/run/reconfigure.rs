@@ -68,9 +68,12 @@ impl Lane {
         let copies = self.copies(element, config, lanes.len())?;
         if let Err((changed, refused)) = self.give(element, &lanes, copies) {
             // Those that took it are given back what they had.
-            let before = self.copies(element, &shared.real_config(element), changed);
-            let _ = before.map(|copies| self.give(element, &lanes[..changed], copies));
-            return Err(refused);
+            return Err(match self.restore(element, &lanes[..changed]) {
+                Ok(()) => refused,
+                Err(kept) => {
+                    Refused::Failed(format!("{refused}; and a copy keeps the new configuration: {kept}"))
+                }
+            });
         }
         let shown = shown.map_or_else(|| shared.config(element), str::to_string);
         let differs = shown != config;
@@ -79,6 +82,15 @@ impl Lane {
             shared.set_real_config(element, config.to_string());
         }
         Ok(())
+    }
+
+    /// Gives an element back what it was configured with before, in some lanes.
+    fn restore(&mut self, element: usize, lanes: &[usize]) -> Result<(), Refused> {
+        if lanes.is_empty() {
+            return Ok(());
+        }
+        let before = self.copies(element, &self.shared.real_config(element), lanes.len())?;
+        self.give(element, lanes, before).map_err(|(_, refused)| refused)
     }
 
     /// So many fresh elements of a configuration.
