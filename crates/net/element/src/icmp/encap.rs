@@ -121,12 +121,13 @@ impl IcmpIpEncap {
 
 impl PerPacket for IcmpIpEncap {
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        if packet.next().is_some() {
-            return Action::drop(1);
+        if !cx.has_headroom(packet, ip_header::LEN + self.header_len()) {
+            return Action::drop(0);
         }
-        if !cx.has_headroom(packet, ip_header::LEN + self.header_len())
-            || packet.push_front(ip_header::LEN + self.header_len()).is_err()
-        {
+        if packet.next().is_some() {
+            return Action::drop(1); // as it came, or since it has headroom
+        }
+        if packet.push_front(ip_header::LEN + self.header_len()).is_err() {
             return Action::drop(0);
         }
         let ends = self.ends.each_ref().map(|end| end.load(Ordering::Relaxed));

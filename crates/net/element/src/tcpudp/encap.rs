@@ -151,12 +151,13 @@ impl UdpIpEncap {
 
 impl PerPacket for UdpIpEncap {
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        if packet.next().is_some() {
-            return Action::drop(1);
+        if !cx.has_headroom(packet, ip_header::LEN + udp::HEADER_LEN) {
+            return Action::drop(0);
         }
-        if !cx.has_headroom(packet, ip_header::LEN + udp::HEADER_LEN)
-            || packet.push_front(ip_header::LEN + udp::HEADER_LEN).is_err()
-        {
+        if packet.next().is_some() {
+            return Action::drop(1); // as it came, or since it has headroom
+        }
+        if packet.push_front(ip_header::LEN + udp::HEADER_LEN).is_err() {
             return Action::drop(0);
         }
         if self.write_headers(packet).is_none() {

@@ -150,10 +150,13 @@ impl PerPacket for UdpIp6Encap {
         if let Ok(ends) = self.shared.try_read() {
             self.own = *ends;
         }
-        if packet.next().is_some() {
-            return Action::drop(1);
+        if !cx.has_headroom(packet, HEADERS) {
+            return Action::drop(0);
         }
-        if !cx.has_headroom(packet, HEADERS) || packet.push_front(HEADERS).is_err() {
+        if packet.next().is_some() {
+            return Action::drop(1); // as it came, or since it has headroom
+        }
+        if packet.push_front(HEADERS).is_err() {
             return Action::drop(0);
         }
         if self.write_headers(packet).is_some() { Action::ON } else { Action::drop(1) }
