@@ -148,6 +148,16 @@ fn headers_say_how_long_packets_are_that_grew() {
     }
 }
 
+/// Whoever sends packets to a device begins with their first bytes.
+#[test]
+fn no_empty_buffer_stays_in_front_of_a_packet() {
+    for strip in ["Strip(2048)", "Resize(-2048)", "Strip(2000) -> Strip(48)", "Strip(2048) -> Strip(0)"] {
+        let (packets, bytes) =
+            through("LENGTH 2049", &format!("{strip} -> UDPIPEncap(1.0.0.1, 5, 2.0.0.2, 6)"));
+        assert_eq!((packets, bytes), ("1".into(), "29".into()), "{strip}");
+    }
+}
+
 #[test]
 fn a_neighbour_gets_packets_without_headroom() {
     let config =

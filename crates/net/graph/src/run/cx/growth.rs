@@ -143,18 +143,20 @@ impl Cx<'_> {
     }
 
     /// Takes up to `count` bytes off the front of a packet, whose first buffers may hold
-    /// fewer.
+    /// fewer. No empty buffer stays in front of others.
     #[inline]
     pub fn strip(&mut self, packet: &mut Packet, count: usize) {
         if packet.pull_front(count).is_err() {
             self.strip_far(packet, count);
+        } else if packet.is_empty() {
+            self.strip_far(packet, 0);
         }
     }
 
     #[cold]
     fn strip_far(&mut self, packet: &mut Packet, count: usize) {
         let mut left = count;
-        while left > packet.len()
+        while left >= packet.len()
             && let Some(mut next) = packet.split_next()
         {
             left -= packet.len();
