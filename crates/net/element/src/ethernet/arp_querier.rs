@@ -139,6 +139,8 @@ enum Outcome {
     SentAndAsk,
     /// Its address is not known.
     Unknown,
+    /// The header of packets to this address has no room, and whether it is asked for again.
+    NoHeadroom { dst: MacAddress, asks: bool },
     /// Dropped, for this reason.
     Drop(usize),
 }
@@ -237,13 +239,14 @@ impl ArpQuerier {
         let mut all = true;
         for (place, packet) in batch.iter_mut().enumerate() {
             let found = self.cache.lookup(&self.table, &resolver, packet.dst_ip(), now_ns);
-            let mut send = |dst, sent| match prepend(packet, &resolver.header(dst)) {
-                true => sent,
-                false => Outcome::Drop(NO_HEADROOM),
+            let mut send = |dst, asks| match (prepend(packet, &resolver.header(dst)), asks) {
+                (true, false) => Outcome::Sent,
+                (true, true) => Outcome::SentAndAsk,
+                (false, asks) => Outcome::NoHeadroom { dst, asks },
             };
             let outcome = match found {
-                Resolution::Known(dst) => send(dst, Outcome::Sent),
-                Resolution::Refresh(dst) => send(dst, Outcome::SentAndAsk),
+                Resolution::Known(dst) => send(dst, false),
+                Resolution::Refresh(dst) => send(dst, true),
                 Resolution::Unspecified => Outcome::Drop(NO_DESTINATION),
                 Resolution::Unknown => Outcome::Unknown,
             };
@@ -284,7 +287,7 @@ impl ArpQuerier {
     /// Packets that cannot all be sent at once.
     #[cold]
     fn sort_out(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, now_ns: i64) -> Next {
-        for (place, mut packet) in batch.drain().enumerate() {
+        for (place, packet) in batch.drain().enumerate() {
             match self.outcomes[place] {
                 Outcome::Sent => cx.emit(0, packet),
                 Outcome::SentAndAsk => {
@@ -293,8 +296,11 @@ impl ArpQuerier {
                     cx.emit(0, packet);
                 }
                 Outcome::Unknown => self.keep(cx, packet, now_ns),
-                Outcome::Drop(NO_HEADROOM) if cx.make_headroom(&mut packet, LEN) => {
-                    self.let_go(cx, vec![packet]);
+                Outcome::NoHeadroom { dst, asks } => {
+                    if asks {
+                        self.ask(cx, packet.dst_ip(), Cause::of(&packet), Some(dst));
+                    }
+                    self.send(cx, packet, dst);
                 }
                 Outcome::Drop(reason) => {
                     if reason == NO_DESTINATION && !self.warned {
@@ -320,27 +326,28 @@ impl ArpQuerier {
             let learned = self.table.lock().learn(packet, now_ns, &mut gone);
             gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
             let Some(Learned { mac, released, .. }) = learned else { continue };
-            let header = self.host.resolver().header(mac);
-            for mut packet in released {
-                if cx.has_headroom(&mut packet, LEN) && prepend(&mut packet, &header) {
-                    cx.emit(0, packet);
-                } else {
-                    self.drops.add(1);
-                    cx.drop(NO_HEADROOM, packet);
-                }
-            }
+            released.into_iter().for_each(|packet| self.send(cx, packet, mac));
         }
         cx.free_batch(batch);
     }
 
+    /// Sends a packet to an address, if need be in another buffer that has the room.
+    fn send(&mut self, cx: &mut Cx<'_>, mut packet: Packet, dst: MacAddress) {
+        if cx.has_headroom(&mut packet, LEN) && prepend(&mut packet, &self.host.resolver().header(dst)) {
+            cx.emit(0, packet);
+        } else {
+            self.drops.add(1);
+            cx.drop(NO_HEADROOM, packet);
+        }
+    }
+
     /// Packets that waited: those whose address is known now go on.
     fn let_go(&mut self, cx: &mut Cx<'_>, gone: Vec<Packet>) {
-        let (now_ns, resolver) = (cx.now_ns(), self.host.resolver());
-        for mut packet in gone {
+        let now_ns = cx.now_ns();
+        for packet in gone {
             let known = self.table.lock().lookup(packet.dst_ip(), now_ns, 0);
-            let known = known.filter(|_| cx.has_headroom(&mut packet, LEN));
-            match known.filter(|(mac, _)| prepend(&mut packet, &resolver.header(*mac))) {
-                Some(_) => cx.emit(0, packet),
+            match known {
+                Some((mac, _)) => self.send(cx, packet, mac),
                 None => cx.drop(IN_VAIN, packet),
             }
         }

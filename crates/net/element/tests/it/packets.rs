@@ -11,8 +11,12 @@ use graph::plan::buffers;
 use crate::{Rig, registry};
 
 fn rig(config: &str, buffers: Option<usize>) -> Rig {
-    let clock = Arc::new(Clock::simulated(SIMULATION_START_NS));
-    let options = Options { clock, buffers, ..Options::default() };
+    rig_at(&Arc::new(Clock::simulated(SIMULATION_START_NS)), config, buffers)
+}
+
+/// A router whose time is this clock's.
+fn rig_at(clock: &Arc<Clock>, config: &str, buffers: Option<usize>) -> Rig {
+    let options = Options { clock: clock.clone(), buffers, ..Options::default() };
     let flat = element::fixture::flatten(config, &registry()).unwrap();
     Rig(element::fixture::Rig::build(config, flat, &registry(), options).unwrap())
 }
@@ -169,6 +173,27 @@ fn a_neighbour_gets_packets_without_headroom() {
     rig.write("i.active", "true").unwrap();
     rig.router.lanes_mut()[0].step(20);
     assert_eq!((rig.read("c.count"), rig.read("c.byte_count")), ("1".into(), "216".into()));
+}
+
+/// Addresses that nobody is asked for, and one that is asked for again.
+#[test]
+fn a_packet_without_headroom_goes_where_others_go() {
+    for (to, queries) in [("10.0.0.255", "0"), ("224.0.0.5", "0"), ("10.0.0.2", "1")] {
+        let config = format!(
+            "i :: InfiniteSource(0123456789, LIMIT 1, ACTIVE false) -> Unstrip(192) -> SetIPAddress({to})
+             -> q :: ARPQuerier(10.0.0.1/24, 2:0:0:0:0:1, POLL_TIMEOUT 1s) -> c :: Counter -> Discard;
+             q[1] -> Discard; Idle -> [1]q"
+        );
+        let clock = Arc::new(Clock::simulated(SIMULATION_START_NS));
+        let mut rig = rig_at(&clock, &config, None);
+        rig.router.begin();
+        rig.write("q.insert", "10.0.0.2 2:0:0:0:0:2").unwrap();
+        clock.jump_to(SIMULATION_START_NS + 2_000_000_000);
+        rig.write("i.active", "true").unwrap();
+        rig.router.lanes_mut()[0].step(20);
+        let read = ["c.count", "c.byte_count", "q.queries", "q.drops"].map(|handler| rig.read(handler));
+        assert_eq!(read, ["1", "216", queries, "0"], "{to}");
+    }
 }
 
 #[test]
