@@ -148,9 +148,12 @@ impl PingEncap {
 }
 
 impl PerPacket for PingEncap {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        if !cx.has_headroom(packet, ip_header::LEN + icmpv4::HEADER_LEN) {
+            return Action::drop(0);
+        }
         if packet.next().is_some() {
-            return Action::drop(1);
+            return Action::drop(1); // as it came, or since it has headroom
         }
         if packet.push_front(ip_header::LEN + icmpv4::HEADER_LEN).is_err() {
             return Action::drop(0);

@@ -114,6 +114,7 @@ fn packets_grow_beyond_their_buffers() {
         ("Strip(100)", 0),
         (&times(12, "IPEncap(4, 1.0.0.1, 2.0.0.2)"), 250),
         (&times(8, "UDPIPEncap(1.0.0.1, 5, 2.0.0.2, 6)"), 234),
+        (&times(8, "ICMPPingEncap(1.0.0.1, 2.0.0.2)"), 234),
         (&times(20, "EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)"), 290),
         (&("EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> ".to_string() + &times(60, "VLANEncap(5)")), 264),
     ] {
@@ -141,6 +142,7 @@ fn headers_say_how_long_packets_are_that_grew() {
         "UDPIPEncap(1.0.0.1, 5, 2.0.0.2, 6)",
         "UDPIP6Encap(2001:db8::1, 5, 2001:db8::2, 6)",
         "ICMPIPEncap(1.0.0.1, 2.0.0.2, echo)",
+        "ICMPPingEncap(1.0.0.1, 2.0.0.2)",
     ] {
         let config = format!(
             "InfiniteSource(LENGTH 1900, LIMIT 1, STOP true) -> Unstrip(190) -> x :: {element}
