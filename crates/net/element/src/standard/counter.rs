@@ -1,7 +1,7 @@
 //! `Counter`: packets, bytes, rates.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use graph::class::{Handlers, action, both, call, keyword, read, write};
 use graph::clock::SECOND_NS;
@@ -106,9 +106,14 @@ impl Call {
         true
     }
 
+    /// Whether it was not written so far.
+    fn waits(&self) -> bool {
+        !self.done.load(Ordering::Relaxed)
+    }
+
     /// Whether it is to be written at this count.
     fn is_due(&self, count: u64) -> bool {
-        count >= self.at && !self.done.load(Ordering::Relaxed)
+        count >= self.at && self.waits()
     }
 
     fn unparse(call: &Option<Call>) -> String {
@@ -156,7 +161,7 @@ impl Counter {
     fn count(&mut self, cx: &mut Cx<'_>, packets: u64, bytes: u64) {
         self.packets.add(packets);
         self.bytes.add(bytes);
-        if self.call.is_some() || self.byte_call.is_some() {
+        if [&self.call, &self.byte_call].into_iter().flatten().any(Call::waits) {
             self.call(cx); // of one in a program, which asks each packet alone
         }
     }
@@ -164,6 +169,9 @@ impl Counter {
     /// Writes the handlers whose time has come; whether it has for one.
     #[cold]
     fn call(&mut self, cx: &mut Cx<'_>) -> bool {
+        // SeqCst: of two threads that count at the same time, one at least sees both counts,
+        // so that the call is not missed where neither counts on.
+        fence(Ordering::SeqCst);
         let packets = Call::check(&self.call, self.packets.sum(), cx);
         Call::check(&self.byte_call, self.bytes.sum(), cx) || packets
     }
