@@ -12,8 +12,9 @@ use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
 pub static UNSTRIP: Class = Class {
     name: "Unstrip",
     brief: "puts bytes that were stripped back in front of packets",
-    doc: "Makes each packet LENGTH bytes longer in front. After Strip these are the bytes that were stripped, \
-          and zeros where nothing was. Packets for which there are no buffers, or that would have more than a \
+    doc: "Makes each packet LENGTH bytes longer in front. After Strip these are the bytes that were stripped. \
+          Where fewer were they are what the packet's buffer holds there, as in Click, also bytes of a packet \
+          that had it before; and zeros in front of the buffer. Packets for which there are no buffers, or that would have more than a \
           mebibyte, are dropped.",
     arguments: &[mandatory("LENGTH", "bytes to put back")],
     drops: &["too long"],
@@ -87,7 +88,7 @@ pub static RESIZE: Class = Class {
     name: "Resize",
     brief: "makes packets longer or shorter at either end",
     doc: "Adds HEAD bytes in front and TAIL bytes behind, or deletes them when negative. Bytes added in front \
-          are those that were there before, bytes added behind are zero. Packets for which there are no \
+          are as Unstrip's, bytes added behind are zero. Packets for which there are no \
           buffers, or that would have more than a mebibyte, are dropped.",
     arguments: &[positional("HEAD", "bytes more in front; 0"), positional("TAIL", "bytes more behind; 0")],
     drops: &["too long"],

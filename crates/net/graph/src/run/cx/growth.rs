@@ -13,8 +13,8 @@ const STEP: usize = 1024;
 const HEADERS: [Header; 3] = [Header::Link, Header::Network, Header::Transport];
 
 impl Cx<'_> {
-    /// Puts `count` bytes in front of a packet: those that stood there before, as far as its
-    /// buffer has them, then zeros. Whether there were buffers, and the packet is not longer
+    /// Puts `count` bytes in front of a packet: what its buffer holds there, be it of this
+    /// packet or of one before it, then zeros. Whether there were buffers, and the packet is not longer
     /// than [`LONGEST`] now; else it is of no use any more.
     #[inline]
     pub fn grow_front(&mut self, packet: &mut Packet, count: usize) -> bool {
