@@ -2,7 +2,9 @@
 //! full in the middle of one.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
+
+use rustix::fs::{OFlags, fcntl_getfl, fstat};
 
 /// Bytes that are kept before they go to the file.
 const CAPACITY: usize = 64 << 10;
@@ -15,17 +17,17 @@ pub struct Blocks {
     buffer: Vec<u8>,
     /// Where each block of the buffer ends.
     ends: Vec<usize>,
-    /// Bytes that the file has.
+    /// Where the last whole block ends in the file.
     written: u64,
     lost: u64,
     failed: bool,
 }
 
 impl Blocks {
-    /// Nothing is written to the file yet, which is empty.
+    /// Nothing is written to the file yet; what it has already stays.
     pub fn new(file: File) -> Blocks {
-        let buffer = Vec::with_capacity(CAPACITY);
-        Blocks { file, buffer, ends: Vec::new(), written: 0, lost: 0, failed: false }
+        let (buffer, written) = (Vec::with_capacity(CAPACITY), next_place(&file));
+        Blocks { file, buffer, ends: Vec::new(), written, lost: 0, failed: false }
     }
 
     /// Blocks that are not in the file, and never will be.
@@ -47,13 +49,24 @@ impl Blocks {
         (done, Ok(()))
     }
 
-    /// Takes the beginning of a block back that is not whole. What is no file of a disk,
-    /// a pipe say, keeps it.
-    fn cut(&mut self) {
-        if let Err(error) = self.file.set_len(self.written) {
+    /// Takes the first bytes of a block back that is not whole. What is no file of a disk,
+    /// a pipe say, keeps them, and so does a file that has others' bytes behind them.
+    fn cut(&mut self, bytes: u64) {
+        // By `fstat`, which a confined process may call.
+        let is_last = fstat(&self.file).is_ok_and(|is| is.st_size as u64 == self.written + bytes);
+        let cut =
+            if is_last { self.file.set_len(self.written) } else { Err(io::ErrorKind::InvalidInput.into()) };
+        if let Err(error) = cut {
             tracing::debug!("the last block of a capture is not whole: {error}");
         }
     }
+}
+
+/// Where in a file the next byte is written: behind all others, if it was opened to append.
+fn next_place(mut file: &File) -> u64 {
+    let appends = fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::APPEND));
+    let place = if appends { file.metadata().map(|is| is.len()) } else { file.stream_position() };
+    place.unwrap_or(0) // a pipe has none, and is never cut
 }
 
 impl Write for Blocks {
@@ -77,7 +90,7 @@ impl Write for Blocks {
             let end = whole.checked_sub(1).map_or(0, |last| self.ends[last]);
             self.written += end as u64;
             if end < done {
-                self.cut();
+                self.cut((done - end) as u64);
             }
             self.lost += (self.ends.len() - whole) as u64;
             self.failed = true;
@@ -105,8 +118,38 @@ mod tests {
         // What a disk took that was full in the middle of the third block.
         blocks.file.write_all(&[8; 230]).expect("room");
         blocks.written += 200;
-        blocks.cut();
+        blocks.cut(30);
         assert_eq!(blocks.file.metadata().expect("a file").len(), 1200, "twelve whole blocks");
+    }
+
+    /// A file as a shell gives it to a command: one command wrote to it before, or it is
+    /// opened to append.
+    #[test]
+    fn what_was_in_a_file_before_stays() {
+        for appends in [false, true] {
+            let file = rustix::fs::memfd_create(c"capture", rustix::fs::MemfdFlags::CLOEXEC).expect("a file");
+            let mut file = File::from(file);
+            file.write_all(&[1; 500]).expect("room");
+            if appends {
+                file.rewind().expect("a file");
+                rustix::fs::fcntl_setfl(&file, OFlags::APPEND).expect("a file");
+            }
+            let mut blocks = Blocks::new(file);
+            blocks.write_all(&[7; 100]).expect("it is buffered");
+            blocks.flush().expect("room");
+            blocks.file.write_all(&[8; 30]).expect("room");
+            blocks.cut(30);
+            assert_eq!(blocks.file.metadata().expect("a file").len(), 600, "appends: {appends}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_has_bytes_of_others_is_not_cut() {
+        let file = rustix::fs::memfd_create(c"capture", rustix::fs::MemfdFlags::CLOEXEC).expect("a file");
+        let mut blocks = Blocks::new(file.into());
+        blocks.file.write_all(&[8; 50]).expect("room");
+        blocks.cut(30);
+        assert_eq!(blocks.file.metadata().expect("a file").len(), 50);
     }
 
     #[test]
