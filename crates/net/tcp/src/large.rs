@@ -11,6 +11,9 @@ use crate::queue::Sent;
 
 /// Payload bytes of one packet, whose IP header tells its length in 16 bits.
 const MOST: u32 = 65_535 - emit::MAX_HEADERS as u32;
+/// Payload bytes of the smallest segments that ports are asked to cut: the XL710 is given no
+/// packet that asks for smaller ones.
+const LEAST: u32 = 256;
 
 impl Connection {
     /// Puts the nodes behind the one that `packet` carries into it as well, as far as the
@@ -18,6 +21,9 @@ impl Connection {
     /// segment.
     pub fn extend(&mut self, packet: &mut Packet, first: u32, shared: &mut Shared, io: &mut Io) {
         let size = self.payload_size();
+        if size < LEAST {
+            return;
+        }
         let most = shared.options.offload.buffers;
         let (mut total, mut buffers, mut is_full) = (first, 1, first == size);
         let mut last = &mut *packet;

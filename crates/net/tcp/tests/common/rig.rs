@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use memory::{Batch, Pool};
+use memory::{Batch, Packet, Pool, TxOffload};
 use tcp::{Event, Id, Io, Options, Reason, Stack, State};
 use wire::ip::{Addresses, Protocol};
 use wire::tcp::{Flags, HEADER_LEN, Repr, Segment};
@@ -61,10 +61,17 @@ impl Rig {
 
     /// An open connection, with a window of 50,000 bytes that is not scaled.
     pub fn open(options: Options) -> (Rig, Id) {
+        Rig::open_as(options, |_| {})
+    }
+
+    /// Likewise, with a SYN that `change` has changed.
+    pub fn open_as(options: Options, change: impl FnOnce(&mut Repr)) -> (Rig, Id) {
         let mut rig = Rig::new(options);
-        let syn = Repr { max_segment: Some(1460), sack_permitted: true, ..rig.segment(Flags::SYN) };
+        let mut syn = Repr { max_segment: Some(1460), sack_permitted: true, ..rig.segment(Flags::SYN) };
+        change(&mut syn);
         let answer = rig.exchange(syn, &[], &[]).pop().unwrap();
-        assert_eq!((answer.header.flags, answer.header.acknowledgement), (SYN_ACK, FIRST.wrapping_add(1)));
+        let flags = answer.header.flags.without(Flags::ECE);
+        assert_eq!((flags, answer.header.acknowledgement), (SYN_ACK, FIRST.wrapping_add(1)));
         rig.sequence = FIRST.wrapping_add(1);
         rig.acknowledgement = answer.header.sequence.wrapping_add(1);
         rig.now += 20 * MS; // the round trip
@@ -129,7 +136,7 @@ impl Rig {
         let mut events = vec![];
         self.stack.swap_events(&mut events);
         self.events.append(&mut events);
-        let sent = out.iter().map(|packet| packet.to_vec()).collect();
+        let sent = out.iter().map(filled_in).collect();
         self.pool.free_batch(&mut out);
         sent
     }
@@ -155,6 +162,21 @@ impl Rig {
             _ => None,
         })
     }
+}
+
+/// The bytes of a packet in all of its buffers, with the checksums that it asks the port for. One
+/// that the port cuts stays whole.
+fn filled_in(packet: &Packet) -> Vec<u8> {
+    let asked = packet.tx_offload();
+    let mut bytes: Vec<u8> = packet.segments().flat_map(|buffer| buffer.to_vec()).collect();
+    if asked.has(TxOffload::IP_CHECKSUM) {
+        ipv4::Packet::new_unchecked(&mut bytes[..]).fill_checksum();
+    }
+    if asked.has(TxOffload::TCP_CHECKSUM) {
+        let addresses = ipv4::Header::of(&bytes).unwrap().addresses();
+        Segment::new_unchecked(&mut bytes[asked.l3_len.into()..]).fill_checksum(addresses);
+    }
+    bytes
 }
 
 pub fn parse(packet: &[u8]) -> Sent {
