@@ -87,9 +87,12 @@ impl Connection {
     pub fn transmit_new(&mut self, at: u32, shared: &mut Shared, io: &mut Io) -> bool {
         let Some(node) = shared.nodes.get(at) else { return false };
         let (len, next, is_control) = (node.len(), node.next, node.is_control);
+        let owed_cwr = self.is.owes_cwr;
         let Some(mut packet) = self.build(at, shared, io) else { return false };
         self.advance(len, next, io.now_ns);
-        if shared.options.offload.buffers > 1 && !is_control {
+        // CWR is told in one segment (RFC 3168, section 6.1.2), and ports may copy it into all.
+        let has_cwr = owed_cwr && !self.is.owes_cwr;
+        if shared.options.offload.buffers > 1 && !is_control && !has_cwr {
             self.extend(&mut packet, len, shared, io);
         }
         let refused = io.out.push(packet);
