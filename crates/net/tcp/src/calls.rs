@@ -150,6 +150,8 @@ impl Stack {
         }
         if packet.is_empty() || connection.extend_last(&packet, shared) {
             io.pool.free(packet);
+            // The last one may have become full, which need not wait any longer.
+            self.settle(id.index, Next::Keep, io);
             return Ok(());
         }
         let own = connection.queue.len;

@@ -5,7 +5,7 @@ mod common;
 
 use std::net::IpAddr;
 
-use common::rig::{FIRST, OURS, Rig, SYN_ACK, THEIRS, ends};
+use common::rig::{FIRST, OURS, Rig, SYN_ACK, Sent, THEIRS, ends};
 use common::{App, Faults, MS, Net, SECOND};
 use tcp::{Algorithm, Event, KeepAlive, Options, Reason, Stack, State};
 use wire::tcp::{Flags, Repr};
@@ -398,4 +398,14 @@ fn marked_packets_slow_the_sender_down() {
         net.hosts[0].stack.info(id).unwrap().congestion_window
     });
     assert!(2 * windows[1] < windows[0], "{windows:?}");
+}
+
+/// RFC 9293, section 3.7.4: a segment that has become full waits for no other one.
+#[test]
+fn a_small_segment_that_becomes_full_is_sent() {
+    let (mut rig, id) = Rig::open(Options::default());
+    let lens = |sent: Vec<Sent>| sent.iter().map(|sent| sent.payload.len()).collect::<Vec<_>>();
+    assert_eq!(lens(rig.write(id, 100)), [100]);
+    assert!(lens(rig.write(id, 1000)).is_empty(), "it waits for the other small one");
+    assert_eq!(lens(rig.write(id, 460)), [1460]);
 }
