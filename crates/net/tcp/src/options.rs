@@ -49,8 +49,10 @@ pub struct Offload {
 impl From<&Capabilities> for Offload {
     /// What an open port can do and does.
     fn from(can: &Capabilities) -> Offload {
-        let buffers = if can.has(Feature::Segmentation) { can.limits.tx_segments } else { 0 };
-        Offload { checksum: can.has(Feature::TxChecksum), buffers }
+        let buffers = can.limits.tx_segments;
+        // A packet of one buffer is one segment.
+        let is_cut = can.has(Feature::Segmentation) && buffers > 1;
+        Offload { checksum: can.has(Feature::TxChecksum), buffers: if is_cut { buffers } else { 0 } }
     }
 }
 

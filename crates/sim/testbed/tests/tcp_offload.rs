@@ -9,13 +9,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::Bench;
 use common::limit::Limit;
+use common::virtio::{Bench as VirtioBench, model, offer};
 use memory::{Batch, Packet, Pool};
 use port::{Capabilities, Options, Port as _, RxQueue, TxQueue};
+use regs::virtio::feature;
 use runtime::{Instant, Poller as _, Queue};
 use tcp::{
     Addresses, Datagram, Datagrams, Echo, Event, Host, Id, Io, Neighbors, Offload, Service, Stack, Udp,
     Unsent,
 };
+use testbed::inprocess::Handle;
 use wire::MacAddress;
 
 const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
@@ -76,16 +79,24 @@ impl Service for Stream {
     }
 }
 
-/// Two hosts on the ports of a bench, the first of which sends to the second.
-fn hosts(bench: &mut Bench, is_v6: bool, offload: Offload) -> ([Host; 2], [Arc<AtomicUsize>; 2]) {
+/// A port's Ethernet address and a pair of its queues.
+type Queues = ([u8; 6], Box<dyn RxQueue>, Box<dyn TxQueue>);
+
+/// The first pair of queues of both ports of a bench.
+fn queues(bench: &mut Bench) -> [Queues; 2] {
+    [0, 1].map(|n| {
+        let side = &mut bench.sides[n];
+        (side.device.mac(), Box::new(side.rx.remove(0)) as _, Box::new(side.tx.remove(0)) as _)
+    })
+}
+
+/// Two hosts on these queues, the first of which sends to the second.
+fn hosts(queues: [Queues; 2], is_v6: bool, offload: Offload) -> ([Host; 2], [Arc<AtomicUsize>; 2]) {
     let done = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
     let mut n = 0;
-    let hosts = [(); 2].map(|()| {
-        let side = &mut bench.sides[n];
-        let queues: (Box<dyn RxQueue>, Box<dyn TxQueue>) =
-            (Box::new(side.rx.remove(0)), Box::new(side.tx.remove(0)));
+    let hosts = queues.map(|(mac, rx, tx)| {
         let addresses = Addresses {
-            mac: MacAddress(side.device.mac()),
+            mac: MacAddress(mac),
             v4: Some((HOSTS[n], 24)),
             v6: Some((HOSTS_V6[n], 64)),
             gateways: (None, None),
@@ -96,7 +107,8 @@ fn hosts(bench: &mut Bench, is_v6: bool, offload: Offload) -> ([Host; 2], [Arc<A
         };
         let service = Stream { ends: (n == 0).then_some(ends), id: None, done: done[n].clone() };
         let options = tcp::Options { key: [1, n as u64], offload, ..tcp::Options::default() };
-        let mut host = Host::new(queues, addresses, &Neighbors::default(), options, Box::new(service), 2048);
+        let mut host =
+            Host::new((rx, tx), addresses, &Neighbors::default(), options, Box::new(service), 2048);
         host.stack().listen(PORT);
         n += 1;
         host
@@ -117,27 +129,51 @@ struct Took {
     frames: u64,
 }
 
-/// Sends a megabyte.
+/// Sends a megabyte over a pair of 82599s.
 fn transfer(is_v6: bool, offload: impl FnOnce(&Capabilities) -> Offload) -> Took {
     let mut bench = Bench::with_pool(&["pair", "pair"], &Options::default(), 8192);
     let offload = offload(&bench.sides[0].device.capabilities());
-    let (mut hosts, done) = hosts(&mut bench, is_v6, offload);
+    let pool = std::mem::replace(&mut bench.pool, Pool::new(&bench.dma, 8).unwrap());
+    let hosts = hosts(queues(&mut bench), is_v6, offload);
+    transfer_between(hosts, &bench.handles, pool)
+}
+
+/// Sends a megabyte over a pair of virtio devices that lack some features, and what the sender
+/// leaves to its device.
+fn transfer_over_virtio(without: u64, max_frame: usize, is_v6: bool) -> (Took, Offload) {
+    let model = model(offer(0, without));
+    let options = Options { max_frame, tx_checksum: port::Offload::On, ..Options::default() };
+    let mut bench = VirtioBench::with_faults(&["pair", "pair"], &model, &options, None, 8192);
+    let offload = Offload::from(&bench.sides[0].device.capabilities());
+    let pool = std::mem::replace(&mut bench.pool, Pool::new(&bench.dma, 8).unwrap());
+    let queues = [0, 1].map(|n| {
+        let side = &mut bench.sides[n];
+        (side.device.mac(), Box::new(side.rx.remove(0)) as _, Box::new(side.tx.remove(0)) as _)
+    });
+    (transfer_between(hosts(queues, is_v6, offload), &bench.handles, pool), offload)
+}
+
+/// Sends a megabyte from the first host to the second.
+fn transfer_between(
+    (mut hosts, done): ([Host; 2], [Arc<AtomicUsize>; 2]),
+    handles: &[Handle],
+    mut pool: Pool,
+) -> Took {
     let mut limit = Limit::rounds(1_000_000, "a megabyte to cross the wire");
     let mut batch = Batch::with_limit(64);
-    let mut pool = std::mem::replace(&mut bench.pool, Pool::new(&bench.dma, 8).unwrap());
     while done[1].load(Ordering::Relaxed) < BYTES {
         limit.check();
         for host in &mut hosts {
             host.turn(Instant::now(), &mut pool, &mut batch);
         }
-        bench.handles.iter().for_each(|handle| _ = handle.step_now());
+        handles.iter().for_each(|handle| _ = handle.step_now());
     }
     assert_eq!(count(&hosts[1], "rx_tcp_checksum"), 0);
     let mut took = Took {
         segments: count(&hosts[0], "tcp_segments_sent"),
         again: count(&hosts[0], "tcp_segments_resent"),
         packets: 0,
-        frames: bench.handles[0].report().counters["tx_packets"],
+        frames: handles[0].report().counters["tx_packets"],
     };
     hosts[0].queues(&mut |queue| {
         if let Queue::Tx(queue) = queue {
@@ -148,7 +184,7 @@ fn transfer(is_v6: bool, offload: impl FnOnce(&Capabilities) -> Offload) -> Took
     for host in &mut hosts {
         host.stack().clear(&mut Io { now_ns: 0, pool: &mut pool, out: &mut Batch::default() });
     }
-    testbed::inprocess::while_stepping(&bench.handles, || drop(hosts)).unwrap();
+    testbed::inprocess::while_stepping(handles, || drop(hosts)).unwrap();
     took
 }
 
@@ -175,6 +211,21 @@ fn segments_are_cut_by_the_nic() {
         assert_eq!(took.again, 0, "nothing was lost");
         assert!(took.segments >= (BYTES / 1460) as u64 && took.frames >= took.segments);
         assert!(4 * took.packets < took.segments, "{} for {}", took.packets, took.segments);
+    }
+}
+
+/// Without tables of descriptors a queue sends as many buffers in one packet as its longest
+/// frame needs, and large packets have no more than that.
+#[test]
+fn large_packets_have_no_more_buffers_than_a_virtio_queue_sends() {
+    for (without, max_frame, buffers) in
+        [(0, 1514, 33), (feature::INDIRECT_DESC, 9014, 5), (feature::INDIRECT_DESC, 1514, 0)]
+    {
+        for is_v6 in [false, true] {
+            let (took, offload) = transfer_over_virtio(without, max_frame, is_v6);
+            assert_eq!((took.again, offload.buffers), (0, buffers));
+            assert_eq!(2 * took.packets < took.segments, buffers > 0);
+        }
     }
 }
 
@@ -217,7 +268,7 @@ fn checksums_of_datagrams_are_left_to_the_nic() {
     for is_v6 in [false, true] {
         let mut bench = Bench::with_pool(&["pair", "pair"], &Options::default(), 8192);
         let offload = Offload::from(&bench.sides[0].device.capabilities());
-        let (mut hosts, _) = hosts(&mut bench, is_v6, offload);
+        let (mut hosts, _) = hosts(queues(&mut bench), is_v6, offload);
         let back = Arc::new(AtomicUsize::new(0));
         hosts[0].speak_udp(Box::new(Asks { is_v6, back: back.clone() }));
         hosts[1].speak_udp(Box::new(Echo::default())).bind(PORT);

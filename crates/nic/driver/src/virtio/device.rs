@@ -17,7 +17,6 @@ use super::control::Control;
 use super::fault::Fault;
 use super::init::{LONGEST, MAX_PAIRS};
 use super::modes::{ADDRESSES, TABLE};
-use super::offload::MAX_PARTS;
 use super::stats::QueueCounters;
 use super::transport::{READY, Transport};
 use super::{
@@ -34,6 +33,8 @@ pub struct Virtio {
     /// Further addresses that are received.
     pub(super) addresses: Vec<[u8; 6]>,
     pub(super) options: Options,
+    /// Buffers of one packet that every transmit queue sends.
+    pub(super) tx_buffers: usize,
     pub(super) rx: Vec<Option<RxQueue>>,
     pub(super) tx: Vec<Option<TxQueue>>,
 }
@@ -269,7 +270,7 @@ impl port::Port for Virtio {
             rss_table: if has(net::RSS) { usize::from(TABLE) } else { 0 },
             ring: (16, 32768),
             max_frame: LONGEST,
-            tx_segments: MAX_PARTS - 1,
+            tx_segments: self.tx_buffers,
             unicast_addresses: if has(net::CTRL_RX) { ADDRESSES } else { 0 },
             vectors,
         };

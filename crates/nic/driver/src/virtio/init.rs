@@ -96,8 +96,9 @@ impl Virtio {
             0 => options.mac.unwrap_or_else(random_mac),
             _ => config::mac(&**transport)?,
         };
+        let tx_buffers = tx.iter().map(TxQueue::buffers).min().unwrap_or(1);
         let (rx, tx) = (rx.into_iter().map(Some).collect(), tx.into_iter().map(Some).collect());
-        let mut device = Virtio { shared, mac, addresses: vec![], options, rx, tx };
+        let mut device = Virtio { shared, mac, addresses: vec![], options, tx_buffers, rx, tx };
         device.begin(plan.pairs)?;
         device.check_health()?;
         Ok(device)

@@ -71,6 +71,14 @@ impl port::RxQueue for RxQueue {
     }
 }
 
+impl TxQueue {
+    /// Buffers that a packet may have, whether its header stands apart or in front of it.
+    pub(super) fn buffers(&self) -> usize {
+        let parts = both!(TxKind, &self.0, q => q.able.parts);
+        parts.saturating_sub(1).max(1)
+    }
+}
+
 impl port::TxQueue for TxQueue {
     fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         both!(TxKind, &mut self.0, q => q.send(pool, batch))
