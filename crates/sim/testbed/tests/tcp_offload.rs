@@ -229,6 +229,17 @@ fn large_packets_have_no_more_buffers_than_a_virtio_queue_sends() {
     }
 }
 
+/// A device that cuts packets of one version of IP is asked to cut none.
+#[test]
+fn large_packets_are_cut_over_both_versions_or_none() {
+    for without in [feature::net::HOST_TSO4, feature::net::HOST_TSO6] {
+        for is_v6 in [false, true] {
+            let (took, offload) = transfer_over_virtio(without, 1514, is_v6);
+            assert_eq!((took.again, offload.buffers), (0, 0));
+        }
+    }
+}
+
 /// Asks an echo service, and checks what comes back.
 struct Asks {
     is_v6: bool,

@@ -256,11 +256,11 @@ impl port::Port for Virtio {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let (options, has) = (&self.options, |bit| self.features() & bit != 0);
-        let support = |bit| match (has(bit), self.shared.offered & bit) {
+        let (options, has) = (&self.options, |bits| self.features() & bits == bits);
+        let support = |bits| match (has(bits), self.shared.offered & bits == bits) {
             (true, _) => Support::On,
-            (false, 0) => Support::No,
-            (false, _) => Support::Off,
+            (false, true) => Support::Off,
+            (false, false) => Support::No,
         };
         let vectors = usize::from(self.shared.transport.vectors());
         let limits = Limits {
@@ -279,6 +279,7 @@ impl port::Port for Virtio {
             // Where the device does not, the driver fills them in.
             (Feature::TxChecksum, Support::On),
             (Feature::TunnelChecksum, Support::On),
+            // Nobody asks which version of IP is cut, so both must be.
             (Feature::Segmentation, support(net::HOST_TSO4 | net::HOST_TSO6)),
             (Feature::VlanFilter, support(net::CTRL_VLAN)),
             (Feature::Rss, support(net::RSS)),
