@@ -109,8 +109,7 @@ fn run_load<W: clap::Args>(it: &LoadOptions<W>, listen: u16, workload: Workload)
         }
     }
     done.failure.or_else(|| summary.missing()).map_or(Ok(()), Err)?;
-    let reasons = wrong(&results);
-    reasons.into_iter().next().map_or(Ok(()), |reason| Err(Failure::new(reason)))
+    results.failures().into_iter().next().map_or(Ok(()), |reason| Err(Failure::new(reason)))
 }
 
 /// Runs hosts, one of which is a load, until it has ended or a signal came.
@@ -215,25 +214,4 @@ pub fn print(results: &Results) {
         let others = others.iter().filter(|(_, count)| *count > 0);
         others.for_each(|(name, count)| println!("{:>10} {name}: {count}", ""));
     }
-}
-
-/// Why a load is a failure; nothing when it is none.
-pub fn wrong(results: &Results) -> Vec<String> {
-    let sum = |of: fn(&Step) -> u64| results.steps.iter().map(of).sum::<u64>();
-    let (answers, wrong) = (sum(|step| step.answers), sum(|step| step.wrong) + results.wrong);
-    let mut reasons = vec![];
-    if wrong > 0 {
-        reasons.push(format!("{wrong} answers were wrong"));
-    }
-    if results.refused > 0 {
-        reasons.push(format!("{} connections were refused, or nobody answered", results.refused));
-    }
-    let lost = sum(|step| step.lost);
-    if lost > 0 {
-        reasons.push(format!("{lost} connections ended before their time"));
-    }
-    if answers == 0 {
-        reasons.push("there was no right answer".to_owned());
-    }
-    reasons
 }

@@ -117,7 +117,7 @@ fn options(arguments: &Demo) -> PortOptions {
 /// Why the demo did not pass. Of one that was interrupted nothing is asked for but that
 /// nothing was wrong.
 fn reasons(results: &Results, summary: &Summary, was_interrupted: bool) -> Vec<String> {
-    let mut reasons = if was_interrupted { vec![] } else { load::wrong(results) };
+    let mut reasons = if was_interrupted { vec![] } else { results.failures() };
     if !results.is_whole && !was_interrupted {
         reasons.push("the load did not come to its end".to_owned());
     }

@@ -91,6 +91,20 @@ fn a_server_that_stalls_is_not_spared_the_requests_of_the_meantime() {
 }
 
 #[test]
+fn requests_without_an_answer_count_with_the_time_that_they_waited() {
+    let rates = vec![Some(10_000.0)];
+    // From its stall on the server answers nothing until the load has given up.
+    let stalled = |net: &mut Net| net.stall = net.now + 300 * MS..net.now + 8 * SECOND;
+    let settings = Settings { rates, step_ns: SECOND, connections: 5, depth: 1, ..settings() };
+    let results = run(load::Echo::new(1), settings, tcp::Echo::default(), stalled);
+    let step = &results.steps[0];
+    assert!((6_500..7_500).contains(&step.unanswered), "{}", step.unanswered);
+    assert_eq!(step.latency.len(), step.answers + step.unanswered);
+    assert!(step.latency.value_at_quantile(0.5) > 5 * SECOND as u64);
+    assert_eq!(results.failures(), [format!("{} requests were not answered", step.unanswered)]);
+}
+
+#[test]
 fn http_is_asked_and_checked() {
     let body: Vec<u8> = (0..5000).map(|n| n as u8).collect();
     let files = || Arc::new(Files::fixed(body.clone(), 0));

@@ -162,6 +162,8 @@ impl<W: Workload> Load<W> {
         let is_closed_loop = match self.phase {
             Phase::Preparing => true,
             Phase::Running(..) => self.rate().is_none(),
+            // What has arrived is sent, though the step is over.
+            Phase::Draining(_) => false,
             _ => return,
         };
         while self.has_room(number) {
@@ -193,7 +195,8 @@ impl<W: Workload> Load<W> {
                     self.request(number, intended_ns, stack, io);
                 }
                 _ if self.waiting.len() < MAX_WAITING => self.waiting.push_back(intended_ns),
-                _ => self.results.steps[step].unanswered += 1,
+                // It waits until the end of the step at least.
+                _ => self.results.steps[step].leave(until_ns - intended_ns),
             }
         }
     }
@@ -235,17 +238,17 @@ impl<W: Workload> Load<W> {
     }
 
     /// A connection is no more.
-    fn lose(&mut self, number: usize) {
+    fn lose(&mut self, number: usize, now_ns: i64) {
         let Some(connection) = self.connections.get_mut(number) else { return };
-        let (is_open, left) = (std::mem::take(&mut connection.is_open), connection.expected.len());
-        connection.expected.clear();
-        self.under_way -= left;
+        let is_open = std::mem::take(&mut connection.is_open);
+        let left = std::mem::take(&mut connection.expected);
+        self.under_way -= left.len();
         if !is_open && self.phase == Phase::Connecting {
             self.results.refused += 1;
         }
         if let (true, Phase::Running(step, _) | Phase::Draining(step)) = (is_open, self.phase) {
             self.results.steps[step].lost += 1;
-            self.results.steps[step].unanswered += left as u64;
+            left.iter().for_each(|(since_ns, _)| self.results.steps[step].leave(now_ns - since_ns));
         }
     }
 
@@ -281,12 +284,10 @@ impl<W: Workload> Load<W> {
             Phase::Preparing if is_late => self.close(stack, io),
             Phase::Running(step, until_ns) if now_ns >= until_ns => {
                 self.results.steps[step].elapsed_ns = now_ns - self.since_ns;
-                self.results.steps[step].unanswered += self.waiting.len() as u64;
-                self.waiting.clear();
                 self.enter(Phase::Draining(step), now_ns);
             }
-            Phase::Draining(step) if self.under_way == 0 || is_late => {
-                self.results.steps[step].unanswered += self.under_way as u64;
+            Phase::Draining(step) if is_late || (self.under_way == 0 && self.waiting.is_empty()) => {
+                self.give_up(step, now_ns);
                 self.start(step + 1, stack, io);
             }
             Phase::Closing if is_late || self.connections.iter().all(|connection| !connection.is_open) => {
@@ -297,6 +298,14 @@ impl<W: Workload> Load<W> {
             }
             _ => {}
         }
+    }
+
+    /// Counts what has no answer at the end of a step, with the time that it has waited.
+    fn give_up(&mut self, step: usize, now_ns: i64) {
+        let Some(step) = self.results.steps.get_mut(step) else { return };
+        let sent = self.connections.iter().flat_map(|connection| &connection.expected);
+        let sent = sent.map(|(since_ns, _)| *since_ns);
+        sent.chain(self.waiting.drain(..)).for_each(|since_ns| step.leave(now_ns - since_ns));
     }
 
     fn enter(&mut self, phase: Phase, now_ns: i64) {
@@ -363,7 +372,7 @@ impl<W: Workload> Load<W> {
             Event::PeerFinished { connection } => _ = stack.finish(connection, io),
             Event::Closed { connection, .. } => {
                 if let Some(number) = self.number(connection) {
-                    self.lose(number);
+                    self.lose(number, io.now_ns);
                 }
             }
             Event::Timer { .. } => {}
@@ -377,7 +386,7 @@ impl<W: Workload> Load<W> {
             _ => self.results.wrong += 1,
         }
         let _ = stack.abort(self.connections[number].id, io);
-        self.lose(number);
+        self.lose(number, io.now_ns);
     }
 }
 

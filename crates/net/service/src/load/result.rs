@@ -25,7 +25,8 @@ pub struct Step {
     pub unanswered: u64,
     /// Connections that ended before.
     pub lost: u64,
-    /// Latencies in nanoseconds.
+    /// Latencies in nanoseconds. A request without an answer counts with the time that it
+    /// has waited: its latency is not less.
     pub latency: Histogram<u64>,
 }
 
@@ -33,6 +34,12 @@ impl Step {
     pub(super) fn new(rate: Option<f64>) -> Step {
         let latency = histogram();
         Step { rate, elapsed_ns: 0, answers: 0, misses: 0, wrong: 0, unanswered: 0, lost: 0, latency }
+    }
+
+    /// Counts a request that is not answered and has waited so long.
+    pub(super) fn leave(&mut self, waited_ns: i64) {
+        self.unanswered += 1;
+        self.latency.saturating_record((waited_ns.max(1) as u64).min(LONGEST_NS));
     }
 
     /// Answers in a second.
@@ -61,6 +68,26 @@ pub struct Results {
     pub wrong: u64,
     /// Whether all steps came to their end.
     pub is_whole: bool,
+}
+
+impl Results {
+    /// Why the load is a failure; nothing when it is none.
+    pub fn failures(&self) -> Vec<String> {
+        let sum = |of: fn(&Step) -> u64| self.steps.iter().map(of).sum::<u64>();
+        let answers = sum(|step| step.answers);
+        let counts = [
+            (sum(|step| step.wrong) + self.wrong, "answers were wrong"),
+            (self.refused, "connections were refused, or nobody answered"),
+            (sum(|step| step.lost), "connections ended before their time"),
+            (sum(|step| step.unanswered), "requests were not answered"),
+        ];
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let mut reasons: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+        if answers == 0 {
+            reasons.push("there was no right answer".to_owned());
+        }
+        reasons
+    }
 }
 
 /// What a load tells while it runs, once in a second, and at its end.
