@@ -91,6 +91,16 @@ fn a_server_that_stalls_is_not_spared_the_requests_of_the_meantime() {
 }
 
 #[test]
+fn answers_behind_the_end_of_a_step_are_not_in_its_rate() {
+    // A round takes 80 ms: the second ends behind the step of 100 ms.
+    let slow = |net: &mut Net| net.delay_ns = 40 * MS;
+    let results = run(load::Echo::new(100), settings(), tcp::Echo::default(), slow);
+    let step = clean(&results);
+    assert_eq!((step.answers, step.latency.len()), (80, 80));
+    assert!((step.rate_seen() - 400.0).abs() < 10.0, "{}", step.rate_seen());
+}
+
+#[test]
 fn requests_without_an_answer_count_with_the_time_that_they_waited() {
     let rates = vec![Some(10_000.0)];
     // From its stall on the server answers nothing until the load has given up.

@@ -207,6 +207,7 @@ impl<W: Workload> Load<W> {
             Phase::Running(step, _) | Phase::Draining(step) => Some(step),
             _ => None,
         };
+        let is_running = matches!(self.phase, Phase::Running(..));
         let mut rest = bytes;
         while !rest.is_empty() {
             let Some(connection) = self.connections.get_mut(number) else { return true };
@@ -228,7 +229,10 @@ impl<W: Workload> Load<W> {
             };
             match came {
                 Came::Miss => step.misses += 1,
-                _ => step.answers += 1,
+                _ => {
+                    step.answers += 1;
+                    step.answers_in_time += u64::from(is_running);
+                }
             }
             self.answers += 1;
             step.latency.saturating_record(latency_ns.min(LONGEST_NS));

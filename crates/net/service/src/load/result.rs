@@ -17,6 +17,8 @@ pub struct Step {
     pub elapsed_ns: i64,
     /// Right answers.
     pub answers: u64,
+    /// Right answers that came before the step's time was over.
+    pub answers_in_time: u64,
     /// Keys that were not there.
     pub misses: u64,
     /// Answers that were not right.
@@ -32,8 +34,17 @@ pub struct Step {
 
 impl Step {
     pub(super) fn new(rate: Option<f64>) -> Step {
-        let latency = histogram();
-        Step { rate, elapsed_ns: 0, answers: 0, misses: 0, wrong: 0, unanswered: 0, lost: 0, latency }
+        Step {
+            rate,
+            elapsed_ns: 0,
+            answers: 0,
+            answers_in_time: 0,
+            misses: 0,
+            wrong: 0,
+            unanswered: 0,
+            lost: 0,
+            latency: histogram(),
+        }
     }
 
     /// Counts a request that is not answered and has waited so long.
@@ -42,10 +53,10 @@ impl Step {
         self.latency.saturating_record((waited_ns.max(1) as u64).min(LONGEST_NS));
     }
 
-    /// Answers in a second.
+    /// Right answers in a second of the step's time.
     pub fn rate_seen(&self) -> f64 {
         let seconds = self.elapsed_ns as f64 / 1e9;
-        if seconds > 0.0 { (self.answers + self.misses) as f64 / seconds } else { 0.0 }
+        if seconds > 0.0 { self.answers_in_time as f64 / seconds } else { 0.0 }
     }
 }
 
