@@ -45,8 +45,8 @@ const TARGETS: [&str; 23] = [
 /// A value of the variable that means nothing.
 pub fn begin(verbose: u8) -> Result<(), Failure> {
     let filter = match std::env::var(VARIABLE) {
-        Ok(text) => parse(&text)?,
-        Err(std::env::VarError::NotPresent) => Targets::new().with_default(match verbose {
+        Ok(text) if !text.trim().is_empty() => parse(&text)?,
+        Ok(_) | Err(std::env::VarError::NotPresent) => Targets::new().with_default(match verbose {
             0 => LevelFilter::WARN,
             1 => LevelFilter::DEBUG,
             _ => LevelFilter::TRACE,
@@ -61,16 +61,25 @@ pub fn begin(verbose: u8) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Levels for all targets or for single ones, separated by commas.
+/// Levels for all targets or for single ones, separated by commas; a target without a level
+/// has all of them.
 fn parse(text: &str) -> Result<Targets, Failure> {
     for part in text.split(',').map(str::trim) {
-        let (target, level) = part.split_once('=').map_or((None, part), |(t, level)| (Some(t), level));
-        if !LEVELS.iter().any(|known| level.eq_ignore_ascii_case(known)) {
+        let is_level = |word: &str| LEVELS.iter().any(|known| word.eq_ignore_ascii_case(known));
+        let (target, level) = match part.split_once('=') {
+            Some((target, level)) => (Some(target), Some(level)),
+            None if is_level(part) => (None, Some(part)),
+            None => (Some(part), None),
+        };
+        if let Some(level) = level.filter(|level| !is_level(level)) {
             return Err(refused(&format!("{level:?} is no level")));
         }
         let name = target.map(|target| target.split("::").next().unwrap_or(target));
         if let Some(name) = name.filter(|name| !TARGETS.contains(name)) {
-            return Err(refused(&format!("{name:?} logs nothing: names are {}", TARGETS.join(", "))));
+            return Err(refused(&format!(
+                "{name:?} is no level and logs nothing: names are {}",
+                TARGETS.join(", ")
+            )));
         }
     }
     text.parse().map_err(|error: tracing_subscriber::filter::ParseError| refused(&error.to_string()))
@@ -89,10 +98,19 @@ mod tests {
 
     #[test]
     fn levels_are_taken_and_other_words_are_not() {
-        for good in ["debug", "TRACE", "off", "driver=debug,info", "bus=trace", "driver::ixgbe=debug, warn"] {
+        for good in [
+            "debug",
+            "TRACE",
+            "off",
+            "driver=debug,info",
+            "bus=trace",
+            "driver::ixgbe=debug, warn",
+            "driver",
+            "off,driver::ixgbe",
+        ] {
             assert!(parse(good).is_ok(), "{good}");
         }
-        for bad in ["", "loud", "driver", "driver=loud", "drivers=debug", "debug,", "7", "debug driver"] {
+        for bad in ["", "loud", "driver=loud", "drivers=debug", "debug,", "7", "debug driver"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

@@ -63,6 +63,13 @@ pub struct PortRate {
     pub losses: Vec<Dropped>,
 }
 
+impl PortRate {
+    /// Losses for all reasons, per second.
+    pub fn lost_per_second(&self) -> f64 {
+        self.losses.iter().map(|loss| loss.per_second).sum()
+    }
+}
+
 /// What all of them did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rates {

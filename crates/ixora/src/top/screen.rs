@@ -2,7 +2,7 @@
 //! plain text.
 
 use super::Order;
-use super::rates::{Dropped, Rate, Rates};
+use super::rates::{Dropped, PortRate, Rate, Rates};
 use super::table::{self, Column};
 use crate::terminal::{Key, Line, Style};
 
@@ -106,33 +106,44 @@ impl Screen {
 }
 
 /// The ports' table, if there are ports: queues each where there are several, as long as
-/// there is room for all of them.
+/// there is room for all of them. Where there is none for all ports, those that lose packets
+/// come first, and how many more there are is told.
 fn port_lines(rates: &Rates, columns: usize, most: usize) -> Vec<Line> {
-    let (whole, short) = (port_rows(rates, true), port_rows(rates, false));
-    let rows = if whole.len() < most { whole } else { short };
-    if rows.is_empty() {
+    let mut ports: Vec<&PortRate> = rates.ports.iter().collect();
+    if ports.is_empty() {
         return Vec::new();
     }
+    let mut hidden = 0;
+    if ports.len() >= most {
+        ports.sort_by(|a, b| b.lost_per_second().total_cmp(&a.lost_per_second()));
+        let shown = most.saturating_sub(2); // beside the head and the number of the others
+        hidden = ports.len() - shown;
+        ports.truncate(shown);
+    }
+    let (whole, short) = (port_rows(&ports, true), port_rows(&ports, false));
+    let rows = if hidden == 0 && whole.len() < most { whole } else { short };
     let widths = table::widths(&PORT_COLUMNS, &rows, columns);
     let line = |style, cells: &[String]| Line { style, text: table::line(&PORT_COLUMNS, cells, &widths) };
     let lost = |row: &Vec<String>| row[4] != "0" && !row[4].is_empty();
     let body = rows.iter().map(|row| line(if lost(row) { Style::Red } else { Style::Plain }, row));
     let head = line(Style::Underlined, &table::heads(&PORT_COLUMNS));
-    std::iter::once(head).chain(body).take(most).collect()
+    let more = (hidden > 0).then(|| Line { style: Style::Plain, text: format!("… {hidden} more ports") });
+    let lines: Vec<Line> = std::iter::once(head).chain(body).chain(more).collect();
+    let over = lines.len().saturating_sub(most); // of few lines the head goes first
+    lines.into_iter().skip(over).collect()
 }
 
 /// The cells of all ports, and of their queues.
-fn port_rows(rates: &Rates, queues: bool) -> Vec<Vec<String>> {
+fn port_rows(ports: &[&PortRate], queues: bool) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
-    for port in &rates.ports {
+    for port in ports {
         let sum = |rates: &[f64]| short(rates.iter().sum());
-        let lost = port.losses.iter().map(|loss| loss.per_second).sum();
         rows.push(vec![
             port.name.clone(),
             port.link.to_string(),
             sum(&port.rx),
             sum(&port.tx),
-            short(lost),
+            short(port.lost_per_second()),
             reasons(&port.losses),
         ]);
         let several = port.rx.len().max(port.tx.len());
@@ -218,7 +229,7 @@ fn style(rate: &Rate, measured: bool) -> Style {
 pub fn text(rates: &Rates, order: Order) -> String {
     let elements: Vec<Vec<String>> =
         sorted(rates, order).into_iter().map(|rate| cells(rate, rates)).collect();
-    let ports = port_rows(rates, true);
+    let ports = port_rows(&rates.ports.iter().collect::<Vec<_>>(), true);
     let ports = if ports.is_empty() { String::new() } else { plain(&PORT_COLUMNS, &ports) };
     format!("{}\n{ports}{}", summary(rates, order), plain(&COLUMNS, &elements))
 }
@@ -233,7 +244,6 @@ fn plain(columns: &[Column], rows: &[Vec<String>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rates::PortRate;
     use super::*;
 
     fn rate(name: &str, per_second: f64, core: f64, dropped: f64) -> Rate {
@@ -306,6 +316,31 @@ mod tests {
             let table = lines.iter().filter(|line| line.style == Style::Underlined);
             assert!(table.clone().all(|line| columns < 60 || line.text.chars().count() <= columns));
         }
+    }
+
+    #[test]
+    fn of_many_ports_those_that_lose_are_shown_and_the_others_counted() {
+        let port = |n: usize| {
+            let per_second = if n == 18 { 5.0 } else { 0.0 };
+            let losses = vec![Dropped { reason: "rx_fifo_full".into(), per_second, total: 9 }];
+            PortRate {
+                name: format!("port{n}"),
+                link: port::Link::DOWN,
+                rx: vec![0.0],
+                tx: vec![0.0],
+                losses,
+            }
+        };
+        let ports: Vec<PortRate> = (0..20).map(port).collect();
+        let rates = Rates { ports, ..rates() };
+        let shown = |most| {
+            let lines = port_lines(&rates, 80, most);
+            lines.into_iter().map(|line| line.text.split(' ').next().map(str::to_owned).unwrap_or_default())
+        };
+        assert_eq!(shown(5).collect::<Vec<_>>(), ["PORT", "port18", "port0", "port1", "…"]);
+        assert_eq!(port_lines(&rates, 80, 5)[4].text, "… 17 more ports");
+        assert_eq!([0, 1, 2, 20, 21].map(|most| shown(most).count()), [0, 1, 2, 20, 21]);
+        assert_eq!((shown(1).next().as_deref(), shown(21).last().as_deref()), (Some("…"), Some("port19")));
     }
 
     #[test]

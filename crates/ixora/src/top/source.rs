@@ -52,7 +52,9 @@ impl Source {
                 let text = control.read("figures")?;
                 let mut sample = Sample::of_figures(&text)
                     .ok_or_else(|| Failure::new("'figures' is not as it should be"))?;
-                sample.add_ports(&control.read("ports")?);
+                if let Ok(ports) = control.answer("ports")? {
+                    sample.add_ports(&ports); // some routers have none
+                }
                 Ok(sample)
             }
             Source::Metrics(host) => {
@@ -151,10 +153,17 @@ impl Control {
     }
 
     fn read(&mut self, handler: &str) -> Result<String, Failure> {
+        self.answer(handler)?.map_err(|line| {
+            Failure::new(format!("{}: {line}", self.place))
+                .fix("only routers of ixora count packets and cycles for all elements")
+        })
+    }
+
+    /// What a handler says, or why it says nothing.
+    fn answer(&mut self, handler: &str) -> Result<Result<String, String>, Failure> {
         let (code, line) = self.ask(&format!("READ {handler}"))?;
         if code != 200 {
-            return Err(Failure::new(format!("{}: {line}", self.place))
-                .fix("only routers of ixora count packets and cycles for all elements"));
+            return Ok(Err(line));
         }
         let header = self.line()?;
         let length = header.strip_prefix("DATA ").and_then(|n| n.trim().parse::<u64>().ok());
@@ -162,7 +171,7 @@ impl Control {
         let length = length.ok_or_else(|| Failure::new(format!("{}: not understood", self.place)))?;
         let mut data = vec![0; length as usize];
         self.stream.read_exact(&mut data).map_err(|error| self.lost(&error))?;
-        Ok(String::from_utf8_lossy(&data).into_owned())
+        Ok(Ok(String::from_utf8_lossy(&data).into_owned()))
     }
 
     /// Writes a handler; false when that is not allowed.
@@ -189,5 +198,23 @@ fn fetch(host: &str) -> Result<String, Failure> {
     match head.split_whitespace().nth(1) {
         Some("200") => Ok(body.to_string()),
         _ => Err(Failure::new(format!("http://{host}: {}", head.lines().next().unwrap_or("no answer")))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_router_without_the_handler_of_ports_has_none() {
+        let (stream, mut router) = UnixStream::pair().expect("a pair");
+        let figures = "tsc=1\tthreads=1\tmeasured=false\ns\tStrip\t0\t0\t0\t0\ttoo short=7\n";
+        let length = figures.len();
+        let answers =
+            format!("200 Read handler OK\r\nDATA {length}\r\n{figures}510 No handler named 'ports'\r\n");
+        router.write_all(answers.as_bytes()).expect("room");
+        let stream: BufReader<Box<dyn Stream>> = BufReader::new(Box::new(stream));
+        let sample = Source::Control(Control { stream, place: "here".into() }).sample().expect("figures");
+        assert_eq!((sample.rows.len(), sample.ports.len()), (1, 0));
     }
 }

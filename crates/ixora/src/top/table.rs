@@ -35,6 +35,9 @@ const GAP: usize = 2;
 /// What the last column has before others are left out for it.
 const LAST: usize = 20;
 
+/// What no column is wider than: names are what a router says, and `format!` has a limit.
+const WIDEST: usize = 1000;
+
 /// The widths of columns in a table that is `room` wide, `None` for those that are left
 /// out. The last column has what the others leave, and is cut first.
 pub fn widths(columns: &[Column], rows: &[Vec<String>], room: usize) -> Vec<Option<usize>> {
@@ -68,7 +71,7 @@ pub fn widths(columns: &[Column], rows: &[Vec<String>], room: usize) -> Vec<Opti
 /// elements of one compound apart.
 pub fn line(columns: &[Column], cells: &[String], widths: &[Option<usize>]) -> String {
     let cell = |n: usize| {
-        let (cell, width) = (&cells[n], widths[n]?);
+        let (cell, width) = (&cells[n], widths[n]?.min(WIDEST));
         let length = cell.chars().count();
         Some(match (n, columns[n].number) {
             (0, _) if length > width => {
@@ -111,6 +114,13 @@ mod tests {
         assert_eq!(shown(60), "gateway/arp_querier  ARPQuerier     14.9M  timeout 5");
         assert_eq!(shown(50), "gateway/arp_querier     14.9M  timeout 5");
         assert_eq!(shown(38), "gateway/arp_querier     14.9M  timeout");
+    }
+
+    #[test]
+    fn a_column_of_any_width_is_shown() {
+        let row = ["a".repeat(70_000), "b".repeat(70_000), "1".into(), "c".repeat(70_000)];
+        let widths = widths(&COLUMNS, std::slice::from_ref(&row.to_vec()), usize::MAX);
+        assert!(line(&COLUMNS, &row, &widths).chars().count() < 4 * WIDEST);
     }
 
     #[test]

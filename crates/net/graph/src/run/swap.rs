@@ -89,7 +89,10 @@ impl Lane {
     pub(crate) fn hotswap(&mut self, from: Option<usize>, config: &str) -> Result<(), Refused> {
         let hotswap = self.shared.hotswap.clone().ok_or("this router cannot be replaced")?;
         if !self.shared.begin_swap() {
-            return Err("another configuration is being made ready".into());
+            return Err(match self.shared.is_replaced() {
+                true => "another configuration has been accepted".into(),
+                false => "another configuration is being made ready".into(),
+            });
         }
         // An element behind a lock would keep others waiting who are waited for.
         let locked = from.is_some_and(|element| self.shared.plan.elements[element].locked);
