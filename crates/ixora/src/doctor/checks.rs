@@ -1,6 +1,6 @@
 //! What is looked at, one function each.
 
-use interface::Medium;
+use interface::{Allowed, Medium};
 use rustix::process::{Resource, getrlimit};
 
 use super::system::System;
@@ -244,22 +244,23 @@ fn interfaces(system: &System) -> Check {
         Medium::AfPacket => has("PACKET"),
         Medium::Tap => system.has("/dev/net/tun") || system.has("/sys/class/misc/tun"),
     };
-    let refused = |medium: &Medium| system.is_here() && medium.try_out().is_err();
     let (known, missing): (Vec<Medium>, Vec<Medium>) = Medium::ALL.into_iter().partition(|m| there(*m));
-    let closed: Vec<Medium> = known.into_iter().filter(refused).collect();
-    let word = |medium: Medium| match (missing.contains(&medium), closed.contains(&medium)) {
+    let allowed = |medium: &Medium| if system.is_here() { medium.try_out().ok() } else { Some(Allowed::All) };
+    let word = |medium: Medium| match (missing.contains(&medium), allowed(&medium)) {
         (true, _) => format!("{} no", medium.prefix()),
-        (_, true) => format!("{} not for this user", medium.prefix()),
-        _ => format!("{} yes", medium.prefix()),
+        (_, None) => format!("{} not for this user", medium.prefix()),
+        (_, Some(Allowed::Own)) => format!("{} only interfaces made for this user", medium.prefix()),
+        (_, Some(Allowed::All)) => format!("{} yes", medium.prefix()),
     };
     let seen = Medium::ALL.map(word).join(", ");
-    let state = ok_if(missing.is_empty() && closed.is_empty(), State::Info);
+    let closed = known.iter().any(|medium| allowed(medium) != Some(Allowed::All));
+    let state = ok_if(missing.is_empty() && !closed, State::Info);
     let found = check("interfaces", state, seen, "");
     // AF_XDP is in a kernel or it is not.
     let modules = [(Medium::AfPacket, "af_packet"), (Medium::Tap, "tun")];
     let modules = modules.iter().filter(|(medium, name)| missing.contains(medium) && system.has_module(name));
     let modules: Vec<&str> = modules.map(|(_, name)| *name).collect();
-    match (modules.is_empty(), closed.is_empty()) {
+    match (modules.is_empty(), !closed) {
         (false, _) => found.mend(as_root(&format!("modprobe -a {}", modules.join(" ")))),
         (true, false) => found.mend("run it as root: sudo ixora …"),
         (true, true) => found,

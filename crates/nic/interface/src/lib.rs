@@ -19,4 +19,4 @@ pub mod tap;
 pub mod tun;
 
 pub use link::{Addresses, addresses, gateway, turn_on};
-pub use medium::Medium;
+pub use medium::{Allowed, Medium};

@@ -36,6 +36,15 @@ pub enum Medium {
     Tap,
 }
 
+/// Which interfaces a user may open in a way that is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowed {
+    /// All that there are.
+    All,
+    /// Those that were made for this user: `ip tuntap add … user`.
+    Own,
+}
+
 impl Medium {
     /// All of them.
     pub const ALL: [Medium; 3] = [Medium::AfXdp, Medium::AfPacket, Medium::Tap];
@@ -49,20 +58,33 @@ impl Medium {
         }
     }
 
-    /// Tries what opening any interface this way begins with; nothing is left of it.
+    /// Tries what opening any interface this way begins with; nothing is left of it. Which
+    /// interfaces this user may open then.
     ///
     /// # Errors
     /// What the kernel says to this user.
-    pub fn try_out(self) -> io::Result<()> {
+    pub fn try_out(self) -> io::Result<Allowed> {
         let socket = |family| socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, None);
         match self {
             Medium::AfPacket => socket(AddressFamily::PACKET)?,
             Medium::AfXdp => socket(AddressFamily::XDP)?,
             Medium::Tap => rustix::fs::open("/dev/net/tun", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
         };
-        // Packet sockets need no more than that of which they are made.
-        let may = rustix::thread::capabilities(None)?.effective.contains(CapabilitySet::NET_ADMIN);
-        if self == Medium::AfPacket || may { Ok(()) } else { Err(Errno::PERM.into()) }
+        let allowed = self.allowed(rustix::thread::capabilities(None)?.effective);
+        allowed.ok_or_else(|| Errno::PERM.into())
+    }
+
+    /// Which interfaces a process with these capabilities may open, beside what it takes to
+    /// make a socket (`capabilities(7)`): none, when `None`.
+    fn allowed(self, has: CapabilitySet) -> Option<Allowed> {
+        let is_admin = has.contains(CapabilitySet::NET_ADMIN);
+        // A program that takes packets off an interface is loaded (`bpf(2)`).
+        let loads = has.intersects(CapabilitySet::BPF | CapabilitySet::SYS_ADMIN);
+        match self {
+            Medium::AfPacket => Some(Allowed::All),
+            Medium::AfXdp => (is_admin && loads).then_some(Allowed::All),
+            Medium::Tap => Some(if is_admin { Allowed::All } else { Allowed::Own }),
+        }
     }
 
     /// The most queues that an interface can be opened with.
@@ -87,5 +109,25 @@ impl Medium {
             Medium::AfPacket => Box::new(AfPacketPort::open(interface, options)?),
             Medium::AfXdp => Box::new(AfXdpPort::open(interface, dma, options)?),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_needs_its_capabilities() {
+        let (none, admin) = (CapabilitySet::empty(), CapabilitySet::NET_ADMIN);
+        for (has, xdp, tap) in [
+            (none, None, Allowed::Own),
+            (admin, None, Allowed::All),
+            (CapabilitySet::BPF, None, Allowed::Own),
+            (admin | CapabilitySet::BPF, Some(Allowed::All), Allowed::All),
+            (admin | CapabilitySet::SYS_ADMIN, Some(Allowed::All), Allowed::All),
+        ] {
+            let allowed = Medium::ALL.map(|medium| medium.allowed(has));
+            assert_eq!(allowed, [xdp, Some(Allowed::All), Some(tap)], "{has:?}");
+        }
     }
 }
