@@ -47,6 +47,7 @@ const TAKEN: &[&str] = &[
     "deps",
     "examples",
     "incremental",
+    "src",
     "core",
     "std",
     "alloc",
@@ -108,12 +109,7 @@ impl Package {
     /// # Errors
     /// When they cannot be written, or the folder holds something else.
     pub fn write(&self, configuration: &str, code: &Code) -> Result<(), Failure> {
-        let manifest = self.folder.join("Cargo.toml");
-        let foreign = |text: String| !text.contains(MARK);
-        if std::fs::read_to_string(&manifest).is_ok_and(foreign) {
-            return Err(Failure::usage(format!("{} is another crate", self.folder.display()))
-                .fix("--output DIR names another folder"));
-        }
+        self.check_folder()?;
         let failed = |error| Failure::new(format!("{}: {error}", self.folder.display()));
         std::fs::create_dir_all(self.folder.join("src")).map_err(failed)?;
         let files = [
@@ -129,6 +125,21 @@ impl Package {
         // With the versions that Ixora was tested with.
         let lock = std::fs::read_to_string(self.source.join("Cargo.lock")).map_err(failed)?;
         self.put("Cargo.lock", &lock)
+    }
+
+    /// Refuses a folder that holds another crate, or another file where the program goes.
+    fn check_folder(&self) -> Result<(), Failure> {
+        let refused = |found: String| Failure::usage(found).fix("--output DIR names another folder");
+        match std::fs::read_to_string(self.folder.join("Cargo.toml")) {
+            Ok(text) if text.contains(MARK) => return Ok(()),
+            Ok(_) => return Err(refused(format!("{} is another crate", self.folder.display()))),
+            Err(_) => {}
+        }
+        let program = self.folder.join(&self.name);
+        match program.symlink_metadata() {
+            Ok(_) => Err(refused(format!("{} is there already", program.display()))),
+            Err(_) => Ok(()),
+        }
     }
 
     fn put(&self, file: &str, text: &str) -> Result<(), Failure> {
@@ -241,7 +252,7 @@ const MARK: &str = "# Made by `ixora compile`: do not change it, change the conf
 
 #[cfg(test)]
 mod tests {
-    use super::{named, quoted};
+    use super::{MARK, Package, named, quoted};
 
     #[test]
     fn paths_are_quoted_as_toml_has_it() {
@@ -254,8 +265,25 @@ mod tests {
         assert_eq!(named("conf/My Router.click"), "my-router");
         assert_eq!(named("10g.click"), "router-10g");
         assert_eq!(named("graph.click"), "router-graph");
+        assert_eq!(named("src.click"), "router-src");
         assert_eq!(named("<stdin>"), "stdin");
         assert_eq!(named(""), "router");
         assert_eq!(named(&"x".repeat(255)), "x".repeat(64));
+    }
+
+    /// The configuration itself may be called as the program would be.
+    #[test]
+    fn a_file_that_is_no_program_of_ours_stays() {
+        let place = tempfile::tempdir().expect("a folder");
+        let file = place.path().join("router");
+        std::fs::write(&file, "Idle -> Discard;").expect("room");
+        let name = file.to_str().expect("a path in UTF-8");
+        let package = Package::new(name, Some(place.path()), None).expect("the source is here");
+        let code = super::Code { module: String::new(), notes: String::new(), programs: 0 };
+        assert!(package.write("Idle -> Discard;", &code).is_err());
+        assert_eq!(std::fs::read_dir(place.path()).expect("a folder").count(), 1, "nothing is written");
+        // One that was written there before is.
+        std::fs::write(place.path().join("Cargo.toml"), MARK).expect("room");
+        assert!(package.write("Idle -> Discard;", &code).is_ok());
     }
 }
