@@ -16,7 +16,7 @@ use wire::{Flow, MacAddress, checksum, ethernet, ipv4, ipv6};
 
 use crate::connection::Io;
 use crate::event::{Event, Service};
-use crate::icmp::{Errors, TooBig};
+use crate::icmp::{Errors, TooBig, is_one_host};
 use crate::link::Link;
 use crate::options::{Options, SECOND_NS};
 use crate::stack::Stack;
@@ -205,7 +205,9 @@ impl Host {
         match self.udp.receive(packet, flow) {
             Ok(datagram) => self.datagrams.push(datagram),
             Err((packet, is_unreachable)) => {
-                let answer = if is_unreachable && self.segments.room() > 0 {
+                let own = (self.addresses.v4, self.addresses.v6);
+                let is_told = is_unreachable && is_one_host(flow.addresses.src(), own);
+                let answer = if is_told && self.segments.room() > 0 {
                     self.errors.port_unreachable(flow, &packet, now_ns, pool)
                 } else {
                     None

@@ -1,7 +1,7 @@
 //! Errors of ICMP (RFC 792 and 4443): those about segments that this host sent, and those that
 //! it sends about datagrams to ports that nobody has.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use memory::{Packet, Pool};
 use wire::ip::{Addresses, Protocol};
@@ -54,6 +54,29 @@ impl Errors {
         }
         Some(packet)
     }
+}
+
+/// Whether a sender's address, which is no group's, is one other host's: others are sent no
+/// errors (RFC 1122, section 3.2.2). `own` are this host's addresses with the bits of their
+/// prefixes.
+pub fn is_one_host(address: IpAddr, own: (Option<(Ipv4Addr, u8)>, Option<(Ipv6Addr, u8)>)) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let is_special = matches!(address.octets()[0], 0 | 127 | 240..);
+            !is_special && own.0.is_none_or(|own| is_host_of_prefix(address, own))
+        }
+        IpAddr::V6(address) => !address.is_loopback() && own.1.is_none_or(|(own, _)| address != own),
+    }
+}
+
+/// Whether an address is not the own one, and not that of a prefix as a whole or of all hosts in
+/// it, which prefixes of 31 and 32 bits do not have (RFC 3021).
+fn is_host_of_prefix(address: Ipv4Addr, (own, bits): (Ipv4Addr, u8)) -> bool {
+    let hosts = u32::MAX.checked_shr(bits.into()).unwrap_or(0);
+    let differ = address.to_bits() ^ own.to_bits();
+    let is_near = differ & !hosts == 0;
+    let host = address.to_bits() & hosts;
+    differ != 0 && !(is_near && bits < 31 && (host == 0 || host == hosts))
 }
 
 /// Writes the packet of an error about another one.

@@ -4,13 +4,17 @@
 mod common;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::dma;
 use memory::{Batch, Pool};
 use port::{RxQueue, RxStats, TxQueue, TxStats};
 use runtime::{Instant, Poller};
-use tcp::{Addresses, Event, Host, Io, Neighbors, Options, Service, Stack};
-use wire::MacAddress;
+use tcp::{Addresses, Echo, Event, Host, Io, Neighbors, Options, Service, Stack};
+use wire::ethernet::{self, EtherType};
+use wire::ip::Protocol;
+use wire::{MacAddress, ipv4, udp};
 
 const V4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, 0, 1);
@@ -32,6 +36,45 @@ impl RxQueue for Nobody {
 impl TxQueue for Nobody {
     fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         let count = batch.len();
+        pool.free_batch(batch);
+        count
+    }
+
+    fn clean(&mut self, _: &mut Pool) -> usize {
+        0
+    }
+
+    fn stats(&self) -> TxStats {
+        TxStats::default()
+    }
+}
+
+/// A wire with some frames to receive.
+struct Gives(Vec<Vec<u8>>);
+
+impl RxQueue for Gives {
+    fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+        let count = self.0.len();
+        for frame in self.0.drain(..) {
+            let mut packet = pool.alloc().unwrap();
+            packet.copy_from(&frame).unwrap();
+            assert!(batch.push(packet).is_none());
+        }
+        count
+    }
+
+    fn stats(&self) -> RxStats {
+        RxStats::default()
+    }
+}
+
+/// A wire whose frames are counted.
+struct Counts(Arc<AtomicUsize>);
+
+impl TxQueue for Counts {
+    fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+        let count = batch.len();
+        self.0.fetch_add(count, Ordering::Relaxed);
         pool.free_batch(batch);
         count
     }
@@ -87,4 +130,46 @@ fn packets_that_wait_for_neighbours_are_asked_for() {
     }
     let lost = |name| host.counters().iter().find(|counter| counter.name == name).unwrap().value;
     assert!(lost("tx_no_neighbor") > 1000, "more waited than may");
+}
+
+/// A datagram to a port that nobody has, in a frame.
+fn datagram(src: Ipv4Addr, mac: MacAddress) -> Vec<u8> {
+    let header = udp::Repr { src_port: 5000, dst_port: 9, payload_len: 0 }.header().into_inner();
+    let mut ip = [0; ipv4::HEADER_LEN];
+    let repr = ipv4::Repr::between(src, V4, Protocol::UDP, header.len());
+    repr.emit(&mut ipv4::Packet::new_unchecked(&mut ip[..]));
+    [&ethernet::Header::between(mac, mac, EtherType::IPV4).into_inner()[..], &ip, &header].concat()
+}
+
+/// RFC 1122, section 3.2.2: an error goes to a single host.
+#[test]
+fn errors_go_to_single_hosts_only() {
+    let mac = MacAddress([2, 0, 0, 0, 0, 1]);
+    for (src, bits, is_told) in [
+        ([10, 0, 0, 2], 24, true),
+        ([192, 0, 2, 255], 24, true), // of another prefix nobody knows the length
+        ([0, 0, 0, 1], 24, false),
+        ([127, 0, 0, 1], 24, false),
+        ([240, 0, 0, 1], 24, false),
+        ([10, 0, 0, 1], 24, false),
+        ([10, 0, 0, 0], 24, false),
+        ([10, 0, 0, 255], 24, false),
+        ([10, 0, 0, 0], 31, true),
+        ([10, 0, 0, 0], 32, true),
+    ] {
+        let gateways = (Some(Ipv4Addr::new(10, 0, 0, 254)), None);
+        let addresses = Addresses { mac, v4: Some((V4, bits)), v6: None, gateways };
+        let sent = Arc::new(AtomicUsize::new(0));
+        let queues: (Box<dyn RxQueue>, Box<dyn TxQueue>) =
+            (Box::new(Gives(vec![datagram(src.into(), mac)])), Box::new(Counts(sent.clone())));
+        let service = Box::new(Echo::default());
+        let mut host =
+            Host::new(queues, addresses, &Neighbors::default(), Options::default(), service, BUFFERS);
+        let mut pool = Pool::new(&dma(), host.buffers()).unwrap();
+        host.turn(Instant::now(), &mut pool, &mut Batch::with_limit(64));
+        let counters = host.counters();
+        assert!(counters.iter().any(|counter| counter.name == "rx_udp_no_port" && counter.value == 1));
+        // The next hop is asked for.
+        assert_eq!(sent.load(Ordering::Relaxed), usize::from(is_told), "{src:?}/{bits}");
+    }
 }
