@@ -12,6 +12,9 @@ use crate::kept::append;
 use crate::stack::Stack;
 use crate::udp::{Datagram, Datagrams, Udp};
 
+/// Ports below this are those of services (RFC 6335, section 6).
+const FIRST_USER_PORT: u16 = 1024;
+
 /// The echo service.
 #[derive(Debug, Default)]
 pub struct Echo {
@@ -81,8 +84,9 @@ impl Echo {
 impl Datagrams for Echo {
     fn serve(&mut self, datagrams: &mut Vec<Datagram>, udp: &mut Udp, io: &mut Io) {
         for Datagram { from, to, packet } in datagrams.drain(..) {
-            // Another echo service would send the answer back for ever.
-            let sent = match from.1 == to.1 {
+            // Another service would answer the answer, and so on for ever.
+            let is_service = from.1 < FIRST_USER_PORT || udp.is_bound(from.1);
+            let sent = match is_service {
                 true => Err(packet),
                 false => udp.send(to, from, packet, io).map_err(|(packet, _)| packet),
             };
@@ -107,5 +111,49 @@ impl Service for Echo {
                 Event::Connected { .. } | Event::Timer { .. } => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use memory::{Backing, Batch, Dma, Pool};
+
+    use super::*;
+    use crate::options::Options;
+
+    const BOUND: [u16; 2] = [7, 5007];
+
+    /// How many of some datagrams from a port of a host are answered.
+    fn answers(echo: &mut Echo, pool: &mut Pool, from: (u8, u16), count: usize, now_ns: i64) -> usize {
+        let mut udp = Udp::new(&Options::default());
+        BOUND.into_iter().for_each(|port| udp.bind(port));
+        let address = |host| IpAddr::from(Ipv4Addr::new(10, 0, 0, host));
+        let mut answers = 0;
+        for _ in 0..count {
+            let mut out = Batch::with_limit(8);
+            let mut io = Io { now_ns, pool: &mut *pool, out: &mut out };
+            let mut packet = io.pool.alloc().expect("a buffer");
+            packet.copy_from(b"around").expect("room");
+            let datagram = Datagram { from: (address(from.0), from.1), to: (address(1), BOUND[0]), packet };
+            Datagrams::serve(echo, &mut vec![datagram], &mut udp, &mut io);
+            answers += out.len();
+            pool.free_batch(&mut out);
+        }
+        answers
+    }
+
+    fn pool() -> Pool {
+        let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
+        Pool::new(&dma, 16).expect("memory")
+    }
+
+    #[test]
+    fn ports_of_services_are_not_answered() {
+        let (mut echo, mut pool) = (Echo::default(), pool());
+        let ports = [0, 7, 19, 1023, 1024, 5006, 5007, 65_535];
+        let answered = ports.map(|port| answers(&mut echo, &mut pool, (2, port), 1, 0));
+        assert_eq!(answered, [0, 0, 0, 0, 1, 1, 0, 1]);
     }
 }

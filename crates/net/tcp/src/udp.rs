@@ -90,7 +90,8 @@ impl Udp {
         self.bound[usize::from(port / 64)] &= !(1 << (port % 64));
     }
 
-    fn is_bound(&self, port: u16) -> bool {
+    /// Whether datagrams to a port are taken.
+    pub(crate) fn is_bound(&self, port: u16) -> bool {
         self.bound[usize::from(port / 64)] & 1 << (port % 64) != 0
     }
 
