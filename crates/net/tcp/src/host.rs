@@ -205,8 +205,7 @@ impl Host {
         match self.udp.receive(packet, flow) {
             Ok(datagram) => self.datagrams.push(datagram),
             Err((packet, is_unreachable)) => {
-                let own = (self.addresses.v4, self.addresses.v6);
-                let is_told = is_unreachable && is_one_host(flow.addresses.src(), own);
+                let is_told = is_unreachable && is_one_host(flow.addresses.src(), &self.addresses);
                 let answer = if is_told && self.segments.room() > 0 {
                     self.errors.port_unreachable(flow, &packet, now_ns, pool)
                 } else {

@@ -1,13 +1,14 @@
 //! Errors of ICMP (RFC 792 and 4443): those about segments that this host sent, and those that
 //! it sends about datagrams to ports that nobody has.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
 use memory::{Packet, Pool};
 use wire::ip::{Addresses, Protocol};
 use wire::{Flow, icmpv4, icmpv6, ipv4, ipv6, tcp};
 
 use crate::emit;
+use crate::host;
 use crate::key::Key;
 use crate::options::SECOND_NS;
 
@@ -57,15 +58,14 @@ impl Errors {
 }
 
 /// Whether a sender's address, which is no group's, is one other host's: others are sent no
-/// errors (RFC 1122, section 3.2.2). `own` are this host's addresses with the bits of their
-/// prefixes.
-pub fn is_one_host(address: IpAddr, own: (Option<(Ipv4Addr, u8)>, Option<(Ipv6Addr, u8)>)) -> bool {
+/// errors (RFC 1122, section 3.2.2). `own` are this host's addresses.
+pub fn is_one_host(address: IpAddr, own: &host::Addresses) -> bool {
     match address {
         IpAddr::V4(address) => {
             let is_special = matches!(address.octets()[0], 0 | 127 | 240..);
-            !is_special && own.0.is_none_or(|own| is_host_of_prefix(address, own))
+            !is_special && own.v4.is_none_or(|own| is_host_of_prefix(address, own))
         }
-        IpAddr::V6(address) => !address.is_loopback() && own.1.is_none_or(|(own, _)| address != own),
+        IpAddr::V6(address) => !address.is_loopback() && own.v6.is_none_or(|(own, _)| address != own),
     }
 }
 
