@@ -1,7 +1,10 @@
 //! An application that sends back what it is sent, in the buffers in which it came, over TCP
 //! and UDP; over TCP it ends its side when the other has ended (RFC 862).
 
+use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasher;
+use std::net::IpAddr;
 
 use memory::Packet;
 
@@ -9,11 +12,17 @@ use crate::calls::Refusal;
 use crate::connection::Io;
 use crate::event::{Event, Id, Service};
 use crate::kept::append;
+use crate::rate::Rate;
 use crate::stack::Stack;
 use crate::udp::{Datagram, Datagrams, Udp};
 
 /// Ports below this are those of services (RFC 6335, section 6).
 const FIRST_USER_PORT: u16 = 1024;
+/// Datagrams of a source that are answered in a second. One that goes to and fro between two
+/// services ends with the first answer that is not sent.
+const ANSWERS: u32 = 1000;
+/// Sources that are told apart, by a hash; those that share a place share its rate.
+const SOURCES: usize = 256;
 
 /// The echo service.
 #[derive(Debug, Default)]
@@ -21,6 +30,28 @@ pub struct Echo {
     /// What could not be sent yet, of connections whose other side takes less than it sends.
     /// What waits is not consumed: it is no more than a window.
     waiting: HashMap<Id, Waiting>,
+    answers: Answers,
+}
+
+/// How many datagrams of each source were answered lately.
+#[derive(Debug)]
+struct Answers {
+    hasher: RandomState,
+    rates: Box<[Rate; SOURCES]>,
+}
+
+impl Default for Answers {
+    fn default() -> Answers {
+        Answers { hasher: RandomState::new(), rates: Box::new([Rate::default(); SOURCES]) }
+    }
+}
+
+impl Answers {
+    /// Whether a source may have another answer, which it counts.
+    fn allow(&mut self, source: (IpAddr, u16), now_ns: i64) -> bool {
+        let place = self.hasher.hash_one(source) as usize % SOURCES;
+        self.rates[place].allows(ANSWERS, now_ns)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -86,9 +117,9 @@ impl Datagrams for Echo {
         for Datagram { from, to, packet } in datagrams.drain(..) {
             // Another service would answer the answer, and so on for ever.
             let is_service = from.1 < FIRST_USER_PORT || udp.is_bound(from.1);
-            let sent = match is_service {
-                true => Err(packet),
-                false => udp.send(to, from, packet, io).map_err(|(packet, _)| packet),
+            let sent = match !is_service && self.answers.allow(from, io.now_ns) {
+                false => Err(packet),
+                true => udp.send(to, from, packet, io).map_err(|(packet, _)| packet),
             };
             if let Err(packet) = sent {
                 udp.give_up(packet, io);
@@ -121,7 +152,7 @@ mod tests {
     use memory::{Backing, Batch, Dma, Pool};
 
     use super::*;
-    use crate::options::Options;
+    use crate::options::{Options, SECOND_NS};
 
     const BOUND: [u16; 2] = [7, 5007];
 
@@ -155,5 +186,16 @@ mod tests {
         let ports = [0, 7, 19, 1023, 1024, 5006, 5007, 65_535];
         let answered = ports.map(|port| answers(&mut echo, &mut pool, (2, port), 1, 0));
         assert_eq!(answered, [0, 0, 0, 0, 1, 1, 0, 1]);
+    }
+
+    /// A datagram that two services send to and fro comes as fast as the wire lets it.
+    #[test]
+    fn a_source_is_answered_so_often_in_each_second() {
+        let (mut echo, mut pool) = (Echo::default(), pool());
+        assert_eq!(answers(&mut echo, &mut pool, (2, 5000), 1500, SECOND_NS), 1000);
+        let others = (3..13).map(|host| answers(&mut echo, &mut pool, (host, 5000), 1, SECOND_NS));
+        assert!(others.sum::<usize>() >= 5, "few of the others share a place with it");
+        assert_eq!(answers(&mut echo, &mut pool, (2, 5000), 1, 2 * SECOND_NS - 1), 0);
+        assert_eq!(answers(&mut echo, &mut pool, (2, 5000), 1500, 2 * SECOND_NS), 1000);
     }
 }

@@ -10,7 +10,7 @@ use wire::{Flow, icmpv4, icmpv6, ipv4, ipv6, tcp};
 use crate::emit;
 use crate::host;
 use crate::key::Key;
-use crate::options::SECOND_NS;
+use crate::rate::Rate;
 
 /// Errors that a host sends in a second (RFC 1812, section 4.3.2.8; RFC 4443, section 2.4).
 const ERRORS: u32 = 100;
@@ -20,9 +20,7 @@ const LONGEST: [usize; 2] = [576, 1280];
 /// How many errors were sent lately.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Errors {
-    /// When the second began in which they are counted.
-    since_ns: i64,
-    sent: u32,
+    rate: Rate,
     /// Errors that were not sent because there were too many.
     pub limited: u64,
 }
@@ -30,12 +28,9 @@ pub struct Errors {
 impl Errors {
     /// Whether another error may be sent, which it counts.
     fn may_send(&mut self, now_ns: i64) -> bool {
-        if now_ns - self.since_ns >= SECOND_NS {
-            (self.since_ns, self.sent) = (now_ns, 0);
-        }
-        self.sent += 1;
-        self.limited += u64::from(self.sent > ERRORS);
-        self.sent <= ERRORS
+        let may_send = self.rate.allows(ERRORS, now_ns);
+        self.limited += u64::from(!may_send);
+        may_send
     }
 
     /// The answer to a datagram in a frame whose layers are `flow`: nobody has its port. `None`
@@ -158,6 +153,7 @@ impl TooBig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::SECOND_NS;
 
     #[test]
     fn errors_are_limited_in_each_second() {

@@ -50,6 +50,7 @@ mod output;
 mod path;
 mod progress;
 mod queue;
+mod rate;
 mod rtt;
 mod segment;
 mod sequence;
