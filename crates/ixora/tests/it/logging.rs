@@ -76,7 +76,9 @@ fn each_register_access_is_told_where_that_is_asked_for() {
 #[test]
 fn a_word_that_is_no_level_is_refused() {
     let place = tempfile::tempdir().expect("a directory");
-    for (level, says) in [("loud", "\"loud\" is no level"), ("drivers=debug", "\"drivers\" logs nothing")] {
+    for (level, says) in
+        [("loud", "\"loud\" is no level"), ("drivers=debug", "\"drivers\" is no level and logs nothing")]
+    {
         let done = logged(place.path(), level, &["echo", "model:82599", "--duration", "100ms"]);
         assert_eq!(done.code(), Some(2), "{done:#?}");
         assert!(done.stderr.contains("IXORA_LOG: ") && done.stderr.contains(says), "{done:#?}");
