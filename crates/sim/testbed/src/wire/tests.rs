@@ -286,7 +286,7 @@ const INSIDE: &str = "IXORA_TEST_NETWORK";
 /// Runs once more, as root in a network of its own. Without root it is passed
 /// over; where everything must run (`CI=true`) that is a failure.
 #[test]
-fn a_tap_carries_frames_once_it_is_up() {
+fn a_tap_carries_frames_while_it_is_up() {
     if std::env::var_os(INSIDE).is_some() {
         return carry_frames_over_a_tap();
     }
@@ -298,7 +298,7 @@ fn a_tap_carries_frames_once_it_is_up() {
     }
     let mut again = std::process::Command::new("unshare");
     again.arg("-n").arg(std::env::current_exe().unwrap()).env(INSIDE, "1");
-    let name = "wire::tests::a_tap_carries_frames_once_it_is_up";
+    let name = "wire::tests::a_tap_carries_frames_while_it_is_up";
     let done = again.args(["--exact", name, "--nocapture"]).output().expect("unshare runs");
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success() && said.contains("1 passed"), "{said}{done:#?}");
@@ -306,15 +306,18 @@ fn a_tap_carries_frames_once_it_is_up() {
 
 fn carry_frames_over_a_tap() {
     let mut wire = cable("tap:ixora0");
-    wire.transmit(&[0xFF; 60]);
-    assert_eq!(balanced(&wire).from_host.lost["interface down"], 1);
     let run = |program: &str, arguments: &[&str]| {
         assert!(std::process::Command::new(program).args(arguments).status().unwrap().success());
     };
+    wire.transmit(&[0xFF; 60]);
+    assert_eq!(balanced(&wire).from_host.delivered, 1, "the wire turns it on");
+    run("ip", &["link", "set", "ixora0", "down"]);
+    wire.transmit(&[0xFF; 60]);
+    assert_eq!(balanced(&wire).from_host.lost["interface down"], 1);
     run("ip", &["link", "set", "ixora0", "up"]);
     run("ip", &["address", "add", "10.9.9.1/24", "dev", "ixora0"]);
     wire.transmit(&[0xFF; 60]);
-    assert_eq!(balanced(&wire).from_host.delivered, 1);
+    assert_eq!(balanced(&wire).from_host.delivered, 2);
     // The kernel asks who 10.9.9.2 is.
     std::net::UdpSocket::bind("0.0.0.0:0").unwrap().send_to(b"x", "10.9.9.2:9").unwrap();
     let got = (0..100).any(|round| {
