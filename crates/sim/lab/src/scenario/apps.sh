@@ -11,7 +11,7 @@ start() {
     rm -f /tmp/$1
     su nobody -c "ixora $*" >/tmp/$1 2>&1 &
     started=$!
-    await 30 grep -q Mpps /tmp/$1
+    await 30 grep -q '[0-9] [kM]*pps' /tmp/$1
 }
 
 # A capture of what a generator sends, read by somebody else.

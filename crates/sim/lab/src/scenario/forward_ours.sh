@@ -18,7 +18,7 @@ start() {
     rm -f /tmp/forward
     sh -c "$command" >/tmp/forward 2>&1 &
     forwarder=$!
-    await 30 grep -q Mpps /tmp/forward
+    await 30 grep -q '[0-9] [kM]*pps' /tmp/forward
 }
 # rights: what the forwarder's threads may do, all of them (proc(5)).
 rights() {
