@@ -11,6 +11,7 @@ mod netlink;
 
 use std::io;
 use std::net::Ipv4Addr;
+use std::sync::{Mutex, PoisonError};
 
 pub use addresses::{Addresses, addresses, gateway};
 use netlink::{Attributes, Message, Netlink};
@@ -50,6 +51,8 @@ pub(crate) struct Interface {
     pub(crate) index: u32,
     /// The counters when the port was opened.
     before: [u64; COUNTERS.len()],
+    /// The counters when they were last asked for.
+    latest: Mutex<[u64; COUNTERS.len()]>,
     /// Mbit/s, zero where unknown.
     speed_mbps: u32,
 }
@@ -123,7 +126,8 @@ impl Interface {
         };
         let (index, before) = (state.index, state.counters);
         let speed_mbps = speed(name, index);
-        Ok((Interface { netlink, port: port.to_owned(), index, before, speed_mbps }, state))
+        let (latest, port) = (Mutex::new(before), port.to_owned());
+        Ok((Interface { netlink, port, index, before, latest, speed_mbps }, state))
     }
 
     /// How it is now.
@@ -158,10 +162,14 @@ impl Interface {
         Link { up, speed_mbps: if up { self.speed_mbps } else { 0 } }
     }
 
-    /// What the interface counted since the port was opened.
+    /// What the interface counted since the port was opened; once it is gone, what it had
+    /// counted when it was asked for the last time.
     pub(crate) fn counters(&self) -> Vec<Counter> {
-        let now = self.ask(true).map_or(self.before, |state| state.counters);
-        let since = now.iter().zip(self.before).map(|(now, before)| now.saturating_sub(before));
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(state) = self.ask(true) {
+            *latest = state.counters;
+        }
+        let since = latest.iter().zip(self.before).map(|(now, before)| now.saturating_sub(before));
         let named = COUNTERS.iter().zip(since);
         let counter = |(&(_, name, what), value): (&(usize, &'static str, &'static str), u64)| {
             let loss = if name.contains("_rx_") { Reason::RxInterface } else { Reason::TxInterface };

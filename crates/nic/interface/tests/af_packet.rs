@@ -145,6 +145,25 @@ fn an_interface_that_goes_is_a_named_error() {
     });
 }
 
+/// What an interface had counted is not forgotten with it.
+#[test]
+fn counters_stay_when_the_interface_goes() {
+    in_namespace(|| {
+        let (mut a, b) = ends(&Options::default());
+        ip("link set v1 mtu 500");
+        // The other end takes no frame that is longer than its own MTU, and the first drops it.
+        let mut batch = port::Batch::default();
+        assert!(batch.push(common::packet(&mut a.pool, &frame(0, 0, 1000))).is_none());
+        a.tx[0].send(&mut a.pool, &mut batch);
+        until("a frame that was dropped", || a.counter("interface_tx_dropped") > 0);
+        let dropped = a.counter("interface_tx_dropped");
+        ip("link del v0");
+        assert_eq!(a.counter("interface_tx_dropped"), dropped);
+        a.end();
+        b.end();
+    });
+}
+
 #[test]
 fn what_the_ring_has_no_room_for_is_counted() {
     in_namespace(|| {

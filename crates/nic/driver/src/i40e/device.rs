@@ -14,7 +14,7 @@ use super::admin::AdminQueue;
 use super::context::Contexts;
 use super::filter::Filters;
 use super::info::{INFO, RSS_TABLE};
-use super::stats::{self, Places};
+use super::stats::{Places, Totals};
 use super::{Fault, NAME, layout};
 use crate::intel::{self, ChipInfo, Device, Queues};
 use crate::{Error, Result};
@@ -43,8 +43,8 @@ pub(super) struct State {
     pub link: Link,
     /// An event told that the link has changed, and it was not asked for since.
     pub link_changed: bool,
-    /// Counters as they were when the device was opened, and where they are.
-    pub start: Vec<u64>,
+    /// What was counted since the device was opened, and where it is.
+    pub totals: Totals,
     pub places: Places,
 }
 
@@ -100,13 +100,9 @@ impl intel::Chip for Chip {
     }
 
     fn counters(&self) -> Vec<Counter> {
-        let state = self.state();
-        // All ones from a device that is gone are not counts.
-        let now = match self.pci.health() {
-            Ok(()) => stats::read(&self.bar, state.places),
-            Err(_) => state.start.clone(),
-        };
-        stats::since(&state.start, &now)
+        let state = &mut *self.state();
+        state.totals.update(&self.bar, state.places, || self.pci.health().is_ok());
+        state.totals.counters()
     }
 
     fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()> {

@@ -15,7 +15,8 @@ use super::device::{Chip, Vsi};
 use super::filter::Filters;
 use super::info::RSS_TABLE;
 use super::interrupt::{self, NO_QUEUE};
-use super::{Fault, MOST_QUEUES, RxQueue, TxQueue, stats};
+use super::stats::{Places, Totals};
+use super::{Fault, MOST_QUEUES, RxQueue, TxQueue};
 use crate::Result;
 use crate::intel::Init;
 
@@ -120,7 +121,7 @@ impl Init for Chip {
     fn start_link(&self) -> Result<()> {
         let bar = &self.bar;
         let mut state = self.state();
-        state.start = stats::read(bar, state.places);
+        state.totals = Totals::new(bar, state.places);
         drop(state);
         self.bring_link_up()
     }
@@ -264,7 +265,7 @@ impl Chip {
         let port = (self.bar.read32(PFGEN_PORTNUM::AT) & PFGEN_PORTNUM::PORT_NUM_MASK) as usize;
         let mut state = self.state();
         state.vsi = Vsi { seid, queue_set };
-        state.places = stats::Places { port, vsi: counter.min(GLV_RDPC::COUNT - 1) };
+        state.places = Places { port, vsi: counter.min(GLV_RDPC::COUNT - 1) };
         Ok(())
     }
 

@@ -103,7 +103,7 @@ impl Source {
         u64::from(again & 0xFFFF) << 32 | u64::from(lower)
     }
 
-    /// How much was counted since it was `before`, however often it has wrapped: once at most.
+    /// How much was counted since it was `before`; it has wrapped once at most.
     fn since(&self, before: u64, now: u64) -> u64 {
         let bits = if self.high.is_some() { 48 } else { 32 };
         now.wrapping_sub(before) & (u64::MAX >> (64 - bits))
@@ -117,54 +117,115 @@ pub(super) struct Places {
     pub vsi: usize,
 }
 
-/// Every counter as it stands.
-pub(super) fn read(bar: &Bar, places: Places) -> Vec<u64> {
-    let of_port = OF_PORT.iter().map(|source| source.read(bar, places.port));
-    of_port.chain(OF_VSI.iter().map(|source| source.read(bar, places.vsi))).collect()
+/// What was counted since the device was opened. Registers are read now and then, and what came
+/// since the last time is added, so that one of 32 bits may wrap between one time and the next.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    /// The registers as they were the last time.
+    last: Vec<u64>,
+    sums: Vec<u64>,
+    /// The largest that was told of each of [`SUMS`]: a packet may be counted as dropped between
+    /// the reads of its parts.
+    told: [u64; SUMS.len()],
 }
 
-/// Every counter since it was as `before` says.
-pub(super) fn since(before: &[u64], now: &[u64]) -> Vec<Counter> {
-    let sources = OF_PORT.iter().chain(OF_VSI);
-    let mut counters: Vec<Counter> = sources
-        .zip(before.iter().zip(now))
-        .map(|(source, (before, now))| {
-            let value = source.since(*before, *now);
-            Counter { name: source.name, value, loss: source.loss, what: source.what }
-        })
-        .collect();
-    for (name, parts, less, what) in SUMS {
-        let of = |wanted: &[&str]| -> u64 {
-            let part = |counter: &&Counter| wanted.contains(&counter.name);
-            counters.iter().filter(part).map(|counter| counter.value).sum()
-        };
-        // What had no descriptor came for the function, too.
-        let value = of(&parts).saturating_sub(of(less.as_slice()));
-        counters.push(Counter { name, value, loss: None, what });
+impl Totals {
+    /// Counts from now on.
+    pub fn new(bar: &Bar, places: Places) -> Totals {
+        let last = registers(bar, places);
+        Totals { sums: vec![0; last.len()], last, told: Default::default() }
     }
-    counters
+
+    /// Adds what was counted since the last time. Nothing, if the device turns out to be gone
+    /// (`is_there`): all ones are not counts.
+    pub fn update(&mut self, bar: &Bar, places: Places, is_there: impl Fn() -> bool) {
+        let now = registers(bar, places);
+        if is_there() {
+            self.add(now);
+        }
+    }
+
+    fn add(&mut self, now: Vec<u64>) {
+        for (((source, sum), last), now) in sources().zip(&mut self.sums).zip(&self.last).zip(&now) {
+            *sum = sum.wrapping_add(source.since(*last, *now));
+        }
+        self.last = now;
+    }
+
+    /// Every counter, and the sums of some.
+    pub fn counters(&mut self) -> Vec<Counter> {
+        let counter =
+            |(s, &value): (&Source, &u64)| Counter { name: s.name, value, loss: s.loss, what: s.what };
+        let mut counters: Vec<Counter> = sources().zip(&self.sums).map(counter).collect();
+        for ((name, parts, less, what), told) in SUMS.into_iter().zip(&mut self.told) {
+            let of = |wanted: &[&str]| -> u64 {
+                let part = |counter: &&Counter| wanted.contains(&counter.name);
+                counters.iter().filter(part).map(|counter| counter.value).sum()
+            };
+            // What had no descriptor came for the function, too.
+            *told = of(&parts).saturating_sub(of(less.as_slice())).max(*told);
+            counters.push(Counter { name, value: *told, loss: None, what });
+        }
+        counters
+    }
+}
+
+fn sources() -> impl Iterator<Item = &'static Source> {
+    OF_PORT.iter().chain(OF_VSI)
+}
+
+/// Every counter's register as it stands.
+fn registers(bar: &Bar, places: Places) -> Vec<u64> {
+    let of_port = OF_PORT.iter().map(|source| source.read(bar, places.port));
+    of_port.chain(OF_VSI.iter().map(|source| source.read(bar, places.vsi))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn at(name: &str) -> usize {
+        sources().position(|source| source.name == name).expect("it is there")
+    }
+
+    fn value(counters: &[Counter], name: &str) -> u64 {
+        counters.iter().find(|counter| counter.name == name).expect("it is there").value
+    }
+
+    fn since(last: Vec<u64>) -> Totals {
+        Totals { sums: vec![0; last.len()], last, told: Default::default() }
+    }
+
     #[test]
     fn counters_begin_with_zero_and_wrap_with_their_width() {
-        let mut before = vec![0; OF_PORT.len() + OF_VSI.len()];
-        let mut now = before.clone();
-        let at = |name| {
-            let mut sources = OF_PORT.iter().chain(OF_VSI);
-            sources.position(|source| source.name == name).expect("it is there")
-        };
-        let (wide, narrow, lost) = (at("VUPRC"), at("CRCERRS"), at("RDPC"));
-        (before[wide], now[wide]) = ((1 << 48) - 3, 4);
-        (before[narrow], now[narrow]) = (u32::MAX.into(), 1);
-        now[lost] = 3;
-        let counters = since(&before, &now);
-        let value =
-            |name: &str| counters.iter().find(|counter| counter.name == name).map(|counter| counter.value);
-        assert_eq!((value("VUPRC"), value("CRCERRS")), (Some(7), Some(2)));
-        assert_eq!(value("PRC"), Some(4), "without what was dropped behind it");
+        let mut last = vec![0; sources().count()];
+        let mut now = last.clone();
+        (last[at("VUPRC")], now[at("VUPRC")]) = ((1 << 48) - 3, 4);
+        (last[at("CRCERRS")], now[at("CRCERRS")]) = (u32::MAX.into(), 1);
+        now[at("RDPC")] = 3;
+        let mut totals = since(last);
+        totals.add(now.clone());
+        let counters = totals.counters();
+        assert_eq!((value(&counters, "VUPRC"), value(&counters, "CRCERRS")), (7, 2));
+        assert_eq!(value(&counters, "PRC"), 4, "without what was dropped behind it");
+        now[at("CRCERRS")] = 0;
+        totals.add(now);
+        assert_eq!(value(&totals.counters(), "CRCERRS"), 2 + u64::from(u32::MAX), "wrapped once more");
+    }
+
+    /// What is dropped between the reads of two registers does not make less of what came.
+    #[test]
+    fn a_sum_never_goes_back() {
+        let mut totals = since(vec![0; sources().count()]);
+        let mut now = vec![0; sources().count()];
+        now[at("VUPRC")] = 10;
+        totals.add(now.clone());
+        assert_eq!(value(&totals.counters(), "PRC"), 10);
+        now[at("RDPC")] = 4;
+        totals.add(now.clone());
+        assert_eq!(value(&totals.counters(), "PRC"), 10);
+        now[at("VUPRC")] = 20;
+        totals.add(now);
+        assert_eq!(value(&totals.counters(), "PRC"), 16);
     }
 }
