@@ -3,11 +3,10 @@
 
 use std::path::PathBuf;
 
-use ::bench::distance::NEAR;
 use ::bench::peers::{self, Figures, Pair, Path, Setup, Work};
 use clap::Args;
 
-use super::report::{Report, end_progress, show_progress};
+use super::report::{Report, end_progress, percent, show_progress};
 use crate::Failure;
 
 /// How to measure.
@@ -60,8 +59,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let report = Report::new(arguments.cpu.clone());
     report.print_machine();
     println!(
-        "\n{:<14}{:<9}{:>24}{:>8}{:>8}  {:>26}",
-        "driver", "work", "TSC cycles/packet", "Mpps", "near", "DPDK's cycles / ours"
+        "\n{:<14}{:<9}{:>24}{:>8}{:>7}{:>6}{:>8}  {:>26}",
+        "driver", "work", "TSC cycles/packet", "Mpps", "empty", "idle", "near", "DPDK's cycles / ours"
     );
     let (setup, mut pairs) = (arguments.setup(), Vec::new());
     for work in [Work::Forward, Work::Macswap] {
@@ -81,7 +80,7 @@ fn print(pair: &Pair) {
     let ratio = pair.ratio;
     print_figures(&pair.ours, "");
     match pair.theirs.near_windows.min(pair.ours.near_windows) {
-        0 => print_figures(&pair.theirs, &format!("no window below {NEAR}")),
+        0 => print_figures(&pair.theirs, "no near window"),
         _ => {
             let times = format!("{:.2} ({:.2} to {:.2})", ratio.median, ratio.min, ratio.max);
             print_figures(&pair.theirs, &times);
@@ -94,9 +93,11 @@ fn print_figures(figures: &Figures, ratio: &str) {
     let work = if figures.work == Work::Forward { "forward" } else { "macswap" };
     let near = format!("{}/{}", figures.near_windows, figures.windows);
     println!(
-        "{:<14}{work:<9}{:>24}{:>8.1}{near:>8}  {ratio:>26}",
+        "{:<14}{work:<9}{:>24}{:>8.1}{:>7}{:>6}{near:>8}  {ratio:>26}",
         figures.driver,
         format!("{:.1} ({:.1} to {:.1})", c.median, c.min, c.max),
-        figures.mpps
+        figures.mpps,
+        percent(figures.empty_polls),
+        percent(Some(figures.device_idle)),
     );
 }

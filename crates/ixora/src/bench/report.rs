@@ -62,7 +62,9 @@ impl Report {
             "cores {:?}, {pages}; the devices are models: doorbells are stores, not PCIe writes",
             self.cpus
         );
-        println!("near: a round trip between the cores below {NEAR} TSC cycles");
+        println!(
+            "near: nine of ten round trips between the cores take at most {NEAR} times as long as the quickest of this run"
+        );
     }
 
     /// Prints what the figures depend on, and the table's head.
@@ -70,7 +72,7 @@ impl Report {
         self.print_machine();
         println!();
         println!(
-            "{:<7}{:<8}{:>6}{:>6}{:>6}  {:>22}{:>8}{:>8}{:>7}{:>8}  {:>11}{:>10}",
+            "{:<7}{:<8}{:>6}{:>6}{:>6}  {:>22}{:>8}{:>8}{:>6}{:>7}{:>8}  {:>11}{:>10}",
             "device",
             "work",
             "cores",
@@ -79,6 +81,7 @@ impl Report {
             "TSC cycles/packet",
             "Mpps",
             "empty",
+            "idle",
             "fill",
             "instr",
             "round trip",
@@ -95,16 +98,26 @@ impl Report {
         let near =
             if row.cores == 2 { format!("{}/{}", row.near_windows, row.windows) } else { "-".to_owned() };
         println!(
-            "{:<7}{work:<8}{:>6}{:>6}{:>6}  {:>22}{:>8.1}{:>7.0}%{:>7.1}{instructions:>8}  {distance:>11}{near:>10}",
+            "{:<7}{work:<8}{:>6}{:>6}{:>6}  {:>22}{:>8.1}{:>8}{:>6}{:>7.1}{instructions:>8}  {distance:>11}{near:>10}",
             row.setting.device.name(),
             row.cores,
             row.setting.batch,
             row.setting.ring,
-            format!("{:.1} ({:.1} to {:.1})", c.median, c.min, c.max),
+            format!(
+                "{:.1} ({:.1} to {:.1}){}",
+                c.median,
+                c.min,
+                c.max,
+                if row.is_the_devices() { "*" } else { "" }
+            ),
             row.mpps,
-            row.empty_polls * 100.0,
+            percent(Some(row.empty_polls)),
+            percent(row.device_idle),
             row.batch_fill,
         );
+        if row.is_the_devices() {
+            self.note("* the device's cycles: more than 15 % of the driver's polls found nothing");
+        }
         self.rows.push(row);
     }
 
@@ -134,4 +147,9 @@ impl Report {
         });
         serde_json::to_writer_pretty(file, &all).map_err(|error| failed(error.into()))
     }
+}
+
+/// A share as a table has it.
+pub fn percent(share: Option<f64>) -> String {
+    share.map_or("-".to_owned(), |share| format!("{:.0}%", share * 100.0))
 }

@@ -27,6 +27,10 @@ impl Spread {
     }
 }
 
+/// Where a larger share of polls finds nothing, the driver waits for the device: cycles for
+/// each packet are the device's then.
+pub const MOST_EMPTY: f64 = 0.15;
+
 /// One line of the table.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
@@ -41,6 +45,9 @@ pub struct Row {
     pub mpps: f64,
     /// Share of calls that found nothing.
     pub empty_polls: f64,
+    /// Share of the device's rounds in which it moved no packet, on two cores: near zero where
+    /// the device is what limits.
+    pub device_idle: Option<f64>,
     /// Packets in a call that found some.
     pub batch_fill: f64,
     /// Instructions for each packet, by callgrind.
@@ -52,4 +59,11 @@ pub struct Row {
     pub near_windows: usize,
     /// Round trips between the cores in TSC cycles, before and after each window.
     pub distance: Option<Spread>,
+}
+
+impl Row {
+    /// Whether its cycles are those of the device, for which the driver waited.
+    pub fn is_the_devices(&self) -> bool {
+        self.cores == 2 && self.empty_polls > MOST_EMPTY
+    }
 }

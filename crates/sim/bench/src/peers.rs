@@ -83,6 +83,11 @@ pub struct Figures {
     pub windows: usize,
     /// Of these, windows between two near calibrations.
     pub near_windows: usize,
+    /// Share of its polls that found nothing; of DPDK's that is not known.
+    pub empty_polls: Option<f64>,
+    /// Share of the device's rounds in which it moved no packet: near zero where the device is
+    /// what limits.
+    pub device_idle: f64,
 }
 
 /// Two drivers at the same work, in turns.
@@ -136,13 +141,14 @@ fn window(peer: &Testpmd, line: &Arc<Line>, model: usize) -> Result<Window> {
     let stepper = inprocess::spawn(&peer.handles, Some(model), Idle::Spin).map_err(two_cores::no_thread)?;
     peer.signal(Signal::CONT);
     sleep(Duration::from_millis(10));
-    let (sent, start) = (peer.sent(), bus::tsc::now());
+    let (rounds, sent, start) = (stepper.rounds(), peer.sent(), bus::tsc::now());
     sleep(Duration::from_secs_f64(two_cores::WINDOW));
     let (packets, ticks) = (peer.sent() - sent, bus::tsc::now() - start);
+    let device_idle = stepper.rounds().idle_since(rounds);
     peer.signal(Signal::STOP);
     drop(stepper);
     let after = two_cores::distance(line, model);
-    Ok(Window { done: Done { packets, calls: 0, empty: 0 }, ticks, before, after })
+    Ok(Window { done: Done { packets, calls: 0, empty: 0 }, ticks, before, after, device_idle })
 }
 
 impl Figures {
@@ -150,7 +156,11 @@ impl Figures {
         let near: Vec<&Window> = windows.iter().filter(|window| window.is_near()).collect();
         let cycles_per_packet = Spread::of(near.iter().map(|window| window.cycles_per_packet()).collect());
         let mpps = bus::tsc::hz() as f64 / cycles_per_packet.median.max(1.0) / 1e6;
+        let calls = near.iter().map(|window| window.done.calls).sum::<u64>();
+        let empty = near.iter().map(|window| window.done.empty).sum::<u64>();
+        let empty_polls = (calls > 0).then(|| empty as f64 / calls as f64);
+        let device_idle = Spread::of(near.iter().map(|window| window.device_idle).collect()).median;
         let (windows, near_windows) = (windows.len(), near.len());
-        Figures { driver, work, cycles_per_packet, mpps, windows, near_windows }
+        Figures { driver, work, cycles_per_packet, mpps, windows, near_windows, empty_polls, device_idle }
     }
 }

@@ -7,7 +7,7 @@ use std::thread;
 use testbed::{Idle, inprocess};
 
 use crate::Setting;
-use crate::distance::{Line, NEAR};
+use crate::distance::{Line, is_near};
 use crate::figures::{Row, Spread};
 use crate::rig::{Done, Rig};
 use crate::{Error, Result};
@@ -26,12 +26,14 @@ pub struct Window {
     pub before: u64,
     /// The round trip after it.
     pub after: u64,
+    /// Share of the device's rounds in which it moved no packet.
+    pub device_idle: f64,
 }
 
 impl Window {
-    /// Whether the cores were near throughout, as far as is known.
+    /// Whether the cores were near on both sides of it.
     pub fn is_near(&self) -> bool {
-        self.before < NEAR && self.after < NEAR
+        is_near(self.before.max(self.after))
     }
 
     /// TSC cycles for each packet.
@@ -60,6 +62,7 @@ pub fn measure(setting: &Setting, driver: usize, model: usize, windows: usize) -
         cycles_per_packet: Spread::of(chosen.iter().map(|w| w.cycles_per_packet()).collect()),
         mpps: packets / (ticks as f64 / bus::tsc::hz() as f64) / 1e6,
         empty_polls: empty / calls,
+        device_idle: Some(Spread::of(chosen.iter().map(|w| w.device_idle).collect()).median),
         batch_fill: packets / (calls - empty).max(1.0),
         instructions_per_packet: None,
         windows: seen.len(),
@@ -79,6 +82,7 @@ pub fn window(rig: &mut Rig, line: &Arc<Line>, model: usize) -> Result<Window> {
         rig.driver_calls(&mut done);
     }
     done = Done::default();
+    let rounds = stepper.rounds();
     let start = bus::tsc::now();
     while bus::tsc::now() - start < length {
         for _ in 0..64 {
@@ -86,9 +90,10 @@ pub fn window(rig: &mut Rig, line: &Arc<Line>, model: usize) -> Result<Window> {
         }
     }
     let ticks = bus::tsc::now() - start;
+    let device_idle = stepper.rounds().idle_since(rounds);
     drop(stepper);
     let after = distance(line, model);
-    Ok(Window { done, ticks, before, after })
+    Ok(Window { done, ticks, before, after, device_idle })
 }
 
 /// Why nothing steps the models.

@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use testbed::testpmd::{self, Dpdk, Testpmd};
 
-use crate::distance::{Line, NEAR};
+use crate::distance::{Line, is_near};
 use crate::figures::Spread;
 use crate::two_cores::distance;
 use crate::{Error, Result};
@@ -75,7 +75,7 @@ impl Window {
     }
 
     fn is_near(&self) -> bool {
-        self.distance < NEAR
+        is_near(self.distance)
     }
 }
 

@@ -52,7 +52,42 @@ const END: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Stepper {
     stop: Arc<AtomicBool>,
+    rounds: Arc<CountedRounds>,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// Rounds of a stepping thread over its devices.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rounds {
+    /// All of them.
+    pub all: u64,
+    /// Those in which no device moved a packet.
+    pub empty: u64,
+}
+
+impl Rounds {
+    /// Share of the rounds since `before` that moved nothing; all, where there were none.
+    pub fn idle_since(self, before: Rounds) -> f64 {
+        match self.all.saturating_sub(before.all) {
+            0 => 1.0,
+            all => self.empty.saturating_sub(before.empty) as f64 / all as f64,
+        }
+    }
+}
+
+/// The same, as the one thread that counts them shares them.
+#[derive(Debug, Default)]
+struct CountedRounds {
+    all: AtomicU64,
+    empty: AtomicU64,
+}
+
+impl CountedRounds {
+    fn add(&self, is_empty: bool) {
+        // One thread writes; who reads wants no more than figures.
+        self.all.store(self.all.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.empty.store(self.empty.load(Ordering::Relaxed) + u64::from(is_empty), Ordering::Relaxed);
+    }
 }
 
 /// A device as its stepping threads see it.
@@ -94,7 +129,7 @@ impl Stepper {
     }
 
     fn new() -> Stepper {
-        Stepper { stop: Arc::default(), threads: Vec::new() }
+        Stepper { stop: Arc::default(), rounds: Arc::default(), threads: Vec::new() }
     }
 
     fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
@@ -109,13 +144,19 @@ impl Stepper {
         idle: Idle,
         turn: Option<Arc<AtomicU64>>,
     ) -> std::io::Result<()> {
-        let stop = self.stop.clone();
+        let (stop, rounds) = (self.stop.clone(), self.rounds.clone());
         self.spawn("model", move || {
             if let Some(core) = core {
                 pin(core);
             }
-            step_all(&devices, idle, turn.as_deref(), &stop);
+            step_all(&devices, idle, turn.as_deref(), &stop, &rounds);
         })
+    }
+
+    /// Rounds of the thread that steps all devices, up to now.
+    pub fn rounds(&self) -> Rounds {
+        let CountedRounds { all, empty } = &*self.rounds;
+        Rounds { all: all.load(Ordering::Relaxed), empty: empty.load(Ordering::Relaxed) }
     }
 
     /// Stops the threads and waits for them; for one that a client's memory holds up, some
@@ -165,7 +206,13 @@ fn pin(core: usize) {
 
 /// Steps devices in turn. Where each has a thread of its own as well, `turn` tells those
 /// threads that this one goes on, and devices that hold it up are left to them.
-fn step_all(devices: &[Turns], idle: Idle, turn: Option<&AtomicU64>, stop: &AtomicBool) {
+fn step_all(
+    devices: &[Turns],
+    idle: Idle,
+    turn: Option<&AtomicU64>,
+    stop: &AtomicBool,
+    rounds: &CountedRounds,
+) {
     let mut empty = 0;
     let mut strangers = turn.map(|turn| (turn, Watch::new(devices.len())));
     while !stop.load(Ordering::Relaxed) {
@@ -193,6 +240,7 @@ fn step_all(devices: &[Turns], idle: Idle, turn: Option<&AtomicU64>, stop: &Atom
                 apart.store(true, Ordering::Relaxed);
             }
         }
+        rounds.add(moved == 0);
         empty = if moved > 0 { 0 } else { empty + 1 };
         rest(attached, empty, idle);
         empty = empty.min(EMPTY_ROUNDS);

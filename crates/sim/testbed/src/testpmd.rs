@@ -83,10 +83,32 @@ impl Dpdk {
         let triple = libraries.file_name().unwrap_or_default();
         let folders = [libraries.clone(), self.root.join("lib").join(triple), place];
         let folders = folders.map(|folder| folder.display().to_string()).join(":");
-        let mut command = Command::new(loader);
+        let mut command = match self.other_drivers() {
+            Some(others) => without(&others, &loader),
+            None => Command::new(loader),
+        };
         command.args(["--library-path", &folders, "--preload", &preloaded.join(" ")]).arg(program);
         Ok(command)
     }
+
+    /// The drivers of a DPDK that is installed, where this is another one. It would load them
+    /// whatever it is told, beside its own, and two drivers of one name are an error.
+    fn other_drivers(&self) -> Option<PathBuf> {
+        let installed = entry(Path::new("/usr/lib"), "-linux-gnu")?.join("dpdk");
+        (self.root != Path::new("/") && installed.is_dir()).then_some(installed)
+    }
+}
+
+/// A program that does not see what is in a folder: in a mount namespace of its own, in which
+/// the folder is empty.
+fn without(folder: &Path, program: &Path) -> Command {
+    const HIDE: &str = r#"mount -t tmpfs tmpfs "$0" && exec "$@""#;
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command.args(["--mount", "--propagation", "private", "sh", "-c", HIDE]).arg(folder).arg(program);
+    command
 }
 
 /// The first file of a folder, by name, that has `part` in its name.
